@@ -1,0 +1,103 @@
+# Everything here needs Python >= 3.11 with pip, and make; the rest goes into a virtual environment.
+
+PYTHON  ?= python3
+VENV    ?= .venv
+WORKERS ?= 2
+ARGS    ?=
+BIN     := $(VENV)/bin
+PYTEST  := $(BIN)/pytest -n $(WORKERS) --dist=worksteal
+
+unexport PYTHONPATH
+.NOTPARALLEL:
+.PHONY: help demo test test-fast lint format notebooks bench wheel-test clean
+
+help:
+	@echo "make demo        install the project and run its demo"
+	@echo "make test        lint, types, all tests and notebooks"
+	@echo "make test-fast   the tests that take seconds; ARGS='-k lda' goes to pytest, here and above"
+	@echo "make lint        ruff, pyright, notebooks without outputs"
+	@echo "make format      let ruff rewrite what it can"
+	@echo "make notebooks   run the notebooks with few draws"
+	@echo "make bench       run the benchmarks against other libraries; ARGS=--quick for a small size"
+	@echo "make wheel-test  build the wheel and run the fast tests on it, outside the checkout"
+	@echo "make clean       remove the virtual environment and everything generated"
+	@echo "PYTHON=python3.12 picks the interpreter, WORKERS=4 the number of test processes."
+
+demo: $(VENV)/.installed
+	$(BIN)/bnp-models demo $(ARGS)
+
+test: lint
+	$(PYTEST) --durations=10 $(ARGS)
+	@$(MAKE) notebooks
+
+test-fast: $(VENV)/.installed-test
+	$(PYTEST) -m "not slow" $(ARGS)
+
+lint: $(VENV)/.installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(if $(wildcard notebooks/*.ipynb),$(BIN)/nbstripout --keep-id --verify notebooks/*.ipynb)
+
+format: $(VENV)/.installed-test
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(if $(wildcard notebooks/*.ipynb),$(BIN)/nbstripout --keep-id notebooks/*.ipynb)
+
+# a kernel is another process, so pytest's own warnings are all that -W turns off
+notebooks: $(VENV)/.installed-test
+	$(if $(wildcard notebooks/*.ipynb),BNP_SMOKE=1 $(PYTEST) -W default --nbmake --nbmake-timeout=600 notebooks)
+
+bench: $(VENV)/.installed-bench
+	set -e; for file in $(wildcard experiments/benchmarks/[a-z]*.py); do $(BIN)/python $$file $(ARGS); done
+
+# The checkout is not on the path of a script, so `pytest` finds the wheel; the -P line checks it.
+wheel-test:
+	$(check_python)
+	@set -e; \
+	scratch=$$(mktemp -d); trap 'rm -rf "$$scratch"' EXIT; \
+	$(call make_venv,$$scratch/venv); \
+	echo "building the wheel"; \
+	rm -rf dist; "$$scratch/venv/bin/python" -m pip wheel --quiet --no-deps --wheel-dir dist .; \
+	for wheel in dist/*.whl; do echo "installing $$wheel"; \
+	  "$$scratch/venv/bin/python" -m pip install --quiet "$$wheel[test]"; done; \
+	"$$scratch/venv/bin/python" -P -c 'import bnp_models, bnp_kernels; print(bnp_models.__path__[0], bnp_kernels.__path__[0])' \
+	  | grep -F "$$scratch"; \
+	"$$scratch/venv/bin/pytest" -n $(WORKERS) --dist=worksteal -m "not slow" $(ARGS)
+
+clean:
+	rm -rf $(VENV) build dist demo-output .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Installing again takes a change of pyproject.toml: the install is editable.
+$(VENV)/.installed: pyproject.toml
+	$(call install,.)
+	@touch $@
+
+$(VENV)/.installed-test: pyproject.toml
+	$(call install,.[test])
+	@touch $(VENV)/.installed $@
+
+$(VENV)/.installed-bench: pyproject.toml
+	$(call install,.[bench])
+	@touch $(VENV)/.installed $@
+
+define check_python
+@command -v "$(PYTHON)" >/dev/null || \
+  { echo "There is no '$(PYTHON)' here. Name a Python >= 3.11: make PYTHON=/path/to/python" >&2; exit 1; }
+@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+  { echo "Python >= 3.11 is needed, $(PYTHON) is $$($(PYTHON) -V). Name another: make PYTHON=/path/to/python" >&2; exit 1; }
+@"$(PYTHON)" -c 'import venv, ensurepip' 2>/dev/null || "$(PYTHON)" -c 'import venv, pip' 2>/dev/null || \
+  { echo "$(PYTHON) has no venv or no pip module. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+endef
+
+# some distributions leave out ensurepip; then the pip that is there fills the environment
+make_venv = "$(PYTHON)" -m venv --clear $1 2>/dev/null || \
+  { "$(PYTHON)" -m venv --clear --without-pip $1 && "$(PYTHON)" -m pip --python $1/bin/python install --quiet pip; }
+
+define install
+$(check_python)
+@test -x $(BIN)/pip || { $(call make_venv,$(VENV)); }
+@echo "installing $1 into $(VENV), which takes some minutes the first time"
+@$(BIN)/python -m pip install --quiet --editable "$1"
+endef

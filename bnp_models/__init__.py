@@ -1,0 +1,12 @@
+"""Bayesian-nonparametric topic and factor models on JAX: NumPyro programs with exact Gibbs kernels."""
+
+from bnp_models.corpus import Corpus
+from bnp_models.fit import fit, resume
+from bnp_models.hdp_lda import HDPLDA
+from bnp_models.lda import LDA
+from bnp_models.registry import MODELS
+from bnp_models.result import Fit
+
+__version__ = "0.1.0"
+
+__all__ = ["HDPLDA", "LDA", "MODELS", "Corpus", "Fit", "fit", "resume"]

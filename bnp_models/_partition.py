@@ -1,0 +1,69 @@
+"""Which documents, tokens and words a smaller corpus is made of; plain arrays in and out."""
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+__all__ = ["draw_half", "draw_test", "kept_words", "ranges"]
+
+
+def ranges(start: Int[np.ndarray, " N"], length: Int[np.ndarray, " N"]) -> Int[np.ndarray, " M"]:
+    """Join start[i], start[i] + 1, ..., start[i] + length[i] - 1 over all i."""
+    end = np.cumsum(length, dtype=np.int64)
+    total = int(end[-1]) if len(end) else 0
+    return np.arange(total) + np.repeat(start - (end - length), length)
+
+
+def draw_test(group: Int[np.ndarray, " D"], num_test: int, seed: int) -> Bool[np.ndarray, " D"]:
+    """Mark `num_test` documents drawn without replacement, of every group its share.
+
+    Shares are rounded by largest remainders, so that they add up.
+    """
+    rng = np.random.default_rng(seed)
+    share = num_test * np.bincount(group) / len(group)
+    quota = np.floor(share).astype(int)
+    quota[np.argsort(quota - share, kind="stable")[: num_test - quota.sum()]] += 1
+    is_test = np.zeros(len(group), bool)
+    for g, wanted in enumerate(quota):
+        is_test[rng.permutation(np.flatnonzero(group == g))[:wanted]] = True
+    return is_test
+
+
+def draw_half(
+    doc: Int[np.ndarray, " T"], doc_length: Int[np.ndarray, " D"], seed: int
+) -> Bool[np.ndarray, " T"]:
+    """Mark a random half of the tokens of every document, the larger one where they are odd."""
+    u = np.random.default_rng(seed).random(len(doc))
+    shuffled = np.lexsort((u, doc))  # a random order inside every document
+    place = ranges(np.zeros_like(doc_length), doc_length)
+    mask = np.empty(len(doc), bool)
+    mask[shuffled] = place < np.repeat((doc_length + 1) // 2, doc_length)
+    return mask
+
+
+def kept_words(
+    count: Int[np.ndarray, " V"],
+    doc_count: Int[np.ndarray, " V"],
+    num_docs: int,
+    *,
+    min_count: int,
+    max_count: int | None,
+    min_df: int | float,
+    max_df: int | float,
+    max_words: int | None,
+    dropped: Bool[np.ndarray, " V"],
+) -> Bool[np.ndarray, " V"]:
+    """Mark the words that stay; `max_words` counts the most frequent that pass all the rest."""
+    for name, df in (("min_df", min_df), ("max_df", max_df)):
+        if df < 0 or (isinstance(df, float) and df > 1):
+            raise ValueError(
+                f"{name} is {df}; give a number of documents as an integer, or a share of them "
+                "as a float in [0, 1]"
+            )
+    low, high = (df * num_docs if isinstance(df, float) else df for df in (min_df, max_df))
+    keep = (count >= min_count) & (doc_count >= low) & (doc_count <= high) & ~dropped
+    if max_count is not None:
+        keep &= count <= max_count
+    if max_words is not None:
+        by_count = np.argsort(np.where(keep, -count, 1), kind="stable")
+        keep[by_count[max_words:]] = False
+    return keep

@@ -1,0 +1,169 @@
+"""What the command line says of a run, and the folder it keeps a run in."""
+
+import json
+import shutil
+import sys
+import textwrap
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bnp_models import arviz_data
+from bnp_models.corpus import Corpus
+from bnp_models.model import from_description
+from bnp_models.registry import MODELS
+from bnp_models.result import Fit
+
+__all__ = ["Lines", "load_run", "save_run", "say", "topics_text"]
+
+PICTURES = {
+    "traces.png": "plot_traces",
+    "ranks.png": "plot_ranks",
+    "num_topics.png": "plot_num_topics",
+    "topic_words.png": "plot_topic_words",
+    "topics_by_group.png": "plot_prevalence_by_group",
+    "topic_similarity.png": "plot_topic_similarity",
+}
+"""Pictures of a run by file, and the methods of `Fit` that draw them."""
+
+
+class Lines:
+    """Progress as a line of text now and then, where a moving bar would fill a log file.
+
+    Parameters
+    ----------
+    num_sweeps
+        Sweeps of the whole run.
+    seconds
+        Time between lines.
+    """
+
+    def __init__(self, num_sweeps: int, seconds: float | int = 15):
+        self._num_sweeps, self._seconds = num_sweeps, seconds
+        self._start = self._last = time.monotonic()
+
+    def update(self, sweep: int, used: np.ndarray, lp: np.ndarray, note: str = "") -> None:
+        """Print a line if it is time, or if this was the last sweep."""
+        now = time.monotonic()
+        if now - self._last < self._seconds and sweep < self._num_sweeps:
+            return
+        self._last = now
+        say(
+            f"{now - self._start:5.0f} s: sweep {sweep} of {self._num_sweeps}, "
+            f"{np.min(used)} to {np.max(used)} topics, lp {np.mean(lp):.6g}"
+        )
+
+    def close(self) -> None:
+        """Do nothing: every line is complete."""
+
+
+def say(text: str) -> None:
+    """Print what is no result, at once, where it does not mix with results: to stderr."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def topics_text(table: pd.DataFrame, *, num_chains: int, num_rows: int | None = None) -> str:
+    """Lay out the table of `Fit.topics` in aligned columns, a line per topic.
+
+    Parameters
+    ----------
+    table
+        From `Fit.topics`.
+    num_chains
+        Chains of the fit.
+    num_rows
+        Topics to show, the largest ones; all by default.
+    """
+    shown = table.head(len(table) if num_rows is None else num_rows)
+    width = max(shutil.get_terminal_size((110, 24)).columns, 60)
+    lines = ["topic   share   90% interval  chains  words"]
+    for topic, row in shown.iterrows():
+        start = (
+            f"{topic:>5}  {row['prevalence']:6.2%}  {row['lower']:6.2%} -{row['upper']:6.2%}"
+            f"  {row['num_chains']:>3}/{num_chains:<2}  "
+        )
+        lines.append(start + textwrap.shorten(row["words"], width - len(start), placeholder=" ..."))
+    left = table.iloc[len(shown) :]
+    if len(left):
+        share = left["prevalence"].sum()
+        lines.append(f"and {len(left)} smaller topics, together {share:.1%} of the tokens")
+    unmatched = table.attrs.get("unmatched", 0.0)
+    if unmatched >= 0.0005:
+        lines.append(
+            f"{unmatched:.1%} of the tokens are in topics that resemble none of these, of some "
+            "chains or draws"
+        )
+    return "\n".join(lines)
+
+
+def save_run(fit: Fit, folder: Path) -> str:
+    """Write draws, corpus, tables and pictures; return the report, which is written too.
+
+    The files are `draws.nc`, `corpus.npz`, `convergence.csv`, `report.txt`, pictures and, if full
+    states were kept, `topics.csv` and `documents.csv`.
+    """
+    fit.save(folder / "draws.nc")  # first: nothing that fails below loses a draw
+    fit.corpus.save(folder / "corpus.npz")
+    judged = fit.convergence()
+    judged.table.to_csv(folder / "convergence.csv")
+    report = str(judged)
+    if arviz_data.has_group(fit.data, "states"):
+        table = fit.topics()
+        table.to_csv(folder / "topics.csv")
+        fit.documents().to_csv(folder / "documents.csv")
+        num_chains = fit.posterior.sizes["chain"]
+        report = f"{topics_text(table, num_chains=num_chains)}\n\n{report}"
+    (folder / "report.txt").write_text(report + "\n", encoding="utf-8")
+    _draw(fit, folder)
+    return report
+
+
+def load_run(folder: Path) -> Fit:
+    """Read the fit that `save_run` wrote.
+
+    Raises
+    ------
+    ValueError
+        If the folder holds no such run, or its files do not belong together.
+    """
+    for name in ("draws.nc", "corpus.npz"):
+        if not (folder / name).is_file():
+            raise ValueError(
+                f"{folder} holds no finished run: {name} is missing. Give the --output folder of "
+                "`bnp-models fit`; an interrupted run is finished by `bnp-models resume`"
+            )
+    data = arviz_data.load(folder / "draws.nc")
+    corpus = Corpus.load(folder / "corpus.npz")
+    try:
+        description, digest = json.loads(data.attrs["model"]), data.attrs["data"]
+    except (KeyError, ValueError):
+        raise ValueError(f"{folder / 'draws.nc'} was not written by `bnp-models fit`") from None
+    if digest != corpus.digest:
+        raise ValueError(
+            f"{folder / 'corpus.npz'} is not the corpus of {folder / 'draws.nc'}; fit again"
+        )
+    return Fit(from_description(description, MODELS), corpus, data)
+
+
+def _draw(fit: Fit, folder: Path) -> None:
+    """Draw the pictures that there are data for."""
+    import matplotlib.pyplot as plt
+
+    impossible = set()
+    if fit.posterior.sizes["chain"] < 2:
+        impossible.add("plot_ranks")
+    if "num_topics_used" not in fit.posterior:
+        impossible.add("plot_num_topics")
+    if getattr(fit.corpus, "group", None) is None:
+        impossible.add("plot_prevalence_by_group")
+    if not arviz_data.has_group(fit.data, "states"):
+        impossible |= {"plot_topic_words", "plot_prevalence_by_group", "plot_topic_similarity"}
+    for name, method in PICTURES.items():
+        if method not in impossible:
+            drawn: Any = getattr(fit, method)()
+            figure = np.asarray(drawn, dtype=object).flat[0].figure
+            figure.savefig(folder / name, dpi=110)
+            plt.close(figure)
