@@ -1,4 +1,4 @@
-"""Bayesian-nonparametric topic and factor models on JAX: NumPyro programs with exact Gibbs kernels."""
+"""Bayesian-nonparametric topic models on JAX: NumPyro programs with exact Gibbs kernels."""
 
 from bnp_models.corpus import Corpus
 from bnp_models.fit import fit, resume

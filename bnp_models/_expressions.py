@@ -41,16 +41,19 @@ def parse_value(name: str, text: str) -> Any:
         node = ast.parse(text.strip(), mode="eval").body
         return _value(node)
     except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError) as error:
-        why = f": {error}" if isinstance(error, ValueError) else ""  # of the others: in words of ast
+        why = (
+            f": {error}" if isinstance(error, ValueError) else ""
+        )  # of the others: in words of ast
         shown = text if len(text) <= 60 else f"{text[:60]}..."
         raise ValueError(f"{name} must be {EXAMPLES}, got {shown!r}{why}") from None
 
 
 def show_value(value: Any) -> str:
-    """Write a hyperparameter, as `Model.describe` returns it, so that `parse_value` reads it."""
-    if isinstance(value, dict):
-        arguments = (f"{key}={show_value(x)}" for key, x in value.items() if key != "distribution")
-        return f"{value['distribution']}({', '.join(arguments)})"
+    """Write a hyperparameter so that `parse_value` reads it."""
+    if isinstance(value, dist.Distribution):
+        values = {name: np.asarray(getattr(value, name)).tolist() for name in value.arg_constraints}
+        arguments = ", ".join(f"{name}={show_value(x)}" for name, x in values.items())
+        return f"{type(value).__name__}({arguments})"
     if isinstance(value, list | tuple):
         return f"({', '.join(map(show_value, value))}{',' if len(value) == 1 else ''})"
     return f"{value:.10g}" if isinstance(value, float) else str(value)
@@ -72,11 +75,12 @@ def _number(node: ast.expr) -> int | float:
     sign = 1
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
         sign, node = (-1 if isinstance(node.op, ast.USub) else 1), node.operand
-    if not (isinstance(node, ast.Constant) and type(node.value) in (int, float)):
+    value = node.value if isinstance(node, ast.Constant) else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"{_shorten(node)} is not a number")
-    if not math.isfinite(node.value):
+    if not math.isfinite(value):
         raise ValueError(f"{_shorten(node)} is not finite")
-    return sign * node.value
+    return sign * value
 
 
 def _argument(node: ast.expr) -> Any:

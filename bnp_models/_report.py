@@ -17,17 +17,9 @@ from bnp_models.model import from_description
 from bnp_models.registry import MODELS
 from bnp_models.result import Fit
 
-__all__ = ["Lines", "load_run", "save_run", "say", "topics_text"]
+__all__ = ["Lines", "draw_run", "load_run", "save_run", "say", "topics_text"]
 
-PICTURES = {
-    "traces.png": "plot_traces",
-    "ranks.png": "plot_ranks",
-    "num_topics.png": "plot_num_topics",
-    "topic_words.png": "plot_topic_words",
-    "topics_by_group.png": "plot_prevalence_by_group",
-    "topic_similarity.png": "plot_topic_similarity",
-}
-"""Pictures of a run by file, and the methods of `Fit` that draw them."""
+MAX_ROWS = 30  # topics in a picture with a row for each: the largest ones
 
 
 class Lines:
@@ -66,7 +58,7 @@ def say(text: str) -> None:
 
 
 def topics_text(table: pd.DataFrame, *, num_chains: int, num_rows: int | None = None) -> str:
-    """Lay out the table of `Fit.topics` in aligned columns, a line per topic.
+    """Lay out the table of `Fit.topics` in aligned columns, a line per topic, and explain it.
 
     Parameters
     ----------
@@ -79,17 +71,25 @@ def topics_text(table: pd.DataFrame, *, num_chains: int, num_rows: int | None = 
     """
     shown = table.head(len(table) if num_rows is None else num_rows)
     width = max(shutil.get_terminal_size((110, 24)).columns, 60)
-    lines = ["topic   share   90% interval  chains  words"]
+    columns = "{:>5}  {:>6}  {:>15}  {:>6}  {:>5}  "
+    lines = [columns.format("topic", "share", "90% interval", "chains", "alike") + "words"]
     for topic, row in shown.iterrows():
-        start = (
-            f"{topic:>5}  {row['prevalence']:6.2%}  {row['lower']:6.2%} -{row['upper']:6.2%}"
-            f"  {row['num_chains']:>3}/{num_chains:<2}  "
+        start = columns.format(
+            topic,
+            f"{row['prevalence']:.2%}",
+            f"{row['lower']:.2%} - {row['upper']:.2%}",
+            f"{row['num_chains']}/{num_chains}",
+            f"{row['similarity']:.2f}",
         )
         lines.append(start + textwrap.shorten(row["words"], width - len(start), placeholder=" ..."))
     left = table.iloc[len(shown) :]
     if len(left):
         share = left["prevalence"].sum()
         lines.append(f"and {len(left)} smaller topics, together {share:.1%} of the tokens")
+    lines.append(
+        "chains: that have such a topic in half of their states; alike: 1 if it is the same one in "
+        "all\nstates, near 0.5 if it is hardly the same"
+    )
     unmatched = table.attrs.get("unmatched", 0.0)
     if unmatched >= 0.0005:
         lines.append(
@@ -99,26 +99,42 @@ def topics_text(table: pd.DataFrame, *, num_chains: int, num_rows: int | None = 
     return "\n".join(lines)
 
 
-def save_run(fit: Fit, folder: Path) -> str:
-    """Write draws, corpus, tables and pictures; return the report, which is written too.
+def save_run(fit: Fit, folder: Path, *, num_rows: int | None = None) -> str:
+    """Write draws, corpus, tables and pictures, and return the report on topics and chains.
 
     The files are `draws.nc`, `corpus.npz`, `convergence.csv`, `report.txt`, pictures and, if full
     states were kept, `topics.csv` and `documents.csv`.
+
+    Parameters
+    ----------
+    fit
+        What to write.
+    folder
+        An existing folder.
+    num_rows
+        Topics in the returned report; the files have all.
     """
+    import matplotlib.pyplot as plt
+
     fit.save(folder / "draws.nc")  # first: nothing that fails below loses a draw
     fit.corpus.save(folder / "corpus.npz")
     judged = fit.convergence()
     judged.table.to_csv(folder / "convergence.csv")
-    report = str(judged)
+    parts, whole = [str(judged)], [str(judged)]
+    table = None
     if arviz_data.has_group(fit.data, "states"):
         table = fit.topics()
         table.to_csv(folder / "topics.csv")
         fit.documents().to_csv(folder / "documents.csv")
         num_chains = fit.posterior.sizes["chain"]
-        report = f"{topics_text(table, num_chains=num_chains)}\n\n{report}"
-    (folder / "report.txt").write_text(report + "\n", encoding="utf-8")
-    _draw(fit, folder)
-    return report
+        parts.insert(0, topics_text(table, num_chains=num_chains, num_rows=num_rows))
+        whole.insert(0, topics_text(table, num_chains=num_chains))
+    (folder / "report.txt").write_text("\n\n".join(whole) + "\n", encoding="utf-8")
+    for name, axes in draw_run(fit, table).items():
+        figure = np.asarray(axes, dtype=object).flat[0].figure
+        figure.savefig(folder / f"{name}.png", dpi=110)
+        plt.close(figure)
+    return "\n\n".join(parts)
 
 
 def load_run(folder: Path) -> Fit:
@@ -148,22 +164,34 @@ def load_run(folder: Path) -> Fit:
     return Fit(from_description(description, MODELS), corpus, data)
 
 
-def _draw(fit: Fit, folder: Path) -> None:
-    """Draw the pictures that there are data for."""
-    import matplotlib.pyplot as plt
+def draw_run(fit: Fit, topics: pd.DataFrame | None) -> dict[str, Any]:
+    """Draw the pictures that there are data for.
 
-    impossible = set()
-    if fit.posterior.sizes["chain"] < 2:
-        impossible.add("plot_ranks")
-    if "num_topics_used" not in fit.posterior:
-        impossible.add("plot_num_topics")
-    if getattr(fit.corpus, "group", None) is None:
-        impossible.add("plot_prevalence_by_group")
-    if not arviz_data.has_group(fit.data, "states"):
-        impossible |= {"plot_topic_words", "plot_prevalence_by_group", "plot_topic_similarity"}
-    for name, method in PICTURES.items():
-        if method not in impossible:
-            drawn: Any = getattr(fit, method)()
-            figure = np.asarray(drawn, dtype=object).flat[0].figure
-            figure.savefig(folder / name, dpi=110)
-            plt.close(figure)
+    Parameters
+    ----------
+    fit
+        The run.
+    topics
+        From `fit.topics`; None if no full state was kept.
+
+    Returns
+    -------
+    Axes, one or an array of them, by the name of the picture.
+    """
+    from bnp_models import plots
+
+    drawn: dict[str, Any] = {"traces": fit.plot_traces()}
+    if fit.posterior.sizes["chain"] > 1:
+        drawn["ranks"] = fit.plot_ranks()
+    if "num_topics_used" in fit.posterior:
+        drawn["num_topics"] = fit.plot_num_topics()
+    if topics is not None:
+        drawn["topic_words"] = fit.plot_topic_words()
+        labels = plots.short_labels(topics.head(MAX_ROWS))
+        largest = fit.alignment._replace(similarity=fit.alignment.similarity[:, :MAX_ROWS])
+        drawn["topic_similarity"] = plots.plot_topic_similarity(largest, labels=labels)
+        if getattr(fit.corpus, "group", None) is not None:
+            table = fit.topic_prevalence_by_group()
+            table = table[table["topic"] < MAX_ROWS]
+            drawn["topics_by_group"] = plots.plot_prevalence_by_group(table, labels=labels)
+    return drawn

@@ -47,7 +47,7 @@ def save_arrays(
 def load_npz(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """Read all arrays of a `.npz` file; objects that would have to be unpickled are refused."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
     except (zipfile.BadZipFile, zlib.error, ValueError, TypeError, EOFError) as error:
         raise ValueError(

@@ -1,0 +1,265 @@
+"""Latent Dirichlet allocation: the program, its hyperparameters and its Gibbs kernel."""
+
+import dataclasses
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+
+from bnp_kernels import lda as kernel
+from bnp_kernels.tokens import Tokens
+from bnp_models import collapsed, tokens
+from bnp_models.corpus import Corpus
+from bnp_models.gibbs import GibbsKernel, Sampler
+from bnp_models.mixtures import MixtureStates, finite_states
+from bnp_models.model import check_integer, concentration, gamma_prior, is_prior
+
+__all__ = ["LDA"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class LDA(tokens.TokenModel):
+    r"""Latent Dirichlet allocation (Blei, Ng and Jordan, JMLR 3, 2003, section 3).
+
+    $\phi_k \sim \mathrm{Dir}(\beta 1_V)$, $\theta_d \sim \mathrm{Dir}(\alpha)$,
+    $z_t \sim \theta_{d_t}$, $w_t \sim \phi_{z_t}$.
+
+    Parameters
+    ----------
+    num_topics
+        Number of topics, K.
+    alpha
+        Document-topic concentration per topic: a positive number, one per topic, or a prior. A
+        scalar prior is that of one symmetric concentration, a prior of batch shape (K,) that of
+        independent ones.
+    beta
+        Topic-word concentration per word: a positive number or a prior.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its domain; the message names it, its value and what is allowed.
+
+    Examples
+    --------
+    >>> import bnp_models as bnp
+    >>> import numpyro.distributions as dist
+    >>> bnp.LDA(num_topics=20, alpha=dist.Gamma(1.0, 1.0)).num_topics
+    20
+    """
+
+    num_topics: int
+    alpha: Any = 0.1
+    beta: Any = 0.01
+
+    hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "beta")
+    schedules: ClassVar[tuple[str, ...]] = ("parallel", "sequential")
+    recordable: ClassVar[tuple[str, ...]] = (
+        "z", "phi", "theta", "topic_tokens", "phi_mean", "theta_mean",
+    )  # fmt: skip
+
+    def __post_init__(self):
+        set_field = partial(object.__setattr__, self)
+        set_field("num_topics", check_integer("num_topics", self.num_topics, 1))
+        set_field("alpha", concentration("alpha", self.alpha, length=self.num_topics))
+        set_field("beta", concentration("beta", self.beta))
+
+    def __call__(self, corpus: Corpus, *, observed: bool = True) -> None:
+        """Run the generative program: an instance is a NumPyro model.
+
+        With `observed=False` the words are drawn as well, for predictive draws over documents of
+        these lengths.
+        """
+        alpha, beta = self._hyperparameters()
+        doc, word, num_tokens = tokens.program_tokens(corpus)
+        with numpyro.plate("topic", self.num_topics):
+            phi = numpyro.sample("phi", dist.Dirichlet(jnp.full(corpus.num_words, beta)))
+        with numpyro.plate("doc", corpus.num_docs):
+            theta = numpyro.sample("theta", dist.Dirichlet(alpha))
+        with numpyro.plate("token", num_tokens):
+            z = numpyro.sample("z", dist.Categorical(theta[doc]))
+            numpyro.sample("w", dist.Categorical(phi[z]), obs=word if observed else None)
+
+    def collapsed(self, corpus: Corpus, *, observed: bool = True, **given: Any) -> None:
+        """Run the program with topics and documents integrated out.
+
+        It is the form that blocks of `numpyro.infer.Gibbs` share: sites `z` and `w`, and the
+        hyperparameters that have a prior. `given` (`alpha=`, `beta=`) overrides them, so that a
+        program with priors of its own can call this one.
+        """
+        alpha, beta = self._hyperparameters(**given)
+        doc, word, _ = tokens.program_tokens(corpus)
+        z = numpyro.sample("z", collapsed.Assignments(alpha, doc, corpus.num_docs))
+        words = collapsed.Words(z, beta, corpus.num_words, self.num_topics)
+        numpyro.sample("w", words, obs=word if observed else None)
+
+    def _hyperparameters(self, **given: Any) -> tuple[Any, Any]:
+        values = {}
+        for name in ("alpha", "beta"):
+            value = given[name] if name in given else getattr(self, name)
+            if is_prior(value):
+                value = numpyro.sample(name, value.to_event(len(value.batch_shape)))
+            values[name] = jnp.asarray(value, jnp.float32)
+        return jnp.broadcast_to(values["alpha"], (self.num_topics,)), values["beta"]
+
+    def gibbs(
+        self,
+        *,
+        schedule: str = "parallel",
+        record: Collection[str] = (),
+        init_topics: int | None = None,
+        num_lanes: int | None = None,
+        program: Callable | None = None,
+        ignore: Collection[str] = (),
+    ) -> GibbsKernel:
+        """Return the Gibbs kernel, a `numpyro.infer.mcmc.MCMCKernel`.
+
+        Parameters
+        ----------
+        schedule
+            "parallel" (topics drawn once per sweep, documents side by side) or "sequential" (fully
+            collapsed, token after token). Both are exact.
+        record
+            Variables to record besides the sampled hyperparameters and `num_topics_used`: `z`,
+            `phi`, `theta`, `topic_tokens`; `phi_mean` and `theta_mean` are running means, which
+            cost no memory per draw.
+        init_topics
+            Tokens start in this many topics at random; all of them by default.
+        num_lanes
+            How many documents move side by side in the parallel schedule; chosen from the corpus
+            by default. Does not change the draws.
+        program
+            As a block of `numpyro.infer.Gibbs`, the one of site `z`: the program that the blocks
+            share, one that ends in a call of `collapsed`.
+        ignore
+            As a block: sites of `program` on which tokens do not depend given the hyperparameters.
+
+        Raises
+        ------
+        ValueError
+            If an option is not one of those above. A prior without a Gibbs update is refused when
+            a chain starts.
+        """
+        options = {
+            "schedule": tokens.check_option("schedule", schedule, self.schedules),
+            "record": tokens.check_record(record, self.recordable, ("z",) if program else ()),
+            "init_topics": tokens.check_count("init_topics", init_topics),
+            "num_lanes": tokens.check_count("num_lanes", num_lanes),
+        }
+        if init_topics is not None and init_topics > self.num_topics:
+            raise ValueError(
+                f"init_topics must be at most num_topics={self.num_topics}, got {init_topics}"
+            )
+        return GibbsKernel(self, options, program=program, ignore=ignore)
+
+    def sampler(
+        self,
+        elsewhere: frozenset[str],
+        *,
+        schedule: str,
+        record: tuple[str, ...],
+        init_topics: int | None,
+        num_lanes: int | None,
+    ) -> Sampler:
+        """Return the kernel's pure functions; hyperparameters sampled `elsewhere` stay as given."""
+        priors = kernel.LDAPriors(
+            alpha=gamma_prior("alpha", self.alpha, given="alpha" in elsewhere),
+            beta=gamma_prior("beta", self.beta, given="beta" in elsewhere),
+        )
+        vector = self._alpha_is_vector
+
+        def init(rng_key: jax.Array, data: Tokens, corpus: Corpus) -> kernel.LDAState:
+            key_z, key_alpha, key_beta = jax.random.split(rng_key, 3)
+            alpha = self.alpha.sample(key_alpha) if is_prior(self.alpha) else self.alpha
+            beta = self.beta.sample(key_beta) if is_prior(self.beta) else self.beta
+            alpha = jnp.broadcast_to(jnp.asarray(alpha, jnp.float32), (self.num_topics,))
+            return kernel.init(
+                key_z, data, num_words=corpus.num_words, num_topics=self.num_topics,
+                alpha=alpha, beta=beta, init_topics=init_topics,
+            )  # fmt: skip
+
+        def step(rng_key, state, data, turn, axis_name):
+            if schedule == "sequential":
+                return kernel.sequential_step(rng_key, state, data, priors)
+            return kernel.parallel_step(rng_key, state, data, priors, axis_name=axis_name)
+
+        def draws(rng_key, state, data):
+            key_phi, key_theta = jax.random.split(rng_key)
+            out: dict[str, jax.Array] = {"num_topics_used": (state.topic > 0).sum()}
+            if priors.alpha is not None:
+                out["alpha"] = state.alpha if vector else state.alpha[0]
+            if priors.beta is not None:
+                out["beta"] = state.beta
+            wanted = {
+                "z": lambda: state.z,
+                "topic_tokens": lambda: state.topic,
+                "phi": lambda: tokens.draw_phi(key_phi, state.word_topic, state.beta),
+                "theta": lambda: tokens.draw_theta(key_theta, state.doc_topic, state.alpha),
+            }
+            return out | {name: make() for name, make in wanted.items() if name in record}
+
+        def means(state, data):
+            num_words = state.word_topic.shape[0]
+            wanted = {
+                "phi_mean": lambda: (
+                    ((state.word_topic + state.beta) / (state.topic + num_words * state.beta)).T
+                ),
+                "theta_mean": lambda: (
+                    (state.doc_topic + state.alpha) / (data.doc_length[:, None] + state.alpha.sum())
+                ),
+            }
+            return {name: make() for name, make in wanted.items() if name in record}
+
+        def given(state, values):
+            if "alpha" in values:
+                alpha = jnp.broadcast_to(values["alpha"], state.alpha.shape)
+                state = state._replace(alpha=alpha)
+            return state._replace(beta=values.get("beta", state.beta))
+
+        return Sampler(
+            prepare=partial(tokens.prepare, num_lanes=num_lanes),
+            init=init,
+            step=step,
+            rotation=(0,),
+            draws=draws,
+            means=means,
+            log_density=lambda state, data: (
+                kernel.log_joint(state, data) + kernel.log_prior(state, priors)
+            ),
+            used=lambda state: state.topic > 0,
+            snapshot=lambda state: {
+                "z": state.z,
+                "alpha": state.alpha if vector else state.alpha[0],
+                "beta": state.beta,
+            },
+            given=given,
+            data_specs=tokens.data_specs,
+        )
+
+    @property
+    def _alpha_is_vector(self) -> bool:
+        return np.ndim(getattr(self.alpha, "concentration", self.alpha)) > 0
+
+    @property
+    def dims(self) -> dict[str, tuple[str, ...]]:
+        """Dims of the recorded variables, behind chain and draw."""
+        return {**tokens.DIMS, **({"alpha": ("topic",)} if self._alpha_is_vector else {})}
+
+    def mixtures(self, states: Any, corpus: Corpus) -> MixtureStates:
+        """Return what recorded states say about new documents; `states` as `fit` keeps them."""
+        alpha = np.asarray(states["alpha"])
+        return finite_states(
+            np.asarray(states["z"]),
+            np.asarray(corpus.word),
+            num_words=corpus.num_words,
+            num_topics=self.num_topics,
+            alpha=alpha if self._alpha_is_vector else alpha[..., None],
+            beta=np.asarray(states["beta"]),
+            draw=np.asarray(states["draw"]),
+            vocabulary=corpus.vocabulary,
+        )

@@ -1,0 +1,96 @@
+"""Progress of a run: one line with topics in use, log joint density, speed and time left."""
+
+import time
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+__all__ = ["Bar", "Progress", "Silent"]
+
+
+@runtime_checkable
+class Progress(Protocol):
+    """What `fit` tells a display."""
+
+    def update(self, sweep: int, used: np.ndarray, lp: np.ndarray, note: str = "") -> None:
+        """Show the state after so many sweeps: topics in use and log joint of every chain."""
+
+    def close(self) -> None:
+        """Finish the display."""
+
+
+class Silent:
+    """Show nothing."""
+
+    def update(self, sweep: int, used: np.ndarray, lp: np.ndarray, note: str = "") -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class Bar:
+    """A tqdm bar over sweeps.
+
+    Parameters
+    ----------
+    num_warmup, num_sweeps
+        Sweeps of the warm-up, and in all.
+    start
+        Sweeps that were done before (a resumed run).
+    items, unit
+        Tokens (or rows) that one sweep of all chains moves, and what they are called.
+    noun
+        What is counted as in use, "topics" or "factors".
+    """
+
+    def __init__(
+        self,
+        num_warmup: int,
+        num_sweeps: int,
+        *,
+        start: int,
+        items: int,
+        unit: str = "tokens",
+        noun: str = "topics",
+        file: Any = None,
+    ):
+        from tqdm.auto import tqdm
+
+        self._num_warmup, self._items, self._unit, self._noun = num_warmup, items, unit, noun
+        self._bar = tqdm(
+            total=num_sweeps,
+            initial=start,
+            unit="sweep",
+            dynamic_ncols=True,
+            file=file,
+            mininterval=0,
+        )
+        self._clock, self._sweep = time.perf_counter(), start
+        self._bar.set_description("compiling")
+
+    def update(self, sweep: int, used: np.ndarray, lp: np.ndarray, note: str = "") -> None:
+        """Show the state after so many sweeps."""
+        now = time.perf_counter()
+        done, seconds = sweep - self._sweep, max(now - self._clock, 1e-9)
+        self._clock, self._sweep = now, sweep
+        low, high = int(np.min(used)), int(np.max(used))
+        span = f"{low}" if low == high else f"{low}-{high}"
+        speed = done * self._items / seconds
+        text = f"{span} {self._noun}, lp {np.mean(lp):.6g}, {_short(speed)} {self._unit}/s"
+        self._bar.set_description(
+            "warmup" if sweep <= self._num_warmup else "sample", refresh=False
+        )
+        self._bar.set_postfix_str(f"{text}, {note}" if note else text, refresh=False)
+        self._bar.update(done)
+
+    def close(self) -> None:
+        """Leave the last line standing."""
+        self._bar.close()
+
+
+def _short(number: float) -> str:
+    for limit, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= limit:
+            return f"{number / limit:.3g}{suffix}"
+    return f"{number:.3g}"

@@ -1,0 +1,12 @@
+"""The models of the library by name: a new model adds one line here."""
+
+from bnp_models.hdp_lda import HDPLDA
+from bnp_models.lda import LDA
+
+__all__ = ["MODELS"]
+
+MODELS: dict[str, type] = {
+    "LDA": LDA,
+    "HDPLDA": HDPLDA,
+}
+"""Class name to class, in the order of the table in the README."""

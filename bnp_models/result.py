@@ -1,0 +1,204 @@
+"""`Fit`: the draws of a run, with tables, diagnostics and pictures of them one call away."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bnp_models import arviz_data
+from bnp_models.corpus import Corpus
+from bnp_models.model import Model
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from bnp_models.alignment import Alignment, TopicStates
+    from bnp_models.diagnostics import Convergence
+    from bnp_models.evaluation import HeldOutScore
+    from bnp_models.mixtures import MixtureStates
+
+__all__ = ["Fit"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Fit:
+    """What `fit` returns. Tables of topics number them by one alignment of all kept states.
+
+    Attributes
+    ----------
+    model
+        The model that was fitted.
+    corpus
+        The data it was fitted to.
+    data
+        The draws: `arviz.InferenceData` (ArviZ 0.x) or `xarray.DataTree` (1.x).
+    """
+
+    model: Model
+    corpus: Any
+    data: Any
+
+    @property
+    def posterior(self) -> Any:
+        """The recorded draws as an `xarray.Dataset`."""
+        return arviz_data.group(self.data, "posterior")
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the draws as netCDF, whole or not at all; any ArviZ reads it."""
+        return arviz_data.save(self.data, path)
+
+    def convergence(self, **options: Any) -> Convergence:
+        """Judge convergence by label-free scalars, see `diagnostics.convergence`."""
+        from bnp_models.diagnostics import convergence
+
+        return convergence(self.data, **options)
+
+    @functools.cached_property
+    def mixtures(self) -> MixtureStates:
+        """Topics and prior weights of the kept states, made one at a time.
+
+        Raises
+        ------
+        ValueError
+            If no state was kept (`keep_states=0`).
+        """
+        if not arviz_data.has_group(self.data, "states"):
+            raise ValueError("keep_states must be positive when fitting: no full state was kept")
+        return self.model.mixtures(arviz_data.group(self.data, "states"), self.corpus)  # pyright: ignore[reportAttributeAccessIssue]
+
+    @functools.cached_property
+    def topic_states(self) -> TopicStates:
+        """The kept states as the tables want them."""
+        from bnp_models.alignment import topic_states
+
+        return topic_states(self.data, self.mixtures)
+
+    @functools.cached_property
+    def alignment(self) -> Alignment:
+        """Numbers of the topics over states and chains, for display only."""
+        from bnp_models.alignment import align
+
+        return align(self.topic_states)
+
+    def topics(self, **options: Any) -> pd.DataFrame:
+        """Describe each topic in one row, see `results.topics`."""
+        from bnp_models.results import topics
+
+        return topics(self.topic_states, self.corpus, self.alignment, **options)
+
+    def documents(self, **options: Any) -> pd.DataFrame:
+        """Describe each document in one row, see `results.documents`."""
+        from bnp_models.results import document_shares, documents
+
+        shares = document_shares(self.topic_states, self.corpus, self.alignment)
+        return documents(shares, self.corpus, **options)
+
+    def topic_prevalence_by_group(self, **options: Any) -> pd.DataFrame:
+        """Return each topic's share of the tokens of each group, with uncertainty."""
+        from bnp_models.results import topic_prevalence_by_group
+
+        return topic_prevalence_by_group(self.topic_states, self.corpus, self.alignment, **options)
+
+    def transform(
+        self, corpus: Corpus, *, num_sweeps: int = 50, num_kept: int = 25, seed: int = 0
+    ) -> pd.DataFrame:
+        """Infer the topic shares of new documents, averaged over the kept states.
+
+        Parameters
+        ----------
+        corpus
+            New documents over the same vocabulary: `Corpus.from_texts(texts,
+            vocabulary=fit.corpus.vocabulary)`.
+        num_sweeps, num_kept
+            Fold-in sweeps per state, and how many of the last ones are averaged.
+        seed
+            Of the fold-in.
+
+        Returns
+        -------
+        Documents by topics (numbered as in `topics`); rows sum to at most one, the rest belongs to
+        topics without a number.
+        """
+        from bnp_models.evaluation import document_topics
+        from bnp_models.results import new_document_shares, topic_shares
+
+        theta = document_topics(
+            self.mixtures, corpus, num_sweeps=num_sweeps, num_kept=num_kept, seed=seed
+        )
+        shares = new_document_shares(theta, self.topic_states, corpus, self.alignment)
+        return topic_shares(shares, corpus)
+
+    def document_completion(
+        self, corpus: Corpus, *, split_seed: int = 0, **options: Any
+    ) -> HeldOutScore:
+        """Score one random half of each new document given the other half."""
+        from bnp_models.evaluation import document_completion
+
+        observed, heldout = corpus.halves(split_seed)
+        return document_completion(self.mixtures, observed, heldout, **options)
+
+    def left_to_right(self, corpus: Corpus, **options: Any) -> HeldOutScore:
+        """Score whole new documents, see `evaluation.left_to_right`."""
+        from bnp_models.evaluation import left_to_right
+
+        return left_to_right(self.mixtures, corpus, **options)
+
+    def npmi(self, reference: Corpus | None = None, *, top: int = 10, **options: Any) -> np.ndarray:
+        """Score the coherence of each topic on a reference corpus, by default the one fitted."""
+        from bnp_models.coherence import npmi
+        from bnp_models.results import mean_topics
+
+        phi = mean_topics(self.topic_states, self.alignment)
+        words = [list(np.argsort(-column, kind="stable")[:top]) for column in phi.T]
+        return npmi(words, self.corpus if reference is None else reference, top=top, **options)
+
+    def plot_traces(self, **options: Any) -> np.ndarray:
+        """Draw the traces of the label-free scalars."""
+        from bnp_models.plots import plot_traces
+
+        return plot_traces(self.data, **options)
+
+    def plot_ranks(self, **options: Any) -> np.ndarray:
+        """Draw the rank histograms of the label-free scalars."""
+        from bnp_models.plots import plot_ranks
+
+        return plot_ranks(self.data, **options)
+
+    def plot_num_topics(self, **options: Any) -> np.ndarray:
+        """Draw the number of topics in use: traces and histogram by chain."""
+        from bnp_models.plots import plot_num_topics
+
+        return plot_num_topics(self.data, **options)
+
+    def plot_topic_words(
+        self, *, topics: Sequence[int] | None = None, num_words: int = 8, **options: Any
+    ) -> np.ndarray:
+        """Draw the top words of topics with intervals; the twelve largest by default."""
+        from bnp_models.plots import plot_topic_words
+        from bnp_models.results import topic_words
+
+        table = topic_words(self.topic_states, self.corpus, self.alignment, num_words=num_words)
+        numbers = range(min(12, self.alignment.num_topics)) if topics is None else topics
+        chosen = table[table["topic"].isin(list(numbers))]
+        return plot_topic_words(chosen, **options)
+
+    def plot_prevalence_by_group(self, **options: Any) -> Axes:
+        """Draw the share of each topic in each group."""
+        from bnp_models.plots import plot_prevalence_by_group, short_labels
+
+        return plot_prevalence_by_group(
+            self.topic_prevalence_by_group(), labels=short_labels(self.topics()), **options
+        )
+
+    def plot_topic_similarity(self, **options: Any) -> Axes:
+        """Draw how well each topic is found again in each chain."""
+        from bnp_models.plots import plot_topic_similarity, short_labels
+
+        return plot_topic_similarity(self.alignment, labels=short_labels(self.topics()), **options)

@@ -1,0 +1,133 @@
+"""Checks without randomness: what must hold after every sweep, and ratios of densities."""
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+__all__ = [
+    "Step",
+    "check_batch",
+    "check_ranks",
+    "check_ratios",
+    "check_sweeps",
+    "check_tally",
+    "quick_jit",
+]
+
+Key = jax.Array
+Step = Callable[[Key, Any, Any], Any]
+"""One sweep of one chain: (rng_key, state, data) -> state."""
+
+quick_jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
+"""`jax.jit` for what runs a few times only: compiled quickly rather than well."""
+
+
+def check_ratios(where: str, log_weights, log_values, tolerance: float = 2e-4) -> None:
+    """Check that two vectors of logs differ by a constant, impossible entries alike.
+
+    Grosse and Duvenaud, Testing MCMC code (2014): a conditional is the joint up to a constant.
+    """
+    one, two = (np.asarray(x, np.float64) for x in (log_weights, log_values))
+    possible = np.isfinite(two)
+    if not (np.isfinite(one) == possible).all():
+        raise AssertionError(
+            f"{where}: weights vanish at other values than the joint: {one}, {two}"
+        )
+    difference = one[possible] - two[possible]
+    spread = difference.max() - difference.min()
+    if not spread < tolerance:
+        raise AssertionError(
+            f"{where}: conditional and joint disagree by {spread:.3g} nats; logs up to a constant: "
+            f"weights {one[possible] - one[possible][0]}, joint {two[possible] - two[possible][0]}"
+        )
+
+
+def check_ranks(where: str, step: Step, start: Callable[[Key], Any], data: Any) -> None:
+    """Check that a sweep relies on no rank promotion: `[K, V] + [V]` is the classic wrong count."""
+    key = jax.random.key(0)
+    try:
+        with jax.numpy_rank_promotion("raise"):
+            jax.eval_shape(lambda state: step(key, state, data), jax.eval_shape(start, key))
+    except ValueError as error:
+        raise AssertionError(f"{where}: a sweep relies on rank promotion") from error
+
+
+def check_sweeps(
+    where: str,
+    step: Step,
+    start: Callable[[Key], Any],
+    data: Any,
+    tally: Callable[[Any, Any], Mapping[str, Any]],
+    *,
+    num_chains: int = 4,
+    num_sweeps: int = 3,
+) -> None:
+    """Run a few sweeps of a few chains and check what must hold after each of them.
+
+    - Fields that are functions of the assignments equal a fresh tally.
+    - Shapes, dtypes and weak types stay, and `jit` traces once.
+    - A chain does the same beside other chains, in another place.
+    """
+    traces = 0
+
+    def counted(rng_key, state):
+        nonlocal traces
+        traces += 1
+        return step(rng_key, state, data)
+
+    batch = quick_jit(jax.vmap(counted))
+    chain_keys = jax.random.split(jax.random.key(num_chains), (num_sweeps + 1, num_chains))
+    states = quick_jit(jax.vmap(start))(chain_keys[0])
+    places = np.arange(num_chains)
+    moved = np.append(places[1:], places[1])  # without the first chain, the second one twice
+    for keys in chain_keys[1:]:
+        before, states = states, batch(keys, states)
+        _check_avals(where, before, states)
+        elsewhere = batch(keys[moved], jax.tree.map(lambda x: x[moved], before))
+        _check_equal(where, jax.tree.map(lambda x: x[moved], states), elsewhere)
+        check_tally(where, tally, states, data)
+    if traces != 1:
+        raise AssertionError(f"{where}: traced {traces} times in {num_sweeps} sweeps")
+
+
+def check_tally(
+    where: str, tally: Callable[..., Mapping[str, Any]], states: Any, data: Any
+) -> None:
+    """Check the fields of many chains that are functions of their assignments, exactly."""
+    for field, fresh in quick_jit(jax.vmap(lambda state: tally(state, data)))(states).items():
+        counted = getattr(states, field)
+        np.testing.assert_array_equal(counted, fresh, err_msg=f"{where}: {field} after a sweep")
+
+
+def check_batch(
+    where: str, step: Step, start: Callable[[Key], Any], data: Any, *, num_chains: int = 4
+) -> None:
+    """Check that a chain does the same in a batch as alone: integers exactly, floats nearly."""
+    keys = jax.random.split(jax.random.key(num_chains), (2, num_chains))
+    states = quick_jit(jax.vmap(start))(keys[0])
+    alone = quick_jit(lambda key, state: step(key, state, data))
+    batch = quick_jit(jax.vmap(lambda key, state: step(key, state, data)))(keys[1], states)
+    for chain in range(num_chains):
+        state, after = (jax.tree.map(lambda x, c=chain: x[c], tree) for tree in (states, batch))
+        _check_equal(f"{where}, chain {chain}", after, alone(keys[1, chain], state))
+
+
+def _check_avals(where: str, before: Any, after: Any) -> None:
+    one, two = (
+        [(x.shape, x.dtype, jnp.asarray(x).aval.weak_type) for x in jax.tree.leaves(tree)]
+        for tree in (before, after)
+    )
+    if jax.tree.structure(before) != jax.tree.structure(after) or one != two:
+        raise AssertionError(f"{where}: a sweep changes the state from {one} to {two}")
+
+
+def _check_equal(where: str, one: Any, two: Any) -> None:
+    for x, y in zip(jax.tree.leaves(one), jax.tree.leaves(two), strict=True):
+        if jnp.issubdtype(x.dtype, jnp.floating):
+            np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-7, err_msg=where)
+        else:
+            np.testing.assert_array_equal(x, y, err_msg=where)

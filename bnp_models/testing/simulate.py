@@ -1,0 +1,85 @@
+"""Exact draws from priors, many at a time, in float64 NumPy and without the kernels' code."""
+
+import numpy as np
+from jaxtyping import Float, Int
+
+__all__ = [
+    "draw_categorical",
+    "draw_dirichlet",
+    "draw_log_gamma",
+    "restaurant_franchise",
+    "tally",
+]
+
+
+def draw_log_gamma(rng: np.random.Generator, concentration: np.ndarray) -> np.ndarray:
+    """Draw logs of Gamma(concentration, 1); no underflow, however small the concentration."""
+    boosted = np.log(rng.gamma(concentration + 1.0))
+    return boosted - rng.exponential(size=np.shape(concentration)) / concentration
+
+
+def draw_dirichlet(rng: np.random.Generator, concentration: np.ndarray) -> np.ndarray:
+    """Draw Dirichlet vectors along the last axis; a concentration of zero gives weight zero."""
+    some = concentration > 0
+    logs = draw_log_gamma(rng, np.where(some, concentration, 1.0))
+    logs = np.where(some, logs, -np.inf)
+    weights = np.exp(logs - logs.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+
+def draw_categorical(rng: np.random.Generator, weights: np.ndarray) -> np.ndarray:
+    """Draw an index along the last axis with probability proportional to its weight."""
+    cumulative = weights.cumsum(axis=-1)
+    target = rng.uniform(size=(*weights.shape[:-1], 1)) * cumulative[..., -1:]
+    return (cumulative <= target).sum(axis=-1)
+
+
+def restaurant_franchise(
+    rng: np.random.Generator,
+    alpha: Float[np.ndarray, " S"],
+    gamma: Float[np.ndarray, " S"],
+    doc: Int[np.ndarray, " T"],
+) -> tuple[Int[np.ndarray, "S T"], Int[np.ndarray, "S T"]]:
+    """Seat the tokens of every document in the Chinese restaurant franchise, exactly.
+
+    A token joins a table of its document in proportion to its customers or opens one (alpha); a new
+    table takes a topic in proportion to the tables that serve it anywhere or a new one (gamma).
+    Teh, Jordan, Beal and Blei, Hierarchical Dirichlet processes, JASA 101 (2006), section 4.1.
+
+    Returns
+    -------
+    z, tables
+        Topic of each token, numbered in order of appearance, and the number of tables per topic
+        (as many columns as tokens; zero beyond the topics in use).
+    """
+    num_draws, num_tokens = len(alpha), len(doc)
+    rows = np.arange(num_draws)
+    z = np.zeros((num_draws, num_tokens), np.int32)
+    tables = np.zeros((num_draws, num_tokens), np.int32)
+    for d in np.unique(doc):
+        (members,) = np.nonzero(doc == d)
+        customers = np.zeros((num_draws, len(members)))
+        topic_of_table = np.zeros((num_draws, len(members)), np.int32)
+        num_tables = np.zeros(num_draws, int)
+        for t in members:
+            table = draw_categorical(rng, np.column_stack([customers, alpha]))
+            opens = table == len(members)
+            topic = draw_categorical(rng, np.column_stack([tables, gamma]))
+            topic = np.where(topic == num_tokens, (tables > 0).sum(axis=1), topic)
+            table = np.where(opens, num_tables, table)
+            topic_of_table[rows, table] = np.where(opens, topic, topic_of_table[rows, table])
+            z[:, t] = topic_of_table[rows, table]
+            customers[rows, table] += 1
+            tables[rows[opens], topic[opens]] += 1
+            num_tables += opens
+    return z, tables
+
+
+def tally(
+    z: Int[np.ndarray, "S T"], row: Int[np.ndarray, "*S T"], num_rows: int, num_topics: int
+) -> Int[np.ndarray, "S rows K"]:
+    """Count tokens by row (document or word, maybe another in every draw) and topic, as int32."""
+    counts = np.zeros((len(z), num_rows, num_topics), np.int32)
+    draws = np.broadcast_to(np.arange(len(z))[:, None], z.shape)
+    np.add.at(counts, (draws, np.broadcast_to(row, z.shape), z), 1)
+    return counts

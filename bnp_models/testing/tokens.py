@@ -1,0 +1,68 @@
+"""What the cases of token models share: tiny corpora, fresh words, label-free quantities."""
+
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, Key, ScalarLike
+
+from bnp_kernels.tokens import Tokens, make_tokens
+
+__all__ = [
+    "coassigned",
+    "draw_words",
+    "first_appearance",
+    "lay_out",
+    "permute_slots",
+    "tally",
+    "with_words",
+]
+
+
+def lay_out(docs: Sequence[Sequence[int]], num_lanes: int | None = None) -> Tokens:
+    """Make kernel data of documents given as lists of word ids."""
+    doc = np.repeat(np.arange(len(docs), dtype=np.int32), [len(words) for words in docs])
+    word = np.concatenate([np.asarray(words, np.int32) for words in docs])
+    return make_tokens(doc, word, len(docs), num_lanes=num_lanes)
+
+
+def tally(
+    z: Int[Array, " T"], row: Int[Array, " T"], num_rows: int, num_topics: int
+) -> Int[Array, "rows K"]:
+    """Count tokens by row (document or word) and topic."""
+    counts = jnp.zeros((num_rows, num_topics), jnp.int32)
+    return counts.at[row, z].add(1)
+
+
+def with_words(data: Tokens, word: Int[Array, " T"]) -> Tokens:
+    """Replace the words, in corpus order, in every place where the data holds them."""
+    padded = jnp.append(word, 0)
+    return data._replace(word=word, lanes=data.lanes._replace(word=padded[data.lanes.position]))
+
+
+def draw_words(
+    rng_key: Key[Array, ""], z: Int[Array, " T"], num_words: int, num_topics: int, beta: ScalarLike
+) -> Int[Array, " T"]:
+    """Draw words given topics, the topics' word distributions drawn afresh from Dir(beta)."""
+    key_phi, key_word = jax.random.split(rng_key)
+    log_phi = jax.random.loggamma(key_phi, beta, (num_topics, num_words))
+    return jax.random.categorical(key_word, log_phi[z]).astype(z.dtype)
+
+
+def coassigned(z: Int[Array, " T"]) -> Float[Array, " pairs"]:
+    """Return whether tokens i < j share a topic, pairs in lexicographic order."""
+    first, second = np.triu_indices(z.shape[0], 1)
+    return (z[first] == z[second]).astype(jnp.float32)
+
+
+def permute_slots(z: Int[Array, " T"], order: Int[Array, " K"]) -> Int[Array, " T"]:
+    """Renumber topics so that slot `order[i]` becomes slot i."""
+    return jnp.argsort(order)[z].astype(z.dtype)
+
+
+def first_appearance(z: Int[np.ndarray, "S T"]) -> Int[np.ndarray, "S T"]:
+    """Renumber the topics of every row in order of appearance."""
+    first = (z[:, :, None] == z[:, None, :]).argmax(axis=2)  # first token of the same topic
+    starts = first == np.arange(z.shape[1])
+    return np.take_along_axis(starts.cumsum(axis=1) - 1, first, axis=1)

@@ -1,0 +1,165 @@
+"""What the token models share: the corpus as their kernels read it, and draws made on request."""
+
+import abc
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float, Int, Key
+
+from bnp_kernels.gamma import draw_log_gamma, draw_topic_word
+from bnp_kernels.tokens import Tokens, make_tokens
+from bnp_models.corpus import Corpus
+from bnp_models.model import Model, check_integer
+
+__all__ = [
+    "DIMS",
+    "TokenModel",
+    "check_count",
+    "check_option",
+    "check_record",
+    "data_specs",
+    "draw_phi",
+    "draw_theta",
+    "prepare",
+    "program_tokens",
+]
+
+DIMS = {
+    "z": ("token",),
+    "phi": ("topic", "word"),
+    "theta": ("doc", "topic"),
+    "topic_tokens": ("topic",),
+    "root_weights": ("topic",),
+    "tables": ("topic",),
+    "w": ("token",),
+    "token_doc": ("token",),
+    "doc_length": ("doc",),
+    "doc_group": ("doc",),
+}
+"""Dims of the recorded variables of token models, behind chain and draw."""
+
+
+class TokenModel(Model):
+    """A model of the tokens of a `Corpus`: what its draws are called and labelled with."""
+
+    items: ClassVar[str] = "tokens"
+    components: ClassVar[str] = "topics"
+
+    @property
+    def dims(self) -> dict[str, tuple[str, ...]]:
+        """Dims of the recorded variables, behind chain and draw."""
+        return DIMS
+
+    @abc.abstractmethod
+    def mixtures(self, states: Any, corpus: Corpus) -> Any:
+        """Return what recorded states say about new documents."""
+
+    def coords(self, corpus: Corpus) -> dict[str, Any]:
+        """Return the labels of the dims."""
+        coords: dict[str, Any] = {"word": corpus.vocabulary, "doc": corpus.doc_names}
+        return coords | ({"group": corpus.group_names} if corpus.num_groups else {})
+
+    def load_data(self, path: Path) -> Corpus:
+        """Read the corpus that `save` wrote."""
+        return Corpus.load(path)
+
+    def data_groups(self, corpus: Corpus) -> dict[str, dict[str, np.ndarray]]:
+        """Return the data as ArviZ groups."""
+        constant = {
+            "token_doc": np.asarray(corpus.doc),
+            "doc_length": np.asarray(corpus.doc_length),
+        }
+        if corpus.num_groups:
+            constant["doc_group"] = np.asarray(corpus.group)
+        return {"constant_data": constant, "observed_data": {"w": np.asarray(corpus.word)}}
+
+
+def prepare(corpus: Any, num_shards: int, num_lanes: int | None) -> Tokens:
+    """Lay a corpus out for the kernels."""
+    if not isinstance(corpus, Corpus):
+        raise ValueError(
+            f"data must be a Corpus, got {type(corpus).__name__}: build one with "
+            "Corpus.from_texts, Corpus.from_ids or Corpus.from_counts"
+        )
+    if isinstance(corpus.doc, Tracer):
+        raise ValueError("data must be concrete when a chain starts: call init outside of jit")
+    if corpus.num_tokens == 0:
+        raise ValueError("data has no tokens: nothing to sample; check the vocabulary's pruning")
+    return make_tokens(
+        np.asarray(corpus.doc),
+        np.asarray(corpus.word),
+        corpus.num_docs,
+        num_lanes=num_lanes,
+        num_shards=num_shards,
+    )
+
+
+def data_specs(data: Tokens, spec: Callable[..., Any], axis: str) -> Any:
+    """Return how the data lies over devices: lanes over the mapped axis, the rest everywhere."""
+    everywhere = jax.tree.map(lambda _: spec(), data)
+    lanes = jax.tree.map(lambda x: spec(*[None] * (x.ndim - 1), axis), data.lanes)
+    return everywhere._replace(lanes=lanes)
+
+
+def program_tokens(corpus: Corpus) -> tuple[Any, Any, int]:
+    """Return documents, words and number of tokens of a corpus for a NumPyro program."""
+    return jnp.asarray(corpus.doc), jnp.asarray(corpus.word), corpus.doc.shape[0]
+
+
+def check_option(name: str, value: Any, allowed: Collection[Any]) -> Any:
+    """Return `value` if it is one of `allowed`, else raise `ValueError`."""
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {sorted(allowed)}, got {value!r}")
+    return value
+
+
+def check_record(
+    record: Collection[str], allowed: Collection[str], sites: Collection[str] = ()
+) -> tuple[str, ...]:
+    """Return the names of variables to record, sorted, or raise `ValueError`.
+
+    `sites`, which the kernel owns as a block of `numpyro.infer.Gibbs`, are recorded in any case.
+    """
+    if isinstance(record, str):
+        raise ValueError(f"record must be a tuple of names, got the string {record!r}")
+    for name in record:
+        check_option("record", name, (*allowed, *sites))
+    return tuple(sorted({*record, *sites}))
+
+
+def check_count(name: str, value: int | None) -> int | None:
+    """Return a positive integer or None, or raise `ValueError`."""
+    return None if value is None else check_integer(name, value, 1)
+
+
+def draw_phi(
+    rng_key: Key[Array, ""], word_topic: Int[Array, "V K"], beta: ArrayLike
+) -> Float[Array, "K V"]:
+    """Draw the topics given the assignments, phi_k ~ Dir(beta + n_k)."""
+    return draw_topic_word(rng_key, word_topic, beta).T
+
+
+def draw_theta(
+    rng_key: Key[Array, ""], doc_topic: Int[Array, "D K"], weights: Array, rest: ArrayLike = 0.0
+) -> Float[Array, "D K"]:
+    """Draw theta_d ~ Dir(n_d + weights, rest) and drop the last entry (topics not in use)."""
+    num_docs, num_topics = doc_topic.shape
+    key_topics, key_rest = jax.random.split(rng_key)
+    a = doc_topic + weights
+    slot = jnp.arange(num_topics, dtype=jnp.uint32)[None, :]
+    item = jnp.arange(num_docs, dtype=jnp.uint32)[:, None]
+    log_gamma = draw_log_gamma(key_topics, jnp.where(a > 0, a, 1.0), slot, item)
+    log_gamma = jnp.where(a > 0, log_gamma, -jnp.inf)
+    rest = jnp.full((num_docs, 1), rest, log_gamma.dtype)
+    log_rest = draw_log_gamma(key_rest, jnp.where(rest > 0, rest, 1.0), 0, item)
+    log_rest = jnp.where(rest > 0, log_rest, -jnp.inf)
+    top = jnp.maximum(log_gamma.max(axis=1, keepdims=True), log_rest)
+    mass = jnp.exp(log_gamma - top)
+    # a prefix sum does not depend on how many empty slots follow
+    return mass / (jnp.cumsum(mass, axis=1)[:, -1:] + jnp.exp(log_rest - top))

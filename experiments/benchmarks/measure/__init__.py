@@ -1,0 +1,1 @@
+"""What `speed.py` measures: one module per question, and the systems that are compared."""

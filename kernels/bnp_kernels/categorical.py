@@ -1,0 +1,147 @@
+r"""Draws from unnormalised categorical distributions by inverting their prefix sums.
+
+The inversion has two levels. Topic k lies in row k div 8 of column k mod 8; first the prefix sums
+of the 8 column sums are inverted, then those down the chosen column. Both are running sums in a
+fixed order, so they never decrease, the entry at which they first exceed the target has a
+positive weight, and rows of zeros appended at the end change nothing, not even the rounding.
+
+Inside loops over tokens topics travel as *codes*, float32 numbers that count entries in the
+order of the inversion, down one column after the other: `encode`, `decode`, `codes`, `draw_code`.
+"""
+
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float, Int
+
+__all__ = [
+    "codes",
+    "decode",
+    "draw",
+    "draw_code",
+    "draw_or_new",
+    "encode",
+    "one_weights",
+    "pad_topics",
+]
+
+# Eight float32 fill the vector registers that XLA uses on CPUs.
+_COLUMNS = 8
+# u is brought down to 1 - 2**-23, the largest value for which u * total < total after rounding.
+_BELOW_ONE = 1 - 2.0**-23
+
+
+def pad_topics(x: Array) -> Array:
+    """Pad the last axis with zeros to whole rows of the columns."""
+    missing = -x.shape[-1] % _COLUMNS
+    return jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, missing)]) if missing else x
+
+
+def encode(z: Int[Array, "*shape"], num_topics: int) -> Float[Array, "*shape"]:
+    """Turn topics into codes."""
+    rows = -(-num_topics // _COLUMNS)
+    return (z % _COLUMNS * rows + z // _COLUMNS).astype(jnp.float32)
+
+
+def decode(code: Float[Array, "*shape"], num_topics: int) -> Int[Array, "*shape"]:
+    """Turn codes back into topics."""
+    rows = -(-num_topics // _COLUMNS)
+    code = code.astype(jnp.int32)
+    return code % rows * _COLUMNS + code // rows
+
+
+def codes(num_topics: int) -> Float[Array, " K"]:
+    """Code of each topic, padded to whole rows: `codes(K) == code[:, None]` is a one-hot."""
+    return encode(jnp.arange(-(-num_topics // _COLUMNS) * _COLUMNS), num_topics)
+
+
+def one_weights(x: Float[Array, " K"]) -> Float[Array, " columns"]:
+    """Ones for `draw_code`, as a function of non-negative numbers.
+
+    Made outside a loop they are one of its inputs; constants would be written anew in every round.
+    """
+    return jnp.where(x[:_COLUMNS] >= 0, jnp.float32(1), 0)
+
+
+def draw_code(
+    weights: Float[Array, "... K"],
+    u: Float[Array, "..."],
+    ones: Float[Array, " columns"],
+    weight_new: Float[Array, "..."] | float = 0.0,
+) -> Float[Array, "..."]:
+    """Draw one code from each row of weights, in the form that XLA turns into fast loops.
+
+    Parameters
+    ----------
+    weights
+        Non-negative and finite, padded with `pad_topics`, with a positive sum. Not checked. Where
+        they are the result of a product, end it with a division or a maximum: a product that is
+        fused into the two sums below may be rounded differently in each.
+    u
+        One uniform for each row, in [0, 1].
+    ones
+        `one_weights` of anything non-negative.
+    weight_new
+        Weight of one more outcome, behind all others.
+
+    Returns
+    -------
+    Code of an entry with positive weight, or the number of (padded) topics for the last outcome.
+    """
+    below = jnp.float32(_BELOW_ONE)
+    cells = [weights[..., i : i + _COLUMNS] for i in range(0, weights.shape[-1], _COLUMNS)]
+    # The clip changes nothing, but it makes the loop body long enough for LLVM to look for
+    # vectors before it unrolls: twice as fast.
+    column = jnp.clip(cells[0], 0, 3e38)
+    for cell in cells[1:]:
+        column = column + jnp.clip(cell, 0, 3e38)
+    index = jnp.arange(_COLUMNS).reshape((1,) * (column.ndim - 1) + (_COLUMNS,))
+    before, total = jnp.zeros_like(column), column[..., 0]
+    for c in range(_COLUMNS - 1):
+        before = before + jnp.where(index > c, column[..., c, None], 0)
+        total = total + column[..., c + 1]
+    target = (jnp.minimum(u, below) * (total + weight_new))[..., None]
+    # What is left for each column: all of it before the chosen one, less than nothing after it.
+    rest = jnp.minimum(target - before, column * below)
+    rest = jnp.where(before + column <= target, jnp.float32(jnp.inf), rest)
+    within = cells[0]
+    passed = jnp.where(within <= rest, jnp.float32(1), 0)
+    for j, cell in enumerate(cells[1:], start=2):
+        within = within + cell
+        passed = jnp.where(within <= rest, jnp.float32(j), passed)
+    # A product with ones, not a sum: XLA would recompute a sum wherever it is used.
+    return jnp.dot(passed, ones, precision=lax.Precision.HIGHEST)
+
+
+def draw(weights: Float[Array, "... K"], u: Float[Array, "..."]) -> Int[Array, "..."]:
+    """Draw an index with probability proportional to its weight.
+
+    Parameters
+    ----------
+    weights
+        Non-negative and finite, with a positive sum. Not checked.
+    u
+        One uniform per draw, in [0, 1].
+
+    Returns
+    -------
+    Index in [0, K) (int32) of an entry with positive weight. Padding the weights with zeros changes
+    nothing.
+    """
+    return draw_or_new(weights, jnp.zeros(u.shape, jnp.float32), u)
+
+
+def draw_or_new(
+    weights: Float[Array, "... K"], weight_new: Float[Array, "..."], u: Float[Array, "..."]
+) -> Int[Array, "..."]:
+    """Draw as `draw` does, with one more outcome, "new", behind all others.
+
+    Returns
+    -------
+    Index in [0, K) of an entry with positive weight, or K for "new". Padding the weights with zeros
+    changes nothing but the value of K.
+    """
+    num_topics = weights.shape[-1]
+    padded = pad_topics(jnp.maximum(weights, 0))
+    code = draw_code(padded, u, jnp.ones(_COLUMNS, jnp.float32), weight_new)
+    is_new = code >= padded.shape[-1]
+    return jnp.where(is_new, num_topics, decode(code, num_topics))

@@ -1,0 +1,459 @@
+r"""Gibbs kernels of the HDP topic model by direct assignment; the program is `bnp_models.HDPLDA`.
+
+The root weights $\tau \sim \mathrm{GEM}(\gamma)$ of the topics in use are part of the state, the
+rest of their mass is one pool. Two exact schedules of one posterior:
+
+- `sequential_step`: topics and documents integrated out, one scan over the tokens; topics are
+  born and die inside it (Teh, Jordan, Beal and Blei, Hierarchical Dirichlet processes, JASA 101,
+  2006, section 5.3);
+- `parallel_step`: the topic-word rows and the sticks of the unused topics are drawn, the infinite
+  tail is cut exactly by a threshold on the root weights, documents are then independent. (A slice
+  variable per token, Walker 2007, also cuts it exactly, but its smallest value over all tokens
+  asks for many more sticks, and every token has to be compared with every topic.)
+
+Both end with table counts, concentrations and root weights. `max_topics` slots (K) are a buffer,
+not a truncation: a sweep that needs more raises `overflow` and has to be repeated, with the same
+key, from the state before it, padded by `grow`. No draw depends on K.
+Sizes: T tokens, D documents, V words. Counts are int32, log densities in nats.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.typing import ArrayLike
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from bnp_kernels import bits, categorical, counts, lanes, split_merge
+from bnp_kernels.concentration import GammaPrior, draw_concentration
+from bnp_kernels.densities import log_dirichlet_multinomial, log_gamma_prior
+from bnp_kernels.gamma import draw_log_gamma, draw_topic_word
+from bnp_kernels.lda import draw_beta
+from bnp_kernels.tables import draw_tables
+from bnp_kernels.tokens import Tokens
+
+__all__ = [
+    "TAIL_SHARE",
+    "HDPInfo",
+    "HDPPriors",
+    "HDPState",
+    "any_step",
+    "birth",
+    "conditional",
+    "death",
+    "draw_root",
+    "draw_sticks",
+    "grow",
+    "init",
+    "log_joint",
+    "log_prior",
+    "log_root",
+    "parallel_step",
+    "reach",
+    "sequential_step",
+    "slots_wanted",
+    "split_merge_step",
+]
+
+TAIL_SHARE = 0.2
+"""Expected tables times this is the root weight that parallel sweeps reach down to, see `reach`."""
+
+
+class HDPState(NamedTuple):
+    """What one sweep hands to the next; counts are functions of `z`, free slots hold zeros."""
+
+    z: Int[Array, " T"]  # slot of each token, corpus order
+    doc_topic: Int[Array, "D K"]
+    word_topic: Int[Array, "V K"]  # word-major: a sweep reads and writes whole rows
+    topic: Int[Array, " K"]
+    root_weights: Float[Array, " K"]  # tau of the topics in use
+    unused_weight: Float[Array, ""]  # mass of all others; with root_weights it sums to one
+    tables: Int[Array, " K"]  # table counts of the last root update
+    alpha: Float[Array, ""]
+    gamma: Float[Array, ""]
+    beta: Float[Array, ""]
+    overflow: Bool[Array, ""]  # a slot was missing: discard this state, grow, repeat the sweep
+
+
+class HDPPriors(NamedTuple):
+    """Gamma priors of the concentrations; None holds one fixed at its value in the state."""
+
+    alpha: GammaPrior | None = None
+    gamma: GammaPrior | None = None
+    beta: GammaPrior | None = None
+
+
+class HDPInfo(NamedTuple):
+    """What one sweep reports and the next does not need."""
+
+    num_moved: Int[Array, ""]  # tokens whose topic changed
+
+
+def init(
+    rng_key: Key[Array, ""],
+    data: Tokens,
+    *,
+    num_words: int,
+    max_topics: int,
+    alpha: ArrayLike,
+    gamma: ArrayLike,
+    beta: ArrayLike,
+    init_topics: int,
+) -> HDPState:
+    """Assign every token to one of `init_topics` topics at random and draw their root weights."""
+    key_z, key_tables, key_root = jax.random.split(rng_key, 3)
+    u = bits.uniform(key_z, data.doc.shape)
+    z = jnp.minimum((u * init_topics).astype(jnp.int32), init_topics - 1)
+    doc_topic, word_topic, topic = counts.tally(
+        z, data.doc, data.word, data.doc_length.shape[0], num_words, max_topics
+    )
+    alpha, gamma, beta = (jnp.asarray(x, jnp.float32) for x in (alpha, gamma, beta))
+    even = jnp.where(topic > 0, 1.0 / init_topics, 0.0)
+    tables = draw_tables(key_tables, doc_topic, alpha * even)
+    root_weights, unused_weight = draw_root(key_root, tables, gamma)
+    overflow = jnp.zeros((), bool)
+    return HDPState(
+        z, doc_topic, word_topic, topic, root_weights, unused_weight, tables,
+        alpha, gamma, beta, overflow,
+    )  # fmt: skip
+
+
+def grow(state: HDPState, max_topics: int) -> HDPState:
+    """Pad the slots with free ones up to `max_topics`, or drop free ones at the end."""
+
+    def resize(x):
+        extra = max(max_topics - x.shape[-1], 0)
+        return jnp.pad(x[..., :max_topics], [(0, 0)] * (x.ndim - 1) + [(0, extra)])
+
+    slots = ("doc_topic", "word_topic", "topic", "root_weights", "tables")
+    return state._replace(**{name: resize(getattr(state, name)) for name in slots})
+
+
+def conditional(
+    n_dk: Array,
+    n_vk: Array,
+    n_k: Array,
+    *,
+    root_weights: Array,
+    unused_weight: ArrayLike,
+    alpha: ArrayLike,
+    beta: ArrayLike,
+    num_words: int,
+) -> tuple[Array, Array]:
+    """Return the weights of the slots and of a new topic; the counts leave the token out.
+
+    Free slots have neither counts nor root weight, so their weight is zero without a mask.
+    """
+    weights = (n_dk + alpha * root_weights) * (n_vk + beta) / (n_k + num_words * beta)
+    return weights, jnp.asarray(alpha * unused_weight / num_words)
+
+
+def death(
+    root_weights: Array, unused_weight: Array, n_k: Array, minus: Array
+) -> tuple[Array, Array]:
+    """Return the mass of a topic that lost its last token to the pool of unused mass."""
+    freed = jnp.where((minus > 0) & (n_k == 0), root_weights, 0.0)  # at most one is not zero
+    return root_weights - freed, unused_weight + freed.sum()
+
+
+def birth(
+    root_weights: Array, unused_weight: Array, slot: Array, gamma: Array, u: Array
+) -> tuple[Array, Array]:
+    """Break a Beta(1, gamma) share off the pool for the topic born in `slot` (a one-hot)."""
+    share = -jnp.expm1(jnp.log1p(-u) / gamma)
+    born = jnp.any(slot)
+    taken = jnp.where(born, share * unused_weight, 0.0)
+    return root_weights + slot * taken, unused_weight - taken
+
+
+def _sequential_sweep(rng_key: Key[Array, ""], state: HDPState, data: Tokens) -> HDPState:
+    num_words, capacity = state.word_topic.shape
+    alpha, gamma, beta = state.alpha, state.gamma, state.beta
+    slots = jnp.arange(capacity, dtype=state.z.dtype)
+
+    def resample(carry, token):
+        doc_topic, word_topic, topic, root_weights, unused_weight, overflow = carry
+        d, v, old, u, u_share = token
+        minus = (slots == old).astype(topic.dtype)
+        n_dk = lax.dynamic_index_in_dim(doc_topic, d, keepdims=False) - minus
+        n_vk = lax.dynamic_index_in_dim(word_topic, v, keepdims=False) - minus
+        n_k = topic - minus
+        root_weights, unused_weight = death(root_weights, unused_weight, n_k, minus)
+        weights, weight_new = conditional(
+            n_dk, n_vk, n_k, root_weights=root_weights, unused_weight=unused_weight,
+            alpha=alpha, beta=beta, num_words=num_words,
+        )  # fmt: skip
+        k = categorical.draw_or_new(weights, weight_new, u)
+        is_new = k == capacity
+        free = jnp.min(jnp.where(n_k == 0, slots, capacity))
+        overflow = overflow | (is_new & (free == capacity))
+        new = jnp.minimum(jnp.where(is_new, free, k), capacity - 1)
+        hot = slots == new
+        root_weights, unused_weight = birth(
+            root_weights, unused_weight, hot & is_new, gamma, u_share
+        )
+        plus = hot.astype(topic.dtype)
+        doc_topic = lax.dynamic_update_index_in_dim(doc_topic, n_dk + plus, d, 0)
+        word_topic = lax.dynamic_update_index_in_dim(word_topic, n_vk + plus, v, 0)
+        carry = doc_topic, word_topic, n_k + plus, root_weights, unused_weight, overflow
+        return carry, new
+
+    key_z, key_share = jax.random.split(rng_key)
+    u = bits.uniform(key_z, data.doc.shape)
+    u_share = bits.uniform(key_share, data.doc.shape)
+    carry = (
+        state.doc_topic, state.word_topic, state.topic,
+        state.root_weights, state.unused_weight, state.overflow,
+    )  # fmt: skip
+    carry, z = lax.scan(resample, carry, (data.doc, data.word, state.z, u, u_share))
+    doc_topic, word_topic, topic, root_weights, unused_weight, overflow = carry
+    return state._replace(
+        z=z, doc_topic=doc_topic, word_topic=word_topic, topic=topic,
+        root_weights=root_weights, unused_weight=unused_weight, overflow=overflow,
+    )  # fmt: skip
+
+
+def draw_sticks(
+    rng_key: Key[Array, ""], root_weights: Array, unused_weight: Array, topic: Array, gamma: Array
+) -> tuple[Array, Array]:
+    """Break the pool into sticks for the free slots, in slot order; return them and the rest.
+
+    Given the tables the unused part of the root is the pool times an independent GEM(gamma).
+    """
+    slots = jnp.arange(topic.shape[0], dtype=jnp.uint32)
+    u = bits.to_uniform(bits.random_bits(rng_key, slots, jnp.zeros_like(slots))[0])
+    free = topic == 0
+    log_left = jnp.where(free, jnp.log1p(-u) / gamma, 0.0)  # log(1 - share)
+    log_after = jnp.cumsum(log_left)
+    before = unused_weight * jnp.exp(log_after - log_left)
+    sticks = jnp.where(free, -jnp.expm1(log_left) * before, root_weights)
+    return sticks, unused_weight * jnp.exp(log_after[-1])
+
+
+def reach(alpha: Array, doc_length: Int[Array, " D"], share: ArrayLike) -> Array:
+    r"""Return the root weight above which topics take part in a parallel sweep.
+
+    `share` over about the expected number of tables, $\sum_d 1 + \alpha \log(1 + N_d / \alpha)$:
+    new topics are mostly heavier than that. It depends on `alpha` and the data alone, never on `z`,
+    and for shares up to 1/2 any two topics can take part at once, as they must.
+    """
+    tables = jnp.where(doc_length > 0, 1.0 + alpha * jnp.log1p(doc_length / alpha), 0.0)
+    return jnp.asarray(share / tables.sum())
+
+
+def _parallel_sweep(
+    rng_key: Key[Array, ""],
+    state: HDPState,
+    data: Tokens,
+    tail_share: float,
+    axis_name: str | None,
+) -> HDPState:
+    key_sticks, key_phi, key_z = jax.random.split(rng_key, 3)
+    sticks, rest = draw_sticks(
+        key_sticks, state.root_weights, state.unused_weight, state.topic, state.gamma
+    )
+    threshold = reach(state.alpha, data.doc_length, tail_share)
+    # every atom beyond the capacity weighs at most `rest`: none of them may take part
+    overflow = state.overflow | (rest > threshold)
+    taking_part = sticks > threshold
+    phi = draw_topic_word(key_phi, state.word_topic, state.beta, axis_name=axis_name)
+    z = lanes.sweep_lanes(
+        key_z, data.lanes, state.z, state.doc_topic,
+        jnp.where(taking_part, phi, 0.0), state.alpha * sticks,
+        frozen=~taking_part[state.z], axis_name=axis_name,
+    )  # fmt: skip
+    num_words, capacity = state.word_topic.shape
+    doc_topic, word_topic, topic = counts.tally(
+        z, data.doc, data.word, state.doc_topic.shape[0], num_words, capacity
+    )
+    # `unused_weight` is stale until `_step` draws the root anew, which comes next
+    return state._replace(
+        z=z, doc_topic=doc_topic, word_topic=word_topic, topic=topic,
+        root_weights=jnp.where(topic > 0, sticks, 0.0), overflow=overflow,
+    )  # fmt: skip
+
+
+def _split_merge_sweep(
+    rng_key: Key[Array, ""], state: HDPState, data: Tokens, axis_name: str | None
+) -> HDPState:
+    num_words, capacity = state.word_topic.shape
+    z, root_weights, overflow, _ = split_merge.move(
+        rng_key, data, state.z, state.root_weights, state.topic,
+        alpha=state.alpha, beta=state.beta, gamma=state.gamma, num_words=num_words,
+        axis_name=axis_name,
+    )  # fmt: skip
+    doc_topic, word_topic, topic = counts.tally(
+        z, data.doc, data.word, state.doc_topic.shape[0], num_words, capacity
+    )
+    return state._replace(
+        z=z, doc_topic=doc_topic, word_topic=word_topic, topic=topic,
+        root_weights=root_weights, overflow=state.overflow | overflow,
+    )  # fmt: skip
+
+
+def draw_root(
+    rng_key: Key[Array, ""], tables: Int[Array, " K"], gamma: Array
+) -> tuple[Array, Array]:
+    """Draw (tau, pool) ~ Dir(m_1, .., m_K, gamma); slots without tables get zero."""
+    slots = jnp.arange(tables.shape[0], dtype=jnp.uint32)
+    key_slots, key_pool = jax.random.split(rng_key)
+    zero = jnp.zeros((), jnp.uint32)
+    m = jnp.maximum(tables, 1).astype(jnp.float32)
+    log_slots = draw_log_gamma(key_slots, m, slots, jnp.zeros_like(slots))
+    log_slots = jnp.where(tables > 0, log_slots, -jnp.inf)
+    log_pool = draw_log_gamma(key_pool, gamma, zero, zero)
+    top = jnp.maximum(log_slots.max(), log_pool)
+    slot_mass, pool_mass = jnp.exp(log_slots - top), jnp.exp(log_pool - top)
+    total = jnp.cumsum(slot_mass)[-1] + pool_mass
+    return slot_mass / total, pool_mass / total
+
+
+def _step(sweep, rng_key, state: HDPState, data: Tokens, priors: HDPPriors):
+    key_z, key_tables, key_alpha, key_gamma, key_root, key_beta = jax.random.split(rng_key, 6)
+    new = sweep(key_z, state, data)
+    tables = draw_tables(key_tables, new.doc_topic, new.alpha * new.root_weights)
+    num_tables = tables.sum()
+    alpha, gamma, beta = new.alpha, new.gamma, new.beta
+    if priors.alpha is not None:
+        alpha = draw_concentration(key_alpha, alpha, data.doc_length, num_tables, priors.alpha)
+    if priors.gamma is not None:
+        # the root weights are integrated out here, so they must be drawn right after
+        used = (new.topic > 0).sum()
+        gamma = draw_concentration(key_gamma, gamma, num_tables[None], used, priors.gamma)
+    root_weights, unused_weight = draw_root(key_root, tables, gamma)
+    if priors.beta is not None:
+        beta = draw_beta(key_beta, new.word_topic, new.topic, beta, priors.beta)
+    new = new._replace(
+        root_weights=root_weights, unused_weight=unused_weight, tables=tables,
+        alpha=alpha, gamma=gamma, beta=beta,
+    )  # fmt: skip
+    return new, HDPInfo(num_moved=(new.z != state.z).sum())
+
+
+def sequential_step(
+    rng_key: Key[Array, ""], state: HDPState, data: Tokens, priors: HDPPriors
+) -> tuple[HDPState, HDPInfo]:
+    r"""Resample every token in corpus order, then tables, concentrations and root weights.
+
+    $$p(z_t = k \mid \cdot) \propto (n_{dk} + \alpha \tau_k)(n_{vk} + \beta) / (n_k + V \beta),
+      \qquad p(z_t = \text{new} \mid \cdot) \propto \alpha \tau_u / V$$
+    """
+    return _step(_sequential_sweep, rng_key, state, data, priors)
+
+
+def parallel_step(
+    rng_key: Key[Array, ""],
+    state: HDPState,
+    data: Tokens,
+    priors: HDPPriors,
+    *,
+    tail_share: float = TAIL_SHARE,
+    axis_name: str | None = None,
+) -> tuple[HDPState, HDPInfo]:
+    r"""Resample all documents side by side given topics and sticks, then the root as above.
+
+    $$p(z_t = k \mid \cdot) \propto 1(\tau_k > \epsilon) (n_{dk} + \alpha \tau_k) \phi_{k w_t}$$
+
+    for the tokens whose topic has $\tau > \epsilon$; the few others wait. Which topics those are
+    depends on the root alone, so every token's draw is a Gibbs draw restricted to a set that
+    holds its present value, and the posterior is kept. The set is finite, and complete as soon as
+    the sticks leave a rest of at most $\epsilon$; see `reach` for its size and `tail_share`.
+    With `axis_name` the lanes are sharded over that mapped axis.
+    """
+
+    def sweep(key, state, data):
+        return _parallel_sweep(key, state, data, tail_share, axis_name)
+
+    return _step(sweep, rng_key, state, data, priors)
+
+
+def split_merge_step(
+    rng_key: Key[Array, ""],
+    state: HDPState,
+    data: Tokens,
+    priors: HDPPriors,
+    *,
+    axis_name: str | None = None,
+) -> tuple[HDPState, HDPInfo]:
+    """Split and merge topics, see `split_merge`, then tables, concentrations and root weights."""
+
+    def sweep(key, state, data):
+        return _split_merge_sweep(key, state, data, axis_name)
+
+    return _step(sweep, rng_key, state, data, priors)
+
+
+def any_step(
+    rng_key: Key[Array, ""],
+    state: HDPState,
+    data: Tokens,
+    priors: HDPPriors,
+    turn: Int[Array, ""],
+    *,
+    tail_share: float = TAIL_SHARE,
+    axis_name: str | None = None,
+) -> tuple[HDPState, HDPInfo]:
+    """Take a parallel (turn 0), a split-merge (1) or a sequential step (2).
+
+    For schedules that mix them: what follows the tokens is compiled once for all three.
+    """
+
+    def sweep(key, state, data):
+        branches = (
+            lambda s: _parallel_sweep(key, s, data, tail_share, axis_name),
+            lambda s: _split_merge_sweep(key, s, data, axis_name),
+            lambda s: _sequential_sweep(key, s, data),
+        )
+        return lax.switch(turn, branches, state)
+
+    return _step(sweep, rng_key, state, data, priors)
+
+
+def slots_wanted(
+    state: HDPState, data: Tokens, *, tail_share: float = TAIL_SHARE
+) -> Int[Array, ""]:
+    r"""Return how many slots make an overflow of the next sweep very improbable.
+
+    Those in use, and for the sticks of a parallel sweep, of which there are $1 +
+    \mathrm{Poisson}(\gamma L)$ with $L = \log(\tau_u / \epsilon)$, six standard deviations above
+    the mean and ten more for births.
+    """
+    threshold = reach(state.alpha, data.doc_length, tail_share)
+    mean = state.gamma * jnp.log(jnp.maximum(state.unused_weight / threshold, 1.0))
+    free = jnp.ceil(mean + 6.0 * jnp.sqrt(mean) + 10.0).astype(jnp.int32)
+    return (state.topic > 0).sum() + free
+
+
+def log_joint(state: HDPState, data: Tokens) -> Float[Array, ""]:
+    r"""Return $\log p(w, z \mid \tau, \alpha, \beta)$ in nats, given the root weights."""
+    num_words = state.word_topic.shape[0]
+    documents = log_dirichlet_multinomial(
+        state.doc_topic, data.doc_length, state.alpha * state.root_weights, state.alpha
+    )
+    words = log_dirichlet_multinomial(
+        state.word_topic, state.topic, state.beta, num_words * state.beta
+    )
+    return documents + words
+
+
+def log_root(state: HDPState) -> Float[Array, ""]:
+    r"""Return $\log [\gamma^K \prod_k \tau_k^{-1} \tau_u^{\gamma - 1}]$, K topics in use.
+
+    The density of the root weights at unordered topics; `tau_u` below the smallest float counts
+    as that.
+    """
+    used = state.topic > 0
+    tiny = jnp.finfo(state.root_weights.dtype).tiny
+    log_weights = jnp.log(jnp.maximum(jnp.where(used, state.root_weights, 1.0), tiny))
+    log_pool = jnp.log(jnp.maximum(state.unused_weight, tiny))
+    return used.sum() * jnp.log(state.gamma) - log_weights.sum() + (state.gamma - 1.0) * log_pool
+
+
+def log_prior(state: HDPState, priors: HDPPriors) -> Float[Array, ""]:
+    """Return the log prior density of the concentrations that are sampled."""
+    total = jnp.zeros((), state.alpha.dtype)
+    for name, prior in priors._asdict().items():
+        if prior is not None:
+            total = total + log_gamma_prior(getattr(state, name), *prior)
+    return total

@@ -1,0 +1,256 @@
+r"""Gibbs kernels of latent Dirichlet allocation; their program is `bnp_models.LDA`.
+
+Two exact schedules of one posterior $p(z, \alpha, \beta \mid w)$:
+
+- `sequential_step`: topics and documents integrated out, one scan over the tokens (Griffiths and
+  Steyvers, Finding scientific topics, PNAS 101, 2004, eq. 5);
+- `parallel_step`: the topic-word rows are drawn, then documents are independent given them
+  (Magnusson et al., Sparse partially collapsed MCMC for parallel inference in topic models,
+  JCGS 27, 2018).
+
+Both then draw the concentrations by conjugate augmentation (exact), where they have a prior.
+Sizes: T tokens, D documents, V words, K topics. Counts are int32, log densities in nats.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float, Int, Key
+
+from bnp_kernels import bits, categorical, counts, gamma, lanes
+from bnp_kernels.batching import chains_together
+from bnp_kernels.concentration import GammaPrior, draw_concentration
+from bnp_kernels.densities import log_dirichlet_multinomial, log_gamma_prior
+from bnp_kernels.tables import draw_tables
+from bnp_kernels.tokens import Tokens
+
+__all__ = [
+    "LDAInfo",
+    "LDAPriors",
+    "LDAState",
+    "conditional",
+    "draw_alpha",
+    "draw_beta",
+    "init",
+    "log_joint",
+    "log_prior",
+    "parallel_step",
+    "sequential_step",
+]
+
+
+class LDAState(NamedTuple):
+    """What one sweep hands to the next; every count is a function of `z`."""
+
+    z: Int[Array, " T"]  # corpus order
+    doc_topic: Int[Array, "D K"]
+    word_topic: Int[Array, "V K"]  # word-major: a sweep reads and writes whole rows
+    topic: Int[Array, " K"]
+    alpha: Float[Array, " K"]
+    beta: Float[Array, ""]
+
+
+class LDAPriors(NamedTuple):
+    """Priors of the concentrations; None holds one fixed at its value in the state.
+
+    A scalar `alpha` prior is that of one symmetric concentration, a vector prior (length K) that
+    of independent ones.
+    """
+
+    alpha: GammaPrior | None = None
+    beta: GammaPrior | None = None
+
+
+class LDAInfo(NamedTuple):
+    """What one sweep reports and the next does not need."""
+
+    num_moved: Int[Array, ""]  # tokens whose topic changed
+
+
+def init(
+    rng_key: Key[Array, ""],
+    data: Tokens,
+    *,
+    num_words: int,
+    num_topics: int,
+    alpha: Float[Array, " K"],
+    beta: ArrayLike,
+    init_topics: int | None = None,
+) -> LDAState:
+    """Assign every token to one of the first `init_topics` topics (all by default) at random."""
+    start = num_topics if init_topics is None else init_topics
+    u = bits.uniform(rng_key, data.doc.shape)
+    z = jnp.minimum((u * start).astype(jnp.int32), start - 1)
+    tallied = counts.tally(z, data.doc, data.word, data.doc_length.shape[0], num_words, num_topics)
+    return LDAState(z, *tallied, alpha=alpha, beta=jnp.asarray(beta, alpha.dtype))
+
+
+def conditional(
+    n_dk: Array, n_vk: Array, n_k: Array, *, alpha: ArrayLike, beta: ArrayLike, num_words: int
+) -> Array:
+    """Return p(z_t = k | z_-t, w) up to a constant, eq. 5; the counts leave token t out."""
+    return (n_dk + alpha) * (n_vk + beta) / (n_k + num_words * beta)
+
+
+def _sequential_sweep(rng_key: Key[Array, ""], state: LDAState, data: Tokens) -> LDAState:
+    return chains_together(_sweep_chains)((rng_key, state), (data.doc, data.word))
+
+
+def _sweep_chains(own: tuple[Array, LDAState], shared: tuple[Array, Array]) -> LDAState:
+    """Sweep all chains at once, with counts [row, chain, topic]: a token needs one whole piece."""
+    rng_key, state = own
+    doc, word = (x.astype(jnp.uint32) for x in shared)  # unsigned: no wrapping of indices
+    num_words, num_topics = state.word_topic.shape[1:]
+    codes = categorical.codes(num_topics)[None, :]
+    alpha, beta = categorical.pad_topics(state.alpha), state.beta[:, None]
+    ones = categorical.one_weights(alpha[0])
+
+    def read(table, row):
+        return lax.dynamic_index_in_dim(table, row, keepdims=False)
+
+    def add(table, row, change):
+        # the row is read anew: XLA then makes one pass of the reading and one of the writing
+        return lax.dynamic_update_index_in_dim(table, read(table, row) + change, row, 0)
+
+    def resample(carry, token):
+        (doc_topic, word_topic, topic), (d, v, old, u) = carry, token
+        minus = (codes == old[:, None]).astype(topic.dtype)
+        n_dk = read(doc_topic, d) - minus
+        n_vk = read(word_topic, v) - minus
+        n_k = topic - minus
+        weights = conditional(n_dk, n_vk, n_k, alpha=alpha, beta=beta, num_words=num_words)
+        new = categorical.draw_code(weights, u, ones)
+        change = (codes == new[:, None]).astype(topic.dtype) - minus
+        carry = add(doc_topic, d, change), add(word_topic, v, change), topic + change
+        return carry, new
+
+    def rows_first(x):
+        return categorical.pad_topics(x).swapaxes(0, 1)
+
+    def chains_first(x):
+        return x[..., :num_topics].swapaxes(0, 1)
+
+    u = jax.vmap(lambda key: bits.uniform(key, doc.shape))(rng_key).T  # one bulk draw per sweep
+    old = categorical.encode(state.z, num_topics).T
+    start_topic = categorical.pad_topics(state.topic)
+    carry = rows_first(state.doc_topic), rows_first(state.word_topic), start_topic
+    (doc_topic, word_topic, topic), z = lax.scan(resample, carry, (doc, word, old, u))
+    return state._replace(
+        z=categorical.decode(z, num_topics).T,
+        doc_topic=chains_first(doc_topic),
+        word_topic=chains_first(word_topic),
+        topic=topic[..., :num_topics],
+    )
+
+
+def _parallel_sweep(
+    rng_key: Key[Array, ""], state: LDAState, data: Tokens, axis_name: str | None
+) -> LDAState:
+    key_phi, key_z = jax.random.split(rng_key)
+    phi = gamma.draw_topic_word(key_phi, state.word_topic, state.beta, axis_name=axis_name)
+    z = lanes.sweep_lanes(
+        key_z, data.lanes, state.z, state.doc_topic, phi, state.alpha, axis_name=axis_name
+    )
+    num_words, num_topics = state.word_topic.shape
+    tallied = counts.tally(z, data.doc, data.word, state.doc_topic.shape[0], num_words, num_topics)
+    return LDAState(z, *tallied, alpha=state.alpha, beta=state.beta)
+
+
+def draw_alpha(
+    rng_key: Key[Array, ""], state: LDAState, data: Tokens, prior: GammaPrior
+) -> Float[Array, " K"]:
+    """Draw the document concentrations given `z`, one shared value if the prior is scalar."""
+    key_tables, key_alpha = jax.random.split(rng_key)
+    num_topics = state.alpha.shape[0]
+    tables = draw_tables(key_tables, state.doc_topic, state.alpha)
+    if jnp.ndim(prior.concentration) or jnp.ndim(prior.rate):
+        return draw_concentration(key_alpha, state.alpha, data.doc_length, tables, prior)
+    value = draw_concentration(
+        key_alpha, state.alpha[0], data.doc_length, tables.sum(), prior, scale=num_topics
+    )
+    return jnp.full_like(state.alpha, value)
+
+
+def draw_beta(
+    rng_key: Key[Array, ""],
+    word_topic: Int[Array, "V K"],
+    topic: Int[Array, " K"],
+    beta: Float[Array, ""],
+    prior: GammaPrior,
+) -> Float[Array, ""]:
+    """Draw the topic-word concentration given the counts; topics without tokens don't matter."""
+    key_tables, key_beta = jax.random.split(rng_key)
+    num_words, num_topics = word_topic.shape
+    tables = draw_tables(key_tables, word_topic, jnp.full(num_topics, beta))
+    return draw_concentration(key_beta, beta, topic, tables.sum(), prior, scale=num_words)
+
+
+def _step(sweep, rng_key, state: LDAState, data: Tokens, priors: LDAPriors):
+    key_z, key_alpha, key_beta = jax.random.split(rng_key, 3)
+    new = sweep(key_z, state, data)
+    if priors.alpha is not None:
+        new = new._replace(alpha=draw_alpha(key_alpha, new, data, priors.alpha))
+    if priors.beta is not None:
+        beta = draw_beta(key_beta, new.word_topic, new.topic, new.beta, priors.beta)
+        new = new._replace(beta=beta)
+    return new, LDAInfo(num_moved=(new.z != state.z).sum())
+
+
+def sequential_step(
+    rng_key: Key[Array, ""], state: LDAState, data: Tokens, priors: LDAPriors
+) -> tuple[LDAState, LDAInfo]:
+    r"""Resample every token in corpus order, all else integrated out, then the concentrations.
+
+    $$p(z_t = k \mid z_{-t}, w) \propto (n_{dk} + \alpha_k)(n_{vk} + \beta) / (n_k + V \beta)$$
+    """
+    return _step(_sequential_sweep, rng_key, state, data, priors)
+
+
+def parallel_step(
+    rng_key: Key[Array, ""],
+    state: LDAState,
+    data: Tokens,
+    priors: LDAPriors,
+    *,
+    axis_name: str | None = None,
+) -> tuple[LDAState, LDAInfo]:
+    r"""Draw the topics, then resample all documents side by side, then the concentrations.
+
+    $$\phi_k \mid z \sim \mathrm{Dir}(\beta + n_{\cdot k}), \qquad
+      p(z_t = k \mid z_{-t}, \phi) \propto (n_{dk} + \alpha_k) \phi_{k w_t}$$
+
+    The topics do not outlive the step, and the concentrations are drawn without them: that order
+    keeps the posterior. With `axis_name` the lanes are sharded over that mapped axis.
+    """
+
+    def sweep(key, state, data):
+        return _parallel_sweep(key, state, data, axis_name)
+
+    return _step(sweep, rng_key, state, data, priors)
+
+
+def log_joint(state: LDAState, data: Tokens) -> Float[Array, ""]:
+    r"""Return $\log p(w, z \mid \alpha, \beta)$ in nats, topics and documents integrated out."""
+    num_words = state.word_topic.shape[0]
+    documents = log_dirichlet_multinomial(
+        state.doc_topic, data.doc_length, state.alpha, state.alpha.sum()
+    )
+    words = log_dirichlet_multinomial(
+        state.word_topic, state.topic, state.beta, num_words * state.beta
+    )
+    return documents + words
+
+
+def log_prior(state: LDAState, priors: LDAPriors) -> Float[Array, ""]:
+    """Return the log prior density of the concentrations that are sampled."""
+    total = jnp.zeros((), state.alpha.dtype)
+    if priors.alpha is not None:
+        symmetric = not (jnp.ndim(priors.alpha.concentration) or jnp.ndim(priors.alpha.rate))
+        alpha = state.alpha[0] if symmetric else state.alpha
+        total = total + log_gamma_prior(alpha, *priors.alpha)
+    if priors.beta is not None:
+        total = total + log_gamma_prior(state.beta, *priors.beta)
+    return total

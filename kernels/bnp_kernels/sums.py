@@ -1,0 +1,28 @@
+"""Sums in a fixed order of additions, so that padding with zeros does not change a bit of them."""
+
+import functools
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+__all__ = ["sum_pairwise", "sum_rows"]
+
+_BLOCKS = 32
+
+
+def sum_pairwise(x: Float[Array, " n"]) -> Float[Array, ""]:
+    """Add neighbours until one is left; appended zeros change nothing, not even the rounding."""
+    while x.shape[0] > 1:
+        x = jnp.pad(x, (0, x.shape[0] % 2))
+        x = x[0::2] + x[1::2]
+    return x[0]
+
+
+def sum_rows(x: Float[Array, "V K"]) -> Float[Array, " K"]:
+    """Sum over rows in a fixed order that does not depend on K: 32 blocks of rows at a time."""
+    while x.shape[0] > 1:
+        blocks = min(_BLOCKS, x.shape[0])
+        size = -(-x.shape[0] // blocks)
+        x = jnp.pad(x, ((0, size * blocks - x.shape[0]), (0, 0)))
+        x = functools.reduce(jnp.add, [x[i * size : (i + 1) * size] for i in range(blocks)])
+    return x[0]

@@ -1,0 +1,106 @@
+r"""Table counts of Chinese restaurants, summed over restaurants.
+
+The number of tables among n customers under concentration a is
+$m = \sum_{r=1}^{n} \mathrm{Bernoulli}(a / (a + r - 1))$, Antoniak's law
+$s(n, m)\,a^m\,\Gamma(a) / \Gamma(a + n)$. Walking r one by one takes a step for every customer;
+here a restaurant jumps from one candidate to the next. Customer r > 2 is a candidate with
+probability $h_r = 1 - ((r - 2) / (r - 1))^a \ge a / (a + r - 1)$, for which the first one after r
+is $1 + \lceil (r - 1)\,u^{-1/a} \rceil$, and opens a table with probability
+$a / ((a + r - 1)\,h_r)$. Small concentrations, the usual case, jump past the last customer at once.
+
+Antoniak, Mixtures of Dirichlet processes, Annals of Statistics 2 (1974).
+"""
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float, Int, Key
+
+from bnp_kernels.batching import vectorise_if
+from bnp_kernels.bits import key_words, random_bits, threefry, to_uniform
+
+__all__ = ["draw_tables"]
+
+# Cells from which on chains are drawn one by one on a CPU.
+_LARGE = 65536
+
+
+def draw_tables(
+    rng_key: Key[Array, ""], counts: Int[Array, "R K"], concentration: Float[Array, " K"]
+) -> Int[Array, " K"]:
+    """Draw the number of tables of every restaurant and sum over restaurants (rows).
+
+    Parameters
+    ----------
+    counts
+        Customers of row r that eat dish k, non-negative; no upper bound is needed.
+    concentration
+        Concentration of column k, the same in all rows. Where it has underflowed to 0, a non-empty
+        cell has one table.
+
+    Returns
+    -------
+    Tables per column (int32); 0 in a column without customers. Cell (r, k) is drawn from the
+    counter (k, r), so the draws do not change when columns are added.
+    """
+    return vectorise_if(counts.size < _LARGE, _draw)(rng_key, counts, concentration)
+
+
+def _draw(rng_key, counts, concentration):
+    num_rows, num_columns = counts.shape
+    # As in the gamma grid: one pass over all cells takes the first jump, the cells that landed
+    # on a candidate are the bits of one word for every 32, and each round moves the lowest bit.
+    word = min(32, max(num_rows, 1))
+    num_groups = -(-num_rows // word)
+    num_lanes = num_groups * num_columns
+    counts = jnp.pad(counts, ((0, word * num_groups - num_rows), (0, 0)))
+    counts = counts.reshape(word, num_groups, num_columns)
+    a = concentration.astype(jnp.float32)[None, :]
+    slot = jnp.arange(num_columns, dtype=jnp.uint32)[None, :]
+    group = jnp.arange(num_groups, dtype=jnp.uint32)[:, None]
+    key_first, key_again = jax.random.split(rng_key)
+
+    def jump(at, u):
+        """Go from customer `at` + 1 to the next candidate, also counted from 0."""
+        log_step = -jnp.log(u) / a
+        return jnp.floor(at * jnp.exp(jnp.minimum(log_step, 60.0))) + 1
+
+    def first_jump(carry, block):
+        waiting, tables = carry
+        bit, n = block
+        bits = random_bits(key_first, slot, group + bit * jnp.uint32(num_groups))
+        second = (n >= 2) & (to_uniform(bits[0]) * (a + 1) < a)
+        at = jump(1.0, to_uniform(bits[1]))
+        landed = (at <= n.astype(jnp.float32) - 1).astype(jnp.uint32)
+        tables = tables + (n >= 1).astype(jnp.int32) + second
+        return (waiting | (landed << bit), tables), at
+
+    start = jnp.zeros(counts.shape[1:], jnp.uint32), jnp.zeros(counts.shape[1:], jnp.int32)
+    blocks = jnp.arange(word, dtype=jnp.uint32), counts
+    (waiting, tables), reached = lax.scan(first_jump, start, blocks)
+
+    words_again = key_words(key_again)
+    lane = jnp.arange(num_lanes).reshape(num_groups, num_columns)
+    reached, counts = reached.reshape(-1), counts.reshape(-1)
+
+    def next_jump(carry):
+        waiting, tables, jumps, at = carry
+        bit = lax.population_count((waiting & -waiting) - 1)
+        bit = jnp.minimum(bit, jnp.uint32(word - 1))
+        cell = bit.astype(jnp.int32) * num_lanes + lane
+        last = counts.at[cell].get(mode="promise_in_bounds").astype(jnp.float32) - 1
+        at = jnp.where(jumps == 0, reached.at[cell].get(mode="promise_in_bounds"), at)
+        key0, key1 = threefry(*words_again, jumps, jnp.zeros_like(jumps))
+        item = group + bit * jnp.uint32(num_groups)
+        slots = jnp.broadcast_to(slot, cell.shape)
+        bits = threefry(key0, key1, slots, item)
+        hit = -jnp.expm1(a * jnp.log1p(-1 / at))
+        opened = (waiting != 0) & (to_uniform(bits[0]) * hit * (a + at) < a)
+        at = jump(at, to_uniform(bits[1]))
+        done = at > last
+        waiting = jnp.where(done, waiting & (waiting - 1), waiting)
+        return waiting, tables + opened, jnp.where(done, 0, jumps + 1), at
+
+    carry = waiting, tables, jnp.zeros_like(waiting), jnp.ones(waiting.shape, jnp.float32)
+    _, tables, _, _ = lax.while_loop(lambda carry: (carry[0] != 0).any(), next_jump, carry)
+    return tables.sum(axis=0)

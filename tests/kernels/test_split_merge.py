@@ -1,0 +1,131 @@
+"""The parts of split and merge moves; the moves as a whole are a schedule in `test_hdp_lda.py`."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bnp_kernels import counts, hdp_lda, split_merge
+from bnp_kernels.tokens import make_tokens
+
+DOCS = [[0, 0, 1, 3], [1, 2, 2], [3, 3, 1, 0, 2], []]
+NUM_WORDS, CAPACITY = 4, 8
+
+
+@pytest.fixture(scope="module")
+def data():
+    doc = np.repeat(np.arange(len(DOCS)), [len(words) for words in DOCS])
+    word = np.concatenate([np.asarray(words, int) for words in DOCS])
+    return make_tokens(doc, word, len(DOCS))
+
+
+def make_state(data, z, weights, pool):
+    z = jnp.asarray(z, jnp.int32)
+    tallied = counts.tally(z, data.doc, data.word, len(DOCS), NUM_WORDS, CAPACITY)
+    root = jnp.zeros(CAPACITY).at[: len(weights)].set(jnp.asarray(weights, jnp.float32))
+    numbers = [jnp.float32(x) for x in (pool, 0.7, 1.3, 0.4)]
+    tables = jnp.zeros(CAPACITY, jnp.int32)
+    return hdp_lda.HDPState(
+        z, *tallied, root, numbers[0], tables, *numbers[1:], overflow=jnp.zeros((), bool)
+    )
+
+
+def test_log_ratio_is_the_difference_of_joints(data):
+    merged = [0, 0, 1, 1, 0, 0, 0, 1, 0, 1, 1, 0]
+    split = [0, 2, 1, 1, 0, 2, 2, 1, 0, 1, 1, 2]
+    weight, b = 0.5, 0.3
+    before = make_state(data, merged, [weight, 0.3], 0.2)
+    after = make_state(data, split, [b * weight, 0.3, (1 - b) * weight], 0.2)
+
+    def joint(state):
+        return hdp_lda.log_joint(state, data) + hdp_lda.log_root(state)
+
+    side = jnp.array([{0: 0, 2: 1}.get(k, 2) for k in split])
+    doc_side = jnp.zeros((len(DOCS), 2), jnp.int32).at[data.doc, side].add(1, mode="drop")
+    word_side = jnp.zeros((NUM_WORDS, 2), jnp.int32).at[data.word, side].add(1, mode="drop")
+    ratio = split_merge.log_ratio(
+        doc_side, word_side, jnp.log(jnp.array([[b, 1 - b]])), jnp.array([weight]),
+        alpha=before.alpha, beta=before.beta, gamma=before.gamma,
+    )  # fmt: skip
+    # the root weight is split at share b: d tau_0 d tau_1 = weight d b d weight
+    expected = joint(after) - joint(before) + np.log(weight)
+    np.testing.assert_allclose(ratio[0], expected, atol=2e-5)
+
+
+def test_proposal_follows_its_equation(data):
+    rng = np.random.default_rng(0)
+    num_tokens, num_pairs = data.doc.shape[0], 2
+    pair = np.array([0, 1, 0, -1, 0, 0, 1, 1, 0, -1, 1, 0])
+    share = rng.uniform(0.1, 0.9, num_tokens).astype(np.float32)
+    target = np.array([2, -1, -1, -1, 0, -1, 1, 3, -1, -1, -1, 3])
+    phi = rng.dirichlet(np.ones(NUM_WORDS), 2 * num_pairs).T.astype(np.float32)
+    prior = np.array([0.3, 0.8], np.float32)
+    key = jax.random.key(5)
+    side, log_probability = split_merge.propose(
+        key, data, jnp.asarray(pair), jnp.asarray(share), jnp.asarray(target), jnp.asarray(phi),
+        jnp.asarray(prior), None,
+    )  # fmt: skip
+    # the same by a loop: what it drew is taken, its probability is computed anew
+    expected = np.zeros(num_pairs)
+    for d in range(len(DOCS)):
+        tokens = np.flatnonzero(np.asarray(data.doc) == d)
+        for i, t in enumerate(tokens):
+            c = pair[t]
+            if c < 0:
+                assert side[t] == -1
+                continue
+            weights = np.zeros(2)
+            for s in (0, 1):
+                n = sum(side[r] == s for r in tokens[:i] if pair[r] == c)
+                m = sum(share[r] if s else 1 - share[r] for r in tokens[i + 1 :] if pair[r] == c)
+                weights[s] = (n + m + prior[c]) * phi[data.word[t], 2 * c + s]
+            if target[t] >= 0:
+                assert side[t] == target[t] % 2
+            if target[t] < 2:
+                expected[c] += np.log(weights[int(side[t])] / weights.sum())
+    np.testing.assert_allclose(log_probability, expected, rtol=1e-4)
+
+
+def test_pairs_that_count_do_not_depend_on_the_moves_they_make():
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        z = rng.integers(0, 6, 30)
+        first, second = rng.integers(0, 30, (2, 10))
+        before = split_merge.pairs_that_count(
+            jnp.asarray(z), jnp.asarray(first), jnp.asarray(second)
+        )
+        after = z.copy()
+        free = 6
+        for c in np.flatnonzero(np.asarray(before.counts)):
+            a, b = int(before.first[c]), int(before.second[c])
+            if a != b:
+                after[z == b] = a  # a merge
+            else:
+                side = rng.integers(0, 2, 30)
+                side[first[c]], side[second[c]] = 0, 1
+                after[(z == a) & (side == 1)] = free  # a split
+                free += 1
+        again = split_merge.pairs_that_count(
+            jnp.asarray(after), jnp.asarray(first), jnp.asarray(second)
+        )
+        np.testing.assert_array_equal(before.counts, again.counts)
+
+
+def test_anchors_are_of_one_word_or_one_document(data):
+    first, second = map(np.asarray, split_merge.draw_anchors(jax.random.key(0), data, 40))
+    word, doc = np.asarray(data.word), np.asarray(data.doc)
+    alone = first == second
+    assert (word[first] == word[second])[0::2].all()
+    assert (doc[first] == doc[second])[1::2].all()
+    assert not alone.all()
+
+
+def test_soft_split_does_not_depend_on_the_present_split(data):
+    """It is a function of the pair's tokens and anchors; shares stay probabilities."""
+    pair = jnp.array([0, 0, 0, -1, 0, 0, 0, 0, 0, -1, 0, 0])
+    anchors = jnp.array([0]), jnp.array([6])
+    share, phi = split_merge.soft_split(
+        data, pair, anchors, jnp.array([0.3]), jnp.float32(0.1), NUM_WORDS, 5
+    )
+    assert ((share >= 0) & (share <= 1)).all()
+    np.testing.assert_allclose(phi.sum(0), 1.0, rtol=1e-5)

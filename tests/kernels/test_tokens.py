@@ -1,0 +1,37 @@
+import numpy as np
+import pytest
+
+from bnp_kernels import tokens
+
+
+def test_make_tokens_keeps_the_corpus():
+    doc, word = np.array([0, 0, 2, 2, 2]), np.array([4, 1, 1, 0, 3])
+    made = tokens.make_tokens(doc, word, 4)
+    np.testing.assert_array_equal(made.doc, doc)
+    np.testing.assert_array_equal(made.word, word)
+    np.testing.assert_array_equal(made.doc_length, [2, 0, 3, 0])
+    assert made.doc.dtype == made.word.dtype == made.doc_length.dtype == np.int32
+
+
+@pytest.mark.parametrize("num_shards", [1, 2, 3])
+def test_lanes_divide_among_shards(num_shards):
+    doc = np.repeat(np.arange(20), 30)
+    lanes = tokens.make_tokens(doc, doc, 20, num_shards=num_shards).lanes
+    assert lanes.word.shape[-1] % num_shards == 0
+
+
+@pytest.mark.parametrize(
+    ("doc", "word", "message"),
+    [
+        ([1, 0], [0, 0], "doc must be sorted, got 0 after 1 at token 1: sort"),
+        (
+            [0, 3],
+            [0, 0],
+            r"doc must lie in \[0, num_docs\) with num_docs=3, got values from 0 to 3",
+        ),
+        ([-1, 0], [0, 0], "got values from -1 to 0"),
+    ],
+)
+def test_refuses(doc, word, message):
+    with pytest.raises(ValueError, match=message):
+        tokens.make_tokens(np.array(doc), np.array(word), 3)
