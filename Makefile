@@ -4,6 +4,7 @@ PYTHON  ?= python3
 VENV    ?= .venv
 WORKERS ?= 2
 ARGS    ?=
+WHEEL_TESTS := tests/test_packaging.py tests/bnp_models/test_cli.py tests/bnp_models/test_embedded.py
 BIN     := $(VENV)/bin
 PYTEST  := $(BIN)/pytest -n $(WORKERS) --dist=worksteal
 
@@ -19,7 +20,7 @@ help:
 	@echo "make format      let ruff rewrite what it can"
 	@echo "make notebooks   run the notebooks with few draws"
 	@echo "make bench       run the benchmarks against other libraries; ARGS=--quick for a small size"
-	@echo "make wheel-test  build the wheel and run the fast tests on it, outside the checkout"
+	@echo "make wheel-test  build the wheel, install it outside the checkout and use it there"
 	@echo "make clean       remove the virtual environment and everything generated"
 	@echo "PYTHON=python3.12 picks the interpreter, WORKERS=4 the number of test processes."
 
@@ -49,7 +50,7 @@ notebooks: $(VENV)/.installed-test
 	$(if $(wildcard notebooks/*.ipynb),BNP_SMOKE=1 $(PYTEST) -W default --nbmake --nbmake-timeout=600 notebooks)
 
 bench: $(VENV)/.installed-bench
-	set -e; for file in $(wildcard experiments/benchmarks/[a-z]*.py); do $(BIN)/python $$file $(ARGS); done
+	$(BIN)/python experiments/benchmarks/speed.py $(ARGS)
 
 # The checkout is not on the path of a script, so `pytest` finds the wheel; the -P line checks it.
 wheel-test:
@@ -63,7 +64,7 @@ wheel-test:
 	  "$$scratch/venv/bin/python" -m pip install --quiet "$$wheel[test]"; done; \
 	"$$scratch/venv/bin/python" -P -c 'import bnp_models, bnp_kernels; print(bnp_models.__path__[0], bnp_kernels.__path__[0])' \
 	  | grep -F "$$scratch"; \
-	"$$scratch/venv/bin/pytest" -n $(WORKERS) --dist=worksteal -m "not slow" $(ARGS)
+	"$$scratch/venv/bin/pytest" -n $(WORKERS) -m "not slow" $(WHEEL_TESTS) $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist demo-output .pytest_cache .ruff_cache

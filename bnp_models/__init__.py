@@ -1,6 +1,8 @@
 """Bayesian-nonparametric topic models on JAX: NumPyro programs with exact Gibbs kernels."""
 
 from bnp_models.corpus import Corpus
+from bnp_models.draws import to_arviz
+from bnp_models.embedded import load_package_docs
 from bnp_models.fit import fit, resume
 from bnp_models.hdp_lda import HDPLDA
 from bnp_models.lda import LDA
@@ -9,4 +11,14 @@ from bnp_models.result import Fit
 
 __version__ = "0.1.0"
 
-__all__ = ["HDPLDA", "LDA", "MODELS", "Corpus", "Fit", "fit", "resume"]
+__all__ = [
+    "HDPLDA",
+    "LDA",
+    "MODELS",
+    "Corpus",
+    "Fit",
+    "fit",
+    "load_package_docs",
+    "resume",
+    "to_arviz",
+]

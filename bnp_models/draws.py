@@ -161,6 +161,35 @@ def _join(blocks: list[dict[str, np.ndarray]], *, consume: bool = False) -> dict
     return joined
 
 
+def _drop_free_slots(
+    groups: dict[str, dict[str, np.ndarray]], slots: str, dims: dict[str, tuple[str, ...]]
+) -> dict[str, dict[str, np.ndarray]]:
+    """Cut what no draw of any chain used off the slot axes: how much there was is a matter of time.
+
+    Free slots hold zeros in all variables.
+    """
+    axes = {
+        (group, name): 2 + dims[name].index(slots)
+        for group, variables in groups.items()
+        for name in variables
+        if slots in dims.get(name, ())
+    }
+    most = 1
+    for (group, name), axis in axes.items():
+        x = groups[group][name]
+        taken = np.flatnonzero(x.any(axis=tuple(i for i in range(x.ndim) if i != axis)))
+        most = max(most, taken.max(initial=0) + 1)
+    return {
+        group: {
+            name: x[(*[slice(None)] * axes[group, name], slice(most))]
+            if (group, name) in axes
+            else x
+            for name, x in variables.items()
+        }
+        for group, variables in groups.items()
+    }
+
+
 def to_data(
     model: Any,
     data: Any,
@@ -186,6 +215,8 @@ def to_data(
         groups = {**groups, "posterior_mean": {n: np.asarray(x)[:, None] for n, x in means.items()}}
         own["posterior_mean"] = {"draw": [last]}
     dims = {**model.dims, **{name: model.dims[name.removesuffix("_mean")] for name in means}}
+    if model.slots is not None:
+        groups = _drop_free_slots(groups, model.slots, dims)
     plain = {n: x if isinstance(x, int | float | str) else json.dumps(x) for n, x in attrs.items()}
     return arviz_data.make_data(
         {**groups, **model.data_groups(data)},

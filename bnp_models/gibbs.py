@@ -5,6 +5,7 @@ the same numbers as it would beside others.
 """
 
 import copy
+import functools
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ import numpy as np
 from jax import lax
 from numpyro.infer.mcmc import MCMCKernel
 
+from bnp_models.mappings import make_room
 from bnp_models.model import Model
 
 __all__ = ["GibbsKernel", "GibbsState", "Sampler", "as_batch"]
@@ -121,7 +123,7 @@ class GibbsKernel(MCMCKernel):
 
     def sampler(self, elsewhere: Collection[str] = ()) -> Sampler:
         """Return the pure functions; hyperparameters sampled `elsewhere` are left alone."""
-        return self.config.sampler(frozenset(elsewhere), **self.options)
+        return _sampler(self, frozenset(elsewhere))
 
     def init(
         self,
@@ -145,9 +147,12 @@ class GibbsKernel(MCMCKernel):
         argument, *more = model_args or (None,)
         if argument is None or (more and not self._is_block):
             raise ValueError(f"run(key, data) takes one data argument, got {len(model_args)}")
+        make_room()
         data = self.sampler(given).prepare(argument, 1)
         keys, single = _batch_of_keys(rng_key)
         state = self.start(keys, num_warmup, data, argument, given)
+        draws, lp = _report(self, state, given)
+        state = state._replace(draws=draws, lp=lp)
         self._sample_fn = True
         if single:
             return _leave(state, rng_key)
@@ -156,7 +161,7 @@ class GibbsKernel(MCMCKernel):
     def start(
         self, keys: jax.Array, num_warmup: int, data: Any, argument: Any, given: dict | None = None
     ) -> GibbsState:
-        """Start several chains on prepared data."""
+        """Start several chains on prepared data; without `draws` and `lp`."""
         return _start(self, keys, jnp.asarray(num_warmup, jnp.int32), data, argument, given or {})
 
     def sample(
@@ -257,6 +262,13 @@ class GibbsKernel(MCMCKernel):
 # Compiled per kernel, by equality: an equal kernel built again is not traced again.
 
 
+@functools.lru_cache(maxsize=64)
+def _sampler(kernel: GibbsKernel, elsewhere: frozenset[str]) -> Sampler:
+    sampler = kernel.config.sampler(elsewhere, **kernel.options)
+    # a step is traced once, wherever it is used
+    return sampler._replace(step=jax.jit(sampler.step, static_argnums=4))
+
+
 @partial(jax.jit, static_argnums=0)
 def _start(kernel: GibbsKernel, keys, num_warmup, data, argument, given) -> GibbsState:
     sampler = kernel.sampler(given)
@@ -265,16 +277,19 @@ def _start(kernel: GibbsKernel, keys, num_warmup, data, argument, given) -> Gibb
         rng_key, key_init = jax.random.split(rng_key)
         chain = sampler.given(sampler.init(key_init, data, argument), given)
         means = jax.tree.map(jnp.zeros_like, sampler.means(chain, data))
-        step = partial(sampler.step, axis_name=None)
-        info = jax.eval_shape(step, key_init, chain, data, jnp.zeros((), jnp.int32))[1]
+        step = partial(sampler.step, key_init, chain, data, jnp.zeros((), jnp.int32), None)
+        info = jax.eval_shape(step)[1]
         info = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), info)
         return info, chain, means, rng_key
 
     info, chain, means, keys = jax.vmap(one)(keys)
     sweep = jnp.zeros((), jnp.int32)
-    state = GibbsState(None, None, info, chain, means, data, sweep, num_warmup, keys)
-    draws, lp = kernel.report(state, given)
-    return state._replace(draws=draws, lp=lp)
+    return GibbsState(None, None, info, chain, means, data, sweep, num_warmup, keys)
+
+
+@partial(jax.jit, static_argnums=0)
+def _report(kernel: GibbsKernel, state: GibbsState, given) -> tuple[Any, jax.Array]:
+    return kernel.report(state, given)
 
 
 @partial(jax.jit, static_argnums=0)

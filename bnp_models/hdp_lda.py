@@ -70,6 +70,7 @@ class HDPLDA(tokens.TokenModel):
     max_topics: int = 128
 
     hyperparameters: ClassVar[tuple[str, ...]] = _HYPERPARAMETERS
+    slots: ClassVar[str | None] = "topic"
     schedules: ClassVar[tuple[str, ...]] = ("mixed", "parallel", "sequential")
     recordable: ClassVar[tuple[str, ...]] = (
         "z", "phi", "theta", "topic_tokens", "root_weights", "unused_weight", "tables",

@@ -174,6 +174,8 @@ class Model(abc.ABC):
     """What a sweep moves (attribute `num_<items>` of the data) in the plural."""
     components: ClassVar[str]
     """What the model finds, in the plural: "topics" or "factors"."""
+    slots: ClassVar[str | None] = None
+    """Of an infinite model: the dim whose free entries at the end are no part of the draws."""
 
     @abc.abstractmethod
     def __call__(self, data: Any, *, observed: bool = True) -> Any:

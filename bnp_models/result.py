@@ -156,7 +156,7 @@ class Fit:
         from bnp_models.results import mean_topics
 
         phi = mean_topics(self.topic_states, self.alignment)
-        words = [list(np.argsort(-column, kind="stable")[:top]) for column in phi.T]
+        words = np.argsort(-phi, axis=0, kind="stable")[:top].T
         return npmi(words, self.corpus if reference is None else reference, top=top, **options)
 
     def plot_traces(self, **options: Any) -> np.ndarray:

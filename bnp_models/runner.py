@@ -20,8 +20,9 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from bnp_models.gibbs import GibbsKernel, GibbsState
+from bnp_models.mappings import make_room
 
-__all__ = ["Runner", "Stretch", "make_mesh"]
+__all__ = ["Runner", "Stretch", "make_mesh", "mesh_shape"]
 
 BUFFER_BYTES = 64 * 2**20  # draws that wait on the device for the end of a stretch
 MARGIN = 16  # slots are added and dropped in multiples of this
@@ -37,18 +38,21 @@ class Stretch(NamedTuple):
     note: str  # what happened to the capacity, for the progress line
 
 
-def make_mesh(devices: Sequence[Any], num_chains: int, lanes: bool) -> Mesh | None:
-    """Lay devices out over chains first, over the lanes of a chain with what remains.
+def mesh_shape(num_devices: int, num_chains: int, lanes: bool) -> tuple[int, int]:
+    """Return over how many devices to divide the chains, and over how many the lanes of each.
 
-    None if one device is left to use: chains that can't be divided evenly use fewer devices unless
-    the schedule has lanes.
+    Chains that can't be divided evenly leave devices idle unless the schedule has lanes.
     """
-    over_chains = math.gcd(num_chains, len(devices))
-    over_lanes = len(devices) // over_chains if lanes else 1
-    used = over_chains * over_lanes
-    if used == 1:
+    over_chains = math.gcd(num_chains, num_devices)
+    return over_chains, num_devices // over_chains if lanes else 1
+
+
+def make_mesh(devices: Sequence[Any], num_chains: int, lanes: bool) -> Mesh | None:
+    """Lay devices out over chains first, over lanes with what remains; None for one device."""
+    shape = mesh_shape(len(devices), num_chains, lanes)
+    if shape == (1, 1):
         return None
-    grid = np.asarray(devices[:used]).reshape(over_chains, over_lanes)
+    grid = np.asarray(devices[: math.prod(shape)]).reshape(shape)
     return Mesh(grid, ("chain", "lane"))
 
 
@@ -123,6 +127,7 @@ class Runner:
         """Return the most sweeps a stretch from here may have: its draws must fit in memory."""
         shapes = jax.tree.map(jnp.shape, state.chain)
         if shapes != self._shapes:
+            make_room()  # for the program of these shapes
             rows = jax.eval_shape(partial(_recorded, self.kernel), state, self._data)
             size = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(rows))
             self._slots = int(np.clip(BUFFER_BYTES // max(size, 1), 1, self.num_kept))

@@ -13,6 +13,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int, Key
 
 from bnp_kernels.gamma import draw_log_gamma, draw_topic_word
+from bnp_kernels.sums import sum_pairwise
 from bnp_kernels.tokens import Tokens, make_tokens
 from bnp_models.corpus import Corpus
 from bnp_models.model import Model, check_integer
@@ -161,5 +162,4 @@ def draw_theta(
     log_rest = jnp.where(rest > 0, log_rest, -jnp.inf)
     top = jnp.maximum(log_gamma.max(axis=1, keepdims=True), log_rest)
     mass = jnp.exp(log_gamma - top)
-    # a prefix sum does not depend on how many empty slots follow
-    return mass / (jnp.cumsum(mass, axis=1)[:, -1:] + jnp.exp(log_rest - top))
+    return mass / (sum_pairwise(mass.T)[:, None] + jnp.exp(log_rest - top))

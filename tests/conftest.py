@@ -10,3 +10,13 @@ import os
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("JAX_NUM_CPU_DEVICES", "2")  # code that shards over devices has two to use
 os.environ.setdefault("MPLBACKEND", "Agg")
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def room_for_programs():
+    """Keep a long test session below the number of memory mappings that Linux grants."""
+    from bnp_models.mappings import make_room
+
+    make_room()

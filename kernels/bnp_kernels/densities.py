@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 
-from bnp_kernels.sums import sum_rows
+from bnp_kernels.sums import sum_pairwise, sum_rows
 
 __all__ = ["log_dirichlet_multinomial", "log_gamma_prior", "log_rising"]
 
@@ -76,7 +76,7 @@ def log_dirichlet_multinomial(
 
 def _sum(x: Float[Array, "A B"]) -> Float[Array, ""]:
     """Add everything up in an order that zero columns at the end do not change."""
-    return jnp.cumsum(sum_rows(x))[-1]
+    return sum_pairwise(sum_rows(x))
 
 
 def log_gamma_prior(value: ArrayLike, concentration: ArrayLike, rate: ArrayLike) -> Array:

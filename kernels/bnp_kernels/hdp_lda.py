@@ -25,11 +25,13 @@ from jax import lax
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from bnp_kernels import bits, categorical, counts, lanes, split_merge
+from bnp_kernels import bits, categorical, counts, lanes, rows, split_merge
+from bnp_kernels.batching import chains_together
 from bnp_kernels.concentration import GammaPrior, draw_concentration
 from bnp_kernels.densities import log_dirichlet_multinomial, log_gamma_prior
 from bnp_kernels.gamma import draw_log_gamma, draw_topic_word
 from bnp_kernels.lda import draw_beta
+from bnp_kernels.sums import prefix_sums, sum_pairwise
 from bnp_kernels.tables import draw_tables
 from bnp_kernels.tokens import Tokens
 
@@ -154,7 +156,7 @@ def death(
 ) -> tuple[Array, Array]:
     """Return the mass of a topic that lost its last token to the pool of unused mass."""
     freed = jnp.where((minus > 0) & (n_k == 0), root_weights, 0.0)  # at most one is not zero
-    return root_weights - freed, unused_weight + freed.sum()
+    return root_weights - freed, unused_weight + freed.sum(axis=-1)
 
 
 def birth(
@@ -162,56 +164,92 @@ def birth(
 ) -> tuple[Array, Array]:
     """Break a Beta(1, gamma) share off the pool for the topic born in `slot` (a one-hot)."""
     share = -jnp.expm1(jnp.log1p(-u) / gamma)
-    born = jnp.any(slot)
-    taken = jnp.where(born, share * unused_weight, 0.0)
-    return root_weights + slot * taken, unused_weight - taken
+    taken = jnp.where(jnp.any(slot, axis=-1), share * unused_weight, 0.0)
+    return root_weights + slot * taken[..., None], unused_weight - taken
 
 
 def _sequential_sweep(rng_key: Key[Array, ""], state: HDPState, data: Tokens) -> HDPState:
-    num_words, capacity = state.word_topic.shape
-    alpha, gamma, beta = state.alpha, state.gamma, state.beta
-    slots = jnp.arange(capacity, dtype=state.z.dtype)
+    def sweep_chains(own, shared):
+        """Sweep all chains at once, with counts as in `rows`."""
+        rng_key, state = own
+        doc, word = (x.astype(jnp.uint32) for x in shared)
+        num_words, capacity = state.word_topic.shape[1:]
+        alpha, gamma, beta = state.alpha[:, None], state.gamma, state.beta[:, None]
+        codes = categorical.codes(capacity)[None, :]
+        num_codes = codes.shape[1]
+        slots = jnp.minimum(jnp.arange(num_codes), capacity)[None, :]  # the padding is no slot
 
-    def resample(carry, token):
-        doc_topic, word_topic, topic, root_weights, unused_weight, overflow = carry
-        d, v, old, u, u_share = token
-        minus = (slots == old).astype(topic.dtype)
-        n_dk = lax.dynamic_index_in_dim(doc_topic, d, keepdims=False) - minus
-        n_vk = lax.dynamic_index_in_dim(word_topic, v, keepdims=False) - minus
-        n_k = topic - minus
-        root_weights, unused_weight = death(root_weights, unused_weight, n_k, minus)
-        weights, weight_new = conditional(
-            n_dk, n_vk, n_k, root_weights=root_weights, unused_weight=unused_weight,
-            alpha=alpha, beta=beta, num_words=num_words,
+        def resample(carry, token):
+            doc_topic, word_topic, topic, root_weights, unused_weight, overflow = carry
+            d, v, old, u, u_share = token
+
+            # Deaths and births are rare. Their branches make what they need anew: XLA would write
+            # it down for them in every round.
+            def own_count():
+                return (codes == old[:, None]).astype(topic.dtype)
+
+            def bury(root_weights, unused_weight):
+                minus = own_count()
+                return death(root_weights, unused_weight, topic - minus, minus)
+
+            def give_slots(code, root_weights, unused_weight, overflow):
+                is_new = code == num_codes
+                free = jnp.min(jnp.where(topic - own_count() == 0, slots, capacity), axis=1)
+                overflow = overflow | (is_new & (free == capacity))
+                first = categorical.encode(jnp.minimum(free, capacity - 1), capacity)
+                new = jnp.where(is_new, first, code)
+                born = (codes == new[:, None]) & is_new[:, None]
+                return new, *birth(root_weights, unused_weight, born, gamma, u_share), overflow
+
+            def nothing(*same):
+                return same
+
+            slot = categorical.decode(old, capacity)[:, None]
+            last = jnp.take_along_axis(topic, slot, axis=1, mode="promise_in_bounds") == 1
+            root_weights, unused_weight = lax.cond(
+                last.any(), bury, nothing, root_weights, unused_weight
+            )
+            minus = own_count()
+            n_dk = rows.read(doc_topic, d) - minus
+            n_vk = rows.read(word_topic, v) - minus
+            n_k = topic - minus
+            weights, weight_new = conditional(
+                n_dk, n_vk, n_k, root_weights=root_weights, unused_weight=unused_weight[:, None],
+                alpha=alpha, beta=beta, num_words=num_words,
+            )  # fmt: skip
+            code = categorical.draw_code(weights, u, ones, weight_new[:, 0])
+            new, root_weights, unused_weight, overflow = lax.cond(
+                (code == num_codes).any(), give_slots, nothing,
+                code, root_weights, unused_weight, overflow,
+            )  # fmt: skip
+            change = (codes == new[:, None]).astype(topic.dtype) - minus
+            carry = (
+                rows.add(doc_topic, d, change), rows.add(word_topic, v, change), topic + change,
+                root_weights, unused_weight, overflow,
+            )  # fmt: skip
+            return carry, new
+
+        key_z, key_share = jax.vmap(jax.random.split, out_axes=1)(rng_key)
+        u = jax.vmap(lambda key: bits.uniform(key, doc.shape))(key_z).T
+        u_share = jax.vmap(lambda key: bits.uniform(key, doc.shape))(key_share).T
+        old = categorical.encode(state.z, capacity).T
+        root_weights = categorical.pad_topics(state.root_weights)
+        ones = categorical.one_weights(root_weights[0])
+        carry = (
+            rows.rows_first(state.doc_topic), rows.rows_first(state.word_topic),
+            categorical.pad_topics(state.topic), root_weights, state.unused_weight, state.overflow,
         )  # fmt: skip
-        k = categorical.draw_or_new(weights, weight_new, u)
-        is_new = k == capacity
-        free = jnp.min(jnp.where(n_k == 0, slots, capacity))
-        overflow = overflow | (is_new & (free == capacity))
-        new = jnp.minimum(jnp.where(is_new, free, k), capacity - 1)
-        hot = slots == new
-        root_weights, unused_weight = birth(
-            root_weights, unused_weight, hot & is_new, gamma, u_share
-        )
-        plus = hot.astype(topic.dtype)
-        doc_topic = lax.dynamic_update_index_in_dim(doc_topic, n_dk + plus, d, 0)
-        word_topic = lax.dynamic_update_index_in_dim(word_topic, n_vk + plus, v, 0)
-        carry = doc_topic, word_topic, n_k + plus, root_weights, unused_weight, overflow
-        return carry, new
+        carry, z = lax.scan(resample, carry, (doc, word, old, u, u_share))
+        doc_topic, word_topic, topic, root_weights, unused_weight, overflow = carry
+        return state._replace(
+            z=categorical.decode(z, capacity).T,
+            doc_topic=rows.chains_first(doc_topic, capacity),
+            word_topic=rows.chains_first(word_topic, capacity),
+            topic=topic[:, :capacity], root_weights=root_weights[:, :capacity],
+            unused_weight=unused_weight, overflow=overflow,
+        )  # fmt: skip
 
-    key_z, key_share = jax.random.split(rng_key)
-    u = bits.uniform(key_z, data.doc.shape)
-    u_share = bits.uniform(key_share, data.doc.shape)
-    carry = (
-        state.doc_topic, state.word_topic, state.topic,
-        state.root_weights, state.unused_weight, state.overflow,
-    )  # fmt: skip
-    carry, z = lax.scan(resample, carry, (data.doc, data.word, state.z, u, u_share))
-    doc_topic, word_topic, topic, root_weights, unused_weight, overflow = carry
-    return state._replace(
-        z=z, doc_topic=doc_topic, word_topic=word_topic, topic=topic,
-        root_weights=root_weights, unused_weight=unused_weight, overflow=overflow,
-    )  # fmt: skip
+    return chains_together(sweep_chains)((rng_key, state), (data.doc, data.word))
 
 
 def draw_sticks(
@@ -225,7 +263,7 @@ def draw_sticks(
     u = bits.to_uniform(bits.random_bits(rng_key, slots, jnp.zeros_like(slots))[0])
     free = topic == 0
     log_left = jnp.where(free, jnp.log1p(-u) / gamma, 0.0)  # log(1 - share)
-    log_after = jnp.cumsum(log_left)
+    log_after = prefix_sums(log_left)
     before = unused_weight * jnp.exp(log_after - log_left)
     sticks = jnp.where(free, -jnp.expm1(log_left) * before, root_weights)
     return sticks, unused_weight * jnp.exp(log_after[-1])
@@ -305,7 +343,7 @@ def draw_root(
     log_pool = draw_log_gamma(key_pool, gamma, zero, zero)
     top = jnp.maximum(log_slots.max(), log_pool)
     slot_mass, pool_mass = jnp.exp(log_slots - top), jnp.exp(log_pool - top)
-    total = jnp.cumsum(slot_mass)[-1] + pool_mass
+    total = sum_pairwise(slot_mass) + pool_mass
     return slot_mass / total, pool_mass / total
 
 

@@ -20,7 +20,7 @@ from jax import lax
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int, Key
 
-from bnp_kernels import bits, categorical, counts, gamma, lanes
+from bnp_kernels import bits, categorical, counts, gamma, lanes, rows
 from bnp_kernels.batching import chains_together
 from bnp_kernels.concentration import GammaPrior, draw_concentration
 from bnp_kernels.densities import log_dirichlet_multinomial, log_gamma_prior
@@ -102,46 +102,33 @@ def _sequential_sweep(rng_key: Key[Array, ""], state: LDAState, data: Tokens) ->
 def _sweep_chains(own: tuple[Array, LDAState], shared: tuple[Array, Array]) -> LDAState:
     """Sweep all chains at once, with counts [row, chain, topic]: a token needs one whole piece."""
     rng_key, state = own
-    doc, word = (x.astype(jnp.uint32) for x in shared)  # unsigned: no wrapping of indices
+    doc, word = (x.astype(jnp.uint32) for x in shared)
     num_words, num_topics = state.word_topic.shape[1:]
     codes = categorical.codes(num_topics)[None, :]
     alpha, beta = categorical.pad_topics(state.alpha), state.beta[:, None]
     ones = categorical.one_weights(alpha[0])
 
-    def read(table, row):
-        return lax.dynamic_index_in_dim(table, row, keepdims=False)
-
-    def add(table, row, change):
-        # the row is read anew: XLA then makes one pass of the reading and one of the writing
-        return lax.dynamic_update_index_in_dim(table, read(table, row) + change, row, 0)
-
     def resample(carry, token):
         (doc_topic, word_topic, topic), (d, v, old, u) = carry, token
         minus = (codes == old[:, None]).astype(topic.dtype)
-        n_dk = read(doc_topic, d) - minus
-        n_vk = read(word_topic, v) - minus
+        n_dk = rows.read(doc_topic, d) - minus
+        n_vk = rows.read(word_topic, v) - minus
         n_k = topic - minus
         weights = conditional(n_dk, n_vk, n_k, alpha=alpha, beta=beta, num_words=num_words)
         new = categorical.draw_code(weights, u, ones)
         change = (codes == new[:, None]).astype(topic.dtype) - minus
-        carry = add(doc_topic, d, change), add(word_topic, v, change), topic + change
+        carry = rows.add(doc_topic, d, change), rows.add(word_topic, v, change), topic + change
         return carry, new
-
-    def rows_first(x):
-        return categorical.pad_topics(x).swapaxes(0, 1)
-
-    def chains_first(x):
-        return x[..., :num_topics].swapaxes(0, 1)
 
     u = jax.vmap(lambda key: bits.uniform(key, doc.shape))(rng_key).T  # one bulk draw per sweep
     old = categorical.encode(state.z, num_topics).T
     start_topic = categorical.pad_topics(state.topic)
-    carry = rows_first(state.doc_topic), rows_first(state.word_topic), start_topic
+    carry = rows.rows_first(state.doc_topic), rows.rows_first(state.word_topic), start_topic
     (doc_topic, word_topic, topic), z = lax.scan(resample, carry, (doc, word, old, u))
     return state._replace(
         z=categorical.decode(z, num_topics).T,
-        doc_topic=chains_first(doc_topic),
-        word_topic=chains_first(word_topic),
+        doc_topic=rows.chains_first(doc_topic, num_topics),
+        word_topic=rows.chains_first(word_topic, num_topics),
         topic=topic[..., :num_topics],
     )
 

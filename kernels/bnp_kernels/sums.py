@@ -3,19 +3,25 @@
 import functools
 
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Float
 
-__all__ = ["sum_pairwise", "sum_rows"]
+__all__ = ["prefix_sums", "sum_pairwise", "sum_rows"]
 
 _BLOCKS = 32
 
 
-def sum_pairwise(x: Float[Array, " n"]) -> Float[Array, ""]:
-    """Add neighbours until one is left; appended zeros change nothing, not even the rounding."""
+def sum_pairwise(x: Float[Array, " n *rest"]) -> Float[Array, "*rest"]:
+    """Sum over the first axis, neighbours first; zeros at its end change nothing, not even bits."""
     while x.shape[0] > 1:
-        x = jnp.pad(x, (0, x.shape[0] % 2))
+        x = jnp.pad(x, [(0, x.shape[0] % 2), *[(0, 0)] * (x.ndim - 1)])
         x = x[0::2] + x[1::2]
     return x[0]
+
+
+def prefix_sums(x: Float[Array, " n"]) -> Float[Array, " n"]:
+    """Sum up to each entry; what comes after it changes nothing, as it may with `jnp.cumsum`."""
+    return lax.associative_scan(jnp.add, x)
 
 
 def sum_rows(x: Float[Array, "V K"]) -> Float[Array, " K"]:

@@ -80,7 +80,7 @@ class Toy(tokens.TokenModel):
         """Show the words, which play no part."""
         word = jnp.asarray(corpus.word) if observed else None
         with numpyro.plate("token", corpus.num_tokens):
-            numpyro.sample("w", dist.Categorical(jnp.ones(corpus.num_words)), obs=word)
+            numpyro.sample("w", dist.Categorical(logits=jnp.zeros(corpus.num_words)), obs=word)
 
     def gibbs(self, *, schedule="sequential", record=(), init_topics=1, program=None, ignore=()):
         """Return the kernel."""

@@ -282,7 +282,10 @@ def test_killed_processes(tiny, tmp_path, name):
     """Kill -9 in the warm-up and then among the draws, twice; go on here."""
     models = {
         "lda": (bnp.LDA(3, alpha=0.5, beta=0.2), {"schedule": "sequential"}),
-        "hdp": (bnp.HDPLDA(alpha=2.0, gamma=3.0, beta=0.2, max_topics=4), {"init_topics": 2}),
+        "hdp": (
+            bnp.HDPLDA(alpha=2.0, gamma=3.0, beta=0.2, max_topics=4),  # it grows
+            {"init_topics": 2, "schedule": "sequential"},
+        ),
     }
     model, options = models[name]
     options |= {"num_warmup": 300, "num_samples": 600, "record": ("z", "theta"), "thinning": 1}

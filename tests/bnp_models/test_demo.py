@@ -1,12 +1,14 @@
 """The demo at its small size: what it prints and what it leaves behind."""
 
 import numpy as np
+import pytest
 
 from bnp_models import _report as report
 from bnp_models import cli, demo
 from bnp_models.corpus import Corpus
 
 
+@pytest.mark.slow
 def test_quick_demo(tmp_path, capsys):
     assert cli.main(["demo", "--quick", "--output", str(tmp_path)]) == 0
     out, err = capsys.readouterr()

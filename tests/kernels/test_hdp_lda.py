@@ -137,7 +137,7 @@ def draw_program(rng_key, size):
     corpus = Corpus.from_ids([[0] * n for n in LENGTHS], num_words=JOINT_WORDS)
     names = [*PRIORS, "z", "w"]
     predictive = Predictive(model, num_samples=size, return_sites=names, parallel=True)
-    draws = testing.quick_jit(lambda key: predictive(key, corpus, observed=False))(rng_key)
+    draws = jax.jit(lambda key: predictive(key, corpus, observed=False))(rng_key)
     draws = {name: np.asarray(draw) for name, draw in draws.items()}
     z = tokens.first_appearance(draws["z"])
     no_tables = np.zeros(z.shape, np.int32)
@@ -322,7 +322,7 @@ CASE = testing.Case(
         "split-merge": testing.Schedule(
             lambda *args: hdp_lda.split_merge_step(*args),
             growth((4, ALL), (16, ALL)),
-            testing.Effort(num_chains=2000, num_warmup=300, num_sweeps=50),  # forgets slowly
+            testing.Effort(num_chains=2000, num_warmup=200, num_sweeps=40),  # forgets slowly
         ),
         "mixed": testing.Schedule(mixed, growth((96, ALL)), testing.Effort(500, 40, 200)),
     },
@@ -336,6 +336,7 @@ CASE = testing.Case(
         {
             "enumeration/fixed/parallel",  # "parallel growing" is the same kernel, tested harder
             "enumeration/fixed/mixed",
+            "enumeration/fixed/split-merge",
             "enumeration/hyper/sequential growing",
             "enumeration/hyper/parallel growing",  # large gammas need more than 48 slots
             "geweke/parallel growing",

@@ -1,0 +1,50 @@
+"""Compiled programs are dropped before the process runs out of memory mappings."""
+
+import builtins
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import bnp_models as bnp
+from bnp_models import mappings
+
+
+@jax.jit
+def twice(x):
+    return 2 * x
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_programs_are_dropped_when_room_is_short(monkeypatch):
+    twice(jnp.ones(3))
+    assert not mappings.make_room()
+    assert twice._cache_size() == 1
+    monkeypatch.setattr(mappings, "SHARE", 0.0)
+    assert mappings.make_room()
+    assert twice._cache_size() == 0
+    np.testing.assert_array_equal(twice(jnp.ones(3)), [2, 2, 2])
+
+
+def test_elsewhere_nothing_happens(monkeypatch):
+    def missing(*args):
+        raise FileNotFoundError
+
+    monkeypatch.setattr(builtins, "open", missing)
+    assert not mappings.make_room()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_draws_stay_the_same(toy, tiny, monkeypatch):
+    """With room made in the middle of a run that grows."""
+
+    def z():
+        model = toy(gamma=6.0, max_topics=2)
+        options = {"num_warmup": 2, "num_samples": 3, "num_chains": 2, "progress": False}
+        return np.asarray(bnp.fit(model, tiny, record=("z",), **options).posterior["z"])
+
+    expected = z()
+    monkeypatch.setattr(mappings, "SHARE", 0.0)
+    np.testing.assert_array_equal(z(), expected)
