@@ -1,11 +1,13 @@
 """Bayesian-nonparametric topic models on JAX: NumPyro programs with exact Gibbs kernels."""
 
+from bnp_models.author_topic import AuthorTopicModel
 from bnp_models.corpus import Corpus
 from bnp_models.draws import to_arviz
 from bnp_models.embedded import load_package_docs
 from bnp_models.fit import fit, resume
 from bnp_models.hdp_lda import HDPLDA
 from bnp_models.lda import LDA
+from bnp_models.np_author_topic import NonparametricAuthorTopicModel
 from bnp_models.registry import MODELS
 from bnp_models.result import Fit
 
@@ -15,8 +17,10 @@ __all__ = [
     "HDPLDA",
     "LDA",
     "MODELS",
+    "AuthorTopicModel",
     "Corpus",
     "Fit",
+    "NonparametricAuthorTopicModel",
     "fit",
     "load_package_docs",
     "resume",

@@ -1,6 +1,5 @@
 """What the command line says of a run, and the folder it keeps a run in."""
 
-import json
 import shutil
 import sys
 import textwrap
@@ -13,13 +12,9 @@ import pandas as pd
 
 from bnp_models import arviz_data
 from bnp_models.corpus import Corpus
-from bnp_models.model import from_description
-from bnp_models.registry import MODELS
 from bnp_models.result import Fit
 
 __all__ = ["Lines", "draw_run", "load_run", "save_run", "say", "topics_text"]
-
-MAX_ROWS = 30  # topics in a picture with a row for each: the largest ones
 
 
 class Lines:
@@ -151,17 +146,7 @@ def load_run(folder: Path) -> Fit:
                 f"{folder} holds no finished run: {name} is missing. Give the --output folder of "
                 "`bnp-models fit`; an interrupted run is finished by `bnp-models resume`"
             )
-    data = arviz_data.load(folder / "draws.nc")
-    corpus = Corpus.load(folder / "corpus.npz")
-    try:
-        description, digest = json.loads(data.attrs["model"]), data.attrs["data"]
-    except (KeyError, ValueError):
-        raise ValueError(f"{folder / 'draws.nc'} was not written by `bnp-models fit`") from None
-    if digest != corpus.digest:
-        raise ValueError(
-            f"{folder / 'corpus.npz'} is not the corpus of {folder / 'draws.nc'}; fit again"
-        )
-    return Fit(from_description(description, MODELS), corpus, data)
+    return Fit.load(folder / "draws.nc", Corpus.load(folder / "corpus.npz"))
 
 
 def draw_run(fit: Fit, topics: pd.DataFrame | None) -> dict[str, Any]:
@@ -178,8 +163,6 @@ def draw_run(fit: Fit, topics: pd.DataFrame | None) -> dict[str, Any]:
     -------
     Axes, one or an array of them, by the name of the picture.
     """
-    from bnp_models import plots
-
     drawn: dict[str, Any] = {"traces": fit.plot_traces()}
     if fit.posterior.sizes["chain"] > 1:
         drawn["ranks"] = fit.plot_ranks()
@@ -187,11 +170,7 @@ def draw_run(fit: Fit, topics: pd.DataFrame | None) -> dict[str, Any]:
         drawn["num_topics"] = fit.plot_num_topics()
     if topics is not None:
         drawn["topic_words"] = fit.plot_topic_words()
-        labels = plots.short_labels(topics.head(MAX_ROWS))
-        largest = fit.alignment._replace(similarity=fit.alignment.similarity[:, :MAX_ROWS])
-        drawn["topic_similarity"] = plots.plot_topic_similarity(largest, labels=labels)
+        drawn["topic_similarity"] = fit.plot_topic_similarity()
         if getattr(fit.corpus, "group", None) is not None:
-            table = fit.topic_prevalence_by_group()
-            table = table[table["topic"] < MAX_ROWS]
-            drawn["topics_by_group"] = plots.plot_prevalence_by_group(table, labels=labels)
+            drawn["topics_by_group"] = fit.plot_prevalence_by_group()
     return drawn

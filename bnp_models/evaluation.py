@@ -1,10 +1,11 @@
 r"""Held-out scores: how probable words are that the model has not seen.
 
-Two scores, both averaged over posterior states in probability space (not a plug-in of one state):
+Scores, all averaged over posterior states in probability space (not a plug-in of one state):
 
 - `document_completion`, the cheap default: topics of a document from one half of its tokens, then
   the probability of the other half;
-- `left_to_right`: the evidence p(w) of whole documents, unbiased; slower.
+- `left_to_right`: the evidence p(w) of whole documents, unbiased; slower;
+- `known_authors`, for models with authors: whole documents, each token given the authors.
 
 Natural logarithms, and tokens count, not types: perplexity = exp(-nats per token). Numbers from
 programs that use base 2, or a variational bound, do not compare.
@@ -34,9 +35,15 @@ from bnp_kernels.fold_in import fold_in, token_probability
 from bnp_kernels.left_to_right import left_to_right as run_particles
 from bnp_kernels.tokens import Tokens, make_tokens
 from bnp_models.corpus import Corpus
-from bnp_models.mixtures import Mixtures, check_words, one_by_one
+from bnp_models.mixtures import AuthorMixture, Mixtures, check_words, one_by_one
 
-__all__ = ["HeldOutScore", "document_completion", "document_topics", "left_to_right"]
+__all__ = [
+    "HeldOutScore",
+    "document_completion",
+    "document_topics",
+    "known_authors",
+    "left_to_right",
+]
 
 _LANES = 2048  # particles that move side by side
 
@@ -166,24 +173,81 @@ def document_completion(
         theta = fold_in(sweep_key, data, phi, weights, num_sweeps=num_sweeps, num_kept=num_kept)
         rows.append(np.asarray(token_probability(theta, phi, doc, word)))
         chain.append(int(mixture.chain[0]))
-    by_state = np.stack(rows)
+    settings = {"method": "document_completion", "num_sweeps": num_sweeps, "num_kept": num_kept}
+    return _score_tokens(np.stack(rows), np.array(chain), heldout, {**settings, "seed": seed})
+
+
+def known_authors(mixtures: Iterable[AuthorMixture], corpus: Corpus) -> HeldOutScore:
+    r"""Score whole new documents given who wrote them.
+
+    $$\log p = \frac1N \sum_d \sum_n \log \frac1S \sum_{s=1}^S \frac{1}{A_d} \sum_{j \in A_d} \sum_k
+      \hat\theta^s_{jk} \, \phi^s_{k w_n}$$
+
+    in nats per token. Each token is predicted by itself, from the authors of its document: nothing
+    is learnt from its fellows, so no sampling is needed.
+
+    Parameters
+    ----------
+    mixtures
+        Posterior states, from `model.author_mixtures(states, corpus_fitted)`; used one at a time.
+    corpus
+        Documents, none of whose tokens was used to fit. Authors are numbered as in the corpus that
+        was fitted: build it with `author_names=fitted.author_names`.
+
+    Raises
+    ------
+    ValueError
+        If the corpus has no tokens, is over other words or authors than the model, or there is no
+        state.
+    """
+    _check_scored("corpus", corpus)
+    doc, word = jnp.asarray(corpus.doc), jnp.asarray(corpus.word)
+    num_links = np.diff(np.asarray(corpus.author_ptr)) if corpus.num_authors else np.zeros(1)
+    if not num_links.all():
+        raise ValueError("corpus has documents without authors; give every document a list of them")
+    rows: list[np.ndarray] = []
+    chain: list[int] = []
+    for state in mixtures:
+        _check_support(state.mixture, corpus, "corpus")
+        if corpus.author_names != state.author_names:
+            raise ValueError(
+                "corpus has other authors than the model; build it with author_names= of the "
+                "corpus that was fitted"
+            )
+        theta = state.theta[np.asarray(corpus.author_idx)]
+        theta = np.add.reduceat(theta, np.asarray(corpus.author_ptr)[:-1]) / num_links[:, None]
+        phi = jnp.asarray(state.mixture.phi[0])
+        probability = token_probability(jnp.asarray(theta, jnp.float32), phi, doc, word)
+        rows.append(np.asarray(probability))
+        chain.append(int(state.mixture.chain[0]))
+    if not rows:
+        raise ValueError("mixtures holds no state; an iterator can be used only once")
+    return _score_tokens(np.stack(rows), np.array(chain), corpus, {"method": "known_authors"})
+
+
+def _score_tokens(
+    by_state: Float[np.ndarray, "S T"],
+    chain: Int[np.ndarray, " S"],
+    scored: Corpus,
+    settings: dict[str, Any],
+) -> HeldOutScore:
+    """Average the probability of each token over states; documents are sums of their tokens."""
     total = by_state.sum(0, dtype=np.float64)
 
     def per_doc(values):
-        return np.bincount(heldout.doc, values, minlength=heldout.num_docs)
+        return np.bincount(scored.doc, values, minlength=scored.num_docs)
 
     def score_with(kept):
         part = total - by_state[~kept].sum(0, dtype=np.float64)
         return np.log(part / kept.sum()).sum()
 
-    settings = {"method": "document_completion", "num_sweeps": num_sweeps, "num_kept": num_kept}
     return _score(
-        per_doc(np.log(total / len(rows))),
-        np.stack([per_doc(np.log(row.astype(np.float64))) for row in rows]),
+        per_doc(np.log(total / len(by_state))),
+        np.stack([per_doc(np.log(row.astype(np.float64))) for row in by_state]),
         score_with,
-        doc_tokens=np.asarray(heldout.doc_length),
-        chain=np.array(chain),
-        settings=settings | {"num_states": len(rows), "seed": seed},
+        doc_tokens=np.asarray(scored.doc_length),
+        chain=chain,
+        settings=settings | {"num_states": len(by_state)},
     )
 
 

@@ -21,6 +21,7 @@ from jaxtyping import Float, Int
 from bnp_models.corpus import Corpus
 
 __all__ = [
+    "AuthorMixture",
     "MixtureStates",
     "Mixtures",
     "check_words",
@@ -40,6 +41,14 @@ class Mixtures(NamedTuple):
     chain: Int[np.ndarray, " S"]
     draw: Int[np.ndarray, " S"]
     vocabulary: tuple[str, ...] | None = None  # None: only the number of words can be checked
+
+
+class AuthorMixture(NamedTuple):
+    """One posterior state of a model with authors: topics, and every author's shares of them."""
+
+    mixture: Mixtures
+    theta: Float[np.ndarray, "J K"]  # rows sum to one
+    author_names: tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -23,6 +23,7 @@ from .alignment import Alignment
 from .diagnostics import label_free
 
 __all__ = [
+    "chain_colour",
     "plot_num_topics",
     "plot_prevalence",
     "plot_prevalence_by_group",
@@ -83,7 +84,7 @@ def plot_traces(
                 bins=edges,
                 histtype="step",
                 orientation="horizontal",
-                color=_colour(chain, len(draws)),
+                color=chain_colour(chain, len(draws)),
             )
         right.set_xticks([])
         left.tick_params(labelbottom=False)
@@ -103,7 +104,7 @@ def plot_ranks(
     *,
     var_names: Sequence[str] | None = None,
     extra: Mapping[str, Any] | None = None,
-    bins: int = 20,
+    bins: int | None = None,
     axes: np.ndarray | None = None,
 ) -> np.ndarray:
     """Draw the histogram of each chain's ranks among the draws of all chains.
@@ -117,7 +118,7 @@ def plot_ranks(
     data, var_names, extra
         See `diagnostics.label_free`.
     bins
-        Bars per chain.
+        Bars per chain; by default as many as leave them ten draws each, and at most 20.
     axes
         One for each scalar.
 
@@ -126,11 +127,13 @@ def plot_ranks(
     ValueError
         If there is only one chain, whose ranks are always flat.
     """
-    if bins < 2:
+    if bins is not None and bins < 2:
         raise ValueError(f"bins must be at least 2, got {bins}")
     scalars = label_free(data, var_names=var_names, extra=extra)
-    if len(next(iter(scalars.values()))) < 2:
+    num_chains, num_draws = next(iter(scalars.values())).shape
+    if num_chains < 2:
         raise ValueError("data must have two chains or more to compare, got 1; see num_chains")
+    bins = int(np.clip(num_draws // 10, 2, 20)) if bins is None else bins
     own = axes is None
     if axes is None:
         axes = _grid(len(scalars), 3, (3.6, 2.6), sharey=True)
@@ -144,7 +147,7 @@ def plot_ranks(
         ax.axhspan(low, high, color="0.88", label="95% if independent")
         for chain, values in enumerate(ranks):
             counts = np.histogram(values + 0.5, bins=edges)[0]
-            colour = _colour(chain, len(draws))
+            colour = chain_colour(chain, len(draws))
             ax.stairs(counts, edges, baseline=None, color=colour, label=f"chain {chain}", lw=1.3)
         ax.set_title(UNITS.get(name, name), fontsize="medium")
         ax.set_xlim(0, draws.size)
@@ -189,7 +192,7 @@ def plot_num_topics(
     edges = np.append(values, values[-1] + 1) - 0.5 if side_by_side else _edges(draws)
     width = 0.85 / len(draws)
     for chain, x in enumerate(draws):
-        colour = _colour(chain, len(draws))
+        colour = chain_colour(chain, len(draws))
         share = np.histogram(x, bins=edges)[0] / len(x)
         if side_by_side:
             bars.bar(values + (chain - (len(draws) - 1) / 2) * width, share, width, color=colour)
@@ -384,7 +387,11 @@ def _heat_map(
 def _trace(ax: Axes, draws: Shaped[np.ndarray, "C S"]) -> None:
     for chain, values in enumerate(draws):
         ax.plot(
-            values, lw=0.8, alpha=0.85, color=_colour(chain, len(draws)), label=f"chain {chain}"
+            values,
+            lw=0.8,
+            alpha=0.85,
+            color=chain_colour(chain, len(draws)),
+            label=f"chain {chain}",
         )
     ax.margins(x=0)
     _plain(ax)
@@ -428,7 +435,8 @@ def _title_with_chains(ax: Axes, title: str) -> None:
     ).set_in_layout(False)
 
 
-def _colour(chain: int, num_chains: int) -> Any:
+def chain_colour(chain: int, num_chains: int) -> Any:
+    """Return the colour of a chain, the same in all pictures."""
     if num_chains <= len(COLOURS):
         return COLOURS[chain]
     return plt.get_cmap("viridis")(chain / (num_chains - 1))

@@ -1,12 +1,16 @@
 """The models of the library by name: a new model adds one line here."""
 
+from bnp_models.author_topic import AuthorTopicModel
 from bnp_models.hdp_lda import HDPLDA
 from bnp_models.lda import LDA
+from bnp_models.np_author_topic import NonparametricAuthorTopicModel
 
 __all__ = ["MODELS"]
 
 MODELS: dict[str, type] = {
     "LDA": LDA,
     "HDPLDA": HDPLDA,
+    "AuthorTopicModel": AuthorTopicModel,
+    "NonparametricAuthorTopicModel": NonparametricAuthorTopicModel,
 }
 """Class name to class, in the order of the table in the README."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 
 from bnp_models import arviz_data
 from bnp_models.corpus import Corpus
-from bnp_models.model import Model
+from bnp_models.model import Model, from_description
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from bnp_models.mixtures import MixtureStates
 
 __all__ = ["Fit"]
+
+MAX_ROWS = 30  # topics in a picture with a row for each
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -53,6 +56,33 @@ class Fit:
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the draws as netCDF, whole or not at all; any ArviZ reads it."""
         return arviz_data.save(self.data, path)
+
+    @classmethod
+    def load(cls, draws: str | os.PathLike[str], data: Any) -> Fit:
+        """Read what `save` wrote.
+
+        Parameters
+        ----------
+        draws
+            The netCDF file.
+        data
+            The data that were fitted: a `Corpus`, for instance from `Corpus.load`.
+
+        Raises
+        ------
+        ValueError
+            If the file does not come from a fit, or from one of other data.
+        """
+        from bnp_models.registry import MODELS
+
+        found = arviz_data.load(Path(draws))
+        try:
+            description, digest = json.loads(found.attrs["model"]), found.attrs["data"]
+        except (KeyError, ValueError):
+            raise ValueError(f"{draws} was not written by Fit.save: it names no model") from None
+        if digest != data.digest:
+            raise ValueError(f"data are not those of {draws}; give the ones that were fitted")
+        return cls(from_description(description, MODELS), data, found)
 
     def convergence(self, **options: Any) -> Convergence:
         """Judge convergence by label-free scalars, see `diagnostics.convergence`."""
@@ -189,16 +219,32 @@ class Fit:
         chosen = table[table["topic"].isin(list(numbers))]
         return plot_topic_words(chosen, **options)
 
-    def plot_prevalence_by_group(self, **options: Any) -> Axes:
-        """Draw the share of each topic in each group."""
+    def plot_prevalence_by_group(
+        self, *, topics: Sequence[int] | None = None, **options: Any
+    ) -> Axes:
+        """Draw the share of topics in each group; of the thirty largest topics by default."""
         from bnp_models.plots import plot_prevalence_by_group, short_labels
 
-        return plot_prevalence_by_group(
-            self.topic_prevalence_by_group(), labels=short_labels(self.topics()), **options
-        )
+        numbers = self._rows(topics)
+        table = self.topic_prevalence_by_group()
+        table = table[table["topic"].isin(numbers)]
+        labels = short_labels(self.topics().loc[numbers])
+        return plot_prevalence_by_group(table, labels=labels, **options)
 
-    def plot_topic_similarity(self, **options: Any) -> Axes:
-        """Draw how well each topic is found again in each chain."""
+    def plot_topic_similarity(self, *, topics: Sequence[int] | None = None, **options: Any) -> Axes:
+        """Draw how well topics are found again in each chain; the thirty largest by default."""
         from bnp_models.plots import plot_topic_similarity, short_labels
 
-        return plot_topic_similarity(self.alignment, labels=short_labels(self.topics()), **options)
+        numbers = self._rows(topics)
+        chosen = self.alignment._replace(similarity=self.alignment.similarity[:, numbers])
+        labels = short_labels(self.topics().loc[numbers])
+        return plot_topic_similarity(chosen, labels=labels, **options)
+
+    def _rows(self, topics: Sequence[int] | None) -> list[int]:
+        """Return the topics that a heat map shows, in the order of their numbers."""
+        count = self.alignment.num_topics
+        if topics is None:
+            return list(range(min(MAX_ROWS, count)))
+        if not topics or not all(0 <= k < count for k in topics):
+            raise ValueError(f"topics must be numbers below {count}, at least one, got {topics}")
+        return sorted({int(k) for k in topics})

@@ -21,6 +21,7 @@ from bnp_models.model import Model, check_integer
 __all__ = [
     "DIMS",
     "TokenModel",
+    "check_corpus",
     "check_count",
     "check_option",
     "check_record",
@@ -81,8 +82,8 @@ class TokenModel(Model):
         return {"constant_data": constant, "observed_data": {"w": np.asarray(corpus.word)}}
 
 
-def prepare(corpus: Any, num_shards: int, num_lanes: int | None) -> Tokens:
-    """Lay a corpus out for the kernels."""
+def check_corpus(corpus: Any) -> None:
+    """Refuse what is no corpus with tokens, or not there yet when a chain starts."""
     if not isinstance(corpus, Corpus):
         raise ValueError(
             f"data must be a Corpus, got {type(corpus).__name__}: build one with "
@@ -92,6 +93,11 @@ def prepare(corpus: Any, num_shards: int, num_lanes: int | None) -> Tokens:
         raise ValueError("data must be concrete when a chain starts: call init outside of jit")
     if corpus.num_tokens == 0:
         raise ValueError("data has no tokens: nothing to sample; check the vocabulary's pruning")
+
+
+def prepare(corpus: Any, num_shards: int, num_lanes: int | None) -> Tokens:
+    """Lay a corpus out for the kernels."""
+    check_corpus(corpus)
     return make_tokens(
         np.asarray(corpus.doc),
         np.asarray(corpus.word),

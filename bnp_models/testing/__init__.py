@@ -3,7 +3,7 @@
 Needs nothing but the library itself; `each_check` and `each_mutant` need pytest.
 """
 
-from bnp_models.testing import enumeration, simulate, tokens
+from bnp_models.testing import authors, enumeration, simulate, tokens
 from bnp_models.testing.cases import Case, Check, Conditional, Joint, Schedule, Target
 from bnp_models.testing.chains import Effort, Growth
 from bnp_models.testing.invariants import quick_jit
@@ -23,6 +23,7 @@ __all__ = [
     "Report",
     "Schedule",
     "Target",
+    "authors",
     "each_check",
     "each_mutant",
     "edited",

@@ -38,7 +38,7 @@ def restaurant_franchise(
     rng: np.random.Generator,
     alpha: Float[np.ndarray, " S"],
     gamma: Float[np.ndarray, " S"],
-    doc: Int[np.ndarray, " T"],
+    doc: Int[np.ndarray, "*S T"],
 ) -> tuple[Int[np.ndarray, "S T"], Int[np.ndarray, "S T"]]:
     """Seat the tokens of every document in the Chinese restaurant franchise, exactly.
 
@@ -46,32 +46,35 @@ def restaurant_franchise(
     table takes a topic in proportion to the tables that serve it anywhere or a new one (gamma).
     Teh, Jordan, Beal and Blei, Hierarchical Dirichlet processes, JASA 101 (2006), section 4.1.
 
+    Parameters
+    ----------
+    doc
+        Document (restaurant) of each token, maybe another in every draw.
+
     Returns
     -------
     z, tables
         Topic of each token, numbered in order of appearance, and the number of tables per topic
         (as many columns as tokens; zero beyond the topics in use).
     """
-    num_draws, num_tokens = len(alpha), len(doc)
+    num_draws, num_tokens, num_docs = len(alpha), doc.shape[-1], int(doc.max()) + 1
     rows = np.arange(num_draws)
     z = np.zeros((num_draws, num_tokens), np.int32)
     tables = np.zeros((num_draws, num_tokens), np.int32)
-    for d in np.unique(doc):
-        (members,) = np.nonzero(doc == d)
-        customers = np.zeros((num_draws, len(members)))
-        topic_of_table = np.zeros((num_draws, len(members)), np.int32)
-        num_tables = np.zeros(num_draws, int)
-        for t in members:
-            table = draw_categorical(rng, np.column_stack([customers, alpha]))
-            opens = table == len(members)
-            topic = draw_categorical(rng, np.column_stack([tables, gamma]))
-            topic = np.where(topic == num_tokens, (tables > 0).sum(axis=1), topic)
-            table = np.where(opens, num_tables, table)
-            topic_of_table[rows, table] = np.where(opens, topic, topic_of_table[rows, table])
-            z[:, t] = topic_of_table[rows, table]
-            customers[rows, table] += 1
-            tables[rows[opens], topic[opens]] += 1
-            num_tables += opens
+    customers = np.zeros((num_draws, num_docs, num_tokens))
+    topic_of_table = np.zeros((num_draws, num_docs, num_tokens), np.int32)
+    num_tables = np.zeros((num_draws, num_docs), int)
+    for t, d in enumerate(np.broadcast_to(doc, z.shape).T):
+        table = draw_categorical(rng, np.column_stack([customers[rows, d], alpha]))
+        opens = table == num_tokens
+        topic = draw_categorical(rng, np.column_stack([tables, gamma]))
+        topic = np.where(topic == num_tokens, (tables > 0).sum(axis=1), topic)
+        table = np.where(opens, num_tables[rows, d], table)
+        z[:, t] = np.where(opens, topic, topic_of_table[rows, d, table])
+        topic_of_table[rows, d, table] = z[:, t]
+        customers[rows, d, table] += 1
+        tables[rows[opens], topic[opens]] += 1
+        num_tables[rows, d] += opens
     return z, tables
 
 

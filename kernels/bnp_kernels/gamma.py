@@ -18,9 +18,9 @@ from jaxtyping import Array, Float, Int, Integer, Key, ScalarLike
 
 from bnp_kernels.batching import vectorise_if
 from bnp_kernels.bits import key_words, random_bits, threefry, to_uniform
-from bnp_kernels.sums import sum_rows
+from bnp_kernels.sums import sum_pairwise, sum_rows
 
-__all__ = ["draw_log_beta", "draw_log_gamma", "draw_topic_word"]
+__all__ = ["draw_log_beta", "draw_log_gamma", "draw_rows", "draw_topic_word"]
 
 # Keeps every log value finite in float32, whatever the concentration.
 _LOG_FLOOR = -1e38
@@ -160,6 +160,41 @@ def _draw_columns(rng_key, word_topic, beta, *, axis_name):
         weights = lax.all_gather(weights, axis_name, tiled=True, to="invarying")
     weights = weights[:num_words]
     return (weights * (1 / sum_rows(weights))[None, :])[:, :num_topics]
+
+
+def draw_rows(
+    rng_key: Key[Array, ""],
+    concentration: Float[Array, "R K"],
+    rest: Float[Array, " R"] | None = None,
+) -> Float[Array, "R K"]:
+    r"""Draw row r ~ Dirichlet(concentration[r], rest[r]) and drop its last entry, that of `rest`.
+
+    Where a concentration is 0, so is the entry. Cell (r, k) is drawn from the counter (k, r), and
+    the sum is one that zeros at the end do not change, so that draws do not depend on K.
+    """
+    draw = vectorise_if(concentration.size < _LARGE, _draw_rows)
+    return draw(rng_key, concentration, jnp.zeros(len(concentration)) if rest is None else rest)
+
+
+def _draw_rows(rng_key, concentration, rest):
+    num_rows, num_columns = concentration.shape
+    key_cells, key_rest = jax.random.split(rng_key)
+    word = min(_WORD, num_rows)
+    spare = -num_rows % word, -num_columns % 8 if concentration.size >= _LARGE else 0
+    padded = jnp.pad(concentration, [(0, n) for n in spare])
+    some = padded > 0
+    cells = jnp.where(some, padded, 1).reshape(word, -1, padded.shape[1])
+    item = jnp.arange(len(padded), dtype=jnp.uint32).reshape(word, -1, 1)
+    log_gamma = _draw_log_gamma_grid(key_cells, cells, item).reshape(padded.shape)
+    log_gamma = jnp.where(some, log_gamma, -jnp.inf)[:num_rows, :num_columns]
+    log_rest = draw_log_gamma(
+        key_rest, jnp.where(rest > 0, rest, 1), 0, item.reshape(-1)[:num_rows]
+    )
+    log_rest = jnp.where(rest > 0, log_rest, -jnp.inf)
+    top = jnp.maximum(log_gamma.max(axis=1), log_rest)
+    mass = jnp.exp(log_gamma - top[:, None])
+    total = sum_pairwise(mass.T) + jnp.exp(log_rest - top)
+    return mass / total[:, None]
 
 
 def _draw_log_gamma_grid(

@@ -54,6 +54,7 @@ __all__ = [
     "parallel_step",
     "reach",
     "sequential_step",
+    "slots_above",
     "slots_wanted",
     "split_merge_step",
 ]
@@ -457,7 +458,11 @@ def slots_wanted(
     \mathrm{Poisson}(\gamma L)$ with $L = \log(\tau_u / \epsilon)$, six standard deviations above
     the mean and ten more for births.
     """
-    threshold = reach(state.alpha, data.doc_length, tail_share)
+    return slots_above(state, reach(state.alpha, data.doc_length, tail_share))
+
+
+def slots_above(state: HDPState, threshold: Array) -> Int[Array, ""]:
+    """Return how many slots the topics in use and the sticks above a threshold need."""
     mean = state.gamma * jnp.log(jnp.maximum(state.unused_weight / threshold, 1.0))
     free = jnp.ceil(mean + 6.0 * jnp.sqrt(mean) + 10.0).astype(jnp.int32)
     return (state.topic > 0).sum() + free

@@ -147,18 +147,22 @@ def _parallel_sweep(
 
 
 def draw_alpha(
-    rng_key: Key[Array, ""], state: LDAState, data: Tokens, prior: GammaPrior
+    rng_key: Key[Array, ""],
+    doc_topic: Int[Array, "D K"],
+    doc_length: Int[Array, " D"],
+    alpha: Float[Array, " K"],
+    prior: GammaPrior,
 ) -> Float[Array, " K"]:
     """Draw the document concentrations given `z`, one shared value if the prior is scalar."""
     key_tables, key_alpha = jax.random.split(rng_key)
-    num_topics = state.alpha.shape[0]
-    tables = draw_tables(key_tables, state.doc_topic, state.alpha)
+    num_topics = alpha.shape[0]
+    tables = draw_tables(key_tables, doc_topic, alpha)
     if jnp.ndim(prior.concentration) or jnp.ndim(prior.rate):
-        return draw_concentration(key_alpha, state.alpha, data.doc_length, tables, prior)
+        return draw_concentration(key_alpha, alpha, doc_length, tables, prior)
     value = draw_concentration(
-        key_alpha, state.alpha[0], data.doc_length, tables.sum(), prior, scale=num_topics
+        key_alpha, alpha[0], doc_length, tables.sum(), prior, scale=num_topics
     )
-    return jnp.full_like(state.alpha, value)
+    return jnp.full_like(alpha, value)
 
 
 def draw_beta(
@@ -179,7 +183,8 @@ def _step(sweep, rng_key, state: LDAState, data: Tokens, priors: LDAPriors):
     key_z, key_alpha, key_beta = jax.random.split(rng_key, 3)
     new = sweep(key_z, state, data)
     if priors.alpha is not None:
-        new = new._replace(alpha=draw_alpha(key_alpha, new, data, priors.alpha))
+        alpha = draw_alpha(key_alpha, new.doc_topic, data.doc_length, new.alpha, priors.alpha)
+        new = new._replace(alpha=alpha)
     if priors.beta is not None:
         beta = draw_beta(key_beta, new.word_topic, new.topic, new.beta, priors.beta)
         new = new._replace(beta=beta)

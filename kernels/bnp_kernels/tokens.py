@@ -8,7 +8,7 @@ from jaxtyping import Array, Int
 
 from bnp_kernels.lanes import Lanes, pack
 
-__all__ = ["Tokens", "make_tokens"]
+__all__ = ["Tokens", "check_tokens", "make_tokens"]
 
 
 class Tokens(NamedTuple):
@@ -47,6 +47,16 @@ def make_tokens(
     ValueError
         If `doc` is not sorted, or names a document outside [0, num_docs).
     """
+    doc, word = check_tokens(doc, word, num_docs)
+    doc_length = np.bincount(doc, minlength=num_docs).astype(np.int32)
+    lanes = pack(doc_length, word, num_lanes, num_shards=num_shards)
+    return Tokens(jnp.asarray(doc), jnp.asarray(word), jnp.asarray(doc_length), lanes)
+
+
+def check_tokens(
+    doc: Int[np.ndarray, " T"], word: Int[np.ndarray, " T"], num_docs: int
+) -> tuple[Int[np.ndarray, " T"], Int[np.ndarray, " T"]]:
+    """Return document and word of each token as int32, or raise `ValueError`: see `make_tokens`."""
     doc, word = np.asarray(doc, np.int32), np.asarray(word, np.int32)
     if doc.shape != word.shape or doc.ndim != 1:
         raise ValueError(
@@ -62,6 +72,4 @@ def make_tokens(
             f"doc must lie in [0, num_docs) with num_docs={num_docs}, "
             f"got values from {doc[0]} to {doc[-1]}"
         )
-    doc_length = np.bincount(doc, minlength=num_docs).astype(np.int32)
-    lanes = pack(doc_length, word, num_lanes, num_shards=num_shards)
-    return Tokens(jnp.asarray(doc), jnp.asarray(word), jnp.asarray(doc_length), lanes)
+    return doc, word

@@ -154,7 +154,7 @@ class TestSameDraws:
         """From few slots against plenty of them in MCMC."""
         priors = {"alpha": dist.Gamma(4.0, 1.0), "gamma": dist.Gamma(6.0, 1.0)}
         large = bnp.HDPLDA(**priors, beta=dist.Gamma(1.0, 4.0), max_topics=96)
-        options = {"record": large.recordable, "init_topics": 2}
+        options = {"record": large.recordable, "init_topics": 2, "schedule": "parallel"}
         sizes = {"num_warmup": 10, "num_samples": 20}
         expected, _ = through_mcmc(large.gibbs(**options), tiny, **sizes)
         small = bnp.HDPLDA(**priors, beta=dist.Gamma(1.0, 4.0), max_topics=24)

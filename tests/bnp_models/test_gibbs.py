@@ -135,10 +135,10 @@ class TestChainMethods:
     @pytest.mark.slow
     def test_hdp_lda(self, tiny):
         model = bnp.HDPLDA(beta=dist.Gamma(1.0, 4.0), max_topics=60)
-        self.check_model(tiny, model, "sequential")
+        self.check_model(tiny, model, "sequential", schedule="sequential")
 
-    def check_model(self, corpus, model, method):
-        kernel = model.gibbs(init_topics=3, record=model.recordable)
+    def check_model(self, corpus, model, method, **options):
+        kernel = model.gibbs(init_topics=3, record=model.recordable, **options)
         if kernel not in _expected:
             _expected[kernel] = collected(sample(kernel, corpus))
         assert_equal(collected(sample(kernel, corpus, chain_method=method)), _expected[kernel])

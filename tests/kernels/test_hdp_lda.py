@@ -293,10 +293,11 @@ def growth(*levels):
 
 
 def mixed(rng_key, state, data, priors):
-    keys = jax.random.split(rng_key, 3)
-    for turn in (0, 1):
-        state, _ = hdp_lda.any_step(keys[turn], state, data, priors, jnp.int32(turn))
-    return hdp_lda.any_step(keys[2], state, data, priors, jnp.int32(2))
+    def take(state, turn):
+        key, number = turn
+        return hdp_lda.any_step(key, state, data, priors, number)
+
+    return jax.lax.scan(take, state, (jax.random.split(rng_key, 3), jnp.arange(3)))
 
 
 ALL = 10**6  # chains
@@ -318,11 +319,9 @@ CASE = testing.Case(
         "sequential growing": testing.Schedule(sequential, growth((2, ALL), (16, ALL))),
         "parallel": testing.Schedule(parallel, growth((12, ALL), (128, 250)), FEWER),
         "parallel growing": testing.Schedule(parallel, growth((6, ALL), (48, ALL)), FEWER),
-        # alone it can still reach every partition of a small corpus
         "split-merge": testing.Schedule(
             lambda *args: hdp_lda.split_merge_step(*args),
             growth((4, ALL), (16, ALL)),
-            testing.Effort(num_chains=2000, num_warmup=200, num_sweeps=40),  # forgets slowly
         ),
         "mixed": testing.Schedule(mixed, growth((96, ALL)), testing.Effort(500, 40, 200)),
     },
@@ -336,7 +335,8 @@ CASE = testing.Case(
         {
             "enumeration/fixed/parallel",  # "parallel growing" is the same kernel, tested harder
             "enumeration/fixed/mixed",
-            "enumeration/fixed/split-merge",
+            "enumeration/fixed/split-merge",  # alone it forgets too slowly; Geweke's test need not
+            "enumeration/hyper/split-merge",  # wait, and "mixed" enumerates with it
             "enumeration/hyper/sequential growing",
             "enumeration/hyper/parallel growing",  # large gammas need more than 48 slots
             "geweke/parallel growing",

@@ -141,7 +141,7 @@ def draw_program(rng_key, size):
     corpus = Corpus.from_ids([[0] * n for n in LENGTHS], num_words=JOINT_WORDS)
     names = ["alpha", "beta", "z", "w"]
     predictive = Predictive(model, num_samples=size, return_sites=names, parallel=True)
-    draws = testing.quick_jit(lambda key: predictive(key, corpus, observed=False))(rng_key)
+    draws = jax.jit(lambda key: predictive(key, corpus, observed=False))(rng_key)
     return jax.vmap(joint_quantities)(*states(*(np.asarray(draws[name]) for name in names)))
 
 

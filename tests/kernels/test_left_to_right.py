@@ -137,7 +137,8 @@ def test_documents_do_not_depend_on_their_block(num_redrawn):
     for d, document in enumerate(documents):
         alone = run([document], positions=7, doc=[d], **options)
         np.testing.assert_array_equal(block.log_product[d], alone.log_product[0])
-        np.testing.assert_array_equal(block.log_mean[d], alone.log_mean[0])
+        # the last digit of a mean depends on how XLA vectorises the block
+        np.testing.assert_allclose(block.log_mean[d], alone.log_mean[0], rtol=5e-7)
     assert (np.asarray(block.log_product[1]) == 0).all()
 
 

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from .found import completion_threshold, measured
+
 __all__ = ["draw_completion", "draw_starts"]
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -18,19 +20,11 @@ def _pyplot() -> Any:
     return pyplot
 
 
-def _select(run: dict[str, Any], part: str) -> dict[tuple[str, ...], dict[str, Any]]:
-    from .report import measured
-
-    return measured(run, part)
-
-
 def draw_completion(run: dict[str, Any], output: Path) -> str | None:
     """Draw perplexity against time, LDA and HDP side by side; return the file's name."""
-    found = _select(run, "completion")
+    found = measured(run, "completion")
     if not found:
         return None
-    from .report import completion_threshold
-
     pyplot = _pyplot()
     corpora = list(dict.fromkeys(key[0] for key in found))
     models = [m for m in ("LDA", "HDP") if any(key[1] == m for key in found)]
@@ -74,7 +68,7 @@ def draw_completion(run: dict[str, Any], output: Path) -> str | None:
 
 def draw_starts(run: dict[str, Any], output: Path) -> str | None:
     """Draw topics in use and perplexity by sweep, a column per corpus; return the file's name."""
-    found = _select(run, "starts")
+    found = measured(run, "starts")
     if not found:
         return None
     pyplot = _pyplot()

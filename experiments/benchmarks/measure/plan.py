@@ -34,14 +34,14 @@ class Settings:
     ess_topics: int = 50
     ess_seconds: float = 40.0
     ess_warmup_share: float = 0.5
-    completion_seconds: float = 120.0
-    completion_slow_seconds: float = 180.0  # the HDPs, and variational inference
+    completion_seconds: float = 75.0
+    completion_slow_seconds: float = 110.0  # the HDPs, and variational inference
     completion_points: int = 14
     completion_seeds: int = 1
     within: float = 0.005  # of the best final perplexity: when a system has arrived
     chains: int = 4
     starts: tuple[int, ...] = (1, 100)
-    starts_sweeps: tuple[tuple[str, int], ...] = (("nips12", 240), ("package_docs", 600))
+    starts_sweeps: tuple[tuple[str, int], ...] = (("nips12", 150), ("package_docs", 400))
     starts_points: int = 14
     memory_max_topics: int = 256
     memory_init_topics: int = 180

@@ -6,6 +6,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from .found import completion_threshold, measured
+from .pictures import draw_completion, draw_starts
+
 __all__ = ["Target", "reached", "report", "targets"]
 
 LOADED = 0.5  # load average per core above which the machine was not idle
@@ -18,8 +21,6 @@ Target = tuple[str, str, bool | None]
 
 def report(run: dict[str, Any], output: Path) -> str:
     """Write the pictures beside `output` and return the tables as Markdown."""
-    from .pictures import draw_completion, draw_starts
-
     sections = [
         _head(run),
         _targets(run),
@@ -30,12 +31,6 @@ def report(run: dict[str, Any], output: Path) -> str:
         _memory(run),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
-
-
-def measured(run: dict[str, Any], part: str) -> dict[tuple[str, ...], dict[str, Any]]:
-    """Return the finished measurements of a part, by the rest of their key."""
-    found = {tuple(key.split("/")): value for key, value in run["measurements"].items()}
-    return {key[1:]: value for key, value in found.items() if key[0] == part}
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -229,16 +224,6 @@ def reached(curve: dict[str, Any], threshold: float) -> float | None:
             return math.exp(math.log(before[0]) + share * (math.log(seconds) - math.log(before[0])))
         before = seconds, value
     return None
-
-
-def completion_threshold(run: dict[str, Any], corpus: str) -> float | None:
-    """Return the perplexity that counts as arrived: a little above the best final one of an LDA."""
-    final = [
-        value["perplexity"][-1]
-        for key, value in measured(run, "completion").items()
-        if key[:2] == (corpus, "LDA")
-    ]
-    return min(final) * (1 + run["settings"]["within"]) if final else None
 
 
 def _completion(run: dict[str, Any], picture: str | None) -> str:

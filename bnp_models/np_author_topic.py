@@ -1,0 +1,256 @@
+"""The nonparametric author-topic model: truncated program, hyperparameters, exact Gibbs kernel."""
+
+import dataclasses
+from collections.abc import Collection
+from functools import partial
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+
+from bnp_kernels import np_author_topic as kernel
+from bnp_kernels.author_tokens import AuthorTokens
+from bnp_kernels.gamma import draw_rows
+from bnp_kernels.hdp_lda import HDPPriors
+from bnp_models import authors, tokens
+from bnp_models.corpus import Corpus
+from bnp_models.gibbs import GibbsKernel, Sampler
+from bnp_models.mixtures import MixtureStates, infinite_states
+from bnp_models.model import check_integer, concentration, gamma_prior, is_prior
+
+__all__ = ["NonparametricAuthorTopicModel"]
+
+_HYPERPARAMETERS = ("alpha", "gamma", "beta")
+_VAGUE = dist.Gamma(1.0, 1.0)  # as immutable as a number
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class NonparametricAuthorTopicModel(authors.AuthorModel):
+    r"""Author-topic model with a hierarchical Dirichlet process (Bleier, technical note).
+
+    $\tau \sim \mathrm{GEM}(\gamma)$, $\theta_j \sim \mathrm{DP}(\alpha, \tau)$ for every author,
+    $\phi_k \sim \mathrm{Dir}(\beta 1_V)$; each token has one of its document's authors,
+    $x_t \sim \mathrm{Uniform}$, and $z_t \sim \theta_{x_t}$, $w_t \sim \phi_{z_t}$: the
+    author-topic model with countably many topics, of which the authors use a finite number that is
+    inferred.
+
+    Parameters
+    ----------
+    alpha
+        Author concentration: a positive number or a prior.
+    gamma
+        Root concentration: a positive number or a prior. More topics for larger values.
+    beta
+        Topic-word concentration per word: a positive number or a prior.
+    max_topics
+        Capacity: a buffer, not a truncation. `fit` enlarges it when a sweep needs more; plain
+        `MCMC` raises an error then. The program (not the sampler) is truncated at this level.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its domain; the message names it, its value and what is allowed.
+
+    Notes
+    -----
+    The program replaces the infinite sequence of topics by the first `max_topics` sticks, the last
+    of which takes what is left. Its law of words, authors and topics differs from the model's in
+    total variation by at most $\mathrm{E}[M] (\gamma / (1 + \gamma))^{K - 1}$ with K = `max_topics`
+    and M the number of tables, $\mathrm{E}[M \mid x] = \sum_j \alpha (\psi(\alpha + n_j) -
+    \psi(\alpha))$.
+
+    Examples
+    --------
+    >>> import bnp_models as bnp
+    >>> bnp.NonparametricAuthorTopicModel(beta=0.1).max_topics
+    128
+    """
+
+    alpha: Any = _VAGUE
+    gamma: Any = _VAGUE
+    beta: Any = 0.01
+    max_topics: int = 128
+
+    hyperparameters: ClassVar[tuple[str, ...]] = _HYPERPARAMETERS
+    slots: ClassVar[str | None] = "topic"
+    schedules: ClassVar[tuple[str, ...]] = ("mixed", "parallel", "sequential")
+    recordable: ClassVar[tuple[str, ...]] = (
+        "z", "x", "phi", "theta", "topic_tokens", "author_tokens", "root_weights",
+        "unused_weight", "tables",
+    )  # fmt: skip
+
+    def __post_init__(self):
+        set_field = partial(object.__setattr__, self)
+        for name in _HYPERPARAMETERS:
+            set_field(name, concentration(name, getattr(self, name)))
+        set_field("max_topics", check_integer("max_topics", self.max_topics, 1))
+
+    def __call__(self, corpus: Corpus, *, observed: bool = True) -> None:
+        """Run the truncated generative program: an instance is a NumPyro model.
+
+        With `observed=False` the words are drawn as well, for predictive draws over documents of
+        these lengths and authors.
+        """
+        values = (getattr(self, name) for name in _HYPERPARAMETERS)
+        alpha, gamma, beta = (
+            numpyro.sample(name, value) if is_prior(value) else jnp.asarray(value, jnp.float32)
+            for name, value in zip(_HYPERPARAMETERS, values, strict=True)
+        )
+        with numpyro.plate("stick", self.max_topics - 1):
+            sticks = numpyro.sample("sticks", dist.Beta(1.0, gamma))
+        left = jnp.cumprod(1.0 - sticks)
+        weights = numpyro.deterministic(
+            "root_weights", jnp.append(sticks, 1.0) * jnp.append(1.0, left)
+        )
+        with numpyro.plate("topic", self.max_topics):
+            phi = numpyro.sample("phi", dist.Dirichlet(jnp.full(corpus.num_words, beta)))
+        with numpyro.plate("author", corpus.num_authors):
+            # the floor keeps a float32 Dirichlet from returning exact zeros
+            theta = numpyro.sample("theta", dist.Dirichlet(jnp.maximum(alpha * weights, 1e-6)))
+        authors.draw_words(corpus, theta, phi, observed=observed)
+
+    def gibbs(
+        self,
+        *,
+        schedule: str = "mixed",
+        record: Collection[str] = (),
+        init_topics: int = 50,
+        block_size: int | None = None,
+    ) -> GibbsKernel:
+        """Return the Gibbs kernel, a `numpyro.infer.mcmc.MCMCKernel`.
+
+        Parameters
+        ----------
+        schedule
+            "parallel" (sticks, mixtures and topics drawn once per sweep, all tokens side by side),
+            "sequential" (fully collapsed, token after token) or "mixed" (every fourth sweep a
+            sequential one). All are exact; new topics are found soonest by sequential sweeps.
+        record
+            Variables to record besides the sampled hyperparameters and `num_topics_used`: `z`,
+            `x` (authors of the tokens), `phi`, `theta` (topic shares of the authors),
+            `topic_tokens`, `author_tokens`, `root_weights`, `unused_weight`, `tables`. Variables
+            with a topic axis have one entry per slot, zero where no token uses it.
+        init_topics
+            Tokens start in this many topics at random.
+        block_size
+            How many tokens move at once in the parallel schedule; chosen for the machine by
+            default. Does not change the draws.
+
+        Raises
+        ------
+        ValueError
+            If an option is not one of those above. A prior without a Gibbs update is refused when
+            a chain starts.
+        """
+        options = {
+            "schedule": tokens.check_option("schedule", schedule, self.schedules),
+            "record": tokens.check_record(record, self.recordable),
+            "init_topics": check_integer("init_topics", init_topics, 1),
+            "block_size": tokens.check_count("block_size", block_size),
+        }
+        return GibbsKernel(self, options)
+
+    def sampler(
+        self,
+        elsewhere: frozenset[str],
+        *,
+        schedule: str,
+        record: tuple[str, ...],
+        init_topics: int,
+        block_size: int | None,
+    ) -> Sampler:
+        """Return the kernel's pure functions; hyperparameters sampled `elsewhere` stay as given."""
+        priors = HDPPriors(
+            **{
+                name: gamma_prior(name, getattr(self, name), given=name in elsewhere)
+                for name in _HYPERPARAMETERS
+            }
+        )
+
+        def init(rng_key: jax.Array, data: AuthorTokens, corpus: Corpus):
+            keys = jax.random.split(rng_key, 1 + len(_HYPERPARAMETERS))
+            values = {}
+            for key, name in zip(keys[1:], _HYPERPARAMETERS, strict=True):
+                value = getattr(self, name)
+                values[name] = value.sample(key) if is_prior(value) else value
+            return kernel.init(
+                keys[0], data, num_words=corpus.num_words,
+                max_topics=max(self.max_topics, init_topics), init_topics=init_topics, **values,
+            )  # fmt: skip
+
+        def step(rng_key, state, data, turn, axis_name):
+            if schedule == "parallel":
+                return kernel.parallel_step(rng_key, state, data, priors, axis_name=axis_name)
+            if schedule == "sequential":
+                return kernel.sequential_step(rng_key, state, data, priors)
+            return kernel.any_step(rng_key, state, data, priors, turn, axis_name=axis_name)
+
+        def draws(rng_key, state, data):
+            key_phi, key_theta = jax.random.split(rng_key)
+            out: dict[str, jax.Array] = {"num_topics_used": (state.topic > 0).sum()}
+            for name, prior in priors._asdict().items():
+                if prior is not None:
+                    out[name] = getattr(state, name)
+            used = state.topic > 0
+            wanted = {
+                "z": lambda: state.z,
+                "x": lambda: state.x,
+                "topic_tokens": lambda: state.topic,
+                "author_tokens": lambda: state.author,
+                "root_weights": lambda: state.root_weights,
+                "unused_weight": lambda: state.unused_weight,
+                "tables": lambda: state.tables,
+                "phi": lambda: jnp.where(
+                    used[:, None], tokens.draw_phi(key_phi, state.word_topic, state.beta), 0.0
+                ),
+                "theta": lambda: draw_rows(
+                    key_theta,
+                    state.author_topic + state.alpha * state.root_weights,
+                    jnp.full(state.author.shape, state.alpha * state.unused_weight),
+                ),
+            }
+            return out | {name: make() for name, make in wanted.items() if name in record}
+
+        def given(state, values):
+            return state._replace(**{name: jnp.asarray(x) for name, x in values.items()})
+
+        return Sampler(
+            prepare=partial(authors.prepare, block_size=block_size),
+            init=init,
+            step=step,
+            rotation=(0, 0, 0, 1) if schedule == "mixed" else (0,),
+            draws=draws,
+            means=lambda state, data: {},
+            log_density=lambda state, data: (
+                kernel.log_joint(state, data)
+                + kernel.log_root(state)
+                + kernel.log_prior(state, priors)
+            ),
+            used=lambda state: state.topic > 0,
+            snapshot=lambda state: {
+                name: getattr(state, name)
+                for name in ("z", "x", *_HYPERPARAMETERS, "root_weights", "unused_weight")
+            },
+            given=given,
+            data_specs=authors.data_specs,
+            wanted=kernel.slots_wanted,
+            capacity=lambda state: state.topic.shape[-1],
+            grow=kernel.grow,
+        )
+
+    def mixtures(self, states: Any, corpus: Corpus) -> MixtureStates:
+        """Return what recorded states say about documents of one author who is not known."""
+        return infinite_states(
+            np.asarray(states["z"]),
+            np.asarray(corpus.word),
+            num_words=corpus.num_words,
+            alpha=np.asarray(states["alpha"]),
+            beta=np.asarray(states["beta"]),
+            root_weights=np.asarray(states["root_weights"]),
+            unused_weight=np.asarray(states["unused_weight"]),
+            draw=np.asarray(states["draw"]),
+            vocabulary=corpus.vocabulary,
+        )

@@ -1,0 +1,172 @@
+"""The author-topic models as users meet them: fits, names, bad data, scores of new documents."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import numpyro.distributions as dist
+import pytest
+from numpyro.infer import MCMC
+
+import bnp_models as bnp
+from bnp_models import arviz_data
+from bnp_models.evaluation import known_authors
+
+SIZES = {"num_warmup": 2, "num_samples": 4, "num_chains": 2, "progress": False}
+WRITERS = [["ann", "bob"], ["bob"], ["cat", "ann", "bob"], ["cat"]]
+MODELS = [
+    bnp.AuthorTopicModel(3, alpha=dist.Gamma(1.0, 1.0)),
+    bnp.NonparametricAuthorTopicModel(beta=0.5, max_topics=32),
+]
+
+
+def make_corpus(seed=0, lengths=(8, 0, 5, 11)):
+    rng = np.random.default_rng(seed)
+    docs = [rng.integers(0, 5, n).tolist() for n in lengths]
+    return bnp.Corpus.from_ids(
+        docs, vocabulary=list("vwxyz"), doc_names=list("klmn"), authors=WRITERS,
+        author_names=["ann", "bob", "cat", "dan"],
+    )  # fmt: skip
+
+
+CORPUS = make_corpus()
+
+
+@pytest.fixture(scope="module", params=MODELS, ids=lambda model: type(model).__name__)
+def found(request):
+    model = request.param
+    options = {} if model.slots is None else {"init_topics": 3}
+    return bnp.fit(model, CORPUS, record=model.recordable, **SIZES, **options)
+
+
+@pytest.mark.slow
+class TestFit:
+    def test_names(self, found):
+        posterior = arviz_data.group(found.data, "posterior")
+        assert posterior["x"].dims == ("chain", "draw", "token")
+        assert posterior["theta"].dims == ("chain", "draw", "author", "topic")
+        assert posterior["author_tokens"].dims == ("chain", "draw", "author")
+        assert list(posterior["author"].values) == ["ann", "bob", "cat", "dan"]
+        assert list(posterior["word"].values) == list("vwxyz")
+        constant = arviz_data.group(found.data, "constant_data")
+        assert constant["link_author"].values.tolist() == [0, 1, 1, 2, 0, 1, 2]
+        assert constant["link_doc"].values.tolist() == [0, 0, 1, 2, 2, 2, 3]
+
+    def test_draws(self, found):
+        posterior = arviz_data.group(found.data, "posterior")
+        x, z = posterior["x"].values, posterior["z"].values
+        doc = np.asarray(CORPUS.doc)
+        for d, names in enumerate(WRITERS):
+            ids = [CORPUS.author_names.index(name) for name in names]
+            assert np.isin(x[..., doc == d], ids).all()
+        for author in range(4):
+            tokens = posterior["author_tokens"].values[..., author]
+            np.testing.assert_array_equal(tokens, (x == author).sum(-1))
+        topics = posterior["topic_tokens"].values
+        for k in range(topics.shape[-1]):
+            np.testing.assert_array_equal(topics[..., k], (z == k).sum(-1))
+        total = posterior["theta"].values.sum(-1)
+        assert (total <= 1 + 1e-5).all()
+        if found.model.slots is None:
+            np.testing.assert_allclose(total, 1.0, rtol=1e-5)
+            mean = arviz_data.group(found.data, "posterior_mean")
+            assert mean["theta_mean"].dims == ("chain", "draw", "author", "topic")
+            np.testing.assert_allclose(mean["theta_mean"].values.sum(-1), 1.0, rtol=1e-5)
+
+    def test_tables(self, found):
+        assert len(found.topics()) >= 1
+        assert len(found.documents()) == 4
+
+    def test_known_authors(self, found):
+        new = make_corpus(seed=1, lengths=(3, 2, 4, 1))
+        states = arviz_data.group(found.data, "states")
+        score = known_authors(found.model.author_mixtures(states, CORPUS), new)
+        total = np.zeros(new.num_tokens)
+        mixtures = list(found.model.author_mixtures(states, CORPUS))
+        for state in mixtures:
+            for t, (d, v) in enumerate(zip(new.doc, new.word, strict=True)):
+                writers = [CORPUS.author_names.index(name) for name in WRITERS[d]]
+                theta = state.theta[writers].mean(0)
+                total[t] += theta @ state.mixture.phi[0, v] / len(mixtures)
+        np.testing.assert_allclose(score.log_prob, np.log(total).mean(), rtol=1e-5)
+        # an author without documents has the prior's mixture
+        weights = mixtures[0].mixture.weights[0]
+        np.testing.assert_allclose(mixtures[0].theta[3], weights / weights.sum(), rtol=1e-5)
+        other = dataclasses.replace(new.names, author_names=("ann", "bob", "cat", "eve"))
+        with pytest.raises(ValueError, match="corpus has other authors than the model"):
+            known_authors(iter(mixtures), dataclasses.replace(new, names=other))
+
+
+def through_mcmc(kernel):
+    mcmc = MCMC(
+        kernel, num_warmup=2, num_samples=4, num_chains=2, chain_method="vectorized",
+        progress_bar=False,
+    )  # fmt: skip
+    mcmc.run(jax.random.key(0), CORPUS)
+    return {name: np.asarray(x) for name, x in mcmc.get_samples(group_by_chain=True).items()}
+
+
+@pytest.mark.slow
+class TestSameDraws:
+    def test_of_mcmc(self, found):
+        options = {"record": found.model.recordable}
+        if found.model.slots is not None:
+            options["init_topics"] = 3
+        expected = through_mcmc(found.model.gibbs(**options))
+        posterior = arviz_data.group(found.data, "posterior")
+        for name in ("z", "x", "alpha", "num_topics_used"):
+            np.testing.assert_array_equal(posterior[name].values, expected[name], err_msg=name)
+
+    def test_after_growth(self):
+        model = dataclasses.replace(MODELS[1], max_topics=3)
+        options = {"schedule": "sequential", "init_topics": 3, "record": ("z", "x")}
+        small = bnp.fit(model, CORPUS, **SIZES, **options)
+        large = bnp.fit(MODELS[1], CORPUS, **SIZES, **options)
+        one, two = (arviz_data.group(fit.data, "posterior") for fit in (small, large))
+        for name in ("z", "x", "alpha", "gamma"):
+            np.testing.assert_array_equal(one[name].values, two[name].values, err_msg=name)
+
+    @pytest.mark.skipif(jax.local_device_count() < 2, reason="needs two devices")
+    def test_on_two_devices(self):
+        sizes = {**SIZES, "num_chains": 1}
+        fits = [
+            bnp.fit(bnp.AuthorTopicModel(3), CORPUS, record=("z", "x"), devices=devices, **sizes)
+            for devices in (jax.local_devices()[:1], jax.local_devices()[:2])
+        ]
+        one, two = (arviz_data.group(fit.data, "posterior") for fit in fits)
+        for name in ("z", "x"):
+            np.testing.assert_array_equal(one[name].values, two[name].values, err_msg=name)
+
+
+class TestBadData:
+    @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+    def test_no_authors(self, tiny, model):
+        with pytest.raises(ValueError, match="data has no authors: give every document"):
+            bnp.fit(model, tiny, **SIZES)
+
+    def test_nobody(self):
+        ptr = np.array([0, 2, 3, 3, 4], np.int32)
+        nobody = dataclasses.replace(
+            CORPUS, author_ptr=ptr, author_idx=CORPUS.author_idx[[0, 1, 2, 6]]
+        )
+        with pytest.raises(ValueError, match="document 'm' has tokens, but no author"):
+            bnp.fit(MODELS[0], nobody, **SIZES)
+
+    @pytest.mark.parametrize(
+        ("make", "message"),
+        [
+            (lambda: bnp.AuthorTopicModel(0), "num_topics must be an integer of at least 1, got 0"),
+            (lambda: bnp.AuthorTopicModel(2, alpha=-1.0), "alpha must be positive"),
+            (lambda: bnp.AuthorTopicModel(2, alpha=(1.0,)), "alpha must be a number or 2 numbers"),
+            (lambda: bnp.NonparametricAuthorTopicModel(gamma=0.0), "gamma must be positive"),
+            (lambda: bnp.AuthorTopicModel(2).gibbs(init_topics=3), "init_topics must be at most"),
+            (lambda: bnp.AuthorTopicModel(2).gibbs(record=("tables",)), "record must be one of"),
+            (
+                lambda: bnp.NonparametricAuthorTopicModel().gibbs(schedule="fast"),
+                r"schedule must be one of \['mixed', 'parallel', 'sequential'\], got 'fast'",
+            ),
+        ],
+    )
+    def test_configuration(self, make, message):
+        with pytest.raises(ValueError, match=message):
+            make()

@@ -1,0 +1,47 @@
+"""`Fit`: files it reads again, and the rows of its heat maps."""
+
+import matplotlib.pyplot as plt
+import pytest
+
+import bnp_models as bnp
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    docs = [[0, 1, 2, 0], [3, 4, 5, 3, 4], [0, 2, 5], [1, 1, 4]]
+    corpus = bnp.Corpus.from_ids(docs, vocabulary=list("uvwxyz"), groups=list("abab"))
+    model = bnp.LDA(3, alpha=0.5, beta=0.2)
+    options = {"schedule": "sequential", "progress": False, "keep_states": 2}
+    return bnp.fit(model, corpus, num_warmup=2, num_samples=4, num_chains=2, **options)
+
+
+def test_load_reads_what_save_wrote(fitted, tmp_path):
+    path = fitted.save(tmp_path / "draws.nc")
+    again = bnp.Fit.load(path, fitted.corpus)
+    assert again.model == fitted.model
+    assert again.posterior.identical(fitted.posterior)
+    assert again.topics().equals(fitted.topics())
+
+
+def test_load_refuses_other_data_and_files(fitted, tmp_path):
+    path = fitted.save(tmp_path / "draws.nc")
+    other = bnp.Corpus.from_ids([[0, 1]], num_words=6)
+    with pytest.raises(ValueError, match=r"data are not those of .*draws\.nc"):
+        bnp.Fit.load(path, other)
+    fitted.posterior.to_netcdf(tmp_path / "bare.nc")
+    with pytest.raises(ValueError, match=r"bare\.nc was not written by Fit\.save"):
+        bnp.Fit.load(tmp_path / "bare.nc", fitted.corpus)
+
+
+@pytest.mark.parametrize("name", ["plot_topic_similarity", "plot_prevalence_by_group"])
+def test_heat_maps_show_the_topics_asked_for(fitted, name):
+    draw = getattr(fitted, name)
+    assert len(draw().get_yticklabels()) == 3
+    labels = [label.get_text() for label in draw(topics=[2, 0]).get_yticklabels()]
+    words = fitted.topics()["words"]
+    assert len(labels) == 2
+    assert labels[0].split()[-1].strip(",") in words[0] or words[0].split(",")[0] in labels[0]
+    for wrong in ([], [3], [-1]):
+        with pytest.raises(ValueError, match="topics must be numbers below 3"):
+            draw(topics=wrong)
+    plt.close("all")
