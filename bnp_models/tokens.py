@@ -12,8 +12,7 @@ from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int, Key
 
-from bnp_kernels.gamma import draw_log_gamma, draw_topic_word
-from bnp_kernels.sums import sum_pairwise
+from bnp_kernels.gamma import draw_rows, draw_topic_word
 from bnp_kernels.tokens import Tokens, make_tokens
 from bnp_models.corpus import Corpus
 from bnp_models.model import Model, check_integer
@@ -156,16 +155,5 @@ def draw_theta(
     rng_key: Key[Array, ""], doc_topic: Int[Array, "D K"], weights: Array, rest: ArrayLike = 0.0
 ) -> Float[Array, "D K"]:
     """Draw theta_d ~ Dir(n_d + weights, rest) and drop the last entry (topics not in use)."""
-    num_docs, num_topics = doc_topic.shape
-    key_topics, key_rest = jax.random.split(rng_key)
-    a = doc_topic + weights
-    slot = jnp.arange(num_topics, dtype=jnp.uint32)[None, :]
-    item = jnp.arange(num_docs, dtype=jnp.uint32)[:, None]
-    log_gamma = draw_log_gamma(key_topics, jnp.where(a > 0, a, 1.0), slot, item)
-    log_gamma = jnp.where(a > 0, log_gamma, -jnp.inf)
-    rest = jnp.full((num_docs, 1), rest, log_gamma.dtype)
-    log_rest = draw_log_gamma(key_rest, jnp.where(rest > 0, rest, 1.0), 0, item)
-    log_rest = jnp.where(rest > 0, log_rest, -jnp.inf)
-    top = jnp.maximum(log_gamma.max(axis=1, keepdims=True), log_rest)
-    mass = jnp.exp(log_gamma - top)
-    return mass / (sum_pairwise(mass.T)[:, None] + jnp.exp(log_rest - top))
+    concentration = jnp.asarray(doc_topic + weights, jnp.float32)
+    return draw_rows(rng_key, concentration, jnp.full(len(concentration), rest, jnp.float32))

@@ -192,8 +192,9 @@ def _draw_rows(rng_key, concentration, rest):
     )
     log_rest = jnp.where(rest > 0, log_rest, -jnp.inf)
     top = jnp.maximum(log_gamma.max(axis=1), log_rest)
-    mass = jnp.exp(log_gamma - top[:, None])
-    total = sum_pairwise(mass.T) + jnp.exp(log_rest - top)
+    # the choices keep the product that ends an exponential apart from the sum: no fused rounding
+    mass = jnp.where(concentration > 0, jnp.exp(log_gamma - top[:, None]), 0.0)
+    total = sum_pairwise(mass.T) + jnp.where(rest > 0, jnp.exp(log_rest - top), 0.0)
     return mass / total[:, None]
 
 

@@ -343,7 +343,9 @@ def draw_root(
     log_slots = jnp.where(tables > 0, log_slots, -jnp.inf)
     log_pool = draw_log_gamma(key_pool, gamma, zero, zero)
     top = jnp.maximum(log_slots.max(), log_pool)
-    slot_mass, pool_mass = jnp.exp(log_slots - top), jnp.exp(log_pool - top)
+    # the choice keeps the product that ends an exponential apart from the sum: no fused rounding
+    slot_mass = jnp.where(tables > 0, jnp.exp(log_slots - top), 0.0)
+    pool_mass = jnp.exp(log_pool - top)
     total = sum_pairwise(slot_mass) + pool_mass
     return slot_mass / total, pool_mass / total
 
@@ -490,7 +492,11 @@ def log_root(state: HDPState) -> Float[Array, ""]:
     tiny = jnp.finfo(state.root_weights.dtype).tiny
     log_weights = jnp.log(jnp.maximum(jnp.where(used, state.root_weights, 1.0), tiny))
     log_pool = jnp.log(jnp.maximum(state.unused_weight, tiny))
-    return used.sum() * jnp.log(state.gamma) - log_weights.sum() + (state.gamma - 1.0) * log_pool
+    return (
+        used.sum() * jnp.log(state.gamma)
+        - sum_pairwise(log_weights)
+        + (state.gamma - 1.0) * log_pool
+    )
 
 
 def log_prior(state: HDPState, priors: HDPPriors) -> Float[Array, ""]:
