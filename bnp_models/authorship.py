@@ -15,6 +15,7 @@ import pandas as pd
 from jaxtyping import Float
 
 from bnp_models import arviz_data
+from bnp_models._intervals import tails
 from bnp_models.authors import AuthorModel
 from bnp_models.corpus import Corpus
 from bnp_models.mixtures import AuthorMixture, check_words
@@ -62,7 +63,7 @@ def author_topics(
         raise ValueError(f"top must be at least 1, got {top}")
     rows = _rows(fit, authors)
     shares, _ = _shares(fit, rows)
-    lower, upper = np.quantile(shares, _tails(interval), axis=0)
+    lower, upper = np.quantile(shares, tails(interval), axis=0)
     mean = shares.mean(axis=0)
     words = fit.topics()["words"]
     best = np.argsort(-mean, axis=1, kind="stable")[:, :top]
@@ -103,7 +104,7 @@ def similar_authors(fit: Fit, author: str, *, top: int = 10, interval: float = 0
     (row,) = _rows(fit, [author])
     root = (np.sqrt(state.theta) for state in _states(fit))
     values = np.stack([np.minimum(r @ r[row], 1.0) for r in root])
-    lower, upper = np.quantile(values, _tails(interval), axis=0)
+    lower, upper = np.quantile(values, tails(interval), axis=0)
     x = _group(fit)["x"].to_numpy().ravel()
     tokens = np.bincount(x, minlength=values.shape[1]) / len(values)
     mean = values.mean(axis=0)
@@ -223,7 +224,7 @@ def plot_author_topics(
     chains = np.unique(chain)
     for i, c in enumerate(chains):
         values = shares[chain == c]
-        lower, upper = np.quantile(values, _tails(interval), axis=0)
+        lower, upper = np.quantile(values, tails(interval), axis=0)
         mean = values.mean(axis=0)
         place = np.arange(len(topics)) + 0.7 * ((i + 0.5) / len(chains) - 0.5)
         ax.errorbar(
@@ -281,9 +282,3 @@ def _shares(fit: Fit, rows: list[int]) -> tuple[Float[np.ndarray, "S n R"], np.n
         slots = np.flatnonzero(number[s] >= 0)
         shares[s][:, number[s, slots]] = state.theta[np.ix_(rows, slots)]
     return shares, fit.alignment.chain
-
-
-def _tails(interval: float) -> tuple[float, float]:
-    if not 0 < interval < 1:
-        raise ValueError(f"interval must be between 0 and 1, got {interval}")
-    return (1 - interval) / 2, (1 + interval) / 2

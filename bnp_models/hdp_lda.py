@@ -7,26 +7,23 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
 from bnp_kernels import hdp_lda as kernel
 from bnp_kernels.tokens import Tokens
-from bnp_models import collapsed, tokens
+from bnp_models import collapsed, tokens, topics
 from bnp_models.corpus import Corpus
 from bnp_models.gibbs import GibbsKernel, Sampler
-from bnp_models.mixtures import MixtureStates, infinite_states
-from bnp_models.model import check_integer, concentration, gamma_prior, is_prior
+from bnp_models.model import check_integer
 
 __all__ = ["HDPLDA"]
 
-_HYPERPARAMETERS = ("alpha", "gamma", "beta")
 _VAGUE = dist.Gamma(1.0, 1.0)  # as immutable as a number
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class HDPLDA(tokens.TokenModel):
+class HDPLDA(topics.RootedTopics):
     r"""Topic model with a hierarchical Dirichlet process (Teh et al., JASA 101, 2006).
 
     $\tau \sim \mathrm{GEM}(\gamma)$, $\theta_d \sim \mathrm{DP}(\alpha, \tau)$,
@@ -69,18 +66,9 @@ class HDPLDA(tokens.TokenModel):
     beta: Any = 0.01
     max_topics: int = 128
 
-    hyperparameters: ClassVar[tuple[str, ...]] = _HYPERPARAMETERS
-    slots: ClassVar[str | None] = "topic"
-    schedules: ClassVar[tuple[str, ...]] = ("mixed", "parallel", "sequential")
     recordable: ClassVar[tuple[str, ...]] = (
         "z", "phi", "theta", "topic_tokens", "root_weights", "unused_weight", "tables",
     )  # fmt: skip
-
-    def __post_init__(self):
-        set_field = partial(object.__setattr__, self)
-        for name in _HYPERPARAMETERS:
-            set_field(name, concentration(name, getattr(self, name)))
-        set_field("max_topics", check_integer("max_topics", self.max_topics, 1))
 
     def __call__(self, corpus: Corpus, *, observed: bool = True) -> None:
         """Run the truncated generative program: an instance is a NumPyro model.
@@ -88,19 +76,14 @@ class HDPLDA(tokens.TokenModel):
         With `observed=False` the words are drawn as well, for predictive draws over documents of
         these lengths.
         """
-        alpha, gamma, beta = self._hyperparameters()
+        values = self.sample_hyperparameters()
         doc, word, num_tokens = tokens.program_tokens(corpus)
-        with numpyro.plate("stick", self.max_topics - 1):
-            sticks = numpyro.sample("sticks", dist.Beta(1.0, gamma))
-        left = jnp.cumprod(1.0 - sticks)
-        weights = numpyro.deterministic(
-            "root_weights", jnp.append(sticks, 1.0) * jnp.append(1.0, left)
-        )
-        with numpyro.plate("topic", self.max_topics):
-            phi = numpyro.sample("phi", dist.Dirichlet(jnp.full(corpus.num_words, beta)))
+        weights = topics.draw_root_weights(values["gamma"], self.max_topics)
+        phi = topics.draw_phi(values["beta"], self.max_topics, corpus.num_words)
         with numpyro.plate("doc", corpus.num_docs):
             # the floor keeps a float32 Dirichlet from returning exact zeros
-            theta = numpyro.sample("theta", dist.Dirichlet(jnp.maximum(alpha * weights, 1e-6)))
+            concentration = jnp.maximum(values["alpha"] * weights, 1e-6)
+            theta = numpyro.sample("theta", dist.Dirichlet(concentration))
         with numpyro.plate("token", num_tokens):
             z = numpyro.sample("z", dist.Categorical(theta[doc]))
             numpyro.sample("w", dist.Categorical(phi[z]), obs=word if observed else None)
@@ -113,21 +96,15 @@ class HDPLDA(tokens.TokenModel):
         so that a program with priors of its own can call this one. The density is that of the
         infinite model with unordered topics; draws are truncated at `max_topics`.
         """
-        alpha, gamma, beta = self._hyperparameters(**given)
+        values = self.sample_hyperparameters(**given)
+        alpha, gamma = values["alpha"], values["gamma"]
         doc, word, _ = tokens.program_tokens(corpus)
         root = numpyro.sample("root", collapsed.Root(gamma, self.max_topics))
         z = numpyro.sample(
             "z", collapsed.RootedAssignments(alpha, gamma, root, doc, corpus.num_docs)
         )
-        words = collapsed.Words(z, beta, corpus.num_words, self.max_topics)
+        words = collapsed.Words(z, values["beta"], corpus.num_words, self.max_topics)
         numpyro.sample("w", words, obs=word if observed else None)
-
-    def _hyperparameters(self, **given: Any) -> tuple[Any, ...]:
-        values = [given.get(name, getattr(self, name)) for name in _HYPERPARAMETERS]
-        return tuple(
-            numpyro.sample(name, value) if is_prior(value) else jnp.asarray(value, jnp.float32)
-            for name, value in zip(_HYPERPARAMETERS, values, strict=True)
-        )
 
     def gibbs(
         self,
@@ -188,21 +165,14 @@ class HDPLDA(tokens.TokenModel):
         num_lanes: int | None,
     ) -> Sampler:
         """Return the kernel's pure functions; hyperparameters sampled `elsewhere` stay as given."""
-        priors = kernel.HDPPriors(
-            *(gamma_prior(n, getattr(self, n), given=n in elsewhere) for n in _HYPERPARAMETERS)
-        )
+        priors = kernel.HDPPriors(**self.gamma_priors(elsewhere))
 
         def init(rng_key: jax.Array, data: Tokens, corpus: Corpus) -> kernel.HDPState:
             key_z, *keys = jax.random.split(rng_key, 4)
-            values = [getattr(self, name) for name in _HYPERPARAMETERS]
-            alpha, gamma, beta = (
-                value.sample(key) if is_prior(value) else value
-                for value, key in zip(values, keys, strict=True)
-            )
             return kernel.init(
                 key_z, data, num_words=corpus.num_words,
                 max_topics=max(self.max_topics, init_topics), init_topics=init_topics,
-                alpha=alpha, gamma=gamma, beta=beta,
+                **self.start_values(keys),
             )  # fmt: skip
 
         def step(rng_key, state, data, turn, axis_name):
@@ -214,21 +184,8 @@ class HDPLDA(tokens.TokenModel):
 
         def draws(rng_key, state, data):
             key_phi, key_theta = jax.random.split(rng_key)
-            out: dict[str, jax.Array] = {"num_topics_used": (state.topic > 0).sum()}
-            for name, prior in priors._asdict().items():
-                if prior is not None:
-                    out[name] = getattr(state, name)
-            used = state.topic > 0
-            wanted = {
-                "z": lambda: state.z,
-                "topic_tokens": lambda: state.topic,
+            lazy = self.lazy_draws(key_phi, state) | {
                 "root": lambda: collapsed.pack_root(state.root_weights, state.unused_weight),
-                "root_weights": lambda: state.root_weights,
-                "unused_weight": lambda: state.unused_weight,
-                "tables": lambda: state.tables,
-                "phi": lambda: jnp.where(
-                    used[:, None], tokens.draw_phi(key_phi, state.word_topic, state.beta), 0.0
-                ),
                 "theta": lambda: tokens.draw_theta(
                     key_theta,
                     state.doc_topic,
@@ -236,10 +193,7 @@ class HDPLDA(tokens.TokenModel):
                     state.alpha * state.unused_weight,
                 ),
             }
-            return out | {name: make() for name, make in wanted.items() if name in record}
-
-        def given(state, values):
-            return state._replace(**{name: jnp.asarray(x) for name, x in values.items()})
+            return self.always_recorded(state, priors) | tokens.make_these(record, lazy)
 
         return Sampler(
             prepare=partial(tokens.prepare, num_lanes=num_lanes),
@@ -256,25 +210,11 @@ class HDPLDA(tokens.TokenModel):
             used=lambda state: state.topic > 0,
             snapshot=lambda state: {
                 name: getattr(state, name)
-                for name in ("z", *_HYPERPARAMETERS, "root_weights", "unused_weight")
+                for name in ("z", *self.hyperparameters, "root_weights", "unused_weight")
             },
-            given=given,
+            given=self.given,
             data_specs=tokens.data_specs,
             wanted=kernel.slots_wanted,
             capacity=lambda state: state.topic.shape[-1],
             grow=kernel.grow,
-        )
-
-    def mixtures(self, states: Any, corpus: Corpus) -> MixtureStates:
-        """Return what recorded states say about new documents; `states` as `fit` keeps them."""
-        return infinite_states(
-            np.asarray(states["z"]),
-            np.asarray(corpus.word),
-            num_words=corpus.num_words,
-            alpha=np.asarray(states["alpha"]),
-            beta=np.asarray(states["beta"]),
-            root_weights=np.asarray(states["root_weights"]),
-            unused_weight=np.asarray(states["unused_weight"]),
-            draw=np.asarray(states["draw"]),
-            vocabulary=corpus.vocabulary,
         )

@@ -6,24 +6,20 @@ from functools import partial
 from typing import Any, ClassVar
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
 from bnp_kernels import lda as kernel
 from bnp_kernels.tokens import Tokens
-from bnp_models import collapsed, tokens
+from bnp_models import collapsed, tokens, topics
 from bnp_models.corpus import Corpus
 from bnp_models.gibbs import GibbsKernel, Sampler
-from bnp_models.mixtures import MixtureStates, finite_states
-from bnp_models.model import check_integer, concentration, gamma_prior, is_prior
 
 __all__ = ["LDA"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class LDA(tokens.TokenModel):
+class LDA(topics.FiniteTopics):
     r"""Latent Dirichlet allocation (Blei, Ng and Jordan, JMLR 3, 2003, section 3).
 
     $\phi_k \sim \mathrm{Dir}(\beta 1_V)$, $\theta_d \sim \mathrm{Dir}(\alpha)$,
@@ -57,17 +53,9 @@ class LDA(tokens.TokenModel):
     alpha: Any = 0.1
     beta: Any = 0.01
 
-    hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "beta")
-    schedules: ClassVar[tuple[str, ...]] = ("parallel", "sequential")
     recordable: ClassVar[tuple[str, ...]] = (
         "z", "phi", "theta", "topic_tokens", "phi_mean", "theta_mean",
     )  # fmt: skip
-
-    def __post_init__(self):
-        set_field = partial(object.__setattr__, self)
-        set_field("num_topics", check_integer("num_topics", self.num_topics, 1))
-        set_field("alpha", concentration("alpha", self.alpha, length=self.num_topics))
-        set_field("beta", concentration("beta", self.beta))
 
     def __call__(self, corpus: Corpus, *, observed: bool = True) -> None:
         """Run the generative program: an instance is a NumPyro model.
@@ -75,12 +63,11 @@ class LDA(tokens.TokenModel):
         With `observed=False` the words are drawn as well, for predictive draws over documents of
         these lengths.
         """
-        alpha, beta = self._hyperparameters()
+        values = self.sample_hyperparameters()
         doc, word, num_tokens = tokens.program_tokens(corpus)
-        with numpyro.plate("topic", self.num_topics):
-            phi = numpyro.sample("phi", dist.Dirichlet(jnp.full(corpus.num_words, beta)))
+        phi = topics.draw_phi(values["beta"], self.num_topics, corpus.num_words)
         with numpyro.plate("doc", corpus.num_docs):
-            theta = numpyro.sample("theta", dist.Dirichlet(alpha))
+            theta = numpyro.sample("theta", dist.Dirichlet(self.all_alpha(values["alpha"])))
         with numpyro.plate("token", num_tokens):
             z = numpyro.sample("z", dist.Categorical(theta[doc]))
             numpyro.sample("w", dist.Categorical(phi[z]), obs=word if observed else None)
@@ -92,20 +79,12 @@ class LDA(tokens.TokenModel):
         hyperparameters that have a prior. `given` (`alpha=`, `beta=`) overrides them, so that a
         program with priors of its own can call this one.
         """
-        alpha, beta = self._hyperparameters(**given)
+        values = self.sample_hyperparameters(**given)
         doc, word, _ = tokens.program_tokens(corpus)
+        alpha = self.all_alpha(values["alpha"])
         z = numpyro.sample("z", collapsed.Assignments(alpha, doc, corpus.num_docs))
-        words = collapsed.Words(z, beta, corpus.num_words, self.num_topics)
+        words = collapsed.Words(z, values["beta"], corpus.num_words, self.num_topics)
         numpyro.sample("w", words, obs=word if observed else None)
-
-    def _hyperparameters(self, **given: Any) -> tuple[Any, Any]:
-        values = {}
-        for name in ("alpha", "beta"):
-            value = given[name] if name in given else getattr(self, name)
-            if is_prior(value):
-                value = numpyro.sample(name, value.to_event(len(value.batch_shape)))
-            values[name] = jnp.asarray(value, jnp.float32)
-        return jnp.broadcast_to(values["alpha"], (self.num_topics,)), values["beta"]
 
     def gibbs(
         self,
@@ -151,10 +130,7 @@ class LDA(tokens.TokenModel):
             "init_topics": tokens.check_count("init_topics", init_topics),
             "num_lanes": tokens.check_count("num_lanes", num_lanes),
         }
-        if init_topics is not None and init_topics > self.num_topics:
-            raise ValueError(
-                f"init_topics must be at most num_topics={self.num_topics}, got {init_topics}"
-            )
+        self.check_init_topics(init_topics)
         return GibbsKernel(self, options, program=program, ignore=ignore)
 
     def sampler(
@@ -167,20 +143,14 @@ class LDA(tokens.TokenModel):
         num_lanes: int | None,
     ) -> Sampler:
         """Return the kernel's pure functions; hyperparameters sampled `elsewhere` stay as given."""
-        priors = kernel.LDAPriors(
-            alpha=gamma_prior("alpha", self.alpha, given="alpha" in elsewhere),
-            beta=gamma_prior("beta", self.beta, given="beta" in elsewhere),
-        )
-        vector = self._alpha_is_vector
+        priors = kernel.LDAPriors(**self.gamma_priors(elsewhere))
 
         def init(rng_key: jax.Array, data: Tokens, corpus: Corpus) -> kernel.LDAState:
-            key_z, key_alpha, key_beta = jax.random.split(rng_key, 3)
-            alpha = self.alpha.sample(key_alpha) if is_prior(self.alpha) else self.alpha
-            beta = self.beta.sample(key_beta) if is_prior(self.beta) else self.beta
-            alpha = jnp.broadcast_to(jnp.asarray(alpha, jnp.float32), (self.num_topics,))
+            key_z, *keys = jax.random.split(rng_key, 3)
+            values = self.start_values(keys)
             return kernel.init(
                 key_z, data, num_words=corpus.num_words, num_topics=self.num_topics,
-                alpha=alpha, beta=beta, init_topics=init_topics,
+                alpha=self.all_alpha(values["alpha"]), beta=values["beta"], init_topics=init_topics,
             )  # fmt: skip
 
         def step(rng_key, state, data, turn, axis_name):
@@ -190,36 +160,19 @@ class LDA(tokens.TokenModel):
 
         def draws(rng_key, state, data):
             key_phi, key_theta = jax.random.split(rng_key)
-            out: dict[str, jax.Array] = {"num_topics_used": (state.topic > 0).sum()}
-            if priors.alpha is not None:
-                out["alpha"] = state.alpha if vector else state.alpha[0]
-            if priors.beta is not None:
-                out["beta"] = state.beta
-            wanted = {
-                "z": lambda: state.z,
-                "topic_tokens": lambda: state.topic,
-                "phi": lambda: tokens.draw_phi(key_phi, state.word_topic, state.beta),
+            lazy = self.lazy_draws(key_phi, state) | {
                 "theta": lambda: tokens.draw_theta(key_theta, state.doc_topic, state.alpha),
             }
-            return out | {name: make() for name, make in wanted.items() if name in record}
+            return self.always_recorded(state, priors) | tokens.make_these(record, lazy)
 
         def means(state, data):
-            num_words = state.word_topic.shape[0]
-            wanted = {
-                "phi_mean": lambda: (
-                    ((state.word_topic + state.beta) / (state.topic + num_words * state.beta)).T
-                ),
+            lazy = {
+                "phi_mean": lambda: topics.phi_mean(state),
                 "theta_mean": lambda: (
                     (state.doc_topic + state.alpha) / (data.doc_length[:, None] + state.alpha.sum())
                 ),
             }
-            return {name: make() for name, make in wanted.items() if name in record}
-
-        def given(state, values):
-            if "alpha" in values:
-                alpha = jnp.broadcast_to(values["alpha"], state.alpha.shape)
-                state = state._replace(alpha=alpha)
-            return state._replace(beta=values.get("beta", state.beta))
+            return tokens.make_these(record, lazy)
 
         return Sampler(
             prepare=partial(tokens.prepare, num_lanes=num_lanes),
@@ -234,32 +187,9 @@ class LDA(tokens.TokenModel):
             used=lambda state: state.topic > 0,
             snapshot=lambda state: {
                 "z": state.z,
-                "alpha": state.alpha if vector else state.alpha[0],
+                "alpha": self.recorded_alpha(state.alpha),
                 "beta": state.beta,
             },
-            given=given,
+            given=self.given,
             data_specs=tokens.data_specs,
-        )
-
-    @property
-    def _alpha_is_vector(self) -> bool:
-        return np.ndim(getattr(self.alpha, "concentration", self.alpha)) > 0
-
-    @property
-    def dims(self) -> dict[str, tuple[str, ...]]:
-        """Dims of the recorded variables, behind chain and draw."""
-        return {**tokens.DIMS, **({"alpha": ("topic",)} if self._alpha_is_vector else {})}
-
-    def mixtures(self, states: Any, corpus: Corpus) -> MixtureStates:
-        """Return what recorded states say about new documents; `states` as `fit` keeps them."""
-        alpha = np.asarray(states["alpha"])
-        return finite_states(
-            np.asarray(states["z"]),
-            np.asarray(corpus.word),
-            num_words=corpus.num_words,
-            num_topics=self.num_topics,
-            alpha=alpha if self._alpha_is_vector else alpha[..., None],
-            beta=np.asarray(states["beta"]),
-            draw=np.asarray(states["draw"]),
-            vocabulary=corpus.vocabulary,
         )

@@ -10,10 +10,14 @@ import dataclasses
 import functools
 import inspect
 import json
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any, ClassVar
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+import numpyro
 import numpyro.distributions as dist
 
 from bnp_kernels.concentration import GammaPrior
@@ -205,6 +209,34 @@ class Model(abc.ABC):
     @abc.abstractmethod
     def load_data(self, path: Path) -> Any:
         """Read the data that `data.save(path)` wrote."""
+
+    def sample_hyperparameters(self, **given: Any) -> dict[str, Any]:
+        """Run the part of the program that is about hyperparameters: a site for each prior.
+
+        `given` overrides values and priors by name.
+        """
+        values = {}
+        for name in self.hyperparameters:
+            value = given.get(name, getattr(self, name))
+            if is_prior(value):
+                value = numpyro.sample(name, value.to_event(len(value.batch_shape)))
+            values[name] = jnp.asarray(value, jnp.float32)
+        return values
+
+    def start_values(self, rng_keys: Iterable[jax.Array]) -> dict[str, Any]:
+        """Return all hyperparameters by name, drawn from their priors where they have one."""
+        values = {name: getattr(self, name) for name in self.hyperparameters}
+        return {
+            name: value.sample(key) if is_prior(value) else value
+            for (name, value), key in zip(values.items(), rng_keys, strict=True)
+        }
+
+    def gamma_priors(self, elsewhere: Collection[str]) -> dict[str, GammaPrior | None]:
+        """Return what `gamma_prior` says of each hyperparameter, by name."""
+        return {
+            name: gamma_prior(name, getattr(self, name), given=name in elsewhere)
+            for name in self.hyperparameters
+        }
 
     @functools.cached_property
     def _identity(self) -> str:

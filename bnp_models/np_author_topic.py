@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
@@ -15,20 +14,18 @@ from bnp_kernels import np_author_topic as kernel
 from bnp_kernels.author_tokens import AuthorTokens
 from bnp_kernels.gamma import draw_rows
 from bnp_kernels.hdp_lda import HDPPriors
-from bnp_models import authors, tokens
+from bnp_models import authors, tokens, topics
 from bnp_models.corpus import Corpus
 from bnp_models.gibbs import GibbsKernel, Sampler
-from bnp_models.mixtures import MixtureStates, infinite_states
-from bnp_models.model import check_integer, concentration, gamma_prior, is_prior
+from bnp_models.model import check_integer
 
 __all__ = ["NonparametricAuthorTopicModel"]
 
-_HYPERPARAMETERS = ("alpha", "gamma", "beta")
 _VAGUE = dist.Gamma(1.0, 1.0)  # as immutable as a number
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class NonparametricAuthorTopicModel(authors.AuthorModel):
+class NonparametricAuthorTopicModel(topics.RootedTopics, authors.AuthorModel):
     r"""Author-topic model with a hierarchical Dirichlet process (Bleier, technical note).
 
     $\tau \sim \mathrm{GEM}(\gamma)$, $\theta_j \sim \mathrm{DP}(\alpha, \tau)$ for every author,
@@ -74,19 +71,10 @@ class NonparametricAuthorTopicModel(authors.AuthorModel):
     beta: Any = 0.01
     max_topics: int = 128
 
-    hyperparameters: ClassVar[tuple[str, ...]] = _HYPERPARAMETERS
-    slots: ClassVar[str | None] = "topic"
-    schedules: ClassVar[tuple[str, ...]] = ("mixed", "parallel", "sequential")
     recordable: ClassVar[tuple[str, ...]] = (
         "z", "x", "phi", "theta", "topic_tokens", "author_tokens", "root_weights",
         "unused_weight", "tables",
     )  # fmt: skip
-
-    def __post_init__(self):
-        set_field = partial(object.__setattr__, self)
-        for name in _HYPERPARAMETERS:
-            set_field(name, concentration(name, getattr(self, name)))
-        set_field("max_topics", check_integer("max_topics", self.max_topics, 1))
 
     def __call__(self, corpus: Corpus, *, observed: bool = True) -> None:
         """Run the truncated generative program: an instance is a NumPyro model.
@@ -94,22 +82,13 @@ class NonparametricAuthorTopicModel(authors.AuthorModel):
         With `observed=False` the words are drawn as well, for predictive draws over documents of
         these lengths and authors.
         """
-        values = (getattr(self, name) for name in _HYPERPARAMETERS)
-        alpha, gamma, beta = (
-            numpyro.sample(name, value) if is_prior(value) else jnp.asarray(value, jnp.float32)
-            for name, value in zip(_HYPERPARAMETERS, values, strict=True)
-        )
-        with numpyro.plate("stick", self.max_topics - 1):
-            sticks = numpyro.sample("sticks", dist.Beta(1.0, gamma))
-        left = jnp.cumprod(1.0 - sticks)
-        weights = numpyro.deterministic(
-            "root_weights", jnp.append(sticks, 1.0) * jnp.append(1.0, left)
-        )
-        with numpyro.plate("topic", self.max_topics):
-            phi = numpyro.sample("phi", dist.Dirichlet(jnp.full(corpus.num_words, beta)))
+        values = self.sample_hyperparameters()
+        weights = topics.draw_root_weights(values["gamma"], self.max_topics)
+        phi = topics.draw_phi(values["beta"], self.max_topics, corpus.num_words)
         with numpyro.plate("author", corpus.num_authors):
             # the floor keeps a float32 Dirichlet from returning exact zeros
-            theta = numpyro.sample("theta", dist.Dirichlet(jnp.maximum(alpha * weights, 1e-6)))
+            concentration = jnp.maximum(values["alpha"] * weights, 1e-6)
+            theta = numpyro.sample("theta", dist.Dirichlet(concentration))
         authors.draw_words(corpus, theta, phi, observed=observed)
 
     def gibbs(
@@ -163,22 +142,14 @@ class NonparametricAuthorTopicModel(authors.AuthorModel):
         block_size: int | None,
     ) -> Sampler:
         """Return the kernel's pure functions; hyperparameters sampled `elsewhere` stay as given."""
-        priors = HDPPriors(
-            **{
-                name: gamma_prior(name, getattr(self, name), given=name in elsewhere)
-                for name in _HYPERPARAMETERS
-            }
-        )
+        priors = HDPPriors(**self.gamma_priors(elsewhere))
 
         def init(rng_key: jax.Array, data: AuthorTokens, corpus: Corpus):
-            keys = jax.random.split(rng_key, 1 + len(_HYPERPARAMETERS))
-            values = {}
-            for key, name in zip(keys[1:], _HYPERPARAMETERS, strict=True):
-                value = getattr(self, name)
-                values[name] = value.sample(key) if is_prior(value) else value
+            key_z, *keys = jax.random.split(rng_key, 4)
             return kernel.init(
-                keys[0], data, num_words=corpus.num_words,
-                max_topics=max(self.max_topics, init_topics), init_topics=init_topics, **values,
+                key_z, data, num_words=corpus.num_words,
+                max_topics=max(self.max_topics, init_topics), init_topics=init_topics,
+                **self.start_values(keys),
             )  # fmt: skip
 
         def step(rng_key, state, data, turn, axis_name):
@@ -190,32 +161,16 @@ class NonparametricAuthorTopicModel(authors.AuthorModel):
 
         def draws(rng_key, state, data):
             key_phi, key_theta = jax.random.split(rng_key)
-            out: dict[str, jax.Array] = {"num_topics_used": (state.topic > 0).sum()}
-            for name, prior in priors._asdict().items():
-                if prior is not None:
-                    out[name] = getattr(state, name)
-            used = state.topic > 0
-            wanted = {
-                "z": lambda: state.z,
+            lazy = self.lazy_draws(key_phi, state) | {
                 "x": lambda: state.x,
-                "topic_tokens": lambda: state.topic,
                 "author_tokens": lambda: state.author,
-                "root_weights": lambda: state.root_weights,
-                "unused_weight": lambda: state.unused_weight,
-                "tables": lambda: state.tables,
-                "phi": lambda: jnp.where(
-                    used[:, None], tokens.draw_phi(key_phi, state.word_topic, state.beta), 0.0
-                ),
                 "theta": lambda: draw_rows(
                     key_theta,
                     state.author_topic + state.alpha * state.root_weights,
                     jnp.full(state.author.shape, state.alpha * state.unused_weight),
                 ),
             }
-            return out | {name: make() for name, make in wanted.items() if name in record}
-
-        def given(state, values):
-            return state._replace(**{name: jnp.asarray(x) for name, x in values.items()})
+            return self.always_recorded(state, priors) | tokens.make_these(record, lazy)
 
         return Sampler(
             prepare=partial(authors.prepare, block_size=block_size),
@@ -232,25 +187,11 @@ class NonparametricAuthorTopicModel(authors.AuthorModel):
             used=lambda state: state.topic > 0,
             snapshot=lambda state: {
                 name: getattr(state, name)
-                for name in ("z", "x", *_HYPERPARAMETERS, "root_weights", "unused_weight")
+                for name in ("z", "x", *self.hyperparameters, "root_weights", "unused_weight")
             },
-            given=given,
+            given=self.given,
             data_specs=authors.data_specs,
             wanted=kernel.slots_wanted,
             capacity=lambda state: state.topic.shape[-1],
             grow=kernel.grow,
-        )
-
-    def mixtures(self, states: Any, corpus: Corpus) -> MixtureStates:
-        """Return what recorded states say about documents of one author who is not known."""
-        return infinite_states(
-            np.asarray(states["z"]),
-            np.asarray(corpus.word),
-            num_words=corpus.num_words,
-            alpha=np.asarray(states["alpha"]),
-            beta=np.asarray(states["beta"]),
-            root_weights=np.asarray(states["root_weights"]),
-            unused_weight=np.asarray(states["unused_weight"]),
-            draw=np.asarray(states["draw"]),
-            vocabulary=corpus.vocabulary,
         )

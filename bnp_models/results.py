@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import scipy.special
 from jaxtyping import Float, Int, Integer
 
+from ._intervals import beta_interval, tails
 from .alignment import Alignment, TopicStates, align, stability
 from .corpus import Corpus
 from .mixtures import one_by_one
@@ -94,7 +94,7 @@ def topic_words(
         If an option is out of its domain.
     """
     alignment = align(states) if alignment is None else alignment
-    tails = _tails(interval)
+    lower_upper = tails(interval)
     phi = mean_topics(states, alignment)
     scores = _relevance(phi, corpus, relevance)
     top = _top(scores, num_words)  # [N, R]
@@ -103,7 +103,7 @@ def topic_words(
         slots = np.flatnonzero(alignment.number[s] >= 0)
         r = alignment.number[s, slots]
         chosen[s][:, r] = np.asarray(mixture.phi[0])[top[:, r], slots]
-    lower, upper = np.nanquantile(chosen, tails, axis=0)
+    lower, upper = np.nanquantile(chosen, lower_upper, axis=0)
     topic = np.arange(alignment.num_topics)
     return pd.DataFrame(
         {
@@ -173,7 +173,7 @@ def topics(
     by_probability = _top(_relevance(phi, corpus, 1.0), num_words)
     by_relevance = _top(_relevance(phi, corpus, relevance), num_words)
     prevalence = alignment.shares()
-    lower, upper = np.quantile(prevalence, _tails(interval), axis=0)
+    lower, upper = np.quantile(prevalence, tails(interval), axis=0)
     length = np.asarray(corpus.doc_length)
     held = np.zeros(alignment.num_topics)
     for number, counts in zip(alignment.number, _doc_topic(states, corpus, alignment), strict=True):
@@ -305,7 +305,7 @@ def documents(
     top = np.argsort(-shares.mean, axis=1, kind="stable")[:, :num_topics]
     first = top[:, 0]
     mean, sd = shares.mean[rows, first], shares.sd[rows, first]
-    lower, upper = _beta_interval(mean, sd, interval)
+    lower, upper = beta_interval(mean, sd, interval)
     columns: dict[str, Sequence[object] | np.ndarray] = {"name": list(corpus.doc_names)}
     if corpus.group is not None:
         columns["group"] = [corpus.group_names[g] for g in np.asarray(corpus.group)]
@@ -365,7 +365,7 @@ def topic_prevalence_by_group(
         If there are no groups, or `by` and `names` do not fit the documents or one another.
     """
     alignment = align(states) if alignment is None else alignment
-    tails = _tails(interval)
+    lower_upper = tails(interval)
     if by is None:
         if corpus.group is None:
             raise ValueError("corpus must have groups; build it with groups=... or pass by=")
@@ -390,7 +390,7 @@ def topic_prevalence_by_group(
         prevalence[s][:, alignment.number[s, slots]] = counts[:, slots]
     prevalence /= np.maximum(num_tokens, 1)[:, None]
     prevalence[:, num_tokens == 0] = np.nan
-    lower, upper = np.quantile(prevalence, tails, axis=0)
+    lower, upper = np.quantile(prevalence, lower_upper, axis=0)
     return pd.DataFrame(
         {
             "group": np.repeat(np.array(labels, object), alignment.num_topics),
@@ -486,23 +486,6 @@ def _top(scores: Float[np.ndarray, "V R"], num_words: int) -> Int[np.ndarray, "N
     if not num_words >= 1:
         raise ValueError(f"num_words must be positive, got {num_words}")
     return np.argsort(-scores, axis=0, kind="stable")[:num_words]
-
-
-def _tails(interval: float) -> tuple[float, float]:
-    if not 0 < interval < 1:
-        raise ValueError(f"interval must be in (0, 1), got {interval}; 0.9 is 90%")
-    return (1 - interval) / 2, (1 + interval) / 2
-
-
-def _beta_interval(mean: np.ndarray, sd: np.ndarray, interval: float) -> list[np.ndarray]:
-    """Quantiles of the Beta distributions with these moments."""
-    tails = _tails(interval)
-    certain = (sd <= 0) | (mean <= 0) | (mean >= 1)
-    m = np.where(certain, 0.5, mean)
-    total = m * (1 - m) / np.where(certain, 0.1, sd) ** 2 - 1
-    total = np.maximum(total, 1e-6)  # no distribution on [0, 1] has a larger variance
-    bounds = [scipy.special.betaincinv(m * total, (1 - m) * total, tail) for tail in tails]
-    return [np.where(certain, mean, bound) for bound in bounds]
 
 
 def _join(names: Sequence[str], ids: Int[np.ndarray, "N R"]) -> list[str]:

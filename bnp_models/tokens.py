@@ -27,8 +27,10 @@ __all__ = [
     "data_specs",
     "draw_phi",
     "draw_theta",
+    "make_these",
     "prepare",
     "program_tokens",
+    "sampled",
 ]
 
 DIMS = {
@@ -137,6 +139,16 @@ def check_record(
     for name in record:
         check_option("record", name, (*allowed, *sites))
     return tuple(sorted({*record, *sites}))
+
+
+def sampled(state: Any, priors: Any) -> dict[str, jax.Array]:
+    """Return the hyperparameters in a kernel's state that its priors let it sample."""
+    return {n: getattr(state, n) for n, prior in priors._asdict().items() if prior is not None}
+
+
+def make_these(names: Collection[str], lazy: dict[str, Callable[[], Any]]) -> dict[str, Any]:
+    """Call the functions of these names."""
+    return {name: make() for name, make in lazy.items() if name in names}
 
 
 def check_count(name: str, value: int | None) -> int | None:

@@ -1,16 +1,20 @@
 """What the cases of token models share: tiny corpora, fresh words, label-free quantities."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key, ScalarLike
+from numpyro.infer import Predictive
 
 from bnp_kernels.tokens import Tokens, make_tokens
+from bnp_models.corpus import Corpus
 
 __all__ = [
     "coassigned",
+    "draw_program",
     "draw_words",
     "first_appearance",
     "lay_out",
@@ -48,6 +52,15 @@ def draw_words(
     key_phi, key_word = jax.random.split(rng_key)
     log_phi = jax.random.loggamma(key_phi, beta, (num_topics, num_words))
     return jax.random.categorical(key_word, log_phi[z]).astype(z.dtype)
+
+
+def draw_program(
+    rng_key: Key[Array, ""], model: Any, corpus: Corpus, sites: Sequence[str], size: int
+) -> dict[str, np.ndarray]:
+    """Draw these sites of a program and its words, `size` times, in the order of `sites`."""
+    predictive = Predictive(model, num_samples=size, return_sites=list(sites), parallel=True)
+    draws = jax.jit(lambda key: predictive(key, corpus, observed=False))(rng_key)
+    return {site: np.asarray(draws[site]) for site in sites}
 
 
 def coassigned(z: Int[Array, " T"]) -> Float[Array, " pairs"]:

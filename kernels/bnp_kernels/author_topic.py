@@ -124,14 +124,13 @@ def _sweep_chains(own, shared) -> AuthorTopicState:
     rng_key, state = own
     word, buckets = shared
     num_words, num_topics = state.word_topic.shape[1:]
-    codes = categorical.codes(num_topics)[None, :]
     alpha, beta = categorical.pad_topics(state.alpha)[None], state.beta[:, None]
     sum_alpha = state.alpha.sum(axis=1)[None, :, None]
     ones = categorical.one_weights(alpha[0, 0])
 
     def resample(token, desk, carry):
         word_topic, topic = carry
-        minus = (codes == token.old[:, None]).astype(topic.dtype)
+        minus = categorical.one_hot(token.old, num_topics, topic.dtype)
         n_jk = desk.topic - token.own[:, :, None] * minus[None]
         n_j = desk.total - token.own
         shares = share(n_jk, n_j[:, :, None], weights=alpha, total=sum_alpha)
@@ -142,7 +141,7 @@ def _sweep_chains(own, shared) -> AuthorTopicState:
         slot = categorical.decode(new, num_topics)[None, :, None]
         of_slot = jnp.take_along_axis(shares, slot, axis=2, mode="promise_in_bounds")
         place = authors.draw_author(of_slot[:, :, 0], token.u[1])
-        plus = (codes == new[:, None]).astype(topic.dtype)
+        plus = categorical.one_hot(new, num_topics, topic.dtype)
         desk = desk._replace(
             topic=n_jk + place[:, :, None] * plus[None], total=desk.total + (place - token.own)
         )

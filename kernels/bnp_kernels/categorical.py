@@ -6,11 +6,13 @@ fixed order, so they never decrease, the entry at which they first exceed the ta
 positive weight, and rows of zeros appended at the end change nothing, not even the rounding.
 
 Inside loops over tokens topics travel as *codes*, float32 numbers that count entries in the
-order of the inversion, down one column after the other: `encode`, `decode`, `codes`, `draw_code`.
+order of the inversion, down one column after the other: `encode`, `decode`, `codes`, `one_hot`,
+`draw_code`.
 """
 
 import jax.numpy as jnp
 from jax import lax
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int
 
 __all__ = [
@@ -20,6 +22,7 @@ __all__ = [
     "draw_code",
     "draw_or_new",
     "encode",
+    "one_hot",
     "one_weights",
     "pad_topics",
 ]
@@ -50,8 +53,13 @@ def decode(code: Float[Array, "*shape"], num_topics: int) -> Int[Array, "*shape"
 
 
 def codes(num_topics: int) -> Float[Array, " K"]:
-    """Code of each topic, padded to whole rows: `codes(K) == code[:, None]` is a one-hot."""
+    """Code of each topic, padded to whole rows."""
     return encode(jnp.arange(-(-num_topics // _COLUMNS) * _COLUMNS), num_topics)
+
+
+def one_hot(code: Float[Array, " rows"], num_topics: int, dtype: DTypeLike) -> Array:
+    """Mark the topic of each code in a row of topics, padded to whole rows."""
+    return (codes(num_topics)[None, :] == code[:, None]).astype(dtype)
 
 
 def one_weights(x: Float[Array, " K"]) -> Float[Array, " columns"]:

@@ -48,11 +48,14 @@ __all__ = [
     "draw_sticks",
     "grow",
     "init",
+    "join",
+    "leave",
     "log_joint",
     "log_prior",
     "log_root",
     "parallel_step",
     "reach",
+    "resample_root",
     "sequential_step",
     "slots_above",
     "slots_wanted",
@@ -169,88 +172,108 @@ def birth(
     return root_weights + slot * taken[..., None], unused_weight - taken
 
 
-def _sequential_sweep(rng_key: Key[Array, ""], state: HDPState, data: Tokens) -> HDPState:
-    def sweep_chains(own, shared):
-        """Sweep all chains at once, with counts as in `rows`."""
-        rng_key, state = own
-        doc, word = (x.astype(jnp.uint32) for x in shared)
-        num_words, capacity = state.word_topic.shape[1:]
-        alpha, gamma, beta = state.alpha[:, None], state.gamma, state.beta[:, None]
-        codes = categorical.codes(capacity)[None, :]
-        num_codes = codes.shape[1]
+def leave(
+    old: Array, topic: Array, root_weights: Array, unused_weight: Array, capacity: int
+) -> tuple[Array, Array]:
+    """Take one token of each chain out of its topic (a code): topics that lose their last one die.
+
+    Topics are padded as `categorical` wants it, chains come first. Deaths and births are rare:
+    their branches make what they need anew, or XLA would write it down for them in every round.
+    """
+
+    def bury(root_weights, unused_weight):
+        minus = categorical.one_hot(old, capacity, topic.dtype)
+        return death(root_weights, unused_weight, topic - minus, minus)
+
+    slot = categorical.decode(old, capacity)[:, None]
+    last = jnp.take_along_axis(topic, slot, axis=1, mode="promise_in_bounds") == 1
+    return lax.cond(last.any(), bury, _nothing, root_weights, unused_weight)
+
+
+def join(
+    code: Array, old: Array, topic: Array, root_weights: Array, unused_weight: Array,
+    overflow: Array, capacity: int, *, gamma: Array, u: Array,
+) -> tuple[Array, Array, Array, Array]:  # fmt: skip
+    """Turn drawn codes into those of slots: a new topic (a code past the end) gets the first free.
+
+    `topic` still counts the tokens in their `old` topics. Returns the codes, then root weights,
+    pool and overflow after the births, whose shares of the pool are made of the uniforms `u`.
+    """
+    num_codes = topic.shape[1]
+
+    def give_slots(code, root_weights, unused_weight, overflow):
+        is_new = code == num_codes
         slots = jnp.minimum(jnp.arange(num_codes), capacity)[None, :]  # the padding is no slot
+        counts = topic - categorical.one_hot(old, capacity, topic.dtype)
+        free = jnp.min(jnp.where(counts == 0, slots, capacity), axis=1)
+        overflow = overflow | (is_new & (free == capacity))
+        first = categorical.encode(jnp.minimum(free, capacity - 1), capacity)
+        new = jnp.where(is_new, first, code)
+        born = categorical.one_hot(new, capacity, bool) & is_new[:, None]
+        return new, *birth(root_weights, unused_weight, born, gamma, u), overflow
 
-        def resample(carry, token):
-            doc_topic, word_topic, topic, root_weights, unused_weight, overflow = carry
-            d, v, old, u, u_share = token
+    any_new = (code == num_codes).any()
+    return lax.cond(any_new, give_slots, _nothing, code, root_weights, unused_weight, overflow)
 
-            # Deaths and births are rare. Their branches make what they need anew: XLA would write
-            # it down for them in every round.
-            def own_count():
-                return (codes == old[:, None]).astype(topic.dtype)
 
-            def bury(root_weights, unused_weight):
-                minus = own_count()
-                return death(root_weights, unused_weight, topic - minus, minus)
+def _nothing(*same):
+    return same
 
-            def give_slots(code, root_weights, unused_weight, overflow):
-                is_new = code == num_codes
-                free = jnp.min(jnp.where(topic - own_count() == 0, slots, capacity), axis=1)
-                overflow = overflow | (is_new & (free == capacity))
-                first = categorical.encode(jnp.minimum(free, capacity - 1), capacity)
-                new = jnp.where(is_new, first, code)
-                born = (codes == new[:, None]) & is_new[:, None]
-                return new, *birth(root_weights, unused_weight, born, gamma, u_share), overflow
 
-            def nothing(*same):
-                return same
+def _sequential_sweep(rng_key: Key[Array, ""], state: HDPState, data: Tokens) -> HDPState:
+    return chains_together(_sweep_chains)((rng_key, state), (data.doc, data.word))
 
-            slot = categorical.decode(old, capacity)[:, None]
-            last = jnp.take_along_axis(topic, slot, axis=1, mode="promise_in_bounds") == 1
-            root_weights, unused_weight = lax.cond(
-                last.any(), bury, nothing, root_weights, unused_weight
-            )
-            minus = own_count()
-            n_dk = rows.read(doc_topic, d) - minus
-            n_vk = rows.read(word_topic, v) - minus
-            n_k = topic - minus
-            weights, weight_new = conditional(
-                n_dk, n_vk, n_k, root_weights=root_weights, unused_weight=unused_weight[:, None],
-                alpha=alpha, beta=beta, num_words=num_words,
-            )  # fmt: skip
-            code = categorical.draw_code(weights, u, ones, weight_new[:, 0])
-            new, root_weights, unused_weight, overflow = lax.cond(
-                (code == num_codes).any(), give_slots, nothing,
-                code, root_weights, unused_weight, overflow,
-            )  # fmt: skip
-            change = (codes == new[:, None]).astype(topic.dtype) - minus
-            carry = (
-                rows.add(doc_topic, d, change), rows.add(word_topic, v, change), topic + change,
-                root_weights, unused_weight, overflow,
-            )  # fmt: skip
-            return carry, new
 
-        key_z, key_share = jax.vmap(jax.random.split, out_axes=1)(rng_key)
-        u = jax.vmap(lambda key: bits.uniform(key, doc.shape))(key_z).T
-        u_share = jax.vmap(lambda key: bits.uniform(key, doc.shape))(key_share).T
-        old = categorical.encode(state.z, capacity).T
-        root_weights = categorical.pad_topics(state.root_weights)
-        ones = categorical.one_weights(root_weights[0])
-        carry = (
-            rows.rows_first(state.doc_topic), rows.rows_first(state.word_topic),
-            categorical.pad_topics(state.topic), root_weights, state.unused_weight, state.overflow,
-        )  # fmt: skip
-        carry, z = lax.scan(resample, carry, (doc, word, old, u, u_share))
+def _sweep_chains(own, shared) -> HDPState:
+    """Sweep all chains at once, with counts as in `rows`."""
+    rng_key, state = own
+    doc, word = (x.astype(jnp.uint32) for x in shared)
+    num_words, capacity = state.word_topic.shape[1:]
+    alpha, gamma, beta = state.alpha[:, None], state.gamma, state.beta[:, None]
+
+    def resample(carry, token):
         doc_topic, word_topic, topic, root_weights, unused_weight, overflow = carry
-        return state._replace(
-            z=categorical.decode(z, capacity).T,
-            doc_topic=rows.chains_first(doc_topic, capacity),
-            word_topic=rows.chains_first(word_topic, capacity),
-            topic=topic[:, :capacity], root_weights=root_weights[:, :capacity],
-            unused_weight=unused_weight, overflow=overflow,
+        d, v, old, u, u_share = token
+        root_weights, unused_weight = leave(old, topic, root_weights, unused_weight, capacity)
+        minus = categorical.one_hot(old, capacity, topic.dtype)
+        n_dk = rows.read(doc_topic, d) - minus
+        n_vk = rows.read(word_topic, v) - minus
+        n_k = topic - minus
+        weights, weight_new = conditional(
+            n_dk, n_vk, n_k, root_weights=root_weights, unused_weight=unused_weight[:, None],
+            alpha=alpha, beta=beta, num_words=num_words,
         )  # fmt: skip
+        code = categorical.draw_code(weights, u, ones, weight_new[:, 0])
+        new, root_weights, unused_weight, overflow = join(
+            code, old, topic, root_weights, unused_weight, overflow, capacity,
+            gamma=gamma, u=u_share,
+        )  # fmt: skip
+        change = categorical.one_hot(new, capacity, topic.dtype) - minus
+        carry = (
+            rows.add(doc_topic, d, change), rows.add(word_topic, v, change), topic + change,
+            root_weights, unused_weight, overflow,
+        )  # fmt: skip
+        return carry, new
 
-    return chains_together(sweep_chains)((rng_key, state), (data.doc, data.word))
+    key_z, key_share = jax.vmap(jax.random.split, out_axes=1)(rng_key)
+    u = jax.vmap(lambda key: bits.uniform(key, doc.shape))(key_z).T
+    u_share = jax.vmap(lambda key: bits.uniform(key, doc.shape))(key_share).T
+    old = categorical.encode(state.z, capacity).T
+    root_weights = categorical.pad_topics(state.root_weights)
+    ones = categorical.one_weights(root_weights[0])
+    carry = (
+        rows.rows_first(state.doc_topic), rows.rows_first(state.word_topic),
+        categorical.pad_topics(state.topic), root_weights, state.unused_weight, state.overflow,
+    )  # fmt: skip
+    carry, z = lax.scan(resample, carry, (doc, word, old, u, u_share))
+    doc_topic, word_topic, topic, root_weights, unused_weight, overflow = carry
+    return state._replace(
+        z=categorical.decode(z, capacity).T,
+        doc_topic=rows.chains_first(doc_topic, capacity),
+        word_topic=rows.chains_first(word_topic, capacity),
+        topic=topic[:, :capacity], root_weights=root_weights[:, :capacity],
+        unused_weight=unused_weight, overflow=overflow,
+    )  # fmt: skip
 
 
 def draw_sticks(
@@ -306,7 +329,7 @@ def _parallel_sweep(
     doc_topic, word_topic, topic = counts.tally(
         z, data.doc, data.word, state.doc_topic.shape[0], num_words, capacity
     )
-    # `unused_weight` is stale until `_step` draws the root anew, which comes next
+    # `unused_weight` is stale until `resample_root` draws it anew, which comes next
     return state._replace(
         z=z, doc_topic=doc_topic, word_topic=word_topic, topic=topic,
         root_weights=jnp.where(topic > 0, sticks, 0.0), overflow=overflow,
@@ -350,25 +373,32 @@ def draw_root(
     return slot_mass / total, pool_mass / total
 
 
-def _step(sweep, rng_key, state: HDPState, data: Tokens, priors: HDPPriors):
-    key_z, key_tables, key_alpha, key_gamma, key_root, key_beta = jax.random.split(rng_key, 6)
-    new = sweep(key_z, state, data)
-    tables = draw_tables(key_tables, new.doc_topic, new.alpha * new.root_weights)
+def resample_root(
+    rng_key: Key[Array, "5"], state: HDPState, lengths: Int[Array, " D"], priors: HDPPriors
+) -> HDPState:
+    """Draw tables, concentrations and root weights given the topics; `lengths` of the documents."""
+    key_tables, key_alpha, key_gamma, key_root, key_beta = rng_key
+    tables = draw_tables(key_tables, state.doc_topic, state.alpha * state.root_weights)
     num_tables = tables.sum()
-    alpha, gamma, beta = new.alpha, new.gamma, new.beta
+    alpha, gamma, beta = state.alpha, state.gamma, state.beta
     if priors.alpha is not None:
-        alpha = draw_concentration(key_alpha, alpha, data.doc_length, num_tables, priors.alpha)
+        alpha = draw_concentration(key_alpha, alpha, lengths, num_tables, priors.alpha)
     if priors.gamma is not None:
         # the root weights are integrated out here, so they must be drawn right after
-        used = (new.topic > 0).sum()
+        used = (state.topic > 0).sum()
         gamma = draw_concentration(key_gamma, gamma, num_tables[None], used, priors.gamma)
     root_weights, unused_weight = draw_root(key_root, tables, gamma)
     if priors.beta is not None:
-        beta = draw_beta(key_beta, new.word_topic, new.topic, beta, priors.beta)
-    new = new._replace(
+        beta = draw_beta(key_beta, state.word_topic, state.topic, beta, priors.beta)
+    return state._replace(
         root_weights=root_weights, unused_weight=unused_weight, tables=tables,
         alpha=alpha, gamma=gamma, beta=beta,
     )  # fmt: skip
+
+
+def _step(sweep, rng_key, state: HDPState, data: Tokens, priors: HDPPriors):
+    keys = jax.random.split(rng_key, 6)
+    new = resample_root(keys[1:], sweep(keys[0], state, data), data.doc_length, priors)
     return new, HDPInfo(num_moved=(new.z != state.z).sum())
 
 

@@ -104,19 +104,18 @@ def _sweep_chains(own: tuple[Array, LDAState], shared: tuple[Array, Array]) -> L
     rng_key, state = own
     doc, word = (x.astype(jnp.uint32) for x in shared)
     num_words, num_topics = state.word_topic.shape[1:]
-    codes = categorical.codes(num_topics)[None, :]
     alpha, beta = categorical.pad_topics(state.alpha), state.beta[:, None]
     ones = categorical.one_weights(alpha[0])
 
     def resample(carry, token):
         (doc_topic, word_topic, topic), (d, v, old, u) = carry, token
-        minus = (codes == old[:, None]).astype(topic.dtype)
+        minus = categorical.one_hot(old, num_topics, topic.dtype)
         n_dk = rows.read(doc_topic, d) - minus
         n_vk = rows.read(word_topic, v) - minus
         n_k = topic - minus
         weights = conditional(n_dk, n_vk, n_k, alpha=alpha, beta=beta, num_words=num_words)
         new = categorical.draw_code(weights, u, ones)
-        change = (codes == new[:, None]).astype(topic.dtype) - minus
+        change = categorical.one_hot(new, num_topics, topic.dtype) - minus
         carry = rows.add(doc_topic, d, change), rows.add(word_topic, v, change), topic + change
         return carry, new
 

@@ -31,27 +31,23 @@ from bnp_kernels import authors, bits, categorical, counts, gamma, hdp_lda, rows
 from bnp_kernels.author_tokens import AuthorTokens
 from bnp_kernels.author_topic import AuthorTopicInfo, draw_start, share
 from bnp_kernels.batching import chains_together
-from bnp_kernels.concentration import draw_concentration
 from bnp_kernels.densities import log_dirichlet_multinomial
 from bnp_kernels.hdp_lda import (
     TAIL_SHARE,
     HDPPriors,
     HDPState,
-    birth,
-    death,
     draw_root,
     draw_sticks,
+    join,
+    leave,
     reach,
 )
-from bnp_kernels.lda import draw_beta
 from bnp_kernels.sums import sum_pairwise
 from bnp_kernels.tables import draw_tables
 
 __all__ = [
     "AuthorHDPState",
     "any_step",
-    "birth",
-    "death",
     "grow",
     "init",
     "log_joint",
@@ -115,11 +111,14 @@ def _as_hdp(state: AuthorHDPState) -> HDPState:
     return HDPState(doc_topic=state.author_topic, **values)
 
 
+def _with_hdp(state: AuthorHDPState, hdp: HDPState) -> AuthorHDPState:
+    values = hdp._asdict()
+    return state._replace(author_topic=values.pop("doc_topic"), **values)
+
+
 def grow(state: AuthorHDPState, max_topics: int) -> AuthorHDPState:
     """Pad the slots with free ones up to `max_topics`, or drop free ones at the end."""
-    grown = hdp_lda.grow(_as_hdp(state), max_topics)._asdict()
-    author_topic = grown.pop("doc_topic")
-    return state._replace(author_topic=author_topic, **grown)
+    return _with_hdp(state, hdp_lda.grow(_as_hdp(state), max_topics))
 
 
 def _sequential_sweep(
@@ -135,40 +134,13 @@ def _sweep_chains(own, shared) -> AuthorHDPState:
     num_words, capacity = state.word_topic.shape[1:]
     num_authors = state.author.shape[1]
     alpha, gamma, beta = state.alpha[:, None], state.gamma, state.beta[:, None]
-    codes = categorical.codes(capacity)[None, :]
-    num_codes = codes.shape[1]
-    slots = jnp.minimum(jnp.arange(num_codes), capacity)[None, :]  # the padding is no slot
 
     def resample(token, desk, carry):
         word_topic, topic, root_weights, unused_weight, overflow = carry
         old, (u_topic, u_author, u_share) = token.old, token.u
 
-        # As in `hdp_lda`, the branches for deaths and births make what they need anew.
-        def own_count():
-            return (codes == old[:, None]).astype(topic.dtype)
-
-        def bury(root_weights, unused_weight):
-            minus = own_count()
-            return death(root_weights, unused_weight, topic - minus, minus)
-
-        def give_slots(code, root_weights, unused_weight, overflow):
-            is_new = code == num_codes
-            free = jnp.min(jnp.where(topic - own_count() == 0, slots, capacity), axis=1)
-            overflow = overflow | (is_new & (free == capacity))
-            first = categorical.encode(jnp.minimum(free, capacity - 1), capacity)
-            new = jnp.where(is_new, first, code)
-            born = (codes == new[:, None]) & is_new[:, None]
-            return new, *birth(root_weights, unused_weight, born, gamma, u_share), overflow
-
-        def nothing(*same):
-            return same
-
-        slot = categorical.decode(old, capacity)[:, None]
-        last = jnp.take_along_axis(topic, slot, axis=1, mode="promise_in_bounds") == 1
-        root_weights, unused_weight = lax.cond(
-            last.any(), bury, nothing, root_weights, unused_weight
-        )
-        minus = own_count()
+        root_weights, unused_weight = leave(old, topic, root_weights, unused_weight, capacity)
+        minus = categorical.one_hot(old, capacity, topic.dtype)
         n_jk = desk.topic - token.own[:, :, None] * minus[None]
         n_j = desk.total - token.own
         there = (desk.author < num_authors)[:, None, None]
@@ -184,14 +156,15 @@ def _sweep_chains(own, shared) -> AuthorHDPState:
         weights = authors.sum_authors(shares) * (n_vk + beta) / (n_k + num_words * beta)
         weight_new = authors.sum_authors(shares_new[:, :, None])[:, 0] / num_words
         code = categorical.draw_code(weights, u_topic, ones, weight_new)
-        drawn = categorical.decode(jnp.minimum(code, num_codes - 1), capacity)[None, :, None]
+        drawn = categorical.decode(jnp.minimum(code, topic.shape[1] - 1), capacity)[None, :, None]
         of_slot = jnp.take_along_axis(shares, drawn, axis=2, mode="promise_in_bounds")[:, :, 0]
-        is_new = (code == num_codes)[None, :]
+        is_new = (code == topic.shape[1])[None, :]
         place = authors.draw_author(jnp.where(is_new, shares_new, of_slot), u_author)
-        new, root_weights, unused_weight, overflow = lax.cond(
-            is_new.any(), give_slots, nothing, code, root_weights, unused_weight, overflow
-        )
-        plus = (codes == new[:, None]).astype(topic.dtype)
+        new, root_weights, unused_weight, overflow = join(
+            code, old, topic, root_weights, unused_weight, overflow, capacity,
+            gamma=gamma, u=u_share,
+        )  # fmt: skip
+        plus = categorical.one_hot(new, capacity, topic.dtype)
         desk = desk._replace(
             topic=n_jk + place[:, :, None] * plus[None], total=desk.total + (place - token.own)
         )
@@ -268,7 +241,7 @@ def _parallel_sweep(
     author_topic, word_topic, topic = counts.tally(
         z, x, data.word, data.num_authors, num_words, capacity
     )
-    # `unused_weight` is stale until `_step` draws the root anew, which comes next
+    # `unused_weight` is stale until `resample_root` draws it anew, which comes next
     return state._replace(
         z=z, x=x, author_topic=author_topic, word_topic=word_topic, topic=topic,
         author=author_topic.sum(axis=1),
@@ -277,24 +250,9 @@ def _parallel_sweep(
 
 
 def _step(sweep, rng_key, state: AuthorHDPState, data: AuthorTokens, priors: HDPPriors):
-    key_z, key_tables, key_alpha, key_gamma, key_root, key_beta = jax.random.split(rng_key, 6)
-    new = sweep(key_z, state, data)
-    tables = draw_tables(key_tables, new.author_topic, new.alpha * new.root_weights)
-    num_tables = tables.sum()
-    alpha, gamma, beta = new.alpha, new.gamma, new.beta
-    if priors.alpha is not None:
-        alpha = draw_concentration(key_alpha, alpha, new.author, num_tables, priors.alpha)
-    if priors.gamma is not None:
-        # the root weights are integrated out here, so they must be drawn right after
-        used = (new.topic > 0).sum()
-        gamma = draw_concentration(key_gamma, gamma, num_tables[None], used, priors.gamma)
-    root_weights, unused_weight = draw_root(key_root, tables, gamma)
-    if priors.beta is not None:
-        beta = draw_beta(key_beta, new.word_topic, new.topic, beta, priors.beta)
-    new = new._replace(
-        root_weights=root_weights, unused_weight=unused_weight, tables=tables,
-        alpha=alpha, gamma=gamma, beta=beta,
-    )  # fmt: skip
+    keys = jax.random.split(rng_key, 6)
+    new = sweep(keys[0], state, data)
+    new = _with_hdp(new, hdp_lda.resample_root(keys[1:], _as_hdp(new), new.author, priors))
     return new, AuthorTopicInfo((new.z != state.z).sum(), (new.x != state.x).sum())
 
 

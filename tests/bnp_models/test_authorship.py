@@ -106,7 +106,7 @@ def test_unknown_authors(fitted):
         (lambda f: authorship.similar_authors(f, "dan"), "'dan' is no author of the corpus"),
         (lambda f: authorship.author_topics(f, []), "authors must be a list of names"),
         (lambda f: authorship.author_topics(f, top=0), "top must be at least 1, got 0"),
-        (lambda f: authorship.author_topics(f, interval=1.0), "interval must be between 0 and 1"),
+        (lambda f: authorship.author_topics(f, interval=1.0), r"interval must be in \(0, 1\)"),
         (lambda f: authorship.surprising_documents(f, "ann", top=0), "top must be at least 1"),
         (
             lambda f: authorship.infer_author(f, bnp.Corpus.from_ids([[0]], num_words=2)),

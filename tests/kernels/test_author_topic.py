@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 import pytest
-from numpyro.infer import Predictive
 from numpyro.infer.util import log_density
 
 from bnp_kernels import author_topic, authors, gamma, lda
@@ -147,10 +146,8 @@ def draw_program(rng_key, size):
     corpus = Corpus.from_ids(
         JOINT_DOCS, num_words=JOINT_WORDS, authors=JOINT_AUTHORS, author_names=list("abcd")
     )
-    names = ["alpha", "beta", "x", "z", "w"]
-    predictive = Predictive(model, num_samples=size, return_sites=names, parallel=True)
-    draws = jax.jit(lambda key: predictive(key, corpus, observed=False))(rng_key)
-    return jax.vmap(joint_quantities)(*states(*(np.asarray(draws[name]) for name in names)))
+    draws = tokens.draw_program(rng_key, model, corpus, ["alpha", "beta", "x", "z", "w"], size)
+    return jax.vmap(joint_quantities)(*states(*draws.values()))
 
 
 def redraw_words(rng_key, state, data):

@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 import pytest
-from numpyro.infer import Predictive
 from numpyro.infer.util import log_density
 
 from bnp_kernels import hdp_lda, lanes, lda
@@ -19,7 +18,7 @@ from bnp_kernels.concentration import GammaPrior
 from bnp_models import testing
 from bnp_models.corpus import Corpus
 from bnp_models.hdp_lda import HDPLDA
-from bnp_models.testing import chains, simulate, tokens
+from bnp_models.testing import chains, mistakes, simulate, tokens
 
 DOCS = [[0, 0, 1], [1, 2, 2]]
 NUM_WORDS = 3
@@ -135,10 +134,7 @@ def draw_program(rng_key, size):
     """Draw from the truncated program; its topics are compared, not its sticks."""
     model = HDPLDA(**{name: dist.Gamma(*prior) for name, prior in PRIORS.items()}, max_topics=64)
     corpus = Corpus.from_ids([[0] * n for n in LENGTHS], num_words=JOINT_WORDS)
-    names = [*PRIORS, "z", "w"]
-    predictive = Predictive(model, num_samples=size, return_sites=names, parallel=True)
-    draws = jax.jit(lambda key: predictive(key, corpus, observed=False))(rng_key)
-    draws = {name: np.asarray(draw) for name, draw in draws.items()}
+    draws = tokens.draw_program(rng_key, model, corpus, [*PRIORS, "z", "w"], size)
     z = tokens.first_appearance(draws["z"])
     no_tables = np.zeros(z.shape, np.int32)
     no_root = np.zeros((size, z.shape[1] + 1))
@@ -360,48 +356,9 @@ def test_check(check):
 # ---- kernels that are wrong on purpose
 
 
-def with_other_share(gamma=None, u=None):
-    """Break off a share for another gamma, or at another u."""
-
-    def change(original):
-        def wrong(root_weights, unused_weight, slot, right_gamma, right_u):
-            return original(
-                root_weights,
-                unused_weight,
-                slot,
-                right_gamma if gamma is None else jnp.float32(gamma),
-                right_u if u is None else jnp.float32(u),
-            )
-
-        return wrong
-
-    return change
-
-
-def loses_mass(original):
-    def wrong(root_weights, unused_weight, n_k, minus):
-        return original(root_weights, unused_weight, n_k, minus)[0], unused_weight
-
-    return wrong
-
-
 def without_pool(original):
     def wrong(*counts, unused_weight, **options):
         return original(*counts, unused_weight=1.0, **options)
-
-    return wrong
-
-
-def without_first_table(original):
-    def wrong(rng_key, counts, *args):
-        return original(rng_key, counts, *args) - (counts > 0).sum(axis=0)
-
-    return wrong
-
-
-def moves_all(original):
-    def wrong(*args, frozen, **options):
-        return original(*args, frozen=jnp.zeros_like(frozen), **options)
 
     return wrong
 
@@ -416,30 +373,30 @@ MUTANTS = [
         ("conditional",), slow=False,
     ),
     testing.Mutant(
-        "share of Beta(1, alpha)", hdp_lda, "birth", with_other_share(gamma=FIXED["alpha"]),
+        "share of Beta(1, alpha)", hdp_lda, "birth", mistakes.other_share(gamma=FIXED["alpha"]),
         ("conditional", "enumeration/fixed/sequential"),
     ),
     testing.Mutant(
-        "a birth takes almost the whole pool", hdp_lda, "birth", with_other_share(u=0.9999),
+        "a birth takes almost the whole pool", hdp_lda, "birth", mistakes.other_share(u=0.9999),
         ("enumeration/fixed/sequential",),
     ),
     testing.Mutant(
-        "a death loses its mass", hdp_lda, "death", loses_mass,
+        "a death loses its mass", hdp_lda, "death", mistakes.loses_mass,
         ("enumeration/fixed/sequential",),
     ),
     testing.Mutant(
-        "first table not counted", hdp_lda, "draw_tables", without_first_table,
+        "first table not counted", hdp_lda, "draw_tables", mistakes.without_first_table,
         ("enumeration/fixed/sequential",),
     ),
     testing.Mutant(
-        "new gamma, root of the old one", hdp_lda, "_step",
+        "new gamma, root of the old one", hdp_lda, "resample_root",
         testing.edited("draw_root(key_root, tables, gamma)",
-                       "draw_root(key_root, tables, new.gamma)"),
+                       "draw_root(key_root, tables, state.gamma)"),
         ("enumeration/hyper/sequential",),
     ),
     testing.Mutant(
-        "gamma counts all slots", hdp_lda, "_step",
-        testing.edited("used = (new.topic > 0).sum()", "used = jnp.int32(len(new.topic))"),
+        "gamma counts all slots", hdp_lda, "resample_root",
+        testing.edited("used = (state.topic > 0).sum()", "used = jnp.int32(len(state.topic))"),
         ("enumeration/hyper/sequential",),
     ),
     testing.Mutant(
@@ -449,7 +406,7 @@ MUTANTS = [
         ("enumeration/fixed/parallel growing",),
     ),
     testing.Mutant(
-        "tokens below the threshold move too", lanes, "sweep_lanes", moves_all,
+        "tokens below the threshold move too", lanes, "sweep_lanes", mistakes.moves_all,
         ("enumeration/fixed/parallel growing",),
     ),
     testing.Mutant(
@@ -458,7 +415,7 @@ MUTANTS = [
         ("enumeration/fixed/parallel growing",),
     ),
     testing.Mutant(
-        "births without a free slot are ignored", hdp_lda, "_sequential_sweep",
+        "births without a free slot are ignored", hdp_lda, "join",
         testing.edited("overflow | (is_new & (free == capacity))", "overflow"),
         ("enumeration/fixed/sequential growing",),
     ),

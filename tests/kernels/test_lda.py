@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 import pytest
-from numpyro.infer import Predictive
 from numpyro.infer.util import log_density
 
 from bnp_kernels import bits, gamma, lanes, lda
@@ -18,7 +17,7 @@ from bnp_kernels.concentration import GammaPrior
 from bnp_models import testing
 from bnp_models.corpus import Corpus
 from bnp_models.lda import LDA
-from bnp_models.testing import simulate, tokens
+from bnp_models.testing import mistakes, simulate, tokens
 from bnp_models.testing.enumeration import log_dirichlet_multinomial
 
 DOCS = [[0, 0, 1], [1, 2, 2]]
@@ -139,10 +138,8 @@ def draw_program(rng_key, size):
         beta=dist.Gamma(*BETA_PRIOR),
     )
     corpus = Corpus.from_ids([[0] * n for n in LENGTHS], num_words=JOINT_WORDS)
-    names = ["alpha", "beta", "z", "w"]
-    predictive = Predictive(model, num_samples=size, return_sites=names, parallel=True)
-    draws = jax.jit(lambda key: predictive(key, corpus, observed=False))(rng_key)
-    return jax.vmap(joint_quantities)(*states(*(np.asarray(draws[name]) for name in names)))
+    draws = tokens.draw_program(rng_key, model, corpus, ["alpha", "beta", "z", "w"], size)
+    return jax.vmap(joint_quantities)(*states(*draws.values()))
 
 
 def redraw_words(rng_key, state, data):
@@ -270,13 +267,6 @@ def mean_topic_word(original):
     return wrong
 
 
-def without_first_table(original):
-    def wrong(rng_key, counts, *args):
-        return original(rng_key, counts, *args) - (counts > 0).sum(axis=0)
-
-    return wrong
-
-
 def with_other_documents(original):
     def wrong(rng_key, lanes, z, doc_topic, *args, **options):
         return original(rng_key, lanes, z, doc_topic[::-1], *args, **options)
@@ -348,7 +338,7 @@ MUTANTS = [
         ("enumeration/fixed/parallel",),
     ),
     testing.Mutant(
-        "first table not counted", lda, "draw_tables", without_first_table,
+        "first table not counted", lda, "draw_tables", mistakes.without_first_table,
         ("enumeration/asymmetric/sequential",),
     ),
     testing.Mutant(

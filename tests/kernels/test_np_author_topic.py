@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 import pytest
-from numpyro.infer import Predictive
 from numpyro.infer.util import log_density
 
 from bnp_kernels import author_topic, authors, hdp_lda, np_author_topic
@@ -20,7 +19,7 @@ from bnp_models import testing
 from bnp_models.corpus import Corpus
 from bnp_models.np_author_topic import NonparametricAuthorTopicModel
 from bnp_models.testing import authors as tiny
-from bnp_models.testing import simulate, tokens
+from bnp_models.testing import mistakes, simulate, tokens
 
 DOCS, AUTHORS, NUM_AUTHORS = [[0, 0, 1], [1, 2, 2]], [[0, 1], [1]], 2
 NUM_WORDS = 3
@@ -152,10 +151,7 @@ def draw_program(rng_key, size):
     corpus = Corpus.from_ids(
         JOINT_DOCS, num_words=JOINT_WORDS, authors=JOINT_AUTHORS, author_names=list("abcd")
     )
-    names = [*PRIORS, "x", "z", "w"]
-    predictive = Predictive(model, num_samples=size, return_sites=names, parallel=True)
-    draws = jax.jit(lambda key: predictive(key, corpus, observed=False))(rng_key)
-    draws = {name: np.asarray(draw) for name, draw in draws.items()}
+    draws = tokens.draw_program(rng_key, model, corpus, [*PRIORS, "x", "z", "w"], size)
     z = tokens.first_appearance(draws["z"])
     no_tables = np.zeros(z.shape, np.int32)
     no_root = np.zeros((size, z.shape[1] + 1))
@@ -240,7 +236,7 @@ def conditional(state, data, token):
     slots, people = jnp.arange(capacity), jnp.arange(NUM_AUTHORS)
     minus, own = slots == state.z[token], people == state.x[token]
     n_k = state.topic - minus
-    root, pool = np_author_topic.death(state.root_weights, state.unused_weight, n_k, minus)
+    root, pool = hdp_lda.death(state.root_weights, state.unused_weight, n_k, minus)
     n_jk, n_j = state.author_topic - own[:, None] * minus, (state.author - own)[:, None]
     shares = np_author_topic.share(n_jk, n_j, weights=state.alpha * root, total=state.alpha)
     shares_new = np_author_topic.share(0, n_j, weights=state.alpha * pool, total=state.alpha)
@@ -250,7 +246,7 @@ def conditional(state, data, token):
     free = jnp.argmax(n_k == 0)
 
     def born(u):
-        after = np_author_topic.birth(root, pool, slots == free, state.gamma, u)
+        after = hdp_lda.birth(root, pool, slots == free, state.gamma, u)
         return after[0][free], after
 
     slope, (new_root, new_pool) = jax.grad(born, has_aux=True)(jnp.float32(0.6))
@@ -388,42 +384,9 @@ def test_check(check):
 # ---- kernels that are wrong on purpose
 
 
-def with_other_share(gamma):
-    """Break off a share for another gamma."""
-
-    def change(original):
-        def wrong(root_weights, unused_weight, slot, right_gamma, u):
-            return original(root_weights, unused_weight, slot, jnp.full_like(right_gamma, gamma), u)
-
-        return wrong
-
-    return change
-
-
-def loses_mass(original):
-    def wrong(root_weights, unused_weight, n_k, minus):
-        return original(root_weights, unused_weight, n_k, minus)[0], unused_weight
-
-    return wrong
-
-
 def without_denominator(original):
     def wrong(n_jk, n_j, *, weights, total):
         return n_jk + weights + 0.0 * n_j
-
-    return wrong
-
-
-def without_first_table(original):
-    def wrong(rng_key, counts, *args):
-        return original(rng_key, counts, *args) - (counts > 0).sum(axis=0)
-
-    return wrong
-
-
-def moves_all(original):
-    def wrong(*args, frozen, **options):
-        return original(*args, **options)
 
     return wrong
 
@@ -447,15 +410,15 @@ MUTANTS = [
         ("enumeration/fixed/sequential",),
     ),
     testing.Mutant(
-        "share of Beta(1, alpha)", np_author_topic, "birth", with_other_share(FIXED["alpha"]),
+        "share of Beta(1, alpha)", hdp_lda, "birth", mistakes.other_share(gamma=FIXED["alpha"]),
         ("conditional", "enumeration/fixed/sequential"),
     ),
     testing.Mutant(
-        "a death loses its mass", np_author_topic, "death", loses_mass,
+        "a death loses its mass", hdp_lda, "death", mistakes.loses_mass,
         ("enumeration/fixed/sequential",),
     ),
     testing.Mutant(
-        "first table not counted", np_author_topic, "draw_tables", without_first_table,
+        "first table not counted", hdp_lda, "draw_tables", mistakes.without_first_table,
         ("enumeration/fixed/sequential",),
     ),
     testing.Mutant(
@@ -469,12 +432,12 @@ MUTANTS = [
         ("enumeration/fixed/sequential",),
     ),
     testing.Mutant(
-        "births without a free slot are ignored", np_author_topic, "_sweep_chains",
+        "births without a free slot are ignored", hdp_lda, "join",
         testing.edited("overflow | (is_new & (free == capacity))", "overflow"),
         ("enumeration/fixed/sequential growing",),
     ),
     testing.Mutant(
-        "tokens below the threshold move too", authors, "sweep_tokens", moves_all,
+        "tokens below the threshold move too", authors, "sweep_tokens", mistakes.moves_all,
         ("enumeration/fixed/parallel growing",),
     ),
     testing.Mutant(
