@@ -1,7 +1,7 @@
 """The author-topic model: the program, its hyperparameters and its Gibbs kernel."""
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, ClassVar
 
@@ -12,7 +12,7 @@ import numpyro.distributions as dist
 from bnp_kernels import author_topic as kernel
 from bnp_kernels.author_tokens import AuthorTokens
 from bnp_kernels.gamma import draw_rows
-from bnp_models import authors, tokens, topics
+from bnp_models import authors, collapsed, tokens, topics
 from bnp_models.corpus import Corpus
 from bnp_models.gibbs import GibbsKernel, Sampler
 
@@ -70,6 +70,21 @@ class AuthorTopicModel(topics.FiniteTopics, authors.AuthorModel):
             theta = numpyro.sample("theta", dist.Dirichlet(self.all_alpha(values["alpha"])))
         authors.draw_words(corpus, theta, phi, observed=observed)
 
+    def collapsed(self, corpus: Corpus, *, observed: bool = True, **given: Any) -> None:
+        """Run the program with topics and authors' mixtures integrated out.
+
+        It is the form that blocks of `numpyro.infer.Gibbs` share: sites `x` (authors), `z` and
+        `w`, and the hyperparameters that have a prior. `given` (`alpha=`, `beta=`) overrides them,
+        so that a program with priors of its own can call this one.
+        """
+        values = self.sample_hyperparameters(**given)
+        x = authors.draw_authors(corpus)
+        alpha = self.all_alpha(values["alpha"])
+        z = numpyro.sample("z", collapsed.Assignments(alpha, x, corpus.num_authors))
+        words = collapsed.Words(z, values["beta"], corpus.num_words, self.num_topics)
+        word = tokens.program_tokens(corpus)[1]
+        numpyro.sample("w", words, obs=word if observed else None)
+
     def gibbs(
         self,
         *,
@@ -77,6 +92,8 @@ class AuthorTopicModel(topics.FiniteTopics, authors.AuthorModel):
         record: Collection[str] = (),
         init_topics: int | None = None,
         block_size: int | None = None,
+        program: Callable | None = None,
+        ignore: Collection[str] = (),
     ) -> GibbsKernel:
         """Return the Gibbs kernel, a `numpyro.infer.mcmc.MCMCKernel`.
 
@@ -95,6 +112,11 @@ class AuthorTopicModel(topics.FiniteTopics, authors.AuthorModel):
         block_size
             How many tokens move at once in the parallel schedule; chosen for the machine by
             default. Does not change the draws.
+        program
+            As a block of `numpyro.infer.Gibbs`, the one of sites `x` and `z`: the program
+            that the blocks share, one that ends in a call of `collapsed`.
+        ignore
+            As a block: sites of `program` on which tokens do not depend given the hyperparameters.
 
         Raises
         ------
@@ -102,14 +124,15 @@ class AuthorTopicModel(topics.FiniteTopics, authors.AuthorModel):
             If an option is not one of those above. A prior without a Gibbs update is refused when
             a chain starts.
         """
+        sites = ("x", "z") if program else ()
         options = {
             "schedule": tokens.check_option("schedule", schedule, self.schedules),
-            "record": tokens.check_record(record, self.recordable),
+            "record": tokens.check_record(record, self.recordable, sites),
             "init_topics": tokens.check_count("init_topics", init_topics),
             "block_size": tokens.check_count("block_size", block_size),
         }
         self.check_init_topics(init_topics)
-        return GibbsKernel(self, options)
+        return GibbsKernel(self, options, program=program, ignore=ignore)
 
     def sampler(
         self,

@@ -1,6 +1,7 @@
 """What author-topic models share: corpora with authors, their names, states for predictions."""
 
 import abc
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,11 +12,19 @@ import numpyro
 import numpyro.distributions as dist
 
 from bnp_kernels.author_tokens import AuthorTokens, make_author_tokens
-from bnp_models import tokens
+from bnp_models import collapsed, tokens
 from bnp_models.corpus import Corpus
 from bnp_models.mixtures import AuthorMixture, MixtureStates
 
-__all__ = ["DIMS", "AuthorModel", "check_authors", "data_specs", "draw_words", "prepare"]
+__all__ = [
+    "DIMS",
+    "AuthorModel",
+    "check_authors",
+    "data_specs",
+    "draw_authors",
+    "draw_words",
+    "prepare",
+]
 
 DIMS = {
     **tokens.DIMS,
@@ -94,9 +103,10 @@ def check_authors(corpus: Corpus) -> None:
 
 
 def prepare(corpus: Any, num_shards: int, block_size: int | None) -> AuthorTokens:
-    """Lay a corpus out for the kernels."""
+    """Lay a corpus out for the kernels; warn of authors without documents."""
     tokens.check_corpus(corpus)
     check_authors(corpus)
+    _warn_of_strangers(corpus)
     return make_author_tokens(
         np.asarray(corpus.doc),
         np.asarray(corpus.word),
@@ -108,6 +118,16 @@ def prepare(corpus: Any, num_shards: int, block_size: int | None) -> AuthorToken
     )
 
 
+def _warn_of_strangers(corpus: Corpus) -> None:
+    absent = np.setdiff1d(np.arange(corpus.num_authors), corpus.author_idx)
+    if absent.size:
+        warnings.warn(
+            f"{absent.size} of {corpus.num_authors} authors have no document, the first of them "
+            f"{corpus.author_names[absent[0]]!r}: their topic shares are draws from the prior",
+            stacklevel=2,
+        )
+
+
 def data_specs(data: AuthorTokens, spec: Callable[..., Any], axis: str) -> Any:
     """Return how the data lies over devices: blocks over the mapped axis, the rest everywhere."""
     everywhere = jax.tree.map(lambda _: spec(), data)
@@ -117,11 +137,22 @@ def data_specs(data: AuthorTokens, spec: Callable[..., Any], axis: str) -> Any:
 def draw_words(corpus: Corpus, theta: Any, phi: Any, *, observed: bool) -> None:
     """Run the part of the program that is about tokens: author `x`, topic `z`, word `w`."""
     check_authors(corpus)
-    doc, word, num_tokens = tokens.program_tokens(corpus)
-    ptr, author = jnp.asarray(corpus.author_ptr), jnp.asarray(corpus.author_idx)
-    first, num_links = ptr[:-1][doc], jnp.diff(ptr)[doc]
+    word, num_tokens = tokens.program_tokens(corpus)[1:]
+    first, num_links, author = _links(corpus)
     with numpyro.plate("token", num_tokens):
         place = numpyro.sample("place", dist.DiscreteUniform(0, num_links - 1))
         x = numpyro.deterministic("x", author[first + place])
         z = numpyro.sample("z", dist.Categorical(theta[x]))
         numpyro.sample("w", dist.Categorical(phi[z]), obs=word if observed else None)
+
+
+def draw_authors(corpus: Corpus) -> Any:
+    """Run the part of the collapsed program that is about who wrote what: site `x`, all tokens."""
+    check_authors(corpus)
+    return numpyro.sample("x", collapsed.Authors(*_links(corpus), corpus.num_authors))
+
+
+def _links(corpus: Corpus) -> tuple[Any, Any, Any]:
+    """Return where each token's list of authors begins, its length, and the lists in one row."""
+    ptr, doc = jnp.asarray(corpus.author_ptr), jnp.asarray(corpus.doc)
+    return ptr[:-1][doc], jnp.diff(ptr)[doc], jnp.asarray(corpus.author_idx)

@@ -7,16 +7,14 @@ which serve display only; similarities and probabilities of authors do not depen
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from bnp_models import arviz_data
 from bnp_models._intervals import tails
-from bnp_models.authors import AuthorModel
 from bnp_models.corpus import Corpus
 from bnp_models.mixtures import AuthorMixture, check_words
 from bnp_models.result import Fit
@@ -102,10 +100,10 @@ def similar_authors(fit: Fit, author: str, *, top: int = 10, interval: float = 0
     if top < 1:
         raise ValueError(f"top must be at least 1, got {top}")
     (row,) = _rows(fit, [author])
-    root = (np.sqrt(state.theta) for state in _states(fit))
+    root = (np.sqrt(state.theta) for state in fit.author_mixtures())
     values = np.stack([np.minimum(r @ r[row], 1.0) for r in root])
     lower, upper = np.quantile(values, tails(interval), axis=0)
-    x = _group(fit)["x"].to_numpy().ravel()
+    x = fit.states["x"].to_numpy().ravel()
     tokens = np.bincount(x, minlength=values.shape[1]) / len(values)
     mean = values.mean(axis=0)
     order = [j for j in np.argsort(-mean, kind="stable") if j != row][:top]
@@ -148,7 +146,7 @@ def infer_author(fit: Fit, corpus: Corpus, candidates: Sequence[str] | None = No
     rows = _rows(fit, candidates)
     log_prob = []
     counts = corpus.to_counts()
-    for state in _states(fit):
+    for state in fit.author_mixtures():
         check_words(state.mixture, corpus, "corpus")
         log_prob.append(counts @ np.log(_words(state, rows), dtype=np.float64))
     score = np.logaddexp.reduce(log_prob, axis=0)
@@ -183,7 +181,9 @@ def surprising_documents(fit: Fit, author: str, *, top: int = 10) -> pd.DataFram
     num_authors, length = np.diff(ptr), np.asarray(corpus.doc_length)
     signed = np.repeat(np.arange(corpus.num_docs), num_authors)[idx == rows[0]]
     docs = signed[length[signed] > 0]
-    word = np.mean([_words(state, rows)[:, 0] for state in _states(fit)], axis=0, dtype=np.float64)
+    word = np.mean(
+        [_words(state, rows)[:, 0] for state in fit.author_mixtures()], axis=0, dtype=np.float64
+    )
     token = np.log(word)[np.asarray(corpus.word)]
     log_prob = np.bincount(np.asarray(corpus.doc), token, minlength=corpus.num_docs)[docs]
     perplexity = np.exp(-log_prob / length[docs])
@@ -240,24 +240,9 @@ def plot_author_topics(
     return ax
 
 
-def _group(fit: Fit) -> Any:
-    if not isinstance(fit.model, AuthorModel):
-        raise ValueError(
-            f"fit must be one of an author-topic model, got {type(fit.model).__name__}: it knows "
-            "no authors"
-        )
-    if not arviz_data.has_group(fit.data, "states"):
-        raise ValueError("keep_states must be positive when fitting: no full state was kept")
-    return arviz_data.group(fit.data, "states")
-
-
-def _states(fit: Fit) -> Iterator[AuthorMixture]:
-    return fit.model.author_mixtures(_group(fit), fit.corpus)  # pyright: ignore[reportAttributeAccessIssue]
-
-
 def _rows(fit: Fit, authors: Sequence[str] | None) -> list[int]:
     """Return the numbers of authors."""
-    _group(fit)
+    fit.author_mixtures()  # refuses a fit without authors
     names = fit.corpus.author_names
     if authors is None:
         return list(range(len(names)))
@@ -278,7 +263,7 @@ def _shares(fit: Fit, rows: list[int]) -> tuple[Float[np.ndarray, "S n R"], np.n
     """Return the shares of the numbered topics in each state, and the chain of each state."""
     number = fit.alignment.number
     shares = np.zeros((len(number), len(rows), fit.alignment.num_topics), np.float32)
-    for s, state in enumerate(_states(fit)):
+    for s, state in enumerate(fit.author_mixtures()):
         slots = np.flatnonzero(number[s] >= 0)
         shares[s][:, number[s, slots]] = state.theta[np.ix_(rows, slots)]
     return shares, fit.alignment.chain

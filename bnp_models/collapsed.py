@@ -16,7 +16,7 @@ from numpyro.distributions import constraints
 
 from bnp_kernels.densities import log_dirichlet_multinomial
 
-__all__ = ["Assignments", "Root", "RootedAssignments", "Words", "pack_root"]
+__all__ = ["Assignments", "Authors", "Root", "RootedAssignments", "Words", "pack_root"]
 
 
 def _counts(row: Array, column: Array, num_rows: int, num_columns: int) -> Int[Array, "R C"]:
@@ -65,6 +65,52 @@ class Assignments(dist.Distribution):
         doc_topic = _counts(self.doc, value, self.num_docs, self.alpha.shape[0])
         lengths = _lengths(self.doc, self.num_docs)
         return log_dirichlet_multinomial(doc_topic, lengths, self.alpha, self.alpha.sum())
+
+
+class Authors(dist.Distribution):
+    """Authors of all tokens: each token has one of its document's, all equally likely.
+
+    Parameters
+    ----------
+    first_link, num_links
+        Of each token: where the list of its document's authors begins, and how long it is,
+        shape (T,); the event has this shape.
+    link_author
+        The lists one behind the other.
+    num_authors
+        Number of authors, J.
+    """
+
+    pytree_data_fields = ("first_link", "num_links", "link_author")
+    pytree_aux_fields = ("num_authors",)
+
+    def __init__(
+        self,
+        first_link: Array,
+        num_links: Array,
+        link_author: Array,
+        num_authors: int,
+        *,
+        validate_args: Any = None,
+    ):
+        self.first_link, self.num_links, self.link_author = first_link, num_links, link_author
+        self.num_authors = num_authors
+        super().__init__((), jnp.shape(first_link), validate_args=validate_args)
+
+    @constraints.dependent_property(is_discrete=True, event_dim=1)
+    def support(self) -> Any:
+        """Return a set that holds all vectors of authors."""
+        return constraints.independent(constraints.integer_interval(0, self.num_authors - 1), 1)
+
+    def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> Array:
+        """Draw an author for every token."""
+        shape = (*sample_shape, *self.event_shape)
+        place = jax.random.randint(key, shape, 0, self.num_links)
+        return self.link_author[self.first_link + place]
+
+    def log_prob(self, value: Array, intermediates: Any = None) -> Float[Array, ""]:
+        """Return the log probability of a vector of authors that documents have, in nats."""
+        return -jnp.log(self.num_links.astype(jnp.float32)).sum()
 
 
 class Words(dist.Distribution):

@@ -15,6 +15,8 @@ from bnp_models.runner import Runner
 
 __all__ = ["Draws", "smallest_integers", "to_arviz", "to_data", "versions"]
 
+Dims = dict[str, tuple[str, ...]]
+
 
 def versions() -> dict[str, str]:
     """Return the versions that decide which numbers are drawn."""
@@ -30,9 +32,9 @@ def versions() -> dict[str, str]:
 
 
 def smallest_integers(x: np.ndarray) -> np.ndarray:
-    """Store topics in the smallest unsigned type that holds them."""
+    """Store numbers of things in the smallest unsigned type that holds them."""
     for dtype in (np.uint8, np.uint16, np.uint32):
-        if x.size == 0 or x.max() <= np.iinfo(dtype).max:
+        if x.size == 0 or (x.min() >= 0 and x.max() <= np.iinfo(dtype).max):
             return x.astype(dtype)
     return x
 
@@ -65,7 +67,8 @@ class Draws:
 
     def add(self, kept: dict[str, Any], state: GibbsState) -> None:
         """Take the draws of a stretch, and its last state if that is one to keep."""
-        flat = _flatten(kept["draws"], kept["lp"], kept["info"]._asdict())
+        dims = self._runner.kernel.config.dims
+        flat = _flatten(kept["draws"], kept["lp"], kept["info"]._asdict(), dims)
         n = flat["sample_stats/lp"].shape[1]
         if n:
             self._blocks.append((self.num_kept, flat))
@@ -116,11 +119,23 @@ class Draws:
         return groups, [start for start, _ in self._states]
 
 
-def _flatten(draws: dict[str, Any], lp: Any, info: dict[str, Any]) -> dict[str, np.ndarray]:
+def _pack(arrays: dict[str, np.ndarray], dims: Dims) -> dict[str, np.ndarray]:
+    """Store what every token has one of, by number (topic, author), as small as it can be.
+
+    Counts stay signed, for one may want to subtract them.
+    """
+    return {
+        name: smallest_integers(x) if "token" in dims.get(name, ()) and x.dtype.kind in "iu" else x
+        for name, x in arrays.items()
+    }
+
+
+def _flatten(
+    draws: dict[str, Any], lp: Any, info: dict[str, Any], dims: Dims
+) -> dict[str, np.ndarray]:
     """Name the recorded variables by group; arrays [chain, n, ...]."""
-    flat = {f"posterior/{name}": np.asarray(x) for name, x in draws.items()}
-    if "posterior/z" in flat:
-        flat["posterior/z"] = smallest_integers(flat["posterior/z"])
+    packed = _pack({name: np.asarray(x) for name, x in draws.items()}, dims)
+    flat = {f"posterior/{name}": x for name, x in packed.items()}
     stats = {"lp": lp, **info}
     return flat | {f"sample_stats/{name}": np.asarray(x) for name, x in stats.items()}
 
@@ -137,7 +152,7 @@ def _snapshot(kernel: GibbsKernel, state: GibbsState) -> dict[str, np.ndarray]:
     """Return what predictions need of a state of several chains, [chain, 1, ...]."""
     arrays = jax.vmap(kernel.sampler().snapshot)(state.chain)
     arrays = {name: np.asarray(x)[:, None] for name, x in arrays.items()}
-    return {name: smallest_integers(x) if name == "z" else x for name, x in arrays.items()}
+    return _pack(arrays, kernel.config.dims)
 
 
 def _join(blocks: list[dict[str, np.ndarray]], *, consume: bool = False) -> dict[str, np.ndarray]:
@@ -162,7 +177,7 @@ def _join(blocks: list[dict[str, np.ndarray]], *, consume: bool = False) -> dict
 
 
 def _drop_free_slots(
-    groups: dict[str, dict[str, np.ndarray]], slots: str, dims: dict[str, tuple[str, ...]]
+    groups: dict[str, dict[str, np.ndarray]], slots: str, dims: Dims
 ) -> dict[str, dict[str, np.ndarray]]:
     """Cut what no draw of any chain used off the slot axes: how much there was is a matter of time.
 
@@ -258,7 +273,8 @@ def to_arviz(mcmc: Any) -> Any:
     data = mcmc._args[0]
     fields = mcmc.get_extra_fields(group_by_chain=True)
     info = {name.rpartition(".")[2]: x for name, x in fields.items() if name.startswith("info.")}
-    flat = _flatten(mcmc.get_samples(group_by_chain=True), fields["lp"], info)
+    samples = mcmc.get_samples(group_by_chain=True)
+    flat = _flatten(samples, fields["lp"], info, kernel.config.dims)
     state = as_batch(state)
     groups = {**_by_group(flat), "states": _snapshot(kernel, state)}
     last = groups["sample_stats"]["lp"].shape[1] - 1

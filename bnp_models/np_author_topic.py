@@ -1,7 +1,7 @@
 """The nonparametric author-topic model: truncated program, hyperparameters, exact Gibbs kernel."""
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, ClassVar
 
@@ -14,7 +14,7 @@ from bnp_kernels import np_author_topic as kernel
 from bnp_kernels.author_tokens import AuthorTokens
 from bnp_kernels.gamma import draw_rows
 from bnp_kernels.hdp_lda import HDPPriors
-from bnp_models import authors, tokens, topics
+from bnp_models import authors, collapsed, tokens, topics
 from bnp_models.corpus import Corpus
 from bnp_models.gibbs import GibbsKernel, Sampler
 from bnp_models.model import check_integer
@@ -91,6 +91,25 @@ class NonparametricAuthorTopicModel(topics.RootedTopics, authors.AuthorModel):
             theta = numpyro.sample("theta", dist.Dirichlet(concentration))
         authors.draw_words(corpus, theta, phi, observed=observed)
 
+    def collapsed(self, corpus: Corpus, *, observed: bool = True, **given: Any) -> None:
+        """Run the program with topics and authors' mixtures integrated out, the root weights kept.
+
+        It is the form that blocks of `numpyro.infer.Gibbs` share: sites `root`, `x` (authors), `z`
+        and `w`, and the hyperparameters that have a prior. `given` (`alpha=`, `gamma=`, `beta=`)
+        overrides them, so that a program with priors of its own can call this one. The density is
+        that of the infinite model with unordered topics; draws are truncated at `max_topics`.
+        """
+        values = self.sample_hyperparameters(**given)
+        alpha, gamma = values["alpha"], values["gamma"]
+        root = numpyro.sample("root", collapsed.Root(gamma, self.max_topics))
+        x = authors.draw_authors(corpus)
+        z = numpyro.sample(
+            "z", collapsed.RootedAssignments(alpha, gamma, root, x, corpus.num_authors)
+        )
+        words = collapsed.Words(z, values["beta"], corpus.num_words, self.max_topics)
+        word = tokens.program_tokens(corpus)[1]
+        numpyro.sample("w", words, obs=word if observed else None)
+
     def gibbs(
         self,
         *,
@@ -98,6 +117,8 @@ class NonparametricAuthorTopicModel(topics.RootedTopics, authors.AuthorModel):
         record: Collection[str] = (),
         init_topics: int = 50,
         block_size: int | None = None,
+        program: Callable | None = None,
+        ignore: Collection[str] = (),
     ) -> GibbsKernel:
         """Return the Gibbs kernel, a `numpyro.infer.mcmc.MCMCKernel`.
 
@@ -117,6 +138,11 @@ class NonparametricAuthorTopicModel(topics.RootedTopics, authors.AuthorModel):
         block_size
             How many tokens move at once in the parallel schedule; chosen for the machine by
             default. Does not change the draws.
+        program
+            As a block of `numpyro.infer.Gibbs`, the one of sites `root`, `x` and `z`: the program
+            that the blocks share, one that ends in a call of `collapsed`.
+        ignore
+            As a block: sites of `program` on which tokens do not depend given the hyperparameters.
 
         Raises
         ------
@@ -124,13 +150,14 @@ class NonparametricAuthorTopicModel(topics.RootedTopics, authors.AuthorModel):
             If an option is not one of those above. A prior without a Gibbs update is refused when
             a chain starts.
         """
+        sites = ("root", "x", "z") if program else ()
         options = {
             "schedule": tokens.check_option("schedule", schedule, self.schedules),
-            "record": tokens.check_record(record, self.recordable),
+            "record": tokens.check_record(record, self.recordable, sites),
             "init_topics": check_integer("init_topics", init_topics, 1),
             "block_size": tokens.check_count("block_size", block_size),
         }
-        return GibbsKernel(self, options)
+        return GibbsKernel(self, options, program=program, ignore=ignore)
 
     def sampler(
         self,
@@ -163,6 +190,7 @@ class NonparametricAuthorTopicModel(topics.RootedTopics, authors.AuthorModel):
             key_phi, key_theta = jax.random.split(rng_key)
             lazy = self.lazy_draws(key_phi, state) | {
                 "x": lambda: state.x,
+                "root": lambda: collapsed.pack_root(state.root_weights, state.unused_weight),
                 "author_tokens": lambda: state.author,
                 "theta": lambda: draw_rows(
                     key_theta,

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from bnp_models.alignment import Alignment, TopicStates
     from bnp_models.diagnostics import Convergence
     from bnp_models.evaluation import HeldOutScore
-    from bnp_models.mixtures import MixtureStates
+    from bnp_models.mixtures import AuthorMixture, MixtureStates
 
 __all__ = ["Fit"]
 
@@ -52,6 +52,19 @@ class Fit:
     def posterior(self) -> Any:
         """The recorded draws as an `xarray.Dataset`."""
         return arviz_data.group(self.data, "posterior")
+
+    @property
+    def states(self) -> Any:
+        """The full states that were kept, as an `xarray.Dataset`.
+
+        Raises
+        ------
+        ValueError
+            If there are none (`keep_states=0`).
+        """
+        if not arviz_data.has_group(self.data, "states"):
+            raise ValueError("keep_states must be positive when fitting: no full state was kept")
+        return arviz_data.group(self.data, "states")
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the draws as netCDF, whole or not at all; any ArviZ reads it."""
@@ -92,16 +105,25 @@ class Fit:
 
     @functools.cached_property
     def mixtures(self) -> MixtureStates:
-        """Topics and prior weights of the kept states, made one at a time.
+        """Topics and prior weights of the kept states, made one at a time."""
+        return self.model.mixtures(self.states, self.corpus)  # pyright: ignore[reportAttributeAccessIssue]
+
+    def author_mixtures(self) -> Iterator[AuthorMixture]:
+        """Return an iterator over kept states: their topics, and every author's shares of them.
 
         Raises
         ------
         ValueError
-            If no state was kept (`keep_states=0`).
+            If the model has no authors.
         """
-        if not arviz_data.has_group(self.data, "states"):
-            raise ValueError("keep_states must be positive when fitting: no full state was kept")
-        return self.model.mixtures(arviz_data.group(self.data, "states"), self.corpus)  # pyright: ignore[reportAttributeAccessIssue]
+        from bnp_models.authors import AuthorModel
+
+        if not isinstance(self.model, AuthorModel):
+            raise ValueError(
+                f"fit must be one of an author-topic model, got {type(self.model).__name__}: it "
+                "knows no authors"
+            )
+        return self.model.author_mixtures(self.states, self.corpus)
 
     @functools.cached_property
     def topic_states(self) -> TopicStates:
@@ -179,6 +201,12 @@ class Fit:
         from bnp_models.evaluation import left_to_right
 
         return left_to_right(self.mixtures, corpus, **options)
+
+    def known_authors(self, corpus: Corpus) -> HeldOutScore:
+        """Score whole new documents given who wrote them, see `evaluation.known_authors`."""
+        from bnp_models.evaluation import known_authors
+
+        return known_authors(self.author_mixtures(), corpus)
 
     def npmi(self, reference: Corpus | None = None, *, top: int = 10, **options: Any) -> np.ndarray:
         """Score the coherence of each topic on a reference corpus, by default the one fitted."""

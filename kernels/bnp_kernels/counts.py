@@ -1,9 +1,16 @@
 """Tallies of topic assignments, from scratch."""
 
+import functools
+
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
+from bnp_kernels.batching import vectorise_if
+
 __all__ = ["tally"]
+
+# Tokens from which on chains are counted one by one on a CPU: indices take memory.
+_LARGE = 65536
 
 
 def tally(
@@ -34,6 +41,12 @@ def tally(
             f"with num_docs={num_docs} and num_words={num_words}: use fewer topics"
         )
 
+    sizes = {"num_docs": num_docs, "num_words": num_words, "num_topics": num_topics}
+    count = vectorise_if(z.size < _LARGE, functools.partial(_tally, **sizes))
+    return count(z, doc, word)
+
+
+def _tally(z, doc, word, *, num_docs, num_words, num_topics):
     def count(row, num_rows):
         # One unsigned index for each token: a pair of indices takes twice the time.
         cell = row.astype(jnp.uint32) * jnp.uint32(num_topics) + z.astype(jnp.uint32)

@@ -9,10 +9,13 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 
+from bnp_kernels.batching import vectorise_if
 from bnp_kernels.sums import sum_pairwise, sum_rows
 
 __all__ = ["log_dirichlet_multinomial", "log_gamma_prior", "log_rising"]
 
+# Cells from which on chains take turns on a CPU: many arrays of that size are there at once.
+_LARGE = 65536
 _SHIFT = 8
 
 
@@ -71,7 +74,8 @@ def log_dirichlet_multinomial(
     total
         A, the sum of a_c over all categories (also those that have no column).
     """
-    return _sum(log_rising(concentration, counts)) - _sum(log_rising(total, totals)[None])
+    add = vectorise_if(counts.size < _LARGE, lambda a, n: _sum(log_rising(a, n)))
+    return add(jnp.asarray(concentration), counts) - _sum(log_rising(total, totals)[None])
 
 
 def _sum(x: Float[Array, "A B"]) -> Float[Array, ""]:

@@ -17,6 +17,8 @@ key, from the state before it, padded by `grow`. No draw depends on K.
 Sizes: T tokens, D documents, V words. Counts are int32, log densities in nats.
 """
 
+import functools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -26,7 +28,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from bnp_kernels import bits, categorical, counts, lanes, rows, split_merge
-from bnp_kernels.batching import chains_together
+from bnp_kernels.batching import chains_together, vectorise_if
 from bnp_kernels.concentration import GammaPrior, draw_concentration
 from bnp_kernels.densities import log_dirichlet_multinomial, log_gamma_prior
 from bnp_kernels.gamma import draw_log_gamma, draw_topic_word
@@ -62,6 +64,8 @@ __all__ = [
     "split_merge_step",
 ]
 
+# Counts of words by topic from which on chains take turns in parallel sweeps on a CPU.
+_LARGE = 65536
 TAIL_SHARE = 0.2
 """Expected tables times this is the root weight that parallel sweeps reach down to, see `reach`."""
 
@@ -304,10 +308,16 @@ def reach(alpha: Array, doc_length: Int[Array, " D"], share: ArrayLike) -> Array
     return jnp.asarray(share / tables.sum())
 
 
+def _chain_by_chain(sweep: Callable, state: HDPState, **options) -> Callable:
+    """Keep the temporary arrays of large chains from being there all at once."""
+    return vectorise_if(state.word_topic.size < _LARGE, functools.partial(sweep, **options))
+
+
 def _parallel_sweep(
     rng_key: Key[Array, ""],
     state: HDPState,
     data: Tokens,
+    *,
     tail_share: float,
     axis_name: str | None,
 ) -> HDPState:
@@ -337,7 +347,7 @@ def _parallel_sweep(
 
 
 def _split_merge_sweep(
-    rng_key: Key[Array, ""], state: HDPState, data: Tokens, axis_name: str | None
+    rng_key: Key[Array, ""], state: HDPState, data: Tokens, *, axis_name: str | None
 ) -> HDPState:
     num_words, capacity = state.word_topic.shape
     z, root_weights, overflow, _ = split_merge.move(
@@ -434,7 +444,8 @@ def parallel_step(
     """
 
     def sweep(key, state, data):
-        return _parallel_sweep(key, state, data, tail_share, axis_name)
+        options = {"tail_share": tail_share, "axis_name": axis_name}
+        return _chain_by_chain(_parallel_sweep, state, **options)(key, state, data)
 
     return _step(sweep, rng_key, state, data, priors)
 
@@ -450,7 +461,7 @@ def split_merge_step(
     """Split and merge topics, see `split_merge`, then tables, concentrations and root weights."""
 
     def sweep(key, state, data):
-        return _split_merge_sweep(key, state, data, axis_name)
+        return _chain_by_chain(_split_merge_sweep, state, axis_name=axis_name)(key, state, data)
 
     return _step(sweep, rng_key, state, data, priors)
 
@@ -471,12 +482,13 @@ def any_step(
     """
 
     def sweep(key, state, data):
+        options = {"tail_share": tail_share, "axis_name": axis_name}
         branches = (
-            lambda s: _parallel_sweep(key, s, data, tail_share, axis_name),
-            lambda s: _split_merge_sweep(key, s, data, axis_name),
-            lambda s: _sequential_sweep(key, s, data),
+            _chain_by_chain(_parallel_sweep, state, **options),
+            _chain_by_chain(_split_merge_sweep, state, axis_name=axis_name),
+            _sequential_sweep,
         )
-        return lax.switch(turn, branches, state)
+        return lax.switch(turn, branches, key, state, data)
 
     return _step(sweep, rng_key, state, data, priors)
 

@@ -12,6 +12,9 @@ import bnp_models as bnp
 from bnp_models import arviz_data
 from bnp_models.evaluation import known_authors
 
+# dan is in the list of authors, but wrote nothing
+pytestmark = pytest.mark.filterwarnings("ignore:1 of 4 authors have no document:UserWarning")
+
 SIZES = {"num_warmup": 2, "num_samples": 4, "num_chains": 2, "progress": False}
 WRITERS = [["ann", "bob"], ["bob"], ["cat", "ann", "bob"], ["cat"]]
 MODELS = [
@@ -59,6 +62,7 @@ class TestFit:
         for d, names in enumerate(WRITERS):
             ids = [CORPUS.author_names.index(name) for name in names]
             assert np.isin(x[..., doc == d], ids).all()
+        assert x.dtype == found.states["x"].dtype == z.dtype == np.uint8
         for author in range(4):
             tokens = posterior["author_tokens"].values[..., author]
             np.testing.assert_array_equal(tokens, (x == author).sum(-1))
@@ -79,10 +83,9 @@ class TestFit:
 
     def test_known_authors(self, found):
         new = make_corpus(seed=1, lengths=(3, 2, 4, 1))
-        states = arviz_data.group(found.data, "states")
-        score = known_authors(found.model.author_mixtures(states, CORPUS), new)
+        score = found.known_authors(new)
         total = np.zeros(new.num_tokens)
-        mixtures = list(found.model.author_mixtures(states, CORPUS))
+        mixtures = list(found.author_mixtures())
         for state in mixtures:
             for t, (d, v) in enumerate(zip(new.doc, new.word, strict=True)):
                 writers = [CORPUS.author_names.index(name) for name in WRITERS[d]]
@@ -136,6 +139,11 @@ class TestSameDraws:
         one, two = (arviz_data.group(fit.data, "posterior") for fit in fits)
         for name in ("z", "x"):
             np.testing.assert_array_equal(one[name].values, two[name].values, err_msg=name)
+
+
+def test_author_without_documents():
+    with pytest.warns(UserWarning, match="1 of 4 authors have no document, .* 'dan': their topic"):
+        MODELS[0].gibbs().sampler().prepare(CORPUS, 1)
 
 
 class TestBadData:

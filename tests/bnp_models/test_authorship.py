@@ -124,5 +124,6 @@ def test_other_models_know_no_authors(tiny):
         bnp.LDA(2), tiny, schedule="sequential", num_warmup=1, num_samples=1, num_chains=1,
         progress=False,
     )  # fmt: skip
-    with pytest.raises(ValueError, match="fit must be one of an author-topic model, got LDA"):
-        authorship.author_topics(found)
+    for call in (authorship.author_topics, lambda fit: fit.known_authors(tiny)):
+        with pytest.raises(ValueError, match="fit must be one of an author-topic model, got LDA"):
+            call(found)

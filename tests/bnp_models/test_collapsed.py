@@ -23,12 +23,18 @@ except ImportError:  # NumPyro 0.21
     Gibbs = None
 
 needs_blocks = pytest.mark.skipif(Gibbs is None, reason="NumPyro has no composable Gibbs")
-DOCS = [[0, 0, 1], [1, 2, 2]]  # the public case of the specifications
+DOCS = [[0, 0, 1], [1, 2, 2]]  # small enough to enumerate
 
 
 @pytest.fixture(scope="module")
 def public():
     return bnp.Corpus.from_ids(DOCS, num_words=3)
+
+
+@pytest.fixture(scope="module")
+def signed():
+    """The public case of the author-topic models."""
+    return bnp.Corpus.from_ids(DOCS, num_words=3, authors=[["a", "b"], ["b"]])
 
 
 def draw(model, corpus, **options):
@@ -82,6 +88,30 @@ class TestDensities:
         values["root"] = values["root"] + 0.4 * state.unused_weight * jnp.array([0] * 6 + [1, -1])
         np.testing.assert_allclose(density(model, tiny, values), expected, rtol=1e-5)
 
+    def test_authors(self, signed):
+        model = bnp.AuthorTopicModel(3, alpha=dist.Gamma(2.0, 2.0), beta=dist.Gamma(2.0, 4.0))
+        sampler = model.gibbs().sampler()
+        data = sampler.prepare(signed, 1)
+        state = jax.jit(lambda key: sampler.init(key, data, signed))(jax.random.key(0))
+        values = {"x": state.x, "z": state.z, "alpha": state.alpha[0], "beta": state.beta}
+        expected = jax.jit(sampler.log_density)(state, data)
+        np.testing.assert_allclose(density(model, signed, values), expected, rtol=1e-5)
+
+    def test_nonparametric_authors(self, signed):
+        model = bnp.NonparametricAuthorTopicModel(beta=dist.Gamma(2.0, 4.0), max_topics=7)
+        sampler = model.gibbs(init_topics=3).sampler()
+        data = sampler.prepare(signed, 1)
+        state = jax.jit(lambda key: sampler.init(key, data, signed))(jax.random.key(3))
+        assert (state.topic > 0).sum() > 1
+        values = {
+            "root": collapsed.pack_root(state.root_weights, state.unused_weight),
+            "x": state.x,
+            "z": state.z,
+            **{name: getattr(state, name) for name in model.hyperparameters},
+        }
+        expected = jax.jit(sampler.log_density)(state, data)
+        np.testing.assert_allclose(density(model, signed, values), expected, rtol=1e-5)
+
     def test_probabilities_sum_to_one(self):
         doc = jnp.array([0, 0, 1, 1])
         z = jnp.array(list(itertools.product(range(2), repeat=4)))
@@ -115,6 +145,18 @@ class TestDraws:
             assert found["root"].shape == (10,)
             np.testing.assert_allclose(found["root"].sum(), 1, rtol=1e-5)
         np.testing.assert_array_equal(draw(model, tiny)["w"], tiny.word)
+
+    @pytest.mark.parametrize(
+        "model",
+        [bnp.AuthorTopicModel(3), bnp.NonparametricAuthorTopicModel(max_topics=9)],
+        ids=["atm", "np_atm"],
+    )
+    def test_authors(self, signed, model):
+        found = draw(model, signed, observed=False)
+        assert found["x"].shape == found["z"].shape == found["w"].shape == (6,)
+        assert set(found["x"][:3].tolist()) <= {0, 1}
+        assert found["x"][3:].tolist() == [1, 1, 1]
+        assert 0 <= found["w"].min() <= found["w"].max() < 3
 
     def test_supports(self):
         topics = collapsed.Assignments(jnp.ones(2), jnp.array([0, 1, 1]), 2)
@@ -150,12 +192,25 @@ class TestDraws:
         np.testing.assert_allclose(root.sum(-1), 1, rtol=1e-5)
         assert abs(root[:, 0].mean() - 1 / 2.5) < 5 * math.sqrt(0.0686 / 1000)  # Beta(1, 1.5)
 
+    def test_authors_are_uniform(self):
+        """20,000 draws: a z-score beyond 5 happens once in 1e6 runs."""
+        law = collapsed.Authors(jnp.array([0, 0, 3]), jnp.array([3, 3, 2]), jnp.arange(5), 5)
+        draws = np.asarray(law.sample(jax.random.key(0), (20_000,)))
+        outcomes, counts = np.unique(draws, axis=0, return_counts=True)
+        p = 1 / 18
+        assert len(outcomes) == 18
+        assert np.abs(counts / 20_000 - p).max() < 5 * math.sqrt(p * (1 - p) / 20_000)
+        np.testing.assert_allclose(law.log_prob(jnp.asarray(outcomes[0])), math.log(p), rtol=1e-6)
+        assert law.support.is_discrete
+        assert not law.support(jnp.array([0, 1, 5]))
+
     def test_laws_are_pytrees(self):
         laws = (
             collapsed.Assignments(jnp.ones(2), jnp.array([0, 1]), 2),
             collapsed.Words(jnp.array([0, 1]), jnp.asarray(0.1), 3, 2),
             collapsed.Root(jnp.asarray(1.5), 3),
             collapsed.RootedAssignments(1.0, 1.5, jnp.array([0.5, 0.5]), jnp.array([0, 0]), 1),
+            collapsed.Authors(jnp.array([0, 2]), jnp.array([2, 1]), jnp.array([0, 1, 1]), 2),
         )
         for law in laws:
             run = jax.jit(lambda law: (law, law.sample(jax.random.key(0))))
@@ -293,6 +348,34 @@ class TestBlocks:
             z[..., 2] == z[..., 3],
         ]
         expected = [1.020115, 1.321205, 0.194580, 0.482736, 0.843438, 0.412098]
+        assert np.abs(z_scores(found, expected)).max() < 4.5
+
+    @pytest.mark.slow
+    def test_authors_beside_nuts_against_enumeration(self, signed):
+        """The exact posterior means of a finite model; |z| < 4.5 of six means."""
+        model = bnp.AuthorTopicModel(2, alpha=dist.Gamma(2.0, 2.0), beta=dist.Gamma(2.0, 4.0))
+        sites, others = ("x", "z"), ("alpha", "beta")
+        expected = [1.029809, 0.656878, 0.561234, 0.747590, 0.464257, 0.100141]
+
+        def program(corpus):
+            model.collapsed(corpus)
+
+        kernel = blocks(model, program, sites, others, schedule="parallel")
+        mcmc = MCMC(
+            kernel, num_warmup=200, num_samples=2000, num_chains=4, chain_method=jax.vmap,
+            progress_bar=False,
+        )  # fmt: skip
+        mcmc.run(jax.random.key(4), signed)
+        draws = mcmc.get_samples(group_by_chain=True)
+        x, z = np.asarray(draws["x"]), np.asarray(draws["z"])
+        same = z[..., 0] == z[..., 1]
+        found = [
+            *(draws[name] for name in others),
+            x[..., 0] == 0,
+            same,
+            same & (x[..., 0] == x[..., 1]),
+            (z == z[..., :1]).all(-1),
+        ]
         assert np.abs(z_scores(found, expected)).max() < 4.5
 
 

@@ -25,6 +25,7 @@ def test_smallest_integers(largest, dtype):
     assert stored.dtype == dtype
     assert stored[1] == largest
     assert smallest_integers(np.zeros((2, 0), np.int32)).shape == (2, 0)
+    assert smallest_integers(np.array([-1, largest], np.int32)).tolist() == [-1, largest]
 
 
 def test_versions_are_plain():
@@ -62,6 +63,7 @@ class TestDraws:
         assert at == [0, 1, 2]
         assert groups["posterior"]["z"].shape == (2, 3, 31)
         assert groups["posterior"]["z"].dtype == np.uint8
+        assert groups["posterior"]["topic_tokens"].dtype == np.int32  # counts are not packed
         np.testing.assert_array_equal(groups["states"]["z"], groups["posterior"]["z"])
         assert set(groups["sample_stats"]) == {"lp", "num_moved"}
 

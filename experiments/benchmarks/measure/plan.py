@@ -44,7 +44,7 @@ class Settings:
     starts_sweeps: tuple[tuple[str, int], ...] = (("nips12", 150), ("package_docs", 400))
     starts_points: int = 14
     memory_max_topics: int = 256
-    memory_init_topics: int = 180
+    memory_init_topics: int = 100
     memory_sweeps: tuple[int, int] = (8, 8)  # warm-up, draws
 
 

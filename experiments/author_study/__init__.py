@@ -1,0 +1,1 @@
+"""What `author_topic.py` measures, and how."""

@@ -1,0 +1,1 @@
+"""Comparisons with other libraries; a package, so that other experiments can use its parts."""
