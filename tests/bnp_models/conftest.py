@@ -30,8 +30,6 @@ def pytest_configure(config):
     for name, value in options.items():
         os.environ.setdefault(name.upper(), str(value))
         jax.config.update(name, value)
-    # another test process may just be writing an entry, which is then compiled again
-    config.addinivalue_line("filterwarnings", "ignore:Error reading persistent compilation cache")
 
 
 def make_corpus():

@@ -329,7 +329,7 @@ class TestBlocks:
             model.collapsed(corpus)
 
         kernel = blocks(
-            model, program, ("root", "z"), ("alpha", "gamma"), schedule="mixed", init_topics=2
+            model, program, ("root", "z"), ("alpha", "gamma"), schedule="sequential", init_topics=2
         )
         mcmc = MCMC(
             kernel, num_warmup=200, num_samples=6000, num_chains=4, chain_method=jax.vmap,

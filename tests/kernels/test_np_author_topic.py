@@ -432,7 +432,7 @@ MUTANTS = [
         ("enumeration/fixed/sequential",),
     ),
     testing.Mutant(
-        "births without a free slot are ignored", hdp_lda, "join",
+        "births without a free slot are ignored", np_author_topic, "join",
         testing.edited("overflow | (is_new & (free == capacity))", "overflow"),
         ("enumeration/fixed/sequential growing",),
     ),
