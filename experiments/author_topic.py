@@ -177,7 +177,7 @@ def _write(path: Path, run: dict[str, Any]) -> None:
 
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:
-        file.write(_dump(run).encode())
+        file.write(f"{_dump(run)}\n".encode())
 
 
 def _dump(run: dict[str, Any]) -> str:
