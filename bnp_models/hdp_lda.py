@@ -19,8 +19,6 @@ from bnp_models.model import check_integer
 
 __all__ = ["HDPLDA"]
 
-_VAGUE = dist.Gamma(1.0, 1.0)  # as immutable as a number
-
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class HDPLDA(topics.RootedTopics):
@@ -61,8 +59,8 @@ class HDPLDA(topics.RootedTopics):
     128
     """
 
-    alpha: Any = _VAGUE
-    gamma: Any = _VAGUE
+    alpha: Any = topics.VAGUE
+    gamma: Any = topics.VAGUE
     beta: Any = 0.01
     max_topics: int = 128
 

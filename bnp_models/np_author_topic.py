@@ -21,8 +21,6 @@ from bnp_models.model import check_integer
 
 __all__ = ["NonparametricAuthorTopicModel"]
 
-_VAGUE = dist.Gamma(1.0, 1.0)  # as immutable as a number
-
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class NonparametricAuthorTopicModel(topics.RootedTopics, authors.AuthorModel):
@@ -66,8 +64,8 @@ class NonparametricAuthorTopicModel(topics.RootedTopics, authors.AuthorModel):
     128
     """
 
-    alpha: Any = _VAGUE
-    gamma: Any = _VAGUE
+    alpha: Any = topics.VAGUE
+    gamma: Any = topics.VAGUE
     beta: Any = 0.01
     max_topics: int = 128
 

@@ -18,7 +18,9 @@ from bnp_models.corpus import Corpus
 from bnp_models.mixtures import MixtureStates, finite_states, infinite_states
 from bnp_models.model import check_integer, concentration
 
-__all__ = ["FiniteTopics", "RootedTopics", "draw_phi", "draw_root_weights", "phi_mean"]
+__all__ = ["VAGUE", "FiniteTopics", "RootedTopics", "draw_phi", "draw_root_weights", "phi_mean"]
+
+VAGUE = dist.Gamma(1.0, 1.0)  # as immutable as a number
 
 
 class FiniteTopics(tokens.TokenModel):

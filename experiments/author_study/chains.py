@@ -7,23 +7,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from benchmarks.measure.ours import compile_seconds
 
 from bnp_models.runner import Runner, make_mesh
 
 from .settings import Settings
 
 __all__ = ["Chains"]
-
-_EVENTS = ("jaxpr_to_mlir_module_duration", "backend_compile_duration")
-_compiled = [0.0]
-
-
-def _listen(name: str, seconds: float, **_: Any) -> None:
-    if name.rsplit("/", 1)[-1] in _EVENTS:
-        _compiled[0] += seconds
-
-
-jax.monitoring.register_event_duration_secs_listener(_listen)
 
 
 class Chains:
@@ -54,9 +44,9 @@ class Chains:
         while left:
             self._compile()
             length = min(left, self._runner.longest(self._state))
-            before, clock = _compiled[0], time.perf_counter()
+            before, clock = compile_seconds(), time.perf_counter()
             stretch = self._runner.stretch(self._state, length)
-            inside = _compiled[0] - before
+            inside = compile_seconds() - before
             seconds += time.perf_counter() - clock - inside
             if inside > 0:  # it ran out of slots, and replayed the stretch with more
                 self.compiled = True

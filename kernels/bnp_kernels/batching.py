@@ -12,7 +12,10 @@ import jax.numpy as jnp
 from jax import lax
 from jax.custom_batching import custom_vmap
 
-__all__ = ["chains_together", "vectorise_if"]
+__all__ = ["LARGE_TABLE", "chains_together", "vectorise_if"]
+
+LARGE_TABLE = 65536
+"""Cells from which on chains take turns on a CPU: then their temporary arrays do so, too."""
 
 
 def vectorise_if(small: bool, function: Callable) -> Callable:

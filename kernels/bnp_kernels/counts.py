@@ -5,12 +5,9 @@ import functools
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from bnp_kernels.batching import vectorise_if
+from bnp_kernels.batching import LARGE_TABLE, vectorise_if
 
 __all__ = ["tally"]
-
-# Tokens from which on chains are counted one by one on a CPU: indices take memory.
-_LARGE = 65536
 
 
 def tally(
@@ -42,7 +39,7 @@ def tally(
         )
 
     sizes = {"num_docs": num_docs, "num_words": num_words, "num_topics": num_topics}
-    count = vectorise_if(z.size < _LARGE, functools.partial(_tally, **sizes))
+    count = vectorise_if(z.size < LARGE_TABLE, functools.partial(_tally, **sizes))
     return count(z, doc, word)
 
 

@@ -9,13 +9,11 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 
-from bnp_kernels.batching import vectorise_if
+from bnp_kernels.batching import LARGE_TABLE, vectorise_if
 from bnp_kernels.sums import sum_pairwise, sum_rows
 
 __all__ = ["log_dirichlet_multinomial", "log_gamma_prior", "log_rising"]
 
-# Cells from which on chains take turns on a CPU: many arrays of that size are there at once.
-_LARGE = 65536
 _SHIFT = 8
 
 
@@ -74,7 +72,7 @@ def log_dirichlet_multinomial(
     total
         A, the sum of a_c over all categories (also those that have no column).
     """
-    add = vectorise_if(counts.size < _LARGE, lambda a, n: _sum(log_rising(a, n)))
+    add = vectorise_if(counts.size < LARGE_TABLE, lambda a, n: _sum(log_rising(a, n)))
     return add(jnp.asarray(concentration), counts) - _sum(log_rising(total, totals)[None])
 
 

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int, Integer, Key, ScalarLike
 
-from bnp_kernels.batching import vectorise_if
+from bnp_kernels.batching import LARGE_TABLE, vectorise_if
 from bnp_kernels.bits import key_words, random_bits, threefry, to_uniform
 from bnp_kernels.sums import sum_pairwise, sum_rows
 
@@ -24,8 +24,6 @@ __all__ = ["draw_log_beta", "draw_log_gamma", "draw_rows", "draw_topic_word"]
 
 # Keeps every log value finite in float32, whatever the concentration.
 _LOG_FLOOR = -1e38
-# Cells from which on chains are drawn one by one on a CPU.
-_LARGE = 65536
 _WORD = 32  # bits of a word that marks failed tries
 
 
@@ -129,7 +127,7 @@ def draw_topic_word(
     counter (k, v), so the columns do not change when K grows.
     """
     draw = functools.partial(_draw_columns, axis_name=axis_name)
-    return vectorise_if(word_topic.size < _LARGE, draw)(rng_key, word_topic, jnp.float32(beta))
+    return vectorise_if(word_topic.size < LARGE_TABLE, draw)(rng_key, word_topic, jnp.float32(beta))
 
 
 def _draw_columns(rng_key, word_topic, beta, *, axis_name):
@@ -139,7 +137,7 @@ def _draw_columns(rng_key, word_topic, beta, *, axis_name):
     groups = -(-num_words // (word * num_shards))
     share = groups * word
     # Whole vectors: XLA computes what is left over one by one.
-    spare = -num_topics % 8 if word_topic.size >= _LARGE else 0
+    spare = -num_topics % 8 if word_topic.size >= LARGE_TABLE else 0
     counts = jnp.pad(word_topic, ((0, share * num_shards - num_words), (0, spare)))
     start = jnp.uint32(0)
     if axis_name is not None:
@@ -172,7 +170,7 @@ def draw_rows(
     Where a concentration is 0, so is the entry. Cell (r, k) is drawn from the counter (k, r), and
     the sum is one that zeros at the end do not change, so that draws do not depend on K.
     """
-    draw = vectorise_if(concentration.size < _LARGE, _draw_rows)
+    draw = vectorise_if(concentration.size < LARGE_TABLE, _draw_rows)
     return draw(rng_key, concentration, jnp.zeros(len(concentration)) if rest is None else rest)
 
 
@@ -180,7 +178,7 @@ def _draw_rows(rng_key, concentration, rest):
     num_rows, num_columns = concentration.shape
     key_cells, key_rest = jax.random.split(rng_key)
     word = min(_WORD, num_rows)
-    spare = -num_rows % word, -num_columns % 8 if concentration.size >= _LARGE else 0
+    spare = -num_rows % word, -num_columns % 8 if concentration.size >= LARGE_TABLE else 0
     padded = jnp.pad(concentration, [(0, n) for n in spare])
     some = padded > 0
     cells = jnp.where(some, padded, 1).reshape(word, -1, padded.shape[1])

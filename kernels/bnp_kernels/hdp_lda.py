@@ -28,7 +28,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from bnp_kernels import bits, categorical, counts, lanes, rows, split_merge
-from bnp_kernels.batching import chains_together, vectorise_if
+from bnp_kernels.batching import LARGE_TABLE, chains_together, vectorise_if
 from bnp_kernels.concentration import GammaPrior, draw_concentration
 from bnp_kernels.densities import log_dirichlet_multinomial, log_gamma_prior
 from bnp_kernels.gamma import draw_log_gamma, draw_topic_word
@@ -64,8 +64,6 @@ __all__ = [
     "split_merge_step",
 ]
 
-# Counts of words by topic from which on chains take turns in parallel sweeps on a CPU.
-_LARGE = 65536
 TAIL_SHARE = 0.2
 """Expected tables times this is the root weight that parallel sweeps reach down to, see `reach`."""
 
@@ -310,7 +308,7 @@ def reach(alpha: Array, doc_length: Int[Array, " D"], share: ArrayLike) -> Array
 
 def _chain_by_chain(sweep: Callable, state: HDPState, **options) -> Callable:
     """Keep the temporary arrays of large chains from being there all at once."""
-    return vectorise_if(state.word_topic.size < _LARGE, functools.partial(sweep, **options))
+    return vectorise_if(state.word_topic.size < LARGE_TABLE, functools.partial(sweep, **options))
 
 
 def _parallel_sweep(

@@ -16,13 +16,10 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int, Key
 
-from bnp_kernels.batching import vectorise_if
+from bnp_kernels.batching import LARGE_TABLE, vectorise_if
 from bnp_kernels.bits import key_words, random_bits, threefry, to_uniform
 
 __all__ = ["draw_tables"]
-
-# Cells from which on chains are drawn one by one on a CPU.
-_LARGE = 65536
 
 
 def draw_tables(
@@ -43,7 +40,7 @@ def draw_tables(
     Tables per column (int32); 0 in a column without customers. Cell (r, k) is drawn from the
     counter (k, r), so the draws do not change when columns are added.
     """
-    return vectorise_if(counts.size < _LARGE, _draw)(rng_key, counts, concentration)
+    return vectorise_if(counts.size < LARGE_TABLE, _draw)(rng_key, counts, concentration)
 
 
 def _draw(rng_key, counts, concentration):
