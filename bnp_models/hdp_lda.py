@@ -120,8 +120,8 @@ class HDPLDA(topics.RootedTopics):
         ----------
         schedule
             "parallel" (topics and sticks drawn once per sweep, documents side by side),
-            "sequential" (fully collapsed, token after token) or "mixed" (in turn a parallel sweep,
-            one that splits and merges topics, a parallel and a sequential one). All are exact;
+            "sequential" (fully collapsed, token after token) or "mixed" (every second sweep splits
+            and merges topics, the others are parallel and sequential in turn). All are exact;
             topics are born and found soonest in "mixed".
         record
             Variables to record besides the sampled hyperparameters and `num_topics_used`: `z`,
@@ -197,7 +197,7 @@ class HDPLDA(topics.RootedTopics):
             prepare=partial(tokens.prepare, num_lanes=num_lanes),
             init=init,
             step=step,
-            rotation=(0, 1, 0, 2) if schedule == "mixed" else (0,),
+            rotation=(1, 0, 1, 2) if schedule == "mixed" else (0,),
             draws=draws,
             means=lambda state, data: {},
             log_density=lambda state, data: (

@@ -1,12 +1,16 @@
-"""Room for compiled programs: XLA's CPU backend maps memory for every loop that it compiles.
+"""Room for compiled programs: what XLA's CPU backend takes for them beside the arrays.
 
-A sweep takes some thousands of mappings, Linux grants a process 65,530, and at the limit XLA aborts
-the process: a dozen fits of different models or sizes in one notebook would end it.
+It maps memory for every loop. A sweep takes some thousands of mappings, Linux grants a process
+65,530, and at the limit XLA aborts the process: a dozen fits of different models or sizes in one
+notebook would end it. And compiling a sweep takes hundreds of megabytes, which the C library keeps.
 """
+
+import ctypes
+import sys
 
 import jax
 
-__all__ = ["make_room"]
+__all__ = ["make_room", "trim"]
 
 SHARE = 0.6
 """Share of the granted mappings from which on programs are dropped."""
@@ -24,4 +28,15 @@ def make_room() -> bool:
     if taken < SHARE * granted:
         return False
     jax.clear_caches()
+    return True
+
+
+def trim() -> bool:
+    """Give memory that is free again back to the system; return whether the C library can."""
+    if sys.platform != "linux":
+        return False
+    malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if malloc_trim is None:  # not glibc
+        return False
+    malloc_trim(0)
     return True

@@ -20,7 +20,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from bnp_models.gibbs import GibbsKernel, GibbsState
-from bnp_models.mappings import make_room
+from bnp_models.mappings import make_room, trim
 
 __all__ = ["Runner", "Stretch", "make_mesh", "mesh_shape"]
 
@@ -91,6 +91,8 @@ class Runner:
         self._thinning = thinning
         self._mesh = mesh
         self._sampler = self.kernel.sampler()
+        # an infinite model may have to go back to the state before, so that is kept
+        self._in_place = self._sampler.capacity is None
         self._data = self._sampler.prepare(data, num_shards)
         if mesh is not None:
             self._data = _put(self._data, mesh, self._sampler.data_specs(self._data, P, "lane"))
@@ -144,7 +146,7 @@ class Runner:
             if self._sampler.capacity is None:
                 break
             if not np.asarray(after.chain.overflow).any():
-                after, resized = self._resize(after, used, self.num_sweeps - sweep - num_sweeps)
+                after, resized = self._resize(after, used, sweep + num_sweeps)
                 note = resized or note
                 break
             self._floor = _round_up(self._sampler.capacity(state.chain) * 3 // 2 + MARGIN)
@@ -152,20 +154,24 @@ class Runner:
             note = f"replayed with {self._floor} slots"
         return Stretch(after, kept, np.asarray(lp), np.asarray(used).sum(-1), note)
 
-    def _resize(self, state: GibbsState, used: Any, sweeps_left: int) -> tuple[GibbsState, str]:
-        """Grow ahead of need, and drop free slots at the end where that saves time."""
+    def _resize(self, state: GibbsState, used: Any, sweep: int) -> tuple[GibbsState, str]:
+        """Grow ahead of need; after the warm-up drop free slots at the end where that saves time.
+
+        Every size is compiled for itself, so growth is generous, and while chains may still be on
+        their way from few topics to many nothing is dropped.
+        """
         assert self._sampler.capacity is not None
         assert self._sampler.wanted is not None
         capacity = self._sampler.capacity(state.chain)
         mask = np.asarray(used)
         need = int(np.max(jax.vmap(self._sampler.wanted, (0, None))(state.chain, self._data)))
         if need > capacity:
-            larger = _round_up(need * 5 // 4)
+            larger = _round_up(need * 3 // 2)
             return self._with_capacity(state, larger), f"{larger} slots"
         highest = int(np.max(np.nonzero(mask.any(0))[0], initial=0)) + 1
         wanted = _round_up(max(need * 9 // 8, highest, self._floor))
-        saved = (1 - wanted / capacity) * self._sweep_seconds * sweeps_left
-        if wanted < capacity and saved > 2 * self._compile_seconds:
+        saved = (1 - wanted / capacity) * self._sweep_seconds * (self.num_sweeps - sweep)
+        if sweep >= self.num_warmup and wanted < capacity and saved > 2 * self._compile_seconds:
             return self._with_capacity(state, wanted), f"{wanted} slots"
         return state, ""
 
@@ -180,22 +186,30 @@ class Runner:
         longest = self.longest(state)
         if num_sweeps > longest:
             raise ValueError(f"num_sweeps must be at most {longest}, got {num_sweeps}")
-        # an infinite model may have to go back to `state`, so that is kept
-        advance = _advance_in_place if self._sampler.capacity is None else _advance
+        if self._ran is not self._shapes:
+            state = self._compile(state)
         clock = time.perf_counter()
-        state, buffer, lp, used = advance(
-            self.kernel, self._first, self._thinning, self._slots, self._mesh,
-            state, self._data, num_sweeps,
-        )  # fmt: skip
+        state, buffer, lp, used = self._advance(state, num_sweeps)
         num_kept = self.kept_before(sweep + num_sweeps) - self.kept_before(sweep)
         kept = jax.tree.map(lambda x: np.swapaxes(np.asarray(x)[:num_kept], 0, 1).copy(), buffer)
         jax.block_until_ready(lp)
-        seconds = time.perf_counter() - clock
-        if self._ran is self._shapes:
-            self._sweep_seconds = seconds / num_sweeps
-        else:
-            self._ran, self._compile_seconds = self._shapes, seconds
+        self._sweep_seconds = (time.perf_counter() - clock) / num_sweeps
         return state, kept, lp, used
+
+    def _compile(self, state: GibbsState) -> GibbsState:
+        """Compile by going no sweep far, and return the state, to be used from there on."""
+        clock = time.perf_counter()
+        after = jax.block_until_ready(self._advance(state, 0))[0]
+        trim()  # what compiling took, before the sweeps take theirs
+        self._ran, self._compile_seconds = self._shapes, time.perf_counter() - clock
+        return after if self._in_place else state
+
+    def _advance(self, state: GibbsState, num_sweeps: int) -> tuple[Any, ...]:
+        advance = _advance_in_place if self._in_place else _advance
+        return advance(
+            self.kernel, self._first, self._thinning, self._slots, self._mesh,
+            state, self._data, int(num_sweeps),  # of one type: each is compiled for itself
+        )  # fmt: skip
 
 
 def _recorded(kernel: GibbsKernel, state: GibbsState, data: Any) -> dict[str, Any]:

@@ -42,6 +42,7 @@ __all__ = [
 
 NUM_PAIRS = 32
 NUM_ITERATIONS = 20
+_BLOCK = 65536  # tokens that a soft split updates at once
 PARENT_TOKENS = 20.0  # pseudo-tokens of the whole topic's words in the words of either side
 
 
@@ -116,46 +117,71 @@ def soft_split(
     """
     first, second = anchors
     num_pairs, num_docs = first.shape[0], data.doc_length.shape[0]
-    c = jnp.maximum(pair, 0)
-    member = (pair >= 0).astype(jnp.float32)
+    # in blocks: of all that an update looks at, only the shares are there for all tokens at once
+    blocks = [_in_blocks(x, fill) for x, fill in ((data.doc, 0), (data.word, 0), (pair, -1))]
+    one_document = data.doc[first] == data.doc[second]
+    first_of = jnp.where(one_document, data.word[first], data.doc[first])
+    second_of = jnp.where(one_document, data.word[second], data.doc[second])
 
-    def by_doc(x):
-        return jnp.zeros((num_docs, num_pairs), jnp.float32).at[data.doc, c].add(x * member)
+    def seed(block):
+        """Return what the anchors alone tell: the share, and whether they tell a side at all."""
+        doc, word, pair = block
+        c = jnp.maximum(pair, 0)
+        unlike = jnp.where(one_document[c], word, doc)
+        in_0, in_1 = unlike == first_of[c], unlike == second_of[c]
+        share = jnp.where(in_0 == in_1, 0.5, in_1.astype(jnp.float32))
+        return share, (in_0 != in_1).astype(jnp.float32)
 
-    def by_word(x):
-        return jnp.zeros((num_words, num_pairs), jnp.float32).at[data.word, c].add(x * member)
+    def add_up(x):
+        """Sum over the tokens of a document, and over those of a word, by pair; flat tables."""
 
-    ones = jnp.ones_like(member)
-    doc_total, word_total = by_doc(ones), by_word(ones)
-    parent = PARENT_TOKENS * word_total / jnp.maximum(word_total.sum(0), 1.0)[None, :]
+        def add(tables, block):
+            doc, word, pair, x = block
+            c, x = jnp.maximum(pair, 0), jnp.where(pair >= 0, x, 0.0)
+            by_doc, by_word = tables
+            by_doc = by_doc.at[doc * num_pairs + c].add(x)
+            return (by_doc, by_word.at[word * num_pairs + c].add(x)), None
+
+        tables = tuple(jnp.zeros(n * num_pairs, jnp.float32) for n in (num_docs, num_words))
+        return lax.scan(add, tables, (*blocks, x))[0]
+
+    share, seeds = lax.map(seed, blocks)
+    doc_total, word_total = add_up(jnp.ones_like(share))
+    of_pair = word_total.reshape(num_words, num_pairs).sum(0)
+    parent = PARENT_TOKENS / jnp.maximum(of_pair, 1.0)
 
     def topics(word_1, word_all):
-        sides = jnp.stack([word_all - word_1, word_1], axis=-1) + parent[..., None] + beta
-        return sides / sides.sum(0)[None]
+        sides = jnp.stack([word_all - word_1, word_1]).reshape(2, num_words, num_pairs)
+        sides = sides + parent * word_total.reshape(1, num_words, num_pairs) + beta
+        return (sides / sides.sum(1, keepdims=True)).reshape(2, -1)
 
-    one_document = (data.doc[first] == data.doc[second])[c]
-    unlike = jnp.where(one_document, data.word, data.doc)
-    first_of = jnp.where(one_document, data.word[first][c], data.doc[first][c])
-    second_of = jnp.where(one_document, data.word[second][c], data.doc[second][c])
-    in_0, in_1 = unlike == first_of, unlike == second_of
-    seeds = (in_0 != in_1).astype(jnp.float32)
-    share = jnp.where(in_0 == in_1, 0.5, in_1.astype(jnp.float32))
+    def update(share, doc_1, phi):
+        def one_block(block):
+            doc, word, pair, share = block
+            c = jnp.maximum(pair, 0)
+            others_1 = doc_1[doc * num_pairs + c] - share
+            others_0 = doc_total[doc * num_pairs + c] - others_1 - 1.0
+            phi_0, phi_1 = (of_side[word * num_pairs + c] for of_side in phi)
+            weight_0 = (jnp.maximum(others_0, 0.0) + prior[c]) * phi_0
+            weight_1 = (jnp.maximum(others_1, 0.0) + prior[c]) * phi_1
+            return weight_1 / (weight_0 + weight_1)
 
-    def update(share, phi):
-        doc_1 = by_doc(share)[data.doc, c] - share
-        doc_0 = doc_total[data.doc, c] - doc_1 - 1.0
-        of_token = phi[data.word, c]
-        weight_0 = (jnp.maximum(doc_0, 0.0) + prior[c]) * of_token[:, 0]
-        weight_1 = (jnp.maximum(doc_1, 0.0) + prior[c]) * of_token[:, 1]
-        return weight_1 / (weight_0 + weight_1)
+        return lax.map(one_block, (*blocks, share))
 
     def iterate(_, share):
-        return update(share, topics(by_word(share), word_total))
+        by_doc, by_word = add_up(share)
+        return update(share, by_doc, topics(by_word, word_total))
 
-    share = update(share, topics(by_word(share * seeds), by_word(seeds)))
+    seeded = topics(add_up(share * seeds)[1], add_up(seeds)[1])
+    share = update(share, add_up(share)[0], seeded)
     share = lax.fori_loop(0, num_iterations, iterate, share)
-    phi = topics(by_word(share), word_total)
-    return share, phi.reshape(num_words, 2 * num_pairs)
+    phi = topics(add_up(share)[1], word_total).reshape(2, num_words, num_pairs)
+    return share.reshape(-1)[: pair.shape[0]], jnp.moveaxis(phi, 0, -1).reshape(num_words, -1)
+
+
+def _in_blocks(x: Int[Array, " T"], fill: int) -> Int[Array, "N B"]:
+    size = min(_BLOCK, x.shape[0])
+    return jnp.pad(x, (0, -x.shape[0] % size), constant_values=fill).reshape(-1, size)
 
 
 def propose(
@@ -195,20 +221,15 @@ def propose(
     """
     num_tokens, num_sides = pair.shape[0], phi.shape[1]
     num_docs = data.doc_length.shape[0]
-    side_0 = jnp.where(pair >= 0, 2 * pair, num_sides)
-    expected = jnp.zeros((num_docs, num_sides), jnp.float32)
-    expected = expected.at[data.doc, side_0].add(1.0 - share, mode="drop")
-    expected = expected.at[data.doc, side_0 + 1].add(share, mode="drop")
-    position = data.lanes.position
-    safe = jnp.minimum(position, num_tokens - 1)
-    # all that a token brings along; its pair's columns are picked from the lane's counts by index
-    pair = jnp.where(position < num_tokens, pair[safe], -1)
-    c = jnp.maximum(pair, 0)
-    word = data.lanes.word
-    phi_0, phi_1 = phi[word, 2 * c], phi[word, 2 * c + 1]
-    uniforms = uniform(rng_key, (num_tokens,))[safe]
-    tokens = (pair, prior[c], phi_0, phi_1, share[safe], target[safe], uniforms)
-    lane = jnp.arange(position.shape[-1])
+    num_cells = num_docs * num_sides
+    side_0 = jnp.where(pair >= 0, data.doc * num_sides + 2 * pair, num_cells)
+    expected = jnp.zeros(num_cells, jnp.float32)
+    expected = expected.at[side_0].add(1.0 - share, mode="drop")
+    expected = expected.at[side_0 + 1].add(share, mode="drop").reshape(num_docs, num_sides)
+    uniforms = uniform(rng_key, (num_tokens,))
+    phi = phi.reshape(-1)
+    num_lanes = data.lanes.position.shape[-1]
+    lane = jnp.arange(num_lanes)
 
     def step(carry, token):
         counts, log_probability = carry
@@ -229,22 +250,31 @@ def propose(
         )
         return (counts, log_probability), jnp.where(pair >= 0, new, -1)
 
-    def block(carry, tokens):
+    def block(carry, layout):
         counts, log_probability = carry
-        doc, rank, *rest = tokens
+        doc, rank, word, position = layout
         counts = jnp.where((rank == 0)[:, None], expected[doc], counts)
-        return lax.scan(step, (counts, log_probability), tuple(rest))
+        # all that a token brings along; its pair's columns are picked from the lane's counts by
+        # index
+        at = jnp.minimum(position, num_tokens - 1)
+        own = jnp.where(position < num_tokens, pair[at], -1)
+        c = jnp.maximum(own, 0)
+        cell = word * num_sides + 2 * c
+        tokens = (own, prior[c], phi[cell], phi[cell + 1], share[at], target[at], uniforms[at])
+        return lax.scan(step, (counts, log_probability), tokens)
 
     carry = (
-        jnp.zeros((position.shape[-1], num_sides), jnp.float32),
-        jnp.zeros((position.shape[-1], num_sides // 2), jnp.float32),
+        jnp.zeros((num_lanes, num_sides), jnp.float32),
+        jnp.zeros((num_lanes, num_sides // 2), jnp.float32),
     )
     flat = jnp.zeros(num_tokens, jnp.int32)
     if axis_name is not None:
         carry, flat = lax.pcast((carry, flat), axis_name, to="varying")
-    (_, log_probability), new = lax.scan(block, carry, (data.lanes.doc, data.lanes.rank, *tokens))
+    layout = data.lanes
+    places = (layout.doc, layout.rank, layout.word, layout.position)
+    (_, log_probability), new = lax.scan(block, carry, places)
     log_probability = log_probability.sum(0)
-    flat = flat.at[position].set(new, mode="drop", unique_indices=True)
+    flat = flat.at[layout.position].set(new, mode="drop", unique_indices=True)
     if axis_name is not None:
         flat, log_probability = lax.psum((flat, log_probability), axis_name)
     return flat, log_probability
@@ -363,11 +393,15 @@ def move(
     wanted = jnp.where(splits[c] | (target >= 2), target, present)
     side, log_proposal = propose(key_scan, data, pair, share, wanted, phi, prior, axis_name)
 
-    column = jnp.where(pair >= 0, 2 * pair + side, 2 * num_pairs)
-    doc_side = jnp.zeros((data.doc_length.shape[0], 2 * num_pairs), jnp.int32)
-    doc_side = doc_side.at[data.doc, column].add(1, mode="drop")
-    word_side = jnp.zeros((num_words, 2 * num_pairs), jnp.int32)
-    word_side = word_side.at[data.word, column].add(1, mode="drop")
+    num_sides = 2 * num_pairs
+
+    def tally(row, num_rows):
+        """Count the tokens of each row that are on each side."""
+        out = jnp.zeros(num_rows * num_sides, jnp.int32)
+        cell = jnp.where(pair >= 0, row * num_sides + 2 * pair + side, out.size)
+        return out.at[cell].add(1, mode="drop").reshape(num_rows, num_sides)
+
+    doc_side, word_side = tally(data.doc, data.doc_length.shape[0]), tally(data.word, num_words)
 
     concentration = _share_concentration(doc_side, weight, alpha)
     item = jnp.arange(2 * num_pairs).reshape(num_pairs, 2)

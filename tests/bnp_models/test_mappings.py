@@ -1,6 +1,7 @@
 """Compiled programs are dropped before the process runs out of memory mappings."""
 
 import builtins
+import os
 import sys
 
 import jax
@@ -34,6 +35,24 @@ def test_elsewhere_nothing_happens(monkeypatch):
 
     monkeypatch.setattr(builtins, "open", missing)
     assert not mappings.make_room()
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert not mappings.trim()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_free_memory_goes_back_to_the_system():
+    def resident():
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    small = [bytes(2000) for _ in range(50_000)]  # 100 MB, too small each to be mapped alone
+    last = bytes(2000)
+    before = resident()
+    del small
+    if not mappings.trim():
+        pytest.skip("the C library is not glibc")
+    assert resident() < before - 50e6
+    del last
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
