@@ -11,6 +11,7 @@ import numpyro.distributions as dist
 
 from bnp_kernels import author_topic as kernel
 from bnp_kernels.author_tokens import AuthorTokens
+from bnp_kernels.bits import split
 from bnp_kernels.gamma import draw_rows
 from bnp_models import authors, collapsed, tokens, topics
 from bnp_models.corpus import Corpus
@@ -147,7 +148,7 @@ class AuthorTopicModel(topics.FiniteTopics, authors.AuthorModel):
         priors = kernel.AuthorTopicPriors(**self.gamma_priors(elsewhere))
 
         def init(rng_key: jax.Array, data: AuthorTokens, corpus: Corpus):
-            key_z, *keys = jax.random.split(rng_key, 3)
+            key_z, *keys = split(rng_key, 3)
             values = self.start_values(keys)
             return kernel.init(
                 key_z, data, num_words=corpus.num_words, num_topics=self.num_topics,
@@ -160,7 +161,7 @@ class AuthorTopicModel(topics.FiniteTopics, authors.AuthorModel):
             return kernel.parallel_step(rng_key, state, data, priors, axis_name=axis_name)
 
         def draws(rng_key, state, data):
-            key_phi, key_theta = jax.random.split(rng_key)
+            key_phi, key_theta = split(rng_key)
             lazy = self.lazy_draws(key_phi, state) | {
                 "x": lambda: state.x,
                 "author_tokens": lambda: state.author,

@@ -16,6 +16,7 @@ import numpy as np
 from jax import lax
 from numpyro.infer.mcmc import MCMCKernel
 
+from bnp_kernels.bits import fold_in, split
 from bnp_models.mappings import make_room
 from bnp_models.model import Model
 
@@ -176,7 +177,7 @@ class GibbsKernel(MCMCKernel):
         sampler = self.sampler(given)
 
         def one(rng_key, chain, means):
-            rng_key, key_sweep = jax.random.split(rng_key)
+            rng_key, key_sweep = split(rng_key)
             chain = sampler.given(chain, given)
             turn = jnp.asarray(sampler.rotation)[state.sweep % len(sampler.rotation)]
             chain, info = sampler.step(key_sweep, chain, state.data, turn, self._axis_name)
@@ -202,7 +203,7 @@ class GibbsKernel(MCMCKernel):
         sampler = self.sampler(given or {})
 
         def one(rng_key, chain):
-            key_draw = jax.random.fold_in(rng_key, _DRAW)
+            key_draw = fold_in(rng_key, _DRAW)
             return sampler.draws(key_draw, chain, state.data), sampler.log_density(
                 chain, state.data
             )
@@ -274,7 +275,7 @@ def _start(kernel: GibbsKernel, keys, num_warmup, data, argument, given) -> Gibb
     sampler = kernel.sampler(given)
 
     def one(rng_key):
-        rng_key, key_init = jax.random.split(rng_key)
+        rng_key, key_init = split(rng_key)
         chain = sampler.given(sampler.init(key_init, data, argument), given)
         means = jax.tree.map(jnp.zeros_like, sampler.means(chain, data))
         step = partial(sampler.step, key_init, chain, data, jnp.zeros((), jnp.int32), None)

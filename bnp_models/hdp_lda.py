@@ -11,6 +11,7 @@ import numpyro
 import numpyro.distributions as dist
 
 from bnp_kernels import hdp_lda as kernel
+from bnp_kernels.bits import split
 from bnp_kernels.tokens import Tokens
 from bnp_models import collapsed, tokens, topics
 from bnp_models.corpus import Corpus
@@ -166,7 +167,7 @@ class HDPLDA(topics.RootedTopics):
         priors = kernel.HDPPriors(**self.gamma_priors(elsewhere))
 
         def init(rng_key: jax.Array, data: Tokens, corpus: Corpus) -> kernel.HDPState:
-            key_z, *keys = jax.random.split(rng_key, 4)
+            key_z, *keys = split(rng_key, 4)
             return kernel.init(
                 key_z, data, num_words=corpus.num_words,
                 max_topics=max(self.max_topics, init_topics), init_topics=init_topics,
@@ -181,7 +182,7 @@ class HDPLDA(topics.RootedTopics):
             return kernel.any_step(rng_key, state, data, priors, turn, axis_name=axis_name)
 
         def draws(rng_key, state, data):
-            key_phi, key_theta = jax.random.split(rng_key)
+            key_phi, key_theta = split(rng_key)
             lazy = self.lazy_draws(key_phi, state) | {
                 "root": lambda: collapsed.pack_root(state.root_weights, state.unused_weight),
                 "theta": lambda: tokens.draw_theta(

@@ -10,6 +10,7 @@ import numpyro
 import numpyro.distributions as dist
 
 from bnp_kernels import lda as kernel
+from bnp_kernels.bits import split
 from bnp_kernels.tokens import Tokens
 from bnp_models import collapsed, tokens, topics
 from bnp_models.corpus import Corpus
@@ -146,7 +147,7 @@ class LDA(topics.FiniteTopics):
         priors = kernel.LDAPriors(**self.gamma_priors(elsewhere))
 
         def init(rng_key: jax.Array, data: Tokens, corpus: Corpus) -> kernel.LDAState:
-            key_z, *keys = jax.random.split(rng_key, 3)
+            key_z, *keys = split(rng_key, 3)
             values = self.start_values(keys)
             return kernel.init(
                 key_z, data, num_words=corpus.num_words, num_topics=self.num_topics,
@@ -159,7 +160,7 @@ class LDA(topics.FiniteTopics):
             return kernel.parallel_step(rng_key, state, data, priors, axis_name=axis_name)
 
         def draws(rng_key, state, data):
-            key_phi, key_theta = jax.random.split(rng_key)
+            key_phi, key_theta = split(rng_key)
             lazy = self.lazy_draws(key_phi, state) | {
                 "theta": lambda: tokens.draw_theta(key_theta, state.doc_topic, state.alpha),
             }

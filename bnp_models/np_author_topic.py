@@ -12,6 +12,7 @@ import numpyro.distributions as dist
 
 from bnp_kernels import np_author_topic as kernel
 from bnp_kernels.author_tokens import AuthorTokens
+from bnp_kernels.bits import split
 from bnp_kernels.gamma import draw_rows
 from bnp_kernels.hdp_lda import HDPPriors
 from bnp_models import authors, collapsed, tokens, topics
@@ -170,7 +171,7 @@ class NonparametricAuthorTopicModel(topics.RootedTopics, authors.AuthorModel):
         priors = HDPPriors(**self.gamma_priors(elsewhere))
 
         def init(rng_key: jax.Array, data: AuthorTokens, corpus: Corpus):
-            key_z, *keys = jax.random.split(rng_key, 4)
+            key_z, *keys = split(rng_key, 4)
             return kernel.init(
                 key_z, data, num_words=corpus.num_words,
                 max_topics=max(self.max_topics, init_topics), init_topics=init_topics,
@@ -185,7 +186,7 @@ class NonparametricAuthorTopicModel(topics.RootedTopics, authors.AuthorModel):
             return kernel.any_step(rng_key, state, data, priors, turn, axis_name=axis_name)
 
         def draws(rng_key, state, data):
-            key_phi, key_theta = jax.random.split(rng_key)
+            key_phi, key_theta = split(rng_key)
             lazy = self.lazy_draws(key_phi, state) | {
                 "x": lambda: state.x,
                 "root": lambda: collapsed.pack_root(state.root_weights, state.unused_weight),

@@ -77,7 +77,7 @@ def draw_start(
     rng_key: Key[Array, ""], data: AuthorTokens, num_topics: int
 ) -> tuple[Int[Array, " T"], Int[Array, " T"]]:
     """Draw a topic out of `num_topics` and an author for every token, uniformly."""
-    u_topic, u_author = (bits.uniform(key, data.doc.shape) for key in jax.random.split(rng_key))
+    u_topic, u_author = (bits.uniform(key, data.doc.shape) for key in bits.split(rng_key))
     z = jnp.minimum((u_topic * num_topics).astype(jnp.int32), num_topics - 1)
     num_links = data.num_links[data.doc]
     place = jnp.minimum((u_author * num_links).astype(jnp.int32), num_links - 1)
@@ -169,7 +169,7 @@ def _sweep_chains(own, shared) -> AuthorTopicState:
 def _parallel_sweep(
     rng_key: Key[Array, ""], state: AuthorTopicState, data: AuthorTokens, axis_name: str | None
 ) -> AuthorTopicState:
-    key_theta, key_phi, key_z = jax.random.split(rng_key, 3)
+    key_theta, key_phi, key_z = bits.split(rng_key, 3)
     theta = gamma.draw_rows(key_theta, state.author_topic + state.alpha[None, :])
     phi = gamma.draw_topic_word(key_phi, state.word_topic, state.beta, axis_name=axis_name)
     z, x = authors.sweep_tokens(key_z, data, state.z, state.x, theta, phi, axis_name=axis_name)
@@ -184,7 +184,7 @@ def _parallel_sweep(
 
 
 def _step(sweep, rng_key, state: AuthorTopicState, data: AuthorTokens, priors: AuthorTopicPriors):
-    key_z, key_alpha, key_beta = jax.random.split(rng_key, 3)
+    key_z, key_alpha, key_beta = bits.split(rng_key, 3)
     new = sweep(key_z, state, data)
     if priors.alpha is not None:
         alpha = draw_alpha(key_alpha, new.author_topic, new.author, new.alpha, priors.alpha)

@@ -8,10 +8,10 @@ posterior of a is $\mathrm{Gamma}(\text{prior shape} + \sum m, \text{rate} - s \
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key, ScalarLike
 
+from bnp_kernels.bits import split
 from bnp_kernels.gamma import draw_log_beta, draw_log_gamma
 from bnp_kernels.sums import sum_pairwise
 
@@ -61,7 +61,7 @@ def draw_concentration(
     -------
     The new value, positive, of the shape of `value`.
     """
-    key_eta, key_value = jax.random.split(rng_key)
+    key_eta, key_value = split(rng_key)
     value = jnp.asarray(value, jnp.float32)
     customers = totals.astype(jnp.float32)
     concentration = jnp.float32(scale) * sum_pairwise(value.reshape(-1))

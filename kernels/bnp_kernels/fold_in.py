@@ -47,7 +47,7 @@ def fold_in(
     total = data.doc_length[:, None] + weights.sum()
     if data.word.shape[0] == 0:
         return jnp.broadcast_to(weights, (num_docs, num_topics)) / total
-    key_start, key_sweeps = jax.random.split(rng_key)
+    key_start, key_sweeps = bits.split(rng_key)
 
     def tally(z):
         counts = jnp.zeros((num_docs, num_topics), jnp.int32)
@@ -55,7 +55,7 @@ def fold_in(
 
     def sweep(i, carry):
         z, doc_topic, kept = carry
-        key = jax.random.fold_in(key_sweeps, i)
+        key = bits.fold_in(key_sweeps, i)
         z = lanes.sweep_lanes(key, data.lanes, z, doc_topic, phi, weights)
         doc_topic = tally(z)
         return z, doc_topic, kept + jnp.where(i >= num_sweeps - num_kept, doc_topic, 0)

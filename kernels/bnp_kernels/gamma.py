@@ -17,7 +17,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int, Integer, Key, ScalarLike
 
 from bnp_kernels.batching import LARGE_TABLE, vectorise_if
-from bnp_kernels.bits import key_words, random_bits, threefry, to_uniform
+from bnp_kernels.bits import fold_in, key_words, random_bits, split, threefry, to_uniform
 from bnp_kernels.sums import sum_pairwise, sum_rows
 
 __all__ = ["draw_log_beta", "draw_log_gamma", "draw_rows", "draw_topic_word"]
@@ -67,12 +67,12 @@ def draw_log_gamma(
     concentration = jnp.asarray(concentration, jnp.float32)
     shape = jnp.broadcast_shapes(concentration.shape, jnp.shape(slot), jnp.shape(item))
     concentration = jnp.broadcast_to(concentration, shape)
-    key_boost, key_tries = jax.random.split(rng_key)
+    key_boost, key_tries = split(rng_key)
     raised, boost = _boost(random_bits(key_boost, slot, item), concentration)
 
     def attempt(carry):
         i, value, todo = carry
-        bits = random_bits(jax.random.fold_in(key_tries, i), slot, item)
+        bits = random_bits(fold_in(key_tries, i), slot, item)
         proposal, accept = _propose(bits, raised)
         return i + 1, jnp.where(todo & accept, proposal, value), todo & ~accept
 
@@ -93,9 +93,9 @@ def draw_log_beta(
     """
     a, b = jnp.broadcast_arrays(jnp.asarray(a, jnp.float32), jnp.asarray(b, jnp.float32))
     item = jnp.arange(a.size, dtype=jnp.uint32).reshape(a.shape)
-    key_a, key_b = jax.random.split(rng_key)
-    log_x = draw_log_gamma(key_a, a, 0, item)
-    log_y = draw_log_gamma(key_b, b, 0, item)
+    # side by side, for the draw to be compiled once
+    draw = jax.vmap(draw_log_gamma, in_axes=(0, 0, None, None))
+    log_x, log_y = draw(split(rng_key), jnp.stack([a, b]), 0, item)
     return -jax.nn.softplus(log_y - log_x)
 
 
@@ -176,7 +176,7 @@ def draw_rows(
 
 def _draw_rows(rng_key, concentration, rest):
     num_rows, num_columns = concentration.shape
-    key_cells, key_rest = jax.random.split(rng_key)
+    key_cells, key_rest = split(rng_key)
     word = min(_WORD, num_rows)
     spare = -num_rows % word, -num_columns % 8 if concentration.size >= LARGE_TABLE else 0
     padded = jnp.pad(concentration, [(0, n) for n in spare])
@@ -209,7 +209,7 @@ def _draw_log_gamma_grid(
     """
     word, num_groups, num_topics = concentration.shape
     num_lanes = num_groups * num_topics
-    key_first, key_boost, key_again = jax.random.split(rng_key, 3)
+    key_first, key_boost, key_again = split(rng_key, 3)
     slot = jnp.arange(num_topics, dtype=jnp.uint32)[None, :]
 
     def first_try(failed, block):

@@ -110,7 +110,7 @@ def init(
     init_topics: int,
 ) -> HDPState:
     """Assign every token to one of `init_topics` topics at random and draw their root weights."""
-    key_z, key_tables, key_root = jax.random.split(rng_key, 3)
+    key_z, key_tables, key_root = bits.split(rng_key, 3)
     u = bits.uniform(key_z, data.doc.shape)
     z = jnp.minimum((u * init_topics).astype(jnp.int32), init_topics - 1)
     doc_topic, word_topic, topic = counts.tally(
@@ -257,7 +257,7 @@ def _sweep_chains(own, shared) -> HDPState:
         )  # fmt: skip
         return carry, new
 
-    key_z, key_share = jax.vmap(jax.random.split, out_axes=1)(rng_key)
+    key_z, key_share = jax.vmap(bits.split, out_axes=1)(rng_key)
     u = jax.vmap(lambda key: bits.uniform(key, doc.shape))(key_z).T
     u_share = jax.vmap(lambda key: bits.uniform(key, doc.shape))(key_share).T
     old = categorical.encode(state.z, capacity).T
@@ -319,7 +319,7 @@ def _parallel_sweep(
     tail_share: float,
     axis_name: str | None,
 ) -> HDPState:
-    key_sticks, key_phi, key_z = jax.random.split(rng_key, 3)
+    key_sticks, key_phi, key_z = bits.split(rng_key, 3)
     sticks, rest = draw_sticks(
         key_sticks, state.root_weights, state.unused_weight, state.topic, state.gamma
     )
@@ -366,13 +366,12 @@ def draw_root(
     rng_key: Key[Array, ""], tables: Int[Array, " K"], gamma: Array
 ) -> tuple[Array, Array]:
     """Draw (tau, pool) ~ Dir(m_1, .., m_K, gamma); slots without tables get zero."""
-    slots = jnp.arange(tables.shape[0], dtype=jnp.uint32)
-    key_slots, key_pool = jax.random.split(rng_key)
-    zero = jnp.zeros((), jnp.uint32)
-    m = jnp.maximum(tables, 1).astype(jnp.float32)
-    log_slots = draw_log_gamma(key_slots, m, slots, jnp.zeros_like(slots))
-    log_slots = jnp.where(tables > 0, log_slots, -jnp.inf)
-    log_pool = draw_log_gamma(key_pool, gamma, zero, zero)
+    num_slots = tables.shape[0]
+    # the pool comes first, so that its counter does not depend on the number of slots
+    concentration = jnp.append(gamma, jnp.maximum(tables, 1).astype(jnp.float32))
+    counter = jnp.arange(num_slots + 1, dtype=jnp.uint32)
+    log_pool, log_slots = jnp.split(draw_log_gamma(rng_key, concentration, counter, 0), [1])
+    log_pool, log_slots = log_pool[0], jnp.where(tables > 0, log_slots, -jnp.inf)
     top = jnp.maximum(log_slots.max(), log_pool)
     # the choice keeps the product that ends an exponential apart from the sum: no fused rounding
     slot_mass = jnp.where(tables > 0, jnp.exp(log_slots - top), 0.0)
@@ -405,7 +404,7 @@ def resample_root(
 
 
 def _step(sweep, rng_key, state: HDPState, data: Tokens, priors: HDPPriors):
-    keys = jax.random.split(rng_key, 6)
+    keys = bits.split(rng_key, 6)
     new = resample_root(keys[1:], sweep(keys[0], state, data), data.doc_length, priors)
     return new, HDPInfo(num_moved=(new.z != state.z).sum())
 

@@ -135,7 +135,7 @@ def _sweep_chains(own: tuple[Array, LDAState], shared: tuple[Array, Array]) -> L
 def _parallel_sweep(
     rng_key: Key[Array, ""], state: LDAState, data: Tokens, axis_name: str | None
 ) -> LDAState:
-    key_phi, key_z = jax.random.split(rng_key)
+    key_phi, key_z = bits.split(rng_key)
     phi = gamma.draw_topic_word(key_phi, state.word_topic, state.beta, axis_name=axis_name)
     z = lanes.sweep_lanes(
         key_z, data.lanes, state.z, state.doc_topic, phi, state.alpha, axis_name=axis_name
@@ -153,7 +153,7 @@ def draw_alpha(
     prior: GammaPrior,
 ) -> Float[Array, " K"]:
     """Draw the document concentrations given `z`, one shared value if the prior is scalar."""
-    key_tables, key_alpha = jax.random.split(rng_key)
+    key_tables, key_alpha = bits.split(rng_key)
     num_topics = alpha.shape[0]
     tables = draw_tables(key_tables, doc_topic, alpha)
     if jnp.ndim(prior.concentration) or jnp.ndim(prior.rate):
@@ -172,14 +172,14 @@ def draw_beta(
     prior: GammaPrior,
 ) -> Float[Array, ""]:
     """Draw the topic-word concentration given the counts; topics without tokens don't matter."""
-    key_tables, key_beta = jax.random.split(rng_key)
+    key_tables, key_beta = bits.split(rng_key)
     num_words, num_topics = word_topic.shape
     tables = draw_tables(key_tables, word_topic, jnp.full(num_topics, beta))
     return draw_concentration(key_beta, beta, topic, tables.sum(), prior, scale=num_words)
 
 
 def _step(sweep, rng_key, state: LDAState, data: Tokens, priors: LDAPriors):
-    key_z, key_alpha, key_beta = jax.random.split(rng_key, 3)
+    key_z, key_alpha, key_beta = bits.split(rng_key, 3)
     new = sweep(key_z, state, data)
     if priors.alpha is not None:
         alpha = draw_alpha(key_alpha, new.doc_topic, data.doc_length, new.alpha, priors.alpha)

@@ -26,7 +26,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int, Key
 
-from bnp_kernels.bits import random_bits, to_uniform
+from bnp_kernels.bits import random_bits, split, to_uniform
 from bnp_kernels.categorical import draw
 
 __all__ = ["LeftToRight", "left_to_right"]
@@ -96,7 +96,7 @@ def left_to_right(
     """
     num_positions, num_docs = word.shape
     num_topics = phi.shape[1]
-    key_new, key_old, key_place = jax.random.split(rng_key, 3)
+    key_new, key_old, key_place = split(rng_key, 3)
     slot = doc[:, None] * num_particles + jnp.arange(num_particles, dtype=doc.dtype)
     total_weight = weights.sum()
 

@@ -90,7 +90,7 @@ def init(
     init_topics: int,
 ) -> AuthorHDPState:
     """Give every token one of its authors and one of `init_topics` topics, and draw the root."""
-    key_start, key_tables, key_root = jax.random.split(rng_key, 3)
+    key_start, key_tables, key_root = bits.split(rng_key, 3)
     z, x = draw_start(key_start, data, init_topics)
     author_topic, word_topic, topic = counts.tally(
         z, x, data.word, data.num_authors, num_words, max_topics
@@ -223,7 +223,7 @@ def _parallel_sweep(
     tail_share: float,
     axis_name: str | None,
 ) -> AuthorHDPState:
-    key_sticks, key_theta, key_phi, key_z = jax.random.split(rng_key, 4)
+    key_sticks, key_theta, key_phi, key_z = bits.split(rng_key, 4)
     sticks, rest = draw_sticks(
         key_sticks, state.root_weights, state.unused_weight, state.topic, state.gamma
     )
@@ -250,7 +250,7 @@ def _parallel_sweep(
 
 
 def _step(sweep, rng_key, state: AuthorHDPState, data: AuthorTokens, priors: HDPPriors):
-    keys = jax.random.split(rng_key, 6)
+    keys = bits.split(rng_key, 6)
     new = sweep(keys[0], state, data)
     new = _with_hdp(new, hdp_lda.resample_root(keys[1:], _as_hdp(new), new.author, priors))
     return new, AuthorTopicInfo((new.z != state.z).sum(), (new.x != state.x).sum())

@@ -25,7 +25,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from bnp_kernels.bits import random_bits, uniform
+from bnp_kernels.bits import random_bits, split, uniform
 from bnp_kernels.densities import log_rising
 from bnp_kernels.gamma import draw_log_gamma
 from bnp_kernels.tokens import Tokens
@@ -61,7 +61,7 @@ def draw_anchors(
 
     Where the first token has no such fellow, the pair is the same token twice.
     """
-    key_first, key_second = jax.random.split(rng_key)
+    key_first, key_second = split(rng_key)
     num_tokens = data.doc.shape[0]
     u = uniform(key_first, (num_pairs,))
     first = jnp.minimum((u * num_tokens).astype(jnp.int32), num_tokens - 1)
@@ -365,7 +365,7 @@ def move(
     New topics and root weights, whether a free slot was missing, and the numbers of accepted
     splits and merges.
     """
-    key_anchor, key_scan, key_share, key_accept = jax.random.split(rng_key, 4)
+    key_anchor, key_scan, key_share, key_accept = split(rng_key, 4)
     capacity = root_weights.shape[0]
     first, second = draw_anchors(key_anchor, data, num_pairs)
     pairs = pairs_that_count(z, first, second)

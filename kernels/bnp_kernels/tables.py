@@ -11,13 +11,12 @@ $a / ((a + r - 1)\,h_r)$. Small concentrations, the usual case, jump past the la
 Antoniak, Mixtures of Dirichlet processes, Annals of Statistics 2 (1974).
 """
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int, Key
 
 from bnp_kernels.batching import LARGE_TABLE, vectorise_if
-from bnp_kernels.bits import key_words, random_bits, threefry, to_uniform
+from bnp_kernels.bits import key_words, random_bits, split, threefry, to_uniform
 
 __all__ = ["draw_tables"]
 
@@ -55,7 +54,7 @@ def _draw(rng_key, counts, concentration):
     a = concentration.astype(jnp.float32)[None, :]
     slot = jnp.arange(num_columns, dtype=jnp.uint32)[None, :]
     group = jnp.arange(num_groups, dtype=jnp.uint32)[:, None]
-    key_first, key_again = jax.random.split(rng_key)
+    key_first, key_again = split(rng_key)
 
     def jump(at, u):
         """Go from customer `at` + 1 to the next candidate, also counted from 0."""
