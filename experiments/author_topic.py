@@ -8,7 +8,7 @@ other documents, the second ones are predicted, by LDA and the HDP from the word
 by the author-topic models from the authors. What the paper of Rosen-Zvi, Griffiths, Steyvers and
 Smyth (UAI 2004) found is tried as well: how many words of a document are its authors worth? Every
 measurement is written to the JSON file as soon as it is done, and the same command goes on where an
-interrupted one stopped.
+interrupted one stopped, or where `Settings.topics` has got more values.
 """
 
 import argparse
@@ -21,10 +21,11 @@ import re
 import sys
 import time
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from author_study.settings import FULL, QUICK, STANDARD, Measurement, Settings, plan
+from author_study.settings import CHOOSING, FULL, QUICK, STANDARD, Measurement, Settings, plan
 from benchmarks.measure.machine import machine, pin, versions
 
 __all__ = ["main"]
@@ -42,17 +43,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         print(report(json.loads(output.read_text()), output))
         return 0
-    cores = pin(settings.cores)
-    if cores < settings.cores:
-        sys.exit(f"{settings.cores} cores are needed, {cores} are available")
-    # both are read when JAX is imported
-    os.environ["JAX_NUM_CPU_DEVICES"] = str(settings.cores)
-    os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = str(arguments.quick)
+    wanted = arguments.cores or settings.cores
+    cores = pin(wanted)
+    if cores < wanted:
+        sys.exit(f"{wanted} cores are needed, {cores} are available: give --cores {cores}")
+    # read when JAX is imported
+    os.environ["JAX_NUM_CPU_DEVICES"] = str(cores)
+    if arguments.quick:
+        _compile_quickly()
     from author_study import corpora
 
     corpus = corpora.load(settings, None if arguments.quick else arguments.data)
     data = corpora.split(corpus, settings)
-    run = _open(output, settings, data)
+    run = _open(output, settings, data, cores, arguments.mix)
     everything = list(plan(settings))
     missing = [m for m in everything if m.key not in run["measurements"]]
     minutes = sum(m.seconds for m in missing) / 60
@@ -68,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             state = "done" if m.key in run["measurements"] else f"{m.seconds:.0f} s"
             print(f"  {m.key}: {state}")
         return 0
-    done = _measure(missing, run, settings, data, output)
+    done = _measure(everything, run, settings, data, output)
     if run["measurements"]:
         from author_study.report import report
 
@@ -77,9 +80,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _measure(
-    missing: Sequence[Measurement], run: dict[str, Any], settings: Settings, data: Any, output: Path
+    everything: list[Measurement], run: dict[str, Any], settings: Settings, data: Any, output: Path
 ) -> bool:
-    """Make measurements and write each as soon as it is there; say whether all were made."""
+    """Make what is missing and write each as soon as it is there; say whether all were made."""
+    missing = [m for m in everything if m.key not in run["measurements"]]
+    place = {m.key: i for i, m in enumerate(everything)}
     for i, m in enumerate(missing):
         left = sum(other.seconds for other in missing[i:]) / 60
         print(f"[{i + 1}/{len(missing)}, {left:.0f} min] {m.key}", flush=True)
@@ -90,7 +95,12 @@ def _measure(
             print("interrupted; the same command goes on from here", file=sys.stderr)
             return False
         took = time.perf_counter() - clock
-        run["measurements"][m.key] = {**found, "took": took, "load_before": load}
+        session = len(run["sessions"]) - 1
+        about = {"took": took, "load_before": load, "session": session}
+        found_so_far = {**run["measurements"], m.key: {**found, **about}}
+        run["measurements"] = dict(
+            sorted(found_so_far.items(), key=lambda item: place.get(item[0], len(place)))
+        )
         _write(output, run)
         print(f"    took {took:.0f} s{_brief(found)}", flush=True)
     return True
@@ -125,6 +135,12 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--output", help="the JSON file; tables and pictures go beside it")
     parser.add_argument("--plan", action="store_true", help="only say what, and how long it takes")
     parser.add_argument("--report", action="store_true", help="only draw the tables anew")
+    parser.add_argument("--cores", type=int, help="how many to use, where it is not 2")
+    parser.add_argument(
+        "--mix",
+        action="store_true",
+        help="go on with a file of other versions of the code; the report says what is whose",
+    )
     size = parser.add_mutually_exclusive_group()
     size.add_argument(
         "--quick",
@@ -138,11 +154,27 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     return arguments
 
 
-def _open(output: Path, settings: Settings, data: Any) -> dict[str, Any]:
-    """Read what is there of the same run, or begin one."""
-    head = {
-        "settings": json.loads(json.dumps(dataclasses.asdict(settings))),
-        "data": data.together.digest,
+def _compile_quickly() -> None:
+    """Have programs compiled with less care, because here that takes most of the time."""
+    os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "True"
+    # XLA's newer way to emit fusions takes twice as long; it ends a process that sets a flag which
+    # it does not know, as jaxlib 0.12 does not know this one
+    if version("jaxlib").startswith("0.10."):
+        flags = os.environ.get("XLA_FLAGS", "")
+        os.environ["XLA_FLAGS"] = f"--xla_cpu_use_fusion_emitters=false {flags}"
+
+
+def _open(output: Path, settings: Settings, data: Any, cores: int, mix: bool) -> dict[str, Any]:
+    """Read what is there of the same study, or begin one; its last session is the present one.
+
+    A session is what one machine, some cores of it and one state of the code have measured.
+    """
+    head = {"settings": json.loads(json.dumps(dataclasses.asdict(settings)))}
+    head["data"] = data.together.digest
+    session = {
+        "begun": datetime.date.today().isoformat(),
+        "cores": cores,
+        "machine": machine(),
         "versions": {**versions(), "study": _code()},
     }
     if not output.exists():
@@ -154,14 +186,26 @@ def _open(output: Path, settings: Settings, data: Any) -> dict[str, Any]:
             "authors": corpus.num_authors,
             "test documents": data.heldout.num_docs,
         }
-        begun = datetime.date.today().isoformat()
         tokens = data.heldout.doc_length.tolist()
-        about = {"sizes": sizes, "heldout_tokens": tokens, "machine": machine(), "begun": begun}
+        about = {"sizes": sizes, "heldout_tokens": tokens, "sessions": [session]}
         return {**head, **about, "measurements": {}}
     run = json.loads(output.read_text())
-    if other := [name for name, value in head.items() if run.get(name) != value]:
+    last = run["sessions"][-1]
+    other = [name for name in head if _fixed(run[name]) != _fixed(head[name])]
+    if last["versions"] != session["versions"] and not mix:
+        other.append("versions (--mix goes on all the same)")
+    if other:
         sys.exit(f"{output} holds a run of other {' and '.join(other)}: give another --output")
-    return run
+    if any(last[name] != session[name] for name in ("cores", "machine", "versions")):
+        run["sessions"].append(session)
+    return {**run, **head}
+
+
+def _fixed(head: Any) -> Any:
+    """Leave out the settings that may change."""
+    if not isinstance(head, dict):
+        return head
+    return {name: value for name, value in head.items() if name not in CHOOSING}
 
 
 def _code() -> str:

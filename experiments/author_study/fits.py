@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import corpora
-from .chains import Chains
+from .chains import author_mixtures, start
 from .corpora import Split
 from .settings import Settings
 
@@ -87,7 +87,7 @@ def curve(
     from bnp_models.evaluation import known_authors
 
     model = make_model("AuthorTopicModel", settings.curve_topics, settings)
-    chains = Chains(model, data.together, settings, num_chains, schedule=schedule)
+    chains = start(model, data.together, settings, num_chains, schedule=schedule)
     wanted = list(np.geomspace(settings.curve_seconds / 256, settings.curve_seconds,
                                settings.curve_points))  # fmt: skip
     clock, sweeps = 0.0, 0
@@ -97,7 +97,7 @@ def curve(
         clock += chains.advance(more)
         sweeps += more
         if clock >= 0.98 * wanted[0]:
-            states = chains.author_mixtures(data.together)
+            states = author_mixtures(chains, model, data.together)
             found["scores"].append(score_record(known_authors(states, data.heldout)))
             found["seconds"].append(clock)
             found["sweeps"].append(sweeps)
@@ -126,7 +126,7 @@ def _run(
     model = make_model(name, topics, settings)
     options: dict[str, Any] = {} if settings.schedule is None else {"schedule": settings.schedule}
     if model.slots is not None:
-        options["init_topics"] = max(settings.topics)
+        options["init_topics"] = settings.init_topics
     clock = time.perf_counter()
     with warnings.catch_warnings():
         # without the test documents some authors have none

@@ -1,5 +1,6 @@
 """Numbers out of the results: what was measured, differences in pairs, times, and the claims."""
 
+import itertools
 import math
 from collections.abc import Iterable
 from statistics import median
@@ -17,6 +18,7 @@ __all__ = [
     "measured",
     "perplexities",
     "rhats",
+    "session_of",
 ]
 
 LABELS = {
@@ -54,6 +56,11 @@ def measured(run: dict[str, Any], part: str) -> dict[tuple[str, ...], Any]:
     return {key[1:]: value for key, value in keys if key[0] == part}
 
 
+def session_of(run: dict[str, Any], value: dict[str, Any]) -> dict[str, Any]:
+    """Return what made a measurement: machine, cores, versions."""
+    return run["sessions"][value["session"]]
+
+
 def curves(run: dict[str, Any], topics: int) -> dict[str, Any]:
     """Return scores against time with one number of topics."""
     ours = {
@@ -79,7 +86,7 @@ def perplexities(run: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
         found.setdefault(LABELS[model], []).append({**value, "asked": topics})
     for k in run["settings"]["topics"]:
         scores = [
-            {**score, "topics": k, "asked": str(k)}
+            {**score, "topics": k, "asked": str(k), "session": value["session"]}
             for key, value in measured(run, "gensim").items()
             for score in value["scores"]
             if key[0] == str(k)
@@ -134,6 +141,8 @@ def claims(run: dict[str, Any]) -> list[Claim]:
         *_observed_words(run),
         _near(run, scores, "NP-ATM", "ATM"),
         _near(run, scores, "HDP-LDA", "LDA"),
+        _same_size(run, scores, "NP-ATM", "ATM"),
+        _same_size(run, scores, "HDP-LDA", "LDA"),
         _better(run, scores, "ATM", "LDA"),
         *_peer(run, scores),
         _converged(run),
@@ -169,15 +178,64 @@ def _near(run: dict[str, Any], scores: dict[str, Any], inferred: str, fixed: str
     best = _best(scores[fixed])
     found = difference(run, scores[inferred][0], best)
     how = f"{scores[inferred][0]['topics']:.0f} topics; ratio {found} to K={best['asked']}"
-    return Claim(name, how, _verdict(math.log(1 + NEAR) - found.log_ratio, found.error))
+    verdict = _verdict(math.log(1 + NEAR) - found.log_ratio, found.error)
+    if _falling(run, scores[fixed]):
+        how += _beyond(fixed, scores[fixed])
+        verdict = "not decided" if verdict == "yes" else verdict
+    return Claim(name, how, verdict)
+
+
+def _same_size(run: dict[str, Any], scores: dict[str, Any], inferred: str, fixed: str) -> Claim:
+    name = f"{inferred}, which infers K, predicts better than {fixed} with as many topics"
+    if inferred not in scores:
+        return Claim(name, "-", "not measured")
+    topics = scores[inferred][0]["topics"]
+    by_size = sorted(scores.get(fixed, []), key=lambda score: int(score["asked"]))
+    pairs = itertools.pairwise(by_size)
+    between = [p for p in pairs if int(p[0]["asked"]) <= topics <= int(p[1]["asked"])]
+    if not between:
+        return Claim(name, "-", "not measured")
+    fewer, more = between[0]
+    low, high = int(fewer["asked"]), int(more["asked"])
+    # log densities of a model with as many topics: a straight line in log K between its neighbours
+    share = math.log(topics / low) / math.log(high / low)
+    line = (1 - share) * np.array(fewer["doc_log_prob"]) + share * np.array(more["doc_log_prob"])
+    errors = [score.get("error_chains") or 0.0 for score in (fewer, more)]
+    at = {"doc_log_prob": line, "error_chains": max(errors)}
+    found = difference(run, scores[inferred][0], at)
+    how = f"{topics:.0f} topics; ratio {found} to what lies between K={low} and {high}"
+    return Claim(name, how, _verdict(-found.log_ratio, found.error))
 
 
 def _better(run: dict[str, Any], scores: dict[str, Any], one: str, other: str) -> Claim:
     name = f"{one} predicts second halves better than {other}, each with its best K"
     if one not in scores or other not in scores:
         return Claim(name, "-", "not measured")
-    found = difference(run, _best(scores[one]), _best(scores[other]))
-    return Claim(name, f"ratio of perplexities {found}", _verdict(-found.log_ratio, found.error))
+    best, its = _best(scores[one]), _best(scores[other])
+    found = difference(run, best, its)
+    how = f"ratio of perplexities {found}, K={best['asked']} and {its['asked']}"
+    verdict = _verdict(-found.log_ratio, found.error)
+    for fixed, other_way in ((one, "no"), (other, "yes")):
+        if _falling(run, scores[fixed]):
+            how += _beyond(fixed, scores[fixed])
+            verdict = "not decided" if verdict == other_way else verdict
+    return Claim(name, how, verdict)
+
+
+def _falling(run: dict[str, Any], scores: list[dict[str, Any]]) -> bool:
+    """Say whether scores leave open that more topics than the most that were tried do better."""
+    if len(scores) == 1:
+        return True
+    *_, before, last = sorted(scores, key=lambda score: int(score["asked"]))
+    found = difference(run, last, before)
+    return _best(scores) is last and found.log_ratio < -2 * found.error
+
+
+def _beyond(model: str, scores: list[dict[str, Any]]) -> str:
+    greatest = max(int(score["asked"]) for score in scores)
+    if len(scores) == 1:
+        return f"; of {model} one K was tried, {greatest}"
+    return f"; {model} gets better up to the greatest K tried, {greatest}"
 
 
 def _peer(run: dict[str, Any], scores: dict[str, Any]) -> list[Claim]:

@@ -1,5 +1,6 @@
 """The curves behind the tables."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,8 @@ def draw_perplexity(run: dict[str, Any], output: Path) -> None:
             [point["topics"] for point in points], y, yerr=error, color=COLOURS[name], capsize=3,
             marker="D" if one else "o", ls="none" if one else "-", label=name,
         )  # fmt: skip
+    ax.set_xscale("log")
+    _ticks(ax, run["settings"]["topics"])
     ax.set_xlabel("topics in use")
     ax.set_ylabel("perplexity of second halves")
     ax.set_title("Bars: two standard errors over chains", fontsize=9, loc="left")
@@ -73,7 +76,8 @@ def draw_words(run: dict[str, Any], output: Path) -> None:
     authors = found["AuthorTopicModel"]["authors"]["perplexity"]
     ax.axhline(authors, color=COLOURS["ATM"], label="ATM, from the authors")
     ax.set_xscale("symlog", linthresh=1)
-    ax.set_xticks(list(seen), [str(n) for n in seen])
+    ax.set_xlim(-0.2, 1.3 * max(seen))
+    _ticks(ax, list(seen))
     ax.set_xlabel("words seen of a document")
     ax.set_ylabel("perplexity of second halves")
     _save(figure, ax, output.with_name(f"{output.stem}_words.png"))
@@ -86,6 +90,12 @@ def _figure() -> Any:
     from matplotlib import pyplot
 
     return pyplot.subplots(figsize=(6.4, 4.2), layout="constrained")
+
+
+def _ticks(ax: Any, numbers: Sequence[int]) -> None:
+    """Mark what was measured, and nothing else."""
+    ax.minorticks_off()
+    ax.set_xticks(numbers, [str(n) for n in numbers])
 
 
 def _save(figure: Any, ax: Any, path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from bnp_models._files import replacing
 
-from .found import LABELS, arrival, claims, curves, measured, perplexities, rhats
+from .found import LABELS, arrival, claims, curves, measured, perplexities, rhats, session_of
 from .pictures import draw_perplexity, draw_time, draw_words
 
 __all__ = ["report"]
@@ -40,26 +40,45 @@ def report(run: dict[str, Any], output: Path) -> str:
 
 
 def _head(run: dict[str, Any]) -> str:
-    settings, machine = run["settings"], run["machine"]
+    settings = run["settings"]
     sizes = ", ".join(f"{value} {name}" for name, value in run["sizes"].items())
-    versions = ", ".join(f"{name} {version}" for name, version in run["versions"].items())
     text = (
         f"# Author-topic models and models of documents\n\n{sizes}. {settings['size']} size, seed "
         f"{settings['seed']}, {settings['num_chains']} chains of {settings['num_warmup']} + "
-        f"{settings['num_samples']} sweeps. {machine['cpu']}, {settings['cores']} of "
-        f"{machine['cores']} cores; {run['begun']}. {versions}.\n\nThe second halves of the test "
-        "documents are predicted: by LDA and HDP-LDA from the first halves, by the author-topic "
-        "models from the authors, who are known; first halves are part of what is fitted. Of "
-        "gensim, which gets worse after a while, the best score on the way is given. Standard "
-        "errors are those of perplexities. Compilation is left out of all times but those of fits."
+        f"{settings['num_samples']} sweeps.\n\nThe second halves of the test documents are "
+        "predicted: by LDA and HDP-LDA from the first halves, by the author-topic models from the "
+        "authors, who are known; first halves are part of what is fitted. Of gensim, which gets "
+        "worse after a while, the best score on the way is given. Standard errors are those of "
+        "perplexities. Compilation is left out of all times but those of fits.\n\nMeasured with"
     )
-    loads = [m["load_before"] for m in run["measurements"].values() if m.get("load_before")]
-    if loads and max(loads) > settings["cores"] + 0.5 * machine["cores"]:
+    text += "".join(f"\n{line}" for line in _sessions(run))
+    busy = [
+        m["load_before"]
+        for m in run["measurements"].values()
+        if m["load_before"]
+        > session_of(run, m)["cores"] + 0.5 * session_of(run, m)["machine"]["cores"]
+    ]
+    if busy:
         text += (
-            f"\n\n**The machine was busy** (load up to {max(loads):.1f} when a measurement began): "
+            f"\n\n**The machine was busy** (load up to {max(busy):.1f} when a measurement began): "
             "times are preliminary."
         )
     return text
+
+
+def _sessions(run: dict[str, Any]) -> list[str]:
+    """Say what measured: machine, cores, versions; of later sessions also what they measured."""
+    lines = []
+    for i, session in enumerate(run["sessions"]):
+        machine = session["machine"]
+        line = f"{i + 1}. {machine['cpu']}, {session['cores']} of {machine['cores']} cores; "
+        line += f"{session['begun']}. "
+        line += ", ".join(" ".join(pair) for pair in session["versions"].items())
+        if i:
+            keys = [key for key, m in run["measurements"].items() if m["session"] == i]
+            line += f": {', '.join(keys)}"
+        lines.append(f"{line}.")
+    return lines
 
 
 def _claims(run: dict[str, Any]) -> Table:
@@ -69,15 +88,17 @@ def _claims(run: dict[str, Any]) -> Table:
 
 def _scores(run: dict[str, Any]) -> Table:
     head = ("model", "K", "perplexity", "error, documents", "error, chains", "topics in use",
-            "seconds", "worst R-hat")  # fmt: skip
+            "worst R-hat", "seconds", "cores")  # fmt: skip
     rows = []
     for model, found in perplexities(run).items():
         for x in found:
             y = x["perplexity"]
             errors = [_number(y * e) if (e := x[f"error_{n}"]) else "-" for n in ("docs", "chains")]
             topics, hat = f"{x['topics']:.1f}", rhats(x) if "convergence" in x else None
-            seconds = _number(x.get("seconds"), ".0f")
-            rows.append([model, x["asked"], f"{y:.1f}", *errors, topics, seconds, _number(hat)])
+            seconds, cores = _number(x.get("seconds"), ".0f"), session_of(run, x)["cores"]
+            rows.append(
+                [model, x["asked"], f"{y:.1f}", *errors, topics, _number(hat), seconds, str(cores)]
+            )
     return Table("Perplexity of second halves", "scores", head, rows)
 
 

@@ -21,10 +21,11 @@ class Settings:
     num_docs: int | None = 400  # those of the most prolific authors; None: all
     min_count: int = 10  # rarer words are dropped
     test_share: float = 0.2
-    topics: tuple[int, ...] = (25, 50, 100)
+    topics: tuple[int, ...] = (25, 50, 100, 200, 400)
     infinite: tuple[str, ...] = ("HDPLDA", "NonparametricAuthorTopicModel")
     beta: float = 0.01
     sampled: bool = True  # the other concentrations; else fixed
+    init_topics: int = 100  # of the infinite models
     num_chains: int = 4
     num_warmup: int = 250
     num_samples: int = 250
@@ -48,16 +49,17 @@ class Settings:
 
 STANDARD = Settings("standard")
 FULL = Settings(
-    "full", num_docs=None, topics=(25, 50, 100, 200, 400), num_warmup=1500, num_samples=1500,
-    keep_states=10, curve_topics=100, curve_seconds=600.0, curve_points=18, speed_turns=9,
-    speed_seconds=4.0, words_topics=100,
+    "full", num_docs=None, init_topics=400, num_warmup=1500, num_samples=1500, keep_states=10,
+    curve_topics=100, curve_seconds=600.0, curve_points=18, speed_turns=9, speed_seconds=4.0,
+    words_topics=100,
 )  # fmt: skip
 QUICK = Settings(
     "quick", cores=1, num_docs=40, topics=(4,), infinite=("NonparametricAuthorTopicModel",),
-    beta=0.1, sampled=False, num_chains=2, num_warmup=4, num_samples=6, schedule="sequential",
-    keep_states=2, max_topics=32, curve_topics=4, curves=(("sequential", 2),),
-    curve_seconds=0.05, curve_points=2, chunks=(2000,), speed_topics=4, speed_chains=(2,),
-    speed_schedules=("sequential",), speed_turns=2, speed_seconds=0.01, speed_warmup=1, words=(),
+    beta=0.1, sampled=False, init_topics=4, num_chains=2, num_warmup=4, num_samples=6,
+    schedule="sequential", keep_states=2, max_topics=32, curve_topics=4,
+    curves=(("sequential", 2),), curve_seconds=0.05, curve_points=2, chunks=(2000,),
+    speed_topics=4, speed_chains=(2,), speed_schedules=("sequential",), speed_turns=2,
+    speed_seconds=0.01, speed_warmup=1, words=(),
 )  # fmt: skip
 """One program for each model serves everything, because compiling takes most of the time.
 
@@ -65,6 +67,13 @@ It is compiled without most optimisations, so that the times mean nothing.
 """
 
 FINITE = ("LDA", "AuthorTopicModel")
+
+CHOOSING = ("cores", "topics", "chunks", "curves", "speed_chains")
+"""What may change between runs that share a file.
+
+A measurement depends on these by its key alone, so that those of one more K join the earlier ones;
+on how many cores it was made is recorded with it.
+"""
 
 # For the estimates, measured on 2 cores with 4 chains: nanoseconds of a token, and more of them for
 # each topic; seconds of compiling

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from benchmarks.measure.ours import OurChains
 
-from .chains import Chains
+from .chains import start
 from .fits import make_model
 from .settings import FINITE, Settings, schedules_of
 
@@ -21,19 +22,19 @@ def speed(num_chains: int, settings: Settings, corpus: Any, say: Callable[[str],
     included, compilation left out. Infinite models start with as many topics as the finite ones
     have, and keep those that they find.
     """
-    running: dict[str, Chains] = {}
+    running: dict[str, OurChains] = {}
     sweeps: dict[str, int] = {}
     for name in (*FINITE, *settings.infinite):
         for schedule in schedules_of(settings, name):
             model = make_model(name, settings.speed_topics, settings)
-            start = {} if model.slots is None else {"init_topics": settings.speed_topics}
-            chains = Chains(model, corpus, settings, num_chains, schedule=schedule, **start)
+            first = {} if model.slots is None else {"init_topics": settings.speed_topics}
+            chains = start(model, corpus, settings, num_chains, schedule=schedule, **first)
             chains.advance(settings.speed_warmup)
             rotation = 4 if schedule == "mixed" else 1  # whole rotations are timed
             one = chains.advance(rotation)
             many = rotation * max(1, round(settings.speed_seconds / one))
             running[f"{name} {schedule}"], sweeps[f"{name} {schedule}"] = chains, many
-            say(f"{name} {schedule}: {many / one:.3g} sweeps/s, {chains.used} topics")
+            say(f"{name} {schedule}: {many / one:.3g} sweeps/s, {chains.topics()} topics")
     seconds: dict[str, list[float]] = {name: [] for name in running}
     topics: dict[str, list[int]] = {name: [] for name in running}
     for turn in range(settings.speed_turns):
@@ -45,7 +46,7 @@ def speed(num_chains: int, settings: Settings, corpus: Any, say: Callable[[str],
                 if not chains.compiled:
                     break
             seconds[name].append(took)
-            topics[name] += chains.used
+            topics[name] += chains.topics()
     return {
         name: {
             "tokens_per_second": [

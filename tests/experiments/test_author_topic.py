@@ -1,6 +1,7 @@
 """The study of author-topic models: its small size, twice, and the numbers that it reports."""
 
 import csv
+import dataclasses
 import importlib
 import json
 import math
@@ -33,7 +34,8 @@ def test_quick_study_resumes(tmp_path):
     first = run("--quick", "--output", output)
     assert first.returncode == 0, first.stderr
     results = json.loads(output.read_text())
-    assert "jax" in results["versions"]
+    (session,) = results["sessions"]
+    assert "jax" in session["versions"]
     found = results["measurements"]
     assert {key.split("/")[0] for key in found} >= {"fit", "curve", "speed"}
     fits = {key: value for key, value in found.items() if key.startswith("fit")}
@@ -61,10 +63,43 @@ def test_quick_study_resumes(tmp_path):
 
 def test_other_settings_are_refused(tmp_path):
     output = tmp_path / "study.json"
-    output.write_text(json.dumps({"settings": {}, "data": "", "measurements": {}}))
+    other = {"settings": {}, "data": "", "sessions": [{"versions": {}}], "measurements": {}}
+    output.write_text(json.dumps(other))
     found = run("--quick", "--output", output)
     assert found.returncode == 1
     assert "holds a run of other settings and data and versions" in found.stderr
+
+
+def test_earlier_measurements_stand_beside_those_of_one_more_k(load, monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(str(EXPERIMENTS))
+    study = importlib.import_module("author_topic")
+    settings = load("settings").QUICK
+    corpora = load("corpora")
+    data = corpora.split(corpora.load(settings, None), settings)
+    output = tmp_path / "study.json"
+    run = study._open(output, settings, data, cores=1, mix=False)
+    run["measurements"]["fit/LDA/4"] = {"session": 0}
+    study._write(output, run)
+
+    more = dataclasses.replace(settings, topics=(4, 8))
+    again = study._open(output, more, data, cores=1, mix=False)
+    assert again["measurements"] == run["measurements"]
+    assert again["settings"]["topics"] == [4, 8]
+    assert len(again["sessions"]) == 1
+    assert [s["cores"] for s in study._open(output, more, data, 2, False)["sessions"]] == [1, 2]
+    for change in ({"seed": 1}, {"init_topics": 8}):  # on which measurements depend
+        with pytest.raises(SystemExit, match="other settings:"):
+            study._open(output, dataclasses.replace(settings, **change), data, 1, False)
+
+    monkeypatch.setattr(study, "_code", lambda: "changed")
+    with pytest.raises(SystemExit, match="other versions"):
+        study._open(output, settings, data, 1, False)
+    mixed = study._open(output, settings, data, 1, mix=True)
+    assert [s["versions"]["study"] == "changed" for s in mixed["sessions"]] == [False, True]
+    mixed["measurements"]["fit/LDA/8"] = {"session": 1}
+    first, second = load("report")._sessions(mixed)
+    assert "fit" not in first
+    assert second.endswith("study changed: fit/LDA/8.")
 
 
 def test_differences_are_paired(load):
@@ -104,7 +139,8 @@ def test_verdicts(load):
         return {"perplexity": perplexity, "doc_log_prob": docs, "error_chains": 1e-3} | more
 
     fits = {
-        "fit/LDA/5": score(1000.0), "fit/AuthorTopicModel/5": score(1100.0),
+        "fit/LDA/5": score(1000.0), "fit/LDA/9": score(1020.0),
+        "fit/AuthorTopicModel/5": score(1100.0), "fit/AuthorTopicModel/9": score(1110.0),
         "fit/HDPLDA/inferred": score(1010.0), "fit/NonparametricAuthorTopicModel/inferred":
         score(1300.0),
     }  # fmt: skip
@@ -115,12 +151,48 @@ def test_verdicts(load):
         "heldout_tokens": [100, 300],
         "measurements": fits,
     }
-    verdict = {claim.claim.split(",")[0]: claim.verdict for claim in found.claims(run)}
+
+    def claims():
+        made = found.claims(run)
+        return {c.claim.split(",")[0]: c for c in made if "as many topics" not in c.claim}
+
+    verdict = {name: claim.verdict for name, claim in claims().items()}
     assert verdict["NP-ATM"] == "no"
     assert verdict["HDP-LDA"] == "yes"
     assert verdict["ATM predicts second halves better than LDA"] == "no"
     assert verdict["Our ATM predicts better than gensim's"] == "not measured"
     assert next(v for k, v in verdict.items() if k.startswith("The chains")) == "yes"
+
+    # more topics than were tried may still be better: what depends on that is not decided
+    fits["fit/LDA/9"] |= score(990.0)
+    claim = claims()
+    assert claim["HDP-LDA"].verdict == "not decided"
+    assert claim["HDP-LDA"].found.endswith("K=9; LDA gets better up to the greatest K tried, 9")
+    assert claim["ATM predicts second halves better than LDA"].verdict == "no"  # all the more so
+    fits["fit/AuthorTopicModel/9"] |= score(1050.0)
+    claim = claims()
+    assert claim["NP-ATM"].verdict == "no"
+    assert claim["ATM predicts second halves better than LDA"].verdict == "not decided"
+
+
+def test_as_many_topics(load):
+    """Between 1000 with 4 topics and 810 with 16 lies 900 with 8."""
+    found = load("found")
+
+    def score(perplexity, asked, topics):
+        docs = [-100 * math.log(perplexity), -300 * math.log(perplexity)]
+        return {"doc_log_prob": docs, "error_chains": 1e-3, "asked": asked, "topics": topics}
+
+    run = {"heldout_tokens": [100, 300]}
+    scores = {"LDA": [score(1000.0, "4", 4), score(810.0, "16", 16), score(700.0, "64", 64)]}
+    for perplexity, verdict in ((891.0, "yes"), (909.0, "no"), (900.0, "not decided")):
+        scores["HDP-LDA"] = [score(perplexity, "inferred", 8.0)]
+        claim = found._same_size(run, scores, "HDP-LDA", "LDA")
+        assert claim.verdict == verdict
+        assert f"8 topics; ratio {perplexity / 900:.3f}" in claim.found
+        assert claim.found.endswith("between K=4 and 16")
+    scores["HDP-LDA"] = [score(800.0, "inferred", 70.0)]  # outside of what was tried
+    assert found._same_size(run, scores, "HDP-LDA", "LDA").verdict == "not measured"
 
 
 def test_words_that_the_authors_are_worth(load, tmp_path):

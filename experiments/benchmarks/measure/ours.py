@@ -12,7 +12,7 @@ from bnp_models.runner import Runner, make_mesh
 
 from .corpora import Bag, to_corpus
 
-__all__ = ["OurChains", "compile_seconds"]
+__all__ = ["OurChains", "compile_seconds", "of_bag"]
 
 _COMPILE_EVENTS = ("jaxpr_to_mlir_module_duration", "backend_compile_duration")
 _compiled = [0.0]
@@ -31,56 +31,82 @@ def compile_seconds() -> float:
     return _compiled[0]
 
 
-class OurChains:
-    """Chains of `LDA` or `HDPLDA`.
+def of_bag(
+    model: str,
+    bag: Bag,
+    *,
+    seed: int,
+    chains: int = 1,
+    topics: int = 100,
+    alpha: float | None = None,
+    gamma: float | None = None,
+    beta: float = 0.01,
+    max_topics: int = 128,
+    num_sweeps: int = 1000,
+    record: bool = False,
+    **options: Any,
+) -> "OurChains":
+    """Start chains of `LDA` or `HDPLDA`.
 
     Parameters
     ----------
     model
         "LDA" or "HDP".
-    num_sweeps
-        Sweeps that are planned: whether it pays to give free topic slots back depends on it.
     alpha, gamma, beta
         Concentrations; for the HDP None leaves `alpha` and `gamma` to their default priors.
+    num_sweeps, record
+        See `OurChains`.
+    **options
+        Of the model's `gibbs`.
+    """
+    if model == "LDA":
+        configured = bnp.LDA(topics, alpha=0.1 if alpha is None else alpha, beta=beta)
+    else:
+        given = {"alpha": alpha, "gamma": gamma}
+        given = {name: value for name, value in given.items() if value is not None}
+        configured = bnp.HDPLDA(beta=beta, max_topics=max_topics, **given)
+        options = {"init_topics": topics, **options}
+    keys = jax.random.split(jax.random.key(seed), chains)
+    return OurChains(
+        configured, to_corpus(bag), keys, num_samples=num_sweeps, record=record, **options
+    )
+
+
+class OurChains:
+    """Chains of a model, one per key.
+
+    Parameters
+    ----------
+    num_warmup, num_samples
+        Sweeps that are planned: whether it pays to give free topic slots back depends on them.
+    record
+        Keep `trace`, of the sweeps after the first `num_warmup`.
     **options
         Of the model's `gibbs`.
     """
 
     def __init__(
         self,
-        model: str,
-        bag: Bag,
+        model: Any,
+        corpus: Any,
+        keys: jax.Array,
         *,
-        seed: int,
-        chains: int = 1,
-        topics: int = 100,
-        alpha: float | None = None,
-        gamma: float | None = None,
-        beta: float = 0.01,
-        max_topics: int = 128,
-        num_sweeps: int = 1000,
+        num_warmup: int = 0,
+        num_samples: int,
         record: bool = False,
         **options: Any,
     ):
-        if model == "LDA":
-            configured = bnp.LDA(topics, alpha=0.1 if alpha is None else alpha, beta=beta)
-        else:
-            given = {"alpha": alpha, "gamma": gamma}
-            given = {name: value for name, value in given.items() if value is not None}
-            configured = bnp.HDPLDA(beta=beta, max_topics=max_topics, **given)
-            options = {"init_topics": topics, **options}
         lanes = options.get("schedule") != "sequential"
-        mesh = make_mesh(jax.local_devices(), chains, lanes=lanes)
-        kernel = configured.gibbs(**options)
-        self._runner = Runner(kernel, to_corpus(bag), 0, num_sweeps, 1, mesh)
-        self._state = self._runner.init(jax.random.split(jax.random.key(seed), chains))
-        self._infinite = model == "HDP"
+        mesh = make_mesh(jax.local_devices(), len(keys), lanes=lanes)
+        kernel = model.gibbs(**options)
+        self._runner = Runner(kernel, corpus, num_warmup, num_samples, mesh=mesh)
+        self._state = self._runner.init(keys)
+        self._infinite = model.slots is not None
         self._record = record
         self._shape: Any = None
-        self._topics = np.zeros(chains, int)
-        self.num_chains = chains
-        self.num_words = bag.num_words
-        self.num_devices = 1 if mesh is None else mesh.size
+        self._topics = np.zeros(len(keys), int)
+        self.num_chains = len(keys)
+        self.num_words = corpus.num_words
         self.round = len(self._runner.kernel.sampler().rotation)
         self.sweeps = 0
         self.compile_seconds = 0.0
@@ -101,10 +127,9 @@ class OurChains:
                 self.compiled = True
                 self.compile_seconds += inside
             seconds += took - inside
-            self._state = stretch.state
-            lp, used = stretch.kept["lp"], stretch.kept["draws"]["num_topics_used"]
-            self._topics = np.asarray(used)[:, -1]
+            self._state, self._topics = stretch.state, stretch.used
             if self._record:
+                lp, used = stretch.kept["lp"], stretch.kept["draws"]["num_topics_used"]
                 self.trace["lp"].append(np.asarray(lp, np.float64))
                 self.trace["topics"].append(np.asarray(used))
             left -= length
@@ -135,6 +160,11 @@ class OurChains:
     def slots(self) -> int:
         """Return the capacity."""
         return int(self._state.chain.word_topic.shape[-1])
+
+    def states(self) -> dict[str, np.ndarray]:
+        """Return the present states, [chain, ...], as a fit keeps some of its states."""
+        snapshot = jax.vmap(self._runner.kernel.sampler().snapshot)(self._state.chain)
+        return {name: np.asarray(x) for name, x in snapshot.items()}
 
     def mixtures(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return the posterior mean topics given each chain's assignments, and its weights."""

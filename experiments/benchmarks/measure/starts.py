@@ -8,7 +8,7 @@ import numpy as np
 
 from .completion import SCORE, pad
 from .corpora import Split, to_corpus
-from .ours import OurChains
+from .ours import of_bag
 
 __all__ = ["measure"]
 
@@ -24,11 +24,11 @@ def measure(
     say: Callable[[str], None],
     **options: Any,
 ) -> dict[str, Any]:
-    """Run HDP chains and score each chain's state at some sweeps; `options` go to `OurChains`."""
+    """Run HDP chains and score each chain's state at some sweeps; `options` go to `of_bag`."""
     from bnp_models.evaluation import document_completion
 
     observed, heldout = to_corpus(split.observed), to_corpus(split.heldout)
-    made = OurChains(
+    made = of_bag(
         "HDP", split.train, seed=seed, chains=chains, topics=init_topics, record=True, **options
     )
     stops = np.unique(np.geomspace(1, sweeps, points).round().astype(int))

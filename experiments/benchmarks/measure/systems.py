@@ -46,9 +46,9 @@ def make(spec: dict[str, Any], bag: Bag, seed: int) -> System:
     """Build the system that a dictionary describes: `library`, `model` and its options."""
     options = {k: v for k, v in spec.items() if k not in ("library", "model", "name")}
     if spec["library"] == "bnp-models":
-        from .ours import OurChains
+        from .ours import of_bag
 
-        return OurChains(spec["model"], bag, seed=seed, **options)
+        return of_bag(spec["model"], bag, seed=seed, **options)
     if spec["library"] == "tomotopy":
         return Tomotopy(spec["model"], bag, seed=seed, **options)
     if spec["library"] == "gensim":
