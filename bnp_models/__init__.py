@@ -1,15 +1,19 @@
-"""Bayesian-nonparametric topic models on JAX: NumPyro programs with exact Gibbs kernels."""
+"""Bayesian-nonparametric topic and factor models on JAX: NumPyro programs, exact Gibbs kernels."""
 
 from bnp_models.author_topic import AuthorTopicModel
 from bnp_models.corpus import Corpus
 from bnp_models.draws import to_arviz
 from bnp_models.embedded import load_package_docs
+from bnp_models.factor_result import FactorFit
 from bnp_models.fit import fit, resume
+from bnp_models.gaussian_factors import GaussianFactorAnalysis
 from bnp_models.hdp_lda import HDPLDA
 from bnp_models.lda import LDA
 from bnp_models.np_author_topic import NonparametricAuthorTopicModel
+from bnp_models.poisson_factors import PoissonGammaFactorAnalysis
 from bnp_models.registry import MODELS
 from bnp_models.result import Fit
+from bnp_models.sources import Sources
 
 __version__ = "0.1.0"
 
@@ -19,8 +23,12 @@ __all__ = [
     "MODELS",
     "AuthorTopicModel",
     "Corpus",
+    "FactorFit",
     "Fit",
+    "GaussianFactorAnalysis",
     "NonparametricAuthorTopicModel",
+    "PoissonGammaFactorAnalysis",
+    "Sources",
     "fit",
     "load_package_docs",
     "resume",

@@ -11,21 +11,34 @@ import bnp_models as bnp
 from bnp_models._expressions import parse_value, show_value
 from bnp_models.model import Model
 from bnp_models.readers import FORMATS
+from bnp_models.source_readers import SOURCE_FORMATS
 
-__all__ = ["SCORES", "given_values", "hyperparameters_text", "make_parser", "summary"]
+__all__ = [
+    "FACTOR_SCORES",
+    "TOPIC_SCORES",
+    "given_values",
+    "hyperparameters_text",
+    "make_parser",
+    "summary",
+]
 
 EXAMPLES = {
     "fit": "bnp-models fit HDPLDA reviews.csv --read text=body --read min_df=5 \\\n"
     "      --beta 0.05 --alpha 'Gamma(1, 1)' --num-samples 1000 --output run",
     "resume": "bnp-models resume run",
+    "fit factors": "bnp-models fit GaussianFactorAnalysis flowers.csv --read source=species \\\n"
+    "      --tau 2 --num-samples 1000 --output run",
     "topics": "bnp-models topics run --num-words 12 --limit 20",
+    "factors": "bnp-models factors run --num-features 5 --limit 20",
     "evaluate": "bnp-models evaluate run new_reviews.csv --read text=body \\\n"
     "      --score document_completion --score left_to_right",
     "models": "bnp-models models",
     "demo": "bnp-models demo --output demo-output",
 }
-SCORES = ("document_completion", "left_to_right", "npmi")
+TOPIC_SCORES = ("document_completion", "left_to_right", "npmi")
 """Methods of `Fit` that `evaluate` offers."""
+FACTOR_SCORES = ("predict", "row_completion")
+"""Methods of `FactorFit` that `evaluate` offers."""
 
 _NOT_OPTIONS = ("self", "record", "program", "ignore")  # of `gibbs`: no text, or handled by `fit`
 
@@ -39,7 +52,8 @@ def make_parser(commands: Mapping[str, Callable[..., int]]) -> argparse.Argument
     fit = _add(add, "fit", "fit", "draw from the posterior of a model")
     models = fit.add_subparsers(metavar="MODEL", required=True)
     for name, model in bnp.MODELS.items():
-        one = _add(models, name, "fit", summary(model))
+        example = "fit factors" if model.components == "factors" else "fit"
+        one = _add(models, name, example, summary(model))
         one.set_defaults(command=commands["fit"], model=model)
         _add_fit(one, model)
 
@@ -56,15 +70,21 @@ def make_parser(commands: Mapping[str, Callable[..., int]]) -> argparse.Argument
         "--relevant", action="store_true", help="show words that are rare in other topics"
     )
 
-    evaluate = _add(add, "evaluate", "evaluate", "score a run on held-out documents")
+    factors = _add(add, "factors", "factors", "print the factors of a run")
+    factors.add_argument("run", metavar="RUN", help="--output of the fit")
+    factors.add_argument("--num-features", type=int, default=8, metavar="N", help="per factor (8)")
+    factors.add_argument("--limit", type=int, metavar="N", help="only the N most used factors")
+
+    evaluate = _add(add, "evaluate", "evaluate", "score a run on held-out documents or rows")
     evaluate.add_argument("run", metavar="RUN", help="--output of the fit")
-    _add_data(evaluate)
+    _add_data(evaluate, SOURCE_FORMATS)
     evaluate.add_argument(
         "--score",
         action="append",
-        choices=SCORES,
-        help="nats per token of half of each document given the other half, or of whole "
-        "documents; coherence of the topics; may be repeated (document_completion and npmi)",
+        choices=(*TOPIC_SCORES, *FACTOR_SCORES),
+        help="of topics: nats per token of half of each document given the other half, or of whole "
+        "documents; coherence of the topics; of factors: nats per row; perplexity of half of each "
+        "row given the other half; may be repeated (document_completion and npmi, or predict)",
     )
     evaluate.add_argument(
         "--num-words", type=int, default=10, metavar="N", help="words per topic for npmi (10)"
@@ -131,7 +151,8 @@ def _add(commands: Any, name: str, example: str, what: str) -> argparse.Argument
 
 
 def _add_fit(parser: argparse.ArgumentParser, model: type[Model]) -> None:
-    _add_data(parser)
+    finds_factors = model.components == "factors"
+    _add_data(parser, SOURCE_FORMATS if finds_factors else FORMATS)
     parser.add_argument("--output", metavar="DIR", required=True, help="folder for the results")
     run = parser.add_argument_group("run")
     defaults = inspect.signature(bnp.fit).parameters
@@ -141,7 +162,7 @@ def _add_fit(parser: argparse.ArgumentParser, model: type[Model]) -> None:
         ("num_chains", int, "chains"),
         ("thinning", int, "keep a draw every N of the sweeps"),
         ("seed", int, "seed of all random numbers"),
-        ("keep_states", int, "full states kept per chain, for topics and scores"),
+        ("keep_states", int, f"full states kept per chain, for {model.components} and scores"),
         ("checkpoint_seconds", float, "time between checkpoints"),
     ):
         default = defaults[name].default
@@ -184,17 +205,24 @@ def _add_fit(parser: argparse.ArgumentParser, model: type[Model]) -> None:
         group.add_argument(_option(name), help=text.replace("%", "%%"), **how)
 
 
-def _add_data(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("data", metavar="DATA", help="file or folder of documents")
+def _add_data(parser: argparse.ArgumentParser, formats: Mapping[str, Any]) -> None:
+    tables = "table" in formats
     parser.add_argument(
-        "--format", choices=list(FORMATS), help="of DATA; by default its name decides"
+        "data",
+        metavar="DATA",
+        help="file or folder of documents"
+        + (", or of rows of numbers: a table (.csv, .tsv) or saved sources (.npz)" * tables),
     )
+    parser.add_argument(
+        "--format", choices=list(formats), help="of DATA; by default its name decides"
+    )
+    example = "source=species (of a table), " * tables + "text=body, group=year, min_df=5"
     parser.add_argument(
         "--read",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="option of the reader such as text=body, group=year, min_df=5; may be repeated",
+        help=f"option of the reader such as {example}; may be repeated",
     )
 
 

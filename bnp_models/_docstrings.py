@@ -115,7 +115,7 @@ def public_docstrings(places: Mapping[str, Sequence[str]]) -> dict[str, tuple[st
                 thing = _attribute(place, key)
                 docstring = getattr(thing, "__doc__", None)
                 is_documented = callable(thing) and isinstance(docstring, str)
-                if is_documented and docstring not in seen:
+                if is_documented and docstring not in seen and not _is_added(place, thing):
                     seen.add(docstring)
                     found[".".join(filter(None, (package, path, key)))] = package, docstring
     return found
@@ -127,6 +127,13 @@ def _resolve(package: str, path: str) -> Any:
         return importlib.import_module(f"{package}.{path}" if path else package)
     except ImportError:
         return _attribute(sys.modules.get(package), path)
+
+
+def _is_added(place: Any, thing: Any) -> bool:
+    """Whether an imported package has hung a class of its own into a class of another."""
+    if not (isinstance(place, type) and isinstance(thing, type)):
+        return False
+    return place.__module__.partition(".")[0] != thing.__module__.partition(".")[0]
 
 
 def _attribute(place: Any, key: str) -> Any:

@@ -3,10 +3,10 @@
 import numpy as np
 import scipy.special
 
-__all__ = ["beta_interval", "tails"]
+__all__ = ["beta_interval", "tail_quantiles"]
 
 
-def tails(interval: float) -> tuple[float, float]:
+def tail_quantiles(interval: float) -> tuple[float, float]:
     """Return the probabilities that lie below a central interval and below its upper end."""
     if not 0 < interval < 1:
         raise ValueError(f"interval must be in (0, 1), got {interval}; 0.9 is 90%")
@@ -19,7 +19,6 @@ def beta_interval(mean: np.ndarray, sd: np.ndarray, interval: float) -> list[np.
     m = np.where(certain, 0.5, mean)
     total = m * (1 - m) / np.where(certain, 0.1, sd) ** 2 - 1
     total = np.maximum(total, 1e-6)  # no distribution on [0, 1] has a larger variance
-    bounds = [
-        scipy.special.betaincinv(m * total, (1 - m) * total, tail) for tail in tails(interval)
-    ]
+    a, b = m * total, (1 - m) * total
+    bounds = [scipy.special.betaincinv(a, b, tail) for tail in tail_quantiles(interval)]
     return [np.where(certain, mean, bound) for bound in bounds]

@@ -1,9 +1,12 @@
 """Which documents, tokens and words a smaller corpus is made of; plain arrays in and out."""
 
+import operator
+from typing import SupportsIndex
+
 import numpy as np
 from jaxtyping import Bool, Int
 
-__all__ = ["draw_half", "draw_test", "kept_words", "ranges"]
+__all__ = ["draw_half", "draw_test", "kept_words", "number_of_tests", "ranges"]
 
 
 def ranges(start: Int[np.ndarray, " N"], length: Int[np.ndarray, " N"]) -> Int[np.ndarray, " M"]:
@@ -11,6 +14,18 @@ def ranges(start: Int[np.ndarray, " N"], length: Int[np.ndarray, " N"]) -> Int[n
     end = np.cumsum(length, dtype=np.int64)
     total = int(end[-1]) if len(end) else 0
     return np.arange(total) + np.repeat(start - (end - length), length)
+
+
+def number_of_tests(test_size: float | SupportsIndex, total: int, unit: str) -> int:
+    """Return how many of `total` documents or rows are for the test; a float is their share."""
+    share = isinstance(test_size, float)
+    num_test = round(test_size * total) if share else operator.index(test_size)
+    if not 0 < num_test < total:
+        raise ValueError(
+            f"test_size is {test_size}, {num_test} of {total} {unit}s; leave at least one {unit} "
+            "on either side"
+        )
+    return num_test
 
 
 def draw_test(group: Int[np.ndarray, " D"], num_test: int, seed: int) -> Bool[np.ndarray, " D"]:

@@ -11,10 +11,18 @@ import numpy as np
 import pandas as pd
 
 from bnp_models import arviz_data
+from bnp_models._factor_report import Report, factor_tables
 from bnp_models.corpus import Corpus
+from bnp_models.factor_result import FactorFit
 from bnp_models.result import Fit
+from bnp_models.sources import Sources
 
-__all__ = ["Lines", "draw_run", "load_run", "save_run", "say", "topics_text"]
+__all__ = ["DATA_FILES", "Lines", "load_run", "save_run", "say", "topic_tables", "topics_text"]
+
+DATA_FILES: dict[type, str] = {Corpus: "corpus.npz", Sources: "sources.npz"}
+"""Name of the file with the data of a run, by their type."""
+
+AnyFit = Fit | FactorFit
 
 
 class Lines:
@@ -26,10 +34,12 @@ class Lines:
         Sweeps of the whole run.
     seconds
         Time between lines.
+    noun
+        What is counted as in use, "topics" or "factors".
     """
 
-    def __init__(self, num_sweeps: int, seconds: float | int = 15):
-        self._num_sweeps, self._seconds = num_sweeps, seconds
+    def __init__(self, num_sweeps: int, seconds: float | int = 15, noun: str = "topics"):
+        self._num_sweeps, self._seconds, self._noun = num_sweeps, seconds, noun
         self._start = self._last = time.monotonic()
 
     def update(self, sweep: int, used: np.ndarray, lp: np.ndarray, note: str = "") -> None:
@@ -40,7 +50,7 @@ class Lines:
         self._last = now
         say(
             f"{now - self._start:5.0f} s: sweep {sweep} of {self._num_sweeps}, "
-            f"{np.min(used)} to {np.max(used)} topics, lp {np.mean(lp):.6g}"
+            f"{np.min(used)} to {np.max(used)} {self._noun}, lp {np.mean(lp):.6g}"
         )
 
     def close(self) -> None:
@@ -94,11 +104,11 @@ def topics_text(table: pd.DataFrame, *, num_chains: int, num_rows: int | None = 
     return "\n".join(lines)
 
 
-def save_run(fit: Fit, folder: Path, *, num_rows: int | None = None) -> str:
-    """Write draws, corpus, tables and pictures, and return the report on topics and chains.
+def save_run(fit: AnyFit, folder: Path, *, num_rows: int | None = None) -> str:
+    """Write draws, data, tables and pictures, and return the report on topics and chains.
 
     The files are `draws.nc`, `corpus.npz`, `convergence.csv`, `report.txt`, pictures and, if full
-    states were kept, `topics.csv` and `documents.csv`.
+    states were kept, `topics.csv` and `documents.csv`; see `_factor_report` for factor models.
 
     Parameters
     ----------
@@ -107,32 +117,34 @@ def save_run(fit: Fit, folder: Path, *, num_rows: int | None = None) -> str:
     folder
         An existing folder.
     num_rows
-        Topics in the returned report; the files have all.
+        Topics or factors in the returned report; the files have all.
     """
     import matplotlib.pyplot as plt
 
     fit.save(folder / "draws.nc")  # first: nothing that fails below loses a draw
-    fit.corpus.save(folder / "corpus.npz")
+    fit.corpus.save(folder / DATA_FILES[type(fit.corpus)])
     judged = fit.convergence()
     judged.table.to_csv(folder / "convergence.csv")
     parts, whole = [str(judged)], [str(judged)]
-    table = None
-    if arviz_data.has_group(fit.data, "states"):
-        table = fit.topics()
-        table.to_csv(folder / "topics.csv")
-        fit.documents().to_csv(folder / "documents.csv")
-        num_chains = fit.posterior.sizes["chain"]
-        parts.insert(0, topics_text(table, num_chains=num_chains, num_rows=num_rows))
-        whole.insert(0, topics_text(table, num_chains=num_chains))
+    pictures: dict[str, Any] = {"traces": fit.plot_traces()}
+    if fit.posterior.sizes["chain"] > 1:
+        pictures["ranks"] = fit.plot_ranks()
+    make = factor_tables if isinstance(fit, FactorFit) else topic_tables
+    tables, text, drawn = make(fit)
+    for name, table in tables.items():
+        table.to_csv(folder / f"{name}.csv")
+    if text is not None:
+        parts.insert(0, text(num_rows))
+        whole.insert(0, text(None))
     (folder / "report.txt").write_text("\n\n".join(whole) + "\n", encoding="utf-8")
-    for name, axes in draw_run(fit, table).items():
+    for name, axes in (pictures | drawn).items():
         figure = np.asarray(axes, dtype=object).flat[0].figure
         figure.savefig(folder / f"{name}.png", dpi=110)
         plt.close(figure)
     return "\n\n".join(parts)
 
 
-def load_run(folder: Path) -> Fit:
+def load_run(folder: Path) -> AnyFit:
     """Read the fit that `save_run` wrote.
 
     Raises
@@ -140,37 +152,34 @@ def load_run(folder: Path) -> Fit:
     ValueError
         If the folder holds no such run, or its files do not belong together.
     """
-    for name in ("draws.nc", "corpus.npz"):
-        if not (folder / name).is_file():
-            raise ValueError(
-                f"{folder} holds no finished run: {name} is missing. Give the --output folder of "
-                "`bnp-models fit`; an interrupted run is finished by `bnp-models resume`"
-            )
-    return Fit.load(folder / "draws.nc", Corpus.load(folder / "corpus.npz"))
+    found = {kind: name for kind, name in DATA_FILES.items() if (folder / name).is_file()}
+    lacking = [] if found else [" and ".join(DATA_FILES.values())]
+    if not (folder / "draws.nc").is_file():
+        lacking.insert(0, "draws.nc")
+    if lacking:
+        raise ValueError(
+            f"{folder} holds no finished run: {lacking[0]} is missing. Give the --output folder of "
+            "`bnp-models fit`; an interrupted run is finished by `bnp-models resume`"
+        )
+    (kind, name), *_ = found.items()
+    return Fit.load(folder / "draws.nc", kind.load(folder / name))
 
 
-def draw_run(fit: Fit, topics: pd.DataFrame | None) -> dict[str, Any]:
-    """Draw the pictures that there are data for.
-
-    Parameters
-    ----------
-    fit
-        The run.
-    topics
-        From `fit.topics`; None if no full state was kept.
-
-    Returns
-    -------
-    Axes, one or an array of them, by the name of the picture.
-    """
-    drawn: dict[str, Any] = {"traces": fit.plot_traces()}
-    if fit.posterior.sizes["chain"] > 1:
-        drawn["ranks"] = fit.plot_ranks()
+def topic_tables(fit: Fit) -> Report:
+    """Return tables, text and pictures of topics, those that there are data for."""
+    drawn: dict[str, Any] = {}
     if "num_topics_used" in fit.posterior:
         drawn["num_topics"] = fit.plot_num_topics()
-    if topics is not None:
-        drawn["topic_words"] = fit.plot_topic_words()
-        drawn["topic_similarity"] = fit.plot_topic_similarity()
-        if getattr(fit.corpus, "group", None) is not None:
-            drawn["topics_by_group"] = fit.plot_prevalence_by_group()
-    return drawn
+    if not arviz_data.has_group(fit.data, "states"):
+        return Report({}, None, drawn)
+    table = fit.topics()
+    drawn["topic_words"] = fit.plot_topic_words()
+    drawn["topic_similarity"] = fit.plot_topic_similarity()
+    if getattr(fit.corpus, "group", None) is not None:
+        drawn["topics_by_group"] = fit.plot_prevalence_by_group()
+    num_chains = fit.posterior.sizes["chain"]
+
+    def text(num_rows: int | None) -> str:
+        return topics_text(table, num_chains=num_chains, num_rows=num_rows)
+
+    return Report({"topics": table, "documents": fit.documents()}, text, drawn)

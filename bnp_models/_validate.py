@@ -25,6 +25,7 @@ __all__ = [
     "labels",
     "listed",
     "one_per_doc",
+    "positions",
     "positive",
     "strings",
     "tokens",
@@ -83,6 +84,22 @@ def integers(argument: str, values: Any) -> Int[np.ndarray, " N"]:
     if array.dtype == np.uint64:
         array = np.minimum(array, np.uint64(LIMIT))  # fits int64 and stays out of range
     return array.astype(np.int64)
+
+
+def positions(argument: str, values: Any, length: int, unit: str) -> Int[np.ndarray, " N"]:
+    """Turn numbers in [0, length), or a mask of `length` booleans, into numbers."""
+    if not hasattr(values, "__array__"):
+        values = listed(argument, values, f"{unit} numbers, or a mask")
+    mask = np.asarray(values)
+    if mask.dtype == bool:
+        if mask.shape != (length,):
+            raise ValueError(f"{argument} has shape {mask.shape}; give {length} booleans")
+        values = np.flatnonzero(mask)
+    numbers = integers(argument, values)
+    outside = numbers[(numbers < 0) | (numbers >= length)]
+    if outside.size:
+        raise ValueError(f"{argument} holds {outside[0]}, outside [0, {length})")
+    return numbers
 
 
 def strings(

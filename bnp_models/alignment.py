@@ -22,7 +22,17 @@ from jaxtyping import Float, Integer
 from . import arviz_data
 from .mixtures import Mixtures, one_by_one
 
-__all__ = ["Alignment", "TopicStates", "align", "similarity", "stability", "topic_states"]
+__all__ = [
+    "Alignment",
+    "TopicStates",
+    "align",
+    "by_share",
+    "pair",
+    "reference_state",
+    "similarity",
+    "stability",
+    "topic_states",
+]
 
 
 class TopicStates(NamedTuple):
@@ -164,9 +174,7 @@ def align(
         raise ValueError(f"min_similarity must be in (0, 1], got {min_similarity}")
     if 0 in states.z.shape:
         raise ValueError(f"states.z must hold states and tokens, got shape {states.z.shape}")
-    if not np.isfinite(states.lp).any():
-        raise ValueError("states.lp must be finite in some state; the reference has the highest")
-    reference = int(np.where(np.isfinite(states.lp), states.lp, -np.inf).argmax())
+    reference = reference_state(states.lp)
     chosen = next(m for s, m in enumerate(one_by_one(states.mixtures)) if s == reference)
     num_slots = chosen.phi.shape[2]
     if states.z.max() >= num_slots:
@@ -182,16 +190,40 @@ def align(
     for s, mixture in enumerate(one_by_one(states.mixtures)):
         slots = np.flatnonzero(sizes[s])
         alike = similarity(phi, np.asarray(mixture.phi[0])[:, slots], metric=metric)
-        gain = np.where(alike >= min_similarity, alike, 0.0)
-        ours, theirs = scipy.optimize.linear_sum_assignment(gain, maximize=True)
-        kept = gain[ours, theirs] > 0
-        ours, theirs = ours[kept], theirs[kept]
+        ours, theirs = pair(alike, min_similarity)
         number[s, slots[theirs]] = ours
         matched[s, ours] = alike[ours, theirs]
-    alignment = Alignment(reference, number, matched, sizes, states.chain, states.draw)
+    return by_share(Alignment(reference, number, matched, sizes, states.chain, states.draw))
+
+
+def reference_state(lp: Float[np.ndarray, " S"]) -> int:
+    """Return the position of the state with the highest finite log joint density."""
+    if not np.isfinite(lp).any():
+        raise ValueError("states.lp must be finite in some state; the reference has the highest")
+    return int(np.where(np.isfinite(lp), lp, -np.inf).argmax())
+
+
+def pair(
+    alike: Float[np.ndarray, "R K"], min_similarity: float
+) -> tuple[Integer[np.ndarray, " n"], Integer[np.ndarray, " n"]]:
+    """Match rows with columns one to one so that the summed similarity is largest.
+
+    Returns positions of rows and of their columns; pairs less similar than `min_similarity`, a
+    positive number, are no pairs.
+    """
+    gain = np.where(alike >= min_similarity, alike, 0.0)
+    ours, theirs = scipy.optimize.linear_sum_assignment(gain, maximize=True)
+    kept = gain[ours, theirs] > 0
+    return ours[kept], theirs[kept]
+
+
+def by_share(alignment: Alignment) -> Alignment:
+    """Give new numbers, from the largest mean share over all states to the smallest."""
     order = np.argsort(-alignment.shares().mean(axis=0), kind="stable")
     rank = np.append(np.argsort(order), -1)  # the last entry keeps -1 where it is
-    return alignment._replace(number=rank[number], similarity=matched[:, order])
+    return alignment._replace(
+        number=rank[alignment.number], similarity=alignment.similarity[:, order]
+    )
 
 
 def stability(alignment: Alignment) -> pd.DataFrame:

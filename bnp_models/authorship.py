@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from bnp_models._intervals import tails
+from bnp_models._intervals import tail_quantiles
 from bnp_models.corpus import Corpus
 from bnp_models.mixtures import AuthorMixture, check_words
 from bnp_models.result import Fit
@@ -61,7 +61,7 @@ def author_topics(
         raise ValueError(f"top must be at least 1, got {top}")
     rows = _rows(fit, authors)
     shares, _ = _shares(fit, rows)
-    lower, upper = np.quantile(shares, tails(interval), axis=0)
+    lower, upper = np.quantile(shares, tail_quantiles(interval), axis=0)
     mean = shares.mean(axis=0)
     words = fit.topics()["words"]
     best = np.argsort(-mean, axis=1, kind="stable")[:, :top]
@@ -102,7 +102,7 @@ def similar_authors(fit: Fit, author: str, *, top: int = 10, interval: float = 0
     (row,) = _rows(fit, [author])
     root = (np.sqrt(state.theta) for state in fit.author_mixtures())
     values = np.stack([np.minimum(r @ r[row], 1.0) for r in root])
-    lower, upper = np.quantile(values, tails(interval), axis=0)
+    lower, upper = np.quantile(values, tail_quantiles(interval), axis=0)
     x = fit.states["x"].to_numpy().ravel()
     tokens = np.bincount(x, minlength=values.shape[1]) / len(values)
     mean = values.mean(axis=0)
@@ -224,7 +224,7 @@ def plot_author_topics(
     chains = np.unique(chain)
     for i, c in enumerate(chains):
         values = shares[chain == c]
-        lower, upper = np.quantile(values, tails(interval), axis=0)
+        lower, upper = np.quantile(values, tail_quantiles(interval), axis=0)
         mean = values.mean(axis=0)
         place = np.arange(len(topics)) + 0.7 * ((i + 0.5) / len(chains) - 0.5)
         ax.errorbar(

@@ -1,4 +1,4 @@
-"""The command `bnp-models`: fit, resume and read topic models from the shell.
+"""The command `bnp-models`: fit, resume and read topic and factor models from the shell.
 
 Options have the names of the Python arguments, and those of a model are made from its fields, so
 that a model which registers is on the command line too. Results go to stdout, all else to stderr.
@@ -13,7 +13,7 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,18 @@ import numpy as np
 import bnp_models as bnp
 from bnp_models import _report as report
 from bnp_models import checkpoint
-from bnp_models._arguments import given_values, hyperparameters_text, make_parser, summary
+from bnp_models._arguments import (
+    FACTOR_SCORES,
+    TOPIC_SCORES,
+    given_values,
+    hyperparameters_text,
+    make_parser,
+    summary,
+)
+from bnp_models._factor_report import factors_text
+from bnp_models.model import from_description
 from bnp_models.readers import FORMATS, guess_format, read_corpus
+from bnp_models.source_readers import SOURCE_FORMATS, guess_source_format, read_sources
 
 __all__ = ["main"]
 
@@ -66,15 +76,16 @@ def _fit(args: argparse.Namespace) -> int:
     _use_cores(min(_num_cores(), max(args.num_chains, 1)))  # before a prior is built
     hyperparameters, options = given_values(args)
     model = args.model(**hyperparameters)
-    corpus = _read(args.data, args.format, args.read)
-    report.say(f"{corpus!r} from {args.data}")
+    finds_factors = args.model.components == "factors"
+    data = (_read_sources if finds_factors else _read)(args.data, args.format, args.read)
+    report.say(f"{data!r} from {args.data}")
     folder = Path(args.output)
     folder.mkdir(parents=True, exist_ok=True)
     saved = folder / "checkpoint" if args.checkpoint is None else Path(args.checkpoint)
     with _interruptible(folder, saved):
         fit = bnp.fit(
             model,
-            corpus,
+            data,
             num_warmup=args.num_warmup,
             num_samples=args.num_samples,
             num_chains=args.num_chains,
@@ -84,7 +95,9 @@ def _fit(args: argparse.Namespace) -> int:
             keep_states=args.keep_states,
             checkpoint=saved,
             checkpoint_seconds=args.checkpoint_seconds,
-            progress=_progress(args.no_progress, args.num_warmup + args.num_samples),
+            progress=_progress(
+                args.no_progress, args.num_warmup + args.num_samples, model.components
+            ),
             **options,
         )
     return _finish(fit, folder, saved, args.num_samples // args.thinning)
@@ -99,13 +112,16 @@ def _resume(args: argparse.Namespace) -> int:
     folder = folder if args.output is None else Path(args.output)
     folder.mkdir(parents=True, exist_ok=True)
     num_sweeps = header["num_warmup"] + header["num_samples"]
+    noun = from_description(header["model"], bnp.MODELS).components
     with _interruptible(folder, saved):
-        fit = bnp.resume(saved, progress=_progress(args.no_progress, num_sweeps))
+        fit = bnp.resume(saved, progress=_progress(args.no_progress, num_sweeps, noun))
     return _finish(fit, folder, saved, header["num_samples"] // header["thinning"])
 
 
 def _topics(args: argparse.Namespace) -> int:
     fit = report.load_run(Path(args.run))
+    if not isinstance(fit, bnp.Fit):
+        raise ValueError(_other_kind(args.run, fit, "factors"))
     table = fit.topics(num_words=args.num_words)
     if args.relevant:
         table["words"] = table["relevant_words"]
@@ -114,8 +130,28 @@ def _topics(args: argparse.Namespace) -> int:
     return 0
 
 
+def _factors(args: argparse.Namespace) -> int:
+    fit = report.load_run(Path(args.run))
+    if not isinstance(fit, bnp.FactorFit):
+        raise ValueError(_other_kind(args.run, fit, "topics"))
+    print(factors_text(fit, num_rows=args.limit, num_features=args.num_features))
+    return 0
+
+
+def _other_kind(run: str, fit: Any, command: str) -> str:
+    return f"{run} is a run of {type(fit.model).__name__}: use `bnp-models {command} {run}`"
+
+
 def _evaluate(args: argparse.Namespace) -> int:
     fit = report.load_run(Path(args.run))
+    known = TOPIC_SCORES if isinstance(fit, bnp.Fit) else FACTOR_SCORES
+    if other := [score for score in args.score or () if score not in known]:
+        raise ValueError(
+            f"--score {other[0]} is none of a {type(fit.model).__name__}: choose among "
+            f"{', '.join(known)}"
+        )
+    if isinstance(fit, bnp.FactorFit):
+        return _evaluate_rows(fit, args)
     given = _read(args.data, args.format, args.read)
     corpus = given
     if given.vocabulary != fit.corpus.vocabulary:
@@ -133,6 +169,19 @@ def _evaluate(args: argparse.Namespace) -> int:
             split = {"split_seed": args.seed} if score == "document_completion" else {}
             value = getattr(fit, score)(corpus, seed=args.seed, **split)
             print(f"{score.replace('_', ' ')}: {value}")
+    return 0
+
+
+def _evaluate_rows(fit: bnp.FactorFit, args: argparse.Namespace) -> int:
+    sources = _read_sources(args.data, args.format, args.read)
+    if sources == fit.sources:
+        report.say("these are the rows that were fitted: scores of new ones would be lower")
+    for score in args.score or ("predict",):
+        if score == "predict":
+            print(f"predict: {fit.predict(sources, seed=args.seed)}")
+        else:
+            perplexity = fit.row_completion(sources, seed=args.seed)
+            print(f"row completion: perplexity {perplexity:.2f} of one half given the other")
     return 0
 
 
@@ -163,7 +212,7 @@ def _demo(args: argparse.Namespace) -> int:
     return 0
 
 
-def _finish(fit: bnp.Fit, folder: Path, saved: Path, wanted: int) -> int:
+def _finish(fit: bnp.Fit | bnp.FactorFit, folder: Path, saved: Path, wanted: int) -> int:
     """Write and print what was drawn, also if it is less than was asked for."""
     print(report.save_run(fit, folder))
     drawn = fit.posterior.sizes["draw"]
@@ -199,27 +248,45 @@ def _resume_command(folder: Path, saved: Path) -> str:
 
 def _read(path: str, format: str | None, pairs: Sequence[str]) -> bnp.Corpus:
     """Read a corpus with the options `key=value` of its reader."""
+    return _read_with(read_corpus, FORMATS, guess_format, path, format, pairs)
+
+
+def _read_sources(path: str, format: str | None, pairs: Sequence[str]) -> bnp.Sources:
+    """Read the data of a factor model with the options `key=value` of their reader."""
+    return _read_with(read_sources, SOURCE_FORMATS, guess_source_format, path, format, pairs)
+
+
+def _read_with(
+    read: Callable[..., Any],
+    formats: Mapping[str, Callable[..., Any]],
+    guess: Callable[[str], str],
+    path: str,
+    format: str | None,
+    pairs: Sequence[str],
+) -> Any:
     if not Path(path).exists():
         raise ValueError(f"there is no file or folder {path}")
+    if format is not None and format not in formats:
+        raise ValueError(f"--format {format} is for factor models, which read rows of numbers")
     try:
-        format = format or guess_format(path)
+        format = format or guess(path)
     except ValueError as error:
         raise ValueError(str(error).replace("format=", "--format")) from None
-    known = _reader_options(FORMATS[format])
+    known = _reader_options(formats[format])
     options = {}
     for pair in pairs:
         key, equals, text = pair.partition("=")
         if not equals or key not in known:
             raise ValueError(
                 f"--read {pair!r}: give name=value with a name that the format {format} has: "
-                f"{', '.join(known)}"
+                f"{', '.join(known) or 'none'}"
             )
         try:
             options[key] = ast.literal_eval(text)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             options[key] = text  # most are words, which need no quotes
     try:
-        return read_corpus(path, format, **options)
+        return read(path, format, **options)
     except (OSError, TypeError) as error:
         raise ValueError(f"{path}: {error}") from error
 
@@ -233,10 +300,10 @@ def _reader_options(reader: Callable[..., Any]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _progress(silent: bool, num_sweeps: int) -> Any:
+def _progress(silent: bool, num_sweeps: int, noun: str = "topics") -> Any:
     if silent:
         return False
-    return True if sys.stderr.isatty() else report.Lines(num_sweeps)
+    return True if sys.stderr.isatty() else report.Lines(num_sweeps, noun=noun)
 
 
 def _num_cores() -> int:
@@ -258,6 +325,7 @@ COMMANDS = {
     "fit": _fit,
     "resume": _resume,
     "topics": _topics,
+    "factors": _factors,
     "evaluate": _evaluate,
     "models": _models,
     "demo": _demo,

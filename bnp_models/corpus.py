@@ -13,7 +13,7 @@ import scipy.sparse
 from jaxtyping import Bool, Int
 
 from bnp_models._encode import encode_documents
-from bnp_models._partition import draw_half, draw_test, kept_words, ranges
+from bnp_models._partition import draw_half, draw_test, kept_words, number_of_tests, ranges
 from bnp_models._storage import LEAVES, content_digest, load_arrays, save_arrays
 from bnp_models._texts import TOKEN_PATTERN, check_texts, number_words
 from bnp_models._validate import (
@@ -24,6 +24,7 @@ from bnp_models._validate import (
     documents,
     integers,
     listed,
+    positions,
     tokens,
 )
 from bnp_models.names import Names
@@ -405,17 +406,7 @@ class Corpus:
         docs
             Numbers of documents, in any order and also repeatedly, or a mask of D booleans.
         """
-        if not hasattr(docs, "__array__"):
-            docs = listed("docs", docs, "document numbers, or a mask")
-        mask = np.asarray(docs)
-        if mask.dtype == bool:
-            if mask.shape != (self.num_docs,):
-                raise ValueError(f"docs has shape {mask.shape}; give {self.num_docs} booleans")
-            docs = np.flatnonzero(mask)
-        docs = integers("docs", docs)
-        outside = docs[(docs < 0) | (docs >= self.num_docs)]
-        if outside.size:
-            raise ValueError(f"docs holds {outside[0]}, outside [0, {self.num_docs})")
+        docs = positions("docs", docs, self.num_docs, "document")
         arrays = self._arrays()
         length = arrays["doc_length"][docs]
         arrays["word"] = arrays["word"][ranges(self.doc_ptr[docs], length)]
@@ -443,13 +434,7 @@ class Corpus:
         stratify
             Give both parts the same share of every group.
         """
-        share = isinstance(test_size, float)
-        num_test = round(test_size * self.num_docs) if share else operator.index(test_size)
-        if not 0 < num_test < self.num_docs:
-            raise ValueError(
-                f"test_size is {test_size}, {num_test} of {self.num_docs} documents; leave at "
-                "least one document on either side"
-            )
+        num_test = number_of_tests(test_size, self.num_docs, "document")
         if stratify and self.group is None:
             raise ValueError("stratify is True but the corpus has no groups; make it False")
         group = np.asarray(self.group) if stratify else np.zeros(self.num_docs, np.int32)

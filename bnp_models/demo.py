@@ -72,6 +72,7 @@ def run(output: Path, *, size: Size = SIZE, seed: int = 0, progress: Any = True)
         seed=seed,
         progress=progress,
     )
+    assert isinstance(fit, bnp.Fit)
     sampled = time.perf_counter()
     output.mkdir(parents=True, exist_ok=True)
     test.save(output / "test.npz")

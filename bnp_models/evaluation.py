@@ -34,6 +34,7 @@ from jaxtyping import Bool, Float, Int
 from bnp_kernels.fold_in import fold_in, token_probability
 from bnp_kernels.left_to_right import left_to_right as run_particles
 from bnp_kernels.tokens import Tokens, make_tokens
+from bnp_models._jackknife import jackknife_error
 from bnp_models.corpus import Corpus
 from bnp_models.mixtures import AuthorMixture, Mixtures, check_words, one_by_one
 
@@ -397,20 +398,12 @@ def _score(
     residual = (doc_log_prob - log_prob * doc_tokens)[scored]
     num_docs = residual.size
     docs = math.sqrt(num_docs / (num_docs - 1) * (residual**2).sum()) if num_docs > 1 else np.nan
-
-    def jackknife(group):
-        values = np.unique(group)
-        if len(values) < 2:
-            return math.nan
-        without = [score_with(group != value) for value in values]
-        return math.sqrt((len(values) - 1) * np.var(without))
-
     return HeldOutScore(
         log_prob=log_prob,
         perplexity=math.exp(-log_prob),
         error_docs=docs / num_tokens,
-        error_states=jackknife(np.arange(len(chain))) / num_tokens,
-        error_chains=jackknife(chain) / num_tokens,
+        error_states=jackknife_error(score_with, np.arange(len(chain))) / num_tokens,
+        error_chains=jackknife_error(score_with, chain) / num_tokens,
         error_particles=math.sqrt(variance[scored].sum()) / num_tokens,
         bias_particles=float(bias[scored].sum() / num_tokens),
         num_tokens=num_tokens,

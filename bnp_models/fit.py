@@ -12,12 +12,13 @@ import numpy as np
 
 from bnp_models import checkpoint as files
 from bnp_models.draws import Draws, to_data, versions
+from bnp_models.factor_result import FactorFit
 from bnp_models.gibbs import GibbsState
 from bnp_models.interrupt import Interrupt
 from bnp_models.model import Model, check_integer, from_description
 from bnp_models.progress import Bar, Progress, Silent
 from bnp_models.registry import MODELS
-from bnp_models.result import Fit
+from bnp_models.result import Fit, make_fit
 from bnp_models.runner import Runner, make_mesh
 
 __all__ = ["fit", "resume"]
@@ -42,7 +43,7 @@ def fit(
     progress: bool | Progress = True,
     devices: Sequence[Any] | None = None,
     **options: Any,
-) -> Fit:
+) -> Fit | FactorFit:
     """Draw from the posterior of a model with its Gibbs kernel.
 
     The same seed gives the same draws, through `numpyro.infer.MCMC` on `model.gibbs(...)` as well,
@@ -54,7 +55,7 @@ def fit(
     model
         A configured model such as `HDPLDA(beta=0.01)`.
     data
-        What the model is about: a `Corpus`.
+        What the model is about: a `Corpus`, or `Sources` for a factor model.
     num_warmup, num_samples, num_chains, thinning
         As in `numpyro.infer.MCMC`: sweeps before and while drawing, chains, and every how many of
         the `num_samples` sweeps a draw is kept.
@@ -74,17 +75,18 @@ def fit(
     progress
         Show a progress bar, or a `Progress` of your own.
     devices
-        JAX devices to use, all local ones by default: chains are divided over them, and, if there
-        are fewer chains than devices, the documents of a parallel sweep. On a CPU JAX sees one
+        JAX devices to use, all local ones by default (the first one for a factor model): chains are
+        divided over them, and, if there are fewer chains than devices, the documents of a parallel
+        sweep of a topic model. On a CPU JAX sees one
         device unless `numpyro.set_host_device_count(n)` is called before anything else.
     **options
         Options of the model's `gibbs`: `schedule=`, `init_topics=` and so on.
 
     Returns
     -------
-    The draws (`.data`, an ArviZ object) with tables, diagnostics and pictures of them. After an
-    interrupt from the keyboard (Ctrl-C) it holds what was drawn until then, and a checkpoint has
-    been written where there is a folder for it.
+    The draws (`.data`, an ArviZ object) with tables, diagnostics and pictures of them: a `Fit`, or
+    the `FactorFit` of a factor model. After an interrupt from the keyboard (Ctrl-C) it holds what
+    was drawn until then, and a checkpoint has been written where there is a folder for it.
 
     Raises
     ------
@@ -108,10 +110,12 @@ def fit(
         raise ValueError(f"checkpoint_seconds must not be negative, got {checkpoint_seconds!r}")
     _check_options(model, options)
     kernel = model.gibbs(record=record, **options)
+    # what has no lanes draws the same on any machine's number of devices, unless they are asked for
+    default = jax.local_devices() if model.lanes else jax.local_devices()[:1]
     mesh = make_mesh(
-        jax.local_devices() if devices is None else _check_devices(devices),
+        default if devices is None else _check_devices(devices),
         num_chains,
-        lanes=kernel.options["schedule"] != "sequential",
+        lanes=model.lanes and kernel.options["schedule"] != "sequential",
     )
     runner = Runner(kernel, data, num_warmup, num_samples, thinning, mesh)
     header = {
@@ -143,10 +147,10 @@ def fit(
         bar.close()
     attrs = {**header, "sampling_seconds": time.perf_counter() - clock, "start_sweep": start}
     means = {} if state is None else state.means
-    return Fit(model, data, to_data(model, data, *draws.take(), means, attrs))
+    return make_fit(model, data, to_data(model, data, *draws.take(), means, attrs))
 
 
-def resume(checkpoint: str | Path, **how: Any) -> Fit:
+def resume(checkpoint: str | Path, **how: Any) -> Fit | FactorFit:
     """Go on with a run that was begun with `fit(..., checkpoint=...)`; the folder is enough.
 
     Parameters

@@ -178,6 +178,8 @@ class Model(abc.ABC):
     """What a sweep moves (attribute `num_<items>` of the data) in the plural."""
     components: ClassVar[str]
     """What the model finds, in the plural: "topics" or "factors"."""
+    lanes: ClassVar[bool] = True
+    """Whether a parallel sweep can be divided over devices."""
     slots: ClassVar[str | None] = None
     """Of an infinite model: the dim whose free entries at the end are no part of the draws."""
 

@@ -1,20 +1,43 @@
-"""What a corpus calls its words, documents, groups, authors and labels.
+"""What a corpus calls its words and documents, and a set of sources its rows and features.
 
 Names are static data of a pytree: JAX compares and hashes them on every call of a compiled
-function. `Names` does both through one digest, computed once, so that a corpus that is built or
-loaded again finds the programs compiled for its twin.
+function. They do both through one digest, computed once, so that data that are built or loaded
+again find the programs compiled for their twin.
 """
 
 import dataclasses
 import functools
 import hashlib
 import json
+from typing import Any
 
-__all__ = ["Names"]
+__all__ = ["Names", "SourceNames"]
+
+
+class _ComparedByDigest:
+    """Equality and hash of a dataclass of strings, through the digest of its fields."""
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """SHA-256 of the names, in hex; the same in every process."""
+        names: Any = self
+        fields = [getattr(names, field.name) for field in dataclasses.fields(names)]
+        return hashlib.sha256(json.dumps(fields).encode("ascii")).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other) or not isinstance(other, _ComparedByDigest):
+            return NotImplemented
+        return self is other or self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.digest[:8]})"
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Names:
+class Names(_ComparedByDigest):
     """Hold the strings of a corpus; equal when all of them are equal, in order."""
 
     vocabulary: tuple[str, ...]
@@ -23,19 +46,11 @@ class Names:
     author_names: tuple[str, ...] = ()
     label_names: tuple[str, ...] = ()
 
-    @functools.cached_property
-    def digest(self) -> str:
-        """SHA-256 of the names, in hex; the same in every process."""
-        fields = [getattr(self, field.name) for field in dataclasses.fields(self)]
-        return hashlib.sha256(json.dumps(fields).encode("ascii")).hexdigest()
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Names):
-            return NotImplemented
-        return self is other or self.digest == other.digest
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class SourceNames(_ComparedByDigest):
+    """Hold the strings of a set of sources; equal when all of them are equal, in order."""
 
-    def __hash__(self) -> int:
-        return hash(self.digest)
-
-    def __repr__(self) -> str:
-        return f"Names({self.digest[:8]})"
+    source_names: tuple[str, ...]
+    row_names: tuple[str, ...]
+    feature_names: tuple[str, ...]

@@ -19,6 +19,7 @@ from jaxtyping import Shaped
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
+from ._panels import COLOURS, LABEL_WIDTH, chain_colour, grid, heat_map, plain, shaped, single
 from .alignment import Alignment
 from .diagnostics import label_free
 
@@ -34,11 +35,8 @@ __all__ = [
     "short_labels",
 ]
 
-# Okabe and Ito, Color Universal Design (2008), without the yellow that is faint on white
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
 BAR = "#0072B2"
 MAX_BARS = 100  # side by side in one panel; lines if there are more
-LABEL_WIDTH = 0.085  # inches per character at the size of tick labels
 UNITS = {
     "lp": "lp (nats)",
     "num_topics_used": "topics in use",
@@ -73,7 +71,7 @@ def plot_traces(
             squeeze=False,
             layout="constrained",
         )[1]
-    axes = _shaped(axes, (rows, 2))
+    axes = shaped(axes, (rows, 2))
     for (name, draws), (left, right) in zip(scalars.items(), axes, strict=True):
         _trace(left, draws)
         left.set_ylabel(UNITS.get(name, name))
@@ -88,7 +86,7 @@ def plot_traces(
             )
         right.set_xticks([])
         left.tick_params(labelbottom=False)
-        _plain(right)
+        plain(right)
         left.yaxis.set_major_formatter("{x:.10g}")  # no offset: lp is read as a number
         if draws.dtype.kind in "iu":
             left.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
@@ -136,8 +134,8 @@ def plot_ranks(
     bins = int(np.clip(num_draws // 10, 2, 20)) if bins is None else bins
     own = axes is None
     if axes is None:
-        axes = _grid(len(scalars), 3, (3.6, 2.6), sharey=True)
-    axes = _shaped(axes, (len(scalars),))
+        axes = grid(len(scalars), 3, (3.6, 2.6), sharey=True)
+    axes = shaped(axes, (len(scalars),))
     rng = np.random.default_rng(0)
     for (name, draws), ax in zip(scalars.items(), axes, strict=True):
         order = np.lexsort((rng.random(draws.size), draws.ravel()))
@@ -154,7 +152,7 @@ def plot_ranks(
         ax.xaxis.set_major_locator(MaxNLocator(4))
         ax.set_xlabel("rank among all draws")
         ax.set_ylabel("draws per bin")
-        _plain(ax)
+        plain(ax)
     for ax in axes:
         ax.set_ylim(bottom=0)
     handles, labels = axes[0].get_legend_handles_labels()
@@ -181,7 +179,7 @@ def plot_num_topics(
     draws = label_free(data, var_names=(var_name,))[var_name]
     if axes is None:
         axes = plt.subplots(1, 2, figsize=(9, 3), width_ratios=(3, 2), layout="constrained")[1]
-    axes = _shaped(axes, (2,))
+    axes = shaped(axes, (2,))
     trace, bars = axes
     name = UNITS.get(var_name, var_name)
     _trace(trace, draws)
@@ -201,7 +199,7 @@ def plot_num_topics(
     bars.set(xlabel=name, ylabel="share of draws", xlim=(edges[0] - 0.1, edges[-1] + 0.1))
     bars.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     bars.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-    _plain(bars)
+    plain(bars)
     _title_with_chains(trace, f"Number of {name}")
     return axes
 
@@ -237,8 +235,8 @@ def plot_topic_words(
     if axes is None:
         longest = max(map(len, table["word"]))
         size = (1.5 + LABEL_WIDTH * longest, 0.6 + 0.19 * rows)
-        axes = _grid(len(topics), num_columns, size, sharex=True)
-    axes = _shaped(axes, (len(topics),))
+        axes = grid(len(topics), num_columns, size, sharex=True)
+    axes = shaped(axes, (len(topics),))
     for topic, title, ax in zip(topics, titles, axes, strict=True):
         part = table.loc[table["topic"] == topic]
         place = np.arange(len(part))
@@ -253,7 +251,7 @@ def plot_topic_words(
         ax.tick_params(axis="y", length=0)
         ax.tick_params(axis="x", labelsize="small")
         ax.xaxis.set_major_locator(MaxNLocator(3))
-        _plain(ax)
+        plain(ax)
     return axes
 
 
@@ -272,7 +270,7 @@ def plot_prevalence(table: pd.DataFrame, *, num_words: int = 5, ax: Axes | None 
     labels = short_labels(table, num_words=num_words)
     if ax is None:
         width = 4.5 + LABEL_WIDTH * max(map(len, labels), default=0)
-        ax = _single(width, 0.9 + 0.24 * len(table))
+        ax = single(width, 0.9 + 0.24 * len(table))
     place = np.arange(len(table))
     ax.hlines(place, table["lower"], table["upper"], color=BAR, lw=2)
     ax.plot(table["prevalence"], place, "o", color=BAR, ms=5)
@@ -284,7 +282,7 @@ def plot_prevalence(table: pd.DataFrame, *, num_words: int = 5, ax: Axes | None 
     ax.set_title("Prevalence of the topics", loc="left")
     ax.grid(axis="x", color="0.9")
     ax.set_axisbelow(True)
-    return _plain(ax)
+    return plain(ax)
 
 
 def plot_prevalence_by_group(
@@ -305,7 +303,7 @@ def plot_prevalence_by_group(
     values = table.pivot(index="topic", columns="group", values="prevalence")
     values = values.loc[topics, groups].to_numpy()
     labels = _topic_labels(labels, topics)
-    ax = _heat_map(values, labels, [str(g) for g in groups], "share of the group's tokens", ax)
+    ax = heat_map(values, labels, [str(g) for g in groups], "share of the group's tokens", ax)
     ax.set_title("Topics by group", loc="left")
     return ax
 
@@ -333,7 +331,7 @@ def plot_topic_similarity(
         for chain in np.unique(alignment.chain)
     ]
     labels = _topic_labels(labels, range(alignment.num_topics))
-    ax = _heat_map(means, labels, chains, "similarity to the reference", ax, top=1.0)
+    ax = heat_map(means, labels, chains, "similarity to the reference", ax, top=1.0)
     ax.set_title("Topics found in each chain", loc="left")
     return ax
 
@@ -342,46 +340,6 @@ def short_labels(table: pd.DataFrame, *, num_words: int = 3) -> list[str]:
     """Name topics by number and first words, from the table of `results.topics`."""
     firsts = [", ".join(words.split(", ")[:num_words]) for words in table["words"]]
     return [f"{topic}: {first}" for topic, first in zip(table.index, firsts, strict=True)]
-
-
-def _heat_map(
-    values: np.ndarray,
-    rows: Sequence[str],
-    columns: Sequence[str],
-    meaning: str,
-    ax: Axes | None,
-    *,
-    top: float | None = None,
-) -> Axes:
-    """Cells with their value written in if they are wide enough, a dash where it is NaN."""
-    longest = max(len(line) for column in columns for line in column.split("\n"))
-    slanted = longest > 11
-    if ax is None:
-        below = 0.062 * longest if slanted else 0.2
-        cell = 0.65 if slanted else max(0.65, LABEL_WIDTH * (longest + 1))
-        width = 2.2 + LABEL_WIDTH * max(map(len, rows)) + cell * len(columns)
-        ax = _single(width, 1.1 + below + max(0.27 * len(rows), 1.6))  # 1.6: the bar has a name
-    top = float(np.nanmax(values, initial=0.0)) if top is None else top
-    top = top or 1.0
-    image = ax.imshow(values, cmap="cividis", aspect="auto", vmin=0, vmax=top)
-    ax.set_facecolor("0.93")
-    room = ax.get_window_extent().width / ax.figure.dpi / len(columns)
-    for (row, column), value in np.ndenumerate(values if room > 0.33 else values[:0]):
-        text, ink = "\N{EN DASH}", "0.3"
-        if np.isfinite(value):
-            text = f"{value:.2f}" if value >= 0.005 else "0"
-            ink = "white" if value < 0.55 * top else "black"
-        ax.text(column, row, text, ha="center", va="center", color=ink, fontsize="small")
-    ax.set_yticks(range(len(rows)), rows, fontsize="small")
-    if slanted:
-        ax.set_xticks(range(len(columns)), columns, rotation=35, ha="right", rotation_mode="anchor")
-    else:
-        ax.set_xticks(range(len(columns)), columns)
-    ax.tick_params(length=0)
-    ax.spines[:].set_visible(False)
-    bar = ax.figure.colorbar(image, ax=ax, shrink=0.9, label=meaning)
-    bar.outline.set_visible(False)
-    return ax
 
 
 def _trace(ax: Axes, draws: Shaped[np.ndarray, "C S"]) -> None:
@@ -394,7 +352,7 @@ def _trace(ax: Axes, draws: Shaped[np.ndarray, "C S"]) -> None:
             label=f"chain {chain}",
         )
     ax.margins(x=0)
-    _plain(ax)
+    plain(ax)
 
 
 def _edges(draws: Shaped[np.ndarray, "C S"]) -> np.ndarray:
@@ -433,46 +391,3 @@ def _title_with_chains(ax: Axes, title: str) -> None:
         handlelength=1.2,
         columnspacing=1.0,
     ).set_in_layout(False)
-
-
-def chain_colour(chain: int, num_chains: int) -> Any:
-    """Return the colour of a chain, the same in all pictures."""
-    if num_chains <= len(COLOURS):
-        return COLOURS[chain]
-    return plt.get_cmap("viridis")(chain / (num_chains - 1))
-
-
-def _single(width: float, height: float) -> Axes:
-    return plt.subplots(figsize=(width, height), layout="constrained")[1]
-
-
-def _grid(count: int, columns: int, size: tuple[float, float], **share: bool) -> np.ndarray:
-    """Return `count` panels in rows; those left over in the last row are removed."""
-    if columns < 1:
-        raise ValueError(f"num_columns must be positive, got {columns}")
-    columns = min(columns, count)
-    rows = math.ceil(count / columns)
-    axes = plt.subplots(
-        *(rows, columns),
-        figsize=(size[0] * columns, size[1] * rows),
-        squeeze=False,
-        layout="constrained",
-        **share,
-    )[1]
-    for ax in axes.flat[count:]:
-        ax.remove()
-    for ax in axes.flat[max(count - columns, 0) : count]:  # the lowest panel of every column
-        ax.tick_params(labelbottom=True)
-    return axes.flat[:count]
-
-
-def _shaped(axes: Any, shape: tuple[int, ...]) -> np.ndarray:
-    array = np.asarray(axes, dtype=object)
-    if array.size != math.prod(shape):
-        raise ValueError(f"axes must have shape {shape}, got {array.shape}")
-    return array.reshape(shape)
-
-
-def _plain(ax: Axes) -> Axes:
-    ax.spines[["top", "right"]].set_visible(False)
-    return ax

@@ -1,107 +1,55 @@
-"""`Fit`: the draws of a run, with tables, diagnostics and pictures of them one call away."""
+"""`Fit`: the draws of a topic model, with tables, diagnostics and pictures one call away."""
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-import json
-import os
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from bnp_models import arviz_data
+from bnp_models._result import Result
 from bnp_models.corpus import Corpus
-from bnp_models.model import Model, from_description
+from bnp_models.factor_result import FactorFit
+from bnp_models.model import Model
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
     from bnp_models.alignment import Alignment, TopicStates
-    from bnp_models.diagnostics import Convergence
     from bnp_models.evaluation import HeldOutScore
     from bnp_models.mixtures import AuthorMixture, MixtureStates
 
-__all__ = ["Fit"]
+__all__ = ["Fit", "make_fit"]
 
 MAX_ROWS = 30  # topics in a picture with a row for each
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Fit:
-    """What `fit` returns. Tables of topics number them by one alignment of all kept states.
+def make_fit(model: Model, data: Any, draws: Any) -> Fit | FactorFit:
+    """Wrap the draws of a model: a `FactorFit` if it finds factors, else a `Fit`."""
+    kind = FactorFit if model.components == "factors" else Fit
+    return kind(model, data, draws)
+
+
+class Fit(Result):
+    """What `fit` returns for a topic model.
+
+    Tables of topics number them by one alignment of all kept states.
 
     Attributes
     ----------
     model
         The model that was fitted.
     corpus
-        The data it was fitted to.
+        The `Corpus` it was fitted to.
     data
         The draws: `arviz.InferenceData` (ArviZ 0.x) or `xarray.DataTree` (1.x).
     """
 
-    model: Model
-    corpus: Any
-    data: Any
-
-    @property
-    def posterior(self) -> Any:
-        """The recorded draws as an `xarray.Dataset`."""
-        return arviz_data.group(self.data, "posterior")
-
-    @property
-    def states(self) -> Any:
-        """The full states that were kept, as an `xarray.Dataset`.
-
-        Raises
-        ------
-        ValueError
-            If there are none (`keep_states=0`).
-        """
-        if not arviz_data.has_group(self.data, "states"):
-            raise ValueError("keep_states must be positive when fitting: no full state was kept")
-        return arviz_data.group(self.data, "states")
-
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the draws as netCDF, whole or not at all; any ArviZ reads it."""
-        return arviz_data.save(self.data, path)
-
-    @classmethod
-    def load(cls, draws: str | os.PathLike[str], data: Any) -> Fit:
-        """Read what `save` wrote.
-
-        Parameters
-        ----------
-        draws
-            The netCDF file.
-        data
-            The data that were fitted: a `Corpus`, for instance from `Corpus.load`.
-
-        Raises
-        ------
-        ValueError
-            If the file does not come from a fit, or from one of other data.
-        """
-        from bnp_models.registry import MODELS
-
-        found = arviz_data.load(Path(draws))
-        try:
-            description, digest = json.loads(found.attrs["model"]), found.attrs["data"]
-        except (KeyError, ValueError):
-            raise ValueError(f"{draws} was not written by Fit.save: it names no model") from None
-        if digest != data.digest:
-            raise ValueError(f"data are not those of {draws}; give the ones that were fitted")
-        return cls(from_description(description, MODELS), data, found)
-
-    def convergence(self, **options: Any) -> Convergence:
-        """Judge convergence by label-free scalars, see `diagnostics.convergence`."""
-        from bnp_models.diagnostics import convergence
-
-        return convergence(self.data, **options)
+    offers: ClassVar[str] = (
+        "topics(), documents(), transform(corpus), scores and pictures of topics"
+    )
 
     @functools.cached_property
     def mixtures(self) -> MixtureStates:
@@ -216,18 +164,6 @@ class Fit:
         phi = mean_topics(self.topic_states, self.alignment)
         words = np.argsort(-phi, axis=0, kind="stable")[:top].T
         return npmi(words, self.corpus if reference is None else reference, top=top, **options)
-
-    def plot_traces(self, **options: Any) -> np.ndarray:
-        """Draw the traces of the label-free scalars."""
-        from bnp_models.plots import plot_traces
-
-        return plot_traces(self.data, **options)
-
-    def plot_ranks(self, **options: Any) -> np.ndarray:
-        """Draw the rank histograms of the label-free scalars."""
-        from bnp_models.plots import plot_ranks
-
-        return plot_ranks(self.data, **options)
 
     def plot_num_topics(self, **options: Any) -> np.ndarray:
         """Draw the number of topics in use: traces and histogram by chain."""

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int, Integer
 
-from ._intervals import beta_interval, tails
+from ._intervals import beta_interval, tail_quantiles
 from .alignment import Alignment, TopicStates, align, stability
 from .corpus import Corpus
 from .mixtures import one_by_one
@@ -94,7 +94,7 @@ def topic_words(
         If an option is out of its domain.
     """
     alignment = align(states) if alignment is None else alignment
-    lower_upper = tails(interval)
+    lower_upper = tail_quantiles(interval)
     phi = mean_topics(states, alignment)
     scores = _relevance(phi, corpus, relevance)
     top = _top(scores, num_words)  # [N, R]
@@ -173,7 +173,7 @@ def topics(
     by_probability = _top(_relevance(phi, corpus, 1.0), num_words)
     by_relevance = _top(_relevance(phi, corpus, relevance), num_words)
     prevalence = alignment.shares()
-    lower, upper = np.quantile(prevalence, tails(interval), axis=0)
+    lower, upper = np.quantile(prevalence, tail_quantiles(interval), axis=0)
     length = np.asarray(corpus.doc_length)
     held = np.zeros(alignment.num_topics)
     for number, counts in zip(alignment.number, _doc_topic(states, corpus, alignment), strict=True):
@@ -365,7 +365,7 @@ def topic_prevalence_by_group(
         If there are no groups, or `by` and `names` do not fit the documents or one another.
     """
     alignment = align(states) if alignment is None else alignment
-    lower_upper = tails(interval)
+    lower_upper = tail_quantiles(interval)
     if by is None:
         if corpus.group is None:
             raise ValueError("corpus must have groups; build it with groups=... or pass by=")

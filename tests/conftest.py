@@ -4,6 +4,7 @@ A test that takes more than a few seconds is marked `@pytest.mark.slow`; `pytest
 leaves it out, plain `pytest` runs everything. `JAX_PLATFORMS=cuda pytest` tests on a GPU.
 """
 
+import json
 import os
 
 # Through the environment, so that the processes which tests start inherit it.
@@ -20,3 +21,41 @@ def room_for_programs():
     from bnp_models.mappings import make_room
 
     make_room()
+
+
+@pytest.fixture(scope="session")
+def made_up_factors():
+    """Make a fit of a factor model without sampling: two chains of two states of given factors.
+
+    The last state has the factors in other slots and, if asked for, turned round.
+    """
+
+    import numpy as np
+
+    from bnp_models.arviz_data import make_data
+    from bnp_models.factor_model import DIMS
+    from bnp_models.result import make_fit
+
+    def make(model, sources, phi, weights, *, turned=False, **of_source):
+        count, (num_factors, num_features) = sources.num_sources, phi.shape
+        slots = num_factors + 1
+        all_phi = np.zeros((2, 2, slots, num_features))
+        all_weights = np.zeros((2, 2, sources.num_rows, slots))
+        for c, d in np.ndindex(2, 2):
+            last = (c, d) == (1, 1)
+            place = np.arange(num_factors)[::-1] if last else np.r_[0, 2:slots]
+            sign = -1 if turned and last else 1
+            all_phi[c, d, place], all_weights[c, d][:, place] = sign * phi, sign * weights
+        states = {"phi": all_phi, "weights": all_weights, "z": (all_weights != 0).astype(np.uint8)}
+        states |= {"beta": np.full((2, 2, slots), 0.3), "alpha": np.ones((2, 2, count))}
+        states |= {name: np.broadcast_to(x, (2, 2, count)) for name, x in of_source.items()}
+        groups = {
+            "posterior": {"num_factors_used": np.array([[2, 2], [2, 3]])},
+            "sample_stats": {"lp": np.array([[1.0, 4], [2, 3]])},
+            "states": states,
+        }
+        attrs = {"model": json.dumps(model.describe()), "data": sources.digest}
+        data = make_data(groups, dims=DIMS, coords=sources.coords, attrs=attrs)
+        return make_fit(model, sources, data)
+
+    return make

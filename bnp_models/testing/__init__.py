@@ -3,13 +3,14 @@
 Needs nothing but the library itself; `each_check` and `each_mutant` need pytest.
 """
 
-from bnp_models.testing import authors, enumeration, simulate, tokens
+from bnp_models.testing import authors, enumeration, factors, simulate, tokens
 from bnp_models.testing.cases import Case, Check, Conditional, Joint, Schedule, Target
 from bnp_models.testing.chains import Effort, Growth
 from bnp_models.testing.invariants import quick_jit
 from bnp_models.testing.mutants import Mutant, edited
 from bnp_models.testing.statistics import Rejected, Report
-from bnp_models.testing.suite import each_check, each_mutant
+from bnp_models.testing.suite import each_check, each_mistake, each_mutant
+from bnp_models.testing.together import Mistake
 
 __all__ = [
     "Case",
@@ -18,6 +19,7 @@ __all__ = [
     "Effort",
     "Growth",
     "Joint",
+    "Mistake",
     "Mutant",
     "Rejected",
     "Report",
@@ -25,9 +27,11 @@ __all__ = [
     "Target",
     "authors",
     "each_check",
+    "each_mistake",
     "each_mutant",
     "edited",
     "enumeration",
+    "factors",
     "quick_jit",
     "simulate",
     "tokens",

@@ -20,13 +20,16 @@ from bnp_models.testing.chains import Effort, Growth, chain_means, final_states,
 from bnp_models.testing.invariants import (
     Step,
     check_batch,
+    check_equal,
     check_ranks,
     check_ratios,
     check_sweeps,
     check_tally,
+    check_together,
     quick_jit,
 )
 from bnp_models.testing.statistics import Report, one_sample, two_sample
+from bnp_models.testing.together import Mistake, Survived, Sweeps, measure
 
 __all__ = ["Case", "Check", "Conditional", "Joint", "Schedule", "Target"]
 
@@ -123,7 +126,7 @@ class Check(NamedTuple):
     slow: bool = False
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Case:
     """One model as the harness sees it.
 
@@ -145,6 +148,13 @@ class Case:
         by the kernel and by the NumPyro program.
     skip
         Names of checks that add nothing to others.
+    num_chains
+        If positive, one compiled sweep of so many chains serves all checks of a schedule, see
+        `together`; targets, and the joint law, then have data and priors of the same shapes. The
+        numbers of chains of an effort do not count, that of the joint law is rounded up.
+    mistakes
+        Those that such a sweep has switches for, see `must_catch`; without one on it is the
+        kernel's.
     fast
         Names of the checks with compiled sweeps that belong to the fast subset; the other ones are
         slow. Without sweeps, and always fast: `conditional`, `log_joint`, `ranks`.
@@ -159,6 +169,8 @@ class Case:
     log_joint: Callable[[State, Data, Priors], jax.Array] | None = None
     program_log_joint: Callable[[State, Data, Priors], ArrayLike] | None = None
     skip: frozenset[str] = frozenset()
+    num_chains: int = 0
+    mistakes: tuple[Mistake, ...] = ()
     fast: frozenset[str] = frozenset()
 
     def checks(self) -> dict[str, Check]:
@@ -187,6 +199,11 @@ class Case:
             exact["log_joint"] = self.log_joint_against_program
         checks = {name: Check(run, slow=name not in self.fast) for name, run in simulated.items()}
         checks |= {name: Check(run) for name, run in exact.items()}
+        if self.num_chains:
+            for name, schedule in self.schedules.items():
+                if schedule.growth is not None and schedule.growth.levels:
+                    run = functools.partial(self.growth, name)
+                    checks[f"growth/{name}"] = Check(run, slow=True)
         unknown = (self.fast | self.skip) - checks.keys()
         if unknown:
             raise ValueError(f"fast and skip must name checks of {sorted(checks)}, got {unknown}")
@@ -196,9 +213,15 @@ class Case:
         """Compare posterior means from many chains with the exact ones, and count once more."""
         title = f"{self.name}: enumeration, {target}, {schedule}"
         of = self.targets[target]
-        batch = self._batch(schedule, of.priors)
         effort = self.schedules[schedule].effort
-        means, ends = chain_means(_key(title), of.start, batch, of.quantities, of.data, effort)
+        if self.num_chains:
+            sweeps = self.sweeps(schedule)
+            means, ends = sweeps.means(
+                _key(title), of.start, of.quantities, of.data, of.priors, effort
+            )
+        else:
+            batch = self._batch(schedule, of.priors)
+            means, ends = chain_means(_key(title), of.start, batch, of.quantities, of.data, effort)
         if self.tally is not None:
             check_tally(title, self.tally, ends, of.data)
         report = one_sample(title, means, of.expected)
@@ -216,14 +239,67 @@ class Case:
         joint = self.joint
         assert joint is not None
         rng = np.random.default_rng(zlib.crc32(title.encode()))
-        measure = quick_jit(jax.vmap(joint.quantities))
-        reference = measure(*joint.simulate(rng, joint.num_reference))
+        if self.num_chains:
+            return self._geweke_together(title, schedule, rng, joint)
+        measured = quick_jit(jax.vmap(joint.quantities))
+        reference = measured(*joint.simulate(rng, joint.num_reference))
         states, data = joint.simulate(rng, joint.num_chains)
         batch = self._batch(schedule, joint.priors, data_axis=0)
         end = final_states(_key(title), batch, joint.redraw, states, data, joint.num_sweeps)
-        report = two_sample(title, _to_numpy(measure(*end)), _to_numpy(reference))
+        report = two_sample(title, _to_numpy(measured(*end)), _to_numpy(reference))
         report.check()
         return report
+
+    def _geweke_together(
+        self, title: str, schedule: str, rng: np.random.Generator, joint: Joint
+    ) -> Report:
+        sweeps, size = self.sweeps(schedule), self.num_chains
+        quantities = measure(joint.quantities)
+        keys = jax.random.split(_key(title), -(-joint.num_chains // size))
+        ends = []
+        for key in keys:
+            states, data = joint.simulate(rng, size)
+            end = sweeps.final(key, joint.redraw, states, data, joint.priors, joint.num_sweeps)
+            ends.append(_to_numpy(quantities(*end)))
+        reference = [
+            _to_numpy(quantities(*joint.simulate(rng, size)))
+            for _ in range(-(-joint.num_reference // size))
+        ]
+        one, two = (
+            {name: np.concatenate([draws[name] for draws in parts]) for name in parts[0]}
+            for parts in (ends, reference)
+        )
+        report = two_sample(title, one, two)
+        report.check()
+        return report
+
+    def growth(self, schedule: str) -> None:
+        """Check that a sweep does the same with fewer slots, or says that it needs more."""
+        growth = self.schedules[schedule].growth
+        assert growth is not None
+        where, target, _ = self._last(schedule)
+        (size, _), *_ = growth.levels
+        large, small = (_compiled(self, schedule, few) for few in (False, True))
+        data = large.spread(target.data)
+        states = large.start(_key(where), target.start)
+        used = quick_jit(jax.vmap(growth.num_used))
+        shrink, back = (
+            quick_jit(jax.vmap(functools.partial(growth.resize, max_factors=n)))
+            for n in (size, growth.capacity)
+        )
+        enough = np.zeros(0, bool)
+        for key in jax.random.split(_key(where), 6):
+            fits = np.asarray(used(states)) <= size
+            chosen = np.where(fits, np.arange(len(fits)), np.argmax(fits))
+            states = jax.tree.map(lambda x, chosen=chosen: x[chosen], states)
+            keys = jax.random.split(key, self.num_chains)
+            few, short = small.attempt(keys, shrink(states), data, target.priors)
+            states, _ = large.attempt(keys, states, data, target.priors)
+            one, two = (jax.tree.map(lambda x, s=short: x[~s], s) for s in (back(few), states))
+            check_equal(where, one, two)
+            enough = np.append(enough, ~short)
+        if not 0.1 < enough.mean() < 0.9:
+            raise AssertionError(f"{where}: {enough.mean()} of the sweeps fit: too few or too many")
 
     def program_against_simulator(self) -> Report:
         """Compare draws of the NumPyro program with those of the simulator that Geweke uses."""
@@ -243,7 +319,17 @@ class Case:
         """Check counts, dtypes, tracing and independence of the batch, on the last target."""
         assert self.tally is not None
         where, target, step = self._last(schedule)
-        check_sweeps(where, step, target.start, target.data, self.tally)
+        if self.num_chains:
+            sweeps = self.sweeps(schedule)
+            data = sweeps.spread(target.data)
+
+            def batch(keys, states):
+                return sweeps.attempt(keys, states, data, target.priors)[0]
+
+            states = sweeps.start(_key(where), target.start)
+            check_together(where, batch, states, target.data, self.tally)
+        else:
+            check_sweeps(where, step, target.start, target.data, self.tally)
 
     def batch(self, schedule: str) -> None:
         """Check that a chain does the same in a batch as alone, on the last target."""
@@ -273,12 +359,14 @@ class Case:
         """Check the kernel's log joint density against that of the program, at random states."""
         assert self.log_joint is not None
         assert self.program_log_joint is not None
-        for name, target in self.targets.items():
-            states = self._random_states(target)
-            of_kernel, of_program = (
-                quick_jit(jax.vmap(lambda s, f=f, t=target: f(s, t.data, t.priors)))(states)
-                for f in (self.log_joint, self.program_log_joint)
+        names = list(self.targets)
+        for name in names[-1:] if self.num_chains else names:
+            target = self.targets[name]
+            states, density = self._random_states(target), self.log_joint
+            of_kernel = quick_jit(jax.vmap(lambda s, f=density, t=target: f(s, t.data, t.priors)))(
+                states
             )
+            of_program = _program_log_joint(self, name)
             where = f"{self.name}, {name}: log_joint against the program"
             np.testing.assert_allclose(of_kernel, of_program, rtol=2e-5, atol=2e-4, err_msg=where)
 
@@ -286,8 +374,36 @@ class Case:
         return quick_jit(jax.vmap(target.start))(jax.random.split(_key(self.name), count))
 
     def _last(self, schedule: str) -> tuple[str, Target, Step]:
-        name, target = list(self.targets.items())[-1]
+        own = [t for t in self.targets if f"enumeration/{t}/{schedule}" not in self.skip]
+        name = (own if self.num_chains and own else list(self.targets))[-1]
+        target = self.targets[name]
         return f"{self.name}, {name}, {schedule}", target, self._step(schedule, target.priors)
+
+    def must_catch(self, mistake: Mistake) -> None:
+        """Run the check that must see one of `mistakes`.
+
+        Raises
+        ------
+        AssertionError
+            If the check passes.
+        """
+        _, _, schedule = mistake.caught_by.rpartition("/")
+        both = [_compiled(self, schedule, small) for small in (False, True)]
+        for sweeps in both:
+            sweeps.on = mistake.name
+        try:
+            report = self.checks()[mistake.caught_by].run()
+        except AssertionError as error:
+            print(f"{mistake.name} is caught by {mistake.caught_by}: {error}")
+        else:
+            raise Survived(f"{mistake.caught_by} accepts {mistake.name!r}\n{report or ''}")
+        finally:
+            for sweeps in both:
+                sweeps.on = None
+
+    def sweeps(self, schedule: str) -> Sweeps:
+        """Return the compiled sweeps that the checks of a schedule share."""
+        return _compiled(self, schedule, False)
 
     def _step(self, schedule: str, priors: Priors) -> Callable[[jax.Array, State, Data], State]:
         step = self.schedules[schedule].step
@@ -296,6 +412,24 @@ class Case:
     def _batch(self, schedule: str, priors: Priors, data_axis: int | None = None):
         growth = self.schedules[schedule].growth
         return in_batches(self._step(schedule, priors), growth, data_axis=data_axis)
+
+
+@functools.lru_cache(maxsize=16)
+def _program_log_joint(case: Case, name: str) -> np.ndarray:
+    """Return the program's log joint density at random states of a target, computed once."""
+    target = case.targets[name]
+    density = case.program_log_joint
+    assert density is not None
+    of_program = quick_jit(jax.vmap(lambda state: density(state, target.data, target.priors)))
+    return np.asarray(of_program(case._random_states(target)))
+
+
+@functools.lru_cache(maxsize=16)
+def _compiled(case: Case, schedule: str, small: bool) -> Sweeps:
+    """Return the sweeps of a schedule; `small` ones are at another capacity."""
+    of = case.schedules[schedule]
+    mistakes = [m for m in case.mistakes if m.caught_by.endswith(f"/{schedule}")]
+    return Sweeps(of.step, of.growth, case.num_chains, mistakes)
 
 
 def _key(title: str) -> jax.Array:

@@ -11,10 +11,12 @@ import numpy as np
 __all__ = [
     "Step",
     "check_batch",
+    "check_equal",
     "check_ranks",
     "check_ratios",
     "check_sweeps",
     "check_tally",
+    "check_together",
     "quick_jit",
 ]
 
@@ -80,18 +82,30 @@ def check_sweeps(
         return step(rng_key, state, data)
 
     batch = quick_jit(jax.vmap(counted))
-    chain_keys = jax.random.split(jax.random.key(num_chains), (num_sweeps + 1, num_chains))
-    states = quick_jit(jax.vmap(start))(chain_keys[0])
+    keys = jax.random.split(jax.random.key(num_chains + 1), num_chains)
+    check_together(where, batch, quick_jit(jax.vmap(start))(keys), data, tally, num_sweeps)
+    if traces != 1:
+        raise AssertionError(f"{where}: traced {traces} times in {num_sweeps} sweeps")
+
+
+def check_together(
+    where: str,
+    batch: Callable[[Key, Any], Any],
+    states: Any,
+    data: Any,
+    tally: Callable[[Any, Any], Mapping[str, Any]],
+    num_sweeps: int = 3,
+) -> None:
+    """Check what `check_sweeps` does but the tracing, with a function of keys and many states."""
+    num_chains = len(jax.tree.leaves(states)[0])
     places = np.arange(num_chains)
     moved = np.append(places[1:], places[1])  # without the first chain, the second one twice
-    for keys in chain_keys[1:]:
+    for keys in jax.random.split(jax.random.key(num_chains), (num_sweeps, num_chains)):
         before, states = states, batch(keys, states)
         _check_avals(where, before, states)
         elsewhere = batch(keys[moved], jax.tree.map(lambda x: x[moved], before))
-        _check_equal(where, jax.tree.map(lambda x: x[moved], states), elsewhere)
+        check_equal(where, jax.tree.map(lambda x: x[moved], states), elsewhere)
         check_tally(where, tally, states, data)
-    if traces != 1:
-        raise AssertionError(f"{where}: traced {traces} times in {num_sweeps} sweeps")
 
 
 def check_tally(
@@ -113,7 +127,7 @@ def check_batch(
     batch = quick_jit(jax.vmap(lambda key, state: step(key, state, data)))(keys[1], states)
     for chain in range(num_chains):
         state, after = (jax.tree.map(lambda x, c=chain: x[c], tree) for tree in (states, batch))
-        _check_equal(f"{where}, chain {chain}", after, alone(keys[1, chain], state))
+        check_equal(f"{where}, chain {chain}", after, alone(keys[1, chain], state))
 
 
 def _check_avals(where: str, before: Any, after: Any) -> None:
@@ -125,7 +139,8 @@ def _check_avals(where: str, before: Any, after: Any) -> None:
         raise AssertionError(f"{where}: a sweep changes the state from {one} to {two}")
 
 
-def _check_equal(where: str, one: Any, two: Any) -> None:
+def check_equal(where: str, one: Any, two: Any) -> None:
+    """Check that two states are the same: integers exactly, floats nearly."""
     for x, y in zip(jax.tree.leaves(one), jax.tree.leaves(two), strict=True):
         if jnp.issubdtype(x.dtype, jnp.floating):
             np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-7, err_msg=where)

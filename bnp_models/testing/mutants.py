@@ -4,22 +4,17 @@ A mutant replaces one function of a kernel, or edits one expression in its sourc
 the check runs. The check is the one that the true kernel passes: same seed, effort and threshold.
 """
 
-import inspect
-import textwrap
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from unittest import mock
 
 import jax
 
 from bnp_models.testing.cases import Case
+from bnp_models.testing.together import Survived, rewritten
 
 __all__ = ["Mutant", "Survived", "edited"]
-
-
-class Survived(AssertionError):
-    """A check accepted a kernel that is wrong on purpose."""
 
 
 class Mutant(NamedTuple):
@@ -68,18 +63,4 @@ def edited(old: str, new: str) -> Callable[[Callable], Callable]:
     ValueError
         If `old` does not occur in the source exactly once; the mutant needs an update then.
     """
-
-    def change(function: Callable) -> Callable:
-        function = inspect.unwrap(function)
-        source = textwrap.dedent(inspect.getsource(function))
-        if source.count(old) != 1:
-            raise ValueError(
-                f"old must occur once in {function.__qualname__}, but {old!r} occurs "
-                f"{source.count(old)} times: adapt the mutant to the new source"
-            )
-        namespace: dict[str, Any] = {}
-        code = compile(source.replace(old, new), inspect.getfile(function), "exec")
-        exec(code, function.__globals__, namespace)
-        return namespace[function.__name__]
-
-    return change
+    return lambda function: rewritten(function, [(old, new)])

@@ -1,9 +1,10 @@
 """Exact draws from priors, many at a time, in float64 NumPy and without the kernels' code."""
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 __all__ = [
+    "beta_process",
     "draw_categorical",
     "draw_dirichlet",
     "draw_log_gamma",
@@ -86,3 +87,45 @@ def tally(
     draws = np.broadcast_to(np.arange(len(z))[:, None], z.shape)
     np.add.at(counts, (draws, np.broadcast_to(row, z.shape), z), 1)
     return counts
+
+
+def beta_process(
+    rng: np.random.Generator,
+    tau: Float[np.ndarray, " S"],
+    alpha: Float[np.ndarray, "S J"],
+    source: Int[np.ndarray, " N"],
+    num_slots: int,
+    *,
+    num_sticks: int = 120,
+) -> tuple[Bool[np.ndarray, "S K N"], Float[np.ndarray, "S K"]]:
+    """Draw which rows use which factors, and the sticks of factors in use.
+
+    From the sticks of the Indian buffet process and the sources' probabilities. Those beyond
+    `num_sticks` hold a mass of about exp(-num_sticks / tau): with 120 and a tau below 6 it makes no
+    difference.
+
+    Returns
+    -------
+    z, beta
+        Slot-major, factors in use first and by decreasing stick, zeros behind.
+
+    Raises
+    ------
+    ValueError
+        If a draw uses more than `num_slots` factors.
+    """
+    sticks = np.exp(
+        np.cumsum(np.log(rng.uniform(size=(len(tau), num_sticks))), axis=1) / tau[:, None]
+    )
+    sticks = np.clip(sticks, 1e-30, 1 - 2.0**-24)[:, :, None]
+    log_on = draw_log_gamma(rng, alpha[:, None, :] * sticks)
+    log_off = draw_log_gamma(rng, alpha[:, None, :] * (1 - sticks))
+    log_odds = (log_on - log_off)[:, :, source]
+    z = rng.logistic(size=log_odds.shape) < log_odds
+    used = z.any(axis=2)
+    if used.sum(axis=1).max() > num_slots:
+        raise ValueError(f"num_slots must be at least {used.sum(axis=1).max()}, got {num_slots}")
+    order = np.argsort(~used, axis=1, kind="stable")[:, :num_slots]
+    z = np.take_along_axis(z, order[:, :, None], axis=1)
+    beta = np.take_along_axis(np.where(used, sticks[:, :, 0], 0.0), order, axis=1)
+    return z, beta.astype(np.float32)

@@ -5,8 +5,9 @@ from typing import Any
 
 from bnp_models.testing.cases import Case
 from bnp_models.testing.mutants import Mutant
+from bnp_models.testing.together import Mistake
 
-__all__ = ["each_check", "each_mutant"]
+__all__ = ["each_check", "each_mistake", "each_mutant"]
 
 
 def each_check(case: Case) -> Any:
@@ -32,4 +33,14 @@ def each_mutant(mutants: Sequence[Mutant]) -> Any:
             pytest.param(mutant, id=mutant.name, marks=[pytest.mark.slow] if mutant.slow else [])
             for mutant in mutants
         ],
+    )
+
+
+def each_mistake(mistakes: Sequence[Mistake]) -> Any:
+    """Parametrise a test by `mistake`; all of them are slow."""
+    import pytest
+
+    return pytest.mark.parametrize(
+        "mistake",
+        [pytest.param(m, id=m.name, marks=[pytest.mark.slow]) for m in mistakes],
     )

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from bnp_models._docstrings import sentences
+from bnp_models._docstrings import public_docstrings, sentences
 from bnp_models.embedded import PLACES, load_package_docs
 
 
@@ -59,6 +59,21 @@ def test_unknown_packages_are_refused(packages):
 
 
 @pytest.mark.slow
+def test_what_one_package_hangs_into_another_is_left_out(monkeypatch):
+    """As ArviZ does with accessors: the corpus must not depend on what has been imported."""
+
+    class Accessor:
+        """Say something about a data set."""
+
+    assert not Accessor.__module__.startswith("xarray")
+    places = {"xarray": ["Dataset"]}
+    before = public_docstrings(places)
+    monkeypatch.setattr("xarray.Dataset.accessor", Accessor, raising=False)
+    assert public_docstrings(places) == before
+    monkeypatch.setattr(Accessor, "__module__", "xarray.accessors")
+    assert "xarray.Dataset.accessor" in public_docstrings(places)
+
+
 def test_nothing_is_printed_and_nothing_heavy_imported(corpus):
     code = (
         "import sys; from bnp_models.embedded import load_package_docs;"

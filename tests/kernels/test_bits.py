@@ -77,3 +77,22 @@ def test_vmap_is_one_by_one():
     together = jax.vmap(lambda key: uniform(key, (300,)))(keys)
     for key, row in zip(keys, together, strict=True):
         np.testing.assert_array_equal(uniform(key, (300,)), row)
+
+
+def test_normal_law():
+    x = jax.jit(bits.normal)(jax.random.key(3), 5, jnp.arange(50_000))
+    assert stats.kstest(np.asarray(x, np.float64), "norm").pvalue > P_VALUE
+    assert jnp.isfinite(x).all()
+    part = jax.jit(bits.normal)(jax.random.key(3), 5, jnp.arange(10))
+    np.testing.assert_array_equal(x[:10], part)
+
+
+@pytest.mark.parametrize("impl", ["threefry2x32", "rbg"])
+def test_keys_are_those_of_jax(impl):
+    key = jax.random.key(11, impl=impl)
+    for ours, theirs in (
+        (bits.split(key), jax.random.split(key)),
+        (bits.split(key, 5), jax.random.split(key, 5)),
+        (bits.fold_in(key, 7), jax.random.fold_in(key, 7)),
+    ):
+        np.testing.assert_array_equal(jax.random.key_data(ours), jax.random.key_data(theirs))

@@ -1,0 +1,23 @@
+"""Standard errors of scores that average over posterior states, by leaving some states out."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+__all__ = ["jackknife_error"]
+
+
+def jackknife_error(
+    score_with: Callable[[Bool[np.ndarray, " S"]], float], group: Int[np.ndarray, " S"]
+) -> float:
+    """Return the standard error of a score, one group of states (a draw, a chain) left out a time.
+
+    `score_with(kept)` scores the states that a mask keeps. NaN where there is one group only.
+    """
+    values = np.unique(group)
+    if len(values) < 2:
+        return math.nan
+    without = [score_with(group != value) for value in values]
+    return math.sqrt((len(values) - 1) * np.var(without))

@@ -1,0 +1,217 @@
+"""Gaussian factor analysis: the truncated program, its hyperparameters and exact Gibbs kernel."""
+
+import dataclasses
+from collections.abc import Collection
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+
+from bnp_kernels import gaussian_factors as kernel
+from bnp_kernels.bits import split
+from bnp_kernels.concentration import GammaPrior
+from bnp_kernels.gaussian_factors import Reals, make_reals
+from bnp_models.factor_model import FactorModel, choose_step, program_z, sample_data
+from bnp_models.gibbs import GibbsKernel, Sampler
+from bnp_models.model import gamma_prior, is_prior
+from bnp_models.sources import Sources, check_sources
+
+__all__ = ["GaussianFactorAnalysis"]
+
+_VAGUE = dist.Gamma(1.0, 1.0)  # as immutable as a number
+_VAGUE_SCALE = dist.InverseGamma(1.0, 1.0)
+_VARIANCES = ("sigma2_phi", "sigma2_w", "sigma2_n")
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class GaussianFactorAnalysis(FactorModel):
+    r"""Nonparametric factor analysis of reals from several sources (Gupta et al., UAI 2012).
+
+    $x_n \sim \mathrm{N}(\sum_k z_{nk} w_{nk} \phi_k, \sigma^2_{nj} I)$ for row n of source j, with
+    $\phi_k \sim \mathrm{N}(0, \sigma^2_\phi I)$ and $w_{nk} \sim \mathrm{N}(0, \sigma^2_{wj})$.
+    Which rows use which of countably many factors is a hierarchical beta process: sticks $\beta_k$
+    of an Indian buffet process of mass $\tau$,
+    $\pi_{jk} \sim \mathrm{Beta}(\alpha_j \beta_k, \alpha_j (1 - \beta_k))$ in source j, and
+    $z_{nk} \sim \mathrm{Bernoulli}(\pi_{jk})$. There is no mean term: centre the data.
+
+    Parameters
+    ----------
+    tau
+        Mass: the expected number of factors that a row uses. A positive number or a prior.
+    alpha
+        Concentration of the sources: a positive number, one per source, or a prior (independent
+        sources). Large values make sources use factors alike, small ones leave a factor to all
+        rows of a source or to none.
+    sigma2_phi
+        Variance of the factors: a positive number or a prior. Only the product of factors and
+        weights has a scale.
+    sigma2_w, sigma2_n
+        Variance of the weights and of the noise in a source: a positive number, one per source, or
+        a prior (independent sources). The sampler has updates for `InverseGamma(shape, rate)`: the
+        precision has a gamma prior.
+    max_factors
+        Capacity: a buffer, not a truncation. `fit` enlarges it when a sweep needs more; plain
+        `MCMC` raises an error then. The program (not the sampler) is truncated at this level.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its domain; the message names it, its value and what is allowed.
+
+    Notes
+    -----
+    The program replaces the sequence of factors by the `max_factors` largest sticks;
+    `truncation_bound` says how much that matters for given data.
+
+    Entries that `data` declares to be missing are integrated out exactly. Without a hierarchy the
+    model is that of one source: `data.select(["name"])` leaves the others out, and `data.pooled()`
+    makes one of them all.
+
+    Examples
+    --------
+    >>> import bnp_models as bnp
+    >>> bnp.GaussianFactorAnalysis(sigma2_phi=1.0).max_factors
+    64
+    """
+
+    tau: Any = 1.0
+    alpha: Any = _VAGUE
+    sigma2_phi: Any = _VAGUE_SCALE
+    sigma2_w: Any = _VAGUE_SCALE
+    sigma2_n: Any = _VAGUE_SCALE
+    max_factors: int = 64
+
+    hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "tau", *_VARIANCES)
+    numbers: ClassVar[tuple[str, ...]] = ()
+    by_source: ClassVar[tuple[str, ...]] = ("alpha", "sigma2_w", "sigma2_n")
+
+    def __call__(self, data: Sources, *, observed: bool = True) -> None:
+        """Run the truncated generative program: an instance is a NumPyro model.
+
+        With `observed=False` the data are drawn as well, for predictive draws over sources of these
+        sizes.
+        """
+        num_rows, num_features = np.shape(data.values)
+        source = jnp.asarray(data.source)
+        values = self.program_values(data.num_sources)
+        sd = {name: jnp.sqrt(values[name]) for name in _VARIANCES}
+        z = program_z(values["tau"], values["alpha"], source, self.max_factors)
+        features = numpyro.plate("feature", num_features, dim=-1)
+        with numpyro.plate("factor_rows", self.max_factors, dim=-2), features:
+            phi = numpyro.sample("phi", dist.Normal(0.0, sd["sigma2_phi"]))
+        with numpyro.plate("row", num_rows, dim=-2):
+            with numpyro.plate("factor", self.max_factors, dim=-1):
+                of_row = dist.Normal(0.0, sd["sigma2_w"][source][:, None])
+                weights = numpyro.sample("weights", of_row)
+            with features:
+                noise = dist.Normal((z * weights) @ phi, sd["sigma2_n"][source][:, None])
+                sample_data(noise, data, observed)
+
+    def updates(self, elsewhere: Collection[str]) -> dict[str, GammaPrior | None]:
+        """Return the prior of each hyperparameter that the kernel updates; of 1 / sigma2."""
+        return {
+            name: _precision_prior(name, getattr(self, name), given=name in elsewhere)
+            if name in _VARIANCES
+            else gamma_prior(name, getattr(self, name), given=name in elsewhere)
+            for name in self.hyperparameters
+        }
+
+    def gibbs(
+        self,
+        *,
+        schedule: str = "parallel",
+        record: Collection[str] = (),
+        init_factors: int = 1,
+        births: str = "exact",
+    ) -> GibbsKernel:
+        """Return the Gibbs kernel, a `numpyro.infer.mcmc.MCMCKernel`.
+
+        Parameters
+        ----------
+        schedule
+            "parallel" (rows side by side, given the sources' probabilities) or "sequential" (row
+            after row, with those integrated out). Both are exact.
+        record
+            Variables to record besides the sampled hyperparameters and `num_factors_used`: `phi`,
+            `weights`, `z`, `beta`, `pi`. Factors in use come first, by decreasing `beta`; behind
+            them there are zeros.
+        init_factors
+            Start with this many factors from the prior. New ones are found soon, for z moves with
+            the weights integrated out; too many die slowly.
+
+        births
+            "exact", or "approximate": new factors of a row in a number drawn by a Monte Carlo
+            estimate of its probability, with schedule="sequential" only. That is a baseline which
+            does **not** sample the posterior: a reconstruction of the sampler that the paper
+            compares with, see `bnp_kernels.approximate_births`.
+
+        Raises
+        ------
+        ValueError
+            If an option is not one of those above. A prior without a Gibbs update is refused when
+            a chain starts.
+        """
+        return self.kernel_of(
+            schedule=schedule, record=record, init_factors=init_factors, births=births
+        )
+
+    def sampler(
+        self,
+        elsewhere: frozenset[str],
+        *,
+        schedule: str,
+        record: tuple[str, ...],
+        init_factors: int,
+        births: str = "exact",
+    ) -> Sampler:
+        """Return the kernel's pure functions; hyperparameters sampled `elsewhere` stay as given."""
+        priors = kernel.GaussianPriors(**self.updates(elsewhere))
+
+        def prepare(data: Any, num_shards: int) -> Reals:
+            check_sources(data, allow_missing=True)
+            self.check_lengths(data.num_sources)
+            return make_reals(
+                np.asarray(data.values), np.asarray(data.source), data.num_sources,
+                None if data.observed is None else np.asarray(data.observed),
+            )  # fmt: skip
+
+        def init(rng_key: jax.Array, data: Reals, sources: Sources) -> kernel.GaussianState:
+            key_values, key_state = split(rng_key)
+            return kernel.init(
+                key_state, data, max_factors=max(self.max_factors, init_factors),
+                init_factors=init_factors, **self.first_values(key_values, sources.num_sources),
+            )  # fmt: skip
+
+        sweep = choose_step(kernel, schedule, births)
+
+        def step(rng_key, state, data, turn, axis_name):
+            return sweep(rng_key, state, data, priors)
+
+        return Sampler(
+            prepare=prepare,
+            init=init,
+            step=step,
+            log_density=lambda state, data: (
+                kernel.log_joint(state, data) + kernel.log_prior(state, priors)
+            ),
+            wanted=kernel.slots_wanted,
+            grow=kernel.grow,
+            **self.reports(record, elsewhere),
+        )
+
+
+def _precision_prior(name: str, value: Any, *, given: bool) -> GammaPrior | None:
+    """Return the gamma prior of 1 / `value`, None for a value that the kernel does not update."""
+    if given or not is_prior(value):
+        return None
+    if not isinstance(value, dist.InverseGamma):
+        raise ValueError(
+            f"{name} has the prior {type(value).__name__}, for which there is no Gibbs update; use "
+            f"InverseGamma(concentration, rate), a number, or sample {name} in another block of "
+            "numpyro.infer.Gibbs"
+        )
+    shape, rate = (np.asarray(x, np.float32) for x in (value.concentration, value.rate))
+    return GammaPrior(shape, rate)

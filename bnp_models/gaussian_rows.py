@@ -1,0 +1,93 @@
+r"""New rows under one posterior state of a Gaussian factor model: z and w by annealing.
+
+A row of source j uses factor k with probability $\pi_{jk}$ and has normal weights and noise. With
+the likelihood raised to a power t it is the same model with noise variance $\sigma^2_n / t$, so z
+moves with its weight integrated out, and the weight is drawn right after, at every t.
+
+Neal, Annealed importance sampling, Statistics and Computing 11 (2001).
+
+Sizes: K factors, N rows, M features, J sources, R particles, T sweeps.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+__all__ = ["GaussianRows", "draw_rows"]
+
+
+class GaussianRows(NamedTuple):
+    """What one posterior state says about new rows of its J sources; slots with pi = 0 are free."""
+
+    phi: Float[np.ndarray, "K M"]
+    pi: Float[np.ndarray, "J K"]
+    sigma2_w: Float[np.ndarray, " J"]
+    sigma2_n: Float[np.ndarray, " J"]
+
+
+def draw_rows(
+    rng: np.random.Generator,
+    values: Float[np.ndarray, "N M"],
+    state: GaussianRows,
+    source: Int[np.ndarray, " N"],
+    powers: Float[np.ndarray, " T"],
+    *,
+    num_particles: int,
+    wanted: str = "",
+) -> tuple[Float[np.ndarray, "T R N"], Float[np.ndarray, "R N _"]]:
+    """Make a sweep at each power; return log likelihoods, and a mean over the sweeps at power one.
+
+    Parameters
+    ----------
+    powers
+        The first one must be 0, or a start without factors be forgotten.
+    wanted
+        What to average: "weights" (zero where a factor is not used, [R, N, K]) or nothing,
+        [R, N, 0].
+    """
+    used = np.flatnonzero(state.pi.any(axis=0))
+    phi = state.phi[used].astype(np.float64)
+    x = np.tile(np.asarray(values, np.float64), (num_particles, 1))
+    of_row = np.tile(source, num_particles)
+    pi = state.pi[of_row][:, used].astype(np.float64)
+    noise, spread = state.sigma2_n[of_row].astype(float), state.sigma2_w[of_row].astype(float)
+    with np.errstate(divide="ignore"):
+        log_odds = np.log(pi) - np.log1p(-pi)
+    projected, gram = x @ phi.T, phi @ phi.T
+    weights = np.zeros((len(x), len(used)))
+    summed = np.zeros((len(x), len(state.phi) if wanted == "weights" else 0))
+    log_likelihood = np.zeros((len(powers), len(x)))
+    constant = -0.5 * x.shape[1] * np.log(2 * math.pi * noise)
+    for t, power in enumerate(powers):
+        _sweep(rng, weights, projected, gram, log_odds, power / noise, spread)
+        residual = ((x - weights @ phi) ** 2).sum(axis=1)
+        log_likelihood[t] = constant - 0.5 * residual / noise
+        if power == 1 and wanted == "weights":
+            summed[:, used] += weights
+    divided = num_particles, len(values)
+    mean = summed / max(int((powers == 1).sum()), 1)
+    return log_likelihood.reshape(-1, *divided), mean.reshape(*divided, summed.shape[1])
+
+
+def _sweep(
+    rng: np.random.Generator,
+    weights: Float[np.ndarray, "N K"],
+    projected: Float[np.ndarray, "N K"],
+    gram: Float[np.ndarray, "K K"],
+    log_odds: Float[np.ndarray, "N K"],
+    precision: Float[np.ndarray, " N"],
+    spread: Float[np.ndarray, " N"],
+) -> None:
+    """Redraw z and w of all rows in place, factor after factor; weights are 0 where z is."""
+    num_rows, num_factors = weights.shape
+    logistic = rng.logistic(size=(num_factors, num_rows))
+    normal = rng.standard_normal((num_factors, num_rows))
+    for k in range(num_factors):
+        direction = projected[:, k] - weights @ gram[:, k] + weights[:, k] * gram[k, k]
+        gain = 1 + spread * precision * gram[k, k]
+        mean = spread * precision * direction / gain
+        log_ratio = 0.5 * precision * direction * mean - 0.5 * np.log(gain)
+        drawn = mean + np.sqrt(spread / gain) * normal[k]
+        weights[:, k] = np.where(logistic[k] < log_odds[:, k] + log_ratio, drawn, 0.0)

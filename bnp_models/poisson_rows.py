@@ -1,0 +1,185 @@
+r"""New rows under one posterior state of a Poisson factor model: z and w by annealing.
+
+A row of source j uses factor k with probability $\pi_{jk}$, has weights from their prior and, given
+both, counts that are Poisson. From the prior to the posterior in small steps, the likelihood is
+raised to a rising power: the way to the evidence, and after it the posterior. z moves as in
+training, w by Metropolis steps in its logarithm.
+
+Neal, Annealed importance sampling, Statistics and Computing 11 (2001).
+
+Sizes: K slots, N rows, M features, J sources, L cells in a row, R particles, T sweeps.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.scipy.special import gammaln
+from jaxtyping import Array, Float, Int
+
+__all__ = ["PoissonRows", "draw_rows", "totals"]
+
+_SMALLEST = 1e-30  # weight
+
+
+class PoissonRows(NamedTuple):
+    """What one posterior state says about new rows of its J sources; slots with pi = 0 are free."""
+
+    phi: Float[np.ndarray, "K M"]
+    pi: Float[np.ndarray, "J K"]
+    background: Float[np.ndarray, " J"]
+    a_w: Float[np.ndarray, " J"]
+    b_w: Float[np.ndarray, " J"]
+
+
+class _Cells(NamedTuple):
+    """Non-zero counts by row, padded with zeros."""
+
+    count: Float[Array, "L N"]
+    feature: Int[Array, "L N"]
+
+
+class _Row(NamedTuple):
+    """Weights, uses and expected counts of rows during a run; all [.., N]."""
+
+    z: Any  # bool [K, N]
+    w: Any  # [K, N]
+    rate: Any  # [L, N], at the cells
+
+
+class _Random(NamedTuple):
+    """Random numbers of T sweeps: weights from their prior, and four uniforms for each."""
+
+    weights: Any  # [T, K, N]
+    uniforms: Any  # [4, T, K, N], inside (0, 1)
+
+
+def draw_rows(
+    rng: np.random.Generator,
+    values: Int[np.ndarray, "N M"],
+    state: PoissonRows,
+    source: Int[np.ndarray, " N"],
+    powers: Float[np.ndarray, " T"],
+    *,
+    num_particles: int,
+    wanted: str = "",
+) -> tuple[Float[np.ndarray, "T R N"], Float[np.ndarray, "R N _"]]:
+    """Make a sweep at each power; return log likelihoods, and a mean over the sweeps at power one.
+
+    Parameters
+    ----------
+    powers
+        The first one must be 0, or a start without factors be forgotten.
+    wanted
+        What to average: "shares" (expected counts, divided by their sum, [R, N, M]), "weights"
+        (zero where a factor is not used, [R, N, K]) or nothing, [R, N, 0].
+    """
+    # Random numbers come from the host: drawn in the program they are most of what is compiled.
+    cells = _cells(values)
+    constant = np.asarray(gammaln(cells.count + 1.0).sum(axis=0), np.float64)
+    cells = _Cells(*(jnp.tile(x, num_particles) for x in cells))  # rows are independent
+    of_row = np.tile(source, num_particles)
+    # as if each row were a source, so that their number is no part of the program
+    state = PoissonRows(state.phi, *(x[of_row] for x in state[1:]))
+    shape = len(powers), len(state.phi), len(of_row)
+    weights = rng.standard_gamma(np.broadcast_to(state.a_w, shape), dtype=np.float64)
+    random = _Random(
+        np.maximum(weights / state.b_w, _SMALLEST).astype(np.float32),
+        np.maximum(rng.random((4, *shape), dtype=np.float32), np.float32(2.0**-25)),
+    )
+    log_likelihood, total = _run(cells, state, powers.astype(np.float32), random, wanted=wanted)
+    divided = num_particles, len(values)
+    log_likelihood = np.asarray(log_likelihood, np.float64).reshape(-1, *divided) - constant
+    mean = np.asarray(total) / max(int((powers == 1).sum()), 1)
+    return log_likelihood, mean.reshape(*divided, total.shape[1])
+
+
+def totals(state: PoissonRows) -> PoissonRows:
+    """Add up the features: sums of independent Poisson variables are Poisson."""
+    return state._replace(
+        phi=state.phi.sum(axis=1, keepdims=True), background=state.background * state.phi.shape[1]
+    )
+
+
+@partial(jax.jit, static_argnames="wanted")
+def _run(
+    cells: _Cells, state: PoissonRows, powers: Any, random: _Random, *, wanted: str
+) -> tuple[Any, Any]:
+    num_slots, num_features = state.phi.shape
+    num_rows = len(state.background)
+    total = state.phi.sum(axis=1)
+    background = state.background
+
+    def move(carry, step):
+        row, summed = carry
+        random, power = step
+        row = _sweep(random, row, cells, state, power)
+        used = jnp.where(row.z, row.w, 0.0)
+        expected = num_features * background + used.T @ total
+        log_likelihood = (cells.count * jnp.log(row.rate)).sum(axis=0) - expected
+        if wanted == "shares":
+            now = (background[:, None] + used.T @ state.phi) / expected[:, None]
+            summed = summed + jnp.where(power == 1, now, 0.0)
+        if wanted == "weights":
+            summed = summed + jnp.where(power == 1, used.T, 0.0)
+        return (row, summed), log_likelihood
+
+    # no factor is used at first: a sweep at power zero draws from the prior
+    start = _Row(
+        jnp.zeros((num_slots, num_rows), bool),
+        jnp.zeros((num_slots, num_rows)),
+        jnp.broadcast_to(background, cells.count.shape),
+    )
+    width = {"shares": num_features, "weights": num_slots}.get(wanted, 0)
+    random = _Random(random.weights, jnp.moveaxis(random.uniforms, 0, 1))
+    carry = start, jnp.zeros((num_rows, width))
+    (_, summed), log_likelihood = lax.scan(move, carry, (random, powers))
+    return log_likelihood, summed
+
+
+def _sweep(random: _Random, row: _Row, cells: _Cells, state: PoissonRows, power: Any) -> _Row:
+    r"""Redraw z and w of all rows, slot after slot, under prior times likelihood to a power.
+
+    z as in training, at the power times the log likelihood ratio; w by a Metropolis step in
+    $\log w$ of random size, or from its prior where z = 0.
+    """
+    a_w, b_w, background = state.a_w, state.b_w, state.background
+    w = jnp.where(row.z, row.w, random.weights)
+    u = random.uniforms
+    logistic = jnp.log(u[0]) - jnp.log1p(-u[0])
+    size = jnp.exp(4.0 * u[1] - 3.0)  # of a step, from 0.05 to 2.7
+    proposed = jnp.maximum(w * jnp.exp(size * jax.scipy.special.ndtri(u[2])), _SMALLEST)
+    pi = state.pi.T
+    log_odds = jnp.log(pi) - jnp.log1p(-pi)
+
+    def visit(rate, slot):
+        phi, total, z, w, proposed, log_odds, logistic, log_u = slot
+        at_cells = phi[cells.feature]
+        rest = jnp.maximum(rate - jnp.where(z, at_cells * w, 0.0), background)
+
+        def log_ratio(w):
+            return (cells.count * jnp.log1p(at_cells * w / rest)).sum(axis=0) - w * total
+
+        now, other = log_ratio(w), log_ratio(proposed)
+        z = logistic < log_odds + power * now
+        gain = power * (other - now) + a_w * jnp.log(proposed / w) - b_w * (proposed - w)
+        w = jnp.where(z & (log_u < gain), proposed, w)
+        return rest + jnp.where(z, at_cells * w, 0.0), (z, w)
+
+    total = state.phi.sum(axis=1)
+    xs = state.phi, total, row.z, w, proposed, log_odds, logistic, jnp.log(u[3])
+    rate, (z, w) = lax.scan(visit, row.rate, xs)
+    return _Row(z, w, rate)
+
+
+def _cells(values: Int[np.ndarray, "N M"]) -> _Cells:
+    """Lay counts out by row."""
+    n, i = np.nonzero(values)
+    length = np.bincount(n, minlength=len(values))
+    place = np.arange(len(n)) - np.repeat(np.cumsum(length) - length, length)
+    padded = np.zeros((2, max(int(length.max(initial=1)), 1), len(values)), np.int32)
+    padded[0, place, n], padded[1, place, n] = values[n, i], i
+    return _Cells(jnp.asarray(padded[0], jnp.float32), jnp.asarray(padded[1]))

@@ -1,0 +1,239 @@
+"""The data of the factor studies and how they are divided; nothing here fits a model.
+
+Gupta, Phung and Venkatesh, A slice sampler for restricted hierarchical beta process with
+applications to shared subspace learning, UAI 2012, section 5. What the paper leaves open is chosen
+here and said so.
+"""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from jaxtyping import Bool, Float, Int, Num
+
+from bnp_models.corpus import Corpus
+from bnp_models.readers import read_npz
+from bnp_models.sources import Sources
+
+__all__ = [
+    "Images",
+    "Planted",
+    "Section",
+    "bundled",
+    "class_images",
+    "corpus_of",
+    "digits",
+    "planted",
+    "section_rows",
+    "sections",
+    "standardised",
+    "tiny_images",
+    "tiny_sections",
+]
+
+NUM_FEATURES = 100  # of planted factors
+DENSITY = 0.2  # share of their entries that is 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Planted:
+    """Counts of two sources and the factors that they were drawn from."""
+
+    sources: Sources
+    phi: Float[np.ndarray, "R M"]
+    weights: Float[np.ndarray, "N R"]  # 0 where a row does not use a factor
+
+
+@dataclasses.dataclass(frozen=True)
+class Section:
+    """Training rows for one target and one auxiliary source, and test rows of the target."""
+
+    hierarchical: Sources  # both sources, told apart
+    alone: Sources  # the target only
+    pooled: Sources  # both, as one source
+    test: Sources
+
+
+@dataclasses.dataclass(frozen=True)
+class Images:
+    """Training rows, whose classes are the sources, and queries."""
+
+    train: Sources
+    queries: Float[np.ndarray, "Q M"]
+    query_class: tuple[str, ...]
+    row_class: tuple[str, ...]
+
+
+def planted(rows_per_source: int = 100, *, background: float = 0.1, seed: int = 0) -> Planted:
+    """Draw the synthetic study: 12 binary factors, 4 of one source, 4 of both, 4 of the other.
+
+    Weights are Gamma(shape 1, scale 2) and counts Poisson, with the background of the paper. Not
+    given there: which entries of a factor are 1, here each with probability 0.2; how many rows
+    there are; and how many rows use a factor that their source may use, here every second one on
+    average.
+    """
+    rng = np.random.default_rng(seed)
+    phi = (rng.random((12, NUM_FEATURES)) < DENSITY).astype(float)
+    allowed = np.zeros((2, 12), bool)
+    allowed[0, :8] = allowed[1, 4:] = True
+    source = np.repeat([0, 1], rows_per_source)
+    z = allowed[source] & (rng.random((len(source), 12)) < 0.5)
+    weights = np.where(z, rng.gamma(1.0, 2.0, z.shape), 0.0)
+    counts = rng.poisson(background + weights @ phi)
+    sources = Sources.from_arrays(np.split(counts, 2), names=["first", "second"])
+    return Planted(sources, phi, weights)
+
+
+def sections(folder: str | Path, *, max_words: int | None = None) -> Sources:
+    """Read the nine sections of NIPS 1988 to 1999 as sources, their papers in a random order.
+
+    Words that occur 50 to 4,000 times in these years (5,071 of them) leave about 1,000 tokens a
+    paper, which is what the paper reports; the order of the papers is the one that comes with the
+    collection.
+
+    Parameters
+    ----------
+    max_words
+        Keep so many of the most frequent words.
+    """
+    path = Path(folder) / "nips12.npz"
+    corpus = read_npz(path, group="group", label="year", name="docname")
+    with np.load(path, allow_pickle=False) as file:
+        order = file["perm"]
+    corpus = corpus.select(order[np.asarray(corpus.label)[order] >= 1988])
+    corpus = corpus.prune(min_count=50, max_count=4000, max_words=max_words)
+    papers = np.asarray(corpus.group) != corpus.group_names.index("MISC")
+    return Sources.from_corpus(corpus.select(papers))
+
+
+def section_rows(
+    sources: Sources,
+    auxiliary: str,
+    num_target: int,
+    run: int,
+    *,
+    target: str = "VP",
+    num_auxiliary: int = 80,
+    num_test: int = 44,
+) -> Section:
+    """Divide the papers of a target and an auxiliary section for one run.
+
+    The first `num_test` rows of the target are the test, the same in every run. The rest is put in
+    an order by the run, of which the first `num_target` are fitted: those of a smaller training set
+    are in each larger one.
+
+    Raises
+    ------
+    ValueError
+        If a section has too few rows.
+    """
+    test_target = sources.select([target])
+    rng = np.random.default_rng([run, 1])
+    pool = num_test + rng.permutation(max(test_target.num_rows - num_test, 0))
+    other = sources.select([auxiliary])
+    drawn = np.random.default_rng([run, 2]).permutation(other.num_rows)
+    for name, wanted, there in (
+        (f"num_target={num_target}", num_target, len(pool)),
+        (f"num_auxiliary={num_auxiliary}", num_auxiliary, len(drawn)),
+    ):
+        if wanted > there:
+            raise ValueError(f"{name} is more than the {there} papers that there are for it")
+    both = sources.select([target, auxiliary])
+    rows = np.concatenate(
+        [np.sort(pool[:num_target]), test_target.num_rows + np.sort(drawn[:num_auxiliary])]
+    )
+    hierarchical = both.select_rows(rows)
+    return Section(
+        hierarchical,
+        hierarchical.select([target]),
+        hierarchical.pooled(),
+        test_target.select_rows(range(num_test)),
+    )
+
+
+def corpus_of(sources: Sources, values: Int[np.ndarray, "N M"] | None = None) -> Corpus:
+    """Turn rows of counts, perhaps others than those of the sources, into documents."""
+    values = np.asarray(sources.values) if values is None else values
+    return Corpus.from_counts(scipy.sparse.csr_array(values), vocabulary=sources.feature_names)
+
+
+def standardised(
+    train: Num[np.ndarray, "N M"], *others: Num[np.ndarray, "_ M"]
+) -> tuple[Float[np.ndarray, "_ M"], ...]:
+    """Centre and scale every column as the training rows have it; a constant one becomes zero."""
+    mean, sd = train.mean(axis=0, dtype=np.float64), train.std(axis=0, dtype=np.float64)
+    constant = sd <= 1e-12 * np.abs(mean)
+    scale = np.where(constant, 1.0, sd)
+    return tuple(
+        np.where(constant, 0.0, (values - mean) / scale).astype(np.float32)
+        for values in (train, *others)
+    )
+
+
+def class_images(
+    x: Num[np.ndarray, "N M"],
+    group: Int[np.ndarray, " N"],
+    is_test: Bool[np.ndarray, " N"],
+    class_names: tuple[str, ...],
+) -> Images:
+    """Divide labelled rows into training sources, one per class, and queries.
+
+    Columns are standardised on the training part: how the paper scales its features is not said.
+    """
+    train, queries = standardised(x[~is_test], x[is_test])
+    group_train = group[~is_test]
+    present = np.unique(group_train)
+    sources = Sources.from_arrays(
+        [train[group_train == g] for g in present], names=[class_names[g] for g in present]
+    )
+    return Images(
+        sources,
+        queries,
+        tuple(class_names[g] for g in group[is_test]),
+        tuple(sources.source_names[j] for j in np.asarray(sources.source)),
+    )
+
+
+def digits(folder: str | Path, *, view: str | None = None) -> Images:
+    """Read handwritten digits in six kinds of features, 60% for training.
+
+    Parameters
+    ----------
+    view
+        Keep one kind of features, such as "pix" (images of 16 x 15 pixels).
+    """
+    with np.load(Path(folder) / "mfeat.npz", allow_pickle=False) as file:
+        z: Any = dict(file)
+    x = z["x"]
+    if view is not None:
+        x = x[:, z["view"] == z["view_names"].tolist().index(view)]
+    return class_images(x, z["group"], z["split"] == 1, tuple(z["group_names"].tolist()))
+
+
+def bundled(seed: int = 0) -> Images:
+    """Read the digits of 8 x 8 pixels that come with scikit-learn, 60% for training."""
+    from sklearn.datasets import load_digits
+
+    x, group = load_digits(return_X_y=True)
+    is_test = np.random.default_rng(seed).random(len(x)) >= 0.6
+    return class_images(x, group, is_test, tuple(str(c) for c in range(10)))
+
+
+def tiny_sections(seed: int = 0) -> Sources:
+    """Draw three small sections over 30 words, to try the protocol with."""
+    rng = np.random.default_rng(seed)
+    phi = rng.gamma(0.3, 1.0, (6, 30))
+    uses = np.array([[1, 1, 1, 0, 0, 0], [0, 1, 1, 1, 0, 0], [0, 0, 0, 0, 1, 1]])
+    weights = rng.gamma(1.0, 2.0, (3, 20, 6)) * uses[:, None, :]
+    counts = rng.poisson(0.1 + weights @ phi)
+    return Sources.from_arrays(list(counts), names=["VP", "near", "far"])
+
+
+def tiny_images(seed: int = 0) -> Images:
+    """Draw three classes of rows in a space of ten features, to try the protocol with."""
+    rng = np.random.default_rng(seed)
+    group = np.repeat(np.arange(3), 12)
+    x = rng.normal(size=(3, 10))[group] + 0.5 * rng.normal(size=(36, 10))
+    return class_images(x, group, np.arange(36) % 4 == 0, ("a", "b", "c"))

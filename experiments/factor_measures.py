@@ -1,0 +1,255 @@
+"""What the factor studies measure: each function fits, scores, and returns plain numbers."""
+
+import json
+import math
+import time
+from typing import Any
+
+import factor_data
+import numpy as np
+from jaxtyping import Float, Int
+from scipy.special import gammaln
+
+__all__ = ["fit", "measure_features", "measure_gaussian", "measure_planted", "measure_section"]
+
+
+class Clock:
+    """A silent progress display that remembers when which sweep was done."""
+
+    def __init__(self):
+        self.sweeps: list[int] = []
+        self.seconds: list[float] = []
+
+    def update(self, sweep: int, used: np.ndarray, lp: np.ndarray, note: str = "") -> None:
+        """Note the time."""
+        self.sweeps.append(sweep)
+        self.seconds.append(time.perf_counter())
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    def until(self, sweep: int) -> float:
+        """Return the seconds from the first sweep, which waits for the compiler, to this one."""
+        return float(np.interp(sweep, self.sweeps, self.seconds)) - self.seconds[0]
+
+
+def fit(model: Any, data: Any, settings: Any, **options: Any) -> Any:
+    """Fit one of our models; the options win over the settings."""
+    import bnp_models as bnp
+
+    sizes = {
+        "num_warmup": settings.num_warmup,
+        "num_samples": settings.num_samples,
+        "num_chains": settings.num_chains,
+        "keep_states": settings.keep_states,
+        "seed": settings.seed,
+        "progress": False,
+    }
+    return bnp.fit(model, data, **(sizes | options))
+
+
+def about(found: Any) -> dict[str, Any]:
+    """Describe how many factors or topics a fit has, and whether it converged."""
+    posterior = found.posterior
+    name = "num_factors_used" if "num_factors_used" in posterior else "num_topics_used"
+    table = found.convergence().table
+    return {
+        "factors": float(np.asarray(posterior[name]).mean()),
+        "convergence": json.loads(table.reset_index().to_json(orient="records")),
+    }
+
+
+def measure_planted(a_phi: float, births: str, settings: Any) -> dict[str, Any]:
+    """Fit the planted factors from one factor, and see when and what is found."""
+    import bnp_models as bnp
+    from bnp_models import factors
+
+    made = factor_data.planted(settings.rows_per_source, seed=settings.seed)
+    clock = Clock()
+    sweeps = settings.sweeps if births == "exact" else settings.approximate_sweeps
+    options = {} if births == "exact" else {"births": births, "schedule": "sequential"}
+    model = bnp.PoissonGammaFactorAnalysis(a_phi=a_phi)
+    found = fit(
+        model, made.sources, settings, num_warmup=0, num_samples=sweeps,
+        num_chains=settings.planted_chains, keep_states=2 * settings.keep_states, init_factors=1,
+        progress=clock, **options,
+    )  # fmt: skip
+    counts = np.asarray(found.posterior["num_factors_used"])
+    reached = [settled(chain, len(made.phi)) for chain in counts]
+    half = sweeps // 2
+    posterior = factors.num_factors(counts[:, half:])
+    states = factors.states_of(found)
+    states = states.take(states.draw >= half)
+    table = factors.recovery(states, made.phi, made.weights)
+    shared = factors.sharing(states, made.sources.source_names)
+    mode = int(posterior["probability"].idxmax())
+    return {
+        "summary": f"{mode} factors, {int((table['found'] >= 0.5).sum())} of them planted",
+        "sweeps": sweeps,
+        "trace": counts[:, :: max(sweeps // 100, 1)].tolist(),
+        "sweeps_to_all": reached,
+        "seconds_to_all": [None if sweep is None else clock.until(sweep + 1) for sweep in reached],
+        "seconds_of_sweeps": clock.until(sweeps),
+        "posterior": {int(k): p for k, p in posterior["probability"].items()},
+        "recovery": json.loads(table.to_json(orient="records")),
+        "shared": json.loads(shared.to_json(orient="records")),
+        "images": images(states, made),
+        **about(found),
+    }
+
+
+def images(states: Any, made: factor_data.Planted) -> dict[str, Any]:
+    """Return planted factors, and those in their place in the most probable state, from 0 to 1."""
+    from bnp_models.factor_states import match
+
+    best = int(np.argmax(states.lp))
+    phi = states.phi[best][states.z[best].any(axis=0)]
+    partner = match(made.phi, phi).position
+    phi = np.where(partner[:, None] >= 0, phi[partner], 0.0)
+    shares = phi / np.maximum(phi.max(axis=1, keepdims=True), 1e-30)
+    return {"planted": made.phi.astype(int).tolist(), "found": shares.round(2).tolist()}
+
+
+def settled(counts: Any, wanted: int, span: int = 20) -> int | None:
+    """Return the sweep at which a chain has so many factors, and as a rule in the next ones.
+
+    To pass the number on the way to another one is not enough: it must be the median of `span`
+    sweeps.
+    """
+    for sweep in range(len(counts) - span + 1):
+        if counts[sweep] == wanted and np.median(counts[sweep : sweep + span]) == wanted:
+            return sweep
+    return None
+
+
+def measure_section(
+    sources: Any, auxiliary: str, size: int, run: int, method: str, settings: Any
+) -> dict[str, Any]:
+    """Fit the target section with, without or mixed with another one, and predict its test."""
+    import bnp_models as bnp
+
+    rows = factor_data.section_rows(
+        sources, auxiliary, size, run, num_auxiliary=settings.num_auxiliary,
+        num_test=settings.num_test,
+    )  # fmt: skip
+    seed = settings.seed + run
+    if method.startswith("HDP"):
+        train = rows.alone if method == "HDP alone" else rows.pooled
+        found = fit(
+            bnp.HDPLDA(beta=settings.hdp_beta), factor_data.corpus_of(train), settings, seed=seed
+        )
+        score = predict_topics(found, rows.test, settings)
+    else:
+        kind, _, sparse = method.partition(" ")
+        model = bnp.PoissonGammaFactorAnalysis(a_phi=settings.sparse_a_phi if sparse else 1.0)
+        found = fit(model, getattr(rows, kind), settings, seed=seed)
+        score = predict(found, rows.test.pooled() if kind == "pooled" else rows.test, settings)
+    summary = f"{score['log_bag']:.1f} nats, perplexity {score['word_perplexity']:.1f}"
+    return {"summary": summary, **score, **about(found)}
+
+
+def predict(found: Any, test: Any, settings: Any) -> dict[str, Any]:
+    """Score the test rows as the paper does, and in two ways that other models can be held against.
+
+    All but the perplexity are nats per row: `log_ppd` is -log p(test | training), all rows
+    together; `log_row` the mean of -log p of one row; `log_bag` of -log p of the row given its
+    total, a bag of words. `word_perplexity` is that of one half of the words given the other.
+    """
+    from bnp_models.factor_evaluation import predict_rows, row_completion
+
+    effort = {
+        "num_temperatures": 5 if settings.size == "quick" else 200,
+        "num_particles": 1 if settings.size == "quick" else 2,
+        "seed": settings.seed,
+    }
+    score = predict_rows(found, test, **effort)
+    totals = predict_rows(found, test, totals=True, **effort)
+    sweeps = {"num_warmup": 2, "num_kept": 2} if settings.size == "quick" else {}
+    bag = totals.row_log_prob - score.row_log_prob
+    return {
+        "log_ppd": -score.joint_log_prob,
+        "log_row": -score.log_prob,
+        "log_bag": float(bag.mean()),
+        "error": float(bag.std(ddof=1) / math.sqrt(len(bag))),
+        "error_states": score.error_states,
+        "word_perplexity": row_completion(found, test, **sweeps, seed=settings.seed),
+    }
+
+
+def predict_topics(found: Any, test: Any, settings: Any) -> dict[str, Any]:
+    """Score the test rows as bags under a topic model, and halves of them; see `predict`.
+
+    Left-to-right estimates of long documents are too low on average, so `log_bag` is too high, by
+    tens of nats; `bias` is the part that the jackknife sees, in nats per row.
+    """
+    from bnp_models.evaluation import document_completion, left_to_right
+    from bnp_models.factor_evaluation import thin
+
+    values = np.asarray(test.values)
+    few = settings.size == "quick"
+    whole = left_to_right(
+        found.mixtures, factor_data.corpus_of(test), num_particles=2, resample=0 if few else 8,
+        seed=settings.seed,
+    )  # fmt: skip
+    bag = -(whole.doc_log_prob + gammaln(values.sum(axis=1) + 1) - gammaln(values + 1).sum(axis=1))
+    observed = thin(values, settings.seed)
+    parts = (factor_data.corpus_of(test, part) for part in (observed, values - observed))
+    sweeps = {"num_sweeps": 4, "num_kept": 2} if few else {"num_sweeps": 40, "num_kept": 20}
+    half = document_completion(found.mixtures, *parts, **sweeps, seed=settings.seed)
+    return {
+        "log_bag": float(bag.mean()),
+        "error": float(bag.std(ddof=1) / math.sqrt(len(bag))),
+        "bias": whole.bias_particles * whole.num_tokens / len(bag),
+        "word_perplexity": half.perplexity,
+    }
+
+
+def measure_features(images: factor_data.Images, components: int | None = None) -> dict[str, Any]:
+    """Retrieve without a model, by all features or principal components of the training rows."""
+    rows, queries = np.asarray(images.train.values), images.queries
+    if components is not None:
+        axes = np.linalg.svd(rows, full_matrices=False)[2][:components]
+        rows, queries = rows @ axes.T, queries @ axes.T
+    return retrieved([(queries, rows)], None, images)
+
+
+def measure_gaussian(images: factor_data.Images, settings: Any) -> dict[str, Any]:
+    """Retrieve by the factors of each kept state; queries are rows of no known source."""
+    import bnp_models as bnp
+    from bnp_models import arviz_data, factors
+
+    half = settings.digit_sweeps // 2
+    sizes = {"num_warmup": half, "num_samples": half}
+    found = fit(bnp.GaussianFactorAnalysis(), images.train, settings, init_factors=1, **sizes)
+    states = factors.states_of(found)
+    kept = arviz_data.group(found.data, "states")
+    ratio = np.asarray(kept["sigma2_n"].mean("source") / kept["sigma2_w"].mean("source")).ravel()
+    draws = []
+    for s, used in enumerate(states.sizes() > 0):
+        scores = ridge(states.phi[s, used], images.queries, ratio[s])
+        draws.append((scores, states.weights[s][:, used]))
+    return retrieved(draws, states.chain, images) | about(found)
+
+
+def ridge(
+    phi: Float[np.ndarray, "K M"], x: Float[np.ndarray, "Q M"], ratio: float
+) -> Float[np.ndarray, "Q K"]:
+    """Estimate the weights of rows of no known source, all factors being in use."""
+    gram = phi.astype(np.float64) @ phi.T + ratio * np.eye(len(phi))
+    return np.linalg.solve(gram, phi.astype(np.float64) @ x.T).T
+
+
+def retrieved(draws: Any, chain: Int[np.ndarray, " S"] | None, images: Any) -> dict[str, Any]:
+    """Score the ranking of the training rows."""
+    from bnp_models.retrieval import retrieve
+
+    score = retrieve(draws, images.query_class, images.row_class, chain=chain)
+    most = len(images.row_class)
+    scope = score.scope([n for n in (1, 2, 5, 10, 20, 50, 100) if n <= most])
+    return {
+        "summary": str(score),
+        "map": score.mean_average_precision,
+        "error": score.error_queries,
+        "error_draws": None if np.isnan(score.error_draws) else score.error_draws,
+        "scope": {int(n): p for n, p in scope["precision"].items()},
+    }

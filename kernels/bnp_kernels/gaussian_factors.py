@@ -1,0 +1,458 @@
+r"""Gibbs kernels of Gaussian factor analysis; its program is `GaussianFactorAnalysis`.
+
+Rows n of several sources share factors, and z is a hierarchical beta process (`beta_process`):
+
+$$x_n \sim \mathrm{N}\Big(\sum_k z_{nk} w_{nk} \phi_k, \sigma^2_{n j} I_M\Big), \qquad
+  \phi_k \sim \mathrm{N}(0, \sigma^2_\phi I_M), \qquad w_{nk} \sim \mathrm{N}(0, \sigma^2_{w j})$$
+
+with j the source of row n; precisions may have gamma priors. Two exact schedules of one posterior,
+which differ in z only: rows side by side given $\pi$ and a slice each, or one after the other (see
+`factor_slots`). An entry of z moves with its weight integrated out, which is drawn right after.
+
+Gupta, Phung and Venkatesh, A slice sampler for restricted hierarchical beta process with
+applications to shared subspace learning, UAI 2012, eq. 9; the updates are not printed there.
+
+Sizes: K slots, N rows, M features, J sources.
+"""
+
+import math
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.scipy.linalg import solve_triangular
+from jax.typing import ArrayLike
+from jaxtyping import Array, Bool, Float, Int, Key, ScalarLike
+
+from bnp_kernels import beta_process, bits, factor_slots
+from bnp_kernels.approximate_births import MOST, NUM_DRAWS, draw_rows
+from bnp_kernels.beta_process import (
+    BetaProcessPriors,
+    Rows,
+    count_uses,
+    make_rows,
+    observed_entries,
+    sum_by_source,
+)
+from bnp_kernels.concentration import GammaPrior
+from bnp_kernels.densities import log_gamma_prior
+from bnp_kernels.factor_slots import add_up, for_each_slot, most_of_any_chain
+from bnp_kernels.gamma import draw_log_gamma
+from bnp_kernels.linear import draw_gaussian, product
+from bnp_kernels.sums import sum_pairwise
+
+__all__ = [
+    "GaussianInfo",
+    "GaussianPriors",
+    "GaussianState",
+    "Reals",
+    "approximate_step",
+    "grow",
+    "init",
+    "log_joint",
+    "log_prior",
+    "make_reals",
+    "parallel_step",
+    "sequential_step",
+    "slots_wanted",
+]
+
+_PRECISE = lax.Precision.HIGHEST
+
+
+class Reals(NamedTuple):
+    """A matrix of real numbers, features first."""
+
+    rows: Rows
+    x: Float[Array, "M N"]
+    num_observed: Float[Array, " J"]  # entries of each source
+    observed: Bool[Array, "M N"] | None  # None: all of them; a missing entry of x is zero
+
+
+class GaussianState(NamedTuple):
+    """What one sweep hands to the next; factors in use come first, by decreasing stick."""
+
+    z: Bool[Array, "K N"]
+    beta: Float[Array, " K"]
+    phi: Float[Array, "K M"]
+    weights: Float[Array, "K N"]
+    alpha: Float[Array, " J"]
+    tau: Float[Array, ""]
+    sigma2_phi: Float[Array, ""]  # variances
+    sigma2_w: Float[Array, " J"]
+    sigma2_n: Float[Array, " J"]
+    overflow: Bool[Array, ""]  # a slot was missing: discard this state, grow, repeat the sweep
+
+
+class GaussianPriors(NamedTuple):
+    """Gamma priors of alpha, tau and the **precisions** 1 / sigma2; None holds a value fixed.
+
+    Whatever belongs to the sources has one prior or one for each.
+    """
+
+    alpha: GammaPrior | None = None
+    tau: GammaPrior | None = None
+    sigma2_phi: GammaPrior | None = None
+    sigma2_w: GammaPrior | None = None
+    sigma2_n: GammaPrior | None = None
+
+
+class GaussianInfo(NamedTuple):
+    """What one sweep reports and the next does not need."""
+
+    num_uses: Int[Array, ""]  # ones in z
+
+
+def make_reals(
+    values: Float[np.ndarray, "N M"],
+    source: Int[np.ndarray, " N"],
+    num_sources: int,
+    observed: Bool[np.ndarray, "N M"] | None = None,
+) -> Reals:
+    """Lay a matrix out for the kernels; runs on the host, on concrete arrays.
+
+    Parameters
+    ----------
+    values
+        Finite numbers. Not checked: `Sources` did.
+    source
+        Source of each row.
+    observed
+        False where an entry is missing and its value therefore zero; None if all are there.
+
+    Raises
+    ------
+    ValueError
+        If a row names no source, or a source has no rows.
+    """
+    x = jnp.asarray(np.ascontiguousarray(np.asarray(values, np.float32).T))
+    rows = make_rows(source, num_sources)
+    mask, num_observed = observed_entries(values, source, num_sources, observed)
+    return Reals(rows, x, num_observed, mask)
+
+
+def init(
+    rng_key: Key[Array, ""],
+    data: Reals,
+    *,
+    max_factors: int,
+    alpha: ArrayLike,
+    tau: ScalarLike,
+    sigma2_phi: ScalarLike,
+    sigma2_w: ArrayLike,
+    sigma2_n: ArrayLike,
+    init_factors: int = 0,
+) -> GaussianState:
+    """Start with factors and weights from the prior, each used by half of the rows at random."""
+    (num_features, num_rows), num_sources = data.x.shape, data.rows.num_rows.shape[0]
+    alpha, sigma2_w, sigma2_n = (
+        jnp.broadcast_to(jnp.asarray(x, jnp.float32), (num_sources,))
+        for x in (alpha, sigma2_w, sigma2_n)
+    )
+    tau, sigma2_phi = (jnp.asarray(x, jnp.float32) for x in (tau, sigma2_phi))
+    key_z, key_phi, key_w = bits.split(rng_key, 3)
+    slot, feature, row = factor_slots.counters(max_factors, num_features, num_rows)
+    used = slot < init_factors
+    z = used & (bits.to_uniform(bits.random_bits(key_z, slot, row)[0]) < 0.5)
+    phi = jnp.sqrt(sigma2_phi) * bits.normal(key_phi, slot, feature)
+    weights = jnp.sqrt(sigma2_w)[data.rows.source][None, :] * bits.normal(key_w, slot, row)
+    z, beta, phi, weights = factor_slots.used_first(
+        z, 0.5 * 0.9 ** slot[:, 0].astype(jnp.float32), phi, jnp.where(z, weights, 0.0)
+    )
+    return GaussianState(
+        z, beta, phi, weights, alpha, tau, sigma2_phi, sigma2_w, sigma2_n, jnp.zeros((), bool)
+    )
+
+
+def grow(state: GaussianState, max_factors: int) -> GaussianState:
+    """Pad with free slots up to `max_factors`, or drop free ones at the end."""
+    return factor_slots.grow(state, max_factors, {"z": 2, "beta": 1, "phi": 2, "weights": 2})
+
+
+def slots_wanted(state: GaussianState, data: Reals) -> Int[Array, ""]:
+    """Return how many slots make an overflow of the next sweep improbable."""
+    return factor_slots.slots_wanted(state.beta, state.alpha, state.tau, data.rows)
+
+
+def parallel_step(
+    rng_key: Key[Array, ""], state: GaussianState, data: Reals, priors: GaussianPriors
+) -> tuple[GaussianState, GaussianInfo]:
+    """Redraw everything once, z for all rows side by side."""
+    return _step(rng_key, state, data, priors, sequential=False)
+
+
+def sequential_step(
+    rng_key: Key[Array, ""], state: GaussianState, data: Reals, priors: GaussianPriors
+) -> tuple[GaussianState, GaussianInfo]:
+    """Redraw everything once, z row after row with the sources' probabilities integrated out."""
+    return _step(rng_key, state, data, priors, sequential=True)
+
+
+def _step(
+    rng_key: Key[Array, ""],
+    state: GaussianState,
+    data: Reals,
+    priors: GaussianPriors,
+    *,
+    sequential: bool,
+) -> tuple[GaussianState, GaussianInfo]:
+    key_process, key_slots, key_z, key_phi, key_scales = bits.split(rng_key, 5)
+    beta, alpha, tau = beta_process.draw_process(
+        key_process, state.z, state.beta, state.alpha, state.tau, data.rows,
+        BetaProcessPriors(priors.alpha, priors.tau),
+    )  # fmt: skip
+    slots = factor_slots.open_slots(
+        key_slots, state.z, beta, alpha, tau, data.rows, one_slice=sequential
+    )
+    z, phi, weights = _draw_z(key_z, slots, state._replace(alpha=alpha), data, sequential)
+    z, beta, phi, weights = factor_slots.used_first(z, slots.beta, phi, weights)
+    overflow = state.overflow | slots.overflow
+    new = state._replace(
+        z=z, beta=beta, phi=phi, weights=weights, alpha=alpha, tau=tau, overflow=overflow
+    )
+    new = new._replace(phi=_draw_phi(key_phi, new, data))
+    return _draw_scales(key_scales, new, data, priors), GaussianInfo(z.sum(dtype=jnp.int32))
+
+
+def approximate_step(
+    rng_key: Key[Array, ""], state: GaussianState, data: Reals, priors: GaussianPriors
+) -> tuple[GaussianState, GaussianInfo]:
+    """Redraw everything once, rows one after the other with births that are **not exact**.
+
+    A baseline, see `approximate_births`; weights of new factors are integrated out.
+    """
+    key_process, key_noise, key_z, key_phi, key_scales = bits.split(rng_key, 5)
+    rows, (num_slots, num_features) = data.rows, state.phi.shape
+    source = rows.source
+    beta, alpha, tau = beta_process.draw_process(
+        key_process, state.z, state.beta, state.alpha, state.tau, rows,
+        BetaProcessPriors(priors.alpha, priors.tau), approximate=True,
+    )  # fmt: skip
+    slot, feature, row = factor_slots.counters(num_slots, num_features, source.shape[0])
+    noise = bits.normal(key_noise, slot, row)
+    of_rows = state.sigma2_n[source], state.sigma2_w[source], data.observed
+
+    def refresh(phi, entries, row):
+        length2 = add_up(product(phi, phi), row[2], jnp.int32(num_slots))
+        return *entries[:2], jnp.broadcast_to(length2, entries[0].shape)
+
+    def newborn(rng_key, row, fit):
+        sigma2_n, sigma2_w, observed = row
+        key_phi, key_w = bits.split(rng_key)
+        number = jnp.arange(NUM_DRAWS * MOST, dtype=jnp.uint32)[:, None]
+        phi = jnp.sqrt(state.sigma2_phi) * bits.normal(key_phi, number, feature)
+        phi = phi.reshape(NUM_DRAWS, MOST, num_features)
+        seen = _where(None if observed is None else observed[:, 0], phi)
+        # log N(r; 0, sigma2_n + sigma2_w phi phi^T) of the first 1, 2, ... factors
+        gram = jnp.einsum("sfm,sgm->sfg", seen, seen, precision=_PRECISE)
+        d = jnp.einsum("sfm,m->sf", seen, fit[:, 0], precision=_PRECISE)
+        root = jnp.linalg.cholesky(jnp.eye(MOST) + sigma2_w / sigma2_n * gram)
+        solved = solve_triangular(root, d[:, :, None], lower=True)[:, :, 0]
+        gain = 0.5 * sigma2_w / sigma2_n**2 * solved**2
+        gain = gain - jnp.log(jnp.diagonal(root, axis1=1, axis2=2))
+
+        def weigh(s, number):
+            precision = gram[s] / sigma2_n + jnp.eye(MOST) / sigma2_w
+            noise = bits.normal(key_w, jnp.arange(MOST)[:, None], 0)
+            return draw_gaussian(precision, d[s][:, None] / sigma2_n, noise, number)[:, 0]
+
+        return jnp.pad(jnp.cumsum(gain, axis=1), [(0, 0), (1, 0)]), phi, weigh
+
+    z, beta, phi, weights, short = draw_rows(
+        key_z, state.z, beta, state.phi, alpha, tau, rows, of_rows,
+        _residual(data, state.phi, state.weights, jnp.int32(num_slots)),
+        (state.weights, noise, jnp.zeros_like(noise)), refresh, _visit, newborn,
+    )  # fmt: skip
+    z, beta, phi, weights = factor_slots.by_stick(z, beta, phi, jnp.where(z, weights, 0.0))
+    new = state._replace(
+        z=z, beta=beta, phi=phi, weights=weights, alpha=alpha, tau=tau,
+        overflow=state.overflow | short,
+    )  # fmt: skip
+    new = new._replace(phi=_draw_phi(key_phi, new, data))
+    return _draw_scales(key_scales, new, data, priors), GaussianInfo(z.sum(dtype=jnp.int32))
+
+
+def _draw_z(
+    rng_key: Key[Array, ""],
+    slots: factor_slots.Slots,
+    state: GaussianState,
+    data: Reals,
+    sequential: bool,
+) -> tuple[Array, Array, Array]:
+    """Redraw z with its weights; factors that are not in use come from their prior."""
+    key_phi, key_w, key_z = bits.split(rng_key, 3)
+    (num_slots, num_features), num_rows = state.phi.shape, data.x.shape[1]
+    slot, feature, row = factor_slots.counters(num_slots, num_features, num_rows)
+    fresh = jnp.sqrt(state.sigma2_phi) * bits.normal(key_phi, slot, feature)
+    phi = factor_slots.arrange(slots, state.phi, fresh)
+    phi = jnp.where(slots.beta[:, None] > 0, phi, 0.0)
+    weights = jnp.where(slots.z, state.weights[slots.before], 0.0)
+    source = data.rows.source
+    length2 = add_up(product(phi, phi), data.observed, slots.num_taken)
+    noise = bits.normal(key_w, slot, row)
+    z, _, (weights, _, _) = factor_slots.draw_z(
+        key_z, slots, state.alpha, data.rows,
+        (state.sigma2_n[source], state.sigma2_w[source], data.observed),
+        _residual(data, phi, weights, slots.num_taken), phi,
+        (weights, noise, jnp.broadcast_to(length2, weights.shape)),
+        _visit, sequential=sequential,
+    )  # fmt: skip
+    return z, phi, weights
+
+
+def _residual(data: Reals, phi: Array, weights: Array, count: Array) -> Float[Array, "M N"]:
+    """Return what the first `count` slots leave of the data; zero where an entry is missing."""
+
+    def take(rest, slot):
+        phi, weights = slot
+        return rest - _where(data.observed, product(phi[:, None], weights[None, :])), ()
+
+    return for_each_slot(count, take, data.x, (phi, weights))[0]
+
+
+def _where(observed: Array | None, x: Array) -> Array:
+    """Return x where it is observed, zero elsewhere."""
+    return x if observed is None else jnp.where(observed, x, 0.0)
+
+
+def _visit(rows, fit, factor, entries, z):
+    r"""Weigh a factor at some rows, their weights of it integrated out.
+
+    With r the residual without the factor, $v = |\phi_k|^2$ and $d = \phi_k \cdot r$ over what is
+    observed of the row,
+
+    $$\log \frac{p(x_n \mid z_{nk} = 1)}{p(x_n \mid z_{nk} = 0)} = -\tfrac12
+      \log\Big(1 + \frac{\sigma^2_w v}{\sigma^2_n}\Big)
+      + \frac{d^2 \sigma^2_w}{2 \sigma^2_n (\sigma^2_n + \sigma^2_w v)}$$
+
+    and then $w_{nk} \sim \mathrm{N}(V d / \sigma^2_n, V)$ with
+    $1 / V = v / \sigma^2_n + 1 / \sigma^2_w$.
+    """
+    (sigma2_n, sigma2_w, observed), phi, (weights, noise, length2) = rows, factor, entries
+    d = jnp.matmul(phi, fit, precision=_PRECISE) + product(weights, length2)
+    total = sigma2_n + product(sigma2_w, length2)
+    log_ratio = 0.5 * (d * d * sigma2_w / (sigma2_n * total) - jnp.log(total / sigma2_n))
+    shrinkage = sigma2_w / total
+    drawn = product(shrinkage, d) + product(jnp.sqrt(shrinkage * sigma2_n), noise)
+
+    def settle(new):
+        changed = jnp.where(new, drawn, 0.0)
+        change = _where(observed, product(phi[:, None], (changed - weights)[None, :]))
+        return fit - change, (changed, noise, length2)
+
+    return log_ratio, settle
+
+
+def _draw_phi(rng_key: Key[Array, ""], state: GaussianState, data: Reals) -> Float[Array, "K M"]:
+    r"""Redraw the factors in use jointly, each feature from one Gaussian law of K factors.
+
+    Its precision is $\Lambda = I / \sigma^2_\phi + \sum_n w_n w_n^T / \sigma^2_n$, the same for all
+    features, and its mean $\Lambda^{-1} \sum_n w_n x_{ni} / \sigma^2_n$. Missing entries are drawn
+    for that, and forgotten.
+    """
+    num_slots, num_features = state.phi.shape
+    slot, feature, _ = factor_slots.counters(num_slots, num_features, 1)
+    key_phi, key_missing = bits.split(rng_key)
+    noise = bits.normal(key_phi, slot, feature)
+    x = _with_missing(key_missing, state, data)
+    scaled = state.weights / state.sigma2_n[data.rows.source][None, :]
+    used = state.z.any(axis=1)
+    count = most_of_any_chain(used.sum(dtype=jnp.int32))
+
+    def products(_, row):
+        weights = row[None, :]
+        gram = sum_pairwise(product(state.weights, weights).T)
+        # not a product of matrices, whose rounding varies with the number of chains
+        return (), (gram, sum_pairwise(product(x.T, row[:, None])))
+
+    _, (gram, cross) = for_each_slot(count, products, (), scaled)
+    prior = jnp.where(jnp.eye(num_slots, dtype=bool), 1 / state.sigma2_phi, 0.0)
+    phi = draw_gaussian(gram + prior, cross, noise, count)
+    return jnp.where(used[:, None], phi, 0.0)
+
+
+def _with_missing(rng_key: Key[Array, ""], state: GaussianState, data: Reals) -> Array:
+    """Return the data with a draw in place of every missing entry."""
+    if data.observed is None:
+        return data.x
+    count = most_of_any_chain(state.z.any(axis=1).sum(dtype=jnp.int32))
+    nothing = data._replace(x=jnp.zeros_like(data.x), observed=None)
+    fit = -_residual(nothing, state.phi, state.weights, count)
+    sd = jnp.sqrt(state.sigma2_n)[data.rows.source][None, :]
+    feature, row = (jnp.arange(n, dtype=jnp.uint32) for n in data.x.shape)
+    noise = bits.normal(rng_key, feature[:, None], row[None, :])
+    return jnp.where(data.observed, data.x, fit + product(sd, noise))
+
+
+def _draw_scales(
+    rng_key: Key[Array, ""], state: GaussianState, data: Reals, priors: GaussianPriors
+) -> GaussianState:
+    r"""Redraw the variances, $1 / \sigma^2 \sim \mathrm{Gamma}(a + n / 2, b + s / 2)$.
+
+    n numbers with the sum of squares s: observed residuals of a source, weights in use of a source,
+    factors in use.
+    """
+    key_phi, key_w, key_n = bits.split(rng_key, 3)
+    rows, num_features = data.rows, data.x.shape[0]
+    used = state.z.any(axis=1).sum(dtype=jnp.int32)
+
+    def draw(key, prior, value, number, squares):
+        if prior is None:
+            return value
+        item = jnp.arange(value.size, dtype=jnp.uint32).reshape(value.shape)
+        shape = jnp.broadcast_to(prior.concentration + 0.5 * number, value.shape)
+        log_precision = draw_log_gamma(key, jnp.asarray(shape), 0, item)
+        return (prior.rate + product(jnp.float32(0.5), squares)) / jnp.exp(log_precision)
+
+    rest = _residual(data, state.phi, state.weights, most_of_any_chain(used))
+    squares = sum_by_source(sum_pairwise(product(rest, rest)), rows)
+    sigma2_n = draw(key_n, priors.sigma2_n, state.sigma2_n, data.num_observed, squares)
+    uses = sum_by_source(state.z.sum(axis=0), rows)
+    squares = sum_by_source(sum_pairwise(product(state.weights, state.weights)), rows)
+    sigma2_w = draw(key_w, priors.sigma2_w, state.sigma2_w, uses, squares)
+    squares = sum_pairwise(sum_pairwise(product(state.phi, state.phi).T))
+    sigma2_phi = draw(key_phi, priors.sigma2_phi, state.sigma2_phi, num_features * used, squares)
+    return state._replace(sigma2_n=sigma2_n, sigma2_w=sigma2_w, sigma2_phi=sigma2_phi)
+
+
+def log_joint(state: GaussianState, data: Reals) -> Float[Array, ""]:
+    r"""Return $\log p(x, z, \beta, \phi, w \mid \alpha, \tau, \sigma^2)$ in nats.
+
+    $\pi$, all that is not in use and missing entries are integrated out, factors come without
+    order.
+    """
+    source = data.rows.source
+    uses = count_uses(state.z, source, state.alpha.shape[0])
+    law = beta_process.log_law(state.beta, uses, state.alpha, state.tau, data.rows)
+    used = state.z.any(axis=1)
+    phi = jnp.where(used[:, None], _log_normal(state.phi, state.sigma2_phi), 0.0)
+    sigma2_w = state.sigma2_w[source][None, :]
+    weights = jnp.where(state.z, _log_normal(state.weights, sigma2_w), 0.0)
+    count = most_of_any_chain(used.sum(dtype=jnp.int32))
+    rest = _residual(data, state.phi, state.weights, count)
+    fit = _where(data.observed, _log_normal(rest, state.sigma2_n[source][None, :]))
+    parameters = sum_pairwise(phi.sum(axis=1)) + sum_pairwise(weights.sum(axis=1))
+    return law + parameters + fit.sum()
+
+
+def _log_normal(x: Array, variance: Array) -> Array:
+    """Return the log density of N(0, variance), elementwise."""
+    return -0.5 * (x * x / variance + jnp.log(2 * math.pi * variance))
+
+
+def log_prior(state: GaussianState, priors: GaussianPriors) -> Float[Array, ""]:
+    """Return the log prior density of the hyperparameters that are sampled.
+
+    That of a variance, which is inverse gamma, with respect to the variance itself.
+    """
+    total = jnp.zeros(())
+    for name, prior in priors._asdict().items():
+        if prior is not None:
+            value = getattr(state, name)
+            total = total + (
+                log_gamma_prior(value, *prior)
+                if name in ("alpha", "tau")
+                else log_gamma_prior(1 / value, *prior) - 2 * jnp.log(value).sum()
+            )
+    return total

@@ -1,0 +1,405 @@
+r"""Gibbs kernels of Poisson-gamma factor analysis; its program is `PoissonGammaFactorAnalysis`.
+
+Rows n of several sources share factors, and z is a hierarchical beta process (`beta_process`):
+
+$$x_{ni} \sim \mathrm{Poisson}\Big(\lambda_{j} + \sum_k z_{nk} w_{nk} \phi_{ki}\Big), \quad
+  \phi_{ki} \sim \mathrm{Gamma}(a_\phi, b_\phi), \quad w_{nk} \sim \mathrm{Gamma}(a_{w j}, b_{w j}),
+  \quad \lambda_j \sim \mathrm{Gamma}(a_{\lambda j}, b_{\lambda j})$$
+
+with j the source of row n and gamma rates b. Two exact schedules of one posterior, which differ in
+z only: rows side by side given $\pi$ and a slice each, or one after the other (see `factor_slots`).
+z moves without the allocation of counts to factors, which then gives phi, w and lambda.
+
+Gupta, Phung and Venkatesh, A slice sampler for restricted hierarchical beta process with
+applications to shared subspace learning, UAI 2012, eqs. 8 and 26 to 31. There the rate of eq. 30
+lacks lambda itself, and the rule for b_phi and b_w of section 5 belongs to no joint law; both rates
+have gamma priors here.
+
+| paper | here | |
+|---|---|---|
+| $\Phi, W, \lambda$ | `phi`, `weights`, `background` | zero in free slots, W also where z = 0 |
+| $\tau_0, \alpha_j, \beta_k$ | `tau`, `alpha`, `beta` | mass, concentrations, sticks |
+
+Entries of x that are missing are integrated out: a sum over features or rows then takes what is
+observed.
+
+Sizes: K slots, N rows, M features, J sources, L cells in a row.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import lax
+from jax.typing import ArrayLike
+from jaxtyping import Array, Bool, Float, Int, Key, ScalarLike
+
+from bnp_kernels import beta_process, bits, factor_slots
+from bnp_kernels.allocation import Counts, allocate, rates, shares
+from bnp_kernels.approximate_births import MOST, NUM_DRAWS, draw_rows
+from bnp_kernels.beta_process import BetaProcessPriors, Rows, count_uses, sum_by_source
+from bnp_kernels.concentration import GammaPrior
+from bnp_kernels.densities import log_gamma_prior
+from bnp_kernels.factor_slots import add_up, most_of_any_chain
+from bnp_kernels.gamma import draw_log_gamma
+from bnp_kernels.sums import sum_pairwise
+
+__all__ = [
+    "PoissonInfo",
+    "PoissonPriors",
+    "PoissonState",
+    "approximate_step",
+    "grow",
+    "init",
+    "log_joint",
+    "log_prior",
+    "parallel_step",
+    "sequential_step",
+    "slots_wanted",
+]
+
+_SMALLEST = 1e-30  # a gamma variable never underflows to 0
+
+
+class PoissonState(NamedTuple):
+    """What one sweep hands to the next; factors in use come first, by decreasing stick."""
+
+    z: Bool[Array, "K N"]
+    beta: Float[Array, " K"]
+    phi: Float[Array, "K M"]
+    weights: Float[Array, "K N"]
+    background: Float[Array, " J"]
+    alpha: Float[Array, " J"]
+    tau: Float[Array, ""]
+    b_phi: Float[Array, ""]
+    b_w: Float[Array, " J"]
+    overflow: Bool[Array, ""]  # a slot was missing: discard this state, grow, repeat the sweep
+
+
+class PoissonPriors(NamedTuple):
+    """Shapes, the gamma prior of the background, and those of what is not fixed (None).
+
+    Whatever belongs to the sources is one number or one for each.
+    """
+
+    a_phi: ScalarLike
+    a_w: ScalarLike | Array
+    background: GammaPrior
+    alpha: GammaPrior | None = None
+    tau: GammaPrior | None = None
+    b_phi: GammaPrior | None = None
+    b_w: GammaPrior | None = None
+
+
+class PoissonInfo(NamedTuple):
+    """What one sweep reports and the next does not need."""
+
+    num_uses: Int[Array, ""]  # ones in z
+
+
+def init(
+    rng_key: Key[Array, ""],
+    data: Counts,
+    *,
+    num_features: int,
+    max_factors: int,
+    alpha: ArrayLike,
+    tau: ScalarLike,
+    b_phi: ScalarLike,
+    b_w: ArrayLike,
+    priors: PoissonPriors,
+    init_factors: int = 0,
+) -> PoissonState:
+    """Start with factors and weights from the prior, each used by half of the rows at random."""
+    num_rows, num_sources = data.rows.source.shape[0], data.rows.num_rows.shape[0]
+    alpha, b_w = (
+        jnp.broadcast_to(jnp.asarray(x, jnp.float32), (num_sources,)) for x in (alpha, b_w)
+    )
+    tau, b_phi = (jnp.asarray(x, jnp.float32) for x in (tau, b_phi))
+    key_z, key_phi, key_w, key_background = bits.split(rng_key, 4)
+    slot, feature, row = factor_slots.counters(max_factors, num_features, num_rows)
+    used = slot < init_factors
+    z = used & (bits.to_uniform(bits.random_bits(key_z, slot, row)[0]) < 0.5)
+    phi = _draw_gamma(key_phi, priors.a_phi, b_phi, slot, feature)
+    shape = jnp.broadcast_to(jnp.asarray(priors.a_w, jnp.float32), b_w.shape)
+    source = data.rows.source
+    weights = _draw_gamma(key_w, shape[source][None, :], b_w[source][None, :], slot, row)
+    counts = sum_by_source(data.x.sum(axis=0), data.rows)
+    background = _draw_background(key_background, counts, data, priors)
+    z, beta, phi, weights = factor_slots.used_first(
+        z, 0.5 * 0.9 ** slot[:, 0].astype(jnp.float32), phi, jnp.where(z, weights, 0.0)
+    )
+    overflow = jnp.zeros((), bool)
+    return PoissonState(z, beta, phi, weights, background, alpha, tau, b_phi, b_w, overflow)
+
+
+def grow(state: PoissonState, max_factors: int) -> PoissonState:
+    """Pad with free slots up to `max_factors`, or drop free ones at the end."""
+    return factor_slots.grow(state, max_factors, {"z": 2, "beta": 1, "phi": 2, "weights": 2})
+
+
+def slots_wanted(state: PoissonState, data: Counts) -> Int[Array, ""]:
+    """Return how many slots make an overflow of the next sweep improbable."""
+    return factor_slots.slots_wanted(state.beta, state.alpha, state.tau, data.rows)
+
+
+def parallel_step(
+    rng_key: Key[Array, ""], state: PoissonState, data: Counts, priors: PoissonPriors
+) -> tuple[PoissonState, PoissonInfo]:
+    """Redraw everything once, z for all rows side by side."""
+    return _step(rng_key, state, data, priors, sequential=False)
+
+
+def sequential_step(
+    rng_key: Key[Array, ""], state: PoissonState, data: Counts, priors: PoissonPriors
+) -> tuple[PoissonState, PoissonInfo]:
+    """Redraw everything once, z row after row with the sources' probabilities integrated out."""
+    return _step(rng_key, state, data, priors, sequential=True)
+
+
+def _step(
+    rng_key: Key[Array, ""],
+    state: PoissonState,
+    data: Counts,
+    priors: PoissonPriors,
+    *,
+    sequential: bool,
+) -> tuple[PoissonState, PoissonInfo]:
+    key_process, key_rates, key_slots, key_z, key_values = bits.split(rng_key, 5)
+    rows = data.rows
+    beta, alpha, tau = beta_process.draw_process(
+        key_process, state.z, state.beta, state.alpha, state.tau, rows,
+        BetaProcessPriors(priors.alpha, priors.tau),
+    )  # fmt: skip
+    b_phi, b_w = _draw_rates(key_rates, state, rows, priors)
+    slots = factor_slots.open_slots(
+        key_slots, state.z, beta, alpha, tau, rows, one_slice=sequential
+    )
+    z, phi, weights = _draw_z(
+        key_z, slots, state._replace(alpha=alpha, b_phi=b_phi, b_w=b_w), data, priors, sequential
+    )
+    z, beta, phi, weights = factor_slots.used_first(z, slots.beta, phi, weights)
+    new = PoissonState(
+        z, beta, phi, jnp.where(z, weights, 0.0), state.background, alpha, tau, b_phi, b_w,
+        state.overflow | slots.overflow,
+    )  # fmt: skip
+    return _draw_values(key_values, new, data, priors), PoissonInfo(z.sum(dtype=jnp.int32))
+
+
+def approximate_step(
+    rng_key: Key[Array, ""], state: PoissonState, data: Counts, priors: PoissonPriors
+) -> tuple[PoissonState, PoissonInfo]:
+    """Redraw everything once, rows one after the other with births that are **not exact**.
+
+    A baseline, see `approximate_births`.
+    """
+    key_process, key_rates, key_w, key_z, key_values = bits.split(rng_key, 5)
+    rows, (num_slots, num_features) = data.rows, state.phi.shape
+    source = rows.source
+    beta, alpha, tau = beta_process.draw_process(
+        key_process, state.z, state.beta, state.alpha, state.tau, rows,
+        BetaProcessPriors(priors.alpha, priors.tau), approximate=True,
+    )  # fmt: skip
+    b_phi, b_w = _draw_rates(key_rates, state, rows, priors)
+    a_w = jnp.broadcast_to(jnp.asarray(priors.a_w, jnp.float32), b_w.shape)[source]
+    slot, feature, row = factor_slots.counters(num_slots, num_features, source.shape[0])
+    fresh = _draw_gamma(key_w, a_w[None, :], b_w[source][None, :], slot, row)
+    weights = jnp.where(state.z, state.weights, fresh)
+    rate = rates(state.phi, state.weights, state.background, data, jnp.int32(num_slots))
+    of_rows = data.x, data.feature, state.background[source], data.observed, a_w, b_w[source]
+
+    def refresh(phi, entries, row):
+        exposure = add_up(phi, row[3], jnp.int32(num_slots))
+        return entries[0], jnp.broadcast_to(exposure, entries[0].shape)
+
+    def visit(row, *others):
+        return _visit(row[:3], *others)
+
+    def newborn(rng_key, row, fit):
+        x, at, _, observed, a_w, b_w = row
+        key_phi, key_w = bits.split(rng_key)
+        number = jnp.arange(NUM_DRAWS * MOST, dtype=jnp.uint32)[:, None]
+        phi = _draw_gamma(key_phi, priors.a_phi, b_phi, number, feature)
+        weights = _draw_gamma(key_w, a_w[None, :], b_w[None, :], number, 0)
+        exposure = add_up(phi, observed, jnp.int32(len(phi)))
+        share = (phi if at is None else phi[:, at[:, 0]]) * weights
+        shape = NUM_DRAWS, MOST, -1
+        added = jnp.cumsum(share.reshape(shape), axis=1)
+        gain = (x[:, 0] * jnp.log1p(added / fit[:, 0])).sum(axis=2)
+        gain = gain - jnp.cumsum((exposure * weights).reshape(shape)[:, :, 0], axis=1)
+        weights = weights.reshape(NUM_DRAWS, MOST)
+        return jnp.pad(gain, [(0, 0), (1, 0)]), phi.reshape(shape), lambda s, _: weights[s]
+
+    z, beta, phi, weights, short = draw_rows(
+        key_z, state.z, beta, state.phi, alpha, tau, rows, of_rows, rate,
+        (weights, jnp.zeros_like(weights)), refresh, visit, newborn,
+    )  # fmt: skip
+    z, beta, phi, weights = factor_slots.by_stick(z, beta, phi, weights)
+    new = PoissonState(
+        z, beta, phi, jnp.where(z, weights, 0.0), state.background, alpha, tau, b_phi, b_w,
+        state.overflow | short,
+    )  # fmt: skip
+    return _draw_values(key_values, new, data, priors), PoissonInfo(z.sum(dtype=jnp.int32))
+
+
+def _draw_rates(
+    rng_key: Key[Array, ""], state: PoissonState, rows: Rows, priors: PoissonPriors
+) -> tuple[Array, Array]:
+    """Redraw the rates of phi and w given those in use; the others are integrated out.
+
+    Rates: b_phi ~ Gamma(c + a_phi M K, d + sum phi), b_w[j] ~ Gamma(c + a_w uses, d + sum w).
+    """
+    b_phi, b_w = state.b_phi, state.b_w
+    shapes, rates = [], []
+    if priors.b_phi is not None:
+        num_used = state.z.any(axis=1).sum()
+        shapes += [priors.b_phi.concentration + priors.a_phi * state.phi.shape[1] * num_used]
+        rates += [priors.b_phi.rate + sum_pairwise(sum_pairwise(state.phi.T))]
+    if priors.b_w is not None:
+        uses = sum_by_source(state.z.sum(axis=0), rows)
+        total = sum_by_source(sum_pairwise(state.weights), rows)
+        shapes += [priors.b_w.concentration + priors.a_w * uses]
+        rates += [priors.b_w.rate + total]
+    if not shapes:
+        return b_phi, b_w
+    shape, rate = (jnp.hstack(x) for x in (shapes, rates))
+    drawn = _draw_gamma(rng_key, shape, rate, 0, jnp.arange(len(shape), dtype=jnp.uint32))
+    if priors.b_w is not None:
+        b_w = drawn[-len(b_w) :]
+    if priors.b_phi is not None:
+        b_phi = drawn[0]
+    return b_phi, b_w
+
+
+def _draw_z(
+    rng_key: Key[Array, ""],
+    slots: factor_slots.Slots,
+    state: PoissonState,
+    data: Counts,
+    priors: PoissonPriors,
+    sequential: bool,
+) -> tuple[Array, Array, Array]:
+    """Redraw z, the counts not allocated; phi and w that are not in use come from their priors."""
+    key_fresh, key_z = bits.split(rng_key)
+    source = data.rows.source
+    (num_slots, num_features), num_rows = state.phi.shape, source.shape[0]
+    slot, item, _ = factor_slots.counters(num_slots, num_features + num_rows, 1)
+    a_w = jnp.broadcast_to(jnp.asarray(priors.a_w, jnp.float32), state.b_w.shape)[source]
+    shape = jnp.append(jnp.full(num_features, priors.a_phi, jnp.float32), a_w)
+    rate = jnp.append(jnp.broadcast_to(state.b_phi, (num_features,)), state.b_w[source])
+    fresh = _draw_gamma(key_fresh, shape[None, :], rate[None, :], slot, item)
+    phi = factor_slots.arrange(slots, state.phi, fresh[:, :num_features])
+    weights = fresh[:, num_features:]
+    weights = jnp.where(slots.z, state.weights[slots.before], weights)
+    there = slots.beta[:, None] > 0
+    phi, weights = jnp.where(there, phi, 0.0), jnp.where(there, weights, 0.0)
+
+    in_use = jnp.where(slots.z, weights, 0.0)
+    rate = rates(phi, in_use, state.background, data, slots.num_taken)
+    rows = data.x, data.feature, state.background[source]
+    exposure = add_up(phi, data.observed, slots.num_taken)
+    entries = weights, jnp.broadcast_to(exposure, weights.shape)
+    z, _, (weights, _) = factor_slots.draw_z(
+        key_z, slots, state.alpha, data.rows, rows, rate, phi, entries, _visit,
+        sequential=sequential,
+    )  # fmt: skip
+    return z, phi, weights
+
+
+def _visit(rows, fit, factor, entries, z):
+    r"""Weigh a factor at some rows.
+
+    $$\log \frac{p(x_n \mid z_{nk} = 1)}{p(x_n \mid z_{nk} = 0)} = \sum_i x_{ni}
+      \log\Big(1 + \frac{w_{nk} \phi_{ki}}{r_{ni}}\Big) - w_{nk} \sum_i \phi_{ki}$$
+
+    where r is the rate without the factor, and i runs over what is observed of the row.
+    """
+    (x, feature, background), phi, (weights, exposure) = rows, factor, entries
+    share = shares(phi, weights, feature)
+    # what is left of a difference is no less than the background
+    rest = jnp.maximum(fit - jnp.where(z[None, :], share, 0.0), background[None, :])
+    log_ratio = (x * jnp.log1p(share / rest)).sum(axis=0) - weights * exposure
+    return log_ratio, lambda new: (rest + jnp.where(new[None, :], share, 0.0), entries)
+
+
+def _draw_values(
+    rng_key: Key[Array, ""], state: PoissonState, data: Counts, priors: PoissonPriors
+) -> PoissonState:
+    """Redraw phi, w and lambda given an allocation of the counts (eqs. 26, 28 and 30).
+
+    Given the allocation lambda is independent of the others, so that all three may use the same.
+    """
+    key_counts, key_phi, key_w, key_background = bits.split(rng_key, 4)
+    (num_slots, num_rows), num_features = state.z.shape, state.phi.shape[1]
+    source = data.rows.source
+    by_row, by_feature, of_background = allocate(
+        key_counts, state.z, state.phi, state.weights, state.background, data
+    )
+    slot, feature, row = factor_slots.counters(num_slots, num_features, num_rows)
+    used = state.z.any(axis=1)[:, None]
+    count = most_of_any_chain(used.sum(dtype=jnp.int32))
+    by_rows = None if data.observed is None else data.observed.T
+    rate = state.b_phi + add_up(state.weights, by_rows, count)
+    phi = _draw_gamma(key_phi, priors.a_phi + by_feature, rate, slot, feature)
+    phi = jnp.where(used, phi, 0.0)
+    shape = jnp.broadcast_to(jnp.asarray(priors.a_w, jnp.float32), state.b_w.shape)
+    rate = state.b_w[source][None, :] + add_up(phi, data.observed, count)
+    weights = _draw_gamma(key_w, shape[source][None, :] + by_row, rate, slot, row)
+    background = _draw_background(key_background, of_background, data, priors)
+    return state._replace(phi=phi, weights=jnp.where(state.z, weights, 0.0), background=background)
+
+
+def _draw_background(
+    rng_key: Key[Array, ""], counts: Array, data: Counts, priors: PoissonPriors
+) -> Float[Array, " J"]:
+    """Draw lambda_j ~ Gamma(a + counts, b + M N_j), or the number of entries observed of M N_j."""
+    shape, rate = priors.background
+    item = jnp.arange(counts.shape[0], dtype=jnp.uint32)
+    return _draw_gamma(rng_key, shape + counts, rate + data.num_observed, 0, item)
+
+
+def _draw_gamma(rng_key, shape, rate, slot, item) -> Array:
+    """Draw Gamma(shape, rate) by counters, see `draw_log_gamma`."""
+    log_value = draw_log_gamma(rng_key, jnp.asarray(shape, jnp.float32), slot, item)
+    # not the exponential of a difference of logs: fused rounding would vary with the program
+    return jnp.maximum(jnp.exp(log_value) / rate, _SMALLEST)
+
+
+def log_joint(state: PoissonState, data: Counts, priors: PoissonPriors) -> Float[Array, ""]:
+    r"""Return $\log p(x, z, \beta, \phi, w, \lambda \mid \alpha, \tau, b_\phi, b_w)$ in nats.
+
+    $\pi$, all that is not in use and missing entries are integrated out, factors come without
+    order.
+    """
+    source = data.rows.source
+    uses = count_uses(state.z, source, state.alpha.shape[0])
+    law = beta_process.log_law(state.beta, uses, state.alpha, state.tau, data.rows)
+    used = state.z.any(axis=1)
+    a_w = jnp.broadcast_to(jnp.asarray(priors.a_w, jnp.float32), state.b_w.shape)[source]
+    phi = jnp.where(used[:, None], _log_gamma(state.phi, priors.a_phi, state.b_phi), 0.0)
+    of_w = _log_gamma(state.weights, a_w[None, :], state.b_w[source][None, :])
+    weights = jnp.where(state.z, of_w, 0.0)
+    background = log_gamma_prior(state.background, *priors.background)
+
+    count = most_of_any_chain(used.sum(dtype=jnp.int32))
+    rate = rates(state.phi, state.weights, state.background, data, count)
+    counts = data.x * jnp.log(rate) - lax.lgamma(data.x + 1.0)
+    by_slot = (state.weights * add_up(state.phi, data.observed, count)).sum(axis=1)
+    total = (state.background * data.num_observed).sum() + sum_pairwise(by_slot)
+    parameters = sum_pairwise(phi.sum(axis=1)) + sum_pairwise(weights.sum(axis=1)) + background
+    return law + parameters + counts.sum() - total
+
+
+def _log_gamma(x: Array, shape: ArrayLike, rate: ArrayLike) -> Array:
+    """Return the log density of Gamma(shape, rate), elementwise; x = 0 counts as 1e-30."""
+    x, shape = jnp.maximum(x, _SMALLEST), jnp.asarray(shape)
+    return shape * jnp.log(rate) - lax.lgamma(shape) + (shape - 1.0) * jnp.log(x) - rate * x
+
+
+def log_prior(state: PoissonState, priors: PoissonPriors) -> Float[Array, ""]:
+    """Return the log prior density of the hyperparameters that are sampled."""
+    total = jnp.zeros(())
+    for name in ("alpha", "tau", "b_phi", "b_w"):
+        prior = getattr(priors, name)
+        if prior is not None:
+            total = total + log_gamma_prior(getattr(state, name), *prior)
+    return total
