@@ -11,16 +11,18 @@ from quantities without labels.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 import scipy.optimize
 import scipy.special
 from jaxtyping import Float, Integer
 
 from . import arviz_data
 from .mixtures import Mixtures, one_by_one
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = [
     "Alignment",
@@ -83,6 +85,8 @@ class Alignment(NamedTuple):
     def unmatched(self) -> pd.DataFrame:
         """List the topics in use that got no number, largest first."""
         state, slot = np.nonzero((self.number < 0) & (self.sizes > 0))
+        import pandas as pd  # slow to import, and models need this module
+
         table = pd.DataFrame(
             {
                 "chain": self.chain[state],
@@ -237,6 +241,8 @@ def stability(alignment: Alignment) -> pd.DataFrame:
         reference; mean over the chains that have it) and `lowest` (the least similar chain).
     """
     means, found = alignment.by_chain()
+    import pandas as pd
+
     return pd.DataFrame(
         {
             "share": alignment.shares().mean(axis=0),

@@ -11,14 +11,18 @@ draws and scores never are. A training row is relevant to a query if both are of
 Ties are broken by the order of the rows.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from jaxtyping import Bool, Float, Num
 
 from bnp_models._jackknife import jackknife_error
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Retrieval", "average_precision", "cosine", "precision_at", "retrieve"]
 
@@ -56,6 +60,8 @@ class Retrieval(NamedTuple):
                 raise ValueError(f"sizes must be from 1 to {num_rows}, the rows, got {size}")
         chosen = self.precision[:, np.asarray(sizes, int) - 1]
         error = chosen.std(axis=0, ddof=1) / np.sqrt(num_queries) if num_queries > 1 else np.nan
+        import pandas as pd  # slow to import, and models need this module
+
         index = pd.Index(sizes, name="scope")
         return pd.DataFrame({"precision": chosen.mean(axis=0), "error": error}, index=index)
 

@@ -23,7 +23,7 @@ def draw(found: dict[str, Any], path: Path) -> None:
     if any(name.startswith("planted/") for name in found):
         panels.append(lambda ax: _traces(found, ax))
     if factor_claims.section_values(found):
-        panels.append(lambda ax: _sections(found, ax, "log_ppd", "log PPD (nats per paper)"))
+        panels.append(lambda ax: _sections(found, ax, "log_ppd", "-log PPD (nats per paper)"))
     if factor_claims.section_values(found, "word_perplexity"):
         label = "perplexity of half the words"
         panels.append(lambda ax: _sections(found, ax, "word_perplexity", label))

@@ -222,7 +222,7 @@ def report(run: dict[str, Any], output: Path) -> None:
     """Print the claims, and write them, the table and the pictures beside the JSON file."""
     claims = factor_claims.claims(run["found"])
     with output.with_suffix(".csv").open("w", newline="") as file:
-        writer = csv.writer(file)
+        writer = csv.writer(file, lineterminator="\n")
         columns = ("log_ppd", "log_bag", "word_perplexity", "map", "error", "factors", "seconds")
         writer.writerow(("measurement", *columns))
         for name, found in run["found"].items():

@@ -3,6 +3,8 @@
 import dataclasses
 import json
 import pickle
+import subprocess
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -191,3 +193,10 @@ def test_is_prior():
 def test_model_is_abstract():
     with pytest.raises(TypeError, match="abstract"):
         Model()
+
+
+def test_what_only_results_need_is_not_imported():
+    """It would take half a second of every start, and fifty megabytes."""
+    slow = "{'pandas', 'matplotlib', 'arviz'}"
+    code = f"import sys, bnp_models; sys.exit(bool({slow} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
