@@ -39,7 +39,7 @@ class Settings:
     size: str
     rows_per_source: int = 100
     sweeps: int = 2000  # of the planted study, from one factor; the second half is the posterior
-    approximate_sweeps: int = 500  # with approximate births, which take longer
+    approximate_sweeps: int = 150  # with approximate births, which take longer
     planted_chains: int = 4
     a_phi: tuple[float, ...] = (1.0, 0.2)  # shape of planted factors: the paper's, and a sparse one
     births: tuple[str, ...] = ("exact", "approximate")  # of planted factors

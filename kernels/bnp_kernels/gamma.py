@@ -93,9 +93,9 @@ def draw_log_beta(
     """
     a, b = jnp.broadcast_arrays(jnp.asarray(a, jnp.float32), jnp.asarray(b, jnp.float32))
     item = jnp.arange(a.size, dtype=jnp.uint32).reshape(a.shape)
-    # side by side, for the draw to be compiled once
-    draw = jax.vmap(draw_log_gamma, in_axes=(0, 0, None, None))
-    log_x, log_y = draw(split(rng_key), jnp.stack([a, b]), 0, item)
+    key_a, key_b = split(rng_key)
+    log_x = draw_log_gamma(key_a, a, 0, item)
+    log_y = draw_log_gamma(key_b, b, 0, item)
     return -jax.nn.softplus(log_y - log_x)
 
 

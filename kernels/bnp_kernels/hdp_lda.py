@@ -366,12 +366,13 @@ def draw_root(
     rng_key: Key[Array, ""], tables: Int[Array, " K"], gamma: Array
 ) -> tuple[Array, Array]:
     """Draw (tau, pool) ~ Dir(m_1, .., m_K, gamma); slots without tables get zero."""
-    num_slots = tables.shape[0]
-    # the pool comes first, so that its counter does not depend on the number of slots
-    concentration = jnp.append(gamma, jnp.maximum(tables, 1).astype(jnp.float32))
-    counter = jnp.arange(num_slots + 1, dtype=jnp.uint32)
-    log_pool, log_slots = jnp.split(draw_log_gamma(rng_key, concentration, counter, 0), [1])
-    log_pool, log_slots = log_pool[0], jnp.where(tables > 0, log_slots, -jnp.inf)
+    slots = jnp.arange(tables.shape[0], dtype=jnp.uint32)
+    key_slots, key_pool = bits.split(rng_key)
+    zero = jnp.zeros((), jnp.uint32)
+    m = jnp.maximum(tables, 1).astype(jnp.float32)
+    log_slots = draw_log_gamma(key_slots, m, slots, jnp.zeros_like(slots))
+    log_slots = jnp.where(tables > 0, log_slots, -jnp.inf)
+    log_pool = draw_log_gamma(key_pool, gamma, zero, zero)
     top = jnp.maximum(log_slots.max(), log_pool)
     # the choice keeps the product that ends an exponential apart from the sum: no fused rounding
     slot_mass = jnp.where(tables > 0, jnp.exp(log_slots - top), 0.0)

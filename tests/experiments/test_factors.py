@@ -183,7 +183,7 @@ class TestClaims:
         assert answers({"planted/a_phi=1/exact": found}) == wanted
         slower = found | {"seconds_to_all": [None, 9.0]}
         both = {"planted/a_phi=1/exact": found, "planted/a_phi=1/approximate": slower}
-        faster = ("yes", "median chain 1.2 and 9.0 s; in the paper 400 and 3138")
+        faster = ("yes", "median chain 1.2 s and 9.0 s; in the paper 400 s and 3138 s")
         assert answers(both)[-1] == faster
 
     def test_of_sections(self, answers):
