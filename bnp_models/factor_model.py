@@ -12,7 +12,7 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array
 
-from bnp_kernels import beta_process
+from bnp_kernels import beta_process, factor_slots
 from bnp_kernels.bits import split
 from bnp_kernels.concentration import GammaPrior
 from bnp_models.factor_states import FactorStates, factor_states
@@ -160,7 +160,11 @@ class FactorModel(Model):
             "snapshot": snapshot,
             "given": given,
             "data_specs": lambda data, spec, axis: jax.tree.map(lambda _: spec(), data),
+            "wanted": lambda state, data: factor_slots.slots_wanted(
+                state.beta, state.alpha, state.tau, data.rows
+            ),
             "capacity": lambda state: state.beta.shape[-1],
+            "grow": factor_slots.grow,
         }
 
     def factor_states(self, states: Any, data: Sources) -> FactorStates:

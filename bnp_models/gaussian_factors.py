@@ -141,7 +141,6 @@ class GaussianFactorAnalysis(FactorModel):
         init_factors
             Start with this many factors from the prior. New ones are found soon, for z moves with
             the weights integrated out; too many die slowly.
-
         births
             "exact", or "approximate": new factors of a row in a number drawn by a Monte Carlo
             estimate of its probability, with schedule="sequential" only. That is a baseline which
@@ -197,8 +196,6 @@ class GaussianFactorAnalysis(FactorModel):
             log_density=lambda state, data: (
                 kernel.log_joint(state, data) + kernel.log_prior(state, priors)
             ),
-            wanted=kernel.slots_wanted,
-            grow=kernel.grow,
             **self.reports(record, elsewhere),
         )
 

@@ -209,7 +209,5 @@ class PoissonGammaFactorAnalysis(FactorModel):
                 kernel.log_joint(state, data, of_state(state))
                 + kernel.log_prior(state, of_state(state))
             ),
-            wanted=kernel.slots_wanted,
-            grow=kernel.grow,
             **self.reports(record, elsewhere),
         )

@@ -64,11 +64,10 @@ def draw_concentration(
     key_eta, key_value = split(rng_key)
     value = jnp.asarray(value, jnp.float32)
     customers = totals.astype(jnp.float32)
-    # the limits keep products apart from sums: fused, they would be rounded in another way
-    concentration = jnp.maximum(scale * sum_pairwise(value.reshape(-1)), jnp.float32(_SMALLEST))
+    concentration = jnp.float32(scale) * sum_pairwise(value.reshape(-1))
     log_eta = draw_log_beta(key_eta, concentration, jnp.maximum(customers, 1))
     log_eta = jnp.where(totals > 0, log_eta, 0)
-    rate = prior.rate - jnp.minimum(scale * sum_pairwise(log_eta), 0.0)
+    rate = prior.rate - scale * sum_pairwise(log_eta)
     item = jnp.arange(value.size, dtype=jnp.uint32).reshape(value.shape)
     log_value = draw_log_gamma(key_value, jnp.asarray(prior.concentration + num_tables), 0, item)
     return jnp.maximum(jnp.exp(log_value - jnp.log(rate)), jnp.float32(_SMALLEST))

@@ -51,6 +51,9 @@ __all__ = [
     "used_first",
 ]
 
+# Axes of a state's fields from that of the slots on: a state of several chains has more in front.
+_SLOTS = {"z": 2, "beta": 1, "phi": 2, "weights": 2}
+
 Visit = Callable[..., tuple[Array, Callable[[Array], tuple[Any, Any]]]]
 """How a likelihood takes part in the sweep: `visit(rows, fit, factor, entries, z)`.
 
@@ -317,12 +320,8 @@ def counters(num_slots: int, num_features: int, num_rows: int) -> tuple[Array, A
     return slot[:, None], feature[None, :], row[None, :]
 
 
-def grow(state: Any, max_factors: int, slots: dict[str, int]) -> Any:
-    """Pad fields with free slots up to `max_factors`, or drop free ones at the end.
-
-    `slots` names the fields with their number of axes from that of the slots on, so that a state of
-    several chains can be grown.
-    """
+def grow(state: Any, max_factors: int) -> Any:
+    """Pad a kernel's state with free slots up to `max_factors`, or drop free ones at the end."""
 
     def resize(x, axes):
         axis = x.ndim - axes
@@ -330,6 +329,7 @@ def grow(state: Any, max_factors: int, slots: dict[str, int]) -> Any:
         x = jnp.pad(x, [(0, extra if i == axis else 0) for i in range(x.ndim)])
         return lax.slice_in_dim(x, 0, max_factors, axis=axis)
 
+    slots = {name: axes for name, axes in _SLOTS.items() if name in state._fields}
     return state._replace(**{name: resize(getattr(state, name), n) for name, n in slots.items()})
 
 

@@ -48,14 +48,12 @@ __all__ = [
     "GaussianState",
     "Reals",
     "approximate_step",
-    "grow",
     "init",
     "log_joint",
     "log_prior",
     "make_reals",
     "parallel_step",
     "sequential_step",
-    "slots_wanted",
 ]
 
 _PRECISE = lax.Precision.HIGHEST
@@ -163,16 +161,6 @@ def init(
     return GaussianState(
         z, beta, phi, weights, alpha, tau, sigma2_phi, sigma2_w, sigma2_n, jnp.zeros((), bool)
     )
-
-
-def grow(state: GaussianState, max_factors: int) -> GaussianState:
-    """Pad with free slots up to `max_factors`, or drop free ones at the end."""
-    return factor_slots.grow(state, max_factors, {"z": 2, "beta": 1, "phi": 2, "weights": 2})
-
-
-def slots_wanted(state: GaussianState, data: Reals) -> Int[Array, ""]:
-    """Return how many slots make an overflow of the next sweep improbable."""
-    return factor_slots.slots_wanted(state.beta, state.alpha, state.tau, data.rows)
 
 
 def parallel_step(

@@ -48,13 +48,11 @@ __all__ = [
     "PoissonPriors",
     "PoissonState",
     "approximate_step",
-    "grow",
     "init",
     "log_joint",
     "log_prior",
     "parallel_step",
     "sequential_step",
-    "slots_wanted",
 ]
 
 _SMALLEST = 1e-30  # a gamma variable never underflows to 0
@@ -130,16 +128,6 @@ def init(
     )
     overflow = jnp.zeros((), bool)
     return PoissonState(z, beta, phi, weights, background, alpha, tau, b_phi, b_w, overflow)
-
-
-def grow(state: PoissonState, max_factors: int) -> PoissonState:
-    """Pad with free slots up to `max_factors`, or drop free ones at the end."""
-    return factor_slots.grow(state, max_factors, {"z": 2, "beta": 1, "phi": 2, "weights": 2})
-
-
-def slots_wanted(state: PoissonState, data: Counts) -> Int[Array, ""]:
-    """Return how many slots make an overflow of the next sweep improbable."""
-    return factor_slots.slots_wanted(state.beta, state.alpha, state.tau, data.rows)
 
 
 def parallel_step(

@@ -137,7 +137,7 @@ def num_used(state):
 
 def resize(state, max_factors):
     state = state._replace(overflow=jnp.zeros((), bool))
-    return factor_slots.grow(state, max_factors, {"z": 2, "beta": 1})
+    return factor_slots.grow(state, max_factors)
 
 
 def growth(*levels):

@@ -11,7 +11,7 @@ import numpyro.distributions as dist
 import pytest
 from numpyro.infer.util import log_density
 
-from bnp_kernels import beta_process, gaussian_factors, linear
+from bnp_kernels import beta_process, factor_slots, gaussian_factors, linear
 from bnp_kernels.concentration import GammaPrior
 from bnp_kernels.gaussian_factors import GaussianPriors, GaussianState, make_reals
 from bnp_models import testing
@@ -241,7 +241,7 @@ def log_joint(state, data, priors):
 
 
 def resize(state, max_factors):
-    return gaussian_factors.grow(state, max_factors)._replace(overflow=jnp.zeros((), bool))
+    return factor_slots.grow(state, max_factors)._replace(overflow=jnp.zeros((), bool))
 
 
 def growth(*levels):

@@ -14,7 +14,7 @@ import pytest
 from numpyro.infer.util import log_density
 from scipy import stats
 
-from bnp_kernels import allocation, beta_process, poisson_factors
+from bnp_kernels import allocation, beta_process, factor_slots, poisson_factors
 from bnp_kernels.allocation import make_counts
 from bnp_kernels.concentration import GammaPrior
 from bnp_kernels.poisson_factors import PoissonPriors, PoissonState
@@ -248,7 +248,7 @@ def log_joint(state, data, priors):
 
 
 def resize(state, max_factors):
-    return poisson_factors.grow(state, max_factors)._replace(overflow=jnp.zeros((), bool))
+    return factor_slots.grow(state, max_factors)._replace(overflow=jnp.zeros((), bool))
 
 
 def growth(*levels):
