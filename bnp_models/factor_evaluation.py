@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from bnp_models import arviz_data, gaussian_rows, poisson_rows
 from bnp_models._jackknife import jackknife_error
@@ -155,11 +155,13 @@ def predict_rows(
     Raises
     ------
     ValueError
-        If the rows are no counts where the model is one of counts, have missing entries or other
-        features, a source is unknown, an option is out of its domain, or no state was kept.
+        If the rows are no counts where the model is one of counts, or have other features, a source
+        is unknown, an option is out of its domain, or no state was kept; if `totals` are asked for
+        of rows with missing entries.
 
     Notes
     -----
+    Of a row with missing entries, those that are there are scored: the others are integrated out.
     The scores of a Gaussian model are log densities, which depend on the units of the data. Holds
     five float32 per temperature, particle, row and factor.
     """
@@ -167,7 +169,7 @@ def predict_rows(
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
     effort = {"num_temperatures": num_temperatures, "num_particles": num_particles}
     _check(**effort, seed=seed)
-    values, source = _prepare(fit, test)
+    values, observed, source = _prepare(fit, test)
     states = new_rows(fit, seed=seed)
     if totals:
         check_counts(test)
@@ -175,7 +177,13 @@ def predict_rows(
         states = (poisson_rows.totals(_poisson(state)) for state in states)
     by_state = [
         row_evidence(
-            np.random.default_rng([seed, s]), values, state, source, method=method, **effort
+            np.random.default_rng([seed, s]),
+            values,
+            state,
+            source,
+            observed,
+            method=method,
+            **effort,
         )
         for s, state in enumerate(states)
     ]
@@ -187,6 +195,7 @@ def row_evidence(
     values: Any,
     state: NewRows,
     source: Int[np.ndarray, " N"],
+    observed: Bool[np.ndarray, "N M"] | None = None,
     *,
     method: str = "ais",
     num_temperatures: int,
@@ -194,7 +203,7 @@ def row_evidence(
 ) -> Float[np.ndarray, " N"]:
     r"""Estimate $\log p(x_n)$ of rows under one state, in nats; exp of it is unbiased.
 
-    But not with "eq32", see above.
+    But not with "eq32", see above. Entries that are not `observed` are integrated out.
     """
     if method == "ais":
         powers = 1 / (1 + np.exp(-_STEEPNESS * np.linspace(-1.0, 1.0, num_temperatures + 1)))
@@ -207,7 +216,8 @@ def row_evidence(
         if method == "eq32":
             warm = num_temperatures // 2 + 1
             powers = np.append(np.linspace(0.0, 1.0, warm, endpoint=False), powers + 1)
-    log_likelihood, _ = _draw(rng, values, state, source, powers, num_particles=num_particles)
+    how = {"num_particles": num_particles, "observed": observed}
+    log_likelihood, _ = _draw(rng, values, state, source, powers, **how)
     if steps is not None:
         log_weight = np.einsum("t,trn->rn", steps, log_likelihood)
     else:
@@ -233,15 +243,15 @@ def row_completion(
     """
     check_counts(test)
     _check(num_warmup=num_warmup, num_kept=num_kept, num_particles=num_particles, seed=seed)
-    values, source = _prepare(fit, test)
-    observed = thin(values, seed)
-    heldout = values - observed
+    values, _, source = _prepare(fit, test)
+    given = thin(values, seed)
+    heldout = values - given
     if not heldout.any():
         raise ValueError("test has too few counts to hold some out; give longer rows")
     shares = [
         expected_shares(
             np.random.default_rng([seed, s]),
-            observed,
+            given,
             state._replace(phi=state.phi / 2, background=state.background / 2),
             source,
             num_warmup=num_warmup,
@@ -281,6 +291,7 @@ def expected_weights(
     fit: Any,
     values: Any,
     source_names: Any = None,
+    observed: Bool[np.ndarray, "N M"] | None = None,
     *,
     num_warmup: int = 20,
     num_kept: int = 20,
@@ -297,6 +308,8 @@ def expected_weights(
         Rows over the features that were fitted, [N, M].
     source_names
         Source of each row; None if all are of no known source.
+    observed
+        Which entries of the rows are there; None if all are.
     num_warmup, num_kept
         Sweeps with the likelihood raised to rising powers, and sweeps that are averaged.
     """
@@ -311,7 +324,8 @@ def expected_weights(
     powers = np.append(np.linspace(0.0, 1.0, num_warmup, endpoint=False), np.ones(num_kept))
     for s, state in enumerate(new_rows(fit, unknown=source_names is None, seed=seed)):
         rng = np.random.default_rng([seed, s])
-        mean = _draw(rng, values, state, source, powers, num_particles=1, wanted="weights")[1][0]
+        how = {"num_particles": 1, "wanted": "weights", "observed": observed}
+        mean = _draw(rng, values, state, source, powers, **how)[1][0]
         weights = np.zeros((len(values), used.shape[1]))
         slots = np.flatnonzero(used[s])
         weights[:, slots] = mean[:, : len(slots)]
@@ -322,9 +336,8 @@ def check_rows(fit: Any, rows: Sources) -> None:
     """Refuse rows that a fit can say nothing about: of another kind, or over other features."""
     if not arviz_data.has_group(fit.data, "states"):
         raise ValueError("keep_states must be positive when fitting: no full state was kept")
-    check_sources(rows)
-    if "sigma2_n" not in arviz_data.group(fit.data, "states"):
-        check_counts(rows)
+    gaussian = "sigma2_n" in arviz_data.group(fit.data, "states")
+    (check_sources if gaussian else check_counts)(rows, allow_missing=True)
     if rows.feature_names != fit.corpus.feature_names:
         raise ValueError(
             f"test has other features than the training data ({rows.num_features} and "
@@ -372,11 +385,12 @@ def _chains(fit: Any) -> Int[np.ndarray, " S"]:
     return np.repeat(states["chain"].to_numpy(), states.sizes["draw"])
 
 
-def _prepare(fit: Any, test: Sources) -> tuple[Any, Int[np.ndarray, " N"]]:
-    """Return new rows and their sources, the latter by their numbers in training."""
+def _prepare(fit: Any, test: Sources) -> tuple[Any, Any, Int[np.ndarray, " N"]]:
+    """Return new rows, what is there of them, and their sources by their numbers in training."""
     check_rows(fit, test)
     numbers = fit.corpus.positions_of(test.source_names)
-    return np.asarray(test.values), numbers[np.asarray(test.source)]
+    observed = None if test.observed is None else np.asarray(test.observed)
+    return np.asarray(test.values), observed, numbers[np.asarray(test.source)]
 
 
 def _check(**numbers: Any) -> None:

@@ -110,7 +110,7 @@ class FactorFit(Result):
         Parameters
         ----------
         sources
-            New rows over the same features.
+            New rows over the same features; entries may be missing.
         known
             Whether their sources are among those that were fitted, by name. If not, a row may use
             any factor, and noise and weights are those of the sources on average.
@@ -128,13 +128,16 @@ class FactorFit(Result):
         Raises
         ------
         ValueError
-            If features differ, entries are missing, a source is not known, or no state was kept.
+            If features differ, a source is not known, or no state was kept.
         """
-        values, names = self._new_rows(sources), None
+        from bnp_models.factor_evaluation import check_rows
+
+        check_rows(self, sources)
+        names = None
         if known:
             names = [sources.source_names[j] for j in np.asarray(sources.source)]
         how = {"num_warmup": num_warmup, "num_kept": num_kept, "seed": seed}
-        return self._table(self._expected(values, names, **how), sources)
+        return self._table(self._expected(sources, names, **how), sources)
 
     def reconstruct(self, rows: Any = None) -> Reconstruction:
         """Average the expected data over the states, see `factors.reconstruct`."""
@@ -211,14 +214,16 @@ class FactorFit(Result):
         num_warmup, num_kept, seed
             See `transform`.
         """
+        from bnp_models.factor_evaluation import check_rows
         from bnp_models.retrieval import retrieve
 
+        check_rows(self, queries)
         if row_class is None:
             names = self.sources.source_names
             row_class = [names[j] for j in np.asarray(self.sources.source)]
         how = {"num_warmup": num_warmup, "num_kept": num_kept, "seed": seed}
         states = self.factor_states
-        found = self._expected(self._new_rows(queries), None, **how)
+        found = self._expected(queries, None, **how)
         pairs = zip(found, states.weights, strict=True)
         return retrieve(pairs, query_class, row_class, chain=states.chain)
 
@@ -245,16 +250,11 @@ class FactorFit(Result):
         options = {"feature_names": self.sources.feature_names} | options
         return plot_factors(self.effects(), factors=chosen, **options)
 
-    def _new_rows(self, sources: Any) -> np.ndarray:
-        from bnp_models.factor_evaluation import check_rows
-
-        check_rows(self, sources)
-        return np.asarray(sources.values)
-
-    def _expected(self, values: Any, names: Any, **how: Any) -> Iterator[np.ndarray]:
+    def _expected(self, rows: Sources, names: Any, **how: Any) -> Iterator[np.ndarray]:
         from bnp_models.factor_evaluation import expected_weights
 
-        return expected_weights(self, values, names, **how)
+        observed = None if rows.observed is None else np.asarray(rows.observed)
+        return expected_weights(self, np.asarray(rows.values), names, observed, **how)
 
     def _table(self, weights: Any, rows: Sources) -> pd.DataFrame:
         import pandas as pd

@@ -10,10 +10,11 @@ Sizes: K factors, N rows, M features, J sources, R particles, T sweeps.
 """
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 __all__ = ["GaussianRows", "draw_rows"]
 
@@ -36,11 +37,14 @@ def draw_rows(
     *,
     num_particles: int,
     wanted: str = "",
+    observed: Bool[np.ndarray, "N M"] | None = None,
 ) -> tuple[Float[np.ndarray, "T R N"], Float[np.ndarray, "R N _"]]:
     """Make a sweep at each power; return log likelihoods, and a mean over the sweeps at power one.
 
     Parameters
     ----------
+    values, observed
+        Rows, and which of their entries are there: the likelihood is that of these.
     powers
         The first one must be 0, or a start without factors be forgotten.
     wanted
@@ -55,15 +59,18 @@ def draw_rows(
     noise, spread = state.sigma2_n[of_row].astype(float), state.sigma2_w[of_row].astype(float)
     with np.errstate(divide="ignore"):
         log_odds = np.log(pi) - np.log1p(-pi)
-    projected, gram = x @ phi.T, phi @ phi.T
+    there = None if observed is None else np.tile(observed, (num_particles, 1))
+    products = _complete(x, phi) if there is None else _with_gaps(x, phi, there)
+    number = x.shape[1] if there is None else there.sum(axis=1)
     weights = np.zeros((len(x), len(used)))
     summed = np.zeros((len(x), len(state.phi) if wanted == "weights" else 0))
     log_likelihood = np.zeros((len(powers), len(x)))
-    constant = -0.5 * x.shape[1] * np.log(2 * math.pi * noise)
+    constant = -0.5 * number * np.log(2 * math.pi * noise)
     for t, power in enumerate(powers):
-        _sweep(rng, weights, projected, gram, log_odds, power / noise, spread)
-        residual = ((x - weights @ phi) ** 2).sum(axis=1)
-        log_likelihood[t] = constant - 0.5 * residual / noise
+        _sweep(rng, weights, products, log_odds, power / noise, spread)
+        residual = (x - weights @ phi) ** 2
+        total = residual.sum(axis=1, where=True if there is None else there)
+        log_likelihood[t] = constant - 0.5 * total / noise
         if power == 1 and wanted == "weights":
             summed[:, used] += weights
     divided = num_particles, len(values)
@@ -71,11 +78,37 @@ def draw_rows(
     return log_likelihood.reshape(-1, *divided), mean.reshape(*divided, summed.shape[1])
 
 
+Products = Callable[[int, Any], tuple[Any, Any]]
+"""Factor k, weights [N, K] -> inner product of its effect with what the other factors leave of each
+row, and its squared length there; over the entries that are observed."""
+
+
+def _complete(x: Float[np.ndarray, "N M"], phi: Float[np.ndarray, "K M"]) -> Products:
+    projected, gram = x @ phi.T, phi @ phi.T
+
+    def products(k, weights):
+        rest = projected[:, k] - weights @ gram[:, k] + weights[:, k] * gram[k, k]
+        return rest, gram[k, k]
+
+    return products
+
+
+def _with_gaps(
+    x: Float[np.ndarray, "N M"], phi: Float[np.ndarray, "K M"], there: Bool[np.ndarray, "N M"]
+) -> Products:
+    x, length = np.where(there, x, 0.0), there @ (phi**2).T
+
+    def products(k, weights):
+        rest = x - np.where(there, weights @ phi, 0.0)
+        return rest @ phi[k] + weights[:, k] * length[:, k], length[:, k]
+
+    return products
+
+
 def _sweep(
     rng: np.random.Generator,
     weights: Float[np.ndarray, "N K"],
-    projected: Float[np.ndarray, "N K"],
-    gram: Float[np.ndarray, "K K"],
+    products: Products,
     log_odds: Float[np.ndarray, "N K"],
     precision: Float[np.ndarray, " N"],
     spread: Float[np.ndarray, " N"],
@@ -85,8 +118,8 @@ def _sweep(
     logistic = rng.logistic(size=(num_factors, num_rows))
     normal = rng.standard_normal((num_factors, num_rows))
     for k in range(num_factors):
-        direction = projected[:, k] - weights @ gram[:, k] + weights[:, k] * gram[k, k]
-        gain = 1 + spread * precision * gram[k, k]
+        direction, length = products(k, weights)
+        gain = 1 + spread * precision * length
         mean = spread * precision * direction / gain
         log_ratio = 0.5 * precision * direction * mean - 0.5 * np.log(gain)
         drawn = mean + np.sqrt(spread / gain) * normal[k]

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.scipy.special import gammaln
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 __all__ = ["PoissonRows", "draw_rows", "totals"]
 
@@ -36,10 +36,12 @@ class PoissonRows(NamedTuple):
 
 
 class _Cells(NamedTuple):
-    """Non-zero counts by row, padded with zeros."""
+    """Non-zero counts by row, padded with zeros; and what a row sees of the features in all."""
 
     count: Float[Array, "L N"]
     feature: Int[Array, "L N"]
+    total: Float[Array, "K N"]  # sum of a factor's phi over the entries that are there
+    number: Float[Array, " N"]  # of these
 
 
 class _Row(NamedTuple):
@@ -66,11 +68,15 @@ def draw_rows(
     *,
     num_particles: int,
     wanted: str = "",
+    observed: Bool[np.ndarray, "N M"] | None = None,
 ) -> tuple[Float[np.ndarray, "T R N"], Float[np.ndarray, "R N _"]]:
     """Make a sweep at each power; return log likelihoods, and a mean over the sweeps at power one.
 
     Parameters
     ----------
+    values, observed
+        Rows, zero where an entry is missing, and which entries are there: the likelihood is that of
+        these.
     powers
         The first one must be 0, or a start without factors be forgotten.
     wanted
@@ -78,7 +84,7 @@ def draw_rows(
         (zero where a factor is not used, [R, N, K]) or nothing, [R, N, 0].
     """
     # Random numbers come from the host: drawn in the program they are most of what is compiled.
-    cells = _cells(values)
+    cells = _cells(values, state.phi, observed)
     constant = np.asarray(gammaln(cells.count + 1.0).sum(axis=0), np.float64)
     cells = _Cells(*(jnp.tile(x, num_particles) for x in cells))  # rows are independent
     of_row = np.tile(source, num_particles)
@@ -110,7 +116,6 @@ def _run(
 ) -> tuple[Any, Any]:
     num_slots, num_features = state.phi.shape
     num_rows = len(state.background)
-    total = state.phi.sum(axis=1)
     background = state.background
 
     def move(carry, step):
@@ -118,7 +123,7 @@ def _run(
         random, power = step
         row = _sweep(random, row, cells, state, power)
         used = jnp.where(row.z, row.w, 0.0)
-        expected = num_features * background + used.T @ total
+        expected = cells.number * background + (used * cells.total).sum(axis=0)
         log_likelihood = (cells.count * jnp.log(row.rate)).sum(axis=0) - expected
         if wanted == "shares":
             now = (background[:, None] + used.T @ state.phi) / expected[:, None]
@@ -169,17 +174,26 @@ def _sweep(random: _Random, row: _Row, cells: _Cells, state: PoissonRows, power:
         w = jnp.where(z & (log_u < gain), proposed, w)
         return rest + jnp.where(z, at_cells * w, 0.0), (z, w)
 
-    total = state.phi.sum(axis=1)
-    xs = state.phi, total, row.z, w, proposed, log_odds, logistic, jnp.log(u[3])
+    xs = state.phi, cells.total, row.z, w, proposed, log_odds, logistic, jnp.log(u[3])
     rate, (z, w) = lax.scan(visit, row.rate, xs)
     return _Row(z, w, rate)
 
 
-def _cells(values: Int[np.ndarray, "N M"]) -> _Cells:
+def _cells(values: Int[np.ndarray, "N M"], phi: Float[np.ndarray, "K M"], observed: Any) -> _Cells:
     """Lay counts out by row."""
     n, i = np.nonzero(values)
     length = np.bincount(n, minlength=len(values))
     place = np.arange(len(n)) - np.repeat(np.cumsum(length) - length, length)
     padded = np.zeros((2, max(int(length.max(initial=1)), 1), len(values)), np.int32)
     padded[0, place, n], padded[1, place, n] = values[n, i], i
-    return _Cells(jnp.asarray(padded[0], jnp.float32), jnp.asarray(padded[1]))
+    if observed is None:
+        total = np.repeat(phi.sum(axis=1)[:, None], len(values), axis=1)
+        number = np.full(len(values), phi.shape[1])
+    else:
+        total, number = phi @ observed.T, observed.sum(axis=1)
+    return _Cells(
+        jnp.asarray(padded[0], jnp.float32),
+        jnp.asarray(padded[1]),
+        jnp.asarray(total, jnp.float32),
+        jnp.asarray(number, jnp.float32),
+    )

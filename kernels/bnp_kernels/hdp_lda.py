@@ -351,7 +351,6 @@ def _split_merge_sweep(
     z, root_weights, overflow, _ = split_merge.move(
         rng_key, data, state.z, state.root_weights, state.topic,
         alpha=state.alpha, beta=state.beta, gamma=state.gamma, num_words=num_words,
-        axis_name=axis_name,
     )  # fmt: skip
     doc_topic, word_topic, topic = counts.tally(
         z, data.doc, data.word, state.doc_topic.shape[0], num_words, capacity

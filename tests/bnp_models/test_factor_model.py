@@ -108,6 +108,17 @@ class TestFit:
 
 
 @pytest.mark.slow
+def test_approximate_births():
+    """The baseline through fit: from one factor to more, and finite all the way."""
+    how = {"schedule": "sequential", "births": "approximate", "init_factors": 1}
+    found = bnp.fit(GAUSSIAN, REALS, **SIZES, **how)
+    used = arviz_data.group(found.data, "posterior")["num_factors_used"].values
+    assert used.shape == (2, 4)
+    assert used.max() > 1
+    assert np.isfinite(arviz_data.group(found.data, "sample_stats")["lp"].values).all()
+
+
+@pytest.mark.slow
 def test_plain_mcmc_refuses_to_be_short_of_slots():
     model = bnp.GaussianFactorAnalysis(1.0, 1.0, 1.0, 1.0, 1.0, max_factors=3)
     mcmc = MCMC(model.gibbs(init_factors=3), num_warmup=0, num_samples=20, progress_bar=False)

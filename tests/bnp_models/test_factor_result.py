@@ -73,6 +73,29 @@ def test_new_rows_are_transformed(gaussian):
         np.testing.assert_allclose(found, [[-5, 0], [10, 8]], atol=0.05)
 
 
+def test_new_rows_may_have_gaps(gaussian, poisson):
+    """What is there says how much of a factor is in a row, as if the rest were as expected."""
+    names = {"names": ["b"], "allow_missing": True}
+    gaps = np.array([[-3.0, 0, 0, np.nan], [np.nan, 8, 0, 8]])
+    rows = bnp.Sources.from_arrays([gaps], feature_names=list("pqrs"), **names)
+    for known in (True, False):
+        found = gaussian.transform(rows, known=known)
+        np.testing.assert_allclose(found, [[-5, 0], [10, 8]], atol=0.05)
+    full = np.array([[12.0, 0, 0, 16], [6, 30, 0, 8]])
+    counts = [
+        bnp.Sources.from_arrays([x], kind="counts", **names)
+        for x in (full, np.where([[0, 0, 0, 1], [1, 0, 0, 0]], np.nan, full))
+    ]
+    scores = [poisson.predict(x, num_temperatures=50).row_log_prob for x in counts]
+    assert (scores[1] > scores[0]).all()  # fewer counts are more probable
+    found = poisson.transform(counts[1])
+    assert (found.to_numpy().argmax(axis=1) == [0, 1]).all()
+    with pytest.raises(ValueError, match="data has 2 missing entries"):
+        poisson.predict(counts[1], totals=True)
+    with pytest.raises(ValueError, match="data has 2 missing entries"):
+        poisson.row_completion(counts[1])
+
+
 def test_counts_are_transformed(poisson):
     rows = bnp.Sources.from_arrays([[[30, 0, 0, 40], [0, 40, 0, 0]]], names=["b"])
     found = poisson.transform(rows).to_numpy()

@@ -20,14 +20,16 @@ SOURCE = np.array([0, 1, 0, 1], np.int32)
 COPIES = 4000
 
 
-def uses(x, j, *, noise=1.0):
+def uses(x, j, *, noise=1.0, there=(True, True, True)):
     """For each use of the two factors: its prior times likelihood, and E[w | z, x]."""
     s, omega = noise * float(STATE.sigma2_n[j]), float(STATE.sigma2_w[j])
+    there = np.flatnonzero(there)
+    x = x[there]
     for z in itertools.product([0, 1], repeat=2):
-        phi = STATE.phi[:2] * np.array(z)[:, None]
+        phi = STATE.phi[:2, there] * np.array(z)[:, None]
         prior = np.prod([p if on else 1 - p for p, on in zip(STATE.pi[j, :2], z, strict=True)])
-        cov = s * np.eye(3) + omega * phi.T @ phi
-        density = scipy.stats.multivariate_normal(np.zeros(3), cov).pdf(x)
+        cov = s * np.eye(len(x)) + omega * phi.T @ phi
+        density = scipy.stats.multivariate_normal(np.zeros(len(x)), cov).pdf(x)
         yield prior * density, omega * phi @ np.linalg.solve(cov, x)
 
 
@@ -60,6 +62,33 @@ def test_draws_given_the_row_itself_count_it_twice():
         wanted.append(twice / sum(p for p, _ in uses(x, j)))
     found = estimates(method="eq32", num_temperatures=60, num_particles=1)
     assert agree(found, np.array(wanted))
+
+
+OBSERVED = np.array([[True, True, True], [True, False, True], [False, True, True], [False] * 3])
+
+
+def test_missing_entries_are_integrated_out():
+    """Rows with gaps, one without any entry; what stands in a gap does not matter."""
+    rows, source = np.repeat(ROWS, COPIES, axis=0), np.repeat(SOURCE, COPIES)
+    observed = np.repeat(OBSERVED, COPIES, axis=0)
+    rows = np.where(observed, rows, 77.0)
+    how = {"num_temperatures": 8, "num_particles": 1}
+    found = row_evidence(np.random.default_rng(0), rows, STATE, source, observed, **how)
+    parts = [
+        list(uses(x, j, there=o)) if o.any() else [(1.0, np.zeros(2))]
+        for x, j, o in zip(ROWS, SOURCE, OBSERVED, strict=True)
+    ]
+    wanted = np.array([sum(p for p, _ in of_row) for of_row in parts])
+    found = np.exp(found).reshape(4, COPIES)
+    assert agree(found[:3], wanted[:3])
+    np.testing.assert_allclose(found[3], 1.0)
+    powers = np.append(np.linspace(0, 1, 15, endpoint=False), np.ones(5))
+    weights = draw_rows(
+        np.random.default_rng(1), rows, STATE, source, powers,
+        num_particles=1, wanted="weights", observed=observed,
+    )[1].reshape(4, COPIES, 3)  # fmt: skip
+    for of_row, drawn in zip(parts, weights, strict=True):
+        assert agree(drawn[:, :2].T, sum(p * w for p, w in of_row) / sum(p for p, _ in of_row))
 
 
 def test_weights_are_those_of_the_posterior():

@@ -52,40 +52,6 @@ def test_log_ratio_is_the_difference_of_joints(data):
     np.testing.assert_allclose(ratio[0], expected, atol=2e-5)
 
 
-def test_proposal_follows_its_equation(data):
-    rng = np.random.default_rng(0)
-    num_tokens, num_pairs = data.doc.shape[0], 2
-    pair = np.array([0, 1, 0, -1, 0, 0, 1, 1, 0, -1, 1, 0])
-    share = rng.uniform(0.1, 0.9, num_tokens).astype(np.float32)
-    target = np.array([2, -1, -1, -1, 0, -1, 1, 3, -1, -1, -1, 3])
-    phi = rng.dirichlet(np.ones(NUM_WORDS), 2 * num_pairs).T.astype(np.float32)
-    prior = np.array([0.3, 0.8], np.float32)
-    key = jax.random.key(5)
-    side, log_probability = split_merge.propose(
-        key, data, jnp.asarray(pair), jnp.asarray(share), jnp.asarray(target), jnp.asarray(phi),
-        jnp.asarray(prior), None,
-    )  # fmt: skip
-    # the same by a loop: what it drew is taken, its probability is computed anew
-    expected = np.zeros(num_pairs)
-    for d in range(len(DOCS)):
-        tokens = np.flatnonzero(np.asarray(data.doc) == d)
-        for i, t in enumerate(tokens):
-            c = pair[t]
-            if c < 0:
-                assert side[t] == -1
-                continue
-            weights = np.zeros(2)
-            for s in (0, 1):
-                n = sum(side[r] == s for r in tokens[:i] if pair[r] == c)
-                m = sum(share[r] if s else 1 - share[r] for r in tokens[i + 1 :] if pair[r] == c)
-                weights[s] = (n + m + prior[c]) * phi[data.word[t], 2 * c + s]
-            if target[t] >= 0:
-                assert side[t] == target[t] % 2
-            if target[t] < 2:
-                expected[c] += np.log(weights[int(side[t])] / weights.sum())
-    np.testing.assert_allclose(log_probability, expected, rtol=1e-4)
-
-
 def test_pairs_that_count_do_not_depend_on_the_moves_they_make():
     rng = np.random.default_rng(1)
     for _ in range(200):
@@ -118,14 +84,3 @@ def test_anchors_are_of_one_word_or_one_document(data):
     assert (word[first] == word[second])[0::2].all()
     assert (doc[first] == doc[second])[1::2].all()
     assert not alone.all()
-
-
-def test_soft_split_does_not_depend_on_the_present_split(data):
-    """It is a function of the pair's tokens and anchors; shares stay probabilities."""
-    pair = jnp.array([0, 0, 0, -1, 0, 0, 0, 0, 0, -1, 0, 0])
-    anchors = jnp.array([0]), jnp.array([6])
-    share, phi = split_merge.soft_split(
-        data, pair, anchors, jnp.array([0.3]), jnp.float32(0.1), NUM_WORDS, 5
-    )
-    assert ((share >= 0) & (share <= 1)).all()
-    np.testing.assert_allclose(phi.sum(0), 1.0, rtol=1e-5)

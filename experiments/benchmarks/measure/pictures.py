@@ -107,6 +107,6 @@ def draw_starts(run: dict[str, Any], output: Path) -> str | None:
 
 def _save(figure: Any, output: Path, name: str) -> str:
     path = output.with_name(f"{output.stem}_{name}.png")
-    figure.savefig(path, dpi=130)
+    figure.savefig(path, dpi=100)
     _pyplot().close(figure)
     return path.name

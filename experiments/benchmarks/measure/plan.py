@@ -41,7 +41,7 @@ class Settings:
     within: float = 0.005  # of the best final perplexity: when a system has arrived
     chains: int = 4
     starts: tuple[int, ...] = (1, 100)
-    starts_sweeps: tuple[tuple[str, int], ...] = (("nips12", 150), ("package_docs", 400))
+    starts_sweeps: tuple[tuple[str, int], ...] = (("nips12", 200), ("package_docs", 800))
     starts_points: int = 14
     memory_max_topics: int = 256
     memory_init_topics: int = 100
