@@ -194,6 +194,8 @@ def _judge(
     if still.any() and (draws.dtype.kind == "f" or row["rhat"] > max_rhat):
         which = int(np.flatnonzero(still)[0])
         return row | {"verdict": f"not converged (chain {which} stuck at {x[which, 0]:.6g})"}
+    if np.isnan(row["rhat"]):
+        return row | {"verdict": f"too few draws ({x.shape[1]} per chain)"}
     if not row["rhat"] <= max_rhat:
         return row | {"verdict": f"not converged (R-hat {_above(row['rhat'], max_rhat)})"}
     ess = min(row["ess_bulk"], row["ess_tail"])
@@ -211,7 +213,7 @@ def _statistics(x: Float[np.ndarray, "C S"]) -> dict[str, float]:
         halves = xarray.Dataset({"x": (arviz_data.SAMPLE_DIMS, [x[0, :half], x[0, -half:]])})
     # NaN of "folded": two values, equally far from the median, have no spread to compare
     ratios = [arviz_data.rhat(halves, method=method)["x"] for method in ("z_scale", "folded")]
-    rhat = np.nanmax(ratios)
+    rhat = np.nan if np.isnan(ratios).all() else np.nanmax(ratios)  # short halves have none
     return {
         "rhat": float(np.inf if rhat > 1e6 else rhat),  # beyond: nothing varies inside the chains
         "mcse": float(arviz_data.mcse(draws)["x"]),
@@ -254,7 +256,8 @@ def _summarise(
         advice = f"Draw at least {MIN_DRAWS} per chain, better several hundred (num_samples=)."
     elif kind == "not converged":
         head, worst = "Not converged", str(named["rhat"].fillna(0).idxmax())
-        advice = _advice(worst, scalars[worst])
+        unit = "factors" if "num_factors_used" in scalars else "topics"
+        advice = _advice(worst, scalars[worst], unit)
     else:
         sizes = named[["ess_bulk", "ess_tail"]].min(axis=1)
         head, worst = "Not enough draws", str(sizes.idxmin())
@@ -267,7 +270,7 @@ def _summarise(
     return f"{head}: {worst}: {verdict}; {count}. {advice}"
 
 
-def _advice(name: str, draws: Shaped[np.ndarray, "C S"]) -> str:
+def _advice(name: str, draws: Shaped[np.ndarray, "C S"], unit: str) -> str:
     """Tell chains that still move from chains that sit in different places."""
     half = draws.shape[1] // 2
     first, second = draws[:, :half].astype(np.float64), draws[:, -half:].astype(np.float64)
@@ -281,7 +284,7 @@ def _advice(name: str, draws: Shaped[np.ndarray, "C S"]) -> str:
         return "The halves of the chain differ: raise num_warmup and num_samples."
     return (
         "The chains have settled in different places: raise num_warmup, or start them "
-        "elsewhere (init_topics=), and do not average topics over chains."
+        f"elsewhere (init_{unit}=), and do not average {unit} over chains."
     )
 
 

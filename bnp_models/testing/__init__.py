@@ -1,16 +1,15 @@
 """Checks that a Gibbs kernel samples the posterior of its model: see `Case`.
 
-Needs nothing but the library itself; `each_check` and `each_mutant` need pytest.
+Needs nothing but the library itself; `each_check` and `each_mistake` need pytest.
 """
 
 from bnp_models.testing import authors, enumeration, factors, simulate, tokens
 from bnp_models.testing.cases import Case, Check, Conditional, Joint, Schedule, Target
-from bnp_models.testing.chains import Effort, Growth
 from bnp_models.testing.invariants import quick_jit
-from bnp_models.testing.mutants import Mutant, edited
+from bnp_models.testing.mistakes import Mistake, Survived
 from bnp_models.testing.statistics import Rejected, Report
-from bnp_models.testing.suite import each_check, each_mistake, each_mutant
-from bnp_models.testing.together import Mistake
+from bnp_models.testing.suite import each_check, each_mistake
+from bnp_models.testing.together import Effort, Growth, SweepFailed
 
 __all__ = [
     "Case",
@@ -20,16 +19,15 @@ __all__ = [
     "Growth",
     "Joint",
     "Mistake",
-    "Mutant",
     "Rejected",
     "Report",
     "Schedule",
+    "Survived",
+    "SweepFailed",
     "Target",
     "authors",
     "each_check",
     "each_mistake",
-    "each_mutant",
-    "edited",
     "enumeration",
     "factors",
     "quick_jit",

@@ -6,30 +6,31 @@ every schedule by name; each returns a report (or None where nothing is random) 
 `AssertionError` on disagreement.
 """
 
+import contextlib
 import dataclasses
 import functools
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
+from unittest import mock
 
 import jax
 import numpy as np
 from jax.typing import ArrayLike
 
-from bnp_models.testing.chains import Effort, Growth, chain_means, final_states, in_batches
 from bnp_models.testing.invariants import (
     Step,
     check_batch,
-    check_equal,
     check_ranks,
     check_ratios,
-    check_sweeps,
     check_tally,
     check_together,
     quick_jit,
+    rows_of,
 )
+from bnp_models.testing.mistakes import Mistake, Survived, made
 from bnp_models.testing.statistics import Report, one_sample, two_sample
-from bnp_models.testing.together import Mistake, Survived, Sweeps, measure
+from bnp_models.testing.together import Effort, Growth, SweepFailed, Sweeps, measure
 
 __all__ = ["Case", "Check", "Conditional", "Joint", "Schedule", "Target"]
 
@@ -43,10 +44,10 @@ EFFORT = Effort(2000, 40, 160)
 
 
 class Schedule(NamedTuple):
-    """One kernel of the model, and how its capacity grows where it has one.
+    """One kernel of the model, and its slots where it has some.
 
     `step` is (rng_key, state, data, priors) -> (state, info), for one chain; `effort` is that of
-    enumeration: chains, warm-up sweeps and sweeps that count.
+    enumeration: chains, warm-up sweeps and sweeps that count. All checks have so many chains.
     """
 
     step: Callable[[jax.Array, State, Data, Priors], tuple[State, Any]]
@@ -97,7 +98,8 @@ class Joint:
         Key, number of draws -> some of these quantities from draws of the NumPyro program, to
         compare the program with the simulator.
     num_chains, num_sweeps
-        Chains that start at the prior, and sweeps of each.
+        Chains that start at the prior (rounded up to a multiple of those of the schedule), and
+        sweeps of each.
     num_reference
         Prior draws to compare them with; many, so that they add little to the error.
     """
@@ -148,13 +150,12 @@ class Case:
         by the kernel and by the NumPyro program.
     skip
         Names of checks that add nothing to others.
-    num_chains
-        If positive, one compiled sweep of so many chains serves all checks of a schedule, see
-        `together`; targets, and the joint law, then have data and priors of the same shapes. The
-        numbers of chains of an effort do not count, that of the joint law is rounded up.
     mistakes
-        Those that such a sweep has switches for, see `must_catch`; without one on it is the
-        kernel's.
+        Those that the checks must see, see `must_catch`.
+    num_programs
+        How many different shapes the data and priors of a schedule's checks have; a sweep is
+        compiled once for each. With one for all, enumeration has a copy of the data for every
+        chain, as Geweke's test must; otherwise chains share the data there.
     fast
         Names of the checks with compiled sweeps that belong to the fast subset; the other ones are
         slow. Without sweeps, and always fast: `conditional`, `log_joint`, `ranks`.
@@ -169,8 +170,8 @@ class Case:
     log_joint: Callable[[State, Data, Priors], jax.Array] | None = None
     program_log_joint: Callable[[State, Data, Priors], ArrayLike] | None = None
     skip: frozenset[str] = frozenset()
-    num_chains: int = 0
     mistakes: tuple[Mistake, ...] = ()
+    num_programs: int = 1
     fast: frozenset[str] = frozenset()
 
     def checks(self) -> dict[str, Check]:
@@ -199,11 +200,10 @@ class Case:
             exact["log_joint"] = self.log_joint_against_program
         checks = {name: Check(run, slow=name not in self.fast) for name, run in simulated.items()}
         checks |= {name: Check(run) for name, run in exact.items()}
-        if self.num_chains:
-            for name, schedule in self.schedules.items():
-                if schedule.growth is not None and schedule.growth.levels:
-                    run = functools.partial(self.growth, name)
-                    checks[f"growth/{name}"] = Check(run, slow=True)
+        for name, schedule in self.schedules.items():
+            if schedule.growth is not None and schedule.growth.fewer:
+                run = functools.partial(self.growth, name)
+                checks[f"growth/{name}"] = Check(run, slow=True)
         unknown = (self.fast | self.skip) - checks.keys()
         if unknown:
             raise ValueError(f"fast and skip must name checks of {sorted(checks)}, got {unknown}")
@@ -214,14 +214,8 @@ class Case:
         title = f"{self.name}: enumeration, {target}, {schedule}"
         of = self.targets[target]
         effort = self.schedules[schedule].effort
-        if self.num_chains:
-            sweeps = self.sweeps(schedule)
-            means, ends = sweeps.means(
-                _key(title), of.start, of.quantities, of.data, of.priors, effort
-            )
-        else:
-            batch = self._batch(schedule, of.priors)
-            means, ends = chain_means(_key(title), of.start, batch, of.quantities, of.data, effort)
+        sweeps = self.sweeps(schedule)
+        means, ends = sweeps.means(_key(title), of.start, of.quantities, of.data, of.priors, effort)
         if self.tally is not None:
             check_tally(title, self.tally, ends, of.data)
         report = one_sample(title, means, of.expected)
@@ -239,64 +233,36 @@ class Case:
         joint = self.joint
         assert joint is not None
         rng = np.random.default_rng(zlib.crc32(title.encode()))
-        if self.num_chains:
-            return self._geweke_together(title, schedule, rng, joint)
-        measured = quick_jit(jax.vmap(joint.quantities))
-        reference = measured(*joint.simulate(rng, joint.num_reference))
-        states, data = joint.simulate(rng, joint.num_chains)
-        batch = self._batch(schedule, joint.priors, data_axis=0)
-        end = final_states(_key(title), batch, joint.redraw, states, data, joint.num_sweeps)
-        report = two_sample(title, _to_numpy(measured(*end)), _to_numpy(reference))
-        report.check()
-        return report
-
-    def _geweke_together(
-        self, title: str, schedule: str, rng: np.random.Generator, joint: Joint
-    ) -> Report:
-        sweeps, size = self.sweeps(schedule), self.num_chains
-        quantities = measure(joint.quantities)
-        keys = jax.random.split(_key(title), -(-joint.num_chains // size))
+        sweeps, quantities = self.sweeps(schedule), measure(joint.quantities)
         ends = []
-        for key in keys:
-            states, data = joint.simulate(rng, size)
+        for key in jax.random.split(_key(title), -(-joint.num_chains // sweeps.num_chains)):
+            states, data = joint.simulate(rng, sweeps.num_chains)
             end = sweeps.final(key, joint.redraw, states, data, joint.priors, joint.num_sweeps)
             ends.append(_to_numpy(quantities(*end)))
-        reference = [
-            _to_numpy(quantities(*joint.simulate(rng, size)))
-            for _ in range(-(-joint.num_reference // size))
-        ]
-        one, two = (
-            {name: np.concatenate([draws[name] for draws in parts]) for name in parts[0]}
-            for parts in (ends, reference)
-        )
-        report = two_sample(title, one, two)
+        report = two_sample(title, _concatenate(ends), _prior_draws(self))
         report.check()
         return report
 
     def growth(self, schedule: str) -> None:
-        """Check that a sweep does the same with fewer slots, or says that it needs more."""
+        """Check that a sweep does the same with fewer slots, to the bit, or says it needs more."""
         growth = self.schedules[schedule].growth
         assert growth is not None
         where, target, _ = self._last(schedule)
-        (size, _), *_ = growth.levels
-        large, small = (_compiled(self, schedule, few) for few in (False, True))
-        data = large.spread(target.data)
+        large, small = (_compiled(self, schedule, fewer) for fewer in (False, True))
         states = large.start(_key(where), target.start)
         used = quick_jit(jax.vmap(growth.num_used))
-        shrink, back = (
-            quick_jit(jax.vmap(functools.partial(growth.resize, max_factors=n)))
-            for n in (size, growth.capacity)
-        )
         enough = np.zeros(0, bool)
         for key in jax.random.split(_key(where), 6):
-            fits = np.asarray(used(states)) <= size
+            fits = np.asarray(used(states)) <= growth.fewer
             chosen = np.where(fits, np.arange(len(fits)), np.argmax(fits))
-            states = jax.tree.map(lambda x, chosen=chosen: x[chosen], states)
-            keys = jax.random.split(key, self.num_chains)
-            few, short = small.attempt(keys, shrink(states), data, target.priors)
-            states, _ = large.attempt(keys, states, data, target.priors)
-            one, two = (jax.tree.map(lambda x, s=short: x[~s], s) for s in (back(few), states))
-            check_equal(where, one, two)
+            states = large.resized(rows_of(states, chosen))
+            keys = jax.random.split(key, large.num_chains)
+            few, short = small.attempt(keys, small.resized(states), target.data, target.priors)
+            states, too_short = large.attempt(keys, states, target.data, target.priors)
+            if too_short.any():
+                raise SweepFailed(f"{where}: {growth.capacity} slots are not enough")
+            ends = (rows_of(large.resized(end), ~short) for end in (few, states))
+            jax.tree.map(functools.partial(np.testing.assert_array_equal, err_msg=where), *ends)
             enough = np.append(enough, ~short)
         if not 0.1 < enough.mean() < 0.9:
             raise AssertionError(f"{where}: {enough.mean()} of the sweeps fit: too few or too many")
@@ -307,34 +273,26 @@ class Case:
         joint = self.joint
         assert joint is not None
         assert joint.program is not None
-        rng = np.random.default_rng(zlib.crc32(title.encode()))
-        simulated = quick_jit(jax.vmap(joint.quantities))(*joint.simulate(rng, joint.num_reference))
+        simulated = _prior_draws(self)
         draws = joint.program(_key(title), joint.num_reference // 4)
         reference = {name: simulated[name] for name in draws}
-        report = two_sample(title, _to_numpy(draws), _to_numpy(reference))
+        report = two_sample(title, _to_numpy(draws), reference)
         report.check()
         return report
 
     def invariants(self, schedule: str) -> None:
         """Check counts, dtypes, tracing and independence of the batch, on the last target."""
         assert self.tally is not None
-        where, target, step = self._last(schedule)
-        if self.num_chains:
-            sweeps = self.sweeps(schedule)
-            data = sweeps.spread(target.data)
-
-            def batch(keys, states):
-                return sweeps.attempt(keys, states, data, target.priors)[0]
-
-            states = sweeps.start(_key(where), target.start)
-            check_together(where, batch, states, target.data, self.tally)
-        else:
-            check_sweeps(where, step, target.start, target.data, self.tally)
+        where, target, _ = self._last(schedule)
+        states, batch = self._batch(schedule, where, target)
+        check_together(where, batch, states, target.data, self.tally)
 
     def batch(self, schedule: str) -> None:
         """Check that a chain does the same in a batch as alone, on the last target."""
         where, target, step = self._last(schedule)
-        check_batch(where, step, target.start, target.data)
+        states, batch = self._batch(schedule, where, target)
+        alone = quick_jit(lambda key, state: step(key, state, target.data))
+        check_batch(where, alone, batch, states)
 
     def ranks(self, schedule: str) -> None:
         """Check that a sweep relies on no rank promotion, on the last target."""
@@ -359,8 +317,8 @@ class Case:
         """Check the kernel's log joint density against that of the program, at random states."""
         assert self.log_joint is not None
         assert self.program_log_joint is not None
-        names = list(self.targets)
-        for name in names[-1:] if self.num_chains else names:
+        of_shape = {str(jax.tree.map(np.shape, t.priors)): n for n, t in self.targets.items()}
+        for name in of_shape.values():  # the last one of each shape
             target = self.targets[name]
             states, density = self._random_states(target), self.log_joint
             of_kernel = quick_jit(jax.vmap(lambda s, f=density, t=target: f(s, t.data, t.priors)))(
@@ -375,43 +333,50 @@ class Case:
 
     def _last(self, schedule: str) -> tuple[str, Target, Step]:
         own = [t for t in self.targets if f"enumeration/{t}/{schedule}" not in self.skip]
-        name = (own if self.num_chains and own else list(self.targets))[-1]
-        target = self.targets[name]
-        return f"{self.name}, {name}, {schedule}", target, self._step(schedule, target.priors)
+        name = (own or list(self.targets))[-1]
+        target, step = self.targets[name], self.schedules[schedule].step
+
+        def of_target(rng_key, state, data):
+            return step(rng_key, state, data, target.priors)[0]
+
+        return f"{self.name}, {name}, {schedule}", target, of_target
+
+    def _batch(
+        self, schedule: str, where: str, target: Target
+    ) -> tuple[State, Callable[[jax.Array, State], State]]:
+        """Return first states of many chains, and the compiled sweep of keys and states."""
+        sweeps = self.sweeps(schedule)
+
+        def batch(keys, states):
+            return sweeps.attempt(keys, states, target.data, target.priors)[0]
+
+        return sweeps.start(_key(where), target.start), batch
 
     def must_catch(self, mistake: Mistake) -> None:
         """Run the check that must see one of `mistakes`.
 
         Raises
         ------
-        AssertionError
+        Survived
             If the check passes.
         """
-        _, _, schedule = mistake.caught_by.rpartition("/")
-        both = [_compiled(self, schedule, small) for small in (False, True)]
-        for sweeps in both:
-            sweeps.on = mistake.name
-        try:
-            report = self.checks()[mistake.caught_by].run()
-        except AssertionError as error:
-            print(f"{mistake.name} is caught by {mistake.caught_by}: {error}")
-        else:
-            raise Survived(f"{mistake.caught_by} accepts {mistake.name!r}\n{report or ''}")
-        finally:
-            for sweeps in both:
-                sweeps.on = None
+        _, slash, schedule = mistake.caught_by.rpartition("/")
+        with contextlib.ExitStack() as stack:
+            if slash:  # the mistakes that a schedule must be rid of are in its compiled sweep
+                for sweeps in (_compiled(self, schedule, fewer) for fewer in (False, True)):
+                    stack.enter_context(mock.patch.object(sweeps, "on", mistake.name))
+            else:
+                stack.enter_context(made(mistake))
+            try:
+                report = self.checks()[mistake.caught_by].run()
+            except AssertionError as error:
+                print(f"{mistake.name} is caught by {mistake.caught_by}: {error}")
+            else:
+                raise Survived(f"{mistake.caught_by} accepts {mistake.name!r}\n{report or ''}")
 
     def sweeps(self, schedule: str) -> Sweeps:
         """Return the compiled sweeps that the checks of a schedule share."""
         return _compiled(self, schedule, False)
-
-    def _step(self, schedule: str, priors: Priors) -> Callable[[jax.Array, State, Data], State]:
-        step = self.schedules[schedule].step
-        return lambda rng_key, state, data: step(rng_key, state, data, priors)[0]
-
-    def _batch(self, schedule: str, priors: Priors, data_axis: int | None = None):
-        growth = self.schedules[schedule].growth
-        return in_batches(self._step(schedule, priors), growth, data_axis=data_axis)
 
 
 @functools.lru_cache(maxsize=16)
@@ -425,11 +390,33 @@ def _program_log_joint(case: Case, name: str) -> np.ndarray:
 
 
 @functools.lru_cache(maxsize=16)
-def _compiled(case: Case, schedule: str, small: bool) -> Sweeps:
-    """Return the sweeps of a schedule; `small` ones are at another capacity."""
-    of = case.schedules[schedule]
+def _compiled(case: Case, schedule: str, fewer: bool) -> Sweeps:
+    """Return the sweeps of a schedule, maybe with fewer slots."""
+    step, growth, effort = case.schedules[schedule]
+    if growth is not None and fewer:
+        growth = growth._replace(capacity=growth.fewer)
     mistakes = [m for m in case.mistakes if m.caught_by.endswith(f"/{schedule}")]
-    return Sweeps(of.step, of.growth, case.num_chains, mistakes)
+    return Sweeps(step, growth, effort.num_chains, mistakes, case.num_programs)
+
+
+@functools.lru_cache(maxsize=4)
+def _prior_draws(case: Case) -> dict[str, np.ndarray]:
+    """Return quantities of draws from the joint law, those that all checks compare with."""
+    joint = case.joint
+    assert joint is not None
+    rng = np.random.default_rng(zlib.crc32(f"{case.name}: prior draws".encode()))
+    quantities = measure(joint.quantities)
+    size = max(schedule.effort.num_chains for schedule in case.schedules.values())
+    return _concatenate(
+        [
+            _to_numpy(quantities(*joint.simulate(rng, size)))
+            for _ in range(-(-joint.num_reference // size))
+        ]
+    )
+
+
+def _concatenate(parts: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    return {name: np.concatenate([draws[name] for draws in parts]) for name in parts[0]}
 
 
 def _key(title: str) -> jax.Array:

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from bnp_models.testing.cases import Case
-from bnp_models.testing.mutants import Mutant
-from bnp_models.testing.together import Mistake
+from bnp_models.testing.mistakes import Mistake
 
-__all__ = ["each_check", "each_mistake", "each_mutant"]
+__all__ = ["each_check", "each_mistake"]
 
 
 def each_check(case: Case) -> Any:
@@ -19,19 +18,6 @@ def each_check(case: Case) -> Any:
         [
             pytest.param(check.run, id=name, marks=[pytest.mark.slow] if check.slow else [])
             for name, check in case.checks().items()
-        ],
-    )
-
-
-def each_mutant(mutants: Sequence[Mutant]) -> Any:
-    """Parametrise a test by `mutant`."""
-    import pytest
-
-    return pytest.mark.parametrize(
-        "mutant",
-        [
-            pytest.param(mutant, id=mutant.name, marks=[pytest.mark.slow] if mutant.slow else [])
-            for mutant in mutants
         ],
     )
 

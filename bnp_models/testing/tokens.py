@@ -46,12 +46,19 @@ def with_words(data: Tokens, word: Int[Array, " T"]) -> Tokens:
 
 
 def draw_words(
-    rng_key: Key[Array, ""], z: Int[Array, " T"], num_words: int, num_topics: int, beta: ScalarLike
+    rng_key: Key[Array, ""], z: Int[Array, " T"], num_words: int, beta: ScalarLike
 ) -> Int[Array, " T"]:
-    """Draw words given topics, the topics' word distributions drawn afresh from Dir(beta)."""
-    key_phi, key_word = jax.random.split(rng_key)
-    log_phi = jax.random.loggamma(key_phi, beta, (num_topics, num_words))
-    return jax.random.categorical(key_word, log_phi[z]).astype(z.dtype)
+    """Draw words given topics: from one urn for each, which begins with `beta` of every word."""
+    tokens = jnp.arange(z.shape[0])
+    u = jax.random.uniform(rng_key, z.shape)
+
+    def draw(word, t):
+        earlier = (z == z[t]) & (tokens < t)
+        urn = (earlier[:, None] & (word[:, None] == jnp.arange(num_words)[None, :])).sum(axis=0)
+        total = jnp.cumsum(urn + beta)
+        return word.at[t].set((total[:-1] <= u[t] * total[-1]).sum()), None
+
+    return jax.lax.scan(draw, jnp.zeros_like(z), tokens)[0]
 
 
 def draw_program(

@@ -91,6 +91,14 @@ class TestConvergence:
         assert result.summary.startswith("Not converged: a: R-hat")
         assert "1 of 2 quantities fail" in result.summary
         assert "different places" in result.summary
+        assert "(init_topics=), and do not average topics" in result.summary
+        factors = of({"num_factors_used": np.round(draws(shift=(0, 0, 9, 0)))}, lp=draws())
+        assert "(init_factors=), and do not" in diagnostics.convergence(factors).summary
+
+    def test_one_chain_too_short_for_halves(self, recwarn):
+        result = diagnostics.convergence(of({"a": draws(size=6)[:1]}))
+        assert result.table.loc["a", "verdict"] == "too few draws (6 per chain)"
+        assert not recwarn.list
 
     def test_rhat_just_above_the_limit_does_not_read_as_the_limit(self):
         x = draws(shift=(0, 0, 0.25, 0), seed=3)

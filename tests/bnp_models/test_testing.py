@@ -2,7 +2,7 @@
 
 import itertools
 import math
-import types
+import sys
 from typing import NamedTuple
 
 import jax
@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from bnp_models import testing
-from bnp_models.testing import chains, enumeration, invariants, simulate, statistics, tokens
-from bnp_models.testing.mutants import Survived
+from bnp_models.testing import enumeration, invariants, simulate, statistics, together, tokens
+from bnp_models.testing.mistakes import rewritten
 
 DOCS = [[0, 0, 1], [1, 2, 2]]
 NUM_WORDS = 3
@@ -278,10 +278,6 @@ class Coin(NamedTuple):
     heads: jax.Array  # a function of the data
 
 
-class Kernel(types.SimpleNamespace):
-    """Stands for the module of a kernel."""
-
-
 def draw_p(rng_key, heads):
     log_weights = (1 + heads) * jnp.log(GRID) + (4 - heads) * jnp.log(1 - GRID)
     return jnp.asarray(GRID, jnp.float32)[jax.random.categorical(rng_key, log_weights)]
@@ -290,7 +286,7 @@ def draw_p(rng_key, heads):
 def coin_step(rng_key, state, tosses, priors):
     key_hidden, key_p = jax.random.split(rng_key)
     hidden = jax.random.uniform(key_hidden) < state.p
-    p = KERNEL.draw_p(key_p, state.heads + hidden)
+    p = draw_p(key_p, state.heads + hidden)
     return Coin(p, hidden, state.heads), None
 
 
@@ -306,11 +302,21 @@ def redraw_coin(rng_key, state, tosses):
     return state._replace(heads=tosses.sum()), tosses
 
 
-KERNEL = Kernel(draw_p=draw_p)
 SEEN = np.array([1, 0, 1], np.int32)
 OF_P = (
     GRID**3 * (1 - GRID) / (GRID**3 * (1 - GRID)).sum()
 )  # p given SEEN, the hidden toss summed out
+
+
+def coin_mistake(name, right, wrong, caught_by):
+    return testing.Mistake(name, sys.modules[__name__], "draw_p", right, wrong, caught_by)
+
+
+MISTAKES = (
+    coin_mistake("no prior of heads", "{1} + heads", "0", "enumeration/seen/only"),
+    coin_mistake("no prior of tails", "4 - heads", "3 - heads", "geweke/only"),
+    coin_mistake("harmless", "1 - GRID", "1.0 - GRID", "enumeration/seen/only"),
+)
 COIN = testing.Case(
     name="coin",
     schedules={"only": testing.Schedule(coin_step, effort=testing.Effort(2000, 10, 20))},
@@ -332,6 +338,7 @@ COIN = testing.Case(
         num_reference=20_000,
     ),
     tally=lambda state, data: {"heads": data.sum()},
+    mistakes=MISTAKES,
     fast=frozenset({"enumeration/seen/only"}),
 )
 
@@ -352,26 +359,25 @@ def test_checks_accept_a_right_kernel():
     ]
 
 
-@pytest.mark.parametrize("name", ["enumeration/seen/only", "geweke/only"])
-def test_checks_reject_a_wrong_kernel(name, capsys):
-    forgets_the_prior = testing.Mutant(
-        "prior", KERNEL, "draw_p",
-        testing.edited("1 + heads", "heads"), (name,),
-    )  # fmt: skip
-    forgets_the_prior.must_be_caught(COIN)
-    assert f"prior is caught by {name}: coin: " in capsys.readouterr().out
-    assert KERNEL.draw_p is draw_p
+@pytest.mark.parametrize("mistake", MISTAKES[:2])
+def test_checks_reject_a_wrong_kernel(mistake, capsys):
+    COIN.must_catch(mistake)
+    assert f"{mistake.name} is caught by {mistake.caught_by}: coin: " in capsys.readouterr().out
+    COIN.checks()[mistake.caught_by].run()
 
 
-def test_a_mutant_may_survive():
-    harmless = testing.Mutant(
-        "reorder", KERNEL, "draw_p",
-        testing.edited("1 + heads", "heads + 1"), ("enumeration/seen/only",),
-    )  # fmt: skip
-    with pytest.raises(Survived, match="accepts the mutant 'reorder'"):
-        harmless.must_be_caught(COIN)
-    with pytest.raises(ValueError, match=r"occurs 0 times: adapt the mutant"):
-        testing.edited("no such text", "")(draw_p)
+def test_a_mistake_may_survive():
+    with pytest.raises(testing.Survived, match="accepts 'harmless'"):
+        COIN.must_catch(MISTAKES[2])
+    with pytest.raises(ValueError, match=r"occurs 0 times: adapt the mistake"):
+        rewritten(draw_p, [("no such text", "")])
+
+
+def test_expressions_in_braces_have_surroundings():
+    mistake = MISTAKES[0]
+    assert mistake.edit() == ("1 + heads", "0 + heads")
+    assert mistake.edit("on") == ("1 + heads", "jnp.where(on, 0, 1) + heads")
+    assert mistake._replace(right="heads").edit() == ("heads", "0")
 
 
 def test_unknown_names_of_checks_are_refused():
@@ -379,7 +385,7 @@ def test_unknown_names_of_checks_are_refused():
         testing.Case("coin", COIN.schedules, COIN.targets, skip=frozenset({"geweke/x"})).checks()
 
 
-# ---- growth: a sweep draws a geometric number of slots
+# ---- slots: a sweep draws how many are in use
 
 
 class Slots(NamedTuple):
@@ -387,10 +393,10 @@ class Slots(NamedTuple):
     overflow: jax.Array
 
 
-def geometric_step(rng_key, state, data):
+def geometric_step(rng_key, state, data, priors):
     capacity = len(state.mask)
     number = 1 + jnp.floor(jnp.log(jax.random.uniform(rng_key)) / math.log(0.5))
-    return Slots(jnp.arange(capacity) < number, number > capacity)
+    return Slots(jnp.arange(capacity) < number, number > capacity), None
 
 
 def resize(state, capacity):
@@ -398,32 +404,53 @@ def resize(state, capacity):
     return Slots(jnp.pad(mask, (0, max(0, capacity - len(mask)))), jnp.bool_(False))
 
 
-def geometric_report(*levels):
-    growth = testing.Growth(lambda s: s.mask.sum(), resize, lambda s: s.overflow, 32, levels)
-    means, _ = chains.chain_means(
-        jax.random.key(5),
-        lambda key: Slots(jnp.arange(32) < 1, jnp.bool_(False)),
-        chains.in_batches(geometric_step, growth),
-        lambda state, data: {"number": 1.0 * state.mask.sum()},
-        None,
-        testing.Effort(1000, 0, 20),
-    )
-    return statistics.one_sample("", means, {"number": 2.0})
+def slots_case(capacity, fewer):
+    def step(*args):
+        return geometric_step(*args)
+
+    of_slots = testing.Growth(lambda s: s.mask.sum(), resize, lambda s: s.overflow, capacity, fewer)
+    start = Slots(jnp.arange(4) < 1, jnp.bool_(False))
+    return testing.Case(
+        name="slots",
+        schedules={"only": testing.Schedule(step, of_slots, testing.Effort(500, 0, 40))},
+        targets={
+            "number": testing.Target(
+                None, None, lambda key: start,
+                lambda state, data: {"number": 1.0 * state.mask.sum()}, {"number": 2.0},
+            )
+        },
+        mistakes=(
+            testing.Mistake(
+                "no overflow", sys.modules[__name__], "geometric_step",
+                "number > capacity", "False", "growth/only",
+            ),
+        ),
+    )  # fmt: skip
 
 
-def test_growth_keeps_the_law(monkeypatch):
-    geometric_report((1, 1000), (4, 700), (32, 200)).check()
-    monkeypatch.setattr(chains, "replay_key", lambda key, attempt: jax.random.fold_in(key, attempt))
-    with pytest.raises(testing.Rejected):
-        geometric_report((1, 1000), (4, 700), (32, 200)).check()
+def test_fewer_slots_change_nothing_or_are_too_few():
+    case = slots_case(32, 2)
+    for name in ("enumeration/number/only", "growth/only"):
+        case.checks()[name].run()
+    case.must_catch(case.mistakes[0])
 
 
-@pytest.mark.parametrize("levels", [((1, 1000), (4, 1000)), ((1, 1000), (32, 10)), ()])
-def test_growth_that_is_too_small_fails(levels, monkeypatch):
-    if not levels:  # sweeps at 32 slots never overflow here, so lower what counts
-        monkeypatch.setattr(Slots, "overflow", property(lambda self: self.mask[4]))
-    with pytest.raises(chains.SweepFailed, match="add a level or widen one"):
-        geometric_report(*levels)
+def test_slots_that_all_sweeps_fit_into_show_nothing():
+    with pytest.raises(AssertionError, match="too few or too many"):
+        slots_case(32, 12).checks()["growth/only"].run()
+
+
+@pytest.mark.parametrize("name", ["enumeration/number/only", "growth/only"])
+def test_overflow_fails(name):
+    with pytest.raises(testing.SweepFailed, match=r"enlarge the capacity|are not enough"):
+        slots_case(4, 2).checks()[name].run()
+
+
+def test_unexpected_shapes_are_refused():
+    sweeps = together.Sweeps(lambda key, state, data, priors: (state + data, None), None, 3)
+    sweeps(jax.random.key(0), jnp.zeros(3), jnp.float32(1), None)
+    with pytest.raises(AssertionError, match="num_programs=1, but more shapes"):
+        sweeps(jax.random.key(0), jnp.zeros((3, 2)), jnp.float32(1), None)
 
 
 # ---- invariants
@@ -479,7 +506,6 @@ def count_tally(state, data):
 
 def test_invariants_of_sweeps():
     check_count(invariants.check_sweeps, count_step, tally=count_tally)
-    check_count(invariants.check_batch, count_step)
     check_count(invariants.check_ranks, count_step)
 
 

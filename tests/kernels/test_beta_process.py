@@ -1,4 +1,4 @@
-"""The beta process and its slots, with a toy likelihood: enumeration, Geweke, limits, mutants.
+"""The beta process and its slots, with a toy likelihood: enumeration, Geweke, limits, mistakes.
 
 A row that uses s factors has one observation, x ~ Poisson(0.8 s + 0.3), or none, x = -1. Exact
 values come from the independent Poisson numbers of factors of each type (set of rows that use one);
@@ -140,12 +140,11 @@ def resize(state, max_factors):
     return factor_slots.grow(state, max_factors)
 
 
-def growth(*levels):
-    return testing.Growth(num_used, resize, lambda state: state.overflow, CAPACITY, levels)
+def growth(fewer=0):
+    return testing.Growth(num_used, resize, lambda state: state.overflow, CAPACITY, fewer)
 
 
-CHAINS = 500
-EFFORT = testing.Effort(CHAINS, 30, 70)
+EFFORT = testing.Effort(500, 30, 70)
 
 
 def parallel(*args):
@@ -262,10 +261,9 @@ MISTAKES = [
 CASE = testing.Case(
     name="beta_process",
     schedules={
-        "parallel": testing.Schedule(parallel, growth((7, CHAINS)), EFFORT),
+        "parallel": testing.Schedule(parallel, growth(7), EFFORT),
         "sequential": testing.Schedule(sequential, growth(), EFFORT),
     },
-    num_chains=CHAINS,
     mistakes=tuple(MISTAKES),
     targets=TARGETS,
     joint=JOINT,

@@ -1,4 +1,4 @@
-"""Gaussian factor analysis: enumeration, Geweke, density, invariants, limits, mutants.
+"""Gaussian factor analysis: enumeration, Geweke, density, invariants, limits, mistakes.
 
 The exact values of the tiny data sets come from the characteristic function of the data, which is
 closed-form over the types of factors (sets of rows that use one), inverted numerically.
@@ -244,12 +244,11 @@ def resize(state, max_factors):
     return factor_slots.grow(state, max_factors)._replace(overflow=jnp.zeros((), bool))
 
 
-def growth(*levels):
-    return testing.Growth(num_used, resize, lambda state: state.overflow, CAPACITY, levels)
+def growth(fewer=0):
+    return testing.Growth(num_used, resize, lambda state: state.overflow, CAPACITY, fewer)
 
 
-CHAINS = 400
-EFFORT = testing.Effort(CHAINS, 20, 60)
+EFFORT = testing.Effort(400, 20, 60)
 
 
 def parallel(*args):
@@ -304,7 +303,6 @@ CASE = testing.Case(
     tally=tally,
     log_joint=log_joint,
     program_log_joint=program_log_joint,
-    num_chains=CHAINS,
     mistakes=tuple(MISTAKES),
     skip=frozenset(
         {

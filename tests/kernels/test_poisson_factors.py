@@ -1,4 +1,4 @@
-"""Poisson-gamma factor analysis: enumeration, Geweke, density, invariants, limits, mutants.
+"""Poisson-gamma factor analysis: enumeration, Geweke, density, invariants, limits, mistakes.
 
 The exact values of the tiny data set come from the power series of a compound Poisson sum over the
 types of factors (sets of rows that use one). The parallel schedule sees it with a further row and
@@ -251,12 +251,11 @@ def resize(state, max_factors):
     return factor_slots.grow(state, max_factors)._replace(overflow=jnp.zeros((), bool))
 
 
-def growth(*levels):
-    return testing.Growth(num_used, resize, lambda state: state.overflow, CAPACITY, levels)
+def growth(fewer=0):
+    return testing.Growth(num_used, resize, lambda state: state.overflow, CAPACITY, fewer)
 
 
-CHAINS = 400
-EFFORT = testing.Effort(CHAINS, 20, 60)
+EFFORT = testing.Effort(400, 20, 60)
 
 
 def parallel(*args):
@@ -293,6 +292,11 @@ MISTAKES = [
         "add_up(phi, data.observed, slots.num_taken)", "add_up(phi, None, slots.num_taken)",
         "enumeration/fixed/parallel",
     ),
+    testing.Mistake(
+        "weights not in use count", poisson_factors, "log_joint",
+        "jnp.where(state.z, of_w, 0.0)", "of_w",
+        "log_joint",
+    ),
 ]  # fmt: skip
 
 CASE = testing.Case(
@@ -306,7 +310,6 @@ CASE = testing.Case(
     tally=tally,
     log_joint=log_joint,
     program_log_joint=program_log_joint,
-    num_chains=CHAINS,
     mistakes=tuple(MISTAKES),
     skip=frozenset(
         {
@@ -323,6 +326,11 @@ CASE = testing.Case(
 @testing.each_check(CASE)
 def test_check(check):
     print(check())
+
+
+@testing.each_mistake(MISTAKES)
+def test_mistake(mistake):
+    CASE.must_catch(mistake)
 
 
 # ---- allocation
@@ -391,28 +399,12 @@ def test_without_factors_the_background_is_conjugate():
     states = sweeps.start(jax.random.key(0), target.start)
     states = states._replace(z=jnp.zeros_like(states.z), beta=jnp.zeros_like(states.beta))
     priors = target.priors._replace(tau=gamma_prior(10, 1e9))
-    end = sweeps(jax.random.key(1), states, sweeps.spread(target.data), priors)
+    end = sweeps(jax.random.key(1), states, target.data, priors)
     assert not end.z.any()
     shape, rate = np.array([4.0, 4.0]), np.array([6.0, 4.0])  # 1 + counts, 2 + M N_j
     for j in range(2):
         law = stats.gamma(shape[j], scale=1 / rate[j])
         assert stats.kstest(np.asarray(end.background[:, j]), law.cdf).pvalue > 1e-6
-
-
-# ---- kernels that are wrong on purpose
-
-MUTANTS = [
-    testing.Mutant(
-        "weights not in use count", poisson_factors, "log_joint",
-        testing.edited("jnp.where(state.z, of_w, 0.0)", "of_w"),
-        ("log_joint",),
-    ),
-]  # fmt: skip
-
-
-@testing.each_mistake(MISTAKES)
-def test_mistake(mistake):
-    CASE.must_catch(mistake)
 
 
 # ---- a baseline that is not exact
@@ -426,9 +418,3 @@ def test_approximate_births():
         return poisson_factors.approximate_step(rng_key, state, data, target.priors)[0]
 
     invariants.check_sweeps("approximate", step, target.start, target.data, tally)
-
-
-# last, because it makes JAX forget what is compiled
-@testing.each_mutant(MUTANTS)
-def test_mutant(mutant):
-    mutant.must_be_caught(CASE)
