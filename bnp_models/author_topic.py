@@ -12,7 +12,6 @@ import numpyro.distributions as dist
 from bnp_kernels import author_topic as kernel
 from bnp_kernels.author_tokens import AuthorTokens
 from bnp_kernels.bits import split
-from bnp_kernels.gamma import draw_rows
 from bnp_models import authors, collapsed, tokens, topics
 from bnp_models.corpus import Corpus
 from bnp_models.gibbs import GibbsKernel, Sampler
@@ -165,7 +164,7 @@ class AuthorTopicModel(topics.FiniteTopics, authors.AuthorModel):
             lazy = self.lazy_draws(key_phi, state) | {
                 "x": lambda: state.x,
                 "author_tokens": lambda: state.author,
-                "theta": lambda: draw_rows(key_theta, state.author_topic + state.alpha),
+                "theta": lambda: tokens.draw_theta(key_theta, state.author_topic, state.alpha),
             }
             return self.always_recorded(state, priors) | tokens.make_these(record, lazy)
 

@@ -13,7 +13,6 @@ import numpyro.distributions as dist
 from bnp_kernels import np_author_topic as kernel
 from bnp_kernels.author_tokens import AuthorTokens
 from bnp_kernels.bits import split
-from bnp_kernels.gamma import draw_rows
 from bnp_kernels.hdp_lda import HDPPriors
 from bnp_models import authors, collapsed, tokens, topics
 from bnp_models.corpus import Corpus
@@ -191,10 +190,11 @@ class NonparametricAuthorTopicModel(topics.RootedTopics, authors.AuthorModel):
                 "x": lambda: state.x,
                 "root": lambda: collapsed.pack_root(state.root_weights, state.unused_weight),
                 "author_tokens": lambda: state.author,
-                "theta": lambda: draw_rows(
+                "theta": lambda: tokens.draw_theta(
                     key_theta,
-                    state.author_topic + state.alpha * state.root_weights,
-                    jnp.full(state.author.shape, state.alpha * state.unused_weight),
+                    state.author_topic,
+                    state.alpha * state.root_weights,
+                    state.alpha * state.unused_weight,
                 ),
             }
             return self.always_recorded(state, priors) | tokens.make_these(record, lazy)

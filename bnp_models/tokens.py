@@ -2,6 +2,7 @@
 
 import abc
 from collections.abc import Callable, Collection
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,6 +13,7 @@ from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int, Key
 
+from bnp_kernels.batching import vectorise_if
 from bnp_kernels.gamma import draw_rows, draw_topic_word
 from bnp_kernels.tokens import Tokens, make_tokens
 from bnp_models.corpus import Corpus
@@ -156,16 +158,25 @@ def check_count(name: str, value: int | None) -> int | None:
     return None if value is None else check_integer(name, value, 1)
 
 
+_ALONE = partial(vectorise_if, False)
+"""Chain by chain, small ones too: XLA rounds logarithms of one cell in more than one way, by its
+place in a vector, and what is recorded must not depend on the number of chains."""
+
+
 def draw_phi(
     rng_key: Key[Array, ""], word_topic: Int[Array, "V K"], beta: ArrayLike
 ) -> Float[Array, "K V"]:
     """Draw the topics given the assignments, phi_k ~ Dir(beta + n_k)."""
-    return draw_topic_word(rng_key, word_topic, beta).T
+    return _ALONE(draw_topic_word)(rng_key, word_topic, jnp.asarray(beta, jnp.float32)).T
 
 
 def draw_theta(
-    rng_key: Key[Array, ""], doc_topic: Int[Array, "D K"], weights: Array, rest: ArrayLike = 0.0
-) -> Float[Array, "D K"]:
-    """Draw theta_d ~ Dir(n_d + weights, rest) and drop the last entry (topics not in use)."""
-    concentration = jnp.asarray(doc_topic + weights, jnp.float32)
-    return draw_rows(rng_key, concentration, jnp.full(len(concentration), rest, jnp.float32))
+    rng_key: Key[Array, ""], counts: Int[Array, "R K"], weights: Array, rest: ArrayLike = 0.0
+) -> Float[Array, "R K"]:
+    """Draw theta_r ~ Dir(n_r + weights, rest) and drop the last entry (topics not in use).
+
+    Rows are documents, or authors.
+    """
+    concentration = jnp.asarray(counts + weights, jnp.float32)
+    rest = jnp.full(len(concentration), rest, jnp.float32)
+    return _ALONE(draw_rows)(rng_key, concentration, rest)

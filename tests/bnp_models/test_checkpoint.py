@@ -281,15 +281,17 @@ bnp.resume(sys.argv[1], progress=Slow(), checkpoint_seconds=0.0)
 def test_killed_processes(tiny, tmp_path, name):
     """Kill -9 in the warm-up and then among the draws, twice; go on here."""
     models = {
-        "lda": (bnp.LDA(3, alpha=0.5, beta=0.2), {"schedule": "sequential"}),
+        "lda": (bnp.LDA(3, alpha=0.5, beta=0.2), {"record": ("z", "theta")}),
         "hdp": (
-            bnp.HDPLDA(alpha=2.0, gamma=3.0, beta=0.2, max_topics=4),  # it grows
-            {"init_topics": 2, "schedule": "sequential"},
+            bnp.HDPLDA(alpha=1.0, gamma=1.0, beta=0.2, max_topics=2),  # it grows
+            {"record": ("z",), "init_topics": 2},
         ),
     }
     model, options = models[name]
-    options |= {"num_warmup": 300, "num_samples": 600, "record": ("z", "theta"), "thinning": 1}
+    options |= {"num_warmup": 300, "num_samples": 600, "thinning": 1, "schedule": "sequential"}
     expected = fit(model, tiny, **options)
+    if name == "hdp":
+        assert expected.posterior["z"].max() >= model.max_topics  # it has grown
     with pytest.raises(Crash):
         fit(model, tiny, tmp_path, progress=CrashAt(0), **options)
     (tmp_path / "data.npz").stat()

@@ -323,7 +323,7 @@ class TestBlocks:
     @pytest.mark.slow
     def test_hdp_beside_nuts_against_enumeration(self, public):
         """The exact posterior means under Gamma(1, 1) priors; |z| < 4.5 of five means."""
-        model = bnp.HDPLDA(alpha=dist.Gamma(1, 1), gamma=dist.Gamma(1, 1), beta=0.5, max_topics=64)
+        model = bnp.HDPLDA(alpha=dist.Gamma(1, 1), gamma=dist.Gamma(1, 1), beta=0.5, max_topics=8)
 
         def program(corpus):
             model.collapsed(corpus)

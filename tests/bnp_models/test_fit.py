@@ -1,5 +1,6 @@
 """`fit`: arguments, what it returns, the same draws as through MCMC, interrupts, devices."""
 
+import dataclasses
 import inspect
 import json
 import signal
@@ -151,25 +152,18 @@ class TestSameDraws:
 
     @pytest.mark.slow
     def test_hdp_that_grows(self, tiny):
-        """From few slots against plenty of them in MCMC."""
-        priors = {"alpha": dist.Gamma(4.0, 1.0), "gamma": dist.Gamma(6.0, 1.0)}
-        large = bnp.HDPLDA(**priors, beta=dist.Gamma(1.0, 4.0), max_topics=96)
-        options = {"record": large.recordable, "init_topics": 2, "schedule": "parallel"}
+        """From few slots against plenty of them."""
+        priors = {"alpha": dist.Gamma(10.0, 10.0), "gamma": dist.Gamma(10.0, 10.0)}
+        large = bnp.HDPLDA(**priors, beta=dist.Gamma(1.0, 4.0), max_topics=32)
+        options = {"record": large.recordable, "init_topics": 2, "devices": jax.devices()[:1]}
         sizes = {"num_warmup": 10, "num_samples": 20}
-        expected, _ = through_mcmc(large.gibbs(**options), tiny, **sizes)
-        small = bnp.HDPLDA(**priors, beta=dist.Gamma(1.0, 4.0), max_topics=24)
-        capacities = []
-
-        class Watch:
-            def update(self, sweep, used, lp, note=""):
-                capacities.append(note)
-
-            def close(self):
-                pass
-
-        found = fit(small, tiny, progress=Watch(), devices=jax.devices()[:1], **sizes, **options)
-        assert any("slots" in note for note in capacities)
-        assert_equal(draws(found), expected)
+        shown = Recorder(), Recorder()
+        expected = fit(large, tiny, progress=shown[0], **sizes, **options)
+        small = dataclasses.replace(large, max_topics=2)
+        found = fit(small, tiny, progress=shown[1], **sizes, **options)
+        notes = [[note for *_, note in recorder.seen if note] for recorder in shown]
+        assert notes == [[], ["32 slots"]]  # one size that is compiled for both
+        assert_equal(draws(found), draws(expected))
 
 
 class TestResult:
