@@ -49,21 +49,29 @@ def draw_anchors(
 
     Where the first token has no such fellow, the pair is the same token twice.
     """
-    key_first, key_second = split(rng_key)
+    key_first, key_score, key_place = split(rng_key, 3)
     num_tokens = data.doc.shape[0]
     u = uniform(key_first, (num_pairs,))
     first = jnp.minimum((u * num_tokens).astype(jnp.int32), num_tokens - 1)
-    score = (random_bits(key_second, 0, jnp.arange(num_tokens))[0] >> 1).astype(jnp.int32)
 
-    def fellow(pair):
-        c, token = pair
-        alike = jnp.where(c % 2 == 0, data.word == data.word[token], data.doc == data.doc[token])
-        alike = alike & (jnp.arange(num_tokens) != token)
+    # tokens of a document are neighbours
+    doc = data.doc[first]
+    length = data.doc_length[doc]
+    start = jnp.cumsum(data.doc_length)[doc] - length
+    u = uniform(key_place, (num_pairs,))
+    step = jnp.minimum(1 + (u * (length - 1)).astype(jnp.int32), length - 1)
+    of_doc = start + (first - start + step) % length
+
+    score = (random_bits(key_score, 0, jnp.arange(num_tokens))[0] >> 1).astype(jnp.int32)
+
+    def fellow(token):
+        alike = (data.word == data.word[token]) & (jnp.arange(num_tokens) != token)
         best = jnp.argmax(jnp.where(alike, score, -1))
         return jnp.where(alike[best], best, token).astype(jnp.int32)
 
-    # one pair after the other: each looks at all tokens
-    return first, lax.map(fellow, (jnp.arange(num_pairs), first))
+    # one token after the other: each looks at all others
+    of_word = lax.map(fellow, first[0::2])
+    return first, of_doc.at[0::2].set(of_word)
 
 
 def pairs_that_count(z: Int[Array, " T"], first: Array, second: Array) -> Pairs:

@@ -78,9 +78,25 @@ def test_pairs_that_count_do_not_depend_on_the_moves_they_make():
 
 
 def test_anchors_are_of_one_word_or_one_document(data):
-    first, second = map(np.asarray, split_merge.draw_anchors(jax.random.key(0), data, 40))
+    first, second = map(np.asarray, split_merge.draw_anchors(jax.random.key(0), data, 4000))
     word, doc = np.asarray(data.word), np.asarray(data.doc)
-    alone = first == second
     assert (word[first] == word[second])[0::2].all()
     assert (doc[first] == doc[second])[1::2].all()
-    assert not alone.all()
+    alone = np.flatnonzero([(word == w).sum() == 1 for w in word])
+    assert (first == second)[0::2].sum() == np.isin(first[0::2], alone).sum()
+    assert not (first == second)[1::2].any()  # every document has two tokens or none
+    # all pairs of tokens of one document are equally probable, of sd 0.004 at most
+    token = np.arange(len(doc))
+    pair = first[1::2] * len(doc) + second[1::2]
+    for t in token:
+        others = token[(doc == doc[t]) & (token != t)]
+        for other in others:
+            p = 1 / (len(doc) * len(others))
+            error = np.sqrt(p * (1 - p) / len(pair))
+            assert abs((pair == t * len(doc) + other).mean() - p) < 5 * error
+
+
+def test_a_token_alone_in_its_document_has_no_fellow():
+    data = make_tokens(np.array([0, 1]), np.array([0, 1]), 2)
+    first, second = split_merge.draw_anchors(jax.random.key(0), data, 8)
+    np.testing.assert_array_equal(first, second)
