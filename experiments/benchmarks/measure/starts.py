@@ -56,7 +56,7 @@ def measure(
     return {
         **out,
         "topics": topics.tolist(),
-        "lp": [[float(f"{x:.7g}") for x in chain] for chain in lp],
+        "lp": [[float(f"{x:.7g}") for x in chain] for chain in lp[:, stops - 1]],
         "slots": made.slots(),
         "compile_seconds": made.compile_seconds,
         "tokens": split.train.num_tokens,
