@@ -29,9 +29,9 @@ class Size(NamedTuple):
     keep_states: int = 5  # per chain
 
 
-SIZE = Size(tuple(PLACES), num_warmup=160, num_samples=160, thinning=2)
+SIZE = Size(tuple(PLACES), num_warmup=100, num_samples=100, thinning=2)
 QUICK = Size(("numpyro", "optax"), num_warmup=10, num_samples=10, thinning=1, num_chains=2)
-MODEL = bnp.HDPLDA(beta=0.05)
+MODEL = bnp.HDPLDA(beta=0.05, max_topics=384)  # slots enough: every growth is compiled anew
 TEST_SHARE = 0.1  # of the documents is held out
 NUM_ROWS = 25  # topics that are printed; topics.csv has all
 
