@@ -84,7 +84,7 @@ def _traces(found: dict[str, Any], ax: Any) -> None:
     ax.axhline(truth, color="0.3", ls="--", lw=1, label="planted")
     ax.set(xlabel="sweep", ylabel="factors in use", ylim=(0, None))
     ax.set_title("Planted factors, found from one factor", loc="left")
-    ax.legend(frameon=False, fontsize="small", loc="lower right")
+    ax.legend(frameon=False, fontsize="small", loc="upper right")
 
 
 def _sections(found: dict[str, Any], ax: Any, key: str, label: str) -> None:
