@@ -308,7 +308,6 @@ CASE = testing.Case(
         {
             "enumeration/A/sequential",
             "enumeration/B/parallel",
-            "geweke/sequential",
             "batch/parallel",
             "batch/sequential",
         }

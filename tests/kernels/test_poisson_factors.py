@@ -315,7 +315,6 @@ CASE = testing.Case(
         {
             "enumeration/fixed/sequential",
             "enumeration/b_w/parallel",
-            "geweke/sequential",
             "batch/parallel",
             "batch/sequential",
         }
