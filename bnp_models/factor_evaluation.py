@@ -289,10 +289,9 @@ def expected_shares(
 
 def expected_weights(
     fit: Any,
-    values: Any,
-    source_names: Any = None,
-    observed: Bool[np.ndarray, "N M"] | None = None,
+    rows: Sources,
     *,
+    known: bool,
     num_warmup: int = 20,
     num_kept: int = 20,
     seed: int = 0,
@@ -304,27 +303,22 @@ def expected_weights(
 
     Parameters
     ----------
-    values
-        Rows over the features that were fitted, [N, M].
-    source_names
-        Source of each row; None if all are of no known source.
-    observed
-        Which entries of the rows are there; None if all are.
+    rows
+        New rows over the features that were fitted; entries may be missing.
+    known
+        Whether their sources are among those that were fitted; if not, they are of no known source.
     num_warmup, num_kept
         Sweeps with the likelihood raised to rising powers, and sweeps that are averaged.
     """
     _check(num_warmup=num_warmup, num_kept=num_kept, seed=seed)
-    if source_names is None:
-        source = np.zeros(len(values), np.int32)
-    else:
-        source = fit.corpus.positions_of(source_names)
+    values, observed, source = _prepare(fit, rows, known)
     states = arviz_data.group(fit.data, "states")
     z = states["z"].transpose("chain", "draw", "row", "factor").to_numpy().astype(bool)
     used = z.any(axis=2).reshape(-1, z.shape[-1])
     powers = np.append(np.linspace(0.0, 1.0, num_warmup, endpoint=False), np.ones(num_kept))
-    for s, state in enumerate(new_rows(fit, unknown=source_names is None, seed=seed)):
+    how = {"num_particles": 1, "wanted": "weights", "observed": observed}
+    for s, state in enumerate(new_rows(fit, unknown=not known, seed=seed)):
         rng = np.random.default_rng([seed, s])
-        how = {"num_particles": 1, "wanted": "weights", "observed": observed}
         mean = _draw(rng, values, state, source, powers, **how)[1][0]
         weights = np.zeros((len(values), used.shape[1]))
         slots = np.flatnonzero(used[s])
@@ -385,12 +379,16 @@ def _chains(fit: Any) -> Int[np.ndarray, " S"]:
     return np.repeat(states["chain"].to_numpy(), states.sizes["draw"])
 
 
-def _prepare(fit: Any, test: Sources) -> tuple[Any, Any, Int[np.ndarray, " N"]]:
-    """Return new rows, what is there of them, and their sources by their numbers in training."""
+def _prepare(fit: Any, test: Sources, known: bool = True) -> tuple[Any, Any, Int[np.ndarray, " N"]]:
+    """Return new rows, what is there of them, and their sources by their numbers in training.
+
+    All of them are of source 0 if no source is `known`.
+    """
     check_rows(fit, test)
-    numbers = fit.corpus.positions_of(test.source_names)
+    source = np.asarray(test.source)
+    source = fit.corpus.positions_of(test.source_names)[source] if known else np.zeros_like(source)
     observed = None if test.observed is None else np.asarray(test.observed)
-    return np.asarray(test.values), observed, numbers[np.asarray(test.source)]
+    return np.asarray(test.values), observed, source
 
 
 def _check(**numbers: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -130,14 +130,10 @@ class FactorFit(Result):
         ValueError
             If features differ, a source is not known, or no state was kept.
         """
-        from bnp_models.factor_evaluation import check_rows
+        from bnp_models.factor_evaluation import expected_weights
 
-        check_rows(self, sources)
-        names = None
-        if known:
-            names = [sources.source_names[j] for j in np.asarray(sources.source)]
         how = {"num_warmup": num_warmup, "num_kept": num_kept, "seed": seed}
-        return self._table(self._expected(sources, names, **how), sources)
+        return self._table(expected_weights(self, sources, known=known, **how), sources)
 
     def reconstruct(self, rows: Any = None) -> Reconstruction:
         """Average the expected data over the states, see `factors.reconstruct`."""
@@ -214,16 +210,15 @@ class FactorFit(Result):
         num_warmup, num_kept, seed
             See `transform`.
         """
-        from bnp_models.factor_evaluation import check_rows
+        from bnp_models.factor_evaluation import expected_weights
         from bnp_models.retrieval import retrieve
 
-        check_rows(self, queries)
         if row_class is None:
             names = self.sources.source_names
             row_class = [names[j] for j in np.asarray(self.sources.source)]
         how = {"num_warmup": num_warmup, "num_kept": num_kept, "seed": seed}
         states = self.factor_states
-        found = self._expected(queries, None, **how)
+        found = expected_weights(self, queries, known=False, **how)
         pairs = zip(found, states.weights, strict=True)
         return retrieve(pairs, query_class, row_class, chain=states.chain)
 
@@ -249,12 +244,6 @@ class FactorFit(Result):
         chosen = range(min(MAX_PANELS, self.alignment.num_topics)) if factors is None else factors
         options = {"feature_names": self.sources.feature_names} | options
         return plot_factors(self.effects(), factors=chosen, **options)
-
-    def _expected(self, rows: Sources, names: Any, **how: Any) -> Iterator[np.ndarray]:
-        from bnp_models.factor_evaluation import expected_weights
-
-        observed = None if rows.observed is None else np.asarray(rows.observed)
-        return expected_weights(self, np.asarray(rows.values), names, observed, **how)
 
     def _table(self, weights: Any, rows: Sources) -> pd.DataFrame:
         import pandas as pd

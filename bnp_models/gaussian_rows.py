@@ -96,11 +96,15 @@ def _complete(x: Float[np.ndarray, "N M"], phi: Float[np.ndarray, "K M"]) -> Pro
 def _with_gaps(
     x: Float[np.ndarray, "N M"], phi: Float[np.ndarray, "K M"], there: Bool[np.ndarray, "N M"]
 ) -> Products:
-    x, length = np.where(there, x, 0.0), there @ (phi**2).T
+    projected = np.where(there, x, 0.0) @ phi.T
+    gram = np.zeros((len(x), len(phi), len(phi)))  # of each row
+    for k, row in enumerate(phi):
+        gram[:, k] = there @ (phi * row).T
 
     def products(k, weights):
-        rest = x - np.where(there, weights @ phi, 0.0)
-        return rest @ phi[k] + weights[:, k] * length[:, k], length[:, k]
+        length = gram[:, k, k]
+        rest = projected[:, k] - (weights * gram[:, k]).sum(axis=1) + weights[:, k] * length
+        return rest, length
 
     return products
 

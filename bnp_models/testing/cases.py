@@ -40,7 +40,7 @@ Data = Any
 Priors = Any
 Quantities = Callable[[State, Data], dict[str, jax.Array]]
 
-EFFORT = Effort(2000, 40, 160)
+EFFORT = Effort(2500, 40, 130)
 """Standard errors near 0.001 for a probability of one half, in a few seconds."""
 
 
@@ -48,12 +48,16 @@ class Schedule(NamedTuple):
     """One kernel of the model, and its slots where it has some.
 
     `step` is (rng_key, state, data, priors) -> (state, info), for one chain; `effort` is that of
-    enumeration: chains, warm-up sweeps and sweeps that count. All checks have so many chains.
+    enumeration: chains, warm-up sweeps and sweeps that count. All checks have so many chains. The
+    checks have `num_programs` different shapes of data and priors; a sweep is compiled once for
+    each. With one for all, enumeration has a copy of the data for every chain, as Geweke's test
+    must; otherwise chains share the data there.
     """
 
     step: Callable[[jax.Array, State, Data, Priors], tuple[State, Any]]
     growth: Growth | None = None
     effort: Effort = EFFORT
+    num_programs: int = 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,10 +157,6 @@ class Case:
         Names of checks that add nothing to others.
     mistakes
         Those that the checks must see, see `must_catch`.
-    num_programs
-        How many different shapes the data and priors of a schedule's checks have; a sweep is
-        compiled once for each. With one for all, enumeration has a copy of the data for every
-        chain, as Geweke's test must; otherwise chains share the data there.
     fast
         Names of the checks with compiled sweeps that belong to the fast subset; the other ones are
         slow. Without sweeps, and always fast: `conditional`, `log_joint`, `ranks`.
@@ -172,7 +172,6 @@ class Case:
     program_log_joint: Callable[[State, Data, Priors], ArrayLike] | None = None
     skip: frozenset[str] = frozenset()
     mistakes: tuple[Mistake, ...] = ()
-    num_programs: int = 1
     fast: frozenset[str] = frozenset()
 
     def checks(self) -> dict[str, Check]:
@@ -395,11 +394,11 @@ def _program_log_joint(case: Case, name: str) -> np.ndarray:
 @functools.lru_cache(maxsize=16)
 def _compiled(case: Case, schedule: str, fewer: bool) -> Sweeps:
     """Return the sweeps of a schedule, maybe with fewer slots."""
-    step, growth, effort = case.schedules[schedule]
+    step, growth, effort, num_programs = case.schedules[schedule]
     if growth is not None and fewer:
         growth = growth._replace(capacity=growth.fewer)
     mistakes = [m for m in case.mistakes if m.caught_by.endswith(f"/{schedule}")]
-    return Sweeps(step, growth, effort.num_chains, mistakes, case.num_programs)
+    return Sweeps(step, growth, effort.num_chains, mistakes, num_programs)
 
 
 @functools.lru_cache(maxsize=4)

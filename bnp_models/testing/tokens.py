@@ -1,4 +1,4 @@
-"""What the cases of token models share: tiny corpora, fresh words, label-free quantities."""
+"""What the cases of token models share: tiny corpora, fresh words, quantities, mistakes."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,8 +9,10 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key, ScalarLike
 from numpyro.infer import Predictive
 
+from bnp_kernels import hdp_lda, tables
 from bnp_kernels.tokens import Tokens, make_tokens
 from bnp_models.corpus import Corpus
+from bnp_models.testing.mistakes import Mistake
 
 __all__ = [
     "coassigned",
@@ -19,6 +21,7 @@ __all__ = [
     "first_appearance",
     "lay_out",
     "permute_slots",
+    "root_mistakes",
     "tally",
     "with_words",
 ]
@@ -86,3 +89,33 @@ def first_appearance(z: Int[np.ndarray, "S T"]) -> Int[np.ndarray, "S T"]:
     first = (z[:, :, None] == z[:, None, :]).argmax(axis=2)  # first token of the same topic
     starts = first == np.arange(z.shape[1])
     return np.take_along_axis(starts.cumsum(axis=1) - 1, first, axis=1)
+
+
+def root_mistakes(alpha: float) -> list[Mistake]:
+    """List wrong births, deaths and tables of a kernel with the HDP's root; `alpha` as enumerated.
+
+    They are caught by the conditional and by the exact posterior "fixed" of the sequential sweep.
+    """
+    enumeration = "enumeration/fixed/sequential"
+    return [
+        Mistake(
+            "density of a share of Beta(1, alpha)", hdp_lda, "birth",
+            "/ gamma", f"/ {alpha}",
+            "conditional",
+        ),
+        Mistake(
+            "share of Beta(1, alpha)", hdp_lda, "birth",
+            "jnp.log1p(-u) / {gamma}", f"{alpha}",
+            enumeration,
+        ),
+        Mistake(
+            "a death loses its mass", hdp_lda, "death",
+            "unused_weight + {freed.sum(axis=-1)}", "0.0",
+            enumeration,
+        ),
+        Mistake(
+            "first table not counted", tables, "_draw",
+            "(n >= 1).astype(jnp.int32)", "0",
+            enumeration,
+        ),
+    ]  # fmt: skip

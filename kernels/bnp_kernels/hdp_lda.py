@@ -344,9 +344,7 @@ def _parallel_sweep(
     )  # fmt: skip
 
 
-def _split_merge_sweep(
-    rng_key: Key[Array, ""], state: HDPState, data: Tokens, *, axis_name: str | None
-) -> HDPState:
+def _split_merge_sweep(rng_key: Key[Array, ""], state: HDPState, data: Tokens) -> HDPState:
     num_words, capacity = state.word_topic.shape
     z, root_weights, overflow, _ = split_merge.move(
         rng_key, data, state.z, state.root_weights, state.topic,
@@ -448,17 +446,12 @@ def parallel_step(
 
 
 def split_merge_step(
-    rng_key: Key[Array, ""],
-    state: HDPState,
-    data: Tokens,
-    priors: HDPPriors,
-    *,
-    axis_name: str | None = None,
+    rng_key: Key[Array, ""], state: HDPState, data: Tokens, priors: HDPPriors
 ) -> tuple[HDPState, HDPInfo]:
     """Split and merge topics, see `split_merge`, then tables, concentrations and root weights."""
 
     def sweep(key, state, data):
-        return _chain_by_chain(_split_merge_sweep, state, axis_name=axis_name)(key, state, data)
+        return _chain_by_chain(_split_merge_sweep, state)(key, state, data)
 
     return _step(sweep, rng_key, state, data, priors)
 
@@ -482,7 +475,7 @@ def any_step(
         options = {"tail_share": tail_share, "axis_name": axis_name}
         branches = (
             _chain_by_chain(_parallel_sweep, state, **options),
-            _chain_by_chain(_split_merge_sweep, state, axis_name=axis_name),
+            _chain_by_chain(_split_merge_sweep, state),
             _sequential_sweep,
         )
         return lax.switch(turn, branches, key, state, data)

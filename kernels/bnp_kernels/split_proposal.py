@@ -84,7 +84,7 @@ def soft_split(
 
     Returns
     -------
-    The shares of side 1, one half for fill.
+    The shares of side 1, anything for fill.
     """
     first, second = anchors
     num_pairs, num_docs = first.shape[0], data.doc_length.shape[0]

@@ -296,7 +296,7 @@ CASE = testing.Case(
     name="gaussian_factors",
     schedules={
         "parallel": testing.Schedule(parallel, growth(), EFFORT),
-        "sequential": testing.Schedule(sequential, growth(), EFFORT),
+        "sequential": testing.Schedule(sequential, growth(), EFFORT, num_programs=2),
     },
     targets=TARGETS,
     joint=JOINT,

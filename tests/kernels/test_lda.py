@@ -239,8 +239,6 @@ def program_log_joint(state, data, priors):
 
 # ---- schedules
 
-EFFORT = testing.Effort(2500, 40, 130)
-
 
 def sequential(*args):
     return lda.sequential_step(*args)
@@ -327,9 +325,9 @@ MISTAKES = [
 
 CASE = testing.Case(
     name="lda",
-    schedules={
-        "sequential": testing.Schedule(sequential, effort=EFFORT),
-        "parallel": testing.Schedule(parallel, effort=EFFORT),
+    schedules={  # programs: one alpha or several, and more documents in Geweke's test
+        "sequential": testing.Schedule(sequential, num_programs=3),
+        "parallel": testing.Schedule(parallel, num_programs=3),
     },
     targets=TARGETS,
     joint=JOINT,
@@ -338,7 +336,6 @@ CASE = testing.Case(
     log_joint=log_joint,
     program_log_joint=program_log_joint,
     mistakes=tuple(MISTAKES),
-    num_programs=3,  # one alpha or several, and more documents in Geweke's test
     fast=frozenset({"enumeration/fixed/parallel", "enumeration/asymmetric/sequential"}),
 )
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpyro.distributions as dist
 from numpyro.infer.util import log_density
 
-from bnp_kernels import author_topic, hdp_lda, np_author_topic, tables
+from bnp_kernels import author_topic, hdp_lda, np_author_topic
 from bnp_kernels.concentration import GammaPrior
 from bnp_models import testing
 from bnp_models.corpus import Corpus
@@ -324,7 +324,6 @@ def growth(capacity, fewer=0):
     return testing.Growth(num_used, resize, lambda state: state.overflow, capacity, fewer)
 
 
-SEQUENTIAL = testing.Effort(2500, 40, 130)
 PARALLEL = testing.Effort(1000, 40, 160)
 MIXED = testing.Effort(500, 40, 200)
 
@@ -360,26 +359,7 @@ MISTAKES = [
         "{n_jk}, n_j[:, :, None], weights=(alpha * root", "desk.topic",
         "enumeration/fixed/sequential",
     ),
-    testing.Mistake(
-        "density of a share of Beta(1, alpha)", hdp_lda, "birth",
-        "/ gamma", f"/ {FIXED['alpha']}",
-        "conditional",
-    ),
-    testing.Mistake(
-        "share of Beta(1, alpha)", hdp_lda, "birth",
-        "jnp.log1p(-u) / {gamma}", f"{FIXED['alpha']}",
-        "enumeration/fixed/sequential",
-    ),
-    testing.Mistake(
-        "a death loses its mass", hdp_lda, "death",
-        "unused_weight + {freed.sum(axis=-1)}", "0.0",
-        "enumeration/fixed/sequential",
-    ),
-    testing.Mistake(
-        "first table not counted", tables, "_draw",
-        "(n >= 1).astype(jnp.int32)", "0",
-        "enumeration/fixed/sequential",
-    ),
+    *tokens.root_mistakes(FIXED["alpha"]),
     testing.Mistake(
         "author drawn before the topic", np_author_topic, "_sweep_chains",
         "draw_author({jnp.where(is_new, shares_new, of_slot)}, u_author)",
@@ -415,10 +395,10 @@ MISTAKES = [
 
 CASE = testing.Case(
     name="np_author_topic",
-    schedules={
-        "sequential": testing.Schedule(sequential, growth(CAPACITY, 3), SEQUENTIAL),
-        "parallel": testing.Schedule(parallel, growth(96, 8), PARALLEL),
-        "mixed": testing.Schedule(mixed, growth(96), MIXED),
+    schedules={  # programs: Geweke's test has more documents
+        "sequential": testing.Schedule(sequential, growth(CAPACITY, 3), num_programs=2),
+        "parallel": testing.Schedule(parallel, growth(96, 8), PARALLEL, num_programs=2),
+        "mixed": testing.Schedule(mixed, growth(96), MIXED, num_programs=2),
     },
     targets=TARGETS,
     joint=JOINT,
@@ -427,7 +407,6 @@ CASE = testing.Case(
     log_joint=log_joint,
     program_log_joint=program_log_joint,
     mistakes=tuple(MISTAKES),
-    num_programs=2,  # Geweke's test has more documents
     skip=frozenset(
         {
             "enumeration/fixed/mixed",

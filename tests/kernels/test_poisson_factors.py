@@ -303,7 +303,7 @@ CASE = testing.Case(
     name="poisson_factors",
     schedules={
         "parallel": testing.Schedule(parallel, growth(), EFFORT),
-        "sequential": testing.Schedule(sequential, growth(), EFFORT),
+        "sequential": testing.Schedule(sequential, growth(), EFFORT, num_programs=2),
     },
     targets=TARGETS,
     joint=JOINT,
