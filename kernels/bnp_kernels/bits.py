@@ -34,6 +34,7 @@ _PARITY = 0x1BD11BDA
 _RUN = 256
 
 
+@jax.jit  # traced once for each shape: a sweep has a hundred blocks
 def threefry(
     key0: UInt32[Array, "..."],
     key1: UInt32[Array, "..."],
