@@ -48,7 +48,8 @@ def fit(
 
     The same seed gives the same draws, through `numpyro.infer.MCMC` on `model.gibbs(...)` as well,
     whatever the length of the progress bar's steps, and after a resume: on the same machine, with
-    the same versions and number of devices.
+    the same versions and as many chains and devices. One chain alone may differ from the same chain
+    among others: XLA rounds by the place in a vector.
 
     Parameters
     ----------

@@ -235,7 +235,8 @@ class Case:
         rng = np.random.default_rng(zlib.crc32(title.encode()))
         sweeps, quantities = self.sweeps(schedule), measure(joint.quantities)
         ends = []
-        for key in jax.random.split(_key(title), -(-joint.num_chains // sweeps.num_chains)):
+        num_batches = -(-sweeps.less(joint.num_chains) // sweeps.num_chains)
+        for key in jax.random.split(_key(title), num_batches):
             states, data = joint.simulate(rng, sweeps.num_chains)
             end = sweeps.final(key, joint.redraw, states, data, joint.priors, joint.num_sweeps)
             ends.append(_to_numpy(quantities(*end)))

@@ -1,7 +1,8 @@
 """Kernels that are wrong on purpose: every check must be able to fail, and this shows that it is.
 
 A mistake is a change of one expression in the source of a kernel. The check that must see it is the
-one that the true kernel passes: same seed, effort and threshold.
+one that the true kernel passes, with the same seed and threshold and a quarter of the sweeps, or of
+the chains of Geweke's test: what shows with less would show with all.
 """
 
 import contextlib

@@ -111,6 +111,18 @@ class TestArguments:
             fit(model, tiny)
 
 
+LDA = bnp.LDA(3, alpha=dist.Gamma(np.ones(3), 1.0), beta=0.2)
+LDA_OPTIONS = {
+    "schedule": "sequential",
+    "record": ("z", "phi", "theta", "topic_tokens", "phi_mean", "theta_mean"),
+}
+
+
+@pytest.fixture(scope="module")
+def found(tiny):
+    return fit(LDA, tiny, keep_states=2, devices=jax.devices()[:1], **LDA_OPTIONS)
+
+
 class TestSameDraws:
     """Those of MCMC, bit for bit."""
 
@@ -135,12 +147,8 @@ class TestSameDraws:
         assert expected["num_topics_used"].max() > 8
         assert_equal(draws(found), expected)
 
-    def test_lda(self, tiny):
-        model = bnp.LDA(3, alpha=0.5, beta=0.2)
-        record = ("z", "phi", "theta", "topic_tokens")
-        options = {"schedule": "sequential", "record": record}
-        found = fit(model, tiny, devices=jax.devices()[:1], **options)
-        assert_equal(draws(found), through_mcmc(model.gibbs(**options), tiny)[0])
+    def test_lda(self, found, tiny):
+        assert_equal(draws(found), through_mcmc(LDA.gibbs(**LDA_OPTIONS), tiny)[0])
 
     @pytest.mark.slow
     def test_lda_with_priors(self, tiny):
@@ -167,12 +175,7 @@ class TestSameDraws:
 
 
 class TestResult:
-    def test_groups_dims_and_labels(self, tiny):
-        model = bnp.LDA(3, alpha=dist.Gamma(np.ones(3), 1.0), beta=0.2)
-        found = fit(
-            model, tiny, schedule="sequential", keep_states=2,
-            record=("z", "phi", "theta", "topic_tokens", "phi_mean", "theta_mean"),
-        )  # fmt: skip
+    def test_groups_dims_and_labels(self, found, tiny):
         posterior = arviz_data.group(found.data, "posterior")
         dims = {name: x.dims[2:] for name, x in posterior.data_vars.items()}
         assert dims == {

@@ -144,7 +144,7 @@ def growth(fewer=0):
     return testing.Growth(num_used, resize, lambda state: state.overflow, CAPACITY, fewer)
 
 
-EFFORT = testing.Effort(500, 30, 70)
+EFFORT = testing.Effort(500, 30, 140)
 
 
 def parallel(*args):

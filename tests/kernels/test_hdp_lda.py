@@ -400,6 +400,7 @@ CASE = testing.Case(
             "enumeration/fixed/mixed",
             "enumeration/fixed/split-merge",  # alone it forgets too slowly; Geweke's test need not
             "enumeration/hyper/split-merge",  # wait, and "mixed" enumerates with it
+            "batch/sequential",  # test_gibbs.py compares whole runs
             "batch/mixed",
             "ranks/mixed",
             "invariants/mixed",
