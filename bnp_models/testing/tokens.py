@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key, ScalarLike
 from numpyro.infer import Predictive
 
-from bnp_kernels import hdp_lda, tables
+from bnp_kernels import hdp_root, tables
 from bnp_kernels.tokens import Tokens, make_tokens
 from bnp_models.corpus import Corpus
 from bnp_models.testing.mistakes import Mistake
@@ -94,22 +94,23 @@ def first_appearance(z: Int[np.ndarray, "S T"]) -> Int[np.ndarray, "S T"]:
 def root_mistakes(alpha: float) -> list[Mistake]:
     """List wrong births, deaths and tables of a kernel with the HDP's root; `alpha` as enumerated.
 
-    They are caught by the conditional and by the exact posterior "fixed" of the sequential sweep.
+    They are caught by the conditional, by the exact posterior "fixed" of the sequential sweep, and
+    by its growth.
     """
     enumeration = "enumeration/fixed/sequential"
     return [
         Mistake(
-            "density of a share of Beta(1, alpha)", hdp_lda, "birth",
+            "density of a share of Beta(1, alpha)", hdp_root, "birth",
             "/ gamma", f"/ {alpha}",
             "conditional",
         ),
         Mistake(
-            "share of Beta(1, alpha)", hdp_lda, "birth",
+            "share of Beta(1, alpha)", hdp_root, "birth",
             "jnp.log1p(-u) / {gamma}", f"{alpha}",
             enumeration,
         ),
         Mistake(
-            "a death loses its mass", hdp_lda, "death",
+            "a death loses its mass", hdp_root, "death",
             "unused_weight + {freed.sum(axis=-1)}", "0.0",
             enumeration,
         ),
@@ -117,5 +118,10 @@ def root_mistakes(alpha: float) -> list[Mistake]:
             "first table not counted", tables, "_draw",
             "(n >= 1).astype(jnp.int32)", "0",
             enumeration,
+        ),
+        Mistake(
+            "births without a free slot are ignored", hdp_root, "join",
+            "overflow | {(is_new & (free == capacity))}", "False",
+            "growth/sequential",
         ),
     ]  # fmt: skip

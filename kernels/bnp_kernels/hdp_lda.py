@@ -27,45 +27,35 @@ from jax import lax
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from bnp_kernels import bits, categorical, counts, lanes, rows, split_merge
+from bnp_kernels import bits, categorical, counts, hdp_root, lanes, rows, split_merge
 from bnp_kernels.batching import LARGE_TABLE, chains_together, vectorise_if
 from bnp_kernels.concentration import GammaPrior, draw_concentration
 from bnp_kernels.densities import log_dirichlet_multinomial, log_gamma_prior
-from bnp_kernels.gamma import draw_log_gamma, draw_topic_word
+from bnp_kernels.gamma import draw_topic_word
+from bnp_kernels.hdp_root import TAIL_SHARE
 from bnp_kernels.lda import draw_beta
-from bnp_kernels.sums import prefix_sums, sum_pairwise
+from bnp_kernels.sums import sum_pairwise
 from bnp_kernels.tables import draw_tables
 from bnp_kernels.tokens import Tokens
 
 __all__ = [
-    "TAIL_SHARE",
     "HDPInfo",
     "HDPPriors",
     "HDPState",
     "any_step",
-    "birth",
     "conditional",
-    "death",
-    "draw_root",
-    "draw_sticks",
     "grow",
     "init",
-    "join",
-    "leave",
     "log_joint",
     "log_prior",
     "log_root",
     "parallel_step",
-    "reach",
     "resample_root",
     "sequential_step",
     "slots_above",
     "slots_wanted",
     "split_merge_step",
 ]
-
-TAIL_SHARE = 0.2
-"""Expected tables times this is the root weight that parallel sweeps reach down to, see `reach`."""
 
 
 class HDPState(NamedTuple):
@@ -119,7 +109,7 @@ def init(
     alpha, gamma, beta = (jnp.asarray(x, jnp.float32) for x in (alpha, gamma, beta))
     even = jnp.where(topic > 0, 1.0 / init_topics, 0.0)
     tables = draw_tables(key_tables, doc_topic, alpha * even)
-    root_weights, unused_weight = draw_root(key_root, tables, gamma)
+    root_weights, unused_weight = hdp_root.draw_root(key_root, tables, gamma)
     overflow = jnp.zeros((), bool)
     return HDPState(
         z, doc_topic, word_topic, topic, root_weights, unused_weight, tables,
@@ -157,71 +147,6 @@ def conditional(
     return weights, jnp.asarray(alpha * unused_weight / num_words)
 
 
-def death(
-    root_weights: Array, unused_weight: Array, n_k: Array, minus: Array
-) -> tuple[Array, Array]:
-    """Return the mass of a topic that lost its last token to the pool of unused mass."""
-    freed = jnp.where((minus > 0) & (n_k == 0), root_weights, 0.0)  # at most one is not zero
-    return root_weights - freed, unused_weight + freed.sum(axis=-1)
-
-
-def birth(
-    root_weights: Array, unused_weight: Array, slot: Array, gamma: Array, u: Array
-) -> tuple[Array, Array]:
-    """Break a Beta(1, gamma) share off the pool for the topic born in `slot` (a one-hot)."""
-    share = -jnp.expm1(jnp.log1p(-u) / gamma)
-    taken = jnp.where(jnp.any(slot, axis=-1), share * unused_weight, 0.0)
-    return root_weights + slot * taken[..., None], unused_weight - taken
-
-
-def leave(
-    old: Array, topic: Array, root_weights: Array, unused_weight: Array, capacity: int
-) -> tuple[Array, Array]:
-    """Take one token of each chain out of its topic (a code): topics that lose their last one die.
-
-    Topics are padded as `categorical` wants it, chains come first. Deaths and births are rare:
-    their branches make what they need anew, or XLA would write it down for them in every round.
-    """
-
-    def bury(root_weights, unused_weight):
-        minus = categorical.one_hot(old, capacity, topic.dtype)
-        return death(root_weights, unused_weight, topic - minus, minus)
-
-    slot = categorical.decode(old, capacity)[:, None]
-    last = jnp.take_along_axis(topic, slot, axis=1, mode="promise_in_bounds") == 1
-    return lax.cond(last.any(), bury, _nothing, root_weights, unused_weight)
-
-
-def join(
-    code: Array, old: Array, topic: Array, root_weights: Array, unused_weight: Array,
-    overflow: Array, capacity: int, *, gamma: Array, u: Array,
-) -> tuple[Array, Array, Array, Array]:  # fmt: skip
-    """Turn drawn codes into those of slots: a new topic (a code past the end) gets the first free.
-
-    `topic` still counts the tokens in their `old` topics. Returns the codes, then root weights,
-    pool and overflow after the births, whose shares of the pool are made of the uniforms `u`.
-    """
-    num_codes = topic.shape[1]
-
-    def give_slots(code, root_weights, unused_weight, overflow):
-        is_new = code == num_codes
-        slots = jnp.minimum(jnp.arange(num_codes), capacity)[None, :]  # the padding is no slot
-        counts = topic - categorical.one_hot(old, capacity, topic.dtype)
-        free = jnp.min(jnp.where(counts == 0, slots, capacity), axis=1)
-        overflow = overflow | (is_new & (free == capacity))
-        first = categorical.encode(jnp.minimum(free, capacity - 1), capacity)
-        new = jnp.where(is_new, first, code)
-        born = categorical.one_hot(new, capacity, bool) & is_new[:, None]
-        return new, *birth(root_weights, unused_weight, born, gamma, u), overflow
-
-    any_new = (code == num_codes).any()
-    return lax.cond(any_new, give_slots, _nothing, code, root_weights, unused_weight, overflow)
-
-
-def _nothing(*same):
-    return same
-
-
 def _sequential_sweep(rng_key: Key[Array, ""], state: HDPState, data: Tokens) -> HDPState:
     return chains_together(_sweep_chains)((rng_key, state), (data.doc, data.word))
 
@@ -236,7 +161,9 @@ def _sweep_chains(own, shared) -> HDPState:
     def resample(carry, token):
         doc_topic, word_topic, topic, root_weights, unused_weight, overflow = carry
         d, v, old, u, u_share = token
-        root_weights, unused_weight = leave(old, topic, root_weights, unused_weight, capacity)
+        root_weights, unused_weight = hdp_root.leave(
+            old, topic, root_weights, unused_weight, capacity
+        )
         minus = categorical.one_hot(old, capacity, topic.dtype)
         n_dk = rows.read(doc_topic, d) - minus
         n_vk = rows.read(word_topic, v) - minus
@@ -246,7 +173,7 @@ def _sweep_chains(own, shared) -> HDPState:
             alpha=alpha, beta=beta, num_words=num_words,
         )  # fmt: skip
         code = categorical.draw_code(weights, u, ones, weight_new[:, 0])
-        new, root_weights, unused_weight, overflow = join(
+        new, root_weights, unused_weight, overflow = hdp_root.join(
             code, old, topic, root_weights, unused_weight, overflow, capacity,
             gamma=gamma, u=u_share,
         )  # fmt: skip
@@ -278,34 +205,6 @@ def _sweep_chains(own, shared) -> HDPState:
     )  # fmt: skip
 
 
-def draw_sticks(
-    rng_key: Key[Array, ""], root_weights: Array, unused_weight: Array, topic: Array, gamma: Array
-) -> tuple[Array, Array]:
-    """Break the pool into sticks for the free slots, in slot order; return them and the rest.
-
-    Given the tables the unused part of the root is the pool times an independent GEM(gamma).
-    """
-    slots = jnp.arange(topic.shape[0], dtype=jnp.uint32)
-    u = bits.to_uniform(bits.random_bits(rng_key, slots, jnp.zeros_like(slots))[0])
-    free = topic == 0
-    log_left = jnp.where(free, jnp.log1p(-u) / gamma, 0.0)  # log(1 - share)
-    log_after = prefix_sums(log_left)
-    before = unused_weight * jnp.exp(log_after - log_left)
-    sticks = jnp.where(free, -jnp.expm1(log_left) * before, root_weights)
-    return sticks, unused_weight * jnp.exp(log_after[-1])
-
-
-def reach(alpha: Array, doc_length: Int[Array, " D"], share: ArrayLike) -> Array:
-    r"""Return the root weight above which topics take part in a parallel sweep.
-
-    `share` over about the expected number of tables, $\sum_d 1 + \alpha \log(1 + N_d / \alpha)$:
-    new topics are mostly heavier than that. It depends on `alpha` and the data alone, never on `z`,
-    and for shares up to 1/2 any two topics can take part at once, as they must.
-    """
-    tables = jnp.where(doc_length > 0, 1.0 + alpha * jnp.log1p(doc_length / alpha), 0.0)
-    return jnp.asarray(share / tables.sum())
-
-
 def _chain_by_chain(sweep: Callable, state: HDPState, **options) -> Callable:
     """Keep the temporary arrays of large chains from being there all at once."""
     return vectorise_if(state.word_topic.size < LARGE_TABLE, functools.partial(sweep, **options))
@@ -320,10 +219,10 @@ def _parallel_sweep(
     axis_name: str | None,
 ) -> HDPState:
     key_sticks, key_phi, key_z = bits.split(rng_key, 3)
-    sticks, rest = draw_sticks(
+    sticks, rest = hdp_root.draw_sticks(
         key_sticks, state.root_weights, state.unused_weight, state.topic, state.gamma
     )
-    threshold = reach(state.alpha, data.doc_length, tail_share)
+    threshold = hdp_root.reach(state.alpha, data.doc_length, tail_share)
     # every atom beyond the capacity weighs at most `rest`: none of them may take part
     overflow = state.overflow | (rest > threshold)
     taking_part = sticks > threshold
@@ -359,25 +258,6 @@ def _split_merge_sweep(rng_key: Key[Array, ""], state: HDPState, data: Tokens) -
     )  # fmt: skip
 
 
-def draw_root(
-    rng_key: Key[Array, ""], tables: Int[Array, " K"], gamma: Array
-) -> tuple[Array, Array]:
-    """Draw (tau, pool) ~ Dir(m_1, .., m_K, gamma); slots without tables get zero."""
-    slots = jnp.arange(tables.shape[0], dtype=jnp.uint32)
-    key_slots, key_pool = bits.split(rng_key)
-    zero = jnp.zeros((), jnp.uint32)
-    m = jnp.maximum(tables, 1).astype(jnp.float32)
-    log_slots = draw_log_gamma(key_slots, m, slots, jnp.zeros_like(slots))
-    log_slots = jnp.where(tables > 0, log_slots, -jnp.inf)
-    log_pool = draw_log_gamma(key_pool, gamma, zero, zero)
-    top = jnp.maximum(log_slots.max(), log_pool)
-    # the choice keeps the product that ends an exponential apart from the sum: no fused rounding
-    slot_mass = jnp.where(tables > 0, jnp.exp(log_slots - top), 0.0)
-    pool_mass = jnp.exp(log_pool - top)
-    total = sum_pairwise(slot_mass) + pool_mass
-    return slot_mass / total, pool_mass / total
-
-
 def resample_root(
     rng_key: Key[Array, "5"], state: HDPState, lengths: Int[Array, " D"], priors: HDPPriors
 ) -> HDPState:
@@ -392,7 +272,7 @@ def resample_root(
         # the root weights are integrated out here, so they must be drawn right after
         used = (state.topic > 0).sum()
         gamma = draw_concentration(key_gamma, gamma, num_tables[None], used, priors.gamma)
-    root_weights, unused_weight = draw_root(key_root, tables, gamma)
+    root_weights, unused_weight = hdp_root.draw_root(key_root, tables, gamma)
     if priors.beta is not None:
         beta = draw_beta(key_beta, state.word_topic, state.topic, beta, priors.beta)
     return state._replace(
@@ -434,8 +314,8 @@ def parallel_step(
     for the tokens whose topic has $\tau > \epsilon$; the few others wait. Which topics those are
     depends on the root alone, so every token's draw is a Gibbs draw restricted to a set that
     holds its present value, and the posterior is kept. The set is finite, and complete as soon as
-    the sticks leave a rest of at most $\epsilon$; see `reach` for its size and `tail_share`.
-    With `axis_name` the lanes are sharded over that mapped axis.
+    the sticks leave a rest of at most $\epsilon$; see `hdp_root.reach` for its size and for
+    `tail_share`. With `axis_name` the lanes are sharded over that mapped axis.
     """
 
     def sweep(key, state, data):
@@ -492,7 +372,7 @@ def slots_wanted(
     \mathrm{Poisson}(\gamma L)$ with $L = \log(\tau_u / \epsilon)$, six standard deviations above
     the mean and ten more for births.
     """
-    return slots_above(state, reach(state.alpha, data.doc_length, tail_share))
+    return slots_above(state, hdp_root.reach(state.alpha, data.doc_length, tail_share))
 
 
 def slots_above(state: HDPState, threshold: Array) -> Int[Array, ""]:

@@ -27,21 +27,13 @@ from jax import lax
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from bnp_kernels import authors, bits, categorical, counts, gamma, hdp_lda, rows
+from bnp_kernels import authors, bits, categorical, counts, gamma, hdp_lda, hdp_root, rows
 from bnp_kernels.author_tokens import AuthorTokens
 from bnp_kernels.author_topic import AuthorTopicInfo, draw_start, share
 from bnp_kernels.batching import chains_together
 from bnp_kernels.densities import log_dirichlet_multinomial
-from bnp_kernels.hdp_lda import (
-    TAIL_SHARE,
-    HDPPriors,
-    HDPState,
-    draw_root,
-    draw_sticks,
-    join,
-    leave,
-    reach,
-)
+from bnp_kernels.hdp_lda import HDPPriors, HDPState
+from bnp_kernels.hdp_root import TAIL_SHARE
 from bnp_kernels.sums import sum_pairwise
 from bnp_kernels.tables import draw_tables
 
@@ -98,7 +90,7 @@ def init(
     alpha, gamma, beta = (jnp.asarray(value, jnp.float32) for value in (alpha, gamma, beta))
     even = jnp.where(topic > 0, 1.0 / init_topics, 0.0)
     tables = draw_tables(key_tables, author_topic, alpha * even)
-    root_weights, unused_weight = draw_root(key_root, tables, gamma)
+    root_weights, unused_weight = hdp_root.draw_root(key_root, tables, gamma)
     return AuthorHDPState(
         z, x, author_topic, word_topic, topic, author_topic.sum(axis=1),
         root_weights, unused_weight, tables, alpha, gamma, beta, jnp.zeros((), bool),
@@ -139,7 +131,9 @@ def _sweep_chains(own, shared) -> AuthorHDPState:
         word_topic, topic, root_weights, unused_weight, overflow = carry
         old, (u_topic, u_author, u_share) = token.old, token.u
 
-        root_weights, unused_weight = leave(old, topic, root_weights, unused_weight, capacity)
+        root_weights, unused_weight = hdp_root.leave(
+            old, topic, root_weights, unused_weight, capacity
+        )
         minus = categorical.one_hot(old, capacity, topic.dtype)
         n_jk = desk.topic - token.own[:, :, None] * minus[None]
         n_j = desk.total - token.own
@@ -160,7 +154,7 @@ def _sweep_chains(own, shared) -> AuthorHDPState:
         of_slot = jnp.take_along_axis(shares, drawn, axis=2, mode="promise_in_bounds")[:, :, 0]
         is_new = (code == topic.shape[1])[None, :]
         place = authors.draw_author(jnp.where(is_new, shares_new, of_slot), u_author)
-        new, root_weights, unused_weight, overflow = join(
+        new, root_weights, unused_weight, overflow = hdp_root.join(
             code, old, topic, root_weights, unused_weight, overflow, capacity,
             gamma=gamma, u=u_share,
         )  # fmt: skip
@@ -224,10 +218,10 @@ def _parallel_sweep(
     axis_name: str | None,
 ) -> AuthorHDPState:
     key_sticks, key_theta, key_phi, key_z = bits.split(rng_key, 4)
-    sticks, rest = draw_sticks(
+    sticks, rest = hdp_root.draw_sticks(
         key_sticks, state.root_weights, state.unused_weight, state.topic, state.gamma
     )
-    threshold = reach(state.alpha, data.author_share, tail_share)
+    threshold = hdp_root.reach(state.alpha, data.author_share, tail_share)
     # every atom beyond the capacity weighs at most `rest`: none of them may take part
     overflow = state.overflow | (rest > threshold)
     taking_part = sticks > threshold
@@ -327,7 +321,7 @@ def slots_wanted(
     state: AuthorHDPState, data: AuthorTokens, *, tail_share: float = TAIL_SHARE
 ) -> Int[Array, ""]:
     """Return how many slots make an overflow of the next sweep very improbable."""
-    threshold = reach(state.alpha, data.author_share, tail_share)
+    threshold = hdp_root.reach(state.alpha, data.author_share, tail_share)
     return hdp_lda.slots_above(_as_hdp(state), threshold)
 
 

@@ -183,12 +183,14 @@ class TestDraws:
             assert (np.abs(found - p) < 5 * np.sqrt(p * (1 - p) / len(draws))).all()
 
     def test_sample_shape(self):
-        law = collapsed.Assignments(jnp.ones(2), jnp.array([0, 1, 1]), 2)
-        assert law.sample(jax.random.key(0), (4, 5)).shape == (4, 5, 3)
-        assert collapsed.Words(jnp.array([0, 1]), 0.1, 3, 2).sample(
-            jax.random.key(0), (4,)
-        ).shape == (4, 2)
-        root = collapsed.Root(1.5, 3).sample(jax.random.key(0), (1000,))
+        def sample(law, shape):
+            return jax.jit(lambda key: law.sample(key, shape))(jax.random.key(0))
+
+        topics = collapsed.Assignments(jnp.ones(2), jnp.array([0, 1, 1]), 2)
+        assert sample(topics, (4, 5)).shape == (4, 5, 3)
+        words = collapsed.Words(jnp.array([0, 1]), 0.1, 3, 2)
+        assert sample(words, (4,)).shape == (4, 2)
+        root = sample(collapsed.Root(1.5, 3), (1000,))
         np.testing.assert_allclose(root.sum(-1), 1, rtol=1e-5)
         assert abs(root[:, 0].mean() - 1 / 2.5) < 5 * math.sqrt(0.0686 / 1000)  # Beta(1, 1.5)
 

@@ -368,7 +368,8 @@ def test_mistake(mistake):
 @pytest.mark.slow
 def test_concentrations_without_priors_stay():
     target = TARGETS["fixed"]
-    state, priors = target.start(jax.random.key(0)), author_topic.AuthorTopicPriors()
+    state = testing.quick_jit(target.start)(jax.random.key(0))
+    priors = author_topic.AuthorTopicPriors()
     after, _ = testing.quick_jit(parallel)(jax.random.key(1), state, target.data, priors)
     np.testing.assert_array_equal(after.alpha, state.alpha)
     assert after.beta == state.beta

@@ -39,6 +39,7 @@ def test_sum_does_not_depend_on_empty_columns():
     counts = jax.random.randint(jax.random.key(0), (300, 5), 0, 40)
     padded = jnp.pad(counts, ((0, 0), (0, 27)))
     totals = counts.sum(0)
-    few = densities.log_dirichlet_multinomial(counts, totals, 0.01, 3.0)
-    many = densities.log_dirichlet_multinomial(padded, jnp.pad(totals, (0, 27)), 0.01, 3.0)
-    assert few == many
+    density = jax.jit(densities.log_dirichlet_multinomial)
+    assert density(counts, totals, 0.01, 3.0) == density(
+        padded, jnp.pad(totals, (0, 27)), 0.01, 3.0
+    )
