@@ -168,6 +168,7 @@ class TestDraws:
         assert words.support(jnp.array([0, 1, 2]))
         assert not words.support(jnp.array([0, -1, 2]))
 
+    @pytest.mark.slow
     def test_frequencies_are_the_densities(self):
         """20,000 draws of 16 outcomes each: a z-score beyond 5 happens once in 1e5 runs."""
         keys = jax.random.split(jax.random.key(0), 20_000)
@@ -238,6 +239,7 @@ def blocks(model, program, sites, others, **options):
 
 @needs_blocks
 class TestBlocks:
+    @pytest.mark.slow
     def test_any_other_site_is_refused(self, public):
         model = bnp.LDA(2, beta=0.5)
         key = jax.random.key(0)
@@ -253,6 +255,7 @@ class TestBlocks:
         with pytest.raises(ValueError, match=r"sites \['log_alpha'\].*ignore="):
             kernel.init(key, 0, None, (public,), {})
 
+    @pytest.mark.slow
     def test_a_site_without_influence_can_be_ignored(self, public):
         model = bnp.LDA(2, beta=0.5)
 

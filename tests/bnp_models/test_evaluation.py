@@ -226,6 +226,7 @@ def test_one_state_at_a_time_gives_the_same():
     assert one.log_prob != left_to_right(stacked, corpus, seed=1).log_prob
 
 
+@pytest.mark.slow
 def test_empty_slots_change_nothing():
     few, corpus = mixtures(2), from_ids([DOCUMENT] * 4)
     slots = np.full((2, 3, 62), 1 / 3, np.float32)

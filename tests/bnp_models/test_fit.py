@@ -147,6 +147,7 @@ class TestSameDraws:
         assert expected["num_topics_used"].max() > 8
         assert_equal(draws(found), expected)
 
+    @pytest.mark.slow
     def test_lda(self, found, tiny):
         assert_equal(draws(found), through_mcmc(LDA.gibbs(**LDA_OPTIONS), tiny)[0])
 
@@ -247,6 +248,7 @@ class TestResult:
             groups(one)["posterior"]["noise"], groups(two)["posterior"]["noise"]
         ).any()
 
+    @pytest.mark.slow
     def test_documents_without_words(self):
         """They are kept, at the prior."""
         corpus = bnp.Corpus.from_ids([[], [0, 1, 1], [], [1, 2], []], 3)
@@ -387,6 +389,7 @@ class TestNotANumber:
 
 @needs_two_devices
 class TestDevices:
+    @pytest.mark.slow
     def test_chains_over_devices(self, tiny):
         model = bnp.LDA(3, alpha=0.5, beta=0.2)
         options = {"schedule": "sequential", "record": ("z", "phi", "theta")}
@@ -395,6 +398,7 @@ class TestDevices:
         assert two.data.attrs["num_devices"] == 2
         assert_equal(draws(two), draws(one))
 
+    @pytest.mark.slow
     def test_documents_over_devices(self, tiny):
         model = bnp.LDA(3, alpha=0.5, beta=0.2)
         options = {"record": ("z",), "num_chains": 1}

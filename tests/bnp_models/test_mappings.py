@@ -18,6 +18,7 @@ def twice(x):
     return 2 * x
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_programs_are_dropped_when_room_is_short(monkeypatch):
     twice(jnp.ones(3))

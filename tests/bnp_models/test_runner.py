@@ -145,6 +145,7 @@ class TestCapacity:
         kernel = toy(gamma=6.0, max_topics=64).gibbs(record=RECORD)
         return run(Runner(kernel, tiny, 4, 12), [16])[0]
 
+    @pytest.mark.slow
     def test_growth(self, toy, tiny, expected, monkeypatch):
         monkeypatch.setattr(runner_module, "MARGIN", 2)
         notes = []
@@ -172,6 +173,7 @@ class TestCapacity:
         assert sizes[2] < 64
         assert_equal(found, expected)
 
+    @pytest.mark.slow
     def test_a_size_that_overflowed_is_not_tried_again(self, toy, tiny, monkeypatch):
         monkeypatch.setattr(runner_module, "MARGIN", 1)
         runner = Runner(toy(gamma=6.0, max_topics=2).gibbs(), tiny, 0, 20)

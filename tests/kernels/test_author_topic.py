@@ -348,7 +348,6 @@ CASE = testing.Case(
     mistakes=tuple(MISTAKES),
     # the schedules differ in the tokens only; "batch" is about loops over chains
     skip=frozenset({"enumeration/symmetric/parallel", "batch/parallel"}),
-    fast=frozenset({"enumeration/fixed/sequential"}),
 )
 
 
@@ -434,6 +433,7 @@ def test_authors_without_taste():
 # ---- the layout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schedule", ["sequential", "parallel"])
 def test_layout_changes_no_draw(schedule):
     states, many_data = simulate_prior(np.random.default_rng(0), 1)

@@ -412,7 +412,6 @@ CASE = testing.Case(
             "batch/parallel",
         }
     ),
-    fast=frozenset({"enumeration/fixed/sequential"}),
 )
 
 

@@ -30,6 +30,7 @@ def make_state(data, z, weights, pool):
     )
 
 
+@pytest.mark.slow
 def test_log_ratio_is_the_difference_of_joints(data):
     merged = [0, 0, 1, 1, 0, 0, 0, 1, 0, 1, 1, 0]
     split = [0, 2, 1, 1, 0, 2, 2, 1, 0, 1, 1, 2]
