@@ -129,7 +129,7 @@ class TestChainMethods:
         assert one.last_state.rng_key.shape == (2,)
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("method", ["alone", METHODS[1]])
+    @pytest.mark.parametrize("method", ["alone", *METHODS[1:]])
     def test_lda(self, tiny, method):
         model = bnp.LDA(3, alpha=dist.Gamma(1.0, 1.0), beta=dist.Gamma(1.0, 4.0))
         self.check_model(tiny, model, method)

@@ -15,7 +15,7 @@ def test_sum_pairwise(size):
     x = RNG.normal(size=(size, 5)).astype(np.float32)
     total = np.asarray(jax.jit(sum_pairwise)(x))
     np.testing.assert_allclose(total, x.astype(np.float64).sum(0), atol=1e-5)
-    for more in (3, 300):
+    for more in (1, 3, 64, 300):
         padded = np.pad(x, [(0, more), (0, 0)])
         np.testing.assert_array_equal(jax.jit(sum_pairwise)(padded), total)
         np.testing.assert_array_equal(jax.jit(sum_pairwise)(padded[:, 2]), total[2])
@@ -26,7 +26,7 @@ def test_prefix_sums(size):
     x = RNG.normal(size=size).astype(np.float32)
     sums = np.asarray(jax.jit(prefix_sums)(x))
     np.testing.assert_allclose(sums, x.astype(np.float64).cumsum(), atol=1e-5)
-    for more in (3, 300):
+    for more in (1, 3, 64, 300):
         longer = np.concatenate([x, RNG.normal(size=more).astype(np.float32)])
         np.testing.assert_array_equal(jax.jit(prefix_sums)(longer)[:size], sums)
 
