@@ -31,7 +31,7 @@ from bnp_models.testing.invariants import (
 )
 from bnp_models.testing.mistakes import Mistake, Survived, made
 from bnp_models.testing.statistics import Report, one_sample, two_sample
-from bnp_models.testing.together import Effort, Growth, SweepFailed, Sweeps, measure
+from bnp_models.testing.together import Effort, Growth, SweepFailed, Sweeps, measure, take_turns
 
 __all__ = ["Case", "Check", "Conditional", "Joint", "Schedule", "Target"]
 
@@ -52,12 +52,25 @@ class Schedule(NamedTuple):
     checks have `num_programs` different shapes of data and priors; a sweep is compiled once for
     each. With one for all, enumeration has a copy of the data for every chain, as Geweke's test
     must; otherwise chains share the data there.
+
+    If there are `turns`, the step has the turn as its last argument and a sweep is a step for each.
+    Schedules of the same step, capacity and number of chains share what is compiled.
     """
 
-    step: Callable[[jax.Array, State, Data, Priors], tuple[State, Any]]
+    step: Callable[..., tuple[State, Any]]
     growth: Growth | None = None
     effort: Effort = EFFORT
     num_programs: int = 1
+    turns: tuple[int, ...] = ()
+
+    def shared(self) -> tuple:
+        """Return what schedules have in common that share a compiled sweep."""
+        growth = self.growth and self.growth._replace(fewer=0)
+        return self.step, growth, self.effort.num_chains, self.num_programs, bool(self.turns)
+
+    def sweep(self) -> Callable[[jax.Array, State, Data, Priors], tuple[State, Any]]:
+        """Return a whole sweep of one chain."""
+        return take_turns(self.step, self.turns)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -337,10 +350,10 @@ class Case:
     def _last(self, schedule: str) -> tuple[str, Target, Step]:
         own = [t for t in self.targets if f"enumeration/{t}/{schedule}" not in self.skip]
         name = (own or list(self.targets))[-1]
-        target, step = self.targets[name], self.schedules[schedule].step
+        target, sweep = self.targets[name], self.schedules[schedule].sweep()
 
         def of_target(rng_key, state, data):
-            return step(rng_key, state, data, target.priors)[0]
+            return sweep(rng_key, state, data, target.priors)[0]
 
         return f"{self.name}, {name}, {schedule}", target, of_target
 
@@ -366,7 +379,10 @@ class Case:
         _, slash, schedule = mistake.caught_by.rpartition("/")
         with contextlib.ExitStack() as stack:
             if slash:  # the mistakes that a schedule must be rid of are in its compiled sweep
-                for sweeps in (_compiled(self, schedule, fewer) for fewer in (False, True)):
+                concerned = [_compiled(self, schedule, False)]
+                if mistake.caught_by.startswith("growth/"):
+                    concerned.append(_compiled(self, schedule, True))
+                for sweeps in concerned:
                     stack.enter_context(mock.patch.object(sweeps, "on", mistake.name))
             else:
                 stack.enter_context(made(mistake))
@@ -394,12 +410,23 @@ def _program_log_joint(case: Case, name: str) -> np.ndarray:
 
 @functools.lru_cache(maxsize=16)
 def _compiled(case: Case, schedule: str, fewer: bool) -> Sweeps:
-    """Return the sweeps of a schedule, maybe with fewer slots."""
-    step, growth, effort, num_programs = case.schedules[schedule]
-    if growth is not None and fewer:
-        growth = growth._replace(capacity=growth.fewer)
-    mistakes = [m for m in case.mistakes if m.caught_by.endswith(f"/{schedule}")]
-    return Sweeps(step, growth, effort.num_chains, mistakes, num_programs)
+    """Return the sweeps of a schedule; those with fewer slots are compiled for it alone."""
+    own = case.schedules[schedule]
+    if not fewer:
+        return _program(case, own.shared()).taking(own.turns)
+    assert own.growth is not None
+    growth = own.growth._replace(capacity=own.growth.fewer)
+    mistakes = [m for m in case.mistakes if m.caught_by == f"growth/{schedule}"]
+    return Sweeps(own.sweep(), growth, own.effort.num_chains, mistakes, own.num_programs)
+
+
+@functools.lru_cache(maxsize=16)
+def _program(case: Case, shared: tuple) -> Sweeps:
+    """Return the sweeps of all schedules that share a step, with the mistakes of all of them."""
+    schedules = {name for name, schedule in case.schedules.items() if schedule.shared() == shared}
+    mistakes = [m for m in case.mistakes if m.caught_by.rpartition("/")[2] in schedules]
+    step, growth, num_chains, num_programs, _ = shared
+    return Sweeps(step, growth, num_chains, mistakes, num_programs)
 
 
 @functools.lru_cache(maxsize=4)

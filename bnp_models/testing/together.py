@@ -2,9 +2,10 @@
 
 Compiling a sweep of a large kernel takes longer than a check of it. Here a sweep of a fixed number
 of chains is compiled once for every shape of data and priors, with the mistakes that its checks
-must see behind switches.
+must see behind switches. Schedules that differ in which turn a step takes have one program, too.
 """
 
+import copy
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ from jaxtyping import Array, Bool, Int, Key
 from bnp_models.testing.invariants import quick_jit
 from bnp_models.testing.mistakes import Mistake, switched
 
-__all__ = ["Effort", "Growth", "SweepFailed", "Sweeps", "measure"]
+__all__ = ["Effort", "Growth", "SweepFailed", "Sweeps", "measure", "take_turns"]
 
 State = Any
 Data = Any
@@ -60,13 +61,32 @@ class Growth(NamedTuple):
     fewer: int = 0
 
 
+def take_turns(step: Callable[..., tuple[State, Any]], turns: Sequence[int]) -> Callable:
+    """Return the sweep of one chain that takes a step for each turn; a step without, if none."""
+    if not turns:
+        return step
+
+    def sweep(rng_key, state, *rest):
+        info = None
+        for key, turn in zip(_keys_of(rng_key, turns), turns, strict=True):
+            state, info = step(key, state, *rest, jnp.int32(turn))
+        return state, info
+
+    return sweep
+
+
+def _keys_of(rng_key: Key[Array, ""], turns: Sequence[int]) -> Key[Array, " turns"]:
+    return jax.random.split(rng_key, len(turns)) if len(turns) > 1 else rng_key[None]
+
+
 class Sweeps:
     """Sweeps of `num_chains` chains; see the module.
 
     Parameters
     ----------
     step
-        (rng_key, state, data, priors) -> (state, info), for one chain.
+        (rng_key, state, data, priors) -> (state, info), for one chain; with a turn at the end if
+        sweeps are `taking` turns.
     growth
         Where the kernel has a capacity: an overflow raises `SweepFailed`.
     mistakes
@@ -89,9 +109,16 @@ class Sweeps:
         self._compiled = jax.jit(self._run, static_argnames="own_data")
         self._num_programs = num_programs
         self._shapes: list[Any] = []
+        self._turns: tuple[int, ...] = ()
         self.on: str | None = None  # the mistake that is made
 
-    def _run(self, keys, states, data, priors, switches, *, own_data):
+    def taking(self, turns: Sequence[int]) -> "Sweeps":
+        """Return sweeps of one step for each turn; the programs are shared."""
+        other = copy.copy(self)
+        other._turns = tuple(turns)
+        return other
+
+    def _run(self, keys, states, data, priors, switches, turn, *, own_data):
         shapes = own_data, jax.tree.map(jax.typeof, (states, data, priors))
         if shapes not in self._shapes:
             self._shapes.append(shapes)
@@ -101,7 +128,7 @@ class Sweeps:
             )
 
         def step(rng_key, state, data):
-            return self._step(rng_key, state, data, priors)[0]
+            return self._step(rng_key, state, data, priors, *turn)[0]
 
         with switched(self._mistakes, switches):
             states = jax.vmap(step, in_axes=(0, 0, 0 if own_data else None))(keys, states, data)
@@ -125,8 +152,17 @@ class Sweeps:
         if self._num_programs == 1 and not own_data:
             data, own_data = self.spread(data), True
         switches = np.array([mistake.name == self.on for mistake in self._mistakes], bool)
-        states, short = self._compiled(keys, states, data, priors, switches, own_data=own_data)
-        return states, np.asarray(short)
+        given = data, priors, switches
+        if not self._turns:
+            states, short = self._compiled(keys, states, *given, (), own_data=own_data)
+            return states, np.asarray(short)
+        short = np.zeros(self.num_chains, bool)
+        of_turns = jax.vmap(functools.partial(_keys_of, turns=self._turns), out_axes=1)(keys)
+        for key, turn in zip(of_turns, self._turns, strict=True):
+            turn = (np.int32(turn),)
+            states, missing = self._compiled(key, states, *given, turn, own_data=own_data)
+            short |= np.asarray(missing)
+        return states, short
 
     def __call__(
         self,

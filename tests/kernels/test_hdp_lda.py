@@ -291,28 +291,16 @@ def growth(capacity, fewer=0):
     return testing.Growth(num_used, resize, lambda state: state.overflow, capacity, fewer)
 
 
-PARALLEL = testing.Effort(1000, 40, 160)
-MIXED = testing.Effort(500, 40, 200)
-
-
-def mixed(rng_key, state, data, priors):
-    def take(state, turn):
-        key, number = turn
-        return hdp_lda.any_step(key, state, data, priors, number)
-
-    return jax.lax.scan(take, state, (jax.random.split(rng_key, 3), jnp.arange(3)))
-
-
 def sequential(*args):
     return hdp_lda.sequential_step(*args)
 
 
-def parallel(*args):
-    return hdp_lda.parallel_step(*args)
+def of_turns(*args):
+    return hdp_lda.any_step(*args)
 
 
-def splitting(*args):
-    return hdp_lda.split_merge_step(*args)
+SEQUENTIAL = testing.Schedule(sequential, growth(CAPACITY, 3), num_programs=2)
+OF_TURNS = testing.Schedule(of_turns, growth(96), testing.Effort(500, 40, 320), num_programs=2)
 
 
 # kernels that are wrong on purpose
@@ -378,10 +366,10 @@ MISTAKES = [
 CASE = testing.Case(
     name="hdp_lda",
     schedules={  # programs: Geweke's test has more documents
-        "sequential": testing.Schedule(sequential, growth(CAPACITY, 3), num_programs=2),
-        "parallel": testing.Schedule(parallel, growth(96, 8), PARALLEL, num_programs=2),
-        "split-merge": testing.Schedule(splitting, growth(CAPACITY), num_programs=2),
-        "mixed": testing.Schedule(mixed, growth(96), MIXED, num_programs=2),
+        "sequential": SEQUENTIAL,
+        "parallel": OF_TURNS._replace(turns=(0,), growth=OF_TURNS.growth._replace(fewer=8)),
+        "split-merge": OF_TURNS._replace(turns=(1,)),
+        "mixed": OF_TURNS._replace(turns=(0, 1, 2), effort=testing.Effort(500, 40, 200)),
     },
     targets=TARGETS,
     joint=JOINT,
@@ -397,7 +385,8 @@ CASE = testing.Case(
             "enumeration/hyper/split-merge",  # wait, and "mixed" enumerates with it
             "batch/sequential",  # test_gibbs.py compares whole runs
             "batch/mixed",
-            "ranks/mixed",
+            "ranks/mixed",  # "parallel" traces the step for all turns
+            "ranks/split-merge",
             "invariants/mixed",
         }
     ),

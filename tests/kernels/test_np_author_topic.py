@@ -324,22 +324,16 @@ def growth(capacity, fewer=0):
     return testing.Growth(num_used, resize, lambda state: state.overflow, capacity, fewer)
 
 
-PARALLEL = testing.Effort(1000, 40, 160)
-MIXED = testing.Effort(500, 40, 200)
-
-
-def mixed(rng_key, state, data, priors):
-    key, again = jax.random.split(rng_key)
-    state, _ = np_author_topic.any_step(key, state, data, priors, jnp.int32(0))
-    return np_author_topic.any_step(again, state, data, priors, jnp.int32(1))
-
-
 def sequential(*args):
     return np_author_topic.sequential_step(*args)
 
 
-def parallel(*args):
-    return np_author_topic.parallel_step(*args)
+def of_turns(*args):
+    return np_author_topic.any_step(*args)
+
+
+SEQUENTIAL = testing.Schedule(sequential, growth(CAPACITY, 3), num_programs=2)
+OF_TURNS = testing.Schedule(of_turns, growth(96), testing.Effort(500, 40, 320), num_programs=2)
 
 
 # kernels that are wrong on purpose
@@ -391,9 +385,9 @@ MISTAKES = [
 CASE = testing.Case(
     name="np_author_topic",
     schedules={  # programs: Geweke's test has more documents
-        "sequential": testing.Schedule(sequential, growth(CAPACITY, 3), num_programs=2),
-        "parallel": testing.Schedule(parallel, growth(96, 8), PARALLEL, num_programs=2),
-        "mixed": testing.Schedule(mixed, growth(96), MIXED, num_programs=2),
+        "sequential": SEQUENTIAL,
+        "parallel": OF_TURNS._replace(turns=(0,), growth=OF_TURNS.growth._replace(fewer=8)),
+        "mixed": OF_TURNS._replace(turns=(0, 1), effort=testing.Effort(500, 40, 200)),
     },
     targets=TARGETS,
     joint=JOINT,
@@ -407,7 +401,7 @@ CASE = testing.Case(
             "enumeration/fixed/mixed",
             "geweke/mixed",
             "batch/mixed",
-            "ranks/mixed",
+            "ranks/mixed",  # "parallel" traces the step for all turns
             "invariants/mixed",
             "batch/parallel",
         }
