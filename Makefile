@@ -2,7 +2,7 @@
 
 PYTHON  ?= python3
 VENV    ?= .venv
-WORKERS ?= 2
+WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 4 ? n : 4)))
 ARGS    ?=
 WHEEL_TESTS := tests/test_packaging.py tests/bnp_models/test_cli.py tests/bnp_models/test_embedded.py
 BIN     := $(VENV)/bin
@@ -22,7 +22,7 @@ help:
 	@echo "make bench       run the benchmarks against other libraries; ARGS=--quick for a small size"
 	@echo "make wheel-test  build the wheel, install it outside the checkout and use it there"
 	@echo "make clean       remove the virtual environment and everything generated"
-	@echo "PYTHON=python3.12 picks the interpreter, WORKERS=4 the number of test processes."
+	@echo "PYTHON=python3.12 picks the interpreter, WORKERS=2 the number of test processes."
 
 demo: $(VENV)/.installed
 	$(BIN)/bnp-models demo $(ARGS)

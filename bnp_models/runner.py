@@ -102,11 +102,13 @@ class Runner:
         self._floor = 0  # a smaller capacity has overflowed before
         self._sweep_seconds = 0.0
         self._compile_seconds = math.inf
+        self._note = ""  # on the capacity, of what came before the first stretch
 
     def init(self, keys: jax.Array) -> GibbsState:
-        """Start the chains, one per key."""
+        """Start the chains, one per key; with more slots than asked for if they need more."""
         state = self.kernel.start(keys, self.num_warmup, self._data, self._argument)
-        return self.place(_bare(state))
+        state, self._note = self._grow(self.place(_bare(state)))
+        return state
 
     def template(self, keys: jax.Array) -> GibbsState:
         """Return the shapes of what `init` returns."""
@@ -139,7 +141,7 @@ class Runner:
 
     def stretch(self, state: GibbsState, num_sweeps: int) -> Stretch:
         """Advance all chains; `state` must not be used afterwards."""
-        note = ""
+        note, self._note = self._note, ""
         sweep = int(state.sweep)
         while True:
             after, kept, lp, used = self._run(state, sweep, num_sweeps)
@@ -160,20 +162,32 @@ class Runner:
         Every size is compiled for itself, so growth is generous, and while chains may still be on
         their way from few topics to many nothing is dropped.
         """
+        state, note = self._grow(state)
+        if note:
+            return state, note
         assert self._sampler.capacity is not None
-        assert self._sampler.wanted is not None
-        capacity = self._sampler.capacity(state.chain)
+        capacity, need = self._sampler.capacity(state.chain), self._need(state)
         mask = np.asarray(used)
-        need = int(np.max(jax.vmap(self._sampler.wanted, (0, None))(state.chain, self._data)))
-        if need > capacity:
-            larger = _round_up(need * 3 // 2)
-            return self._with_capacity(state, larger), f"{larger} slots"
         highest = int(np.max(np.nonzero(mask.any(0))[0], initial=0)) + 1
         wanted = _round_up(max(need * 9 // 8, highest, self._floor))
         saved = (1 - wanted / capacity) * self._sweep_seconds * (self.num_sweeps - sweep)
         if sweep >= self.num_warmup and wanted < capacity and saved > 2 * self._compile_seconds:
             return self._with_capacity(state, wanted), f"{wanted} slots"
         return state, ""
+
+    def _grow(self, state: GibbsState) -> tuple[GibbsState, str]:
+        """Give the chains of an infinite model as many slots as the next sweeps may need."""
+        if self._sampler.capacity is None:
+            return state, ""
+        need = self._need(state)
+        if need <= self._sampler.capacity(state.chain):
+            return state, ""
+        larger = _round_up(need * 3 // 2)
+        return self._with_capacity(state, larger), f"{larger} slots"
+
+    def _need(self, state: GibbsState) -> int:
+        assert self._sampler.wanted is not None
+        return int(np.max(jax.vmap(self._sampler.wanted, (0, None))(state.chain, self._data)))
 
     def _with_capacity(self, state: GibbsState, capacity: int) -> GibbsState:
         assert self._sampler.grow is not None

@@ -26,7 +26,6 @@ from bnp_kernels.author_tokens import AuthorTokens
 from bnp_kernels.batching import chains_together
 from bnp_kernels.concentration import GammaPrior
 from bnp_kernels.densities import log_dirichlet_multinomial
-from bnp_kernels.lda import draw_alpha, draw_beta
 
 __all__ = [
     "AuthorTopicInfo",
@@ -184,14 +183,13 @@ def _parallel_sweep(
 
 
 def _step(sweep, rng_key, state: AuthorTopicState, data: AuthorTokens, priors: AuthorTopicPriors):
-    key_z, key_alpha, key_beta = bits.split(rng_key, 3)
+    key_z, key_rest = bits.split(rng_key)
     new = sweep(key_z, state, data)
-    if priors.alpha is not None:
-        alpha = draw_alpha(key_alpha, new.author_topic, new.author, new.alpha, priors.alpha)
-        new = new._replace(alpha=alpha)
-    if priors.beta is not None:
-        beta = draw_beta(key_beta, new.word_topic, new.topic, new.beta, priors.beta)
-        new = new._replace(beta=beta)
+    alpha, beta = lda.resample_concentrations(
+        key_rest, new.author_topic, new.author, new.word_topic, new.topic,
+        new.alpha, new.beta, lda.LDAPriors(*priors),
+    )  # fmt: skip
+    new = new._replace(alpha=alpha, beta=beta)
     return new, AuthorTopicInfo((new.z != state.z).sum(), (new.x != state.x).sum())
 
 

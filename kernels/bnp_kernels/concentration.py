@@ -6,6 +6,9 @@ $\eta_j^{s a - 1} (1 - \eta_j)^{n_j - 1} / \Gamma(n_j)$, so given $\eta$ and m t
 posterior of a is $\mathrm{Gamma}(\text{prior shape} + \sum m, \text{rate} - s \sum_j \log\eta_j)$.
 """
 
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import accumulate
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -15,7 +18,7 @@ from bnp_kernels.bits import split
 from bnp_kernels.gamma import draw_log_beta, draw_log_gamma
 from bnp_kernels.sums import sum_pairwise
 
-__all__ = ["GammaPrior", "draw_concentration"]
+__all__ = ["Concentration", "GammaPrior", "draw_concentrations"]
 
 _SMALLEST = 1e-30  # a concentration never underflows to 0
 
@@ -27,21 +30,10 @@ class GammaPrior(NamedTuple):
     rate: ScalarLike
 
 
-def draw_concentration(
-    rng_key: Key[Array, ""],
-    value: Float[Array, "*shape"],
-    totals: Int[Array, " J"],
-    num_tables: Int[Array, "*shape"],
-    prior: GammaPrior,
-    scale: ScalarLike = 1.0,
-) -> Float[Array, "*shape"]:
-    r"""Resample a concentration given its table counts.
+class Concentration(NamedTuple):
+    """A concentration to be drawn, and what its law depends on.
 
-    $$\eta_j \sim \mathrm{Beta}(s \textstyle\sum_k a_k, n_j), \qquad
-    a_k \sim \mathrm{Gamma}(\text{concentration} + m_k,
-      \text{rate} - s \textstyle\sum_j \log \eta_j)$$
-
-    Parameters
+    Attributes
     ----------
     value
         Present value: a scalar, or a vector whose sum is the concentration of a restaurant
@@ -56,18 +48,55 @@ def draw_concentration(
     scale
         How often the value counts in the concentration of one restaurant: K for a scalar alpha
         shared by K topics, V for beta over V words.
+    """
+
+    value: Float[Array, "*shape"]
+    totals: Int[Array, " J"]
+    num_tables: Int[Array, "*shape"]
+    prior: GammaPrior
+    scale: ScalarLike = 1.0
+
+
+def draw_concentrations(
+    rng_key: Key[Array, ""], these: Mapping[str, Concentration]
+) -> dict[str, Array]:
+    r"""Resample concentrations given their table counts, all at once.
+
+    $$\eta_j \sim \mathrm{Beta}(s \textstyle\sum_k a_k, n_j), \qquad
+    a_k \sim \mathrm{Gamma}(\text{concentration} + m_k,
+      \text{rate} - s \textstyle\sum_j \log \eta_j)$$
+
+    The draws of a concentration depend on its place among `these`, not on the other ones. One loop
+    of tries for all $\eta$ and one for all values: a loop takes XLA a quarter of a second.
 
     Returns
     -------
-    The new value, positive, of the shape of `value`.
+    The new values by name, positive, each of the shape of the old one.
     """
+    if not these:
+        return {}
     key_eta, key_value = split(rng_key)
-    value = jnp.asarray(value, jnp.float32)
-    customers = totals.astype(jnp.float32)
-    concentration = jnp.float32(scale) * sum_pairwise(value.reshape(-1))
-    log_eta = draw_log_beta(key_eta, concentration, jnp.maximum(customers, 1))
-    log_eta = jnp.where(totals > 0, log_eta, 0)
-    rate = prior.rate - scale * sum_pairwise(log_eta)
-    item = jnp.arange(value.size, dtype=jnp.uint32).reshape(value.shape)
-    log_value = draw_log_gamma(key_value, jnp.asarray(prior.concentration + num_tables), 0, item)
-    return jnp.maximum(jnp.exp(log_value - jnp.log(rate)), jnp.float32(_SMALLEST))
+    restaurants, values = [], []
+    for value, totals, num_tables, prior, scale in these.values():
+        a = jnp.float32(scale) * sum_pairwise(jnp.asarray(value, jnp.float32).reshape(-1))
+        customers = jnp.maximum(totals, 1).astype(jnp.float32)
+        restaurants.append((jnp.full_like(customers, a), customers))
+        values.append((jnp.asarray(prior.concentration + num_tables, jnp.float32).reshape(-1),))
+    log_eta = _draw_joined(partial(draw_log_beta, key_eta), restaurants)
+    log_value = _draw_joined(partial(draw_log_gamma, key_value), values)
+    new = {}
+    for (name, this), eta, drawn in zip(these.items(), log_eta, log_value, strict=True):
+        eta = jnp.where(this.totals > 0, eta, 0)
+        log_rate = jnp.log(this.prior.rate - this.scale * sum_pairwise(eta))
+        drawn = jnp.exp(drawn.reshape(jnp.shape(this.value)) - log_rate)
+        new[name] = jnp.maximum(drawn, jnp.float32(_SMALLEST))
+    return new
+
+
+def _draw_joined(draw: Callable[..., Array], vectors: Sequence[tuple[Array, ...]]) -> list[Array]:
+    """Call `draw(*vectors, slot, item)` for all at once; slots number what has been joined."""
+    sizes = [len(first) for first, *_ in vectors]
+    slots = [jnp.full(size, slot) for slot, size in enumerate(sizes)]
+    items = [jnp.arange(size) for size in sizes]
+    joined = (jnp.concatenate(parts) for parts in (*zip(*vectors, strict=True), slots, items))
+    return jnp.split(draw(*joined), list(accumulate(sizes))[:-1])

@@ -83,19 +83,19 @@ def draw_log_gamma(
 
 def draw_log_beta(
     rng_key: Key[Array, ""],
-    a: Float[Array, "..."] | ScalarLike,
+    a: Float[Array, "..."],
     b: Float[Array, "..."] | ScalarLike,
+    slot: Integer[Array, "..."] | int,
+    item: Integer[Array, "..."] | int,
 ) -> Float[Array, "..."]:
-    r"""Draw the log of Beta(a, b), elementwise over the broadcast of `a` and `b`; always finite.
+    r"""Draw the log of Beta(a, b) for every cell, always finite; counters as in `draw_log_gamma`.
 
     With $x, y$ gamma draws of concentration a and b this is $-\log(1 + e^{\log y - \log x})$, which
     keeps its relative precision when the beta value is close to one.
     """
-    a, b = jnp.broadcast_arrays(jnp.asarray(a, jnp.float32), jnp.asarray(b, jnp.float32))
-    item = jnp.arange(a.size, dtype=jnp.uint32).reshape(a.shape)
-    key_a, key_b = split(rng_key)
-    log_x = draw_log_gamma(key_a, a, 0, item)
-    log_y = draw_log_gamma(key_b, b, 0, item)
+    both = jnp.stack(jnp.broadcast_arrays(*(jnp.asarray(x, jnp.float32) for x in (a, b))))
+    slots = 2 * jnp.broadcast_to(slot, both.shape[1:])
+    log_x, log_y = draw_log_gamma(rng_key, both, jnp.stack([slots, slots + 1]), item)
     return -jax.nn.softplus(log_y - log_x)
 
 
@@ -171,10 +171,10 @@ def draw_rows(
     the sum is one that zeros at the end do not change, so that draws do not depend on K.
     """
     draw = vectorise_if(concentration.size < LARGE_TABLE, _draw_rows)
-    return draw(rng_key, concentration, jnp.zeros(len(concentration)) if rest is None else rest)
+    return draw(rng_key, concentration, *(() if rest is None else (rest,)))
 
 
-def _draw_rows(rng_key, concentration, rest):
+def _draw_rows(rng_key, concentration, rest=None):
     num_rows, num_columns = concentration.shape
     key_cells, key_rest = split(rng_key)
     word = min(_WORD, num_rows)
@@ -185,15 +185,16 @@ def _draw_rows(rng_key, concentration, rest):
     item = jnp.arange(len(padded), dtype=jnp.uint32).reshape(word, -1, 1)
     log_gamma = _draw_log_gamma_grid(key_cells, cells, item).reshape(padded.shape)
     log_gamma = jnp.where(some, log_gamma, -jnp.inf)[:num_rows, :num_columns]
-    log_rest = draw_log_gamma(
-        key_rest, jnp.where(rest > 0, rest, 1), 0, item.reshape(-1)[:num_rows]
-    )
-    log_rest = jnp.where(rest > 0, log_rest, -jnp.inf)
+    log_rest = jnp.full(num_rows, -jnp.inf)
+    if rest is not None:
+        number = item.reshape(-1)[:num_rows]
+        drawn = draw_log_gamma(key_rest, jnp.where(rest > 0, rest, 1), 0, number)
+        log_rest = jnp.where(rest > 0, drawn, -jnp.inf)
     top = jnp.maximum(log_gamma.max(axis=1), log_rest)
     # the choices keep the product that ends an exponential apart from the sum: no fused rounding
     mass = jnp.where(concentration > 0, jnp.exp(log_gamma - top[:, None]), 0.0)
-    total = sum_pairwise(mass.T) + jnp.where(rest > 0, jnp.exp(log_rest - top), 0.0)
-    return mass / total[:, None]
+    mass_rest = jnp.where(log_rest > -jnp.inf, jnp.exp(log_rest - top), 0.0)
+    return mass / (sum_pairwise(mass.T) + mass_rest)[:, None]
 
 
 def _draw_log_gamma_grid(

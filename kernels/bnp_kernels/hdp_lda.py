@@ -29,11 +29,11 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from bnp_kernels import bits, categorical, counts, hdp_root, lanes, rows, split_merge
 from bnp_kernels.batching import LARGE_TABLE, chains_together, vectorise_if
-from bnp_kernels.concentration import GammaPrior, draw_concentration
+from bnp_kernels.concentration import Concentration, GammaPrior, draw_concentrations
 from bnp_kernels.densities import log_dirichlet_multinomial, log_gamma_prior
 from bnp_kernels.gamma import draw_topic_word
 from bnp_kernels.hdp_root import TAIL_SHARE
-from bnp_kernels.lda import draw_beta
+from bnp_kernels.lda import of_beta
 from bnp_kernels.sums import sum_pairwise
 from bnp_kernels.tables import draw_tables
 from bnp_kernels.tokens import Tokens
@@ -262,23 +262,25 @@ def resample_root(
     rng_key: Key[Array, "5"], state: HDPState, lengths: Int[Array, " D"], priors: HDPPriors
 ) -> HDPState:
     """Draw tables, concentrations and root weights given the topics; `lengths` of the documents."""
-    key_tables, key_alpha, key_gamma, key_root, key_beta = rng_key
+    key_tables, key_root, key_words, key_concentrations, key_beta = rng_key
     tables = draw_tables(key_tables, state.doc_topic, state.alpha * state.root_weights)
     num_tables = tables.sum()
-    alpha, gamma, beta = state.alpha, state.gamma, state.beta
+    these = {}
     if priors.alpha is not None:
-        alpha = draw_concentration(key_alpha, alpha, lengths, num_tables, priors.alpha)
+        these["alpha"] = Concentration(state.alpha, lengths, num_tables, priors.alpha)
     if priors.gamma is not None:
         # the root weights are integrated out here, so they must be drawn right after
         used = (state.topic > 0).sum()
-        gamma = draw_concentration(key_gamma, gamma, num_tables[None], used, priors.gamma)
+        these["gamma"] = Concentration(state.gamma, num_tables[None], used, priors.gamma)
+    new = draw_concentrations(key_concentrations, these)
+    gamma = new.get("gamma", state.gamma)
     root_weights, unused_weight = hdp_root.draw_root(key_root, tables, gamma)
-    if priors.beta is not None:
-        beta = draw_beta(key_beta, state.word_topic, state.topic, beta, priors.beta)
+    if priors.beta is not None:  # apart, for its restaurants are the slots
+        beta = of_beta(key_words, state.word_topic, state.topic, state.beta, priors.beta)
+        new |= draw_concentrations(key_beta, {"beta": beta})
     return state._replace(
-        root_weights=root_weights, unused_weight=unused_weight, tables=tables,
-        alpha=alpha, gamma=gamma, beta=beta,
-    )  # fmt: skip
+        root_weights=root_weights, unused_weight=unused_weight, tables=tables, **new
+    )
 
 
 def _step(sweep, rng_key, state: HDPState, data: Tokens, priors: HDPPriors):

@@ -26,13 +26,11 @@ def draw_root(
     rng_key: Key[Array, ""], tables: Int[Array, " K"], gamma: Array
 ) -> tuple[Array, Array]:
     """Draw (tau, pool) ~ Dir(m_1, .., m_K, gamma); slots without tables get zero."""
-    slots = jnp.arange(tables.shape[0], dtype=jnp.uint32)
-    key_slots, key_pool = bits.split(rng_key)
-    zero = jnp.zeros((), jnp.uint32)
     m = jnp.maximum(tables, 1).astype(jnp.float32)
-    log_slots = draw_log_gamma(key_slots, m, slots, jnp.zeros_like(slots))
-    log_slots = jnp.where(tables > 0, log_slots, -jnp.inf)
-    log_pool = draw_log_gamma(key_pool, gamma, zero, zero)
+    # the pool comes first: a slot's place must not depend on how many there are
+    concentration = jnp.concatenate([jnp.reshape(gamma, 1), m])
+    log_mass = draw_log_gamma(rng_key, concentration, jnp.arange(len(concentration)), 0)
+    log_pool, log_slots = log_mass[0], jnp.where(tables > 0, log_mass[1:], -jnp.inf)
     top = jnp.maximum(log_slots.max(), log_pool)
     # the choice keeps the product that ends an exponential apart from the sum: no fused rounding
     slot_mass = jnp.where(tables > 0, jnp.exp(log_slots - top), 0.0)

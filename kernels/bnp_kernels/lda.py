@@ -22,7 +22,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from bnp_kernels import bits, categorical, counts, gamma, lanes, rows
 from bnp_kernels.batching import chains_together
-from bnp_kernels.concentration import GammaPrior, draw_concentration
+from bnp_kernels.concentration import Concentration, GammaPrior, draw_concentrations
 from bnp_kernels.densities import log_dirichlet_multinomial, log_gamma_prior
 from bnp_kernels.tables import draw_tables
 from bnp_kernels.tokens import Tokens
@@ -32,12 +32,12 @@ __all__ = [
     "LDAPriors",
     "LDAState",
     "conditional",
-    "draw_alpha",
-    "draw_beta",
     "init",
     "log_joint",
     "log_prior",
+    "of_beta",
     "parallel_step",
+    "resample_concentrations",
     "sequential_step",
 ]
 
@@ -145,48 +145,63 @@ def _parallel_sweep(
     return LDAState(z, *tallied, alpha=state.alpha, beta=state.beta)
 
 
-def draw_alpha(
+def resample_concentrations(
+    rng_key: Key[Array, ""],
+    doc_topic: Int[Array, "D K"],
+    doc_length: Int[Array, " D"],
+    word_topic: Int[Array, "V K"],
+    topic: Int[Array, " K"],
+    alpha: Float[Array, " K"],
+    beta: Float[Array, ""],
+    priors: LDAPriors,
+) -> tuple[Float[Array, " K"], Float[Array, ""]]:
+    """Draw `alpha` (one shared value if its prior is scalar) and `beta` given the assignments."""
+    key_alpha, key_beta, key = bits.split(rng_key, 3)
+    these = {}
+    if priors.alpha is not None:
+        these["alpha"] = _of_alpha(key_alpha, doc_topic, doc_length, alpha, priors.alpha)
+    if priors.beta is not None:
+        these["beta"] = of_beta(key_beta, word_topic, topic, beta, priors.beta)
+    drawn = draw_concentrations(key, these)
+    alpha = jnp.broadcast_to(drawn.get("alpha", alpha), alpha.shape)
+    return alpha, drawn.get("beta", beta)
+
+
+def _of_alpha(
     rng_key: Key[Array, ""],
     doc_topic: Int[Array, "D K"],
     doc_length: Int[Array, " D"],
     alpha: Float[Array, " K"],
     prior: GammaPrior,
-) -> Float[Array, " K"]:
-    """Draw the document concentrations given `z`, one shared value if the prior is scalar."""
-    key_tables, key_alpha = bits.split(rng_key)
-    num_topics = alpha.shape[0]
-    tables = draw_tables(key_tables, doc_topic, alpha)
+) -> Concentration:
+    """Draw the tables of the documents, and say how their concentration depends on them."""
+    tables = draw_tables(rng_key, doc_topic, alpha)
     if jnp.ndim(prior.concentration) or jnp.ndim(prior.rate):
-        return draw_concentration(key_alpha, alpha, doc_length, tables, prior)
-    value = draw_concentration(
-        key_alpha, alpha[0], doc_length, tables.sum(), prior, scale=num_topics
-    )
-    return jnp.full_like(alpha, value)
+        return Concentration(alpha, doc_length, tables, prior)
+    return Concentration(alpha[0], doc_length, tables.sum(), prior, scale=alpha.shape[0])
 
 
-def draw_beta(
+def of_beta(
     rng_key: Key[Array, ""],
     word_topic: Int[Array, "V K"],
     topic: Int[Array, " K"],
     beta: Float[Array, ""],
     prior: GammaPrior,
-) -> Float[Array, ""]:
-    """Draw the topic-word concentration given the counts; topics without tokens don't matter."""
-    key_tables, key_beta = bits.split(rng_key)
+) -> Concentration:
+    """Draw the tables of the topics; those without tokens don't matter."""
     num_words, num_topics = word_topic.shape
-    tables = draw_tables(key_tables, word_topic, jnp.full(num_topics, beta))
-    return draw_concentration(key_beta, beta, topic, tables.sum(), prior, scale=num_words)
+    tables = draw_tables(rng_key, word_topic, jnp.full(num_topics, beta))
+    return Concentration(beta, topic, tables.sum(), prior, scale=num_words)
 
 
 def _step(sweep, rng_key, state: LDAState, data: Tokens, priors: LDAPriors):
-    key_z, key_alpha, key_beta = bits.split(rng_key, 3)
+    key_z, key_rest = bits.split(rng_key)
     new = sweep(key_z, state, data)
-    if priors.alpha is not None:
-        alpha = draw_alpha(key_alpha, new.doc_topic, data.doc_length, new.alpha, priors.alpha)
-        new = new._replace(alpha=alpha)
-    if priors.beta is not None:
-        beta = draw_beta(key_beta, new.word_topic, new.topic, new.beta, priors.beta)
-        new = new._replace(beta=beta)
+    alpha, beta = resample_concentrations(
+        key_rest, new.doc_topic, data.doc_length, new.word_topic, new.topic,
+        new.alpha, new.beta, priors,
+    )  # fmt: skip
+    new = new._replace(alpha=alpha, beta=beta)
     return new, LDAInfo(num_moved=(new.z != state.z).sum())
 
 

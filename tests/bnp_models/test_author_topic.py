@@ -17,9 +17,10 @@ pytestmark = pytest.mark.filterwarnings("ignore:1 of 4 authors have no document:
 
 SIZES = {"num_warmup": 2, "num_samples": 4, "num_chains": 2, "progress": False}
 WRITERS = [["ann", "bob"], ["bob"], ["cat", "ann", "bob"], ["cat"]]
+# with as many slots as `test_after_growth` ends with, so that these are compiled once
 MODELS = [
     bnp.AuthorTopicModel(3, alpha=dist.Gamma(1.0, 1.0)),
-    bnp.NonparametricAuthorTopicModel(beta=0.5, max_topics=32),
+    bnp.NonparametricAuthorTopicModel(beta=0.5, max_topics=48),
 ]
 
 

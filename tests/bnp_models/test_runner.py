@@ -159,6 +159,16 @@ class TestCapacity:
         assert_equal(found, expected)
         assert found["num_topics_used"].max() > 8
 
+    def test_of_a_start_that_needs_more(self, toy, tiny, monkeypatch):
+        """Before the first sweep is compiled, and said after it."""
+        monkeypatch.setattr(runner_module, "MARGIN", 2)
+        runner = Runner(toy(gamma=1e-9, max_topics=1).gibbs(), tiny, 0, 3)
+        state = runner.init(keys())
+        assert state.chain.topic.shape[-1] == 4  # half as many again as one in use and one to come
+        stretch = runner.stretch(state, 1)
+        assert stretch.note == "4 slots"
+        assert runner.stretch(stretch.state, 1).note == ""
+
     def test_shrinking(self, toy, tiny, expected, monkeypatch):
         monkeypatch.setattr(runner_module, "MARGIN", 1)
         kernel = toy(gamma=6.0, max_topics=64).gibbs(record=RECORD)

@@ -4,19 +4,23 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from bnp_kernels.concentration import GammaPrior, draw_concentration
+from bnp_kernels.concentration import Concentration, GammaPrior, draw_concentrations
 
 P_VALUE = 1e-6  # false-alarm rate of each statistical assertion; keys are fixed
 SIZE = 20_000
+
+
+def draw(rng_key, *given):
+    return draw_concentrations(rng_key, {"a": Concentration(*given)})["a"]
 
 
 @jax.jit
 def step(rng_key, values, totals, num_tables, prior, scale):
     """One update of each of many independent values."""
     keys = jax.random.split(rng_key, values.shape[0])
-    return jax.vmap(
-        lambda key, value: draw_concentration(key, value, totals, num_tables, prior, scale)
-    )(keys, values)
+    return jax.vmap(lambda key, value: draw(key, value, totals, num_tables, prior, scale))(
+        keys, values
+    )
 
 
 def posterior_cdf(totals, num_tables, prior, scale, num_values=1):
@@ -82,10 +86,31 @@ def test_vector_keeps_its_target():
 def test_ignores_what_is_appended():
     prior = GammaPrior(1.0, 1.0)
     value, totals, tables = jnp.array([0.5, 2.0, 0.1]), jnp.array([7, 0, 3]), jnp.array([2, 3, 0])
-    draw = jax.jit(draw_concentration)
-    drawn = draw(jax.random.key(3), value, totals, tables, prior)
-    wide = draw(jax.random.key(3), *(jnp.pad(x, (0, 3)) for x in (value, totals, tables)), prior)
+    drawn = jax.jit(draw)(jax.random.key(3), value, totals, tables, prior)
+    padded = (jnp.pad(x, (0, 3)) for x in (value, totals, tables))
+    wide = jax.jit(draw)(jax.random.key(3), *padded, prior)
     np.testing.assert_array_equal(wide[:3], drawn)
+
+
+def test_several_at_once():
+    """Each as if alone in its place, and independent of the others."""
+    totals, tables, prior = jnp.array([5, 3, 0, 9]), jnp.array(7), GammaPrior(1.0, 1.0)
+    one, other = (Concentration(jnp.float32(x), totals, tables, prior) for x in (0.5, 0.8))
+    longer = other._replace(totals=totals[:2])
+    keys = jax.random.split(jax.random.key(5), SIZE)
+
+    @jax.jit
+    @jax.vmap
+    def draw_all(key):
+        alone = draw(key, *one)
+        return alone, *(draw_concentrations(key, {"a": one, "b": b}) for b in (other, longer))
+
+    alone, both, again = draw_all(keys)
+    np.testing.assert_allclose(both["a"], alone, rtol=1e-6)
+    np.testing.assert_allclose(again["a"], alone, rtol=1e-6)
+    r = np.corrcoef(np.log(both["a"]), np.log(both["b"]))[0, 1]
+    assert 2 * stats.norm.sf(abs(r) * np.sqrt(SIZE)) > P_VALUE
+    assert draw_concentrations(keys[0], {}) == {}
 
 
 def test_stays_positive():

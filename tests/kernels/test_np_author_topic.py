@@ -149,7 +149,7 @@ def simulate_prior(rng, size):
 def draw_program(rng_key, size):
     """Draw from the truncated program; its topics are compared, not its sticks."""
     model = NonparametricAuthorTopicModel(
-        **{name: dist.Gamma(*prior) for name, prior in PRIORS.items()}, max_topics=64
+        **{name: dist.Gamma(*prior) for name, prior in PRIORS.items()}, max_topics=32
     )
     corpus = Corpus.from_ids(
         JOINT_DOCS, num_words=JOINT_WORDS, authors=JOINT_AUTHORS, author_names=list("abcd")
@@ -373,7 +373,7 @@ MISTAKES = [
     testing.Mistake(
         "mixtures without the topics that wait", np_author_topic, "_draw_mixtures",
         "draw_rows(rng_key, concentration, {rest})", "jnp.zeros_like(rest)",
-        "enumeration/fixed/parallel",
+        "enumeration/hyper/parallel",
     ),
     testing.Mistake(
         "the tail beyond the slots is ignored", np_author_topic, "_parallel_sweep",
