@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int, Key
@@ -171,12 +172,18 @@ def draw_phi(
 
 
 def draw_theta(
-    rng_key: Key[Array, ""], counts: Int[Array, "R K"], weights: Array, rest: ArrayLike = 0.0
+    rng_key: Key[Array, ""],
+    counts: Int[Array, "R K"],
+    weights: Array,
+    rest: ArrayLike | None = None,
 ) -> Float[Array, "R K"]:
     """Draw theta_r ~ Dir(n_r + weights, rest) and drop the last entry (topics not in use).
 
     Rows are documents, or authors.
     """
-    concentration = jnp.asarray(counts + weights, jnp.float32)
-    rest = jnp.full(len(concentration), rest, jnp.float32)
+    # made once: products that fuse into the draws are rounded there in more than one way
+    concentration = lax.optimization_barrier(jnp.asarray(counts + weights, jnp.float32))
+    if rest is None:
+        return _ALONE(draw_rows)(rng_key, concentration)
+    rest = lax.optimization_barrier(jnp.full(len(concentration), rest, jnp.float32))
     return _ALONE(draw_rows)(rng_key, concentration, rest)

@@ -23,6 +23,15 @@ def room_for_programs():
     make_room()
 
 
+@pytest.fixture(autouse=True, scope="module")
+def room_for_arrays():
+    """Give back what compiling took: test processes share the memory."""
+    yield
+    from bnp_models.mappings import trim
+
+    trim()
+
+
 @pytest.fixture(scope="session")
 def made_up_factors():
     """Make a fit of a factor model without sampling: two chains of two states of given factors.

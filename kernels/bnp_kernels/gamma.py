@@ -185,16 +185,15 @@ def _draw_rows(rng_key, concentration, rest=None):
     item = jnp.arange(len(padded), dtype=jnp.uint32).reshape(word, -1, 1)
     log_gamma = _draw_log_gamma_grid(key_cells, cells, item).reshape(padded.shape)
     log_gamma = jnp.where(some, log_gamma, -jnp.inf)[:num_rows, :num_columns]
-    log_rest = jnp.full(num_rows, -jnp.inf)
+    # the choices keep the product that ends an exponential apart from the sum: no fused rounding
+    top, of_rest = log_gamma.max(axis=1), 0.0
     if rest is not None:
         number = item.reshape(-1)[:num_rows]
-        drawn = draw_log_gamma(key_rest, jnp.where(rest > 0, rest, 1), 0, number)
-        log_rest = jnp.where(rest > 0, drawn, -jnp.inf)
-    top = jnp.maximum(log_gamma.max(axis=1), log_rest)
-    # the choices keep the product that ends an exponential apart from the sum: no fused rounding
+        log_rest = draw_log_gamma(key_rest, jnp.where(rest > 0, rest, 1), 0, number)
+        top = jnp.maximum(top, jnp.where(rest > 0, log_rest, -jnp.inf))
+        of_rest = jnp.where(rest > 0, jnp.exp(log_rest - top), 0.0)
     mass = jnp.where(concentration > 0, jnp.exp(log_gamma - top[:, None]), 0.0)
-    mass_rest = jnp.where(log_rest > -jnp.inf, jnp.exp(log_rest - top), 0.0)
-    return mass / (sum_pairwise(mass.T) + mass_rest)[:, None]
+    return mass / (sum_pairwise(mass.T) + of_rest)[:, None]
 
 
 def _draw_log_gamma_grid(

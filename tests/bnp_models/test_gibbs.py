@@ -48,10 +48,13 @@ def collected(mcmc):
     return {name: np.asarray(x) for name, x in found.items()}
 
 
-def assert_equal(found, expected):
+def assert_equal(found, expected, nearly=()):
     assert found.keys() == expected.keys()
     for name, x in expected.items():
-        np.testing.assert_array_equal(found[name], x, err_msg=name)
+        if name in nearly:
+            np.testing.assert_allclose(found[name], x, rtol=1e-6, err_msg=name)
+        else:
+            np.testing.assert_array_equal(found[name], x, err_msg=name)
 
 
 @pytest.fixture
@@ -137,9 +140,10 @@ class TestChainMethods:
     @pytest.mark.slow
     def test_hdp_lda(self, tiny):
         model = bnp.HDPLDA(beta=dist.Gamma(1.0, 4.0), max_topics=60)
-        self.check_model(tiny, model, "alone", schedule="sequential")
+        # XLA rounds a few cells of theta (1 in 1000) by what the loop over chains is fused with
+        self.check_model(tiny, model, "alone", nearly=("theta",), schedule="sequential")
 
-    def check_model(self, corpus, model, method, **options):
+    def check_model(self, corpus, model, method, nearly=(), **options):
         """Compare two chains side by side with those of a method, or with the second alone.
 
         NumPyro's "sequential" is the latter as well, but compiled anew for each chain.
@@ -155,7 +159,7 @@ class TestChainMethods:
             expected = {name: x[[1]] for name, x in expected.items()}
         else:
             found = sample(kernel, corpus, sizes=sizes, chain_method=method)
-        assert_equal(collected(found), expected)
+        assert_equal(collected(found), expected, nearly)
 
 
 class TestContinuedRuns:
