@@ -107,7 +107,9 @@ class Runner:
     def init(self, keys: jax.Array) -> GibbsState:
         """Start the chains, one per key; with more slots than asked for if they need more."""
         state = self.kernel.start(keys, self.num_warmup, self._data, self._argument)
-        state, self._note = self._grow(self.place(_bare(state)))
+        state = self.place(_bare(state))
+        if self._sampler.capacity is not None:
+            state, self._note = self._grow(state, self._need(state))
         return state
 
     def template(self, keys: jax.Array) -> GibbsState:
@@ -162,11 +164,12 @@ class Runner:
         Every size is compiled for itself, so growth is generous, and while chains may still be on
         their way from few topics to many nothing is dropped.
         """
-        state, note = self._grow(state)
+        assert self._sampler.capacity is not None
+        need = self._need(state)
+        state, note = self._grow(state, need)
         if note:
             return state, note
-        assert self._sampler.capacity is not None
-        capacity, need = self._sampler.capacity(state.chain), self._need(state)
+        capacity = self._sampler.capacity(state.chain)
         mask = np.asarray(used)
         highest = int(np.max(np.nonzero(mask.any(0))[0], initial=0)) + 1
         wanted = _round_up(max(need * 9 // 8, highest, self._floor))
@@ -175,11 +178,9 @@ class Runner:
             return self._with_capacity(state, wanted), f"{wanted} slots"
         return state, ""
 
-    def _grow(self, state: GibbsState) -> tuple[GibbsState, str]:
-        """Give the chains of an infinite model as many slots as the next sweeps may need."""
-        if self._sampler.capacity is None:
-            return state, ""
-        need = self._need(state)
+    def _grow(self, state: GibbsState, need: int) -> tuple[GibbsState, str]:
+        """Give the chains as many slots as the next sweeps may need, and some more."""
+        assert self._sampler.capacity is not None
         if need <= self._sampler.capacity(state.chain):
             return state, ""
         larger = _round_up(need * 3 // 2)

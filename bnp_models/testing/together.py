@@ -68,15 +68,15 @@ def take_turns(step: Callable[..., tuple[State, Any]], turns: Sequence[int]) -> 
 
     def sweep(rng_key, state, *rest):
         info = None
-        for key, turn in zip(_keys_of(rng_key, turns), turns, strict=True):
+        for key, turn in zip(_keys_of(rng_key, len(turns)), turns, strict=True):
             state, info = step(key, state, *rest, jnp.int32(turn))
         return state, info
 
     return sweep
 
 
-def _keys_of(rng_key: Key[Array, ""], turns: Sequence[int]) -> Key[Array, " turns"]:
-    return jax.random.split(rng_key, len(turns)) if len(turns) > 1 else rng_key[None]
+def _keys_of(rng_key: Key[Array, ""], num_turns: int) -> Key[Array, " num_turns"]:
+    return jax.random.split(rng_key, num_turns) if num_turns > 1 else rng_key[None]
 
 
 class Sweeps:
@@ -152,15 +152,15 @@ class Sweeps:
         if self._num_programs == 1 and not own_data:
             data, own_data = self.spread(data), True
         switches = np.array([mistake.name == self.on for mistake in self._mistakes], bool)
-        given = data, priors, switches
-        if not self._turns:
-            states, short = self._compiled(keys, states, *given, (), own_data=own_data)
-            return states, np.asarray(short)
+        turns = [(np.int32(turn),) for turn in self._turns] or [()]
+        keys_of_turns = jax.vmap(functools.partial(_keys_of, num_turns=len(turns)), out_axes=1)(
+            keys
+        )
         short = np.zeros(self.num_chains, bool)
-        of_turns = jax.vmap(functools.partial(_keys_of, turns=self._turns), out_axes=1)(keys)
-        for key, turn in zip(of_turns, self._turns, strict=True):
-            turn = (np.int32(turn),)
-            states, missing = self._compiled(key, states, *given, turn, own_data=own_data)
+        for of_turn, turn in zip(keys_of_turns, turns, strict=True):
+            states, missing = self._compiled(
+                of_turn, states, data, priors, switches, turn, own_data=own_data
+            )
             short |= np.asarray(missing)
         return states, short
 

@@ -54,7 +54,6 @@ __all__ = [
     "sequential_step",
     "slots_above",
     "slots_wanted",
-    "split_merge_step",
 ]
 
 
@@ -323,17 +322,6 @@ def parallel_step(
     def sweep(key, state, data):
         options = {"tail_share": tail_share, "axis_name": axis_name}
         return _chain_by_chain(_parallel_sweep, state, **options)(key, state, data)
-
-    return _step(sweep, rng_key, state, data, priors)
-
-
-def split_merge_step(
-    rng_key: Key[Array, ""], state: HDPState, data: Tokens, priors: HDPPriors
-) -> tuple[HDPState, HDPInfo]:
-    """Split and merge topics, see `split_merge`, then tables, concentrations and root weights."""
-
-    def sweep(key, state, data):
-        return _chain_by_chain(_split_merge_sweep, state)(key, state, data)
 
     return _step(sweep, rng_key, state, data, priors)
 

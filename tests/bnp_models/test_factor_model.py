@@ -119,7 +119,7 @@ class TestFit:
         few, note = 24, "64 slots"
         if found.model == GAUSSIAN:
             few, note = 3, "replayed with 32 slots"
-            monkeypatch.setattr(Runner, "_grow", lambda self, state: (state, ""))
+            monkeypatch.setattr(Runner, "_grow", lambda self, state, need: (state, ""))
         small = dataclasses.replace(found.model, max_factors=few)
         shown = Notes()
         fit = bnp.fit(

@@ -135,7 +135,7 @@ def simulate_prior(rng, size):
 
 def draw_program(rng_key, size):
     """Draw from the truncated program; its topics are compared, not its sticks."""
-    model = HDPLDA(**{name: dist.Gamma(*prior) for name, prior in PRIORS.items()}, max_topics=32)
+    model = HDPLDA(**{name: dist.Gamma(*prior) for name, prior in PRIORS.items()}, max_topics=64)
     corpus = Corpus.from_ids([[0] * n for n in LENGTHS], num_words=JOINT_WORDS)
     draws = tokens.draw_program(rng_key, model, corpus, [*PRIORS, "z", "w"], size)
     z = tokens.first_appearance(draws["z"])

@@ -336,7 +336,6 @@ CASE = testing.Case(
     log_joint=log_joint,
     program_log_joint=program_log_joint,
     mistakes=tuple(MISTAKES),
-    skip=frozenset({"batch/parallel"}),  # test_gibbs.py compares whole runs
     fast=frozenset({"enumeration/fixed/parallel", "enumeration/asymmetric/sequential"}),
 )
 

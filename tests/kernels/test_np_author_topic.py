@@ -149,7 +149,7 @@ def simulate_prior(rng, size):
 def draw_program(rng_key, size):
     """Draw from the truncated program; its topics are compared, not its sticks."""
     model = NonparametricAuthorTopicModel(
-        **{name: dist.Gamma(*prior) for name, prior in PRIORS.items()}, max_topics=32
+        **{name: dist.Gamma(*prior) for name, prior in PRIORS.items()}, max_topics=64
     )
     corpus = Corpus.from_ids(
         JOINT_DOCS, num_words=JOINT_WORDS, authors=JOINT_AUTHORS, author_names=list("abcd")
