@@ -6,7 +6,12 @@ WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 4 ? n : 4)))
 ARGS    ?=
 WHEEL_TESTS := tests/test_packaging.py tests/bnp_models/test_cli.py tests/bnp_models/test_embedded.py
 BIN     := $(VENV)/bin
+# half of the installation would be compiling modules, most of which are never imported
+PIP_FLAGS := --quiet --no-compile
+# programs that are compiled by the hundred and run for a moment
+QUICK   := XLA_FLAGS="$(XLA_FLAGS) --xla_backend_optimization_level=0"
 PYTEST  := $(BIN)/pytest -n $(WORKERS) --dist=worksteal
+OR_NONE := || test $$? -eq 5  # ARGS may choose slow tests only, or none of them
 
 unexport PYTHONPATH
 .NOTPARALLEL:
@@ -27,12 +32,12 @@ help:
 demo: $(VENV)/.installed
 	$(BIN)/bnp-models demo $(ARGS)
 
-test: lint
-	$(PYTEST) --durations=10 $(ARGS)
+test: lint test-fast
+	$(PYTEST) -m slow --durations=10 $(ARGS) $(OR_NONE)
 	@$(MAKE) notebooks
 
 test-fast: $(VENV)/.installed-test
-	$(PYTEST) -m "not slow" $(ARGS)
+	$(QUICK) $(PYTEST) -m "not slow" $(ARGS) $(OR_NONE)
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
@@ -47,7 +52,7 @@ format: $(VENV)/.installed-test
 
 # a kernel is another process, so pytest's own warnings are all that -W turns off
 notebooks: $(VENV)/.installed-test
-	$(if $(wildcard notebooks/*.ipynb),BNP_SMOKE=1 $(PYTEST) -W default --nbmake --nbmake-timeout=600 notebooks)
+	$(if $(wildcard notebooks/*.ipynb),BNP_SMOKE=1 $(QUICK) $(PYTEST) -W default --nbmake --nbmake-timeout=600 notebooks)
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python experiments/benchmarks/speed.py $(ARGS)
@@ -61,10 +66,10 @@ wheel-test:
 	echo "building the wheel"; \
 	rm -rf dist; "$$scratch/venv/bin/python" -m pip wheel --quiet --no-deps --wheel-dir dist .; \
 	for wheel in dist/*.whl; do echo "installing $$wheel"; \
-	  "$$scratch/venv/bin/python" -m pip install --quiet "$$wheel[test]"; done; \
+	  "$$scratch/venv/bin/python" -m pip install $(PIP_FLAGS) "$$wheel[test]"; done; \
 	"$$scratch/venv/bin/python" -P -c 'import bnp_models, bnp_kernels; print(bnp_models.__path__[0], bnp_kernels.__path__[0])' \
 	  | grep -F "$$scratch"; \
-	"$$scratch/venv/bin/pytest" -n $(WORKERS) -m "not slow" $(WHEEL_TESTS) $(ARGS)
+	$(QUICK) "$$scratch/venv/bin/pytest" -n $(WORKERS) -m "not slow" $(WHEEL_TESTS) $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist demo-output .pytest_cache .ruff_cache
@@ -100,5 +105,5 @@ define install
 $(check_python)
 @test -x $(BIN)/pip || { $(call make_venv,$(VENV)); }
 @echo "installing $1 into $(VENV), which takes some minutes the first time"
-@$(BIN)/python -m pip install --quiet --editable "$1"
+@$(BIN)/python -m pip install $(PIP_FLAGS) --editable "$1"
 endef

@@ -147,8 +147,8 @@ class AuthorTopicModel(topics.FiniteTopics, authors.AuthorModel):
         priors = kernel.AuthorTopicPriors(**self.gamma_priors(elsewhere))
 
         def init(rng_key: jax.Array, data: AuthorTokens, corpus: Corpus):
-            key_z, *keys = split(rng_key, 3)
-            values = self.start_values(keys)
+            key_z, key_values = split(rng_key)
+            values = self.start_values(key_values)
             return kernel.init(
                 key_z, data, num_words=corpus.num_words, num_topics=self.num_topics,
                 alpha=self.all_alpha(values["alpha"]), beta=values["beta"], init_topics=init_topics,

@@ -13,7 +13,6 @@ import numpyro.distributions as dist
 from jaxtyping import Array
 
 from bnp_kernels import beta_process, factor_slots
-from bnp_kernels.bits import split
 from bnp_kernels.concentration import GammaPrior
 from bnp_models.factor_states import FactorStates, factor_states
 from bnp_models.gibbs import GibbsKernel
@@ -209,16 +208,10 @@ class FactorModel(Model):
         return values
 
     def first_values(self, rng_key: jax.Array, num_sources: int) -> dict[str, jax.Array]:
-        """Return all hyperparameters by name, drawn from their priors where they have one."""
-        values = {}
-        keys = split(rng_key, len(self.hyperparameters))
-        for name, key in zip(self.hyperparameters, keys, strict=True):
-            value = getattr(self, name)
-            shape = (num_sources,) if name in self.by_source else ()
-            if is_prior(value):
-                value = value.sample(key, () if value.batch_shape else shape)
-            values[name] = jnp.broadcast_to(jnp.asarray(value, jnp.float32), shape)
-        return values
+        """Return all hyperparameters by name, one for each source where they may differ."""
+        shapes = {n: (num_sources,) if n in self.by_source else () for n in self.hyperparameters}
+        values = self.start_values(rng_key, shapes)
+        return {n: jnp.broadcast_to(jnp.asarray(values[n], jnp.float32), shapes[n]) for n in shapes}
 
     def updates(self, elsewhere: Collection[str]) -> dict[str, GammaPrior | None]:
         """Return the prior of each hyperparameter that the kernel updates, None for others."""

@@ -167,11 +167,11 @@ class HDPLDA(topics.RootedTopics):
         priors = kernel.HDPPriors(**self.gamma_priors(elsewhere))
 
         def init(rng_key: jax.Array, data: Tokens, corpus: Corpus) -> kernel.HDPState:
-            key_z, *keys = split(rng_key, 4)
+            key_z, key_values = split(rng_key)
             return kernel.init(
                 key_z, data, num_words=corpus.num_words,
                 max_topics=max(self.max_topics, init_topics), init_topics=init_topics,
-                **self.start_values(keys),
+                **self.start_values(key_values),
             )  # fmt: skip
 
         def step(rng_key, state, data, turn, axis_name):

@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import inspect
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,7 +20,8 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from bnp_kernels.concentration import GammaPrior
+from bnp_kernels.bits import split
+from bnp_kernels.concentration import GammaPrior, draw_from_priors
 
 __all__ = ["Model", "check_integer", "concentration", "from_description", "gamma_prior", "is_prior"]
 
@@ -225,13 +226,28 @@ class Model(abc.ABC):
             values[name] = jnp.asarray(value, jnp.float32)
         return values
 
-    def start_values(self, rng_keys: Iterable[jax.Array]) -> dict[str, Any]:
-        """Return all hyperparameters by name, drawn from their priors where they have one."""
-        values = {name: getattr(self, name) for name in self.hyperparameters}
-        return {
-            name: value.sample(key) if is_prior(value) else value
-            for (name, value), key in zip(values.items(), rng_keys, strict=True)
-        }
+    def start_values(
+        self, rng_key: jax.Array, shapes: Mapping[str, tuple[int, ...]] | None = None
+    ) -> dict[str, Any]:
+        """Return all hyperparameters by name, drawn from their priors where they have one.
+
+        `shapes` names those that may have one prior for many entries.
+        """
+        key_gamma, *keys = split(rng_key, 1 + len(self.hyperparameters))
+        values: dict[str, Any] = {name: getattr(self, name) for name in self.hyperparameters}
+        gammas, inverse = {}, []
+        for (name, value), key in zip(values.items(), keys, strict=True):
+            if not is_prior(value):
+                continue
+            shape = value.batch_shape or (shapes or {}).get(name, ())
+            if isinstance(value, dist.Gamma | dist.Exponential | dist.InverseGamma):
+                law = getattr(value, "concentration", 1.0), value.rate
+                gammas[name] = GammaPrior(*(np.broadcast_to(np.float32(x), shape) for x in law))
+                inverse += [name] * isinstance(value, dist.InverseGamma)
+            else:
+                values[name] = value.sample(key, () if value.batch_shape else shape)
+        values |= draw_from_priors(key_gamma, gammas)
+        return values | {name: 1 / values[name] for name in inverse}
 
     def gamma_priors(self, elsewhere: Collection[str]) -> dict[str, GammaPrior | None]:
         """Return what `gamma_prior` says of each hyperparameter, by name."""

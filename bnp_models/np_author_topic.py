@@ -170,11 +170,11 @@ class NonparametricAuthorTopicModel(topics.RootedTopics, authors.AuthorModel):
         priors = HDPPriors(**self.gamma_priors(elsewhere))
 
         def init(rng_key: jax.Array, data: AuthorTokens, corpus: Corpus):
-            key_z, *keys = split(rng_key, 4)
+            key_z, key_values = split(rng_key)
             return kernel.init(
                 key_z, data, num_words=corpus.num_words,
                 max_topics=max(self.max_topics, init_topics), init_topics=init_topics,
-                **self.start_values(keys),
+                **self.start_values(key_values),
             )  # fmt: skip
 
         def step(rng_key, state, data, turn, axis_name):

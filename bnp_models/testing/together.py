@@ -24,6 +24,8 @@ State = Any
 Data = Any
 Priors = Any
 
+_OPTIMISED = {"xla_backend_optimization_level": 3}  # the default, also where XLA_FLAGS say less
+
 
 class SweepFailed(RuntimeError):
     """A chain needed more slots than it has."""
@@ -106,7 +108,7 @@ class Sweeps:
     ):
         self.num_chains = num_chains
         self._step, self._growth, self._mistakes = step, growth, tuple(mistakes)
-        self._compiled = jax.jit(self._run, static_argnames="own_data")
+        self._compiled = jax.jit(self._run, static_argnames="own_data", compiler_options=_OPTIMISED)
         self._num_programs = num_programs
         self._shapes: list[Any] = []
         self._turns: tuple[int, ...] = ()

@@ -18,7 +18,7 @@ from bnp_kernels.bits import split
 from bnp_kernels.gamma import draw_log_beta, draw_log_gamma
 from bnp_kernels.sums import sum_pairwise
 
-__all__ = ["Concentration", "GammaPrior", "draw_concentrations"]
+__all__ = ["Concentration", "GammaPrior", "draw_concentrations", "draw_from_priors"]
 
 _SMALLEST = 1e-30  # a concentration never underflows to 0
 
@@ -91,6 +91,24 @@ def draw_concentrations(
         drawn = jnp.exp(drawn.reshape(jnp.shape(this.value)) - log_rate)
         new[name] = jnp.maximum(drawn, jnp.float32(_SMALLEST))
     return new
+
+
+def draw_from_priors(rng_key: Key[Array, ""], priors: Mapping[str, GammaPrior]) -> dict[str, Array]:
+    """Draw a value of each prior (of each entry of its parameters), all in one loop of tries.
+
+    Returns
+    -------
+    The values by name, positive, each of the shape of its prior's concentration.
+    """
+    if not priors:
+        return {}
+    shapes = (jnp.asarray(p.concentration, jnp.float32).reshape(-1) for p in priors.values())
+    drawn = _draw_joined(partial(draw_log_gamma, rng_key), [(shape,) for shape in shapes])
+    values = {}
+    for (name, prior), log_value in zip(priors.items(), drawn, strict=True):
+        value = jnp.exp(log_value.reshape(jnp.shape(prior.concentration)) - jnp.log(prior.rate))
+        values[name] = jnp.maximum(value, jnp.float32(_SMALLEST))
+    return values
 
 
 def _draw_joined(draw: Callable[..., Array], vectors: Sequence[tuple[Array, ...]]) -> list[Array]:

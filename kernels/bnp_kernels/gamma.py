@@ -17,7 +17,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int, Integer, Key, ScalarLike
 
 from bnp_kernels.batching import LARGE_TABLE, vectorise_if
-from bnp_kernels.bits import fold_in, key_words, random_bits, split, threefry, to_uniform
+from bnp_kernels.bits import random_bits, split, to_uniform
 from bnp_kernels.sums import sum_pairwise, sum_rows
 
 __all__ = ["draw_log_beta", "draw_log_gamma", "draw_rows", "draw_topic_word"]
@@ -25,26 +25,32 @@ __all__ = ["draw_log_beta", "draw_log_gamma", "draw_rows", "draw_topic_word"]
 # Keeps every log value finite in float32, whatever the concentration.
 _LOG_FLOOR = -1e38
 _WORD = 32  # bits of a word that marks failed tries
+# blocks of a counter's random bits, see `random_bits`
+_BOOST, _TRIES = 0, 1
 
 
-def _propose(bits, concentration):
-    """Try once: the log of the proposed value, and whether it is kept."""
+def _try(bits, concentration):
+    """Try once: the log of the proposed value, -inf if it is not kept.
+
+    One array that ends in a logarithm: XLA's CPU backend makes everything anew for each loop that
+    depends on it, but for divisions, logarithms and the like.
+    """
     normal = jnp.float32(2**0.5) * lax.erf_inv(2 * to_uniform(bits[0]) - 1)
     d = concentration - jnp.float32(1 / 3)
     t = normal / jnp.sqrt(9 * d)
-    log_v = jnp.log(jnp.maximum(1 + t, jnp.float32(1e-30)))
+    v = jnp.maximum(1 + t, jnp.float32(1e-10))
     # g(t) by its series where the closed form cancels, which is where d may be large.
     series = -3 / 4 + t * (3 / 5 + t * (-3 / 6 + t * (3 / 7 + t * (-3 / 8 + t * (3 / 9)))))
-    closed = 3 * (log_v - t + 0.5 * t * t) - t * t * t
+    closed = 3 * (jnp.log(v) - t + 0.5 * t * t) - t * t * t
     g = jnp.where(jnp.abs(t) < 0.125, t * t * t * t * series, closed)
     accept = (t > -1) & (to_uniform(bits[1]) < jnp.exp(d * g))
-    return jnp.log(d) + 3 * log_v, accept
+    return jnp.log(jnp.where(accept, d * v * v * v, 0.0))
 
 
 def _boost(bits, concentration):
     """Raise concentrations below one by two, where few tries fail; the log of the factor for it."""
     a, u, v = concentration, to_uniform(bits[0]), to_uniform(bits[1])
-    log_factor = jnp.log(u) / a + jnp.log(v) / (a + 1)
+    log_factor = (jnp.log(u) * (a + 1) + jnp.log(v) * a) / (a * (a + 1))  # one division, see `_try`
     return jnp.where(a < 1, a + 2, a), jnp.where(a < 1, log_factor, 0)
 
 
@@ -66,19 +72,19 @@ def draw_log_gamma(
     """
     concentration = jnp.asarray(concentration, jnp.float32)
     shape = jnp.broadcast_shapes(concentration.shape, jnp.shape(slot), jnp.shape(item))
-    concentration = jnp.broadcast_to(concentration, shape)
-    key_boost, key_tries = split(rng_key)
-    raised, boost = _boost(random_bits(key_boost, slot, item), concentration)
+    concentration, slot, item = (jnp.broadcast_to(x, shape) for x in (concentration, slot, item))
+    if shape and shape[-1] < 16:  # XLA's CPU backend looks for vectors along the last axis
+        concentration, slot, item = (x.reshape(-1) for x in (concentration, slot, item))
+    raised, boost = _boost(random_bits(rng_key, slot, item, _BOOST), concentration)
 
     def attempt(carry):
-        i, value, todo = carry
-        bits = random_bits(fold_in(key_tries, i), slot, item)
-        proposal, accept = _propose(bits, raised)
-        return i + 1, jnp.where(todo & accept, proposal, value), todo & ~accept
+        i, value = carry
+        tried = _try(random_bits(rng_key, slot, item, _TRIES + i), raised)
+        return i + 1, jnp.where(value == -jnp.inf, tried, value)
 
-    start = (0, jnp.zeros(shape, jnp.float32), jnp.ones(shape, bool))
-    _, value, _ = lax.while_loop(lambda carry: carry[2].any(), attempt, start)
-    return jnp.maximum(value + boost, jnp.float32(_LOG_FLOOR))
+    start = 0, jnp.full(concentration.shape, -jnp.inf, jnp.float32)
+    _, value = lax.while_loop(lambda carry: (carry[1] == -jnp.inf).any(), attempt, start)
+    return jnp.maximum(value + boost, jnp.float32(_LOG_FLOOR)).reshape(shape)
 
 
 def draw_log_beta(
@@ -209,38 +215,37 @@ def _draw_log_gamma_grid(
     """
     word, num_groups, num_topics = concentration.shape
     num_lanes = num_groups * num_topics
-    key_first, key_boost, key_again = split(rng_key, 3)
     slot = jnp.arange(num_topics, dtype=jnp.uint32)[None, :]
+
+    def attempt(concentration, item, number):
+        raised, boost = _boost(random_bits(rng_key, slot, item, _BOOST), concentration)
+        return _try(random_bits(rng_key, slot, item, _TRIES + number), raised), boost
 
     def first_try(failed, block):
         bit, concentration, item = block
-        raised, boost = _boost(random_bits(key_boost, slot, item), concentration)
-        proposal, accept = _propose(random_bits(key_first, slot, item), raised)
-        failed = failed | jnp.where(accept, jnp.uint32(0), jnp.uint32(1) << bit)
-        return failed, jnp.where(accept, proposal, 0) + boost
+        tried, boost = attempt(concentration, item, 0)
+        failed = failed | jnp.where(tried == -jnp.inf, jnp.uint32(1) << bit, jnp.uint32(0))
+        return failed, tried + boost
 
     failed = jnp.zeros((num_groups, num_topics), jnp.uint32) + 0 * item[0]  # as sharded as item
     bits = jnp.arange(word, dtype=jnp.uint32)
     failed, value = lax.scan(first_try, failed, (bits, concentration, item))
 
-    again = key_words(key_again)
     lane = jnp.arange(num_lanes).reshape(num_groups, num_topics)
     cells = concentration.reshape(-1)
 
     def retry(carry):
-        value, failed, attempt = carry
+        value, failed, number = carry
         bit = lax.population_count((failed & -failed) - 1).astype(jnp.int32)
         cell = bit * num_lanes + lane
         a = cells.at[jnp.minimum(cell, cells.size - 1)].get(mode="promise_in_bounds")
-        key0, key1 = threefry(*again, attempt, jnp.zeros_like(attempt))
         this = item[0] + bit.astype(jnp.uint32) * jnp.uint32(num_groups)
-        bits = threefry(key0, key1, jnp.broadcast_to(slot, failed.shape), this)
-        proposal, accept = _propose(bits, jnp.where(a < 1, a + 2, a))
-        proposal = jnp.where(accept, proposal, 0)
-        value = value.at[cell].add(proposal, mode="drop", unique_indices=True)
-        attempt = jnp.where(accept, 0, attempt + 1)
-        return value, jnp.where(accept, failed & (failed - 1), failed), attempt
+        tried, boost = attempt(a, this, number)
+        value = value.at[cell].set(tried + boost, mode="drop", unique_indices=True)
+        again = tried == -jnp.inf
+        number = jnp.where(again, number + 1, 1)
+        return value, jnp.where(again, failed, failed & (failed - 1)), number
 
-    carry = value.reshape(-1), failed, jnp.zeros_like(failed)
+    carry = value.reshape(-1), failed, jnp.ones_like(failed)
     value, _, _ = lax.while_loop(lambda carry: (carry[1] != 0).any(), retry, carry)
     return jnp.maximum(value, jnp.float32(_LOG_FLOOR)).reshape(concentration.shape)

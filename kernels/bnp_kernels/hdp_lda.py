@@ -98,16 +98,18 @@ def init(
     beta: ArrayLike,
     init_topics: int,
 ) -> HDPState:
-    """Assign every token to one of `init_topics` topics at random and draw their root weights."""
-    key_z, key_tables, key_root = bits.split(rng_key, 3)
+    """Assign every token to one of `init_topics` topics at random and draw their root weights.
+
+    They are drawn as if each topic had one table.
+    """
+    key_z, key_root = bits.split(rng_key)
     u = bits.uniform(key_z, data.doc.shape)
     z = jnp.minimum((u * init_topics).astype(jnp.int32), init_topics - 1)
     doc_topic, word_topic, topic = counts.tally(
         z, data.doc, data.word, data.doc_length.shape[0], num_words, max_topics
     )
     alpha, gamma, beta = (jnp.asarray(x, jnp.float32) for x in (alpha, gamma, beta))
-    even = jnp.where(topic > 0, 1.0 / init_topics, 0.0)
-    tables = draw_tables(key_tables, doc_topic, alpha * even)
+    tables = (topic > 0).astype(jnp.int32)
     root_weights, unused_weight = hdp_root.draw_root(key_root, tables, gamma)
     overflow = jnp.zeros((), bool)
     return HDPState(

@@ -35,7 +35,6 @@ from bnp_kernels.densities import log_dirichlet_multinomial
 from bnp_kernels.hdp_lda import HDPPriors, HDPState
 from bnp_kernels.hdp_root import TAIL_SHARE
 from bnp_kernels.sums import sum_pairwise
-from bnp_kernels.tables import draw_tables
 
 __all__ = [
     "AuthorHDPState",
@@ -81,15 +80,17 @@ def init(
     beta: ArrayLike,
     init_topics: int,
 ) -> AuthorHDPState:
-    """Give every token one of its authors and one of `init_topics` topics, and draw the root."""
-    key_start, key_tables, key_root = bits.split(rng_key, 3)
+    """Give every token one of its authors and one of `init_topics` topics, and draw the root.
+
+    It is drawn as if each topic had one table.
+    """
+    key_start, key_root = bits.split(rng_key)
     z, x = draw_start(key_start, data, init_topics)
     author_topic, word_topic, topic = counts.tally(
         z, x, data.word, data.num_authors, num_words, max_topics
     )
     alpha, gamma, beta = (jnp.asarray(value, jnp.float32) for value in (alpha, gamma, beta))
-    even = jnp.where(topic > 0, 1.0 / init_topics, 0.0)
-    tables = draw_tables(key_tables, author_topic, alpha * even)
+    tables = (topic > 0).astype(jnp.int32)
     root_weights, unused_weight = hdp_root.draw_root(key_root, tables, gamma)
     return AuthorHDPState(
         z, x, author_topic, word_topic, topic, author_topic.sum(axis=1),

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Key, ScalarLike
 
-from bnp_kernels.bits import random_bits, split, to_uniform
+from bnp_kernels.bits import random_bits, to_uniform
 
 __all__ = ["draw_slice"]
 
@@ -35,8 +35,7 @@ def draw_slice(
     -------
     The new value; the old one if rounding leaves no other.
     """
-    key_level, key_tries = split(rng_key)
-    u, place = (to_uniform(word) for word in random_bits(key_level, 0, 0))
+    u, place = (to_uniform(word) for word in random_bits(rng_key, 0, 0))
     log_u, low = jnp.log(u), value - width * place
     start = jnp.int32(0), low, low + width, value, jnp.float32(0), jnp.bool_(False)
 
@@ -50,7 +49,7 @@ def draw_slice(
         shrink = ~first & ~done
         low = jnp.where(shrink & (proposal < value), proposal, low)
         high = jnp.where(shrink & (proposal >= value), proposal, high)
-        unit = to_uniform(random_bits(key_tries, 0, tries)[0])
+        unit = to_uniform(random_bits(rng_key, 0, tries + 1)[0])
         following = jnp.where(done, proposal, low + unit * (high - low))
         return tries + 1, low, high, following, level, done
 

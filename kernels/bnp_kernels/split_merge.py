@@ -22,7 +22,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from bnp_kernels import split_proposal
-from bnp_kernels.bits import random_bits, split, uniform
+from bnp_kernels.bits import random_bits, split, to_uniform, uniform
 from bnp_kernels.densities import log_rising
 from bnp_kernels.gamma import draw_log_gamma
 from bnp_kernels.tokens import Tokens
@@ -49,20 +49,18 @@ def draw_anchors(
 
     Where the first token has no such fellow, the pair is the same token twice.
     """
-    key_first, key_score, key_place = split(rng_key, 3)
     num_tokens = data.doc.shape[0]
-    u = uniform(key_first, (num_pairs,))
+    u, u_place = (to_uniform(word) for word in random_bits(rng_key, 0, jnp.arange(num_pairs)))
     first = jnp.minimum((u * num_tokens).astype(jnp.int32), num_tokens - 1)
 
     # tokens of a document are neighbours
     doc = data.doc[first]
     length = data.doc_length[doc]
     start = jnp.cumsum(data.doc_length)[doc] - length
-    u = uniform(key_place, (num_pairs,))
-    step = jnp.minimum(1 + (u * (length - 1)).astype(jnp.int32), length - 1)
+    step = jnp.minimum(1 + (u_place * (length - 1)).astype(jnp.int32), length - 1)
     of_doc = start + (first - start + step) % length
 
-    score = (random_bits(key_score, 0, jnp.arange(num_tokens))[0] >> 1).astype(jnp.int32)
+    score = (random_bits(rng_key, 1, jnp.arange(num_tokens))[0] >> 1).astype(jnp.int32)
 
     def fellow(token):
         alike = (data.word == data.word[token]) & (jnp.arange(num_tokens) != token)

@@ -127,33 +127,37 @@ def soft_split(
     share, (doc_1, seeds_1, doc_total, seeds, word_total) = visit(
         seed, share, (doc_table, word_table, doc_table, word_table, word_table)
     )
-    # the words of the whole topic are a little in those of either side
-    parent = PARENT_TOKENS / jnp.maximum(word_total.reshape(num_words, -1).sum(0), 1.0)
 
-    def update(share, doc_1, word_1, word_all):
-        of_pair = [x.reshape(num_words, -1).sum(0) for x in (word_all - word_1, word_1)]
+    def of_pairs(word_table):
+        return word_table.reshape(num_words, -1).sum(0)
+
+    num_seeds, num_tokens = of_pairs(seeds), of_pairs(word_total)
+    # the words of the whole topic are a little in those of either side
+    parent = PARENT_TOKENS / jnp.maximum(num_tokens, 1.0)
+    rest = PARENT_TOKENS + num_words * beta
+
+    def iterate(i, carry):
+        share, doc_1, word_1 = carry
+        first = i == 0  # when only the seeds tell words apart
+        total_1 = of_pairs(word_1)
+        total_0 = jnp.where(first, num_seeds, num_tokens) - total_1
 
         def of_block(c, doc, word, share):
             m_1 = doc_1.at[doc].get(mode="clip") - share
             m_0 = doc_total.at[doc].get(mode="clip") - m_1 - 1.0
+            n = word_total.at[word].get(mode="clip")
             n_1 = word_1.at[word].get(mode="clip")
-            n_0 = word_all.at[word].get(mode="clip") - n_1
-            other = parent[c] * word_total.at[word].get(mode="clip") + beta
-            rest = PARENT_TOKENS + num_words * beta
-            weight_0 = (jnp.maximum(m_0, 0.0) + prior[c]) * (n_0 + other) / (of_pair[0][c] + rest)
-            weight_1 = (jnp.maximum(m_1, 0.0) + prior[c]) * (n_1 + other) / (of_pair[1][c] + rest)
+            n_0 = jnp.where(first, seeds.at[word].get(mode="clip"), n) - n_1
+            other = parent[c] * n + beta
+            weight_0 = (jnp.maximum(m_0, 0.0) + prior[c]) * (n_0 + other) / (total_0[c] + rest)
+            weight_1 = (jnp.maximum(m_1, 0.0) + prior[c]) * (n_1 + other) / (total_1[c] + rest)
             share = weight_1 / (weight_0 + weight_1)
             return share, ((doc, share), (word, share))
 
         share, (doc_1, word_1) = visit(of_block, share, (doc_table, word_table))
         return share, doc_1, word_1
 
-    def iterate(_, carry):
-        share, doc_1, word_1 = carry
-        return update(share, doc_1, word_1, word_total)
-
-    carry = update(share, doc_1, seeds_1, seeds)
-    return lax.fori_loop(0, num_iterations, iterate, carry)[0]
+    return lax.fori_loop(0, num_iterations + 1, iterate, (share, doc_1, seeds_1))[0]
 
 
 def propose(

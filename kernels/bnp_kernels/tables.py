@@ -16,7 +16,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int, Key
 
 from bnp_kernels.batching import LARGE_TABLE, vectorise_if
-from bnp_kernels.bits import key_words, random_bits, split, threefry, to_uniform
+from bnp_kernels.bits import random_bits, to_uniform
 
 __all__ = ["draw_tables"]
 
@@ -54,28 +54,30 @@ def _draw(rng_key, counts, concentration):
     a = concentration.astype(jnp.float32)[None, :]
     slot = jnp.arange(num_columns, dtype=jnp.uint32)[None, :]
     group = jnp.arange(num_groups, dtype=jnp.uint32)[:, None]
-    key_first, key_again = split(rng_key)
 
-    def jump(at, u):
-        """Go from customer `at` + 1 to the next candidate, also counted from 0."""
-        log_step = -jnp.log(u) / a
-        return jnp.floor(at * jnp.exp(jnp.minimum(log_step, 60.0))) + 1
+    def jump(at, u, opened):
+        """Go from customer `at` + 1 to the next candidate, also counted from 0.
+
+        Whether it `opened` a table goes along as a sign and comes back: XLA would draw the bits
+        anew for another array, but a quotient is made once.
+        """
+        quotient = jnp.where(opened, -at, at) / jnp.maximum(jnp.exp(jnp.log(u) / a), 1e-26)
+        return jnp.floor(jnp.abs(quotient)) + 1, quotient < 0
 
     def first_jump(carry, block):
         waiting, tables = carry
         bit, n = block
-        bits = random_bits(key_first, slot, group + bit * jnp.uint32(num_groups))
-        second = (n >= 2) & (to_uniform(bits[0]) * (a + 1) < a)
-        at = jump(1.0, to_uniform(bits[1]))
+        bits = random_bits(rng_key, slot, group + bit * jnp.uint32(num_groups))
+        second = to_uniform(bits[0]) * (a + 1) < a
+        at, second = jump(1.0, to_uniform(bits[1]), second)
         landed = (at <= n.astype(jnp.float32) - 1).astype(jnp.uint32)
-        tables = tables + (n >= 1).astype(jnp.int32) + second
+        tables = tables + (n >= 1).astype(jnp.int32) + (second & (n >= 2))
         return (waiting | (landed << bit), tables), at
 
     start = jnp.zeros(counts.shape[1:], jnp.uint32), jnp.zeros(counts.shape[1:], jnp.int32)
     blocks = jnp.arange(word, dtype=jnp.uint32), counts
     (waiting, tables), reached = lax.scan(first_jump, start, blocks)
 
-    words_again = key_words(key_again)
     lane = jnp.arange(num_lanes).reshape(num_groups, num_columns)
     reached, counts = reached.reshape(-1), counts.reshape(-1)
 
@@ -85,18 +87,15 @@ def _draw(rng_key, counts, concentration):
         bit = jnp.minimum(bit, jnp.uint32(word - 1))
         cell = bit.astype(jnp.int32) * num_lanes + lane
         last = counts.at[cell].get(mode="promise_in_bounds").astype(jnp.float32) - 1
-        at = jnp.where(jumps == 0, reached.at[cell].get(mode="promise_in_bounds"), at)
-        key0, key1 = threefry(*words_again, jumps, jnp.zeros_like(jumps))
-        item = group + bit * jnp.uint32(num_groups)
-        slots = jnp.broadcast_to(slot, cell.shape)
-        bits = threefry(key0, key1, slots, item)
+        at = jnp.where(jumps == 1, reached.at[cell].get(mode="promise_in_bounds"), at)
+        bits = random_bits(rng_key, slot, group + bit * jnp.uint32(num_groups), jumps)
         hit = -jnp.expm1(a * jnp.log1p(-1 / at))
-        opened = (waiting != 0) & (to_uniform(bits[0]) * hit * (a + at) < a)
-        at = jump(at, to_uniform(bits[1]))
-        done = at > last
+        opened = to_uniform(bits[0]) * hit * (a + at) < a
+        at, opened = jump(at, to_uniform(bits[1]), opened)
+        opened, done = opened & (waiting != 0), at > last
         waiting = jnp.where(done, waiting & (waiting - 1), waiting)
-        return waiting, tables + opened, jnp.where(done, 0, jumps + 1), at
+        return waiting, tables + opened, jnp.where(done, 1, jumps + 1), at
 
-    carry = waiting, tables, jnp.zeros_like(waiting), jnp.ones(waiting.shape, jnp.float32)
+    carry = waiting, tables, jnp.ones_like(waiting), jnp.ones(waiting.shape, jnp.float32)
     _, tables, _, _ = lax.while_loop(lambda carry: (carry[0] != 0).any(), next_jump, carry)
     return tables.sum(axis=0)

@@ -112,7 +112,7 @@ def test_run(tmp_path, capsys):
     data, _ = write_table(tmp_path / "flowers.csv", num_rows=20, noise=0.1)
     folder = tmp_path / "run"
     argv = ["fit", "GaussianFactorAnalysis", data, "--read", "source=kind", "--output", str(folder)]
-    sizes = "--num-warmup 100 --num-samples 40 --num-chains 1 --max-factors 8".split()
+    sizes = "--num-warmup 400 --num-samples 40 --max-factors 8".split()
     assert cli.main([*argv, *sizes]) == 0
     out, err = capsys.readouterr()
     assert "number of factors: 2" in out

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 import pytest
+from scipy import stats
 
 import bnp_models as bnp
 from bnp_models.model import (
@@ -104,6 +105,38 @@ class TestGammaPrior:
             ValueError, match=r"gamma has the prior LogNormal.*Gamma\(concentration, rate\), Expon"
         ):
             gamma_prior("gamma", dist.LogNormal(0.0, 1.0))
+
+
+class TestStartValues:
+    def test_follow_their_priors(self):
+        """Gamma laws are drawn together; the threshold of each comparison is a p-value of 1e-6."""
+        model = bnp.GaussianFactorAnalysis(
+            tau=dist.LogNormal(0.0, 1.0), alpha=dist.Exponential(3.0),
+            sigma2_phi=dist.InverseGamma(2.0, 5.0), sigma2_w=0.5,
+            sigma2_n=dist.Gamma(np.array([0.3, 4.0]), 2.0),
+        )  # fmt: skip
+        shapes = {"alpha": (3,)}
+        draw = jax.jit(jax.vmap(lambda key: model.start_values(key, shapes)))
+        drawn = draw(jax.random.split(jax.random.key(0), 4000))
+        assert set(drawn) == set(model.hyperparameters)
+        np.testing.assert_array_equal(drawn["sigma2_w"], 0.5)
+        assert drawn["alpha"].shape == (4000, 3)
+        assert drawn["sigma2_n"].shape == (4000, 2)
+        for x, law in (
+            (drawn["tau"], stats.lognorm(1.0)),
+            (drawn["alpha"], stats.expon(scale=1 / 3)),
+            (drawn["sigma2_phi"], stats.invgamma(2.0, scale=5.0)),
+            (drawn["sigma2_n"][:, 0], stats.gamma(0.3, scale=0.5)),
+            (drawn["sigma2_n"][:, 1], stats.gamma(4.0, scale=0.5)),
+        ):
+            assert stats.kstest(np.asarray(x, np.float64).ravel(), law.cdf).pvalue > 1e-6
+        columns = np.column_stack([np.log(drawn["sigma2_phi"]), drawn["sigma2_n"], drawn["alpha"]])
+        r = np.corrcoef(columns.T)[np.triu_indices(6, 1)]
+        assert (2 * stats.norm.sf(np.abs(r) * np.sqrt(4000)) > 1e-6 / 15).all()
+
+    def test_of_fixed_values(self):
+        values = bnp.HDPLDA(alpha=2.0, gamma=1.5).start_values(jax.random.key(0))
+        assert values == {"alpha": 2.0, "gamma": 1.5, "beta": 0.01}
 
 
 class TestIdentity:

@@ -144,7 +144,7 @@ def growth(fewer=0):
     return testing.Growth(num_used, resize, lambda state: state.overflow, CAPACITY, fewer)
 
 
-EFFORT = testing.Effort(500, 30, 140)
+EFFORT = testing.Effort(500, 30, 200)
 
 
 def parallel(*args):

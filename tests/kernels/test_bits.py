@@ -40,6 +40,24 @@ def test_slot_and_item_broadcast():
     assert (first[1, 2], second[1, 2]) == tuple(one)
 
 
+def test_blocks_of_a_counter():
+    """They are independent of each other and of the same block of the next counter."""
+    key, item = jax.random.key(4), jnp.arange(2000)
+    block = jnp.arange(50)[:, None]
+    words = np.stack(jax.jit(bits.random_bits)(key, 3, item[None, :], block))
+    for number in (0, 7):
+        np.testing.assert_array_equal(
+            words[:, number], np.stack(bits.random_bits(key, 3, item, number))
+        )
+    np.testing.assert_array_equal(words[:, 0], np.stack(bits.random_bits(key, 3, item)))
+    u = np.asarray(bits.to_uniform(jnp.asarray(words)), np.float64)
+    assert stats.kstest(u.ravel(), "uniform").pvalue > P_VALUE
+    pairs = (u[:, 1:], u[:, :-1]), (u[:, 1:, 1:], u[:, :-1, :-1]), (u[0, 1:], u[1, :-1])
+    for one, other in pairs:
+        r = np.corrcoef(one.ravel(), other.ravel())[0, 1]
+        assert 2 * stats.norm.sf(abs(r) * np.sqrt(one.size)) > P_VALUE
+
+
 @pytest.mark.parametrize("impl", ["rbg", "unsafe_rbg"])
 def test_long_keys_stay_different(impl):
     words = [tuple(map(int, bits.key_words(jax.random.key(seed, impl=impl)))) for seed in range(9)]

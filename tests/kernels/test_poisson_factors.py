@@ -22,7 +22,7 @@ from bnp_models import testing
 from bnp_models.poisson_factors import PoissonGammaFactorAnalysis
 from bnp_models.testing import factors, invariants, simulate
 
-CAPACITY = 32
+CAPACITY = 40
 
 
 def gamma_prior(concentration, rate):
