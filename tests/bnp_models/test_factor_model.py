@@ -116,7 +116,7 @@ class TestFit:
 
     def test_growth(self, found, monkeypatch):
         """Ahead of need; and, as if that had not been foreseen, by replaying a sweep."""
-        few, note = 24, "64 slots"
+        few, note = 32, "80 slots"
         if found.model == GAUSSIAN:
             few, note = 3, "replayed with 32 slots"
             monkeypatch.setattr(Runner, "_grow", lambda self, state, need: (state, ""))
