@@ -52,7 +52,7 @@ format: $(VENV)/.installed-test
 
 # a kernel is another process, so pytest's own warnings are all that -W turns off
 notebooks: $(VENV)/.installed-test
-	$(if $(wildcard notebooks/*.ipynb),BNP_SMOKE=1 $(QUICK) $(PYTEST) -W default --nbmake --nbmake-timeout=600 notebooks)
+	$(if $(wildcard notebooks/*.ipynb),BNP_SMOKE=1 $(PYTEST) -W default --nbmake --nbmake-timeout=600 notebooks)
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python experiments/benchmarks/speed.py $(ARGS)

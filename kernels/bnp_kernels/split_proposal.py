@@ -92,12 +92,12 @@ def soft_split(
     doc_table = jnp.zeros(num_docs * num_pairs, jnp.float32)
     word_table = jnp.zeros(num_words * num_pairs, jnp.float32)
 
-    def visit(of_block, share, sums):
+    def visit(of_block, share, sums, *more):
         """Give every block new shares, and add up what it reports, by table and row."""
 
         def one_block(i, carry):
             share, sums = carry
-            whole = (tokens.pair, tokens.doc, tokens.word, share)
+            whole = (tokens.pair, tokens.doc, tokens.word, share, *more)
             part = [lax.dynamic_slice_in_dim(x, i * size, size) for x in whole]
             new, reports = of_block(*part)
             sums = tuple(
@@ -136,25 +136,29 @@ def soft_split(
     parent = PARENT_TOKENS / jnp.maximum(num_tokens, 1.0)
     rest = PARENT_TOKENS + num_words * beta
 
+    # what each token looks up again and again
+    of_doc = doc_total.at[tokens.doc].get(mode="clip")
+    of_word, of_seeds = (x.at[tokens.word].get(mode="clip") for x in (word_total, seeds))
+
     def iterate(i, carry):
         share, doc_1, word_1 = carry
         first = i == 0  # when only the seeds tell words apart
         total_1 = of_pairs(word_1)
         total_0 = jnp.where(first, num_seeds, num_tokens) - total_1
 
-        def of_block(c, doc, word, share):
+        def of_block(c, doc, word, share, of_doc, of_word, of_seeds):
             m_1 = doc_1.at[doc].get(mode="clip") - share
-            m_0 = doc_total.at[doc].get(mode="clip") - m_1 - 1.0
-            n = word_total.at[word].get(mode="clip")
+            m_0 = of_doc - m_1 - 1.0
             n_1 = word_1.at[word].get(mode="clip")
-            n_0 = jnp.where(first, seeds.at[word].get(mode="clip"), n) - n_1
-            other = parent[c] * n + beta
+            n_0 = jnp.where(first, of_seeds, of_word) - n_1
+            other = parent[c] * of_word + beta
             weight_0 = (jnp.maximum(m_0, 0.0) + prior[c]) * (n_0 + other) / (total_0[c] + rest)
             weight_1 = (jnp.maximum(m_1, 0.0) + prior[c]) * (n_1 + other) / (total_1[c] + rest)
             share = weight_1 / (weight_0 + weight_1)
             return share, ((doc, share), (word, share))
 
-        share, (doc_1, word_1) = visit(of_block, share, (doc_table, word_table))
+        tables = doc_table, word_table
+        share, (doc_1, word_1) = visit(of_block, share, tables, of_doc, of_word, of_seeds)
         return share, doc_1, word_1
 
     return lax.fori_loop(0, num_iterations + 1, iterate, (share, doc_1, seeds_1))[0]
