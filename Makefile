@@ -11,7 +11,6 @@ PIP_FLAGS := --quiet --no-compile
 # programs that are compiled by the hundred and run for a moment
 QUICK   := XLA_FLAGS="$(XLA_FLAGS) --xla_backend_optimization_level=0"
 PYTEST  := $(BIN)/pytest -n $(WORKERS) --dist=worksteal
-OR_NONE := || test $$? -eq 5  # ARGS may choose slow tests only, or none of them
 
 unexport PYTHONPATH
 .NOTPARALLEL:
@@ -32,12 +31,16 @@ help:
 demo: $(VENV)/.installed
 	$(BIN)/bnp-models demo $(ARGS)
 
-test: lint test-fast
-	$(PYTEST) -m slow --durations=10 $(ARGS) $(OR_NONE)
+# pytest ends with 5 if ARGS leave nothing to run, which may happen in one of both stages
+test: lint
+	@fast=0; $(QUICK) $(PYTEST) -m "not slow" $(ARGS) || fast=$$?; \
+	test $$fast -eq 0 -o $$fast -eq 5 || exit $$fast; \
+	slow=0; $(PYTEST) -m slow --durations=10 $(ARGS) || slow=$$?; \
+	test $$slow -eq 0 -o $$slow -eq 5 -a $$fast -eq 0 || exit $$slow
 	@$(MAKE) notebooks
 
 test-fast: $(VENV)/.installed-test
-	$(QUICK) $(PYTEST) -m "not slow" $(ARGS) $(OR_NONE)
+	$(QUICK) $(PYTEST) -m "not slow" $(ARGS)
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

@@ -16,7 +16,7 @@ from bnp_kernels.concentration import GammaPrior
 from bnp_kernels.gaussian_factors import Reals, make_reals
 from bnp_models.factor_model import FactorModel, choose_step, program_z, sample_data
 from bnp_models.gibbs import GibbsKernel, Sampler
-from bnp_models.model import gamma_prior, is_prior
+from bnp_models.model import gamma_law, gamma_prior, is_prior
 from bnp_models.sources import Sources, check_sources
 
 __all__ = ["GaussianFactorAnalysis"]
@@ -210,5 +210,4 @@ def _precision_prior(name: str, value: Any, *, given: bool) -> GammaPrior | None
             f"InverseGamma(concentration, rate), a number, or sample {name} in another block of "
             "numpyro.infer.Gibbs"
         )
-    shape, rate = (np.asarray(x, np.float32) for x in (value.concentration, value.rate))
-    return GammaPrior(shape, rate)
+    return gamma_law(value)

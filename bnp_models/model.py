@@ -23,7 +23,15 @@ import numpyro.distributions as dist
 from bnp_kernels.bits import split
 from bnp_kernels.concentration import GammaPrior, draw_from_priors
 
-__all__ = ["Model", "check_integer", "concentration", "from_description", "gamma_prior", "is_prior"]
+__all__ = [
+    "Model",
+    "check_integer",
+    "concentration",
+    "from_description",
+    "gamma_law",
+    "gamma_prior",
+    "is_prior",
+]
 
 
 def is_prior(value: Any) -> bool:
@@ -114,17 +122,20 @@ def gamma_prior(name: str, value: Any, *, given: bool = False) -> GammaPrior | N
     """
     if given or not is_prior(value):
         return None
-    if isinstance(value, dist.Exponential):
-        return GammaPrior(np.ones_like(value.rate, np.float32), np.asarray(value.rate, np.float32))
-    if not isinstance(value, dist.Gamma):
+    if not isinstance(value, dist.Gamma | dist.Exponential):
         raise ValueError(
             f"{name} has the prior {type(value).__name__}, for which there is no Gibbs update; use "
             f"Gamma(concentration, rate), Exponential(rate), a number, or sample {name} in another "
             "block of numpyro.infer.Gibbs"
         )
-    return GammaPrior(
-        np.asarray(value.concentration, np.float32), np.asarray(value.rate, np.float32)
-    )
+    return gamma_law(value)
+
+
+def gamma_law(value: Any) -> GammaPrior:
+    """Return concentration and rate of a gamma, exponential or inverse gamma distribution."""
+    rate = np.asarray(value.rate, np.float32)
+    shape = getattr(value, "concentration", np.ones_like(rate))
+    return GammaPrior(np.asarray(shape, np.float32), rate)
 
 
 def _describe(value: Any) -> Any:
@@ -241,8 +252,7 @@ class Model(abc.ABC):
                 continue
             shape = value.batch_shape or (shapes or {}).get(name, ())
             if isinstance(value, dist.Gamma | dist.Exponential | dist.InverseGamma):
-                law = getattr(value, "concentration", 1.0), value.rate
-                gammas[name] = GammaPrior(*(np.broadcast_to(np.float32(x), shape) for x in law))
+                gammas[name] = GammaPrior(*(np.broadcast_to(x, shape) for x in gamma_law(value)))
                 inverse += [name] * isinstance(value, dist.InverseGamma)
             else:
                 values[name] = value.sample(key, () if value.batch_shape else shape)

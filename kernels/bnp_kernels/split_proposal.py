@@ -131,9 +131,9 @@ def soft_split(
     def of_pairs(word_table):
         return word_table.reshape(num_words, -1).sum(0)
 
-    num_seeds, num_tokens = of_pairs(seeds), of_pairs(word_total)
+    seeds_of_pair, tokens_of_pair = of_pairs(seeds), of_pairs(word_total)
     # the words of the whole topic are a little in those of either side
-    parent = PARENT_TOKENS / jnp.maximum(num_tokens, 1.0)
+    parent = PARENT_TOKENS / jnp.maximum(tokens_of_pair, 1.0)
     rest = PARENT_TOKENS + num_words * beta
 
     # what each token looks up again and again
@@ -142,15 +142,15 @@ def soft_split(
 
     def iterate(i, carry):
         share, doc_1, word_1 = carry
-        first = i == 0  # when only the seeds tell words apart
+        begins = i == 0  # when only the seeds tell words apart
         total_1 = of_pairs(word_1)
-        total_0 = jnp.where(first, num_seeds, num_tokens) - total_1
+        total_0 = jnp.where(begins, seeds_of_pair, tokens_of_pair) - total_1
 
         def of_block(c, doc, word, share, of_doc, of_word, of_seeds):
             m_1 = doc_1.at[doc].get(mode="clip") - share
             m_0 = of_doc - m_1 - 1.0
             n_1 = word_1.at[word].get(mode="clip")
-            n_0 = jnp.where(first, of_seeds, of_word) - n_1
+            n_0 = jnp.where(begins, of_seeds, of_word) - n_1
             other = parent[c] * of_word + beta
             weight_0 = (jnp.maximum(m_0, 0.0) + prior[c]) * (n_0 + other) / (total_0[c] + rest)
             weight_1 = (jnp.maximum(m_1, 0.0) + prior[c]) * (n_1 + other) / (total_1[c] + rest)
