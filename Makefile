@@ -11,6 +11,7 @@ PIP_FLAGS := --quiet --no-compile
 # programs that are compiled by the hundred and run for a moment
 QUICK   := XLA_FLAGS="$(XLA_FLAGS) --xla_backend_optimization_level=0"
 PYTEST  := $(BIN)/pytest -n $(WORKERS) --dist=worksteal
+NOTEBOOKS := BNP_SMOKE=1 $(PYTEST) --nbmake --nbmake-timeout=600
 
 unexport PYTHONPATH
 .NOTPARALLEL:
@@ -31,13 +32,13 @@ help:
 demo: $(VENV)/.installed
 	$(BIN)/bnp-models demo $(ARGS)
 
-# pytest ends with 5 if ARGS leave nothing to run, which may happen in one of both stages
+# Sweeps of statistical tests are optimised all the same, see bnp_models/testing/together.py.
+# pytest ends with 5 if ARGS leave nothing to run, which may happen in one of both stages.
 test: lint
-	@fast=0; $(QUICK) $(PYTEST) -m "not slow" $(ARGS) || fast=$$?; \
-	test $$fast -eq 0 -o $$fast -eq 5 || exit $$fast; \
-	slow=0; $(PYTEST) -m slow --durations=10 $(ARGS) || slow=$$?; \
-	test $$slow -eq 0 -o $$slow -eq 5 -a $$fast -eq 0 || exit $$slow
-	@$(MAKE) notebooks
+	@most=0; $(QUICK) $(PYTEST) -m "not optimised" --durations=10 $(ARGS) || most=$$?; \
+	test $$most -eq 0 -o $$most -eq 5 || exit $$most; \
+	rest=0; $(NOTEBOOKS) -m optimised $(ARGS) || rest=$$?; \
+	test $$rest -eq 0 -o $$rest -eq 5 -a $$most -eq 0 || exit $$rest
 
 test-fast: $(VENV)/.installed-test
 	$(QUICK) $(PYTEST) -m "not slow" $(ARGS)
@@ -53,9 +54,8 @@ format: $(VENV)/.installed-test
 	$(BIN)/ruff format .
 	$(if $(wildcard notebooks/*.ipynb),$(BIN)/nbstripout --keep-id notebooks/*.ipynb)
 
-# a kernel is another process, so pytest's own warnings are all that -W turns off
 notebooks: $(VENV)/.installed-test
-	$(if $(wildcard notebooks/*.ipynb),BNP_SMOKE=1 $(PYTEST) -W default --nbmake --nbmake-timeout=600 notebooks)
+	$(NOTEBOOKS) notebooks
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python experiments/benchmarks/speed.py $(ARGS)

@@ -18,13 +18,14 @@ from jaxtyping import Array, Bool, Int, Key
 from bnp_models.testing.invariants import quick_jit
 from bnp_models.testing.mistakes import Mistake, switched
 
-__all__ = ["Effort", "Growth", "SweepFailed", "Sweeps", "measure", "take_turns"]
+__all__ = ["OPTIMISED", "Effort", "Growth", "SweepFailed", "Sweeps", "measure", "take_turns"]
 
 State = Any
 Data = Any
 Priors = Any
 
-_OPTIMISED = {"xla_backend_optimization_level": 3}  # the default, also where XLA_FLAGS say less
+OPTIMISED = {"xla_backend_optimization_level": 3}
+"""Compiler options for what runs long: the default, also where XLA_FLAGS say less."""
 
 
 class SweepFailed(RuntimeError):
@@ -108,7 +109,7 @@ class Sweeps:
     ):
         self.num_chains = num_chains
         self._step, self._growth, self._mistakes = step, growth, tuple(mistakes)
-        self._compiled = jax.jit(self._run, static_argnames="own_data", compiler_options=_OPTIMISED)
+        self._compiled = jax.jit(self._run, static_argnames="own_data", compiler_options=OPTIMISED)
         self._num_programs = num_programs
         self._shapes: list[Any] = []
         self._turns: tuple[int, ...] = ()

@@ -13,6 +13,7 @@ from bnp_kernels import hdp_root, tables
 from bnp_kernels.tokens import Tokens, make_tokens
 from bnp_models.corpus import Corpus
 from bnp_models.testing.mistakes import Mistake
+from bnp_models.testing.together import OPTIMISED
 
 __all__ = [
     "coassigned",
@@ -69,7 +70,8 @@ def draw_program(
 ) -> dict[str, np.ndarray]:
     """Draw these sites of a program and its words, `size` times, in the order of `sites`."""
     predictive = Predictive(model, num_samples=size, return_sites=list(sites), parallel=True)
-    draws = jax.jit(lambda key: predictive(key, corpus, observed=False))(rng_key)
+    draw = jax.jit(lambda key: predictive(key, corpus, observed=False), compiler_options=OPTIMISED)
+    draws = draw(rng_key)
     return {site: np.asarray(draws[site]) for site in sites}
 
 

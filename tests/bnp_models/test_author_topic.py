@@ -43,6 +43,7 @@ def found(request):
     return bnp.fit(model, CORPUS, record=model.recordable, **SIZES, **options)
 
 
+@pytest.mark.optimised
 @pytest.mark.slow
 class TestFit:
     def test_names(self, found):
@@ -110,6 +111,7 @@ def through_mcmc(kernel):
     return {name: np.asarray(x) for name, x in mcmc.get_samples(group_by_chain=True).items()}
 
 
+@pytest.mark.optimised
 @pytest.mark.slow
 class TestSameDraws:
     def test_of_mcmc(self, found):

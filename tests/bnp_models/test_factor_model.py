@@ -22,7 +22,7 @@ REALS = bnp.Sources.from_arrays(
     **NAMES,
 )
 # with as many slots as `test_growth` ends with, so that these are compiled once
-POISSON = bnp.PoissonGammaFactorAnalysis(tau=dist.Gamma(2.0, 2.0), max_factors=64)
+POISSON = bnp.PoissonGammaFactorAnalysis(tau=dist.Gamma(2.0, 2.0), max_factors=80)
 GAUSSIAN = bnp.GaussianFactorAnalysis(sigma2_phi=1.0, max_factors=32)
 BOTH = [(POISSON, COUNTS), (GAUSSIAN, REALS)]
 IDS = ["poisson", "gaussian"]
@@ -49,6 +49,7 @@ class Notes:
         pass
 
 
+@pytest.mark.optimised
 @pytest.mark.slow
 class TestFit:
     def test_names(self, found):

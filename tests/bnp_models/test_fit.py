@@ -147,10 +147,12 @@ class TestSameDraws:
         assert expected["num_topics_used"].max() > 8
         assert_equal(draws(found), expected)
 
+    @pytest.mark.optimised
     @pytest.mark.slow
     def test_lda(self, found, tiny):
         assert_equal(draws(found), through_mcmc(LDA.gibbs(**LDA_OPTIONS), tiny)[0])
 
+    @pytest.mark.optimised
     @pytest.mark.slow
     def test_lda_with_priors(self, tiny):
         model = bnp.LDA(3, alpha=dist.Gamma(np.ones(3), 1.0), beta=dist.Gamma(1.0, 4.0))
@@ -159,6 +161,7 @@ class TestSameDraws:
         found = fit(model, tiny, devices=jax.devices()[:1], **options)
         assert_equal(draws(found), through_mcmc(model.gibbs(**options), tiny)[0])
 
+    @pytest.mark.optimised
     @pytest.mark.slow
     def test_hdp_that_grows(self, tiny):
         """From few slots against plenty of them."""
@@ -389,6 +392,7 @@ class TestNotANumber:
 
 @needs_two_devices
 class TestDevices:
+    @pytest.mark.optimised
     @pytest.mark.slow
     def test_chains_over_devices(self, tiny):
         model = bnp.LDA(3, alpha=0.5, beta=0.2)
@@ -398,6 +402,7 @@ class TestDevices:
         assert two.data.attrs["num_devices"] == 2
         assert_equal(draws(two), draws(one))
 
+    @pytest.mark.optimised
     @pytest.mark.slow
     def test_documents_over_devices(self, tiny):
         model = bnp.LDA(3, alpha=0.5, beta=0.2)

@@ -131,12 +131,14 @@ class TestChainMethods:
         assert_equal(collected(one), {name: x[[1]] for name, x in expected.items()})
         assert one.last_state.rng_key.shape == (2,)
 
+    @pytest.mark.optimised
     @pytest.mark.slow
     @pytest.mark.parametrize("method", ["alone", *METHODS[1:]])
     def test_lda(self, tiny, method):
         model = bnp.LDA(3, alpha=dist.Gamma(1.0, 1.0), beta=dist.Gamma(1.0, 4.0))
         self.check_model(tiny, model, method)
 
+    @pytest.mark.optimised
     @pytest.mark.slow
     def test_hdp_lda(self, tiny):
         model = bnp.HDPLDA(beta=dist.Gamma(1.0, 4.0), max_topics=60)

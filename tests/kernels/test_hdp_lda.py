@@ -135,7 +135,8 @@ def simulate_prior(rng, size):
 
 def draw_program(rng_key, size):
     """Draw from the truncated program; its topics are compared, not its sticks."""
-    model = HDPLDA(**{name: dist.Gamma(*prior) for name, prior in PRIORS.items()}, max_topics=64)
+    priors = {name: dist.Gamma(*prior) for name, prior in PRIORS.items()}
+    model = HDPLDA(**priors, max_topics=32)  # 1.5e-5 of the root is behind
     corpus = Corpus.from_ids([[0] * n for n in LENGTHS], num_words=JOINT_WORDS)
     draws = tokens.draw_program(rng_key, model, corpus, [*PRIORS, "z", "w"], size)
     z = tokens.first_appearance(draws["z"])

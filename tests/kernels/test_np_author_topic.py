@@ -148,9 +148,8 @@ def simulate_prior(rng, size):
 
 def draw_program(rng_key, size):
     """Draw from the truncated program; its topics are compared, not its sticks."""
-    model = NonparametricAuthorTopicModel(
-        **{name: dist.Gamma(*prior) for name, prior in PRIORS.items()}, max_topics=64
-    )
+    priors = {name: dist.Gamma(*prior) for name, prior in PRIORS.items()}
+    model = NonparametricAuthorTopicModel(**priors, max_topics=32)  # 1.5e-5 of the root is behind
     corpus = Corpus.from_ids(
         JOINT_DOCS, num_words=JOINT_WORDS, authors=JOINT_AUTHORS, author_names=list("abcd")
     )
