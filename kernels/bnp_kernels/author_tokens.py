@@ -10,9 +10,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Integer
 
-from bnp_kernels.tokens import check_tokens
+from bnp_kernels.tokens import check_tokens, most_of_a_word
 
 __all__ = ["AuthorTokens", "Blocks", "Bucket", "make_author_tokens"]
 
@@ -46,6 +46,7 @@ class AuthorTokens(NamedTuple):
     doc: Int[Array, " T"]
     word: Int[Array, " T"]
     doc_length: Int[Array, " D"]
+    most_of_a_word: Integer[Array, ""]  # as in `Tokens`
     first_link: Int[Array, " D"]
     num_links: Int[Array, " D"]  # authors of the document
     link_author: Int[Array, " L"]
@@ -105,7 +106,10 @@ def make_author_tokens(
     if block_size is None:
         block_size = min(_BLOCK.get(jax.default_backend(), 16384), -(-len(doc) // 8) * 8)
     share_up = np.ceil(author_share - 1e-6).astype(np.int32)
-    arrays = doc, word, doc_length, ptr[:-1], num_links, idx, share_up, np.float32(log_choices)
+    arrays = (
+        doc, word, doc_length, most_of_a_word(word),
+        ptr[:-1], num_links, idx, share_up, np.float32(log_choices),
+    )  # fmt: skip
     return AuthorTokens(
         *map(jnp.asarray, arrays),
         buckets=_buckets(ptr, idx, num_authors, doc_length),

@@ -115,13 +115,15 @@ def share(n_jk: ArrayLike, n_j: ArrayLike, *, weights: ArrayLike, total: ArrayLi
 def _sequential_sweep(
     rng_key: Key[Array, ""], state: AuthorTopicState, data: AuthorTokens
 ) -> AuthorTopicState:
-    return chains_together(_sweep_chains)((rng_key, state), (data.word, data.buckets))
+    return chains_together(_sweep_chains)(
+        (rng_key, state), (data.word, data.buckets, data.most_of_a_word)
+    )
 
 
 def _sweep_chains(own, shared) -> AuthorTopicState:
     """Sweep all chains at once, with counts as in `rows`."""
     rng_key, state = own
-    word, buckets = shared
+    word, buckets, most = shared
     num_words, num_topics = state.word_topic.shape[1:]
     alpha, beta = categorical.pad_topics(state.alpha)[None], state.beta[:, None]
     sum_alpha = state.alpha.sum(axis=1)[None, :, None]
@@ -151,7 +153,7 @@ def _sweep_chains(own, shared) -> AuthorTopicState:
     # one bulk draw per sweep, [T, 2, chain]
     uniforms = jax.vmap(lambda key: bits.uniform(key, (*word.shape, 2)), out_axes=2)(rng_key)
     tables = authors.open_tables(state.z, state.x, state.author_topic, state.author)
-    carry = rows.rows_first(state.word_topic), categorical.pad_topics(state.topic)
+    carry = rows.rows_first(state.word_topic, most.dtype), categorical.pad_topics(state.topic)
     tables, (word_topic, topic) = authors.visit_tokens(
         resample, buckets, word, uniforms, tables, carry
     )

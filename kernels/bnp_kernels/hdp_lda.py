@@ -149,13 +149,16 @@ def conditional(
 
 
 def _sequential_sweep(rng_key: Key[Array, ""], state: HDPState, data: Tokens) -> HDPState:
-    return chains_together(_sweep_chains)((rng_key, state), (data.doc, data.word))
+    return chains_together(_sweep_chains)(
+        (rng_key, state), (data.doc, data.word, data.most_of_a_word)
+    )
 
 
 def _sweep_chains(own, shared) -> HDPState:
     """Sweep all chains at once, with counts as in `rows`."""
     rng_key, state = own
-    doc, word = (x.astype(jnp.uint32) for x in shared)
+    doc, word, most = shared
+    doc, word = doc.astype(jnp.uint32), word.astype(jnp.uint32)
     num_words, capacity = state.word_topic.shape[1:]
     alpha, gamma, beta = state.alpha[:, None], state.gamma, state.beta[:, None]
 
@@ -192,7 +195,7 @@ def _sweep_chains(own, shared) -> HDPState:
     root_weights = categorical.pad_topics(state.root_weights)
     ones = categorical.one_weights(root_weights[0])
     carry = (
-        rows.rows_first(state.doc_topic), rows.rows_first(state.word_topic),
+        rows.rows_first(state.doc_topic), rows.rows_first(state.word_topic, most.dtype),
         categorical.pad_topics(state.topic), root_weights, state.unused_weight, state.overflow,
     )  # fmt: skip
     carry, z = lax.scan(resample, carry, (doc, word, old, u, u_share))

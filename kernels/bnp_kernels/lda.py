@@ -96,13 +96,16 @@ def conditional(
 
 
 def _sequential_sweep(rng_key: Key[Array, ""], state: LDAState, data: Tokens) -> LDAState:
-    return chains_together(_sweep_chains)((rng_key, state), (data.doc, data.word))
+    return chains_together(_sweep_chains)(
+        (rng_key, state), (data.doc, data.word, data.most_of_a_word)
+    )
 
 
-def _sweep_chains(own: tuple[Array, LDAState], shared: tuple[Array, Array]) -> LDAState:
+def _sweep_chains(own: tuple[Array, LDAState], shared: tuple[Array, Array, Array]) -> LDAState:
     """Sweep all chains at once, with counts [row, chain, topic]: a token needs one whole piece."""
     rng_key, state = own
-    doc, word = (x.astype(jnp.uint32) for x in shared)
+    doc, word, most = shared
+    doc, word = doc.astype(jnp.uint32), word.astype(jnp.uint32)
     num_words, num_topics = state.word_topic.shape[1:]
     alpha, beta = categorical.pad_topics(state.alpha), state.beta[:, None]
     ones = categorical.one_weights(alpha[0])
@@ -122,7 +125,8 @@ def _sweep_chains(own: tuple[Array, LDAState], shared: tuple[Array, Array]) -> L
     u = jax.vmap(lambda key: bits.uniform(key, doc.shape))(rng_key).T  # one bulk draw per sweep
     old = categorical.encode(state.z, num_topics).T
     start_topic = categorical.pad_topics(state.topic)
-    carry = rows.rows_first(state.doc_topic), rows.rows_first(state.word_topic), start_topic
+    start_words = rows.rows_first(state.word_topic, most.dtype)
+    carry = rows.rows_first(state.doc_topic), start_words, start_topic
     (doc_topic, word_topic, topic), z = lax.scan(resample, carry, (doc, word, old, u))
     return state._replace(
         z=categorical.decode(z, num_topics).T,

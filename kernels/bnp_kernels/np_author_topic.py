@@ -117,13 +117,15 @@ def grow(state: AuthorHDPState, max_topics: int) -> AuthorHDPState:
 def _sequential_sweep(
     rng_key: Key[Array, ""], state: AuthorHDPState, data: AuthorTokens
 ) -> AuthorHDPState:
-    return chains_together(_sweep_chains)((rng_key, state), (data.word, data.buckets))
+    return chains_together(_sweep_chains)(
+        (rng_key, state), (data.word, data.buckets, data.most_of_a_word)
+    )
 
 
 def _sweep_chains(own, shared) -> AuthorHDPState:
     """Sweep all chains at once, with counts as in `rows`."""
     rng_key, state = own
-    word, buckets = shared
+    word, buckets, most = shared
     num_words, capacity = state.word_topic.shape[1:]
     num_authors = state.author.shape[1]
     alpha, gamma, beta = state.alpha[:, None], state.gamma, state.beta[:, None]
@@ -176,7 +178,7 @@ def _sweep_chains(own, shared) -> AuthorHDPState:
     ones = categorical.one_weights(root_weights[0])
     tables = authors.open_tables(state.z, state.x, state.author_topic, state.author)
     carry = (
-        rows.rows_first(state.word_topic), categorical.pad_topics(state.topic),
+        rows.rows_first(state.word_topic, most.dtype), categorical.pad_topics(state.topic),
         root_weights, state.unused_weight, state.overflow,
     )  # fmt: skip
     tables, carry = authors.visit_tokens(resample, buckets, word, uniforms, tables, carry)

@@ -4,11 +4,11 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int
+from jaxtyping import Array, Int, Integer
 
 from bnp_kernels.lanes import Lanes, pack
 
-__all__ = ["Tokens", "check_tokens", "make_tokens"]
+__all__ = ["Tokens", "check_tokens", "make_tokens", "most_of_a_word"]
 
 
 class Tokens(NamedTuple):
@@ -17,6 +17,7 @@ class Tokens(NamedTuple):
     doc: Int[Array, " T"]
     word: Int[Array, " T"]
     doc_length: Int[Array, " D"]
+    most_of_a_word: Integer[Array, ""]  # see the function of that name
     lanes: Lanes
 
 
@@ -50,7 +51,17 @@ def make_tokens(
     doc, word = check_tokens(doc, word, num_docs)
     doc_length = np.bincount(doc, minlength=num_docs).astype(np.int32)
     lanes = pack(doc_length, word, num_lanes, num_shards=num_shards)
-    return Tokens(jnp.asarray(doc), jnp.asarray(word), jnp.asarray(doc_length), lanes)
+    arrays = map(jnp.asarray, (doc, word, doc_length, most_of_a_word(word)))
+    return Tokens(*arrays, lanes=lanes)
+
+
+def most_of_a_word(word: Int[np.ndarray, " T"]) -> Integer[np.ndarray, ""]:
+    """Count the most frequent word, in the type for tables of words in loops over tokens.
+
+    uint16 if that holds the count and so all others, else int32: loops wait for these tables.
+    """
+    most = np.bincount(word).max(initial=0)
+    return np.asarray(most, np.uint16 if most <= np.iinfo(np.uint16).max else np.int32)
 
 
 def check_tokens(

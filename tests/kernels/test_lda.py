@@ -375,6 +375,18 @@ def test_one_topic(schedule):
     np.testing.assert_allclose(lda.log_joint(after, data), evidence, rtol=1e-6)
 
 
+def test_the_type_of_counts_changes_no_draw():
+    state, data = state_of([0, 1, 0, 1, 1, 2], [0.7] * 3, 0.4)
+    assert data.most_of_a_word.dtype == np.uint16
+
+    def after(dtype):
+        of_type = data._replace(most_of_a_word=data.most_of_a_word.astype(dtype))
+        return step(jax.random.key(0), state, of_type, lda.LDAPriors())
+
+    step = testing.quick_jit(CASE.schedules["sequential"].step)
+    jax.tree.map(np.testing.assert_array_equal, after(np.uint16), after(np.int32))
+
+
 def test_large_concentrations():
     z = [0, 1, 0, 1, 1, 2]
     log_joint = testing.quick_jit(lda.log_joint)

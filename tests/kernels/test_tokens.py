@@ -13,6 +13,14 @@ def test_make_tokens_keeps_the_corpus():
     assert made.doc.dtype == made.word.dtype == made.doc_length.dtype == np.int32
 
 
+@pytest.mark.parametrize(
+    ("times", "dtype"), [(0, np.uint16), (2**16 - 1, np.uint16), (2**16, np.int32)]
+)
+def test_the_most_frequent_word_has_the_type_of_counts(times, dtype):
+    most = tokens.most_of_a_word(np.repeat([3, 1], [times, min(times, 5)]))
+    assert (int(most), most.dtype) == (times, dtype)
+
+
 @pytest.mark.parametrize("num_shards", [1, 2, 3])
 def test_lanes_divide_among_shards(num_shards):
     doc = np.repeat(np.arange(20), 30)
