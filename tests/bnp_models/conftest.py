@@ -23,8 +23,9 @@ def pytest_configure(config):
     """Keep what XLA has compiled: many tests run the same programs, also in other processes."""
     if not hasattr(config, "cache"):
         return
+    folder = os.environ.get("JAX_COMPILATION_CACHE_DIR") or config.cache.mkdir("xla")
     options = {
-        "jax_compilation_cache_dir": str(config.cache.mkdir("xla")),
+        "jax_compilation_cache_dir": str(folder),
         "jax_persistent_cache_min_compile_time_secs": 0.0,
     }
     for name, value in options.items():
