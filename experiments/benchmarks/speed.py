@@ -186,7 +186,7 @@ def _run_worker(order: dict[str, Any], settings: Settings) -> list[tuple[str, st
     if order["quick"]:
         fast = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
         environment["XLA_FLAGS"] = f"{environment.get('XLA_FLAGS', '')} {fast}"
-        environment["JAX_COMPILATION_CACHE_DIR"] = order["scratch"]
+        environment.setdefault("JAX_COMPILATION_CACHE_DIR", order["scratch"])
         environment["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         environment[name] = "1" if alone else cores

@@ -30,7 +30,7 @@ def draw_completion(run: dict[str, Any], output: Path) -> str | None:
     models = [m for m in ("LDA", "HDP") if any(key[1] == m for key in found)]
     figure, axes = pyplot.subplots(
         len(corpora), len(models), squeeze=False, sharey="row",
-        figsize=(5.2 * len(models), 3.8 * len(corpora)), layout="constrained",
+        figsize=(5.2 * len(models), 4.3 * len(corpora)), layout="constrained",
     )  # fmt: skip
     for row, corpus in zip(axes, corpora, strict=True):
         threshold = completion_threshold(run, corpus)
@@ -56,7 +56,9 @@ def draw_completion(run: dict[str, Any], output: Path) -> str | None:
             axis.set_xscale("log")
             axis.set_title(f"{model}, {corpus}")
             axis.set_xlabel("seconds of sweeps, compilation left out")
-            axis.legend(fontsize=8, frameon=False)
+            axis.legend(
+                fontsize=8, frameon=False, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.14)
+            )  # below, where no curve is
             axis.spines[["top", "right"]].set_visible(False)
         low, high = min(last), max(last)
         room = max(high - low, 0.05 * low)
