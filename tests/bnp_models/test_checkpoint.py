@@ -279,7 +279,7 @@ bnp.resume(sys.argv[1], progress=Slow(), checkpoint_seconds=0.0)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["lda", "hdp"])
 def test_killed_processes(tiny, tmp_path, name):
-    """Kill -9 in the warm-up, what goes on from there among the draws; go on from that here."""
+    """Kill -9 in the warm-up and then among the draws, twice; go on here."""
     models = {
         "lda": (bnp.LDA(3, alpha=0.5, beta=0.2), {"record": ("z", "theta")}),
         "hdp": (
@@ -299,7 +299,7 @@ def test_killed_processes(tiny, tmp_path, name):
     read_only = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "1e9"}
     rng = np.random.default_rng()
     done = []
-    for num_files in (0, 3):
+    for num_files in (0, 2, 5):
         process = subprocess.Popen(
             [sys.executable, "-c", SCRIPT, str(tmp_path)],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **read_only},
@@ -316,7 +316,7 @@ def test_killed_processes(tiny, tmp_path, name):
             process.wait()
         copy = shutil.copytree(tmp_path, tmp_path.with_name(f"{name}-{num_files}"))
         done.append(sweeps_done(copy))
-    assert 0 < done[0] < 300 < done[1] < 900
+    assert 0 < done[0] < 300 < done[1] < done[2] < 900
     assert_same(fit(model, tiny, tmp_path, **options), expected)
 
 
