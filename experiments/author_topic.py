@@ -217,7 +217,7 @@ def _code() -> str:
 
 
 def _write(path: Path, run: dict[str, Any]) -> None:
-    from bnp_models._files import replacing
+    from bnp_models.data.files import replacing
 
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:

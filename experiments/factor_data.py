@@ -13,9 +13,9 @@ import numpy as np
 import scipy.sparse
 from jaxtyping import Bool, Float, Int, Num
 
-from bnp_models.corpus import Corpus
-from bnp_models.readers import read_npz
-from bnp_models.sources import Sources
+from bnp_models.data.corpus import Corpus
+from bnp_models.data.readers import read_npz
+from bnp_models.data.sources import Sources
 
 __all__ = [
     "Images",

@@ -62,7 +62,7 @@ def about(found: Any) -> dict[str, Any]:
 def measure_planted(a_phi: float, births: str, settings: Any) -> dict[str, Any]:
     """Fit the planted factors from one factor, and see when and what is found."""
     import bnp_models as bnp
-    from bnp_models import factors
+    from bnp_models.results import factor_tables
 
     made = factor_data.planted(settings.rows_per_source, seed=settings.seed)
     clock = Clock()
@@ -77,11 +77,11 @@ def measure_planted(a_phi: float, births: str, settings: Any) -> dict[str, Any]:
     counts = np.asarray(found.posterior["num_factors_used"])
     reached = [settled(chain, len(made.phi)) for chain in counts]
     half = sweeps // 2
-    posterior = factors.num_factors(counts[:, half:])
-    states = factors.states_of(found)
+    posterior = factor_tables.num_factors(counts[:, half:])
+    states = factor_tables.states_of(found)
     states = states.take(states.draw >= half)
-    table = factors.recovery(states, made.phi, made.weights)
-    shared = factors.sharing(states, made.sources.source_names)
+    table = factor_tables.recovery(states, made.phi, made.weights)
+    shared = factor_tables.sharing(states, made.sources.source_names)
     mode = int(posterior["probability"].idxmax())
     return {
         "summary": f"{mode} factors, {int((table['found'] >= 0.5).sum())} of them planted",
@@ -100,7 +100,7 @@ def measure_planted(a_phi: float, births: str, settings: Any) -> dict[str, Any]:
 
 def images(states: Any, made: factor_data.Planted) -> dict[str, Any]:
     """Return planted factors, and those in their place in the most probable state, from 0 to 1."""
-    from bnp_models.factor_states import match
+    from bnp_models.posterior.factor_states import match
 
     best = int(np.argmax(states.lp))
     phi = states.phi[best][states.z[best].any(axis=0)]
@@ -155,7 +155,7 @@ def predict(found: Any, test: Any, settings: Any) -> dict[str, Any]:
     together; `log_row` the mean of -log p of one row; `log_bag` of -log p of the row given its
     total, a bag of words. `word_perplexity` is that of one half of the words given the other.
     """
-    from bnp_models.factor_evaluation import predict_rows, row_completion
+    from bnp_models.scores.held_out_rows import predict_rows, row_completion
 
     effort = {
         "num_temperatures": 5 if settings.size == "quick" else 200,
@@ -182,8 +182,8 @@ def predict_topics(found: Any, test: Any, settings: Any) -> dict[str, Any]:
     Left-to-right estimates of long documents are too low on average, so `log_bag` is too high, by
     tens of nats; `bias` is the part that the jackknife sees, in nats per row.
     """
-    from bnp_models.evaluation import document_completion, left_to_right
-    from bnp_models.factor_evaluation import thin
+    from bnp_models.scores.held_out import document_completion, left_to_right
+    from bnp_models.scores.held_out_rows import thin
 
     values = np.asarray(test.values)
     few = settings.size == "quick"
@@ -216,12 +216,13 @@ def measure_features(images: factor_data.Images, components: int | None = None) 
 def measure_gaussian(images: factor_data.Images, settings: Any) -> dict[str, Any]:
     """Retrieve by the factors of each kept state; queries are rows of no known source."""
     import bnp_models as bnp
-    from bnp_models import arviz_data, factors
+    from bnp_models.posterior import arviz_data
+    from bnp_models.results import factor_tables
 
     half = settings.digit_sweeps // 2
     sizes = {"num_warmup": half, "num_samples": half}
     found = fit(bnp.GaussianFactorAnalysis(), images.train, settings, init_factors=1, **sizes)
-    states = factors.states_of(found)
+    states = factor_tables.states_of(found)
     kept = arviz_data.group(found.data, "states")
     ratio = np.asarray(kept["sigma2_n"].mean("source") / kept["sigma2_w"].mean("source")).ravel()
     draws = []
@@ -241,7 +242,7 @@ def ridge(
 
 def retrieved(draws: Any, chain: Int[np.ndarray, " S"] | None, images: Any) -> dict[str, Any]:
     """Score the ranking of the training rows."""
-    from bnp_models.retrieval import retrieve
+    from bnp_models.scores.retrieval import retrieve
 
     score = retrieve(draws, images.query_class, images.row_class, chain=chain)
     most = len(images.row_class)

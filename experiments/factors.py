@@ -193,7 +193,7 @@ def read(part: str, settings: Settings, folder: str | None) -> Any:
 
 def open_run(output: Path, settings: Settings) -> dict[str, Any]:
     """Read what is there of the same run, or begin one."""
-    from bnp_models.draws import versions
+    from bnp_models.run.draws import versions
 
     head = {"settings": json.loads(json.dumps(dataclasses.asdict(settings)))}
     if not output.exists():

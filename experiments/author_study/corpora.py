@@ -23,7 +23,7 @@ def load(settings: Settings, folder: str | None) -> Any:
     """Read papers of NIPS, or simulate some documents where there is no folder."""
     if folder is None:
         return _simulate(settings)
-    from bnp_models.readers import read_npz
+    from bnp_models.data.readers import read_npz
 
     corpus = read_npz(Path(folder) / "nips12.npz")
     if settings.num_docs is not None:

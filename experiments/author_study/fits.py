@@ -42,7 +42,7 @@ def fit(name: str, topics: int | None, settings: Settings, data: Split, folder: 
     if hasattr(found.model, "author_mixtures"):
         score = found.known_authors(data.heldout)
     else:
-        from bnp_models.evaluation import document_completion
+        from bnp_models.scores.held_out import document_completion
 
         score = document_completion(found.mixtures, data.observed, data.heldout)
     posterior = found.posterior
@@ -68,7 +68,7 @@ def words(name: str, topics: int, settings: Settings, data: Split, folder: Path)
     if hasattr(found.model, "author_mixtures"):
         scores["authors"] = score_record(found.known_authors(data.heldout))
     else:
-        from bnp_models.evaluation import document_completion
+        from bnp_models.scores.held_out import document_completion
 
         for number in settings.words:
             if number == 0:
@@ -84,7 +84,7 @@ def curve(
     schedule: str, num_chains: int, settings: Settings, data: Split, say: Callable[[str], None]
 ) -> Any:
     """Score the author-topic model at points in time, by all chains as they are then."""
-    from bnp_models.evaluation import known_authors
+    from bnp_models.scores.held_out import known_authors
 
     model = make_model("AuthorTopicModel", settings.curve_topics, settings)
     chains = start(model, data.together, settings, num_chains, schedule=schedule)
@@ -145,8 +145,8 @@ def _run(
 
 def _nothing_known(found: Any, heldout: Any) -> Any:
     """Score documents by the topics' prior shares, as if these were the shares of every author."""
-    from bnp_models.evaluation import known_authors
-    from bnp_models.mixtures import AuthorMixture
+    from bnp_models.posterior.mixtures import AuthorMixture
+    from bnp_models.scores.held_out import known_authors
 
     def states():
         for mixture in found.mixtures:

@@ -71,8 +71,8 @@ def gensim_curve(
 
 def _score(model: Any, heldout: Any) -> dict[str, Any]:
     """Predict with the means of what it fitted, as one state of ours."""
-    from bnp_models.evaluation import known_authors
-    from bnp_models.mixtures import AuthorMixture, Mixtures
+    from bnp_models.posterior.mixtures import AuthorMixture, Mixtures
+    from bnp_models.scores.held_out import known_authors
 
     phi = np.asarray(model.get_topics().T, np.float32)
     prior = np.asarray(model.alpha, np.float64)

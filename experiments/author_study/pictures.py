@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bnp_models._files import replacing
+from bnp_models.data.files import replacing
 
 from .found import curves, measured, perplexities
 

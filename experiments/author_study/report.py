@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from bnp_models._files import replacing
+from bnp_models.data.files import replacing
 
 from .found import LABELS, arrival, claims, curves, measured, perplexities, rhats, session_of
 from .pictures import draw_perplexity, draw_time, draw_words

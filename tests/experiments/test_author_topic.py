@@ -224,7 +224,7 @@ def test_words_that_the_authors_are_worth(load, tmp_path):
 
 def test_nothing_known_is_the_prior(load):
     import bnp_models as bnp
-    from bnp_models.mixtures import Mixtures
+    from bnp_models.posterior.mixtures import Mixtures
 
     phi = np.array([[0.5, 0.1], [0.5, 0.9]], np.float32)
     zero = np.zeros(1, int)

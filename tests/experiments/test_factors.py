@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from bnp_models.sources import Sources
+from bnp_models.data.sources import Sources
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 DATA = os.environ.get("BNP_DATA", "")

@@ -90,7 +90,7 @@ def load(name: str, *, data: str | None, seed: int, quick: bool = False) -> Bag:
             sizes = int(file["n_docs"]), int(file["n_words"])
         return Bag(doc.astype(np.int32), word.astype(np.int32), *sizes)
     if name == "package_docs":
-        from bnp_models.embedded import load_package_docs
+        from bnp_models.data.package_docs import load_package_docs
 
         corpus = load_package_docs()
         arrays = np.asarray(corpus.doc), np.asarray(corpus.word)
@@ -137,6 +137,6 @@ def split(bag: Bag, seed: int) -> Split:
 
 def to_corpus(bag: Bag) -> Any:
     """Hand the arrays to the library."""
-    from bnp_models.corpus import Corpus
+    from bnp_models.data.corpus import Corpus
 
     return Corpus.from_arrays(bag.doc, bag.word, num_docs=bag.num_docs, num_words=bag.num_words)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import bnp_models as bnp
-from bnp_models.runner import Runner, make_mesh
+from bnp_models.run.runner import Runner, make_mesh
 
 from .corpora import Bag, to_corpus
 
