@@ -22,7 +22,7 @@ import numpy as np
 
 import bnp_models as bnp
 from bnp_models.base.model import from_description
-from bnp_models.cli import report as report
+from bnp_models.cli import report
 from bnp_models.cli.arguments import (
     FACTOR_SCORES,
     TOPIC_SCORES,

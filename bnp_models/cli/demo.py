@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import bnp_models as bnp
-from bnp_models.cli import report as report
+from bnp_models.cli import report
 from bnp_models.data.package_docs import PLACES, load_package_docs
 
 __all__ = ["QUICK", "SIZE", "Size", "run", "unigram_perplexity"]

@@ -12,8 +12,8 @@ import pytest
 from numpyro.distributions import Gamma
 
 import bnp_models as bnp
-from bnp_models.cli import command
-from bnp_models.cli import report as report
+from bnp_models.cli import command as cli
+from bnp_models.cli import report
 from bnp_models.posterior import arviz_data
 
 PICTURES = (
@@ -47,7 +47,7 @@ def data(tmp_path_factory):
 @pytest.fixture(scope="module")
 def run(data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("out") / "deep" / "run"
-    assert command.main(["fit", "LDA", data, "--output", str(folder), *FIT]) == 0
+    assert cli.main(["fit", "LDA", data, "--output", str(folder), *FIT]) == 0
     return folder
 
 
@@ -80,7 +80,7 @@ def test_fit_takes_its_options(run):
 
 
 def test_topics(run, capsys):
-    assert command.main(["topics", str(run), "--num-words", "4"]) == 0
+    assert cli.main(["topics", str(run), "--num-words", "4"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["topic", "share", "90%", "interval", "chains", "alike", "words"]
     words = {frozenset(line.replace(",", "").split()[7:]) for line in lines[1:3]}
@@ -88,7 +88,7 @@ def test_topics(run, capsys):
         frozenset({"cat", "dog", "mouse", "bird"}),
         frozenset({"mars", "venus", "moon", "sun"}),
     }
-    assert command.main(["topics", str(run), "--limit", "1", "--relevant"]) == 0
+    assert cli.main(["topics", str(run), "--limit", "1", "--relevant"]) == 0
     assert "and 1 smaller topics, together" in capsys.readouterr().out
 
 
@@ -96,7 +96,7 @@ def test_evaluate(run, tmp_path, capsys):
     new = tmp_path / "new.txt"
     new.write_text("cat dog mouse comet\nmars moon sun venus mars\n")
     scores = [f"--score={name}" for name in ("document_completion", "left_to_right", "npmi")]
-    assert command.main(["evaluate", str(run), str(new), "--num-words", "3", *scores]) == 0
+    assert cli.main(["evaluate", str(run), str(new), "--num-words", "3", *scores]) == 0
     out, err = capsys.readouterr()
     first, second, third = out.splitlines()
     assert first.startswith("document completion: -")
@@ -107,13 +107,13 @@ def test_evaluate(run, tmp_path, capsys):
 
 
 def test_evaluate_warns_of_training_data(run, data, capsys):
-    assert command.main(["evaluate", str(run), str(run / "corpus.npz"), "--score", "npmi",
+    assert cli.main(["evaluate", str(run), str(run / "corpus.npz"), "--score", "npmi",
                      "--num-words", "3"]) == 0  # fmt: skip
     assert "the corpus that was fitted" in capsys.readouterr().err
 
 
 def test_models(capsys):
-    assert command.main(["models"]) == 0
+    assert cli.main(["models"]) == 0
     out = capsys.readouterr().out
     for name in bnp.MODELS:
         assert f"{name}: " in out
@@ -131,11 +131,11 @@ def test_interrupted_run_is_resumed(run, data, tmp_path, monkeypatch, capsys):
     with monkeypatch.context() as patched:
         patched.setattr(report, "Lines", CtrlC)
         argv.remove("--no-progress")
-        assert command.main(argv) == 130
+        assert cli.main(argv) == 130
     err = capsys.readouterr().err
     assert f"of 12 draws; to finish:\n    bnp-models resume {tmp_path}\n" in err
     assert report.load_run(tmp_path).posterior.sizes["draw"] < 12
-    assert command.main(["resume", str(tmp_path)]) == 0
+    assert cli.main(["resume", str(tmp_path)]) == 0
     assert "sweep 16 of 16" in capsys.readouterr().err
     resumed, straight = report.load_run(tmp_path), report.load_run(run)
     np.testing.assert_array_equal(resumed.posterior["alpha"], straight.posterior["alpha"])
@@ -149,12 +149,12 @@ def test_interrupt_before_the_first_draw(run, data, tmp_path, monkeypatch, capsy
         raise KeyboardInterrupt
 
     monkeypatch.setattr(bnp, "fit", stop)
-    assert command.main(["fit", "LDA", data, "--output", str(tmp_path), *FIT]) == 130
+    assert cli.main(["fit", "LDA", data, "--output", str(tmp_path), *FIT]) == 130
     assert f"bnp-models resume {tmp_path}\n" in capsys.readouterr().err
 
 
 def test_folder_of_another_run_is_refused(run, data, capsys):
-    assert command.main(["fit", "LDA", data, "--output", str(run), *FIT, "--seed", "1"]) == 2
+    assert cli.main(["fit", "LDA", data, "--output", str(run), *FIT, "--seed", "1"]) == 2
     assert "belongs to another run: seed was 5 and is now 1" in capsys.readouterr().err
 
 
@@ -193,7 +193,7 @@ def test_wrong_input_is_refused_in_words(argv, message, run, data, tmp_path, cap
     named = [part.format(data=data, out=tmp_path, run=run) for part in argv]
     if data in named and "line 1" not in message and "--read" not in named:
         named += ["--read", "text=body"]
-    assert command.main(named) == 2
+    assert cli.main(named) == 2
     out, err = capsys.readouterr()
     assert message in err
     assert "Traceback" not in err
@@ -203,13 +203,13 @@ def test_wrong_input_is_refused_in_words(argv, message, run, data, tmp_path, cap
 @pytest.mark.parametrize("command", ["fit LDA", "fit HDPLDA", "resume", "topics", "evaluate",
                                      "models", "demo"])  # fmt: skip
 def test_help_has_an_example(command, capsys):
-    assert command.main([*command.split(), "--help"]) == 0
+    assert cli.main([*command.split(), "--help"]) == 0
     out = capsys.readouterr().out
     assert f"example:\n  bnp-models {command.split()[0]}" in out
 
 
 def test_version(capsys):
-    assert command.main(["--version"]) == 0
+    assert cli.main(["--version"]) == 0
     assert capsys.readouterr().out.strip() == bnp.__version__
 
 
@@ -221,7 +221,7 @@ def test_failures(error, traceback, monkeypatch, capsys):
         raise error
 
     monkeypatch.setattr(report, "load_run", fail)
-    assert command.main(["topics", "x"]) == 1
+    assert cli.main(["topics", "x"]) == 1
     err = capsys.readouterr().err
     assert str(error) in err
     assert ("Traceback" in err) is traceback

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import bnp_models as bnp
-from bnp_models.cli import command
-from bnp_models.cli import report as report
+from bnp_models.cli import command as cli
+from bnp_models.cli import report
 
 PHI = np.array([[3.0, 0, 1], [0, 4, 0]])
 FILES = {
@@ -43,7 +43,7 @@ def run(tmp_path, made_up_factors, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(bnp, "fit", fit)
         argv = f"fit GaussianFactorAnalysis {data} --read source=kind --output {folder}"
-        assert command.main([*argv.split(), "--num-samples", "2", "--num-warmup", "0"]) == 0
+        assert cli.main([*argv.split(), "--num-samples", "2", "--num-warmup", "0"]) == 0
     return folder
 
 
@@ -58,19 +58,19 @@ def test_fit_writes_tables_and_pictures(run, capsys):
 
 
 def test_factors(run, capsys):
-    assert command.main(["factors", str(run), "--num-features", "2"]) == 0
+    assert cli.main(["factors", str(run), "--num-features", "2"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("number of factors: 2 (75%)")
     words = "factor rows 90% interval a b chains alike features"
     assert lines[2].split() == words.split()
     assert lines[3].split() == "0 5 5 - 5 100% 25% 2/2 1.00 red, blue".split()
-    assert command.main(["factors", str(run), "--limit", "1"]) == 0
+    assert cli.main(["factors", str(run), "--limit", "1"]) == 0
     assert "and 1 factors that fewer rows use" in capsys.readouterr().out
 
 
 def test_evaluate(run, tmp_path, capsys):
     argv = ["evaluate", str(run), str(tmp_path / "flowers.csv"), "--read", "source=kind"]
-    assert command.main(argv) == 0
+    assert cli.main(argv) == 0
     out, err = capsys.readouterr()
     assert out.startswith("predict: ")
     assert "nats per row over 8 rows" in out
@@ -79,7 +79,7 @@ def test_evaluate(run, tmp_path, capsys):
         ("npmi", "--score npmi is none of a GaussianFactorAnalysis: choose among predict, row_c"),
         ("row_completion", "data must hold counts, got reals"),
     ):
-        assert command.main([*argv, "--score", score]) == 2
+        assert cli.main([*argv, "--score", score]) == 2
         assert message in capsys.readouterr().err
 
 
@@ -93,7 +93,7 @@ def test_wrong_input_is_refused_in_words(run, tmp_path, capsys):
         ([*fit, "--read", "source=kind", "--tau", "-1"], "tau must be positive"),
         (["fit", "LDA", data, "--format", "table", "--output", "x"], "invalid choice: 'table'"),
     ):
-        assert command.main(argv) == 2
+        assert cli.main(argv) == 2
         out, err = capsys.readouterr()
         assert message in err
         assert out == ""
@@ -101,7 +101,7 @@ def test_wrong_input_is_refused_in_words(run, tmp_path, capsys):
 
 @pytest.mark.parametrize("command", ["fit PoissonGammaFactorAnalysis", "factors"])
 def test_help_has_an_example(command, capsys):
-    assert command.main([*command.split(), "--help"]) == 0
+    assert cli.main([*command.split(), "--help"]) == 0
     out = capsys.readouterr().out
     assert f"example:\n  bnp-models {command.split()[0]}" in out
     assert "source=species" in out or command == "factors"
@@ -113,7 +113,7 @@ def test_run(tmp_path, capsys):
     folder = tmp_path / "run"
     argv = ["fit", "GaussianFactorAnalysis", data, "--read", "source=kind", "--output", str(folder)]
     sizes = "--num-warmup 400 --num-samples 40 --max-factors 8".split()
-    assert command.main([*argv, *sizes]) == 0
+    assert cli.main([*argv, *sizes]) == 0
     out, err = capsys.readouterr()
     assert "number of factors: 2" in out
     assert "factors, lp" in err

@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 
-from bnp_models.cli import command, demo
-from bnp_models.cli import report as report
+from bnp_models.cli import demo, report
 from bnp_models.data.corpus import Corpus
 
 
 @pytest.mark.slow
 def test_quick_demo(tmp_path, capsys):
-    assert command.main(["demo", "--quick", "--output", str(tmp_path)]) == 0
+    assert cli.main(["demo", "--quick", "--output", str(tmp_path)]) == 0
     out, err = capsys.readouterr()
     size = demo.QUICK
     num_sweeps = size.num_warmup + size.num_samples
