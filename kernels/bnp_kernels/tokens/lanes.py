@@ -9,7 +9,8 @@ blocks, so that counts are looked up once per block and not at every token.
 
 import functools
 import heapq
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +22,7 @@ from bnp_kernels.numerics.batching import vectorise_if
 from bnp_kernels.random import categorical
 from bnp_kernels.random.bits import random_bits, to_uniform
 
-__all__ = ["Lanes", "pack", "sweep_lanes"]
+__all__ = ["Lanes", "Tilt", "pack", "sweep_lanes"]
 
 # What the packing trades off, measured: a step costs as much as so many more lanes, and the start
 # of a block as much as so many more steps.
@@ -29,6 +30,15 @@ _STEP_COST = {"cpu": 16, "gpu": 8192, "tpu": 8192}
 _BLOCK_COST = 1.5
 # Weights a step from which on chains are swept one by one on a CPU.
 _LARGE = 1024
+
+
+Tilt = Callable[[Float[Array, " K"], Any, Any], Float[Array, " K"]]
+"""A factor of a token's weights: the counts of its document without the token (float32), what
+belongs to the document, what belongs to all -> one factor for each topic, not negative.
+
+Written for one document. It is an argument of a compiled function, so it must be the same object
+in every call and must not close over arrays: these are the second and third argument.
+"""
 
 
 class Lanes(NamedTuple):
@@ -120,15 +130,21 @@ def sweep_lanes(
     lanes: Lanes,
     z: Int[Array, " T"],
     doc_topic: Int[Array, "D K"],
-    table: Float[Array, "V K"],
-    prior: Float[Array, " K"],
+    table: Float[Array, "rows K"],
+    prior: Float[Array, " K"] | Float[Array, "R K"],
     *,
+    prior_row: Int[Array, " D"] | None = None,
+    table_row: Int[Array, " D"] | None = None,
+    tilt: Tilt | None = None,
+    tilt_docs: Any = None,
+    tilt_shared: Any = None,
     frozen: Bool[Array, " T"] | None = None,
     axis_name: str | None = None,
 ) -> Int[Array, " T"]:
     r"""Resample the topic of every token once, documents at once, tokens of a document in turn.
 
-    $$p(z_t = k) \propto (n_{dk}^{-t} + \mathrm{prior}_k)\,\mathrm{table}_{w_t k}$$
+    $$p(z_t = k) \propto (n_{dk}^{-t} + \mathrm{prior}_{r_d k})\,\mathrm{table}_{s_d + w_t, k}\,
+      \mathrm{tilt}_d(n_{d \cdot}^{-t})_k$$
 
     Parameters
     ----------
@@ -139,7 +155,19 @@ def sweep_lanes(
     table
         Topic-word probabilities; a column of zeros is a topic that no token may move to.
     prior
-        Prior weight of each topic in a document, non-negative.
+        Prior weight of each topic in a document, non-negative; one row for all documents, or
+        several of which `prior_row` chooses.
+    prior_row
+        Row of `prior` that each document has, $r_d$: its group's, or its own. None: `prior` is one
+        vector.
+    table_row
+        Row of `table` that holds word 0 of each document, $s_d$: groups may have tables of their
+        own, one behind the other. None: zero.
+    tilt
+        A factor of the weights that depends on the counts of the document, such as that of its
+        label in a supervised model; None for none. See `Tilt`.
+    tilt_docs, tilt_shared
+        Its arrays: those that belong to documents (pytree, leading axis D), and those of all.
     frozen
         Tokens that keep their topic; they count in their document all the same.
     axis_name
@@ -158,19 +186,23 @@ def sweep_lanes(
     the table and the product are one pass over memory. (It also keeps that product from being
     rounded in two ways, see `draw_code`.) Topics travel as codes.
     """
-    small = lanes.word.shape[-1] * prior.shape[0] < _LARGE
-    sweep = vectorise_if(small, functools.partial(_sweep, axis_name=axis_name))
-    return sweep(rng_key, lanes, z, doc_topic, table, prior, frozen)
+    small = lanes.word.shape[-1] * table.shape[1] < _LARGE
+    sweep = vectorise_if(small, functools.partial(_sweep, tilt=tilt, axis_name=axis_name))
+    of_docs = prior_row, table_row, tilt_docs
+    return sweep(rng_key, lanes, z, doc_topic, table, prior, of_docs, tilt_shared, frozen)
 
 
-def _sweep(rng_key, lanes, z, doc_topic, table, prior, frozen, *, axis_name):
-    num_tokens, num_topics = z.shape[0], prior.shape[0]
+def _sweep(
+    rng_key, lanes, z, doc_topic, table, prior, of_docs, tilt_shared, frozen, *, tilt, axis_name
+):
+    prior_row, table_row, tilt_docs = of_docs
+    num_tokens, num_topics = z.shape[0], table.shape[1]
     _, block, num_lanes = lanes.word.shape
 
     table, prior = categorical.pad_topics(table), categorical.pad_topics(prior)
     doc_topic = categorical.pad_topics(doc_topic.astype(jnp.float32))
     codes = categorical.codes(num_topics)[None, :]
-    ones = categorical.one_weights(prior)
+    ones = categorical.one_weights(prior if prior_row is None else prior[0])
 
     # tokens that move have the code of their topic, all others (and empty places) -1
     moves = lanes.position < num_tokens
@@ -180,11 +212,22 @@ def _sweep(rng_key, lanes, z, doc_topic, table, prior, frozen, *, axis_name):
     old = z.at[safe].get(mode="promise_in_bounds")
     old = jnp.where(moves, categorical.encode(old, num_topics), -1)
 
+    def look_up(x, row):
+        return x.at[row].get(mode="promise_in_bounds")
+
     def remove(counts, old):
         return counts - jnp.where(codes == old[:, None], jnp.float32(1), 0)
 
-    def weigh(counts, word):
-        return (counts + prior[None, :]) * table.at[word].get(mode="promise_in_bounds")
+    def weigh(counts, word, of_lane):
+        prior, tilt_arrays = of_lane
+        weights = (counts + prior) * look_up(table, word)
+        if tilt is None:
+            return weights
+        factor = jax.vmap(tilt, in_axes=(0, 0, None))(
+            counts[:, :num_topics], tilt_arrays, tilt_shared
+        )
+        # the maximum keeps the product from being rounded in two ways, see `draw_code`
+        return jnp.maximum(weights * categorical.pad_topics(factor), 0)
 
     def add(counts, new):
         return counts + jnp.where(codes == new[:, None], jnp.float32(1), 0)
@@ -192,25 +235,29 @@ def _sweep(rng_key, lanes, z, doc_topic, table, prior, frozen, *, axis_name):
     def pick(weights, u, old):
         return jnp.where(old < 0, old, categorical.draw_code(weights, u, ones))
 
-    def move(carry, step):
-        counts, weights = carry
-        u, old, next_old, next_word = step
-        new = pick(weights, u, old)
-        counts = remove(add(counts, new), next_old)
-        return (counts, weigh(counts, next_word)), new
-
     def sweep_block(counts, step):
         doc, rank, word, old = step
-        fresh = doc_topic.at[doc].get(mode="promise_in_bounds")
-        counts = jnp.where((rank == 0)[:, None], fresh, counts)
+        counts = jnp.where((rank == 0)[:, None], look_up(doc_topic, doc), counts)
+        if table_row is not None:
+            word = word + look_up(table_row, doc)[None, :]
+        row = prior[None, :] if prior_row is None else look_up(prior, look_up(prior_row, doc))
+        of_lane = row, jax.tree.map(lambda x: look_up(x, doc), tilt_docs)
+
+        def move(carry, step):
+            counts, weights = carry
+            u, old, next_old, next_word = step
+            new = pick(weights, u, old)
+            counts = remove(add(counts, new), next_old)
+            return (counts, weigh(counts, next_word, of_lane)), new
+
         u = _uniforms(rng_key, doc, rank, block)
         counts = remove(counts, old[0])
-        start = counts, weigh(counts, word[0])
+        start = counts, weigh(counts, word[0], of_lane)
         (counts, weights), new = lax.scan(move, start, (u[:-1], old[:-1], old[1:], word[1:]))
         last = pick(weights, u[-1], old[-1])
         return add(counts, last), jnp.concatenate([new, last[None]])
 
-    counts = jnp.zeros((num_lanes, prior.shape[0]), jnp.float32)
+    counts = jnp.zeros((num_lanes, table.shape[1]), jnp.float32)
     if axis_name is not None:
         counts = lax.pcast(counts, axis_name, to="varying")
     _, new = lax.scan(sweep_block, counts, (lanes.doc, lanes.rank, lanes.word, old))
