@@ -52,7 +52,10 @@ class FactorModel(Model):
     components: ClassVar[str] = "factors"
     lanes: ClassVar[bool] = False
     slots: ClassVar[str | None] = "factor"
-    schedules: ClassVar[tuple[str, ...]] = ("parallel", "sequential")
+    schedules: ClassVar[dict[str, tuple[str, ...]]] = {
+        "parallel": ("parallel",),
+        "sequential": ("sequential",),
+    }
     recordable: ClassVar[tuple[str, ...]] = ("phi", "weights", "z", "beta", "pi")
     by_source: ClassVar[tuple[str, ...]]
     """Parameters that belong to a source: a number for all, or a tuple with one for each."""
