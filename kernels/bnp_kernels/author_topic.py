@@ -26,7 +26,7 @@ from bnp_kernels.random import bits, gamma
 from bnp_kernels.random.concentration import GammaPrior
 from bnp_kernels.tokens import author_sweeps, tally
 from bnp_kernels.tokens.author_layout import AuthorTokens
-from bnp_kernels.tokens.scan import Table, scan_tokens
+from bnp_kernels.tokens.scan import Table, Weights, scan_tokens
 from bnp_kernels.tokens.turns import take_turn
 
 __all__ = [
@@ -124,10 +124,10 @@ def conditional(
     sum_alpha: Array,
     beta: ArrayLike,
     num_words: int,
-) -> Array:
+) -> Weights:
     """Return p(x_t = j, z_t = k | rest) up to a constant; the counts leave token t out."""
     shares = share(n_jk, n_j, weights=alpha, total=sum_alpha)
-    return shares * ((n_vk + beta) / (n_k + num_words * beta))
+    return Weights(shares, factor=n_vk + beta, divisor=n_k + num_words * beta)
 
 
 def _sequential_sweep(

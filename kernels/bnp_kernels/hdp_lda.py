@@ -35,7 +35,7 @@ from bnp_kernels.random.concentration import GammaPrior
 from bnp_kernels.random.gamma import draw_topic_word
 from bnp_kernels.tokens import lanes, tally
 from bnp_kernels.tokens.layout import Tokens
-from bnp_kernels.tokens.scan import Table, scan_tokens
+from bnp_kernels.tokens.scan import Table, Weights, scan_tokens
 from bnp_kernels.tokens.turns import take_turn
 
 __all__ = [
@@ -148,10 +148,10 @@ def _sequential_sweep(
     num_words = state.word_topic.shape[0]
 
     def weigh(doc, word, topic, root_weights, unused_weight, alpha, beta):
-        return conditional(
+        return Weights(*conditional(
             doc, word, topic, root_weights=root_weights, unused_weight=unused_weight,
             alpha=alpha, beta=beta, num_words=num_words,
-        )  # fmt: skip
+        ))  # fmt: skip
 
     tables = {
         "word": Table(state.word_topic, data.word, largest=data.most_of_a_word),

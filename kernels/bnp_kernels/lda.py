@@ -25,7 +25,7 @@ from bnp_kernels.random import bits, gamma
 from bnp_kernels.random.concentration import GammaPrior
 from bnp_kernels.tokens import lanes, tally
 from bnp_kernels.tokens.layout import Tokens
-from bnp_kernels.tokens.scan import Table, scan_tokens
+from bnp_kernels.tokens.scan import Table, Weights, scan_tokens
 from bnp_kernels.tokens.turns import take_turn
 
 __all__ = [
@@ -99,7 +99,7 @@ def _sequential_sweep(
     num_words = state.word_topic.shape[0]
 
     def weigh(doc, word, topic, alpha, beta):
-        return conditional(doc, word, topic, alpha=alpha, beta=beta, num_words=num_words)
+        return Weights(conditional(doc, word, topic, alpha=alpha, beta=beta, num_words=num_words))
 
     tables = {
         "word": Table(state.word_topic, data.word, largest=data.most_of_a_word),

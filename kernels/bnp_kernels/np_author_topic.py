@@ -35,7 +35,7 @@ from bnp_kernels.processes.hdp_root import TAIL_SHARE, Root
 from bnp_kernels.random import bits, gamma
 from bnp_kernels.tokens import author_sweeps, tally
 from bnp_kernels.tokens.author_layout import AuthorTokens
-from bnp_kernels.tokens.scan import Table, scan_tokens
+from bnp_kernels.tokens.scan import Table, Weights, scan_tokens
 from bnp_kernels.tokens.turns import take_turn
 
 __all__ = [
@@ -117,7 +117,7 @@ def conditional(
     alpha: Array,
     beta: Array,
     num_words: int,
-) -> tuple[Array, Array]:
+) -> Weights:
     """Return p(x_t = j, z_t = k | rest) up to a constant, and that of j with a new topic.
 
     The counts leave the token out. Free slots have neither counts nor root weight, so their weight
@@ -125,7 +125,7 @@ def conditional(
     """
     shares = share(n_jk, n_j, weights=alpha * root_weights, total=alpha)
     weight_new = share(0, n_j, weights=alpha * unused_weight, total=alpha) / num_words
-    return shares * ((n_vk + beta) / (n_k + num_words * beta)), weight_new
+    return Weights(shares, weight_new, factor=n_vk + beta, divisor=n_k + num_words * beta)
 
 
 def _sequential_sweep(

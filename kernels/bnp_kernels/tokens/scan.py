@@ -13,7 +13,7 @@ topics.
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,7 +27,7 @@ from bnp_kernels.processes.hdp_root import Root
 from bnp_kernels.random import bits, categorical
 from bnp_kernels.tokens import count_rows
 
-__all__ = ["Bucket", "Swept", "Table", "make_bucket", "scan_tokens"]
+__all__ = ["Bucket", "Swept", "Table", "Weights", "make_bucket", "scan_tokens"]
 
 # u is brought down to 1 - 2**-23, the largest value for which u * total < total after rounding.
 _BELOW_ONE = 1 - 2.0**-23
@@ -50,6 +50,15 @@ class Table(NamedTuple):
     largest: Integer[Array, ""] | None = None  # its type must hold every count; None: int32
 
 
+class Weights(NamedTuple):
+    """Unnormalised probabilities of what a token may become, in one chain."""
+
+    topics: Float[Array, " K"] | Float[Array, "outcomes K"]
+    new: Float[Array, "*outcomes"] | None = None  # of a new topic, where there is a root
+    factor: Float[Array, " K"] | None = None  # what `topics` are still to be multiplied by, and
+    divisor: Float[Array, " K"] | None = None  # divided by: the same for all outcomes
+
+
 class Swept(NamedTuple):
     """What a sweep changes."""
 
@@ -70,7 +79,7 @@ def make_bucket(doc_length: Int[np.ndarray, " D"]) -> Bucket:
 
 
 def scan_tokens(
-    weigh: Callable[..., Any],
+    weigh: Callable[..., Weights],
     rng_key: Key[Array, ""],
     buckets: tuple[Bucket, ...],
     z: Int[Array, " T"],
@@ -92,9 +101,9 @@ def scan_tokens(
         Weights of one token in one chain. Its arguments have these names: `doc` (a row of the
         desk), each of `tables` (the token's row), all of them without the token; each of
         `per_topic` and `given`; `total` if there is one; `root_weights` and `unused_weight` if
-        there is a root, after the death of a topic that the token was the last one of. It returns
-        the weight of each topic [K], and with a root also the weight of a new one. It must not
-        close over traced arrays.
+        there is a root, after the death of a topic that the token was the last one of. It must not
+        close over traced arrays. The factor and the divisor that it returns must not depend
+        on `doc` and `total`.
     buckets
         All documents with tokens.
     z
@@ -112,7 +121,7 @@ def scan_tokens(
         The outcome that is drawn together with the topic of each token, if there are several. With
         `total` it is the row of the desk that the token belongs to (its author), and `weigh` is
         asked for every row of the desk. Without, it is a number below the length of
-        `Table.counted`, and `weigh` returns a row of weights for each value, [outcomes, K].
+        `Table.counted`, and `weigh` returns weights for each value, [outcomes, K].
     total
         Tokens of each row of the desks: the sums of `doc`.
     root, overflow
@@ -190,9 +199,13 @@ def _scan_chains(own, shared, *, weigh, counted) -> Swept:
 
     def weights_of_chain(by_row, rows, per_topic, given):
         """Ask for every row of the desk of one chain."""
-        return jax.vmap(lambda one: weigh(**one, **rows, **per_topic, **given))(by_row)
 
-    weights_of = jax.vmap(weights_of_chain, in_axes=(1, 0, 0, 0), out_axes=1)
+        def ask(row):
+            return weigh(**row, **rows, **per_topic, **given)
+
+        return jax.vmap(ask, out_axes=Weights(0, 0, None, None))(by_row)
+
+    weights_of = jax.vmap(weights_of_chain, (1, 0, 0, 0), Weights(1, 1, 0, 0))
 
     def visit(t, state):
         desk, carry = state
@@ -225,8 +238,7 @@ def _scan_chains(own, shared, *, weigh, counted) -> Swept:
         by_row = {"doc": desk.topic - at_desk}
         if authors:
             by_row["total"] = desk.total - was
-        weights = weights_of(by_row, rows | roots, per_topic, given)
-        weights, new_topic = weights if root is not None else (weights, None)
+        weights, new_topic, factor, divisor = weights_of(by_row, rows | roots, per_topic, given)
         if authors:
             here = (desk.row < num_rows)[:, None]
             weights = jnp.where(here[:, :, None], weights, 0)
@@ -234,9 +246,12 @@ def _scan_chains(own, shared, *, weigh, counted) -> Swept:
         elif several:
             weights = weights[0].swapaxes(0, 1)  # [outcome, chain, K]
             new_topic = None if new_topic is None else new_topic[0].swapaxes(0, 1)
-        code = categorical.draw_code(
-            _sum_outcomes(weights), u[0], ones, 0.0 if root is None else _sum_outcomes(new_topic)
-        )
+        of_topics = _sum_outcomes(weights)
+        if factor is not None:
+            # it ends in a division, which XLA makes once: a product it would make for each use
+            of_topics = of_topics * factor / divisor
+        of_new = 0.0 if new_topic is None else _sum_outcomes(new_topic)
+        code = categorical.draw_code(of_topics, u[0], ones, of_new)
         now = None
         if several:
             now = _draw_outcome(weights, new_topic, code, u[1], capacity)
