@@ -43,11 +43,14 @@ def as_floats(values: Mapping[str, Any]) -> dict[str, jax.Array]:
 
 
 @functools.cache
-def late(module: ModuleType, name: str) -> Callable:
-    """Return a function that looks another one up when it is called, so that mistakes reach it."""
+def late(module: ModuleType, name: str, **always: Any) -> Callable:
+    """Return a function that looks another one up when it is called, so that mistakes reach it.
+
+    `always` are options that it gets in every call.
+    """
 
     def call(*args: Any, **options: Any) -> Any:
-        return getattr(module, name)(*args, **options)
+        return getattr(module, name)(*args, **always, **options)
 
     return call
 

@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 from bnp_kernels import lda
+from bnp_kernels.processes import dirichlet_topics
 from bnp_kernels.random import concentration, tables
+from bnp_kernels.tokens import scan
 from bnp_models import LDA, testing
 from bnp_models.testing.enumeration import log_dirichlet_multinomial
 
@@ -37,18 +39,18 @@ FAMILY = testing.FiniteTopics(lda, LDA, lda.LDAState, lda.LDAPriors, weigh, TINY
 # kernels that are wrong on purpose
 MISTAKES = [
     testing.Mistake(
-        "own count stays in the document", lda, "_sweep_chains",
-        "conditional({n_dk}, ", "n_dk + minus",
+        "own count stays in the document", scan, "_scan_chains",
+        "dict(doc={without})", "desk.topic",
         "enumeration/fixed/sequential",
     ),
     testing.Mistake(
-        "topic totals are stale", lda, "_sweep_chains",
-        "n_k = {topic} - minus", "start_topic",
+        "topic totals are stale", scan, "_scan_chains",
+        "if name in index else {table}\n", "start_tables[name]",
         "enumeration/fixed/sequential",
     ),
     testing.Mistake(
-        "topic totals are never updated", lda, "_sweep_chains",
-        "topic + {change}", "jnp.zeros_like(change)",
+        "topic totals are never updated", scan, "_scan_chains",
+        "return table + {change}", "jnp.zeros_like(change)",
         "invariants/sequential",
     ),
     testing.Mistake(
@@ -62,8 +64,8 @@ MISTAKES = [
         "enumeration/fixed/sequential",
     ),
     testing.Mistake(
-        "one uniform for all tokens", lda, "_sweep_chains",
-        "(doc, word, old, {u})", "jnp.broadcast_to(u[:1], u.shape)",
+        "one uniform for all tokens", scan, "_scan_chains",
+        "read({uniforms}, t)", "jnp.broadcast_to(uniforms[:1], uniforms.shape)",
         "enumeration/fixed/sequential",
     ),
     testing.Mistake(
@@ -83,23 +85,24 @@ MISTAKES = [
         "enumeration/asymmetric/sequential",
     ),
     testing.Mistake(
-        "prior counted twice", lda, "draw_concentrations",
+        "prior counted twice", dirichlet_topics, "draw_concentrations",
         "asarray({prior.concentration} + num_tables", "2 * prior.concentration",
         "enumeration/asymmetric/sequential",
     ),
     testing.Mistake(
-        "alpha counted once per restaurant", lda, "_of_alpha",
+        "alpha counted once per restaurant", dirichlet_topics, "of_alpha",
         "scale={alpha.shape[0]}", "1.0",
         "enumeration/symmetric/parallel",
     ),
     testing.Mistake(
-        "beta counted once per restaurant", lda, "of_beta",
+        "beta counted once per restaurant", dirichlet_topics, "of_beta",
         "scale={num_words}", "1.0",
         "enumeration/symmetric/parallel",
     ),
     testing.Mistake(
-        "concentrations from the same numbers in every sweep", lda, "resample_concentrations",
-        "draw_concentrations({key}, these)", "jax.random.key(1)",
+        "concentrations from the same numbers in every sweep",
+        dirichlet_topics, "resample_concentrations",
+        "draw_concentrations({key}, these)", '__import__("jax").random.key(1)',
         "enumeration/symmetric/sequential",
     ),
     testing.Mistake(
@@ -113,8 +116,12 @@ CASE = FAMILY.case(
     name="lda",
     targets=("fixed", "symmetric", "asymmetric"),
     schedules={  # programs: one alpha or several, and more documents in Geweke's test
-        "sequential": testing.Schedule(testing.late(lda, "sequential_step"), num_programs=3),
-        "parallel": testing.Schedule(testing.late(lda, "parallel_step"), num_programs=3),
+        "sequential": testing.Schedule(
+            testing.late(lda, "step", sweeps=("sequential",)), num_programs=3
+        ),
+        "parallel": testing.Schedule(
+            testing.late(lda, "step", sweeps=("parallel",)), num_programs=3
+        ),
     },
     mistakes=tuple(MISTAKES),
 )

@@ -6,6 +6,7 @@ documents, or the authors, whose mixtures are Dirichlet draws over topics.
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 import jax.numpy as jnp
 from jax.typing import ArrayLike
@@ -34,7 +35,7 @@ def log_words(
 
 
 def log_prior(
-    values: Mapping[str, Float[Array, "*shape"]], priors: Mapping[str, GammaPrior | None]
+    values: Mapping[str, Any], priors: Mapping[str, GammaPrior | None]
 ) -> Float[Array, ""]:
     """Return the log prior density of the concentrations that are sampled.
 

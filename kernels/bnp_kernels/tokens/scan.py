@@ -189,9 +189,9 @@ def _scan_chains(own, shared, *, weigh, counted) -> Swept:
     # one more row than there are: that of nobody
     desks = jnp.pad(count_rows.rows_first(own["doc"]), ((0, int(authors)), (0, 0), (0, 0)))
     totals = jnp.pad(own["total"].T, ((0, 1), (0, 0))) if authors else None
-    tables = {name: start(name, counts) for name, counts in own["tables"].items()}
+    start_tables = {name: start(name, counts) for name, counts in own["tables"].items()}
     carry = _Carry(
-        old_code, old_x, tables,
+        old_code, old_x, start_tables,
         None if root is None else categorical.pad_topics(root.weights),
         None if root is None else root.unused, own["overflow"],
     )  # fmt: skip
@@ -235,9 +235,8 @@ def _scan_chains(own, shared, *, weigh, counted) -> Swept:
 
         at_desk = was[:, :, None] * minus[None] if authors else minus[None]
         rows = {name: row_of(name) for name in carry.tables}
-        by_row = {"doc": desk.topic - at_desk}
-        if authors:
-            by_row["total"] = desk.total - was
+        without = desk.topic - at_desk
+        by_row = dict(doc=without, total=desk.total - was) if authors else dict(doc=without)
         weights, new_topic, factor, divisor = weights_of(by_row, rows | roots, per_topic, given)
         if authors:
             here = (desk.row < num_rows)[:, None]
@@ -273,7 +272,7 @@ def _scan_chains(own, shared, *, weigh, counted) -> Swept:
         tables = {name: put(name, table) for name, table in carry.tables.items()}
         back = now[:, :, None] * plus[None] if authors else plus[None]
         desk = desk._replace(
-            topic=by_row["doc"] + back, total=by_row["total"] + now if authors else None
+            topic=without + back, total=desk.total + (now - was) if authors else None
         )
         code = lax.dynamic_update_index_in_dim(carry.code, new, t, 0)
         x = carry.x

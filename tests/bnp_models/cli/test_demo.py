@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from bnp_models.cli import command as cli
 from bnp_models.cli import demo, report
 from bnp_models.data.corpus import Corpus
 
