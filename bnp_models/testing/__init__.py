@@ -9,6 +9,7 @@ from bnp_models.testing.finite_topics import FiniteTopics
 from bnp_models.testing.invariants import quick_jit
 from bnp_models.testing.mistakes import Mistake, Survived
 from bnp_models.testing.registry import check_case, find
+from bnp_models.testing.rooted_topics import RootedTopics
 from bnp_models.testing.shipped import Shipped
 from bnp_models.testing.statistics import Disagreement, Rejected, Report
 from bnp_models.testing.suite import each_check, each_mistake
@@ -27,6 +28,7 @@ __all__ = [
     "Mistake",
     "Rejected",
     "Report",
+    "RootedTopics",
     "Schedule",
     "Shipped",
     "Survived",

@@ -8,6 +8,7 @@ every schedule by name; each returns a report (or None where nothing is random) 
 
 import contextlib
 import dataclasses
+import fnmatch
 import functools
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -177,8 +178,8 @@ class Case:
         State, data, priors -> log joint density of assignments, words and sampled hyperparameters,
         by the kernel and by the NumPyro program.
     skip
-        Names of checks that are not made, each with the reason in words. A name that ends in "*"
-        stands for all that begin like it.
+        Names of checks that are not made, each with the reason in words; a "*" in a name stands
+        for any part of it.
     mistakes
         Those that the checks must see, see `must_catch`.
 
@@ -237,9 +238,7 @@ class Case:
                 run = functools.partial(self.growth, name)
                 checks[f"growth/{name}"] = Check(run, ("slow",))
         known = checks.keys() | self.required()
-        if unknown := [
-            pattern for pattern in self.skip if not any(_fits(pattern, n) for n in known)
-        ]:
+        if unknown := [pattern for pattern in self.skip if not fnmatch.filter(known, pattern)]:
             raise ValueError(f"skip must name checks of {sorted(known)}, got {unknown}")
         return {name: check for name, check in checks.items() if self.reason(name) is None}
 
@@ -257,7 +256,7 @@ class Case:
     def reason(self, name: str) -> str | None:
         """Return why a check is not made, or None."""
         for pattern, reason in self.skip.items():
-            if _fits(pattern, name):
+            if fnmatch.fnmatchcase(name, pattern):
                 return reason
         return None
 
@@ -447,10 +446,6 @@ class Case:
     def compiled(self, schedule: str) -> Sweeps:
         """Return the compiled sweeps that the checks of a schedule share."""
         return _compiled(self, schedule, False)
-
-
-def _fits(pattern: str, name: str) -> bool:
-    return name == pattern or (pattern.endswith("*") and name.startswith(pattern[:-1]))
 
 
 @functools.lru_cache(maxsize=16)

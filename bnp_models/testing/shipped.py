@@ -21,6 +21,10 @@ from bnp_models.testing.together import Effort
 __all__ = ["Shipped", "run_shipped"]
 
 
+EFFORT = Effort(500, 40, 100)
+"""Standard errors near 0.003 for a probability of one half."""
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Shipped:
     """A model whose hyperparameters are numbers, and a tiny data set with its exact posterior.
@@ -46,7 +50,7 @@ class Shipped:
     expected: Callable[[], Mapping[str, Any]]
     record: tuple[str, ...]
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    effort: Effort = Effort(500, 40, 100)
+    effort: Effort = EFFORT
 
     def __post_init__(self):
         if sampled := [n for n in self.model.hyperparameters if is_prior(getattr(self.model, n))]:

@@ -247,7 +247,7 @@ class TopicFamily:
         corpus = self.joint_corpus
         draws = token_corpora.draw_program(rng_key, model, corpus.corpus, sites, size)
         rows = np.broadcast_to(corpus.doc, draws["z"].shape)
-        return {"x": rows} | draws
+        return {"x": rows, **draws}
 
     def measure(self, quantities: Callable, states: Any, data: Any) -> dict[str, jax.Array]:
         """Measure many states, each with data of its own."""
@@ -260,19 +260,17 @@ def somewhere(rows: int, columns: int) -> np.ndarray:
 
 
 def priors_in_program(
-    fixed: Mapping[str, Any], priors: Any, state: Any
+    fixed: Mapping[str, Any], priors: Any, state: Any, also: Mapping[str, Any] | None = None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the hyperparameters of a model with the kernel's priors, and the sites' values."""
+    """Return the hyperparameters of a model with the kernel's priors, and the sites' values.
+
+    `also` has values that are no fields of the state.
+    """
     hyperparameters, values = dict(fixed), {}
     for name, prior in priors._asdict().items():
         if prior is not None:
             hyperparameters[name] = dist.Gamma(*prior)
-            value = hyperparameter(state, name)
+            value = also[name] if also and name in also else getattr(state, name)
             one_for_all = np.ndim(value) > np.ndim(prior.concentration)
             values[name] = value[0] if one_for_all else value
     return hyperparameters, values
-
-
-def hyperparameter(state: Any, name: str) -> Any:
-    """Return a concentration of a kernel's state."""
-    return getattr(state, name)
