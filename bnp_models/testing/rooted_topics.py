@@ -1,12 +1,11 @@
 """The case of a topic model whose topics hang from a root process: HDP-LDA, its author version.
 
 `RootedTopics` has everything but what is the model's own: its schedules, its mistakes, its limits.
-What a kernel's state says about the root is read and written by the first few functions only.
 """
 
 import dataclasses
 import functools
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -28,7 +27,7 @@ from bnp_models.testing.topic_family import (
     somewhere,
 )
 
-__all__ = ["CAPACITY", "FIXED", "PRIORS", "Root", "RootedTopics", "root_fields", "root_of"]
+__all__ = ["CAPACITY", "FIXED", "PRIORS", "RootedTopics"]
 
 FIXED = {"alpha": 1.0, "gamma": 1.5, "beta": 0.5}
 PRIORS = {"alpha": (2.0, 2.0), "gamma": (2.0, 2.0), "beta": (2.0, 4.0)}  # concentration and rate
@@ -36,29 +35,9 @@ CAPACITY = 16  # at least one more than there are tokens
 PARALLEL_CAPACITY = 96  # of sweeps that give slots to topics without tokens
 
 
-class Root(NamedTuple):
-    """The root in a kernel's state: weights of slots, mass of the rest, tables, concentration."""
-
-    weights: Any
-    unused_weight: Any
-    tables: Any
-    gamma: Any
-
-
-def root_of(state: Any) -> Root:
-    """Return the root in a kernel's state."""
-    return Root(state.root_weights, state.unused_weight, state.tables, state.gamma)
-
-
-def root_fields(root: Root) -> dict[str, Any]:
-    """Return the fields of a kernel's state that hold a root."""
-    fields = root._asdict()
-    return {"root_weights": fields.pop("weights"), **fields}
-
-
 def with_root(state: Any, **changes: Any) -> Any:
     """Return the state with some of its root changed."""
-    return state._replace(**root_fields(root_of(state)._replace(**changes)))
+    return state._replace(root=state.root._replace(**changes))
 
 
 def num_used(state: Any) -> Any:
@@ -102,7 +81,7 @@ class RootedTopics(TopicFamily):
         def moved(x):
             return jnp.take(x, order, axis=-1)
 
-        root = root_of(state)
+        root = state.root
         state = with_root(state, weights=moved(root.weights), tables=moved(root.tables))
         state = state._replace(
             z=token_corpora.permute_slots(state.z, order),
@@ -139,11 +118,11 @@ class RootedTopics(TopicFamily):
 
     def posterior_quantities(self, state: Any, data: Any) -> dict[str, jax.Array]:
         """Measure a state of the tiny corpus."""
-        values, root = self.token_quantities(state), root_of(state)
+        values, root = self.token_quantities(state), state.root
         values |= {
             "topics": values["topics"][:4],
             "tables": root.tables.sum(),
-            "unused_weight": root.unused_weight,
+            "unused_weight": root.unused,
             "alpha": state.alpha,
             "gamma": root.gamma,
         }
@@ -184,12 +163,12 @@ class RootedTopics(TopicFamily):
         weights = np.pad(root[:, :-1], [(0, 0), (0, free)]).astype(np.float32)
         values = {name: np.asarray(v, np.float32) for name, v in hyperparameters.items()}
         tables = np.pad(tables, [(0, 0), (0, free)])
-        root = Root(weights, root[:, -1].astype(np.float32), tables, values.pop("gamma"))
+        root = hdp_root.Root(weights, root[:, -1].astype(np.float32), tables, values.pop("gamma"))
 
         def one(z, x, word, root, values):
             return self.make_state(
                 self.joint_corpus, z, x, word, CAPACITY, overflow=jnp.zeros((), bool),
-                **root_fields(root), **values,
+                root=root, **values,
             )  # fmt: skip
 
         many = quick_jit(jax.vmap(one))(z, x, np.asarray(word, np.int32), root, values)
@@ -222,7 +201,7 @@ class RootedTopics(TopicFamily):
 
     def joint_quantities(self, state: Any, data: Any) -> dict[str, jax.Array]:
         """Measure what Geweke's test compares."""
-        root, used = root_of(state), num_used(state)
+        root, used = state.root, num_used(state)
         log_alpha, log_gamma, log_beta = map(jnp.log, (state.alpha, root.gamma, state.beta))
         values = self.count_quantities(state, data) | {
             "log alpha": log_alpha,
@@ -233,8 +212,8 @@ class RootedTopics(TopicFamily):
             "topics": used,
             "topics * log gamma": used * log_gamma,
             "tables": root.tables.sum(),
-            "unused weight": root.unused_weight,
-            "gamma * unused": root.gamma * root.unused_weight,
+            "unused weight": root.unused,
+            "gamma * unused": root.gamma * root.unused,
             "sum tau^2": (root.weights**2).sum(),
             "sum n_k tau_k": (state.topic * root.weights).sum(),
         }
@@ -248,9 +227,9 @@ class RootedTopics(TopicFamily):
         """
         slots = jnp.arange(state.topic.shape[0])
         minus = slots == state.z[token]
-        n_k, gamma = state.topic - minus, root_of(state).gamma
-        root, pool = hdp_root.death(*root_of(state)[:2], n_k, minus)
-        left = with_root(state, weights=root, unused_weight=pool)
+        n_k, gamma = state.topic - minus, state.root.gamma
+        root, pool = hdp_root.death(*state.root[:2], n_k, minus)
+        left = with_root(state, weights=root, unused=pool)
         weights, weights_new = self.weigh(left, data, token)
         free = jnp.argmax(n_k == 0)
 
@@ -262,7 +241,7 @@ class RootedTopics(TopicFamily):
 
         def joint(row, topic, root, pool):
             moved = self.move(state, data, token, row, topic)
-            moved = with_root(moved, weights=root, unused_weight=pool)
+            moved = with_root(moved, weights=root, unused=pool)
             return self.kernel.log_joint(moved, data) + self.kernel.log_root(moved)
 
         def of_row(row):
@@ -281,10 +260,10 @@ class RootedTopics(TopicFamily):
         The slots are the program's first sticks and the pool its last topic, so that the rows'
         concentrations are those of the state.
         """
-        hyperparameters, values = priors_in_program(FIXED, priors, state, root_of(state)._asdict())
+        hyperparameters, values = priors_in_program(FIXED, priors, state, state.root._asdict())
         used = 2  # `start` uses two slots
-        model, root = self.model(**hyperparameters, max_topics=used + 1), root_of(state)
-        weights = jnp.append(root.weights[:used], root.unused_weight)
+        model, root = self.model(**hyperparameters, max_topics=used + 1), state.root
+        weights = jnp.append(root.weights[:used], root.unused)
         before = jnp.append(0.0, jnp.cumsum(weights)[:-1])
         sticks = (weights / (1 - before))[:-1]
         theta = jnp.asarray(somewhere(self.tiny.num_rows, used + 1), jnp.float32)

@@ -156,7 +156,7 @@ def _sequential_sweep(
         x=state.x, total=state.author,
     )  # fmt: skip
     return state._replace(
-        z=swept.z, x=swept.x, author_topic=swept.doc, author=swept.doc.sum(axis=1),
+        z=swept.z, x=swept.x, author_topic=swept.doc, author=swept.total,
         word_topic=swept.tables["word"], topic=swept.tables["topic"],
     )  # fmt: skip
 

@@ -154,7 +154,7 @@ def _sequential_sweep(
         root=state.root, overflow=state.overflow,
     )  # fmt: skip
     return state._replace(
-        z=swept.z, x=swept.x, author_topic=swept.doc, author=swept.doc.sum(axis=1),
+        z=swept.z, x=swept.x, author_topic=swept.doc, author=swept.total,
         word_topic=swept.tables["word"], topic=swept.tables["topic"],
         root=swept.root, overflow=swept.overflow,
     )  # fmt: skip

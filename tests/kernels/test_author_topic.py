@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from bnp_kernels import author_topic, lda
-from bnp_kernels.tokens import author_sweeps
+from bnp_kernels.tokens import author_sweeps, scan
 from bnp_models import AuthorTopicModel, testing
 from bnp_models.testing import author_corpora as tiny
 from bnp_models.testing import token_corpora
@@ -30,12 +30,12 @@ def weigh(state, data, token):
     num_words, num_topics = state.word_topic.shape
     minus = jnp.arange(num_topics) == state.z[token]
     own = jnp.arange(data.num_authors) == state.x[token]
-    shares = author_topic.share(
+    weights = author_topic.conditional(
         state.author_topic - own[:, None] * minus, (state.author - own)[:, None],
-        weights=state.alpha, total=state.alpha.sum(),
+        state.word_topic[data.word[token]] - minus, state.topic - minus,
+        alpha=state.alpha, sum_alpha=state.alpha.sum(), beta=state.beta, num_words=num_words,
     )  # fmt: skip
-    n_vk, n_k = state.word_topic[data.word[token]] - minus, state.topic - minus
-    return shares * (n_vk + state.beta) / (n_k + num_words * state.beta)
+    return weights.topics * weights.factor / weights.divisor
 
 
 FAMILY = testing.FiniteTopics(
@@ -56,33 +56,33 @@ MISTAKES = [
         "enumeration/fixed/sequential",
     ),
     testing.Mistake(
-        "own count stays with the author", author_topic, "_sweep_chains",
-        "share({n_jk}, ", "desk.topic",
+        "own count stays with the author", scan, "_scan_chains",
+        "doc={without}, total", "desk.topic",
         "enumeration/fixed/sequential",
     ),
     testing.Mistake(
-        "own token stays in the author's total", author_topic, "_sweep_chains",
-        "n_j = desk.total - {token.own}", "0",
+        "own token stays in the author's total", scan, "_scan_chains",
+        "desk.total - was", "desk.total",
         "enumeration/fixed/sequential",
     ),
     testing.Mistake(
-        "authors' totals are never updated", author_topic, "_sweep_chains",
-        "desk.total + {(place - token.own)}", "0",
+        "authors' totals are never updated", scan, "_scan_chains",
+        "desk.total + {(now - was)}", "0",
         "invariants/sequential",
     ),
     testing.Mistake(
-        "empty places at the desk are taken", author_topic, "_sweep_chains",
-        "desk.author < num_authors", "True",
+        "empty places at the desk are taken", scan, "_scan_chains",
+        "desk.row < num_rows", "True",
         "geweke/sequential",
     ),
     testing.Mistake(
-        "author drawn before the topic", author_topic, "_sweep_chains",
-        "draw_author({of_slot[:, :, 0]}, ", "jnp.ones_like(of_slot[:, :, 0])",
+        "author drawn before the topic", scan, "_scan_chains",
+        "_draw_outcome({weights}, ", "jnp.ones_like(weights)",
         "enumeration/fixed/sequential",
     ),
     testing.Mistake(
-        "topic drawn for the first author", author_topic, "_sweep_chains",
-        "author_sweeps.sum_authors(shares)", "shares[0]",
+        "topic drawn for the first author", scan, "_scan_chains",
+        "of_topics = {_sum_outcomes(weights)}", "weights[0]",
         "enumeration/fixed/sequential",
     ),
     testing.Mistake(
@@ -97,7 +97,7 @@ MISTAKES = [
         "enumeration/fixed/parallel",
     ),
     testing.Mistake(
-        "alpha sees lengths that x does not move", author_topic, "_step",
+        "alpha sees lengths that x does not move", author_topic, "step",
         "new.author_topic, {new.author}, ", "data.author_share",
         "geweke/sequential",
     ),
@@ -107,10 +107,8 @@ CASE = FAMILY.case(
     name="author_topic",
     targets=("fixed", "symmetric"),
     schedules={  # programs: one alpha or several, and more documents in Geweke's test
-        "sequential": testing.Schedule(
-            testing.late(author_topic, "sequential_step"), num_programs=3
-        ),
-        "parallel": testing.Schedule(testing.late(author_topic, "parallel_step"), num_programs=3),
+        name: testing.Schedule(testing.late(author_topic, "step", sweeps=(name,)), num_programs=3)
+        for name in ("sequential", "parallel")
     },
     mistakes=tuple(MISTAKES),
     skip={
@@ -194,7 +192,7 @@ def test_layout_changes_no_draw(schedule):
     other = data._replace(
         buckets=tuple(
             bucket._replace(
-                author=jnp.pad(bucket.author, [(0, 0), (0, 3)], constant_values=JOINT.num_authors)
+                row=jnp.pad(bucket.row, [(0, 0), (0, 3)], constant_values=JOINT.num_authors)
             )
             for bucket in data.buckets
         ),

@@ -14,7 +14,7 @@ from bnp_kernels import hdp_lda, lda
 from bnp_kernels.processes import hdp_root, split_merge, split_proposal
 from bnp_models import HDPLDA, testing
 from bnp_models.testing import token_corpora
-from bnp_models.testing.rooted_topics import CAPACITY, FIXED, Root, root_fields, root_of
+from bnp_models.testing.rooted_topics import CAPACITY, FIXED
 
 TINY = testing.TinyCorpus([[0, 0, 1], [1, 2, 2]], num_words=3, layout={"num_lanes": 1})
 JOINT = testing.TinyCorpus([[0] * n for n in (4, 5, 6)], num_words=4, layout={"num_lanes": 2})
@@ -22,10 +22,10 @@ JOINT = testing.TinyCorpus([[0] * n for n in (4, 5, 6)], num_words=4, layout={"n
 
 def weigh(state, data, token):
     num_words, capacity = state.word_topic.shape
-    minus, root = jnp.arange(capacity) == state.z[token], root_of(state)
+    minus, root = jnp.arange(capacity) == state.z[token], state.root
     weights, weight_new = hdp_lda.conditional(
         state.doc_topic[data.doc[token]] - minus, state.word_topic[data.word[token]] - minus,
-        state.topic - minus, root_weights=root.weights, unused_weight=root.unused_weight,
+        state.topic - minus, root_weights=root.weights, unused_weight=root.unused,
         alpha=state.alpha, beta=state.beta, num_words=num_words,
     )  # fmt: skip
     return weights[None], weight_new[None]
@@ -35,10 +35,12 @@ FAMILY = testing.RootedTopics(
     hdp_lda, HDPLDA, hdp_lda.HDPState, hdp_lda.HDPPriors, weigh, TINY, JOINT
 )
 SEQUENTIAL = testing.Schedule(
-    testing.late(hdp_lda, "sequential_step"), FAMILY.growth(CAPACITY, 3), num_programs=2
+    testing.late(hdp_lda, "step", sweeps=("sequential",)),
+    FAMILY.growth(CAPACITY, 3),
+    num_programs=2,
 )
 OF_TURNS = testing.Schedule(
-    testing.late(hdp_lda, "any_step"), FAMILY.growth(96), testing.Effort(500, 40, 320),
+    testing.late(hdp_lda, "step", sweeps=("parallel", "split-merge", "sequential")), FAMILY.growth(96), testing.Effort(500, 40, 320),
     num_programs=2,
 )  # fmt: skip
 
@@ -56,28 +58,28 @@ MISTAKES = [
         "enumeration/fixed/sequential",
     ),
     testing.Mistake(
-        "new gamma, root of the old one", hdp_lda, "resample_root",
-        "draw_root(key_root, tables, {gamma})", "state.gamma",
+        "new gamma, root of the old one", hdp_root, "resample",
+        "draw_root(key_root, tables, {gamma})", "root.gamma",
         "enumeration/hyper/sequential",
     ),
     testing.Mistake(
-        "gamma counts all slots", hdp_lda, "resample_root",
-        "(state.topic > 0).sum()", "len(state.topic)",
+        "gamma counts all slots", hdp_root, "resample",
+        "(tables > 0).sum()", "len(tables)",
         "enumeration/hyper/sequential",
     ),
     testing.Mistake(
-        "topics in use always take part", hdp_lda, "_parallel_sweep",
-        "sticks > threshold", "(sticks > threshold) | (state.topic > 0)",
+        "topics in use always take part", hdp_root, "open_slots",
+        "sticks > threshold", "(sticks > threshold) | (topic > 0)",
         "enumeration/fixed/parallel",
     ),
     testing.Mistake(
         "tokens below the threshold move too", hdp_lda, "_parallel_sweep",
-        "~taking_part[state.z]", "False",
+        "~slots.taking_part[state.z]", "False",
         "enumeration/fixed/parallel",
     ),
     testing.Mistake(
-        "the tail beyond the slots is ignored", hdp_lda, "_parallel_sweep",
-        "state.overflow | {(rest > threshold)}", "False",
+        "the tail beyond the slots is ignored", hdp_root, "open_slots",
+        "rest > threshold", "False",
         "growth/parallel",
     ),
     testing.Mistake(
@@ -141,11 +143,10 @@ def test_mistake(mistake):
 
 def test_concentrations_without_priors_stay():
     state = testing.quick_jit(CASE.targets["fixed"].start)(jax.random.key(0))
-    keys = jax.random.split(jax.random.key(1), 5)
-    lengths = TINY.data.doc_length
-    after = testing.quick_jit(hdp_lda.resample_root)(keys, state, lengths, hdp_lda.HDPPriors())
+    resample = testing.quick_jit(hdp_lda.resample)
+    after = resample(jax.random.key(1), state, TINY.data, hdp_lda.HDPPriors())
     for name, value in FIXED.items():
-        assert getattr(root_of(after) if name == "gamma" else after, name) == value
+        assert getattr(after.root if name == "gamma" else after, name) == value
 
 
 def test_even_root_is_lda():
@@ -156,10 +157,8 @@ def test_even_root_is_lda():
     counts = doc_topic, word_topic, doc_topic.sum(axis=0)
     even, zero = jnp.full(num_topics, 1 / num_topics), jnp.float32(0)
     alphas = alpha * even
-    root = root_fields(Root(even, zero, counts[2], beta))
-    state = hdp_lda.HDPState(
-        z, *counts, alpha=jnp.float32(alpha), beta=beta, overflow=jnp.bool_(False), **root
-    )
+    root = hdp_root.Root(even, zero, counts[2], beta)
+    state = hdp_lda.HDPState(z, *counts, root, jnp.float32(alpha), beta, jnp.bool_(False))
     finite = lda.LDAState(z, *counts, alphas, beta)
     np.testing.assert_allclose(
         testing.quick_jit(hdp_lda.log_joint)(state, data),

@@ -10,10 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from bnp_kernels import author_topic, hdp_lda, np_author_topic
+from bnp_kernels.processes import hdp_root
+from bnp_kernels.tokens import scan
 from bnp_models import NonparametricAuthorTopicModel, testing
 from bnp_models.testing import author_corpora as tiny
 from bnp_models.testing import token_corpora
-from bnp_models.testing.rooted_topics import CAPACITY, FIXED, Root, root_fields, root_of
+from bnp_models.testing.rooted_topics import CAPACITY, FIXED
 
 DOCS = [[0, 0, 1], [1, 2, 2]]
 TINY = testing.TinyCorpus(DOCS, 3, [[0, 1], [1]], 2, layout={"block_size": 4})
@@ -26,15 +28,15 @@ JOINT = testing.TinyCorpus(
 def weigh(state, data, token):
     """Weigh every author and slot as the sweep does, and a new topic for every author."""
     num_words, capacity = state.word_topic.shape
-    minus, root = jnp.arange(capacity) == state.z[token], root_of(state)
+    minus, root = jnp.arange(capacity) == state.z[token], state.root
     own = jnp.arange(data.num_authors) == state.x[token]
-    n_jk, n_j = state.author_topic - own[:, None] * minus, (state.author - own)[:, None]
-    weights, new = state.alpha * root.weights, state.alpha * root.unused_weight
-    shares = np_author_topic.share(n_jk, n_j, weights=weights, total=state.alpha)
-    shares_new = np_author_topic.share(0, n_j, weights=new, total=state.alpha)
-    n_vk, n_k = state.word_topic[data.word[token]] - minus, state.topic - minus
-    of_words = (n_vk + state.beta) / (n_k + num_words * state.beta)
-    return shares * of_words, shares_new[:, 0] / num_words
+    weights = np_author_topic.conditional(
+        state.author_topic - own[:, None] * minus, (state.author - own)[:, None],
+        state.word_topic[data.word[token]] - minus, state.topic - minus,
+        root_weights=root.weights, unused_weight=root.unused, alpha=state.alpha, beta=state.beta,
+        num_words=num_words,
+    )  # fmt: skip
+    return weights.topics * weights.factor / weights.divisor, weights.new[:, 0]
 
 
 FAMILY = testing.RootedTopics(
@@ -42,10 +44,12 @@ FAMILY = testing.RootedTopics(
     hdp_lda.HDPPriors, weigh, TINY, JOINT,
 )  # fmt: skip
 SEQUENTIAL = testing.Schedule(
-    testing.late(np_author_topic, "sequential_step"), FAMILY.growth(CAPACITY, 3), num_programs=2
+    testing.late(np_author_topic, "step", sweeps=("sequential",)),
+    FAMILY.growth(CAPACITY, 3),
+    num_programs=2,
 )
 OF_TURNS = testing.Schedule(
-    testing.late(np_author_topic, "any_step"), FAMILY.growth(96), testing.Effort(500, 40, 320),
+    testing.late(np_author_topic, "step", sweeps=("parallel", "sequential")), FAMILY.growth(96), testing.Effort(500, 40, 320),
     num_programs=2,
 )  # fmt: skip
 
@@ -62,25 +66,24 @@ MISTAKES = [
         "enumeration/fixed/sequential",
     ),
     testing.Mistake(
-        "own count stays with the author", np_author_topic, "_sweep_chains",
-        "{n_jk}, n_j[:, :, None], weights=(alpha * root", "desk.topic",
+        "own count stays with the author", scan, "_scan_chains",
+        "doc={without}, total", "desk.topic",
         "enumeration/fixed/sequential",
     ),
     *token_corpora.root_mistakes(FIXED["alpha"]),
     testing.Mistake(
-        "author drawn before the topic", np_author_topic, "_sweep_chains",
-        "draw_author({jnp.where(is_new, shares_new, of_slot)}, u_author)",
-        "jnp.ones_like(of_slot)",
+        "author drawn before the topic", scan, "_scan_chains",
+        "_draw_outcome({weights}, ", "jnp.ones_like(weights)",
         "enumeration/fixed/sequential",
     ),
     testing.Mistake(
-        "any author opens a new topic", np_author_topic, "_sweep_chains",
-        "jnp.where(is_new, {shares_new}, of_slot)", "jnp.ones_like(shares_new)",
+        "any author opens a new topic", scan, "_scan_chains",
+        ", {new_topic}, code", "jnp.ones_like(new_topic)",
         "enumeration/fixed/sequential",
     ),
     testing.Mistake(
         "tokens below the threshold move too", np_author_topic, "_parallel_sweep",
-        "~taking_part[state.z]", "False",
+        "~slots.taking_part[state.z]", "False",
         "enumeration/fixed/parallel",
     ),
     testing.Mistake(
@@ -89,8 +92,8 @@ MISTAKES = [
         "enumeration/hyper/parallel",
     ),
     testing.Mistake(
-        "the tail beyond the slots is ignored", np_author_topic, "_parallel_sweep",
-        "state.overflow | {(rest > threshold)}", "False",
+        "the tail beyond the slots is ignored", hdp_root, "open_slots",
+        "rest > threshold", "False",
         "growth/parallel",
     ),
 ]  # fmt: skip
@@ -131,10 +134,10 @@ def test_mistake(mistake):
 def state_of(data, x, z, root, pool, alpha):
     root, half = jnp.array(root, jnp.float32), jnp.float32(0.5)
     corpus = testing.TinyCorpus(DOCS, 3, [], data.num_authors)
-    root_part = root_fields(Root(root, jnp.float32(pool), jnp.zeros(len(root), jnp.int32), half))
+    root = hdp_root.Root(root, jnp.float32(pool), jnp.zeros(len(root), jnp.int32), half)
     return FAMILY.make_state(
-        corpus, z, x, data.word, len(root), alpha=jnp.float32(alpha), beta=half,
-        overflow=jnp.bool_(False), **root_part,
+        corpus, z, x, data.word, len(root.weights), alpha=jnp.float32(alpha), beta=half,
+        overflow=jnp.bool_(False), root=root,
     )  # fmt: skip
 
 

@@ -65,6 +65,7 @@ class Swept(NamedTuple):
     z: Int[Array, " T"]
     x: Int[Array, " T"] | None
     doc: Int[Array, "R K"]
+    total: Int[Array, " R"] | None
     tables: dict[str, Array]
     root: Root | None
     overflow: Array | None
@@ -292,7 +293,7 @@ def _scan_chains(own, shared, *, weigh, counted) -> Swept:
     state = desks, totals, carry
     for bucket in shared["buckets"]:
         state, _ = lax.scan(visit_doc, state, bucket)
-    desks, _, carry = state
+    desks, totals, carry = state
     after = {
         name: count_rows.chains_first(table, capacity) if name in index else table[:, :capacity]
         for name, table in carry.tables.items()
@@ -303,6 +304,7 @@ def _scan_chains(own, shared, *, weigh, counted) -> Swept:
         z=categorical.decode(carry.code, capacity).T,
         x=None if x is None else carry.x.T,
         doc=count_rows.chains_first(desks[:num_rows], capacity),
+        total=None if totals is None else totals[:num_rows].T,
         tables=after, root=root, overflow=carry.overflow,
     )  # fmt: skip
 
