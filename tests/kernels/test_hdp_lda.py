@@ -38,9 +38,10 @@ SEQUENTIAL = testing.Schedule(
     testing.late(hdp_lda, "step", sweeps=("sequential",)),
     FAMILY.growth(CAPACITY, 3),
     num_programs=2,
-)
+)  # fmt: skip
 OF_TURNS = testing.Schedule(
-    testing.late(hdp_lda, "step", sweeps=("parallel", "split-merge", "sequential")), FAMILY.growth(96), testing.Effort(500, 40, 320),
+    testing.late(hdp_lda, "step", sweeps=("parallel", "split-merge", "sequential")),
+    FAMILY.growth(96), testing.Effort(500, 40, 320),
     num_programs=2,
 )  # fmt: skip
 

@@ -47,9 +47,10 @@ SEQUENTIAL = testing.Schedule(
     testing.late(np_author_topic, "step", sweeps=("sequential",)),
     FAMILY.growth(CAPACITY, 3),
     num_programs=2,
-)
+)  # fmt: skip
 OF_TURNS = testing.Schedule(
-    testing.late(np_author_topic, "step", sweeps=("parallel", "sequential")), FAMILY.growth(96), testing.Effort(500, 40, 320),
+    testing.late(np_author_topic, "step", sweeps=("parallel", "sequential")), FAMILY.growth(96),
+    testing.Effort(500, 40, 320),
     num_programs=2,
 )  # fmt: skip
 
