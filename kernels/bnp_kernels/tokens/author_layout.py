@@ -138,7 +138,12 @@ def _buckets(ptr, idx, num_authors, doc_length) -> tuple[Bucket, ...]:
             rank = np.arange(places)[None, :]
             link = np.minimum(ptr[docs][:, None] + rank, len(idx) - 1)
             author = np.where(rank < num_links[docs][:, None], idx[link], num_authors)
-            arrays = author.astype(np.int32), token_ptr[docs], token_ptr[docs + 1]
+            arrays = (
+                docs.astype(np.int32),
+                author.astype(np.int32),
+                token_ptr[docs],
+                token_ptr[docs + 1],
+            )
             buckets.append(Bucket(*map(jnp.asarray, arrays)))
         below, places = places, 2 * places
     return tuple(buckets)

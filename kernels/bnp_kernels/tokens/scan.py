@@ -36,6 +36,7 @@ _BELOW_ONE = 1 - 2.0**-23
 class Bucket(NamedTuple):
     """Documents with tokens, and the rows of their desks: A for each, in the order of visits."""
 
+    doc: Int[Array, " n"]
     row: Int[Array, "n A"]  # R where there is none
     begin: Int[Array, " n"]  # first token
     end: Int[Array, " n"]  # one behind the last token
@@ -76,7 +77,7 @@ def make_bucket(doc_length: Int[np.ndarray, " D"]) -> Bucket:
     doc = np.flatnonzero(doc_length).astype(np.int32)
     end = np.cumsum(doc_length).astype(np.int32)
     begin = end - np.asarray(doc_length, np.int32)
-    return Bucket(*map(jnp.asarray, (doc[:, None], begin[doc], end[doc])))
+    return Bucket(*map(jnp.asarray, (doc, doc[:, None], begin[doc], end[doc])))
 
 
 def scan_tokens(
@@ -89,6 +90,8 @@ def scan_tokens(
     *,
     per_topic: Mapping[str, Float[Array, " K"]] | None = None,
     given: Mapping[str, Array] | None = None,
+    per_doc_topic: Mapping[str, Float[Array, "D K"]] | None = None,
+    per_doc: Mapping[str, Array] | None = None,
     x: Int[Array, " T"] | None = None,
     total: Int[Array, " R"] | None = None,
     root: Root | None = None,
@@ -101,10 +104,10 @@ def scan_tokens(
     weigh
         Weights of one token in one chain. Its arguments have these names: `doc` (a row of the
         desk), each of `tables` (the token's row), all of them without the token; each of
-        `per_topic` and `given`; `total` if there is one; `root_weights` and `unused_weight` if
-        there is a root, after the death of a topic that the token was the last one of. It must not
-        close over traced arrays. The factor and the divisor that it returns must not depend
-        on `doc` and `total`.
+        `per_topic`, `given`, `per_doc_topic` and `per_doc`; `total` if there is one;
+        `root_weights` and `unused_weight` if there is a root, after the death of a topic that the
+        token was the last one of. It must not close over traced arrays. The factor and the divisor
+        that it returns must not depend on `doc` and `total`.
     buckets
         All documents with tokens.
     z
@@ -118,6 +121,9 @@ def scan_tokens(
         don't exist (rows are padded with zeros).
     given
         What else they depend on, by name.
+    per_doc_topic, per_doc
+        The same for what belongs to documents, along the first axis: `weigh` gets the token's
+        document.
     x
         The outcome that is drawn together with the topic of each token, if there are several. With
         `total` it is the row of the desk that the token belongs to (its author), and `weigh` is
@@ -136,6 +142,7 @@ def scan_tokens(
         "rng_key": rng_key, "z": z, "x": x, "doc": doc, "total": total,
         "tables": {name: table.counts for name, table in tables.items()},
         "per_topic": dict(per_topic or {}), "given": dict(given or {}),
+        "per_doc_topic": dict(per_doc_topic or {}), "per_doc": dict(per_doc or {}),
         "root": root, "overflow": overflow,
     }  # fmt: skip
     shared = {
@@ -165,6 +172,7 @@ class _Desk(NamedTuple):
     row: Int[Array, " A"]
     topic: Int[Array, "A chain K"]
     total: Int[Array, "A chain"] | None
+    given: dict[str, Array]  # what belongs to the document, [chain, ...]
 
 
 def _scan_chains(own, shared, *, weigh, counted) -> Swept:
@@ -175,7 +183,8 @@ def _scan_chains(own, shared, *, weigh, counted) -> Swept:
     several = authors or num_outcomes > 1
     index = {name: row.astype(jnp.uint32) for name, row in shared["index"].items()}
     per_topic = {name: categorical.pad_topics(a) for name, a in own["per_topic"].items()}
-    given = own["given"]
+    of_docs = {name: categorical.pad_topics(a) for name, a in own["per_doc_topic"].items()}
+    of_docs = {name: a.swapaxes(0, 1) for name, a in (of_docs | own["per_doc"]).items()}
     # one bulk draw per sweep: for the topic, the outcome, the share of a birth; [T, n, chain]
     shape = (num_tokens, 1 + several + (root is not None))
     uniforms = jax.vmap(lambda key: bits.uniform(key, shape), out_axes=2)(own["rng_key"])
@@ -198,15 +207,15 @@ def _scan_chains(own, shared, *, weigh, counted) -> Swept:
     )  # fmt: skip
     ones = categorical.one_weights(jnp.abs(desks[0, 0].astype(jnp.float32)))
 
-    def weights_of_chain(by_row, rows, per_topic, given):
+    def weights_of_chain(by_row, rest):
         """Ask for every row of the desk of one chain."""
 
         def ask(row):
-            return weigh(**row, **rows, **per_topic, **given)
+            return weigh(**row, **rest)
 
         return jax.vmap(ask, out_axes=Weights(0, 0, None, None))(by_row)
 
-    weights_of = jax.vmap(weights_of_chain, (1, 0, 0, 0), Weights(1, 1, 0, 0))
+    weights_of = jax.vmap(weights_of_chain, (1, 0), Weights(1, 1, 0, 0))
 
     def visit(t, state):
         desk, carry = state
@@ -238,7 +247,8 @@ def _scan_chains(own, shared, *, weigh, counted) -> Swept:
         rows = {name: row_of(name) for name in carry.tables}
         without = desk.topic - at_desk
         by_row = dict(doc=without, total=desk.total - was) if authors else dict(doc=without)
-        weights, new_topic, factor, divisor = weights_of(by_row, rows | roots, per_topic, given)
+        rest = rows | roots | per_topic | own["given"] | desk.given
+        weights, new_topic, factor, divisor = weights_of(by_row, rest)
         if authors:
             here = (desk.row < num_rows)[:, None]
             weights = jnp.where(here[:, :, None], weights, 0)
@@ -285,7 +295,8 @@ def _scan_chains(own, shared, *, weigh, counted) -> Swept:
     def visit_doc(state, doc: Bucket):
         desks, totals, carry = state
         begin, end = doc.begin.astype(jnp.uint32), doc.end.astype(jnp.uint32)
-        desk = _Desk(doc.row, _take(desks, doc.row), _take(totals, doc.row))
+        of_doc = {name: read(x, doc.doc.astype(jnp.uint32)) for name, x in of_docs.items()}
+        desk = _Desk(doc.row, _take(desks, doc.row), _take(totals, doc.row), of_doc)
         desk, carry = lax.fori_loop(begin, end, visit, (desk, carry))
         desks, totals = _put(desks, doc.row, desk.topic), _put(totals, doc.row, desk.total)
         return (desks, totals, carry), None

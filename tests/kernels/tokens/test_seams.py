@@ -169,7 +169,41 @@ def test_seams_do_not_depend_on_the_lanes():
     np.testing.assert_array_equal(swept(1), swept(3))
 
 
-# ---- the sequential sweep: a token is common to all groups, or specific to its own
+# ---- the sequential sweep
+
+
+def sequential(key, z, weigh, **options):
+    """Sweep with a kernel that says how its tokens weigh."""
+    word_topic = token_corpora.tally(z, DATA.word, NUM_WORDS, NUM_TOPICS)
+    doc_topic = token_corpora.tally(z, DATA.doc, len(DOCS), NUM_TOPICS)
+    tables = {"word": Table(word_topic, DATA.word), "topic": Table(word_topic.sum(axis=0))}
+    swept = scan.scan_tokens(weigh, key, DATA.buckets, z, doc_topic, tables, **options)
+    return (swept.z,)
+
+
+def test_what_belongs_to_documents():
+    """Priors and labels of documents, token after token."""
+    prior = PRIORS["of documents"][0]
+    lengths = np.array([len(words) for words in DOCS], np.float32)
+
+    def weigh(doc, word, topic, prior, label, length, eta):
+        words = (word + BETA) / (topic + NUM_WORDS * BETA)
+        score = (jnp.where(eta == 0, 0, doc * eta).sum() + eta) / length
+        return Weights(jnp.maximum((doc + prior) * words * jax.nn.sigmoid(label * score), 0))
+
+    def sweep(key, z):
+        return sequential(
+            key, z, weigh, per_topic={"eta": jnp.asarray(ETA)},
+            per_doc_topic={"prior": jnp.asarray(prior)},
+            per_doc={"label": jnp.asarray(LABEL), "length": jnp.asarray(lengths)},
+        )  # fmt: skip
+
+    log_labels = np.log(expit(LABEL * (count(Z, DOC, len(DOCS)) @ ETA / lengths))).sum(axis=1)
+    log_joint = log_documents(prior, np.arange(3)) + log_words() + log_labels
+    print(check("what belongs to documents", sweep, log_joint, START))
+
+
+# ---- the sequential sweep with outcomes: a token is common to all groups, or specific to its own
 
 COMMON = 0.6
 
