@@ -3,8 +3,9 @@
 Needs nothing but the library itself; `each_check` and `each_mistake` need pytest.
 """
 
-from bnp_models.testing import author_corpora, enumeration, factor_sites, simulate, token_corpora
+from bnp_models.testing import author_corpora, enumeration, simulate, token_corpora
 from bnp_models.testing.cases import Case, Check, Conditional, Joint, Schedule, Target
+from bnp_models.testing.factor_family import FactorFamily
 from bnp_models.testing.finite_topics import FiniteTopics
 from bnp_models.testing.invariants import quick_jit
 from bnp_models.testing.mistakes import Mistake, Survived
@@ -22,6 +23,7 @@ __all__ = [
     "Conditional",
     "Disagreement",
     "Effort",
+    "FactorFamily",
     "FiniteTopics",
     "Growth",
     "Joint",
@@ -40,7 +42,6 @@ __all__ = [
     "each_check",
     "each_mistake",
     "enumeration",
-    "factor_sites",
     "find",
     "late",
     "quick_jit",
