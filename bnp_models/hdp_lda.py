@@ -17,6 +17,7 @@ from bnp_models.base import collapsed, token_model, topic_model
 from bnp_models.base.gibbs import GibbsKernel, Sampler
 from bnp_models.base.model import check_integer
 from bnp_models.data.corpus import Corpus
+from bnp_models.results.topic_fit import TopicFit
 
 __all__ = ["HDPLDA"]
 
@@ -65,6 +66,7 @@ class HDPLDA(topic_model.RootedTopics):
     beta: Any = 0.01
     max_topics: int = 128
 
+    result: ClassVar[type[TopicFit]] = TopicFit
     recordable: ClassVar[tuple[str, ...]] = (
         "z", "phi", "theta", "topic_tokens", "root_weights", "unused_weight", "tables",
     )  # fmt: skip

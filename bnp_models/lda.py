@@ -15,6 +15,7 @@ from bnp_kernels.tokens.layout import Tokens
 from bnp_models.base import collapsed, token_model, topic_model
 from bnp_models.base.gibbs import GibbsKernel, Sampler
 from bnp_models.data.corpus import Corpus
+from bnp_models.results.topic_fit import TopicFit
 
 __all__ = ["LDA"]
 
@@ -54,6 +55,7 @@ class LDA(topic_model.FiniteTopics):
     alpha: Any = 0.1
     beta: Any = 0.01
 
+    result: ClassVar[type[TopicFit]] = TopicFit
     recordable: ClassVar[tuple[str, ...]] = (
         "z", "phi", "theta", "topic_tokens", "phi_mean", "theta_mean",
     )  # fmt: skip

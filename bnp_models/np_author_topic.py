@@ -18,6 +18,7 @@ from bnp_models.base import author_model, collapsed, token_model, topic_model
 from bnp_models.base.gibbs import GibbsKernel, Sampler
 from bnp_models.base.model import check_integer
 from bnp_models.data.corpus import Corpus
+from bnp_models.results.author_fit import AuthorFit
 
 __all__ = ["NonparametricAuthorTopicModel"]
 
@@ -69,6 +70,7 @@ class NonparametricAuthorTopicModel(topic_model.RootedTopics, author_model.Autho
     beta: Any = 0.01
     max_topics: int = 128
 
+    result: ClassVar[type[AuthorFit]] = AuthorFit
     recordable: ClassVar[tuple[str, ...]] = (
         "z", "x", "phi", "theta", "topic_tokens", "author_tokens", "root_weights",
         "unused_weight", "tables",

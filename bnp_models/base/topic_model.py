@@ -1,9 +1,9 @@
 """What topic models share by their number of topics: a fixed one, or that of a root process.
 
-Hyperparameters and their checks, parts of the programs, and recorded states as mixtures.
+Hyperparameters and their checks, parts of the programs, and kept states as topics and weights.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -15,8 +15,8 @@ import numpyro.distributions as dist
 
 from bnp_models.base import token_model
 from bnp_models.base.model import check_integer, concentration
+from bnp_models.base.topics import Topics, finite_topics, rooted_topics
 from bnp_models.data.corpus import Corpus
-from bnp_models.posterior.mixtures import MixtureStates, finite_states, infinite_states
 
 __all__ = ["VAGUE", "FiniteTopics", "RootedTopics", "draw_phi", "draw_root_weights", "phi_mean"]
 
@@ -32,6 +32,7 @@ class FiniteTopics(token_model.TokenModel):
 
     hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "beta")
     schedules: ClassVar[tuple[str, ...]] = ("parallel", "sequential")
+    example: ClassVar[str] = f"{token_model.TokenModel.example} --num-topics 20"
 
     def __post_init__(self):
         set_field = partial(object.__setattr__, self)
@@ -85,21 +86,15 @@ class FiniteTopics(token_model.TokenModel):
             state = state._replace(alpha=jnp.broadcast_to(values["alpha"], state.alpha.shape))
         return state._replace(beta=values.get("beta", state.beta))
 
-    def mixtures(self, states: Any, corpus: Corpus) -> MixtureStates:
-        """Return what recorded states say about new documents; `states` as `fit` keeps them.
-
-        Where documents have authors, it is about those of one author who is not known.
-        """
-        alpha = np.asarray(states["alpha"])
-        return finite_states(
-            np.asarray(states["z"]),
+    def topics_of(self, state: Mapping[str, np.ndarray], corpus: Corpus) -> Topics:
+        """Return topics and prior weights of one kept state."""
+        return finite_topics(
+            state["z"],
             np.asarray(corpus.word),
             num_words=corpus.num_words,
             num_topics=self.num_topics,
-            alpha=alpha if self.alpha_is_vector else alpha[..., None],
-            beta=np.asarray(states["beta"]),
-            draw=np.asarray(states["draw"]),
-            vocabulary=corpus.vocabulary,
+            alpha=state["alpha"],
+            beta=state["beta"],
         )
 
 
@@ -143,21 +138,16 @@ class RootedTopics(token_model.TokenModel):
         """Put the hyperparameters that another block sampled into a kernel's state."""
         return state._replace(**{name: jnp.asarray(x) for name, x in values.items()})
 
-    def mixtures(self, states: Any, corpus: Corpus) -> MixtureStates:
-        """Return what recorded states say about new documents; `states` as `fit` keeps them.
-
-        Where documents have authors, it is about those of one author who is not known.
-        """
-        return infinite_states(
-            np.asarray(states["z"]),
+    def topics_of(self, state: Mapping[str, np.ndarray], corpus: Corpus) -> Topics:
+        """Return topics and prior weights of one kept state; the last topic is a new one."""
+        return rooted_topics(
+            state["z"],
             np.asarray(corpus.word),
             num_words=corpus.num_words,
-            alpha=np.asarray(states["alpha"]),
-            beta=np.asarray(states["beta"]),
-            root_weights=np.asarray(states["root_weights"]),
-            unused_weight=np.asarray(states["unused_weight"]),
-            draw=np.asarray(states["draw"]),
-            vocabulary=corpus.vocabulary,
+            alpha=state["alpha"],
+            beta=state["beta"],
+            root_weights=state["root_weights"],
+            unused_weight=state["unused_weight"],
         )
 
 
