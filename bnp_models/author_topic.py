@@ -11,6 +11,7 @@ from bnp_models.base import author_model, collapsed, token_model, topic_model
 from bnp_models.base.gibbs import Sampler
 from bnp_models.base.samplers import Rows, finite_sampler
 from bnp_models.data.corpus import Corpus
+from bnp_models.results.author_fit import AuthorFit
 
 __all__ = ["AuthorTopicModel"]
 
@@ -50,6 +51,7 @@ class AuthorTopicModel(topic_model.FiniteTopics, author_model.AuthorModel):
     alpha: Any = 0.1
     beta: Any = 0.01
 
+    result: ClassVar[type[AuthorFit]] = AuthorFit
     rows: ClassVar[Rows] = author_model.BY_AUTHOR
     recordable: ClassVar[tuple[str, ...]] = (
         "z", "x", "phi", "theta", "topic_tokens", "author_tokens", "phi_mean", "theta_mean",

@@ -1,7 +1,7 @@
 """Gaussian factor analysis: the truncated program, its hyperparameters and exact Gibbs kernel."""
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
 import jax
@@ -18,6 +18,8 @@ from bnp_models.base.factor_model import FactorModel, choose_step, program_z, sa
 from bnp_models.base.gibbs import GibbsKernel, Sampler
 from bnp_models.base.model import gamma_law, gamma_prior, is_prior
 from bnp_models.data.sources import Sources, check_sources
+from bnp_models.results.factor_fit import FactorFit
+from bnp_models.scores.gaussian_annealing import GaussianRows
 
 __all__ = ["GaussianFactorAnalysis"]
 
@@ -87,6 +89,18 @@ class GaussianFactorAnalysis(FactorModel):
     hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "tau", *_VARIANCES)
     numbers: ClassVar[tuple[str, ...]] = ()
     by_source: ClassVar[tuple[str, ...]] = ("alpha", "sigma2_w", "sigma2_n")
+    result: ClassVar[type[FactorFit]] = FactorFit
+
+    def check_data(self, data: Any) -> None:
+        """Refuse what is no numbers, with `ValueError`."""
+        check_sources(data, allow_missing=True)
+
+    def new_rows(
+        self, phi: np.ndarray, pi: np.ndarray, state: Mapping[str, Any], num_sources: int
+    ) -> GaussianRows:
+        """Return what one kept state says about new rows, for the scores."""
+        of_source = (np.asarray(state[n], np.float32) for n in ("sigma2_w", "sigma2_n"))
+        return GaussianRows(phi, pi, *of_source)
 
     def __call__(self, data: Sources, *, observed: bool = True) -> None:
         """Run the truncated generative program: an instance is a NumPyro model.

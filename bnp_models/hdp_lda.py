@@ -12,6 +12,7 @@ from bnp_models.base import collapsed, token_model, topic_model
 from bnp_models.base.gibbs import Sampler
 from bnp_models.base.samplers import BY_DOCUMENT, Rows, rooted_sampler
 from bnp_models.data.corpus import Corpus
+from bnp_models.results.topic_fit import TopicFit
 
 __all__ = ["HDPLDA"]
 
@@ -60,6 +61,7 @@ class HDPLDA(topic_model.RootedTopics):
     beta: Any = 0.01
     max_topics: int = 128
 
+    result: ClassVar[type[TopicFit]] = TopicFit
     rows: ClassVar[Rows] = BY_DOCUMENT
     schedules: ClassVar[dict[str, tuple[str, ...]]] = {
         "mixed": ("split-merge", "parallel", "split-merge", "sequential"),

@@ -13,6 +13,7 @@ from bnp_models.base import author_model, collapsed, token_model, topic_model
 from bnp_models.base.gibbs import Sampler
 from bnp_models.base.samplers import Rows, rooted_sampler
 from bnp_models.data.corpus import Corpus
+from bnp_models.results.author_fit import AuthorFit
 
 __all__ = ["NonparametricAuthorTopicModel"]
 
@@ -64,6 +65,7 @@ class NonparametricAuthorTopicModel(topic_model.RootedTopics, author_model.Autho
     beta: Any = 0.01
     max_topics: int = 128
 
+    result: ClassVar[type[AuthorFit]] = AuthorFit
     rows: ClassVar[Rows] = author_model.BY_AUTHOR
     schedules: ClassVar[dict[str, tuple[str, ...]]] = {
         "mixed": ("parallel", "parallel", "parallel", "sequential"),

@@ -1,7 +1,7 @@
 """Poisson-gamma factor analysis: the truncated program, hyperparameters and exact Gibbs kernel."""
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
 import jax
@@ -17,6 +17,8 @@ from bnp_kernels.random.concentration import GammaPrior
 from bnp_models.base.factor_model import FactorModel, choose_step, program_z, sample_data
 from bnp_models.base.gibbs import GibbsKernel, Sampler
 from bnp_models.data.sources import Sources, check_counts
+from bnp_models.results.factor_fit import FactorFit
+from bnp_models.scores.poisson_annealing import PoissonRows
 
 __all__ = ["PoissonGammaFactorAnalysis"]
 
@@ -89,6 +91,23 @@ class PoissonGammaFactorAnalysis(FactorModel):
     numbers: ClassVar[tuple[str, ...]] = ("a_phi", "a_w", "a_lambda", "b_lambda")
     by_source: ClassVar[tuple[str, ...]] = ("alpha", "a_w", "b_w", "a_lambda", "b_lambda")
     always: ClassVar[tuple[str, ...]] = ("background",)
+    scores: ClassVar[tuple[str, ...]] = ("predict", "row_completion")
+    result: ClassVar[type[FactorFit]] = FactorFit
+
+    def check_data(self, data: Any) -> None:
+        """Refuse what is no counts, with `ValueError`."""
+        check_counts(data, allow_missing=True)
+
+    def new_rows(
+        self, phi: np.ndarray, pi: np.ndarray, state: Mapping[str, Any], num_sources: int
+    ) -> PoissonRows:
+        """Return what one kept state says about new rows, for the scores."""
+        background, b_w = (np.asarray(state[n], np.float32) for n in ("background", "b_w"))
+        return PoissonRows(phi, pi, background, self.of_sources("a_w", num_sources), b_w)
+
+    def background_of(self, states: Any) -> Any:
+        """Return the background of the sources in kept states, [chain, draw, J]."""
+        return states["background"]
 
     def __call__(self, data: Sources, *, observed: bool = True) -> None:
         """Run the truncated generative program: an instance is a NumPyro model.

@@ -43,7 +43,6 @@ def made_up_factors():
 
     from bnp_models.base.factor_model import DIMS
     from bnp_models.posterior.arviz_data import make_data
-    from bnp_models.results.topic_fit import make_fit
 
     def make(model, sources, phi, weights, *, turned=False, **of_source):
         count, (num_factors, num_features) = sources.num_sources, phi.shape
@@ -65,6 +64,6 @@ def made_up_factors():
         }
         attrs = {"model": json.dumps(model.describe()), "data": sources.digest}
         data = make_data(groups, dims=DIMS, coords=sources.coords, attrs=attrs)
-        return make_fit(model, sources, data)
+        return model.result(model, sources, data)
 
     return make

@@ -1,8 +1,7 @@
 """What author-topic models share: corpora with authors, their names, states for predictions."""
 
-import abc
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -10,12 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+from jaxtyping import Float
 
 from bnp_kernels.tokens.author_layout import AuthorTokens, make_author_tokens
 from bnp_models.base import collapsed, token_model
 from bnp_models.base.samplers import Rows
 from bnp_models.data.corpus import Corpus
-from bnp_models.posterior.mixtures import AuthorMixture, MixtureStates
 
 __all__ = [
     "BY_AUTHOR",
@@ -32,6 +31,7 @@ DIMS = {
     **token_model.DIMS,
     "x": ("token",),
     "theta": ("author", "topic"),
+    "theta_mean": ("author", "topic"),
     "author_tokens": ("author",),
     "link_doc": ("link",),
     "link_author": ("link",),
@@ -61,32 +61,20 @@ class AuthorModel(token_model.TokenModel):
         }
         return groups
 
-    @abc.abstractmethod
-    def mixtures(self, states: Any, corpus: Corpus) -> MixtureStates:
-        """Return what recorded states say about documents of one author who is not known."""
-
-    def author_mixtures(self, states: Any, corpus: Corpus) -> Iterator[AuthorMixture]:
-        r"""Return an iterator over states of the topics and of each author's topic shares.
+    def author_shares(
+        self, state: Mapping[str, np.ndarray], corpus: Corpus, weights: Float[np.ndarray, " K"]
+    ) -> Float[np.ndarray, "J K"]:
+        r"""Return each author's topic shares in one kept state, given the prior weights of topics.
 
         $\mathrm{E}[\theta_{jk} \mid x, z] = (n_{jk} + a_k) / (n_j + \sum_l a_l)$ with a the prior
-        weights, the last of an infinite model that of all topics not in use. `states` as `fit`
-        keeps them, `corpus` the one that was fitted.
+        weights, the last of an infinite model that of all topics not in use. `corpus` is the one
+        that was fitted.
         """
-        mixtures = self.mixtures(states, corpus)
-        z, x = (np.asarray(states[name]) for name in ("z", "x"))
-        num_authors = corpus.num_authors
-
-        def one_state(index: int) -> AuthorMixture:
-            mixture = mixtures[index]
-            weights = mixture.weights[0].astype(np.float64)
-            at = divmod(index, z.shape[1])
-            cell = x[at].astype(np.int64) * len(weights) + z[at]
-            counts = np.bincount(cell, minlength=num_authors * len(weights))
-            theta = counts.reshape(num_authors, -1) + weights
-            theta = (theta / theta.sum(axis=1, keepdims=True)).astype(np.float32)
-            return AuthorMixture(mixture, theta, corpus.author_names)
-
-        return map(one_state, range(len(mixtures)))
+        weights = np.asarray(weights, np.float64)
+        cell = state["x"].astype(np.int64) * len(weights) + state["z"]
+        counts = np.bincount(cell, minlength=corpus.num_authors * len(weights))
+        theta = counts.reshape(corpus.num_authors, -1) + weights
+        return (theta / theta.sum(axis=1, keepdims=True)).astype(np.float32)
 
 
 def check_authors(corpus: Corpus) -> None:

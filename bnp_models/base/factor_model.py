@@ -1,8 +1,8 @@
 """What the factor models share: sources as data, which rows use which factors, recorded states."""
 
-from collections.abc import Callable, Collection
+import abc
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any, ClassVar
 
 import jax
@@ -16,9 +16,11 @@ from bnp_kernels.processes import beta_process, factor_slots
 from bnp_kernels.random.concentration import GammaPrior
 from bnp_models.base.gibbs import GibbsKernel
 from bnp_models.base.model import Model, check_integer, concentration, gamma_prior, is_prior
+from bnp_models.base.terms import FACTORS, Terms
 from bnp_models.base.token_model import check_option, check_record
+from bnp_models.data.readers import Readers
+from bnp_models.data.source_readers import SOURCE_READERS
 from bnp_models.data.sources import Sources
-from bnp_models.posterior.factor_states import FactorStates, factor_states
 
 __all__ = ["DIMS", "FactorModel", "choose_step", "program_z", "sample_data"]
 
@@ -48,8 +50,10 @@ class FactorModel(Model):
     alpha: Any
     max_factors: int
 
-    items: ClassVar[str] = "rows"
-    components: ClassVar[str] = "factors"
+    terms: ClassVar[Terms] = FACTORS
+    readers: ClassVar[Readers] = SOURCE_READERS
+    scores: ClassVar[tuple[str, ...]] = ("predict",)
+    example: ClassVar[str] = "flowers.csv --read source=species \\\n      --tau 2"
     lanes: ClassVar[bool] = False
     slots: ClassVar[str | None] = "factor"
     schedules: ClassVar[dict[str, tuple[str, ...]]] = {
@@ -82,9 +86,31 @@ class FactorModel(Model):
         """Return the labels of the dims."""
         return dict(data.coords)
 
-    def load_data(self, path: Path) -> Sources:
-        """Read the data that `save` wrote."""
-        return Sources.load(path)
+    def num_items(self, data: Sources) -> int:
+        """Count the rows."""
+        return data.num_rows
+
+    @abc.abstractmethod
+    def check_data(self, data: Any) -> None:
+        """Refuse data that the model is not about, with `ValueError`."""
+
+    @abc.abstractmethod
+    def new_rows(
+        self, phi: np.ndarray, pi: np.ndarray, state: Mapping[str, np.ndarray], num_sources: int
+    ) -> Any:
+        """Return what one kept state says about new rows, for the scores.
+
+        Parameters
+        ----------
+        phi, pi
+            Factors, [K, M], and the probability of each source to use them, [J, K].
+        state
+            Variables of the state by name.
+        """
+
+    def background_of(self, states: Any) -> Any:
+        """Return the background of the sources in kept states, [chain, draw, J]; None: zero."""
+        return None
 
     def data_groups(self, data: Sources) -> dict[str, dict[str, np.ndarray]]:
         """Return the data as ArviZ groups."""
@@ -168,18 +194,6 @@ class FactorModel(Model):
             "capacity": lambda state: state.beta.shape[-1],
             "grow": factor_slots.grow,
         }
-
-    def factor_states(self, states: Any, data: Sources) -> FactorStates:
-        """Return recorded states for tables and pictures; `states` as `fit` keeps them."""
-        return factor_states(
-            states["phi"],
-            states["weights"],
-            states["z"],
-            source=np.asarray(data.source),
-            background=states["background"] if "background" in states else None,
-            chain=states["chain"],
-            draw=states["draw"],
-        )
 
     def check_lengths(self, num_sources: int) -> None:
         """Refuse parameters that are given for another number of sources."""

@@ -240,18 +240,15 @@ class GibbsKernel(MCMCKernel):
 
     def get_diagnostics_str(self, state: GibbsState) -> str:
         """Return what is in use and the log joint density, for NumPyro's progress bar."""
-        used = (
-            f"{jnp.mean(x):.0f} {name.removeprefix('num_').removesuffix('_used')}, "
-            for name, x in state.draws.items()
-            if name.endswith("_used")
-        )
-        return f"{''.join(used)}lp {jnp.mean(state.lp):.6g}"
+        terms = self.config.terms
+        used = jnp.mean(state.draws[terms.used])
+        return f"{used:.0f} {terms.found}, lp {jnp.mean(state.lp):.6g}"
 
     def check_capacity(self, state: GibbsState) -> None:
         """Raise `ValueError` if a run was short of slots: its draws do not count."""
         capacity = self.sampler().capacity
         if capacity is not None and jnp.any(state.chain.overflow):
-            _raise_overflow(self.config.components, capacity(state.chain))
+            _raise_overflow(self.config.terms.capacity, capacity(state.chain))
 
     def for_fit(self, *, axis_name: str | None = None) -> "GibbsKernel":
         """Return a copy for a caller that watches `overflow`, grows, and may shard the lanes."""
@@ -301,7 +298,7 @@ def _sample(kernel: GibbsKernel, state: GibbsState, given: dict) -> GibbsState:
     capacity = kernel.sampler(given).capacity
     if capacity is not None and kernel._raises:
         full = jnp.any(new.chain.overflow)
-        call = partial(_raise_overflow, kernel.config.components, capacity(new.chain))
+        call = partial(_raise_overflow, kernel.config.terms.capacity, capacity(new.chain))
         lp = lp + lax.cond(  # the sum keeps the call alive
             full,
             lambda: jax.pure_callback(call, lp[0], full, vmap_method="sequential"),
@@ -326,11 +323,11 @@ def _refresh(kernel: GibbsKernel, state: GibbsState, given: dict) -> GibbsState:
     return state._replace(chain=chain, lp=lp)
 
 
-def _raise_overflow(components: str, capacity: int, full: Any = True) -> np.ndarray:
+def _raise_overflow(name: str, capacity: int, full: Any = True) -> np.ndarray:
     if full:  # a condition that is mapped over chains calls in any case
         raise ValueError(
-            f"max_{components}={capacity} is too small for this run: a sweep needed more. Ask for "
-            f"max_{components}={2 * capacity}, or use bnp_models.fit, which grows by itself"
+            f"{name}={capacity} is too small for this run: a sweep needed more. Ask for "
+            f"{name}={2 * capacity}, or use bnp_models.fit, which grows by itself"
         )
     return np.zeros((), np.float32)
 

@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import inspect
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,6 +22,8 @@ import numpyro.distributions as dist
 
 from bnp_kernels.random.bits import split
 from bnp_kernels.random.concentration import GammaPrior, draw_from_priors
+from bnp_models.base.terms import Terms
+from bnp_models.data.readers import Readers
 
 __all__ = [
     "Model",
@@ -31,6 +33,7 @@ __all__ = [
     "gamma_law",
     "gamma_prior",
     "is_prior",
+    "known_models",
 ]
 
 
@@ -186,10 +189,16 @@ class Model(abc.ABC):
     """Schedules by name, the default one first: the sweeps that take turns, over and over."""
     recordable: ClassVar[tuple[str, ...]]
     """Names that `record=` takes."""
-    items: ClassVar[str]
-    """What a sweep moves (attribute `num_<items>` of the data) in the plural."""
-    components: ClassVar[str]
-    """What the model finds, in the plural: "topics" or "factors"."""
+    terms: ClassVar[Terms]
+    """What the model calls what it moves and finds."""
+    readers: ClassVar[Readers]
+    """How files become its data."""
+    result: ClassVar[Callable[..., Any]]
+    """Class of what `fit` returns, made of the model, its data and the draws."""
+    scores: ClassVar[tuple[str, ...]]
+    """Methods of its results that score held-out data on the command line."""
+    example: ClassVar[str]
+    """Data and options in an example of the command line."""
     lanes: ClassVar[bool] = True
     """Whether a parallel sweep can be divided over devices."""
     slots: ClassVar[str | None] = None
@@ -221,8 +230,12 @@ class Model(abc.ABC):
         """Return the data as ArviZ groups."""
 
     @abc.abstractmethod
+    def num_items(self, data: Any) -> int:
+        """Count what one sweep of a chain moves, see `terms`."""
+
     def load_data(self, path: Path) -> Any:
         """Read the data that `data.save(path)` wrote."""
+        return self.readers.data_type.load(path)
 
     def sample_hyperparameters(self, **given: Any) -> dict[str, Any]:
         """Run the part of the program that is about hyperparameters: a site for each prior.
@@ -296,14 +309,27 @@ class Model(abc.ABC):
         return hash(self._identity)
 
 
-def from_description(description: dict[str, Any], classes: dict[str, type]) -> Any:
-    """Build the model that `Model.describe` described, out of `classes` (name to class).
+def known_models() -> dict[str, type[Model]]:
+    """Return the models that have been defined, by the names of their classes."""
+    found: dict[str, type[Model]] = {}
+    waiting: list[type[Model]] = [Model]
+    while waiting:
+        kind = waiting.pop(0)
+        waiting += kind.__subclasses__()
+        if not inspect.isabstract(kind):
+            found[kind.__name__] = kind  # of two with one name the later: a cell that ran again
+    return found
+
+
+def from_description(description: dict[str, Any]) -> Any:
+    """Build the model that `Model.describe` described.
 
     Raises
     ------
     ValueError
-        If the description is not one of a model of `classes`.
+        If the description is not one of a model that has been defined.
     """
+    classes: dict[str, Any] = {**known_models()}
     fields = dict(description)
     name = fields.pop("model", None)
     if name not in classes:

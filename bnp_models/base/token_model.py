@@ -1,9 +1,8 @@
 """What the token models share: the corpus as their kernels read it, and draws made on request."""
 
 import abc
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any, ClassVar
 
 import jax
@@ -18,7 +17,10 @@ from bnp_kernels.numerics.batching import vectorise_if
 from bnp_kernels.random.gamma import draw_rows, draw_topic_word
 from bnp_kernels.tokens.layout import Tokens, make_tokens
 from bnp_models.base.model import Model, check_integer
+from bnp_models.base.terms import TOPICS, Terms
+from bnp_models.base.topics import Topics
 from bnp_models.data.corpus import Corpus
+from bnp_models.data.readers import CORPUS_READERS, Readers
 
 __all__ = [
     "DIMS",
@@ -39,7 +41,9 @@ __all__ = [
 DIMS = {
     "z": ("token",),
     "phi": ("topic", "word"),
+    "phi_mean": ("topic", "word"),
     "theta": ("doc", "topic"),
+    "theta_mean": ("doc", "topic"),
     "topic_tokens": ("topic",),
     "root_weights": ("topic",),
     "tables": ("topic",),
@@ -54,8 +58,12 @@ DIMS = {
 class TokenModel(Model):
     """A model of the tokens of a `Corpus`: what its draws are called and labelled with."""
 
-    items: ClassVar[str] = "tokens"
-    components: ClassVar[str] = "topics"
+    terms: ClassVar[Terms] = TOPICS
+    readers: ClassVar[Readers] = CORPUS_READERS
+    scores: ClassVar[tuple[str, ...]] = ("document_completion", "left_to_right", "npmi")
+    example: ClassVar[str] = (
+        "reviews.csv --read text=body --read min_df=5 \\\n      --alpha 'Gamma(1, 1)'"
+    )
 
     @property
     def dims(self) -> dict[str, tuple[str, ...]]:
@@ -63,17 +71,28 @@ class TokenModel(Model):
         return DIMS
 
     @abc.abstractmethod
-    def mixtures(self, states: Any, corpus: Corpus) -> Any:
-        """Return what recorded states say about new documents."""
+    def topics_of(self, state: Mapping[str, np.ndarray], corpus: Corpus) -> Topics:
+        """Return topics and prior weights of one kept state, whose variables go by name.
+
+        `corpus` is the one that was fitted. Where documents have authors, the weights are those of
+        one author who is not known.
+        """
+
+    def row_names(self, corpus: Corpus) -> tuple[str, ...] | None:
+        """Name the rows of `Topics`: documents of a new corpus read that of their group, by name.
+
+        None: there is one row for all documents. `corpus` is the one that was fitted.
+        """
+        return None
+
+    def num_items(self, corpus: Corpus) -> int:
+        """Count the tokens."""
+        return corpus.num_tokens
 
     def coords(self, corpus: Corpus) -> dict[str, Any]:
         """Return the labels of the dims."""
         coords: dict[str, Any] = {"word": corpus.vocabulary, "doc": corpus.doc_names}
         return coords | ({"group": corpus.group_names} if corpus.num_groups else {})
-
-    def load_data(self, path: Path) -> Corpus:
-        """Read the corpus that `save` wrote."""
-        return Corpus.load(path)
 
     def data_groups(self, corpus: Corpus) -> dict[str, dict[str, np.ndarray]]:
         """Return the data as ArviZ groups."""

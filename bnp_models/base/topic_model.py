@@ -1,9 +1,9 @@
 """What topic models share by their number of topics: a fixed one, or that of a root process.
 
-Hyperparameters and their checks, parts of the programs, and recorded states as mixtures.
+Hyperparameters and their checks, parts of the programs, and kept states as topics and weights.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -17,8 +17,8 @@ from bnp_models.base import token_model
 from bnp_models.base.gibbs import GibbsKernel
 from bnp_models.base.model import check_integer, concentration
 from bnp_models.base.samplers import Rows
+from bnp_models.base.topics import Topics, finite_topics, rooted_topics
 from bnp_models.data.corpus import Corpus
-from bnp_models.posterior.mixtures import MixtureStates, finite_states, infinite_states
 
 __all__ = ["VAGUE", "FiniteTopics", "RootedTopics", "draw_phi", "draw_root_weights"]
 
@@ -39,6 +39,7 @@ class FiniteTopics(token_model.TokenModel):
         "parallel": ("parallel",),
         "sequential": ("sequential",),
     }
+    example: ClassVar[str] = f"{token_model.TokenModel.example} --num-topics 20"
 
     def __post_init__(self):
         set_field = partial(object.__setattr__, self)
@@ -121,21 +122,15 @@ class FiniteTopics(token_model.TokenModel):
                 f"init_topics must be at most num_topics={self.num_topics}, got {init_topics}"
             )
 
-    def mixtures(self, states: Any, corpus: Corpus) -> MixtureStates:
-        """Return what recorded states say about new documents; `states` as `fit` keeps them.
-
-        Where documents have authors, it is about those of one author who is not known.
-        """
-        alpha = np.asarray(states["alpha"])
-        return finite_states(
-            np.asarray(states["z"]),
+    def topics_of(self, state: Mapping[str, np.ndarray], corpus: Corpus) -> Topics:
+        """Return topics and prior weights of one kept state."""
+        return finite_topics(
+            state["z"],
             np.asarray(corpus.word),
             num_words=corpus.num_words,
             num_topics=self.num_topics,
-            alpha=alpha if self.alpha_is_vector else alpha[..., None],
-            beta=np.asarray(states["beta"]),
-            draw=np.asarray(states["draw"]),
-            vocabulary=corpus.vocabulary,
+            alpha=state["alpha"],
+            beta=state["beta"],
         )
 
 
@@ -208,21 +203,16 @@ class RootedTopics(token_model.TokenModel):
         }
         return GibbsKernel(self, options, program=program, ignore=ignore)
 
-    def mixtures(self, states: Any, corpus: Corpus) -> MixtureStates:
-        """Return what recorded states say about new documents; `states` as `fit` keeps them.
-
-        Where documents have authors, it is about those of one author who is not known.
-        """
-        return infinite_states(
-            np.asarray(states["z"]),
+    def topics_of(self, state: Mapping[str, np.ndarray], corpus: Corpus) -> Topics:
+        """Return topics and prior weights of one kept state; the last topic is a new one."""
+        return rooted_topics(
+            state["z"],
             np.asarray(corpus.word),
             num_words=corpus.num_words,
-            alpha=np.asarray(states["alpha"]),
-            beta=np.asarray(states["beta"]),
-            root_weights=np.asarray(states["root_weights"]),
-            unused_weight=np.asarray(states["unused_weight"]),
-            draw=np.asarray(states["draw"]),
-            vocabulary=corpus.vocabulary,
+            alpha=state["alpha"],
+            beta=state["beta"],
+            root_weights=state["root_weights"],
+            unused_weight=state["unused_weight"],
         )
 
 

@@ -4,105 +4,131 @@ import argparse
 import dataclasses
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import bnp_models as bnp
 from bnp_models.base.model import Model
 from bnp_models.cli.expressions import parse_value, show_value
-from bnp_models.data.readers import FORMATS
-from bnp_models.data.source_readers import SOURCE_FORMATS
+from bnp_models.results.result import Fit
 
 __all__ = [
-    "FACTOR_SCORES",
-    "TOPIC_SCORES",
     "given_values",
     "hyperparameters_text",
     "make_parser",
     "summary",
+    "text_options",
 ]
 
 EXAMPLES = {
-    "fit": "bnp-models fit HDPLDA reviews.csv --read text=body --read min_df=5 \\\n"
-    "      --beta 0.05 --alpha 'Gamma(1, 1)' --num-samples 1000 --output run",
+    "fit": f"bnp-models fit HDPLDA {bnp.HDPLDA.example} --num-samples 1000 --output run",
     "resume": "bnp-models resume run",
-    "fit factors": "bnp-models fit GaussianFactorAnalysis flowers.csv --read source=species \\\n"
-    "      --tau 2 --num-samples 1000 --output run",
-    "topics": "bnp-models topics run --num-words 12 --limit 20",
-    "factors": "bnp-models factors run --num-features 5 --limit 20",
     "evaluate": "bnp-models evaluate run new_reviews.csv --read text=body \\\n"
     "      --score document_completion --score left_to_right",
     "models": "bnp-models models",
     "demo": "bnp-models demo --output demo-output",
 }
-TOPIC_SCORES = ("document_completion", "left_to_right", "npmi")
-"""Methods of `Fit` that `evaluate` offers."""
-FACTOR_SCORES = ("predict", "row_completion")
-"""Methods of `FactorFit` that `evaluate` offers."""
-
 _NOT_OPTIONS = ("self", "record", "program", "ignore")  # of `gibbs`: no text, or handled by `fit`
 
 
 def make_parser(commands: Mapping[str, Callable[..., int]]) -> argparse.ArgumentParser:
-    """Build the parser; `commands` are the functions by name, one for each of `EXAMPLES`."""
+    """Build the parser; `commands` are the functions by name.
+
+    Those that print the main table of a run are made from the classes of fits that there are: all
+    of them are the function `print`.
+    """
     parser = argparse.ArgumentParser(prog="bnp-models", description=bnp.__doc__, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=bnp.__version__)
     add = parser.add_subparsers(metavar="COMMAND", required=True)
 
-    fit = _add(add, "fit", "fit", "draw from the posterior of a model")
+    fit = _add(add, "fit", EXAMPLES["fit"], "draw from the posterior of a model")
     models = fit.add_subparsers(metavar="MODEL", required=True)
     for name, model in bnp.MODELS.items():
-        example = "fit factors" if model.components == "factors" else "fit"
+        example = f"bnp-models fit {name} {model.example} --num-samples 1000 --output run"
         one = _add(models, name, example, summary(model))
         one.set_defaults(command=commands["fit"], model=model)
         _add_fit(one, model)
 
-    resume = _add(add, "resume", "resume", "go on with a run that was interrupted")
+    resume = _add(add, "resume", EXAMPLES["resume"], "go on with a run that was interrupted")
     resume.add_argument("run", metavar="RUN", help="--output or --checkpoint of the fit")
     resume.add_argument("--output", metavar="DIR", help="where results go (RUN)")
     _add_no_progress(resume)
 
-    topics = _add(add, "topics", "topics", "print the topics of a run")
-    topics.add_argument("run", metavar="RUN", help="--output of the fit")
-    topics.add_argument("--num-words", type=int, default=10, metavar="N", help="per topic (10)")
-    topics.add_argument("--limit", type=int, metavar="N", help="only the N largest topics")
-    topics.add_argument(
-        "--relevant", action="store_true", help="show words that are rare in other topics"
-    )
+    for name, result in _commands_of_results().items():
+        _add_text(add, name, result, commands["print"])
 
-    factors = _add(add, "factors", "factors", "print the factors of a run")
-    factors.add_argument("run", metavar="RUN", help="--output of the fit")
-    factors.add_argument("--num-features", type=int, default=8, metavar="N", help="per factor (8)")
-    factors.add_argument("--limit", type=int, metavar="N", help="only the N most used factors")
-
-    evaluate = _add(add, "evaluate", "evaluate", "score a run on held-out documents or rows")
+    evaluate = _add(add, "evaluate", EXAMPLES["evaluate"], "score a run on held-out data")
     evaluate.add_argument("run", metavar="RUN", help="--output of the fit")
-    _add_data(evaluate, SOURCE_FORMATS)
+    _add_data(evaluate, bnp.MODELS.values())
     evaluate.add_argument(
         "--score",
         action="append",
-        choices=(*TOPIC_SCORES, *FACTOR_SCORES),
-        help="of topics: nats per token of half of each document given the other half, or of whole "
-        "documents; coherence of the topics; of factors: nats per row; perplexity of half of each "
-        "row given the other half; may be repeated (document_completion and npmi, or predict)",
+        choices=_distinct(score for model in bnp.MODELS.values() for score in model.scores),
+        help=_scores_help(),
     )
     evaluate.add_argument(
         "--num-words", type=int, default=10, metavar="N", help="words per topic for npmi (10)"
     )
     evaluate.add_argument("--seed", type=int, default=0, metavar="N", help="of the scores (0)")
 
-    _add(add, "models", "models", "list the models with their hyperparameters")
+    _add(add, "models", EXAMPLES["models"], "list the models with their hyperparameters")
 
-    demo = _add(add, "demo", "demo", "fit what Python packages say they do, in two minutes")
+    demo = _add(
+        add, "demo", EXAMPLES["demo"], "fit what Python packages say they do, in two minutes"
+    )
     demo.add_argument(
         "--output", metavar="DIR", default="demo-output", help="where results go (%(default)s)"
     )
     demo.add_argument("--quick", action="store_true", help="some sweeps over a small corpus")
     _add_no_progress(demo)
-    for name, command in add.choices.items():
-        if name != "fit":
-            command.set_defaults(command=commands[name])
+    for name in ("resume", "evaluate", "models", "demo"):
+        add.choices[name].set_defaults(command=commands[name])
     return parser
+
+
+def text_options(result: type[Fit]) -> dict[str, inspect.Parameter]:
+    """Return the options of the command that prints the main table: those of `text`."""
+    parameters = dict(inspect.signature(result.text).parameters)
+    return {name: p for name, p in parameters.items() if name != "self"}
+
+
+def _commands_of_results() -> dict[str, type[Fit]]:
+    """Return the classes of fits by the command that prints their main table."""
+    found: dict[str, type[Fit]] = {}
+    for model in bnp.MODELS.values():
+        found.setdefault(model.result.command, model.result)
+    return found
+
+
+def _add_text(commands: Any, name: str, result: type[Fit], command: Callable[..., int]) -> None:
+    options = text_options(result)
+    example = f"bnp-models {name} run {_option(next(iter(options)))} 5 --limit 20"
+    parser = _add(commands, name, example, f"print the {name} of a run")
+    parser.add_argument("run", metavar="RUN", help="--output of the fit")
+    about = _parameter_docs(result.text)
+    for option, parameter in options.items():
+        text, default = about[option], parameter.default
+        if default is False:
+            parser.add_argument(_option(option), action="store_true", help=text)
+            continue
+        text += "" if default is None else f" ({default})"
+        parser.add_argument(_option(option), type=int, default=default, metavar="N", help=text)
+    parser.set_defaults(command=command, name=name)
+
+
+def _scores_help() -> str:
+    """Describe the scores by the first lines of the methods that compute them."""
+    methods: dict[str, str] = {}
+    for model in bnp.MODELS.values():
+        for score in model.scores:
+            methods.setdefault(score, summary(getattr(model.result, score)).split(", see")[0])
+    listed = "; ".join(f"{name}: {text.rstrip('.')}" for name, text in methods.items())
+    defaults = _distinct(", ".join(model.result.default_scores) for model in bnp.MODELS.values())
+    return f"{listed}; may be repeated ({' or '.join(defaults)})".replace("%", "%%")
+
+
+def _distinct(values: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(values))
 
 
 def given_values(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -144,15 +170,14 @@ def _add(commands: Any, name: str, example: str, what: str) -> argparse.Argument
         name,
         help=what,
         description=what[0].upper() + what[1:],
-        epilog=f"example:\n  {EXAMPLES[example]}",
+        epilog=f"example:\n  {example}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
 
 
 def _add_fit(parser: argparse.ArgumentParser, model: type[Model]) -> None:
-    finds_factors = model.components == "factors"
-    _add_data(parser, SOURCE_FORMATS if finds_factors else FORMATS)
+    _add_data(parser, [model])
     parser.add_argument("--output", metavar="DIR", required=True, help="folder for the results")
     run = parser.add_argument_group("run")
     defaults = inspect.signature(bnp.fit).parameters
@@ -162,7 +187,7 @@ def _add_fit(parser: argparse.ArgumentParser, model: type[Model]) -> None:
         ("num_chains", int, "chains"),
         ("thinning", int, "keep a draw every N of the sweeps"),
         ("seed", int, "seed of all random numbers"),
-        ("keep_states", int, f"full states kept per chain, for {model.components} and scores"),
+        ("keep_states", int, f"full states kept per chain, for {model.terms.found} and scores"),
         ("checkpoint_seconds", float, "time between checkpoints"),
     ):
         default = defaults[name].default
@@ -205,24 +230,19 @@ def _add_fit(parser: argparse.ArgumentParser, model: type[Model]) -> None:
         group.add_argument(_option(name), help=text.replace("%", "%%"), **how)
 
 
-def _add_data(parser: argparse.ArgumentParser, formats: Mapping[str, Any]) -> None:
-    tables = "table" in formats
-    parser.add_argument(
-        "data",
-        metavar="DATA",
-        help="file or folder of documents"
-        + (", or of rows of numbers: a table (.csv, .tsv) or saved sources (.npz)" * tables),
-    )
-    parser.add_argument(
-        "--format", choices=list(formats), help="of DATA; by default its name decides"
-    )
-    example = "source=species (of a table), " * tables + "text=body, group=year, min_df=5"
+def _add_data(parser: argparse.ArgumentParser, models: Iterable[type[Model]]) -> None:
+    """Offer what the data of these models can be read from."""
+    readers = list({id(model.readers): model.readers for model in models}.values())
+    widest = max(readers, key=lambda one: len(one.formats))
+    formats = _distinct(name for one in readers for name in one.formats)
+    parser.add_argument("data", metavar="DATA", help=widest.what)
+    parser.add_argument("--format", choices=formats, help="of DATA; by default its name decides")
     parser.add_argument(
         "--read",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help=f"option of the reader such as {example}; may be repeated",
+        help=f"option of the reader such as {widest.options}; may be repeated",
     )
 
 

@@ -13,27 +13,25 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import jax
-import numpy as np
 
 import bnp_models as bnp
-from bnp_models.base.model import from_description
-from bnp_models.cli import report
+from bnp_models.base.model import Model, from_description
+from bnp_models.base.terms import Terms
+from bnp_models.cli import messages
 from bnp_models.cli.arguments import (
-    FACTOR_SCORES,
-    TOPIC_SCORES,
     given_values,
     hyperparameters_text,
     make_parser,
     summary,
+    text_options,
 )
-from bnp_models.cli.factor_report import factors_text
-from bnp_models.data.readers import FORMATS, guess_format, read_corpus
-from bnp_models.data.source_readers import SOURCE_FORMATS, guess_source_format, read_sources
+from bnp_models.cli.messages import say
+from bnp_models.results.folder import load_run, save_run
 from bnp_models.run import checkpoint
 
 __all__ = ["main"]
@@ -56,16 +54,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as done:  # argparse has said why
         return done.code if isinstance(done.code, int) else 1
     except ValueError as error:
-        report.say(f"bnp-models: {error}")
+        say(f"bnp-models: {error}")
         return 2
     except KeyboardInterrupt:
-        report.say("bnp-models: interrupted")
+        say("bnp-models: interrupted")
         return 130
     except BrokenPipeError:  # the reader of stdout has left, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (OSError, FloatingPointError) as error:
-        report.say(f"bnp-models: {error}")
+        say(f"bnp-models: {error}")
         return 1
     except Exception:
         traceback.print_exc()
@@ -76,9 +74,8 @@ def _fit(args: argparse.Namespace) -> int:
     _use_cores(min(_num_cores(), max(args.num_chains, 1)))  # before a prior is built
     hyperparameters, options = given_values(args)
     model = args.model(**hyperparameters)
-    finds_factors = args.model.components == "factors"
-    data = (_read_sources if finds_factors else _read)(args.data, args.format, args.read)
-    report.say(f"{data!r} from {args.data}")
+    data = _read(model, args.data, args.format, args.read)
+    say(f"{data!r} from {args.data}")
     folder = Path(args.output)
     folder.mkdir(parents=True, exist_ok=True)
     saved = folder / "checkpoint" if args.checkpoint is None else Path(args.checkpoint)
@@ -95,9 +92,7 @@ def _fit(args: argparse.Namespace) -> int:
             keep_states=args.keep_states,
             checkpoint=saved,
             checkpoint_seconds=args.checkpoint_seconds,
-            progress=_progress(
-                args.no_progress, args.num_warmup + args.num_samples, model.components
-            ),
+            progress=_progress(args.no_progress, args.num_warmup + args.num_samples, model.terms),
             **options,
         )
     return _finish(fit, folder, saved, args.num_samples // args.thinning)
@@ -112,88 +107,37 @@ def _resume(args: argparse.Namespace) -> int:
     folder = folder if args.output is None else Path(args.output)
     folder.mkdir(parents=True, exist_ok=True)
     num_sweeps = header["num_warmup"] + header["num_samples"]
-    noun = from_description(header["model"], bnp.MODELS).components
+    terms = from_description(header["model"]).terms
     with _interruptible(folder, saved):
-        fit = bnp.resume(saved, progress=_progress(args.no_progress, num_sweeps, noun))
+        fit = bnp.resume(saved, progress=_progress(args.no_progress, num_sweeps, terms))
     return _finish(fit, folder, saved, header["num_samples"] // header["thinning"])
 
 
-def _topics(args: argparse.Namespace) -> int:
-    fit = report.load_run(Path(args.run))
-    if not isinstance(fit, bnp.Fit):
-        raise ValueError(_other_kind(args.run, fit, "factors"))
-    table = fit.topics(num_words=args.num_words)
-    if args.relevant:
-        table["words"] = table["relevant_words"]
-    num_chains = fit.posterior.sizes["chain"]
-    print(report.topics_text(table, num_chains=num_chains, num_rows=args.limit))
+def _print(args: argparse.Namespace) -> int:
+    fit = load_run(Path(args.run))
+    if fit.command != args.name:
+        raise ValueError(
+            f"{args.run} is a run of {type(fit.model).__name__}: use `bnp-models {fit.command} "
+            f"{args.run}`"
+        )
+    print(fit.text(**{name: getattr(args, name) for name in text_options(type(fit))}))
     return 0
-
-
-def _factors(args: argparse.Namespace) -> int:
-    fit = report.load_run(Path(args.run))
-    if not isinstance(fit, bnp.FactorFit):
-        raise ValueError(_other_kind(args.run, fit, "topics"))
-    print(factors_text(fit, num_rows=args.limit, num_features=args.num_features))
-    return 0
-
-
-def _other_kind(run: str, fit: Any, command: str) -> str:
-    return f"{run} is a run of {type(fit.model).__name__}: use `bnp-models {command} {run}`"
 
 
 def _evaluate(args: argparse.Namespace) -> int:
-    fit = report.load_run(Path(args.run))
-    known = TOPIC_SCORES if isinstance(fit, bnp.Fit) else FACTOR_SCORES
-    if other := [score for score in args.score or () if score not in known]:
+    fit = load_run(Path(args.run))
+    model = fit.model
+    if other := [score for score in args.score or () if score not in model.scores]:
         raise ValueError(
-            f"--score {other[0]} is none of a {type(fit.model).__name__}: choose among "
-            f"{', '.join(known)}"
+            f"--score {other[0]} is none of a {type(model).__name__}: choose among "
+            f"{', '.join(model.scores)}"
         )
-    if isinstance(fit, bnp.FactorFit):
-        return _evaluate_rows(fit, args)
-    given = _read(args.data, args.format, args.read)
-    corpus = given
-    if given.vocabulary != fit.corpus.vocabulary:
-        corpus = given.with_vocabulary(fit.corpus.vocabulary)
-    unknown = given.num_tokens - corpus.num_tokens
-    if unknown:
-        share = unknown / given.num_tokens
-        report.say(f"{unknown} tokens ({share:.1%}) are left out: words that the fit has not seen")
-    if corpus == fit.corpus:
-        report.say("this is the corpus that was fitted: scores of new documents would be lower")
-    for score in args.score or ("document_completion", "npmi"):
-        if score == "npmi":
-            print(_npmi(fit, corpus, args.num_words))
-        else:
-            split = {"split_seed": args.seed} if score == "document_completion" else {}
-            value = getattr(fit, score)(corpus, seed=args.seed, **split)
-            print(f"{score.replace('_', ' ')}: {value}")
+    data, notes = fit.match(_read(model, args.data, args.format, args.read))
+    for note in notes:
+        say(note)
+    for score in args.score or fit.default_scores:
+        print(fit.evaluate(score, data, seed=args.seed, num_words=args.num_words))
     return 0
-
-
-def _evaluate_rows(fit: bnp.FactorFit, args: argparse.Namespace) -> int:
-    sources = _read_sources(args.data, args.format, args.read)
-    if sources == fit.sources:
-        report.say("these are the rows that were fitted: scores of new ones would be lower")
-    for score in args.score or ("predict",):
-        if score == "predict":
-            print(f"predict: {fit.predict(sources, seed=args.seed)}")
-        else:
-            perplexity = fit.row_completion(sources, seed=args.seed)
-            print(f"row completion: perplexity {perplexity:.2f} of one half given the other")
-    return 0
-
-
-def _npmi(fit: bnp.Fit, corpus: bnp.Corpus, num_words: int) -> str:
-    """Say the coherence of the topics, which are few: their spread is the standard error."""
-    values = fit.npmi(corpus, top=num_words)
-    error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
-    return (
-        f"npmi: {np.mean(values):.3f} on average over {len(values)} topics (standard error "
-        f"{error:.2g}), lowest {np.min(values):.3f}, highest {np.max(values):.3f}; first "
-        f"{num_words} words, in the same of {corpus.num_docs} documents"
-    )
 
 
 def _models(args: argparse.Namespace) -> int:
@@ -207,18 +151,18 @@ def _demo(args: argparse.Namespace) -> int:
 
     size = demo.QUICK if args.quick else demo.SIZE
     _use_cores(min(_num_cores(), size.num_chains))
-    progress = _progress(args.no_progress, size.num_warmup + size.num_samples)
+    progress = _progress(args.no_progress, size.num_warmup + size.num_samples, demo.MODEL.terms)
     demo.run(Path(args.output), size=size, progress=progress)
     return 0
 
 
-def _finish(fit: bnp.Fit | bnp.FactorFit, folder: Path, saved: Path, wanted: int) -> int:
+def _finish(fit: bnp.Fit, folder: Path, saved: Path, wanted: int) -> int:
     """Write and print what was drawn, also if it is less than was asked for."""
-    print(report.save_run(fit, folder))
+    print(save_run(fit, folder))
     drawn = fit.posterior.sizes["draw"]
-    report.say(f"\nwritten to {folder}: draws.nc, report.txt, tables (.csv) and pictures (.png)")
+    say(f"\nwritten to {folder}: draws.nc, report.txt, tables (.csv) and pictures (.png)")
     if drawn < wanted:
-        report.say(
+        say(
             f"bnp-models: interrupted after {drawn} of {wanted} draws; to finish:\n"
             f"    {_resume_command(folder, saved)}"
         )
@@ -235,7 +179,7 @@ def _interruptible(folder: Path, saved: Path) -> Iterator[None]:
             yield
     except KeyboardInterrupt:
         if checkpoint.has_checkpoint(saved):
-            report.say(f"\nto go on from the last checkpoint: {_resume_command(folder, saved)}")
+            say(f"\nto go on from the last checkpoint: {_resume_command(folder, saved)}")
         raise
 
 
@@ -246,33 +190,21 @@ def _resume_command(folder: Path, saved: Path) -> str:
     )
 
 
-def _read(path: str, format: str | None, pairs: Sequence[str]) -> bnp.Corpus:
-    """Read a corpus with the options `key=value` of its reader."""
-    return _read_with(read_corpus, FORMATS, guess_format, path, format, pairs)
-
-
-def _read_sources(path: str, format: str | None, pairs: Sequence[str]) -> bnp.Sources:
-    """Read the data of a factor model with the options `key=value` of their reader."""
-    return _read_with(read_sources, SOURCE_FORMATS, guess_source_format, path, format, pairs)
-
-
-def _read_with(
-    read: Callable[..., Any],
-    formats: Mapping[str, Callable[..., Any]],
-    guess: Callable[[str], str],
-    path: str,
-    format: str | None,
-    pairs: Sequence[str],
-) -> Any:
+def _read(model: Model, path: str, format: str | None, pairs: Sequence[str]) -> Any:
+    """Read the data of a model with the options `key=value` of its reader."""
+    readers = model.readers
     if not Path(path).exists():
         raise ValueError(f"there is no file or folder {path}")
-    if format is not None and format not in formats:
-        raise ValueError(f"--format {format} is for factor models, which read rows of numbers")
+    if format is not None and format not in readers.formats:
+        raise ValueError(
+            f"--format {format} is none of those that a {type(model).__name__} reads: choose among "
+            f"{', '.join(readers.formats)}"
+        )
     try:
-        format = format or guess(path)
+        format = format or readers.guess(path)
     except ValueError as error:
         raise ValueError(str(error).replace("format=", "--format")) from None
-    known = _reader_options(formats[format])
+    known = _reader_options(readers.formats[format])
     options = {}
     for pair in pairs:
         key, equals, text = pair.partition("=")
@@ -286,7 +218,7 @@ def _read_with(
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             options[key] = text  # most are words, which need no quotes
     try:
-        return read(path, format, **options)
+        return readers.read(path, format, **options)
     except (OSError, TypeError) as error:
         raise ValueError(f"{path}: {error}") from error
 
@@ -300,10 +232,10 @@ def _reader_options(reader: Callable[..., Any]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _progress(silent: bool, num_sweeps: int, noun: str = "topics") -> Any:
+def _progress(silent: bool, num_sweeps: int, terms: Terms) -> Any:
     if silent:
         return False
-    return True if sys.stderr.isatty() else report.Lines(num_sweeps, noun=noun)
+    return True if sys.stderr.isatty() else messages.Lines(num_sweeps, terms=terms)
 
 
 def _num_cores() -> int:
@@ -324,8 +256,7 @@ def _use_cores(num_devices: int) -> None:
 COMMANDS = {
     "fit": _fit,
     "resume": _resume,
-    "topics": _topics,
-    "factors": _factors,
+    "print": _print,
     "evaluate": _evaluate,
     "models": _models,
     "demo": _demo,

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import bnp_models as bnp
-from bnp_models.cli import report
 from bnp_models.data.package_docs import PLACES, load_package_docs
+from bnp_models.results.folder import save_run
 
 __all__ = ["QUICK", "SIZE", "Size", "run", "unigram_perplexity"]
 
@@ -72,11 +72,10 @@ def run(output: Path, *, size: Size = SIZE, seed: int = 0, progress: Any = True)
         seed=seed,
         progress=progress,
     )
-    assert isinstance(fit, bnp.Fit)
     sampled = time.perf_counter()
     output.mkdir(parents=True, exist_ok=True)
     test.save(output / "test.npz")
-    print(f"\n{report.save_run(fit, output, num_rows=NUM_ROWS)}\n", flush=True)
+    print(f"\n{save_run(fit, output, num_rows=NUM_ROWS)}\n", flush=True)
     score = fit.document_completion(test, seed=seed)
     heldout = test.halves()[1]  # the half that `document_completion` holds out
     print(

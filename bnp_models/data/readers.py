@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -15,7 +15,9 @@ from bnp_models.data.storage import load_npz
 from bnp_models.data.text_files import about_file, read_csv, read_folder, read_jsonl, read_lines
 
 __all__ = [
+    "CORPUS_READERS",
     "FORMATS",
+    "Readers",
     "from_gensim",
     "guess_format",
     "read_corpus",
@@ -30,6 +32,18 @@ __all__ = [
 ]
 
 PathLike = str | os.PathLike[str]
+
+
+class Readers(NamedTuple):
+    """How files become data of one type; the command line offers it."""
+
+    data_type: type[Any]  # has `load`; its instances `save` and `digest`
+    formats: Mapping[str, Callable[..., Any]]  # readers by format
+    guess: Callable[[PathLike], str]  # path -> format
+    read: Callable[..., Any]  # (path, format, **options of the reader) -> data
+    file: str  # name of the saved data in the folder of a run
+    what: str  # what can be read
+    options: str  # some options, as examples
 
 
 def read_npz(
@@ -242,3 +256,14 @@ _SUFFIXES = {
     ".ldac": "ldac",
     ".dat": "ldac",
 }
+
+CORPUS_READERS = Readers(
+    data_type=Corpus,
+    formats=FORMATS,
+    guess=guess_format,
+    read=read_corpus,
+    file="corpus.npz",
+    what="file or folder of documents",
+    options="text=body, group=year, min_df=5",
+)
+"""Of the models of documents."""

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bnp_models.data.readers import FORMATS, guess_format
+from bnp_models.data.readers import CORPUS_READERS, FORMATS, Readers, guess_format
 from bnp_models.data.sources import Sources
 from bnp_models.data.storage import load_npz
 
-__all__ = ["SOURCE_FORMATS", "guess_source_format", "read_sources", "read_table"]
+__all__ = ["SOURCE_FORMATS", "SOURCE_READERS", "guess_source_format", "read_sources", "read_table"]
 
 PathLike = str | os.PathLike[str]
 
@@ -117,3 +117,15 @@ SOURCE_FORMATS: dict[str, Callable[..., Any]] = {
     **FORMATS,
 }
 """Readers by format."""
+
+SOURCE_READERS = Readers(
+    data_type=Sources,
+    formats=SOURCE_FORMATS,
+    guess=guess_source_format,
+    read=read_sources,
+    file="sources.npz",
+    what=f"{CORPUS_READERS.what}, or of rows of numbers: a table (.csv, .tsv) or saved sources "
+    "(.npz)",
+    options=f"source=species (of a table), {CORPUS_READERS.options}",
+)
+"""Of the models of rows of numbers."""

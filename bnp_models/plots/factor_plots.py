@@ -1,7 +1,7 @@
 """Pictures of factor models: which sources share factors, and what the factors are.
 
 As in `topic_plots`: `ax` or `axes` may be given, and are returned. The number of factors is drawn
-by `topic_plots.plot_num_topics(data, var_name="num_factors_used")`.
+by `topic_plots.plot_count`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from bnp_models.plots.panels import COLOURS, LABEL_WIDTH, grid, heat_map, plain, shaped
-from bnp_models.results.factor_tables import Effects
+from bnp_models.posterior.factor_states import Effects
 
 __all__ = ["plot_factors", "plot_sharing"]
 

@@ -19,6 +19,7 @@ from jaxtyping import Shaped
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
+from bnp_models.base.terms import TOPICS, Terms
 from bnp_models.plots.panels import (
     COLOURS,
     LABEL_WIDTH,
@@ -34,7 +35,7 @@ from bnp_models.posterior.diagnostics import label_free
 
 __all__ = [
     "chain_colour",
-    "plot_num_topics",
+    "plot_number",
     "plot_prevalence",
     "plot_prevalence_by_group",
     "plot_ranks",
@@ -46,11 +47,6 @@ __all__ = [
 
 BAR = "#0072B2"
 MAX_BARS = 100  # side by side in one panel; lines if there are more
-UNITS = {
-    "lp": "lp (nats)",
-    "num_topics_used": "topics in use",
-    "num_factors_used": "factors in use",
-}
 
 
 def plot_traces(
@@ -58,18 +54,19 @@ def plot_traces(
     *,
     var_names: Sequence[str] | None = None,
     extra: Mapping[str, Any] | None = None,
+    terms: Terms = TOPICS,
     axes: np.ndarray | None = None,
 ) -> np.ndarray:
     """Draw every label-free scalar along the chains, with its distribution in each chain.
 
     Parameters
     ----------
-    data, var_names, extra
+    data, var_names, extra, terms
         See `diagnostics.label_free`.
     axes
         Two for each scalar, [N, 2].
     """
-    scalars = label_free(data, var_names=var_names, extra=extra)
+    scalars = label_free(data, var_names=var_names, extra=extra, terms=terms)
     rows = len(scalars)
     if axes is None:
         axes = plt.subplots(
@@ -83,7 +80,7 @@ def plot_traces(
     axes = shaped(axes, (rows, 2))
     for (name, draws), (left, right) in zip(scalars.items(), axes, strict=True):
         _trace(left, draws)
-        left.set_ylabel(UNITS.get(name, name))
+        left.set_ylabel(_label(name, terms))
         edges = _edges(draws)
         for chain, values in enumerate(draws):
             right.hist(
@@ -111,6 +108,7 @@ def plot_ranks(
     *,
     var_names: Sequence[str] | None = None,
     extra: Mapping[str, Any] | None = None,
+    terms: Terms = TOPICS,
     bins: int | None = None,
     axes: np.ndarray | None = None,
 ) -> np.ndarray:
@@ -122,7 +120,7 @@ def plot_ranks(
 
     Parameters
     ----------
-    data, var_names, extra
+    data, var_names, extra, terms
         See `diagnostics.label_free`.
     bins
         Bars per chain; by default as many as leave them ten draws each, and at most 20.
@@ -136,7 +134,7 @@ def plot_ranks(
     """
     if bins is not None and bins < 2:
         raise ValueError(f"bins must be at least 2, got {bins}")
-    scalars = label_free(data, var_names=var_names, extra=extra)
+    scalars = label_free(data, var_names=var_names, extra=extra, terms=terms)
     num_chains, num_draws = next(iter(scalars.values())).shape
     if num_chains < 2:
         raise ValueError("data must have two chains or more to compare, got 1; see num_chains")
@@ -156,7 +154,7 @@ def plot_ranks(
             counts = np.histogram(values + 0.5, bins=edges)[0]
             colour = chain_colour(chain, len(draws))
             ax.stairs(counts, edges, baseline=None, color=colour, label=f"chain {chain}", lw=1.3)
-        ax.set_title(UNITS.get(name, name), fontsize="medium")
+        ax.set_title(_label(name, terms), fontsize="medium")
         ax.set_xlim(0, draws.size)
         ax.xaxis.set_major_locator(MaxNLocator(4))
         ax.set_xlabel("rank among all draws")
@@ -171,8 +169,12 @@ def plot_ranks(
     return axes
 
 
-def plot_num_topics(
-    data: Any, *, var_name: str = "num_topics_used", axes: np.ndarray | None = None
+def plot_number(
+    data: Any,
+    *,
+    var_name: str | None = None,
+    terms: Terms = TOPICS,
+    axes: np.ndarray | None = None,
 ) -> np.ndarray:
     """Draw the number of topics in use: along the chains, and how often each number occurred.
 
@@ -181,16 +183,19 @@ def plot_num_topics(
     data
         ArviZ data.
     var_name
-        The count to draw; `num_factors_used` in factor models.
+        The count to draw; by default that of what `terms` is about.
+    terms
+        `model.terms` of the model that was fitted, for factors in use.
     axes
         Two.
     """
-    draws = label_free(data, var_names=(var_name,))[var_name]
+    var_name = terms.used if var_name is None else var_name
+    draws = label_free(data, var_names=(var_name,), terms=terms)[var_name]
     if axes is None:
         axes = plt.subplots(1, 2, figsize=(9, 3), width_ratios=(3, 2), layout="constrained")[1]
     axes = shaped(axes, (2,))
     trace, bars = axes
-    name = UNITS.get(var_name, var_name)
+    name = _label(var_name, terms)
     _trace(trace, draws)
     trace.set(xlabel="kept draw", ylabel=name)
     trace.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
@@ -349,6 +354,11 @@ def short_labels(table: pd.DataFrame, *, num_words: int = 3) -> list[str]:
     """Name topics by number and first words, from the table of `topic_tables.topics`."""
     firsts = [", ".join(words.split(", ")[:num_words]) for words in table["words"]]
     return [f"{topic}: {first}" for topic, first in zip(table.index, firsts, strict=True)]
+
+
+def _label(name: str, terms: Terms) -> str:
+    """Return what a scalar is called under its axis."""
+    return {"lp": "lp (nats)", terms.used: f"{terms.found} in use"}.get(name, name)
 
 
 def _trace(ax: Axes, draws: Shaped[np.ndarray, "C S"]) -> None:

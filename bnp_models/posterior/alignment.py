@@ -10,7 +10,7 @@ from quantities without labels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -30,6 +30,7 @@ __all__ = [
     "align",
     "by_share",
     "pair",
+    "pooled_topics",
     "reference_state",
     "similarity",
     "stability",
@@ -45,6 +46,7 @@ class TopicStates(NamedTuple):
     chain: Integer[np.ndarray, " S"]
     draw: Integer[np.ndarray, " S"]
     lp: Float[np.ndarray, " S"]  # log joint density, nats
+    token_row: Integer[np.ndarray, " T"] | None = None  # of the topics; None: there is one row
 
 
 class Alignment(NamedTuple):
@@ -98,7 +100,11 @@ class Alignment(NamedTuple):
         return table.sort_values("share", ascending=False, kind="stable", ignore_index=True)
 
 
-def topic_states(data: Any, mixtures: Mixtures | Iterable[Mixtures]) -> TopicStates:
+def topic_states(
+    data: Any,
+    mixtures: Mixtures | Iterable[Mixtures],
+    token_row: Integer[np.ndarray, " T"] | None = None,
+) -> TopicStates:
     """Put together the kept states of ArviZ data and the mixtures made from them.
 
     Parameters
@@ -107,6 +113,8 @@ def topic_states(data: Any, mixtures: Mixtures | Iterable[Mixtures]) -> TopicSta
         ArviZ data with `z` in the group `states` and `lp` in `sample_stats`.
     mixtures
         Of the same states, in chain-major order; anything that can be read more than once.
+    token_row
+        Row of the topics that each token reads, where topics differ by group.
 
     Raises
     ------
@@ -128,7 +136,34 @@ def topic_states(data: Any, mixtures: Mixtures | Iterable[Mixtures]) -> TopicSta
         np.repeat(chains, len(draws)),
         np.tile(draws, len(chains)),
         lp.sel(chain=chains, draw=draws).to_numpy().astype(np.float64).reshape(-1),
+        token_row,
     )
+
+
+def pooled_topics(states: TopicStates) -> Iterator[Float[np.ndarray, "V K"]]:
+    r"""Go through the states' topics, one distribution over words for each topic.
+
+    Where topics differ by group g this is $\sum_g (n_{gk} / n_k) \phi_{gk}$ with $n_{gk}$ the
+    tokens of group g in topic k: what a random token of the topic is. A topic without tokens is
+    averaged with the groups' shares of all tokens.
+
+    Raises
+    ------
+    ValueError
+        If topics have several rows and `states.token_row` is missing.
+    """
+    for z, mixture in zip(states.z, one_by_one(states.mixtures), strict=True):
+        phi = np.asarray(mixture.phi[0])
+        num_rows, _, num_topics = phi.shape
+        if num_rows == 1:
+            yield phi[0]
+            continue
+        if states.token_row is None:
+            raise ValueError("states.token_row must say which row of the topics each token reads")
+        cell = states.token_row.astype(np.int64) * num_topics + z
+        counts = np.bincount(cell, minlength=num_rows * num_topics).reshape(num_rows, num_topics)
+        counts = np.where(counts.any(axis=0), counts, counts.sum(axis=1, keepdims=True))
+        yield np.einsum("gvk,gk->vk", phi, (counts / counts.sum(axis=0)).astype(phi.dtype))
 
 
 def similarity(
@@ -179,8 +214,7 @@ def align(
     if 0 in states.z.shape:
         raise ValueError(f"states.z must hold states and tokens, got shape {states.z.shape}")
     reference = reference_state(states.lp)
-    chosen = next(m for s, m in enumerate(one_by_one(states.mixtures)) if s == reference)
-    num_slots = chosen.phi.shape[2]
+    num_slots = next(one_by_one(states.mixtures)).phi.shape[-1]
     if states.z.max() >= num_slots:
         raise ValueError(
             f"states.z must be below the {num_slots} topics of states.mixtures, got "
@@ -188,12 +222,12 @@ def align(
         )
     sizes = np.stack([np.bincount(z, minlength=num_slots) for z in states.z])
     used = np.flatnonzero(sizes[reference])
-    phi = np.asarray(chosen.phi[0])[:, used]
+    phi = next(phi for s, phi in enumerate(pooled_topics(states)) if s == reference)[:, used]
     number = np.full(sizes.shape, -1)
     matched = np.full((len(sizes), len(used)), np.nan)
-    for s, mixture in enumerate(one_by_one(states.mixtures)):
+    for s, other in enumerate(pooled_topics(states)):
         slots = np.flatnonzero(sizes[s])
-        alike = similarity(phi, np.asarray(mixture.phi[0])[:, slots], metric=metric)
+        alike = similarity(phi, other[:, slots], metric=metric)
         ours, theirs = pair(alike, min_similarity)
         number[s, slots[theirs]] = ours
         matched[s, ours] = alike[ours, theirs]

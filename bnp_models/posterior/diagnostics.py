@@ -23,6 +23,7 @@ import pandas as pd
 import xarray
 from jaxtyping import Float, Integer, Shaped
 
+from bnp_models.base.terms import TOPICS, Terms
 from bnp_models.posterior import arviz_data
 
 __all__ = [
@@ -36,7 +37,6 @@ __all__ = [
     "token_coassignment",
 ]
 
-LABELLED_DIMS = ("topic", "factor")
 MIN_DRAWS = 4  # per chain: R-hat compares halves, which need a variance
 _DIGITS = {"mean": "6g", "sd": "3g", "mcse": "2g", "rhat": "3f", "ess_bulk": "0f", "ess_tail": "0f"}
 _FORMATS = {name: f"{{:.{digits}}}".format for name, digits in _DIGITS.items()}
@@ -62,6 +62,7 @@ def label_free(
     *,
     var_names: Sequence[str] | None = None,
     extra: Mapping[str, Any] | None = None,
+    terms: Terms = TOPICS,
 ) -> dict[str, Shaped[np.ndarray, "C S"]]:
     """Collect the scalars that mean the same in every chain, as arrays [chain, draw].
 
@@ -77,6 +78,8 @@ def label_free(
         Names to keep, in this order; all if not given.
     extra
         More label-free quantities, `{name: array [chain, draw]}`.
+    terms
+        `model.terms` of the model that was fitted: what has labels, by default topics.
 
     Raises
     ------
@@ -96,7 +99,7 @@ def label_free(
         others = [dim for dim in variable.dims if dim not in arviz_data.SAMPLE_DIMS]
         if not others:
             found[str(name)] = variable.transpose("chain", "draw").to_numpy()
-        elif len(others) == 1 and others[0] in LABELLED_DIMS and variable.dtype.kind in "iuf":
+        elif len(others) == 1 and others[0] == terms.dim and variable.dtype.kind in "iuf":
             total = variable.astype(np.float64).sum(others).transpose("chain", "draw").to_numpy()
             if not np.allclose(total, total.flat[0], rtol=1e-4, atol=0):
                 found[f"sum({name})"] = total
@@ -107,7 +110,7 @@ def label_free(
                 f"extra[{name!r}] must have shape [chain, draw] = {shape}, got {found[name].shape}"
             )
     if var_names is None:
-        first = [name for name in ("lp", "num_topics_used", "num_factors_used") if name in found]
+        first = [name for name in ("lp", terms.used) if name in found]
         return {name: found[name] for name in [*first, *(n for n in found if n not in first)]}
     for name in var_names:
         if name not in found:
@@ -124,12 +127,13 @@ def convergence(
     min_ess_per_chain: float | int = 100,
     var_names: Sequence[str] | None = None,
     extra: Mapping[str, Any] | None = None,
+    terms: Terms = TOPICS,
 ) -> Convergence:
     """Judge whether the chains agree and hold enough draws, by label-free quantities only.
 
     Parameters
     ----------
-    data, var_names, extra
+    data, var_names, extra, terms
         See `label_free`, which says what is judged.
     max_rhat
         Largest acceptable R-hat.
@@ -155,7 +159,7 @@ def convergence(
         raise ValueError(f"max_rhat must be above 1, got {max_rhat}; 1.01 is usual")
     if not min_ess_per_chain >= 0:
         raise ValueError(f"min_ess_per_chain must not be negative, got {min_ess_per_chain}")
-    scalars = label_free(data, var_names=var_names, extra=extra)
+    scalars = label_free(data, var_names=var_names, extra=extra, terms=terms)
     if not scalars:
         raise ValueError("data has no label-free scalar to judge; pass one through extra=")
     rows = {name: _judge(values, max_rhat, min_ess_per_chain) for name, values in scalars.items()}
@@ -163,7 +167,7 @@ def convergence(
     chains = next(iter(scalars.values())).shape[0]
     good = table["verdict"].isin(["ok", "constant"]).all()
     passed = bool(good and (table["verdict"] == "ok").any() and chains > 1)
-    summary = _summarise(table, scalars, passed, min_ess_per_chain * chains)
+    summary = _summarise(table, scalars, passed, min_ess_per_chain * chains, terms)
     return Convergence(table, passed, summary)
 
 
@@ -223,7 +227,11 @@ def _statistics(x: Float[np.ndarray, "C S"]) -> dict[str, float]:
 
 
 def _summarise(
-    table: pd.DataFrame, scalars: Mapping[str, np.ndarray], passed: bool, wanted: float | int
+    table: pd.DataFrame,
+    scalars: Mapping[str, np.ndarray],
+    passed: bool,
+    wanted: float | int,
+    terms: Terms,
 ) -> str:
     """Say in a sentence what the table shows, why, and what to do."""
     judged = table.loc[table["verdict"] != "constant"]
@@ -256,8 +264,7 @@ def _summarise(
         advice = f"Draw at least {MIN_DRAWS} per chain, better several hundred (num_samples=)."
     elif kind == "not converged":
         head, worst = "Not converged", str(named["rhat"].fillna(0).idxmax())
-        unit = "factors" if "num_factors_used" in scalars else "topics"
-        advice = _advice(worst, scalars[worst], unit)
+        advice = _advice(worst, scalars[worst], terms)
     else:
         sizes = named[["ess_bulk", "ess_tail"]].min(axis=1)
         head, worst = "Not enough draws", str(sizes.idxmin())
@@ -270,7 +277,7 @@ def _summarise(
     return f"{head}: {worst}: {verdict}; {count}. {advice}"
 
 
-def _advice(name: str, draws: Shaped[np.ndarray, "C S"], unit: str) -> str:
+def _advice(name: str, draws: Shaped[np.ndarray, "C S"], terms: Terms) -> str:
     """Tell chains that still move from chains that sit in different places."""
     half = draws.shape[1] // 2
     first, second = draws[:, :half].astype(np.float64), draws[:, -half:].astype(np.float64)
@@ -284,7 +291,7 @@ def _advice(name: str, draws: Shaped[np.ndarray, "C S"], unit: str) -> str:
         return "The halves of the chain differ: raise num_warmup and num_samples."
     return (
         "The chains have settled in different places: raise num_warmup, or start them "
-        f"elsewhere (init_{unit}=), and do not average {unit} over chains."
+        f"elsewhere ({terms.start}=), and do not average {terms.found} over chains."
     )
 
 

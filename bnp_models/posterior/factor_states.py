@@ -14,9 +14,9 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Integer, Num
 
 from bnp_models.posterior.alignment import Alignment, by_share, pair, reference_state
-from bnp_models.scores.retrieval import cosine
+from bnp_models.posterior.cosine import cosine
 
-__all__ = ["FactorStates", "Matching", "align_factors", "factor_states", "match"]
+__all__ = ["Effects", "FactorStates", "Matching", "align_factors", "factor_states", "match"]
 
 MIN_SIMILARITY = 0.7
 """Least cosine of matched factors; that of two independent exponential ones is about 0.5."""
@@ -57,6 +57,14 @@ class FactorStates(NamedTuple):
         for j in range(self.num_sources):
             counts[:, j] = self.z[:, self.source == j].sum(axis=1)
         return counts
+
+
+class Effects(NamedTuple):
+    """Posterior of the effect of R factors on the data, in the units of the data."""
+
+    mean: Float[np.ndarray, "R M"]
+    lower: Float[np.ndarray, "R M"]
+    upper: Float[np.ndarray, "R M"]
 
 
 class Matching(NamedTuple):

@@ -1,46 +1,57 @@
 r"""Posterior states of a topic model as plain mixtures: topics and prior weights.
 
-Everything that looks at new documents (fold-in, held-out scores) needs two things of a posterior
-state: the probability of each word in each topic, and the weight of each topic in a document that
-was not seen. `Mixtures` holds them for S states. Given the topic counts $n_k$ of a document of N
-tokens, its $\mathrm{E}[\theta_k]$ is $(n_k + a_k) / (N + \sum_j a_j)$ with a the weights.
+`Mixtures` holds for S states what `base.topics.Topics` is for one of them. Everything that looks at
+new documents (fold-in, held-out scores, tables) reads nothing else, so whatever has topics and
+weights can be scored: states of a fit, or arrays that another program estimated.
 
 Full arrays are large (40 states of 100 topics over 13,649 words: 218 MB), therefore
-`MixtureStates` makes them from the recorded topics `z` one state at a time, and the functions of
-this library that use mixtures take either form and hold one state at a time.
+`MixtureStates` asks the model for them one state at a time, and the functions of this library that
+use mixtures take either form and hold one state at a time.
 """
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from bnp_models.base.author_model import AuthorModel
+from bnp_models.base.token_model import TokenModel
+from bnp_models.base.topics import Topics
 from bnp_models.data.corpus import Corpus
 
 __all__ = [
     "AuthorMixture",
     "MixtureStates",
     "Mixtures",
+    "OneRow",
+    "author_states",
     "check_words",
-    "finite_states",
-    "infinite_states",
+    "document_rows",
+    "mixture_states",
     "one_by_one",
 ]
 
-Numbers = np.ndarray | Sequence[Any] | float
+State = Mapping[str, np.ndarray]
+"""Variables of one kept state by name."""
 
 
 class Mixtures(NamedTuple):
-    """Topics and prior topic weights of S posterior states, in chain-major order."""
+    """Topics and prior topic weights of S posterior states, in chain-major order.
 
-    phi: Float[np.ndarray, "S V K"]  # word-major; each column [s, :, k] sums to one
-    weights: Float[np.ndarray, "S K"]  # Dirichlet concentration of the topics in a new document
+    Where the topics of all documents are the same, `phi` may also be [S, V, K] and `weights`
+    [S, K]: that is taken as G = 1. Where they differ, `row_names` are the groups whose documents
+    read the rows.
+    """
+
+    phi: Float[np.ndarray, "S G V K"]  # word-major; each column [s, g, :, k] sums to one
+    weights: Float[np.ndarray, "S G K"]  # Dirichlet concentration of the topics in a new document
     chain: Int[np.ndarray, " S"]
     draw: Int[np.ndarray, " S"]
     vocabulary: tuple[str, ...] | None = None  # None: only the number of words can be checked
+    row_names: tuple[str, ...] | None = None  # of the G rows; None: there is one for all
 
 
 class AuthorMixture(NamedTuple):
@@ -53,49 +64,42 @@ class AuthorMixture(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MixtureStates:
-    """Make the mixture of each recorded state when it is asked for.
+    """Make the mixture of each kept state when it is asked for.
 
     A sequence of one-state `Mixtures`: `len`, indexing by an integer, iteration (any number of
-    times). Build it with `finite_states` or `infinite_states`, which check the arguments.
+    times). `mixture_states` builds it and checks the arguments.
     """
 
-    z: np.ndarray  # [chain, draw, token], any integer type
-    word: np.ndarray  # [token]
-    num_words: int
-    weights: np.ndarray  # [chain, draw, topic]; one more topic than z can name if new_topic
-    beta: np.ndarray  # [chain, draw]
-    new_topic: bool  # the last column of phi is a topic that no token has used
+    topics_of: Callable[[State], Topics]
+    states: Mapping[str, np.ndarray]  # [chain, draw, ...]
     draw: np.ndarray  # [draw]
     vocabulary: tuple[str, ...] | None = None
+    row_names: tuple[str, ...] | None = None
 
     def __len__(self) -> int:
         """Count the states: chains times draws."""
-        return self.z.shape[0] * self.z.shape[1]
+        chains, draws = next(iter(self.states.values())).shape[:2]
+        return chains * draws
+
+    def state(self, index: int) -> State:
+        """Return the variables of one state."""
+        at = self._place(index)
+        return {name: np.asarray(values[at]) for name, values in self.states.items()}
 
     def __getitem__(self, index: int) -> Mixtures:
-        """Tally the topics of one state and return its posterior mean topics."""
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"state {index} of {len(self)}")
-        chain, draw = divmod(index % len(self), self.z.shape[1])
-        num_topics = self.weights.shape[-1]
-        z = np.asarray(self.z[chain, draw]).astype(np.int64)
-        used = num_topics - self.new_topic
-        if z.size and not (0 <= z.min() and z.max() < used):
-            raise ValueError(
-                f"z must lie in [0, {used}), got {z.min()}..{z.max()} in chain {chain}, "
-                f"draw {draw}; pass as many weights as the sampler had topic slots"
-            )
-        cell = self.word.astype(np.int64) * num_topics + z
-        word_topic = np.bincount(cell, minlength=self.num_words * num_topics)
-        word_topic = word_topic.reshape(self.num_words, num_topics)
-        beta = float(self.beta[chain, draw])
-        phi = (word_topic + beta) / (word_topic.sum(0) + self.num_words * beta)
+        """Ask the model for the topics of one state."""
+        chain, draw = self._place(index)
+        try:
+            topics = self.topics_of(self.state(index))
+        except ValueError as error:
+            raise ValueError(f"{error} (chain {chain}, draw {draw})") from None
         return Mixtures(
-            phi.astype(np.float32)[None],
-            self.weights[chain, draw].astype(np.float32)[None],
+            topics.phi[None],
+            topics.weights[None],
             np.array([chain]),
             np.asarray(self.draw[draw]).reshape(1),
             self.vocabulary,
+            self.row_names,
         )
 
     def __iter__(self) -> Iterator[Mixtures]:
@@ -103,147 +107,136 @@ class MixtureStates:
         return (self[index] for index in range(len(self)))
 
     def stack(self) -> Mixtures:
-        """Hold all states at once: 4 S V K bytes."""
+        """Hold all states at once: 4 S G V K bytes."""
         parts = list(self)
         arrays = (np.concatenate(leaf) for leaf in zip(*(m[:4] for m in parts), strict=True))
-        return Mixtures(*arrays, self.vocabulary)
+        return Mixtures(*arrays, self.vocabulary, self.row_names)
+
+    def _place(self, index: int) -> tuple[int, int]:
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"state {index} of {len(self)}")
+        chain, draw = divmod(index % len(self), len(self.draw))
+        return chain, draw
 
 
-def _check_snapshots(z, word, num_words: int, draw):
-    """Return `word` and the draw numbers as arrays that fit `z`."""
-    if np.ndim(z) != 3 or 0 in z.shape[:2]:
-        raise ValueError(
-            f"z must have shape [chain, draw, token] with at least one chain and draw, "
-            f"got {np.shape(z)}; record states with fit(..., keep_states=...)"
-        )
-    word = np.asarray(word)
-    if word.shape != z.shape[2:]:
-        raise ValueError(
-            f"word has shape {word.shape}, but z names the topics of {z.shape[2]} tokens; "
-            "pass the words of the corpus that was fitted"
-        )
-    if word.size and not (0 <= word.min() and word.max() < num_words):
-        raise ValueError(
-            f"word must lie in [0, num_words={num_words}), got {word.min()}..{word.max()}"
-        )
-    draw = np.arange(z.shape[1]) if draw is None else np.asarray(draw)
-    if draw.shape != z.shape[1:2]:
-        raise ValueError(f"draw must have length {z.shape[1]}, as z has, got {draw.shape}")
-    return word, draw
-
-
-def _expand(name: str, value: Numbers, shape: tuple[int, ...], *, zero: bool = False):
-    """Broadcast a hyperparameter to one value per state and check that it is positive."""
-    value = np.asarray(value, np.float64)
-    try:
-        full = np.broadcast_to(value, shape)
-    except ValueError:
-        raise ValueError(f"{name} has shape {value.shape}, which does not fit {shape}") from None
-    allowed = np.isfinite(full) & ((full >= 0) if zero else (full > 0))
-    if not allowed.all():
-        kind = "not negative" if zero else "positive"
-        raise ValueError(f"{name} must be finite and {kind}, got {full[~allowed].flat[0]}")
-    return full
-
-
-def finite_states(
-    z: np.ndarray,
-    word: Numbers,
-    *,
-    num_words: int,
-    num_topics: int,
-    alpha: Numbers,
-    beta: Numbers,
-    draw: Numbers | None = None,
-    vocabulary: tuple[str, ...] | None = None,
-) -> MixtureStates:
-    r"""Return the mixtures of a model with a fixed number of topics.
-
-    $\phi_{kv} = (n_{vk} + \beta) / (n_k + V \beta)$, the posterior mean given z, and prior weights
-    $\alpha_k$.
+def mixture_states(model: TokenModel, states: Any, corpus: Corpus) -> MixtureStates:
+    """Return the mixtures of kept states, which are made one at a time by `model.topics_of`.
 
     Parameters
     ----------
-    z
-        Recorded topics, [chain, draw, token], any integer type; read one state at a time.
-    word
-        Word of each token, in the same (corpus) order.
-    alpha
-        Document concentration: a number, one per topic, or [chain, draw, topic].
-    beta
-        Topic-word concentration: a number, or [chain, draw].
-    draw
-        Number of each recorded draw in its chain; counted from zero if not given.
-    vocabulary
-        Words by id; with it a corpus over other words is refused.
+    states
+        Variables [chain, draw, ...] by name, as `fit` keeps them, and the numbers of the draws.
+    corpus
+        The one that was fitted.
 
     Raises
     ------
     ValueError
-        If shapes disagree, a word is outside [0, V), or a hyperparameter is not positive.
-        Topics outside [0, K) are found when their state is made.
+        If there is no state or the variables are not of the same ones. What a state itself has
+        wrong is found when it is made.
     """
-    word, draw = _check_snapshots(z, word, num_words, draw)
-    weights = _expand("alpha", alpha, (*z.shape[:2], num_topics))
-    beta = _expand("beta", beta, z.shape[:2])
-    return MixtureStates(z, word, num_words, weights, beta, False, draw, vocabulary)
+    draw = np.asarray(states["draw"])
+    arrays = {
+        str(name): np.asarray(values)
+        for name, values in states.items()
+        if name not in ("chain", "draw")
+    }
+    shape = next(iter(arrays.values())).shape[:2]
+    for name, values in arrays.items():
+        if values.ndim < 2 or values.shape[:2] != shape or 0 in shape:
+            raise ValueError(
+                f"states[{name!r}] must have shape [chain, draw, ...] with at least one chain and "
+                f"draw, as many as other variables, got {values.shape}; record states with "
+                "fit(..., keep_states=...)"
+            )
+    if draw.shape != shape[1:]:
+        raise ValueError(f"draw must have length {shape[1]}, as the states have, got {draw.shape}")
+    make = functools.partial(model.topics_of, corpus=corpus)
+    return MixtureStates(make, arrays, draw, corpus.vocabulary, model.row_names(corpus))
 
 
-def infinite_states(
-    z: np.ndarray,
-    word: Numbers,
-    *,
-    num_words: int,
-    alpha: Numbers,
-    beta: Numbers,
-    root_weights: Numbers,
-    unused_weight: Numbers,
-    draw: Numbers | None = None,
-    vocabulary: tuple[str, ...] | None = None,
-) -> MixtureStates:
-    r"""Return the mixtures of a model with unboundedly many topics.
+def author_states(model: AuthorModel, states: Any, corpus: Corpus) -> Iterator[AuthorMixture]:
+    """Return an iterator over kept states: their topics, and every author's shares of them.
 
-    As `finite_states`, with weights $\alpha \tau_k$, and one last topic more, which stands for all
-    that no token has used: weight $\alpha \tau_u$, every word with probability 1/V. (Two tokens of
-    a new document that fall into it are taken as independent; a topic learnt from the new
-    document itself would tie them.)
+    Parameters and errors are those of `mixture_states`.
+    """
+    mixtures = mixture_states(model, states, corpus)
+
+    def one_state(index: int) -> AuthorMixture:
+        mixture = mixtures[index]
+        theta = model.author_shares(mixtures.state(index), corpus, mixture.weights[0, 0])
+        return AuthorMixture(mixture, theta, corpus.author_names)
+
+    return map(one_state, range(len(mixtures)))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class OneRow:
+    """Mixtures as documents of one group see them: with one row, for all documents.
+
+    Can be gone through as often as `mixtures` can.
+    """
+
+    mixtures: Mixtures | Iterable[Mixtures]
+    name: str  # of the row
+
+    def __iter__(self) -> Iterator[Mixtures]:
+        """Go through the states.
+
+        Raises
+        ------
+        ValueError
+            If no row has this name.
+        """
+        for mixture in one_by_one(self.mixtures):
+            names = mixture.row_names or ()
+            if self.name not in names:
+                known = ", ".join(names) or "none, for topics do not differ by group"
+                raise ValueError(
+                    f"group must be one of those the topics differ by ({known}), got {self.name!r}"
+                )
+            row = [names.index(self.name)]
+            yield mixture._replace(
+                phi=mixture.phi[:, row], weights=mixture.weights[:, row], row_names=None
+            )
+
+
+def document_rows(
+    mixture: Mixtures, corpus: Corpus, name: str = "corpus"
+) -> Int[np.ndarray, " D"] | None:
+    """Return the row of `phi` and `weights` that each document reads; None: all read the only one.
 
     Parameters
     ----------
-    alpha
-        Document concentration: a number, or [chain, draw].
-    root_weights
-        $\tau_k$, [chain, draw, topic], zero in empty slots.
-    unused_weight
-        $\tau_u$, [chain, draw]: the weight that the slots leave over.
-    z, word, num_words, beta, draw, vocabulary
-        As in `finite_states`.
+    mixture
+        From `one_by_one`.
+    corpus
+        Documents with groups, which are found by name.
 
     Raises
     ------
     ValueError
-        As `finite_states`, and if the root weights and the unused weight do not sum to one.
+        If topics differ by group, but the corpus has no groups or another one.
     """
-    word, draw = _check_snapshots(z, word, num_words, draw)
-    states = z.shape[:2]
-    root = np.asarray(root_weights, np.float64)
-    if root.ndim != 3 or root.shape[:2] != states:
+    if mixture.phi.shape[1] == 1:
+        return None
+    names = mixture.row_names
+    assert names is not None  # one_by_one refuses rows without names
+    if corpus.group is None:
         raise ValueError(
-            f"root_weights must have shape [chain, draw, topic] with {states} states, as z has, "
-            f"got {root.shape}"
+            f"{name} must have groups, for the topics of documents differ by group: build it with "
+            f"groups= out of {', '.join(names)}"
         )
-    root = _expand("root_weights", root, root.shape, zero=True)
-    unused = _expand("unused_weight", unused_weight, states, zero=True)
-    total = root.sum(-1) + unused
-    if not np.allclose(total, 1.0, atol=1e-4):
-        worst = total.flat[np.abs(total - 1.0).argmax()]
+    group = np.asarray(corpus.group)
+    place = {row: g for g, row in enumerate(names)}
+    rows = np.array([place.get(row, -1) for row in corpus.group_names])
+    unknown = np.unique(group[rows[group] < 0])
+    if unknown.size:
         raise ValueError(
-            f"root_weights and unused_weight must sum to one in every state, got {worst}"
+            f"{name} has the group {corpus.group_names[unknown[0]]!r}, which the model has not: "
+            f"give documents of {', '.join(names)}"
         )
-    alpha = _expand("alpha", alpha, states)
-    weights = alpha[..., None] * np.concatenate([root, unused[..., None]], -1)
-    beta = _expand("beta", beta, states)
-    return MixtureStates(z, word, num_words, weights, beta, True, draw, vocabulary)
+    return rows[group].astype(np.int32)
 
 
 def check_words(mixture: Mixtures, corpus: Corpus, name: str = "corpus") -> None:
@@ -257,7 +250,7 @@ def check_words(mixture: Mixtures, corpus: Corpus, name: str = "corpus") -> None
     ValueError
         If the numbers of words differ, or both sides name their words and differently.
     """
-    num_words = mixture.phi.shape[1]
+    num_words = mixture.phi.shape[-2]
     if corpus.num_words != num_words:
         raise ValueError(
             f"{name} has {corpus.num_words} words, the model has {num_words}; "
@@ -282,40 +275,60 @@ def _numbered(num_words: int) -> tuple[str, ...]:
 def one_by_one(mixtures: Mixtures | Iterable[Mixtures]) -> Iterator[Mixtures]:
     """Go through the states of one `Mixtures`, or of several, as `Mixtures` of one state each.
 
+    Their `phi` is [1, G, V, K] and their `weights` [1, G, K], also where they came without G.
+
     Raises
     ------
     ValueError
-        If there is no state at all, shapes disagree, a column of `phi` does not sum to one, or
-        weights are negative or all zero.
+        If there is no state at all, shapes disagree, a column of `phi` does not sum to one, weights
+        are negative or all zero, or rows have no names.
     """
     shape = None
     for mixture in [mixtures] if isinstance(mixtures, Mixtures) else mixtures:
         for s in range(mixture.phi.shape[0]):
-            part = Mixtures(*(leaf[s : s + 1] for leaf in mixture[:4]), mixture.vocabulary)
-            phi, weights = np.asarray(part.phi[0]), np.asarray(part.weights[0])
-            if shape not in (None, phi.shape):
+            part = _one_state(mixture, s)
+            if shape not in (None, part.phi.shape):
                 raise ValueError(
-                    f"mixtures must all have one shape [V, K], got {shape} and {phi.shape}"
+                    "mixtures must all have one shape [G, V, K], got "
+                    f"{shape and shape[1:]} and {part.phi.shape[1:]}"
                 )
-            shape = phi.shape
-            if phi.shape[1:] != weights.shape:
-                raise ValueError(
-                    f"mixtures: weights has shape {weights.shape}, phi {phi.shape} needs one "
-                    "weight per topic"
-                )
-            if not ((phi >= 0).all() and np.allclose(phi.sum(0), 1.0, atol=1e-3)):
-                raise ValueError(
-                    "mixtures: each topic (column of phi, over words) must be a probability "
-                    f"vector, column sums are {phi.sum(0).min()}..{phi.sum(0).max()}; "
-                    "phi is word-major, [S, V, K]"
-                )
-            if not ((weights >= 0).all() and 0 < weights.sum() < np.inf):
-                raise ValueError(
-                    "mixtures: weights must be finite, not negative and not all zero, "
-                    f"got {weights.min()}..{weights.max()}"
-                )
+            shape = part.phi.shape
             yield part
     if shape is None:
         raise ValueError(
             "mixtures holds no state; an iterator can be used only once, pass MixtureStates"
         )
+
+
+def _one_state(mixture: Mixtures, s: int) -> Mixtures:
+    """Return one state with all its axes, once it is checked."""
+    phi, weights = np.asarray(mixture.phi[s]), np.asarray(mixture.weights[s])
+    if phi.ndim == 2 and weights.ndim == 1:
+        phi, weights = phi[None], weights[None]
+    if phi.ndim != 3 or (phi.shape[0], phi.shape[2]) != weights.shape:
+        raise ValueError(
+            f"mixtures: weights has shape {np.shape(mixture.weights)}, phi "
+            f"{np.shape(mixture.phi)} needs one weight per topic, in each row"
+        )
+    names = mixture.row_names
+    if len(phi) != (1 if names is None else len(names)):
+        raise ValueError(
+            f"mixtures: row_names must name the {len(phi)} rows of phi [S, G, V, K], got {names}"
+        )
+    total = phi.sum(1)
+    if not ((phi >= 0).all() and np.allclose(total, 1.0, atol=1e-3)):
+        raise ValueError(
+            "mixtures: each topic (column of phi, over words) must be a probability "
+            f"vector, column sums are {total.min()}..{total.max()}; "
+            "phi is word-major, [S, G, V, K] or [S, V, K]"
+        )
+    mass = weights.sum(1)
+    if not ((weights >= 0).all() and (mass > 0).all() and np.isfinite(mass).all()):
+        raise ValueError(
+            "mixtures: weights must be finite, not negative and not all zero, "
+            f"got {weights.min()}..{weights.max()}"
+        )
+    at = slice(s, s + 1)
+    return mixture._replace(
+        phi=phi[None], weights=weights[None], chain=mixture.chain[at], draw=mixture.draw[at]
+    )

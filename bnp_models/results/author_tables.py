@@ -2,7 +2,8 @@ r"""What author-topic models say about people: their topics, who is like whom, w
 
 All of it is averaged over the kept posterior states, in each of which
 $\hat\theta_{jk} = \mathrm{E}[\theta_{jk} \mid x, z]$. Topics have the numbers of `fit.topics()`,
-which serve display only; similarities and probabilities of authors do not depend on them.
+which serve display only; similarities and probabilities of authors do not depend on them. Each
+function is a method of `AuthorFit` as well.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from jaxtyping import Float
 from bnp_models.data.corpus import Corpus
 from bnp_models.posterior.intervals import tail_quantiles
 from bnp_models.posterior.mixtures import AuthorMixture, check_words
-from bnp_models.results.topic_fit import Fit
+from bnp_models.results.result import Fit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,7 +56,7 @@ def author_topics(
     Raises
     ------
     ValueError
-        If the model has no authors, none of that name, or a number is out of its range.
+        If there is no author of that name, or a number is out of its range.
     """
     if top < 1:
         raise ValueError(f"top must be at least 1, got {top}")
@@ -147,7 +148,7 @@ def infer_author(fit: Fit, corpus: Corpus, candidates: Sequence[str] | None = No
     log_prob = []
     counts = corpus.to_counts()
     for state in fit.author_mixtures():
-        check_words(state.mixture, corpus, "corpus")
+        check_words(state.mixture, corpus)
         log_prob.append(counts @ np.log(_words(state, rows), dtype=np.float64))
     score = np.logaddexp.reduce(log_prob, axis=0)
     probability = np.exp(score - np.logaddexp.reduce(score, axis=1)[:, None])
@@ -242,7 +243,6 @@ def plot_author_topics(
 
 def _rows(fit: Fit, authors: Sequence[str] | None) -> list[int]:
     """Return the numbers of authors."""
-    fit.author_mixtures()  # refuses a fit without authors
     names = fit.corpus.author_names
     if authors is None:
         return list(range(len(names)))
@@ -256,7 +256,7 @@ def _rows(fit: Fit, authors: Sequence[str] | None) -> list[int]:
 
 def _words(state: AuthorMixture, rows: list[int]) -> Float[np.ndarray, "V n"]:
     """Return the probability of every word under each author."""
-    return state.mixture.phi[0] @ state.theta[rows].T
+    return state.mixture.phi[0, 0] @ state.theta[rows].T
 
 
 def _shares(fit: Fit, rows: list[int]) -> tuple[Float[np.ndarray, "S n R"], np.ndarray]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from bnp_models.data.sources import Sources
-from bnp_models.results.result import Result
+from bnp_models.results.report import Report
+from bnp_models.results.result import Fit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +27,7 @@ __all__ = ["FactorFit"]
 MAX_PANELS = 12  # of a picture with one for each factor
 
 
-class FactorFit(Result):
+class FactorFit(Fit):
     """What `fit` returns for a factor model.
 
     How many factors there are, who shares them, reconstructions, scores and retrieval need no
@@ -47,6 +48,9 @@ class FactorFit(Result):
         "factors(), num_factors(), sharing(), weights(), transform(sources), reconstruct(), "
         "impute(), predict(sources), row_completion(sources), retrieve(...) and pictures of factors"
     )
+
+    command: ClassVar[str] = "factors"
+    default_scores: ClassVar[tuple[str, ...]] = ("predict",)
 
     @property
     def sources(self) -> Sources:
@@ -71,7 +75,7 @@ class FactorFit(Result):
         """Return the posterior of the number of factors, see `factor_tables.num_factors`."""
         from bnp_models.results.factor_tables import num_factors
 
-        return num_factors(self.posterior["num_factors_used"].transpose("chain", "draw"))
+        return num_factors(self.posterior[self.model.terms.used].transpose("chain", "draw"))
 
     def sharing(self, **options: Any) -> pd.DataFrame:
         """Count the factors that each two sources share, see `factor_tables.sharing`."""
@@ -224,9 +228,7 @@ class FactorFit(Result):
 
     def plot_num_factors(self, **options: Any) -> np.ndarray:
         """Draw the number of factors in use: traces and histogram by chain."""
-        from bnp_models.plots.topic_plots import plot_num_topics
-
-        return plot_num_topics(self.data, var_name="num_factors_used", **options)
+        return self._plot_number(**options)
 
     def plot_sharing(self, **options: Any) -> Axes:
         """Draw how many factors each two sources share."""
@@ -244,6 +246,66 @@ class FactorFit(Result):
         chosen = range(min(MAX_PANELS, self.alignment.num_topics)) if factors is None else factors
         options = {"feature_names": self.sources.feature_names} | options
         return plot_factors(self.effects(), factors=chosen, **options)
+
+    def text(self, *, num_features: int = 8, limit: int | None = None) -> str:
+        """Return the factors as text, a line for each, and how many there are.
+
+        Parameters
+        ----------
+        num_features
+            Features per factor.
+        limit
+            Only so many factors, the most used ones.
+        """
+        from bnp_models.results.factor_report import factors_text
+
+        return factors_text(
+            self.factors(num_features=num_features),
+            self.num_factors(),
+            self.sources.source_names,
+            num_chains=self.posterior.sizes["chain"],
+            num_rows=limit,
+        )
+
+    def report(self) -> Report:
+        """Return tables, text and pictures of factors, those that there are data for.
+
+        `num_factors`, and, if full states were kept, `factors`, `weights`, `sharing` if there are
+        sources to share factors, `imputed` if entries are missing.
+        """
+        from bnp_models.posterior.alignment import reference_state
+
+        tables = {"num_factors": self.num_factors()}
+        drawn: dict[str, Any] = {"num_factors": self.plot_num_factors()}
+        if not self.has_states:
+            return Report(tables, None, drawn)
+        states = self.factor_states
+        if not states.z[reference_state(states.lp)].any():  # no factor to be aligned with
+            return Report(tables, None, drawn)
+        tables |= {"factors": self.factors(), "weights": self.weights()}
+        drawn["factors"] = self.plot_factors()
+        if self.sources.num_sources > 1:
+            tables["sharing"] = self.sharing()
+            drawn["sharing"] = self.plot_sharing()
+        if self.sources.observed is not None:
+            tables["imputed"] = self.impute()
+        return Report(tables, lambda num_rows: self.text(limit=num_rows), drawn)
+
+    def match(self, data: Sources) -> tuple[Sources, list[str]]:
+        """Return new rows, and what to know about them."""
+        fitted = data == self.sources
+        note = "these are the rows that were fitted: scores of new ones would be lower"
+        return data, [note] * fitted
+
+    def evaluate(self, score: str, data: Sources, *, seed: int = 0, num_words: int = 10) -> str:
+        """Compute one of `model.scores` of new rows and say it in a line."""
+        say = {
+            "predict": lambda: self.predict(data, seed=seed),
+            "row_completion": lambda: (
+                f"perplexity {self.row_completion(data, seed=seed):.2f} of one half given the other"
+            ),
+        }
+        return f"{score.replace('_', ' ')}: {say[score]()}"
 
     def _table(self, weights: Any, rows: Sources) -> pd.DataFrame:
         import pandas as pd

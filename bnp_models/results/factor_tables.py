@@ -21,12 +21,17 @@ from jaxtyping import Float
 
 from bnp_models.posterior import arviz_data
 from bnp_models.posterior.alignment import Alignment, stability
-from bnp_models.posterior.factor_states import FactorStates, align_factors, match
+from bnp_models.posterior.cosine import cosine
+from bnp_models.posterior.factor_states import (
+    Effects,
+    FactorStates,
+    align_factors,
+    factor_states,
+    match,
+)
 from bnp_models.posterior.intervals import tail_quantiles
-from bnp_models.scores.retrieval import cosine
 
 __all__ = [
-    "Effects",
     "Reconstruction",
     "contributions",
     "effects",
@@ -37,14 +42,6 @@ __all__ = [
     "sharing",
     "states_of",
 ]
-
-
-class Effects(NamedTuple):
-    """Posterior of the effect of R factors on the data, in the units of the data."""
-
-    mean: Float[np.ndarray, "R M"]
-    lower: Float[np.ndarray, "R M"]
-    upper: Float[np.ndarray, "R M"]
 
 
 class Reconstruction(NamedTuple):
@@ -60,18 +57,20 @@ def states_of(fit: Any) -> FactorStates:
     Raises
     ------
     ValueError
-        If the fit is one of another model, or kept no states.
+        If the fit kept no states.
     """
-    if not hasattr(fit.model, "factor_states"):
-        raise ValueError(
-            f"fit must be one of a factor model, got {type(fit.model).__name__}: it has no factors"
-        )
-    if not arviz_data.has_group(fit.data, "states"):
-        raise ValueError("keep_states must be positive when fitting: no full state was kept")
-    kept = arviz_data.group(fit.data, "states")
+    kept = fit.states
     lp = arviz_data.group(fit.data, "sample_stats")["lp"].transpose("chain", "draw")
-    lp = lp.sel(chain=kept["chain"], draw=kept["draw"]).to_numpy().astype(np.float64).ravel()
-    return fit.model.factor_states(kept, fit.corpus)._replace(lp=lp)
+    return factor_states(
+        kept["phi"],
+        kept["weights"],
+        kept["z"],
+        source=np.asarray(fit.corpus.source),
+        background=fit.model.background_of(kept),
+        lp=lp.sel(chain=kept["chain"], draw=kept["draw"]),
+        chain=kept["chain"],
+        draw=kept["draw"],
+    )
 
 
 def num_factors(counts: Any) -> pd.DataFrame:

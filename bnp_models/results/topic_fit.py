@@ -1,41 +1,38 @@
-"""`Fit`: the draws of a topic model, with tables, diagnostics and pictures one call away."""
+"""`TopicFit`: the draws of a topic model, with tables, diagnostics and pictures one call away."""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from bnp_models.base.model import Model
+from bnp_models.base.token_model import TokenModel
 from bnp_models.data.corpus import Corpus
-from bnp_models.results.factor_fit import FactorFit
-from bnp_models.results.result import Result
+from bnp_models.results.report import Report
+from bnp_models.results.result import Fit
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
     from bnp_models.posterior.alignment import Alignment, TopicStates
-    from bnp_models.posterior.mixtures import AuthorMixture, MixtureStates
+    from bnp_models.posterior.mixtures import MixtureStates
     from bnp_models.scores.held_out import HeldOutScore
 
-__all__ = ["Fit", "make_fit"]
+__all__ = ["TopicFit"]
 
 MAX_ROWS = 30  # topics in a picture with a row for each
 
 
-def make_fit(model: Model, data: Any, draws: Any) -> Fit | FactorFit:
-    """Wrap the draws of a model: a `FactorFit` if it finds factors, else a `Fit`."""
-    kind = FactorFit if model.components == "factors" else Fit
-    return kind(model, data, draws)
-
-
-class Fit(Result):
+@dataclasses.dataclass(frozen=True, eq=False)
+class TopicFit(Fit):
     """What `fit` returns for a topic model.
 
-    Tables of topics number them by one alignment of all kept states.
+    Tables of topics number them by one alignment of all kept states. Where topics differ by group,
+    new documents must have one of the groups that were fitted.
 
     Attributes
     ----------
@@ -47,38 +44,30 @@ class Fit(Result):
         The draws: `arviz.InferenceData` (ArviZ 0.x) or `xarray.DataTree` (1.x).
     """
 
+    model: TokenModel
+
     offers: ClassVar[str] = (
         "topics(), documents(), transform(corpus), scores and pictures of topics"
     )
+    command: ClassVar[str] = "topics"
+    default_scores: ClassVar[tuple[str, ...]] = ("document_completion", "npmi")
 
     @functools.cached_property
     def mixtures(self) -> MixtureStates:
         """Topics and prior weights of the kept states, made one at a time."""
-        return self.model.mixtures(self.states, self.corpus)  # pyright: ignore[reportAttributeAccessIssue]
+        from bnp_models.posterior.mixtures import mixture_states
 
-    def author_mixtures(self) -> Iterator[AuthorMixture]:
-        """Return an iterator over kept states: their topics, and every author's shares of them.
-
-        Raises
-        ------
-        ValueError
-            If the model has no authors.
-        """
-        from bnp_models.base.author_model import AuthorModel
-
-        if not isinstance(self.model, AuthorModel):
-            raise ValueError(
-                f"fit must be one of an author-topic model, got {type(self.model).__name__}: it "
-                "knows no authors"
-            )
-        return self.model.author_mixtures(self.states, self.corpus)
+        return mixture_states(self.model, self.states, self.corpus)
 
     @functools.cached_property
     def topic_states(self) -> TopicStates:
         """The kept states as the tables want them."""
         from bnp_models.posterior.alignment import topic_states
+        from bnp_models.posterior.mixtures import document_rows
 
-        return topic_states(self.data, self.mixtures)
+        rows = document_rows(self.mixtures[0], self.corpus)
+        token_row = None if rows is None else rows[np.asarray(self.corpus.doc)]
+        return topic_states(self.data, self.mixtures, token_row)
 
     @functools.cached_property
     def alignment(self) -> Alignment:
@@ -115,7 +104,7 @@ class Fit(Result):
         ----------
         corpus
             New documents over the same vocabulary: `Corpus.from_texts(texts,
-            vocabulary=fit.corpus.vocabulary)`.
+            vocabulary=fit.corpus.vocabulary)`; with groups where topics differ by group.
         num_sweeps, num_kept
             Fold-in sweeps per state, and how many of the last ones are averaged.
         seed
@@ -150,35 +139,44 @@ class Fit(Result):
 
         return left_to_right(self.mixtures, corpus, **options)
 
-    def known_authors(self, corpus: Corpus) -> HeldOutScore:
-        """Score whole new documents given who wrote them, see `held_out.known_authors`."""
-        from bnp_models.scores.held_out import known_authors
+    def npmi(
+        self,
+        reference: Corpus | None = None,
+        *,
+        top: int = 10,
+        group: str | None = None,
+        **options: Any,
+    ) -> np.ndarray:
+        """Score the coherence of each topic on a reference corpus, by default the one fitted.
 
-        return known_authors(self.author_mixtures(), corpus)
-
-    def npmi(self, reference: Corpus | None = None, *, top: int = 10, **options: Any) -> np.ndarray:
-        """Score the coherence of each topic on a reference corpus, by default the one fitted."""
+        `group` names the group whose topics to score, where these differ by group.
+        """
         from bnp_models.results.topic_tables import mean_topics
         from bnp_models.scores.coherence import npmi
 
-        phi = mean_topics(self.topic_states, self.alignment)
+        phi = mean_topics(self.topic_states, self.alignment, group=group)
         words = np.argsort(-phi, axis=0, kind="stable")[:top].T
         return npmi(words, self.corpus if reference is None else reference, top=top, **options)
 
     def plot_num_topics(self, **options: Any) -> np.ndarray:
         """Draw the number of topics in use: traces and histogram by chain."""
-        from bnp_models.plots.topic_plots import plot_num_topics
-
-        return plot_num_topics(self.data, **options)
+        return self._plot_number(**options)
 
     def plot_topic_words(
-        self, *, topics: Sequence[int] | None = None, num_words: int = 8, **options: Any
+        self,
+        *,
+        topics: Sequence[int] | None = None,
+        num_words: int = 8,
+        group: str | None = None,
+        **options: Any,
     ) -> np.ndarray:
         """Draw the top words of topics with intervals; the twelve largest by default."""
         from bnp_models.plots.topic_plots import plot_topic_words
         from bnp_models.results.topic_tables import topic_words
 
-        table = topic_words(self.topic_states, self.corpus, self.alignment, num_words=num_words)
+        table = topic_words(
+            self.topic_states, self.corpus, self.alignment, num_words=num_words, group=group
+        )
         numbers = range(min(12, self.alignment.num_topics)) if topics is None else topics
         chosen = table[table["topic"].isin(list(numbers))]
         return plot_topic_words(chosen, **options)
@@ -203,6 +201,84 @@ class Fit(Result):
         chosen = self.alignment._replace(similarity=self.alignment.similarity[:, numbers])
         labels = short_labels(self.topics().loc[numbers])
         return plot_topic_similarity(chosen, labels=labels, **options)
+
+    def text(self, *, num_words: int = 10, limit: int | None = None, relevant: bool = False) -> str:
+        """Return the topics as text, a line for each.
+
+        Parameters
+        ----------
+        num_words
+            Words per topic.
+        limit
+            Only so many topics, the largest ones.
+        relevant
+            Show words that are rare in other topics.
+        """
+        from bnp_models.results.topic_report import topics_text
+
+        table = self.topics(num_words=num_words)
+        if relevant:
+            table["words"] = table["relevant_words"]
+        return topics_text(table, num_chains=self.posterior.sizes["chain"], num_rows=limit)
+
+    def report(self) -> Report:
+        """Return tables, text and pictures of topics, those that there are data for."""
+        from bnp_models.results.topic_report import topics_text
+
+        drawn: dict[str, Any] = {}
+        if self.model.terms.used in self.posterior:
+            drawn["num_topics"] = self.plot_num_topics()
+        if not self.has_states:
+            return Report({}, None, drawn)
+        table = self.topics()
+        drawn["topic_words"] = self.plot_topic_words()
+        drawn["topic_similarity"] = self.plot_topic_similarity()
+        if self.corpus.group is not None:
+            drawn["topics_by_group"] = self.plot_prevalence_by_group()
+        num_chains = self.posterior.sizes["chain"]
+
+        def text(num_rows: int | None) -> str:
+            return topics_text(table, num_chains=num_chains, num_rows=num_rows)
+
+        return Report({"topics": table, "documents": self.documents()}, text, drawn)
+
+    def match(self, data: Corpus) -> tuple[Corpus, list[str]]:
+        """Return new documents over the words of the fit, and what to know about them."""
+        corpus, notes = data, []
+        if data.vocabulary != self.corpus.vocabulary:
+            corpus = data.with_vocabulary(self.corpus.vocabulary)
+        unknown = data.num_tokens - corpus.num_tokens
+        if unknown:
+            share = unknown / data.num_tokens
+            notes.append(
+                f"{unknown} tokens ({share:.1%}) are left out: words that the fit has not seen"
+            )
+        if corpus == self.corpus:
+            notes.append(
+                "this is the corpus that was fitted: scores of new documents would be lower"
+            )
+        return corpus, notes
+
+    def evaluate(self, score: str, data: Corpus, *, seed: int = 0, num_words: int = 10) -> str:
+        """Compute one of `model.scores` of new documents and say it in a line."""
+        say = {
+            "document_completion": lambda: self.document_completion(
+                data, split_seed=seed, seed=seed
+            ),
+            "left_to_right": lambda: self.left_to_right(data, seed=seed),
+            "npmi": lambda: self._npmi_text(data, num_words),
+        }
+        return f"{score.replace('_', ' ')}: {say[score]()}"
+
+    def _npmi_text(self, corpus: Corpus, num_words: int) -> str:
+        """Say the coherence of the topics, which are few: their spread is the standard error."""
+        values = self.npmi(corpus, top=num_words)
+        error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
+        return (
+            f"{np.mean(values):.3f} on average over {len(values)} topics (standard error "
+            f"{error:.2g}), lowest {np.min(values):.3f}, highest {np.max(values):.3f}; first "
+            f"{num_words} words, in the same of {corpus.num_docs} documents"
+        )
 
     def _rows(self, topics: Sequence[int] | None) -> list[int]:
         """Return the topics that a heat map shows, in the order of their numbers."""

@@ -3,6 +3,9 @@ r"""Tables of topics and documents, made from the kept states of a fit.
 All tables number the topics by one `Alignment`, so topic 3 is the same in each of them. Intervals
 are equal-tailed and run over the kept states of all chains: few states make them rough, and where
 chains hold different topics they mix those (`num_chains`, `found` and `similarity` tell).
+
+Where topics differ by group, words are those of the average over the topic's tokens (see
+`alignment.pooled_topics`), or those of one group with `group=`. Numbers of topics stay the same.
 """
 
 from __future__ import annotations
@@ -16,9 +19,15 @@ import pandas as pd
 from jaxtyping import Float, Int, Integer
 
 from bnp_models.data.corpus import Corpus
-from bnp_models.posterior.alignment import Alignment, TopicStates, align, stability
+from bnp_models.posterior.alignment import (
+    Alignment,
+    TopicStates,
+    align,
+    pooled_topics,
+    stability,
+)
 from bnp_models.posterior.intervals import beta_interval, tail_quantiles
-from bnp_models.posterior.mixtures import one_by_one
+from bnp_models.posterior.mixtures import Mixtures, OneRow, document_rows, one_by_one
 
 __all__ = [
     "DocumentShares",
@@ -42,11 +51,13 @@ class DocumentShares(NamedTuple):
     largest: Float[np.ndarray, "D R"]  # share of states in which the topic is the document's first
 
 
-def mean_topics(states: TopicStates, alignment: Alignment) -> Float[np.ndarray, "V R"]:
-    """Average each topic's word probabilities over the states that have it."""
+def mean_topics(
+    states: TopicStates, alignment: Alignment, *, group: str | None = None
+) -> Float[np.ndarray, "V R"]:
+    """Average each topic's word probabilities over the states that have it; those of a group."""
     total, count = None, np.isfinite(alignment.similarity).sum(axis=0)
-    for number, mixture in zip(alignment.number, one_by_one(states.mixtures), strict=True):
-        phi = np.asarray(mixture.phi[0])
+    topics = pooled_topics(_of_group(states, group))
+    for number, phi in zip(alignment.number, topics, strict=True):
         if total is None:
             total = np.zeros((len(phi), alignment.num_topics))
         slots = np.flatnonzero(number >= 0)
@@ -63,6 +74,7 @@ def topic_words(
     num_words: int = 10,
     relevance: float | int = 1,
     interval: float = 0.9,
+    group: str | None = None,
 ) -> pd.DataFrame:
     r"""List the top words of each topic with their probability and its uncertainty.
 
@@ -81,6 +93,9 @@ def topic_words(
         elsewhere.
     interval
         Probability that `lower` and `upper` enclose.
+    group
+        Where topics differ by group: the group whose words to list, by name; by default the
+        average over the topic's tokens.
 
     Returns
     -------
@@ -95,14 +110,15 @@ def topic_words(
     """
     alignment = align(states) if alignment is None else alignment
     lower_upper = tail_quantiles(interval)
+    states = _of_group(states, group)
     phi = mean_topics(states, alignment)
     scores = _relevance(phi, corpus, relevance)
     top = _top(scores, num_words)  # [N, R]
     chosen = np.full((len(alignment.number), *top.shape), np.nan)
-    for s, mixture in enumerate(one_by_one(states.mixtures)):
+    for s, of_state in enumerate(pooled_topics(states)):
         slots = np.flatnonzero(alignment.number[s] >= 0)
         r = alignment.number[s, slots]
-        chosen[s][:, r] = np.asarray(mixture.phi[0])[top[:, r], slots]
+        chosen[s][:, r] = of_state[top[:, r], slots]
     lower, upper = np.nanquantile(chosen, lower_upper, axis=0)
     topic = np.arange(alignment.num_topics)
     return pd.DataFrame(
@@ -128,6 +144,7 @@ def topics(
     interval: float = 0.9,
     num_documents: int = 3,
     min_share: float | int = 0.1,
+    group: str | None = None,
 ) -> pd.DataFrame:
     r"""Describe each topic in one row.
 
@@ -143,6 +160,9 @@ def topics(
         Probability that `lower` and `upper` enclose.
     min_share
         `documents` counts a document if this share of its tokens is in the topic.
+    group
+        See `topic_words`: the columns about words are those of this group, all others are about
+        the whole corpus.
 
     Returns
     -------
@@ -169,7 +189,7 @@ def topics(
         raise ValueError(f"min_share must be in (0, 1], got {min_share}")
     if num_documents < 0:
         raise ValueError(f"num_documents must not be negative, got {num_documents}")
-    phi = mean_topics(states, alignment)
+    phi = mean_topics(states, alignment, group=group)
     by_probability = _top(_relevance(phi, corpus, 1.0), num_words)
     by_relevance = _top(_relevance(phi, corpus, relevance), num_words)
     prevalence = alignment.shares()
@@ -219,8 +239,8 @@ def document_shares(
     def theta() -> Iterator[tuple[np.ndarray, np.ndarray]]:
         mixtures = one_by_one(states.mixtures)
         for counts, mixture in zip(_doc_topic(states, corpus, alignment), mixtures, strict=True):
-            weights = np.asarray(mixture.weights[0], np.float64)
-            total = length + weights.sum()
+            weights = _prior_weights(mixture, corpus)
+            total = length + weights.sum(axis=1)
             yield (counts + weights) / total[:, None], total
 
     return _collect(theta(), alignment)
@@ -263,7 +283,8 @@ def new_document_shares(
                 raise ValueError(
                     f"theta must be of the {corpus.num_docs} documents of corpus, got {len(mean)}"
                 )
-            yield np.asarray(mean, np.float64), length + float(mixture.weights[0].sum())
+            weights = _prior_weights(mixture, corpus)
+            yield np.asarray(mean, np.float64), length + weights.sum(axis=1)
 
     return _collect(with_total(), alignment)
 
@@ -425,6 +446,18 @@ def pyldavis_arrays(
         "vocab": [corpus.vocabulary[v] for v in words],
         "term_frequency": frequency[words],
     }
+
+
+def _of_group(states: TopicStates, group: str | None) -> TopicStates:
+    """Return the states with the topics of one group only."""
+    return states if group is None else states._replace(mixtures=OneRow(states.mixtures, group))
+
+
+def _prior_weights(mixture: Mixtures, corpus: Corpus) -> Float[np.ndarray, "_ K"]:
+    """Return the prior weights of each document; one row if they are the same for all."""
+    weights = np.asarray(mixture.weights[0], np.float64)
+    rows = document_rows(mixture, corpus)
+    return weights if rows is None else weights[rows]
 
 
 def _doc_topic(

@@ -229,7 +229,7 @@ def to_data(
         last = groups["sample_stats"]["lp"].shape[1] - 1
         groups = {**groups, "posterior_mean": {n: np.asarray(x)[:, None] for n, x in means.items()}}
         own["posterior_mean"] = {"draw": [last]}
-    dims = {**model.dims, **{name: model.dims[name.removesuffix("_mean")] for name in means}}
+    dims = model.dims
     if model.slots is not None:
         groups = _drop_free_slots(groups, model.slots, dims)
     plain = {n: x if isinstance(x, int | float | str) else json.dumps(x) for n, x in attrs.items()}

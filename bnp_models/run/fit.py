@@ -12,9 +12,7 @@ import numpy as np
 
 from bnp_models.base.gibbs import GibbsState
 from bnp_models.base.model import Model, check_integer, from_description
-from bnp_models.registry import MODELS
-from bnp_models.results.factor_fit import FactorFit
-from bnp_models.results.topic_fit import Fit, make_fit
+from bnp_models.results.result import Fit
 from bnp_models.run import checkpoint as files
 from bnp_models.run.draws import Draws, to_data, versions
 from bnp_models.run.interrupt import Interrupt
@@ -43,7 +41,7 @@ def fit(
     progress: bool | Progress = True,
     devices: Sequence[Any] | None = None,
     **options: Any,
-) -> Fit | FactorFit:
+) -> Fit:
     """Draw from the posterior of a model with its Gibbs kernel.
 
     The same seed gives the same draws, through `numpyro.infer.MCMC` on `model.gibbs(...)` as well,
@@ -85,9 +83,10 @@ def fit(
 
     Returns
     -------
-    The draws (`.data`, an ArviZ object) with tables, diagnostics and pictures of them: a `Fit`, or
-    the `FactorFit` of a factor model. After an interrupt from the keyboard (Ctrl-C) it holds what
-    was drawn until then, and a checkpoint has been written where there is a folder for it.
+    The draws (`.data`, an ArviZ object) with tables, diagnostics and pictures of them: a `Fit` of
+    the class that the model names, such as `TopicFit` or `FactorFit`. After an interrupt from the
+    keyboard (Ctrl-C) it holds what was drawn until then, and a checkpoint has been written where
+    there is a folder for it.
 
     Raises
     ------
@@ -148,10 +147,10 @@ def fit(
         bar.close()
     attrs = {**header, "sampling_seconds": time.perf_counter() - clock, "start_sweep": start}
     means = {} if state is None else state.means
-    return make_fit(model, data, to_data(model, data, *draws.take(), means, attrs))
+    return model.result(model, data, to_data(model, data, *draws.take(), means, attrs))
 
 
-def resume(checkpoint: str | Path, **how: Any) -> Fit | FactorFit:
+def resume(checkpoint: str | Path, **how: Any) -> Fit:
     """Go on with a run that was begun with `fit(..., checkpoint=...)`; the folder is enough.
 
     Parameters
@@ -171,7 +170,7 @@ def resume(checkpoint: str | Path, **how: Any) -> Fit | FactorFit:
     names = ("num_warmup", "num_samples", "num_chains", "thinning", "seed", "keep_states")
     if missing := [name for name in ("model", "options", *names) if name not in header]:
         raise ValueError(f"checkpoint {folder / 'header.json'} is damaged: it lacks {missing}")
-    model = from_description(header["model"], MODELS)
+    model = from_description(header["model"])
     return fit(
         model,
         model.load_data(folder / "data.npz"),
@@ -238,10 +237,9 @@ def _display(
     start: int,
 ) -> Progress:
     if progress is True:
-        items = num_chains * getattr(data, f"num_{model.items}")
         return Bar(
             runner.num_warmup, runner.num_sweeps,
-            start=start, items=items, unit=model.items, noun=model.components,
+            start=start, items=num_chains * model.num_items(data), terms=model.terms,
         )  # fmt: skip
     return Silent() if progress is False else progress
 

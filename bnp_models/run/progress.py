@@ -5,6 +5,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from bnp_models.base.terms import TOPICS, Terms
+
 __all__ = ["Bar", "Progress", "Silent"]
 
 
@@ -38,10 +40,10 @@ class Bar:
         Sweeps of the warm-up, and in all.
     start
         Sweeps that were done before (a resumed run).
-    items, unit
-        Tokens (or rows) that one sweep of all chains moves, and what they are called.
-    noun
-        What is counted as in use, "topics" or "factors".
+    items
+        Tokens (or rows) that one sweep of all chains moves.
+    terms
+        What they are called, and what is counted as in use.
     """
 
     def __init__(
@@ -51,13 +53,12 @@ class Bar:
         *,
         start: int,
         items: int,
-        unit: str = "tokens",
-        noun: str = "topics",
+        terms: Terms = TOPICS,
         file: Any = None,
     ):
         from tqdm.auto import tqdm
 
-        self._num_warmup, self._items, self._unit, self._noun = num_warmup, items, unit, noun
+        self._num_warmup, self._items, self._terms = num_warmup, items, terms
         self._bar = tqdm(
             total=num_sweeps,
             initial=start,
@@ -77,7 +78,10 @@ class Bar:
         low, high = int(np.min(used)), int(np.max(used))
         span = f"{low}" if low == high else f"{low}-{high}"
         speed = done * self._items / seconds
-        text = f"{span} {self._noun}, lp {np.mean(lp):.6g}, {_short(speed)} {self._unit}/s"
+        text = (
+            f"{span} {self._terms.found}, lp {np.mean(lp):.6g}, "
+            f"{_short(speed)} {self._terms.items}/s"
+        )
         self._bar.set_description(
             "warmup" if sweep <= self._num_warmup else "sample", refresh=False
         )

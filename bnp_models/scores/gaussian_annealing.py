@@ -11,12 +11,14 @@ Sizes: K factors, N rows, M features, J sources, R particles, T sweeps.
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 __all__ = ["GaussianRows", "draw_rows"]
+
+_NO_COUNTS = "fit must be one of a model of counts: a Gaussian one has no such score"
 
 
 class GaussianRows(NamedTuple):
@@ -26,6 +28,20 @@ class GaussianRows(NamedTuple):
     pi: Float[np.ndarray, "J K"]
     sigma2_w: Float[np.ndarray, " J"]
     sigma2_n: Float[np.ndarray, " J"]
+
+    def draw(
+        self, rng: np.random.Generator, values: Any, source: Any, powers: Any, **how: Any
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Make sweeps over rows, see `draw_rows`."""
+        return draw_rows(rng, values, self, source, powers, **how)
+
+    def of_totals(self) -> NoReturn:
+        """Refuse: only counts can be added up over the features."""
+        raise ValueError(_NO_COUNTS)
+
+    def of_half(self) -> NoReturn:
+        """Refuse: only counts can be divided into two halves."""
+        raise ValueError(_NO_COUNTS)
 
 
 def draw_rows(

@@ -18,6 +18,9 @@ Every score carries standard errors of the log probability per token:
 - particles: the Monte Carlo error of left-to-right alone, by the jackknife over particles, which
   also estimates its bias.
 
+Every score takes plain topics and weights: `Mixtures`, or an iterable of them. Where topics differ
+by group, a document is scored with those of its group, which is found by name.
+
 The jackknife recomputes the score, so it stays honest where a few states or particles hold nearly
 all the weight of a document and a linear approximation would not.
 """
@@ -35,7 +38,13 @@ from bnp_kernels.tokens.fold_in import fold_in, token_probability
 from bnp_kernels.tokens.layout import Tokens, make_tokens
 from bnp_kernels.tokens.left_to_right import left_to_right as run_particles
 from bnp_models.data.corpus import Corpus
-from bnp_models.posterior.mixtures import AuthorMixture, Mixtures, check_words, one_by_one
+from bnp_models.posterior.mixtures import (
+    AuthorMixture,
+    Mixtures,
+    check_words,
+    document_rows,
+    one_by_one,
+)
 from bnp_models.scores.jackknife import jackknife_error
 
 __all__ = [
@@ -94,19 +103,19 @@ def document_topics(
     Raises
     ------
     ValueError
-        If a number is out of its range; for a corpus over other words than the model's, when the
-        first array is asked for.
+        If a number is out of its range; for a corpus over other words or of other groups than the
+        model's, when the first array is asked for.
     """
     _check_sweeps(num_sweeps, num_kept)
     key = _key(seed)
     data = _tokens(corpus)
 
     def one_state(s, mixture):
-        _check_support(mixture, corpus, "corpus")
+        rows = _checked_rows(mixture, corpus, "corpus")
         phi, weights = jnp.asarray(mixture.phi[0]), jnp.asarray(mixture.weights[0])
         sweep_key = jax.random.fold_in(key, s)
         return np.asarray(
-            fold_in(sweep_key, data, phi, weights, num_sweeps=num_sweeps, num_kept=num_kept)
+            fold_in(sweep_key, data, phi, weights, rows, num_sweeps=num_sweeps, num_kept=num_kept)
         )
 
     return (one_state(s, mixture) for s, mixture in enumerate(one_by_one(mixtures)))
@@ -148,7 +157,7 @@ def document_completion(
     ------
     ValueError
         If the halves have different numbers of documents, nothing is held out, a half is over
-        other words than the model, or a number is out of its range.
+        other words or of other groups than the model, or a number is out of its range.
 
     Notes
     -----
@@ -167,12 +176,14 @@ def document_completion(
     rows: list[np.ndarray] = []
     chain: list[int] = []
     for s, mixture in enumerate(one_by_one(mixtures)):
-        _check_support(mixture, observed, "observed")
-        _check_support(mixture, heldout, "heldout")
+        doc_row = _checked_rows(mixture, observed, "observed")
+        _checked_rows(mixture, heldout, "heldout")
         phi, weights = _used_topics(mixture)
         sweep_key = jax.random.fold_in(key, s)
-        theta = fold_in(sweep_key, data, phi, weights, num_sweeps=num_sweeps, num_kept=num_kept)
-        rows.append(np.asarray(token_probability(theta, phi, doc, word)))
+        theta = fold_in(
+            sweep_key, data, phi, weights, doc_row, num_sweeps=num_sweeps, num_kept=num_kept
+        )
+        rows.append(np.asarray(token_probability(theta, phi, doc, word, doc_row)))
         chain.append(int(mixture.chain[0]))
     settings = {"method": "document_completion", "num_sweeps": num_sweeps, "num_kept": num_kept}
     return _score_tokens(np.stack(rows), np.array(chain), heldout, {**settings, "seed": seed})
@@ -190,7 +201,7 @@ def known_authors(mixtures: Iterable[AuthorMixture], corpus: Corpus) -> HeldOutS
     Parameters
     ----------
     mixtures
-        Posterior states, from `model.author_mixtures(states, corpus_fitted)`; used one at a time.
+        Posterior states, from `fit.author_mixtures()`; used one at a time.
     corpus
         Documents, none of whose tokens was used to fit. Authors are numbered as in the corpus that
         was fitted: build it with `author_names=fitted.author_names`.
@@ -209,7 +220,8 @@ def known_authors(mixtures: Iterable[AuthorMixture], corpus: Corpus) -> HeldOutS
     rows: list[np.ndarray] = []
     chain: list[int] = []
     for state in mixtures:
-        _check_support(state.mixture, corpus, "corpus")
+        (mixture,) = one_by_one(state.mixture)
+        doc_row = _checked_rows(mixture, corpus, "corpus")
         if corpus.author_names != state.author_names:
             raise ValueError(
                 "corpus has other authors than the model; build it with author_names= of the "
@@ -217,10 +229,10 @@ def known_authors(mixtures: Iterable[AuthorMixture], corpus: Corpus) -> HeldOutS
             )
         theta = state.theta[np.asarray(corpus.author_idx)]
         theta = np.add.reduceat(theta, np.asarray(corpus.author_ptr)[:-1]) / num_links[:, None]
-        phi = jnp.asarray(state.mixture.phi[0])
-        probability = token_probability(jnp.asarray(theta, jnp.float32), phi, doc, word)
+        phi = jnp.asarray(mixture.phi[0])
+        probability = token_probability(jnp.asarray(theta, jnp.float32), phi, doc, word, doc_row)
         rows.append(np.asarray(probability))
-        chain.append(int(state.mixture.chain[0]))
+        chain.append(int(mixture.chain[0]))
     if not rows:
         raise ValueError("mixtures holds no state; an iterator can be used only once")
     return _score_tokens(np.stack(rows), np.array(chain), corpus, {"method": "known_authors"})
@@ -333,7 +345,7 @@ def left_to_right(
     blocks = list(_blocks(corpus, max(_LANES // num_particles, 1)))
     products, means, influences, chain = [], [], [], []
     for s, mixture in enumerate(one_by_one(mixtures)):
-        _check_support(mixture, corpus, "corpus")
+        doc_row = _checked_rows(mixture, corpus, "corpus")
         phi, weights = _used_topics(mixture)
         key_s = jax.random.fold_in(key, s)
         product, influence = np.zeros((2, corpus.num_docs, num_particles))
@@ -346,6 +358,7 @@ def left_to_right(
                 doc,
                 phi,
                 weights,
+                None if doc_row is None else doc_row[doc],
                 num_particles=num_particles,
                 num_redrawn=num_redrawn,
             )
@@ -489,9 +502,10 @@ def _used_topics(mixture: Mixtures):
     Some stay, to a multiple of 32 topics, so that states share compiled programs.
     """
     weights = mixture.weights[0]
-    used, spare = np.flatnonzero(weights > 0), np.flatnonzero(weights == 0)
+    positive = (weights > 0).any(axis=0)
+    used, spare = np.flatnonzero(positive), np.flatnonzero(~positive)
     chosen = np.sort(np.concatenate([used, spare[: -len(used) % 32]]))
-    return jnp.asarray(mixture.phi[0][:, chosen]), jnp.asarray(weights[chosen])
+    return jnp.asarray(mixture.phi[0][:, :, chosen]), jnp.asarray(weights[:, chosen])
 
 
 def _tokens(corpus: Corpus) -> Tokens:
@@ -517,15 +531,23 @@ def _check_scored(name: str, corpus: Corpus) -> None:
         raise ValueError(f"{name} has no tokens, so there is nothing to score")
 
 
-def _check_support(mixture: Mixtures, corpus: Corpus, name: str) -> None:
-    """Refuse other words than the model's, and words to which a state gives probability zero."""
+def _checked_rows(mixture: Mixtures, corpus: Corpus, name: str) -> Int[np.ndarray, " D"] | None:
+    """Return the row that each document reads, see `document_rows`.
+
+    Refuses other words than the model's, and words to which a state gives probability zero.
+    """
     check_words(mixture, corpus, name)
-    words = np.unique(np.asarray(corpus.word))
-    possible = (mixture.phi[0][words][:, mixture.weights[0] > 0] > 0).any(1)
-    if not possible.all():
-        v = int(words[~possible][0])
-        raise ValueError(
-            f"mixtures gives word {v}, which occurs in {name}, probability zero in chain "
-            f"{int(mixture.chain[0])}, draw {int(mixture.draw[0])}; use posterior mean topics "
-            "(finite_states, infinite_states), which are positive"
-        )
+    rows = document_rows(mixture, corpus, name)
+    row = np.zeros(corpus.num_docs, int) if rows is None else rows
+    doc, word = np.asarray(corpus.doc), np.asarray(corpus.word)
+    for g in np.unique(row):
+        words = np.unique(word[row[doc] == g])
+        possible = (mixture.phi[0, g][words][:, mixture.weights[0, g] > 0] > 0).any(1)
+        if not possible.all():
+            v = int(words[~possible][0])
+            raise ValueError(
+                f"mixtures gives word {v}, which occurs in {name}, probability zero in chain "
+                f"{int(mixture.chain[0])}, draw {int(mixture.draw[0])}; use posterior mean topics, "
+                "which are positive"
+            )
+    return rows

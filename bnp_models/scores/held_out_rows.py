@@ -25,9 +25,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from bnp_models.base.model import check_integer
-from bnp_models.data.sources import Sources, check_counts, check_sources
+from bnp_models.data.sources import Sources, check_counts
 from bnp_models.posterior import arviz_data
-from bnp_models.scores import gaussian_annealing, poisson_annealing
 from bnp_models.scores.gaussian_annealing import GaussianRows
 from bnp_models.scores.jackknife import jackknife_error
 from bnp_models.scores.poisson_annealing import PoissonRows
@@ -49,6 +48,7 @@ METHODS = ("ais", "prior", "eq32")
 """How `predict_rows` integrates out z and w."""
 
 NewRows = PoissonRows | GaussianRows
+"""What one state says about new rows; a model makes it in its method `new_rows`."""
 
 _SLOTS = 8  # factors are padded to a multiple, so that states share compiled programs
 _STEEPNESS = 4.0  # of the temperatures, which lie denser at both ends
@@ -90,8 +90,6 @@ def new_rows(fit: Any, *, unknown: bool = False, seed: int = 0) -> Iterator[NewR
     model, data = fit.model, fit.corpus
     states = arviz_data.group(fit.data, "states")
     num_rows = np.asarray(data.rows_per_source)[:, None]
-    gaussian = "sigma2_n" in states
-    a_w = None if gaussian else model.of_sources("a_w", data.num_sources)
     rng = np.random.default_rng(seed)
     for c in range(states.sizes["chain"]):
         for d in range(states.sizes["draw"]):
@@ -108,14 +106,7 @@ def new_rows(fit: Any, *, unknown: bool = False, seed: int = 0) -> Iterator[NewR
             phi = state["phi"].transpose("factor", "feature").to_numpy()[used]
             phi = np.pad(phi, [(0, slots - len(used)), (0, 0)]).astype(np.float32)
             pi = np.pad(pi, [(0, 0), (0, slots - len(used))]).astype(np.float32)
-            of_source = [
-                state[name].to_numpy().astype(np.float32)
-                for name in (("sigma2_w", "sigma2_n") if gaussian else ("background", "b_w"))
-            ]
-            if gaussian:
-                found = GaussianRows(phi, pi, *of_source)
-            else:
-                found = PoissonRows(phi, pi, of_source[0], a_w, of_source[1])
+            found = model.new_rows(phi, pi, state, data.num_sources)
             if unknown:
                 pi = np.pad(beta, (0, slots - len(used))).astype(np.float32)[None]
                 found = type(found)(phi, pi, *(x.mean(keepdims=True) for x in found[2:]))
@@ -175,7 +166,7 @@ def predict_rows(
     if totals:
         check_counts(test)
         values = values.sum(axis=1, keepdims=True)
-        states = (poisson_annealing.totals(_poisson(state)) for state in states)
+        states = (state.of_totals() for state in states)
     by_state = [
         row_evidence(
             np.random.default_rng([seed, s]),
@@ -218,7 +209,7 @@ def row_evidence(
             warm = num_temperatures // 2 + 1
             powers = np.append(np.linspace(0.0, 1.0, warm, endpoint=False), powers + 1)
     how = {"num_particles": num_particles, "observed": observed}
-    log_likelihood, _ = _draw(rng, values, state, source, powers, **how)
+    log_likelihood, _ = state.draw(rng, values, source, powers, **how)
     if steps is not None:
         log_weight = np.einsum("t,trn->rn", steps, log_likelihood)
     else:
@@ -253,13 +244,13 @@ def row_completion(
         expected_shares(
             np.random.default_rng([seed, s]),
             given,
-            state._replace(phi=state.phi / 2, background=state.background / 2),
+            state.of_half(),
             source,
             num_warmup=num_warmup,
             num_kept=num_kept,
             num_particles=num_particles,
         )
-        for s, state in enumerate(map(_poisson, new_rows(fit, seed=seed)))
+        for s, state in enumerate(new_rows(fit, seed=seed))
     ]
     log_prob = heldout * np.log(np.mean(shares, axis=0))
     return float(np.exp(-log_prob.sum() / heldout.sum()))
@@ -273,7 +264,7 @@ def thin(values: Int[np.ndarray, "N M"], seed: int) -> Int[np.ndarray, "N M"]:
 def expected_shares(
     rng: np.random.Generator,
     values: Int[np.ndarray, "N M"],
-    state: PoissonRows,
+    state: NewRows,
     source: Int[np.ndarray, " N"],
     *,
     num_warmup: int,
@@ -282,9 +273,9 @@ def expected_shares(
 ) -> Float[np.ndarray, "N M"]:
     r"""Estimate $\mathrm{E}[r_{ni} / \sum_i r_{ni} \mid x_n]$ under one state, r the rate."""
     powers = np.append(np.linspace(0.0, 1.0, num_warmup, endpoint=False), np.ones(num_kept))
-    shares = _draw(
-        rng, values, state, source, powers, num_particles=num_particles, wanted="shares"
-    )[1]
+    shares = state.draw(rng, values, source, powers, num_particles=num_particles, wanted="shares")[
+        1
+    ]
     return shares.mean(axis=0, dtype=np.float64)
 
 
@@ -320,7 +311,7 @@ def expected_weights(
     how = {"num_particles": 1, "wanted": "weights", "observed": observed}
     for s, state in enumerate(new_rows(fit, unknown=not known, seed=seed)):
         rng = np.random.default_rng([seed, s])
-        mean = _draw(rng, values, state, source, powers, **how)[1][0]
+        mean = state.draw(rng, values, source, powers, **how)[1][0]
         weights = np.zeros((len(values), used.shape[1]))
         slots = np.flatnonzero(used[s])
         weights[:, slots] = mean[:, : len(slots)]
@@ -331,25 +322,12 @@ def check_rows(fit: Any, rows: Sources) -> None:
     """Refuse rows that a fit can say nothing about: of another kind, or over other features."""
     if not arviz_data.has_group(fit.data, "states"):
         raise ValueError("keep_states must be positive when fitting: no full state was kept")
-    gaussian = "sigma2_n" in arviz_data.group(fit.data, "states")
-    (check_sources if gaussian else check_counts)(rows, allow_missing=True)
+    fit.model.check_data(rows)
     if rows.feature_names != fit.corpus.feature_names:
         raise ValueError(
             f"test has other features than the training data ({rows.num_features} and "
             f"{fit.corpus.num_features}); give the same ones, in the same order"
         )
-
-
-def _draw(rng: Any, values: Any, state: NewRows, *args: Any, **how: Any) -> Any:
-    if isinstance(state, GaussianRows):
-        return gaussian_annealing.draw_rows(rng, values, state, *args, **how)
-    return poisson_annealing.draw_rows(rng, values, state, *args, **how)
-
-
-def _poisson(state: NewRows) -> PoissonRows:
-    if not isinstance(state, PoissonRows):
-        raise ValueError("fit must be one of a model of counts: a Gaussian one has no such score")
-    return state
 
 
 def _score(by_state: Float[np.ndarray, "S N"], chain: Int[np.ndarray, " S"]) -> RowScore:

@@ -20,7 +20,7 @@ from jax import lax
 from jax.scipy.special import gammaln
 from jaxtyping import Array, Bool, Float, Int
 
-__all__ = ["PoissonRows", "draw_rows", "totals"]
+__all__ = ["PoissonRows", "draw_rows"]
 
 _SMALLEST = 1e-30  # weight
 
@@ -33,6 +33,22 @@ class PoissonRows(NamedTuple):
     background: Float[np.ndarray, " J"]
     a_w: Float[np.ndarray, " J"]
     b_w: Float[np.ndarray, " J"]
+
+    def draw(
+        self, rng: np.random.Generator, values: Any, source: Any, powers: Any, **how: Any
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Make sweeps over rows, see `draw_rows`."""
+        return draw_rows(rng, values, self, source, powers, **how)
+
+    def of_totals(self) -> "PoissonRows":
+        """Add up the features: sums of independent Poisson variables are Poisson."""
+        return self._replace(
+            phi=self.phi.sum(axis=1, keepdims=True), background=self.background * self.phi.shape[1]
+        )
+
+    def of_half(self) -> "PoissonRows":
+        """Return what the state says of rows of which each count is kept with probability 1/2."""
+        return self._replace(phi=self.phi / 2, background=self.background / 2)
 
 
 class _Cells(NamedTuple):
@@ -101,13 +117,6 @@ def draw_rows(
     log_likelihood = np.asarray(log_likelihood, np.float64).reshape(-1, *divided) - constant
     mean = np.asarray(total) / max(int((powers == 1).sum()), 1)
     return log_likelihood, mean.reshape(*divided, total.shape[1])
-
-
-def totals(state: PoissonRows) -> PoissonRows:
-    """Add up the features: sums of independent Poisson variables are Poisson."""
-    return state._replace(
-        phi=state.phi.sum(axis=1, keepdims=True), background=state.background * state.phi.shape[1]
-    )
 
 
 @partial(jax.jit, static_argnames="wanted")

@@ -17,14 +17,15 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Num
+from jaxtyping import Bool, Float
 
+from bnp_models.posterior.cosine import cosine
 from bnp_models.scores.jackknife import jackknife_error
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Retrieval", "average_precision", "cosine", "precision_at", "retrieve"]
+__all__ = ["Retrieval", "average_precision", "precision_at", "retrieve"]
 
 
 class Retrieval(NamedTuple):
@@ -64,20 +65,6 @@ class Retrieval(NamedTuple):
 
         index = pd.Index(sizes, name="scope")
         return pd.DataFrame({"precision": chosen.mean(axis=0), "error": error}, index=index)
-
-
-def cosine(
-    queries: Num[np.ndarray, "Q K"], rows: Num[np.ndarray, "N K"]
-) -> Float[np.ndarray, "Q N"]:
-    """Return the cosine of the angle between each query and each row; 0 where either is zero."""
-    normal = []
-    for scores in (np.asarray(queries, np.float64), np.asarray(rows, np.float64)):
-        # by the largest entry first, so that no square underflows
-        scale = np.abs(scores).max(axis=1, keepdims=True, initial=0.0)
-        scores = scores / np.where(scale > 0, scale, 1.0)
-        length = np.sqrt((scores**2).sum(axis=1, keepdims=True))
-        normal.append(scores / np.where(length > 0, length, 1.0))
-    return normal[0] @ normal[1].T
 
 
 def precision_at(

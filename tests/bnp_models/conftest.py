@@ -76,6 +76,7 @@ class Toy(token_model.TokenModel):
         "mixed": ("seat", "rest", "seat"),
     }
     recordable: ClassVar[tuple[str, ...]] = ("z", "topic_tokens", "noise", "topic_tokens_mean")
+    result: ClassVar[type] = bnp.TopicFit
     traced: ClassVar[list[str]] = []  # one entry for every time a step is traced
 
     def __call__(self, corpus, *, observed=True):
@@ -157,7 +158,12 @@ class Toy(token_model.TokenModel):
             grow=grow_toy,
         )
 
-    def mixtures(self, states, corpus):
+    @property
+    def dims(self):
+        """Dims of the running mean as well."""
+        return {**super().dims, "topic_tokens_mean": ("topic",)}
+
+    def topics_of(self, state, corpus):
         """Refuse: words play no part."""
         raise NotImplementedError
 

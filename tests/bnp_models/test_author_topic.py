@@ -92,10 +92,10 @@ class TestFit:
             for t, (d, v) in enumerate(zip(new.doc, new.word, strict=True)):
                 writers = [CORPUS.author_names.index(name) for name in WRITERS[d]]
                 theta = state.theta[writers].mean(0)
-                total[t] += theta @ state.mixture.phi[0, v] / len(mixtures)
+                total[t] += theta @ state.mixture.phi[0, 0, v] / len(mixtures)
         np.testing.assert_allclose(score.log_prob, np.log(total).mean(), rtol=1e-5)
         # an author without documents has the prior's mixture
-        weights = mixtures[0].mixture.weights[0]
+        weights = mixtures[0].mixture.weights[0, 0]
         np.testing.assert_allclose(mixtures[0].theta[3], weights / weights.sum(), rtol=1e-5)
         other = dataclasses.replace(new.names, author_names=("ann", "bob", "cat", "eve"))
         with pytest.raises(ValueError, match="corpus has other authors than the model"):

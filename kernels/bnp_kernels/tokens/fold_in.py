@@ -3,7 +3,8 @@ r"""Topic weights of new documents under fixed topics.
 Target $p(z, \theta \mid w, \phi, \alpha)$ of each document by Gibbs sweeps over z with $\theta$
 integrated out: $p(z_t = k \mid z_{-t}, w) \propto (n_{dk} + \alpha_k) \phi_{k w_t}$, the document
 update of the parallel schedule. It is exact for that target, which is a cut: new words do not
-move the topics. Sizes: T tokens, D documents, V words, K topics.
+move the topics. Where topics differ by group, a document reads the topics and weights of one of
+the G rows. Sizes: T tokens, D documents, G rows, V words, K topics.
 """
 
 import jax
@@ -23,8 +24,9 @@ _BLOCK = 4096  # tokens whose rows of K numbers are held at once
 def fold_in(
     rng_key: Key[Array, ""],
     data: Tokens,
-    phi: Float[Array, "V K"],
-    weights: Float[Array, " K"],
+    phi: Float[Array, "G V K"],
+    weights: Float[Array, "G K"],
+    doc_row: Int[Array, " D"] | None = None,
     *,
     num_sweeps: int | Int[Array, ""],
     num_kept: int | Int[Array, ""],
@@ -41,13 +43,23 @@ def fold_in(
     phi, weights
         Probability of each word in each topic, columns summing to one, and the Dirichlet
         concentration of each topic, not negative. Not checked.
+    doc_row
+        Row of `phi` and `weights` that each document reads, in [0, G). None: all read row 0.
     num_sweeps, num_kept
         Sweeps in all, and how many of the last ones count; 1 <= num_kept <= num_sweeps.
     """
-    num_docs, num_topics = data.doc_length.shape[0], phi.shape[1]
-    total = data.doc_length[:, None] + weights.sum()
+    num_docs, num_topics = data.doc_length.shape[0], phi.shape[2]
+    if doc_row is None:
+        table, prior = phi[0], weights[0]
+        of_doc, of_token, total_weight = prior, prior[None, :], prior.sum()
+    else:
+        table, prior = phi.reshape(-1, num_topics), weights
+        of_doc = weights[doc_row]
+        of_token, total_weight = of_doc[data.doc], of_doc.sum(axis=1, keepdims=True)
+    table_row = None if doc_row is None else doc_row * phi.shape[1]
+    total = data.doc_length[:, None] + total_weight
     if data.word.shape[0] == 0:
-        return jnp.broadcast_to(weights, (num_docs, num_topics)) / total
+        return jnp.broadcast_to(of_doc, (num_docs, num_topics)) / total
     key_start, key_sweeps = bits.split(rng_key)
 
     def tally(z):
@@ -57,29 +69,37 @@ def fold_in(
     def sweep(i, carry):
         z, doc_topic, kept = carry
         key = bits.fold_in(key_sweeps, i)
-        z = lanes.sweep_lanes(key, data.lanes, z, doc_topic, phi, weights)
+        z = lanes.sweep_lanes(
+            key, data.lanes, z, doc_topic, table, prior, prior_row=doc_row, table_row=table_row
+        )
         doc_topic = tally(z)
         return z, doc_topic, kept + jnp.where(i >= num_sweeps - num_kept, doc_topic, 0)
 
     u = bits.uniform(key_start, data.word.shape)
-    z = categorical.draw(weights[None, :], u)
+    z = categorical.draw(of_token, u)
     doc_topic = tally(z)
     kept = jnp.zeros_like(doc_topic)
     *_, kept = jax.lax.fori_loop(0, num_sweeps, sweep, (z, doc_topic, kept))
-    return (kept / num_kept + weights) / total
+    return (kept / num_kept + of_doc) / total
 
 
 @jax.jit
 def token_probability(
     theta: Float[Array, "D K"],
-    phi: Float[Array, "V K"],
+    phi: Float[Array, "G V K"],
     doc: Int[Array, " T"],
     word: Int[Array, " T"],
+    doc_row: Int[Array, " D"] | None = None,
 ) -> Float[Array, " T"]:
-    r"""Return $\sum_k \theta_{d_t k} \phi_{k w_t}$, the probability of each token's word."""
+    r"""Return $\sum_k \theta_{d_t k} \phi_{k w_t}$, the probability of each token's word.
+
+    `doc_row` is the row of `phi` that each document reads, as in `fold_in`.
+    """
+    table = phi.reshape(-1, phi.shape[2])
+    place = word if doc_row is None else doc_row[doc] * phi.shape[1] + word
 
     def token(pair):
         d, v = pair
-        return jnp.dot(theta[d], phi[v], precision="highest")
+        return jnp.dot(theta[d], table[v], precision="highest")
 
-    return jax.lax.map(token, (doc, word), batch_size=_BLOCK)
+    return jax.lax.map(token, (doc, place), batch_size=_BLOCK)

@@ -13,7 +13,10 @@ words, all of them (one sweep: quadratic cost in N) or some at random. The updat
 distribution of these topics unchanged, so the product stays unbiased; its logarithm spreads less
 on long documents, since early topics are no longer frozen.
 
-Sizes: B documents, N positions (padded), R particles, V words, K topics. Log values in nats.
+Where topics differ by group, a document reads the topics and weights of one of the G rows.
+
+Sizes: B documents, N positions (padded), R particles, G rows, V words, K topics. Log values in
+nats.
 Wallach, Murray, Salakhutdinov and Mimno, Evaluation methods for topic models, ICML 2009, section
 4; Buntine, Estimating likelihoods for topic models, ACML 2009, for the unbiased form.
 """
@@ -60,8 +63,9 @@ def left_to_right(
     word: Int[Array, "N B"],
     length: Int[Array, " B"],
     doc: Int[Array, " B"],
-    phi: Float[Array, "V K"],
-    weights: Float[Array, " K"],
+    phi: Float[Array, "G V K"],
+    weights: Float[Array, "G K"],
+    doc_row: Int[Array, " B"] | None = None,
     *,
     num_particles: int,
     num_redrawn: int | None = 0,
@@ -87,6 +91,8 @@ def left_to_right(
     phi, weights
         Probability of each word in each topic, columns summing to one, and the Dirichlet
         concentration of each topic in a document, not negative, some positive. Not checked.
+    doc_row
+        Row of `phi` and `weights` that each document reads, in [0, G). None: all read row 0.
     num_particles
         R, at least 1.
     num_redrawn
@@ -95,14 +101,20 @@ def left_to_right(
         below 2**31.
     """
     num_positions, num_docs = word.shape
-    num_topics = phi.shape[1]
+    num_topics = phi.shape[2]
     key_new, key_old, key_place = split(rng_key, 3)
     slot = doc[:, None] * num_particles + jnp.arange(num_particles, dtype=doc.dtype)
-    total_weight = weights.sum()
+    if doc_row is None:
+        table, place_in_table, prior = phi[0], word, weights[0]
+        total_weight = prior.sum()
+    else:
+        table, place_in_table = phi.reshape(-1, num_topics), word + doc_row * phi.shape[1]
+        prior = weights[doc_row][:, None, :]
+        total_weight = prior.sum(-1)
 
     def given(counts, n):
         """Unnormalised p(z_n = k, w_n | other topics), shape [B, R, K]."""
-        return (counts + weights) * phi[word[n]][:, None, :]
+        return (counts + prior) * table[place_in_table[n]][:, None, :]
 
     def one_hot(z, inside):
         return jax.nn.one_hot(z, num_topics, dtype=phi.dtype) * inside[..., None]

@@ -85,7 +85,7 @@ class TestFit:
 
     def test_states(self, found):
         states = arviz_data.group(found.data, "states")
-        last = found.model.factor_states(states, found.corpus)
+        last = found.factor_states
         assert last.phi.shape[0] == 2 * states.sizes["draw"]
         posterior = arviz_data.group(found.data, "posterior")
         at = states["draw"].values

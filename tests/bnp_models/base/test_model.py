@@ -21,6 +21,7 @@ from bnp_models.base.model import (
     from_description,
     gamma_prior,
     is_prior,
+    known_models,
 )
 
 MODELS = [
@@ -146,7 +147,7 @@ class TestIdentity:
         for twin in (
             pickle.loads(pickle.dumps(model)),
             dataclasses.replace(model),
-            from_description(described, bnp.MODELS),
+            from_description(described),
         ):
             assert twin == model
             assert hash(twin) == hash(model)
@@ -196,18 +197,25 @@ def is_conjugate(model):
 class TestDescription:
     def test_unknown_models_and_fields(self):
         with pytest.raises(ValueError, match=r"model must be one of \[.*'LDA'.*\], got 'X'"):
-            from_description({"model": "X"}, bnp.MODELS)
+            from_description({"model": "X"})
         with pytest.raises(ValueError, match=r"model is not described as LDA is: .*num_colors"):
-            from_description({"model": "LDA", "num_topics": 2, "num_colors": 3}, bnp.MODELS)
+            from_description({"model": "LDA", "num_topics": 2, "num_colors": 3})
         with pytest.raises(ValueError, match=r"distribution must be one of .*got 'os'"):
-            from_description(
-                {"model": "LDA", "num_topics": 3, "beta": {"distribution": "os"}}, bnp.MODELS
-            )
+            from_description({"model": "LDA", "num_topics": 3, "beta": {"distribution": "os"}})
+
+    def test_a_model_of_the_user_is_found_and_the_families_are_not(self):
+        @dataclasses.dataclass(frozen=True, eq=False, repr=False)
+        class MyLDA(bnp.LDA):
+            """As a user may write one."""
+
+        assert from_description(MyLDA(3).describe()) == MyLDA(3)
+        assert {*bnp.MODELS, "MyLDA"} <= set(known_models())
+        assert not {"Model", "TokenModel", "FiniteTopics", "FactorModel"} & set(known_models())
 
     def test_parameters_of_priors_survive_exactly(self):
         third = np.float32(1) / np.float32(3)
         model = bnp.LDA(2, alpha=dist.Gamma(np.array([third, 0.1], np.float32), 1.0))
-        again = from_description(json.loads(json.dumps(model.describe())), bnp.MODELS)
+        again = from_description(json.loads(json.dumps(model.describe())))
         np.testing.assert_array_equal(again.alpha.concentration, model.alpha.concentration)
 
 

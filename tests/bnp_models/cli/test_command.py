@@ -13,8 +13,9 @@ from numpyro.distributions import Gamma
 
 import bnp_models as bnp
 from bnp_models.cli import command as cli
-from bnp_models.cli import report
+from bnp_models.cli import messages
 from bnp_models.posterior import arviz_data
+from bnp_models.results.folder import load_run
 
 PICTURES = (
     "traces.png", "ranks.png", "num_topics.png", "topic_words.png", "topic_similarity.png",
@@ -74,7 +75,7 @@ def test_fit_takes_its_options(run):
     assert header["options"]["schedule"] == "sequential"
     sizes = {"num_warmup": 4, "num_samples": 12, "num_chains": 2, "keep_states": 3, "seed": 5}
     assert {name: header[name] for name in sizes} == sizes
-    fit = report.load_run(run)
+    fit = load_run(run)
     assert fit.model == bnp.LDA(num_topics=2, alpha=Gamma(1.0, 1.0), beta=0.1)
     assert fit.posterior["topic_tokens"].shape == (2, 12, 2)
 
@@ -123,21 +124,21 @@ def test_models(capsys):
 def test_interrupted_run_is_resumed(run, data, tmp_path, monkeypatch, capsys):
     argv = ["fit", "LDA", data, "--output", str(tmp_path), *FIT, "--checkpoint-seconds", "0"]
 
-    class CtrlC(report.Lines):
+    class CtrlC(messages.Lines):
         def update(self, sweep, used, lp, note=""):
             if sweep >= 10:
                 raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(report, "Lines", CtrlC)
+        patched.setattr(messages, "Lines", CtrlC)
         argv.remove("--no-progress")
         assert cli.main(argv) == 130
     err = capsys.readouterr().err
     assert f"of 12 draws; to finish:\n    bnp-models resume {tmp_path}\n" in err
-    assert report.load_run(tmp_path).posterior.sizes["draw"] < 12
+    assert load_run(tmp_path).posterior.sizes["draw"] < 12
     assert cli.main(["resume", str(tmp_path)]) == 0
     assert "sweep 16 of 16" in capsys.readouterr().err
-    resumed, straight = report.load_run(tmp_path), report.load_run(run)
+    resumed, straight = load_run(tmp_path), load_run(run)
     np.testing.assert_array_equal(resumed.posterior["alpha"], straight.posterior["alpha"])
 
 
@@ -220,7 +221,7 @@ def test_failures(error, traceback, monkeypatch, capsys):
     def fail(folder):
         raise error
 
-    monkeypatch.setattr(report, "load_run", fail)
+    monkeypatch.setattr(cli, "load_run", fail)
     assert cli.main(["topics", "x"]) == 1
     err = capsys.readouterr().err
     assert str(error) in err

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from bnp_models.cli import command as cli
-from bnp_models.cli import demo, report
+from bnp_models.cli import demo
 from bnp_models.data.corpus import Corpus
+from bnp_models.results.folder import load_run
 
 
 @pytest.mark.slow
@@ -24,7 +25,7 @@ def test_quick_demo(tmp_path, capsys):
         "documents.csv", "traces.png", "ranks.png", "num_topics.png", "topic_words.png",
         "topic_similarity.png", "topics_by_group.png",
     }  # fmt: skip
-    fit, test = report.load_run(tmp_path), Corpus.load(tmp_path / "test.npz")
+    fit, test = load_run(tmp_path), Corpus.load(tmp_path / "test.npz")
     assert fit.model == demo.MODEL
     assert not set(test.doc_names) & set(fit.corpus.doc_names)
     assert fit.posterior.sizes == {"chain": size.num_chains, "draw": size.num_samples}

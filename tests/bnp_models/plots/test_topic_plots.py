@@ -115,7 +115,7 @@ def test_traces_of_chosen_and_extra_quantities_on_given_axes():
 def test_a_constant_can_be_drawn():
     data = make_data({"posterior": {"k": np.full((2, 30), 5), "x": np.full((2, 30), 0.5)}})
     assert_all_text_is_inside(topic_plots.plot_traces(data)[0, 0].figure)
-    assert_all_text_is_inside(topic_plots.plot_num_topics(data, var_name="k")[0].figure)
+    assert_all_text_is_inside(topic_plots.plot_number(data, var_name="k")[0].figure)
     assert_all_text_is_inside(topic_plots.plot_ranks(data)[0].figure)
 
 
@@ -142,7 +142,7 @@ def test_ranks_need_chains_and_bins():
 
 @pytest.mark.parametrize("chains", [1, 4, 12])
 def test_num_topics(chains):
-    trace, bars = topic_plots.plot_num_topics(draws(chains))
+    trace, bars = topic_plots.plot_number(draws(chains))
     assert trace.get_ylabel() == bars.get_xlabel() == "topics in use"
     heights = np.array([bar.get_height() for bar in bars.patches])
     assert heights.sum() == pytest.approx(chains)  # the shares of each chain sum to one
@@ -151,7 +151,7 @@ def test_num_topics(chains):
 
 def test_many_numbers_of_topics_become_lines():
     counts = np.random.default_rng(0).integers(50, 200, (4, 100))
-    bars = topic_plots.plot_num_topics(make_data({"posterior": {"num_topics_used": counts}}))[1]
+    bars = topic_plots.plot_number(make_data({"posterior": {"num_topics_used": counts}}))[1]
     assert len(bars.patches) == 4
     for line in bars.patches:
         values, edges, _ = line.get_data()

@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import jensenshannon
 
+import bnp_models as bnp
 from bnp_models.posterior import alignment
 from bnp_models.posterior.arviz_data import make_data
-from bnp_models.posterior.mixtures import Mixtures, finite_states
+from bnp_models.posterior.mixtures import Mixtures, mixture_states
 
 
 def peaked(num_words, *peaks, mass=0.9):
@@ -112,7 +113,9 @@ class TestAlign:
     def test_states_made_one_at_a_time_give_the_same(self):
         rng = np.random.default_rng(3)
         z, word = rng.integers(0, 3, (2, 2, 60)), rng.integers(0, 9, 60)
-        lazy = finite_states(z, word, num_words=9, num_topics=4, alpha=0.1, beta=0.1)
+        corpus = bnp.Corpus.from_ids([word], num_words=9)
+        fixed = {"alpha": np.full((2, 2), 0.1), "beta": np.full((2, 2), 0.1), "draw": [0, 1]}
+        lazy = mixture_states(bnp.LDA(4), {"z": z, **fixed}, corpus)
         chain, draw = np.repeat([0, 1], 2), np.tile([0, 1], 2)
         ours, theirs = (
             alignment.align(

@@ -2,6 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from bnp_models.base.terms import FACTORS
 from bnp_models.posterior import diagnostics
 from bnp_models.posterior.arviz_data import make_data
 
@@ -93,7 +94,8 @@ class TestConvergence:
         assert "different places" in result.summary
         assert "(init_topics=), and do not average topics" in result.summary
         factors = of({"num_factors_used": np.round(draws(shift=(0, 0, 9, 0)))}, lp=draws())
-        assert "(init_factors=), and do not" in diagnostics.convergence(factors).summary
+        summary = diagnostics.convergence(factors, terms=FACTORS).summary
+        assert "(init_factors=), and do not average factors" in summary
 
     def test_one_chain_too_short_for_halves(self, recwarn):
         result = diagnostics.convergence(of({"a": draws(size=6)[:1]}))

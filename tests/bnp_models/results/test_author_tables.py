@@ -2,6 +2,7 @@
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 
 import bnp_models as bnp
@@ -125,6 +126,23 @@ def test_other_models_know_no_authors(tiny):
         bnp.LDA(2), tiny, schedule="sequential", num_warmup=1, num_samples=1, num_chains=1,
         progress=False,
     )  # fmt: skip
+    assert not isinstance(found, bnp.AuthorFit)
     for call in (author_tables.author_topics, lambda fit: fit.known_authors(tiny)):
-        with pytest.raises(ValueError, match="fit must be one of an author-topic model, got LDA"):
+        with pytest.raises(AttributeError, match=r"a fit of LDA has no '.*'; it has topics\(\)"):
             call(found)
+
+
+def test_tables_are_methods_of_the_fit(fitted):
+    assert isinstance(fitted, bnp.AuthorFit)
+    assert isinstance(fitted, bnp.TopicFit)
+    new = bnp.Corpus.from_ids([[3, 4]], vocabulary=VOCABULARY)
+    for name, arguments in (
+        ("author_topics", (["ann"],)),
+        ("similar_authors", ("ann",)),
+        ("infer_author", (new, ["ann", "cleo"])),
+        ("surprising_documents", ("ann",)),
+    ):
+        expected = getattr(author_tables, name)(fitted, *arguments)
+        pd.testing.assert_frame_equal(getattr(fitted, name)(*arguments), expected)
+    assert fitted.plot_author_topics("ann", top=1).get_title(loc="left") == "Topics of ann"
+    plt.close("all")

@@ -4,9 +4,10 @@ import pytest
 import scipy.integrate
 import scipy.stats
 
+import bnp_models as bnp
 from bnp_models.data.corpus import Corpus
 from bnp_models.posterior.alignment import Alignment, TopicStates, align
-from bnp_models.posterior.mixtures import finite_states, infinite_states
+from bnp_models.posterior.mixtures import mixture_states
 from bnp_models.results import topic_tables
 
 WORDS = ("ball", "goal", "team", "vote", "law", "party", "cell", "gene", "drug", "said", "unused")
@@ -48,10 +49,10 @@ def z(corpus):
 
 
 def states_of(z, corpus, **change):
-    mixtures = finite_states(
-        z, corpus.word, num_words=corpus.num_words, num_topics=4, alpha=ALPHA, beta=BETA
-    )
     chains, draws, tokens = z.shape
+    each = np.ones((chains, draws))
+    recorded = {"z": z, "alpha": ALPHA * each, "beta": BETA * each, "draw": np.arange(draws)}
+    mixtures = mixture_states(bnp.LDA(4), recorded, corpus)
     return TopicStates(
         mixtures,
         z.reshape(-1, tokens),
@@ -271,16 +272,10 @@ class TestDocuments:
 
     def test_the_topic_nobody_used_is_left_over(self, z, corpus):
         chains, draws, _ = z.shape
-        root = np.full((chains, draws, 4), 0.2)
-        mixtures = infinite_states(
-            z,
-            corpus.word,
-            num_words=len(WORDS),
-            alpha=2.0,
-            beta=BETA,
-            root_weights=root,
-            unused_weight=0.2,
-        )
+        each = np.ones((chains, draws))
+        recorded = {"z": z, "alpha": 2 * each, "beta": BETA * each, "draw": np.arange(draws)}
+        recorded |= {"root_weights": np.full((chains, draws, 4), 0.2), "unused_weight": 0.2 * each}
+        mixtures = mixture_states(bnp.HDPLDA(), recorded, corpus)
         states = states_of(z, corpus, mixtures=mixtures)
         shares = topic_tables.document_shares(states, corpus)
         # the empty document: weights 2 x 0.2 for three topics, a free slot and a new topic

@@ -9,7 +9,7 @@ from numpyro.infer import MCMC, NUTS
 
 import bnp_models as bnp
 from bnp_models.posterior import arviz_data
-from bnp_models.results.topic_fit import Fit
+from bnp_models.results.topic_fit import TopicFit
 from bnp_models.run.draws import Draws, smallest_integers, to_arviz, versions
 from bnp_models.run.runner import Runner
 
@@ -172,7 +172,7 @@ class TestToArviz:
     def test_tables_of_topics(self, tiny):
         model = bnp.LDA(3, alpha=0.5, beta=0.2)
         mcmc = self.run(model.gibbs(schedule="sequential"), tiny)
-        assert len(Fit(model, tiny, to_arviz(mcmc)).topics()) == 3
+        assert len(TopicFit(model, tiny, to_arviz(mcmc)).topics()) == 3
 
     def test_refusals(self, toy, tiny):
         with pytest.raises(ValueError, match=r"mcmc must be an MCMC of model\.gibbs"):

@@ -4,6 +4,7 @@ import io
 
 import numpy as np
 
+from bnp_models.base.terms import FACTORS
 from bnp_models.run.progress import Bar, Progress, Silent
 
 
@@ -29,7 +30,7 @@ def test_bar():
 
 def test_a_resumed_bar_starts_where_the_run_did():
     shown = io.StringIO()
-    bar = Bar(10, 30, start=12, items=1, unit="rows", noun="factors", file=shown)
+    bar = Bar(10, 30, start=12, items=1, terms=FACTORS, file=shown)
     bar.update(13, np.array([1]), np.array([0.0]))
     assert "13/30" in shown.getvalue()
     assert "1 factors" in shown.getvalue()

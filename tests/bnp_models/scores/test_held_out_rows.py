@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
+import bnp_models as bnp
 from bnp_models.data.sources import Sources
 from bnp_models.posterior.arviz_data import make_data
 from bnp_models.scores.held_out_rows import (
@@ -145,15 +146,6 @@ def test_expected_shares_are_those_of_the_posterior():
         assert np.abs(z).max() < 5
 
 
-class Model:
-    """What is asked of the model that was fitted."""
-
-    def of_sources(self, name, num_sources):
-        """Return the shape of the weights."""
-        assert name == "a_w"
-        return np.array([1.0, 2.0], np.float32)
-
-
 @pytest.fixture
 def fit():
     """A fit with two chains of two states, in which two of three factors are in use."""
@@ -179,7 +171,9 @@ def fit():
         "b_w": ("source",),
     }
     data = make_data({"states": states}, dims=dims)
-    return SimpleNamespace(model=Model(), corpus=sources, data=data)
+    return SimpleNamespace(
+        model=bnp.PoissonGammaFactorAnalysis(a_w=(1.0, 2.0)), corpus=sources, data=data
+    )
 
 
 def test_states_of_a_fit(fit):

@@ -37,9 +37,14 @@ def tokens(documents):
     return make_tokens(np.repeat(np.arange(len(documents)), length), word, len(documents))
 
 
+def one_row(phi, weights):
+    """The arrays of a model whose topics are the same for all documents."""
+    return jnp.asarray(phi, jnp.float32)[None], jnp.asarray(weights, jnp.float32)[None]
+
+
 def run(phi=PHI, weights=WEIGHTS, *, num_sweeps=30, num_kept=15):
     """Estimate theta for all copies, [copy, document, topic]."""
-    phi, weights = jnp.asarray(phi, jnp.float32), jnp.asarray(weights, jnp.float32)
+    phi, weights = one_row(phi, weights)
     data, key = tokens(DOCUMENTS * COPIES), jax.random.key(0)
     theta = fold_in(key, data, phi, weights, num_sweeps=num_sweeps, num_kept=num_kept)
     return np.asarray(theta, np.float64).reshape(COPIES, len(DOCUMENTS), -1)
@@ -74,7 +79,7 @@ def test_start_is_forgotten():
 def test_documents_without_tokens_get_the_prior_mean():
     prior = WEIGHTS / WEIGHTS.sum()
     np.testing.assert_allclose(run()[:, 3], np.tile(prior, (COPIES, 1)), rtol=1e-6)
-    phi, weights = jnp.asarray(PHI, jnp.float32), jnp.asarray(WEIGHTS, jnp.float32)
+    phi, weights = one_row(PHI, WEIGHTS)
     nothing = fold_in(jax.random.key(0), tokens([[], []]), phi, weights, num_sweeps=2, num_kept=1)
     np.testing.assert_allclose(nothing, [prior, prior], rtol=1e-6)
 
@@ -90,5 +95,38 @@ def test_token_probability():
     rng = np.random.default_rng(0)
     theta, phi = rng.dirichlet([1, 1, 1], 5), rng.dirichlet([1, 1, 1, 1], 3).T
     doc, word = rng.integers(0, 5, 30), rng.integers(0, 4, 30)
-    p = token_probability(*(jnp.asarray(x, jnp.float32) for x in (theta, phi)), doc, word)
+    p = token_probability(*(jnp.asarray(x, jnp.float32) for x in (theta, phi[None])), doc, word)
     np.testing.assert_allclose(p, (theta[doc] * phi[word]).sum(1), rtol=1e-5)
+    phis, row = rng.dirichlet([1, 1, 1, 1], (2, 3)).transpose(0, 2, 1), np.array([0, 1, 1, 0, 1])
+    p = token_probability(*(jnp.asarray(x, jnp.float32) for x in (theta, phis)), doc, word, row)
+    np.testing.assert_allclose(p, (theta[doc] * phis[row[doc], word]).sum(1), rtol=1e-5)
+
+
+OTHER_PHI = np.array([[0.1, 0.1, 0.8], [0.5, 0.4, 0.1]]).T
+OTHER_WEIGHTS = np.array([2.0, 0.1])
+
+
+def test_documents_read_the_row_of_their_group():
+    """Copies of one document in two groups, against enumeration under the topics of each."""
+    phi = jnp.asarray([PHI, OTHER_PHI], jnp.float32)
+    weights = jnp.asarray([WEIGHTS, OTHER_WEIGHTS], jnp.float32)
+    row = jnp.tile(jnp.array([1, 0, 1]), COPIES)
+    data = tokens([DOCUMENT, DOCUMENT, []] * COPIES)
+    theta = fold_in(jax.random.key(0), data, phi, weights, row, num_sweeps=30, num_kept=15)
+    theta = np.asarray(theta, np.float64).reshape(COPIES, 3, 2)
+    exact = [
+        enumerate_theta(DOCUMENT, OTHER_PHI, OTHER_WEIGHTS)[0][0],
+        enumerate_theta(DOCUMENT, PHI, WEIGHTS)[0][0],
+    ]
+    assert abs(exact[0] - exact[1]) > 0.3  # a document that reads the other row is seen
+    one_sample("rows", {"theta": theta[:, :2, 0]}, {"theta": np.array(exact)}).check()
+    np.testing.assert_allclose(theta[:, 2], np.tile([2 / 2.1, 0.1 / 2.1], (COPIES, 1)), rtol=1e-6)
+
+
+def test_equal_rows_are_one_row():
+    phi, weights = one_row(PHI, WEIGHTS)
+    data, key = tokens(DOCUMENTS * 50), jax.random.key(1)
+    how = {"num_sweeps": 4, "num_kept": 2}
+    row = jnp.arange(200) % 3
+    several = fold_in(key, data, jnp.tile(phi, (3, 1, 1)), jnp.tile(weights, (3, 1)), row, **how)
+    np.testing.assert_allclose(several, fold_in(key, data, phi, weights, **how), rtol=1e-6)

@@ -58,7 +58,8 @@ def product_of_means_limit(words, phi, weights, resample):
     return product
 
 
-def run(documents, phi=PHI, weights=WEIGHTS, *, positions=1, doc=None, **options):
+def run(documents, phi=PHI, weights=WEIGHTS, *, positions=1, doc=None, row=None, **options):
+    """Score documents; with `row`, `phi` and `weights` have a leading axis of rows."""
     longest = max(positions, max(map(len, documents)))
     word = np.zeros((longest, len(documents)), np.int32)
     for column, document in enumerate(documents):
@@ -66,7 +67,11 @@ def run(documents, phi=PHI, weights=WEIGHTS, *, positions=1, doc=None, **options
     length = jnp.array([len(document) for document in documents], jnp.int32)
     doc = jnp.arange(len(documents)) if doc is None else jnp.asarray(doc)
     phi, weights = jnp.asarray(phi, jnp.float32), jnp.asarray(weights, jnp.float32)
-    return left_to_right(jax.random.key(0), jnp.asarray(word), length, doc, phi, weights, **options)
+    if row is None:
+        phi, weights = phi[None], weights[None]
+    return left_to_right(
+        jax.random.key(0), jnp.asarray(word), length, doc, phi, weights, row, **options
+    )
 
 
 @pytest.mark.parametrize(("num_redrawn", "num_particles"), [(0, 1), (0, 3), (2, 2), (None, 3)])
@@ -161,3 +166,21 @@ def test_one_particle_and_one_word():
     single = run([[0]], num_particles=7)  # one word: nothing is random
     np.testing.assert_allclose(single.log_product, math.log(evidence([0])), rtol=1e-6)
     np.testing.assert_allclose(single.influence, 0, atol=1e-6)
+
+
+OTHER_PHI = np.array([[0.2, 0.8], [0.6, 0.4]]).T
+OTHER_WEIGHTS = np.array([1.5, 0.4])
+
+
+@pytest.mark.parametrize("num_redrawn", [0, 2])
+def test_documents_read_the_row_of_their_group(num_redrawn):
+    """Copies of one document in two groups, against enumeration under the topics of each."""
+    phi, weights = np.array([PHI, OTHER_PHI]), np.array([WEIGHTS, OTHER_WEIGHTS])
+    row = jnp.arange(40_000) % 2
+    result = run(
+        [DOCUMENT] * 40_000, phi, weights, row=row, num_particles=2, num_redrawn=num_redrawn
+    )
+    p = np.exp(np.asarray(result.log_product, np.float64)).mean(1).reshape(-1, 2)
+    exact = np.array([evidence(DOCUMENT), evidence(DOCUMENT, OTHER_PHI, OTHER_WEIGHTS)])
+    assert abs(exact[0] / exact[1] - 1) > 0.2  # a document that reads the other row is seen
+    one_sample("rows", {"p": p}, {"p": exact}).check()

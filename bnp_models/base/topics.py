@@ -1,0 +1,146 @@
+r"""One kept state of a topic model as plain arrays: topics, and prior weights of new documents.
+
+Everything that looks at new documents (fold-in, held-out scores, tables) needs two things of a
+posterior state: the probability of each word in each topic, and the weight of each topic in a
+document that was not seen. Given the topic counts $n_k$ of a document of N tokens, its
+$\mathrm{E}[\theta_k]$ is $(n_k + a_k) / (N + \sum_j a_j)$ with a the weights. A model says what
+they are in its method `topics_of`; the functions here do it for topics with Dirichlet priors.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Integer
+
+__all__ = ["Topics", "finite_topics", "rooted_topics"]
+
+Numbers = np.ndarray | Sequence[Any] | float | int
+
+
+class Topics(NamedTuple):
+    """What one kept state says about new documents.
+
+    G is 1 where all documents have the same topics and weights. Where these differ by group (or by
+    class) there is a row for each, and the model names the rows (`row_names`).
+    """
+
+    phi: Float[np.ndarray, "G V K"]  # word-major; each column [g, :, k] sums to one
+    weights: Float[np.ndarray, "G K"]  # Dirichlet concentration of the topics in a new document
+
+
+def finite_topics(
+    z: Integer[np.ndarray, "..."],
+    word: Integer[np.ndarray, "..."],
+    *,
+    num_words: int,
+    num_topics: int,
+    alpha: Numbers,
+    beta: Numbers,
+) -> Topics:
+    r"""Return topics and weights of a state of a model with a fixed number of topics.
+
+    $\phi_{kv} = (n_{vk} + \beta) / (n_k + V \beta)$, the posterior mean given z, and prior weights
+    $\alpha_k$.
+
+    Parameters
+    ----------
+    z, word
+        Topic and word of each token, in corpus order, [T].
+    alpha
+        Document concentration: a number, or one per topic.
+    beta
+        Topic-word concentration.
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree, a word or topic is outside its range, or a hyperparameter is not
+        positive.
+    """
+    weights = _positive("alpha", alpha, (num_topics,))
+    return _dirichlet_topics(z, word, num_words, num_topics, beta, weights)
+
+
+def rooted_topics(
+    z: Integer[np.ndarray, "..."],
+    word: Integer[np.ndarray, "..."],
+    *,
+    num_words: int,
+    alpha: Numbers,
+    beta: Numbers,
+    root_weights: Numbers,
+    unused_weight: Numbers,
+) -> Topics:
+    r"""Return topics and weights of a state of a model with unboundedly many topics.
+
+    As `finite_topics`, with weights $\alpha \tau_k$, and one last topic more, which stands for all
+    that no token has used: weight $\alpha \tau_u$, every word with probability 1/V. (Two tokens of
+    a new document that fall into it are taken as independent; a topic learnt from the new
+    document itself would tie them.)
+
+    Parameters
+    ----------
+    alpha
+        Document concentration.
+    root_weights
+        $\tau_k$ of each slot, zero in empty ones.
+    unused_weight
+        $\tau_u$, the weight that the slots leave over.
+    z, word, num_words, beta
+        As in `finite_topics`.
+
+    Raises
+    ------
+    ValueError
+        As `finite_topics`, and if the root weights and the unused weight do not sum to one.
+    """
+    root = np.asarray(root_weights, np.float64)
+    if root.ndim != 1:
+        raise ValueError(f"root_weights must have one entry per topic, got shape {root.shape}")
+    root = _positive("root_weights", root, root.shape, zero=True)
+    unused = _positive("unused_weight", unused_weight, (), zero=True)
+    total = root.sum() + unused
+    if not np.isclose(total, 1.0, atol=1e-4):
+        raise ValueError(f"root_weights and unused_weight must sum to one, got {total}")
+    weights = _positive("alpha", alpha, ()) * np.append(root, unused)
+    return _dirichlet_topics(z, word, num_words, len(root), beta, weights)
+
+
+def _dirichlet_topics(z, word, num_words: int, num_used: int, beta, weights) -> Topics:
+    """Tally the topics, of which the last may be one without tokens, and return their means."""
+    z, word = np.asarray(z), np.asarray(word)
+    beta = float(_positive("beta", beta, ()))
+    if z.ndim != 1 or word.shape != z.shape:
+        raise ValueError(
+            f"z must have one topic for each of the tokens of word, of shape {word.shape}, got "
+            f"shape {z.shape}; pass the corpus that was fitted"
+        )
+    for name, ids, stop, advice in (
+        ("word", word, num_words, "give num_words of the corpus that was fitted"),
+        ("z", z, num_used, "give as many weights as the sampler had topic slots"),
+    ):
+        if ids.size and not (0 <= ids.min() and ids.max() < stop):
+            raise ValueError(
+                f"{name} must lie in [0, {stop}), got {ids.min()}..{ids.max()}; {advice}"
+            )
+    num_topics = len(weights)
+    cell = word.astype(np.int64) * num_topics + z
+    word_topic = np.bincount(cell, minlength=num_words * num_topics)
+    word_topic = word_topic.reshape(num_words, num_topics)
+    phi = (word_topic + beta) / (word_topic.sum(0) + num_words * beta)
+    return Topics(phi.astype(np.float32)[None], weights.astype(np.float32)[None])
+
+
+def _positive(name: str, value: Numbers, shape: tuple[int, ...], *, zero: bool = False):
+    """Broadcast a hyperparameter to its shape and check that it is positive."""
+    value = np.asarray(value, np.float64)
+    try:
+        full = np.broadcast_to(value, shape)
+    except ValueError:
+        raise ValueError(f"{name} has shape {value.shape}, which does not fit {shape}") from None
+    allowed = np.isfinite(full) & ((full >= 0) if zero else (full > 0))
+    if not allowed.all():
+        kind = "not negative" if zero else "positive"
+        raise ValueError(f"{name} must be finite and {kind}, got {full[~allowed].flat[0]}")
+    return full

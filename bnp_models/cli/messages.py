@@ -1,0 +1,47 @@
+"""What the command line says on the way."""
+
+import sys
+import time
+
+import numpy as np
+
+from bnp_models.base.terms import TOPICS, Terms
+
+__all__ = ["Lines", "say"]
+
+
+class Lines:
+    """Progress as a line of text now and then, where a moving bar would fill a log file.
+
+    Parameters
+    ----------
+    num_sweeps
+        Sweeps of the whole run.
+    seconds
+        Time between lines.
+    terms
+        What is counted as in use.
+    """
+
+    def __init__(self, num_sweeps: int, seconds: float | int = 15, terms: Terms = TOPICS):
+        self._num_sweeps, self._seconds, self._terms = num_sweeps, seconds, terms
+        self._start = self._last = time.monotonic()
+
+    def update(self, sweep: int, used: np.ndarray, lp: np.ndarray, note: str = "") -> None:
+        """Print a line if it is time, or if this was the last sweep."""
+        now = time.monotonic()
+        if now - self._last < self._seconds and sweep < self._num_sweeps:
+            return
+        self._last = now
+        say(
+            f"{now - self._start:5.0f} s: sweep {sweep} of {self._num_sweeps}, "
+            f"{np.min(used)} to {np.max(used)} {self._terms.found}, lp {np.mean(lp):.6g}"
+        )
+
+    def close(self) -> None:
+        """Do nothing: every line is complete."""
+
+
+def say(text: str) -> None:
+    """Print what is no result, at once, where it does not mix with results: to stderr."""
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,79 @@
+"""`AuthorFit`: the draws of a topic model with authors, and what they say about people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from bnp_models.base.author_model import AuthorModel
+from bnp_models.data.corpus import Corpus
+from bnp_models.results.topic_fit import TopicFit
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from bnp_models.posterior.mixtures import AuthorMixture
+    from bnp_models.scores.held_out import HeldOutScore
+
+__all__ = ["AuthorFit"]
+
+
+class AuthorFit(TopicFit):
+    """What `fit` returns for a topic model with authors: a `TopicFit`, and tables about authors.
+
+    Attributes
+    ----------
+    model
+        The model that was fitted.
+    corpus
+        The `Corpus` it was fitted to.
+    data
+        The draws: `arviz.InferenceData` (ArviZ 0.x) or `xarray.DataTree` (1.x).
+    """
+
+    model: AuthorModel
+
+    offers: ClassVar[str] = f"author_topics(), similar_authors(author), {TopicFit.offers}"
+
+    def author_mixtures(self) -> Iterator[AuthorMixture]:
+        """Return an iterator over kept states: their topics, and every author's shares of them."""
+        from bnp_models.posterior.mixtures import author_states
+
+        return author_states(self.model, self.states, self.corpus)
+
+    def known_authors(self, corpus: Corpus) -> HeldOutScore:
+        """Score whole new documents given who wrote them, see `held_out.known_authors`."""
+        from bnp_models.scores.held_out import known_authors
+
+        return known_authors(self.author_mixtures(), corpus)
+
+    def author_topics(self, authors: Sequence[str] | None = None, **options: Any) -> pd.DataFrame:
+        """Return the largest topics of authors, see `author_tables.author_topics`."""
+        from bnp_models.results.author_tables import author_topics
+
+        return author_topics(self, authors, **options)
+
+    def similar_authors(self, author: str, **options: Any) -> pd.DataFrame:
+        """Return the authors most like one, see `author_tables.similar_authors`."""
+        from bnp_models.results.author_tables import similar_authors
+
+        return similar_authors(self, author, **options)
+
+    def infer_author(self, corpus: Corpus, candidates: Sequence[str] | None = None) -> pd.DataFrame:
+        """Return who may have written documents, see `author_tables.infer_author`."""
+        from bnp_models.results.author_tables import infer_author
+
+        return infer_author(self, corpus, candidates)
+
+    def surprising_documents(self, author: str, **options: Any) -> pd.DataFrame:
+        """Return an author's documents unlike the others, see `author_tables`."""
+        from bnp_models.results.author_tables import surprising_documents
+
+        return surprising_documents(self, author, **options)
+
+    def plot_author_topics(self, author: str, **options: Any) -> Axes:
+        """Draw the largest topics of an author in each chain."""
+        from bnp_models.results.author_tables import plot_author_topics
+
+        return plot_author_topics(self, author, **options)

@@ -1,0 +1,67 @@
+"""The table of factors as text."""
+
+import shutil
+import textwrap
+from collections.abc import Sequence
+
+import pandas as pd
+
+__all__ = ["factors_text"]
+
+MAX_SOURCES = 6  # with a column each in the text; the files have all
+
+
+def factors_text(
+    table: pd.DataFrame,
+    number: pd.DataFrame,
+    source_names: Sequence[str],
+    *,
+    num_chains: int,
+    num_rows: int | None = None,
+) -> str:
+    """Lay out the table of `FactorFit.factors` in aligned columns, and the number of factors.
+
+    Parameters
+    ----------
+    table, number
+        From `FactorFit.factors` and `FactorFit.num_factors`.
+    source_names
+        Names of the sources.
+    num_chains
+        Chains of the fit.
+    num_rows
+        Factors to show, the most used ones; all by default.
+    """
+    names = source_names[:MAX_SOURCES]
+    shown = table.head(len(table) if num_rows is None else num_rows)
+    width = max(shutil.get_terminal_size((110, 24)).columns, 60)
+    places = [max(len(name), 4) for name in names]
+    columns = "{:>6}  {:>6}  {:>15}  " + "".join(f"{{:>{w}}}  " for w in places) + "{:>6}  {:>5}  "
+    lines = [_number_text(number), ""]
+    head = columns.format("factor", "rows", "90% interval", *names, "chains", "alike")
+    lines.append(head + "features")
+    for factor, row in shown.iterrows():
+        start = columns.format(
+            factor,
+            f"{row['rows']:.0f}",
+            f"{row['lower']:.0f} - {row['upper']:.0f}",
+            *(f"{row[f'in {name}']:.0%}" for name in names),
+            f"{row['num_chains']}/{num_chains}",
+            f"{row['similarity']:.2f}",
+        )
+        features = textwrap.shorten(row["features"], width - len(start), placeholder=" ...")
+        lines.append(start + features)
+    if left := len(table) - len(shown):
+        lines.append(f"and {left} factors that fewer rows use")
+    lines.append(
+        "rows: that use the factor, and their share in each source; chains: that have such a "
+        "factor in\nhalf of their states; alike: 1 if it is the same one in all states"
+    )
+    return "\n".join(lines)
+
+
+def _number_text(table: pd.DataFrame) -> str:
+    """Say the most probable numbers of factors."""
+    pairs = sorted(zip(table["probability"], table.index, strict=True), key=lambda pair: -pair[0])
+    said = ", ".join(f"{number} ({share:.0%})" for share, number in pairs[:4] if share >= 0.05)
+    return f"number of factors: {said or 'spread over many'}"
