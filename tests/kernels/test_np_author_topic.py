@@ -6,6 +6,8 @@ checks. With the efforts below enumeration sees biases of 0.006 (sequential), 0.
 0.014 (mixed) in a probability, Geweke's test of 0.1 standard deviations.
 """
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 
@@ -30,7 +32,7 @@ def weigh(state, data, token):
     num_words, capacity = state.word_topic.shape
     minus, root = jnp.arange(capacity) == state.z[token], state.root
     own = jnp.arange(data.num_authors) == state.x[token]
-    weights = np_author_topic.conditional(
+    weights: Any = np_author_topic.conditional(
         state.author_topic - own[:, None] * minus, (state.author - own)[:, None],
         state.word_topic[data.word[token]] - minus, state.topic - minus,
         root_weights=root.weights, unused_weight=root.unused, alpha=state.alpha, beta=state.beta,

@@ -13,7 +13,7 @@ topics.
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -46,7 +46,7 @@ class Table(NamedTuple):
     """Counts of tokens by topic, and where each token counts."""
 
     counts: Int[Array, "rows K"] | Int[Array, " K"]
-    index: Int[Array, " T"] | None = None  # row of each token; None: `counts` is one row for all
+    row: Int[Array, " T"] | None = None  # of each token; None: `counts` is one row for all
     counted: tuple[int, ...] | None = None  # for each outcome 1 if its tokens count; None: all do
     largest: Integer[Array, ""] | None = None  # its type must hold every count; None: int32
 
@@ -147,7 +147,7 @@ def scan_tokens(
     }  # fmt: skip
     shared = {
         "buckets": buckets,
-        "index": {name: t.index for name, t in tables.items() if t.index is not None},
+        "index": {name: t.row for name, t in tables.items() if t.row is not None},
         "largest": {name: t.largest for name, t in tables.items() if t.largest is not None},
     }
     counted = {name: t.counted for name, t in tables.items() if t.counted is not None}
@@ -159,11 +159,11 @@ class _Carry(NamedTuple):
     """What every token may change, for all chains; the rows of the desk apart."""
 
     code: Float[Array, "T chain"]
-    x: Int[Array, "T chain"] | None
+    x: Any  # [T, chain]; None: one outcome
     tables: dict[str, Array]  # [row, chain, K], or [chain, K]
-    root_weights: Float[Array, "chain K"] | None
-    unused_weight: Float[Array, " chain"] | None
-    overflow: Array | None
+    root_weights: Any  # [chain, K]; None: no root
+    unused_weight: Any  # [chain]
+    overflow: Any
 
 
 class _Desk(NamedTuple):
@@ -171,14 +171,14 @@ class _Desk(NamedTuple):
 
     row: Int[Array, " A"]
     topic: Int[Array, "A chain K"]
-    total: Int[Array, "A chain"] | None
+    total: Any  # [A, chain]; None: outcomes are not rows of the desk
     given: dict[str, Array]  # what belongs to the document, [chain, ...]
 
 
 def _scan_chains(own, shared, *, weigh, counted) -> Swept:
-    z, x, root = own["z"], own["x"], own["root"]
+    z, x, total, root = own["z"], own["x"], own["total"], own["root"]
     num_tokens, (num_rows, capacity) = z.shape[1], own["doc"].shape[1:]
-    authors = own["total"] is not None  # outcomes are rows of the desk
+    authors = total is not None  # outcomes are rows of the desk
     num_outcomes = len(next(iter(counted.values()))) if counted else 1
     several = authors or num_outcomes > 1
     index = {name: row.astype(jnp.uint32) for name, row in shared["index"].items()}
@@ -188,7 +188,8 @@ def _scan_chains(own, shared, *, weigh, counted) -> Swept:
     # one bulk draw per sweep: for the topic, the outcome, the share of a birth; [T, n, chain]
     shape = (num_tokens, 1 + several + (root is not None))
     uniforms = jax.vmap(lambda key: bits.uniform(key, shape), out_axes=2)(own["rng_key"])
-    old_code, old_x = categorical.encode(z, capacity).T, None if x is None else x.T
+    old_code = categorical.encode(z, capacity).T
+    old_x: Any = None if x is None else x.T
 
     def start(name, counts):
         if name not in index:
@@ -198,7 +199,7 @@ def _scan_chains(own, shared, *, weigh, counted) -> Swept:
 
     # one more row than there are: that of nobody
     desks = jnp.pad(count_rows.rows_first(own["doc"]), ((0, int(authors)), (0, 0), (0, 0)))
-    totals = jnp.pad(own["total"].T, ((0, 1), (0, 0))) if authors else None
+    totals: Any = jnp.pad(total.T, ((0, 1), (0, 0))) if authors else None
     start_tables = {name: start(name, counts) for name, counts in own["tables"].items()}
     carry = _Carry(
         old_code, old_x, start_tables,
@@ -213,23 +214,24 @@ def _scan_chains(own, shared, *, weigh, counted) -> Swept:
         def ask(row):
             return weigh(**row, **rest)
 
-        return jax.vmap(ask, out_axes=Weights(0, 0, None, None))(by_row)
+        return jax.vmap(ask, out_axes=_axes(0, 0, None, None))(by_row)
 
-    weights_of = jax.vmap(weights_of_chain, (1, 0), Weights(1, 1, 0, 0))
+    weights_of = jax.vmap(weights_of_chain, (1, 0), _axes(1, 1, 0, 0))
 
     def visit(t, state):
         desk, carry = state
         old, u = read(old_code, t), read(uniforms, t)
         minus = categorical.one_hot(old, capacity, jnp.int32)
-        was = None  # one-hot: the old outcome, [A, chain]
+        was: Any = None  # one-hot: the old outcome, [A, chain]
+        values = desk.row if authors else jnp.arange(num_outcomes)
         if several:
-            values = desk.row if authors else jnp.arange(num_outcomes)
             was = (values[:, None] == read(old_x, t)[None, :]).astype(jnp.int32)
         roots = {}
         if root is not None:
-            pair = carry.root_weights, carry.unused_weight
-            pair = hdp_root.leave(old, carry.tables["topic"], *pair, capacity)
-            roots = {"root_weights": pair[0], "unused_weight": pair[1]}
+            left = hdp_root.leave(
+                old, carry.tables["topic"], carry.root_weights, carry.unused_weight, capacity
+            )
+            roots = dict(zip(("root_weights", "unused_weight"), left, strict=True))
 
         def moved(name, one_hot, outcome):
             """Give the change of a table by tokens with these topics and outcomes."""
@@ -262,16 +264,16 @@ def _scan_chains(own, shared, *, weigh, counted) -> Swept:
             of_topics = of_topics * factor / divisor
         of_new = 0.0 if new_topic is None else _sum_outcomes(new_topic)
         code = categorical.draw_code(of_topics, u[0], ones, of_new)
-        now = None
+        now: Any = None
         if several:
             now = _draw_outcome(weights, new_topic, code, u[1], capacity)
         overflow, new = carry.overflow, code
         if root is not None:
-            new, *pair, overflow = hdp_root.join(
-                code, old, carry.tables["topic"], *roots.values(), overflow, capacity,
-                gamma=root.gamma, u=u[-1],
+            new, *after, overflow = hdp_root.join(
+                code, old, carry.tables["topic"], roots["root_weights"], roots["unused_weight"],
+                overflow, capacity, gamma=root.gamma, u=u[-1],
             )  # fmt: skip
-            roots = dict(zip(roots, pair, strict=True))
+            roots = dict(zip(roots, after, strict=True))
         plus = categorical.one_hot(new, capacity, jnp.int32)
 
         def put(name, table):
@@ -290,7 +292,8 @@ def _scan_chains(own, shared, *, weigh, counted) -> Swept:
         if several:
             outcome = (now * values[:, None]).sum(axis=0)
             x = lax.dynamic_update_index_in_dim(x, outcome, t, 0)
-        return desk, _Carry(code, x, tables, *(roots.values() or (None, None)), overflow)
+        weights, unused = roots.get("root_weights"), roots.get("unused_weight")
+        return desk, _Carry(code, x, tables, weights, unused, overflow)
 
     def visit_doc(state, doc: Bucket):
         desks, totals, carry = state
@@ -320,12 +323,17 @@ def _scan_chains(own, shared, *, weigh, counted) -> Swept:
     )  # fmt: skip
 
 
+def _axes(*axes: Any) -> Any:
+    """Return axes of the fields of `Weights`, for `vmap`."""
+    return Weights(*axes)
+
+
 def read(x: Array, t: Array) -> Array:
     """Return an entry; `t` is unsigned, so that XLA need not wrap negative indices."""
     return lax.dynamic_index_in_dim(x, t, keepdims=False)
 
 
-def _take(table: Array | None, row: Int[Array, " A"]) -> Array | None:
+def _take(table: Any, row: Int[Array, " A"]) -> Any:
     """Return some rows; a single one as a slice, which XLA does not turn into a gather."""
     if table is None:
         return None
@@ -334,9 +342,9 @@ def _take(table: Array | None, row: Int[Array, " A"]) -> Array | None:
     return table.at[row].get(mode="promise_in_bounds")
 
 
-def _put(table: Array | None, row: Int[Array, " A"], rows: Array | None) -> Array | None:
+def _put(table: Any, row: Int[Array, " A"], rows: Any) -> Any:
     """Write some rows."""
-    if table is None or rows is None:
+    if table is None:
         return None
     if row.shape[0] == 1:
         return lax.dynamic_update_index_in_dim(table, rows, row[0].astype(jnp.uint32), 0)
