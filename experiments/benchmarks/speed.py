@@ -20,9 +20,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 from measure.machine import machine, pin, versions
 from measure.plan import FULL, PARTS, QUICK, STANDARD, Measurement, Settings, plan
 from measure.report import report
+
+from benchmarks import against
 
 __all__ = ["main"]
 
@@ -43,6 +47,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     cores = pin(settings.cores)
     if cores < settings.cores:
         sys.exit(f"--cores {settings.cores}: only {cores} are available")
+    if arguments.against:
+        return _against(arguments, settings, cores)
     output = Path(arguments.output or _default_output(settings))
     run = _open(output, settings, corpora, arguments.fresh)
     everything = plan(settings, corpora)
@@ -81,6 +87,15 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     size.add_argument("--full", action="store_true", help="hours, with three seeds")
     parser.add_argument("--fresh", action="store_true", help="forget what the file holds")
     parser.add_argument("--plan", action="store_true", help="say what would be measured, and stop")
+    other = parser.add_argument_group("the sweeps of another checkout")
+    other.add_argument(
+        "--against", type=Path, metavar="FOLDER",
+        help="time the sweeps of this checkout and of the one in FOLDER in turns, nothing else",
+    )  # fmt: skip
+    models = ",".join(against.MODELS)
+    other.add_argument("--models", help=f"some of {models} (default all; with --quick LDA)")
+    other.add_argument("--chains", help="numbers of chains (default 1,4; with --quick 2)")
+    other.add_argument("--turns", type=int, help="of each side (default 7; with --quick 2)")
     arguments = parser.parse_args(argv)
     arguments.parts = arguments.parts.split(",")
     if unknown := set(arguments.parts) - set(PARTS):
@@ -90,6 +105,27 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     elif arguments.data and not (Path(arguments.data) / "nips12.npz").exists():
         parser.error(f"--data {arguments.data}: there is no nips12.npz")
     return arguments
+
+
+def _against(arguments: argparse.Namespace, settings: Settings, cores: int) -> int:
+    """Compare the speed of two checkouts, and print the ratios."""
+    quick = settings.size == "quick"
+    models = arguments.models.split(",") if arguments.models else list(against.MODELS)
+    models = models if arguments.models or not quick else ["LDA"]
+    chains = [int(c) for c in (arguments.chains or ("2" if quick else "1,4")).split(",")]
+    size = {"topics": settings.topics, "slots": settings.max_topics if quick else 288}
+    try:
+        wanted = list(against.systems(models, chains))
+        rows = against.compare(
+            arguments.against, wanted, data=arguments.data, seed=settings.seed,
+            turns=arguments.turns or settings.turns, seconds=settings.turn_seconds,
+            warmup=settings.warmup_sweeps, cores=cores,
+            output=Path(arguments.output) if arguments.output else None, **size,
+        )  # fmt: skip
+    except ValueError as error:
+        sys.exit(str(error))
+    print(against.table(rows))
+    return 1 if any(row["error"] for row in rows) else 0
 
 
 def _settings(arguments: argparse.Namespace) -> Settings:
