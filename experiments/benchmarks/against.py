@@ -158,6 +158,7 @@ def take_turns(
     sides: dict[str, Any], system: System, turns: int, seconds: float, **size: int
 ) -> dict[str, Any]:
     """Start a system on both sides and let them advance in turns, the same number of sweeps."""
+    started: dict[str, dict[str, Any]] = {}
     for _ in range(DOUBLINGS + 1):
         started = {n: side.ask("start", **system._asdict(), **size) for n, side in sides.items()}
         if not any("max_topics" in x.get("error", "") for x in started.values()):

@@ -9,15 +9,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["read_csv", "read_json", "write_csv", "write_json", "write_text"]
+__all__ = ["read_csv", "read_json", "write_bytes", "write_csv", "write_json", "write_text"]
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file; whoever reads it meanwhile finds the old one or the new one."""
+    """Write a text file in UTF-8."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file; whoever reads it meanwhile finds the old one or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        part.write_text(text, encoding="utf-8")
+        part.write_bytes(content)
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)

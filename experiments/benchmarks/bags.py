@@ -20,6 +20,8 @@ class Bag(NamedTuple):
     word: np.ndarray
     num_docs: int
     num_words: int
+    author_ptr: np.ndarray | None = None  # those of document d: idx[ptr[d] : ptr[d + 1]]
+    author_idx: np.ndarray | None = None
 
     @property
     def num_tokens(self) -> int:
@@ -52,7 +54,10 @@ def synthetic(
     num_topics: int = 50,
     length: int = 150,
 ) -> Bag:
-    """Draw documents from LDA with topics around one word distribution that falls as Zipf's law."""
+    """Draw documents from LDA with topics around one word distribution that falls as Zipf's law.
+
+    Each has one to three authors.
+    """
     rng = np.random.default_rng([seed, 1])
     base = 1.0 / (np.arange(num_words) + 10.0)
     phi = rng.dirichlet(200.0 * base / base.sum() + 1e-4, size=num_topics)
@@ -64,7 +69,11 @@ def synthetic(
     word = np.empty(len(doc), np.int32)
     for k in range(num_topics):
         word[z == k] = rng.choice(num_words, size=(z == k).sum(), p=phi[k])
-    return Bag(doc, word, num_docs, num_words)
+    count = rng.integers(1, 4, num_docs)  # of authors, on whom the words do not depend
+    ptr = np.append(0, count.cumsum())
+    first = np.repeat(rng.integers(0, num_docs // 4, num_docs), count)
+    author = (first + np.arange(ptr[-1]) - np.repeat(ptr[:-1], count)) % (num_docs // 4)
+    return Bag(doc, word, num_docs, num_words, ptr, author)
 
 
 def load(name: str, *, data: str | None, seed: int, quick: bool = False) -> Bag:
@@ -76,7 +85,8 @@ def load(name: str, *, data: str | None, seed: int, quick: bool = False) -> Bag:
         "nips12" (read from `data`), "synthetic", or "package_docs", which the library makes of
         the docstrings of installed packages.
     data
-        Folder with `nips12.npz`: arrays `doc`, `word`, `count` and sizes `n_docs`, `n_words`.
+        Folder with `nips12.npz`: arrays `doc`, `word`, `count`, `author_ptr`, `author_idx` and
+        sizes `n_docs`, `n_words`.
     seed
         Of the synthetic corpus.
     quick
@@ -88,11 +98,12 @@ def load(name: str, *, data: str | None, seed: int, quick: bool = False) -> Bag:
         with np.load(Path(data) / "nips12.npz") as file:
             doc, word = (np.repeat(file[key], file["count"]) for key in ("doc", "word"))
             sizes = int(file["n_docs"]), int(file["n_words"])
-        return Bag(doc.astype(np.int32), word.astype(np.int32), *sizes)
+            authors = file["author_ptr"], file["author_idx"]
+        return Bag(doc.astype(np.int32), word.astype(np.int32), *sizes, *authors)
     if name == "package_docs":
-        from bnp_models.embedded import load_package_docs
+        import bnp_models as bnp
 
-        corpus = load_package_docs()
+        corpus = bnp.load_package_docs()
         arrays = np.asarray(corpus.doc), np.asarray(corpus.word)
         return Bag(*arrays, corpus.num_docs, corpus.num_words)
     if name == "synthetic" and quick:
@@ -137,6 +148,9 @@ def split(bag: Bag, seed: int) -> Split:
 
 def to_corpus(bag: Bag) -> Any:
     """Hand the arrays to the library."""
-    from bnp_models.corpus import Corpus
+    import bnp_models as bnp
 
-    return Corpus.from_arrays(bag.doc, bag.word, num_docs=bag.num_docs, num_words=bag.num_words)
+    return bnp.Corpus.from_arrays(
+        bag.doc, bag.word, num_docs=bag.num_docs, num_words=bag.num_words,
+        author_ptr=bag.author_ptr, author_idx=bag.author_idx,
+    )  # fmt: skip

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from .corpora import Bag
-from .systems import System, make
+from benchmarks.bags import Bag
+from benchmarks.systems import System, make
 
 __all__ = ["measure"]
 
@@ -62,7 +62,7 @@ def measure(
             record[variable] = _worth(draws[:, first:], kept_seconds)
         out[name] = record
         say(f"{name}: {record['sweeps']} sweeps, {record['lp']}")
-    return out
+    return {"corpus": bag.describe(), "systems": out}
 
 
 def _worth(draws: np.ndarray, seconds: float) -> dict[str, float | int | None]:

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .corpora import Bag
+from benchmarks.bags import Bag, to_corpus
 
 __all__ = ["baseline", "fit_chains", "peak_bytes"]
 
@@ -31,8 +31,6 @@ def baseline(bag: Bag | None) -> dict[str, Any]:
 
     jnp.zeros(1).block_until_ready()
     if bag is not None:
-        from .corpora import to_corpus
-
         to_corpus(bag)
     return peak_bytes()
 
@@ -49,8 +47,6 @@ def fit_chains(
 ) -> dict[str, Any]:
     """Run `fit` on an HDP topic model, draws and kept states included; `options` go to `gibbs`."""
     import bnp_models as bnp
-
-    from .corpora import to_corpus
 
     notes: list[str] = []
 

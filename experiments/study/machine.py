@@ -4,14 +4,16 @@ import hashlib
 import importlib.util
 import os
 import platform
-import sys
+from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-__all__ = ["code_digest", "machine", "pin", "versions"]
+__all__ = ["machine", "pin", "versions"]
 
 PACKAGES = ("jax", "jaxlib", "numpyro", "numpy", "scipy", "arviz", "tomotopy", "gensim")
+REPORTING = ("claims", "command", "curves", "files", "report")
+"""Modules of this package that only judge, draw and write; they are no part of the digest."""
 
 
 def pin(cores: int) -> int:
@@ -42,32 +44,35 @@ def machine() -> dict[str, Any]:
     }
 
 
-def versions() -> dict[str, str]:
-    """Return the versions of Python and of all packages compared."""
+def versions(*files: Path) -> dict[str, str]:
+    """Return the versions of Python, of all packages compared, and of the code that measures.
+
+    Parameters
+    ----------
+    files
+        The modules of the study; the library and this package belong to the code in any case.
+    """
     found = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
             found[name] = version(name)
         except PackageNotFoundError:
             found[name] = "not installed"
-    found["code"] = code_digest()
-    return found
+    return {**found, "code": _digest(files)}
 
 
-def code_digest() -> str:
-    """Identify the source of the library and of the benchmark: results of two do not mix."""
-    digest = hashlib.sha256()
-    roots = [Path(__file__).parent]
+def _digest(files: Iterable[Path]) -> str:
+    """Identify the source; how results are judged and drawn does not change a number."""
+    source = [*files, *Path(__file__).parent.glob("*.py")]
     for name in ("bnp_models", "bnp_kernels"):
         spec = importlib.util.find_spec(name)
         if spec is None or spec.origin is None:
-            sys.exit(f"{name} cannot be imported: install the project, or set PYTHONPATH=.:kernels")
-        roots.append(Path(spec.origin).parent)
-    for root in roots:
-        if root.name == "measure":  # how it is drawn and written down does not change a number
-            files = [f for f in root.glob("*.py") if f.stem not in ("report", "pictures")]
-        else:
-            files = root.rglob("*.py")
-        for file in sorted(files):
+            raise ValueError(
+                f"{name} cannot be imported: install the project, or set PYTHONPATH=.:kernels"
+            )
+        source += Path(spec.origin).parent.rglob("*.py")
+    digest = hashlib.sha256()
+    for file in sorted({file.resolve() for file in source}):
+        if file.stem not in REPORTING:
             digest.update(file.read_bytes())
     return digest.hexdigest()[:16]

@@ -7,12 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-import bnp_models as bnp
 from bnp_models.runner import Runner, make_mesh
 
-from .corpora import Bag, to_corpus
-
-__all__ = ["OurChains", "compile_seconds", "of_bag"]
+__all__ = ["OurChains", "compile_seconds"]
 
 _COMPILE_EVENTS = ("jaxpr_to_mlir_module_duration", "backend_compile_duration")
 _compiled = [0.0]
@@ -29,47 +26,6 @@ jax.monitoring.register_event_duration_secs_listener(_listen)
 def compile_seconds() -> float:
     """Return how long XLA has compiled in this process."""
     return _compiled[0]
-
-
-def of_bag(
-    model: str,
-    bag: Bag,
-    *,
-    seed: int,
-    chains: int = 1,
-    topics: int = 100,
-    alpha: float | None = None,
-    gamma: float | None = None,
-    beta: float = 0.01,
-    max_topics: int = 128,
-    num_sweeps: int = 1000,
-    record: bool = False,
-    **options: Any,
-) -> "OurChains":
-    """Start chains of `LDA` or `HDPLDA`.
-
-    Parameters
-    ----------
-    model
-        "LDA" or "HDP".
-    alpha, gamma, beta
-        Concentrations; for the HDP None leaves `alpha` and `gamma` to their default priors.
-    num_sweeps, record
-        See `OurChains`.
-    **options
-        Of the model's `gibbs`.
-    """
-    if model == "LDA":
-        configured = bnp.LDA(topics, alpha=0.1 if alpha is None else alpha, beta=beta)
-    else:
-        given = {"alpha": alpha, "gamma": gamma}
-        given = {name: value for name, value in given.items() if value is not None}
-        configured = bnp.HDPLDA(beta=beta, max_topics=max_topics, **given)
-        options = {"init_topics": topics, **options}
-    keys = jax.random.split(jax.random.key(seed), chains)
-    return OurChains(
-        configured, to_corpus(bag), keys, num_samples=num_sweeps, record=record, **options
-    )
 
 
 class OurChains:
@@ -166,6 +122,11 @@ class OurChains:
         snapshot = jax.vmap(self._runner.kernel.sampler().snapshot)(self._state.chain)
         return {name: np.asarray(x) for name, x in snapshot.items()}
 
+    def author_mixtures(self, model: Any, corpus: Any) -> Any:
+        """Return what the present states say about authors, one by one."""
+        states = {name: x[:, None] for name, x in self.states().items()}
+        return model.author_mixtures({**states, "draw": [0]}, corpus)
+
     def mixtures(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return the posterior mean topics given each chain's assignments, and its weights."""
         chain = self._state.chain
@@ -181,6 +142,6 @@ class OurChains:
                 new = np.full((self.num_words, 1), 1 / self.num_words)
                 phi = np.hstack([phi, new])
             else:
-                weights = np.asarray(chain.alpha[c])
+                weights = np.broadcast_to(np.asarray(chain.alpha[c]), phi.shape[1:])
             made.append((phi.astype(np.float32), weights.astype(np.float32)))
         return made

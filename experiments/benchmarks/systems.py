@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .corpora import Bag
+from benchmarks.bags import Bag, to_corpus
 
-__all__ = ["System", "make"]
+__all__ = ["System", "make", "ours"]
 
 
 class System(Protocol):
@@ -46,14 +46,60 @@ def make(spec: dict[str, Any], bag: Bag, seed: int) -> System:
     """Build the system that a dictionary describes: `library`, `model` and its options."""
     options = {k: v for k, v in spec.items() if k not in ("library", "model", "name")}
     if spec["library"] == "bnp-models":
-        from .ours import of_bag
-
-        return of_bag(spec["model"], bag, seed=seed, **options)
+        return ours(spec["model"], bag, seed=seed, **options)
     if spec["library"] == "tomotopy":
         return Tomotopy(spec["model"], bag, seed=seed, **options)
     if spec["library"] == "gensim":
         return Gensim(spec["model"], bag, seed=seed, **options)
     raise ValueError(f"no system of library {spec['library']!r}")
+
+
+def ours(
+    model: str,
+    bag: Bag,
+    *,
+    seed: int,
+    chains: int = 1,
+    topics: int = 100,
+    alpha: float | None = None,
+    gamma: float | None = None,
+    beta: float = 0.01,
+    max_topics: int = 128,
+    num_sweeps: int = 1000,
+    record: bool = False,
+    **options: Any,
+) -> Any:
+    """Start chains of one of our models.
+
+    Parameters
+    ----------
+    model
+        "LDA", "HDP", "ATM" or "NP-ATM".
+    alpha, gamma, beta
+        Concentrations; None leaves `alpha` and `gamma` to the default values or priors.
+    num_sweeps, record
+        See `OurChains`.
+    **options
+        Of the model's `gibbs`.
+    """
+    import jax
+    from study.chains import OurChains
+
+    import bnp_models as bnp
+
+    given = {"alpha": alpha, "gamma": gamma, "beta": beta}
+    given = {name: value for name, value in given.items() if value is not None}
+    if model in ("LDA", "ATM"):
+        made = {"LDA": bnp.LDA, "ATM": bnp.AuthorTopicModel}[model]
+        configured = made(topics, **given)
+    else:
+        made = {"HDP": bnp.HDPLDA, "NP-ATM": bnp.NonparametricAuthorTopicModel}[model]
+        configured = made(max_topics=max_topics, **given)
+        options = {"init_topics": topics, **options}
+    keys = jax.random.split(jax.random.key(seed), chains)
+    return OurChains(
+        configured, to_corpus(bag), keys, num_samples=num_sweeps, record=record, **options
+    )
 
 
 class _Peer:

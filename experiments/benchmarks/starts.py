@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from .completion import SCORE, pad
-from .corpora import Split, to_corpus
-from .ours import of_bag
+from benchmarks.bags import Split, to_corpus
+from benchmarks.completion import SCORE, pad
+from benchmarks.systems import ours
 
 __all__ = ["measure"]
 
@@ -24,11 +24,11 @@ def measure(
     say: Callable[[str], None],
     **options: Any,
 ) -> dict[str, Any]:
-    """Run HDP chains and score each chain's state at some sweeps; `options` go to `of_bag`."""
+    """Run HDP chains and score each chain's state at some sweeps; `options` go to `ours`."""
     from bnp_models.evaluation import document_completion
 
     observed, heldout = to_corpus(split.observed), to_corpus(split.heldout)
-    made = of_bag(
+    made = ours(
         "HDP", split.train, seed=seed, chains=chains, topics=init_topics, record=True, **options
     )
     stops = np.unique(np.geomspace(1, sweeps, points).round().astype(int))

@@ -1,13 +1,15 @@
 """Held-out score against time: train, keep states on the way, score them all by one procedure."""
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from study.timing import until
 
-from .corpora import Bag, Split
-from .systems import make
+from benchmarks.bags import Bag, Split, to_corpus
+from benchmarks.systems import make
 
 __all__ = ["SCORE", "pad", "score", "train"]
 
@@ -31,30 +33,21 @@ def train(
     compilation.
     """
     made = make(spec, bag, seed)
-    wanted = list(np.geomspace(seconds / 256, seconds, points))
-    clock, rate = 0.0, 0.0
-    curve: dict[str, list[Any]] = {"seconds": [], "sweeps": [], "topics": []}
-    while wanted:
-        sweeps = int(np.clip((wanted[0] - clock) / rate, 1, 1000)) if rate else 1
-        took = made.advance(sweeps)
-        clock += took
-        rate = max(took / sweeps, clock / made.sweeps)  # sweeps of a rotation differ
-        if clock >= wanted[0] * 0.98:
-            ((phi, weights),) = made.mixtures()
-            np.savez(folder / f"{len(curve['seconds'])}.npz", phi=phi, weights=weights)
-            curve["seconds"].append(clock)
-            curve["sweeps"].append(made.sweeps)
-            curve["topics"].append(made.topics()[0])
-            wanted = [t for t in wanted if t * 0.98 > clock]
-    say(f"{spec['name']}: {made.sweeps} sweeps in {clock:.1f} s, {made.topics()[0]} topics")
+    number = itertools.count()
+
+    def look() -> dict[str, int]:
+        ((phi, weights),) = made.mixtures()
+        np.savez(folder / f"{next(number)}.npz", phi=phi, weights=weights)
+        return {"topics": made.topics()[0]}
+
+    curve = until(made, look, seconds, points)
+    say(f"{spec['name']}: {made.sweeps} sweeps, {made.topics()[0]} topics")
     return {**curve, "compile_seconds": made.compile_seconds}
 
 
 def score(curve: dict[str, Any], split: Split, *, seed: int, folder: Path) -> dict[str, Any]:
     """Score every state that `train` wrote, one state at a time."""
     from bnp_models.evaluation import document_completion
-
-    from .corpora import to_corpus
 
     observed, heldout = to_corpus(split.observed), to_corpus(split.heldout)
     found: dict[str, list[float]] = {"log_prob": [], "perplexity": [], "error_docs": []}

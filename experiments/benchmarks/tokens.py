@@ -4,14 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from study.timing import take_turns
 
-from .corpora import Bag
-from .plan import slots_for
-from .systems import System, make
+from benchmarks.bags import Bag
+from benchmarks.settings import slots_for
+from benchmarks.systems import System, make
 
 __all__ = ["measure"]
-
-RETRIES = 3
 
 
 def measure(
@@ -54,27 +53,18 @@ def measure(
             f"{spec['name']}: {made.round / per_round:.3g} sweeps/s, {made.topics()[0]} topics, "
             f"compiled in {made.compile_seconds:.1f} s"
         )
-    times: dict[str, list[float]] = {name: [] for name in running}
-    topics: dict[str, list[int]] = {name: [] for name in running}
-    for turn in range(repeats):
-        for name in list(running)[:: -1 if turn % 2 else 1]:
-            made = running[name]
-            times[name].append(made.advance(length[name]))
-            for _ in range(RETRIES if made.compiled else 0):  # it was not warm
-                times[name][-1] = made.advance(length[name])
-                if not made.compiled:
-                    break
-            topics[name] += made.topics()
+    turns = take_turns(running, length, repeats)
     out = {}
     for name, made in running.items():
         work = bag.num_tokens * made.num_chains * length[name]
+        seconds, topics = turns[name]["seconds"], turns[name]["topics"]
         out[name] = {
-            "tokens_per_second": [work / t for t in times[name]],
-            "seconds_per_sweep": float(np.median(times[name]) / length[name]),
-            "sweeps_per_repeat": length[name],
+            "tokens_per_second": [work / t for t in seconds],
+            "seconds_per_sweep": float(np.median(seconds) / length[name]),
+            "sweeps_per_turn": length[name],
             "chains": made.num_chains,
-            "topics": [min(topics[name]), max(topics[name])],
+            "topics": [min(topics), max(topics)],
             "slots": made.slots(),
             "compile_seconds": made.compile_seconds,
         }
-    return out
+    return {"corpus": bag.describe(), "systems": out}
