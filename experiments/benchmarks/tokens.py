@@ -57,10 +57,10 @@ def measure(
     out = {}
     for name, made in running.items():
         work = bag.num_tokens * made.num_chains * length[name]
-        seconds, topics = turns[name]["seconds"], turns[name]["topics"]
+        times, topics = turns[name]["seconds"], turns[name]["topics"]
         out[name] = {
-            "tokens_per_second": [work / t for t in seconds],
-            "seconds_per_sweep": float(np.median(seconds) / length[name]),
+            "tokens_per_second": [work / t for t in times],
+            "seconds_per_sweep": float(np.median(times) / length[name]),
             "sweeps_per_turn": length[name],
             "chains": made.num_chains,
             "topics": [min(topics), max(topics)],

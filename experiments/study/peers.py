@@ -1,4 +1,4 @@
-"""gensim's variational author-topic model on the same documents, scored by the same function."""
+"""Peers from other packages, trained on the same documents and scored by the same functions."""
 
 import time
 from collections.abc import Callable
@@ -6,32 +6,32 @@ from typing import Any
 
 import numpy as np
 
-from .corpora import Split
-from .fits import score_record
-from .settings import Settings
+from bnp_models.evaluation import known_authors
+from bnp_models.mixtures import AuthorMixture, Mixtures
+from study.scores import kept
+from study.timing import Marks
 
-__all__ = ["gensim_curve"]
+__all__ = ["gensim_authors"]
 
 
 class _Enough(Exception):
     """Ends training from inside."""
 
 
-def gensim_curve(
-    topics: int, chunk: int, settings: Settings, data: Split, say: Callable[[str], None]
-) -> Any:
-    """Train for some seconds and score the estimates on the way, the clock stopped meanwhile.
+def gensim_authors(
+    train: Any, heldout: Any, *, topics: int, chunk: int, beta: float, seconds: float,
+    points: int, seed: int, say: Callable[[str], None],
+) -> dict[str, Any]:  # fmt: skip
+    """Train gensim's variational author-topic model and score its estimates on the way.
 
-    Options are its defaults, but for: the same `eta` as our `beta`, `alpha` learned as ours is,
-    `chunk` documents between updates of the topics, and no evaluations of its own bound, which
-    take time. How many passes there will be does not change what the earlier ones do.
+    The clock is stopped while it is scored. Options are its defaults, but for: `eta` is our `beta`
+    (it is not tuned), `alpha` is learned as ours is, the topics are updated after `chunk`
+    documents, and its own bound, which takes time, is not evaluated.
     """
     from gensim.models import AuthorTopicModel
 
-    train = data.together
     found: dict[str, list[Any]] = {"seconds": [], "updates": [], "scores": []}
-    wanted = list(np.geomspace(settings.curve_seconds / 256, settings.curve_seconds,
-                               settings.curve_points))  # fmt: skip
+    marks = Marks(seconds, points)
     clock = {"begin": 0.0, "aside": 0.0, "updates": 0}
 
     class Watched(AuthorTopicModel):
@@ -39,15 +39,14 @@ def gensim_curve(
             super().do_mstep(*args, **options)
             clock["updates"] += 1
             now = time.perf_counter()
-            seconds = now - clock["begin"] - clock["aside"]
-            if seconds >= wanted[0]:
-                found["scores"].append(_score(self, data.heldout))
-                found["seconds"].append(seconds)
+            spent = now - clock["begin"] - clock["aside"]
+            if marks.passed(spent):
+                found["scores"].append(_score(self, heldout))
+                found["seconds"].append(spent)
                 found["updates"].append(clock["updates"])
-                say(f"{seconds:.1f} s: perplexity {found['scores'][-1]['perplexity']:.1f}")
-                wanted[:] = [t for t in wanted if t > seconds]
+                say(f"{spent:.1f} s: perplexity {found['scores'][-1]['perplexity']:.1f}")
                 clock["aside"] += time.perf_counter() - now
-            if not wanted:
+            if marks.next() is None:
                 raise _Enough
 
     rows = train.to_counts()
@@ -57,9 +56,9 @@ def gensim_curve(
         for author in train.authors(d):
             author2doc.setdefault(author, []).append(d)
     options = {
-        "num_topics": topics, "id2word": dict(enumerate(train.vocabulary)), "eta": settings.beta,
-        "alpha": "auto", "chunksize": chunk, "eval_every": 0, "random_state": settings.seed,
-        "passes": 10**9,
+        "num_topics": topics, "id2word": dict(enumerate(train.vocabulary)), "eta": beta,
+        "alpha": "auto", "chunksize": chunk, "eval_every": 0, "random_state": seed,
+        "passes": 10**9,  # how many there will be does not change what the earlier ones do
     }  # fmt: skip
     clock["begin"] = time.perf_counter()
     try:
@@ -71,9 +70,6 @@ def gensim_curve(
 
 def _score(model: Any, heldout: Any) -> dict[str, Any]:
     """Predict with the means of what it fitted, as one state of ours."""
-    from bnp_models.evaluation import known_authors
-    from bnp_models.mixtures import AuthorMixture, Mixtures
-
     phi = np.asarray(model.get_topics().T, np.float32)
     prior = np.asarray(model.alpha, np.float64)
     shares = np.tile(prior, (heldout.num_authors, 1))
@@ -83,6 +79,4 @@ def _score(model: Any, heldout: Any) -> dict[str, Any]:
     shares = (shares / shares.sum(axis=1, keepdims=True)).astype(np.float32)
     one = np.zeros(1, int)
     state = Mixtures(phi[None], prior[None].astype(np.float32), one, one, heldout.vocabulary)
-    return score_record(
-        known_authors([AuthorMixture(state, shares, heldout.author_names)], heldout)
-    )
+    return kept(known_authors([AuthorMixture(state, shares, heldout.author_names)], heldout), 1)
