@@ -78,8 +78,12 @@ def about_posterior(finding: Finding, fits: Sequence[dict[str, Any]], starts: in
     numbers = f"The numbers alone would say '{finding.verdict}'. "
     rhat = worst_rhat(fits)
     if rhat is None or rhat > RHAT:
-        hat = "R-hat is not known" if rhat is None else f"R-hat is up to {rhat:.2f}"
-        why = f"{numbers}{hat}: the chains have not come together. {finding.why}"
+        hat = (
+            "R-hat was not kept, so it is not known whether the chains came together."
+            if rhat is None
+            else f"R-hat is up to {rhat:.2f}: the chains have not come together."
+        )
+        why = f"{numbers}{hat} {finding.why}"
         return Finding(finding.found, "not converged", why.strip())
     if starts < 2:
         why = f"{numbers}All chains begin at the same start. {finding.why}"

@@ -37,16 +37,17 @@ def head(run: dict[str, Any], title: str, about: str) -> str:
     """Begin a report: what was measured, by what, and whether the machine was busy."""
     text = f"# {title}\n\n{about}\n\nMeasured with"
     for number, session in enumerate(run["sessions"]):
-        machine, keys = session.get("machine"), []
+        machine = session.get("machine")
         line = f"{number + 1}. "
-        line += f"{machine['cpu']}, " if machine else "machine not recorded, "
-        cores = session.get("cores")
-        line += f"{cores or 'unknown'} of {machine['cores'] if machine else 'unknown'} cores; "
-        line += f"{session.get('begun', 'date not recorded')}; "
+        if machine:
+            line += f"{machine['cpu']}, {session['cores']} of {machine['cores']} cores; "
+            line += f"{session['begun']}; "
         line += ", ".join(f"{name} {value}" for name, value in session["versions"].items())
-        if len(run["sessions"]) > 1:
-            keys = [key for key, record in run["cells"].items() if record["session"] == number]
-            line += f"; cells: {', '.join(keys) or 'none'}"
+        line += f". {session['note']}" if "note" in session else ""
+        keys = [key for key, record in run["cells"].items() if record["session"] == number]
+        line = f"{line.removesuffix('.')}; {len(keys)} measurements"
+        if number:
+            line += f": {', '.join(keys)}"
         text += f"\n{line}."
     busy = [r["load_before"] for r in run["cells"].values() if _was_busy(run, r)]
     if busy:
@@ -118,7 +119,8 @@ def _text(value: Any) -> str:
     if value is None or value == "":
         return "-"
     if isinstance(value, float):
-        return f"{value:.1f}" if abs(value) >= 100 else f"{value:.3g}"
+        digits = ".0f" if value.is_integer() else ".1f" if abs(value) >= 100 else ".3g"
+        return format(value, digits)
     return str(value).replace("|", "\\|")
 
 
