@@ -336,7 +336,7 @@ def _draw(run: Run, output: Path) -> None:
             error = 2 * y * np.array([p.get("error_chains") or 0.0 for p in points])
             x = [p["topics"] for p in points]
             by_topics.append(Curve(method, x, y, y - error, y + error, colour=colour))
-    ticks = run["settings"]["topics"]
+    ticks = {k: str(k) for k in run["settings"]["topics"]}
     title = "Band: two standard errors over chains"
     panels = [Panel(title, "topics in use", label, by_topics, unigrams, True, ticks)]
     styles = {"ours": itertools.cycle(("-", "--", ":")), "gens": itertools.cycle(("-", "--"))}
@@ -356,7 +356,8 @@ def _draw(run: Run, output: Path) -> None:
         error = 2 * y * np.array([x["error_docs"] for x in seen.values()])
         curve = Curve("LDA, from the words seen", list(seen), y, y - error, y + error)
         authors = {"from the authors": found["AuthorTopicModel"]["authors"]["perplexity"]}
-        title = "Words seen (0 is drawn at 0.5); band: two standard errors over documents"
+        title = "Band: two standard errors over documents"
+        ticks = {x: str(n) for x, n in zip(seen, found["LDA"], strict=True)}
         where = "words seen of a document"
-        panels.append(Panel(title, where, label, [curve], authors | unigrams, True, list(seen)))
+        panels.append(Panel(title, where, label, [curve], authors | unigrams, True, ticks))
     draw(panels, output.with_suffix(".png"))

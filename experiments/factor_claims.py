@@ -22,6 +22,7 @@ TOGETHER = "nats_per_paper_together"
 BAG = "nats_per_paper_given_its_length"
 COLOURS = dict(zip(("hierarchical", "pooled", "alone", "HDP pooled"), PALETTE, strict=False)) | {
     "hierarchical sparse": PALETTE[5], "HDP alone": PALETTE[4],
+    "unigram": PALETTE[6],
 }  # fmt: skip
 Run = dict[str, Any]
 
@@ -68,7 +69,7 @@ def _mode(cells: list[Run]) -> Finding:
     for cell in cells:
         posterior = {int(k): p for k, p in cell["posterior"].items()}
         wanted, mode = len(cell["recovery"]), max(posterior, key=lambda k: posterior[k])
-        said.append(f"most probable: {mode}, p({wanted}) = {posterior.get(wanted, 0.0):.2f}")
+        said.append(f"most probable: {mode}, p({wanted}) = {_probability(cell, wanted):.2f}")
         holds.append(mode == wanted)
     return _posterior(cells, "; ".join(said), holds)
 
@@ -80,9 +81,17 @@ def _recovered(cells: list[Run], name: str) -> Finding:
 
 
 def _shared(cells: list[Run]) -> Finding:
-    shared = [next(x["shared"] for x in c["shared"] if x["source"] != x["other"]) for c in cells]
+    shared = [_num_shared(cell) for cell in cells]
     text = ", ".join(f"{x:.2f}" for x in shared)
     return _posterior(cells, text, [round(x) == 4 for x in shared])
+
+
+def _probability(cell: Run, wanted: int) -> float:
+    return {int(k): p for k, p in cell["posterior"].items()}.get(wanted, 0.0)
+
+
+def _num_shared(cell: Run) -> float:
+    return next(x["shared"] for x in cell["shared"] if x["source"] != x["other"])
 
 
 def _births(run: Run) -> Finding:
@@ -340,6 +349,12 @@ def _table(run: Run, *parts: str) -> Table:
         for name, digits in (("sweeps_to_all", ".0f"), ("seconds_to_all", ".1f")):
             if name in record:
                 short[name] = " ".join(_never(x, digits) for x in record[name])
+        if "recovery" in record:
+            found, wanted = record["recovery"], len(record["recovery"])
+            short[f"probability_of_{wanted}_factors"] = _probability(record, wanted)
+            short["planted_factors_found"] = sum(row["similarity"] > 0.9 for row in found)
+            short["planted_weights_found"] = sum(row["weights"] > 0.9 for row in found)
+            short["factors_shared"] = _num_shared(record)
         short["worst_rhat"] = worst_rhat([record])
         hidden = ("part", "summary", "session", "load_before", "seconds_in_all")
         hidden = hidden if len(parts) == 1 else hidden[1:]
@@ -356,7 +371,7 @@ def _draw(run: Run, path: Path) -> None:
         _scopes(run, "digits", "649 features"),
         _scopes(run, "bundled", "64 pixels"),
     ]
-    draw(panels, path, dpi=80)
+    draw(panels, path, dpi=70)
 
 
 def _traces(run: Run) -> Panel:
@@ -365,12 +380,12 @@ def _traces(run: Run) -> Panel:
         label = f"{record['births']} births, a_phi {record['a_phi']:g}, {record['start']}"
         label += "" if record["schedule"] == "default" else f", {record['schedule']}"
         chains = np.array(record["factors_in_use_by_chain"])
-        x = np.linspace(0, record["sweeps"], chains.shape[1], endpoint=False)
+        x = 1 + np.linspace(0, record["sweeps"], chains.shape[1], endpoint=False)
         y = chains.mean(axis=0)
         curves.append(Curve(label, x, y, chains.min(axis=0), chains.max(axis=0), markers=False))
         truth = {"planted": float(len(record["recovery"]))}
     title = "Planted factors; band: lowest to highest chain"
-    return Panel(title, "sweep", "factors in use", curves, truth, ylim=(0, None))
+    return Panel(title, "sweep", "factors in use", curves, truth, log_x=True, ylim=(0, None))
 
 
 def _sections(run: Run, score: str, label: str) -> Panel:

@@ -10,7 +10,7 @@ import numpy as np
 import xarray
 from jaxtyping import Float, Int
 from scipy.special import gammaln
-from study.scores import convergence
+from study.scores import convergence, unigram
 
 import bnp_models as bnp
 from bnp_models import arviz_data, factors
@@ -145,6 +145,8 @@ def measure_section(
         num_test=settings.num_test,
     )  # fmt: skip
     seed = settings.seed + run
+    if method == "unigram":
+        return of_unigrams(rows, settings)
     if method.startswith("HDP"):
         train = rows.alone if method == "HDP alone" else rows.pooled
         found = fit(
@@ -159,6 +161,15 @@ def measure_section(
     nats = score["nats_per_paper_given_its_length"]
     summary = f"{nats:.1f} nats, perplexity {score['word_perplexity']:.1f}"
     return {"summary": summary, **score, **about(found)}
+
+
+def of_unigrams(rows: factor_data.Section, settings: Any) -> dict[str, Any]:
+    """Score halves of the test rows by one word distribution, that of all training rows."""
+    values = np.asarray(rows.test.values)
+    rest = values - thin(values, settings.seed)
+    score = unigram(np.asarray(rows.pooled.values).sum(axis=0), rest, settings.hdp_beta)
+    perplexity = score["perplexity"]
+    return {"summary": f"perplexity {perplexity:.1f}", "word_perplexity": perplexity}
 
 
 def predict(found: Any, test: Any, settings: Any) -> dict[str, Any]:

@@ -23,7 +23,9 @@ from study.command import Study, parser_of, run_study
 __all__ = ["STUDY", "Settings", "main"]
 
 HERE = Path(__file__).parent
-METHODS = ("hierarchical", "hierarchical sparse", "pooled", "alone", "HDP pooled", "HDP alone")
+METHODS = (
+    "unigram", "hierarchical", "hierarchical sparse", "pooled", "alone", "HDP pooled", "HDP alone",
+)  # fmt: skip
 VARIANTS = (("exact", "default"), ("approximate", "sequential"), ("exact", "sequential"))
 
 
@@ -159,7 +161,7 @@ STUDY = Study(
     report=factor_claims.report,
     modules=[str(HERE / "factor_data.py"), str(HERE / "factor_measures.py")],
     data_files={"sections": ("nips12.npz",), "digits": ("mfeat.npz",)},
-    may_change=("cores", "variants", "starts"),
+    may_change=("cores", "methods", "variants", "starts"),
 )
 
 

@@ -1,6 +1,7 @@
 """Pictures: one kind of curve with a band, one palette, legends below the curves."""
 
 import io
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +14,8 @@ __all__ = ["PALETTE", "Curve", "Panel", "draw"]
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#777777")
 """Okabe and Ito's colours, which can be told apart by everybody, and a grey."""
+
+WIDE = 35  # letters of a label from which a legend has one column, or it would squeeze the axes
 
 
 class Curve(NamedTuple):
@@ -37,7 +40,7 @@ class Panel(NamedTuple):
     curves: Sequence[Curve]
     lines: Mapping[str, float] = {}
     log_x: bool = False
-    ticks: Sequence[float] = ()  # where x is marked; (): as it comes
+    ticks: Mapping[float, str] = {}  # where x is marked, and how; {}: as it comes
     ylim: tuple[float | None, float | None] = (None, None)
 
 
@@ -81,13 +84,13 @@ def _fill(panel: Panel, axis: Any) -> None:
         elif len(curve.low):
             below, above = curve.y[0] - curve.low[0], curve.high[0] - curve.y[0]
             axis.errorbar(curve.x, curve.y, np.array([[below], [above]]), color=colour, capsize=3)
-    for label, level in panel.lines.items():
-        axis.axhline(level, color="0.45", linestyle=":", linewidth=1.2, label=label, zorder=0)
+    for (label, level), style in zip(panel.lines.items(), itertools.cycle((":", "-."))):
+        axis.axhline(level, color="0.45", linestyle=style, linewidth=1.2, label=label, zorder=0)
     if panel.log_x:
         axis.set_xscale("log")
-    if len(panel.ticks):
+    if panel.ticks:
         axis.minorticks_off()
-        axis.set_xticks(panel.ticks, [f"{t:g}" for t in panel.ticks])
+        axis.set_xticks(list(panel.ticks), list(panel.ticks.values()))
     axis.set_ylim(*panel.ylim)
     axis.set_title(panel.title, loc="left", fontsize="medium")
     axis.set_xlabel(panel.xlabel)
@@ -95,7 +98,8 @@ def _fill(panel: Panel, axis: Any) -> None:
     axis.spines[["top", "right"]].set_visible(False)
     handles, labels = axis.get_legend_handles_labels()
     once = dict(zip(labels, handles, strict=True))  # of several chains with one label
+    longest = max(map(len, once), default=0)
     axis.legend(
-        once.values(), once.keys(), fontsize="small", frameon=False, ncols=2, loc="upper center",
-        bbox_to_anchor=(0.5, -0.14),
+        once.values(), once.keys(), fontsize="small", frameon=False, loc="upper center",
+        bbox_to_anchor=(0.5, -0.14), ncols=2 if longest <= WIDE else 1,
     )  # fmt: skip
