@@ -277,7 +277,10 @@ def _scores(run: Run) -> Table:
                 "topics_in_use": x["topics"], "worst_rhat": worst_rhat([x]),
                 "seconds": x.get("seconds"), "cores": session_of(run, x)["cores"],
             })  # fmt: skip
-    rows += [{"model": "unigram", "perplexity": x["perplexity"]} for x in of_part(run, "unigram")]
+    rows += [
+        {"model": "unigram", "perplexity": x["perplexity"]}
+        for x in of_part(run, "unigram", fitted=None)
+    ]
     return Table("Perplexity of second halves", "perplexity", rows)
 
 
@@ -326,7 +329,9 @@ def _seen(run: Run) -> Table:
 
 def _draw(run: Run, output: Path) -> None:
     """Draw perplexity by topics, by time, and by words seen."""
-    (unigrams, *_) = [{"unigram": x["perplexity"]} for x in of_part(run, "unigram")] or [{}]
+    found = {x.get("fitted"): x["perplexity"] for x in of_part(run, "unigram")}
+    lines = [found.get(fitted) for fitted in (None, "training documents alone")]
+    unigrams, alone = ({"unigram": y} if y is not None else {} for y in lines)
     by_topics, label = [], "perplexity of second halves"
     for method, colour in COLOURS.items():
         records = scores(run, method)
@@ -359,5 +364,5 @@ def _draw(run: Run, output: Path) -> None:
         title = "Band: two standard errors over documents"
         ticks = {x: str(n) for x, n in zip(seen, found["LDA"], strict=True)}
         where = "words seen of a document"
-        panels.append(Panel(title, where, label, [curve], authors | unigrams, True, ticks))
+        panels.append(Panel(title, where, label, [curve], authors | alone, True, ticks))
     draw(panels, output.with_suffix(".png"))

@@ -121,9 +121,9 @@ def curve(
     return {**found, "compile_seconds": chains.compile_seconds}
 
 
-def one_word_distribution(settings: Any, data: Halves) -> dict[str, Any]:
+def one_word_distribution(settings: Any, fitted: Any, data: Halves) -> dict[str, Any]:
     """Score second halves by the words of everything that is fitted."""
-    counts = np.asarray(data.together.to_counts().sum(axis=0))
+    counts = np.asarray(fitted.to_counts().sum(axis=0))
     return unigram(counts, data.heldout.to_counts(), settings.beta)
 
 

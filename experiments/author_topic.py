@@ -93,7 +93,10 @@ def cells(s: Settings, data: Any, output: Path) -> Iterator[Cell]:
         seeds = {"split_seed": s.seed, "chain_seed": s.seed}
         return Cell(part, method, call, detail=about, start=start, seconds=seconds, **seeds)
 
-    yield make("unigram", "unigram", lambda: measures.one_word_distribution(s, data), 1)
+    one = measures.one_word_distribution
+    yield make("unigram", "unigram", lambda: one(s, data.together, data), 1)
+    alone = {"fitted": "training documents alone"}  # as in the part "words"
+    yield make("unigram", "unigram", lambda: one(s, data.train, data), 1, **alone)
     for k in s.topics:
         for m in FINITE:
             yield make(

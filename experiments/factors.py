@@ -102,7 +102,7 @@ def cells(s: Settings, folder: str | None) -> Iterator[Cell]:
                 "training_papers_of_target": size,
             },
             data="nips12", split_seed=run, chain_seed=s.seed + run,
-            seconds=300 if method.startswith("HDP") else 120,
+            seconds={"unigram": 1, "HDP alone": 120, "HDP pooled": 400}.get(method, 120),
         )  # fmt: skip
     for part in ("digits", "bundled"):
         yield Cell(part, "features", lambda p=part: measures.measure_features(data(p)), **seeds)
