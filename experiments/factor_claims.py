@@ -128,7 +128,8 @@ def gaps(
     run: Run, better: str, worse: str, score: str = TOGETHER
 ) -> dict[int, list[tuple[float, float]]]:
     """Return pairs of scores (worse, better) by training size, over sections and splits."""
-    other = {_cell(r, worse): r[score] for r in of_part(run, "sections", method=worse)}
+    records = of_part(run, "sections", method=worse)
+    other = {_cell(record, worse): record[score] for record in records if score in record}
     found: dict[int, list[tuple[float, float]]] = {}
     for record in of_part(run, "sections", method=better):
         place = _cell(record, worse)

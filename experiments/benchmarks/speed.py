@@ -75,10 +75,13 @@ def _against(arguments: argparse.Namespace) -> int:
     settings, quick = settings_of(STUDY, arguments), arguments.quick
     models = arguments.models or ("LDA" if quick else ",".join(against.MODELS))
     chains = [int(c) for c in (arguments.chains or ("2" if quick else "1,4")).split(",")]
+    data = None if quick else arguments.data
+    if not quick and not (data and (Path(data) / "nips12.npz").exists()):
+        sys.exit(f"--data {data}: give the folder with nips12.npz, or --quick")
     try:
         rows = against.compare(
             arguments.against, list(against.systems(models.split(","), chains)),
-            data=None if quick else arguments.data, seed=settings.seed,
+            data=data, seed=settings.seed,
             turns=arguments.turns or settings.turns, seconds=settings.turn_seconds,
             warmup=settings.warmup_sweeps, topics=settings.topics,
             slots=settings.max_topics if quick else 288, cores=pin(settings.cores),

@@ -94,18 +94,19 @@ def test_a_broken_file_is_named(cells, tmp_path):
 
 def test_the_digest_of_the_code_follows_what_measures_only(load, tmp_path, monkeypatch):
     machine = load("study.machine")
-    package = tmp_path / "study"
-    package.mkdir()
-    for name in ("scores", "claims"):
-        (package / f"{name}.py").write_text("1")
+    package, library = tmp_path / "study", tmp_path / "library"
+    for folder in (package, library):
+        folder.mkdir()
+        for name in ("scores", "claims"):
+            (folder / f"{name}.py").write_text("1")
     monkeypatch.setattr(machine, "__file__", str(package / "machine.py"))
-    monkeypatch.setattr(
-        machine.importlib.util,
-        "find_spec",
-        lambda name: SimpleNamespace(origin=str(tmp_path / "x")),
-    )
+    found = SimpleNamespace(origin=str(library / "__init__.py"))
+    monkeypatch.setattr(machine.importlib.util, "find_spec", lambda name: found)
     before = machine.versions()["code"]
     (package / "claims.py").write_text("2")
     assert machine.versions()["code"] == before
-    (package / "scores.py").write_text("2")
-    assert machine.versions()["code"] != before
+    for file in (package / "scores.py", library / "claims.py"):
+        file.write_text("2")
+        after = machine.versions()["code"]
+        assert after != before
+        before = after
