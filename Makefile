@@ -4,7 +4,7 @@ PYTHON  ?= python3
 VENV    ?= .venv
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 4 ? n : 4)))
 ARGS    ?=
-WHEEL_TESTS := tests/test_packaging.py tests/bnp_models/test_cli.py tests/bnp_models/test_embedded.py
+WHEEL_TESTS := tests/test_packaging.py tests/bnp_models/cli/test_command.py tests/bnp_models/data/test_package_docs.py
 BIN     := $(VENV)/bin
 # half of the installation would be compiling modules, most of which are never imported
 PIP_FLAGS := --quiet --no-compile

@@ -2,7 +2,7 @@
 
 import sys
 
-from bnp_models.cli import main
+from bnp_models.cli.command import main
 
 if __name__ == "__main__":
     sys.exit(main())

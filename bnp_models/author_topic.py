@@ -10,17 +10,17 @@ import numpyro
 import numpyro.distributions as dist
 
 from bnp_kernels import author_topic as kernel
-from bnp_kernels.author_tokens import AuthorTokens
-from bnp_kernels.bits import split
-from bnp_models import authors, collapsed, tokens, topics
-from bnp_models.corpus import Corpus
-from bnp_models.gibbs import GibbsKernel, Sampler
+from bnp_kernels.random.bits import split
+from bnp_kernels.tokens.author_layout import AuthorTokens
+from bnp_models.base import author_model, collapsed, token_model, topic_model
+from bnp_models.base.gibbs import GibbsKernel, Sampler
+from bnp_models.data.corpus import Corpus
 
 __all__ = ["AuthorTopicModel"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class AuthorTopicModel(topics.FiniteTopics, authors.AuthorModel):
+class AuthorTopicModel(topic_model.FiniteTopics, author_model.AuthorModel):
     r"""Author-topic model (Rosen-Zvi, Griffiths, Steyvers and Smyth, UAI 2004).
 
     $\phi_k \sim \mathrm{Dir}(\beta 1_V)$, $\theta_j \sim \mathrm{Dir}(\alpha)$ for every author;
@@ -65,10 +65,10 @@ class AuthorTopicModel(topics.FiniteTopics, authors.AuthorModel):
         these lengths and authors.
         """
         values = self.sample_hyperparameters()
-        phi = topics.draw_phi(values["beta"], self.num_topics, corpus.num_words)
+        phi = topic_model.draw_phi(values["beta"], self.num_topics, corpus.num_words)
         with numpyro.plate("author", corpus.num_authors):
             theta = numpyro.sample("theta", dist.Dirichlet(self.all_alpha(values["alpha"])))
-        authors.draw_words(corpus, theta, phi, observed=observed)
+        author_model.draw_words(corpus, theta, phi, observed=observed)
 
     def collapsed(self, corpus: Corpus, *, observed: bool = True, **given: Any) -> None:
         """Run the program with topics and authors' mixtures integrated out.
@@ -78,11 +78,11 @@ class AuthorTopicModel(topics.FiniteTopics, authors.AuthorModel):
         so that a program with priors of its own can call this one.
         """
         values = self.sample_hyperparameters(**given)
-        x = authors.draw_authors(corpus)
+        x = author_model.draw_authors(corpus)
         alpha = self.all_alpha(values["alpha"])
         z = numpyro.sample("z", collapsed.Assignments(alpha, x, corpus.num_authors))
         words = collapsed.Words(z, values["beta"], corpus.num_words, self.num_topics)
-        word = tokens.program_tokens(corpus)[1]
+        word = token_model.program_tokens(corpus)[1]
         numpyro.sample("w", words, obs=word if observed else None)
 
     def gibbs(
@@ -126,10 +126,10 @@ class AuthorTopicModel(topics.FiniteTopics, authors.AuthorModel):
         """
         sites = ("x", "z") if program else ()
         options = {
-            "schedule": tokens.check_option("schedule", schedule, self.schedules),
-            "record": tokens.check_record(record, self.recordable, sites),
-            "init_topics": tokens.check_count("init_topics", init_topics),
-            "block_size": tokens.check_count("block_size", block_size),
+            "schedule": token_model.check_option("schedule", schedule, self.schedules),
+            "record": token_model.check_record(record, self.recordable, sites),
+            "init_topics": token_model.check_count("init_topics", init_topics),
+            "block_size": token_model.check_count("block_size", block_size),
         }
         self.check_init_topics(init_topics)
         return GibbsKernel(self, options, program=program, ignore=ignore)
@@ -164,21 +164,21 @@ class AuthorTopicModel(topics.FiniteTopics, authors.AuthorModel):
             lazy = self.lazy_draws(key_phi, state) | {
                 "x": lambda: state.x,
                 "author_tokens": lambda: state.author,
-                "theta": lambda: tokens.draw_theta(key_theta, state.author_topic, state.alpha),
+                "theta": lambda: token_model.draw_theta(key_theta, state.author_topic, state.alpha),
             }
-            return self.always_recorded(state, priors) | tokens.make_these(record, lazy)
+            return self.always_recorded(state, priors) | token_model.make_these(record, lazy)
 
         def means(state, data):
             lazy = {
-                "phi_mean": lambda: topics.phi_mean(state),
+                "phi_mean": lambda: topic_model.phi_mean(state),
                 "theta_mean": lambda: (
                     (state.author_topic + state.alpha) / (state.author[:, None] + state.alpha.sum())
                 ),
             }
-            return tokens.make_these(record, lazy)
+            return token_model.make_these(record, lazy)
 
         return Sampler(
-            prepare=partial(authors.prepare, block_size=block_size),
+            prepare=partial(author_model.prepare, block_size=block_size),
             init=init,
             step=step,
             rotation=(0,),
@@ -195,5 +195,5 @@ class AuthorTopicModel(topics.FiniteTopics, authors.AuthorModel):
                 "beta": state.beta,
             },
             given=self.given,
-            data_specs=authors.data_specs,
+            data_specs=author_model.data_specs,
         )

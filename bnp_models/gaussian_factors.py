@@ -11,13 +11,13 @@ import numpyro
 import numpyro.distributions as dist
 
 from bnp_kernels import gaussian_factors as kernel
-from bnp_kernels.bits import split
-from bnp_kernels.concentration import GammaPrior
 from bnp_kernels.gaussian_factors import Reals, make_reals
-from bnp_models.factor_model import FactorModel, choose_step, program_z, sample_data
-from bnp_models.gibbs import GibbsKernel, Sampler
-from bnp_models.model import gamma_law, gamma_prior, is_prior
-from bnp_models.sources import Sources, check_sources
+from bnp_kernels.random.bits import split
+from bnp_kernels.random.concentration import GammaPrior
+from bnp_models.base.factor_model import FactorModel, choose_step, program_z, sample_data
+from bnp_models.base.gibbs import GibbsKernel, Sampler
+from bnp_models.base.model import gamma_law, gamma_prior, is_prior
+from bnp_models.data.sources import Sources, check_sources
 
 __all__ = ["GaussianFactorAnalysis"]
 
@@ -145,7 +145,7 @@ class GaussianFactorAnalysis(FactorModel):
             "exact", or "approximate": new factors of a row in a number drawn by a Monte Carlo
             estimate of its probability, with schedule="sequential" only. That is a baseline which
             does **not** sample the posterior: a reconstruction of the sampler that the paper
-            compares with, see `bnp_kernels.approximate_births`.
+            compares with, see `bnp_kernels.processes.approximate_births`.
 
         Raises
         ------

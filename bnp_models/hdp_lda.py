@@ -11,18 +11,18 @@ import numpyro
 import numpyro.distributions as dist
 
 from bnp_kernels import hdp_lda as kernel
-from bnp_kernels.bits import split
-from bnp_kernels.tokens import Tokens
-from bnp_models import collapsed, tokens, topics
-from bnp_models.corpus import Corpus
-from bnp_models.gibbs import GibbsKernel, Sampler
-from bnp_models.model import check_integer
+from bnp_kernels.random.bits import split
+from bnp_kernels.tokens.layout import Tokens
+from bnp_models.base import collapsed, token_model, topic_model
+from bnp_models.base.gibbs import GibbsKernel, Sampler
+from bnp_models.base.model import check_integer
+from bnp_models.data.corpus import Corpus
 
 __all__ = ["HDPLDA"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class HDPLDA(topics.RootedTopics):
+class HDPLDA(topic_model.RootedTopics):
     r"""Topic model with a hierarchical Dirichlet process (Teh et al., JASA 101, 2006).
 
     $\tau \sim \mathrm{GEM}(\gamma)$, $\theta_d \sim \mathrm{DP}(\alpha, \tau)$,
@@ -60,8 +60,8 @@ class HDPLDA(topics.RootedTopics):
     128
     """
 
-    alpha: Any = topics.VAGUE
-    gamma: Any = topics.VAGUE
+    alpha: Any = topic_model.VAGUE
+    gamma: Any = topic_model.VAGUE
     beta: Any = 0.01
     max_topics: int = 128
 
@@ -76,9 +76,9 @@ class HDPLDA(topics.RootedTopics):
         these lengths.
         """
         values = self.sample_hyperparameters()
-        doc, word, num_tokens = tokens.program_tokens(corpus)
-        weights = topics.draw_root_weights(values["gamma"], self.max_topics)
-        phi = topics.draw_phi(values["beta"], self.max_topics, corpus.num_words)
+        doc, word, num_tokens = token_model.program_tokens(corpus)
+        weights = topic_model.draw_root_weights(values["gamma"], self.max_topics)
+        phi = topic_model.draw_phi(values["beta"], self.max_topics, corpus.num_words)
         with numpyro.plate("doc", corpus.num_docs):
             # the floor keeps a float32 Dirichlet from returning exact zeros
             concentration = jnp.maximum(values["alpha"] * weights, 1e-6)
@@ -97,7 +97,7 @@ class HDPLDA(topics.RootedTopics):
         """
         values = self.sample_hyperparameters(**given)
         alpha, gamma = values["alpha"], values["gamma"]
-        doc, word, _ = tokens.program_tokens(corpus)
+        doc, word, _ = token_model.program_tokens(corpus)
         root = numpyro.sample("root", collapsed.Root(gamma, self.max_topics))
         z = numpyro.sample(
             "z", collapsed.RootedAssignments(alpha, gamma, root, doc, corpus.num_docs)
@@ -147,10 +147,10 @@ class HDPLDA(topics.RootedTopics):
         """
         sites = ("root", "z") if program else ()
         options = {
-            "schedule": tokens.check_option("schedule", schedule, self.schedules),
-            "record": tokens.check_record(record, self.recordable, sites),
+            "schedule": token_model.check_option("schedule", schedule, self.schedules),
+            "record": token_model.check_record(record, self.recordable, sites),
             "init_topics": check_integer("init_topics", init_topics, 1),
-            "num_lanes": tokens.check_count("num_lanes", num_lanes),
+            "num_lanes": token_model.check_count("num_lanes", num_lanes),
         }
         return GibbsKernel(self, options, program=program, ignore=ignore)
 
@@ -185,17 +185,17 @@ class HDPLDA(topics.RootedTopics):
             key_phi, key_theta = split(rng_key)
             lazy = self.lazy_draws(key_phi, state) | {
                 "root": lambda: collapsed.pack_root(state.root_weights, state.unused_weight),
-                "theta": lambda: tokens.draw_theta(
+                "theta": lambda: token_model.draw_theta(
                     key_theta,
                     state.doc_topic,
                     state.alpha * state.root_weights,
                     state.alpha * state.unused_weight,
                 ),
             }
-            return self.always_recorded(state, priors) | tokens.make_these(record, lazy)
+            return self.always_recorded(state, priors) | token_model.make_these(record, lazy)
 
         return Sampler(
-            prepare=partial(tokens.prepare, num_lanes=num_lanes),
+            prepare=partial(token_model.prepare, num_lanes=num_lanes),
             init=init,
             step=step,
             rotation=(1, 0, 1, 2) if schedule == "mixed" else (0,),
@@ -212,7 +212,7 @@ class HDPLDA(topics.RootedTopics):
                 for name in ("z", *self.hyperparameters, "root_weights", "unused_weight")
             },
             given=self.given,
-            data_specs=tokens.data_specs,
+            data_specs=token_model.data_specs,
             wanted=kernel.slots_wanted,
             capacity=lambda state: state.topic.shape[-1],
             grow=kernel.grow,

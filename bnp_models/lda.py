@@ -10,17 +10,17 @@ import numpyro
 import numpyro.distributions as dist
 
 from bnp_kernels import lda as kernel
-from bnp_kernels.bits import split
-from bnp_kernels.tokens import Tokens
-from bnp_models import collapsed, tokens, topics
-from bnp_models.corpus import Corpus
-from bnp_models.gibbs import GibbsKernel, Sampler
+from bnp_kernels.random.bits import split
+from bnp_kernels.tokens.layout import Tokens
+from bnp_models.base import collapsed, token_model, topic_model
+from bnp_models.base.gibbs import GibbsKernel, Sampler
+from bnp_models.data.corpus import Corpus
 
 __all__ = ["LDA"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class LDA(topics.FiniteTopics):
+class LDA(topic_model.FiniteTopics):
     r"""Latent Dirichlet allocation (Blei, Ng and Jordan, JMLR 3, 2003, section 3).
 
     $\phi_k \sim \mathrm{Dir}(\beta 1_V)$, $\theta_d \sim \mathrm{Dir}(\alpha)$,
@@ -65,8 +65,8 @@ class LDA(topics.FiniteTopics):
         these lengths.
         """
         values = self.sample_hyperparameters()
-        doc, word, num_tokens = tokens.program_tokens(corpus)
-        phi = topics.draw_phi(values["beta"], self.num_topics, corpus.num_words)
+        doc, word, num_tokens = token_model.program_tokens(corpus)
+        phi = topic_model.draw_phi(values["beta"], self.num_topics, corpus.num_words)
         with numpyro.plate("doc", corpus.num_docs):
             theta = numpyro.sample("theta", dist.Dirichlet(self.all_alpha(values["alpha"])))
         with numpyro.plate("token", num_tokens):
@@ -81,7 +81,7 @@ class LDA(topics.FiniteTopics):
         program with priors of its own can call this one.
         """
         values = self.sample_hyperparameters(**given)
-        doc, word, _ = tokens.program_tokens(corpus)
+        doc, word, _ = token_model.program_tokens(corpus)
         alpha = self.all_alpha(values["alpha"])
         z = numpyro.sample("z", collapsed.Assignments(alpha, doc, corpus.num_docs))
         words = collapsed.Words(z, values["beta"], corpus.num_words, self.num_topics)
@@ -126,10 +126,10 @@ class LDA(topics.FiniteTopics):
             a chain starts.
         """
         options = {
-            "schedule": tokens.check_option("schedule", schedule, self.schedules),
-            "record": tokens.check_record(record, self.recordable, ("z",) if program else ()),
-            "init_topics": tokens.check_count("init_topics", init_topics),
-            "num_lanes": tokens.check_count("num_lanes", num_lanes),
+            "schedule": token_model.check_option("schedule", schedule, self.schedules),
+            "record": token_model.check_record(record, self.recordable, ("z",) if program else ()),
+            "init_topics": token_model.check_count("init_topics", init_topics),
+            "num_lanes": token_model.check_count("num_lanes", num_lanes),
         }
         self.check_init_topics(init_topics)
         return GibbsKernel(self, options, program=program, ignore=ignore)
@@ -162,21 +162,21 @@ class LDA(topics.FiniteTopics):
         def draws(rng_key, state, data):
             key_phi, key_theta = split(rng_key)
             lazy = self.lazy_draws(key_phi, state) | {
-                "theta": lambda: tokens.draw_theta(key_theta, state.doc_topic, state.alpha),
+                "theta": lambda: token_model.draw_theta(key_theta, state.doc_topic, state.alpha),
             }
-            return self.always_recorded(state, priors) | tokens.make_these(record, lazy)
+            return self.always_recorded(state, priors) | token_model.make_these(record, lazy)
 
         def means(state, data):
             lazy = {
-                "phi_mean": lambda: topics.phi_mean(state),
+                "phi_mean": lambda: topic_model.phi_mean(state),
                 "theta_mean": lambda: (
                     (state.doc_topic + state.alpha) / (data.doc_length[:, None] + state.alpha.sum())
                 ),
             }
-            return tokens.make_these(record, lazy)
+            return token_model.make_these(record, lazy)
 
         return Sampler(
-            prepare=partial(tokens.prepare, num_lanes=num_lanes),
+            prepare=partial(token_model.prepare, num_lanes=num_lanes),
             init=init,
             step=step,
             rotation=(0,),
@@ -192,5 +192,5 @@ class LDA(topics.FiniteTopics):
                 "beta": state.beta,
             },
             given=self.given,
-            data_specs=tokens.data_specs,
+            data_specs=token_model.data_specs,
         )

@@ -11,19 +11,19 @@ import numpyro
 import numpyro.distributions as dist
 
 from bnp_kernels import np_author_topic as kernel
-from bnp_kernels.author_tokens import AuthorTokens
-from bnp_kernels.bits import split
 from bnp_kernels.hdp_lda import HDPPriors
-from bnp_models import authors, collapsed, tokens, topics
-from bnp_models.corpus import Corpus
-from bnp_models.gibbs import GibbsKernel, Sampler
-from bnp_models.model import check_integer
+from bnp_kernels.random.bits import split
+from bnp_kernels.tokens.author_layout import AuthorTokens
+from bnp_models.base import author_model, collapsed, token_model, topic_model
+from bnp_models.base.gibbs import GibbsKernel, Sampler
+from bnp_models.base.model import check_integer
+from bnp_models.data.corpus import Corpus
 
 __all__ = ["NonparametricAuthorTopicModel"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class NonparametricAuthorTopicModel(topics.RootedTopics, authors.AuthorModel):
+class NonparametricAuthorTopicModel(topic_model.RootedTopics, author_model.AuthorModel):
     r"""Author-topic model with a hierarchical Dirichlet process (Bleier, technical note).
 
     $\tau \sim \mathrm{GEM}(\gamma)$, $\theta_j \sim \mathrm{DP}(\alpha, \tau)$ for every author,
@@ -64,8 +64,8 @@ class NonparametricAuthorTopicModel(topics.RootedTopics, authors.AuthorModel):
     128
     """
 
-    alpha: Any = topics.VAGUE
-    gamma: Any = topics.VAGUE
+    alpha: Any = topic_model.VAGUE
+    gamma: Any = topic_model.VAGUE
     beta: Any = 0.01
     max_topics: int = 128
 
@@ -81,13 +81,13 @@ class NonparametricAuthorTopicModel(topics.RootedTopics, authors.AuthorModel):
         these lengths and authors.
         """
         values = self.sample_hyperparameters()
-        weights = topics.draw_root_weights(values["gamma"], self.max_topics)
-        phi = topics.draw_phi(values["beta"], self.max_topics, corpus.num_words)
+        weights = topic_model.draw_root_weights(values["gamma"], self.max_topics)
+        phi = topic_model.draw_phi(values["beta"], self.max_topics, corpus.num_words)
         with numpyro.plate("author", corpus.num_authors):
             # the floor keeps a float32 Dirichlet from returning exact zeros
             concentration = jnp.maximum(values["alpha"] * weights, 1e-6)
             theta = numpyro.sample("theta", dist.Dirichlet(concentration))
-        authors.draw_words(corpus, theta, phi, observed=observed)
+        author_model.draw_words(corpus, theta, phi, observed=observed)
 
     def collapsed(self, corpus: Corpus, *, observed: bool = True, **given: Any) -> None:
         """Run the program with topics and authors' mixtures integrated out, the root weights kept.
@@ -100,12 +100,12 @@ class NonparametricAuthorTopicModel(topics.RootedTopics, authors.AuthorModel):
         values = self.sample_hyperparameters(**given)
         alpha, gamma = values["alpha"], values["gamma"]
         root = numpyro.sample("root", collapsed.Root(gamma, self.max_topics))
-        x = authors.draw_authors(corpus)
+        x = author_model.draw_authors(corpus)
         z = numpyro.sample(
             "z", collapsed.RootedAssignments(alpha, gamma, root, x, corpus.num_authors)
         )
         words = collapsed.Words(z, values["beta"], corpus.num_words, self.max_topics)
-        word = tokens.program_tokens(corpus)[1]
+        word = token_model.program_tokens(corpus)[1]
         numpyro.sample("w", words, obs=word if observed else None)
 
     def gibbs(
@@ -150,10 +150,10 @@ class NonparametricAuthorTopicModel(topics.RootedTopics, authors.AuthorModel):
         """
         sites = ("root", "x", "z") if program else ()
         options = {
-            "schedule": tokens.check_option("schedule", schedule, self.schedules),
-            "record": tokens.check_record(record, self.recordable, sites),
+            "schedule": token_model.check_option("schedule", schedule, self.schedules),
+            "record": token_model.check_record(record, self.recordable, sites),
             "init_topics": check_integer("init_topics", init_topics, 1),
-            "block_size": tokens.check_count("block_size", block_size),
+            "block_size": token_model.check_count("block_size", block_size),
         }
         return GibbsKernel(self, options, program=program, ignore=ignore)
 
@@ -190,17 +190,17 @@ class NonparametricAuthorTopicModel(topics.RootedTopics, authors.AuthorModel):
                 "x": lambda: state.x,
                 "root": lambda: collapsed.pack_root(state.root_weights, state.unused_weight),
                 "author_tokens": lambda: state.author,
-                "theta": lambda: tokens.draw_theta(
+                "theta": lambda: token_model.draw_theta(
                     key_theta,
                     state.author_topic,
                     state.alpha * state.root_weights,
                     state.alpha * state.unused_weight,
                 ),
             }
-            return self.always_recorded(state, priors) | tokens.make_these(record, lazy)
+            return self.always_recorded(state, priors) | token_model.make_these(record, lazy)
 
         return Sampler(
-            prepare=partial(authors.prepare, block_size=block_size),
+            prepare=partial(author_model.prepare, block_size=block_size),
             init=init,
             step=step,
             rotation=(0, 0, 0, 1) if schedule == "mixed" else (0,),
@@ -217,7 +217,7 @@ class NonparametricAuthorTopicModel(topics.RootedTopics, authors.AuthorModel):
                 for name in ("z", "x", *self.hyperparameters, "root_weights", "unused_weight")
             },
             given=self.given,
-            data_specs=authors.data_specs,
+            data_specs=author_model.data_specs,
             wanted=kernel.slots_wanted,
             capacity=lambda state: state.topic.shape[-1],
             grow=kernel.grow,

@@ -17,9 +17,9 @@ from study.splits import Halves, first_words, present_authors
 from study.timing import until
 
 import bnp_models as bnp
-from bnp_models.evaluation import document_completion, known_authors
-from bnp_models.mixtures import AuthorMixture
-from bnp_models.readers import read_npz
+from bnp_models.data.readers import read_npz
+from bnp_models.posterior.mixtures import AuthorMixture
+from bnp_models.scores.held_out import document_completion, known_authors
 
 __all__ = ["curve", "fit", "load", "of_prolific_authors", "one_word_distribution", "words"]
 

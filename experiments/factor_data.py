@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Int, Num
 from study.splits import nested, standardised
 
 from bnp_models import Corpus, Sources
-from bnp_models.readers import read_npz
+from bnp_models.data.readers import read_npz
 
 __all__ = [
     "Images",

@@ -13,11 +13,12 @@ from scipy.special import gammaln
 from study.scores import convergence, unigram
 
 import bnp_models as bnp
-from bnp_models import arviz_data, factors
-from bnp_models.evaluation import document_completion, left_to_right
-from bnp_models.factor_evaluation import predict_rows, row_completion, thin
-from bnp_models.factor_states import match
-from bnp_models.retrieval import retrieve
+from bnp_models.posterior import arviz_data
+from bnp_models.posterior.factor_states import match
+from bnp_models.results import factor_tables
+from bnp_models.scores.held_out import document_completion, left_to_right
+from bnp_models.scores.held_out_rows import predict_rows, row_completion, thin
+from bnp_models.scores.retrieval import retrieve
 
 __all__ = ["fit", "measure_features", "measure_gaussian", "measure_planted", "measure_section"]
 
@@ -80,11 +81,11 @@ def measure_planted(
     counts = np.asarray(found.posterior["num_factors_used"])
     reached = [settled(chain, len(made.phi)) for chain in counts]
     half = sweeps // 2
-    posterior = factors.num_factors(counts[:, half:])
-    states = factors.states_of(found)
+    posterior = factor_tables.num_factors(counts[:, half:])
+    states = factor_tables.states_of(found)
     states = states.take(states.draw >= half)
-    table = factors.recovery(states, made.phi, made.weights)
-    shared = factors.sharing(states, made.sources.source_names)
+    table = factor_tables.recovery(states, made.phi, made.weights)
+    shared = factor_tables.sharing(states, made.sources.source_names)
     mode = int(posterior["probability"].idxmax())
     return {
         "summary": f"{mode} factors, {int((table['found'] >= 0.5).sum())} of them planted",
@@ -249,7 +250,7 @@ def measure_gaussian(images: factor_data.Images, first: int, settings: Any) -> d
     half = settings.digit_sweeps // 2
     sizes = {"num_warmup": half, "num_samples": half}
     found = fit(bnp.GaussianFactorAnalysis(), images.train, settings, init_factors=first, **sizes)
-    states = factors.states_of(found)
+    states = factor_tables.states_of(found)
     kept = arviz_data.group(found.data, "states")
     ratio = np.asarray(kept["sigma2_n"].mean("source") / kept["sigma2_w"].mean("source")).ravel()
     draws = []

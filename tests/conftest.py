@@ -18,7 +18,7 @@ import pytest
 @pytest.fixture(autouse=True)
 def room_for_programs():
     """Keep a long test session below the number of memory mappings that Linux grants."""
-    from bnp_models.mappings import make_room
+    from bnp_models.base.program_memory import make_room
 
     make_room()
 
@@ -27,7 +27,7 @@ def room_for_programs():
 def room_for_arrays():
     """Give back what compiling took: test processes share the memory."""
     yield
-    from bnp_models.mappings import trim
+    from bnp_models.base.program_memory import trim
 
     trim()
 
@@ -41,9 +41,9 @@ def made_up_factors():
 
     import numpy as np
 
-    from bnp_models.arviz_data import make_data
-    from bnp_models.factor_model import DIMS
-    from bnp_models.result import make_fit
+    from bnp_models.base.factor_model import DIMS
+    from bnp_models.posterior.arviz_data import make_data
+    from bnp_models.results.topic_fit import make_fit
 
     def make(model, sources, phi, weights, *, turned=False, **of_source):
         count, (num_factors, num_features) = sources.num_sources, phi.shape

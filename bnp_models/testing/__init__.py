@@ -3,7 +3,7 @@
 Needs nothing but the library itself; `each_check` and `each_mistake` need pytest.
 """
 
-from bnp_models.testing import authors, enumeration, factors, simulate, tokens
+from bnp_models.testing import author_corpora, enumeration, factor_sites, simulate, token_corpora
 from bnp_models.testing.cases import Case, Check, Conditional, Joint, Schedule, Target
 from bnp_models.testing.invariants import quick_jit
 from bnp_models.testing.mistakes import Mistake, Survived
@@ -25,12 +25,12 @@ __all__ = [
     "Survived",
     "SweepFailed",
     "Target",
-    "authors",
+    "author_corpora",
     "each_check",
     "each_mistake",
     "enumeration",
-    "factors",
+    "factor_sites",
     "quick_jit",
     "simulate",
-    "tokens",
+    "token_corpora",
 ]

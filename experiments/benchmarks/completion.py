@@ -47,7 +47,7 @@ def train(
 
 def score(curve: dict[str, Any], split: Split, *, seed: int, folder: Path) -> dict[str, Any]:
     """Score every state that `train` wrote, one state at a time."""
-    from bnp_models.evaluation import document_completion
+    from bnp_models.scores.held_out import document_completion
 
     observed, heldout = to_corpus(split.observed), to_corpus(split.heldout)
     found: dict[str, list[float]] = {"log_prob": [], "perplexity": [], "error_docs": []}
@@ -62,7 +62,7 @@ def score(curve: dict[str, Any], split: Split, *, seed: int, folder: Path) -> di
 
 def pad(phi: np.ndarray, weights: np.ndarray, margin: int = 32) -> Any:
     """Make a `Mixtures` of one state; topics of weight zero are added to have few shapes."""
-    from bnp_models.mixtures import Mixtures
+    from bnp_models.posterior.mixtures import Mixtures
 
     num_words, num_topics = phi.shape
     more = -num_topics % margin

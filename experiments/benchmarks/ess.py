@@ -72,7 +72,7 @@ def _worth(draws: np.ndarray, seconds: float) -> dict[str, float | int | None]:
     """
     import xarray
 
-    from bnp_models.arviz_data import ess, rhat
+    from bnp_models.posterior.arviz_data import ess, rhat
 
     number = draws.shape[1]
     if number < 16 or np.ptp(draws) == 0:

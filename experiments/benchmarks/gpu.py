@@ -22,8 +22,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from bnp_kernels import hdp_lda, lda
-from bnp_kernels.concentration import GammaPrior
-from bnp_kernels.tokens import Tokens, make_tokens
+from bnp_kernels.random.concentration import GammaPrior
+from bnp_kernels.tokens.layout import Tokens, make_tokens
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

@@ -25,7 +25,7 @@ def measure(
     **options: Any,
 ) -> dict[str, Any]:
     """Run HDP chains and score each chain's state at some sweeps; `options` go to `ours`."""
-    from bnp_models.evaluation import document_completion
+    from bnp_models.scores.held_out import document_completion
 
     observed, heldout = to_corpus(split.observed), to_corpus(split.heldout)
     made = ours(

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bnp_models.runner import Runner, make_mesh
+from bnp_models.run.runner import Runner, make_mesh
 
 __all__ = ["OurChains", "compile_seconds"]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from bnp_models.evaluation import known_authors
-from bnp_models.mixtures import AuthorMixture, Mixtures
+from bnp_models.posterior.mixtures import AuthorMixture, Mixtures
+from bnp_models.scores.held_out import known_authors
 from study.scores import kept
 from study.timing import Marks
 

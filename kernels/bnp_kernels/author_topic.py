@@ -21,11 +21,13 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int, Key
 
-from bnp_kernels import authors, bits, categorical, counts, gamma, lda, rows
-from bnp_kernels.author_tokens import AuthorTokens
-from bnp_kernels.batching import chains_together
-from bnp_kernels.concentration import GammaPrior
-from bnp_kernels.densities import log_dirichlet_multinomial
+from bnp_kernels import lda
+from bnp_kernels.numerics.batching import chains_together
+from bnp_kernels.numerics.densities import log_dirichlet_multinomial
+from bnp_kernels.random import bits, categorical, gamma
+from bnp_kernels.random.concentration import GammaPrior
+from bnp_kernels.tokens import author_sweeps, count_rows, tally
+from bnp_kernels.tokens.author_layout import AuthorTokens
 
 __all__ = [
     "AuthorTopicInfo",
@@ -95,7 +97,7 @@ def init(
 ) -> AuthorTopicState:
     """Give every token one of its authors and one of `init_topics` topics (all by default)."""
     z, x = draw_start(rng_key, data, num_topics if init_topics is None else init_topics)
-    author_topic, word_topic, topic = counts.tally(
+    author_topic, word_topic, topic = tally.tally(
         z, x, data.word, data.num_authors, num_words, num_topics
     )
     beta = jnp.asarray(beta, alpha.dtype)
@@ -121,7 +123,7 @@ def _sequential_sweep(
 
 
 def _sweep_chains(own, shared) -> AuthorTopicState:
-    """Sweep all chains at once, with counts as in `rows`."""
+    """Sweep all chains at once, with counts as in `count_rows`."""
     rng_key, state = own
     word, buckets, most = shared
     num_words, num_topics = state.word_topic.shape[1:]
@@ -136,32 +138,32 @@ def _sweep_chains(own, shared) -> AuthorTopicState:
         n_j = desk.total - token.own
         shares = share(n_jk, n_j[:, :, None], weights=alpha, total=sum_alpha)
         shares = jnp.where((desk.author < num_authors)[:, None, None], shares, 0)
-        n_vk, n_k = rows.read(word_topic, token.word) - minus, topic - minus
-        weights = authors.sum_authors(shares) * (n_vk + beta) / (n_k + num_words * beta)
+        n_vk, n_k = count_rows.read(word_topic, token.word) - minus, topic - minus
+        weights = author_sweeps.sum_authors(shares) * (n_vk + beta) / (n_k + num_words * beta)
         new = categorical.draw_code(weights, token.u[0], ones)
         slot = categorical.decode(new, num_topics)[None, :, None]
         of_slot = jnp.take_along_axis(shares, slot, axis=2, mode="promise_in_bounds")
-        place = authors.draw_author(of_slot[:, :, 0], token.u[1])
+        place = author_sweeps.draw_author(of_slot[:, :, 0], token.u[1])
         plus = categorical.one_hot(new, num_topics, topic.dtype)
         desk = desk._replace(
             topic=n_jk + place[:, :, None] * plus[None], total=desk.total + (place - token.own)
         )
-        carry = rows.add(word_topic, token.word, plus - minus), topic + (plus - minus)
+        carry = count_rows.add(word_topic, token.word, plus - minus), topic + (plus - minus)
         return new, place, desk, carry
 
     num_authors = state.author.shape[1]
     # one bulk draw per sweep, [T, 2, chain]
     uniforms = jax.vmap(lambda key: bits.uniform(key, (*word.shape, 2)), out_axes=2)(rng_key)
-    tables = authors.open_tables(state.z, state.x, state.author_topic, state.author)
-    carry = rows.rows_first(state.word_topic, most.dtype), categorical.pad_topics(state.topic)
-    tables, (word_topic, topic) = authors.visit_tokens(
+    tables = author_sweeps.open_tables(state.z, state.x, state.author_topic, state.author)
+    carry = count_rows.rows_first(state.word_topic, most.dtype), categorical.pad_topics(state.topic)
+    tables, (word_topic, topic) = author_sweeps.visit_tokens(
         resample, buckets, word, uniforms, tables, carry
     )
     return state._replace(
         z=categorical.decode(tables.code, num_topics).T,
         x=tables.x.T,
-        author_topic=rows.chains_first(tables.author_topic[:-1], num_topics),
-        word_topic=rows.chains_first(word_topic, num_topics),
+        author_topic=count_rows.chains_first(tables.author_topic[:-1], num_topics),
+        word_topic=count_rows.chains_first(word_topic, num_topics),
         topic=topic[:, :num_topics],
         author=tables.author[:-1].T,
     )
@@ -173,9 +175,11 @@ def _parallel_sweep(
     key_theta, key_phi, key_z = bits.split(rng_key, 3)
     theta = gamma.draw_rows(key_theta, state.author_topic + state.alpha[None, :])
     phi = gamma.draw_topic_word(key_phi, state.word_topic, state.beta, axis_name=axis_name)
-    z, x = authors.sweep_tokens(key_z, data, state.z, state.x, theta, phi, axis_name=axis_name)
+    z, x = author_sweeps.sweep_tokens(
+        key_z, data, state.z, state.x, theta, phi, axis_name=axis_name
+    )
     num_words, num_topics = state.word_topic.shape
-    author_topic, word_topic, topic = counts.tally(
+    author_topic, word_topic, topic = tally.tally(
         z, x, data.word, data.num_authors, num_words, num_topics
     )
     return state._replace(

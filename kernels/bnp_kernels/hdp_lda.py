@@ -27,16 +27,18 @@ from jax import lax
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from bnp_kernels import bits, categorical, counts, hdp_root, lanes, rows, split_merge
-from bnp_kernels.batching import LARGE_TABLE, chains_together, vectorise_if
-from bnp_kernels.concentration import Concentration, GammaPrior, draw_concentrations
-from bnp_kernels.densities import log_dirichlet_multinomial, log_gamma_prior
-from bnp_kernels.gamma import draw_topic_word
-from bnp_kernels.hdp_root import TAIL_SHARE
 from bnp_kernels.lda import of_beta
-from bnp_kernels.sums import sum_pairwise
-from bnp_kernels.tables import draw_tables
-from bnp_kernels.tokens import Tokens
+from bnp_kernels.numerics.batching import LARGE_TABLE, chains_together, vectorise_if
+from bnp_kernels.numerics.densities import log_dirichlet_multinomial, log_gamma_prior
+from bnp_kernels.numerics.sums import sum_pairwise
+from bnp_kernels.processes import hdp_root, split_merge
+from bnp_kernels.processes.hdp_root import TAIL_SHARE
+from bnp_kernels.random import bits, categorical
+from bnp_kernels.random.concentration import Concentration, GammaPrior, draw_concentrations
+from bnp_kernels.random.gamma import draw_topic_word
+from bnp_kernels.random.tables import draw_tables
+from bnp_kernels.tokens import count_rows, lanes, tally
+from bnp_kernels.tokens.layout import Tokens
 
 __all__ = [
     "HDPInfo",
@@ -105,7 +107,7 @@ def init(
     key_z, key_root = bits.split(rng_key)
     u = bits.uniform(key_z, data.doc.shape)
     z = jnp.minimum((u * init_topics).astype(jnp.int32), init_topics - 1)
-    doc_topic, word_topic, topic = counts.tally(
+    doc_topic, word_topic, topic = tally.tally(
         z, data.doc, data.word, data.doc_length.shape[0], num_words, max_topics
     )
     alpha, gamma, beta = (jnp.asarray(x, jnp.float32) for x in (alpha, gamma, beta))
@@ -155,7 +157,7 @@ def _sequential_sweep(rng_key: Key[Array, ""], state: HDPState, data: Tokens) ->
 
 
 def _sweep_chains(own, shared) -> HDPState:
-    """Sweep all chains at once, with counts as in `rows`."""
+    """Sweep all chains at once, with counts as in `count_rows`."""
     rng_key, state = own
     doc, word, most = shared
     doc, word = doc.astype(jnp.uint32), word.astype(jnp.uint32)
@@ -169,8 +171,8 @@ def _sweep_chains(own, shared) -> HDPState:
             old, topic, root_weights, unused_weight, capacity
         )
         minus = categorical.one_hot(old, capacity, topic.dtype)
-        n_dk = rows.read(doc_topic, d) - minus
-        n_vk = rows.read(word_topic, v) - minus
+        n_dk = count_rows.read(doc_topic, d) - minus
+        n_vk = count_rows.read(word_topic, v) - minus
         n_k = topic - minus
         weights, weight_new = conditional(
             n_dk, n_vk, n_k, root_weights=root_weights, unused_weight=unused_weight[:, None],
@@ -183,8 +185,8 @@ def _sweep_chains(own, shared) -> HDPState:
         )  # fmt: skip
         change = categorical.one_hot(new, capacity, topic.dtype) - minus
         carry = (
-            rows.add(doc_topic, d, change), rows.add(word_topic, v, change), topic + change,
-            root_weights, unused_weight, overflow,
+            count_rows.add(doc_topic, d, change), count_rows.add(word_topic, v, change),
+            topic + change, root_weights, unused_weight, overflow,
         )  # fmt: skip
         return carry, new
 
@@ -195,15 +197,15 @@ def _sweep_chains(own, shared) -> HDPState:
     root_weights = categorical.pad_topics(state.root_weights)
     ones = categorical.one_weights(root_weights[0])
     carry = (
-        rows.rows_first(state.doc_topic), rows.rows_first(state.word_topic, most.dtype),
+        count_rows.rows_first(state.doc_topic), count_rows.rows_first(state.word_topic, most.dtype),
         categorical.pad_topics(state.topic), root_weights, state.unused_weight, state.overflow,
     )  # fmt: skip
     carry, z = lax.scan(resample, carry, (doc, word, old, u, u_share))
     doc_topic, word_topic, topic, root_weights, unused_weight, overflow = carry
     return state._replace(
         z=categorical.decode(z, capacity).T,
-        doc_topic=rows.chains_first(doc_topic, capacity),
-        word_topic=rows.chains_first(word_topic, capacity),
+        doc_topic=count_rows.chains_first(doc_topic, capacity),
+        word_topic=count_rows.chains_first(word_topic, capacity),
         topic=topic[:, :capacity], root_weights=root_weights[:, :capacity],
         unused_weight=unused_weight, overflow=overflow,
     )  # fmt: skip
@@ -237,7 +239,7 @@ def _parallel_sweep(
         frozen=~taking_part[state.z], axis_name=axis_name,
     )  # fmt: skip
     num_words, capacity = state.word_topic.shape
-    doc_topic, word_topic, topic = counts.tally(
+    doc_topic, word_topic, topic = tally.tally(
         z, data.doc, data.word, state.doc_topic.shape[0], num_words, capacity
     )
     # `unused_weight` is stale until `resample_root` draws it anew, which comes next
@@ -253,7 +255,7 @@ def _split_merge_sweep(rng_key: Key[Array, ""], state: HDPState, data: Tokens) -
         rng_key, data, state.z, state.root_weights, state.topic,
         alpha=state.alpha, beta=state.beta, gamma=state.gamma, num_words=num_words,
     )  # fmt: skip
-    doc_topic, word_topic, topic = counts.tally(
+    doc_topic, word_topic, topic = tally.tally(
         z, data.doc, data.word, state.doc_topic.shape[0], num_words, capacity
     )
     return state._replace(

@@ -20,12 +20,13 @@ from jax import lax
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int, Key
 
-from bnp_kernels import bits, categorical, counts, gamma, lanes, rows
-from bnp_kernels.batching import chains_together
-from bnp_kernels.concentration import Concentration, GammaPrior, draw_concentrations
-from bnp_kernels.densities import log_dirichlet_multinomial, log_gamma_prior
-from bnp_kernels.tables import draw_tables
-from bnp_kernels.tokens import Tokens
+from bnp_kernels.numerics.batching import chains_together
+from bnp_kernels.numerics.densities import log_dirichlet_multinomial, log_gamma_prior
+from bnp_kernels.random import bits, categorical, gamma
+from bnp_kernels.random.concentration import Concentration, GammaPrior, draw_concentrations
+from bnp_kernels.random.tables import draw_tables
+from bnp_kernels.tokens import count_rows, lanes, tally
+from bnp_kernels.tokens.layout import Tokens
 
 __all__ = [
     "LDAInfo",
@@ -84,7 +85,7 @@ def init(
     start = num_topics if init_topics is None else init_topics
     u = bits.uniform(rng_key, data.doc.shape)
     z = jnp.minimum((u * start).astype(jnp.int32), start - 1)
-    tallied = counts.tally(z, data.doc, data.word, data.doc_length.shape[0], num_words, num_topics)
+    tallied = tally.tally(z, data.doc, data.word, data.doc_length.shape[0], num_words, num_topics)
     return LDAState(z, *tallied, alpha=alpha, beta=jnp.asarray(beta, alpha.dtype))
 
 
@@ -113,25 +114,29 @@ def _sweep_chains(own: tuple[Array, LDAState], shared: tuple[Array, Array, Array
     def resample(carry, token):
         (doc_topic, word_topic, topic), (d, v, old, u) = carry, token
         minus = categorical.one_hot(old, num_topics, topic.dtype)
-        n_dk = rows.read(doc_topic, d) - minus
-        n_vk = rows.read(word_topic, v) - minus
+        n_dk = count_rows.read(doc_topic, d) - minus
+        n_vk = count_rows.read(word_topic, v) - minus
         n_k = topic - minus
         weights = conditional(n_dk, n_vk, n_k, alpha=alpha, beta=beta, num_words=num_words)
         new = categorical.draw_code(weights, u, ones)
         change = categorical.one_hot(new, num_topics, topic.dtype) - minus
-        carry = rows.add(doc_topic, d, change), rows.add(word_topic, v, change), topic + change
+        carry = (
+            count_rows.add(doc_topic, d, change),
+            count_rows.add(word_topic, v, change),
+            topic + change,
+        )
         return carry, new
 
     u = jax.vmap(lambda key: bits.uniform(key, doc.shape))(rng_key).T  # one bulk draw per sweep
     old = categorical.encode(state.z, num_topics).T
     start_topic = categorical.pad_topics(state.topic)
-    start_words = rows.rows_first(state.word_topic, most.dtype)
-    carry = rows.rows_first(state.doc_topic), start_words, start_topic
+    start_words = count_rows.rows_first(state.word_topic, most.dtype)
+    carry = count_rows.rows_first(state.doc_topic), start_words, start_topic
     (doc_topic, word_topic, topic), z = lax.scan(resample, carry, (doc, word, old, u))
     return state._replace(
         z=categorical.decode(z, num_topics).T,
-        doc_topic=rows.chains_first(doc_topic, num_topics),
-        word_topic=rows.chains_first(word_topic, num_topics),
+        doc_topic=count_rows.chains_first(doc_topic, num_topics),
+        word_topic=count_rows.chains_first(word_topic, num_topics),
         topic=topic[..., :num_topics],
     )
 
@@ -145,7 +150,7 @@ def _parallel_sweep(
         key_z, data.lanes, state.z, state.doc_topic, phi, state.alpha, axis_name=axis_name
     )
     num_words, num_topics = state.word_topic.shape
-    tallied = counts.tally(z, data.doc, data.word, state.doc_topic.shape[0], num_words, num_topics)
+    tallied = tally.tally(z, data.doc, data.word, state.doc_topic.shape[0], num_words, num_topics)
     return LDAState(z, *tallied, alpha=state.alpha, beta=state.beta)
 
 

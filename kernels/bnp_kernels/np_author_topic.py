@@ -27,14 +27,17 @@ from jax import lax
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from bnp_kernels import authors, bits, categorical, counts, gamma, hdp_lda, hdp_root, rows
-from bnp_kernels.author_tokens import AuthorTokens
+from bnp_kernels import hdp_lda
 from bnp_kernels.author_topic import AuthorTopicInfo, draw_start, share
-from bnp_kernels.batching import chains_together
-from bnp_kernels.densities import log_dirichlet_multinomial
 from bnp_kernels.hdp_lda import HDPPriors, HDPState
-from bnp_kernels.hdp_root import TAIL_SHARE
-from bnp_kernels.sums import sum_pairwise
+from bnp_kernels.numerics.batching import chains_together
+from bnp_kernels.numerics.densities import log_dirichlet_multinomial
+from bnp_kernels.numerics.sums import sum_pairwise
+from bnp_kernels.processes import hdp_root
+from bnp_kernels.processes.hdp_root import TAIL_SHARE
+from bnp_kernels.random import bits, categorical, gamma
+from bnp_kernels.tokens import author_sweeps, count_rows, tally
+from bnp_kernels.tokens.author_layout import AuthorTokens
 
 __all__ = [
     "AuthorHDPState",
@@ -86,7 +89,7 @@ def init(
     """
     key_start, key_root = bits.split(rng_key)
     z, x = draw_start(key_start, data, init_topics)
-    author_topic, word_topic, topic = counts.tally(
+    author_topic, word_topic, topic = tally.tally(
         z, x, data.word, data.num_authors, num_words, max_topics
     )
     alpha, gamma, beta = (jnp.asarray(value, jnp.float32) for value in (alpha, gamma, beta))
@@ -123,7 +126,7 @@ def _sequential_sweep(
 
 
 def _sweep_chains(own, shared) -> AuthorHDPState:
-    """Sweep all chains at once, with counts as in `rows`."""
+    """Sweep all chains at once, with counts as in `count_rows`."""
     rng_key, state = own
     word, buckets, most = shared
     num_words, capacity = state.word_topic.shape[1:]
@@ -149,14 +152,14 @@ def _sweep_chains(own, shared) -> AuthorHDPState:
             weights=(alpha * unused_weight[:, None])[None], total=alpha[None],
         )  # fmt: skip
         shares, shares_new = jnp.where(there, shares, 0), jnp.where(there, shares_new, 0)[:, :, 0]
-        n_vk, n_k = rows.read(word_topic, token.word) - minus, topic - minus
-        weights = authors.sum_authors(shares) * (n_vk + beta) / (n_k + num_words * beta)
-        weight_new = authors.sum_authors(shares_new[:, :, None])[:, 0] / num_words
+        n_vk, n_k = count_rows.read(word_topic, token.word) - minus, topic - minus
+        weights = author_sweeps.sum_authors(shares) * (n_vk + beta) / (n_k + num_words * beta)
+        weight_new = author_sweeps.sum_authors(shares_new[:, :, None])[:, 0] / num_words
         code = categorical.draw_code(weights, u_topic, ones, weight_new)
         drawn = categorical.decode(jnp.minimum(code, topic.shape[1] - 1), capacity)[None, :, None]
         of_slot = jnp.take_along_axis(shares, drawn, axis=2, mode="promise_in_bounds")[:, :, 0]
         is_new = (code == topic.shape[1])[None, :]
-        place = authors.draw_author(jnp.where(is_new, shares_new, of_slot), u_author)
+        place = author_sweeps.draw_author(jnp.where(is_new, shares_new, of_slot), u_author)
         new, root_weights, unused_weight, overflow = hdp_root.join(
             code, old, topic, root_weights, unused_weight, overflow, capacity,
             gamma=gamma, u=u_share,
@@ -167,7 +170,7 @@ def _sweep_chains(own, shared) -> AuthorHDPState:
         )
         change = plus - minus
         carry = (
-            rows.add(word_topic, token.word, change), topic + change,
+            count_rows.add(word_topic, token.word, change), topic + change,
             root_weights, unused_weight, overflow,
         )  # fmt: skip
         return new, place, desk, carry
@@ -176,18 +179,18 @@ def _sweep_chains(own, shared) -> AuthorHDPState:
     uniforms = jax.vmap(lambda key: bits.uniform(key, (*word.shape, 3)), out_axes=2)(rng_key)
     root_weights = categorical.pad_topics(state.root_weights)
     ones = categorical.one_weights(root_weights[0])
-    tables = authors.open_tables(state.z, state.x, state.author_topic, state.author)
+    tables = author_sweeps.open_tables(state.z, state.x, state.author_topic, state.author)
     carry = (
-        rows.rows_first(state.word_topic, most.dtype), categorical.pad_topics(state.topic),
+        count_rows.rows_first(state.word_topic, most.dtype), categorical.pad_topics(state.topic),
         root_weights, state.unused_weight, state.overflow,
     )  # fmt: skip
-    tables, carry = authors.visit_tokens(resample, buckets, word, uniforms, tables, carry)
+    tables, carry = author_sweeps.visit_tokens(resample, buckets, word, uniforms, tables, carry)
     word_topic, topic, root_weights, unused_weight, overflow = carry
     return state._replace(
         z=categorical.decode(tables.code, capacity).T,
         x=tables.x.T,
-        author_topic=rows.chains_first(tables.author_topic[:-1], capacity),
-        word_topic=rows.chains_first(word_topic, capacity),
+        author_topic=count_rows.chains_first(tables.author_topic[:-1], capacity),
+        word_topic=count_rows.chains_first(word_topic, capacity),
         topic=topic[:, :capacity],
         author=tables.author[:-1].T,
         root_weights=root_weights[:, :capacity],
@@ -230,12 +233,12 @@ def _parallel_sweep(
     taking_part = sticks > threshold
     theta = _draw_mixtures(key_theta, state, sticks, taking_part)
     phi = gamma.draw_topic_word(key_phi, state.word_topic, state.beta, axis_name=axis_name)
-    z, x = authors.sweep_tokens(
+    z, x = author_sweeps.sweep_tokens(
         key_z, data, state.z, state.x, theta, jnp.where(taking_part[None, :], phi, 0.0),
         frozen=~taking_part[state.z], axis_name=axis_name,
     )  # fmt: skip
     num_words, capacity = state.word_topic.shape
-    author_topic, word_topic, topic = counts.tally(
+    author_topic, word_topic, topic = tally.tally(
         z, x, data.word, data.num_authors, num_words, capacity
     )
     # `unused_weight` is stale until `resample_root` draws it anew, which comes next

@@ -33,15 +33,16 @@ from jax import lax
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int, Key, ScalarLike
 
-from bnp_kernels import beta_process, bits, factor_slots
-from bnp_kernels.allocation import Counts, allocate, rates, shares
-from bnp_kernels.approximate_births import MOST, NUM_DRAWS, draw_rows
-from bnp_kernels.beta_process import BetaProcessPriors, Rows, count_uses, sum_by_source
-from bnp_kernels.concentration import GammaPrior
-from bnp_kernels.densities import log_gamma_prior
-from bnp_kernels.factor_slots import add_up, most_of_any_chain
-from bnp_kernels.gamma import draw_log_gamma
-from bnp_kernels.sums import sum_pairwise
+from bnp_kernels.numerics.densities import log_gamma_prior
+from bnp_kernels.numerics.sums import sum_pairwise
+from bnp_kernels.processes import beta_process, factor_slots
+from bnp_kernels.processes.allocation import Counts, allocate, rates, shares
+from bnp_kernels.processes.approximate_births import MOST, NUM_DRAWS, draw_rows
+from bnp_kernels.processes.beta_process import BetaProcessPriors, Rows, count_uses, sum_by_source
+from bnp_kernels.processes.factor_slots import add_up, most_of_any_chain
+from bnp_kernels.random import bits
+from bnp_kernels.random.concentration import GammaPrior
+from bnp_kernels.random.gamma import draw_log_gamma
 
 __all__ = [
     "PoissonInfo",

@@ -13,10 +13,10 @@ import pytest
 from jax import lax
 
 import bnp_models as bnp
-from bnp_kernels import bits, categorical
-from bnp_models import tokens
-from bnp_models.gibbs import GibbsKernel, Sampler
-from bnp_models.model import gamma_prior, is_prior
+from bnp_kernels.random import bits, categorical
+from bnp_models.base import token_model
+from bnp_models.base.gibbs import GibbsKernel, Sampler
+from bnp_models.base.model import gamma_prior, is_prior
 
 
 def pytest_configure(config):
@@ -61,7 +61,7 @@ class ToyState(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Toy(tokens.TokenModel):
+class Toy(token_model.TokenModel):
     """Seat tokens in a Chinese restaurant, whatever their words: compiles in no time.
 
     Without `max_topics` there are as many slots as tokens and the model counts as finite.
@@ -84,8 +84,8 @@ class Toy(tokens.TokenModel):
     def gibbs(self, *, schedule="sequential", record=(), init_topics=1, program=None, ignore=()):
         """Return the kernel."""
         options = {
-            "schedule": tokens.check_option("schedule", schedule, self.schedules),
-            "record": tokens.check_record(record, self.recordable, ("z",) if program else ()),
+            "schedule": token_model.check_option("schedule", schedule, self.schedules),
+            "record": token_model.check_record(record, self.recordable, ("z",) if program else ()),
             "init_topics": init_topics,
         }
         return GibbsKernel(self, options, program=program, ignore=ignore)
@@ -136,7 +136,7 @@ class Toy(tokens.TokenModel):
             return {n: x for n, x in terms.items() if n in record}
 
         return Sampler(
-            prepare=lambda corpus, num_shards: tokens.prepare(corpus, num_shards, None),
+            prepare=lambda corpus, num_shards: token_model.prepare(corpus, num_shards, None),
             init=init,
             step=step,
             rotation=(0, 1, 0) if schedule == "mixed" else (0,),
@@ -148,7 +148,7 @@ class Toy(tokens.TokenModel):
             used=lambda state: state.topic > 0,
             snapshot=lambda state: {"z": state.z, "gamma": state.gamma},
             given=lambda state, values: state._replace(**values),
-            data_specs=tokens.data_specs,
+            data_specs=token_model.data_specs,
             wanted=lambda state, data: (state.topic > 0).sum() + 1,
             capacity=None if self.max_topics is None else lambda state: state.topic.shape[-1],
             grow=grow_toy,

@@ -9,8 +9,8 @@ import pytest
 from numpyro.infer import MCMC
 
 import bnp_models as bnp
-from bnp_models import arviz_data
-from bnp_models.evaluation import known_authors
+from bnp_models.posterior import arviz_data
+from bnp_models.scores.held_out import known_authors
 
 # dan is in the list of authors, but wrote nothing
 pytestmark = pytest.mark.filterwarnings("ignore:1 of 4 authors have no document:UserWarning")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import bnp_models as bnp
-from bnp_models.mixtures import Mixtures
+from bnp_models.posterior.mixtures import Mixtures
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 

@@ -14,14 +14,15 @@ import numpyro.distributions as dist
 import pytest
 from numpyro.infer.util import log_density
 
-from bnp_kernels import author_topic, authors, lda
-from bnp_kernels.author_tokens import make_author_tokens
-from bnp_kernels.concentration import GammaPrior
+from bnp_kernels import author_topic, lda
+from bnp_kernels.random.concentration import GammaPrior
+from bnp_kernels.tokens import author_sweeps
+from bnp_kernels.tokens.author_layout import make_author_tokens
 from bnp_models import testing
 from bnp_models.author_topic import AuthorTopicModel
-from bnp_models.corpus import Corpus
-from bnp_models.testing import authors as tiny
-from bnp_models.testing import simulate, tokens
+from bnp_models.data.corpus import Corpus
+from bnp_models.testing import author_corpora as tiny
+from bnp_models.testing import simulate, token_corpora
 
 DOCS, AUTHORS, NUM_AUTHORS = [[0, 0, 1], [1, 2, 2]], [[0, 1], [1]], 2
 NUM_WORDS = 3
@@ -51,7 +52,7 @@ def posterior_quantities(state, data):
     values = {
         "one_topic": (state.topic > 0).sum() == 1,
         "first_author": state.x[:3] == 0,
-        "coassigned": tokens.coassigned(state.z),
+        "coassigned": token_corpora.coassigned(state.z),
         "same_pair": same[jnp.array([0, 1, 2, 5, 6, 9])],  # 01, 02, 03, 12, 13, 23
         "alpha": state.alpha[0],
         "beta": state.beta,
@@ -152,13 +153,15 @@ def draw_program(rng_key, size):
     corpus = Corpus.from_ids(
         JOINT_DOCS, num_words=JOINT_WORDS, authors=JOINT_AUTHORS, author_names=list("abcd")
     )
-    draws = tokens.draw_program(rng_key, model, corpus, ["alpha", "beta", "x", "z", "w"], size)
+    draws = token_corpora.draw_program(
+        rng_key, model, corpus, ["alpha", "beta", "x", "z", "w"], size
+    )
     return testing.quick_jit(jax.vmap(joint_quantities))(*states(*draws.values()))
 
 
 def redraw_words(rng_key, state, data):
-    word = tokens.draw_words(rng_key, state.z, JOINT_WORDS, state.beta)
-    word_topic = tokens.tally(state.z, word, JOINT_WORDS, JOINT_TOPICS)
+    word = token_corpora.draw_words(rng_key, state.z, JOINT_WORDS, state.beta)
+    word_topic = token_corpora.tally(state.z, word, JOINT_WORDS, JOINT_TOPICS)
     return state._replace(word_topic=word_topic), tiny.with_words(data, word)
 
 
@@ -199,8 +202,8 @@ JOINT = testing.Joint(
 def tally(state, data):
     num_authors, num_topics = state.author_topic.shape
     num_words = state.word_topic.shape[0]
-    counts = tokens.tally(state.z, state.x, num_authors, num_topics)
-    word_topic = tokens.tally(state.z, data.word, num_words, num_topics)
+    counts = token_corpora.tally(state.z, state.x, num_authors, num_topics)
+    word_topic = token_corpora.tally(state.z, data.word, num_words, num_topics)
     return {
         "author_topic": counts,
         "word_topic": word_topic,
@@ -312,11 +315,11 @@ MISTAKES = [
     ),
     testing.Mistake(
         "topic drawn for the first author", author_topic, "_sweep_chains",
-        "authors.sum_authors(shares)", "shares[0]",
+        "author_sweeps.sum_authors(shares)", "shares[0]",
         "enumeration/fixed/sequential",
     ),
     testing.Mistake(
-        "one number for topic and author", authors, "_sweep",
+        "one number for topic and author", author_sweeps, "_sweep",
         "jnp.minimum({u_author}, ", "u_topic",
         "enumeration/fixed/parallel",
     ),
@@ -385,10 +388,10 @@ def state_of(data, x, z, alpha, beta=0.5):
 
 
 def lda_log_joint(docs, z, alpha, beta=0.5):
-    data = tokens.lay_out(docs)
+    data = token_corpora.lay_out(docs)
     z, alpha = jnp.array(z), jnp.array(alpha, jnp.float32)
-    doc_topic = tokens.tally(z, data.doc, len(docs), len(alpha))
-    word_topic = tokens.tally(z, data.word, NUM_WORDS, len(alpha))
+    doc_topic = token_corpora.tally(z, data.doc, len(docs), len(alpha))
+    word_topic = token_corpora.tally(z, data.word, NUM_WORDS, len(alpha))
     topic = word_topic.sum(axis=0)
     state = lda.LDAState(z, doc_topic, word_topic, topic, alpha, jnp.float32(beta))
     return testing.quick_jit(lda.log_joint)(state, data)

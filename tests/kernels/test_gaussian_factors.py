@@ -11,12 +11,14 @@ import numpyro.distributions as dist
 import pytest
 from numpyro.infer.util import log_density
 
-from bnp_kernels import beta_process, factor_slots, gaussian_factors, linear
-from bnp_kernels.concentration import GammaPrior
+from bnp_kernels import gaussian_factors
 from bnp_kernels.gaussian_factors import GaussianPriors, GaussianState, make_reals
+from bnp_kernels.numerics import linear
+from bnp_kernels.processes import beta_process, factor_slots
+from bnp_kernels.random.concentration import GammaPrior
 from bnp_models import testing
 from bnp_models.gaussian_factors import GaussianFactorAnalysis
-from bnp_models.testing import factors, invariants, simulate
+from bnp_models.testing import factor_sites, invariants, simulate
 
 CAPACITY = 32
 
@@ -39,10 +41,10 @@ def posterior_quantities(state, data):
     """Measure what concerns the rows that are observed."""
     z = state.z if data.observed is None else state.z & data.observed.any(axis=0)
     uses = beta_process.count_uses(z, data.rows.source, 2)
-    factors = z.any(axis=1).sum()
+    factor_sites = z.any(axis=1).sum()
     values = {
-        "factors": factors,
-        "number": factors == jnp.arange(4),
+        "factors": factor_sites,
+        "number": factor_sites == jnp.arange(4),
         "in both sources": (uses > 0).all(axis=1).sum(),
         "of row": z.sum(axis=0),
         "signal": state.weights.T @ state.phi,
@@ -211,7 +213,7 @@ JOINT = testing.Joint(
 def program_log_joint(state, data, priors):
     """Remove pi, and what is not in use, from the density of the truncated program at any point."""
     num_slots, source = 2, data.rows.source  # `start` uses no more
-    values, excess = factors.process_sites(state, data.rows, num_slots)
+    values, excess = factor_sites.process_sites(state, data.rows, num_slots)
     used, z = state.z[:num_slots].any(axis=1), values["z"]
     values["phi"] = phi = jnp.where(used[:, None], state.phi[:num_slots], 0.7)
     values["weights"] = weights = jnp.where(z, state.weights[:num_slots].T, 1.3)
@@ -228,7 +230,7 @@ def program_log_joint(state, data, priors):
             excess += hyperparameters[name].log_prob(value).sum()
     model = GaussianFactorAnalysis(**hyperparameters, max_factors=num_slots)
     x = np.asarray(data.x if data.observed is None else np.where(data.observed, data.x, np.nan))
-    total, _ = log_density(model, (factors.sources_of(x.T, source),), {}, values)
+    total, _ = log_density(model, (factor_sites.sources_of(x.T, source),), {}, values)
     return total - excess
 
 

@@ -13,12 +13,13 @@ import numpy as np
 import numpyro.distributions as dist
 from numpyro.infer.util import log_density
 
-from bnp_kernels import hdp_lda, hdp_root, lda, split_merge, split_proposal
-from bnp_kernels.concentration import GammaPrior
+from bnp_kernels import hdp_lda, lda
+from bnp_kernels.processes import hdp_root, split_merge, split_proposal
+from bnp_kernels.random.concentration import GammaPrior
 from bnp_models import testing
-from bnp_models.corpus import Corpus
+from bnp_models.data.corpus import Corpus
 from bnp_models.hdp_lda import HDPLDA
-from bnp_models.testing import simulate, tokens
+from bnp_models.testing import simulate, token_corpora
 
 DOCS = [[0, 0, 1], [1, 2, 2]]
 NUM_WORDS = 3
@@ -50,13 +51,13 @@ def posterior_quantities(state, data):
         "unused_weight": state.unused_weight,
         "alpha": state.alpha,
         "gamma": state.gamma,
-        "coassigned": tokens.coassigned(state.z),
+        "coassigned": token_corpora.coassigned(state.z),
     }
     return jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), values)
 
 
 def target(alpha, gamma, expected):
-    data = tokens.lay_out(DOCS, num_lanes=1)
+    data = token_corpora.lay_out(DOCS, num_lanes=1)
     priors = hdp_lda.HDPPriors(gamma_prior(*alpha), gamma_prior(*gamma))
 
     def start(rng_key):
@@ -95,7 +96,7 @@ TARGETS = {
 # ---- the joint law of everything, from the prior
 
 LENGTHS, JOINT_WORDS = (4, 5, 6), 4
-JOINT_DATA = tokens.lay_out([[0] * n for n in LENGTHS], num_lanes=2)
+JOINT_DATA = token_corpora.lay_out([[0] * n for n in LENGTHS], num_lanes=2)
 JOINT_DOC = np.asarray(JOINT_DATA.doc)
 PRIORS = {"alpha": (2.0, 2.0), "gamma": (2.0, 2.0), "beta": (2.0, 4.0)}  # concentration and rate
 
@@ -105,7 +106,7 @@ def states(z, word, tables, root, hyperparameters):
     padded = CAPACITY - len(JOINT_DOC)
     doc_topic = simulate.tally(z, JOINT_DOC, len(LENGTHS), CAPACITY)
     word_topic = simulate.tally(z, word, JOINT_WORDS, CAPACITY)
-    data = jax.vmap(lambda w: tokens.with_words(JOINT_DATA, w))(np.asarray(word, np.int32))
+    data = jax.vmap(lambda w: token_corpora.with_words(JOINT_DATA, w))(np.asarray(word, np.int32))
     state = hdp_lda.HDPState(
         z=np.asarray(z, np.int32),
         doc_topic=doc_topic,
@@ -138,8 +139,8 @@ def draw_program(rng_key, size):
     priors = {name: dist.Gamma(*prior) for name, prior in PRIORS.items()}
     model = HDPLDA(**priors, max_topics=32)  # 1.5e-5 of the root is behind
     corpus = Corpus.from_ids([[0] * n for n in LENGTHS], num_words=JOINT_WORDS)
-    draws = tokens.draw_program(rng_key, model, corpus, [*PRIORS, "z", "w"], size)
-    z = tokens.first_appearance(draws["z"])
+    draws = token_corpora.draw_program(rng_key, model, corpus, [*PRIORS, "z", "w"], size)
+    z = token_corpora.first_appearance(draws["z"])
     no_tables = np.zeros(z.shape, np.int32)
     no_root = np.zeros((size, z.shape[1] + 1))
     state, data = states(z, draws["w"], no_tables, no_root, {name: draws[name] for name in PRIORS})
@@ -148,9 +149,9 @@ def draw_program(rng_key, size):
 
 
 def redraw_words(rng_key, state, data):
-    word = tokens.draw_words(rng_key, state.z, JOINT_WORDS, state.beta)
-    word_topic = tokens.tally(state.z, word, JOINT_WORDS, len(state.topic))
-    return state._replace(word_topic=word_topic), tokens.with_words(data, word)
+    word = token_corpora.draw_words(rng_key, state.z, JOINT_WORDS, state.beta)
+    word_topic = token_corpora.tally(state.z, word, JOINT_WORDS, len(state.topic))
+    return state._replace(word_topic=word_topic), token_corpora.with_words(data, word)
 
 
 OF_ROOT = ("tables", "unused weight", "sum tau^2", "sum n_k tau_k", "log joint", "gamma * unused")
@@ -195,8 +196,8 @@ JOINT = testing.Joint(
 def tally(state, data):
     num_docs, num_topics = state.doc_topic.shape
     num_words = state.word_topic.shape[0]
-    doc_topic = tokens.tally(state.z, data.doc, num_docs, num_topics)
-    word_topic = tokens.tally(state.z, data.word, num_words, num_topics)
+    doc_topic = token_corpora.tally(state.z, data.doc, num_docs, num_topics)
+    word_topic = token_corpora.tally(state.z, data.word, num_words, num_topics)
     return {"doc_topic": doc_topic, "word_topic": word_topic, "topic": doc_topic.sum(axis=0)}
 
 
@@ -281,7 +282,7 @@ def resize(state, max_topics):
     order = jnp.argsort(state.topic == 0, stable=True)
     slots = ("doc_topic", "word_topic", "topic", "root_weights", "tables")
     state = state._replace(
-        z=tokens.permute_slots(state.z, order),
+        z=token_corpora.permute_slots(state.z, order),
         overflow=jnp.zeros((), bool),
         **{name: jnp.take(getattr(state, name), order, axis=-1) for name in slots},
     )
@@ -311,7 +312,7 @@ MISTAKES = [
         "alpha * unused_weight / num_words", "alpha / num_words",
         "conditional",
     ),
-    *tokens.root_mistakes(FIXED["alpha"]),
+    *token_corpora.root_mistakes(FIXED["alpha"]),
     testing.Mistake(
         "a birth takes almost the whole pool", hdp_root, "birth",
         "{share} * unused_weight", "0.998",
@@ -420,8 +421,8 @@ def test_concentrations_without_priors_stay():
 def test_even_root_is_lda():
     data, num_topics, alpha, beta = TARGETS["fixed"].data, 4, 1.7, jnp.float32(0.5)
     z = jnp.array([0, 3, 1, 1, 2, 1])
-    doc_topic = tokens.tally(z, data.doc, len(DOCS), num_topics)
-    word_topic = tokens.tally(z, data.word, NUM_WORDS, num_topics)
+    doc_topic = token_corpora.tally(z, data.doc, len(DOCS), num_topics)
+    word_topic = token_corpora.tally(z, data.word, NUM_WORDS, num_topics)
     counts = doc_topic, word_topic, doc_topic.sum(axis=0)
     even, zero = jnp.full(num_topics, 1 / num_topics), jnp.float32(0)
     alphas = alpha * even

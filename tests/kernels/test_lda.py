@@ -14,12 +14,13 @@ import numpyro.distributions as dist
 import pytest
 from numpyro.infer.util import log_density
 
-from bnp_kernels import concentration, lda, tables
-from bnp_kernels.concentration import GammaPrior
+from bnp_kernels import lda
+from bnp_kernels.random import concentration, tables
+from bnp_kernels.random.concentration import GammaPrior
 from bnp_models import testing
-from bnp_models.corpus import Corpus
+from bnp_models.data.corpus import Corpus
 from bnp_models.lda import LDA
-from bnp_models.testing import simulate, tokens
+from bnp_models.testing import simulate, token_corpora
 from bnp_models.testing.enumeration import log_dirichlet_multinomial
 
 DOCS = [[0, 0, 1], [1, 2, 2]]
@@ -49,7 +50,7 @@ def posterior_quantities(state, data):
     alpha, beta, first_doc = state.alpha, state.beta, state.doc_topic[0, 0]
     values = {
         "one_topic": (state.topic > 0).sum() == 1,
-        "coassigned": tokens.coassigned(state.z),
+        "coassigned": token_corpora.coassigned(state.z),
         "alpha": alpha[0],
         "alpha_sum": alpha.sum(),
         "beta": beta,
@@ -62,7 +63,7 @@ def posterior_quantities(state, data):
 
 
 def target(alpha, priors, expected):
-    data = tokens.lay_out(DOCS, num_lanes=1)
+    data = token_corpora.lay_out(DOCS, num_lanes=1)
 
     def start(rng_key):
         return lda.init(
@@ -112,7 +113,7 @@ TARGETS = {
 # ---- the joint law of everything, from the prior
 
 LENGTHS, JOINT_WORDS, JOINT_TOPICS = (4, 5, 6), 4, 3
-JOINT_DATA = tokens.lay_out([[0] * n for n in LENGTHS], num_lanes=2)
+JOINT_DATA = token_corpora.lay_out([[0] * n for n in LENGTHS], num_lanes=2)
 JOINT_DOC = np.asarray(JOINT_DATA.doc)
 
 
@@ -121,7 +122,7 @@ def states(alpha, beta, z, word):
     word_topic = simulate.tally(z, word, JOINT_WORDS, JOINT_TOPICS)
     alpha, beta = np.asarray(alpha, np.float32), np.asarray(beta, np.float32)
     counts = doc_topic, word_topic, doc_topic.sum(axis=1)
-    data = jax.vmap(lambda w: tokens.with_words(JOINT_DATA, w))(np.asarray(word, np.int32))
+    data = jax.vmap(lambda w: token_corpora.with_words(JOINT_DATA, w))(np.asarray(word, np.int32))
     return lda.LDAState(np.asarray(z, np.int32), *counts, alpha=alpha, beta=beta), data
 
 
@@ -144,14 +145,14 @@ def draw_program(rng_key, size):
         beta=dist.Gamma(*BETA_PRIOR),
     )
     corpus = Corpus.from_ids([[0] * n for n in LENGTHS], num_words=JOINT_WORDS)
-    draws = tokens.draw_program(rng_key, model, corpus, ["alpha", "beta", "z", "w"], size)
+    draws = token_corpora.draw_program(rng_key, model, corpus, ["alpha", "beta", "z", "w"], size)
     return testing.quick_jit(jax.vmap(joint_quantities))(*states(*draws.values()))
 
 
 def redraw_words(rng_key, state, data):
-    word = tokens.draw_words(rng_key, state.z, JOINT_WORDS, state.beta)
-    word_topic = tokens.tally(state.z, word, JOINT_WORDS, JOINT_TOPICS)
-    return state._replace(word_topic=word_topic), tokens.with_words(data, word)
+    word = token_corpora.draw_words(rng_key, state.z, JOINT_WORDS, state.beta)
+    word_topic = token_corpora.tally(state.z, word, JOINT_WORDS, JOINT_TOPICS)
+    return state._replace(word_topic=word_topic), token_corpora.with_words(data, word)
 
 
 def joint_quantities(state, data):
@@ -187,8 +188,8 @@ JOINT = testing.Joint(
 def tally(state, data):
     num_docs, num_topics = state.doc_topic.shape
     num_words = state.word_topic.shape[0]
-    doc_topic = tokens.tally(state.z, data.doc, num_docs, num_topics)
-    word_topic = tokens.tally(state.z, data.word, num_words, num_topics)
+    doc_topic = token_corpora.tally(state.z, data.doc, num_docs, num_topics)
+    word_topic = token_corpora.tally(state.z, data.word, num_words, num_topics)
     return {"doc_topic": doc_topic, "word_topic": word_topic, "topic": doc_topic.sum(axis=0)}
 
 

@@ -13,13 +13,14 @@ import numpy as np
 import numpyro.distributions as dist
 from numpyro.infer.util import log_density
 
-from bnp_kernels import author_topic, hdp_lda, hdp_root, np_author_topic
-from bnp_kernels.concentration import GammaPrior
+from bnp_kernels import author_topic, hdp_lda, np_author_topic
+from bnp_kernels.processes import hdp_root
+from bnp_kernels.random.concentration import GammaPrior
 from bnp_models import testing
-from bnp_models.corpus import Corpus
+from bnp_models.data.corpus import Corpus
 from bnp_models.np_author_topic import NonparametricAuthorTopicModel
-from bnp_models.testing import authors as tiny
-from bnp_models.testing import simulate, tokens
+from bnp_models.testing import author_corpora as tiny
+from bnp_models.testing import simulate, token_corpora
 
 DOCS, AUTHORS, NUM_AUTHORS = [[0, 0, 1], [1, 2, 2]], [[0, 1], [1]], 2
 NUM_WORDS = 3
@@ -52,7 +53,7 @@ def posterior_quantities(state, data):
         "alpha": state.alpha,
         "gamma": state.gamma,
         "first_author": state.x[:3] == 0,
-        "coassigned": tokens.coassigned(state.z),
+        "coassigned": token_corpora.coassigned(state.z),
         "same_pair": tiny.same_pair(state.z, state.x)[jnp.array([0, 1, 2, 9])],  # 01, 02, 03, 23
     }
     return jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), values)
@@ -153,8 +154,8 @@ def draw_program(rng_key, size):
     corpus = Corpus.from_ids(
         JOINT_DOCS, num_words=JOINT_WORDS, authors=JOINT_AUTHORS, author_names=list("abcd")
     )
-    draws = tokens.draw_program(rng_key, model, corpus, [*PRIORS, "x", "z", "w"], size)
-    z = tokens.first_appearance(draws["z"])
+    draws = token_corpora.draw_program(rng_key, model, corpus, [*PRIORS, "x", "z", "w"], size)
+    z = token_corpora.first_appearance(draws["z"])
     no_tables = np.zeros(z.shape, np.int32)
     no_root = np.zeros((size, z.shape[1] + 1))
     hyper = {name: draws[name] for name in PRIORS}
@@ -164,8 +165,8 @@ def draw_program(rng_key, size):
 
 
 def redraw_words(rng_key, state, data):
-    word = tokens.draw_words(rng_key, state.z, JOINT_WORDS, state.beta)
-    word_topic = tokens.tally(state.z, word, JOINT_WORDS, len(state.topic))
+    word = token_corpora.draw_words(rng_key, state.z, JOINT_WORDS, state.beta)
+    word_topic = token_corpora.tally(state.z, word, JOINT_WORDS, len(state.topic))
     return state._replace(word_topic=word_topic), tiny.with_words(data, word)
 
 
@@ -213,8 +214,8 @@ JOINT = testing.Joint(
 def tally(state, data):
     num_authors, num_topics = state.author_topic.shape
     num_words = state.word_topic.shape[0]
-    counts = tokens.tally(state.z, state.x, num_authors, num_topics)
-    word_topic = tokens.tally(state.z, data.word, num_words, num_topics)
+    counts = token_corpora.tally(state.z, state.x, num_authors, num_topics)
+    word_topic = token_corpora.tally(state.z, data.word, num_words, num_topics)
     return {
         "author_topic": counts,
         "word_topic": word_topic,
@@ -312,7 +313,7 @@ def resize(state, max_topics):
     order = jnp.argsort(state.topic == 0, stable=True)
     slots = ("author_topic", "word_topic", "topic", "root_weights", "tables")
     state = state._replace(
-        z=tokens.permute_slots(state.z, order),
+        z=token_corpora.permute_slots(state.z, order),
         overflow=jnp.zeros((), bool),
         **{name: jnp.take(getattr(state, name), order, axis=-1) for name in slots},
     )
@@ -352,7 +353,7 @@ MISTAKES = [
         "{n_jk}, n_j[:, :, None], weights=(alpha * root", "desk.topic",
         "enumeration/fixed/sequential",
     ),
-    *tokens.root_mistakes(FIXED["alpha"]),
+    *token_corpora.root_mistakes(FIXED["alpha"]),
     testing.Mistake(
         "author drawn before the topic", np_author_topic, "_sweep_chains",
         "draw_author({jnp.where(is_new, shares_new, of_slot)}, u_author)",
@@ -436,7 +437,7 @@ def test_lonely_authors_are_documents():
     z, root = [0, 1, 1, 2, 2, 0], [0.4, 0.2, 0.3]
     private = tiny.lay_out(DOCS, [[1], [0]], 2)
     state = state_of(private, [1, 1, 1, 0, 0, 0], z, root, 0.1, 1.7)
-    data = tokens.lay_out(DOCS)
+    data = token_corpora.lay_out(DOCS)
     same = hdp_lda.HDPState(state.z, state.author_topic[::-1], *state[3:5], *state[6:])
     np.testing.assert_allclose(
         testing.quick_jit(np_author_topic.log_joint)(state, private),
@@ -444,7 +445,7 @@ def test_lonely_authors_are_documents():
         rtol=1e-6,
     )
     one = tiny.lay_out(DOCS, [[0], [0]], 1)
-    whole = tokens.lay_out([[*DOCS[0], *DOCS[1]]])
+    whole = token_corpora.lay_out([[*DOCS[0], *DOCS[1]]])
     state = state_of(one, [0] * 6, z, root, 0.1, 1.7)
     same = hdp_lda.HDPState(state.z, state.author_topic, *state[3:5], *state[6:])
     np.testing.assert_allclose(

@@ -14,13 +14,14 @@ import pytest
 from numpyro.infer.util import log_density
 from scipy import stats
 
-from bnp_kernels import allocation, beta_process, factor_slots, poisson_factors
-from bnp_kernels.allocation import make_counts
-from bnp_kernels.concentration import GammaPrior
+from bnp_kernels import poisson_factors
 from bnp_kernels.poisson_factors import PoissonPriors, PoissonState
+from bnp_kernels.processes import allocation, beta_process, factor_slots
+from bnp_kernels.processes.allocation import make_counts
+from bnp_kernels.random.concentration import GammaPrior
 from bnp_models import testing
 from bnp_models.poisson_factors import PoissonGammaFactorAnalysis
-from bnp_models.testing import factors, invariants, simulate
+from bnp_models.testing import factor_sites, invariants, simulate
 
 CAPACITY = 40
 
@@ -60,10 +61,10 @@ def posterior_quantities(state, data):
     """Measure what concerns the three rows that are observed."""
     z = state.z & rows_observed(data)
     uses = beta_process.count_uses(z, data.rows.source, 2)
-    factors = z.any(axis=1).sum()
+    factor_sites = z.any(axis=1).sum()
     values = {
-        "factors": factors,
-        "number": factors == jnp.arange(4),
+        "factors": factor_sites,
+        "number": factor_sites == jnp.arange(4),
         "in both sources": (uses > 0).all(axis=1).sum(),
         "of row": z.sum(axis=0)[:3],
         "background": state.background,
@@ -218,7 +219,7 @@ JOINT = testing.Joint(
 def program_log_joint(state, data, priors):
     """Remove pi, and what is not in use, from the density of the truncated program at any point."""
     num_slots, source = 2, data.rows.source  # `start` uses no more
-    values, excess = factors.process_sites(state, data.rows, num_slots)
+    values, excess = factor_sites.process_sites(state, data.rows, num_slots)
     used, z = state.z[:num_slots].any(axis=1), values["z"]
     values["phi"] = phi = jnp.where(used[:, None], state.phi[:num_slots], 0.7)
     values["weights"] = weights = jnp.where(z, state.weights[:num_slots].T, 1.3)
@@ -235,7 +236,7 @@ def program_log_joint(state, data, priors):
             excess += hyperparameters[name].log_prob(value).sum()
     model = PoissonGammaFactorAnalysis(**hyperparameters, b_lambda=2.0, max_factors=num_slots)
     x = X if data.observed is None else np.where(THERE, PADDED, np.nan)
-    total, _ = log_density(model, (factors.sources_of(x, source, kind="counts"),), {}, values)
+    total, _ = log_density(model, (factor_sites.sources_of(x, source, kind="counts"),), {}, values)
     return total - excess
 
 

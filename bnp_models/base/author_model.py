@@ -1,0 +1,158 @@
+"""What author-topic models share: corpora with authors, their names, states for predictions."""
+
+import abc
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+
+from bnp_kernels.tokens.author_layout import AuthorTokens, make_author_tokens
+from bnp_models.base import collapsed, token_model
+from bnp_models.data.corpus import Corpus
+from bnp_models.posterior.mixtures import AuthorMixture, MixtureStates
+
+__all__ = [
+    "DIMS",
+    "AuthorModel",
+    "check_authors",
+    "data_specs",
+    "draw_authors",
+    "draw_words",
+    "prepare",
+]
+
+DIMS = {
+    **token_model.DIMS,
+    "x": ("token",),
+    "theta": ("author", "topic"),
+    "author_tokens": ("author",),
+    "link_doc": ("link",),
+    "link_author": ("link",),
+}
+"""Dims of the recorded variables of author-topic models, behind chain and draw."""
+
+
+class AuthorModel(token_model.TokenModel):
+    """A model of the tokens of a `Corpus` and of who wrote them."""
+
+    @property
+    def dims(self) -> dict[str, tuple[str, ...]]:
+        """Dims of the recorded variables, behind chain and draw."""
+        return DIMS
+
+    def coords(self, corpus: Corpus) -> dict[str, Any]:
+        """Return the labels of the dims."""
+        return {**super().coords(corpus), "author": corpus.author_names}
+
+    def data_groups(self, corpus: Corpus) -> dict[str, dict[str, np.ndarray]]:
+        """Return the data as ArviZ groups; a link is one author of one document."""
+        groups = super().data_groups(corpus)
+        num_links = np.diff(np.asarray(corpus.author_ptr))
+        groups["constant_data"] |= {
+            "link_doc": np.repeat(np.arange(corpus.num_docs, dtype=np.int32), num_links),
+            "link_author": np.asarray(corpus.author_idx),
+        }
+        return groups
+
+    @abc.abstractmethod
+    def mixtures(self, states: Any, corpus: Corpus) -> MixtureStates:
+        """Return what recorded states say about documents of one author who is not known."""
+
+    def author_mixtures(self, states: Any, corpus: Corpus) -> Iterator[AuthorMixture]:
+        r"""Return an iterator over states of the topics and of each author's topic shares.
+
+        $\mathrm{E}[\theta_{jk} \mid x, z] = (n_{jk} + a_k) / (n_j + \sum_l a_l)$ with a the prior
+        weights, the last of an infinite model that of all topics not in use. `states` as `fit`
+        keeps them, `corpus` the one that was fitted.
+        """
+        mixtures = self.mixtures(states, corpus)
+        z, x = (np.asarray(states[name]) for name in ("z", "x"))
+        num_authors = corpus.num_authors
+
+        def one_state(index: int) -> AuthorMixture:
+            mixture = mixtures[index]
+            weights = mixture.weights[0].astype(np.float64)
+            at = divmod(index, z.shape[1])
+            cell = x[at].astype(np.int64) * len(weights) + z[at]
+            counts = np.bincount(cell, minlength=num_authors * len(weights))
+            theta = counts.reshape(num_authors, -1) + weights
+            theta = (theta / theta.sum(axis=1, keepdims=True)).astype(np.float32)
+            return AuthorMixture(mixture, theta, corpus.author_names)
+
+        return map(one_state, range(len(mixtures)))
+
+
+def check_authors(corpus: Corpus) -> None:
+    """Refuse a corpus without authors, or with tokens that nobody can have written."""
+    if corpus.author_ptr is None or corpus.author_idx is None:
+        raise ValueError(
+            "data has no authors: give every document a list of them, as in "
+            "Corpus.from_texts(texts, authors=...)"
+        )
+    nobody = np.diff(np.asarray(corpus.author_ptr)) == 0
+    if (docs := np.flatnonzero(nobody & (np.asarray(corpus.doc_length) > 0))).size:
+        raise ValueError(
+            f"document {corpus.doc_names[docs[0]]!r} has tokens, but no author: give it one, or "
+            "select the documents that have some"
+        )
+
+
+def prepare(corpus: Any, num_shards: int, block_size: int | None) -> AuthorTokens:
+    """Lay a corpus out for the kernels; warn of authors without documents."""
+    token_model.check_corpus(corpus)
+    check_authors(corpus)
+    _warn_of_strangers(corpus)
+    return make_author_tokens(
+        np.asarray(corpus.doc),
+        np.asarray(corpus.word),
+        np.asarray(corpus.author_ptr),
+        np.asarray(corpus.author_idx),
+        corpus.num_authors,
+        block_size=block_size,
+        num_shards=num_shards,
+    )
+
+
+def _warn_of_strangers(corpus: Corpus) -> None:
+    absent = np.setdiff1d(np.arange(corpus.num_authors), corpus.author_idx)
+    if absent.size:
+        warnings.warn(
+            f"{absent.size} of {corpus.num_authors} authors have no document, the first of them "
+            f"{corpus.author_names[absent[0]]!r}: their topic shares are draws from the prior",
+            stacklevel=2,
+        )
+
+
+def data_specs(data: AuthorTokens, spec: Callable[..., Any], axis: str) -> Any:
+    """Return how the data lies over devices: blocks over the mapped axis, the rest everywhere."""
+    everywhere = jax.tree.map(lambda _: spec(), data)
+    return everywhere._replace(blocks=jax.tree.map(lambda _: spec(None, axis), data.blocks))
+
+
+def draw_words(corpus: Corpus, theta: Any, phi: Any, *, observed: bool) -> None:
+    """Run the part of the program that is about tokens: author `x`, topic `z`, word `w`."""
+    check_authors(corpus)
+    word, num_tokens = token_model.program_tokens(corpus)[1:]
+    first, num_links, author = _links(corpus)
+    with numpyro.plate("token", num_tokens):
+        place = numpyro.sample("place", dist.DiscreteUniform(0, num_links - 1))
+        x = numpyro.deterministic("x", author[first + place])
+        z = numpyro.sample("z", dist.Categorical(theta[x]))
+        numpyro.sample("w", dist.Categorical(phi[z]), obs=word if observed else None)
+
+
+def draw_authors(corpus: Corpus) -> Any:
+    """Run the part of the collapsed program that is about who wrote what: site `x`, all tokens."""
+    check_authors(corpus)
+    return numpyro.sample("x", collapsed.Authors(*_links(corpus), corpus.num_authors))
+
+
+def _links(corpus: Corpus) -> tuple[Any, Any, Any]:
+    """Return where each token's list of authors begins, its length, and the lists in one row."""
+    ptr, doc = jnp.asarray(corpus.author_ptr), jnp.asarray(corpus.doc)
+    return ptr[:-1][doc], jnp.diff(ptr)[doc], jnp.asarray(corpus.author_idx)

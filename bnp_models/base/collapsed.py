@@ -1,0 +1,241 @@
+"""NumPyro distributions of collapsed topic models: whole vectors of topics and words as one draw.
+
+Their densities have the topics and documents integrated out (Dirichlet-multinomial), so that a
+program made of them has the same target as a collapsed kernel, and both can be blocks of
+`numpyro.infer.Gibbs`. Drawing makes the integrated variables on the way.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpyro.distributions as dist
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float, Int
+from numpyro.distributions import constraints
+
+from bnp_kernels.numerics.densities import log_dirichlet_multinomial
+
+__all__ = ["Assignments", "Authors", "Root", "RootedAssignments", "Words", "pack_root"]
+
+
+def _counts(row: Array, column: Array, num_rows: int, num_columns: int) -> Int[Array, "R C"]:
+    return jnp.zeros((num_rows, num_columns), jnp.int32).at[row, column].add(1)
+
+
+def _lengths(doc: Array, num_docs: int) -> Int[Array, " D"]:
+    return jnp.zeros(num_docs, jnp.int32).at[doc].add(1)
+
+
+class Assignments(dist.Distribution):
+    """Topics of all tokens, the documents' weights integrated out.
+
+    Parameters
+    ----------
+    alpha
+        Concentration per topic, shape (K,).
+    doc
+        Document of each token, shape (T,); the event has this shape.
+    num_docs
+        Number of documents, D.
+    """
+
+    pytree_data_fields = ("alpha", "doc")
+    pytree_aux_fields = ("num_docs",)
+
+    def __init__(self, alpha: Array, doc: Array, num_docs: int, *, validate_args: Any = None):
+        self.alpha, self.doc, self.num_docs = alpha, doc, num_docs
+        super().__init__((), doc.shape, validate_args=validate_args)
+
+    @constraints.dependent_property(is_discrete=True, event_dim=1)
+    def support(self) -> Any:
+        """Return the set of topic vectors."""
+        return constraints.independent(constraints.integer_interval(0, self.alpha.shape[0] - 1), 1)
+
+    def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> Array:
+        """Draw the documents' weights and from them the topics."""
+        key_theta, key_z = jax.random.split(key)
+        shape = (*sample_shape, self.num_docs)
+        theta = jax.random.dirichlet(key_theta, self.alpha, shape)
+        log_theta = jnp.log(theta)[..., self.doc, :]
+        return jax.random.categorical(key_z, log_theta, axis=-1)
+
+    def log_prob(self, value: Array, intermediates: Any = None) -> Float[Array, ""]:
+        """Return the log probability of a topic vector, in nats."""
+        doc_topic = _counts(self.doc, value, self.num_docs, self.alpha.shape[0])
+        lengths = _lengths(self.doc, self.num_docs)
+        return log_dirichlet_multinomial(doc_topic, lengths, self.alpha, self.alpha.sum())
+
+
+class Authors(dist.Distribution):
+    """Authors of all tokens: each token has one of its document's, all equally likely.
+
+    Parameters
+    ----------
+    first_link, num_links
+        Of each token: where the list of its document's authors begins, and how long it is,
+        shape (T,); the event has this shape.
+    link_author
+        The lists one behind the other.
+    num_authors
+        Number of authors, J.
+    """
+
+    pytree_data_fields = ("first_link", "num_links", "link_author")
+    pytree_aux_fields = ("num_authors",)
+
+    def __init__(
+        self,
+        first_link: Array,
+        num_links: Array,
+        link_author: Array,
+        num_authors: int,
+        *,
+        validate_args: Any = None,
+    ):
+        self.first_link, self.num_links, self.link_author = first_link, num_links, link_author
+        self.num_authors = num_authors
+        super().__init__((), jnp.shape(first_link), validate_args=validate_args)
+
+    @constraints.dependent_property(is_discrete=True, event_dim=1)
+    def support(self) -> Any:
+        """Return a set that holds all vectors of authors."""
+        return constraints.independent(constraints.integer_interval(0, self.num_authors - 1), 1)
+
+    def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> Array:
+        """Draw an author for every token."""
+        shape = (*sample_shape, *self.event_shape)
+        place = jax.random.randint(key, shape, 0, self.num_links)
+        return self.link_author[self.first_link + place]
+
+    def log_prob(self, value: Array, intermediates: Any = None) -> Float[Array, ""]:
+        """Return the log probability of a vector of authors that documents have, in nats."""
+        return -jnp.log(self.num_links.astype(jnp.float32)).sum()
+
+
+class Words(dist.Distribution):
+    """Words of all tokens given their topics, the topics' word distributions integrated out.
+
+    Parameters
+    ----------
+    z
+        Topic of each token, shape (T,); the event has this shape.
+    beta
+        Concentration per word.
+    num_words, num_topics
+        Sizes V and K.
+    """
+
+    pytree_data_fields = ("z", "beta")
+    pytree_aux_fields = ("num_words", "num_topics")
+
+    def __init__(
+        self,
+        z: Array,
+        beta: ArrayLike,
+        num_words: int,
+        num_topics: int,
+        *,
+        validate_args: Any = None,
+    ):
+        self.z, self.beta, self.num_words, self.num_topics = z, beta, num_words, num_topics
+        super().__init__((), jnp.shape(z), validate_args=validate_args)
+
+    @constraints.dependent_property(is_discrete=True, event_dim=1)
+    def support(self) -> Any:
+        """Return the set of word vectors."""
+        return constraints.independent(constraints.integer_interval(0, self.num_words - 1), 1)
+
+    def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> Array:
+        """Draw the topics' word distributions and from them the words."""
+        key_phi, key_w = jax.random.split(key)
+        shape = (*sample_shape, self.num_topics)
+        phi = jax.random.dirichlet(key_phi, jnp.full(self.num_words, self.beta), shape)
+        return jax.random.categorical(key_w, jnp.log(phi)[..., self.z, :], axis=-1)
+
+    def log_prob(self, value: Array, intermediates: Any = None) -> Float[Array, ""]:
+        """Return the log probability of a word vector, in nats."""
+        word_topic = _counts(value, self.z, self.num_words, self.num_topics)
+        return log_dirichlet_multinomial(
+            word_topic, word_topic.sum(0), self.beta, self.num_words * jnp.asarray(self.beta)
+        )
+
+
+def pack_root(
+    root_weights: Float[Array, " K"], unused_weight: Float[Array, ""]
+) -> Float[Array, " K+1"]:
+    """Return slot weights and unused mass as one point of the simplex, the value of site `root`."""
+    return jnp.append(root_weights, unused_weight)
+
+
+class Root(dist.Distribution):
+    """Root weights of K slots and of all other topics, shape (K + 1,).
+
+    Their density depends on which slots the tokens use, so it is part of `RootedAssignments`; here
+    it is one. Drawn by breaking K sticks.
+    """
+
+    support = constraints.simplex  # pyright: ignore[reportAssignmentType]
+    pytree_data_fields = ("gamma",)
+    pytree_aux_fields = ("max_topics",)
+
+    def __init__(self, gamma: ArrayLike, max_topics: int, *, validate_args: Any = None):
+        self.gamma, self.max_topics = gamma, max_topics
+        super().__init__((), (max_topics + 1,), validate_args=validate_args)
+
+    def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> Array:
+        """Break the sticks."""
+        shape = (*sample_shape, self.max_topics)
+        log_left = -jax.random.exponential(key, shape) / self.gamma  # log(1 - Beta(1, gamma))
+        after = jnp.cumsum(log_left, -1)
+        sticks = -jnp.expm1(log_left) * jnp.exp(after - log_left)
+        return jnp.concatenate([sticks, jnp.exp(after[..., -1:])], -1)
+
+    def log_prob(self, value: Array, intermediates: Any = None) -> Float[Array, ""]:
+        """Return zero: see the class."""
+        return jnp.zeros(jnp.shape(value)[:-1])
+
+
+class RootedAssignments(Assignments):
+    r"""Topics of all tokens given the root weights, times the density of those weights.
+
+    $$\gamma^{K} \prod_k \tau_k^{-1} \tau_u^{\gamma - 1}
+      \prod_d \frac{\Gamma(\alpha)}{\Gamma(\alpha + N_d)}
+      \prod_k \frac{\Gamma(\alpha \tau_k + n_{dk})}{\Gamma(\alpha \tau_k)}$$
+
+    over the K topics in use, in any order; $\tau_u$ is the mass of all others.
+    """
+
+    pytree_data_fields = ("gamma", "root", "concentration")
+
+    def __init__(
+        self,
+        concentration: ArrayLike,
+        gamma: ArrayLike,
+        root: Array,
+        doc: Array,
+        num_docs: int,
+        *,
+        validate_args: Any = None,
+    ):
+        self.concentration, self.gamma, self.root = concentration, gamma, root
+        super().__init__(concentration * root[:-1], doc, num_docs, validate_args=validate_args)
+
+    def log_prob(self, value: Array, intermediates: Any = None) -> Float[Array, ""]:
+        """Return the log density of topics and root weights, in nats."""
+        num_topics = self.alpha.shape[0]
+        doc_topic = _counts(self.doc, value, self.num_docs, num_topics)
+        used = doc_topic.sum(0) > 0
+        tiny = jnp.finfo(self.root.dtype).tiny
+        log_weights = jnp.log(jnp.maximum(jnp.where(used, self.root[:-1], 1.0), tiny))
+        pool = self.root[-1] + jnp.where(used, 0.0, self.root[:-1]).sum()
+        log_root = (
+            used.sum() * jnp.log(self.gamma)
+            - log_weights.sum()
+            + (self.gamma - 1.0) * jnp.log(jnp.maximum(pool, tiny))
+        )
+        lengths = _lengths(self.doc, self.num_docs)
+        documents = log_dirichlet_multinomial(
+            doc_topic, lengths, self.alpha, jnp.asarray(self.concentration)
+        )
+        return log_root + documents

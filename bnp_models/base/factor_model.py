@@ -1,0 +1,268 @@
+"""What the factor models share: sources as data, which rows use which factors, recorded states."""
+
+from collections.abc import Callable, Collection
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from jaxtyping import Array
+
+from bnp_kernels.processes import beta_process, factor_slots
+from bnp_kernels.random.concentration import GammaPrior
+from bnp_models.base.gibbs import GibbsKernel
+from bnp_models.base.model import Model, check_integer, concentration, gamma_prior, is_prior
+from bnp_models.base.token_model import check_option, check_record
+from bnp_models.data.sources import Sources
+from bnp_models.posterior.factor_states import FactorStates, factor_states
+
+__all__ = ["DIMS", "FactorModel", "choose_step", "program_z", "sample_data"]
+
+DIMS = {
+    "alpha": ("source",),
+    "background": ("source",),
+    "b_w": ("source",),
+    "sigma2_w": ("source",),
+    "sigma2_n": ("source",),
+    "beta": ("factor",),
+    "pi": ("source", "factor"),
+    "phi": ("factor", "feature"),
+    "z": ("row", "factor"),
+    "weights": ("row", "factor"),
+    "x": ("row", "feature"),
+    "row_source": ("row",),
+}
+"""Dims of the recorded variables of factor models, behind chain and draw."""
+
+_FLOOR = 1e-12  # of a stick in the program: a factor like that is never used
+
+
+class FactorModel(Model):
+    """A model of the rows of `Sources`, which use factors by a hierarchical beta process."""
+
+    tau: Any
+    alpha: Any
+    max_factors: int
+
+    items: ClassVar[str] = "rows"
+    components: ClassVar[str] = "factors"
+    lanes: ClassVar[bool] = False
+    slots: ClassVar[str | None] = "factor"
+    schedules: ClassVar[tuple[str, ...]] = ("parallel", "sequential")
+    recordable: ClassVar[tuple[str, ...]] = ("phi", "weights", "z", "beta", "pi")
+    by_source: ClassVar[tuple[str, ...]]
+    """Parameters that belong to a source: a number for all, or a tuple with one for each."""
+    numbers: ClassVar[tuple[str, ...]]
+    """Fields that can't have a prior."""
+    always: ClassVar[tuple[str, ...]] = ()
+    """Fields of the kernel's state that are recorded in any case."""
+
+    def __post_init__(self):
+        set_field = partial(object.__setattr__, self)
+        for name in (*self.hyperparameters, *self.numbers):
+            value = getattr(self, name)
+            if is_prior(value) and name in self.numbers:
+                raise ValueError(f"{name} must be a positive number, got a prior: it has no update")
+            set_field(name, _checked(name, value, name in self.by_source))
+        set_field("max_factors", check_integer("max_factors", self.max_factors, 1))
+
+    @property
+    def dims(self) -> dict[str, tuple[str, ...]]:
+        """Dims of the recorded variables, behind chain and draw."""
+        return DIMS
+
+    def coords(self, data: Sources) -> dict[str, Any]:
+        """Return the labels of the dims."""
+        return dict(data.coords)
+
+    def load_data(self, path: Path) -> Sources:
+        """Read the data that `save` wrote."""
+        return Sources.load(path)
+
+    def data_groups(self, data: Sources) -> dict[str, dict[str, np.ndarray]]:
+        """Return the data as ArviZ groups."""
+        x = np.asarray(data.values)
+        if data.observed is not None:
+            x = np.where(np.asarray(data.observed), x, np.nan)
+        return {
+            "constant_data": {"row_source": np.asarray(data.source)},
+            "observed_data": {"x": x},
+        }
+
+    def truncation_bound(self, data: Sources) -> float:
+        """Return how far the program is from the model at most, in total variation.
+
+        The expected number of factors in use beyond `max_factors`, for priors at their means.
+        """
+        tau, alpha = (
+            np.asarray(x.mean if is_prior(x) else x, float) for x in (self.tau, self.alpha)
+        )
+        alpha = np.broadcast_to(alpha, (data.num_sources,))
+        return beta_process.truncation_bound(
+            float(tau), alpha, np.asarray(data.rows_per_source), self.max_factors
+        )
+
+    def kernel_of(
+        self, *, schedule: str, record: Collection[str], init_factors: int, births: str
+    ) -> GibbsKernel:
+        """Return the kernel with these options, or raise `ValueError`."""
+        options = {
+            "schedule": check_option("schedule", schedule, self.schedules),
+            "record": check_record(record, self.recordable),
+            "init_factors": check_integer("init_factors", init_factors, 0),
+            "births": check_option("births", births, ("exact", "approximate")),
+        }
+        if births == "approximate" and schedule != "sequential":
+            raise ValueError(
+                f"births='approximate' goes from row to row, got schedule={schedule!r}: give "
+                "schedule='sequential' as well"
+            )
+        return GibbsKernel(self, options)
+
+    def reports(self, record: Collection[str], elsewhere: Collection[str]) -> dict[str, Any]:
+        """Return the fields of a `Sampler` that are the same for all factor models."""
+        sampled = [name for name, prior in self.updates(elsewhere).items() if prior is not None]
+
+        def draws(rng_key, state, data):
+            always = {"num_factors_used": state.z.any(axis=1).sum()}
+            always |= {name: getattr(state, name) for name in (*self.always, *sampled)}
+            lazy = {
+                "phi": lambda: state.phi,
+                "weights": lambda: state.weights.T,
+                "z": lambda: state.z.T,
+                "beta": lambda: state.beta,
+                "pi": lambda: _draw_pi(rng_key, state, data.rows),
+            }
+            return always | {name: make() for name, make in lazy.items() if name in record}
+
+        def snapshot(state):
+            own = ("beta", "phi", *self.always, *self.hyperparameters)
+            out = {name: getattr(state, name) for name in own}
+            return out | {"z": state.z.T, "weights": state.weights.T}
+
+        def given(state, values):
+            values = {
+                name: jnp.broadcast_to(jnp.asarray(x, jnp.float32), getattr(state, name).shape)
+                for name, x in values.items()
+            }
+            return state._replace(**values)
+
+        return {
+            "rotation": (0,),
+            "draws": draws,
+            "means": lambda state, data: {},
+            "used": lambda state: state.z.any(axis=1),
+            "snapshot": snapshot,
+            "given": given,
+            "data_specs": lambda data, spec, axis: jax.tree.map(lambda _: spec(), data),
+            "wanted": lambda state, data: factor_slots.slots_wanted(
+                state.beta, state.alpha, state.tau, data.rows
+            ),
+            "capacity": lambda state: state.beta.shape[-1],
+            "grow": factor_slots.grow,
+        }
+
+    def factor_states(self, states: Any, data: Sources) -> FactorStates:
+        """Return recorded states for tables and pictures; `states` as `fit` keeps them."""
+        return factor_states(
+            states["phi"],
+            states["weights"],
+            states["z"],
+            source=np.asarray(data.source),
+            background=states["background"] if "background" in states else None,
+            chain=states["chain"],
+            draw=states["draw"],
+        )
+
+    def check_lengths(self, num_sources: int) -> None:
+        """Refuse parameters that are given for another number of sources."""
+        for name in self.by_source:
+            value = getattr(self, name)
+            length = value.batch_shape if is_prior(value) else np.shape(value)
+            if length not in {(), (num_sources,)}:
+                raise ValueError(
+                    f"{name} has {length[0]} values, but data has {num_sources} sources: give one "
+                    "number, or one per source"
+                )
+
+    def of_sources(self, name: str, num_sources: int) -> np.ndarray:
+        """Return a fixed parameter of each source."""
+        return np.broadcast_to(np.asarray(getattr(self, name), np.float32), (num_sources,)).copy()
+
+    def program_values(self, num_sources: int) -> dict[str, Any]:
+        """Run the part of the program that is about hyperparameters: a site for each prior."""
+        values = {}
+        for name in self.hyperparameters:
+            value = getattr(self, name)
+            if is_prior(value) and name in self.by_source:
+                with numpyro.plate("source", num_sources, dim=-1):
+                    value = numpyro.sample(name, value)
+            elif is_prior(value):
+                value = numpyro.sample(name, value)
+            shape = (num_sources,) if name in self.by_source else ()
+            values[name] = jnp.broadcast_to(jnp.asarray(value, jnp.float32), shape)
+        return values
+
+    def first_values(self, rng_key: jax.Array, num_sources: int) -> dict[str, jax.Array]:
+        """Return all hyperparameters by name, one for each source where they may differ."""
+        shapes = {n: (num_sources,) if n in self.by_source else () for n in self.hyperparameters}
+        values = self.start_values(rng_key, shapes)
+        return {n: jnp.broadcast_to(jnp.asarray(values[n], jnp.float32), shapes[n]) for n in shapes}
+
+    def updates(self, elsewhere: Collection[str]) -> dict[str, GammaPrior | None]:
+        """Return the prior of each hyperparameter that the kernel updates, None for others."""
+        return {
+            name: gamma_prior(name, getattr(self, name), given=name in elsewhere)
+            for name in self.hyperparameters
+        }
+
+
+def choose_step(kernel: Any, schedule: str, births: str) -> Callable[..., tuple[Any, Any]]:
+    """Return the sweep of a kernel module that has these options."""
+    if births == "approximate":
+        return kernel.approximate_step
+    return kernel.sequential_step if schedule == "sequential" else kernel.parallel_step
+
+
+def _checked(name: str, value: Any, by_source: bool) -> Any:
+    if by_source and is_prior(value) and len(value.batch_shape) == 1:
+        return concentration(name, value, length=value.batch_shape[0])
+    if by_source and np.ndim(value) == 1 and not isinstance(value, str | bytes):
+        return tuple(concentration(f"{name}[{j}]", x) for j, x in enumerate(value))
+    return concentration(name, value)
+
+
+def program_z(tau: Array, alpha: Array, source: Array, max_factors: int) -> Any:
+    r"""Run the part of a program that is about the beta process; return z, [N, K].
+
+    Sites `sticks` ($v_k \sim \mathrm{Beta}(\tau, 1)$, $\beta_k = v_1 \cdots v_k$), `pi` and `z`.
+    """
+    with numpyro.plate("factor", max_factors, dim=-1):
+        sticks = numpyro.sample("sticks", dist.Beta(tau, 1.0))
+        beta = jnp.exp(jnp.cumsum(jnp.log(sticks)))
+        beta = numpyro.deterministic("beta", jnp.clip(beta, _FLOOR, 1 - 2.0**-24))
+        with numpyro.plate("source", len(alpha), dim=-2):
+            pi = numpyro.sample("pi", dist.Beta(alpha[:, None] * beta, alpha[:, None] * (1 - beta)))
+        with numpyro.plate("row", len(source), dim=-2):
+            return numpyro.sample("z", dist.Bernoulli(probs=pi[source]))
+
+
+def sample_data(law: dist.Distribution, data: Sources, observed: bool) -> None:
+    """Run the part of a program that is about the data: site `x`, missing entries left out."""
+    if not observed:
+        numpyro.sample("x", law)
+    elif data.observed is None:
+        numpyro.sample("x", law, obs=jnp.asarray(data.values))
+    else:
+        numpyro.sample("x", law.mask(jnp.asarray(data.observed)), obs=jnp.asarray(data.values))
+
+
+def _draw_pi(rng_key: jax.Array, state: Any, rows: beta_process.Rows) -> jax.Array:
+    """Draw the probability of each source to use each factor, [J, K]; zero in free slots."""
+    uses = beta_process.count_uses(state.z, rows.source, state.alpha.shape[0])
+    log_odds = beta_process.draw_log_odds(rng_key, state.beta, uses, state.alpha, rows)
+    return jnp.where(state.beta > 0, jax.nn.sigmoid(log_odds).T, 0.0)

@@ -1,0 +1,369 @@
+"""The one adapter between Gibbs kernels and NumPyro: a `Sampler` of pure functions as MCMCKernel.
+
+Chains are mapped here and nowhere else. A single chain runs as a batch of one, so that it draws
+the same numbers as it would beside others.
+"""
+
+import copy
+import functools
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from numpyro.infer.mcmc import MCMCKernel
+
+from bnp_kernels.random.bits import fold_in, split
+from bnp_models.base.model import Model
+from bnp_models.base.program_memory import make_room
+
+__all__ = ["GibbsKernel", "GibbsState", "Sampler", "as_batch"]
+
+_SITES = "_gibbs_sites"  # where numpyro.infer.Gibbs hands over the values of the other blocks
+_DRAW = 2**32 - 1  # folded into a chain's key for what is drawn only to be recorded
+
+
+class Sampler(NamedTuple):
+    """The pure functions of one chain that a model hands to the adapter.
+
+    `data` is what `prepare` made of the model's argument on the host; chains share it.
+    """
+
+    prepare: Callable[[Any, int], Any]  # (model argument, number of lane shards) -> data
+    init: Callable[[jax.Array, Any, Any], Any]  # (rng_key, data, model argument) -> chain state
+    step: Callable[..., Any]  # (rng_key, state, data, turn, axis_name) -> (state, info)
+    rotation: tuple[int, ...]  # the values of `turn`, over and over: which sweep comes when
+    draws: Callable[[jax.Array, Any, Any], dict[str, jax.Array]]  # (rng_key, state, data)
+    means: Callable[[Any, Any], dict[str, jax.Array]]  # (state, data) -> terms of running means
+    log_density: Callable[[Any, Any], jax.Array]  # (state, data) -> nats
+    used: Callable[[Any], jax.Array]  # mask of the topics (factors) in use
+    snapshot: Callable[[Any], dict[str, jax.Array]]  # what predictions need of a state
+    given: Callable[[Any, dict[str, jax.Array]], Any]  # put values of other blocks into a state
+    data_specs: Callable[..., Any]  # (data, spec, axis): how `data` is sharded over a lane axis
+    wanted: Callable[[Any, Any], jax.Array] | None = None  # (state, data): slots a sweep may need
+    capacity: Callable[[Any], int] | None = None  # None: the model is finite
+    grow: Callable[[Any, int], Any] | None = None
+
+
+class GibbsState(NamedTuple):
+    """State of `GibbsKernel`; with several chains their axis leads in all fields but the shared."""
+
+    draws: Any  # what is recorded, by name
+    lp: Any  # log joint density of the collapsed state, nats
+    info: Any  # report of the last sweep
+    chain: Any  # state of the model's kernel
+    means: dict[str, jax.Array]  # running means over the sweeps after warm-up
+    data: Any  # shared by the chains
+    sweep: jax.Array  # sweeps done, shared by the chains
+    num_warmup: jax.Array  # shared by the chains
+    rng_key: jax.Array
+
+
+class GibbsKernel(MCMCKernel):
+    """Gibbs sampler of a model as NumPyro's `MCMC` runs it; made by `model.gibbs()`.
+
+    The state carries the data it was initialised with. `chain_method` may be "vectorized",
+    "sequential", "parallel" or a callable such as `jax.vmap`. Kernels of equal models with equal
+    options are equal, and share what JAX has compiled.
+
+    `arviz.from_numpyro(mcmc, log_likelihood=False)` reads the draws, `bnp_models.to_arviz(mcmc)`
+    names their dimensions as well. ArviZ can't compute a log likelihood by itself, for the
+    topics it would need are integrated out.
+
+    Parameters
+    ----------
+    config
+        The model.
+    options
+        Options of its `sampler`, hashable.
+    program
+        As a block of `numpyro.infer.Gibbs`: the program that the blocks share.
+    ignore
+        As a block: sites of `program` on which the sampler does not depend given the
+        hyperparameters.
+    """
+
+    sample_field = "draws"  # pyright: ignore[reportAssignmentType]
+
+    def __init__(
+        self,
+        config: Model,
+        options: Mapping[str, Any],
+        *,
+        program: Callable | None = None,
+        ignore: Collection[str] = (),
+    ):
+        self.config = config
+        self.options = dict(options)
+        self.model = config if program is None else program  # ArviZ and calibration look here
+        self._is_block = program is not None
+        self._ignore = frozenset(ignore)
+        self._raises = True  # a full buffer raises, unless the caller watches `overflow`
+        self._axis_name = None  # mapped axis over which the lanes are sharded
+        self._sample_fn = None  # not None: MCMC continues from a state without a new `init`
+
+    def _identity(self) -> tuple:
+        options = tuple(sorted(self.options.items()))
+        return self.config, options, self._ignore, self._is_block, self._raises, self._axis_name
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, GibbsKernel):
+            return NotImplemented
+        return self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
+    @property
+    def default_fields(self) -> tuple[str, ...]:
+        """Fields that `MCMC` collects without being asked."""
+        return ("draws", "lp")
+
+    def sampler(self, elsewhere: Collection[str] = ()) -> Sampler:
+        """Return the pure functions; hyperparameters sampled `elsewhere` are left alone."""
+        return _sampler(self, frozenset(elsewhere))
+
+    def init(
+        self,
+        rng_key: jax.Array,
+        num_warmup: int,
+        init_params: Any,
+        model_args: tuple[Any, ...],
+        model_kwargs: dict | None,
+    ) -> GibbsState:
+        """Start one chain (one key) or several (a batch of keys).
+
+        Raises
+        ------
+        ValueError
+            For `init_params`, which these kernels have no use for outside `numpyro.infer.Gibbs`
+            (start with `init_topics=`), and for data or priors that the model refuses.
+        """
+        given = self._given(model_kwargs)
+        if init_params is not None and not self._is_block:
+            raise ValueError("init_params must be None: choose the start with init_topics=")
+        argument, *more = model_args or (None,)
+        if argument is None or (more and not self._is_block):
+            raise ValueError(f"run(key, data) takes one data argument, got {len(model_args)}")
+        make_room()
+        data = self.sampler(given).prepare(argument, 1)
+        keys, single = _batch_of_keys(rng_key)
+        state = self.start(keys, num_warmup, data, argument, given)
+        draws, lp = _report(self, state, given)
+        state = state._replace(draws=draws, lp=lp)
+        self._sample_fn = True
+        if single:
+            return _leave(state, rng_key)
+        return state._replace(rng_key=_as(rng_key, state.rng_key))
+
+    def start(
+        self, keys: jax.Array, num_warmup: int, data: Any, argument: Any, given: dict | None = None
+    ) -> GibbsState:
+        """Start several chains on prepared data; without `draws` and `lp`."""
+        return _start(self, keys, jnp.asarray(num_warmup, jnp.int32), data, argument, given or {})
+
+    def sample(
+        self, state: GibbsState, model_args: tuple[Any, ...], model_kwargs: dict | None
+    ) -> GibbsState:
+        """Advance every chain by one sweep of its schedule."""
+        return _sample(self, state, self._given(model_kwargs))
+
+    def advance(self, state: GibbsState, given: dict | None = None) -> GibbsState:
+        """Advance several chains by one sweep, but for `draws` and `lp`."""
+        given = given or {}
+        sampler = self.sampler(given)
+
+        def one(rng_key, chain, means):
+            rng_key, key_sweep = split(rng_key)
+            chain = sampler.given(chain, given)
+            turn = jnp.asarray(sampler.rotation)[state.sweep % len(sampler.rotation)]
+            chain, info = sampler.step(key_sweep, chain, state.data, turn, self._axis_name)
+            chain = lax.optimization_barrier(chain)  # the same bits, whatever is made of it next
+            since = (state.sweep + 1 - state.num_warmup).astype(jnp.float32)
+
+            def update(means):
+                terms = sampler.means(chain, state.data)
+                return jax.tree.map(lambda mean, term: mean + (term - mean) / since, means, terms)
+
+            if means:
+                means = lax.cond(since > 0, update, lambda means: means, means)
+            return chain, info, means, rng_key
+
+        mapped = jax.vmap(one)(state.rng_key, state.chain, state.means)
+        chain, info, means, keys = mapped
+        return state._replace(
+            chain=chain, info=info, means=means, sweep=state.sweep + 1, rng_key=keys
+        )
+
+    def report(self, state: GibbsState, given: dict | None = None) -> tuple[Any, jax.Array]:
+        """Return `draws` and `lp` of several chains; a function of their state."""
+        sampler = self.sampler(given or {})
+
+        def one(rng_key, chain):
+            key_draw = fold_in(rng_key, _DRAW)
+            return sampler.draws(key_draw, chain, state.data), sampler.log_density(
+                chain, state.data
+            )
+
+        return lax.optimization_barrier(jax.vmap(one)(state.rng_key, state.chain))
+
+    def _given(self, model_kwargs: dict | None) -> dict[str, jax.Array]:
+        """Return the hyperparameters that other blocks sample; refuse any other site."""
+        values = dict((model_kwargs or {}).get(_SITES, {}))
+        values = {n: jnp.asarray(x) for n, x in values.items() if n not in self._ignore}
+        if unknown := sorted(set(values) - set(self.config.hyperparameters)):
+            raise ValueError(
+                f"sites {unknown} are sampled by another block, but this kernel can only be given "
+                f"{sorted(self.config.hyperparameters)}: let the blocks share a program that calls "
+                "collapsed(), and name sites that the tokens do not depend on in ignore="
+            )
+        return values
+
+    def refresh(
+        self, state: GibbsState, model_args: tuple[Any, ...], model_kwargs: dict | None
+    ) -> GibbsState:
+        """Take over the hyperparameters of the other blocks without advancing the chain."""
+        return _refresh(self, state, self._given(model_kwargs))
+
+    def wrap_model(self, wrapper: Callable) -> "GibbsKernel":
+        """Return a copy whose program is `wrapper(self.model)`."""
+        kernel = copy.copy(self)
+        kernel.model, kernel._sample_fn = wrapper(self.model), None
+        return kernel
+
+    def get_constrain_fn(self, model_args: tuple[Any, ...], model_kwargs: dict | None) -> Callable:
+        """Return the identity: draws are constrained values already."""
+        return lambda draws: draws
+
+    def get_diagnostics_str(self, state: GibbsState) -> str:
+        """Return what is in use and the log joint density, for NumPyro's progress bar."""
+        used = (
+            f"{jnp.mean(x):.0f} {name.removeprefix('num_').removesuffix('_used')}, "
+            for name, x in state.draws.items()
+            if name.endswith("_used")
+        )
+        return f"{''.join(used)}lp {jnp.mean(state.lp):.6g}"
+
+    def check_capacity(self, state: GibbsState) -> None:
+        """Raise `ValueError` if a run was short of slots: its draws do not count."""
+        capacity = self.sampler().capacity
+        if capacity is not None and jnp.any(state.chain.overflow):
+            _raise_overflow(self.config.components, capacity(state.chain))
+
+    def for_fit(self, *, axis_name: str | None = None) -> "GibbsKernel":
+        """Return a copy for a caller that watches `overflow`, grows, and may shard the lanes."""
+        kernel = copy.copy(self)
+        kernel._raises, kernel._axis_name, kernel._sample_fn = False, axis_name, None
+        return kernel
+
+
+# Compiled per kernel, by equality: an equal kernel built again is not traced again.
+
+
+@functools.lru_cache(maxsize=64)
+def _sampler(kernel: GibbsKernel, elsewhere: frozenset[str]) -> Sampler:
+    sampler = kernel.config.sampler(elsewhere, **kernel.options)
+    # a step is traced once, wherever it is used
+    return sampler._replace(step=jax.jit(sampler.step, static_argnums=4))
+
+
+@partial(jax.jit, static_argnums=0)
+def _start(kernel: GibbsKernel, keys, num_warmup, data, argument, given) -> GibbsState:
+    sampler = kernel.sampler(given)
+
+    def one(rng_key):
+        rng_key, key_init = split(rng_key)
+        chain = sampler.given(sampler.init(key_init, data, argument), given)
+        means = jax.tree.map(jnp.zeros_like, sampler.means(chain, data))
+        step = partial(sampler.step, key_init, chain, data, jnp.zeros((), jnp.int32), None)
+        info = jax.eval_shape(step)[1]
+        info = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), info)
+        return info, chain, means, rng_key
+
+    info, chain, means, keys = jax.vmap(one)(keys)
+    sweep = jnp.zeros((), jnp.int32)
+    return GibbsState(None, None, info, chain, means, data, sweep, num_warmup, keys)
+
+
+@partial(jax.jit, static_argnums=0)
+def _report(kernel: GibbsKernel, state: GibbsState, given) -> tuple[Any, jax.Array]:
+    return kernel.report(state, given)
+
+
+@partial(jax.jit, static_argnums=0)
+def _sample(kernel: GibbsKernel, state: GibbsState, given: dict) -> GibbsState:
+    keys, single = _batch_of_keys(state.rng_key)
+    new = kernel.advance(_enter(state, keys) if single else state._replace(rng_key=keys), given)
+    draws, lp = kernel.report(new, given)
+    capacity = kernel.sampler(given).capacity
+    if capacity is not None and kernel._raises:
+        full = jnp.any(new.chain.overflow)
+        call = partial(_raise_overflow, kernel.config.components, capacity(new.chain))
+        lp = lp + lax.cond(  # the sum keeps the call alive
+            full,
+            lambda: jax.pure_callback(call, lp[0], full, vmap_method="sequential"),
+            lambda: jnp.zeros_like(lp[0]),
+        )
+    new = new._replace(draws=draws, lp=lp)
+    return (
+        _leave(new, state.rng_key)
+        if single
+        else new._replace(rng_key=_as(state.rng_key, new.rng_key))
+    )
+
+
+@partial(jax.jit, static_argnums=0)
+def _refresh(kernel: GibbsKernel, state: GibbsState, given: dict) -> GibbsState:
+    keys, single = _batch_of_keys(state.rng_key)
+    new = _enter(state, keys) if single else state._replace(rng_key=keys)
+    sampler = kernel.sampler(given)
+    new = new._replace(chain=jax.vmap(lambda chain: sampler.given(chain, given))(new.chain))
+    lp = kernel.report(new, given)[1]
+    chain, lp = jax.tree.map(lambda x: x[0], (new.chain, lp)) if single else (new.chain, lp)
+    return state._replace(chain=chain, lp=lp)
+
+
+def _raise_overflow(components: str, capacity: int, full: Any = True) -> np.ndarray:
+    if full:  # a condition that is mapped over chains calls in any case
+        raise ValueError(
+            f"max_{components}={capacity} is too small for this run: a sweep needed more. Ask for "
+            f"max_{components}={2 * capacity}, or use bnp_models.fit, which grows by itself"
+        )
+    return np.zeros((), np.float32)
+
+
+def as_batch(state: GibbsState) -> GibbsState:
+    """Return a state of one chain as one of several, other states as they are."""
+    keys, single = _batch_of_keys(state.rng_key)
+    return _enter(state, keys) if single else state
+
+
+def _batch_of_keys(rng_key: jax.Array) -> tuple[jax.Array, bool]:
+    """Return keys of the new style with a chain axis, and whether that was added."""
+    if not jnp.issubdtype(rng_key.dtype, jax.dtypes.prng_key):
+        rng_key = jax.random.wrap_key_data(rng_key)
+    return (rng_key[None], True) if rng_key.ndim == 0 else (rng_key, False)
+
+
+def _as(rng_key: jax.Array, keys: jax.Array) -> jax.Array:
+    """Return `keys` in the style of `rng_key`, which may be `jax.random.PRNGKey`'s."""
+    typed = jnp.issubdtype(rng_key.dtype, jax.dtypes.prng_key)
+    return keys if typed else jax.random.key_data(keys)
+
+
+_MAPPED = ("draws", "lp", "info", "chain", "means")
+
+
+def _enter(state: GibbsState, keys: jax.Array) -> GibbsState:
+    """Make a single chain a batch of one."""
+    batched = {name: jax.tree.map(lambda x: x[None], getattr(state, name)) for name in _MAPPED}
+    return state._replace(**batched, rng_key=keys)
+
+
+def _leave(state: GibbsState, rng_key: jax.Array) -> GibbsState:
+    """Undo `_enter`."""
+    single = {name: jax.tree.map(lambda x: x[0], getattr(state, name)) for name in _MAPPED}
+    return state._replace(**single, rng_key=_as(rng_key, state.rng_key[0]))

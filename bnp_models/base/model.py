@@ -1,0 +1,308 @@
+"""What every model configuration has in common: hyperparameters, equality, serialised form.
+
+A configuration is a frozen dataclass whose fields are numbers, tuples of numbers or NumPyro
+distributions (priors). Distributions compare by identity, which would make `jit` retrace for every
+rebuilt model, so equality and hash go by one serialised form; checkpoints store the same.
+"""
+
+import abc
+import dataclasses
+import functools
+import inspect
+import json
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+
+from bnp_kernels.random.bits import split
+from bnp_kernels.random.concentration import GammaPrior, draw_from_priors
+
+__all__ = [
+    "Model",
+    "check_integer",
+    "concentration",
+    "from_description",
+    "gamma_law",
+    "gamma_prior",
+    "is_prior",
+]
+
+
+def is_prior(value: Any) -> bool:
+    """Say whether a hyperparameter is sampled (a distribution) rather than held fixed."""
+    return isinstance(value, dist.Distribution)
+
+
+def check_integer(name: str, value: Any, minimum: int) -> int:
+    """Return `value` as an int of at least `minimum`, or raise `ValueError`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:
+        raise ValueError(f"{name} must be an integer of at least {minimum}, got {value!r}")
+    return int(value)
+
+
+def concentration(name: str, value: Any, *, length: int | None = None) -> Any:
+    """Return a positive hyperparameter in its stored form, or raise `ValueError`.
+
+    Numbers become floats, sequences (allowed when `length` is given) tuples of floats, and
+    distributions must live on positive numbers.
+    """
+    if is_prior(value):
+        return _prior(name, value, length)
+    if length is not None and np.ndim(value) == 1:
+        if len(value) != length:
+            raise ValueError(f"{name} must be a number or {length} numbers, got {len(value)}")
+        return tuple(concentration(f"{name}[{k}]", x) for k, x in enumerate(value))
+    try:
+        if isinstance(value, str | bytes | bool):
+            raise TypeError
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{name} must be a positive number or a NumPyro distribution, got {value!r}"
+        ) from None
+    with np.errstate(over="ignore"):
+        stored = np.float32(number)  # what the kernels compute with
+    if not 0 < stored < np.inf:
+        raise ValueError(f"{name} must be positive and finite in float32, got {value!r}")
+    return number
+
+
+def _prior(name: str, value: Any, length: int | None) -> Any:
+    """Check a prior and return it without the wrapper that `expand` makes."""
+    if isinstance(value, dist.ExpandedDistribution):
+        base = value.base_dist
+        parameters = {n: getattr(base, n) for n in _parameters(name, base)}
+        value = type(base)(
+            **{n: np.broadcast_to(x, value.batch_shape) for n, x in parameters.items()}
+        )
+    kind = type(value).__name__
+    for n in _parameters(name, value):
+        parameter = np.asarray(getattr(value, n))
+        if not np.all(value.arg_constraints[n](parameter)) or not np.isfinite(parameter).all():
+            raise ValueError(
+                f"{name} must have a prior whose {n} is {value.arg_constraints[n]}, "
+                f"got {kind} with {n}={parameter}"
+            )
+    if not (value.support is dist.constraints.positive and value.event_shape == ()):
+        raise ValueError(
+            f"{name} must have a prior over positive numbers such as "
+            f"numpyro.distributions.Gamma(1.0, 1.0), got {kind}"
+        )
+    if value.batch_shape not in {(), (length,)}:
+        allowed = "a scalar prior" if length is None else f"a scalar prior or {length} of them"
+        raise ValueError(f"{name} must have {allowed}, got batch shape {value.batch_shape}")
+    return value
+
+
+def _parameters(name: str, value: Any) -> list[str]:
+    """List the parameters that make up a distribution; refuse one that they don't determine."""
+    taken = [p for p in inspect.signature(type(value)).parameters if p != "validate_args"]
+    known = getattr(dist, type(value).__name__, None) is type(value)
+    if not known or set(taken) != set(value.arg_constraints):
+        raise ValueError(
+            f"{name} must have a plain prior of numpyro.distributions such as Gamma(1.0, 1.0), got "
+            f"{type(value).__name__}; a prior of your own goes into a program, see gibbs(program=)"
+        )
+    return taken
+
+
+def gamma_prior(name: str, value: Any, *, given: bool = False) -> GammaPrior | None:
+    """Return the Gamma prior that a kernel updates, None for a value it does not update.
+
+    Raises
+    ------
+    ValueError
+        For a prior without a Gibbs update, unless the value is `given` by another block.
+    """
+    if given or not is_prior(value):
+        return None
+    if not isinstance(value, dist.Gamma | dist.Exponential):
+        raise ValueError(
+            f"{name} has the prior {type(value).__name__}, for which there is no Gibbs update; use "
+            f"Gamma(concentration, rate), Exponential(rate), a number, or sample {name} in another "
+            "block of numpyro.infer.Gibbs"
+        )
+    return gamma_law(value)
+
+
+def gamma_law(value: Any) -> GammaPrior:
+    """Return concentration and rate of a gamma, exponential or inverse gamma distribution."""
+    rate = np.asarray(value.rate, np.float32)
+    shape = getattr(value, "concentration", np.ones_like(rate))
+    return GammaPrior(np.asarray(shape, np.float32), rate)
+
+
+def _describe(value: Any) -> Any:
+    if is_prior(value):
+        parameters = {name: _shortest(getattr(value, name)) for name in value.arg_constraints}
+        return {"distribution": type(value).__name__, **parameters}
+    if isinstance(value, str | bool | int | float | type(None)):
+        return value
+    return [_describe(x) for x in value]
+
+
+def _shortest(value: Any) -> Any:
+    """Return a parameter as the shortest decimal numbers that are the same in float32."""
+    return np.vectorize(lambda x: float(str(x)), otypes=[float])(np.float32(value)).tolist()
+
+
+def _spell(value: Any) -> str:
+    """Write a hyperparameter as it would be typed."""
+    if not is_prior(value):
+        return repr(value)
+    parameters = (_shortest(getattr(value, name)) for name in _parameters("", value))
+    spelt = (f"np.array({x})" if isinstance(x, list) else str(x) for x in parameters)
+    return f"{type(value).__name__}({', '.join(spelt)})"
+
+
+def _restore(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_restore(x) for x in value)
+    if not isinstance(value, dict):
+        return value
+    parameters = dict(value)
+    name = parameters.pop("distribution", None)
+    family = getattr(dist, name, None) if name in dist.__all__ else None
+    if not (isinstance(family, type) and issubclass(family, dist.Distribution)):
+        raise ValueError(f"distribution must be one of numpyro.distributions, got {name!r}")
+    return family(**{k: np.asarray(v, np.float32)[()] for k, v in parameters.items()})
+
+
+class Model(abc.ABC):
+    """A frozen configuration that is a NumPyro model and knows its Gibbs kernel.
+
+    Subclasses are frozen dataclasses declared with `eq=False, repr=False`.
+    """
+
+    hyperparameters: ClassVar[tuple[str, ...]]
+    """Fields that may have a prior; other blocks of `numpyro.infer.Gibbs` may sample them."""
+    schedules: ClassVar[tuple[str, ...]]
+    """Schedules of the kernel, the default one first."""
+    recordable: ClassVar[tuple[str, ...]]
+    """Names that `record=` takes."""
+    items: ClassVar[str]
+    """What a sweep moves (attribute `num_<items>` of the data) in the plural."""
+    components: ClassVar[str]
+    """What the model finds, in the plural: "topics" or "factors"."""
+    lanes: ClassVar[bool] = True
+    """Whether a parallel sweep can be divided over devices."""
+    slots: ClassVar[str | None] = None
+    """Of an infinite model: the dim whose free entries at the end are no part of the draws."""
+
+    @abc.abstractmethod
+    def __call__(self, data: Any, *, observed: bool = True) -> Any:
+        """Run the generative program: an instance is a NumPyro model."""
+
+    @abc.abstractmethod
+    def gibbs(self, **options: Any) -> Any:
+        """Return the Gibbs kernel, a `numpyro.infer.mcmc.MCMCKernel`."""
+
+    @abc.abstractmethod
+    def sampler(self, elsewhere: frozenset[str], **options: Any) -> Any:
+        """Return the kernel's pure functions; hyperparameters sampled `elsewhere` stay as given."""
+
+    @property
+    @abc.abstractmethod
+    def dims(self) -> dict[str, tuple[str, ...]]:
+        """Dims of the recorded variables, behind chain and draw."""
+
+    @abc.abstractmethod
+    def coords(self, data: Any) -> dict[str, Any]:
+        """Return the labels of the dims."""
+
+    @abc.abstractmethod
+    def data_groups(self, data: Any) -> dict[str, dict[str, np.ndarray]]:
+        """Return the data as ArviZ groups."""
+
+    @abc.abstractmethod
+    def load_data(self, path: Path) -> Any:
+        """Read the data that `data.save(path)` wrote."""
+
+    def sample_hyperparameters(self, **given: Any) -> dict[str, Any]:
+        """Run the part of the program that is about hyperparameters: a site for each prior.
+
+        `given` overrides values and priors by name.
+        """
+        values = {}
+        for name in self.hyperparameters:
+            value = given.get(name, getattr(self, name))
+            if is_prior(value):
+                value = numpyro.sample(name, value.to_event(len(value.batch_shape)))
+            values[name] = jnp.asarray(value, jnp.float32)
+        return values
+
+    def start_values(
+        self, rng_key: jax.Array, shapes: Mapping[str, tuple[int, ...]] | None = None
+    ) -> dict[str, Any]:
+        """Return all hyperparameters by name, drawn from their priors where they have one.
+
+        `shapes` names those that may have one prior for many entries.
+        """
+        key_gamma, *keys = split(rng_key, 1 + len(self.hyperparameters))
+        values: dict[str, Any] = {name: getattr(self, name) for name in self.hyperparameters}
+        gammas, inverse = {}, []
+        for (name, value), key in zip(values.items(), keys, strict=True):
+            if not is_prior(value):
+                continue
+            shape = value.batch_shape or (shapes or {}).get(name, ())
+            if isinstance(value, dist.Gamma | dist.Exponential | dist.InverseGamma):
+                gammas[name] = GammaPrior(*(np.broadcast_to(x, shape) for x in gamma_law(value)))
+                inverse += [name] * isinstance(value, dist.InverseGamma)
+            else:
+                values[name] = value.sample(key, () if value.batch_shape else shape)
+        values |= draw_from_priors(key_gamma, gammas)
+        return values | {name: 1 / values[name] for name in inverse}
+
+    def gamma_priors(self, elsewhere: Collection[str]) -> dict[str, GammaPrior | None]:
+        """Return what `gamma_prior` says of each hyperparameter, by name."""
+        return {
+            name: gamma_prior(name, getattr(self, name), given=name in elsewhere)
+            for name in self.hyperparameters
+        }
+
+    @functools.cached_property
+    def _identity(self) -> str:
+        return json.dumps(self.describe(), sort_keys=True)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the configuration as JSON-able data: class name and hyperparameters."""
+        fields = {f.name: _describe(getattr(self, f.name)) for f in dataclasses.fields(self)}  # pyright: ignore[reportArgumentType]
+        return {"model": type(self).__name__, **fields}
+
+    def __repr__(self) -> str:
+        fields = (f.name for f in dataclasses.fields(self))  # pyright: ignore[reportArgumentType]
+        return (
+            f"{type(self).__name__}({', '.join(f'{n}={_spell(getattr(self, n))}' for n in fields)})"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other) or not isinstance(other, Model):
+            return NotImplemented
+        return self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+
+def from_description(description: dict[str, Any], classes: dict[str, type]) -> Any:
+    """Build the model that `Model.describe` described, out of `classes` (name to class).
+
+    Raises
+    ------
+    ValueError
+        If the description is not one of a model of `classes`.
+    """
+    fields = dict(description)
+    name = fields.pop("model", None)
+    if name not in classes:
+        raise ValueError(f"model must be one of {sorted(classes)}, got {name!r}")
+    try:
+        return classes[name](**{key: _restore(value) for key, value in fields.items()})
+    except TypeError as error:
+        raise ValueError(f"model is not described as {name} is: {error}") from None

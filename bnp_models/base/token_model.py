@@ -1,0 +1,189 @@
+"""What the token models share: the corpus as their kernels read it, and draws made on request."""
+
+import abc
+from collections.abc import Callable, Collection
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.core import Tracer
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float, Int, Key
+
+from bnp_kernels.numerics.batching import vectorise_if
+from bnp_kernels.random.gamma import draw_rows, draw_topic_word
+from bnp_kernels.tokens.layout import Tokens, make_tokens
+from bnp_models.base.model import Model, check_integer
+from bnp_models.data.corpus import Corpus
+
+__all__ = [
+    "DIMS",
+    "TokenModel",
+    "check_corpus",
+    "check_count",
+    "check_option",
+    "check_record",
+    "data_specs",
+    "draw_phi",
+    "draw_theta",
+    "make_these",
+    "prepare",
+    "program_tokens",
+    "sampled",
+]
+
+DIMS = {
+    "z": ("token",),
+    "phi": ("topic", "word"),
+    "theta": ("doc", "topic"),
+    "topic_tokens": ("topic",),
+    "root_weights": ("topic",),
+    "tables": ("topic",),
+    "w": ("token",),
+    "token_doc": ("token",),
+    "doc_length": ("doc",),
+    "doc_group": ("doc",),
+}
+"""Dims of the recorded variables of token models, behind chain and draw."""
+
+
+class TokenModel(Model):
+    """A model of the tokens of a `Corpus`: what its draws are called and labelled with."""
+
+    items: ClassVar[str] = "tokens"
+    components: ClassVar[str] = "topics"
+
+    @property
+    def dims(self) -> dict[str, tuple[str, ...]]:
+        """Dims of the recorded variables, behind chain and draw."""
+        return DIMS
+
+    @abc.abstractmethod
+    def mixtures(self, states: Any, corpus: Corpus) -> Any:
+        """Return what recorded states say about new documents."""
+
+    def coords(self, corpus: Corpus) -> dict[str, Any]:
+        """Return the labels of the dims."""
+        coords: dict[str, Any] = {"word": corpus.vocabulary, "doc": corpus.doc_names}
+        return coords | ({"group": corpus.group_names} if corpus.num_groups else {})
+
+    def load_data(self, path: Path) -> Corpus:
+        """Read the corpus that `save` wrote."""
+        return Corpus.load(path)
+
+    def data_groups(self, corpus: Corpus) -> dict[str, dict[str, np.ndarray]]:
+        """Return the data as ArviZ groups."""
+        constant = {
+            "token_doc": np.asarray(corpus.doc),
+            "doc_length": np.asarray(corpus.doc_length),
+        }
+        if corpus.num_groups:
+            constant["doc_group"] = np.asarray(corpus.group)
+        return {"constant_data": constant, "observed_data": {"w": np.asarray(corpus.word)}}
+
+
+def check_corpus(corpus: Any) -> None:
+    """Refuse what is no corpus with tokens, or not there yet when a chain starts."""
+    if not isinstance(corpus, Corpus):
+        raise ValueError(
+            f"data must be a Corpus, got {type(corpus).__name__}: build one with "
+            "Corpus.from_texts, Corpus.from_ids or Corpus.from_counts"
+        )
+    if isinstance(corpus.doc, Tracer):
+        raise ValueError("data must be concrete when a chain starts: call init outside of jit")
+    if corpus.num_tokens == 0:
+        raise ValueError("data has no tokens: nothing to sample; check the vocabulary's pruning")
+
+
+def prepare(corpus: Any, num_shards: int, num_lanes: int | None) -> Tokens:
+    """Lay a corpus out for the kernels."""
+    check_corpus(corpus)
+    return make_tokens(
+        np.asarray(corpus.doc),
+        np.asarray(corpus.word),
+        corpus.num_docs,
+        num_lanes=num_lanes,
+        num_shards=num_shards,
+    )
+
+
+def data_specs(data: Tokens, spec: Callable[..., Any], axis: str) -> Any:
+    """Return how the data lies over devices: lanes over the mapped axis, the rest everywhere."""
+    everywhere = jax.tree.map(lambda _: spec(), data)
+    lanes = jax.tree.map(lambda x: spec(*[None] * (x.ndim - 1), axis), data.lanes)
+    return everywhere._replace(lanes=lanes)
+
+
+def program_tokens(corpus: Corpus) -> tuple[Any, Any, int]:
+    """Return documents, words and number of tokens of a corpus for a NumPyro program."""
+    return jnp.asarray(corpus.doc), jnp.asarray(corpus.word), corpus.doc.shape[0]
+
+
+def check_option(name: str, value: Any, allowed: Collection[Any]) -> Any:
+    """Return `value` if it is one of `allowed`, else raise `ValueError`."""
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {sorted(allowed)}, got {value!r}")
+    return value
+
+
+def check_record(
+    record: Collection[str], allowed: Collection[str], sites: Collection[str] = ()
+) -> tuple[str, ...]:
+    """Return the names of variables to record, sorted, or raise `ValueError`.
+
+    `sites`, which the kernel owns as a block of `numpyro.infer.Gibbs`, are recorded in any case.
+    """
+    if isinstance(record, str):
+        raise ValueError(f"record must be a tuple of names, got the string {record!r}")
+    for name in record:
+        check_option("record", name, (*allowed, *sites))
+    return tuple(sorted({*record, *sites}))
+
+
+def sampled(state: Any, priors: Any) -> dict[str, jax.Array]:
+    """Return the hyperparameters in a kernel's state that its priors let it sample."""
+    return {n: getattr(state, n) for n, prior in priors._asdict().items() if prior is not None}
+
+
+def make_these(names: Collection[str], lazy: dict[str, Callable[[], Any]]) -> dict[str, Any]:
+    """Call the functions of these names."""
+    return {name: make() for name, make in lazy.items() if name in names}
+
+
+def check_count(name: str, value: int | None) -> int | None:
+    """Return a positive integer or None, or raise `ValueError`."""
+    return None if value is None else check_integer(name, value, 1)
+
+
+_ALONE = partial(vectorise_if, False)
+"""Chain by chain, small ones too: XLA rounds logarithms of one cell in more than one way, by its
+place in a vector, and what is recorded must not depend on the number of chains."""
+
+
+def draw_phi(
+    rng_key: Key[Array, ""], word_topic: Int[Array, "V K"], beta: ArrayLike
+) -> Float[Array, "K V"]:
+    """Draw the topics given the assignments, phi_k ~ Dir(beta + n_k)."""
+    return _ALONE(draw_topic_word)(rng_key, word_topic, jnp.asarray(beta, jnp.float32)).T
+
+
+def draw_theta(
+    rng_key: Key[Array, ""],
+    counts: Int[Array, "R K"],
+    weights: Array,
+    rest: ArrayLike | None = None,
+) -> Float[Array, "R K"]:
+    """Draw theta_r ~ Dir(n_r + weights, rest) and drop the last entry (topics not in use).
+
+    Rows are documents, or authors.
+    """
+    # made once: products that fuse into the draws are rounded there in more than one way
+    concentration = lax.optimization_barrier(jnp.asarray(counts + weights, jnp.float32))
+    if rest is None:
+        return _ALONE(draw_rows)(rng_key, concentration)
+    rest = lax.optimization_barrier(jnp.full(len(concentration), rest, jnp.float32))
+    return _ALONE(draw_rows)(rng_key, concentration, rest)

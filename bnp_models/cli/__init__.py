@@ -1,0 +1,3 @@
+"""The command `bnp-models`: its arguments, what it prints, and the demo."""
+
+__all__: list[str] = []

@@ -1,0 +1,111 @@
+"""The demo: topics of the docstrings of installed Python packages, in about two minutes.
+
+It goes the everyday way through the library: a corpus without any download, four chains, the
+topics, whether the chains have converged, a held-out score and pictures. Two minutes are enough to
+look at the topics and too few for convergence; the demo says what the diagnostics say.
+"""
+
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import bnp_models as bnp
+from bnp_models.cli import report
+from bnp_models.data.package_docs import PLACES, load_package_docs
+
+__all__ = ["QUICK", "SIZE", "Size", "run", "unigram_perplexity"]
+
+
+class Size(NamedTuple):
+    """What decides how long the demo takes."""
+
+    packages: tuple[str, ...]  # whose docstrings are read
+    num_warmup: int
+    num_samples: int
+    thinning: int
+    num_chains: int = 4
+    keep_states: int = 5  # per chain
+
+
+SIZE = Size(tuple(PLACES), num_warmup=100, num_samples=100, thinning=2)
+QUICK = Size(("numpyro", "optax"), num_warmup=10, num_samples=10, thinning=1, num_chains=2)
+MODEL = bnp.HDPLDA(beta=0.05, max_topics=384)  # slots enough: every growth is compiled anew
+TEST_SHARE = 0.1  # of the documents is held out
+NUM_ROWS = 25  # topics that are printed; topics.csv has all
+
+
+def run(output: Path, *, size: Size = SIZE, seed: int = 0, progress: Any = True) -> bnp.Fit:
+    """Run the demo: print the results and write them to a folder.
+
+    Parameters
+    ----------
+    output
+        Folder for draws, tables and pictures.
+    size
+        `SIZE`, or `QUICK` for a look at the form of the results.
+    seed
+        Of the split and the chains.
+    progress
+        As in `fit`.
+    """
+    start = time.perf_counter()
+    corpus = load_package_docs(size.packages)
+    train, test = corpus.train_test_split(TEST_SHARE, seed=seed, stratify=True)
+    print(
+        f"{corpus.num_docs} functions and classes of {', '.join(corpus.group_names)}: "
+        f"{corpus.num_tokens} words of their docstrings, {corpus.num_words} different ones.\n"
+        f"{size.num_chains} chains of an HDP topic model: {size.num_warmup} sweeps of warm-up, "
+        f"{size.num_samples} with every {_nth(size.thinning)} kept.\n",
+        flush=True,
+    )
+    loaded = time.perf_counter()
+    fit = bnp.fit(
+        MODEL,
+        train,
+        num_warmup=size.num_warmup,
+        num_samples=size.num_samples,
+        num_chains=size.num_chains,
+        thinning=size.thinning,
+        keep_states=size.keep_states,
+        seed=seed,
+        progress=progress,
+    )
+    assert isinstance(fit, bnp.Fit)
+    sampled = time.perf_counter()
+    output.mkdir(parents=True, exist_ok=True)
+    test.save(output / "test.npz")
+    print(f"\n{report.save_run(fit, output, num_rows=NUM_ROWS)}\n", flush=True)
+    score = fit.document_completion(test, seed=seed)
+    heldout = test.halves()[1]  # the half that `document_completion` holds out
+    print(
+        f"Held out, one half of each of {test.num_docs} new documents given the other half:\n"
+        f"{score}\nWithout topics, from the frequencies of the words alone: perplexity "
+        f"{unigram_perplexity(train, heldout):.2f}.\n"
+    )
+    if not fit.convergence().passed:
+        longer = f"--num-warmup {10 * size.num_warmup} --num-samples {10 * size.num_samples}"
+        print(
+            f"These chains ran for {sampled - loaded:.0f} seconds. For results to rely on, run "
+            f"longer:\n    bnp-models fit HDPLDA {output / 'corpus.npz'} --beta {MODEL.beta:g} \\\n"
+            f"        {longer} --thinning {10 * size.thinning} --output {output}-long\n"
+        )
+    done = time.perf_counter()
+    print(
+        f"{done - start:.0f} s: corpus {loaded - start:.0f}, chains {sampled - loaded:.0f}, "
+        f"tables, pictures and score {done - sampled:.0f}.\nIn {output}: draws.nc (for ArviZ), "
+        "report.txt, tables (.csv), pictures (.png), corpora (.npz)."
+    )
+    return fit
+
+
+def unigram_perplexity(train: bnp.Corpus, test: bnp.Corpus) -> float:
+    """Return the perplexity of the words' frequencies, each counted once more than it occurs."""
+    count = np.bincount(np.asarray(train.word), minlength=train.num_words) + 1.0
+    log_share = np.log(count / count.sum())
+    return float(np.exp(-log_share[np.asarray(test.word)].mean()))
+
+
+def _nth(n: int) -> str:
+    return "one" if n == 1 else f"{n}th" if n > 3 else ("second", "third")[n - 2]

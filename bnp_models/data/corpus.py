@@ -1,0 +1,562 @@
+"""The data of every topic model: tokens sorted by document, and what is known of the documents."""
+
+import dataclasses
+import functools
+import operator
+import os
+from collections.abc import Iterable
+from typing import Any, SupportsIndex
+
+import jax
+import numpy as np
+import scipy.sparse
+from jaxtyping import Bool, Int
+
+from bnp_models.data.checks import (
+    check_doc_names,
+    check_vocabulary,
+    count_matrix,
+    distinct,
+    documents,
+    integers,
+    listed,
+    positions,
+    tokens,
+)
+from bnp_models.data.encode import encode_documents
+from bnp_models.data.names import Names
+from bnp_models.data.partition import draw_half, draw_test, kept_words, number_of_tests, ranges
+from bnp_models.data.storage import LEAVES, content_digest, load_arrays, save_arrays
+from bnp_models.data.texts import TOKEN_PATTERN, check_texts, number_words
+
+__all__ = ["Corpus"]
+
+Leaf = Any  # an array; inside a tree transformation it can be anything, so no check by type
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Corpus:
+    """Tokens of documents with their vocabulary, groups, labels and authors; never changed.
+
+    Make one with `from_texts`, `from_ids`, `from_counts`, `from_arrays`, `load` or the functions
+    of `bnp_models.data.readers`: they check their input. Calling the class does not, because
+    JAX does so whenever it maps over a corpus, which is a pytree: the arrays are its leaves, sizes
+    and names are static. Two corpora are equal when they have the same `digest`.
+
+    Sizes: T tokens, D documents, V words, L links between documents and authors.
+
+    Attributes
+    ----------
+    doc : Int[" T"]
+        Document of each token, rising.
+    word : Int[" T"]
+        Word of each token, in the order of the text where the source has one.
+    doc_length : Int[" D"]
+        Number of tokens of each document; zero is allowed, empty documents stay.
+    group : Int[" D"] or None
+        Group (class, collection, venue) of each document, a position in `group_names`.
+    label : Int[" D"] or Float[" D"] or None
+        Response of each document: a number, or a position in `label_names`.
+    author_ptr, author_idx : Int[" D+1"], Int[" L"], or None
+        Document d has the authors `author_idx[author_ptr[d]:author_ptr[d + 1]]`, one or more.
+    names : Names
+        `vocabulary`, `doc_names` and, where they apply, `group_names`, `author_names` and
+        `label_names`; each of these is also a property of the corpus. Words and documents that
+        came without names are called "0", "1", ....
+
+    Notes
+    -----
+    Integers are int32, fractional labels float32. The constructors make read-only NumPy arrays,
+    so no device is needed to build a corpus; `jax.device_put(corpus)` moves it to one.
+
+    All constructors but `from_arrays` take, for each document: `groups` and `authors` (a list for
+    every document) as strings or integers, `labels` as strings or numbers, `doc_names` as
+    strings. Strings and groups are sorted and numbered. With `group_names`, `author_names` or
+    `label_names` the numbering is theirs, integers are positions in them, and they may hold more
+    than occurs, so that training and test corpora can share one numbering.
+
+    Raises
+    ------
+    ValueError
+        From every constructor, before it does anything else, if an argument is not as it should
+        be: the message names it, its value and what to do about it.
+    """
+
+    doc: Leaf
+    word: Leaf
+    doc_length: Leaf
+    group: Leaf = None
+    label: Leaf = None
+    author_ptr: Leaf = None
+    author_idx: Leaf = None
+    num_docs: int = dataclasses.field(metadata={"static": True})
+    num_words: int = dataclasses.field(metadata={"static": True})
+    names: Names = dataclasses.field(metadata={"static": True})
+
+    @classmethod
+    def from_texts(
+        cls,
+        texts: Any,
+        *,
+        groups: Any = None,
+        authors: Any = None,
+        labels: Any = None,
+        doc_names: Any = None,
+        group_names: Any = None,
+        author_names: Any = None,
+        label_names: Any = None,
+        vocabulary: Any = None,
+        vectorizer: Any = None,
+        stop_words: Any = "english",
+        lowercase: bool = True,
+        token_pattern: str = TOKEN_PATTERN,
+        min_df: int | float = 1,
+        max_df: int | float = 1.0,
+        max_features: int | None = None,
+    ) -> "Corpus":
+        """Cut texts into words and number them; the order of the words is kept.
+
+        Parameters
+        ----------
+        texts
+            One string per document. A document that keeps no word stays, empty.
+        groups, authors, labels, doc_names, group_names, author_names, label_names
+            See the class.
+        vocabulary
+            Number the words as in this sequence and drop all others, to read new documents with
+            the vocabulary of a training corpus.
+        vectorizer
+            A `CountVectorizer` that decides what a word is, instead of the options below; fitted
+            to `texts` unless it has been fitted before.
+        stop_words, lowercase, token_pattern, min_df, max_df, max_features
+            Options of scikit-learn's `CountVectorizer`. By default a word is two or more letters
+            of any alphabet, in lower case, and no English stop word.
+
+        Examples
+        --------
+        >>> corpus = Corpus.from_texts(["The cat saw the dog.", "Dogs and cats"])
+        >>> corpus.words(0)
+        ['cat', 'saw', 'dog']
+        """
+        texts = check_texts(texts)
+        known = encode_documents(
+            check_doc_names(doc_names, len(texts)),
+            groups=groups,
+            authors=authors,
+            labels=labels,
+            group_names=group_names,
+            author_names=author_names,
+            label_names=label_names,
+        )
+        docs, vocabulary = number_words(
+            texts,
+            vectorizer,
+            vocabulary,
+            stop_words=stop_words,
+            lowercase=lowercase,
+            token_pattern=token_pattern,
+            min_df=min_df,
+            max_df=max_df,
+            max_features=max_features,
+        )
+        doc = np.repeat(np.arange(len(docs)), [len(words) for words in docs])
+        word = np.array([v for words in docs for v in words], np.int32)
+        return _checked(doc, word, vocabulary, known)
+
+    @classmethod
+    def from_ids(
+        cls,
+        docs: Any,
+        num_words: Any = None,
+        *,
+        vocabulary: Any = None,
+        groups: Any = None,
+        authors: Any = None,
+        labels: Any = None,
+        doc_names: Any = None,
+        group_names: Any = None,
+        author_names: Any = None,
+        label_names: Any = None,
+    ) -> "Corpus":
+        """Take documents as sequences of word ids.
+
+        Parameters
+        ----------
+        docs
+            One sequence of integers in [0, V) per document, in the order of the text.
+        num_words
+            V; may be left out where `vocabulary` says it.
+        vocabulary
+            The V words.
+        groups, authors, labels, doc_names, group_names, author_names, label_names
+            See the class.
+
+        Examples
+        --------
+        >>> Corpus.from_ids([[0, 1, 0], [2, 1]], num_words=3)
+        Corpus(2 documents, 5 tokens, 3 words)
+        """
+        docs = listed("docs", docs, "documents, each a sequence of word ids")
+        if not docs:
+            raise ValueError("docs is empty; give at least one document")
+        words = [integers(f"docs[{d}]", ids) for d, ids in enumerate(docs)]
+        vocabulary = check_vocabulary(vocabulary, num_words)
+        known = encode_documents(
+            check_doc_names(doc_names, len(docs)),
+            groups=groups,
+            authors=authors,
+            labels=labels,
+            group_names=group_names,
+            author_names=author_names,
+            label_names=label_names,
+        )
+        doc = np.repeat(np.arange(len(docs)), [len(ids) for ids in words])
+        return _checked(doc, np.concatenate(words), vocabulary, known)
+
+    @classmethod
+    def from_counts(
+        cls,
+        counts: Any,
+        *,
+        vocabulary: Any = None,
+        groups: Any = None,
+        authors: Any = None,
+        labels: Any = None,
+        doc_names: Any = None,
+        group_names: Any = None,
+        author_names: Any = None,
+        label_names: Any = None,
+    ) -> "Corpus":
+        """Take a document-by-word matrix of counts, [D, V].
+
+        Parameters
+        ----------
+        counts
+            A SciPy sparse matrix or array, such as `CountVectorizer` makes, or anything that
+            NumPy reads as a matrix; not negative, integer-valued. The tokens of a document come
+            in the order of the vocabulary, for counts know no other.
+        vocabulary
+            The V words, for example `vectorizer.get_feature_names_out()`.
+        groups, authors, labels, doc_names, group_names, author_names, label_names
+            See the class.
+        """
+        doc, word, count, (num_docs, num_words) = count_matrix(counts)
+        vocabulary = check_vocabulary(vocabulary, num_words)
+        known = encode_documents(
+            check_doc_names(doc_names, num_docs),
+            groups=groups,
+            authors=authors,
+            labels=labels,
+            group_names=group_names,
+            author_names=author_names,
+            label_names=label_names,
+        )
+        return _checked(np.repeat(doc, count), np.repeat(word, count), vocabulary, known)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        doc: Any,
+        word: Any,
+        *,
+        num_docs: Any = None,
+        num_words: Any = None,
+        vocabulary: Any = None,
+        doc_names: Any = None,
+        group: Any = None,
+        group_names: Any = None,
+        label: Any = None,
+        label_names: Any = None,
+        author_ptr: Any = None,
+        author_idx: Any = None,
+        author_names: Any = None,
+    ) -> "Corpus":
+        """Take the arrays of a corpus as they are stored; nothing is numbered again.
+
+        Parameters
+        ----------
+        doc, word
+            Document and word of each token, sorted by document.
+        num_docs, num_words
+            D and V. `doc_names` or else the last document say D, `vocabulary` says V, where
+            they are left out.
+        vocabulary, doc_names, group_names, author_names, label_names
+            Strings; names of words, documents, groups and authors are made up where missing.
+        group, label, author_ptr, author_idx
+            As the attributes of the same names; ids count from 0.
+        """
+        doc = integers("doc", doc)
+        if num_docs is None:
+            num_docs = int(doc[-1]) + 1 if doc_names is None and len(doc) else None
+        known = documents(
+            doc_names=check_doc_names(doc_names, num_docs),
+            group=group,
+            group_names=group_names,
+            label=label,
+            label_names=label_names,
+            author_ptr=author_ptr,
+            author_idx=author_idx,
+            author_names=author_names,
+        )
+        return _checked(doc, word, check_vocabulary(vocabulary, num_words), known)
+
+    @property
+    def num_tokens(self) -> int:
+        """T, the number of tokens."""
+        return self.word.shape[-1]
+
+    @property
+    def num_groups(self) -> int:
+        """Number of groups, empty ones included; 0 where documents have none."""
+        return len(self.names.group_names)
+
+    @property
+    def num_authors(self) -> int:
+        """Number of authors, those of no document included; 0 where documents have none."""
+        return len(self.names.author_names)
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        """The V words."""
+        return self.names.vocabulary
+
+    @property
+    def doc_names(self) -> tuple[str, ...]:
+        """Names of the D documents, kept by a selection."""
+        return self.names.doc_names
+
+    @property
+    def group_names(self) -> tuple[str, ...]:
+        """Names of the groups; empty where documents have none."""
+        return self.names.group_names
+
+    @property
+    def author_names(self) -> tuple[str, ...]:
+        """Names of the authors; empty where documents have none."""
+        return self.names.author_names
+
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        """Names of the labels; empty where labels are numbers, or absent."""
+        return self.names.label_names
+
+    @functools.cached_property
+    def doc_ptr(self) -> Int[np.ndarray, " D_plus_1"]:
+        """Bounds: the tokens of document d run from doc_ptr[d] to doc_ptr[d + 1]."""
+        return np.concatenate([[0], np.cumsum(np.asarray(self.doc_length), dtype=np.int64)])
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """SHA-256 of arrays, sizes and names, in hex; the same in every process."""
+        return content_digest(self._arrays(), self.num_words, self.names)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Corpus):
+            return NotImplemented
+        return self is other or self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        parts = [f"{self.num_docs} documents"]
+        if hasattr(self.word, "shape"):
+            parts.append(f"{self.num_tokens} tokens")
+        parts.append(f"{self.num_words} words")
+        if self.group is not None:
+            parts.append(f"{self.num_groups} groups")
+        if self.author_idx is not None:
+            parts.append(f"{self.num_authors} authors")
+        if self.label is not None:
+            parts.append(f"{len(self.label_names) or getattr(self.label, 'dtype', '')} labels")
+        return f"Corpus({', '.join(parts)})"
+
+    def document(self, d: SupportsIndex) -> Int[np.ndarray, " N"]:
+        """Word ids of document `d`, in order."""
+        d = self._doc_number(d)
+        return np.asarray(self.word)[self.doc_ptr[d] : self.doc_ptr[d + 1]]
+
+    def words(self, d: SupportsIndex) -> list[str]:
+        """Words of document `d`, in order."""
+        return [self.vocabulary[v] for v in self.document(d)]
+
+    def authors(self, d: SupportsIndex) -> list[str]:
+        """Names of the authors of document `d`; none where the corpus has no authors."""
+        if self.author_ptr is None:
+            return []
+        d = self._doc_number(d)
+        links = np.asarray(self.author_idx)[self.author_ptr[d] : self.author_ptr[d + 1]]
+        return [self.author_names[a] for a in links]
+
+    def to_counts(self) -> scipy.sparse.csr_array:
+        """Make the [D, V] matrix of counts, int32, as `CountVectorizer` would."""
+        shape = self.num_docs, self.num_words
+        ones = np.ones(self.num_tokens, np.int32)
+        indices = np.array(self.word), self.doc_ptr.astype(np.int32)
+        counts = scipy.sparse.csr_array((ones, *indices), shape=shape)
+        counts.sum_duplicates()
+        return counts
+
+    def select(self, docs: Any) -> "Corpus":
+        """Take some documents, in the order given; words, groups and authors keep their ids.
+
+        Parameters
+        ----------
+        docs
+            Numbers of documents, in any order and also repeatedly, or a mask of D booleans.
+        """
+        docs = positions("docs", docs, self.num_docs, "document")
+        arrays = self._arrays()
+        length = arrays["doc_length"][docs]
+        arrays["word"] = arrays["word"][ranges(self.doc_ptr[docs], length)]
+        arrays["doc"] = np.repeat(np.arange(len(docs)), length)
+        for key in ("doc_length", "group", "label"):
+            if key in arrays:
+                arrays[key] = arrays[key][docs]
+        if self.author_ptr is not None:
+            ptr, idx = arrays["author_ptr"], arrays["author_idx"]
+            sizes = np.diff(ptr)[docs]
+            arrays["author_ptr"] = np.concatenate([[0], np.cumsum(sizes)])
+            arrays["author_idx"] = idx[ranges(ptr[docs], sizes)]
+        doc_names = tuple(self.doc_names[d] for d in docs)
+        return _frozen(arrays, dataclasses.replace(self.names, doc_names=doc_names))
+
+    def train_test_split(
+        self, test_size: float | SupportsIndex = 0.2, *, seed: int = 0, stratify: bool = False
+    ) -> tuple["Corpus", "Corpus"]:
+        """Split the documents at random into a training and a test corpus.
+
+        Parameters
+        ----------
+        test_size
+            Number of test documents, or their share as a float.
+        stratify
+            Give both parts the same share of every group.
+        """
+        num_test = number_of_tests(test_size, self.num_docs, "document")
+        if stratify and self.group is None:
+            raise ValueError("stratify is True but the corpus has no groups; make it False")
+        group = np.asarray(self.group) if stratify else np.zeros(self.num_docs, np.int32)
+        is_test = draw_test(group, num_test, seed)
+        return self.select(~is_test), self.select(is_test)
+
+    def halves(self, seed: int = 0) -> tuple["Corpus", "Corpus"]:
+        """Split the tokens of every document at random into two halves of the same documents.
+
+        The first is observed and the second held out, to score how well topics complete a
+        document. Of an odd number of tokens the observed half has the larger part; the order of
+        the text is kept in both.
+        """
+        observed = draw_half(np.asarray(self.doc), np.asarray(self.doc_length), seed)
+        if observed.all():
+            raise ValueError("no document has two tokens; halves needs longer documents")
+        return self._retain(observed), self._retain(~observed)
+
+    def prune(
+        self,
+        *,
+        min_count: int = 1,
+        max_count: int | None = None,
+        min_df: int | float = 1,
+        max_df: int | float = 1.0,
+        max_words: int | None = None,
+        stop_words: Iterable[str] = (),
+    ) -> "Corpus":
+        """Drop words from the vocabulary and number the rest again; all documents stay.
+
+        Parameters
+        ----------
+        min_count, max_count
+            Least and largest number of tokens of a word that stays.
+        min_df, max_df
+            Least and largest number of documents with the word, or their share as a float.
+        max_words
+            Of the words that pass, keep the most frequent ones.
+        stop_words
+            Words to drop; those not in the vocabulary are ignored.
+        """
+        counts = self.to_counts()
+        stop = set(listed("stop_words", stop_words, "words"))
+        keep = kept_words(
+            np.asarray(counts.sum(axis=0)).astype(np.int64),
+            np.bincount(counts.indices, minlength=self.num_words),
+            self.num_docs,
+            min_count=min_count,
+            max_count=max_count,
+            min_df=min_df,
+            max_df=max_df,
+            max_words=max_words,
+            dropped=np.array([name in stop for name in self.vocabulary]),
+        )
+        return self.with_vocabulary([self.vocabulary[v] for v in np.flatnonzero(keep)])
+
+    def with_vocabulary(self, vocabulary: Any) -> "Corpus":
+        """Rewrite the corpus in another vocabulary; tokens whose word is not there are dropped."""
+        vocabulary = distinct("vocabulary", vocabulary)
+        index = {name: v for v, name in enumerate(vocabulary)}
+        new_id = np.array([index.get(name, -1) for name in self.vocabulary])
+        word = new_id[np.asarray(self.word)]
+        return self._retain(word >= 0, word, vocabulary)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the corpus to a compressed `.npz` file, all of it or nothing; see `load`."""
+        save_arrays(path, self._arrays(), self.num_words, self.names, self.digest)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Corpus":
+        """Read a corpus that `save` wrote, checked as by `from_arrays` and by its digest."""
+        keywords, digest = load_arrays(path)
+        corpus = cls.from_arrays(**keywords)
+        if corpus.digest != digest:
+            raise ValueError(f"{path} is damaged: its content has another digest; save it again")
+        return corpus
+
+    def _doc_number(self, d: SupportsIndex) -> int:
+        if not 0 <= operator.index(d) < self.num_docs:
+            raise ValueError(f"d is {d}, outside [0, {self.num_docs}); give a document's number")
+        return operator.index(d)
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        leaves = {name: getattr(self, name) for name in LEAVES}
+        return {name: np.asarray(leaf) for name, leaf in leaves.items() if leaf is not None}
+
+    def _retain(
+        self,
+        keep: Bool[np.ndarray, " T"],
+        word: Int[np.ndarray, " T"] | None = None,
+        vocabulary: tuple[str, ...] | None = None,
+    ) -> "Corpus":
+        """Keep some tokens of all documents, perhaps under other word ids."""
+        arrays = self._arrays()
+        arrays["word"] = (arrays["word"] if word is None else word)[keep]
+        arrays["doc"] = arrays["doc"][keep]
+        arrays["doc_length"] = np.bincount(arrays["doc"], minlength=self.num_docs)
+        names = self.names
+        if vocabulary is not None:
+            names = dataclasses.replace(names, vocabulary=vocabulary)
+        return _frozen(arrays, names)
+
+
+def _checked(doc: Any, word: Any, vocabulary: tuple[str, ...], known: dict[str, Any]) -> Corpus:
+    """Corpus of these tokens, once they are checked; `known` has been."""
+    doc_names = known["doc_names"]
+    doc, word = tokens(doc, word, len(doc_names), len(vocabulary), doc_names)
+    arrays = {name: known[name] for name in LEAVES if name in known}
+    arrays |= {"doc": doc, "word": word, "doc_length": np.bincount(doc, minlength=len(doc_names))}
+    names = {name: value for name, value in known.items() if name.endswith("_names")}
+    return _frozen(arrays, Names(vocabulary=vocabulary, **names))
+
+
+def _frozen(arrays: dict[str, np.ndarray], names: Names) -> Corpus:
+    """Corpus of read-only copies of arrays that are known to be right."""
+    if not arrays["word"].size:
+        raise ValueError("no token is left; keep more words, or documents that have some")
+    copies: dict[str, Any] = {}
+    for name, array in arrays.items():
+        dtype = np.float32 if array.dtype.kind == "f" else np.int32
+        copies[name] = np.array(array, dtype)
+        copies[name].setflags(write=False)
+    return Corpus(
+        num_docs=len(names.doc_names), num_words=len(names.vocabulary), names=names, **copies
+    )

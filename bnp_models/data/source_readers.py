@@ -1,0 +1,119 @@
+"""Read the data of factor models: tables of numbers, saved `Sources`, and corpora as counts."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bnp_models.data.readers import FORMATS, guess_format
+from bnp_models.data.sources import Sources
+from bnp_models.data.storage import load_npz
+
+__all__ = ["SOURCE_FORMATS", "guess_source_format", "read_sources", "read_table"]
+
+PathLike = str | os.PathLike[str]
+
+
+def read_table(
+    path: PathLike,
+    *,
+    source: str | None = None,
+    row: str | None = None,
+    kind: str | None = None,
+    missing: bool = False,
+) -> Sources:
+    """Read a table of numbers with one data point per line and the names of columns on top.
+
+    Parameters
+    ----------
+    path
+        A `.csv` file, or one with tabs whose name has `.tsv` in it; also with `.gz`.
+    source
+        Column with the source of each row; without it all rows are of one source, "all".
+    row
+        Column with the name of each row.
+    kind
+        "counts" or "reals"; by default a table of whole numbers without empty entries is one of
+        counts.
+    missing
+        Whether empty entries are missing ones; they are refused otherwise.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column, or an entry is no number.
+    """
+    import pandas as pd
+
+    separator = "\t" if ".tsv" in Path(path).name.lower() else ","
+    try:
+        types = {column: str for column in (source, row) if column is not None}
+        frame = pd.read_csv(path, sep=separator, dtype=types)  # pyright: ignore[reportArgumentType]
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is no table: {error}") from error
+    for name, column in (("source", source), ("row", row)):
+        if column is not None and column not in frame.columns:
+            shown = ", ".join(map(str, frame.columns[:10]))
+            raise ValueError(f"{path} has no column {column!r} for {name}; it has {shown}")
+    if row is not None:
+        frame = frame.set_index(row)
+    numeric = pd.api.types.is_numeric_dtype
+    if words := [c for c in frame.columns if c != source and not numeric(frame[c].dtype)]:
+        raise ValueError(
+            f"{path} has the column {words[0]!r}, which does not hold numbers: drop it, or name it "
+            "with source= or row=; a file of texts is read with format='csv'"
+        )
+    if source is None:
+        source = "source"
+        while source in frame.columns:
+            source += "_"
+        frame = frame.assign(**{source: "all"})
+    return Sources.from_frame(frame, source, kind=kind, allow_missing=missing)
+
+
+def read_saved(path: PathLike) -> Sources:
+    """Read what `Sources.save` wrote."""
+    return Sources.load(path)
+
+
+def guess_source_format(path: PathLike) -> str:
+    """Tell the format of a file, a key of `SOURCE_FORMATS`, from its name or what it says.
+
+    A `.csv` or `.tsv` file is taken for a table of numbers, not for texts.
+    """
+    name = Path(path).name.lower().removesuffix(".gz")
+    if Path(path).is_file() and name.endswith((".csv", ".tsv")):
+        return "table"
+    if Path(path).is_file() and name.endswith(".npz"):
+        schema = load_npz(path).get("schema")
+        if schema is not None and "sources" in str(schema):
+            return "sources"
+    return guess_format(path)
+
+
+def read_sources(path: PathLike, format: str | None = None, **options: Any) -> Sources:
+    """Read sources from a file or folder.
+
+    Parameters
+    ----------
+    format
+        A key of `SOURCE_FORMATS`; without it see `guess_source_format`. The formats of corpora,
+        see `readers`, give rows of word counts, and the groups of documents as sources.
+    options
+        For the reader of that format.
+    """
+    format = format or guess_source_format(path)
+    if format not in SOURCE_FORMATS:
+        raise ValueError(f"format is {format!r}; give one of {', '.join(SOURCE_FORMATS)}")
+    found = SOURCE_FORMATS[format](path, **options)
+    if isinstance(found, Sources):
+        return found
+    return Sources.from_corpus(found, by=None if found.group is None else "group")
+
+
+SOURCE_FORMATS: dict[str, Callable[..., Any]] = {
+    "table": read_table,
+    "sources": read_saved,
+    **FORMATS,
+}
+"""Readers by format."""

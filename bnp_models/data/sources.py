@@ -1,0 +1,461 @@
+"""The data of the factor models: rows from several sources over the same features."""
+
+import dataclasses
+import functools
+import os
+from typing import Any, SupportsIndex
+
+import jax
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import Bool, Int, Num
+
+from bnp_models.data.checks import distinct, listed, positions, strings
+from bnp_models.data.corpus import Corpus
+from bnp_models.data.matrices import as_matrix, check_entries, kind_of, read_frame
+from bnp_models.data.names import SourceNames
+from bnp_models.data.partition import draw_test, number_of_tests
+from bnp_models.data.storage import array_digest, load_checked, save_npz
+
+__all__ = ["Sources", "check_counts", "check_sources"]
+
+SCHEMA = "bnp-sources-1"
+LEAVES = ("values", "source", "observed")
+NAMES = ("source_names", "row_names", "feature_names")
+
+Leaf = Any  # an array; inside a tree transformation it can be anything, so no check by type
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Sources:
+    """Data matrices of several sources over common features, stacked; never changed.
+
+    Make one with `from_arrays`, `from_frame`, `from_corpus` or `load`: they check their input.
+    Calling the class does not, because JAX does so whenever it maps over the data, which are a
+    pytree: the arrays are its leaves, sizes and names are static. Two sets of sources are equal
+    when they have the same `digest`.
+
+    Sizes: N rows in all, M features, J sources.
+
+    Attributes
+    ----------
+    values : Int["N M"] or Float["N M"]
+        Counts as int32 or reals as float32; the rows of source 0 come first, then those of source
+        1, and so on. A row or a column of zeros is legal. What is missing is 0 here.
+    source : Int[" N"]
+        Source of each row, rising.
+    observed : Bool["N M"] or None
+        False where an entry is missing; None where all are there.
+    rows_per_source : tuple of int
+        Number of rows of each source; static, none is zero.
+    names : SourceNames
+        `source_names`, `row_names` and `feature_names`; each is also a property. Sources, rows and
+        features that came without names are called "0", "1", ....
+
+    Notes
+    -----
+    The constructors make read-only NumPy arrays, so no device is needed to build the data;
+    `jax.device_put(sources)` moves them to one.
+
+    They share two options. `kind` is "counts" (whole numbers from 0 to 2**24, the largest up to
+    which float32 holds all of them) or "reals" (finite in float32); None takes integers for counts
+    and floats for reals. NaN is refused unless `allow_missing` declares it to be a missing entry.
+
+    Raises
+    ------
+    ValueError
+        From every constructor, before it does anything else, if an argument is not as it should
+        be: the message names it, its value and what to do about it.
+    """
+
+    values: Leaf
+    source: Leaf
+    observed: Leaf = None
+    rows_per_source: tuple[int, ...] = dataclasses.field(metadata={"static": True})
+    names: SourceNames = dataclasses.field(metadata={"static": True})
+
+    @classmethod
+    def from_arrays(
+        cls,
+        arrays: Any,
+        *,
+        names: Any = None,
+        feature_names: Any = None,
+        row_names: Any = None,
+        kind: str | None = None,
+        allow_missing: bool = False,
+    ) -> "Sources":
+        """Take one matrix per source, [rows, M].
+
+        Parameters
+        ----------
+        arrays
+            The matrices: SciPy sparse ones, or anything that NumPy reads as a matrix.
+        names
+            Names of the J sources, distinct.
+        feature_names
+            Names of the M features, distinct.
+        row_names
+            Names of the N rows, in the order of the sources.
+        kind, allow_missing
+            See the class.
+
+        Examples
+        --------
+        >>> Sources.from_arrays([[[1, 0, 2]], [[0, 0, 3], [1, 1, 1]]], names=["a", "b"])
+        Sources(2 sources, 3 rows, 3 features, counts)
+        """
+        if not isinstance(arrays, (list, tuple)):
+            raise ValueError(
+                f"arrays is of type {type(arrays).__name__}; give a list of matrices, one per "
+                "source"
+            )
+        if not arrays:
+            raise ValueError("arrays is empty; give at least one source")
+        matrices = [as_matrix(f"arrays[{j}]", array) for j, array in enumerate(arrays)]
+        num_features = matrices[0].shape[1]
+        for j, matrix in enumerate(matrices):
+            if matrix.shape[1] != num_features:
+                raise ValueError(
+                    f"arrays[{j}] has {matrix.shape[1]} features but arrays[0] has {num_features}; "
+                    "give all sources the same features, in the same order"
+                )
+        sizes = tuple(len(matrix) for matrix in matrices)
+        checked = SourceNames(
+            distinct("names", _names("names", names, len(sizes), "sources")),
+            _names("row_names", row_names, sum(sizes), "rows"),
+            distinct(
+                "feature_names", _names("feature_names", feature_names, num_features, "features")
+            ),
+        )
+        kind = kind_of(kind, matrices)
+        parts = [
+            check_entries(matrix, kind, allow_missing, lambda n, i, j=j: f"arrays[{j}][{n}, {i}]")
+            for j, matrix in enumerate(matrices)
+        ]
+        values = np.concatenate([part for part, _ in parts])
+        observed = None
+        if any(mask is not None for _, mask in parts):
+            observed = np.concatenate(
+                [np.ones(part.shape, bool) if mask is None else mask for part, mask in parts]
+            )
+        return _frozen(values, sizes, observed, checked)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        source: Any,
+        *,
+        names: Any = None,
+        kind: str | None = None,
+        allow_missing: bool = False,
+    ) -> "Sources":
+        """Take a pandas frame with one row per data point and a column that says its source.
+
+        The index becomes `row_names` and the other columns, which must hold numbers, the features.
+        Rows are regrouped by source; inside a source they keep their order.
+
+        Parameters
+        ----------
+        frame
+            A `pandas.DataFrame`.
+        source
+            Label of the column with the sources, strings or integers; they are sorted.
+        names
+            The sources in another order; each must have rows.
+        kind, allow_missing
+            See the class; pandas' own missing values count as NaN.
+        """
+        matrix, ids, names = read_frame(frame, source, names)
+        values, observed = check_entries(
+            matrix,
+            kind_of(kind, [matrix]),
+            allow_missing,
+            lambda n, i: f"frame, row {names.row_names[n]!r}, column {names.feature_names[i]!r},",
+        )
+        return _grouped(values, ids, observed, names)
+
+    @classmethod
+    def from_corpus(cls, corpus: Corpus, by: str | None = "group") -> "Sources":
+        """Take the documents of a corpus as rows of word counts, and its groups as sources.
+
+        Groups without a document are left out; documents without a word stay, as rows of zeros.
+
+        Parameters
+        ----------
+        by
+            "group", or None to take all documents as one source.
+        """
+        if by not in ("group", None):
+            raise ValueError(f"by is {by!r}; give 'group' or None (one source)")
+        if by == "group" and corpus.group is None:
+            raise ValueError("by is 'group' but the corpus has no groups; make it None")
+        values, _ = check_entries(
+            corpus.to_counts().toarray(),
+            "counts",
+            False,
+            lambda d, v: f"count of {corpus.vocabulary[v]!r} in {corpus.doc_names[d]!r}",
+        )
+        ids = np.zeros(corpus.num_docs, np.int32) if by is None else np.asarray(corpus.group)
+        source_names = ("all",) if by is None else corpus.group_names
+        names = SourceNames(source_names, corpus.doc_names, corpus.vocabulary)
+        return _grouped(values, ids, None, names)
+
+    @property
+    def num_rows(self) -> int:
+        """N, the number of rows of all sources."""
+        return sum(self.rows_per_source)
+
+    @property
+    def num_features(self) -> int:
+        """M, the number of features."""
+        return len(self.names.feature_names)
+
+    @property
+    def num_sources(self) -> int:
+        """J, the number of sources."""
+        return len(self.rows_per_source)
+
+    @property
+    def source_names(self) -> tuple[str, ...]:
+        """Names of the J sources."""
+        return self.names.source_names
+
+    @property
+    def row_names(self) -> tuple[str, ...]:
+        """Names of the N rows, kept by a selection."""
+        return self.names.row_names
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the M features."""
+        return self.names.feature_names
+
+    @property
+    def kind(self) -> str:
+        """Kind of the values, "counts" or "reals"."""
+        return "counts" if np.dtype(self.values.dtype).kind == "i" else "reals"
+
+    @property
+    def coords(self) -> dict[str, tuple[str, ...]]:
+        """Labels of the dims `source`, `row` and `feature`."""
+        names = self.names
+        return {
+            "source": names.source_names,
+            "row": names.row_names,
+            "feature": names.feature_names,
+        }
+
+    @functools.cached_property
+    def row_ptr(self) -> Int[np.ndarray, " J_plus_1"]:
+        """Bounds: the rows of source j run from row_ptr[j] to row_ptr[j + 1]."""
+        return np.concatenate([[0], np.cumsum(self.rows_per_source, dtype=np.int64)])
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """SHA-256 of arrays, sizes and names, in hex; the same in every process."""
+        header = f"{SCHEMA} {self.names.digest}"
+        return array_digest(header, self._arrays())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sources):
+            return NotImplemented
+        return self is other or self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        parts = [f"{self.num_sources} sources", f"{self.num_rows} rows"]
+        parts.append(f"{self.num_features} features")
+        if hasattr(self.values, "dtype"):
+            parts.append(self.kind)
+        if self.observed is not None:
+            parts.append("some missing")
+        return f"Sources({', '.join(parts)})"
+
+    def matrix(self, source: str) -> Num[np.ndarray, "n M"]:
+        """Return the rows of one source, by its name; missing entries are 0."""
+        (j,) = self.positions_of([source])
+        return np.asarray(self.values)[self.row_ptr[j] : self.row_ptr[j + 1]]
+
+    def positions_of(self, source_names: Any) -> Int[np.ndarray, " n"]:
+        """Positions of sources, by their names: new rows of known sources are scored with it."""
+        index = {name: j for j, name in enumerate(self.source_names)}
+        asked = listed("source_names", source_names, "names of sources")
+        for name in asked:
+            if name not in index:
+                raise ValueError(
+                    f"source_names has {name!r}; give names out of {list(self.source_names)}"
+                )
+        return np.array([index[name] for name in asked], np.int32)
+
+    def select(self, source_names: Any) -> "Sources":
+        """Take some sources, in the order of their names given, each of them once."""
+        chosen = self.positions_of(distinct("source_names", source_names))
+        if not len(chosen):
+            raise ValueError("source_names is empty; give at least one source")
+        place = np.full(self.num_sources, self.num_sources)
+        place[chosen] = np.arange(len(chosen))
+        moved = place[np.asarray(self.source)]
+        rows = np.argsort(moved, kind="stable")[: (moved < len(chosen)).sum()]
+        return self._take(rows, moved[rows], tuple(self.source_names[j] for j in chosen))
+
+    def select_rows(self, rows: Any) -> "Sources":
+        """Take some rows, in the order given inside each source; sources left empty are dropped.
+
+        Parameters
+        ----------
+        rows
+            Numbers of rows, in any order and also repeatedly, or a mask of N booleans.
+        """
+        rows = positions("rows", rows, self.num_rows, "row")
+        if not len(rows):
+            raise ValueError("rows is empty; give at least one row")
+        return self._take(rows, np.asarray(self.source)[rows], self.source_names)
+
+    def pooled(self, name: str = "all") -> "Sources":
+        """Make one source of all rows: the data of a model that ignores where they come from."""
+        zeros = np.zeros(self.num_rows, np.int32)
+        return self._take(np.arange(self.num_rows), zeros, strings("name", [name]))
+
+    def train_test_split(
+        self, test_size: float | SupportsIndex = 0.2, *, seed: int = 0
+    ) -> tuple["Sources", "Sources"]:
+        """Split the rows at random into training and test rows, of every source its share.
+
+        A source without a test row is no source of the test data.
+
+        Parameters
+        ----------
+        test_size
+            Number of test rows, or their share as a float.
+        """
+        num_test = number_of_tests(test_size, self.num_rows, "row")
+        source = np.asarray(self.source)
+        is_test = draw_test(source, num_test, seed)
+        train = np.bincount(source[~is_test], minlength=self.num_sources)
+        if not train.all():
+            name = self.source_names[int(np.argmin(train))]
+            raise ValueError(
+                f"test_size is {test_size}, which leaves the source {name!r} no row for training; "
+                "make it smaller"
+            )
+        return self.select_rows(~is_test), self.select_rows(is_test)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the data to a compressed `.npz` file, all of it or nothing; see `load`."""
+        content = {name: np.array(getattr(self.names, name), np.str_) for name in NAMES}
+        content |= {"rows_per_source": np.array(self.rows_per_source)}
+        save_npz(path, SCHEMA, self._arrays() | content | {"digest": np.array(self.digest)})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Sources":
+        """Read the sources that `save` wrote, checked as by `from_arrays` and by their digest."""
+        required = {"values", "rows_per_source", "digest", *NAMES}
+        instead = "read other matrices with np.load, and take them with Sources.from_arrays"
+        content = load_checked(path, SCHEMA, required, "Sources", instead)
+        values, observed = content["values"], content.get("observed")
+        if observed is not None:
+            values = np.where(observed, values.astype(np.float64), np.nan)
+        names = {name: content[name].tolist() for name in NAMES}
+        sources = cls.from_arrays(
+            np.split(values, np.cumsum(content["rows_per_source"])[:-1]),
+            names=names["source_names"],
+            row_names=names["row_names"],
+            feature_names=names["feature_names"],
+            kind="counts" if content["values"].dtype.kind == "i" else "reals",
+            allow_missing=observed is not None,
+        )
+        if sources.digest != str(content["digest"]):
+            raise ValueError(f"{path} is damaged: its content has another digest; save it again")
+        return sources
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        leaves = {name: getattr(self, name) for name in LEAVES}
+        return {name: np.asarray(leaf) for name, leaf in leaves.items() if leaf is not None}
+
+    def _take(
+        self, rows: Int[np.ndarray, " n"], source: Int[np.ndarray, " n"], names: tuple[str, ...]
+    ) -> "Sources":
+        """Take rows as rows of these sources."""
+        arrays = self._arrays()
+        observed = arrays["observed"][rows] if "observed" in arrays else None
+        row_names = tuple(self.row_names[n] for n in rows)
+        known = SourceNames(names, row_names, self.feature_names)
+        return _grouped(arrays["values"][rows], source, observed, known)
+
+
+def check_sources(data: Any, *, allow_missing: bool = False) -> None:
+    """Refuse what is no `Sources`, or not there yet when a chain starts, or lacks entries."""
+    if not isinstance(data, Sources):
+        raise ValueError(
+            f"data must be a Sources, got {type(data).__name__}: build one with "
+            "Sources.from_arrays, Sources.from_frame or Sources.from_corpus"
+        )
+    if isinstance(data.values, Tracer):
+        raise ValueError("data must be concrete when a chain starts: call init outside of jit")
+    if data.observed is not None and not allow_missing:
+        count = int((~np.asarray(data.observed)).sum())
+        raise ValueError(
+            f"data has {count} missing entries, which this model can't use: fill them in, or drop "
+            "their rows"
+        )
+
+
+def check_counts(data: Any, *, allow_missing: bool = False) -> None:
+    """Refuse, beside what `check_sources` refuses, data that are no counts."""
+    check_sources(data, allow_missing=allow_missing)
+    if data.kind != "counts":
+        raise ValueError(
+            "data must hold counts, got reals: build it with kind='counts' if the numbers are whole"
+        )
+
+
+def _names(argument: str, names: Any, length: int, unit: str) -> tuple[str, ...]:
+    """Strings, one for each; "0", "1", ... where none are given."""
+    if names is None:
+        return tuple(map(str, range(length)))
+    return strings(argument, names, length, unit)
+
+
+def _grouped(
+    values: Num[np.ndarray, "N M"],
+    source: Int[np.ndarray, " N"],
+    observed: Bool[np.ndarray, "N M"] | None,
+    names: SourceNames,
+) -> Sources:
+    """Group checked rows, in any order, by source; sources without a row are left out."""
+    count = np.bincount(source, minlength=len(names.source_names))
+    kept = np.flatnonzero(count)
+    order = np.argsort(source, kind="stable")
+    return _frozen(
+        values[order],
+        tuple(count[kept].tolist()),
+        None if observed is None else observed[order],
+        SourceNames(
+            tuple(names.source_names[j] for j in kept),
+            tuple(names.row_names[n] for n in order),
+            names.feature_names,
+        ),
+    )
+
+
+def _frozen(
+    values: Num[np.ndarray, "N M"],
+    rows_per_source: tuple[int, ...],
+    observed: Bool[np.ndarray, "N M"] | None,
+    names: SourceNames,
+) -> Sources:
+    """Make sources of read-only copies of arrays that are known to be right."""
+    source = np.repeat(np.arange(len(rows_per_source), dtype=np.int32), rows_per_source)
+    arrays = {"values": values, "source": source}
+    if observed is not None and not observed.all():
+        arrays["observed"] = observed
+    copies = {name: np.array(array) for name, array in arrays.items()}
+    for copy in copies.values():
+        copy.setflags(write=False)
+    leaves: dict[str, Any] = copies
+    return Sources(rows_per_source=rows_per_source, names=names, **leaves)

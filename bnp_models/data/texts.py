@@ -1,0 +1,91 @@
+"""Texts to word ids by scikit-learn's `CountVectorizer`, with the order of the words kept."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from bnp_models.data.checks import distinct, listed
+
+__all__ = ["TOKEN_PATTERN", "check_texts", "number_words"]
+
+TOKEN_PATTERN = r"(?u)\b[^\W\d_]{2,}\b"
+"""Words of two letters or more, in any alphabet; scikit-learn's own also takes numbers."""
+
+
+OPTIONS = {
+    "stop_words": "english",
+    "lowercase": True,
+    "token_pattern": TOKEN_PATTERN,
+    "min_df": 1,
+    "max_df": 1.0,
+    "max_features": None,
+}
+"""Options of the vectorizer that is made where none is given, with their defaults."""
+
+
+def check_texts(texts: Any) -> list[str]:
+    """List the texts, having seen that all are strings."""
+    entries = listed("texts", texts, "strings, one per document")
+    if not entries:
+        raise ValueError("texts is empty; give at least one document")
+    for d, text in enumerate(entries):
+        if not isinstance(text, str):
+            raise ValueError(
+                f"texts[{d}] is {text!r} ({type(text).__name__}); give a string, or '' for a "
+                "document without words"
+            )
+    return entries
+
+
+def number_words(
+    texts: Sequence[str], vectorizer: Any, vocabulary: Any, **options: Any
+) -> tuple[list[list[int]], tuple[str, ...]]:
+    """Word ids of every text, in order, and the vocabulary.
+
+    Parameters
+    ----------
+    vectorizer
+        Anything with the interface of `CountVectorizer`; fitted to the texts unless it has a
+        vocabulary already. None makes one from `vocabulary` and `options`.
+    """
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    if vectorizer is None:
+        stop_words = options.pop("stop_words")
+        if stop_words is not None and stop_words != "english":
+            stop_words = sorted(set(listed("stop_words", stop_words, "words, or 'english'")))
+        if vocabulary is not None:
+            vocabulary = distinct("vocabulary", vocabulary)
+        vectorizer = CountVectorizer(vocabulary=vocabulary, stop_words=stop_words, **options)
+    elif not callable(getattr(vectorizer, "build_analyzer", None)):
+        raise ValueError(
+            f"vectorizer is {vectorizer!r}; give a CountVectorizer, or any object with its "
+            "build_analyzer, fit and vocabulary_"
+        )
+    else:
+        changed = [name for name, value in options.items() if value != OPTIONS[name]]
+        if vocabulary is not None or changed:
+            raise ValueError(
+                f"{(changed or ['vocabulary'])[0]} is given beside vectorizer, which decides "
+                "alone; give it to the vectorizer, or leave vectorizer out"
+            )
+    if not hasattr(vectorizer, "vocabulary_"):
+        try:
+            vectorizer.fit(texts)
+        except ValueError as error:
+            raise ValueError(
+                f"texts leave no vocabulary ({error}); give more text, fewer stop_words, a lower "
+                "min_df or a higher max_df"
+            ) from error
+    word_id = getattr(vectorizer, "vocabulary_", None)
+    if word_id is None:
+        raise ValueError(
+            f"vectorizer {vectorizer!r} has no vocabulary; give a CountVectorizer instead"
+        )
+    words = tuple(sorted(word_id, key=word_id.__getitem__))
+    if [int(word_id[word]) for word in words] != list(range(len(words))):
+        raise ValueError(
+            "vectorizer has a vocabulary_ whose values are not 0, 1, ...; fit it again"
+        )
+    analyze = vectorizer.build_analyzer()
+    ids = [[int(word_id[w]) for w in analyze(text) if w in word_id] for text in texts]
+    return ids, words

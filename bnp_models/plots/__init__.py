@@ -1,0 +1,3 @@
+"""Pictures, with matplotlib alone."""
+
+__all__: list[str] = []

@@ -1,0 +1,158 @@
+"""Pictures of factor models: which sources share factors, and what the factors are.
+
+As in `topic_plots`: `ax` or `axes` may be given, and are returned. The number of factors is drawn
+by `topic_plots.plot_num_topics(data, var_name="num_factors_used")`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from bnp_models.plots.panels import COLOURS, LABEL_WIDTH, grid, heat_map, plain, shaped
+from bnp_models.results.factor_tables import Effects
+
+__all__ = ["plot_factors", "plot_sharing"]
+
+MAX_BARS = 40  # with gaps between them in one panel; a closed profile if there are more
+MAX_NAMES = 25  # of features under the bars
+EFFECT = "effect on a row that uses it"
+
+
+def plot_sharing(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """Draw how many factors each two sources share; on the diagonal, how many a source uses.
+
+    Parameters
+    ----------
+    table
+        From `factor_tables.sharing`.
+    ax
+        Where to draw.
+    """
+    names = list(dict.fromkeys(table["source"]))
+    values = table.pivot(index="source", columns="other", values="shared")
+    values = values.loc[names, names].to_numpy()
+    labels = [str(name) for name in names]
+    ax = heat_map(values, labels, labels, "expected number of factors", ax)
+    ax.set_title("Factors shared by two sources", loc="left")
+    return ax
+
+
+def plot_factors(
+    effects: Effects,
+    *,
+    shape: tuple[int, int] | None = None,
+    factors: Sequence[int] | None = None,
+    titles: Sequence[str] | None = None,
+    feature_names: Sequence[str] | None = None,
+    num_columns: int = 4,
+    axes: np.ndarray | None = None,
+) -> np.ndarray:
+    """Draw each factor's effect on the data: as an image, or as bars with their intervals.
+
+    All panels have one scale.
+
+    Parameters
+    ----------
+    effects
+        From `factor_tables.effects`.
+    shape
+        Height and width of the images that the features are the pixels of, row by row; without
+        it, there are bars, or closed profiles if there are more than forty features.
+    factors
+        Numbers of the factors to draw, all by default.
+    titles
+        One per panel; "factor 0", ... by default.
+    feature_names
+        Names to write under the bars; not written if there are more than 25.
+    num_columns
+        Panels side by side.
+    axes
+        One for each factor.
+    """
+    count, num_features = effects.mean.shape
+    chosen = list(range(count)) if factors is None else list(factors)
+    if not chosen or not all(0 <= r < count for r in chosen):
+        raise ValueError(f"factors must be numbers below {count}, at least one, got {chosen}")
+    titles = [f"factor {r}" for r in chosen] if titles is None else titles
+    if len(titles) != len(chosen):
+        raise ValueError(f"titles must name {len(chosen)} factors, got {len(titles)}")
+    if feature_names is not None and len(feature_names) != num_features:
+        raise ValueError(
+            f"feature_names must have {num_features} entries, got {len(feature_names)}"
+        )
+    if shape is not None and shape[0] * shape[1] != num_features:
+        raise ValueError(f"shape must hold the {num_features} features as pixels, got {shape}")
+    panels = Effects(*(values[chosen] for values in effects))
+    if axes is None:
+        axes = grid(len(chosen), num_columns, _size(shape, num_features, feature_names))
+    axes = shaped(axes, (len(chosen),))
+    for ax, title in zip(axes, titles, strict=True):
+        ax.set_title(title, fontsize="medium", loc="left")
+    if shape is not None:
+        _images(axes, panels.mean.reshape(-1, *shape))
+    else:
+        _profiles(axes, panels, feature_names)
+    return axes
+
+
+def _images(axes: np.ndarray, images: Float[np.ndarray, "R H W"]) -> None:
+    """Draw pixels in grey where no effect is negative, else around zero in two colours."""
+    signed = bool((images < 0).any())
+    top = float(np.abs(images).max()) or 1.0
+    image = None
+    for ax, values in zip(axes, images, strict=True):
+        image = ax.imshow(
+            values, cmap="PuOr" if signed else "cividis", vmin=-top if signed else 0, vmax=top
+        )
+        ax.set_xticks([])
+        ax.set_yticks([])
+    bar = axes[0].figure.colorbar(image, ax=axes.tolist(), shrink=0.9, label=EFFECT)
+    bar.outline.set_visible(False)
+
+
+def _profiles(axes: np.ndarray, panels: Effects, names: Sequence[str] | None) -> None:
+    """Draw bars, or a closed profile with a band, over the features."""
+    num_features = panels.mean.shape[1]
+    place = np.arange(num_features)
+    low, high = min(0.0, float(panels.lower.min())), max(0.0, float(panels.upper.max()))
+    margin = 0.04 * ((high - low) or 1.0)
+    for ax, mean, lower, upper in zip(axes, *panels, strict=True):
+        if num_features <= MAX_BARS:
+            ax.bar(place, mean, width=0.85, color=COLOURS[0], alpha=0.55)
+            ax.vlines(place, lower, upper, color="0.15", lw=0.8)
+        else:
+            edges = np.arange(num_features + 1) - 0.5
+            ax.stairs(mean, edges, fill=True, color=COLOURS[0], alpha=0.55, lw=0)
+            ax.stairs(upper, edges, baseline=lower, fill=True, color="0.15", alpha=0.35, lw=0)
+        if low < 0:
+            ax.axhline(0, color="0.5", lw=0.6)
+        ax.set_xlim(-0.6, num_features - 0.4)
+        ax.set_ylim(low - margin if low < 0 else 0, high + margin)
+        ax.yaxis.set_major_locator(MaxNLocator(4))
+        ax.tick_params(labelsize="small")
+        if names is not None and num_features <= MAX_NAMES:
+            ax.set_xticks(place, names, rotation=90)
+        else:
+            ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+            ax.set_xlabel("feature", fontsize="small")
+        plain(ax)
+    first: Any = axes[0]
+    first.set_ylabel(EFFECT, fontsize="small")
+
+
+def _size(
+    shape: tuple[int, int] | None, num_features: int, names: Sequence[str] | None
+) -> tuple[float, float]:
+    """Return width and height of a panel in inches."""
+    if shape is not None:
+        return 1.9, 0.35 + 1.75 * min(shape[0] / shape[1], 2.5)
+    if names is None or num_features > MAX_NAMES:
+        return 2.9, 2.1
+    return max(2.4, 0.9 + 0.19 * num_features), 1.8 + LABEL_WIDTH * max(map(len, names))

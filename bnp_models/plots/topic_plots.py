@@ -1,0 +1,402 @@
+"""Pictures of draws and topics, with matplotlib alone.
+
+Functions that make one panel take `ax` and return it; functions that make several take `axes`, as
+many as they need, and return them as an array (`axes.flat[0].figure` is the figure). Without one a
+new figure is made, large enough for its labels. Colours can be told apart with any colour vision.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import scipy.stats
+from jaxtyping import Shaped
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+from bnp_models.plots.panels import (
+    COLOURS,
+    LABEL_WIDTH,
+    chain_colour,
+    grid,
+    heat_map,
+    plain,
+    shaped,
+    single,
+)
+from bnp_models.posterior.alignment import Alignment
+from bnp_models.posterior.diagnostics import label_free
+
+__all__ = [
+    "chain_colour",
+    "plot_num_topics",
+    "plot_prevalence",
+    "plot_prevalence_by_group",
+    "plot_ranks",
+    "plot_topic_similarity",
+    "plot_topic_words",
+    "plot_traces",
+    "short_labels",
+]
+
+BAR = "#0072B2"
+MAX_BARS = 100  # side by side in one panel; lines if there are more
+UNITS = {
+    "lp": "lp (nats)",
+    "num_topics_used": "topics in use",
+    "num_factors_used": "factors in use",
+}
+
+
+def plot_traces(
+    data: Any,
+    *,
+    var_names: Sequence[str] | None = None,
+    extra: Mapping[str, Any] | None = None,
+    axes: np.ndarray | None = None,
+) -> np.ndarray:
+    """Draw every label-free scalar along the chains, with its distribution in each chain.
+
+    Parameters
+    ----------
+    data, var_names, extra
+        See `diagnostics.label_free`.
+    axes
+        Two for each scalar, [N, 2].
+    """
+    scalars = label_free(data, var_names=var_names, extra=extra)
+    rows = len(scalars)
+    if axes is None:
+        axes = plt.subplots(
+            *(rows, 2),
+            figsize=(9, 0.6 + 1.7 * rows),
+            width_ratios=(4, 1),
+            sharey="row",
+            squeeze=False,
+            layout="constrained",
+        )[1]
+    axes = shaped(axes, (rows, 2))
+    for (name, draws), (left, right) in zip(scalars.items(), axes, strict=True):
+        _trace(left, draws)
+        left.set_ylabel(UNITS.get(name, name))
+        edges = _edges(draws)
+        for chain, values in enumerate(draws):
+            right.hist(
+                values,
+                bins=edges,
+                histtype="step",
+                orientation="horizontal",
+                color=chain_colour(chain, len(draws)),
+            )
+        right.set_xticks([])
+        left.tick_params(labelbottom=False)
+        plain(right)
+        left.yaxis.set_major_formatter("{x:.10g}")  # no offset: lp is read as a number
+        if draws.dtype.kind in "iu":
+            left.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    axes[-1, 0].tick_params(labelbottom=True)
+    axes[-1, 0].set_xlabel("kept draw")
+    axes[-1, 1].set_xlabel("draws")
+    _title_with_chains(axes[0, 0], "Label-free quantities by chain")
+    return axes
+
+
+def plot_ranks(
+    data: Any,
+    *,
+    var_names: Sequence[str] | None = None,
+    extra: Mapping[str, Any] | None = None,
+    bins: int | None = None,
+    axes: np.ndarray | None = None,
+) -> np.ndarray:
+    """Draw the histogram of each chain's ranks among the draws of all chains.
+
+    Chains that agree are flat. The band holds 95% of the bars of independent draws; draws that
+    depend on one another stray further. Equal values get ranks in random order. The legend is
+    left to the owner of the axes where they are given.
+
+    Parameters
+    ----------
+    data, var_names, extra
+        See `diagnostics.label_free`.
+    bins
+        Bars per chain; by default as many as leave them ten draws each, and at most 20.
+    axes
+        One for each scalar.
+
+    Raises
+    ------
+    ValueError
+        If there is only one chain, whose ranks are always flat.
+    """
+    if bins is not None and bins < 2:
+        raise ValueError(f"bins must be at least 2, got {bins}")
+    scalars = label_free(data, var_names=var_names, extra=extra)
+    num_chains, num_draws = next(iter(scalars.values())).shape
+    if num_chains < 2:
+        raise ValueError("data must have two chains or more to compare, got 1; see num_chains")
+    bins = int(np.clip(num_draws // 10, 2, 20)) if bins is None else bins
+    own = axes is None
+    if axes is None:
+        axes = grid(len(scalars), 3, (3.6, 2.6), sharey=True)
+    axes = shaped(axes, (len(scalars),))
+    rng = np.random.default_rng(0)
+    for (name, draws), ax in zip(scalars.items(), axes, strict=True):
+        order = np.lexsort((rng.random(draws.size), draws.ravel()))
+        ranks = np.argsort(order).reshape(draws.shape)
+        edges = np.linspace(0, draws.size, bins + 1)
+        low, high = scipy.stats.binom.interval(0.95, draws.shape[1], 1 / bins)
+        ax.axhspan(low, high, color="0.88", label="95% if independent")
+        for chain, values in enumerate(ranks):
+            counts = np.histogram(values + 0.5, bins=edges)[0]
+            colour = chain_colour(chain, len(draws))
+            ax.stairs(counts, edges, baseline=None, color=colour, label=f"chain {chain}", lw=1.3)
+        ax.set_title(UNITS.get(name, name), fontsize="medium")
+        ax.set_xlim(0, draws.size)
+        ax.xaxis.set_major_locator(MaxNLocator(4))
+        ax.set_xlabel("rank among all draws")
+        ax.set_ylabel("draws per bin")
+        plain(ax)
+    for ax in axes:
+        ax.set_ylim(bottom=0)
+    handles, labels = axes[0].get_legend_handles_labels()
+    if own and len(labels) <= 1 + len(COLOURS):
+        where = {"loc": "outside upper center", "ncols": min(5, len(labels))}
+        axes[0].figure.legend(handles, labels, frameon=False, **where)
+    return axes
+
+
+def plot_num_topics(
+    data: Any, *, var_name: str = "num_topics_used", axes: np.ndarray | None = None
+) -> np.ndarray:
+    """Draw the number of topics in use: along the chains, and how often each number occurred.
+
+    Parameters
+    ----------
+    data
+        ArviZ data.
+    var_name
+        The count to draw; `num_factors_used` in factor models.
+    axes
+        Two.
+    """
+    draws = label_free(data, var_names=(var_name,))[var_name]
+    if axes is None:
+        axes = plt.subplots(1, 2, figsize=(9, 3), width_ratios=(3, 2), layout="constrained")[1]
+    axes = shaped(axes, (2,))
+    trace, bars = axes
+    name = UNITS.get(var_name, var_name)
+    _trace(trace, draws)
+    trace.set(xlabel="kept draw", ylabel=name)
+    trace.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    values = np.arange(draws.min(), draws.max() + 1)
+    side_by_side = len(values) * len(draws) <= MAX_BARS
+    edges = np.append(values, values[-1] + 1) - 0.5 if side_by_side else _edges(draws)
+    width = 0.85 / len(draws)
+    for chain, x in enumerate(draws):
+        colour = chain_colour(chain, len(draws))
+        share = np.histogram(x, bins=edges)[0] / len(x)
+        if side_by_side:
+            bars.bar(values + (chain - (len(draws) - 1) / 2) * width, share, width, color=colour)
+        else:
+            bars.stairs(share, edges, color=colour, lw=1.3)
+    bars.set(xlabel=name, ylabel="share of draws", xlim=(edges[0] - 0.1, edges[-1] + 0.1))
+    bars.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    bars.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    plain(bars)
+    _title_with_chains(trace, f"Number of {name}")
+    return axes
+
+
+def plot_topic_words(
+    table: pd.DataFrame,
+    *,
+    titles: Sequence[str] | None = None,
+    num_columns: int = 4,
+    axes: np.ndarray | None = None,
+) -> np.ndarray:
+    """Draw the top words of each topic as bars, with their intervals.
+
+    Parameters
+    ----------
+    table
+        From `topic_tables.topic_words`; select rows to draw some of the topics.
+    titles
+        One per topic of the table; "topic 0", ... if not given.
+    num_columns
+        Topics side by side.
+    axes
+        One for each topic.
+    """
+    topics = list(dict.fromkeys(table["topic"]))
+    if not topics:
+        raise ValueError("table must have rows; results.topic_words makes one")
+    titles = [f"topic {topic}" for topic in topics] if titles is None else titles
+    if len(titles) != len(topics):
+        raise ValueError(f"titles must name {len(topics)} topics, got {len(titles)}")
+    rows = int(table["topic"].value_counts().max())
+    limit = 1.04 * float(table[["probability", "upper"]].max(axis=None))
+    if axes is None:
+        longest = max(map(len, table["word"]))
+        size = (1.5 + LABEL_WIDTH * longest, 0.6 + 0.19 * rows)
+        axes = grid(len(topics), num_columns, size, sharex=True)
+    axes = shaped(axes, (len(topics),))
+    for topic, title, ax in zip(topics, titles, axes, strict=True):
+        part = table.loc[table["topic"] == topic]
+        place = np.arange(len(part))
+        ax.barh(place, part["probability"], color=BAR, alpha=0.55, height=0.75)
+        ax.hlines(place, part["lower"], part["upper"], color="0.15", lw=1)
+        ax.set_yticks(place, part["word"], fontsize="small")
+        ax.invert_yaxis()
+        ax.set_title(title, fontsize="medium", loc="left")
+        ax.set_xlim(0, limit)
+        if ax.xaxis.get_tick_params().get("labelbottom", True):
+            ax.set_xlabel("probability", fontsize="small")
+        ax.tick_params(axis="y", length=0)
+        ax.tick_params(axis="x", labelsize="small")
+        ax.xaxis.set_major_locator(MaxNLocator(3))
+        plain(ax)
+    return axes
+
+
+def plot_prevalence(table: pd.DataFrame, *, num_words: int = 5, ax: Axes | None = None) -> Axes:
+    """Draw the share of tokens of each topic, with its interval and first words.
+
+    Parameters
+    ----------
+    table
+        From `topic_tables.topics`.
+    num_words
+        Words beside each topic.
+    ax
+        Where to draw.
+    """
+    labels = short_labels(table, num_words=num_words)
+    if ax is None:
+        width = 4.5 + LABEL_WIDTH * max(map(len, labels), default=0)
+        ax = single(width, 0.9 + 0.24 * len(table))
+    place = np.arange(len(table))
+    ax.hlines(place, table["lower"], table["upper"], color=BAR, lw=2)
+    ax.plot(table["prevalence"], place, "o", color=BAR, ms=5)
+    ax.set_yticks(place, labels, fontsize="small")
+    ax.invert_yaxis()
+    ax.set_xlim(left=0)
+    ax.xaxis.set_major_formatter(PercentFormatter(1))
+    ax.set_xlabel("share of tokens")
+    ax.set_title("Prevalence of the topics", loc="left")
+    ax.grid(axis="x", color="0.9")
+    ax.set_axisbelow(True)
+    return plain(ax)
+
+
+def plot_prevalence_by_group(
+    table: pd.DataFrame, *, labels: Sequence[str] | None = None, ax: Axes | None = None
+) -> Axes:
+    """Draw the share of each topic in each group as a heat map.
+
+    Parameters
+    ----------
+    table
+        From `topic_tables.topic_prevalence_by_group`; select rows to draw some topics or groups.
+    labels
+        One per topic, from `short_labels` for instance; "topic 0", ... if not given.
+    ax
+        Where to draw.
+    """
+    groups, topics = (list(dict.fromkeys(table[name])) for name in ("group", "topic"))
+    values = table.pivot(index="topic", columns="group", values="prevalence")
+    values = values.loc[topics, groups].to_numpy()
+    labels = _topic_labels(labels, topics)
+    ax = heat_map(values, labels, [str(g) for g in groups], "share of the group's tokens", ax)
+    ax.set_title("Topics by group", loc="left")
+    return ax
+
+
+def plot_topic_similarity(
+    alignment: Alignment, *, labels: Sequence[str] | None = None, ax: Axes | None = None
+) -> Axes:
+    """Draw how similar each topic is in every chain to the topic of the reference state.
+
+    A dash: no state of that chain has the topic. For display only, see `alignment`.
+
+    Parameters
+    ----------
+    alignment
+        From `alignment.align`.
+    labels
+        One per topic, from `short_labels` for instance; "topic 0", ... if not given.
+    ax
+        Where to draw.
+    """
+    means, _ = alignment.by_chain()
+    own = alignment.chain[alignment.reference]
+    chains = [
+        f"chain {chain}" + ("\n(reference)" if chain == own else "")
+        for chain in np.unique(alignment.chain)
+    ]
+    labels = _topic_labels(labels, range(alignment.num_topics))
+    ax = heat_map(means, labels, chains, "similarity to the reference", ax, top=1.0)
+    ax.set_title("Topics found in each chain", loc="left")
+    return ax
+
+
+def short_labels(table: pd.DataFrame, *, num_words: int = 3) -> list[str]:
+    """Name topics by number and first words, from the table of `topic_tables.topics`."""
+    firsts = [", ".join(words.split(", ")[:num_words]) for words in table["words"]]
+    return [f"{topic}: {first}" for topic, first in zip(table.index, firsts, strict=True)]
+
+
+def _trace(ax: Axes, draws: Shaped[np.ndarray, "C S"]) -> None:
+    for chain, values in enumerate(draws):
+        ax.plot(
+            values,
+            lw=0.8,
+            alpha=0.85,
+            color=chain_colour(chain, len(draws)),
+            label=f"chain {chain}",
+        )
+    ax.margins(x=0)
+    plain(ax)
+
+
+def _edges(draws: Shaped[np.ndarray, "C S"]) -> np.ndarray:
+    """Edges of about 30 bins; of counts, every bin holds as many values."""
+    low, high = float(draws.min()), float(draws.max())
+    if draws.dtype.kind in "iu":
+        step = math.ceil((high - low + 1) / 40)
+        return np.arange(low - 0.5, high + step, step)
+    return np.linspace(low, high, 31) if high > low else np.array([low - 0.5, low + 0.5])
+
+
+def _topic_labels(labels: Sequence[str] | None, topics: Sequence[int]) -> list[str]:
+    if labels is None:
+        return [f"topic {topic}" for topic in topics]
+    if len(labels) != len(topics):
+        raise ValueError(f"labels must name {len(topics)} topics, got {len(labels)}")
+    return list(labels)
+
+
+def _title_with_chains(ax: Axes, title: str) -> None:
+    """Write the title, and under it the colours of the chains unless there are too many."""
+    num_chains = len(ax.get_lines())
+    if not 1 < num_chains <= len(COLOURS):
+        ax.set_title(title, loc="left")
+        return
+    ax.set_title(title, loc="left", pad=20 if num_chains <= 4 else 32)  # points, a row is 12
+    ax.legend(
+        loc="lower left",
+        bbox_to_anchor=(0.0, 1.0),
+        borderaxespad=0.2,
+        borderpad=0.0,
+        labelspacing=0.2,
+        ncols=min(num_chains, 4),
+        frameon=False,
+        fontsize="small",
+        handlelength=1.2,
+        columnspacing=1.0,
+    ).set_in_layout(False)

@@ -1,0 +1,244 @@
+"""Draws as ArviZ data, whichever ArviZ is installed.
+
+ArviZ 0.2x keeps draws in an `InferenceData`, ArviZ 1.x in an `xarray.DataTree`. Everything the
+library does with draws goes through this file, so nothing else needs to know which one it holds:
+groups go in as plain arrays, and come out as `xarray.Dataset`. Files are netCDF-4 with one group
+each, the layout of both lines, so a file written by one can be read by the other.
+
+ArviZ and xarray are imported inside the functions: drawing needs neither.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bnp_models.data.files import replacing
+
+if TYPE_CHECKING:
+    import xarray
+
+__all__ = ["ess", "group", "groups", "has_group", "load", "make_data", "mcse", "rhat", "save"]
+
+SAMPLE_DIMS = ("chain", "draw")
+_COMPRESS_FROM = 10_000  # elements; a smaller array gains nothing from compression
+
+
+def make_data(
+    groups: Mapping[str, Mapping[str, Any]],
+    *,
+    coords: Mapping[str, Any] | None = None,
+    dims: Mapping[str, Sequence[str]] | None = None,
+    group_coords: Mapping[str, Mapping[str, Any]] | None = None,
+    attrs: Mapping[str, Any] | None = None,
+) -> Any:
+    """Put groups of arrays into the installed ArviZ's container.
+
+    Parameters
+    ----------
+    groups
+        `{group: {variable: array}}`. Arrays start with the axes (chain, draw), except in groups
+        whose name ends in `data` (`observed_data`, `constant_data`). Dtypes are kept.
+    coords
+        Labels of a dimension, in every group that has it. A dimension without labels is numbered
+        from 0; `token` is left without numbers, which would outweigh its draws.
+    dims
+        Names of a variable's axes after (chain, draw). An axis without a name is called
+        `<variable>_dim_<i>`, ArviZ's own habit.
+    group_coords
+        Labels that hold in one group only and win over `coords`: for instance
+        `{"states": {"draw": [0, 50, 100]}}` for full states kept at some of the draws.
+    attrs
+        Attributes of the whole; numbers and strings survive `save`.
+
+    Returns
+    -------
+    data
+        `arviz.InferenceData` (ArviZ 0.x) or `xarray.DataTree` (ArviZ 1.x).
+
+    Raises
+    ------
+    ValueError
+        If the arrays of a group disagree on a dimension, or names or labels do not fit an array.
+    """
+    own = group_coords or {}
+    for name in own:
+        if name not in groups:
+            raise ValueError(f"group_coords names {name!r}; groups has only {sorted(groups)}")
+    datasets = {
+        name: _dataset(name, variables, {**(coords or {}), **own.get(name, {})}, dims or {})
+        for name, variables in groups.items()
+    }
+    return _container(datasets, dict(attrs or {}))
+
+
+def groups(data: Any) -> list[str]:
+    """List the names of the groups, in the order of the container."""
+    if hasattr(data, "children"):
+        return list(data.children)
+    return [str(name) for name in data.groups()]
+
+
+def has_group(data: Any, name: str) -> bool:
+    """Tell whether the data has a group of this name."""
+    return name in groups(data)
+
+
+def group(data: Any, name: str) -> xarray.Dataset:
+    """Return one group as a dataset.
+
+    Raises
+    ------
+    ValueError
+        If there is no such group; the message lists those there are.
+    """
+    if not has_group(data, name):
+        raise ValueError(f"name must be one of the groups {groups(data)}, got {name!r}")
+    found = data[name]
+    return found.to_dataset() if hasattr(found, "to_dataset") else found
+
+
+def save(data: Any, path: str | os.PathLike[str]) -> Path:
+    """Write the data to a netCDF file, whole or not at all.
+
+    A run that dies leaves the old file as it was.
+    """
+    import xarray
+
+    path = Path(path)
+    datasets = {name: group(data, name) for name in groups(data)}
+    tree = xarray.DataTree.from_dict(datasets)
+    tree.attrs = dict(data.attrs)
+    encoding = {f"/{name}": _compression(dataset) for name, dataset in datasets.items()}
+    with replacing(path) as file:
+        tree.to_netcdf(file.name, engine="h5netcdf", encoding=encoding)
+    return path
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a file of `save`, or of ArviZ, into memory and close it."""
+    import xarray
+
+    with xarray.open_datatree(Path(path), engine="h5netcdf") as tree:
+        attrs = {name: _plain(value) for name, value in tree.attrs.items()}
+        datasets = {name: child.to_dataset().load() for name, child in tree.children.items()}
+    for name, dataset in datasets.items():
+        labels = {dim: _labels(dataset[dim].to_numpy()) for dim in dataset.indexes}
+        datasets[name] = dataset.drop_encoding().assign_coords(labels)
+    return _container(datasets, attrs)
+
+
+def rhat(draws: xarray.Dataset, *, method: str = "rank") -> xarray.Dataset:
+    """Compute R-hat of every variable over (chain, draw); NaN where it is not defined.
+
+    For a variable that never varies this is NaN, and for chains that each sit at a value of their
+    own it is infinite, or as large as rounding allows: `diagnostics.convergence` tells these apart.
+    """
+    return _statistic("rhat", draws, method)
+
+
+def ess(draws: xarray.Dataset, *, method: str = "bulk") -> xarray.Dataset:
+    """Compute the effective sample size of every variable, in draws over all chains."""
+    return _statistic("ess", draws, method)
+
+
+def mcse(draws: xarray.Dataset, *, method: str = "mean") -> xarray.Dataset:
+    """Compute the Monte Carlo standard error of every variable, in the variable's unit."""
+    return _statistic("mcse", draws, method)
+
+
+def _statistic(name: str, draws: xarray.Dataset, method: str) -> xarray.Dataset:
+    arviz = _import_arviz()
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # a variable without variance is divided by zero in there
+        return getattr(arviz, name)(draws.astype(np.float64), method=method)
+
+
+def _import_arviz() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # ArviZ announces its own next version on import
+        import arviz
+    return arviz
+
+
+def _container(datasets: Mapping[str, xarray.Dataset], attrs: dict[str, Any]) -> Any:
+    arviz = _import_arviz()
+    if int(arviz.__version__.split(".")[0]) >= 1:
+        import xarray
+
+        tree = xarray.DataTree.from_dict(dict(datasets))
+        tree.attrs = attrs
+        return tree
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*not defined in the InferenceData scheme.*")
+        return arviz.InferenceData(attrs=attrs, **datasets)
+
+
+def _dataset(
+    name: str,
+    variables: Mapping[str, Any],
+    coords: Mapping[str, Any],
+    dims: Mapping[str, Sequence[str]],
+) -> xarray.Dataset:
+    import xarray
+
+    lead = () if name.endswith("data") else SAMPLE_DIMS
+    arrays: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
+    sizes: dict[str, tuple[int, str]] = {}  # of each dimension, and the variable that set it
+    for variable, value in variables.items():
+        array = np.asarray(value)
+        if array.ndim < len(lead):
+            raise ValueError(
+                f"{name}[{variable!r}] must start with the axes {lead}, got shape {array.shape}"
+            )
+        trailing = array.ndim - len(lead)
+        own = tuple(dims.get(variable, [f"{variable}_dim_{i}" for i in range(trailing)]))
+        if len(own) != trailing:
+            raise ValueError(
+                f"dims[{variable!r}] must name the {trailing} axes that follow {lead} in "
+                f"{name}, got {own}"
+            )
+        arrays[variable] = (lead + own, array)
+        for dim, size in zip(lead + own, array.shape, strict=True):
+            known, by = sizes.setdefault(dim, (size, variable))
+            if known != size:
+                raise ValueError(
+                    f"{name}[{variable!r}] must have {known} entries along {dim!r} like "
+                    f"{by!r}, got {size}"
+                )
+    labels = {}
+    for dim, (size, _) in sizes.items():
+        if dim in coords:
+            label = _labels(coords[dim])
+            if label.shape != (size,):
+                raise ValueError(
+                    f"coords[{dim!r}] must have {size} labels for group {name!r}, "
+                    f"got shape {label.shape}"
+                )
+            labels[dim] = label
+        elif dim != "token":
+            labels[dim] = np.arange(size)
+    return xarray.Dataset(arrays, coords=labels)
+
+
+def _labels(values: Any) -> np.ndarray:
+    """Make labels an array; text as objects, so that one long word does not widen them all."""
+    array = np.asarray(values)
+    return array.astype(object) if array.dtype.kind in "UT" else array
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _compression(dataset: xarray.Dataset) -> dict[str, dict[str, Any]]:
+    return {
+        str(name): {"zlib": True, "complevel": 4, "shuffle": True}
+        for name, variable in dataset.data_vars.items()
+        if variable.size >= _COMPRESS_FROM and variable.dtype.kind in "biuf"
+    }

@@ -1,0 +1,429 @@
+r"""Have the chains converged? Judged by quantities that do not depend on the topics' labels.
+
+Topic 3 of one chain is not topic 3 of another, and inside a chain labels may switch, so R-hat of a
+per-topic quantity says nothing. What is judged here stays the same under any renaming: the log
+joint density, the number of topics in use, concentrations, sums over topics, and the probability
+that two tokens or two documents share a topic.
+
+R-hat and effective sample sizes are the rank-normalised ones of Vehtari, Gelman, Simpson,
+Carpenter and Buerkner, Rank-normalization, folding, and localization: an improved R-hat, Bayesian
+Analysis 16 (2021), as ArviZ computes them; the limits below are theirs too. Constants are taken
+out first: R-hat of a constant is 0/0, of chains that each sit at a value of their own 1/0 (or
+1e16, by rounding), and the effective size of a constant is reported as the number of draws.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import xarray
+from jaxtyping import Float, Integer, Shaped
+
+from bnp_models.posterior import arviz_data
+
+__all__ = [
+    "Coassignment",
+    "Convergence",
+    "agreement",
+    "convergence",
+    "document_coassignment",
+    "label_free",
+    "random_pairs",
+    "token_coassignment",
+]
+
+LABELLED_DIMS = ("topic", "factor")
+MIN_DRAWS = 4  # per chain: R-hat compares halves, which need a variance
+_DIGITS = {"mean": "6g", "sd": "3g", "mcse": "2g", "rhat": "3f", "ess_bulk": "0f", "ess_tail": "0f"}
+_FORMATS = {name: f"{{:.{digits}}}".format for name, digits in _DIGITS.items()}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Convergence:
+    """What the chains say, quantity by quantity and in one sentence."""
+
+    table: pd.DataFrame
+    passed: bool
+    summary: str
+
+    def __str__(self) -> str:
+        return f"{self.summary}\n{self.table.to_string(formatters=_FORMATS)}"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{self.summary}</p>{self.table.to_html(formatters=_FORMATS)}"
+
+
+def label_free(
+    data: Any,
+    *,
+    var_names: Sequence[str] | None = None,
+    extra: Mapping[str, Any] | None = None,
+) -> dict[str, Shaped[np.ndarray, "C S"]]:
+    """Collect the scalars that mean the same in every chain, as arrays [chain, draw].
+
+    These are `lp` of `sample_stats`, every scalar of `posterior`, and `sum(x)` for every numeric
+    `x` of `posterior` with one value per topic or factor (unless that sum is fixed, as that of
+    weights is).
+
+    Parameters
+    ----------
+    data
+        ArviZ data of either line, with the group `posterior`.
+    var_names
+        Names to keep, in this order; all if not given.
+    extra
+        More label-free quantities, `{name: array [chain, draw]}`.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown or an extra quantity does not have the shape of the draws.
+    """
+    posterior = arviz_data.group(data, "posterior")
+    shape = (posterior.sizes["chain"], posterior.sizes["draw"])
+    found: dict[str, np.ndarray] = {}
+    if arviz_data.has_group(data, "sample_stats"):
+        stats = arviz_data.group(data, "sample_stats")
+        if "lp" in stats:
+            found["lp"] = stats["lp"].transpose("chain", "draw").to_numpy()
+    for name, variable in posterior.data_vars.items():
+        if not {"chain", "draw"} <= set(variable.dims):
+            continue  # a running mean has no draws
+        others = [dim for dim in variable.dims if dim not in arviz_data.SAMPLE_DIMS]
+        if not others:
+            found[str(name)] = variable.transpose("chain", "draw").to_numpy()
+        elif len(others) == 1 and others[0] in LABELLED_DIMS and variable.dtype.kind in "iuf":
+            total = variable.astype(np.float64).sum(others).transpose("chain", "draw").to_numpy()
+            if not np.allclose(total, total.flat[0], rtol=1e-4, atol=0):
+                found[f"sum({name})"] = total
+    for name, value in (extra or {}).items():
+        found[name] = np.asarray(value)
+        if found[name].shape != shape:
+            raise ValueError(
+                f"extra[{name!r}] must have shape [chain, draw] = {shape}, got {found[name].shape}"
+            )
+    if var_names is None:
+        first = [name for name in ("lp", "num_topics_used", "num_factors_used") if name in found]
+        return {name: found[name] for name in [*first, *(n for n in found if n not in first)]}
+    for name in var_names:
+        if name not in found:
+            raise ValueError(
+                f"var_names must be among the label-free scalars {list(found)}, got {name!r}"
+            )
+    return {name: found[name] for name in var_names}
+
+
+def convergence(
+    data: Any,
+    *,
+    max_rhat: float | int = 1.01,
+    min_ess_per_chain: float | int = 100,
+    var_names: Sequence[str] | None = None,
+    extra: Mapping[str, Any] | None = None,
+) -> Convergence:
+    """Judge whether the chains agree and hold enough draws, by label-free quantities only.
+
+    Parameters
+    ----------
+    data, var_names, extra
+        See `label_free`, which says what is judged.
+    max_rhat
+        Largest acceptable R-hat.
+    min_ess_per_chain
+        Smallest acceptable effective sample size (bulk and tail), divided by the number of chains.
+
+    Returns
+    -------
+    convergence
+        `table` has the columns mean, sd, mcse (of the mean), rhat, ess_bulk, ess_tail (draws over
+        all chains) and verdict, which is "ok", "constant" (every chain, the same value) or what is
+        wrong. `passed` is true if all verdicts are "ok" or "constant", at least one is "ok", and
+        there are two chains or more. `summary` says it in words, with what to do. Agreement of
+        these quantities is necessary, not sufficient: chains may still group the tokens
+        differently, which `token_coassignment` shows.
+
+    Raises
+    ------
+    ValueError
+        If a limit is out of its domain, a name unknown, or there is nothing to judge.
+    """
+    if not max_rhat > 1:
+        raise ValueError(f"max_rhat must be above 1, got {max_rhat}; 1.01 is usual")
+    if not min_ess_per_chain >= 0:
+        raise ValueError(f"min_ess_per_chain must not be negative, got {min_ess_per_chain}")
+    scalars = label_free(data, var_names=var_names, extra=extra)
+    if not scalars:
+        raise ValueError("data has no label-free scalar to judge; pass one through extra=")
+    rows = {name: _judge(values, max_rhat, min_ess_per_chain) for name, values in scalars.items()}
+    table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("quantity")
+    chains = next(iter(scalars.values())).shape[0]
+    good = table["verdict"].isin(["ok", "constant"]).all()
+    passed = bool(good and (table["verdict"] == "ok").any() and chains > 1)
+    summary = _summarise(table, scalars, passed, min_ess_per_chain * chains)
+    return Convergence(table, passed, summary)
+
+
+def _judge(
+    draws: Shaped[np.ndarray, "C S"], max_rhat: float | int, min_ess: float | int
+) -> dict[str, Any]:
+    """One row of the table."""
+    x = draws.astype(np.float64)
+    nan = float("nan")
+    row: dict[str, Any] = {"mean": nan, "sd": nan, "mcse": nan, "rhat": nan}
+    row |= {"ess_bulk": nan, "ess_tail": nan}
+    bad = int((~np.isfinite(x)).sum())
+    if bad:
+        return row | {"verdict": f"not finite ({bad} of {x.size} draws)"}
+    row["mean"] = float(x.mean())
+    row["sd"] = float(x.std(ddof=1)) if x.size > 1 else nan
+    if x.shape[1] < MIN_DRAWS:
+        return row | {"verdict": f"too few draws ({x.shape[1]} per chain)"}
+    still = np.ptp(x, axis=1) == 0
+    if still.all():
+        values = np.unique(x)
+        if len(values) == 1:
+            return row | {"sd": 0.0, "mcse": 0.0, "verdict": "constant"}
+        listed = ", ".join(f"{value:.6g}" for value in values)
+        verdict = f"not converged (each chain stuck, at {listed})"
+        return row | {"rhat": float("inf"), "verdict": verdict}
+    row |= _statistics(x)
+    if still.any() and (draws.dtype.kind == "f" or row["rhat"] > max_rhat):
+        which = int(np.flatnonzero(still)[0])
+        return row | {"verdict": f"not converged (chain {which} stuck at {x[which, 0]:.6g})"}
+    if np.isnan(row["rhat"]):
+        return row | {"verdict": f"too few draws ({x.shape[1]} per chain)"}
+    if not row["rhat"] <= max_rhat:
+        return row | {"verdict": f"not converged (R-hat {_above(row['rhat'], max_rhat)})"}
+    ess = min(row["ess_bulk"], row["ess_tail"])
+    if not ess >= min_ess * len(x):
+        return row | {"verdict": f"too few effective draws ({ess:.0f} of {min_ess * len(x):.0f})"}
+    return row | {"verdict": "ok"}
+
+
+def _statistics(x: Float[np.ndarray, "C S"]) -> dict[str, float]:
+    """R-hat and sample sizes of draws of which at least one chain moves."""
+    draws = xarray.Dataset({"x": (arviz_data.SAMPLE_DIMS, x)})
+    halves = draws
+    if len(x) == 1:  # ArviZ wants two chains: compare the halves of the only one
+        half = x.shape[1] // 2
+        halves = xarray.Dataset({"x": (arviz_data.SAMPLE_DIMS, [x[0, :half], x[0, -half:]])})
+    # NaN of "folded": two values, equally far from the median, have no spread to compare
+    ratios = [arviz_data.rhat(halves, method=method)["x"] for method in ("z_scale", "folded")]
+    rhat = np.nan if np.isnan(ratios).all() else np.nanmax(ratios)  # short halves have none
+    return {
+        "rhat": float(np.inf if rhat > 1e6 else rhat),  # beyond: nothing varies inside the chains
+        "mcse": float(arviz_data.mcse(draws)["x"]),
+        "ess_bulk": float(arviz_data.ess(draws, method="bulk")["x"]),
+        "ess_tail": float(arviz_data.ess(draws, method="tail")["x"]),
+    }
+
+
+def _summarise(
+    table: pd.DataFrame, scalars: Mapping[str, np.ndarray], passed: bool, wanted: float | int
+) -> str:
+    """Say in a sentence what the table shows, why, and what to do."""
+    judged = table.loc[table["verdict"] != "constant"]
+    if passed:
+        return (
+            f"No sign of trouble in {len(judged)} label-free quantities: largest R-hat "
+            f"{judged['rhat'].max():.3f}, smallest effective sample size "
+            f"{judged[['ess_bulk', 'ess_tail']].min(axis=None):.0f}."
+        )
+    if judged.empty:
+        return (
+            "Not judged: every quantity is constant. Draw longer, or pass a quantity that "
+            "varies through extra=."
+        )
+    failed = judged.loc[judged["verdict"] != "ok"]
+    if failed.empty:
+        return (
+            "Not judged: one chain cannot show whether it would be found again. Its own halves "
+            "agree. Run num_chains=4."
+        )
+    count = f"{len(failed)} of {len(table)} quantities fail"
+    for kind in ("not finite", "too few draws", "not converged", "too few effective draws"):
+        named = failed.loc[failed["verdict"].str.startswith(kind)]
+        if len(named):
+            break
+    head, worst = "Not judged", str(named.index[0])
+    if kind == "not finite":
+        advice = "Do not use these draws."
+    elif kind == "too few draws":
+        advice = f"Draw at least {MIN_DRAWS} per chain, better several hundred (num_samples=)."
+    elif kind == "not converged":
+        head, worst = "Not converged", str(named["rhat"].fillna(0).idxmax())
+        unit = "factors" if "num_factors_used" in scalars else "topics"
+        advice = _advice(worst, scalars[worst], unit)
+    else:
+        sizes = named[["ess_bulk", "ess_tail"]].min(axis=1)
+        head, worst = "Not enough draws", str(sizes.idxmin())
+        times = int(np.ceil(wanted / max(float(sizes[worst]), 1.0)))
+        agree = "The chains agree" if len(scalars[worst]) > 1 else "The halves of the chain agree"
+        advice = f"{agree}; draw about {times} times as many (num_samples=)."
+    verdict = str(table.loc[worst, "verdict"])
+    if kind == "not converged":  # the head says that already
+        verdict = verdict.removeprefix("not converged (").removesuffix(")")
+    return f"{head}: {worst}: {verdict}; {count}. {advice}"
+
+
+def _advice(name: str, draws: Shaped[np.ndarray, "C S"], unit: str) -> str:
+    """Tell chains that still move from chains that sit in different places."""
+    half = draws.shape[1] // 2
+    first, second = draws[:, :half].astype(np.float64), draws[:, -half:].astype(np.float64)
+    spread = np.sqrt((first.var(axis=1) + second.var(axis=1)) / 2)
+    drift = second.mean(axis=1) - first.mean(axis=1)
+    for sign, verb in ((1, "rises"), (-1, "falls")):
+        if (sign * drift > spread / 2).all():
+            every = "all chains" if len(draws) > 1 else "the chain"
+            return f"{name} still {verb} in {every}: raise num_warmup."
+    if len(draws) == 1:
+        return "The halves of the chain differ: raise num_warmup and num_samples."
+    return (
+        "The chains have settled in different places: raise num_warmup, or start them "
+        f"elsewhere (init_{unit}=), and do not average {unit} over chains."
+    )
+
+
+class Coassignment(NamedTuple):
+    """How often pairs of tokens, or of documents, share a topic: free of labels."""
+
+    pairs: Integer[np.ndarray, "P 2"]
+    by_chain: Float[np.ndarray, "C P"]  # probability of sharing, from the states of each chain
+    rhat: float  # of all pairs together; 1 if chains differ no more than states of a chain do
+
+    def table(self) -> pd.DataFrame:
+        """List the pairs with their probability and its range over the chains."""
+        return pd.DataFrame(
+            {
+                "first": self.pairs[:, 0],
+                "second": self.pairs[:, 1],
+                "probability": self.by_chain.mean(axis=0),
+                "lowest": self.by_chain.min(axis=0),
+                "highest": self.by_chain.max(axis=0),
+            }
+        )
+
+
+def random_pairs(num_items: int, num_pairs: int, *, seed: int = 0) -> Integer[np.ndarray, "P 2"]:
+    """Draw pairs of two different items, each pair of items equally likely every time."""
+    if num_items < 2:
+        raise ValueError(f"num_items must be at least 2 to make pairs, got {num_items}")
+    if num_pairs < 1:
+        raise ValueError(f"num_pairs must be positive, got {num_pairs}")
+    rng = np.random.default_rng(seed)
+    first = rng.integers(num_items, size=num_pairs)
+    second = (first + rng.integers(1, num_items, size=num_pairs)) % num_items
+    return np.stack([np.minimum(first, second), np.maximum(first, second)], axis=1)
+
+
+def token_coassignment(
+    z: Integer[np.ndarray, "C S T"], pairs: Integer[np.ndarray, "P 2"]
+) -> Coassignment:
+    """Estimate the probability that two tokens have the same topic, chain by chain.
+
+    Parameters
+    ----------
+    z
+        Topic of each token in the kept states, [chain, draw, token].
+    pairs
+        Positions of two different tokens, in corpus order; see `random_pairs`.
+
+    Raises
+    ------
+    ValueError
+        If a pair is out of range or pairs an item with itself.
+    """
+    pairs = _check_pairs(pairs, z.shape[2], "tokens")
+    same = z[:, :, pairs[:, 0]] == z[:, :, pairs[:, 1]]
+    return _coassignment(pairs, same.astype(np.float64))
+
+
+def document_coassignment(
+    z: Integer[np.ndarray, "C S T"],
+    doc: Integer[np.ndarray, " N"],
+    pairs: Integer[np.ndarray, "P 2"],
+) -> Coassignment:
+    r"""Estimate the probability that a token of one document and one of another share a topic.
+
+    In a state this is $\sum_k (n_{ik} / N_i) (n_{jk} / N_j)$, with n the topic counts and N the
+    lengths of documents i and j.
+
+    Parameters
+    ----------
+    z
+        Topic of each token in the kept states, [chain, draw, token].
+    doc
+        Document of each token, in the same order.
+    pairs
+        Two different documents, neither empty.
+
+    Raises
+    ------
+    ValueError
+        If a pair is out of range, pairs a document with itself, or names an empty document.
+    """
+    if doc.shape != z.shape[2:]:
+        raise ValueError(
+            f"doc must name the document of each of the {z.shape[2]} tokens, got shape {doc.shape}"
+        )
+    pairs = _check_pairs(pairs, int(doc.max(initial=-1)) + 1, "documents")
+    chosen, position = np.unique(pairs, return_inverse=True)
+    position = position.reshape(pairs.shape)
+    tokens = np.flatnonzero(np.isin(doc, chosen))
+    row = np.searchsorted(chosen, doc[tokens])
+    length = np.bincount(row, minlength=len(chosen))
+    if not length.all():
+        raise ValueError(f"pairs must not name empty documents, got {chosen[length == 0][:5]}")
+    num_topics = int(z.max(initial=0)) + 1
+    shared = np.empty((*z.shape[:2], len(pairs)))
+    for state in np.ndindex(*z.shape[:2]):
+        cell = row * num_topics + z[state][tokens]
+        counts = np.bincount(cell, minlength=len(chosen) * num_topics)
+        share = counts.reshape(len(chosen), num_topics) / length[:, None]
+        shared[state] = (share[position[:, 0]] * share[position[:, 1]]).sum(axis=1)
+    return _coassignment(pairs, shared)
+
+
+def agreement(result: Coassignment) -> pd.DataFrame:
+    """Compare every two chains: root mean square difference of their probabilities."""
+    differences = result.by_chain[:, None] - result.by_chain[None]
+    chains = pd.RangeIndex(len(result.by_chain), name="chain")
+    return pd.DataFrame(np.sqrt((differences**2).mean(axis=-1)), index=chains, columns=chains)
+
+
+def _coassignment(pairs: np.ndarray, shared: Float[np.ndarray, "C S P"]) -> Coassignment:
+    """Average over states; R-hat from the variances of all pairs added up."""
+    chains, draws, _ = shared.shape
+    by_chain = shared.mean(axis=1)
+    if chains < 2 or draws < 2:
+        return Coassignment(pairs, by_chain, float("nan"))
+    within = shared.var(axis=1, ddof=1).mean(axis=0).sum()
+    between = by_chain.var(axis=0, ddof=1).sum()
+    if within == 0:
+        return Coassignment(pairs, by_chain, float("inf") if between > 0 else float("nan"))
+    rhat = np.sqrt((draws - 1) / draws + between / within)
+    return Coassignment(pairs, by_chain, float(rhat))
+
+
+def _check_pairs(pairs: np.ndarray, num_items: int, kind: str) -> np.ndarray:
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or not len(pairs):
+        raise ValueError(f"pairs must have shape [P, 2] with P > 0, got {pairs.shape}")
+    if pairs.min() < 0 or pairs.max() >= num_items:
+        raise ValueError(
+            f"pairs must name {kind} in [0, {num_items}), got {pairs.min()}..{pairs.max()}"
+        )
+    same = pairs[:, 0] == pairs[:, 1]
+    if same.any():
+        raise ValueError(f"pairs must name two different {kind}, got {pairs[same][0, 0]} twice")
+    return pairs
+
+
+def _above(value: float, limit: float | int) -> str:
+    """Format an R-hat so that one just above its limit does not read as the limit."""
+    if value > 100:
+        return "infinite" if np.isinf(value) else f"{value:.0f}"
+    return next((text for d in (2, 3) if float(text := f"{value:.{d}f}") > limit), f"{value:.5f}")

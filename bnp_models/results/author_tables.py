@@ -1,0 +1,269 @@
+r"""What author-topic models say about people: their topics, who is like whom, who wrote this.
+
+All of it is averaged over the kept posterior states, in each of which
+$\hat\theta_{jk} = \mathrm{E}[\theta_{jk} \mid x, z]$. Topics have the numbers of `fit.topics()`,
+which serve display only; similarities and probabilities of authors do not depend on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from bnp_models.data.corpus import Corpus
+from bnp_models.posterior.intervals import tail_quantiles
+from bnp_models.posterior.mixtures import AuthorMixture, check_words
+from bnp_models.results.topic_fit import Fit
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "author_topics",
+    "infer_author",
+    "plot_author_topics",
+    "similar_authors",
+    "surprising_documents",
+]
+
+
+def author_topics(
+    fit: Fit, authors: Sequence[str] | None = None, *, top: int = 5, interval: float = 0.9
+) -> pd.DataFrame:
+    """Return the largest topics of authors with their uncertainty.
+
+    Parameters
+    ----------
+    fit
+        Of an author-topic model.
+    authors
+        Names; all authors by default.
+    top
+        Topics per author, by mean share.
+    interval
+        Probability of the interval from `lower` to `upper`, quantiles over the kept states.
+
+    Returns
+    -------
+    One row for each author and topic: `author`, `topic`, `words`, `share` (mean over states; 0 in
+    a state without the topic), `lower`, `upper`.
+
+    Raises
+    ------
+    ValueError
+        If the model has no authors, none of that name, or a number is out of its range.
+    """
+    if top < 1:
+        raise ValueError(f"top must be at least 1, got {top}")
+    rows = _rows(fit, authors)
+    shares, _ = _shares(fit, rows)
+    lower, upper = np.quantile(shares, tail_quantiles(interval), axis=0)
+    mean = shares.mean(axis=0)
+    words = fit.topics()["words"]
+    best = np.argsort(-mean, axis=1, kind="stable")[:, :top]
+    names = fit.corpus.author_names
+    return pd.DataFrame(
+        {
+            "author": names[rows[i]],
+            "topic": k,
+            "words": words[k],
+            "share": mean[i, k],
+            "lower": lower[i, k],
+            "upper": upper[i, k],
+        }
+        for i in range(len(rows))
+        for k in best[i].tolist()
+    )
+
+
+def similar_authors(fit: Fit, author: str, *, top: int = 10, interval: float = 0.9) -> pd.DataFrame:
+    r"""Return the authors whose topics are most like those of an author.
+
+    The similarity is $\sum_k \sqrt{\theta_{ik} \theta_{jk}}$, one minus the squared Hellinger
+    distance, in each kept state; 1 for equal shares. An author of few tokens is like everybody
+    else of few tokens: look at `tokens` and the interval.
+
+    Returns
+    -------
+    One row per author, most similar first: `author`, `similarity` (mean over states), `lower`,
+    `upper`, `tokens` (mean number of tokens attributed to them).
+
+    Raises
+    ------
+    ValueError
+        As `author_topics`.
+    """
+    if top < 1:
+        raise ValueError(f"top must be at least 1, got {top}")
+    (row,) = _rows(fit, [author])
+    root = (np.sqrt(state.theta) for state in fit.author_mixtures())
+    values = np.stack([np.minimum(r @ r[row], 1.0) for r in root])
+    lower, upper = np.quantile(values, tail_quantiles(interval), axis=0)
+    x = fit.states["x"].to_numpy().ravel()
+    tokens = np.bincount(x, minlength=values.shape[1]) / len(values)
+    mean = values.mean(axis=0)
+    order = [j for j in np.argsort(-mean, kind="stable") if j != row][:top]
+    return pd.DataFrame(
+        {
+            "author": np.asarray(fit.corpus.author_names, object)[order],
+            "similarity": mean[order],
+            "lower": lower[order],
+            "upper": upper[order],
+            "tokens": tokens[order],
+        }
+    )
+
+
+def infer_author(fit: Fit, corpus: Corpus, candidates: Sequence[str] | None = None) -> pd.DataFrame:
+    r"""Return the probability of each candidate to have written a document alone.
+
+    $$p(j \mid w) \propto \frac1S \sum_s \prod_n \sum_k \hat\theta^s_{jk} \phi^s_{k w_n}$$
+
+    under the kept states, all candidates being equally likely before.
+
+    Parameters
+    ----------
+    fit
+        Of an author-topic model.
+    corpus
+        Anonymous documents over the words of the model; authors that it may have are not looked at.
+    candidates
+        Names of authors; all by default.
+
+    Returns
+    -------
+    Documents by candidates; rows sum to one. A document without tokens leaves all equally likely.
+
+    Raises
+    ------
+    ValueError
+        As `author_topics`, or if the corpus is over other words.
+    """
+    rows = _rows(fit, candidates)
+    log_prob = []
+    counts = corpus.to_counts()
+    for state in fit.author_mixtures():
+        check_words(state.mixture, corpus, "corpus")
+        log_prob.append(counts @ np.log(_words(state, rows), dtype=np.float64))
+    score = np.logaddexp.reduce(log_prob, axis=0)
+    probability = np.exp(score - np.logaddexp.reduce(score, axis=1)[:, None])
+    names = [fit.corpus.author_names[j] for j in rows]
+    return pd.DataFrame(probability, index=list(corpus.doc_names), columns=names)
+
+
+def surprising_documents(fit: Fit, author: str, *, top: int = 10) -> pd.DataFrame:
+    r"""Return the documents of an author that are least like the author's other work.
+
+    Judged as in the paper by the perplexity of all words of the document under the author's own
+    topics, $\exp(-\frac1N \sum_n \log \frac1S \sum_s \sum_k \hat\theta^s_{jk} \phi^s_{k w_n})$,
+    whoever else signed it. The documents were fitted, so the numbers compare documents and are not
+    held-out scores.
+
+    Returns
+    -------
+    One row per document with tokens, highest perplexity first: `doc`, `perplexity`, `tokens`,
+    `authors` (how many).
+
+    Raises
+    ------
+    ValueError
+        As `author_topics`.
+    """
+    if top < 1:
+        raise ValueError(f"top must be at least 1, got {top}")
+    rows = _rows(fit, [author])
+    corpus = fit.corpus
+    ptr, idx = np.asarray(corpus.author_ptr), np.asarray(corpus.author_idx)
+    num_authors, length = np.diff(ptr), np.asarray(corpus.doc_length)
+    signed = np.repeat(np.arange(corpus.num_docs), num_authors)[idx == rows[0]]
+    docs = signed[length[signed] > 0]
+    word = np.mean(
+        [_words(state, rows)[:, 0] for state in fit.author_mixtures()], axis=0, dtype=np.float64
+    )
+    token = np.log(word)[np.asarray(corpus.word)]
+    log_prob = np.bincount(np.asarray(corpus.doc), token, minlength=corpus.num_docs)[docs]
+    perplexity = np.exp(-log_prob / length[docs])
+    order = np.argsort(-perplexity, kind="stable")[:top]
+    return pd.DataFrame(
+        {
+            "doc": [corpus.doc_names[d] for d in docs[order]],
+            "perplexity": perplexity[order],
+            "tokens": length[docs][order],
+            "authors": num_authors[docs][order],
+        }
+    )
+
+
+def plot_author_topics(
+    fit: Fit, author: str, *, top: int = 8, interval: float = 0.9, ax: Axes | None = None
+) -> Axes:
+    """Draw the largest topics of an author, each chain by itself: where they differ, don't trust.
+
+    Parameters
+    ----------
+    fit, author, top, interval
+        As for `author_topics`; the interval is over the states of a chain.
+    ax
+        Where to draw.
+    """
+    from matplotlib import pyplot
+
+    from bnp_models.plots.topic_plots import chain_colour, short_labels
+
+    table = author_topics(fit, [author], top=top, interval=interval)
+    topics = table["topic"].to_list()
+    shares, chain = _shares(fit, _rows(fit, [author]))
+    shares = shares[:, 0, topics]
+    if ax is None:
+        size = (6.4, 0.9 + 0.42 * len(topics))
+        ax = pyplot.subplots(figsize=size, layout="constrained")[1]
+    chains = np.unique(chain)
+    for i, c in enumerate(chains):
+        values = shares[chain == c]
+        lower, upper = np.quantile(values, tail_quantiles(interval), axis=0)
+        mean = values.mean(axis=0)
+        place = np.arange(len(topics)) + 0.7 * ((i + 0.5) / len(chains) - 0.5)
+        ax.errorbar(
+            mean, place, xerr=np.maximum([mean - lower, upper - mean], 0), fmt="o", ms=4, lw=1.2,
+            color=chain_colour(i, len(chains)), label=f"chain {c}",
+        )  # fmt: skip
+    ax.set_yticks(range(len(topics)), short_labels(fit.topics().loc[topics]))
+    ax.invert_yaxis()
+    ax.set_xlim(left=0)
+    ax.set_xlabel(f"share of the author's words (mean and {interval:.0%} interval)")
+    ax.set_title(f"Topics of {author}", loc="left")
+    ax.legend(fontsize="small")
+    return ax
+
+
+def _rows(fit: Fit, authors: Sequence[str] | None) -> list[int]:
+    """Return the numbers of authors."""
+    fit.author_mixtures()  # refuses a fit without authors
+    names = fit.corpus.author_names
+    if authors is None:
+        return list(range(len(names)))
+    if isinstance(authors, str) or not authors:
+        raise ValueError(f"authors must be a list of names, at least one, got {authors!r}")
+    number = {name: j for j, name in enumerate(names)}
+    if unknown := [name for name in authors if name not in number]:
+        raise ValueError(f"{unknown[0]!r} is no author of the corpus; see corpus.author_names")
+    return [number[name] for name in authors]
+
+
+def _words(state: AuthorMixture, rows: list[int]) -> Float[np.ndarray, "V n"]:
+    """Return the probability of every word under each author."""
+    return state.mixture.phi[0] @ state.theta[rows].T
+
+
+def _shares(fit: Fit, rows: list[int]) -> tuple[Float[np.ndarray, "S n R"], np.ndarray]:
+    """Return the shares of the numbered topics in each state, and the chain of each state."""
+    number = fit.alignment.number
+    shares = np.zeros((len(number), len(rows), fit.alignment.num_topics), np.float32)
+    for s, state in enumerate(fit.author_mixtures()):
+        slots = np.flatnonzero(number[s] >= 0)
+        shares[s][:, number[s, slots]] = state.theta[np.ix_(rows, slots)]
+    return shares, fit.alignment.chain

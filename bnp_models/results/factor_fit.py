@@ -1,0 +1,255 @@
+"""`FactorFit`: the draws of a factor model, with tables, scores and pictures one call away."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from bnp_models.data.sources import Sources
+from bnp_models.results.result import Result
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from bnp_models.posterior.alignment import Alignment
+    from bnp_models.posterior.factor_states import FactorStates
+    from bnp_models.results.factor_tables import Effects, Reconstruction
+    from bnp_models.scores.held_out_rows import RowScore
+    from bnp_models.scores.retrieval import Retrieval
+
+__all__ = ["FactorFit"]
+
+MAX_PANELS = 12  # of a picture with one for each factor
+
+
+class FactorFit(Result):
+    """What `fit` returns for a factor model.
+
+    How many factors there are, who shares them, reconstructions, scores and retrieval need no
+    numbers of factors. Tables and pictures of single factors number them by one alignment of all
+    kept states, for display only.
+
+    Attributes
+    ----------
+    model
+        The model that was fitted.
+    corpus
+        The `Sources` it was fitted to; also called `sources`.
+    data
+        The draws: `arviz.InferenceData` (ArviZ 0.x) or `xarray.DataTree` (1.x).
+    """
+
+    offers: ClassVar[str] = (
+        "factors(), num_factors(), sharing(), weights(), transform(sources), reconstruct(), "
+        "impute(), predict(sources), row_completion(sources), retrieve(...) and pictures of factors"
+    )
+
+    @property
+    def sources(self) -> Sources:
+        """The data that were fitted."""
+        return self.corpus
+
+    @functools.cached_property
+    def factor_states(self) -> FactorStates:
+        """The kept states as the tables want them."""
+        from bnp_models.results.factor_tables import states_of
+
+        return states_of(self)
+
+    @functools.cached_property
+    def alignment(self) -> Alignment:
+        """Numbers of the factors over states and chains, for display only."""
+        from bnp_models.posterior.factor_states import align_factors
+
+        return align_factors(self.factor_states)
+
+    def num_factors(self) -> pd.DataFrame:
+        """Return the posterior of the number of factors, see `factor_tables.num_factors`."""
+        from bnp_models.results.factor_tables import num_factors
+
+        return num_factors(self.posterior["num_factors_used"].transpose("chain", "draw"))
+
+    def sharing(self, **options: Any) -> pd.DataFrame:
+        """Count the factors that each two sources share, see `factor_tables.sharing`."""
+        from bnp_models.results.factor_tables import sharing
+
+        return sharing(self.factor_states, self.sources.source_names, **options)
+
+    def factors(self, **options: Any) -> pd.DataFrame:
+        """Describe each factor in one row, see `factor_tables.factors`."""
+        from bnp_models.results.factor_tables import factors
+
+        names = self.sources.feature_names, self.sources.source_names
+        return factors(self.factor_states, *names, self.alignment, **options)
+
+    def effects(self, **options: Any) -> Effects:
+        """Return each factor's effect on the data, see `factor_tables.effects`."""
+        from bnp_models.results.factor_tables import effects
+
+        return effects(self.factor_states, self.alignment, **options)
+
+    def weights(self) -> pd.DataFrame:
+        """Return how much of each factor is in each row that was fitted; see `transform`."""
+        return self._table(self.factor_states.weights, self.sources)
+
+    def transform(
+        self,
+        sources: Sources,
+        *,
+        known: bool = True,
+        num_warmup: int = 20,
+        num_kept: int = 20,
+        seed: int = 0,
+    ) -> pd.DataFrame:
+        r"""Infer how much of each factor is in new rows, averaged over the kept states.
+
+        Parameters
+        ----------
+        sources
+            New rows over the same features; entries may be missing.
+        known
+            Whether their sources are among those that were fitted, by name. If not, a row may use
+            any factor, and noise and weights are those of the sources on average.
+        num_warmup, num_kept
+            Sweeps per state before those that are averaged, and these.
+        seed
+            Of the sweeps.
+
+        Returns
+        -------
+        Rows by factors (numbered as in `factors`): the posterior mean of $w_{nk} |\phi_k|$, the
+        length of what the factor adds to the row, in units of the data; its sign is that of the
+        effects in `factors`.
+
+        Raises
+        ------
+        ValueError
+            If features differ, a source is not known, or no state was kept.
+        """
+        from bnp_models.scores.held_out_rows import expected_weights
+
+        how = {"num_warmup": num_warmup, "num_kept": num_kept, "seed": seed}
+        return self._table(expected_weights(self, sources, known=known, **how), sources)
+
+    def reconstruct(self, rows: Any = None) -> Reconstruction:
+        """Average the expected data over the states, see `factor_tables.reconstruct`."""
+        from bnp_models.results.factor_tables import reconstruct
+
+        return reconstruct(self.factor_states, rows)
+
+    def impute(self) -> pd.DataFrame:
+        """Estimate the missing entries of the data that were fitted.
+
+        Returns
+        -------
+        table
+            One row per missing entry: `source`, `row`, `feature`; `mean` and `sd` over states of
+            its expected value, without the noise that an observation would have.
+
+        Raises
+        ------
+        ValueError
+            If nothing is missing.
+        """
+        import pandas as pd
+
+        sources = self.sources
+        if sources.observed is None:
+            raise ValueError("the data that were fitted have no missing entries to impute")
+        row, feature = np.nonzero(~np.asarray(sources.observed))
+        chosen, place = np.unique(row, return_inverse=True)
+        found = self.reconstruct(chosen)
+        return pd.DataFrame(
+            {
+                "source": [sources.source_names[j] for j in np.asarray(sources.source)[row]],
+                "row": [sources.row_names[n] for n in row],
+                "feature": [sources.feature_names[i] for i in feature],
+                "mean": found.mean[place, feature],
+                "sd": found.sd[place, feature],
+            }
+        )
+
+    def predict(self, sources: Sources, **options: Any) -> RowScore:
+        """Score new rows of known sources, see `held_out_rows.predict_rows`."""
+        from bnp_models.scores.held_out_rows import predict_rows
+
+        return predict_rows(self, sources, **options)
+
+    def row_completion(self, sources: Sources, **options: Any) -> float:
+        """Return the perplexity of one half of new rows of counts given the other half."""
+        from bnp_models.scores.held_out_rows import row_completion
+
+        return row_completion(self, sources, **options)
+
+    def retrieve(
+        self,
+        queries: Sources,
+        query_class: Sequence[Any],
+        row_class: Sequence[Any] | None = None,
+        *,
+        num_warmup: int = 20,
+        num_kept: int = 20,
+        seed: int = 0,
+    ) -> Retrieval:
+        """Rank the rows that were fitted by their likeness to new ones, and score the ranking.
+
+        Two rows are alike if they use the same factors by the same weights (cosine); similarities
+        are averaged over states.
+
+        Parameters
+        ----------
+        queries
+            New rows over the same features. They count as rows of no known source: what source
+            they are of is often what is asked.
+        query_class, row_class
+            Class of each query, and of each row that was fitted: by default the name of its source.
+        num_warmup, num_kept, seed
+            See `transform`.
+        """
+        from bnp_models.scores.held_out_rows import expected_weights
+        from bnp_models.scores.retrieval import retrieve
+
+        if row_class is None:
+            names = self.sources.source_names
+            row_class = [names[j] for j in np.asarray(self.sources.source)]
+        how = {"num_warmup": num_warmup, "num_kept": num_kept, "seed": seed}
+        states = self.factor_states
+        found = expected_weights(self, queries, known=False, **how)
+        pairs = zip(found, states.weights, strict=True)
+        return retrieve(pairs, query_class, row_class, chain=states.chain)
+
+    def plot_num_factors(self, **options: Any) -> np.ndarray:
+        """Draw the number of factors in use: traces and histogram by chain."""
+        from bnp_models.plots.topic_plots import plot_num_topics
+
+        return plot_num_topics(self.data, var_name="num_factors_used", **options)
+
+    def plot_sharing(self, **options: Any) -> Axes:
+        """Draw how many factors each two sources share."""
+        from bnp_models.plots.factor_plots import plot_sharing
+
+        return plot_sharing(self.sharing(), **options)
+
+    def plot_factors(self, *, factors: Sequence[int] | None = None, **options: Any) -> np.ndarray:
+        """Draw the effects of factors on the data; the twelve most used ones by default.
+
+        `shape=(height, width)` draws the features as pixels; see `factor_plots.plot_factors`.
+        """
+        from bnp_models.plots.factor_plots import plot_factors
+
+        chosen = range(min(MAX_PANELS, self.alignment.num_topics)) if factors is None else factors
+        options = {"feature_names": self.sources.feature_names} | options
+        return plot_factors(self.effects(), factors=chosen, **options)
+
+    def _table(self, weights: Any, rows: Sources) -> pd.DataFrame:
+        import pandas as pd
+
+        from bnp_models.results.factor_tables import contributions
+
+        mean = contributions(self.factor_states, weights, self.alignment)
+        columns = pd.RangeIndex(mean.shape[1], name="factor")
+        return pd.DataFrame(mean, index=pd.Index(rows.row_names, name="row"), columns=columns)

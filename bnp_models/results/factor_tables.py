@@ -1,0 +1,360 @@
+r"""What the draws of a factor model say: factors, who shares them, and the data without noise.
+
+Row n of source j is fitted by $b_j + \sum_k w_{nk} \phi_k$, where $w_{nk} = 0$ unless the row uses
+factor k and $b_j$ is the background of the source (zero in models without one). How many factors
+there are, which sources share them, and the fit need no labels. Tables and pictures of single
+factors do: they are numbered by one `Alignment`, for display only.
+
+Signs and scales of $\phi_k$ and $w_k$ can be exchanged, so factors are compared by the absolute
+cosine of their angle, and shown as their effect on the data: $\phi_k$ times the root mean square
+weight of the rows that use it, with the sign that agrees with the reference state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from bnp_models.posterior import arviz_data
+from bnp_models.posterior.alignment import Alignment, stability
+from bnp_models.posterior.factor_states import FactorStates, align_factors, match
+from bnp_models.posterior.intervals import tail_quantiles
+from bnp_models.scores.retrieval import cosine
+
+__all__ = [
+    "Effects",
+    "Reconstruction",
+    "contributions",
+    "effects",
+    "factors",
+    "num_factors",
+    "reconstruct",
+    "recovery",
+    "sharing",
+    "states_of",
+]
+
+
+class Effects(NamedTuple):
+    """Posterior of the effect of R factors on the data, in the units of the data."""
+
+    mean: Float[np.ndarray, "R M"]
+    lower: Float[np.ndarray, "R M"]
+    upper: Float[np.ndarray, "R M"]
+
+
+class Reconstruction(NamedTuple):
+    r"""Posterior of the expected data, $b_j + w_n \phi$; without the noise of the observations."""
+
+    mean: Float[np.ndarray, "n M"]
+    sd: Float[np.ndarray, "n M"]
+
+
+def states_of(fit: Any) -> FactorStates:
+    """Return the kept states of a fit of a factor model, with their log joint densities.
+
+    Raises
+    ------
+    ValueError
+        If the fit is one of another model, or kept no states.
+    """
+    if not hasattr(fit.model, "factor_states"):
+        raise ValueError(
+            f"fit must be one of a factor model, got {type(fit.model).__name__}: it has no factors"
+        )
+    if not arviz_data.has_group(fit.data, "states"):
+        raise ValueError("keep_states must be positive when fitting: no full state was kept")
+    kept = arviz_data.group(fit.data, "states")
+    lp = arviz_data.group(fit.data, "sample_stats")["lp"].transpose("chain", "draw")
+    lp = lp.sel(chain=kept["chain"], draw=kept["draw"]).to_numpy().astype(np.float64).ravel()
+    return fit.model.factor_states(kept, fit.corpus)._replace(lp=lp)
+
+
+def num_factors(counts: Any) -> pd.DataFrame:
+    """Return the posterior of the number of factors.
+
+    Parameters
+    ----------
+    counts
+        Number of factors in use in each draw, [chain, draw]: `num_factors_used`.
+
+    Returns
+    -------
+    table
+        Index: number of factors, without gaps. Columns: `probability`, and `chain 0`, ... for each
+        chain by itself.
+    """
+    counts = np.asarray(counts)
+    if counts.ndim != 2 or not counts.size or counts.dtype.kind not in "iu":
+        raise ValueError(
+            f"counts must be integers [chain, draw], got {counts.dtype} of shape {counts.shape}"
+        )
+    numbers = np.arange(counts.min(), counts.max() + 1)
+    share = (counts[:, :, None] == numbers).mean(axis=1)
+    table = {"probability": share.mean(axis=0)}
+    table |= {f"chain {c}": chain for c, chain in enumerate(share)}
+    return pd.DataFrame(table, index=pd.Index(numbers, name="number"))
+
+
+def sharing(
+    states: FactorStates, source_names: Sequence[str] | None = None, *, interval: float = 0.9
+) -> pd.DataFrame:
+    """Count the factors that two sources share: those which some row of either uses.
+
+    Parameters
+    ----------
+    source_names
+        Names of the J sources; "0", "1", ... by default.
+    interval
+        Probability that `lower` and `upper` enclose.
+
+    Returns
+    -------
+    table
+        One row per ordered pair of sources: `source`, `other`, `shared` (posterior mean; of a
+        source and itself, the number of factors that it uses), `lower`, `upper`.
+    """
+    tails = tail_quantiles(interval)
+    count = states.num_sources
+    names = [str(j) for j in range(count)] if source_names is None else list(source_names)
+    if len(names) != count:
+        raise ValueError(f"source_names must name {count} sources, got {len(names)}")
+    uses = (states.used_by() > 0).astype(int)
+    shared = uses @ uses.transpose(0, 2, 1)
+    lower, upper = np.quantile(shared, tails, axis=0)
+    return pd.DataFrame(
+        {
+            "source": np.repeat(np.array(names, object), count),
+            "other": np.tile(np.array(names, object), count),
+            "shared": shared.mean(axis=0).ravel(),
+            "lower": lower.ravel(),
+            "upper": upper.ravel(),
+        }
+    )
+
+
+def effects(
+    states: FactorStates, alignment: Alignment | None = None, *, interval: float = 0.9
+) -> Effects:
+    r"""Average each factor's effect on the data over the states that have it.
+
+    In one state the effect is $\phi_k \sqrt{\sum_n w_{nk}^2 / n_k}$ with $n_k$ the number of rows
+    that use the factor: what a typical one of them gets from it.
+
+    Notes
+    -----
+    Holds one float64 per state, factor and feature.
+    """
+    tails = tail_quantiles(interval)
+    alignment = align_factors(states) if alignment is None else alignment
+    found = _effects(states, alignment)
+    return Effects(np.nanmean(found, axis=0), *np.nanquantile(found, tails, axis=0))
+
+
+def contributions(
+    states: FactorStates,
+    weights: Iterable[Float[np.ndarray, "n K"]],
+    alignment: Alignment | None = None,
+) -> Float[np.ndarray, "n R"]:
+    r"""Average how much of each factor is in rows: $w_{nk} |\phi_k|$, in units of the data.
+
+    Parameters
+    ----------
+    weights
+        For each state, in order, the weights of the rows on its slots: those of the rows that were
+        fitted are `states.weights`. A state without a factor counts with zeros.
+    """
+    alignment = align_factors(states) if alignment is None else alignment
+    sign = _signs(states, alignment)
+    total: Any = 0.0
+    for s, (number, w) in enumerate(zip(alignment.number, weights, strict=True)):
+        slots = np.flatnonzero(number >= 0)
+        length = np.sqrt((states.phi[s, slots].astype(np.float64) ** 2).sum(axis=1))
+        found = np.zeros((len(w), alignment.num_topics))
+        found[:, number[slots]] = w[:, slots] * length * sign[s, number[slots]]
+        total = total + found
+    return total / len(alignment.number)
+
+
+def factors(
+    states: FactorStates,
+    feature_names: Sequence[str] | None = None,
+    source_names: Sequence[str] | None = None,
+    alignment: Alignment | None = None,
+    *,
+    num_features: int = 8,
+    interval: float = 0.9,
+) -> pd.DataFrame:
+    """Describe each factor in one row.
+
+    Parameters
+    ----------
+    feature_names, source_names
+        Numbers by default.
+    alignment
+        Numbers of the factors; `align_factors(states)` if not given.
+    num_features
+        Features to name, those with the largest absolute effect; "-" stands before those that the
+        factor lowers.
+    interval
+        Probability that `lower` and `upper` enclose.
+
+    Returns
+    -------
+    table
+        Index: factor. Columns: `features`; `rows`, `lower`, `upper`: rows that use it (0 in a
+        state without it); one column `in <source>` for each source: the share of its rows that use
+        it; `num_chains`, `found`, `similarity`: see `alignment.stability`.
+    """
+    tails = tail_quantiles(interval)
+    alignment = align_factors(states) if alignment is None else alignment
+    mean = effects(states, alignment).mean
+    count, num_sources = mean.shape[1], states.num_sources
+    features = [str(i) for i in range(count)] if feature_names is None else list(feature_names)
+    sources = [str(j) for j in range(num_sources)] if source_names is None else list(source_names)
+    for name, names, wanted in (
+        ("feature_names", features, count),
+        ("source_names", sources, num_sources),
+    ):
+        if len(names) != wanted:
+            raise ValueError(f"{name} must have {wanted} entries, got {len(names)}")
+    top = np.argsort(-np.abs(mean), axis=1, kind="stable")[:, :num_features]
+    by_source = states.used_by()
+    uses = np.zeros((len(by_source), num_sources, alignment.num_topics))
+    for s, number in enumerate(alignment.number):
+        slots = np.flatnonzero(number >= 0)
+        uses[s][:, number[slots]] = by_source[s][:, slots]
+    rows = uses.sum(axis=1)
+    lower, upper = np.quantile(rows, tails, axis=0)
+    num_rows = np.bincount(states.source, minlength=num_sources)
+    share = uses.mean(axis=0) / np.maximum(num_rows, 1)[:, None]
+    table = stability(alignment)
+    return pd.DataFrame(
+        {
+            "features": [
+                ", ".join(("-" if mean[r, i] < 0 else "") + features[i] for i in row)
+                for r, row in enumerate(top)
+            ],
+            "rows": rows.mean(axis=0),
+            "lower": lower,
+            "upper": upper,
+            **{f"in {name}": share[j] for j, name in enumerate(sources)},
+            "num_chains": table["num_chains"],
+            "found": table["found"],
+            "similarity": table["similarity"],
+        },
+        index=pd.RangeIndex(alignment.num_topics, name="factor"),
+    )
+
+
+def reconstruct(states: FactorStates, rows: Any = None) -> Reconstruction:
+    """Average the expected data over the states, with their standard deviation.
+
+    Parameters
+    ----------
+    rows
+        Numbers of the rows wanted; all by default.
+    """
+    rows = np.arange(states.weights.shape[1]) if rows is None else np.asarray(rows)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu":
+        raise ValueError(f"rows must be numbers of rows, got {rows!r}")
+    source = states.source[rows]
+    mean = np.zeros((len(rows), states.phi.shape[2]))
+    squares = np.zeros_like(mean)
+    for s, (w, phi, background) in enumerate(
+        zip(states.weights, states.phi, states.background, strict=True), 1
+    ):
+        fit = background[source][:, None] + w[rows].astype(np.float64) @ phi
+        change = fit - mean
+        mean += change / s
+        squares += change * (fit - mean)
+    return Reconstruction(mean, np.sqrt(squares / len(states.weights)))
+
+
+def recovery(
+    states: FactorStates,
+    phi: Any,
+    weights: Any,
+    *,
+    interval: float = 0.9,
+    min_similarity: float | int = 0.9,
+) -> pd.DataFrame:
+    """Compare the factors of every state with those that data were made from.
+
+    Parameters
+    ----------
+    phi, weights
+        True factors, [R, M], and weights, [N, R], zero where a row does not use a factor.
+    interval
+        Probability that `lower` and `upper` enclose.
+    min_similarity
+        From this cosine on a factor counts as `found`.
+
+    Returns
+    -------
+    table
+        Index: true factor. Columns, means over states: `similarity` (absolute cosine of the factor
+        and its partner, see `match`; 0 without one), its `lower` and `upper`, `found` (share of
+        states), `weights` (cosine of the weights of all rows), `agreement` (share of the rows for
+        which the state is right about whether they use the factor).
+    """
+    tails = tail_quantiles(interval)
+    phi, weights = np.asarray(phi), np.asarray(weights)
+    num_rows, num_slots = states.weights.shape[1:]
+    num_features = states.phi.shape[2]
+    if phi.ndim != 2 or phi.shape[1] != num_features:
+        raise ValueError(f"phi must have shape [R, {num_features}], got {phi.shape}")
+    if weights.shape != (num_rows, len(phi)):
+        raise ValueError(f"weights must have shape {(num_rows, len(phi))}, got {weights.shape}")
+    similarity, alike, agreement = np.zeros((3, len(states.weights), len(phi)))
+    for s, used in enumerate(states.sizes() > 0):
+        slots = np.append(np.flatnonzero(used), num_slots)  # the last stands for no partner
+        found = match(phi, states.phi[s, used])
+        partner = slots[found.position]
+        fitted = np.pad(states.weights[s], [(0, 0), (0, 1)])[:, partner] * found.sign
+        uses = np.pad(states.z[s], [(0, 0), (0, 1)])[:, partner]
+        similarity[s] = found.similarity
+        alike[s] = np.diagonal(cosine(weights.T, fitted.T))
+        agreement[s] = (uses == (weights != 0)).mean(axis=0)
+    lower, upper = np.quantile(similarity, tails, axis=0)
+    return pd.DataFrame(
+        {
+            "similarity": similarity.mean(axis=0),
+            "lower": lower,
+            "upper": upper,
+            "found": (similarity >= min_similarity).mean(axis=0),
+            "weights": alike.mean(axis=0),
+            "agreement": agreement.mean(axis=0),
+        },
+        index=pd.RangeIndex(len(phi), name="factor"),
+    )
+
+
+def _effects(states: FactorStates, alignment: Alignment) -> Float[np.ndarray, "S R M"]:
+    """Effect of each numbered factor in each state; NaN in a state without it."""
+    num_features = states.phi.shape[2]
+    found = np.full((len(states.phi), alignment.num_topics, num_features), np.nan)
+    for s, number in enumerate(alignment.number):
+        slots = np.flatnonzero(number >= 0)
+        power = (states.weights[s][:, slots].astype(np.float64) ** 2).sum(axis=0)
+        size = np.sqrt(power / alignment.sizes[s, slots])
+        found[s, number[slots]] = states.phi[s, slots] * size[:, None]
+    return found * _signs(states, alignment)[:, :, None]
+
+
+def _signs(states: FactorStates, alignment: Alignment) -> Float[np.ndarray, "S R"]:
+    """Return -1 where a numbered factor is turned round, compared with the reference state."""
+    number = alignment.number[alignment.reference]
+    slots = np.flatnonzero(number >= 0)
+    reference = np.zeros((alignment.num_topics, states.phi.shape[2]))
+    reference[number[slots]] = states.phi[alignment.reference, slots]
+    signs = np.ones((len(states.phi), alignment.num_topics))
+    for s, number in enumerate(alignment.number):
+        slots = np.flatnonzero(number >= 0)
+        agreement = np.einsum("km,km->k", states.phi[s, slots], reference[number[slots]])
+        signs[s, number[slots]] = np.where(agreement < 0, -1.0, 1.0)
+    return signs

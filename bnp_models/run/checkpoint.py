@@ -1,0 +1,180 @@
+"""Checkpoints of a run: a folder of plain `.npz` and JSON files, each written whole or not at all.
+
+```
+header.json         what is run: model, options, sizes, versions, digest of the data
+data.npz            the data
+state.npz           sampler state after the last saved sweep (random keys as integers)
+draws-00000000.npz  draws that were kept, by the number of the first one; so with states-*.npz
+```
+
+Draws are written before the state that follows them, so whatever a killed run leaves behind is a
+state with all draws before it; later ones are drawn again, the same. Nothing is pickled.
+"""
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bnp_models.data.files import replacing
+
+__all__ = [
+    "check_header",
+    "has_checkpoint",
+    "read_blocks",
+    "read_header",
+    "read_state",
+    "write_block",
+    "write_header",
+    "write_state",
+]
+
+FORMAT = "bnp-run 1"
+
+
+def _write_npz(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    """Write arrays under any names (slashes too) in one piece."""
+    with replacing(path) as file:
+        np.savez(file, **arrays)  # pyright: ignore[reportArgumentType]
+
+
+def _read_npz(path: Path) -> dict[str, np.ndarray]:
+    """Read all arrays of a file, whose checksums `zipfile` compares; refuse pickled objects."""
+    try:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except (ValueError, EOFError, zipfile.BadZipFile, AttributeError, NotImplementedError) as error:
+        raise ValueError(
+            f"checkpoint {path} is damaged ({error}): restore it, or begin anew in another folder"
+        ) from error
+
+
+def has_checkpoint(folder: Path) -> bool:
+    """Tell whether a run was begun in this folder."""
+    return (folder / "header.json").exists()
+
+
+def write_header(folder: Path, header: dict[str, Any]) -> None:
+    """Write what the run is; the file that makes a folder a checkpoint."""
+    with replacing(folder / "header.json") as file:
+        file.write(json.dumps({"format": FORMAT, **header}, indent=1).encode())
+
+
+def read_header(folder: Path) -> dict[str, Any]:
+    """Read what the run is.
+
+    Raises
+    ------
+    ValueError
+        If there is no run in the folder, or its header is damaged or of another format.
+    """
+    path = folder / "header.json"
+    if not path.exists():
+        raise ValueError(f"checkpoint {folder} holds no run: header.json is missing")
+    try:
+        header = json.loads(path.read_text("utf-8"))
+    except ValueError as error:  # neither JSON nor text
+        raise ValueError(f"checkpoint {path} is damaged: {error}") from None
+    found = header.get("format") if isinstance(header, dict) else header
+    if found != FORMAT:
+        raise ValueError(f"checkpoint {path} has format {found!r}, this version reads {FORMAT!r}")
+    return header
+
+
+def check_header(folder: Path, expected: dict[str, Any]) -> None:
+    """Refuse to go on with a run that was begun with anything else.
+
+    Raises
+    ------
+    ValueError
+        Naming the entries that differ, with both values.
+    """
+    found = read_header(folder)
+    expected = json.loads(json.dumps(expected))
+    parts = list(_differences("", found, expected))
+    if parts:
+        raise ValueError(
+            f"checkpoint {folder} belongs to another run: {'; '.join(parts)}. Use another folder, "
+            "or the arguments the run was begun with"
+        )
+
+
+def _differences(prefix: str, found: dict[str, Any], expected: dict[str, Any]):
+    for name, now in expected.items():
+        was = found.get(name)
+        if isinstance(was, dict) and isinstance(now, dict) and was.keys() == now.keys():
+            yield from _differences(f"{prefix}{name}.", was, now)
+        elif was != now:
+            yield f"{prefix}{name} was {was!r} and is now {now!r}"
+
+
+def _leaves(tree: Any) -> dict[str, Any]:
+    """List the leaves of a tree by their path."""
+    return {jax.tree_util.keystr(path): x for path, x in jax.tree.leaves_with_path(tree)}
+
+
+def _is_key(x: Any) -> bool:
+    return jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
+
+
+def write_state(folder: Path, state: Any, num_kept: int) -> None:
+    """Write the leaves of a sampler state and the number of draws that belong to it."""
+    arrays = {
+        name: np.asarray(jax.random.key_data(x) if _is_key(x) else x)
+        for name, x in _leaves(state).items()
+    }
+    _write_npz(folder / "state.npz", {**arrays, "num_kept": np.asarray(num_kept)})
+
+
+def read_state(folder: Path, template: Any) -> tuple[Any, int] | None:
+    """Read a state with the structure of `template` (shapes may differ), or None if there is none.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged or does not hold a state of this structure.
+    """
+    path = folder / "state.npz"
+    if not path.exists():
+        return None
+    arrays = _read_npz(path)
+    leaves = _leaves(template)
+    if set(arrays) != {*leaves, "num_kept"}:
+        raise ValueError(f"checkpoint {path} does not fit the model: it has {sorted(arrays)}")
+    read = []
+    for name, leaf in leaves.items():
+        x = jnp.asarray(arrays[name])
+        if _is_key(leaf):
+            x = jax.random.wrap_key_data(x)  # of the kind that the header names
+        if x.dtype != leaf.dtype or x.ndim != leaf.ndim:
+            raise ValueError(
+                f"checkpoint {path} does not fit the model: {name} is {x.dtype} with {x.ndim} axes"
+            )
+        read.append(x)
+    return jax.tree.unflatten(jax.tree.structure(template), read), int(arrays["num_kept"])
+
+
+def write_block(folder: Path, kind: str, start: int, arrays: dict[str, np.ndarray]) -> None:
+    """Write draws [chain, n, ...] of which the first is number `start`."""
+    _write_npz(folder / f"{kind}-{start:08d}.npz", arrays)
+
+
+def read_blocks(folder: Path, kind: str, stop: int) -> list[tuple[int, dict[str, np.ndarray]]]:
+    """Read the blocks that start before draw `stop`, in order.
+
+    What lies behind it, and what a killed process left half written, is removed.
+    """
+    for path in folder.glob(f".{kind}-*.tmp"):
+        path.unlink(missing_ok=True)
+    blocks = []
+    for path in sorted(folder.glob(f"{kind}-*.npz")):
+        start = int(path.stem.split("-")[1])
+        if start >= stop:
+            path.unlink()  # drawn after the last saved state: will be drawn again
+        else:
+            blocks.append((start, _read_npz(path)))
+    return blocks

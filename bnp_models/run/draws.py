@@ -1,0 +1,289 @@
+"""What a run has drawn so far: collected on the host, saved in blocks, turned into ArviZ data."""
+
+import json
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from bnp_models.base.gibbs import GibbsKernel, GibbsState, as_batch
+from bnp_models.posterior import arviz_data
+from bnp_models.run import checkpoint as files
+from bnp_models.run.runner import Runner
+
+__all__ = ["Draws", "smallest_integers", "to_arviz", "to_data", "versions"]
+
+Dims = dict[str, tuple[str, ...]]
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that decide which numbers are drawn."""
+    found = {}
+    for name in ("bnp-models", "jax", "jaxlib", "numpyro"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:  # run from a checkout that is not installed
+            found[name] = "unknown"
+    found["backend"] = jax.default_backend()
+    found["random"] = str(jax.config.jax_default_prng_impl)  # pyright: ignore[reportAttributeAccessIssue]
+    return found
+
+
+def smallest_integers(x: np.ndarray) -> np.ndarray:
+    """Store numbers of things in the smallest unsigned type that holds them."""
+    for dtype in (np.uint8, np.uint16, np.uint32):
+        if x.size == 0 or (x.min() >= 0 and x.max() <= np.iinfo(dtype).max):
+            return x.astype(dtype)
+    return x
+
+
+class Draws:
+    """Kept draws and full states of a run, as blocks [chain, n, ...] in the order they were made.
+
+    Parameters
+    ----------
+    keep_states
+        Number of full states to keep, evenly spaced over the draws.
+    runner
+        Knows which sweeps are kept.
+    """
+
+    def __init__(self, keep_states: int, runner: Runner):
+        self._runner = runner
+        total = runner.num_kept
+        at = np.linspace(0, total, min(keep_states, total) + 1)[1:].round().astype(int) - 1
+        self._wanted = [int(i) for i in at]  # numbers of the draws whose full state is kept
+        self._blocks: list[tuple[int, dict[str, np.ndarray]]] = []
+        self._states: list[tuple[int, dict[str, np.ndarray]]] = []
+        self._written = [0, 0]  # blocks and states that are on disk
+        self.num_kept = 0
+
+    def next_snapshot(self, sweep: int) -> int:
+        """Return the next sweep at which a full state is kept, or the last sweep of the run."""
+        later = (self._runner.sweep_of(i) for i in self._wanted)
+        return min((s for s in later if s > sweep), default=self._runner.num_sweeps)
+
+    def add(self, kept: dict[str, Any], state: GibbsState) -> None:
+        """Take the draws of a stretch, and its last state if that is one to keep."""
+        dims = self._runner.kernel.config.dims
+        flat = _flatten(kept["draws"], kept["lp"], kept["info"]._asdict(), dims)
+        n = flat["sample_stats/lp"].shape[1]
+        if n:
+            self._blocks.append((self.num_kept, flat))
+            self.num_kept += n
+        last = self.num_kept - 1
+        if last in self._wanted and int(state.sweep) == self._runner.sweep_of(last):
+            self._states.append((last, _snapshot(self._runner.kernel, state)))
+
+    def write(self, folder: Path) -> None:
+        """Write what is not on disk yet."""
+        new_blocks = self._blocks[self._written[0] :]
+        if new_blocks:
+            joined = _join([arrays for _, arrays in new_blocks])
+            files.write_block(folder, "draws", new_blocks[0][0], joined)
+        for start, arrays in self._states[self._written[1] :]:
+            files.write_block(folder, "states", start, arrays)
+        self._written = [len(self._blocks), len(self._states)]
+
+    def read(self, folder: Path, num_kept: int) -> None:
+        """Take up the draws that belong to the saved state.
+
+        Raises
+        ------
+        ValueError
+            If files are missing or damaged.
+        """
+        self._blocks = files.read_blocks(folder, "draws", num_kept)
+        self._states = files.read_blocks(folder, "states", num_kept)
+        self._written = [len(self._blocks), len(self._states)]
+        for start, arrays in self._blocks:
+            if start != self.num_kept:
+                break
+            self.num_kept += arrays["sample_stats/lp"].shape[1]
+        states = [start for start, _ in self._states]
+        if self.num_kept != num_kept or states != [i for i in self._wanted if i < num_kept]:
+            raise ValueError(
+                f"checkpoint {folder} lacks draws: its state follows {num_kept}, but the files "
+                f"hold {self.num_kept} without a gap, and the states of draws {states}. Restore "
+                "the missing files, or begin anew in another folder"
+            )
+
+    def take(self) -> tuple[dict[str, dict[str, np.ndarray]], list[int]]:
+        """Hand over the arrays by group, and the numbers of the draws whose state was kept."""
+        flat = _join([arrays for _, arrays in self._blocks], consume=True)
+        groups = _by_group(flat)
+        if self._states:
+            groups["states"] = _join([arrays for _, arrays in self._states], consume=True)
+        return groups, [start for start, _ in self._states]
+
+
+def _pack(arrays: dict[str, np.ndarray], dims: Dims) -> dict[str, np.ndarray]:
+    """Store what every token has one of, by number (topic, author), as small as it can be.
+
+    Counts stay signed, for one may want to subtract them.
+    """
+    return {
+        name: smallest_integers(x) if "token" in dims.get(name, ()) and x.dtype.kind in "iu" else x
+        for name, x in arrays.items()
+    }
+
+
+def _flatten(
+    draws: dict[str, Any], lp: Any, info: dict[str, Any], dims: Dims
+) -> dict[str, np.ndarray]:
+    """Name the recorded variables by group; arrays [chain, n, ...]."""
+    packed = _pack({name: np.asarray(x) for name, x in draws.items()}, dims)
+    flat = {f"posterior/{name}": x for name, x in packed.items()}
+    stats = {"lp": lp, **info}
+    return flat | {f"sample_stats/{name}": np.asarray(x) for name, x in stats.items()}
+
+
+def _by_group(flat: dict[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
+    groups: dict[str, dict[str, np.ndarray]] = {}
+    for name, x in flat.items():
+        group, variable = name.split("/", 1)
+        groups.setdefault(group, {})[variable] = x
+    return groups
+
+
+def _snapshot(kernel: GibbsKernel, state: GibbsState) -> dict[str, np.ndarray]:
+    """Return what predictions need of a state of several chains, [chain, 1, ...]."""
+    arrays = jax.vmap(kernel.sampler().snapshot)(state.chain)
+    arrays = {name: np.asarray(x)[:, None] for name, x in arrays.items()}
+    return _pack(arrays, kernel.config.dims)
+
+
+def _join(blocks: list[dict[str, np.ndarray]], *, consume: bool = False) -> dict[str, np.ndarray]:
+    """Concatenate along the draws; slot axes of different capacity are padded with zeros.
+
+    With `consume` the blocks are emptied on the way, so that no more than one variable is held
+    twice.
+    """
+    joined = {}
+    for name in list(blocks[0]) if blocks else ():
+        parts = [block.pop(name) if consume else block[name] for block in blocks]
+        shape = np.max([part.shape for part in parts], axis=0)
+        shape[1] = sum(part.shape[1] for part in parts)
+        whole = np.zeros(shape, np.result_type(*parts))
+        start = 0
+        for part in parts:
+            chains, n, *rest = part.shape
+            whole[(slice(chains), slice(start, start + n), *map(slice, rest))] = part
+            start += n
+        joined[name] = whole
+    return joined
+
+
+def _drop_free_slots(
+    groups: dict[str, dict[str, np.ndarray]], slots: str, dims: Dims
+) -> dict[str, dict[str, np.ndarray]]:
+    """Cut what no draw of any chain used off the slot axes: how much there was is a matter of time.
+
+    Free slots hold zeros in all variables.
+    """
+    axes = {
+        (group, name): 2 + dims[name].index(slots)
+        for group, variables in groups.items()
+        for name in variables
+        if slots in dims.get(name, ())
+    }
+    most = 1
+    for (group, name), axis in axes.items():
+        x = groups[group][name]
+        taken = np.flatnonzero(x.any(axis=tuple(i for i in range(x.ndim) if i != axis)))
+        most = max(most, taken.max(initial=0) + 1)
+    return {
+        group: {
+            name: x[(*[slice(None)] * axes[group, name], slice(most))]
+            if (group, name) in axes
+            else x
+            for name, x in variables.items()
+        }
+        for group, variables in groups.items()
+    }
+
+
+def to_data(
+    model: Any,
+    data: Any,
+    groups: dict[str, dict[str, np.ndarray]],
+    states_at: list[int],
+    means: dict[str, Any],
+    attrs: dict[str, Any],
+) -> Any:
+    """Build the ArviZ object of a run.
+
+    Parameters
+    ----------
+    groups
+        Arrays [chain, draw, ...] of `posterior`, `sample_stats` and perhaps `states`.
+    states_at
+        Numbers of the draws whose states are in the group `states`.
+    means
+        Running means, [chain, ...].
+    """
+    own: dict[str, dict[str, Any]] = {"states": {"draw": states_at}} if "states" in groups else {}
+    if means:
+        last = groups["sample_stats"]["lp"].shape[1] - 1
+        groups = {**groups, "posterior_mean": {n: np.asarray(x)[:, None] for n, x in means.items()}}
+        own["posterior_mean"] = {"draw": [last]}
+    dims = {**model.dims, **{name: model.dims[name.removesuffix("_mean")] for name in means}}
+    if model.slots is not None:
+        groups = _drop_free_slots(groups, model.slots, dims)
+    plain = {n: x if isinstance(x, int | float | str) else json.dumps(x) for n, x in attrs.items()}
+    return arviz_data.make_data(
+        {**groups, **model.data_groups(data)},
+        coords=model.coords(data),
+        dims=dims,
+        group_coords=own,
+        attrs={**plain, "inference_library": "bnp-models"},
+    )
+
+
+def to_arviz(mcmc: Any) -> Any:
+    """Turn a finished run of `numpyro.infer.MCMC` into ArviZ data with named dimensions.
+
+    Parameters
+    ----------
+    mcmc
+        A run of `model.gibbs(...)`. What `extra_fields=("info.num_moved",)` collected goes into
+        `sample_stats`.
+
+    Returns
+    -------
+    The groups that `fit` makes, in `arviz.InferenceData` (ArviZ 0.x) or `xarray.DataTree` (1.x);
+    `states` holds the last state only.
+
+    Raises
+    ------
+    ValueError
+        If `mcmc` did not run such a kernel, or the run was short of capacity.
+    """
+    kernel, state = getattr(mcmc, "sampler", None), getattr(mcmc, "last_state", None)
+    if not isinstance(kernel, GibbsKernel):
+        raise ValueError(
+            f"mcmc must be an MCMC of model.gibbs(...), got {mcmc!r} of {kernel!r}; "
+            "arviz.from_numpyro(mcmc, log_likelihood=False) reads other kernels"
+        )
+    if state is None:
+        raise ValueError("mcmc has no draws: call mcmc.run(key, data) first")
+    kernel.check_capacity(state)
+    data = mcmc._args[0]
+    fields = mcmc.get_extra_fields(group_by_chain=True)
+    info = {name.rpartition(".")[2]: x for name, x in fields.items() if name.startswith("info.")}
+    samples = mcmc.get_samples(group_by_chain=True)
+    flat = _flatten(samples, fields["lp"], info, kernel.config.dims)
+    state = as_batch(state)
+    groups = {**_by_group(flat), "states": _snapshot(kernel, state)}
+    last = groups["sample_stats"]["lp"].shape[1] - 1
+    sizes = {name: getattr(mcmc, name) for name in ("num_warmup", "num_samples", "num_chains")}
+    attrs = {
+        "model": kernel.config.describe(),
+        "options": kernel.options,
+        **sizes,
+        "thinning": mcmc.thinning,
+        "versions": versions(),
+    }
+    return to_data(kernel.config, data, groups, [last], state.means, attrs)

@@ -1,0 +1,308 @@
+"""`fit`: the everyday entry. It runs a model's Gibbs kernel and nothing else, in plain sight."""
+
+import inspect
+import time
+import warnings
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from bnp_models.base.gibbs import GibbsState
+from bnp_models.base.model import Model, check_integer, from_description
+from bnp_models.registry import MODELS
+from bnp_models.results.factor_fit import FactorFit
+from bnp_models.results.topic_fit import Fit, make_fit
+from bnp_models.run import checkpoint as files
+from bnp_models.run.draws import Draws, to_data, versions
+from bnp_models.run.interrupt import Interrupt
+from bnp_models.run.progress import Bar, Progress, Silent
+from bnp_models.run.runner import Runner, make_mesh
+
+__all__ = ["fit", "resume"]
+
+STRETCH_SECONDS = 1.0  # how long a stretch of sweeps should take; sets how often progress moves
+_BLOCK_OPTIONS = ("program", "ignore")  # options of `gibbs` for blocks of numpyro.infer.Gibbs
+
+
+def fit(
+    model: Model,
+    data: Any,
+    *,
+    num_warmup: int = 500,
+    num_samples: int = 500,
+    num_chains: int = 4,
+    thinning: int = 1,
+    seed: int = 0,
+    record: Collection[str] = (),
+    keep_states: int = 10,
+    checkpoint: str | Path | None = None,
+    checkpoint_seconds: float = 60.0,
+    progress: bool | Progress = True,
+    devices: Sequence[Any] | None = None,
+    **options: Any,
+) -> Fit | FactorFit:
+    """Draw from the posterior of a model with its Gibbs kernel.
+
+    The same seed gives the same draws, through `numpyro.infer.MCMC` on `model.gibbs(...)` as well,
+    whatever the length of the progress bar's steps, and after a resume: on the same machine, with
+    the same versions and as many chains and devices. One chain alone may differ from the same chain
+    among others: XLA rounds by the place in a vector.
+
+    Parameters
+    ----------
+    model
+        A configured model such as `HDPLDA(beta=0.01)`.
+    data
+        What the model is about: a `Corpus`, or `Sources` for a factor model.
+    num_warmup, num_samples, num_chains, thinning
+        As in `numpyro.infer.MCMC`: sweeps before and while drawing, chains, and every how many of
+        the `num_samples` sweeps a draw is kept.
+    seed
+        Seed of all random numbers.
+    record
+        Variables to record beside the scalars, see the model's `gibbs`.
+    keep_states
+        Full states to keep per chain, evenly spaced over the draws: topics, documents, fold-in and
+        held-out scores are averages over these.
+    checkpoint
+        Folder for checkpoints. If a run of the same model, data and arguments was begun there, it
+        goes on from the last checkpoint with the draws it would have made; anything else is
+        refused.
+    checkpoint_seconds
+        Time between checkpoints.
+    progress
+        Show a progress bar, or a `Progress` of your own.
+    devices
+        JAX devices to use, all local ones by default (the first one for a factor model): chains are
+        divided over them, and, if there are fewer chains than devices, the documents of a parallel
+        sweep of a topic model. On a CPU JAX sees one
+        device unless `numpyro.set_host_device_count(n)` is called before anything else.
+    **options
+        Options of the model's `gibbs`: `schedule=`, `init_topics=` and so on.
+
+    Returns
+    -------
+    The draws (`.data`, an ArviZ object) with tables, diagnostics and pictures of them: a `Fit`, or
+    the `FactorFit` of a factor model. After an interrupt from the keyboard (Ctrl-C) it holds what
+    was drawn until then, and a checkpoint has been written where there is a folder for it.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain, before anything is compiled; or if `checkpoint` holds
+        another run.
+    """
+    if not isinstance(model, Model):
+        raise ValueError(f"model must be a model such as HDPLDA(), got {model!r}")
+    num_warmup = check_integer("num_warmup", num_warmup, 0)
+    num_samples = check_integer("num_samples", num_samples, 1)
+    num_chains = check_integer("num_chains", num_chains, 1)
+    thinning = check_integer("thinning", thinning, 1)
+    seed = check_integer("seed", seed, 0)
+    if seed >= 2**32:
+        raise ValueError(f"seed must be below 2**32, for JAX uses no more of it, got {seed}")
+    keep_states = check_integer("keep_states", keep_states, 0)
+    if thinning > num_samples:
+        raise ValueError(f"thinning must be at most num_samples={num_samples}, got {thinning}")
+    if not checkpoint_seconds >= 0:
+        raise ValueError(f"checkpoint_seconds must not be negative, got {checkpoint_seconds!r}")
+    _check_options(model, options)
+    kernel = model.gibbs(record=record, **options)
+    # what has no lanes draws the same on any machine's number of devices, unless they are asked for
+    default = jax.local_devices() if model.lanes else jax.local_devices()[:1]
+    mesh = make_mesh(
+        default if devices is None else _check_devices(devices),
+        num_chains,
+        lanes=model.lanes and kernel.options["schedule"] != "sequential",
+    )
+    runner = Runner(kernel, data, num_warmup, num_samples, thinning, mesh)
+    header = {
+        "model": model.describe(),
+        "options": kernel.options,
+        "num_warmup": num_warmup,
+        "num_samples": num_samples,
+        "num_chains": num_chains,
+        "thinning": thinning,
+        "seed": seed,
+        "keep_states": keep_states,
+        "data": data.digest,
+        "num_devices": 1 if mesh is None else mesh.size,
+        "versions": versions(),
+    }
+    draws = Draws(keep_states, runner)
+    keys = jax.random.key(seed)
+    keys = jax.random.split(keys, num_chains) if num_chains > 1 else keys[None]
+    folder = None if checkpoint is None else Path(checkpoint)
+    state = None if folder is None else _open(folder, header, data, keys, draws, runner)
+    start = 0 if state is None else int(state.sweep)
+    bar = _display(progress, runner, model, data, num_chains, start)
+    clock = time.perf_counter()
+    try:
+        if state is None:
+            state = runner.init(keys)
+        state = _run(state, start, draws, runner, bar, folder, checkpoint_seconds)
+    finally:
+        bar.close()
+    attrs = {**header, "sampling_seconds": time.perf_counter() - clock, "start_sweep": start}
+    means = {} if state is None else state.means
+    return make_fit(model, data, to_data(model, data, *draws.take(), means, attrs))
+
+
+def resume(checkpoint: str | Path, **how: Any) -> Fit | FactorFit:
+    """Go on with a run that was begun with `fit(..., checkpoint=...)`; the folder is enough.
+
+    Parameters
+    ----------
+    checkpoint
+        The folder of the run.
+    **how
+        `progress=`, `checkpoint_seconds=`, `devices=` of `fit`.
+
+    Raises
+    ------
+    ValueError
+        If the folder holds no run, or one that these versions would draw differently.
+    """
+    folder = Path(checkpoint)
+    header = files.read_header(folder)
+    names = ("num_warmup", "num_samples", "num_chains", "thinning", "seed", "keep_states")
+    if missing := [name for name in ("model", "options", *names) if name not in header]:
+        raise ValueError(f"checkpoint {folder / 'header.json'} is damaged: it lacks {missing}")
+    model = from_description(header["model"], MODELS)
+    return fit(
+        model,
+        model.load_data(folder / "data.npz"),
+        checkpoint=folder,
+        **{name: header[name] for name in names},
+        **header["options"],
+        **how,
+    )
+
+
+def _check_options(model: Model, options: dict[str, Any]) -> None:
+    """Refuse options that the model's kernel does not have."""
+    known = [p for p in inspect.signature(model.gibbs).parameters if p not in _BLOCK_OPTIONS]
+    if unknown := [name for name in options if name not in known]:
+        raise ValueError(
+            f"{unknown[0]}={options[unknown[0]]!r} is not an option of fit, nor of "
+            f"{type(model).__name__}.gibbs, which has {known}"
+        )
+
+
+def _check_devices(devices: Sequence[Any]) -> list[Any]:
+    devices = list(devices)
+    if not devices or not all(isinstance(device, jax.Device) for device in devices):
+        raise ValueError(f"devices must be JAX devices such as jax.devices()[:1], got {devices}")
+    return devices
+
+
+def _open(
+    folder: Path,
+    header: dict[str, Any],
+    data: Any,
+    keys: jax.Array,
+    draws: Draws,
+    runner: Runner,
+) -> GibbsState | None:
+    """Begin a run in an empty folder, or return the last state of the one that is there."""
+    if not files.has_checkpoint(folder):
+        if folder.exists() and not folder.is_dir():
+            raise ValueError(f"checkpoint must be a folder, got the file {folder}")
+        folder.mkdir(parents=True, exist_ok=True)
+        data.save(folder / "data.npz")
+        files.write_header(folder, header)
+        return None
+    where = {name: header.pop(name) for name in ("num_devices", "versions")}
+    files.check_header(folder, header)
+    found = files.read_state(folder, runner.template(keys))
+    header |= where
+    if found is None:
+        draws.read(folder, 0)
+        return None
+    state, num_kept = found
+    if int(state.sweep) < runner.num_sweeps:  # what is finished can be read anywhere
+        files.check_header(folder, where)
+    draws.read(folder, num_kept)
+    return runner.place(state)
+
+
+def _display(
+    progress: bool | Progress,
+    runner: Runner,
+    model: Model,
+    data: Any,
+    num_chains: int,
+    start: int,
+) -> Progress:
+    if progress is True:
+        items = num_chains * getattr(data, f"num_{model.items}")
+        return Bar(
+            runner.num_warmup, runner.num_sweeps,
+            start=start, items=items, unit=model.items, noun=model.components,
+        )  # fmt: skip
+    return Silent() if progress is False else progress
+
+
+def _run(
+    state: GibbsState,
+    sweep: int,
+    draws: Draws,
+    runner: Runner,
+    bar: Progress,
+    folder: Path | None,
+    checkpoint_seconds: float,
+) -> GibbsState | None:
+    """Advance to the last sweep, in stretches of about a second.
+
+    Returns the last state; None if an insistent interrupt left none.
+    """
+
+    def save() -> None:
+        if folder is not None:
+            draws.write(folder)
+            files.write_state(folder, state, draws.num_kept)
+
+    length, saved, begun_at = 1, time.monotonic(), sweep
+    try:
+        with Interrupt() as interrupt:
+            while sweep < runner.num_sweeps and not interrupt.pending:
+                room = min(runner.longest(state), draws.next_snapshot(sweep) - sweep)
+                length = max(1, min(length, room))
+                clock = time.monotonic()
+                stretch = runner.stretch(state, length)
+                state = stretch.state
+                sweep += length
+                _check(stretch.lp, sweep)
+                draws.add(stretch.kept, state)
+                bar.update(sweep, stretch.used, stretch.lp, stretch.note)
+                seconds = max(time.monotonic() - clock, 1e-6)
+                length = min(2 * length, max(1, int(length * STRETCH_SECONDS / seconds)))
+                if time.monotonic() - saved > checkpoint_seconds:
+                    save()
+                    saved = time.monotonic()
+            if sweep > begun_at:
+                save()
+            if sweep < runner.num_sweeps:
+                raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        if draws.num_kept == 0:
+            raise
+        warnings.warn(
+            f"interrupted: the result holds {draws.num_kept} of {runner.num_kept} draws per chain",
+            stacklevel=3,
+        )
+        if any(x.is_deleted() for x in jax.tree.leaves(state)):
+            return None
+    return state
+
+
+def _check(lp: np.ndarray, sweep: int) -> None:
+    """Refuse to go on from a state that is not a number."""
+    if not np.isfinite(lp).all():
+        raise FloatingPointError(
+            f"the log joint density became {lp} by sweep {sweep}; a checkpoint, if there is one, "
+            "is from before. Please report it with the model and the seed"
+        )

@@ -1,0 +1,3 @@
+"""Scores: held-out probability, coherence, retrieval."""
+
+__all__: list[str] = []

@@ -1,0 +1,160 @@
+r"""Topic coherence: whether the top words of a topic occur together in a reference corpus.
+
+Normalised pointwise mutual information of a pair of words,
+
+$$\mathrm{NPMI}(i, j) = \frac{\log(p_{ij} / (p_i p_j))}{-\log p_{ij}} \in [-1, 1],$$
+
+averaged over the pairs of a topic's top words. Bouma, Normalized (pointwise) mutual information in
+collocation extraction, GSCL 2009. A number without its reference corpus, its unit of
+co-occurrence and its number of words means nothing: report all three. It describes topics; it
+does not decide between models (held-out scores do that).
+"""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from jaxtyping import Float, Int
+
+from bnp_models.data.corpus import Corpus
+
+__all__ = ["npmi"]
+
+_BLOCK = 1 << 21  # entries of a block of windows: bounds the memory to some tens of megabytes
+
+
+def npmi(
+    topics: Sequence[Sequence[int | str]] | Int[np.ndarray, "K N"],
+    reference: Corpus,
+    *,
+    top: int = 10,
+    window: int | None = None,
+) -> Float[np.ndarray, " K"]:
+    r"""Return the coherence of each topic: mean NPMI over the pairs of its first `top` words.
+
+    $p_i$ is the share of units (documents, or windows) that contain word i, $p_{ij}$ the share
+    that contains both. A pair that never occurs together has NPMI -1, its limit (also if one of
+    the words never occurs); a pair in which both words are in every unit has 0, since it tells
+    nothing. Natural logarithms, no smoothing constant.
+
+    Parameters
+    ----------
+    topics
+        Top words of each topic, best first, as ids or as words of the reference's vocabulary.
+    reference
+        The corpus that probabilities are taken from: the training corpus or, better, another
+        large one. Empty documents do not count as units.
+    top
+        Words per topic that are used, at least 2.
+    window
+        `None`: a unit is a document. Otherwise a unit is a run of `window` consecutive tokens, a
+        document of N tokens having N - window + 1 of them, or one if it is shorter. This needs a
+        corpus whose tokens are in their order in the text (not one made from counts).
+
+    Returns
+    -------
+    Values in [-1, 1], one per topic.
+
+    Raises
+    ------
+    ValueError
+        If the reference is empty, `top` < 2, `window` < 1, or a topic has fewer than `top` words,
+        repeats a word, or has a word which the reference's vocabulary lacks.
+    """
+    if top < 2:
+        raise ValueError(f"top must be at least 2, to have a pair, got {top}")
+    if window is not None and window < 1:
+        raise ValueError(f"window must be at least 1 token, or None for documents, got {window}")
+    if reference.num_tokens == 0:
+        raise ValueError("reference has no tokens; pass a corpus with text")
+    ids = _word_ids(topics, reference, top)
+    words, columns = np.unique(ids, return_inverse=True)
+    columns = columns.reshape(ids.shape)
+    together = np.zeros((len(ids), top, top), np.int64)
+    num_units = 0
+    for units in _occurrence(reference, words, window):
+        num_units += units.shape[0]
+        for k, column in enumerate(columns):
+            part = units[:, column]
+            together[k] += (part.T @ part).toarray()
+    joint = together / num_units
+    single = np.diagonal(joint, axis1=1, axis2=2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mutual = np.log(joint) - np.log(single[:, :, None] * single[:, None, :])
+        value = mutual / -np.log(joint)
+    value = np.where(joint == 0, -1.0, np.where(joint == 1, 0.0, value))
+    first, second = np.triu_indices(top, 1)
+    return value[:, first, second].mean(-1)
+
+
+def _word_ids(topics, reference: Corpus, top: int) -> np.ndarray:
+    """Look up and check the first `top` words of each topic."""
+    lookup = {word: index for index, word in enumerate(reference.vocabulary)}
+    rows = []
+    for k, topic in enumerate(topics):
+        if len(topic) < top:
+            raise ValueError(f"topics[{k}] has {len(topic)} words, fewer than top={top}")
+        row = []
+        for word in topic[:top]:
+            if isinstance(word, str):
+                if word not in lookup:
+                    raise ValueError(
+                        f"topics[{k}] has the word {word!r}, which is not in the vocabulary of "
+                        "reference; leave it out or take a corpus built with the same vocabulary"
+                    )
+                row.append(lookup[word])
+            elif 0 <= word < reference.num_words and int(word) == word:
+                row.append(int(word))
+            else:
+                raise ValueError(
+                    f"topics[{k}] has the word id {word}, which is not in "
+                    f"[0, {reference.num_words}), the words of reference"
+                )
+        if len(set(row)) < top:
+            raise ValueError(f"topics[{k}] names a word twice in its first {top}: {row}")
+        rows.append(row)
+    if not rows:
+        raise ValueError("topics is empty; pass at least one topic")
+    return np.array(rows)
+
+
+def _occurrence(reference: Corpus, words: np.ndarray, window: int | None) -> Iterator[Any]:
+    """Yield sparse 0/1 matrices, units by `words`, over blocks of whole documents."""
+    doc, word = np.asarray(reference.doc), np.asarray(reference.word)
+    length = np.asarray(reference.doc_length).astype(np.int64)
+    start = np.cumsum(length) - length
+    width = max(int(length.max()) if window is None else min(window, int(length.max())), 1)
+    # A document has max(N - width + 1, 1) units; token t is in those that start at most
+    # width - 1 before it.
+    num_units = np.where(length > 0, np.maximum(length - width + 1, 1), 0)
+    if window is None:
+        num_units = np.minimum(num_units, 1)
+    column = np.searchsorted(words, word)
+    column[column == len(words)] = 0
+    kept = words[column] == word
+    per_token = 1 if window is None else width
+    edges = np.searchsorted(np.cumsum(length), np.arange(0, word.size, max(_BLOCK // per_token, 1)))
+    edges = np.unique(np.append(edges, len(length)))
+    for begin, end in itertools.pairwise(edges):
+        tokens = slice(start[begin], start[end - 1] + length[end - 1])
+        local_doc, inside = doc[tokens], kept[tokens]
+        first_unit = np.cumsum(num_units[begin:end]) - num_units[begin:end]
+        place = np.arange(tokens.start, tokens.stop) - start[local_doc]
+        place, local_doc = place[inside], local_doc[inside]
+        last = num_units[local_doc] - 1
+        low = np.maximum(place - width + 1, 0) if window is not None else np.zeros_like(place)
+        high = np.minimum(place, last)
+        count = high - low + 1
+        row = np.repeat(first_unit[local_doc - begin] + low, count) + _ranges(count)
+        shape = (int(num_units[begin:end].sum()), len(words))
+        entries = (np.ones(row.size, np.int64), (row, np.repeat(column[tokens][inside], count)))
+        units = scipy.sparse.csc_array(entries, shape=shape)
+        units.data[:] = 1  # a word that comes twice in a unit still counts once
+        yield units
+
+
+def _ranges(count: np.ndarray) -> np.ndarray:
+    """Return 0..c-1 for each c of `count`, one after the other."""
+    return np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)

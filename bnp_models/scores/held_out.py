@@ -1,0 +1,531 @@
+r"""Held-out scores: how probable words are that the model has not seen.
+
+Scores, all averaged over posterior states in probability space (not a plug-in of one state):
+
+- `document_completion`, the cheap default: topics of a document from one half of its tokens, then
+  the probability of the other half;
+- `left_to_right`: the evidence p(w) of whole documents, unbiased; slower;
+- `known_authors`, for models with authors: whole documents, each token given the authors.
+
+Natural logarithms, and tokens count, not types: perplexity = exp(-nats per token). Numbers from
+programs that use base 2, or a variational bound, do not compare.
+
+Every score carries standard errors of the log probability per token:
+
+- documents: the test documents seen as a sample of all documents (ratio estimator);
+- states, chains: jackknife, one posterior state or one chain left out at a time. That of the
+  chains also sees chains that stay in different modes (few chains make it rough);
+- particles: the Monte Carlo error of left-to-right alone, by the jackknife over particles, which
+  also estimates its bias.
+
+The jackknife recomputes the score, so it stays honest where a few states or particles hold nearly
+all the weight of a document and a linear approximation would not.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from bnp_kernels.tokens.fold_in import fold_in, token_probability
+from bnp_kernels.tokens.layout import Tokens, make_tokens
+from bnp_kernels.tokens.left_to_right import left_to_right as run_particles
+from bnp_models.data.corpus import Corpus
+from bnp_models.posterior.mixtures import AuthorMixture, Mixtures, check_words, one_by_one
+from bnp_models.scores.jackknife import jackknife_error
+
+__all__ = [
+    "HeldOutScore",
+    "document_completion",
+    "document_topics",
+    "known_authors",
+    "left_to_right",
+]
+
+_LANES = 2048  # particles that move side by side
+
+
+class HeldOutScore(NamedTuple):
+    """Log probability of held-out tokens, its standard errors and how it was computed."""
+
+    log_prob: float  # nats per scored token
+    perplexity: float  # exp(-log_prob)
+    error_docs: float  # standard errors of log_prob; NaN where one cannot be had (one chain, ...)
+    error_states: float
+    error_chains: float
+    error_particles: float
+    bias_particles: float  # estimated and not subtracted; negative: log_prob is too low
+    num_tokens: int  # scored tokens
+    doc_log_prob: Float[np.ndarray, " D"]  # nats per document, 0 where nothing was scored
+    doc_error_particles: Float[np.ndarray, " D"]
+    doc_tokens: Int[np.ndarray, " D"]  # scored tokens of each document
+    state_log_prob: Float[np.ndarray, "S D"]  # nats, each posterior state by itself
+    settings: dict[str, Any]
+
+    def __str__(self) -> str:
+        """Say the score and its errors in one line."""
+        errors = {"documents": self.error_docs, "states": self.error_states}
+        errors |= {"chains": self.error_chains, "particles": self.error_particles}
+        known = ", ".join(f"{name} {e:.2g}" for name, e in errors.items() if not math.isnan(e))
+        return (
+            f"{self.log_prob:.4f} nats per token (perplexity {self.perplexity:.2f}) over "
+            f"{self.num_tokens} tokens; standard errors: {known or 'unknown'}"
+        )
+
+
+def document_topics(
+    mixtures: Mixtures | Iterable[Mixtures],
+    corpus: Corpus,
+    *,
+    num_sweeps: int = 50,
+    num_kept: int = 25,
+    seed: int = 0,
+) -> Iterator[Float[np.ndarray, "D K"]]:
+    r"""Return an iterator over states, of $\mathrm{E}[\theta_d \mid w_d]$ of new documents.
+
+    One array per state, not their mean: topic k of one state need not be topic k of another.
+    Gibbs fold-in with the topics fixed; averaged over the last `num_kept` of `num_sweeps` sweeps. A
+    document without tokens gets the prior mean.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of its range; for a corpus over other words than the model's, when the
+        first array is asked for.
+    """
+    _check_sweeps(num_sweeps, num_kept)
+    key = _key(seed)
+    data = _tokens(corpus)
+
+    def one_state(s, mixture):
+        _check_support(mixture, corpus, "corpus")
+        phi, weights = jnp.asarray(mixture.phi[0]), jnp.asarray(mixture.weights[0])
+        sweep_key = jax.random.fold_in(key, s)
+        return np.asarray(
+            fold_in(sweep_key, data, phi, weights, num_sweeps=num_sweeps, num_kept=num_kept)
+        )
+
+    return (one_state(s, mixture) for s, mixture in enumerate(one_by_one(mixtures)))
+
+
+def document_completion(
+    mixtures: Mixtures | Iterable[Mixtures],
+    observed: Corpus,
+    heldout: Corpus,
+    *,
+    num_sweeps: int = 50,
+    num_kept: int = 25,
+    seed: int = 0,
+) -> HeldOutScore:
+    r"""Score one half of each document given the other half.
+
+    $$\log p = \frac1N \sum_d \sum_{n \in \mathrm{heldout}(d)} \log \frac1S \sum_{s=1}^S
+      \sum_k \hat\theta^s_{dk} \, \phi^s_{k w_n}$$
+
+    in nats per held-out token, where $\hat\theta^s_d$ estimates $\mathrm{E}[\theta_d \mid
+    w_{\mathrm{observed}(d)}, \phi^s]$ by Gibbs fold-in. Each held-out token is predicted by itself
+    (its fellows are not conditioned on), and every state counts the same: the observed half
+    informs $\theta$, but it does not reweight the states.
+
+    Parameters
+    ----------
+    mixtures
+        Posterior states; used one at a time.
+    observed, heldout
+        Two parts of the same documents in the same order: `corpus.halves(seed)` splits the tokens
+        of each at random. A document with nothing observed is scored from the prior weights, one
+        with nothing held out scores 0 nats and no tokens.
+    num_sweeps, num_kept
+        Fold-in sweeps, and how many of the last ones are averaged.
+    seed
+        Of the fold-in. The seed of the split is not known here: report it too.
+
+    Raises
+    ------
+    ValueError
+        If the halves have different numbers of documents, nothing is held out, a half is over
+        other words than the model, or a number is out of its range.
+
+    Notes
+    -----
+    Holds one float32 per state and held-out token.
+    """
+    _check_sweeps(num_sweeps, num_kept)
+    key = _key(seed)
+    if observed.num_docs != heldout.num_docs:
+        raise ValueError(
+            f"observed has {observed.num_docs} documents and heldout {heldout.num_docs}; pass the "
+            "two parts that corpus.halves(seed) returns"
+        )
+    _check_scored("heldout", heldout)
+    data = _tokens(observed)
+    doc, word = jnp.asarray(heldout.doc), jnp.asarray(heldout.word)
+    rows: list[np.ndarray] = []
+    chain: list[int] = []
+    for s, mixture in enumerate(one_by_one(mixtures)):
+        _check_support(mixture, observed, "observed")
+        _check_support(mixture, heldout, "heldout")
+        phi, weights = _used_topics(mixture)
+        sweep_key = jax.random.fold_in(key, s)
+        theta = fold_in(sweep_key, data, phi, weights, num_sweeps=num_sweeps, num_kept=num_kept)
+        rows.append(np.asarray(token_probability(theta, phi, doc, word)))
+        chain.append(int(mixture.chain[0]))
+    settings = {"method": "document_completion", "num_sweeps": num_sweeps, "num_kept": num_kept}
+    return _score_tokens(np.stack(rows), np.array(chain), heldout, {**settings, "seed": seed})
+
+
+def known_authors(mixtures: Iterable[AuthorMixture], corpus: Corpus) -> HeldOutScore:
+    r"""Score whole new documents given who wrote them.
+
+    $$\log p = \frac1N \sum_d \sum_n \log \frac1S \sum_{s=1}^S \frac{1}{A_d} \sum_{j \in A_d} \sum_k
+      \hat\theta^s_{jk} \, \phi^s_{k w_n}$$
+
+    in nats per token. Each token is predicted by itself, from the authors of its document: nothing
+    is learnt from its fellows, so no sampling is needed.
+
+    Parameters
+    ----------
+    mixtures
+        Posterior states, from `model.author_mixtures(states, corpus_fitted)`; used one at a time.
+    corpus
+        Documents, none of whose tokens was used to fit. Authors are numbered as in the corpus that
+        was fitted: build it with `author_names=fitted.author_names`.
+
+    Raises
+    ------
+    ValueError
+        If the corpus has no tokens, is over other words or authors than the model, or there is no
+        state.
+    """
+    _check_scored("corpus", corpus)
+    doc, word = jnp.asarray(corpus.doc), jnp.asarray(corpus.word)
+    num_links = np.diff(np.asarray(corpus.author_ptr)) if corpus.num_authors else np.zeros(1)
+    if not num_links.all():
+        raise ValueError("corpus has documents without authors; give every document a list of them")
+    rows: list[np.ndarray] = []
+    chain: list[int] = []
+    for state in mixtures:
+        _check_support(state.mixture, corpus, "corpus")
+        if corpus.author_names != state.author_names:
+            raise ValueError(
+                "corpus has other authors than the model; build it with author_names= of the "
+                "corpus that was fitted"
+            )
+        theta = state.theta[np.asarray(corpus.author_idx)]
+        theta = np.add.reduceat(theta, np.asarray(corpus.author_ptr)[:-1]) / num_links[:, None]
+        phi = jnp.asarray(state.mixture.phi[0])
+        probability = token_probability(jnp.asarray(theta, jnp.float32), phi, doc, word)
+        rows.append(np.asarray(probability))
+        chain.append(int(state.mixture.chain[0]))
+    if not rows:
+        raise ValueError("mixtures holds no state; an iterator can be used only once")
+    return _score_tokens(np.stack(rows), np.array(chain), corpus, {"method": "known_authors"})
+
+
+def _score_tokens(
+    by_state: Float[np.ndarray, "S T"],
+    chain: Int[np.ndarray, " S"],
+    scored: Corpus,
+    settings: dict[str, Any],
+) -> HeldOutScore:
+    """Average the probability of each token over states; documents are sums of their tokens."""
+    total = by_state.sum(0, dtype=np.float64)
+
+    def per_doc(values):
+        return np.bincount(scored.doc, values, minlength=scored.num_docs)
+
+    def score_with(kept):
+        part = total - by_state[~kept].sum(0, dtype=np.float64)
+        return np.log(part / kept.sum()).sum()
+
+    return _score(
+        per_doc(np.log(total / len(by_state))),
+        np.stack([per_doc(np.log(row.astype(np.float64))) for row in by_state]),
+        score_with,
+        doc_tokens=np.asarray(scored.doc_length),
+        chain=chain,
+        settings=settings | {"num_states": len(by_state)},
+    )
+
+
+def left_to_right(
+    mixtures: Mixtures | Iterable[Mixtures],
+    corpus: Corpus,
+    *,
+    num_particles: int = 20,
+    resample: bool | int = False,
+    combine: str = "mean_of_products",
+    seed: int = 0,
+) -> HeldOutScore:
+    r"""Score whole documents by the left-to-right particle estimate of their evidence.
+
+    $$\log p = \frac1N \sum_d \log \frac1S \sum_{s=1}^S \frac1R \sum_{r=1}^R \prod_{n=1}^{N_d}
+      q^s_{rn}$$
+
+    in nats per token. Each particle reads the document from left to right; $q_{rn}$ is its
+    probability of word n given the topics it drew for the words before. The mean of products is
+    unbiased for $\frac1S \sum_s p(w_d \mid \phi^s, \alpha^s)$ for every R. Its logarithm is too
+    low on average: by half the relative variance where that is small, and by tens of nats on a
+    document of a thousand tokens, where the log weights of particles spread that far. So score
+    few documents, with `resample`, and look at `bias_particles`, which tells a bias but not all
+    of a large one. Tokens are read in corpus order: the evidence does not depend on it, the error
+    does a little.
+
+    Parameters
+    ----------
+    mixtures
+        Posterior states; used one at a time.
+    corpus
+        Documents to score, none of whose tokens was used to fit. An empty one scores 0 nats and
+        counts no tokens.
+    num_particles
+        R, per posterior state; at least 2 for an error.
+    resample
+        Let each particle redraw earlier topics before each word: an integer for that many at
+        random positions, which keeps the time linear in the length, or True for all of them,
+        which makes it quadratic. On documents of fifty tokens and more the weights spread much
+        less, and redraws are better value than more particles; on short ones they gain nothing.
+    combine
+        `"mean_of_products"` is the estimate above. `"product_of_means"` computes
+        $\prod_n \frac1R \sum_r q_{rn}$ in its place: **biased**, also with infinitely many
+        particles, in a direction that depends on the document and on `resample`. It is here to
+        reproduce published numbers, most of which were computed so.
+    seed
+        Of the particles.
+
+    Raises
+    ------
+    ValueError
+        If the corpus has no tokens, is over other words than the model, or a number or option is
+        out of its range.
+
+    Notes
+    -----
+    Holds one float64 per state, document and particle.
+    """
+    if combine not in ("mean_of_products", "product_of_means"):
+        raise ValueError(
+            f"combine must be 'mean_of_products' or 'product_of_means', got {combine!r}"
+        )
+    if num_particles < 1:
+        raise ValueError(f"num_particles must be at least 1, got {num_particles}")
+    if not isinstance(resample, int | np.integer) or resample < 0:
+        raise ValueError(f"resample must be True, False or a number of redraws, got {resample!r}")
+    num_redrawn = int(resample) if resample is not True else None
+    key = _key(seed)
+    _check_scored("corpus", corpus)
+    longest = int(np.max(corpus.doc_length))
+    if num_redrawn is None and longest >= 2**15:
+        raise ValueError(
+            f"resample=True takes time quadratic in the length and is limited to documents below "
+            f"{2**15} tokens, the longest has {longest}; use an integer"
+        )
+    if max(corpus.num_docs * num_particles, longest * (num_redrawn or 0)) >= 2**31:
+        raise ValueError(
+            f"num_particles={num_particles} times {corpus.num_docs} documents or "
+            f"resample={resample} times {longest} tokens exceeds the random-number counter "
+            "(2**31); use less, or score the corpus in parts"
+        )
+    blocks = list(_blocks(corpus, max(_LANES // num_particles, 1)))
+    products, means, influences, chain = [], [], [], []
+    for s, mixture in enumerate(one_by_one(mixtures)):
+        _check_support(mixture, corpus, "corpus")
+        phi, weights = _used_topics(mixture)
+        key_s = jax.random.fold_in(key, s)
+        product, influence = np.zeros((2, corpus.num_docs, num_particles))
+        mean = np.zeros(corpus.num_docs)
+        for docs, doc, word, length in blocks:
+            run = run_particles(
+                key_s,
+                word,
+                length,
+                doc,
+                phi,
+                weights,
+                num_particles=num_particles,
+                num_redrawn=num_redrawn,
+            )
+            product[docs] = np.asarray(run.log_product)[: len(docs)]
+            influence[docs] = np.asarray(run.influence)[: len(docs)]
+            mean[docs] = np.asarray(run.log_mean)[: len(docs)]
+        products.append(product)
+        influences.append(influence)
+        means.append(mean)
+        chain.append(int(mixture.chain[0]))
+    if combine == "mean_of_products":
+        by_state, variance, bias = _particle_jackknife(np.stack(products))
+    else:
+        by_state, variance, bias = _particle_delta(np.stack(means), np.stack(influences))
+    settings = {"method": "left_to_right", "num_particles": num_particles, "resample": resample}
+    return _score(
+        _log_mean_exp(by_state, axis=0),
+        by_state,
+        lambda kept: _log_mean_exp(by_state[kept], axis=0).sum(),
+        doc_tokens=np.asarray(corpus.doc_length),
+        chain=np.array(chain),
+        settings=settings | {"combine": combine, "num_states": len(by_state), "seed": seed},
+        variance=variance,
+        bias=bias,
+    )
+
+
+def _score(
+    doc_log_prob: Float[np.ndarray, " D"],
+    state_log_prob: Float[np.ndarray, "S D"],
+    score_with: Callable[[Bool[np.ndarray, " S"]], float],
+    *,
+    doc_tokens: Int[np.ndarray, " D"],
+    chain: Int[np.ndarray, " S"],
+    settings: dict[str, Any],
+    variance: Float[np.ndarray, " D"] | None = None,
+    bias: Float[np.ndarray, " D"] | None = None,
+) -> HeldOutScore:
+    """Add up the documents; `score_with` gives the total when only some states are kept.
+
+    `variance` and `bias` are those of `doc_log_prob` due to particles.
+    """
+    unknown = np.full(doc_tokens.shape, np.nan)
+    variance = unknown if variance is None else variance
+    bias = unknown if bias is None else bias
+    num_tokens = int(doc_tokens.sum())
+    scored = doc_tokens > 0
+    doc_log_prob = np.where(scored, doc_log_prob, 0.0)  # without the rounding of a mean of ones
+    log_prob = float(doc_log_prob.sum() / num_tokens)
+    residual = (doc_log_prob - log_prob * doc_tokens)[scored]
+    num_docs = residual.size
+    docs = math.sqrt(num_docs / (num_docs - 1) * (residual**2).sum()) if num_docs > 1 else np.nan
+    return HeldOutScore(
+        log_prob=log_prob,
+        perplexity=math.exp(-log_prob),
+        error_docs=docs / num_tokens,
+        error_states=jackknife_error(score_with, np.arange(len(chain))) / num_tokens,
+        error_chains=jackknife_error(score_with, chain) / num_tokens,
+        error_particles=math.sqrt(variance[scored].sum()) / num_tokens,
+        bias_particles=float(bias[scored].sum() / num_tokens),
+        num_tokens=num_tokens,
+        doc_log_prob=doc_log_prob,
+        doc_error_particles=np.sqrt(variance),
+        doc_tokens=doc_tokens,
+        state_log_prob=state_log_prob,
+        settings=settings,
+    )
+
+
+def _particle_jackknife(log_weight: Float[np.ndarray, "S D R"]):
+    """Average particles and find how the average over states moves without each of them.
+
+    Returns log p of each state [S D], and variance and bias of log p averaged over states [D].
+    """
+    num_states, num_docs, num_particles = log_weight.shape
+    by_state = _log_mean_exp(log_weight, axis=2)
+    if num_particles < 2:
+        return by_state, np.full(num_docs, np.nan), np.full(num_docs, np.nan)
+    rest = _log_sum_without(by_state, axis=0)[:, :, None]
+    without = _log_sum_without(log_weight, axis=2) - math.log(num_particles - 1)
+    without = np.logaddexp(rest, without) - math.log(num_states)
+    centre = without.mean(2)
+    variance = (num_particles - 1) * without.var(2).sum(0)
+    bias = (num_particles - 1) * (centre - _log_mean_exp(by_state, axis=0)).sum(0)
+    return by_state, variance, bias
+
+
+def _particle_delta(by_state: Float[np.ndarray, "S D"], influence: Float[np.ndarray, "S D R"]):
+    """As `_particle_jackknife` for products of means, to first order and without a bias."""
+    num_states, num_docs, num_particles = influence.shape
+    unknown = np.full(num_docs, np.nan)
+    if num_particles < 2:
+        return by_state, unknown, unknown
+    share = np.exp(by_state - _log_mean_exp(by_state, axis=0)) / num_states
+    variance = (share**2 * influence.var(2, ddof=1) / num_particles).sum(0)
+    return by_state, variance, unknown
+
+
+def _log_sum_without(values: np.ndarray, axis: int) -> np.ndarray:
+    """For each entry, log of the summed exponentials of all others along the axis."""
+    values = np.moveaxis(values, axis, 0)
+    none = np.full((1, *values.shape[1:]), -np.inf)
+    before = np.concatenate([none, np.logaddexp.accumulate(values[:-1], axis=0)])
+    after = np.concatenate([np.logaddexp.accumulate(values[:0:-1], axis=0)[::-1], none])
+    return np.moveaxis(np.logaddexp(before, after), 0, axis)
+
+
+def _log_mean_exp(values: np.ndarray, axis: int) -> np.ndarray:
+    """Average in probability space: log of the mean of exponentials."""
+    return np.logaddexp.reduce(values, axis=axis) - math.log(values.shape[axis])
+
+
+def _blocks(corpus: Corpus, size: int):
+    """Yield documents of like length together.
+
+    Each block is (documents, then padded to `size`: their numbers, words [position, size], and
+    lengths).
+    """
+    word, length = np.asarray(corpus.word), np.asarray(corpus.doc_length)
+    start = np.cumsum(length) - length
+    order = np.argsort(-length, kind="stable")
+    order = order[length[order] > 0]
+    size = min(size, len(order))
+    for first in range(0, len(order), size):
+        docs = order[first : first + size]
+        longest = int(length[docs[0]])
+        padded = 16
+        while padded < longest:  # few shapes to compile; the loop stops at the longest anyway
+            padded *= 4
+        words = np.zeros((padded, size), np.int32)
+        numbers, lengths = np.zeros((2, size), np.int32)
+        numbers[: len(docs)], lengths[: len(docs)] = docs, length[docs]
+        for column, d in enumerate(docs):
+            words[: length[d], column] = word[start[d] : start[d] + length[d]]
+        yield docs, jnp.asarray(numbers), jnp.asarray(words), jnp.asarray(lengths)
+
+
+def _used_topics(mixture: Mixtures):
+    """Leave out topics of weight zero (empty slots), whose presence changes no score.
+
+    Some stay, to a multiple of 32 topics, so that states share compiled programs.
+    """
+    weights = mixture.weights[0]
+    used, spare = np.flatnonzero(weights > 0), np.flatnonzero(weights == 0)
+    chosen = np.sort(np.concatenate([used, spare[: -len(used) % 32]]))
+    return jnp.asarray(mixture.phi[0][:, chosen]), jnp.asarray(weights[chosen])
+
+
+def _tokens(corpus: Corpus) -> Tokens:
+    return make_tokens(np.asarray(corpus.doc), np.asarray(corpus.word), corpus.num_docs)
+
+
+def _key(seed: int):
+    if not isinstance(seed, int | np.integer) or seed < 0:
+        raise ValueError(f"seed must be an integer that is not negative, got {seed!r}")
+    return jax.random.key(seed)
+
+
+def _check_sweeps(num_sweeps: int, num_kept: int) -> None:
+    if not 1 <= num_kept <= num_sweeps:
+        raise ValueError(
+            f"num_kept must be in [1, num_sweeps={num_sweeps}], got {num_kept}; sweeps before "
+            "the kept ones are discarded"
+        )
+
+
+def _check_scored(name: str, corpus: Corpus) -> None:
+    if corpus.num_tokens == 0:
+        raise ValueError(f"{name} has no tokens, so there is nothing to score")
+
+
+def _check_support(mixture: Mixtures, corpus: Corpus, name: str) -> None:
+    """Refuse other words than the model's, and words to which a state gives probability zero."""
+    check_words(mixture, corpus, name)
+    words = np.unique(np.asarray(corpus.word))
+    possible = (mixture.phi[0][words][:, mixture.weights[0] > 0] > 0).any(1)
+    if not possible.all():
+        v = int(words[~possible][0])
+        raise ValueError(
+            f"mixtures gives word {v}, which occurs in {name}, probability zero in chain "
+            f"{int(mixture.chain[0])}, draw {int(mixture.draw[0])}; use posterior mean topics "
+            "(finite_states, infinite_states), which are positive"
+        )

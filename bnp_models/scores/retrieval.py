@@ -1,0 +1,205 @@
+r"""Find training rows that are like a query, and score how many are of its class.
+
+Rows are compared by the cosine of their scores (factor weights, zero where a factor is not used).
+Factor k of one posterior draw need not be factor k of another, so similarities are averaged over
+draws and scores never are. A training row is relevant to a query if both are of the same class.
+
+- precision at scope n: relevant rows among the n most similar ones, divided by n;
+- average precision of a query: mean of the precision at the places of its relevant rows;
+- mean average precision (MAP): its mean over queries.
+
+Ties are broken by the order of the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Num
+
+from bnp_models.scores.jackknife import jackknife_error
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Retrieval", "average_precision", "cosine", "precision_at", "retrieve"]
+
+
+class Retrieval(NamedTuple):
+    """How well Q queries retrieve rows of their class among N, and how sure that is."""
+
+    mean_average_precision: float
+    error_queries: float  # standard errors of it; NaN where one cannot be had (one chain, ...)
+    error_draws: float
+    error_chains: float
+    average_precision: Float[np.ndarray, " Q"]
+    precision: Float[np.ndarray, "Q N"]  # of each query at scope 1, 2, ..., N
+    similarity: Float[np.ndarray, "Q N"]  # mean over draws
+    draw_mean_average_precision: Float[np.ndarray, " S"]  # each posterior draw by itself
+
+    def __str__(self) -> str:
+        """Say the score and its errors in one line."""
+        errors = {"queries": self.error_queries, "draws": self.error_draws}
+        errors |= {"chains": self.error_chains}
+        known = ", ".join(f"{name} {e:.2g}" for name, e in errors.items() if not np.isnan(e))
+        return (
+            f"MAP {self.mean_average_precision:.4f} over {len(self.average_precision)} queries; "
+            f"standard errors: {known or 'unknown'}"
+        )
+
+    def scope(self, sizes: Sequence[int] = (1, 5, 10, 20, 50, 100)) -> pd.DataFrame:
+        """Return the precision-scope curve: for each size, `precision` and `error` (of queries).
+
+        Sizes beyond the number of rows are refused with `ValueError`.
+        """
+        num_queries, num_rows = self.precision.shape
+        for size in sizes:
+            if not 1 <= size <= num_rows:
+                raise ValueError(f"sizes must be from 1 to {num_rows}, the rows, got {size}")
+        chosen = self.precision[:, np.asarray(sizes, int) - 1]
+        error = chosen.std(axis=0, ddof=1) / np.sqrt(num_queries) if num_queries > 1 else np.nan
+        import pandas as pd  # slow to import, and models need this module
+
+        index = pd.Index(sizes, name="scope")
+        return pd.DataFrame({"precision": chosen.mean(axis=0), "error": error}, index=index)
+
+
+def cosine(
+    queries: Num[np.ndarray, "Q K"], rows: Num[np.ndarray, "N K"]
+) -> Float[np.ndarray, "Q N"]:
+    """Return the cosine of the angle between each query and each row; 0 where either is zero."""
+    normal = []
+    for scores in (np.asarray(queries, np.float64), np.asarray(rows, np.float64)):
+        # by the largest entry first, so that no square underflows
+        scale = np.abs(scores).max(axis=1, keepdims=True, initial=0.0)
+        scores = scores / np.where(scale > 0, scale, 1.0)
+        length = np.sqrt((scores**2).sum(axis=1, keepdims=True))
+        normal.append(scores / np.where(length > 0, length, 1.0))
+    return normal[0] @ normal[1].T
+
+
+def precision_at(
+    similarity: Float[np.ndarray, "Q N"], relevant: Bool[np.ndarray, "Q N"]
+) -> Float[np.ndarray, "Q N"]:
+    """Return the share of relevant rows among the 1, 2, ..., N most similar ones."""
+    found = _ranked(similarity, relevant)
+    return np.cumsum(found, axis=1) / np.arange(1, found.shape[1] + 1)
+
+
+def average_precision(
+    similarity: Float[np.ndarray, "Q N"], relevant: Bool[np.ndarray, "Q N"]
+) -> Float[np.ndarray, " Q"]:
+    r"""Return $\sum_n P@n \, \mathrm{rel}(n) / \sum_n \mathrm{rel}(n)$ of each query.
+
+    Raises
+    ------
+    ValueError
+        If a query has no relevant row.
+    """
+    nothing = np.flatnonzero(~relevant.any(axis=1))
+    if nothing.size:
+        raise ValueError(
+            f"relevant has no row for query {nothing[0]}, whose average precision is undefined; "
+            "leave the query out"
+        )
+    found = _ranked(similarity, relevant)
+    return (precision_at(similarity, relevant) * found).sum(axis=1) / found.sum(axis=1)
+
+
+def retrieve(
+    draws: Iterable[tuple[Any, Any]], query_class: Any, row_class: Any, *, chain: Any = None
+) -> Retrieval:
+    """Rank training rows by their similarity to queries and score the ranking.
+
+    Parameters
+    ----------
+    draws
+        For each posterior draw the scores of the queries, [Q, K], and of the training rows,
+        [N, K]. Their columns are the factors of that draw, so K may differ between draws.
+    query_class, row_class
+        Class of each query and row: strings or integers.
+    chain
+        Chain of each draw; without it there is no error due to chains.
+
+    Returns
+    -------
+    The score of the mean similarity, with standard errors: over queries as a sample of all
+    queries, and by the jackknife over draws and over chains.
+
+    Raises
+    ------
+    ValueError
+        If there is no draw, shapes do not fit together, a score is not finite, or a query is of a
+        class without a row.
+
+    Notes
+    -----
+    Holds one float32 per draw, query and row.
+    """
+    query_class, row_class = np.asarray(query_class), np.asarray(row_class)
+    shape = len(query_class), len(row_class)
+    relevant = query_class[:, None] == row_class[None, :]
+    absent = np.flatnonzero(~relevant.any(axis=1))
+    if absent.size:
+        raise ValueError(
+            f"query_class has {query_class[absent[0]]!r}, which is the class of no row; leave "
+            "such queries out"
+        )
+    similarities = []
+    for s, (queries, rows) in enumerate(draws):
+        similarities.append(_similarity(s, np.asarray(queries), np.asarray(rows), shape))
+    if not similarities:
+        raise ValueError("draws is empty; an iterator can be used only once")
+    by_draw = np.stack(similarities)
+    if chain is None:
+        chain = np.zeros(len(by_draw), int)
+    elif len(chain) != len(by_draw):
+        raise ValueError(f"chain has {len(chain)} entries but there are {len(by_draw)} draws")
+    total = by_draw.sum(axis=0, dtype=np.float64)
+
+    def score_with(kept: Bool[np.ndarray, " S"]) -> float:
+        part = total - by_draw[~kept].sum(axis=0, dtype=np.float64)
+        return float(average_precision(part, relevant).mean())
+
+    similarity = total / len(by_draw)
+    by_query = average_precision(similarity, relevant)
+    num_queries = len(by_query)
+    return Retrieval(
+        mean_average_precision=float(by_query.mean()),
+        error_queries=(
+            float(by_query.std(ddof=1) / np.sqrt(num_queries)) if num_queries > 1 else np.nan
+        ),
+        error_draws=jackknife_error(score_with, np.arange(len(by_draw))),
+        error_chains=jackknife_error(score_with, np.asarray(chain)),
+        average_precision=by_query,
+        precision=precision_at(similarity, relevant),
+        similarity=similarity,
+        draw_mean_average_precision=np.array(
+            [average_precision(s.astype(np.float64), relevant).mean() for s in by_draw]
+        ),
+    )
+
+
+def _similarity(
+    s: int, queries: np.ndarray, rows: np.ndarray, shape: tuple[int, int]
+) -> Float[np.ndarray, "Q N"]:
+    """Compare the scores of one draw, once they are checked."""
+    fits = queries.ndim == rows.ndim == 2 and (len(queries), len(rows)) == shape
+    if not fits or queries.shape[1] != rows.shape[1]:
+        raise ValueError(
+            f"draws[{s}] has shapes {queries.shape} and {rows.shape}; give [{shape[0]}, K] for "
+            f"the queries and [{shape[1]}, K] for the rows"
+        )
+    if not (np.isfinite(queries).all() and np.isfinite(rows).all()):
+        raise ValueError(f"draws[{s}] holds a score that is not finite; give finite numbers")
+    return cosine(queries, rows).astype(np.float32)
+
+
+def _ranked(
+    similarity: Float[np.ndarray, "Q N"], relevant: Bool[np.ndarray, "Q N"]
+) -> Bool[np.ndarray, "Q N"]:
+    """Order the relevance of rows by their similarity, largest first."""
+    order = np.argsort(-similarity, axis=1, kind="stable")
+    return np.take_along_axis(relevant, order, axis=1)

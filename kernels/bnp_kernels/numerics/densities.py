@@ -1,0 +1,93 @@
+r"""Log densities that collapsed kernels share: rising factorials and the Dirichlet-multinomial.
+
+Everything is in nats. Counts are integers, so a ratio of gamma functions is a rising factorial
+$\Gamma(a + n) / \Gamma(a) = a (a + 1) \cdots (a + n - 1)$, which is exactly one at n = 0.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float, Int
+
+from bnp_kernels.numerics.batching import LARGE_TABLE, vectorise_if
+from bnp_kernels.numerics.sums import sum_pairwise, sum_rows
+
+__all__ = ["log_dirichlet_multinomial", "log_gamma_prior", "log_rising"]
+
+_SHIFT = 8
+
+
+def _shift(x: Array) -> tuple[Array, Array]:
+    """Return x or x + 8, where Stirling's series is good, and what to take off for it."""
+    small = x < _SHIFT
+    product = jnp.ones_like(x)
+    for i in range(_SHIFT):
+        product = product * (x + i)
+    return jnp.where(small, x + _SHIFT, x), jnp.log(jnp.where(small, product, 1.0))
+
+
+def log_rising(a: ArrayLike, n: Int[Array, "..."]) -> Float[Array, "..."]:
+    r"""Return $\log \Gamma(a + n) - \log \Gamma(a)$ elementwise, zero where n = 0.
+
+    Parameters
+    ----------
+    a
+        Concentration; positive where n > 0, anything where n = 0. Broadcasts against `n`.
+    n
+        Counts, not negative.
+    """
+    some = n > 0
+    a = jnp.where(some, a, 1.0)
+    # Stirling's series of both, subtracted term by term: a large `a` cancels before it rounds
+    low, off_low = _shift(a)
+    high, off_high = _shift(a + n)
+    step = jnp.where(low == a, n, n - _SHIFT) + jnp.where(high > a + n, _SHIFT, 0)
+    ratio = jnp.log1p(step / low)
+    tail = _tail(high) - _tail(low)
+    difference = (low - 0.5) * ratio - step + step * jnp.log(high) + tail
+    return jnp.where(some, difference - off_high + off_low, 0.0)
+
+
+def _tail(x: Array) -> Array:
+    """Return the terms of Stirling's series that vanish for large x."""
+    return (1 / 12 - 1 / (360 * x * x)) / x
+
+
+def log_dirichlet_multinomial(
+    counts: Int[Array, "A B"], totals: Int[Array, " R"], concentration: ArrayLike, total: ArrayLike
+) -> Float[Array, ""]:
+    r"""Sum the log probabilities of the sequences with these counts.
+
+    $$\sum_r \Big[ \sum_c \log \tfrac{\Gamma(a_c + n_{rc})}{\Gamma(a_c)}
+      - \log \tfrac{\Gamma(A + N_r)}{\Gamma(A)} \Big]$$
+
+    Parameters
+    ----------
+    counts
+        How often sequence r drew category c; sequences along either axis.
+    totals
+        Length of each sequence, N_r: the sum of its counts.
+    concentration
+        a_c, broadcast against `counts`; may be zero where every count is zero.
+    total
+        A, the sum of a_c over all categories (also those that have no column).
+    """
+    add = vectorise_if(counts.size < LARGE_TABLE, lambda a, n: _sum(log_rising(a, n)))
+    return add(jnp.asarray(concentration), counts) - _sum(log_rising(total, totals)[None])
+
+
+def _sum(x: Float[Array, "A B"]) -> Float[Array, ""]:
+    """Add everything up in an order that zero columns at the end do not change."""
+    return sum_pairwise(sum_rows(x))
+
+
+def log_gamma_prior(value: ArrayLike, concentration: ArrayLike, rate: ArrayLike) -> Array:
+    """Return the log density of Gamma(concentration, rate) at `value`, summed."""
+    value = jnp.asarray(value)
+    density = (
+        concentration * jnp.log(rate)
+        - jax.scipy.special.gammaln(concentration)
+        + (concentration - 1.0) * jnp.log(value)
+        - rate * value
+    )
+    return jnp.sum(density)

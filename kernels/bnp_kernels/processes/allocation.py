@@ -1,0 +1,179 @@
+r"""A count matrix as kernels read it, and the allocation of its counts to factors.
+
+Sizes: K slots, N rows, M features, J sources, L cells in a row, T units, H heavy cells.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from bnp_kernels.processes.beta_process import Rows, make_rows, observed_entries, sum_by_source
+from bnp_kernels.processes.factor_slots import for_each_slot, most_of_any_chain
+from bnp_kernels.random import bits
+
+__all__ = ["HEAVY", "Counts", "allocate", "make_counts", "rates", "shares"]
+
+HEAVY = 32
+"""Counts above this are allocated by binomials, the others unit by unit, which is faster there."""
+
+
+class Counts(NamedTuple):
+    """A count matrix: its non-zero cells by row, and the same counts as a list to allocate."""
+
+    rows: Rows
+    x: Float[Array, "L N"]  # counts, zero in the padding
+    feature: Int[Array, "L N"] | None  # None: cell i of every row is feature i
+    unit: Int[Array, " T"]  # cell, l N + n, of every single count in cells that are not heavy
+    heavy: Int[Array, " H"]  # cells whose counts are large
+    num_observed: Float[Array, " J"]  # entries of each source
+    observed: Bool[Array, "M N"] | None  # None: all of them; a missing count is zero above
+
+
+def make_counts(
+    values: Int[np.ndarray, "N M"],
+    source: Int[np.ndarray, " N"],
+    num_sources: int,
+    *,
+    observed: Bool[np.ndarray, "N M"] | None = None,
+    heavy: int = HEAVY,
+) -> Counts:
+    """Lay a count matrix out for the kernels; runs on the host, on concrete arrays.
+
+    Parameters
+    ----------
+    values
+        Non-negative whole numbers, at most 2**24. Not checked: `Sources` did.
+    source
+        Source of each row.
+    observed
+        False where an entry is missing and its value therefore zero; None if all are there.
+    heavy
+        Counts above this are allocated by binomials.
+
+    Raises
+    ------
+    ValueError
+        If a row names no source, or a source has no rows.
+    """
+    values = np.asarray(values)
+    num_rows, num_features = values.shape
+    rows = make_rows(source, num_sources)
+    row, feature = np.nonzero(values)
+    length = np.bincount(row, minlength=num_rows)
+    widest = int(length.max(initial=1))
+    if 2 * widest > num_features:
+        place, cell_feature, shape = feature, None, (num_features, num_rows)
+    else:
+        place = np.arange(len(row)) - np.repeat(np.cumsum(length) - length, length)
+        padded = np.zeros((widest, num_rows), np.int32)
+        padded[place, row] = feature
+        cell_feature, shape = jnp.asarray(padded), padded.shape
+    cells = np.zeros(shape, np.float32)
+    cells[place, row] = values[row, feature]
+    flat = cells.reshape(-1)
+    light = np.flatnonzero((flat > 0) & (flat <= heavy)).astype(np.int32)
+    units = np.repeat(light, flat[light].astype(np.int64))
+    heavy_cells = np.flatnonzero(flat > heavy).astype(np.int32)
+    units, heavy_cells = jnp.asarray(units), jnp.asarray(heavy_cells)
+    mask, num_observed = observed_entries(values, source, num_sources, observed)
+    return Counts(rows, jnp.asarray(cells), cell_feature, units, heavy_cells, num_observed, mask)
+
+
+def shares(
+    phi: Float[Array, " M"], weights: Float[Array, " R"], feature: Int[Array, "L R"] | None
+) -> Float[Array, "L R"]:
+    """Return what a factor adds to the rate of the cells of some rows."""
+    at_cells = phi[:, None] if feature is None else phi[feature]
+    return at_cells * weights[None, :]
+
+
+def rates(
+    phi: Float[Array, "K M"],
+    weights: Float[Array, "K N"],
+    background: Float[Array, " J"],
+    data: Counts,
+    count: Int[Array, ""],
+) -> Float[Array, "L N"]:
+    """Return the rate of every cell: the background and the first `count` slots."""
+
+    def add(rate, slot):
+        phi, weights = slot
+        return rate + shares(phi, weights, data.feature), ()
+
+    start = jnp.broadcast_to(background[data.rows.source][None, :], data.x.shape)
+    return for_each_slot(count, add, start, (phi, weights))[0]
+
+
+def allocate(
+    rng_key: Key[Array, ""],
+    z: Bool[Array, "K N"],
+    phi: Float[Array, "K M"],
+    weights: Float[Array, "K N"],
+    background: Float[Array, " J"],
+    data: Counts,
+) -> tuple[Float[Array, "K N"], Float[Array, "K M"], Float[Array, " J"]]:
+    r"""Divide every count over the factors of its row and the background, and add up.
+
+    $x_{ni} \sim \mathrm{Multinomial}$ with probabilities in proportion to $z_{nk} w_{nk} \phi_{ki}$
+    and $\lambda_j$ (eq. 27); weights are zero where z is. Units are drawn one by one; of a heavy
+    cell each slot takes a binomial share of what later slots left, the last one first, so that no
+    rate is made by subtraction.
+
+    Returns
+    -------
+    Counts by factor and row, by factor and feature, and of the background by source.
+    """
+    key_units, key_heavy = bits.split(rng_key)
+    (num_slots, num_rows), num_features = z.shape, phi.shape[1]
+    used = most_of_any_chain(z.any(axis=1).sum(dtype=jnp.int32))
+    slots = jnp.arange(num_slots), phi, weights
+    of_rows = background[data.rows.source]
+
+    def row_and_feature(cell):
+        row, place = cell % num_rows, cell // num_rows
+        return row, place if data.feature is None else data.feature[place, row]
+
+    def share_of(slot, cell):
+        return shares(slot[1], slot[2], data.feature).reshape(-1)[cell]
+
+    row, feature = row_and_feature(data.unit)
+    total = rates(phi, weights, background, data, used).reshape(-1)[data.unit]
+    point = bits.uniform(key_units, data.unit.shape) * total
+
+    def pick(carry, slot):
+        before, chosen = carry
+        share = share_of(slot, data.unit)
+        chosen = jnp.where((share > 0) & (point >= before), slot[0], chosen)
+        return (before + share, chosen), ()
+
+    start = of_rows[row], jnp.full(row.shape, num_slots)  # that is the background
+    (_, chosen), _ = for_each_slot(used, pick, start, slots)
+    by_row = jnp.zeros((num_slots + 1, num_rows)).at[chosen, row].add(1.0)
+    by_feature = jnp.zeros((num_slots, num_features)).at[chosen, feature].add(1.0, mode="drop")
+    by_row, of_background = by_row[:-1], by_row[-1]
+
+    if data.heavy.size:
+        row, feature = row_and_feature(data.heavy)
+
+        def add(total, slot):
+            share = share_of(slot, data.heavy)
+            return total + share, (share, total + share)
+
+        def take(left, slot):
+            k, share, total = slot
+            probability = jnp.clip(share / total, 0.0, 1.0)
+            taken = jax.random.binomial(bits.fold_in(key_heavy, k), left, probability)
+            taken = jnp.clip(taken, 0.0, left)
+            of_rows = jnp.zeros(num_rows).at[row].add(taken)
+            return left - taken, (of_rows, jnp.zeros(num_features).at[feature].add(taken))
+
+        _, of_slots = for_each_slot(used, add, of_rows[row], slots)
+        left, (rows, features) = for_each_slot(
+            used, take, data.x.reshape(-1)[data.heavy], (slots[0], *of_slots), reverse=True
+        )
+        by_row, by_feature = by_row + rows, by_feature + features
+        of_background = of_background.at[row].add(left)
+    return by_row, by_feature, sum_by_source(of_background, data.rows)

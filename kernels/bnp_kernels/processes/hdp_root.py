@@ -1,0 +1,132 @@
+r"""The root of an HDP: weights of the topics in use, and the mass of all others in one pool.
+
+$(\tau_1, .., \tau_K, \tau_u)$ is a GEM($\gamma$) stick-breaking draw of which only the topics in
+use are told apart. Given tables $m$ it is Dirichlet($m_1, .., m_K, \gamma$), and the unused part
+is the pool times an independent GEM($\gamma$) (Teh, Jordan, Beal and Blei, Hierarchical Dirichlet
+processes, JASA 101, 2006, section 5.3). Topics sit in slots; free ones weigh zero. No draw depends
+on the number of slots.
+"""
+
+import jax.numpy as jnp
+from jax import lax
+from jax.typing import ArrayLike
+from jaxtyping import Array, Int, Key
+
+from bnp_kernels.numerics.sums import prefix_sums, sum_pairwise
+from bnp_kernels.random import bits, categorical
+from bnp_kernels.random.gamma import draw_log_gamma
+
+__all__ = ["TAIL_SHARE", "birth", "death", "draw_root", "draw_sticks", "join", "leave", "reach"]
+
+TAIL_SHARE = 0.2
+"""Expected tables times this is the root weight that parallel sweeps reach down to, see `reach`."""
+
+
+def draw_root(
+    rng_key: Key[Array, ""], tables: Int[Array, " K"], gamma: Array
+) -> tuple[Array, Array]:
+    """Draw (tau, pool) ~ Dir(m_1, .., m_K, gamma); slots without tables get zero."""
+    m = jnp.maximum(tables, 1).astype(jnp.float32)
+    # the pool comes first: a slot's place must not depend on how many there are
+    concentration = jnp.concatenate([jnp.reshape(gamma, 1), m])
+    log_mass = draw_log_gamma(rng_key, concentration, jnp.arange(len(concentration)), 0)
+    log_pool, log_slots = log_mass[0], jnp.where(tables > 0, log_mass[1:], -jnp.inf)
+    top = jnp.maximum(log_slots.max(), log_pool)
+    # the choice keeps the product that ends an exponential apart from the sum: no fused rounding
+    slot_mass = jnp.where(tables > 0, jnp.exp(log_slots - top), 0.0)
+    pool_mass = jnp.exp(log_pool - top)
+    total = sum_pairwise(slot_mass) + pool_mass
+    return slot_mass / total, pool_mass / total
+
+
+def death(
+    root_weights: Array, unused_weight: Array, n_k: Array, minus: Array
+) -> tuple[Array, Array]:
+    """Return the mass of a topic that lost its last token to the pool of unused mass."""
+    freed = jnp.where((minus > 0) & (n_k == 0), root_weights, 0.0)  # at most one is not zero
+    return root_weights - freed, unused_weight + freed.sum(axis=-1)
+
+
+def birth(
+    root_weights: Array, unused_weight: Array, slot: Array, gamma: Array, u: Array
+) -> tuple[Array, Array]:
+    """Break a Beta(1, gamma) share off the pool for the topic born in `slot` (a one-hot)."""
+    share = -jnp.expm1(jnp.log1p(-u) / gamma)
+    taken = jnp.where(jnp.any(slot, axis=-1), share * unused_weight, 0.0)
+    return root_weights + slot * taken[..., None], unused_weight - taken
+
+
+def leave(
+    old: Array, topic: Array, root_weights: Array, unused_weight: Array, capacity: int
+) -> tuple[Array, Array]:
+    """Take one token of each chain out of its topic (a code): topics that lose their last one die.
+
+    Topics are padded as `categorical` wants it, chains come first. Deaths and births are rare:
+    their branches make what they need anew, or XLA would write it down for them in every round.
+    """
+
+    def bury(root_weights, unused_weight):
+        minus = categorical.one_hot(old, capacity, topic.dtype)
+        return death(root_weights, unused_weight, topic - minus, minus)
+
+    slot = categorical.decode(old, capacity)[:, None]
+    last = jnp.take_along_axis(topic, slot, axis=1, mode="promise_in_bounds") == 1
+    return lax.cond(last.any(), bury, _nothing, root_weights, unused_weight)
+
+
+def join(
+    code: Array, old: Array, topic: Array, root_weights: Array, unused_weight: Array,
+    overflow: Array, capacity: int, *, gamma: Array, u: Array,
+) -> tuple[Array, Array, Array, Array]:  # fmt: skip
+    """Turn drawn codes into those of slots: a new topic (a code past the end) gets the first free.
+
+    `topic` still counts the tokens in their `old` topics. Returns the codes, then root weights,
+    pool and overflow after the births, whose shares of the pool are made of the uniforms `u`.
+    """
+    num_codes = topic.shape[1]
+
+    def give_slots(code, root_weights, unused_weight, overflow):
+        is_new = code == num_codes
+        slots = jnp.minimum(jnp.arange(num_codes), capacity)[None, :]  # the padding is no slot
+        counts = topic - categorical.one_hot(old, capacity, topic.dtype)
+        free = jnp.min(jnp.where(counts == 0, slots, capacity), axis=1)
+        overflow = overflow | (is_new & (free == capacity))
+        first = categorical.encode(jnp.minimum(free, capacity - 1), capacity)
+        new = jnp.where(is_new, first, code)
+        born = categorical.one_hot(new, capacity, bool) & is_new[:, None]
+        return new, *birth(root_weights, unused_weight, born, gamma, u), overflow
+
+    any_new = (code == num_codes).any()
+    return lax.cond(any_new, give_slots, _nothing, code, root_weights, unused_weight, overflow)
+
+
+def _nothing(*same):
+    return same
+
+
+def draw_sticks(
+    rng_key: Key[Array, ""], root_weights: Array, unused_weight: Array, topic: Array, gamma: Array
+) -> tuple[Array, Array]:
+    """Break the pool into sticks for the free slots, in slot order; return them and the rest.
+
+    Given the tables the unused part of the root is the pool times an independent GEM(gamma).
+    """
+    slots = jnp.arange(topic.shape[0], dtype=jnp.uint32)
+    u = bits.to_uniform(bits.random_bits(rng_key, slots, jnp.zeros_like(slots))[0])
+    free = topic == 0
+    log_left = jnp.where(free, jnp.log1p(-u) / gamma, 0.0)  # log(1 - share)
+    log_after = prefix_sums(log_left)
+    before = unused_weight * jnp.exp(log_after - log_left)
+    sticks = jnp.where(free, -jnp.expm1(log_left) * before, root_weights)
+    return sticks, unused_weight * jnp.exp(log_after[-1])
+
+
+def reach(alpha: Array, doc_length: Int[Array, " D"], share: ArrayLike) -> Array:
+    r"""Return the root weight above which topics take part in a parallel sweep.
+
+    `share` over about the expected number of tables, $\sum_d 1 + \alpha \log(1 + N_d / \alpha)$:
+    new topics are mostly heavier than that. It depends on `alpha` and the data alone, never on `z`,
+    and for shares up to 1/2 any two topics can take part at once, as they must.
+    """
+    tables = jnp.where(doc_length > 0, 1.0 + alpha * jnp.log1p(doc_length / alpha), 0.0)
+    return jnp.asarray(share / tables.sum())

@@ -1,0 +1,232 @@
+r"""Split and merge moves for topics with explicit root weights, many at once and exact.
+
+Single-token moves cannot make a large topic out of half of another one in any reasonable time;
+these Metropolis-Hastings moves can (Jain and Neal, A split-merge Markov chain Monte Carlo procedure
+for the Dirichlet process mixture model, JCGS 13, 2004, with the root weight split along). Pairs of
+anchor tokens are drawn without a look at the topics. If the anchors of a pair share a topic, a
+split of it is proposed, with one anchor on either side; otherwise a merge of their two topics. A
+pair counts only if its topics are not those of an earlier pair. Which pairs count is then the same
+before and after all moves, their topics are disjoint, and given the root weights the posterior is
+a product over topics: so all pairs that count move at once, each with a test of its own. How the
+tokens of a pair are divided is up to `split_proposal`; all that it knows is the same before and
+after the moves.
+
+Sizes: C pairs, T tokens, D documents, V words, K slots; sides of pair c are columns 2c and 2c + 1.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from bnp_kernels.numerics.densities import log_rising
+from bnp_kernels.processes import split_proposal
+from bnp_kernels.random.bits import random_bits, split, to_uniform, uniform
+from bnp_kernels.random.gamma import draw_log_gamma
+from bnp_kernels.tokens.layout import Tokens
+
+__all__ = ["Pairs", "draw_anchors", "log_ratio", "move", "pairs_that_count"]
+
+NUM_PAIRS = 64
+NUM_VISITS = 30  # a soft split looks about so often at as many tokens as the corpus has,
+ITERATIONS = (20, 200)  # but at each token at least and at most so often
+
+
+class Pairs(NamedTuple):
+    """C pairs of topics; `first` and `second` are equal where a split is proposed."""
+
+    first: Int[Array, " C"]  # slot of the first anchor: side 0
+    second: Int[Array, " C"]
+    counts: Bool[Array, " C"]  # whether the pair takes part
+
+
+def draw_anchors(
+    rng_key: Key[Array, ""], data: Tokens, num_pairs: int
+) -> tuple[Int[Array, " C"], Int[Array, " C"]]:
+    """Draw pairs of tokens of the same word and of the same document, in turn; never by topic.
+
+    Where the first token has no such fellow, the pair is the same token twice.
+    """
+    num_tokens = data.doc.shape[0]
+    u, u_place = (to_uniform(word) for word in random_bits(rng_key, 0, jnp.arange(num_pairs)))
+    first = jnp.minimum((u * num_tokens).astype(jnp.int32), num_tokens - 1)
+
+    # tokens of a document are neighbours
+    doc = data.doc[first]
+    length = data.doc_length[doc]
+    start = jnp.cumsum(data.doc_length)[doc] - length
+    step = jnp.minimum(1 + (u_place * (length - 1)).astype(jnp.int32), length - 1)
+    of_doc = start + (first - start + step) % length
+
+    score = (random_bits(rng_key, 1, jnp.arange(num_tokens))[0] >> 1).astype(jnp.int32)
+
+    def fellow(token):
+        alike = (data.word == data.word[token]) & (jnp.arange(num_tokens) != token)
+        best = jnp.argmax(jnp.where(alike, score, -1))
+        return jnp.where(alike[best], best, token).astype(jnp.int32)
+
+    # one token after the other: each looks at all others
+    of_word = lax.map(fellow, first[0::2])
+    return first, of_doc.at[0::2].set(of_word)
+
+
+def pairs_that_count(z: Int[Array, " T"], first: Array, second: Array) -> Pairs:
+    """Keep the pairs of different tokens whose topics no earlier pair has."""
+    a, b = z[first], z[second]
+    mine = jnp.stack([a, b])[:, None, :, None]
+    theirs = jnp.stack([a, b])[None, :, None, :]
+    same = (mine == theirs).any(axis=(0, 1))
+    pairs = jnp.arange(a.shape[0])
+    earlier = pairs[:, None] > pairs[None, :]
+    return Pairs(a, b, ~(same & earlier).any(axis=1) & (first != second))
+
+
+def log_ratio(
+    doc_side: Int[Array, "D S"],
+    word_side: Int[Array, "V S"],
+    log_share: Float[Array, "C 2"],
+    weight: Float[Array, " C"],
+    *,
+    alpha: Array,
+    beta: Array,
+    gamma: Array,
+) -> Float[Array, " C"]:
+    r"""Return the log posterior density of the split less that of the merged topic, per pair.
+
+    With counts n of the sides, root weight t of both, $t_0 = b t$ and $t_1 = (1 - b) t$:
+
+    $$\frac{\gamma}{b (1 - b)} \prod_d
+      \frac{(\alpha t_0)^{(n_{d0})} (\alpha t_1)^{(n_{d1})}}{(\alpha t)^{(n_{d0} + n_{d1})}}
+      \prod_w \frac{\beta^{(n_{w0})} \beta^{(n_{w1})}}{\beta^{(n_{w0} + n_{w1})}}
+      \frac{(V \beta)^{(n_0 + n_1)}}{(V \beta)^{(n_0)} (V \beta)^{(n_1)}}$$
+
+    with rising factorials, as a density in b (the Jacobian is in it).
+
+    Parameters
+    ----------
+    log_share
+        $\log b$ and $\log (1 - b)$.
+    weight
+        t.
+    """
+    num_words = word_side.shape[0]
+
+    def gain(concentration, whole, counts):
+        """Sum the terms over rows: both sides less the whole, row by row."""
+        split = log_rising(concentration, counts).reshape(counts.shape[0], -1, 2).sum(-1)
+        merged = log_rising(whole, counts.reshape(counts.shape[0], -1, 2).sum(-1))
+        return (split - merged).sum(0)
+
+    a = alpha * weight[:, None] * jnp.exp(log_share)
+    a = jnp.maximum(a, _TINY).reshape(1, -1)
+    documents = gain(a, jnp.maximum(alpha * weight, _TINY)[None, :], doc_side)
+    words = gain(beta, beta, word_side)
+    totals = gain(num_words * beta, num_words * beta, word_side.sum(0, keepdims=True))
+    return jnp.log(gamma) - log_share.sum(1) + documents + words - totals
+
+
+_TINY = 1e-30
+
+
+def _share_concentration(doc_side: Array, weight: Array, alpha: Array) -> Float[Array, "C 2"]:
+    """Return about the number of tables of either side, the concentration of its share's proposal.
+
+    Any positive numbers would do; these make the proposal resemble the posterior.
+    """
+    a = jnp.repeat(alpha * weight / 2, 2)[None, :]
+    tables = 1.0 + a * jnp.log1p(doc_side / (1.0 + a))
+    return jnp.where(doc_side > 0, tables, 0.0).sum(0).reshape(-1, 2)
+
+
+def _log_beta_density(log_share: Array, concentration: Array) -> Float[Array, " C"]:
+    gammaln = jax.scipy.special.gammaln
+    normaliser = gammaln(concentration.sum(1)) - gammaln(concentration).sum(1)
+    return normaliser + ((concentration - 1.0) * log_share).sum(1)
+
+
+def move(
+    rng_key: Key[Array, ""],
+    data: Tokens,
+    z: Int[Array, " T"],
+    root_weights: Float[Array, " K"],
+    topic: Int[Array, " K"],
+    *,
+    alpha: Array,
+    beta: Array,
+    gamma: Array,
+    num_words: int,
+    num_pairs: int = NUM_PAIRS,
+) -> tuple[Int[Array, " T"], Float[Array, " K"], Bool[Array, ""], Int[Array, " 2"]]:
+    """Propose a split or a merge for every pair that counts.
+
+    Returns
+    -------
+    New topics and root weights, whether a free slot was missing, and the numbers of accepted
+    splits and merges.
+    """
+    key_anchor, key_scan, key_share, key_accept = split(rng_key, 4)
+    num_docs, capacity = data.doc_length.shape[0], root_weights.shape[0]
+    first, second = draw_anchors(key_anchor, data, num_pairs)
+    pairs = pairs_that_count(z, first, second)
+    splits = pairs.first == pairs.second
+    pair_of_slot = jnp.full(capacity, -1, jnp.int32)
+    for slot in (pairs.second, pairs.first):
+        at = jnp.where(pairs.counts, slot, capacity)
+        pair_of_slot = pair_of_slot.at[at].set(jnp.arange(num_pairs, dtype=jnp.int32), mode="drop")
+    tokens = split_proposal.tokens_of_pairs(pair_of_slot[z], data, num_words, num_pairs)
+    c = tokens.pair
+
+    weight = root_weights[pairs.first] + jnp.where(splits, 0.0, root_weights[pairs.second])
+    prior = jnp.maximum(alpha * weight / 2, _TINY)
+    # their number depends on what stays: the tokens of the pairs that count
+    num_iterations = jnp.clip(z.shape[0] // jnp.maximum(tokens.num // NUM_VISITS, 1), *ITERATIONS)
+    share = split_proposal.soft_split(
+        tokens, data, (first, second), prior, beta, num_words, num_iterations
+    )
+    # a split is drawn, a merge asks how probable the present split would have been
+    present = (z.at[tokens.token].get(mode="clip") == pairs.second[c]).astype(jnp.int32)
+    wanted = jnp.where(splits[c], -1, present)
+    wanted = jnp.where(tokens.token == second[c], 3, wanted)
+    wanted = jnp.where(tokens.token == first[c], 2, wanted)
+    side, log_proposal = split_proposal.propose(
+        key_scan, tokens, share, wanted, prior, beta, num_docs, num_words
+    )
+
+    def tally(row, num_rows):
+        """Count the tokens of each row that are on each side."""
+        out = jnp.zeros(2 * num_rows * num_pairs, jnp.int32)
+        return out.at[2 * row + side].add(1, mode="drop").reshape(num_rows, 2 * num_pairs)
+
+    doc_side, word_side = tally(tokens.doc, num_docs), tally(tokens.word, num_words)
+
+    concentration = _share_concentration(doc_side, weight, alpha)
+    item = jnp.arange(2 * num_pairs).reshape(num_pairs, 2)
+    log_gamma = draw_log_gamma(key_share, concentration, 0, item)
+    drawn = log_gamma - jax.nn.logsumexp(log_gamma, axis=1, keepdims=True)
+    both = jnp.stack([root_weights[pairs.first], root_weights[pairs.second]], axis=1)
+    log_share = jnp.where(splits[:, None], drawn, jnp.log(both / weight[:, None]))
+    gain = log_ratio(
+        doc_side, word_side, log_share, weight, alpha=alpha, beta=beta, gamma=gamma
+    ) - (log_proposal + _log_beta_density(log_share, concentration))
+    log_u = jnp.log(uniform(key_accept, (num_pairs,)))
+    accepted = pairs.counts & jnp.isfinite(gain) & (log_u < jnp.where(splits, gain, -gain))
+
+    born = accepted & splits
+    rank = jnp.cumsum(born)
+    free = jnp.cumsum(topic == 0)
+    vacant = (topic == 0)[None, :] & (free[None, :] == rank[:, None])
+    overflow = jnp.any(born & ~vacant.any(axis=1))
+    new_slot = jnp.where(splits, jnp.argmax(vacant, axis=1).astype(z.dtype), pairs.first)
+    slot = jnp.where(side == 0, pairs.first[c], new_slot[c])
+    z = z.at[jnp.where(accepted[c], tokens.token, z.shape[0])].set(slot, mode="drop")
+
+    new_weight = jnp.exp(log_share) * weight[:, None]
+    at = jnp.where(accepted, pairs.second, capacity)
+    root_weights = root_weights.at[at].set(0.0, mode="drop")
+    at = jnp.where(accepted, pairs.first, capacity)
+    root_weights = root_weights.at[at].set(jnp.where(splits, new_weight[:, 0], weight), mode="drop")
+    at = jnp.where(born, new_slot, capacity)
+    root_weights = root_weights.at[at].set(new_weight[:, 1], mode="drop")
+    return z, root_weights, overflow, jnp.stack([born.sum(), (accepted & ~splits).sum()])

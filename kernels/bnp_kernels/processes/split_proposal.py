@@ -1,0 +1,248 @@
+r"""How the tokens of pairs of topics are divided anew: the proposal of `split_merge`.
+
+A soft split first: expected sides of all tokens of a pair, found from its two anchor tokens by a
+deterministic fixed-point iteration that does not look at the present split. (A random launch state
+would cost acceptance, because the proposal would be tied to its accidents.) Then one pass over the
+tokens draws their sides: each given the sides of those before it and the expected sides of those
+behind it, by its document and by its word. The chance that the pass would make the present split
+is what a merge needs.
+
+Only the tokens of the pairs are visited, so that the time goes with their number M.
+Sizes: C pairs, T tokens of the corpus, P >= T places for those of the pairs, D documents, V words.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float, Int, Key
+
+from bnp_kernels.random.bits import uniform
+from bnp_kernels.tokens.layout import Tokens
+
+__all__ = ["PairTokens", "propose", "soft_split", "tokens_of_pairs"]
+
+PARENT_TOKENS = 5.0  # pseudo-tokens of the whole topic's words in the words of either side
+_BLOCK = 8192  # tokens that a soft split updates at once
+_MOST_LANES = 128  # tokens whose sides are drawn at once, without a look at each other
+
+
+class PairTokens(NamedTuple):
+    """The M tokens of the pairs, in the order of the corpus, and fill behind them."""
+
+    token: Int[Array, " P"]  # place in the corpus, T for fill
+    pair: Int[Array, " P"]
+    doc: Int[Array, " P"]  # row doc * C + pair of a table, beyond its end for fill
+    word: Int[Array, " P"]
+    num: Int[Array, ""]  # M
+
+
+def tokens_of_pairs(
+    pair: Int[Array, " T"], data: Tokens, num_words: int, num_pairs: int
+) -> PairTokens:
+    """Collect the tokens that belong to a pair; `pair` is -1 for those that belong to none."""
+    num_tokens, num_docs = pair.shape[0], data.doc_length.shape[0]
+    block = min(_BLOCK, num_tokens)
+    size = -(-num_tokens // block) * block
+    belongs = pair >= 0
+    place = jnp.where(belongs, jnp.cumsum(belongs) - 1, size)
+    token = jnp.full(size, num_tokens, jnp.int32)
+    token = token.at[place].set(jnp.arange(num_tokens, dtype=jnp.int32), mode="drop")
+    there = token < num_tokens
+    at = jnp.minimum(token, num_tokens - 1)
+    c = jnp.where(there, pair[at], 0)
+    return PairTokens(
+        token=token,
+        pair=c,
+        doc=jnp.where(there, data.doc[at] * num_pairs + c, num_docs * num_pairs),
+        word=jnp.where(there, data.word[at] * num_pairs + c, num_words * num_pairs),
+        num=belongs.sum(),
+    )
+
+
+def soft_split(
+    tokens: PairTokens,
+    data: Tokens,
+    anchors: tuple[Int[Array, " C"], Int[Array, " C"]],
+    prior: Float[Array, " C"],
+    beta: Array,
+    num_words: int,
+    num_iterations: Int[Array, ""] | int,
+) -> Float[Array, " P"]:
+    r"""Find a split of each pair's tokens from its anchors, without a look at the present one.
+
+    Zero-order collapsed variational updates, with $r_t$ the share of token t in side 1:
+    $r_t \propto (m_{d1} - r_t + a) \phi_{1 w_t}$, where m and $\phi$ follow from all shares. They
+    start at the words of the anchors' documents, or, if that is one document, at their words.
+
+    Parameters
+    ----------
+    anchors
+        Two tokens of each pair, places in the corpus.
+    prior
+        Prior weight of either side in a document, a.
+
+    Returns
+    -------
+    The shares of side 1, anything for fill.
+    """
+    first, second = anchors
+    num_pairs, num_docs = first.shape[0], data.doc_length.shape[0]
+    size = min(_BLOCK, data.doc.shape[0])
+    doc_table = jnp.zeros(num_docs * num_pairs, jnp.float32)
+    word_table = jnp.zeros(num_words * num_pairs, jnp.float32)
+
+    def visit(of_block, share, sums, *more):
+        """Give every block new shares, and add up what it reports, by table and row."""
+
+        def one_block(i, carry):
+            share, sums = carry
+            whole = (tokens.pair, tokens.doc, tokens.word, share, *more)
+            part = [lax.dynamic_slice_in_dim(x, i * size, size) for x in whole]
+            new, reports = of_block(*part)
+            sums = tuple(
+                total.at[row].add(x, mode="drop")
+                for total, (row, x) in zip(sums, reports, strict=True)
+            )
+            return lax.dynamic_update_slice_in_dim(share, new, i * size, 0), sums
+
+        num_blocks = (tokens.num + size - 1) // size
+        return lax.fori_loop(0, num_blocks, one_block, (share, sums))
+
+    one_document = data.doc[first] == data.doc[second]
+
+    def seed(c, doc, word, share):
+        """Put what is like one anchor only on its side; seeds are the tokens that are."""
+        own = jnp.where(one_document[c], word, doc) // num_pairs
+        like_0, like_1 = (
+            own == jnp.where(one_document, data.word[anchor], data.doc[anchor])[c]
+            for anchor in anchors
+        )
+        told = (like_0 != like_1).astype(jnp.float32)
+        share = jnp.where(like_0 == like_1, 0.5, like_1.astype(jnp.float32))
+        ones = jnp.ones_like(share)
+        return share, ((doc, share), (word, share * told), (doc, ones), (word, told), (word, ones))
+
+    share = jnp.full(tokens.token.shape[0], 0.5, jnp.float32)
+    share, (doc_1, seeds_1, doc_total, seeds, word_total) = visit(
+        seed, share, (doc_table, word_table, doc_table, word_table, word_table)
+    )
+
+    def of_pairs(word_table):
+        return word_table.reshape(num_words, -1).sum(0)
+
+    seeds_of_pair, tokens_of_pair = of_pairs(seeds), of_pairs(word_total)
+    # the words of the whole topic are a little in those of either side
+    parent = PARENT_TOKENS / jnp.maximum(tokens_of_pair, 1.0)
+    rest = PARENT_TOKENS + num_words * beta
+
+    # what each token looks up again and again
+    of_doc = doc_total.at[tokens.doc].get(mode="clip")
+    of_word, of_seeds = (x.at[tokens.word].get(mode="clip") for x in (word_total, seeds))
+
+    def iterate(i, carry):
+        share, doc_1, word_1 = carry
+        begins = i == 0  # when only the seeds tell words apart
+        total_1 = of_pairs(word_1)
+        total_0 = jnp.where(begins, seeds_of_pair, tokens_of_pair) - total_1
+
+        def of_block(c, doc, word, share, of_doc, of_word, of_seeds):
+            m_1 = doc_1.at[doc].get(mode="clip") - share
+            m_0 = of_doc - m_1 - 1.0
+            n_1 = word_1.at[word].get(mode="clip")
+            n_0 = jnp.where(begins, of_seeds, of_word) - n_1
+            other = parent[c] * of_word + beta
+            weight_0 = (jnp.maximum(m_0, 0.0) + prior[c]) * (n_0 + other) / (total_0[c] + rest)
+            weight_1 = (jnp.maximum(m_1, 0.0) + prior[c]) * (n_1 + other) / (total_1[c] + rest)
+            share = weight_1 / (weight_0 + weight_1)
+            return share, ((doc, share), (word, share))
+
+        tables = doc_table, word_table
+        share, (doc_1, word_1) = visit(of_block, share, tables, of_doc, of_word, of_seeds)
+        return share, doc_1, word_1
+
+    return lax.fori_loop(0, num_iterations + 1, iterate, (share, doc_1, seeds_1))[0]
+
+
+def propose(
+    rng_key: Key[Array, ""],
+    tokens: PairTokens,
+    share: Float[Array, " P"],
+    target: Int[Array, " P"],
+    prior: Float[Array, " C"],
+    beta: Array,
+    num_docs: int,
+    num_words: int,
+) -> tuple[Int[Array, " P"], Float[Array, " C"]]:
+    r"""Go through the tokens of the pairs once, and draw their sides.
+
+    $$p(s_t = s) \propto (c_{ds} + a) \frac{c_{sw} + \beta}{c_s + V \beta}, \qquad s \in \{0, 1\}$$
+
+    with counts c of the pair's other tokens, by document, word and in all: by their sides once
+    these are drawn, by their expected shares before. Tokens in the same place of different lanes,
+    that is of stretches of the corpus, are drawn at once; they know each other's expectations.
+
+    Parameters
+    ----------
+    share
+        Expected share of each token in side 1.
+    target
+        -1 to draw the side of a token; 0 or 1 if it has to take that side, as a draw might have
+        done; 2 or 3 if it is pinned to side 0 or 1 and nothing to draw.
+    prior
+        Prior weight of either side in a document, a.
+
+    Returns
+    -------
+    The sides, and per pair the log probability that the tokens that are not pinned take theirs, in
+    nats.
+    """
+    num_places, num_pairs = tokens.token.shape[0], prior.shape[0]
+    num_lanes = min(max(num_places // 64, 1), _MOST_LANES)
+    num_steps = (tokens.num + num_lanes - 1) // num_lanes
+    lane = jnp.arange(num_lanes)
+    uniforms = uniform(rng_key, (num_places,))
+
+    def expected(row, num_rows):
+        both = jnp.stack([1.0 - share, share], axis=1)
+        return jnp.zeros((num_rows * num_pairs, 2), jnp.float32).at[row].add(both, mode="drop")
+
+    by_doc, by_word = expected(tokens.doc, num_docs), expected(tokens.word, num_words)
+    by_pair = by_word.reshape(num_words, num_pairs, 2).sum(0)
+
+    def step(i, carry):
+        by_doc, by_word, by_pair, side, log_probability = carry
+        at = lane * num_steps + i
+        there = at < tokens.num
+        place = jnp.minimum(at, num_places - 1)
+        c, doc, word, r, wanted, u = (
+            x[place] for x in (tokens.pair, tokens.doc, tokens.word, share, target, uniforms)
+        )
+        own = jnp.stack([1.0 - r, r], axis=1)
+        of_doc, of_word, of_pair = (
+            jnp.maximum(table.at[row].get(mode="clip") - own, 0.0)
+            for table, row in ((by_doc, doc), (by_word, word), (by_pair, c))
+        )
+        weights = (of_doc + prior[c][:, None]) * (of_word + beta) / (of_pair + num_words * beta)
+        total = weights.sum(1)
+        new = jnp.where(wanted >= 0, wanted % 2, (u * total >= weights[:, 0]).astype(jnp.int32))
+        log_p = jnp.log(jnp.where(new == 0, weights[:, 0], weights[:, 1]) / total)
+        log_p = jnp.where(there & (wanted < 2), log_p, 0.0)
+        change = jnp.stack([new == 0, new == 1], axis=1) - own
+        change = jnp.where(there[:, None], change, 0.0)
+        by_doc, by_word, by_pair = (
+            table.at[row].add(change, mode="drop")
+            for table, row in ((by_doc, doc), (by_word, word), (by_pair, c))
+        )
+        side = side.at[jnp.where(there, at, num_places)].set(new, mode="drop")
+        return by_doc, by_word, by_pair, side, log_probability.at[lane, c].add(log_p)
+
+    carry = (
+        by_doc,
+        by_word,
+        by_pair,
+        jnp.zeros(num_places, jnp.int32),
+        jnp.zeros((num_lanes, num_pairs), jnp.float32),
+    )
+    *_, side, log_probability = lax.fori_loop(0, num_steps, step, carry)
+    return side, log_probability.sum(0)

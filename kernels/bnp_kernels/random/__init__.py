@@ -1,0 +1,3 @@
+"""Random variates from counters: bits, gamma, categorical, tables, concentrations, slices."""
+
+__all__: list[str] = []

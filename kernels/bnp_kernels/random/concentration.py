@@ -1,0 +1,120 @@
+r"""Concentration of a Dirichlet (process) with a gamma prior, by two auxiliary variables.
+
+With table counts m and one beta variable per restaurant the concentration has a gamma law:
+$\Gamma(s a) / \Gamma(s a + n_j)$ is an integral over $\eta_j$ of
+$\eta_j^{s a - 1} (1 - \eta_j)^{n_j - 1} / \Gamma(n_j)$, so given $\eta$ and m the
+posterior of a is $\mathrm{Gamma}(\text{prior shape} + \sum m, \text{rate} - s \sum_j \log\eta_j)$.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import accumulate
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Key, ScalarLike
+
+from bnp_kernels.numerics.sums import sum_pairwise
+from bnp_kernels.random.bits import split
+from bnp_kernels.random.gamma import draw_log_beta, draw_log_gamma
+
+__all__ = ["Concentration", "GammaPrior", "draw_concentrations", "draw_from_priors"]
+
+_SMALLEST = 1e-30  # a concentration never underflows to 0
+
+
+class GammaPrior(NamedTuple):
+    """Gamma distribution by concentration (shape) and rate, both positive."""
+
+    concentration: ScalarLike
+    rate: ScalarLike
+
+
+class Concentration(NamedTuple):
+    """A concentration to be drawn, and what its law depends on.
+
+    Attributes
+    ----------
+    value
+        Present value: a scalar, or a vector whose sum is the concentration of a restaurant
+        (one entry per topic, each with the same prior).
+    totals
+        Customers of every restaurant (tokens of a document, tokens of a topic); those with 0 are
+        left out.
+    num_tables
+        Tables summed over restaurants, one number for each entry of `value`.
+    prior
+        Gamma prior of every entry.
+    scale
+        How often the value counts in the concentration of one restaurant: K for a scalar alpha
+        shared by K topics, V for beta over V words.
+    """
+
+    value: Float[Array, "*shape"]
+    totals: Int[Array, " J"]
+    num_tables: Int[Array, "*shape"]
+    prior: GammaPrior
+    scale: ScalarLike = 1.0
+
+
+def draw_concentrations(
+    rng_key: Key[Array, ""], these: Mapping[str, Concentration]
+) -> dict[str, Array]:
+    r"""Resample concentrations given their table counts, all at once.
+
+    $$\eta_j \sim \mathrm{Beta}(s \textstyle\sum_k a_k, n_j), \qquad
+    a_k \sim \mathrm{Gamma}(\text{concentration} + m_k,
+      \text{rate} - s \textstyle\sum_j \log \eta_j)$$
+
+    The draws of a concentration depend on its place among `these`, not on the other ones. One loop
+    of tries for all $\eta$ and one for all values: a loop takes XLA a quarter of a second.
+
+    Returns
+    -------
+    The new values by name, positive, each of the shape of the old one.
+    """
+    if not these:
+        return {}
+    key_eta, key_value = split(rng_key)
+    restaurants, values = [], []
+    for value, totals, num_tables, prior, scale in these.values():
+        a = jnp.float32(scale) * sum_pairwise(jnp.asarray(value, jnp.float32).reshape(-1))
+        customers = jnp.maximum(totals, 1).astype(jnp.float32)
+        restaurants.append((jnp.full_like(customers, a), customers))
+        values.append((jnp.asarray(prior.concentration + num_tables, jnp.float32).reshape(-1),))
+    log_eta = _draw_joined(partial(draw_log_beta, key_eta), restaurants)
+    log_value = _draw_joined(partial(draw_log_gamma, key_value), values)
+    new = {}
+    for (name, this), eta, drawn in zip(these.items(), log_eta, log_value, strict=True):
+        eta = jnp.where(this.totals > 0, eta, 0)
+        log_rate = jnp.log(this.prior.rate - this.scale * sum_pairwise(eta))
+        drawn = jnp.exp(drawn.reshape(jnp.shape(this.value)) - log_rate)
+        new[name] = jnp.maximum(drawn, jnp.float32(_SMALLEST))
+    return new
+
+
+def draw_from_priors(rng_key: Key[Array, ""], priors: Mapping[str, GammaPrior]) -> dict[str, Array]:
+    """Draw a value of each prior (of each entry of its parameters), all in one loop of tries.
+
+    Returns
+    -------
+    The values by name, positive, each of the shape of its prior's concentration.
+    """
+    if not priors:
+        return {}
+    shapes = (jnp.asarray(p.concentration, jnp.float32).reshape(-1) for p in priors.values())
+    drawn = _draw_joined(partial(draw_log_gamma, rng_key), [(shape,) for shape in shapes])
+    values = {}
+    for (name, prior), log_value in zip(priors.items(), drawn, strict=True):
+        value = jnp.exp(log_value.reshape(jnp.shape(prior.concentration)) - jnp.log(prior.rate))
+        values[name] = jnp.maximum(value, jnp.float32(_SMALLEST))
+    return values
+
+
+def _draw_joined(draw: Callable[..., Array], vectors: Sequence[tuple[Array, ...]]) -> list[Array]:
+    """Call `draw(*vectors, slot, item)` for all at once; slots number what has been joined."""
+    sizes = [len(first) for first, *_ in vectors]
+    slots = [jnp.full(size, slot) for slot, size in enumerate(sizes)]
+    items = [jnp.arange(size) for size in sizes]
+    joined = (jnp.concatenate(parts) for parts in (*zip(*vectors, strict=True), slots, items))
+    return jnp.split(draw(*joined), list(accumulate(sizes))[:-1])

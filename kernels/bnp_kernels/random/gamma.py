@@ -1,0 +1,251 @@
+r"""Gamma, beta and Dirichlet draws in log space, exact for every concentration above zero.
+
+Marsaglia and Tsang's rejection: with $d = a - 1/3$, $t = x / (3 \sqrt d)$ and x normal, the value
+$d (1 + t)^3$ is kept when $\log u < d\,g(t)$,
+$g(t) = 3 (\log(1 + t) - t + t^2 / 2) - t^3$. Concentrations below one are drawn at a + 2 and
+multiplied by $u^{1/a} v^{1/(a + 1)}$, which in log space does not underflow. Every cell has its own
+counters (slot, item), so draws do not depend on how many slots there are.
+
+Marsaglia and Tsang, A simple method for generating gamma variables, ACM TOMS 26 (2000).
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float, Int, Integer, Key, ScalarLike
+
+from bnp_kernels.numerics.batching import LARGE_TABLE, vectorise_if
+from bnp_kernels.numerics.sums import sum_pairwise, sum_rows
+from bnp_kernels.random.bits import random_bits, split, to_uniform
+
+__all__ = ["draw_log_beta", "draw_log_gamma", "draw_rows", "draw_topic_word"]
+
+# Keeps every log value finite in float32, whatever the concentration.
+_LOG_FLOOR = -1e38
+_WORD = 32  # bits of a word that marks failed tries
+# blocks of a counter's random bits, see `random_bits`
+_BOOST, _TRIES = 0, 1
+
+
+def _try(bits, concentration):
+    """Try once: the log of the proposed value, -inf if it is not kept.
+
+    One array that ends in a logarithm: XLA's CPU backend makes everything anew for each loop that
+    depends on it, but for divisions, logarithms and the like.
+    """
+    normal = jnp.float32(2**0.5) * lax.erf_inv(2 * to_uniform(bits[0]) - 1)
+    d = concentration - jnp.float32(1 / 3)
+    t = normal / jnp.sqrt(9 * d)
+    v = jnp.maximum(1 + t, jnp.float32(1e-10))
+    # g(t) by its series where the closed form cancels, which is where d may be large.
+    series = -3 / 4 + t * (3 / 5 + t * (-3 / 6 + t * (3 / 7 + t * (-3 / 8 + t * (3 / 9)))))
+    closed = 3 * (jnp.log(v) - t + 0.5 * t * t) - t * t * t
+    g = jnp.where(jnp.abs(t) < 0.125, t * t * t * t * series, closed)
+    accept = (t > -1) & (to_uniform(bits[1]) < jnp.exp(d * g))
+    return jnp.log(jnp.where(accept, d * v * v * v, 0.0))
+
+
+def _boost(bits, concentration):
+    """Raise concentrations below one by two, where few tries fail; the log of the factor for it."""
+    a, u, v = concentration, to_uniform(bits[0]), to_uniform(bits[1])
+    log_factor = (jnp.log(u) * (a + 1) + jnp.log(v) * a) / (a * (a + 1))  # one division, see `_try`
+    return jnp.where(a < 1, a + 2, a), jnp.where(a < 1, log_factor, 0)
+
+
+def draw_log_gamma(
+    rng_key: Key[Array, ""],
+    concentration: Float[Array, "..."],
+    slot: Integer[Array, "..."] | int,
+    item: Integer[Array, "..."] | int,
+) -> Float[Array, "..."]:
+    """Draw the log of Gamma(concentration, 1) for every cell, exactly.
+
+    Parameters
+    ----------
+    concentration
+        Positive; values down to 1e-30 stay finite in log space.
+    slot, item
+        Counters of each cell; they broadcast against `concentration`. Cells with the same counters
+        and key share their random bits.
+    """
+    concentration = jnp.asarray(concentration, jnp.float32)
+    shape = jnp.broadcast_shapes(concentration.shape, jnp.shape(slot), jnp.shape(item))
+    concentration, slot, item = (jnp.broadcast_to(x, shape) for x in (concentration, slot, item))
+    if shape and shape[-1] < 16:  # XLA's CPU backend looks for vectors along the last axis
+        concentration, slot, item = (x.reshape(-1) for x in (concentration, slot, item))
+    raised, boost = _boost(random_bits(rng_key, slot, item, _BOOST), concentration)
+
+    def attempt(carry):
+        i, value = carry
+        tried = _try(random_bits(rng_key, slot, item, _TRIES + i), raised)
+        return i + 1, jnp.where(value == -jnp.inf, tried, value)
+
+    start = 0, jnp.full(concentration.shape, -jnp.inf, jnp.float32)
+    _, value = lax.while_loop(lambda carry: (carry[1] == -jnp.inf).any(), attempt, start)
+    return jnp.maximum(value + boost, jnp.float32(_LOG_FLOOR)).reshape(shape)
+
+
+def draw_log_beta(
+    rng_key: Key[Array, ""],
+    a: Float[Array, "..."],
+    b: Float[Array, "..."] | ScalarLike,
+    slot: Integer[Array, "..."] | int,
+    item: Integer[Array, "..."] | int,
+) -> Float[Array, "..."]:
+    r"""Draw the log of Beta(a, b) for every cell, always finite; counters as in `draw_log_gamma`.
+
+    With $x, y$ gamma draws of concentration a and b this is $-\log(1 + e^{\log y - \log x})$, which
+    keeps its relative precision when the beta value is close to one.
+    """
+    both = jnp.stack(jnp.broadcast_arrays(*(jnp.asarray(x, jnp.float32) for x in (a, b))))
+    slots = 2 * jnp.broadcast_to(slot, both.shape[1:])
+    log_x, log_y = draw_log_gamma(rng_key, both, jnp.stack([slots, slots + 1]), item)
+    return -jax.nn.softplus(log_y - log_x)
+
+
+def draw_topic_word(
+    rng_key: Key[Array, ""],
+    word_topic: Int[Array, "V K"],
+    beta: ScalarLike,
+    *,
+    axis_name: str | None = None,
+) -> Float[Array, "V K"]:
+    r"""Draw the word distribution of every topic: column k ~ Dirichlet(beta + word_topic[:, k]).
+
+    Drawn in log space, so that a small `beta` does not underflow before the columns are normalised;
+    an entry below about 1e-38 is returned as 0.
+
+    Parameters
+    ----------
+    word_topic
+        Number of tokens of each word in each topic.
+    beta
+        Topic-word concentration, positive.
+    axis_name
+        Name of a `shard_map` axis over which the work is divided; all arguments are replicated,
+        and so is the result, which is the same for any number of shards up to rounding.
+
+    Returns
+    -------
+    Probabilities, word-major; every column sums to one. Cell (v, k) is drawn from the
+    counter (k, v), so the columns do not change when K grows.
+    """
+    draw = functools.partial(_draw_columns, axis_name=axis_name)
+    return vectorise_if(word_topic.size < LARGE_TABLE, draw)(rng_key, word_topic, jnp.float32(beta))
+
+
+def _draw_columns(rng_key, word_topic, beta, *, axis_name):
+    num_words, num_topics = word_topic.shape
+    num_shards = 1 if axis_name is None else lax.axis_size(axis_name)
+    word = min(_WORD, -(-num_words // num_shards))
+    groups = -(-num_words // (word * num_shards))
+    share = groups * word
+    # Whole vectors: XLA computes what is left over one by one.
+    spare = -num_topics % 8 if word_topic.size >= LARGE_TABLE else 0
+    counts = jnp.pad(word_topic, ((0, share * num_shards - num_words), (0, spare)))
+    start = jnp.uint32(0)
+    if axis_name is not None:
+        start = lax.axis_index(axis_name).astype(jnp.uint32) * jnp.uint32(share)
+        counts = lax.dynamic_slice_in_dim(lax.pcast(counts, axis_name, to="varying"), start, share)
+    counts = counts.reshape(word, groups, -1)
+    item = start + jnp.arange(share, dtype=jnp.uint32).reshape(word, groups, 1)
+    log_gamma = _draw_log_gamma_grid(rng_key, counts + beta, item)
+    log_gamma = log_gamma.reshape(share, -1)
+    inside = item.reshape(share, 1) < num_words
+    log_gamma = jnp.where(inside, log_gamma, -jnp.inf)
+
+    top = log_gamma.max(axis=0, keepdims=True)
+    if axis_name is not None:
+        top = lax.pmax(top, axis_name)
+    weights = jnp.exp(log_gamma - top)
+    if axis_name is not None:
+        weights = lax.all_gather(weights, axis_name, tiled=True, to="invarying")
+    weights = weights[:num_words]
+    return (weights * (1 / sum_rows(weights))[None, :])[:, :num_topics]
+
+
+def draw_rows(
+    rng_key: Key[Array, ""],
+    concentration: Float[Array, "R K"],
+    rest: Float[Array, " R"] | None = None,
+) -> Float[Array, "R K"]:
+    r"""Draw row r ~ Dirichlet(concentration[r], rest[r]) and drop its last entry, that of `rest`.
+
+    Where a concentration is 0, so is the entry. Cell (r, k) is drawn from the counter (k, r), and
+    the sum is one that zeros at the end do not change, so that draws do not depend on K.
+    """
+    draw = vectorise_if(concentration.size < LARGE_TABLE, _draw_rows)
+    return draw(rng_key, concentration, *(() if rest is None else (rest,)))
+
+
+def _draw_rows(rng_key, concentration, rest=None):
+    num_rows, num_columns = concentration.shape
+    key_cells, key_rest = split(rng_key)
+    word = min(_WORD, num_rows)
+    spare = -num_rows % word, -num_columns % 8 if concentration.size >= LARGE_TABLE else 0
+    padded = jnp.pad(concentration, [(0, n) for n in spare])
+    some = padded > 0
+    cells = jnp.where(some, padded, 1).reshape(word, -1, padded.shape[1])
+    item = jnp.arange(len(padded), dtype=jnp.uint32).reshape(word, -1, 1)
+    log_gamma = _draw_log_gamma_grid(key_cells, cells, item).reshape(padded.shape)
+    log_gamma = jnp.where(some, log_gamma, -jnp.inf)[:num_rows, :num_columns]
+    # the choices keep the product that ends an exponential apart from the sum: no fused rounding
+    top, of_rest = log_gamma.max(axis=1), 0.0
+    if rest is not None:
+        number = item.reshape(-1)[:num_rows]
+        log_rest = draw_log_gamma(key_rest, jnp.where(rest > 0, rest, 1), 0, number)
+        top = jnp.maximum(top, jnp.where(rest > 0, log_rest, -jnp.inf))
+        of_rest = jnp.where(rest > 0, jnp.exp(log_rest - top), 0.0)
+    mass = jnp.where(concentration > 0, jnp.exp(log_gamma - top[:, None]), 0.0)
+    return mass / (sum_pairwise(mass.T) + of_rest)[:, None]
+
+
+def _draw_log_gamma_grid(
+    rng_key: Key[Array, ""],
+    concentration: Float[Array, "word M K"],
+    item: Integer[Array, "word M 1"],
+) -> Float[Array, "word M K"]:
+    """Draw a large grid of log gammas: one try for all cells, further ones for those that failed.
+
+    A try keeps all but a few per cent of the cells. The failures of the cells (., m, k), at most
+    32, are the bits of one word, and each round gives every word one try at its lowest bit, so
+    that a round costs 1/32 of the first try and nothing has to be sorted or counted.
+    """
+    word, num_groups, num_topics = concentration.shape
+    num_lanes = num_groups * num_topics
+    slot = jnp.arange(num_topics, dtype=jnp.uint32)[None, :]
+
+    def attempt(concentration, item, number):
+        raised, boost = _boost(random_bits(rng_key, slot, item, _BOOST), concentration)
+        return _try(random_bits(rng_key, slot, item, _TRIES + number), raised), boost
+
+    def first_try(failed, block):
+        bit, concentration, item = block
+        tried, boost = attempt(concentration, item, 0)
+        failed = failed | jnp.where(tried == -jnp.inf, jnp.uint32(1) << bit, jnp.uint32(0))
+        return failed, tried + boost
+
+    failed = jnp.zeros((num_groups, num_topics), jnp.uint32) + 0 * item[0]  # as sharded as item
+    bits = jnp.arange(word, dtype=jnp.uint32)
+    failed, value = lax.scan(first_try, failed, (bits, concentration, item))
+
+    lane = jnp.arange(num_lanes).reshape(num_groups, num_topics)
+    cells = concentration.reshape(-1)
+
+    def retry(carry):
+        value, failed, number = carry
+        bit = lax.population_count((failed & -failed) - 1).astype(jnp.int32)
+        cell = bit * num_lanes + lane
+        a = cells.at[jnp.minimum(cell, cells.size - 1)].get(mode="promise_in_bounds")
+        this = item[0] + bit.astype(jnp.uint32) * jnp.uint32(num_groups)
+        tried, boost = attempt(a, this, number)
+        value = value.at[cell].set(tried + boost, mode="drop", unique_indices=True)
+        again = tried == -jnp.inf
+        number = jnp.where(again, number + 1, 1)
+        return value, jnp.where(again, failed, failed & (failed - 1)), number
+
+    carry = value.reshape(-1), failed, jnp.ones_like(failed)
+    value, _, _ = lax.while_loop(lambda carry: (carry[1] != 0).any(), retry, carry)
+    return jnp.maximum(value, jnp.float32(_LOG_FLOOR)).reshape(concentration.shape)

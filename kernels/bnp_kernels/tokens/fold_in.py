@@ -1,0 +1,85 @@
+r"""Topic weights of new documents under fixed topics.
+
+Target $p(z, \theta \mid w, \phi, \alpha)$ of each document by Gibbs sweeps over z with $\theta$
+integrated out: $p(z_t = k \mid z_{-t}, w) \propto (n_{dk} + \alpha_k) \phi_{k w_t}$, the document
+update of the parallel schedule. It is exact for that target, which is a cut: new words do not
+move the topics. Sizes: T tokens, D documents, V words, K topics.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Key
+
+from bnp_kernels.random import bits, categorical
+from bnp_kernels.tokens import lanes
+from bnp_kernels.tokens.layout import Tokens
+
+__all__ = ["fold_in", "token_probability"]
+
+_BLOCK = 4096  # tokens whose rows of K numbers are held at once
+
+
+@jax.jit
+def fold_in(
+    rng_key: Key[Array, ""],
+    data: Tokens,
+    phi: Float[Array, "V K"],
+    weights: Float[Array, " K"],
+    *,
+    num_sweeps: int | Int[Array, ""],
+    num_kept: int | Int[Array, ""],
+) -> Float[Array, "D K"]:
+    r"""Estimate $\mathrm{E}[\theta_d \mid w_d, \phi, \alpha]$ of every document.
+
+    $$\hat\theta_{dk} = \frac{\bar n_{dk} + \alpha_k}{N_d + \sum_j \alpha_j}$$
+
+    with $\bar n$ the mean of the counts over the kept sweeps ($\theta$ given z in closed form).
+    Topics start as draws from the prior weights. A document without tokens gets the prior mean.
+
+    Parameters
+    ----------
+    phi, weights
+        Probability of each word in each topic, columns summing to one, and the Dirichlet
+        concentration of each topic, not negative. Not checked.
+    num_sweeps, num_kept
+        Sweeps in all, and how many of the last ones count; 1 <= num_kept <= num_sweeps.
+    """
+    num_docs, num_topics = data.doc_length.shape[0], phi.shape[1]
+    total = data.doc_length[:, None] + weights.sum()
+    if data.word.shape[0] == 0:
+        return jnp.broadcast_to(weights, (num_docs, num_topics)) / total
+    key_start, key_sweeps = bits.split(rng_key)
+
+    def tally(z):
+        counts = jnp.zeros((num_docs, num_topics), jnp.int32)
+        return counts.at[data.doc, z].add(1)
+
+    def sweep(i, carry):
+        z, doc_topic, kept = carry
+        key = bits.fold_in(key_sweeps, i)
+        z = lanes.sweep_lanes(key, data.lanes, z, doc_topic, phi, weights)
+        doc_topic = tally(z)
+        return z, doc_topic, kept + jnp.where(i >= num_sweeps - num_kept, doc_topic, 0)
+
+    u = bits.uniform(key_start, data.word.shape)
+    z = categorical.draw(weights[None, :], u)
+    doc_topic = tally(z)
+    kept = jnp.zeros_like(doc_topic)
+    *_, kept = jax.lax.fori_loop(0, num_sweeps, sweep, (z, doc_topic, kept))
+    return (kept / num_kept + weights) / total
+
+
+@jax.jit
+def token_probability(
+    theta: Float[Array, "D K"],
+    phi: Float[Array, "V K"],
+    doc: Int[Array, " T"],
+    word: Int[Array, " T"],
+) -> Float[Array, " T"]:
+    r"""Return $\sum_k \theta_{d_t k} \phi_{k w_t}$, the probability of each token's word."""
+
+    def token(pair):
+        d, v = pair
+        return jnp.dot(theta[d], phi[v], precision="highest")
+
+    return jax.lax.map(token, (doc, word), batch_size=_BLOCK)

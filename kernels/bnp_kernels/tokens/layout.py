@@ -1,0 +1,86 @@
+"""The corpus as kernels read it: flat token arrays, shared by all chains."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int, Integer
+
+from bnp_kernels.tokens.lanes import Lanes, pack
+
+__all__ = ["Tokens", "check_tokens", "make_tokens", "most_of_a_word"]
+
+
+class Tokens(NamedTuple):
+    """The tokens of a corpus, sorted by document, and their layout for the parallel schedule."""
+
+    doc: Int[Array, " T"]
+    word: Int[Array, " T"]
+    doc_length: Int[Array, " D"]
+    most_of_a_word: Integer[Array, ""]  # see the function of that name
+    lanes: Lanes
+
+
+def make_tokens(
+    doc: Int[np.ndarray, " T"],
+    word: Int[np.ndarray, " T"],
+    num_docs: int,
+    *,
+    num_lanes: int | None = None,
+    num_shards: int = 1,
+) -> Tokens:
+    """Lay a corpus out for the kernels; runs on the host, on concrete arrays.
+
+    Parameters
+    ----------
+    doc, word
+        Document and word of each token, sorted by document. Order is checked, ranges of `word`
+        are not.
+    num_docs
+        Number of documents, empty ones included.
+    num_lanes
+        Lanes of the parallel schedule, by default as many as suit the corpus.
+    num_shards
+        Devices that will share the lanes; their number is made a multiple of it.
+
+    Raises
+    ------
+    ValueError
+        If `doc` is not sorted, or names a document outside [0, num_docs).
+    """
+    doc, word = check_tokens(doc, word, num_docs)
+    doc_length = np.bincount(doc, minlength=num_docs).astype(np.int32)
+    lanes = pack(doc_length, word, num_lanes, num_shards=num_shards)
+    arrays = map(jnp.asarray, (doc, word, doc_length, most_of_a_word(word)))
+    return Tokens(*arrays, lanes=lanes)
+
+
+def most_of_a_word(word: Int[np.ndarray, " T"]) -> Integer[np.ndarray, ""]:
+    """Count the most frequent word, in the type for tables of words in loops over tokens.
+
+    uint16 if that holds the count and so all others, else int32: loops wait for these tables.
+    """
+    most = np.bincount(word).max(initial=0)
+    return np.asarray(most, np.uint16 if most <= np.iinfo(np.uint16).max else np.int32)
+
+
+def check_tokens(
+    doc: Int[np.ndarray, " T"], word: Int[np.ndarray, " T"], num_docs: int
+) -> tuple[Int[np.ndarray, " T"], Int[np.ndarray, " T"]]:
+    """Return document and word of each token as int32, or raise `ValueError`: see `make_tokens`."""
+    doc, word = np.asarray(doc, np.int32), np.asarray(word, np.int32)
+    if doc.shape != word.shape or doc.ndim != 1:
+        raise ValueError(
+            f"doc and word must be vectors of one length, got shapes {doc.shape} and {word.shape}"
+        )
+    if np.any(np.diff(doc) < 0):
+        t = int(np.argmax(np.diff(doc) < 0)) + 1
+        raise ValueError(
+            f"doc must be sorted, got {doc[t]} after {doc[t - 1]} at token {t}: sort the tokens"
+        )
+    if doc.size and not 0 <= doc[0] <= doc[-1] < num_docs:
+        raise ValueError(
+            f"doc must lie in [0, num_docs) with num_docs={num_docs}, "
+            f"got values from {doc[0]} to {doc[-1]}"
+        )
+    return doc, word

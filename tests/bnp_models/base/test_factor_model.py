@@ -1,0 +1,231 @@
+"""The factor models as users meet them: fits, names, growth, bad data."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import numpyro.distributions as dist
+import pytest
+from numpyro.infer import MCMC, Predictive
+
+import bnp_models as bnp
+from bnp_models import testing
+from bnp_models.posterior import arviz_data
+from bnp_models.run.runner import Runner
+
+SIZES = {"num_warmup": 2, "num_samples": 4, "num_chains": 2, "progress": False}
+NAMES = {"names": ["left", "right"], "feature_names": list("uvw")}
+COUNTS = bnp.Sources.from_arrays(
+    [[[3, 0, 1], [50, 2, 0], [0, 0, 0]], [[1, 4, 2], [2, 2, 0]]], **NAMES
+)
+REALS = bnp.Sources.from_arrays(
+    [[[0.3, -1.0, 1.2], [1.1, 2.0, 0.0], [0.5, 0.1, -0.2]], [[1.0, 0.4, -2.0], [0.2, 2.2, 0.0]]],
+    **NAMES,
+)
+# with as many slots as `test_growth` ends with, so that these are compiled once
+POISSON = bnp.PoissonGammaFactorAnalysis(tau=dist.Gamma(2.0, 2.0), max_factors=80)
+GAUSSIAN = bnp.GaussianFactorAnalysis(sigma2_phi=1.0, max_factors=32)
+BOTH = [(POISSON, COUNTS), (GAUSSIAN, REALS)]
+IDS = ["poisson", "gaussian"]
+OPTIONS = {"init_factors": 3}
+SAMPLED = {"poisson": {"alpha", "tau", "b_w"}, "gaussian": {"alpha", "sigma2_w", "sigma2_n"}}
+
+
+@pytest.fixture(scope="module", params=BOTH, ids=IDS)
+def found(request):
+    model, data = request.param
+    return bnp.fit(model, data, record=model.recordable, **SIZES, **OPTIONS)
+
+
+class Notes:
+    """A progress display that keeps what is said about slots."""
+
+    def __init__(self):
+        self.notes = []
+
+    def update(self, sweep, used, lp, note=""):
+        self.notes += [note] if note else []
+
+    def close(self):
+        pass
+
+
+@pytest.mark.optimised
+@pytest.mark.slow
+class TestFit:
+    def test_names(self, found):
+        posterior = arviz_data.group(found.data, "posterior")
+        dims = {
+            "phi": ("factor", "feature"), "weights": ("row", "factor"), "z": ("row", "factor"),
+            "beta": ("factor",), "pi": ("source", "factor"), "alpha": ("source",),
+        }  # fmt: skip
+        for name, behind in dims.items():
+            assert posterior[name].dims == ("chain", "draw", *behind)
+        kind = "poisson" if found.model == POISSON else "gaussian"
+        assert SAMPLED[kind] <= set(posterior)
+        assert ("background" in posterior) == (kind == "poisson")
+        assert list(posterior["source"].values) == ["left", "right"]
+        assert list(posterior["feature"].values) == list("uvw")
+        constant = arviz_data.group(found.data, "constant_data")
+        assert constant["row_source"].values.tolist() == [0, 0, 0, 1, 1]
+        observed = arviz_data.group(found.data, "observed_data")["x"]
+        assert observed.dims == ("row", "feature")
+        assert np.isfinite(arviz_data.group(found.data, "sample_stats")["lp"].values).all()
+
+    def test_draws(self, found):
+        draws = arviz_data.group(found.data, "posterior")
+        z, phi, weights = (draws[name].values for name in ("z", "phi", "weights"))
+        np.testing.assert_array_equal(z.any(axis=2).sum(axis=-1), draws["num_factors_used"].values)
+        np.testing.assert_array_equal(weights != 0, z)
+        np.testing.assert_array_equal(phi.any(axis=-1), z.any(axis=2))
+        beta, pi = draws["beta"].values, draws["pi"].values
+        np.testing.assert_array_equal(beta > 0, z.any(axis=2))
+        assert (np.diff(beta, axis=-1) <= 0).all()
+        assert ((pi >= 0) & (pi <= 1)).all()
+
+    def test_states(self, found):
+        states = arviz_data.group(found.data, "states")
+        last = found.model.factor_states(states, found.corpus)
+        assert last.phi.shape[0] == 2 * states.sizes["draw"]
+        posterior = arviz_data.group(found.data, "posterior")
+        at = states["draw"].values
+        expected = posterior["num_factors_used"].values[:, at].reshape(-1)
+        np.testing.assert_array_equal((last.sizes() > 0).sum(axis=1), expected)
+
+    def test_resume(self, found, tmp_path):
+        again = bnp.fit(
+            found.model, found.corpus, checkpoint=tmp_path, record=found.model.recordable,
+            **OPTIONS, **SIZES,
+        )  # fmt: skip
+        read = bnp.resume(tmp_path, progress=False)
+        one, two = (arviz_data.group(fit.data, "posterior") for fit in (again, read))
+        np.testing.assert_array_equal(one["phi"].values, two["phi"].values)
+        first = arviz_data.group(found.data, "posterior")
+        np.testing.assert_array_equal(one["alpha"].values, first["alpha"].values)
+
+    def test_same_draws_of_mcmc(self, found):
+        kernel = found.model.gibbs(record=("phi",), **OPTIONS)
+        mcmc = MCMC(
+            kernel, num_warmup=2, num_samples=4, num_chains=2, chain_method="vectorized",
+            progress_bar=False,
+        )  # fmt: skip
+        mcmc.run(jax.random.key(0), found.corpus)
+        expected = mcmc.get_samples(group_by_chain=True)
+        posterior = arviz_data.group(found.data, "posterior")
+        used = posterior.sizes["factor"]
+        np.testing.assert_array_equal(posterior["phi"].values, expected["phi"][:, :, :used])
+        np.testing.assert_array_equal(posterior["alpha"].values, expected["alpha"])
+
+    def test_growth(self, found, monkeypatch):
+        """Ahead of need; and, as if that had not been foreseen, by replaying a sweep."""
+        few, note = 32, "80 slots"
+        if found.model == GAUSSIAN:
+            few, note = 3, "replayed with 32 slots"
+            monkeypatch.setattr(Runner, "_grow", lambda self, state, need: (state, ""))
+        small = dataclasses.replace(found.model, max_factors=few)
+        shown = Notes()
+        fit = bnp.fit(
+            small, found.corpus, record=found.model.recordable,
+            **{**SIZES, "progress": shown}, **OPTIONS,
+        )  # fmt: skip
+        assert shown.notes == [note]
+        one, two = (arviz_data.group(f.data, "posterior") for f in (fit, found))
+        for name in ("phi", "z", "alpha", "num_factors_used"):
+            np.testing.assert_array_equal(one[name].values, two[name].values, err_msg=name)
+
+
+@pytest.mark.slow
+def test_approximate_births():
+    """The baseline through fit: from one factor to more, and finite all the way."""
+    how = {"schedule": "sequential", "births": "approximate", "init_factors": 1}
+    found = bnp.fit(GAUSSIAN, REALS, **SIZES, **how)
+    used = arviz_data.group(found.data, "posterior")["num_factors_used"].values
+    assert used.shape == (2, 4)
+    assert used.max() > 1
+    assert np.isfinite(arviz_data.group(found.data, "sample_stats")["lp"].values).all()
+
+
+@pytest.mark.slow
+def test_plain_mcmc_refuses_to_be_short_of_slots():
+    model = bnp.GaussianFactorAnalysis(1.0, 1.0, 1.0, 1.0, 1.0, max_factors=3)
+    mcmc = MCMC(model.gibbs(init_factors=3), num_warmup=0, num_samples=20, progress_bar=False)
+    with pytest.raises(Exception, match="max_factors=3 is too small for this run"):
+        mcmc.run(jax.random.key(0), REALS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("model", "data"), BOTH, ids=IDS)
+def test_program(model, data):
+    model = dataclasses.replace(model, max_factors=48)
+    draw = testing.quick_jit(
+        lambda key: Predictive(model, num_samples=3)(key, data, observed=False)
+    )
+    draws = draw(jax.random.key(0))
+    assert draws["z"].shape == (3, 5, 48)
+    assert draws["phi"].shape == (3, 48, 3)
+    assert draws["x"].shape == (3, 5, 3)
+    assert np.isfinite(draws["x"]).all()
+    assert (np.diff(draws["beta"], axis=-1) <= 0).all()
+    assert 0 < model.truncation_bound(data) < 1e-6
+
+
+@pytest.mark.parametrize(("model", "kind"), [(POISSON, "counts"), (GAUSSIAN, "reals")], ids=IDS)
+def test_missing_entries_reach_the_kernel(model, kind):
+    values = [[[3, np.nan, 1], [50, 2, 0]], [[1, 4, 2]]]
+    gaps = bnp.Sources.from_arrays(values, kind=kind, allow_missing=True)
+    sampler = model.gibbs().sampler()
+    data = sampler.prepare(gaps, 1)
+    np.testing.assert_array_equal(data.observed.T, ~np.isnan(np.concatenate(values)))
+    np.testing.assert_array_equal(data.num_observed, [5, 3])
+    assert sampler.prepare(gaps.select(["1"]), 1).observed is None
+    shown = model.data_groups(gaps)["observed_data"]["x"]
+    np.testing.assert_array_equal(np.isnan(shown), ~np.asarray(gaps.observed))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: bnp.PoissonGammaFactorAnalysis(tau=0.0), "tau must be positive"),
+        (lambda: bnp.PoissonGammaFactorAnalysis(alpha=(1.0, -1.0)), r"alpha\[1\] must be positive"),
+        (lambda: bnp.PoissonGammaFactorAnalysis(b_phi=np.nan), "b_phi must be positive"),
+        (
+            lambda: bnp.PoissonGammaFactorAnalysis(a_phi=dist.Gamma(1.0, 1.0)),
+            "a_phi must be a positive number, got a prior",
+        ),
+        (lambda: bnp.PoissonGammaFactorAnalysis(tau=(1.0, 2.0)), "tau must be a positive number"),
+        (lambda: bnp.GaussianFactorAnalysis(sigma2_n=0.0), "sigma2_n must be positive"),
+        (lambda: bnp.GaussianFactorAnalysis(max_factors=0), "max_factors must be an integer"),
+        (
+            lambda: bnp.GaussianFactorAnalysis().gibbs(schedule="mixed"),
+            r"schedule must be one of \['parallel', 'sequential'\], got 'mixed'",
+        ),
+        (lambda: bnp.GaussianFactorAnalysis().gibbs(record=("w",)), "record must be one of"),
+        (lambda: bnp.GaussianFactorAnalysis().gibbs(init_factors=-1), "init_factors must be"),
+        (
+            lambda: bnp.PoissonGammaFactorAnalysis().gibbs(births="approximate"),
+            "births='approximate' goes from row to row, got schedule='parallel'",
+        ),
+        (lambda: bnp.GaussianFactorAnalysis().gibbs(births="slow"), "births must be one of"),
+        (
+            lambda: bnp.fit(bnp.PoissonGammaFactorAnalysis(), REALS, **SIZES),
+            "data must hold counts, got reals",
+        ),
+        (
+            lambda: bnp.fit(bnp.PoissonGammaFactorAnalysis(alpha=(1.0, 1.0, 1.0)), COUNTS, **SIZES),
+            "alpha has 3 values, but data has 2 sources",
+        ),
+        (
+            lambda: bnp.fit(
+                bnp.GaussianFactorAnalysis(sigma2_n=dist.Gamma(1.0, 1.0)), REALS, **SIZES
+            ),
+            "sigma2_n has the prior Gamma, for which there is no Gibbs update; use InverseGamma",
+        ),
+        (
+            lambda: bnp.fit(bnp.GaussianFactorAnalysis(), np.ones((2, 2)), **SIZES),
+            "data must be a Sources, got ndarray",
+        ),
+    ],
+)
+def test_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

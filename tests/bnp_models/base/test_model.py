@@ -1,0 +1,235 @@
+"""Model configurations: what they accept, equality by content, the serialised form."""
+
+import dataclasses
+import json
+import pickle
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+import pytest
+from scipy import stats
+
+import bnp_models as bnp
+from bnp_models.base.model import (
+    Model,
+    check_integer,
+    concentration,
+    from_description,
+    gamma_prior,
+    is_prior,
+)
+
+MODELS = [
+    bnp.LDA(3),
+    bnp.LDA(3, alpha=(0.1, 0.2, 0.3), beta=np.float32(0.1)),
+    bnp.LDA(
+        3, alpha=dist.Gamma(np.ones(3), jnp.asarray([1.0, 2.0, 3.0])), beta=dist.Exponential(2)
+    ),
+    bnp.HDPLDA(),
+    bnp.HDPLDA(alpha=2, gamma=dist.LogNormal(0.0, 1.0), beta=dist.Gamma(2.0, 10.0), max_topics=7),
+]
+
+
+class TestConcentration:
+    @pytest.mark.parametrize("value", [1, 0.5, np.float64(0.5), jnp.asarray(0.5), np.array(2)])
+    def test_numbers_become_floats(self, value):
+        stored = concentration("alpha", value)
+        assert type(stored) is float
+        assert stored == value
+
+    @pytest.mark.parametrize(
+        "value", [0, -1.0, np.nan, np.inf, 1e-60, 1e60, "0.1", True, None, [0.1, 0.2], object()]
+    )
+    def test_other_values_are_refused(self, value):
+        with pytest.raises(ValueError, match=r"^beta must be .*got "):
+            concentration("beta", value)
+
+    def test_vectors_where_a_length_is_given(self):
+        assert concentration("alpha", [1, 2.5], length=2) == (1.0, 2.5)
+        assert concentration("alpha", jnp.ones(2), length=2) == (1.0, 1.0)
+        with pytest.raises(ValueError, match="alpha must be a number or 3 numbers, got 2"):
+            concentration("alpha", [1, 2], length=3)
+        with pytest.raises(ValueError, match=r"alpha\[1\] must be positive .*got -2"):
+            concentration("alpha", [1, -2, 3], length=3)
+
+    @pytest.mark.parametrize(
+        "prior",
+        [
+            dist.Normal(0.0, 1.0),  # not positive
+            dist.Beta(1.0, 1.0),
+            dist.Gamma(jnp.ones(2), 1.0),  # two of them
+            dist.Gamma(-1.0, 1.0, validate_args=False),
+            dist.Gamma(1.0, np.nan, validate_args=False),
+            dist.Exponential(0.0, validate_args=False),
+            dist.TransformedDistribution(dist.Normal(0.0, 1.0), dist.transforms.ExpTransform()),
+            dist.MultivariateNormal(jnp.zeros(2), jnp.eye(2)),
+        ],
+        ids=lambda prior: type(prior).__name__,
+    )
+    def test_priors_that_are_refused(self, prior):
+        with pytest.raises(ValueError, match=r"^beta must have .*got "):
+            concentration("beta", prior)
+
+    def test_subclass_of_a_distribution_is_refused(self):
+        class Mine(dist.Gamma):
+            pass
+
+        with pytest.raises(ValueError, match=r"plain prior of numpyro\.distributions.*got Mine"):
+            concentration("beta", Mine(1.0, 1.0))
+
+    def test_expand_is_a_prior_of_each(self):
+        stored = concentration("alpha", dist.Gamma(1.0, 2.0).expand([3]), length=3)
+        assert type(stored) is dist.Gamma
+        assert stored.batch_shape == (3,)
+        np.testing.assert_array_equal(gamma_prior("alpha", stored).rate, [2.0, 2.0, 2.0])
+        with pytest.raises(
+            ValueError, match=r"a scalar prior or 4 of them, got batch shape \(3,\)"
+        ):
+            concentration("alpha", stored, length=4)
+
+
+class TestGammaPrior:
+    def test_conjugate_priors(self):
+        assert gamma_prior("a", 0.1) is None
+        assert gamma_prior("a", dist.Normal(), given=True) is None
+        assert tuple(gamma_prior("a", dist.Gamma(2.0, 3.0))) == (2.0, 3.0)
+        assert tuple(gamma_prior("a", dist.Exponential(3.0))) == (1.0, 3.0)
+        assert tuple(gamma_prior("a", dist.Chi2(3.0))) == (1.5, 0.5)
+
+    def test_others_are_refused_with_the_list(self):
+        with pytest.raises(
+            ValueError, match=r"gamma has the prior LogNormal.*Gamma\(concentration, rate\), Expon"
+        ):
+            gamma_prior("gamma", dist.LogNormal(0.0, 1.0))
+
+
+class TestStartValues:
+    def test_follow_their_priors(self):
+        """Gamma laws are drawn together; the threshold of each comparison is a p-value of 1e-6."""
+        model = bnp.GaussianFactorAnalysis(
+            tau=dist.LogNormal(0.0, 1.0), alpha=dist.Exponential(3.0),
+            sigma2_phi=dist.InverseGamma(2.0, 5.0), sigma2_w=0.5,
+            sigma2_n=dist.Gamma(np.array([0.3, 4.0]), 2.0),
+        )  # fmt: skip
+        shapes = {"alpha": (3,)}
+        draw = jax.jit(jax.vmap(lambda key: model.start_values(key, shapes)))
+        drawn = draw(jax.random.split(jax.random.key(0), 4000))
+        assert set(drawn) == set(model.hyperparameters)
+        np.testing.assert_array_equal(drawn["sigma2_w"], 0.5)
+        assert drawn["alpha"].shape == (4000, 3)
+        assert drawn["sigma2_n"].shape == (4000, 2)
+        for x, law in (
+            (drawn["tau"], stats.lognorm(1.0)),
+            (drawn["alpha"], stats.expon(scale=1 / 3)),
+            (drawn["sigma2_phi"], stats.invgamma(2.0, scale=5.0)),
+            (drawn["sigma2_n"][:, 0], stats.gamma(0.3, scale=0.5)),
+            (drawn["sigma2_n"][:, 1], stats.gamma(4.0, scale=0.5)),
+        ):
+            assert stats.kstest(np.asarray(x, np.float64).ravel(), law.cdf).pvalue > 1e-6
+        columns = np.column_stack([np.log(drawn["sigma2_phi"]), drawn["sigma2_n"], drawn["alpha"]])
+        r = np.corrcoef(columns.T)[np.triu_indices(6, 1)]
+        assert (2 * stats.norm.sf(np.abs(r) * np.sqrt(4000)) > 1e-6 / 15).all()
+
+    def test_of_fixed_values(self):
+        values = bnp.HDPLDA(alpha=2.0, gamma=1.5).start_values(jax.random.key(0))
+        assert values == {"alpha": 2.0, "gamma": 1.5, "beta": 0.01}
+
+
+class TestIdentity:
+    @pytest.mark.parametrize("model", MODELS, ids=repr)
+    def test_round_trips(self, model):
+        described = json.loads(json.dumps(model.describe()))
+        for twin in (
+            pickle.loads(pickle.dumps(model)),
+            dataclasses.replace(model),
+            from_description(described, bnp.MODELS),
+        ):
+            assert twin == model
+            assert hash(twin) == hash(model)
+            assert twin.describe() == model.describe()
+            assert twin.gibbs() == model.gibbs() if is_conjugate(model) else True
+
+    def test_all_differ(self):
+        assert len(set(MODELS)) == len(MODELS)
+        assert bnp.LDA(3) != bnp.LDA(4)
+        assert bnp.LDA(3, alpha=1.0) != bnp.LDA(3, alpha=(1.0, 1.0, 1.0))
+        assert bnp.LDA(3, beta=dist.Gamma(1.0, 1.0)) != bnp.LDA(3, beta=dist.Gamma(1.0, 1.5))
+        assert bnp.LDA(3) != "LDA(3)"
+
+    def test_repr_can_be_typed(self):
+        assert repr(bnp.HDPLDA(gamma=dist.Gamma(1, 2.5))) == (
+            "HDPLDA(alpha=Gamma(1.0, 1.0), gamma=Gamma(1.0, 2.5), beta=0.01, max_topics=128)"
+        )
+        for model in MODELS:
+            assert eval(repr(model), {**vars(dist), **bnp.MODELS, "np": np}) == model
+
+    def test_an_equal_model_is_not_traced_again(self):
+        traced = []
+
+        def total(model, x):
+            traced.append(model)
+            return x + len(model.describe())
+
+        jitted = jax.jit(total, static_argnums=0)
+        jitted(bnp.HDPLDA(alpha=dist.Gamma(1.0, 1.0)), 1.0)
+        jitted(bnp.HDPLDA(alpha=dist.Gamma(1, 1)), 2.0)
+        jitted(pickle.loads(pickle.dumps(bnp.HDPLDA())), 3.0)
+        assert len(traced) == 1
+
+    def test_frozen(self):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            bnp.LDA(3).num_topics = 4
+
+
+def is_conjugate(model):
+    try:
+        model.gibbs().sampler()
+    except ValueError:
+        return False
+    return True
+
+
+class TestDescription:
+    def test_unknown_models_and_fields(self):
+        with pytest.raises(ValueError, match=r"model must be one of \[.*'LDA'.*\], got 'X'"):
+            from_description({"model": "X"}, bnp.MODELS)
+        with pytest.raises(ValueError, match=r"model is not described as LDA is: .*num_colors"):
+            from_description({"model": "LDA", "num_topics": 2, "num_colors": 3}, bnp.MODELS)
+        with pytest.raises(ValueError, match=r"distribution must be one of .*got 'os'"):
+            from_description(
+                {"model": "LDA", "num_topics": 3, "beta": {"distribution": "os"}}, bnp.MODELS
+            )
+
+    def test_parameters_of_priors_survive_exactly(self):
+        third = np.float32(1) / np.float32(3)
+        model = bnp.LDA(2, alpha=dist.Gamma(np.array([third, 0.1], np.float32), 1.0))
+        again = from_description(json.loads(json.dumps(model.describe())), bnp.MODELS)
+        np.testing.assert_array_equal(again.alpha.concentration, model.alpha.concentration)
+
+
+def test_check_integer():
+    assert check_integer("seed", np.int64(3), 0) == 3
+    for value in (-1, 1.0, True, "1", None):
+        with pytest.raises(ValueError, match="seed must be an integer of at least 0, got"):
+            check_integer("seed", value, 0)
+
+
+def test_is_prior():
+    assert is_prior(dist.Gamma(1, 1))
+    assert not is_prior(1.0)
+
+
+def test_model_is_abstract():
+    with pytest.raises(TypeError, match="abstract"):
+        Model()
+
+
+def test_what_only_results_need_is_not_imported():
+    """It would take half a second of every start, and fifty megabytes."""
+    slow = "{'pandas', 'matplotlib', 'arviz'}"
+    code = f"import sys, bnp_models; sys.exit(bool({slow} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

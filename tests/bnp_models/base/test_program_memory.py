@@ -1,0 +1,70 @@
+"""Compiled programs are dropped before the process runs out of memory mappings."""
+
+import builtins
+import os
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import bnp_models as bnp
+from bnp_models.base import program_memory
+
+
+@jax.jit
+def twice(x):
+    return 2 * x
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_programs_are_dropped_when_room_is_short(monkeypatch):
+    twice(jnp.ones(3))
+    assert not program_memory.make_room()
+    assert twice._cache_size() == 1
+    monkeypatch.setattr(program_memory, "SHARE", 0.0)
+    assert program_memory.make_room()
+    assert twice._cache_size() == 0
+    np.testing.assert_array_equal(twice(jnp.ones(3)), [2, 2, 2])
+
+
+def test_elsewhere_nothing_happens(monkeypatch):
+    def missing(*args):
+        raise FileNotFoundError
+
+    monkeypatch.setattr(builtins, "open", missing)
+    assert not program_memory.make_room()
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert not program_memory.trim()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_free_memory_goes_back_to_the_system():
+    def resident():
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    small = [bytes(2000) for _ in range(50_000)]  # 100 MB, too small each to be mapped alone
+    last = bytes(2000)
+    before = resident()
+    del small
+    if not program_memory.trim():
+        pytest.skip("the C library is not glibc")
+    assert resident() < before - 50e6
+    del last
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_draws_stay_the_same(toy, tiny, monkeypatch):
+    """With room made in the middle of a run that grows."""
+
+    def z():
+        model = toy(gamma=6.0, max_topics=2)
+        options = {"num_warmup": 2, "num_samples": 3, "num_chains": 2, "progress": False}
+        return np.asarray(bnp.fit(model, tiny, record=("z",), **options).posterior["z"])
+
+    expected = z()
+    monkeypatch.setattr(program_memory, "SHARE", 0.0)
+    np.testing.assert_array_equal(z(), expected)

@@ -1,0 +1,254 @@
+"""The command line, end to end on a small corpus: files, results, messages and exit statuses."""
+
+import functools
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpyro.distributions import Gamma
+
+import bnp_models as bnp
+from bnp_models.cli import command as cli
+from bnp_models.cli import report
+from bnp_models.posterior import arviz_data
+
+PICTURES = (
+    "traces.png", "ranks.png", "num_topics.png", "topic_words.png", "topic_similarity.png",
+    "topics_by_group.png",
+)  # fmt: skip
+FIT = (
+    "--num-warmup 4 --num-samples 12 --num-chains 2 --keep-states 3 --seed 5 --no-progress "
+    "--schedule sequential --record topic_tokens --num-topics 2 --alpha Gamma(1,1) --beta 0.1 "
+    "--read text=body"
+).split()
+
+
+def write_texts(path, seed, num_docs=30):
+    """Write documents about pets or about planets."""
+    rng = np.random.default_rng(seed)
+    themes = {"pets": ["cat", "dog", "mouse", "bird"], "planets": ["mars", "venus", "moon", "sun"]}
+    with path.open("w") as file:
+        for d in range(num_docs):
+            group = ("pets", "planets")[d % 2]
+            text = " ".join(rng.choice(themes[group], 12))
+            file.write(json.dumps({"body": text, "group": group}) + "\n")
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return write_texts(tmp_path_factory.mktemp("data") / "texts.jsonl", seed=0)
+
+
+@pytest.fixture(scope="module")
+def run(data, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("out") / "deep" / "run"
+    assert cli.main(["fit", "LDA", data, "--output", str(folder), *FIT]) == 0
+    return folder
+
+
+def test_fit_writes_all_there_is(run):
+    names = {path.name for path in run.iterdir()}
+    assert names == {
+        "checkpoint", "draws.nc", "corpus.npz", "convergence.csv", "report.txt", "topics.csv",
+        "documents.csv", *PICTURES,
+    }  # fmt: skip
+    data = arviz_data.load(run / "draws.nc")
+    assert arviz_data.group(data, "posterior")["alpha"].shape == (2, 12)
+    assert len(pd.read_csv(run / "topics.csv")) == 2
+    assert len(pd.read_csv(run / "documents.csv")) == 30
+    assert set(pd.read_csv(run / "convergence.csv")["quantity"]) >= {"lp", "alpha"}
+    for picture in PICTURES:
+        assert (run / picture).read_bytes().startswith(b"\x89PNG")
+
+
+def test_fit_takes_its_options(run):
+    header = json.loads((run / "checkpoint" / "header.json").read_text())
+    prior = {"distribution": "Gamma", "concentration": 1.0, "rate": 1.0}
+    assert header["model"] == {"model": "LDA", "num_topics": 2, "alpha": prior, "beta": 0.1}
+    assert header["options"]["record"] == ["topic_tokens"]
+    assert header["options"]["schedule"] == "sequential"
+    sizes = {"num_warmup": 4, "num_samples": 12, "num_chains": 2, "keep_states": 3, "seed": 5}
+    assert {name: header[name] for name in sizes} == sizes
+    fit = report.load_run(run)
+    assert fit.model == bnp.LDA(num_topics=2, alpha=Gamma(1.0, 1.0), beta=0.1)
+    assert fit.posterior["topic_tokens"].shape == (2, 12, 2)
+
+
+def test_topics(run, capsys):
+    assert cli.main(["topics", str(run), "--num-words", "4"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["topic", "share", "90%", "interval", "chains", "alike", "words"]
+    words = {frozenset(line.replace(",", "").split()[7:]) for line in lines[1:3]}
+    assert words == {
+        frozenset({"cat", "dog", "mouse", "bird"}),
+        frozenset({"mars", "venus", "moon", "sun"}),
+    }
+    assert cli.main(["topics", str(run), "--limit", "1", "--relevant"]) == 0
+    assert "and 1 smaller topics, together" in capsys.readouterr().out
+
+
+def test_evaluate(run, tmp_path, capsys):
+    new = tmp_path / "new.txt"
+    new.write_text("cat dog mouse comet\nmars moon sun venus mars\n")
+    scores = [f"--score={name}" for name in ("document_completion", "left_to_right", "npmi")]
+    assert cli.main(["evaluate", str(run), str(new), "--num-words", "3", *scores]) == 0
+    out, err = capsys.readouterr()
+    first, second, third = out.splitlines()
+    assert first.startswith("document completion: -")
+    assert "standard errors: documents" in first
+    assert second.startswith("left to right: -")
+    assert third.startswith("npmi: ")
+    assert "1 tokens (11.1%) are left out" in err
+
+
+def test_evaluate_warns_of_training_data(run, data, capsys):
+    assert cli.main(["evaluate", str(run), str(run / "corpus.npz"), "--score", "npmi",
+                     "--num-words", "3"]) == 0  # fmt: skip
+    assert "the corpus that was fitted" in capsys.readouterr().err
+
+
+def test_models(capsys):
+    assert cli.main(["models"]) == 0
+    out = capsys.readouterr().out
+    for name in bnp.MODELS:
+        assert f"{name}: " in out
+    assert "gamma=Gamma(concentration=1, rate=1)" in out
+
+
+def test_interrupted_run_is_resumed(run, data, tmp_path, monkeypatch, capsys):
+    argv = ["fit", "LDA", data, "--output", str(tmp_path), *FIT, "--checkpoint-seconds", "0"]
+
+    class CtrlC(report.Lines):
+        def update(self, sweep, used, lp, note=""):
+            if sweep >= 10:
+                raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(report, "Lines", CtrlC)
+        argv.remove("--no-progress")
+        assert cli.main(argv) == 130
+    err = capsys.readouterr().err
+    assert f"of 12 draws; to finish:\n    bnp-models resume {tmp_path}\n" in err
+    assert report.load_run(tmp_path).posterior.sizes["draw"] < 12
+    assert cli.main(["resume", str(tmp_path)]) == 0
+    assert "sweep 16 of 16" in capsys.readouterr().err
+    resumed, straight = report.load_run(tmp_path), report.load_run(run)
+    np.testing.assert_array_equal(resumed.posterior["alpha"], straight.posterior["alpha"])
+
+
+def test_interrupt_before_the_first_draw(run, data, tmp_path, monkeypatch, capsys):
+    @functools.wraps(bnp.fit)  # whose defaults the parser reads
+    def stop(*args, checkpoint, **kwargs):
+        checkpoint.mkdir()
+        (checkpoint / "header.json").touch()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(bnp, "fit", stop)
+    assert cli.main(["fit", "LDA", data, "--output", str(tmp_path), *FIT]) == 130
+    assert f"bnp-models resume {tmp_path}\n" in capsys.readouterr().err
+
+
+def test_folder_of_another_run_is_refused(run, data, capsys):
+    assert cli.main(["fit", "LDA", data, "--output", str(run), *FIT, "--seed", "1"]) == 2
+    assert "belongs to another run: seed was 5 and is now 1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ([], "COMMAND"),
+        (["fit"], "MODEL"),
+        (["fit", "NoModel", "x"], "invalid choice: 'NoModel'"),
+        (["fit", "LDA", "{data}", "--output", "{out}"], "--num-topics"),
+        (["fit", "LDA", "{data}", "--output", "{out}", "--num-topics", "0"], "at least 1, got 0"),
+        (["fit", "HDPLDA", "{data}", "--output", "{out}", "--alpha", "-1"], "alpha must be posit"),
+        (["fit", "HDPLDA", "{data}", "--output", "{out}", "--alpha", "open('x')"], "--alpha must"),
+        (["fit", "HDPLDA", "{data}", "--output", "{out}", "--beta", "Normal(0, 1)"], "positive"),
+        (["fit", "HDPLDA", "{data}", "--output", "{out}", "--num-chains", "0"], "num_chains must"),
+        (["fit", "HDPLDA", "{data}", "--output", "{out}", "--num-chains", "x"], "invalid int"),
+        (["fit", "HDPLDA", "{data}", "--output", "{out}", "--schedule", "x"], "invalid choice"),
+        (["fit", "HDPLDA", "{data}", "--output", "{out}", "--record", "x"], "record must be one"),
+        (["fit", "HDPLDA", "{data}", "--output", "{out}", "--init-topics", "0"], "init_topics"),
+        (["fit", "HDPLDA", "no/such/file.csv", "--output", "{out}"], "no file or folder no/such"),
+        (["fit", "HDPLDA", "{out}/odd.xyz", "--output", "{out}"], "give --format one of"),
+        (["fit", "HDPLDA", "{data}", "--output", "{out}", "--read", "body"], "give name=value"),
+        (["fit", "HDPLDA", "{data}", "--output", "{out}", "--read", "txt=body"], "text, tokens"),
+        (["fit", "HDPLDA", "{data}", "--output", "{out}"], "line 1: no text among"),
+        (["resume", "{out}"], "holds no run"),
+        (["topics", "{out}"], "draws.nc is missing"),
+        (["topics", "{run}", "--num-words", "0"], "num_words must be positive"),
+        (["evaluate", "{run}", "{out}/other.txt"], "no token is left"),
+        (["evaluate", "{run}", "{out}/other.txt", "--score", "bleu"], "invalid choice"),
+        (["demo", "--size", "big"], "unrecognized arguments"),
+    ],
+)
+def test_wrong_input_is_refused_in_words(argv, message, run, data, tmp_path, capsys):
+    (tmp_path / "odd.xyz").write_text("")
+    (tmp_path / "other.txt").write_text("etwas ganz anderes\n")
+    named = [part.format(data=data, out=tmp_path, run=run) for part in argv]
+    if data in named and "line 1" not in message and "--read" not in named:
+        named += ["--read", "text=body"]
+    assert cli.main(named) == 2
+    out, err = capsys.readouterr()
+    assert message in err
+    assert "Traceback" not in err
+    assert out == ""
+
+
+@pytest.mark.parametrize("command", ["fit LDA", "fit HDPLDA", "resume", "topics", "evaluate",
+                                     "models", "demo"])  # fmt: skip
+def test_help_has_an_example(command, capsys):
+    assert cli.main([*command.split(), "--help"]) == 0
+    out = capsys.readouterr().out
+    assert f"example:\n  bnp-models {command.split()[0]}" in out
+
+
+def test_version(capsys):
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out.strip() == bnp.__version__
+
+
+@pytest.mark.parametrize(
+    ("error", "traceback"), [(OSError("disk full"), False), (RuntimeError("a bug"), True)]
+)
+def test_failures(error, traceback, monkeypatch, capsys):
+    def fail(folder):
+        raise error
+
+    monkeypatch.setattr(report, "load_run", fail)
+    assert cli.main(["topics", "x"]) == 1
+    err = capsys.readouterr().err
+    assert str(error) in err
+    assert ("Traceback" in err) is traceback
+
+
+@pytest.mark.slow
+def test_process_uses_all_cores(data, tmp_path):
+    environment = {key: x for key, x in os.environ.items() if key != "JAX_NUM_CPU_DEVICES"}
+    command = [sys.executable, "-m", "bnp_models", "fit", "LDA", data]
+    done = subprocess.run(
+        [*command, "--output", str(tmp_path), *FIT],
+        env=environment, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert "written to" in done.stderr
+    header = json.loads((tmp_path / "checkpoint" / "header.json").read_text())
+    num_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    if header["versions"]["backend"] == "cpu":
+        assert header["num_devices"] >= min(num_cores, 2)
+
+
+@pytest.mark.slow
+def test_process_whose_output_nobody_reads():
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bnp_models", "models"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None
+    process.stdout.close()
+    _, err = process.communicate()
+    assert (process.returncode, err) == (1, b"")

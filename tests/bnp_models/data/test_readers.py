@@ -1,0 +1,423 @@
+"""Readers: every format gives the corpus that was written, and errors name file and line."""
+
+import csv
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+from bnp_models.data import readers
+from bnp_models.data.corpus import Corpus
+from bnp_models.data.readers import (
+    from_gensim,
+    guess_format,
+    read_corpus,
+    read_csv,
+    read_folder,
+    read_jsonl,
+    read_ldac,
+    read_lines,
+    read_npz,
+    read_uci,
+    read_vocabulary,
+)
+
+WORDS = ("cat", "dog", "fish")
+DOCS = [[0, 0, 1], [], [1, 2, 2]]
+BAG = Corpus.from_ids(DOCS, vocabulary=WORDS)
+RECORDS = [
+    {"text": "dog cat dog", "group": "a", "authors": ["Ann", "Bob"], "label": 1.5, "name": "x"},
+    {"text": "", "group": "b", "authors": ["Bob"], "label": 0, "name": "y"},
+    {"text": "fish, dog", "group": "a", "authors": ["Cid"], "label": -2.0, "name": "z"},
+]
+TEXTS = Corpus.from_texts(
+    [record["text"] for record in RECORDS],
+    groups=["a", "b", "a"],
+    authors=[record["authors"] for record in RECORDS],
+    labels=[1.5, 0, -2.0],
+    doc_names=["x", "y", "z"],
+)
+
+
+@pytest.fixture(params=["", ".gz"])
+def write(request, tmp_path):
+    """Write lines to a file, plain or compressed."""
+
+    def write_lines(name, lines):
+        path = tmp_path / (name + request.param)
+        opener = gzip.open if request.param else open
+        with opener(path, "wt", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+        return path
+
+    return write_lines
+
+
+def uci_lines():
+    doc, word = np.nonzero(BAG.to_counts().toarray())
+    counts = BAG.to_counts().toarray()[doc, word]
+    entries = [f"{d + 1} {v + 1} {n}" for d, v, n in zip(doc, word, counts, strict=True)]
+    return [str(BAG.num_docs), str(BAG.num_words), str(len(entries)), *entries]
+
+
+LDAC = ["2 0:2 1:1", "0", "2 1:1 2:2"]
+
+
+def test_uci(write):
+    path = write("docword.pets.txt", uci_lines())
+    assert read_uci(path, WORDS) == BAG
+    assert read_uci(path).vocabulary == ("0", "1", "2")
+    write("vocab.pets.txt", WORDS)
+    assert read_uci(path) == BAG
+    assert read_uci(path, groups=["a", "b", "a"]).group_names == ("a", "b")
+    assert read_corpus(path) == BAG
+
+
+def test_uci_takes_a_plain_vocabulary_beside_a_compressed_bag(tmp_path):
+    with gzip.open(tmp_path / "docword.pets.txt.gz", "wt") as file:
+        file.write("\n".join(uci_lines()))
+    (tmp_path / "vocab.pets.txt").write_text("\n".join(WORDS))
+    assert read_uci(tmp_path / "docword.pets.txt.gz") == BAG
+
+
+def test_ldac(write):
+    path = write("pets.ldac", LDAC)
+    assert read_ldac(path, WORDS) == BAG
+    assert read_ldac(path, write("words.txt", WORDS)) == BAG
+    assert read_ldac(path, [*WORDS, "owl"]).num_words == 4
+    assert read_corpus(path, vocabulary=WORDS) == BAG
+
+
+def test_jsonl(write):
+    lines = [json.dumps(record) for record in RECORDS]
+    path = write("pets.jsonl", [*lines, ""])
+    assert read_jsonl(path) == TEXTS
+    assert read_corpus(path) == TEXTS
+    assert read_jsonl(path, stop_words=["dog"]).vocabulary == ("cat", "fish")
+    assert read_jsonl(path, authors="", label="").author_ptr is None
+
+
+def test_jsonl_with_other_fields(write):
+    fields = {"text": "body", "group": "venue", "authors": "by", "label": "year", "name": "id"}
+    records = [{fields[key]: value for key, value in record.items()} for record in RECORDS]
+    path = write("pets.jsonl", [json.dumps(record | {"title": "owl"}) for record in records])
+    assert read_jsonl(path, **fields) == TEXTS
+    both = read_jsonl(path, text=["title", "body"])
+    assert both.words(0) == ["owl", "dog", "cat", "dog"]
+    assert both.group is both.label is both.author_ptr is None
+
+
+def test_jsonl_of_tokens(write):
+    tokens = [[WORDS[v] for v in doc] for doc in DOCS]
+    path = write("pets.jsonl", [json.dumps({"tokens": words, "label": "y"}) for words in tokens])
+    corpus = read_jsonl(path)
+    assert [corpus.words(d) for d in range(3)] == tokens
+    assert corpus.label_names == ("y",)
+    assert read_jsonl(path, vocabulary=["fish"]).doc_length.tolist() == [0, 0, 2]
+
+
+@pytest.mark.parametrize(("suffix", "delimiter"), [("csv", ","), ("tsv", "\t")])
+def test_csv(suffix, delimiter, tmp_path):
+    path = tmp_path / f"pets.{suffix}"
+    with open(path, "w", encoding="utf-8-sig", newline="") as file:
+        rows = csv.DictWriter(file, list(RECORDS[0]), delimiter=delimiter)
+        rows.writeheader()
+        for record in RECORDS:
+            rows.writerow(record | {"authors": " ; ".join(record["authors"])})
+    assert read_csv(path) == TEXTS
+    assert read_corpus(path) == TEXTS
+
+
+def test_csv_reads_long_and_quoted_fields_and_labels_by_kind(tmp_path):
+    limit = csv.field_size_limit()
+    path = tmp_path / "x.csv"
+    path.write_text('text,label\n"one\ntwo",3\n' + "owl " * 50_000 + ",4\n")
+    corpus = read_csv(path, stop_words=None)
+    assert corpus.words(0) == ["one", "two"]
+    assert corpus.num_tokens == 50_002
+    assert corpus.label.dtype == np.int32
+    assert csv.field_size_limit() == limit
+    path.write_text("text,label\nowl,no\nowl,1\n")
+    assert read_csv(path).label_names == ("1", "no")
+
+
+def test_lines(write):
+    path = write("pets.txt", [record["text"] for record in RECORDS])
+    assert read_lines(path) == Corpus.from_texts([record["text"] for record in RECORDS])
+    assert read_corpus(path, stop_words=["dog"]).words(2) == ["fish"]
+
+
+def test_folder(tmp_path):
+    for record in RECORDS:
+        (tmp_path / record["group"]).mkdir(exist_ok=True)
+        (tmp_path / record["group"] / f"{record['name']}.txt").write_text(record["text"])
+    (tmp_path / ".hidden.txt").write_text("owl")
+    (tmp_path / "a" / "notes.md").write_text("owl")
+    corpus = read_folder(tmp_path)
+    assert corpus.doc_names == ("a/x.txt", "a/z.txt", "b/y.txt")
+    assert corpus.group_names == ("a", "b")
+    assert [corpus.words(d) for d in range(3)] == [["dog", "cat", "dog"], ["fish", "dog"], []]
+    assert read_corpus(tmp_path) == corpus
+    assert read_folder(tmp_path, groups=False).group is None
+    assert read_folder(tmp_path, suffixes=None).doc_names[0] == "a/notes.md"
+    (tmp_path / "loose.txt").write_text("owl")
+    assert read_folder(tmp_path).group is None
+
+
+def sparse_arrays():
+    counts = BAG.to_counts().tocoo()
+    doc, word = counts.coords
+    sizes = {"n_docs": np.array(3), "n_words": np.array(3), "vocab": np.array(WORDS)}
+    return {"doc": doc, "word": word, "count": counts.data, **sizes}
+
+
+def test_npz(tmp_path):
+    path = tmp_path / "pets.npz"
+    more = {
+        "group": np.array([1, 0, 1]),
+        "group_names": np.array(["b", "a"]),
+        "year": np.array([1999, 2001, 2000]),
+        "kind": np.array([0, 0, 1]),
+        "kind_names": np.array(["no", "yes"]),
+        "title": np.array(["x", "y", "z"]),
+        "split": np.array([0, 1, 0], np.int8),
+        "split_names": np.array(["train", "test"]),
+        "author_ptr": np.array([0, 2, 3, 4]),
+        "author_idx": np.array([0, 1, 1, 2]),
+        "author_names": np.array(["Ann", "Bob", "Cid"]),
+    }
+    np.savez(path, **sparse_arrays())
+    assert read_npz(path) == BAG
+    assert read_corpus(path) == BAG
+    np.savez(path, **sparse_arrays(), **more)
+    corpus = read_npz(path, label="year", name="title")
+    about = {
+        "authors": [["Ann", "Bob"], ["Bob"], ["Cid"]],
+        "groups": ["a", "b", "a"],
+        "group_names": ["b", "a"],
+        "doc_names": list("xyz"),
+    }
+    assert corpus == Corpus.from_ids(DOCS, vocabulary=WORDS, labels=[1999, 2001, 2000], **about)
+    assert read_npz(path, label="kind").label_names == ("no", "yes")
+    assert read_npz(path, group="year").group_names == ("1999", "2000", "2001")
+    for part in ("train", 0):
+        assert read_npz(path, label="year", name="title", split=part) == corpus.select([0, 2])
+
+
+def test_npz_reads_saved_corpora(tmp_path):
+    TEXTS.save(tmp_path / "x.npz")
+    assert read_corpus(tmp_path / "x.npz") == TEXTS
+    with pytest.raises(ValueError, match="is a saved corpus, which has its own groups"):
+        read_npz(tmp_path / "x.npz", label="year")
+
+
+class Dictionary:
+    """What the reader needs of gensim's class of the same name."""
+
+    def __init__(self, token2id):
+        self.token2id = token2id
+
+
+def test_gensim():
+    bow = [[(0, 2), (1, 1)], [], [(2, 2), (1, 1)]]
+    ids = {word: v for v, word in enumerate(WORDS)}
+    assert from_gensim(bow, Dictionary(ids)) == BAG
+    assert from_gensim(bow, dict(enumerate(WORDS))) == BAG
+    assert from_gensim(iter(bow)).vocabulary == ("0", "1", "2")
+    assert from_gensim([[(7, 1)], [(3, 2.0)]], {7: "x", 3: "y"}).vocabulary == ("y", "x")
+    corpus = from_gensim(bow, Dictionary(ids), author2doc={"Bob": [0, 1], "Ann": [2, 0]})
+    assert [corpus.authors(d) for d in range(3)] == [["Bob", "Ann"], ["Bob"], ["Ann"]]
+
+
+def test_gensim_itself():
+    corpora = pytest.importorskip("gensim.corpora")
+    texts = [[WORDS[v] for v in doc] for doc in DOCS]
+    dictionary = corpora.Dictionary(texts)
+    assert from_gensim([dictionary.doc2bow(text) for text in texts], dictionary) == BAG
+
+
+@pytest.mark.parametrize(
+    ("name", "format"),
+    [
+        ("docword.kos.txt.gz", "uci"),
+        ("ap.dat", "ldac"),
+        ("a.NDJSON", "jsonl"),
+        ("a.tsv.gz", "csv"),
+        ("a.txt", "lines"),
+        ("a.npz", "npz"),
+    ],
+)
+def test_formats_are_guessed(name, format):
+    assert guess_format(name) == format
+    assert format in readers.FORMATS
+
+
+BAD_FILES = {
+    "uci size": ("docword.x.txt", ["2", "three", "1"], read_uci, "line 2: 'three' where the num"),
+    "uci short": ("docword.x.txt", ["2"], read_uci, "line 2: '' where the number of words"),
+    "uci entry": ("docword.x.txt", ["2", "2", "1", "1 1"], read_uci, "line 4: '1 1'; give docu"),
+    "uci negative": ("docword.x.txt", ["2", "2", "1", "1 1 -1"], read_uci, "line 4: '1 1 -1'"),
+    "uci from zero": (
+        "docword.x.txt",
+        ["2", "2", "1", "1 0 1"],
+        read_uci,
+        r"line 4: document 1 and word 0 are outside \[1, 2\] and \[1, 2\]",
+    ),
+    "uci cut": ("docword.x.txt", ["2", "2", "2", "1 1 1"], read_uci, "line 3: 2 entries ann"),
+    "uci empty": ("docword.x.txt", ["2", "2", "0"], read_uci, "the corpus is empty: 2 documents"),
+    "ldac pair": ("x.ldac", ["1 0:1", "1 a:1"], read_ldac, "line 2: '1 a:1'; give the number"),
+    "ldac length": ("x.ldac", ["2 0:1"], read_ldac, "line 1: 2 pairs announced, 1 found"),
+    "ldac blank": ("x.ldac", ["1 0:1", "", "1 0:1"], read_ldac, "line 2: ''; give"),
+    "vocabulary twice": ("v.txt", ["a", "b", "a"], read_vocabulary, "line 3: 'a' is on line 1"),
+    "vocabulary blank": ("v.txt", ["a", "", "b"], read_vocabulary, "line 2: '' is no word"),
+    "json": ("x.jsonl", ['{"text": "a"}', "{"], read_jsonl, r"line 2: no JSON \(Expecting"),
+    "json list": ("x.jsonl", ["[]"], read_jsonl, r"line 1: \[\] is no JSON object"),
+    "no records": ("x.jsonl", [""], read_jsonl, "has no records; give a file with one"),
+    "json without text": (
+        "x.jsonl",
+        ['{"body": "a", "id": 1}'],
+        read_jsonl,
+        "line 1: no text among 'body', 'id'; name the field that holds it with text=",
+    ),
+    "json field missing": (
+        "x.jsonl",
+        ['{"text": "a", "group": "g"}', "", '{"text": "b"}'],
+        read_jsonl,
+        "line 3: no 'group' among 'text'; add it, or name another field with group=",
+    ),
+    "json text": (
+        "x.jsonl",
+        ['{"text": "a"}', '{"text": null}'],
+        read_jsonl,
+        "line 2: text is None; give a string",
+    ),
+    "json label": (
+        "x.jsonl",
+        ['{"text": "a", "label": 1}', '{"text": "a", "label": NaN}'],
+        read_jsonl,
+        "line 2: label is nan; give a string or a finite number",
+    ),
+    "json labels mixed": (
+        "x.jsonl",
+        ['{"text": "a", "label": 1}', '{"text": "a", "label": "b"}'],
+        read_jsonl,
+        "line 2: label is 'b' after 1; give strings everywhere or numbers",
+    ),
+    "json authors": (
+        "x.jsonl",
+        ['{"text": "a", "authors": ["A"]}', '{"text": "a", "authors": []}'],
+        read_jsonl,
+        r"line 2: authors is \[\]; give one author or more",
+    ),
+    "json author twice": (
+        "x.jsonl",
+        ['{"text": "a", "authors": ["A", "A"]}'],
+        read_jsonl,
+        r"line 1: authors is \['A', 'A'\]; give one author or more",
+    ),
+    "only stop words": ("x.jsonl", ['{"text": "the"}'], read_jsonl, "leave no vocabulary"),
+    "csv columns": ("x.csv", ["text,group", "a,b", "a,b,c"], read_csv, "line 3: 3 columns where"),
+    "csv quote": ("x.csv", ["text", '"a'], read_csv, "no CSV .*; check quotes"),
+    "csv label": ("x.csv", ["text,label", "a,1", "a,"], read_csv, "line 3: label is ''; give"),
+    "csv author": ("x.csv", ["text,authors", "a,;"], read_csv, r"line 2: authors is \[\]"),
+    "csv text": ("x.csv", ["body", "a"], read_csv, "line 2: no text among 'body'"),
+    "empty lines": ("x.txt", ["", ""], read_lines, "texts leave no vocabulary"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FILES)
+def test_errors_name_file_and_line(case, write):
+    name, lines, read, message = BAD_FILES[case]
+    path = write(name, lines)
+    with pytest.raises(ValueError, match=message) as error:
+        read(path)
+    assert str(path) in str(error.value)
+
+
+def test_errors_of_encoding_and_compression(tmp_path):
+    path = tmp_path / "x.txt"
+    path.write_bytes("Straße\n".encode("latin-1"))
+    with pytest.raises(ValueError, match=r"x.txt is not utf-8 text .* encoding='latin-1'"):
+        read_lines(path)
+    assert read_lines(path, encoding="latin-1").vocabulary == ("straße",)
+    path = tmp_path / "x.txt.gz"
+    path.write_text("no gzip")
+    with pytest.raises(ValueError, match=r"x.txt.gz is not a complete gzip file"):
+        read_lines(path)
+    path.write_bytes(gzip.compress(b"some words " * 100)[:-12])
+    with pytest.raises(ValueError, match=r"x.txt.gz is not a complete gzip file"):
+        read_lines(path)
+    with pytest.raises(FileNotFoundError):
+        read_lines(tmp_path / "absent.txt")
+
+
+def test_errors_of_vocabularies(write):
+    uci, words = write("docword.x.txt", uci_lines()), write("few.txt", ["a", "b"])
+    with pytest.raises(ValueError, match=r"x.txt.* has 3 words but its vocabulary has 2"):
+        read_uci(uci, words)
+    with pytest.raises(ValueError, match=r"line 3: word 2 is outside the vocabulary of 2 words"):
+        read_ldac(write("x.ldac", LDAC), words)
+
+
+def test_errors_of_folders(tmp_path):
+    with pytest.raises(ValueError, match="absent is not a folder"):
+        read_folder(tmp_path / "absent")
+    with pytest.raises(ValueError, match="has no files that end in"):
+        read_folder(tmp_path)
+    (tmp_path / "x.txt").write_text("owl")
+    with pytest.raises(ValueError, match=r"x.txt is in no subfolder; move it"):
+        read_folder(tmp_path, groups=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        ({"count": None}, {}, "has no array 'count' among doc, n_docs"),
+        ({}, {"label": "year"}, "has no array 'year'"),
+        ({"doc": [0, 0, 2, 3]}, {}, r"doc holds 0 to 3, outside \[0, 3\)"),
+        ({"word": [0, 1, 1]}, {}, "doc, word and count have 4, 3 and 4 entries"),
+        ({"count": [1, 1, -1, 1]}, {}, r"counts\[2, 1\] is -1"),
+        ({"vocab": ["a", "b"]}, {}, "vocabulary has 2 entries but there are 3 words"),
+        ({"group": [0, 1]}, {}, "groups has 2 entries but there are 3 documents"),
+        ({"author_ptr": [0, 1, 1, 2], "author_idx": [0, 0]}, {}, "authors of document 1 are mis"),
+        ({"author_idx": [0, 0]}, {}, "author_idx has no author_ptr"),
+        (
+            {"split": [0, 1, 0], "split_names": ["train", "test"]},
+            {"split": "dev"},
+            "split is 'dev'; give one of train, test",
+        ),
+    ],
+)
+def test_errors_of_npz_name_file_and_array(change, options, message, tmp_path):
+    arrays = sparse_arrays() | {key: np.array(value) for key, value in change.items()}
+    arrays = {key: value for key, value in arrays.items() if value.dtype != object}
+    np.savez(tmp_path / "x.npz", **arrays)
+    with pytest.raises(ValueError, match=message) as error:
+        read_npz(tmp_path / "x.npz", **options)
+    assert "x.npz" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: from_gensim([]), "bow is empty"),
+        (lambda: from_gensim([[]]), "bow has no words"),
+        (lambda: from_gensim([[], [(3, 1)]], {0: "a"}), r"bow\[1\] has word 3, which is not in"),
+        (lambda: from_gensim([[(0, 0.5)]], {0: "a"}), r"counts\[0, 0\] is 0.5; .* tf-idf"),
+        (lambda: from_gensim([[("a", 1)]], {0: "a"}), "bow has dtype <U1"),
+        (
+            lambda: from_gensim([[(0, 1)]], {0: "a"}, author2doc={"Ann": [1]}),
+            r"author2doc gives 'Ann' document 1, outside \[0, 1\)",
+        ),
+        (
+            lambda: from_gensim([[(0, 1)], [(0, 1)]], {0: "a"}, author2doc={"Ann": [1]}),
+            "authors of document 0 are missing",
+        ),
+        (lambda: read_corpus("x.pdf"), "no format goes by .pdf; give format= one of npz"),
+        (lambda: read_corpus("x.npz", "pdf"), "format is 'pdf'; give one of npz"),
+    ],
+)
+def test_other_errors(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()

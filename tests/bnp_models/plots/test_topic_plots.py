@@ -1,0 +1,252 @@
+import itertools
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from bnp_models.plots import topic_plots
+from bnp_models.posterior.alignment import Alignment
+from bnp_models.posterior.arviz_data import make_data
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+def draws(chains=4, size=60):
+    rng = np.random.default_rng(0)
+    return make_data(
+        {
+            "posterior": {
+                "num_topics_used": rng.integers(8, 13, (chains, size)),
+                "alpha": rng.gamma(3.0, size=(chains, size)),
+            },
+            "sample_stats": {"lp": rng.normal(-1e7, 50, (chains, size))},
+        }
+    )
+
+
+def words(num_topics=3, num_words=4, suffix=""):
+    topic = np.repeat(np.arange(num_topics), num_words)
+    rank = np.tile(np.arange(num_words), num_topics)
+    probability = 0.2 / (1 + rank)
+    return pd.DataFrame(
+        {
+            "topic": topic,
+            "rank": rank,
+            "word": [f"word-{k}-{r}{suffix}" for k, r in zip(topic, rank, strict=True)],
+            "probability": probability,
+            "lower": probability * 0.9,
+            "upper": probability * 1.5,
+        }
+    )
+
+
+def topics(num_topics=4):
+    share = np.linspace(0.4, 0.1, num_topics)
+    return pd.DataFrame(
+        {
+            "words": [f"first{k}, second{k}, third{k}, fourth{k}" for k in range(num_topics)],
+            "prevalence": share,
+            "lower": share - 0.05,
+            "upper": share + 0.05,
+        }
+    )
+
+
+def by_group(groups, num_topics=3):
+    return pd.DataFrame(
+        {
+            "group": np.repeat(groups, num_topics),
+            "topic": np.tile(np.arange(num_topics), len(groups)),
+            "prevalence": np.linspace(0, 1, len(groups) * num_topics),
+        }
+    )
+
+
+def texts(ax):
+    return [text.get_text() for text in ax.texts]
+
+
+def assert_all_text_is_inside(figure):
+    """Nothing that was written is cut off at the edge of the picture."""
+    figure.canvas.draw()
+    boxes = [figure.get_tightbbox().transformed(figure.dpi_scale_trans)]
+    boxes += [ax.get_legend().get_window_extent() for ax in figure.axes if ax.get_legend()]
+    for box in boxes:
+        assert min(box.x0, box.y0) > -1
+        assert box.x1 < figure.bbox.x1 + 1
+        assert box.y1 < figure.bbox.y1 + 1
+
+
+def overlap(ax):
+    """Whether neighbouring labels of the x axis lie on one another."""
+    ax.figure.canvas.draw()
+    boxes = [label.get_window_extent() for label in ax.get_xticklabels() if label.get_text()]
+    return any(a.x1 > b.x0 for a, b in itertools.pairwise(boxes))
+
+
+@pytest.mark.parametrize("chains", [1, 4, 7, 12])
+def test_traces(chains):
+    axes = topic_plots.plot_traces(draws(chains))
+    assert axes.shape == (3, 2)
+    assert [ax.get_ylabel() for ax in axes[:, 0]] == ["lp (nats)", "topics in use", "alpha"]
+    assert axes[-1, 0].get_xlabel() == "kept draw"
+    assert [len(ax.get_lines()) for ax in axes[:, 0]] == [chains] * 3
+    legend = axes[0, 0].get_legend()
+    assert (legend is not None) == (chains in (4, 7))
+    assert_all_text_is_inside(axes[0, 0].figure)
+    lp = [label.get_text() for label in axes[0, 0].get_yticklabels()]
+    assert all(len(text) >= len("-9999950") for text in lp)  # whole numbers without an offset
+
+
+def test_traces_of_chosen_and_extra_quantities_on_given_axes():
+    given = plt.subplots(2, 2)[1]
+    extra = {"largest": np.random.default_rng(0).random((4, 60))}
+    axes = topic_plots.plot_traces(draws(), var_names=("lp", "largest"), extra=extra, axes=given)
+    assert axes[1, 0] is given[1, 0]
+    with pytest.raises(ValueError, match=r"axes must have shape \(3, 2\), got \(2, 2\)"):
+        topic_plots.plot_traces(draws(), axes=given)
+
+
+def test_a_constant_can_be_drawn():
+    data = make_data({"posterior": {"k": np.full((2, 30), 5), "x": np.full((2, 30), 0.5)}})
+    assert_all_text_is_inside(topic_plots.plot_traces(data)[0, 0].figure)
+    assert_all_text_is_inside(topic_plots.plot_num_topics(data, var_name="k")[0].figure)
+    assert_all_text_is_inside(topic_plots.plot_ranks(data)[0].figure)
+
+
+def test_ranks_count_every_draw_once():
+    axes = topic_plots.plot_ranks(draws(), bins=10)
+    assert axes.shape == (3,)
+    for ax in axes:
+        steps = np.stack(
+            [patch.get_data().values for patch in ax.patches if hasattr(patch, "get_data")]
+        )
+        np.testing.assert_array_equal(steps.sum(0), np.full(10, 24))  # all chains: 240 / 10
+        np.testing.assert_array_equal(steps.sum(1), np.full(4, 60))  # all bins
+        assert ax.get_ylim()[0] == 0
+        assert ax.get_ylim()[1] > steps.max()
+    assert_all_text_is_inside(axes[0].figure)
+
+
+def test_ranks_need_chains_and_bins():
+    with pytest.raises(ValueError, match="data must have two chains or more to compare"):
+        topic_plots.plot_ranks(draws(1))
+    with pytest.raises(ValueError, match="bins must be at least 2, got 1"):
+        topic_plots.plot_ranks(draws(), bins=1)
+
+
+@pytest.mark.parametrize("chains", [1, 4, 12])
+def test_num_topics(chains):
+    trace, bars = topic_plots.plot_num_topics(draws(chains))
+    assert trace.get_ylabel() == bars.get_xlabel() == "topics in use"
+    heights = np.array([bar.get_height() for bar in bars.patches])
+    assert heights.sum() == pytest.approx(chains)  # the shares of each chain sum to one
+    assert_all_text_is_inside(trace.figure)
+
+
+def test_many_numbers_of_topics_become_lines():
+    counts = np.random.default_rng(0).integers(50, 200, (4, 100))
+    bars = topic_plots.plot_num_topics(make_data({"posterior": {"num_topics_used": counts}}))[1]
+    assert len(bars.patches) == 4
+    for line in bars.patches:
+        values, edges, _ = line.get_data()
+        assert values.sum() == pytest.approx(1)
+        assert set(np.diff(edges)) == {4}
+
+
+def test_topic_words_are_complete_and_on_one_scale():
+    table = words(num_topics=7, num_words=10, suffix=" of the international agency")
+    axes = topic_plots.plot_topic_words(table, titles=[f"topic {k} (3%)" for k in range(7)])
+    assert axes.shape == (7,)
+    for k, ax in enumerate(axes):
+        labels = [label.get_text() for label in ax.get_yticklabels()]
+        assert labels == list(table.loc[table["topic"] == k, "word"])
+        assert ax.get_title(loc="left") == f"topic {k} (3%)"
+        assert ax.get_xlim()[0] == 0
+        assert ax.get_xlim()[1] > table["upper"].max()
+        assert ax.yaxis_inverted()
+    assert [ax.get_xlabel() for ax in axes] == [""] * 3 + ["probability"] * 4
+    assert_all_text_is_inside(axes[0].figure)
+
+
+def test_topic_words_of_some_topics():
+    table = words()
+    (ax,) = topic_plots.plot_topic_words(table[table["topic"] == 2])
+    assert ax.get_title(loc="left") == "topic 2"
+    given = plt.subplots(1, 3)[1]
+    assert topic_plots.plot_topic_words(table, axes=given)[2] is given[2]
+    for options, message in (
+        ({"titles": ["one"]}, "titles must name 3 topics, got 1"),
+        ({"num_columns": 0}, "num_columns must be positive, got 0"),
+        ({"axes": given[:2]}, r"axes must have shape \(3,\), got \(2,\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            topic_plots.plot_topic_words(table, **options)
+    with pytest.raises(ValueError, match="table must have rows"):
+        topic_plots.plot_topic_words(table[:0])
+
+
+def test_prevalence():
+    ax = topic_plots.plot_prevalence(topics(), num_words=2)
+    labels = [label.get_text() for label in ax.get_yticklabels()]
+    assert labels[1] == "1: first1, second1"
+    assert ax.get_xlabel() == "share of tokens"
+    assert_all_text_is_inside(ax.figure)
+    given = plt.subplots()[1]
+    assert topic_plots.plot_prevalence(topics(), ax=given) is given
+
+
+def test_prevalence_by_group_keeps_the_order_of_groups_and_topics():
+    ax = topic_plots.plot_prevalence_by_group(by_group(["b", "a", "c"]))
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["b", "a", "c"]
+    assert [label.get_text() for label in ax.get_yticklabels()] == [f"topic {k}" for k in range(3)]
+    assert texts(ax) == ["0", "0.38", "0.75", "0.12", "0.50", "0.88", "0.25", "0.62", "1.00"]
+    assert_all_text_is_inside(ax.figure)
+    assert not overlap(ax)
+
+
+def test_long_group_names_are_not_cut_off():
+    names = [f"conference on information systems {year}" for year in range(2000, 2012)]
+    ax = topic_plots.plot_prevalence_by_group(
+        by_group(names, 20), labels=[f"{k}: retrieval, representation" for k in range(20)]
+    )
+    assert_all_text_is_inside(ax.figure)
+    with pytest.raises(ValueError, match="labels must name 20 topics, got 1"):
+        topic_plots.plot_prevalence_by_group(by_group(names, 20), labels=["one"])
+
+
+def test_a_group_without_tokens_is_a_dash():
+    table = by_group(["a", "b"])
+    table.loc[table["group"] == "b", "prevalence"] = np.nan
+    ax = topic_plots.plot_prevalence_by_group(table)
+    assert texts(ax)[1::2] == ["\N{EN DASH}"] * 3
+
+
+def test_narrow_cells_hold_no_numbers():
+    ax = plt.subplots(figsize=(2, 2))[1]
+    topic_plots.plot_prevalence_by_group(by_group([str(k) for k in range(20)]), ax=ax)
+    assert texts(ax) == []
+
+
+def test_topic_similarity_marks_the_reference_and_missing_topics():
+    alignment = Alignment(
+        reference=2,
+        number=np.array([[0, -1], [0, -1], [0, 1]]),
+        similarity=np.array([[0.5, np.nan], [0.7, np.nan], [1, 1]]),
+        sizes=np.array([[2, 0], [2, 0], [1, 1]]),
+        chain=np.array([0, 0, 1]),
+        draw=np.array([0, 1, 0]),
+    )
+    ax = topic_plots.plot_topic_similarity(
+        alignment, labels=topic_plots.short_labels(topics(2), num_words=1)
+    )
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["chain 0", "chain 1\n(reference)"]
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["0: first0", "1: first1"]
+    assert texts(ax) == ["0.60", "1.00", "\N{EN DASH}", "1.00"]
+    assert_all_text_is_inside(ax.figure)
+    assert not overlap(ax)

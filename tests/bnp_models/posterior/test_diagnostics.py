@@ -1,0 +1,306 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from bnp_models.posterior import diagnostics
+from bnp_models.posterior.arviz_data import make_data
+
+
+def draws(*, chains=4, size=1000, shift=(0, 0, 0, 0), rho=0.0, seed=0):
+    """AR(1) draws of unit variance around each chain's shift."""
+    rng = np.random.default_rng(seed)
+    x = np.empty((chains, size))
+    x[:, 0] = rng.normal(size=chains)
+    for t in range(1, size):
+        x[:, t] = rho * x[:, t - 1] + np.sqrt(1 - rho**2) * rng.normal(size=chains)
+    return x + np.asarray(shift[:chains])[:, None]
+
+
+def of(posterior, dims=None, **stats):
+    groups = {"posterior": posterior, **({"sample_stats": stats} if stats else {})}
+    return make_data(groups, dims=dims)
+
+
+def verdict(x, **options):
+    return diagnostics.convergence(of({"x": x}), **options).table.loc["x", "verdict"]
+
+
+class TestLabelFree:
+    def test_collects_lp_scalars_and_sums_and_nothing_else(self):
+        rng = np.random.default_rng(0)
+        weights = rng.dirichlet(np.ones(3), (4, 50)).astype(np.float32)
+        alpha = rng.gamma(2.0, size=(4, 50, 3))
+        data = of(
+            {
+                "beta": rng.random((4, 50)),
+                "num_topics_used": rng.integers(2, 4, (4, 50)),
+                "alpha": alpha,
+                "weights": weights,  # sum to one
+                "topic_tokens": rng.multinomial(90, [0.2, 0.3, 0.5], (4, 50)),  # sum to 90
+                "active": rng.random((4, 50, 3)) < 0.5,
+                "phi": rng.random((4, 50, 3, 7)),
+                "rate": rng.random((4, 50, 2)),
+            },
+            {
+                **{key: ["topic"] for key in ("alpha", "weights", "topic_tokens", "active")},
+                "phi": ["topic", "word"],
+                "rate": ["group"],
+            },
+            lp=rng.normal(size=(4, 50)),
+            num_moved=rng.normal(size=(4, 50)),
+        )
+        found = diagnostics.label_free(data, extra={"mine": np.ones((4, 50))})
+        assert list(found) == ["lp", "num_topics_used", "beta", "sum(alpha)", "mine"]
+        np.testing.assert_allclose(found["sum(alpha)"], alpha.sum(-1))
+        assert found["num_topics_used"].dtype.kind == "i"
+
+    def test_names_select_and_order(self):
+        data = of({"b": draws(), "a": draws()}, lp=draws())
+        assert list(diagnostics.label_free(data, var_names=["a", "lp"])) == ["a", "lp"]
+
+    def test_unknown_names_and_shapes_are_refused(self):
+        data = of({"a": draws(size=10)})
+        with pytest.raises(ValueError, match=r"var_names must be among .*\['a'\], got 'tau'"):
+            diagnostics.label_free(data, var_names=["tau"])
+        with pytest.raises(ValueError, match=r"extra\['b'\] must have shape .*\(4, 10\), got"):
+            diagnostics.label_free(data, extra={"b": np.ones((4, 9))})
+
+
+class TestConvergence:
+    def test_independent_draws_pass(self):
+        # R-hat of 4 x 1000 independent draws exceeds 1.01 about once in 1000 times
+        result = diagnostics.convergence(of({"a": draws(), "b": draws(seed=1)}, lp=draws(seed=2)))
+        assert result.passed
+        assert list(result.table["verdict"]) == ["ok"] * 3
+        assert list(result.table.index) == ["lp", "a", "b"]
+        row = result.table.loc["a"]
+        assert row["mean"] == pytest.approx(draws().mean())
+        assert row["sd"] == pytest.approx(draws().std(ddof=1))
+        assert row["mcse"] == pytest.approx(1 / np.sqrt(4000), rel=0.1)
+        assert row["ess_bulk"] == pytest.approx(4000, rel=0.15)
+        assert result.summary.startswith("No sign of trouble in 3 label-free quantities: largest")
+        assert result.summary in str(result)
+        assert "<table" in result._repr_html_()
+
+    def test_a_chain_elsewhere_fails(self):
+        result = diagnostics.convergence(of({"a": draws(shift=(0, 0, 3, 0))}, lp=draws()))
+        assert not result.passed
+        assert result.table.loc["a", "rhat"] > 1.3
+        assert "verdict" in result.table
+        assert result.table.loc["a", "verdict"].startswith("not converged (R-hat ")
+        assert result.summary.startswith("Not converged: a: R-hat")
+        assert "1 of 2 quantities fail" in result.summary
+        assert "different places" in result.summary
+        assert "(init_topics=), and do not average topics" in result.summary
+        factors = of({"num_factors_used": np.round(draws(shift=(0, 0, 9, 0)))}, lp=draws())
+        assert "(init_factors=), and do not" in diagnostics.convergence(factors).summary
+
+    def test_one_chain_too_short_for_halves(self, recwarn):
+        result = diagnostics.convergence(of({"a": draws(size=6)[:1]}))
+        assert result.table.loc["a", "verdict"] == "too few draws (6 per chain)"
+        assert not recwarn.list
+
+    def test_rhat_just_above_the_limit_does_not_read_as_the_limit(self):
+        x = draws(shift=(0, 0, 0.25, 0), seed=3)
+        value = diagnostics.convergence(of({"x": x})).table.loc["x", "rhat"]
+        text = verdict(x, max_rhat=value - 1e-4)
+        assert float(text.split()[-1].rstrip(")")) > value - 1e-4
+
+    def test_a_drift_asks_for_warmup(self):
+        x = draws() + np.linspace(0, 8, 1000)
+        summary = diagnostics.convergence(of({"a": draws()}, lp=x)).summary
+        assert "lp still rises in all chains: raise num_warmup" in summary
+        summary = diagnostics.convergence(of({"a": draws()}, lp=-x)).summary
+        assert "lp still falls in all chains" in summary
+
+    def test_few_effective_draws_say_how_many_more(self):
+        result = diagnostics.convergence(of({"x": draws(rho=0.95, size=2000)}))
+        row = result.table.loc["x"]
+        # AR(1): 8000 (1 - rho) / (1 + rho) = 205 of the 400 wanted
+        assert row["ess_bulk"] == pytest.approx(205, rel=0.4)
+        if row["rhat"] <= 1.01:
+            assert row["verdict"].startswith("too few effective draws (")
+            assert "of 400)" in row["verdict"]
+        assert not result.passed
+        relaxed = diagnostics.convergence(
+            of({"x": draws(rho=0.95, size=2000)}), max_rhat=1.2, min_ess_per_chain=500
+        )
+        assert relaxed.table.loc["x", "verdict"].endswith(" of 2000)")
+        times = np.ceil(2000 / row[["ess_bulk", "ess_tail"]].min())
+        assert f"draw about {times:.0f} times as many" in relaxed.summary
+        assert relaxed.summary.startswith("Not enough draws: x: ")
+
+    def test_constants_are_not_judged(self):
+        constant = np.full((4, 1000), 7)
+        result = diagnostics.convergence(of({"k": constant, "x": draws()}))
+        row = result.table.loc["k"]
+        assert row["verdict"] == "constant"
+        assert (row["mean"], row["sd"], row["mcse"]) == (7, 0, 0)
+        assert row[["rhat", "ess_bulk", "ess_tail"]].isna().all()
+        assert "1 label-free quantities" in result.summary
+        alone = diagnostics.convergence(of({"k": constant}))
+        assert not alone.passed
+        assert alone.summary.startswith("Not judged: every quantity is constant")
+
+    @pytest.mark.parametrize("kind", [int, float])
+    def test_chains_stuck_at_different_values_fail(self, kind):
+        x = np.tile(np.array([7, 7, 8, 7], kind)[:, None], (1, 100))
+        result = diagnostics.convergence(of({"x": x}))
+        assert result.table.loc["x", "verdict"] == "not converged (each chain stuck, at 7, 8)"
+        assert result.table.loc["x", "rhat"] == np.inf
+        assert not result.passed
+
+    def test_one_stuck_chain_fails(self):
+        x = draws()
+        x[2] = 0.1
+        for limit in (1.01, 100.0):  # whatever R-hat says
+            assert verdict(x, max_rhat=limit) == "not converged (chain 2 stuck at 0.1)"
+
+    def test_a_count_that_rarely_moves_is_not_called_stuck(self):
+        x = np.full((4, 1000), 8)
+        x[0, 500] = x[1, 300] = x[3, 700] = 9
+        assert verdict(x) == "ok"
+        x[2] = 9
+        assert verdict(x) == "not converged (chain 2 stuck at 9)"
+
+    def test_a_count_of_two_values_has_a_finite_rhat(self):
+        x = np.tile([0, 1], (4, 500))  # the median is 0.5, equally far from every draw
+        table = diagnostics.convergence(of({"x": x})).table
+        assert table.loc["x", "rhat"] < 1.01
+        assert table.loc["x", "verdict"] == "ok"
+
+    def test_chains_of_different_spread_fail(self):
+        x = draws() * np.array([1, 1, 1, 5])[:, None]
+        assert verdict(x).startswith("not converged (R-hat")
+
+    def test_draws_that_are_not_finite_fail(self):
+        x = draws()
+        x[0, :3] = np.nan
+        x[1, 0] = -np.inf
+        result = diagnostics.convergence(of({"a": draws()}, lp=x))
+        assert result.table.loc["lp", "verdict"] == "not finite (4 of 4000 draws)"
+        assert result.summary.startswith("Not judged: lp: not finite")
+
+    @pytest.mark.parametrize("size", [1, 3])
+    def test_a_handful_of_draws_is_not_judged(self, size):
+        result = diagnostics.convergence(of({"x": draws(size=size)}))
+        assert result.table.loc["x", "verdict"] == f"too few draws ({size} per chain)"
+        assert not result.passed
+
+    def test_one_chain_never_passes_but_its_halves_are_compared(self):
+        result = diagnostics.convergence(of({"x": draws(chains=1)}))
+        assert result.table.loc["x", "verdict"] == "ok"
+        assert result.table.loc["x", "rhat"] == pytest.approx(1, abs=0.01)
+        assert not result.passed
+        assert "num_chains=4" in result.summary
+        moving = diagnostics.convergence(of({"x": draws(chains=1) + np.linspace(0, 9, 1000)}))
+        assert "x still rises in the chain" in moving.summary
+
+    def test_relabelling_the_topics_changes_nothing(self):
+        rng = np.random.default_rng(0)
+        alpha = rng.gamma(2.0, size=(4, 200, 5))
+        shuffled = rng.permuted(alpha, axis=-1)
+        tables = [
+            diagnostics.convergence(of({"alpha": x}, {"alpha": ["topic"]})).table
+            for x in (alpha, shuffled)
+        ]
+        pd.testing.assert_frame_equal(*tables)
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"max_rhat": 1.0}, "max_rhat must be above 1, got 1.0"),
+            ({"min_ess_per_chain": -1.0}, "min_ess_per_chain must not be negative"),
+            ({"var_names": []}, "data has no label-free scalar to judge"),
+        ],
+    )
+    def test_bad_options(self, options, message):
+        with pytest.raises(ValueError, match=message):
+            diagnostics.convergence(of({"x": draws(size=10)}), **options)
+
+
+class TestCoassignment:
+    def test_tokens_by_hand(self):
+        z = np.array([[[0, 0, 1], [1, 1, 1]], [[2, 0, 0], [0, 1, 1]]], np.uint8)
+        pairs = np.array([[0, 1], [0, 2], [1, 2]])
+        result = diagnostics.token_coassignment(z, pairs)
+        np.testing.assert_allclose(result.by_chain, [[1, 0.5, 0.5], [0, 0, 1]])
+        table = result.table()
+        np.testing.assert_allclose(table["probability"], [0.5, 0.25, 0.75])
+        np.testing.assert_allclose(table["lowest"], [0, 0, 0.5])
+        np.testing.assert_allclose(table["highest"], [1, 0.5, 1])
+        # variances (n - 1): within 0, .5, .5 | 0, 0, 0, mean summed .5; of means .5, .125, .125
+        assert result.rhat == pytest.approx(np.sqrt(1 / 2 + 0.75 / 0.5))
+        expected = np.sqrt((1 + 0.25 + 0.25) / 3)
+        np.testing.assert_allclose(diagnostics.agreement(result), [[0, expected], [expected, 0]])
+
+    def test_documents_against_every_pair_of_tokens(self):
+        rng = np.random.default_rng(0)
+        doc = np.repeat([0, 1, 3, 4], [3, 5, 2, 4])  # document 2 is empty
+        z = rng.integers(0, 4, (2, 3, len(doc)))
+        pairs = np.array([[0, 1], [1, 4], [3, 0]])
+        result = diagnostics.document_coassignment(z, doc, pairs)
+        for p, (i, j) in enumerate(pairs):
+            same = z[..., doc == i][..., :, None] == z[..., doc == j][..., None, :]
+            np.testing.assert_allclose(result.by_chain[:, p], same.mean(axis=(1, 2, 3)))
+        with pytest.raises(ValueError, match=r"pairs must not name empty documents, got \[2\]"):
+            diagnostics.document_coassignment(z, doc, np.array([[0, 2]]))
+        with pytest.raises(ValueError, match="doc must name the document of each of the 14"):
+            diagnostics.document_coassignment(z, doc[1:], pairs)
+
+    def test_labels_do_not_matter(self):
+        rng = np.random.default_rng(1)
+        z = rng.integers(0, 5, (3, 4, 40))
+        relabelled = np.stack([[rng.permutation(5)[state] for state in chain] for chain in z])
+        pairs = diagnostics.random_pairs(40, 100)
+        doc = np.repeat(np.arange(8), 5)
+        documents = diagnostics.random_pairs(8, 20)
+        for compute in (
+            lambda z: diagnostics.token_coassignment(z, pairs),
+            lambda z: diagnostics.document_coassignment(z, doc, documents),
+        ):
+            ours, theirs = compute(z), compute(relabelled)
+            np.testing.assert_allclose(ours.by_chain, theirs.by_chain)
+            assert ours.rhat == pytest.approx(theirs.rhat)
+
+    def test_rhat_is_one_for_like_chains_and_large_for_unlike_ones(self):
+        rng = np.random.default_rng(2)
+        pairs = diagnostics.random_pairs(200, 500)
+        like = rng.integers(0, 4, (4, 20, 200))
+        assert diagnostics.token_coassignment(like, pairs).rhat == pytest.approx(1, abs=0.02)
+        homes = rng.integers(0, 4, (4, 1, 200))  # each chain has its own partition and stays near
+        unlike = np.where(rng.random(like.shape) < 0.1, like, homes)
+        assert diagnostics.token_coassignment(unlike, pairs).rhat > 1.5
+        frozen = np.broadcast_to(homes, like.shape)
+        assert diagnostics.token_coassignment(frozen, pairs).rhat == np.inf
+        same = np.broadcast_to(homes[:1], like.shape)
+        assert np.isnan(diagnostics.token_coassignment(same, pairs).rhat)
+        assert np.isnan(diagnostics.token_coassignment(like[:1], pairs).rhat)
+
+    def test_random_pairs_are_two_items_equally_often(self):
+        pairs = diagnostics.random_pairs(4, 60_000, seed=3)
+        assert (pairs[:, 0] < pairs[:, 1]).all()
+        _, counts = np.unique(pairs, axis=0, return_counts=True)
+        # six pairs, binomial sd 91: 5 sd is a false alarm once in 300,000 runs
+        np.testing.assert_allclose(counts, 10_000, atol=5 * 91.3)
+        np.testing.assert_array_equal(pairs, diagnostics.random_pairs(4, 60_000, seed=3))
+
+    @pytest.mark.parametrize(
+        ("pairs", "message"),
+        [
+            (np.zeros((0, 2), int), r"pairs must have shape \[P, 2\] with P > 0"),
+            (np.array([[0, 3]]), r"pairs must name tokens in \[0, 3\), got 0..3"),
+            (np.array([[0, 1], [2, 2]]), "pairs must name two different tokens, got 2 twice"),
+        ],
+    )
+    def test_bad_pairs(self, pairs, message):
+        with pytest.raises(ValueError, match=message):
+            diagnostics.token_coassignment(np.zeros((1, 1, 3), int), pairs)
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [((1, 5), "num_items must be at least 2"), ((5, 0), "num_pairs must be positive")],
+    )
+    def test_bad_numbers_of_pairs(self, arguments, message):
+        with pytest.raises(ValueError, match=message):
+            diagnostics.random_pairs(*arguments)

@@ -1,0 +1,130 @@
+"""Tables about authors: against a corpus whose authors write about different things."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+import bnp_models as bnp
+from bnp_models.posterior import arviz_data
+from bnp_models.results import author_tables
+
+VOCABULARY = ["cat", "dog", "mouse", "mars", "moon", "sun"]
+ANIMALS, SPACE = [0, 1, 2], [3, 4, 5]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """Ann and Bob write about animals, Cleo about space, and once Ann did."""
+    rng = np.random.default_rng(0)
+    docs, authors = [], []
+    for names, words, count in (
+        (["ann"], ANIMALS, 6), (["bob"], ANIMALS, 6), (["cleo"], SPACE, 6),
+        (["ann", "cleo"], ANIMALS + SPACE, 2), (["ann"], SPACE, 1),
+    ):  # fmt: skip
+        docs += [rng.choice(words, 20).tolist() for _ in range(count)]
+        authors += [names] * count
+    corpus = bnp.Corpus.from_ids(docs, vocabulary=VOCABULARY, authors=authors)
+    model = bnp.AuthorTopicModel(2, alpha=0.3, beta=0.1)
+    return bnp.fit(
+        model, corpus, schedule="sequential", num_warmup=60, num_samples=40, num_chains=2,
+        keep_states=5, seed=1, progress=False,
+    )  # fmt: skip
+
+
+def test_topics_of_authors(fitted):
+    table = author_tables.author_topics(fitted, top=2)
+    assert list(table.columns) == ["author", "topic", "words", "share", "lower", "upper"]
+    assert table.groupby("author")["share"].sum().to_numpy().min() > 0.95
+    assert (np.diff(table[["lower", "share", "upper"]].to_numpy()) >= 0).all()
+    largest = {row.author: row for row in table[::-1].itertuples()}
+    assert set(str(largest["bob"].words).replace(",", "").split()[:3]) == set(VOCABULARY[:3])
+    assert set(str(largest["cleo"].words).replace(",", "").split()[:3]) == set(VOCABULARY[3:])
+    assert largest["bob"].share > 0.9
+
+
+def test_shares_are_the_means_of_the_states(fitted):
+    """By hand from the recorded assignments, for both topics of one author."""
+    states = arviz_data.group(fitted.data, "states")
+    z, x = (states[name].to_numpy().reshape(10, -1) for name in ("z", "x"))
+    hand = np.zeros((10, 2))
+    for s in range(10):
+        n = np.bincount(z[s, x[s] == 0], minlength=2)
+        number = fitted.alignment.number[s]
+        hand[s, number] = (n + 0.3) / (n.sum() + 0.6)
+    table = author_tables.author_topics(fitted, ["ann"], top=2).set_index("topic")
+    np.testing.assert_allclose(table.loc[[0, 1], "share"], hand.mean(0), rtol=1e-5)
+    np.testing.assert_allclose(table.loc[[0, 1], "lower"], np.quantile(hand, 0.05, 0), rtol=1e-5)
+
+
+def test_similar_authors(fitted):
+    table = author_tables.similar_authors(fitted, "bob")
+    assert list(table["author"]) == ["ann", "cleo"]
+    near, far = table["similarity"].to_numpy().tolist()
+    assert 0 <= far < near - 0.2 < 0.8
+    x = arviz_data.group(fitted.data, "states")["x"].to_numpy().reshape(10, -1)
+    assert table["tokens"].to_numpy()[1] == (x == 2).sum(1).mean()
+
+
+def test_author_of_an_anonymous_document(fitted):
+    new = bnp.Corpus.from_ids([[3, 4, 5, 4, 3, 5], [0, 1, 2, 2], []], vocabulary=VOCABULARY)
+    found = author_tables.infer_author(fitted, new)
+    assert list(found.columns) == ["ann", "bob", "cleo"]
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+    assert found.iloc[0].idxmax() == "cleo"
+    assert found.to_numpy()[1, 2] < 0.01
+    np.testing.assert_allclose(found.iloc[2], 1 / 3)
+    two = author_tables.infer_author(fitted, new, ["cleo", "ann"])
+    np.testing.assert_allclose(two["cleo"] / two["ann"], found["cleo"] / found["ann"], rtol=1e-6)
+
+
+def test_surprising_documents(fitted):
+    table = author_tables.surprising_documents(fitted, "ann")
+    assert len(table) == 9
+    assert set(table["doc"][:3]) == {fitted.corpus.doc_names[d] for d in (18, 19, 20)}
+    assert list(table["authors"][:3]).count(2) == 2
+    assert table["perplexity"].is_monotonic_decreasing
+    assert len(author_tables.surprising_documents(fitted, "ann", top=2)) == 2
+
+
+def test_picture(fitted):
+    ax = author_tables.plot_author_topics(fitted, "ann", top=2)
+    assert len(ax.get_yticklabels()) == 2
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["chain 0", "chain 1"]
+    plt.close("all")
+
+
+def test_unknown_authors(fitted):
+    topics = author_tables.author_topics(fitted, ["ann"], top=1)
+    assert len(topics) == 1
+    new = fitted.transform(bnp.Corpus.from_ids([[3, 4, 5, 4]], vocabulary=VOCABULARY))
+    space = author_tables.author_topics(fitted, ["cleo"], top=1)["topic"][0]
+    assert new.iloc[0].idxmax() == space
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda f: author_tables.similar_authors(f, "dan"), "'dan' is no author of the corpus"),
+        (lambda f: author_tables.author_topics(f, []), "authors must be a list of names"),
+        (lambda f: author_tables.author_topics(f, top=0), "top must be at least 1, got 0"),
+        (lambda f: author_tables.author_topics(f, interval=1.0), r"interval must be in \(0, 1\)"),
+        (lambda f: author_tables.surprising_documents(f, "ann", top=0), "top must be at least 1"),
+        (
+            lambda f: author_tables.infer_author(f, bnp.Corpus.from_ids([[0]], num_words=2)),
+            "words",
+        ),
+    ],
+)  # fmt: skip
+def test_refusals(fitted, call, message):
+    with pytest.raises(ValueError, match=message):
+        call(fitted)
+
+
+def test_other_models_know_no_authors(tiny):
+    found = bnp.fit(
+        bnp.LDA(2), tiny, schedule="sequential", num_warmup=1, num_samples=1, num_chains=1,
+        progress=False,
+    )  # fmt: skip
+    for call in (author_tables.author_topics, lambda fit: fit.known_authors(tiny)):
+        with pytest.raises(ValueError, match="fit must be one of an author-topic model, got LDA"):
+            call(found)

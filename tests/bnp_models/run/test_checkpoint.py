@@ -1,0 +1,330 @@
+"""Checkpoints: what is written, what is refused, and runs that die."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import bnp_models as bnp
+from bnp_models.posterior import arviz_data
+from bnp_models.run import checkpoint
+
+fit_module = sys.modules["bnp_models.run.fit"]  # the function has the module's name
+SIZES = {"num_warmup": 3, "num_samples": 6, "num_chains": 2, "thinning": 2}
+GROUPS = ("posterior", "sample_stats", "states", "posterior_mean")
+
+
+def fit(model, corpus, folder=None, **options):
+    options = {
+        **SIZES,
+        "record": ("z", "noise"),
+        "progress": False,
+        "checkpoint_seconds": 0.0,
+    } | options
+    return bnp.fit(model, corpus, checkpoint=folder, **options)
+
+
+def assert_same(found, expected):
+    for name in GROUPS:
+        has = arviz_data.has_group(expected.data, name)
+        assert arviz_data.has_group(found.data, name) == has
+        if has:
+            mine, theirs = arviz_data.group(found.data, name), arviz_data.group(expected.data, name)
+            assert mine.identical(theirs), name
+
+
+class Crash(Exception):
+    pass
+
+
+class CrashAt:
+    """A progress display at which a run dies."""
+
+    def __init__(self, sweep):
+        self.sweep = sweep
+
+    def update(self, sweep, used, lp, note=""):
+        if sweep >= self.sweep:
+            raise Crash
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def registered(toy, monkeypatch):
+    monkeypatch.setitem(bnp.MODELS, "Toy", toy)
+
+
+@pytest.fixture
+def model(toy):
+    return toy(gamma=6.0, max_topics=2)
+
+
+@pytest.fixture
+def finished(model, tiny, tmp_path):
+    """The folder of a finished run."""
+    fit(model, tiny, tmp_path / "run")
+    return tmp_path / "run"
+
+
+class TestFolder:
+    def test_files(self, finished):
+        names = sorted(path.name for path in finished.iterdir())
+        assert names[0] == "data.npz"
+        assert {"header.json", "state.npz", "draws-00000000.npz"} < set(names)
+        assert [n for n in names if n.startswith("states-")] == [
+            f"states-{i:08d}.npz" for i in range(3)
+        ]
+        header = json.loads((finished / "header.json").read_text())
+        assert header["format"] == "bnp-run 1"
+        assert header["seed"] == 0
+        for path in finished.glob("*.npz"):
+            with np.load(path, allow_pickle=False) as arrays:
+                assert all(arrays[name].dtype != object for name in arrays.files)
+
+    def test_finished_runs_are_read_without_sampling(self, model, tiny, twin, finished, registered):
+        expected = fit(model, tiny)
+        before = {path.name: path.stat().st_mtime_ns for path in finished.iterdir()}
+        assert_same(fit(model, twin, finished, progress=CrashAt(0)), expected)
+        found = bnp.resume(finished, progress=CrashAt(0))
+        assert_same(found, expected)
+        assert found.model == model
+        assert found.corpus == tiny
+        assert {path.name: path.stat().st_mtime_ns for path in finished.iterdir()} == before
+
+    def test_other_versions_can_read_a_finished_run(self, model, tiny, finished, monkeypatch):
+        monkeypatch.setattr(fit_module, "versions", lambda: {"jax": "0.0"})
+        assert_same(fit(model, tiny, finished), fit(model, tiny))
+
+    def test_no_run(self, tmp_path):
+        with pytest.raises(ValueError, match=r"holds no run: header\.json is missing"):
+            bnp.resume(tmp_path)
+
+    def test_a_file_in_the_way(self, model, tiny, tmp_path):
+        (tmp_path / "run").write_text("")
+        with pytest.raises(ValueError, match=r"checkpoint must be a folder, got the file .*run"):
+            fit(model, tiny, tmp_path / "run")
+
+
+class TestRunsThatDie:
+    @pytest.mark.parametrize("sweep", [1, 4, 6, 8])
+    def test_the_draws_are_the_same(self, model, tiny, tmp_path, sweep):
+        with pytest.raises(Crash):
+            fit(model, tiny, tmp_path, progress=CrashAt(sweep))
+        assert_same(fit(model, tiny, tmp_path), fit(model, tiny))
+
+    def test_between_draws_and_state(self, model, tiny, tmp_path, monkeypatch):
+        written = []
+
+        def write_state(folder, state, num_kept):
+            if num_kept == 2:
+                raise Crash
+            written.append(num_kept)
+            checkpoint.write_state(folder, state, num_kept)
+
+        files = type("files", (), {**vars(checkpoint), "write_state": staticmethod(write_state)})
+        with monkeypatch.context() as patch:
+            patch.setattr(fit_module, "files", files)
+            with pytest.raises(Crash):
+                fit(model, tiny, tmp_path)
+        assert written[-1] == 1
+        assert (tmp_path / "draws-00000001.npz").exists()
+        (tmp_path / ".draws-00000009.npz.1234.tmp").write_bytes(b"half")
+        assert_same(fit(model, tiny, tmp_path), fit(model, tiny))
+        assert not list(tmp_path.glob(".*"))
+
+    def test_before_the_first_state(self, model, tiny, tmp_path):
+        with pytest.raises(Crash):
+            fit(model, tiny, tmp_path, progress=CrashAt(0))
+        assert not (tmp_path / "state.npz").exists()
+        (tmp_path / "draws-00000000.npz").write_bytes(b"of a run that never saved a state")
+        assert_same(fit(model, tiny, tmp_path), fit(model, tiny))
+
+    def test_running_means_go_on(self, toy, tiny, tmp_path):
+        model = toy(gamma=6.0)
+        record = ("topic_tokens_mean",)
+        with pytest.raises(Crash):
+            fit(model, tiny, tmp_path, record=record, progress=CrashAt(6))
+        assert_same(fit(model, tiny, tmp_path, record=record), fit(model, tiny, record=record))
+
+    def test_resume_needs_only_the_folder(self, model, tiny, tmp_path, registered):
+        with pytest.raises(Crash):
+            fit(model, tiny, tmp_path, progress=CrashAt(6), init_topics=2)
+        found = bnp.resume(tmp_path, progress=False)
+        assert_same(found, fit(model, tiny, init_topics=2))
+        assert found.data.attrs["start_sweep"] > 0
+
+
+CHANGES = {
+    "seed": {"seed": 1},
+    "num_warmup": {"num_warmup": 4},
+    "num_samples": {"num_samples": 8},
+    "num_chains": {"num_chains": 4},
+    "thinning": {"thinning": 3},
+    "keep_states": {"keep_states": 1},
+    "options.record": {"record": ("z",)},
+    "options.schedule": {"schedule": "mixed"},
+}
+
+
+class TestOtherRunsAreRefused:
+    @pytest.mark.parametrize("name", CHANGES)
+    def test_arguments(self, model, tiny, finished, name):
+        with pytest.raises(ValueError, match=rf"belongs to another run: {name} was .* and is now"):
+            fit(model, tiny, finished, **CHANGES[name])
+
+    def test_model(self, toy, tiny, finished):
+        with pytest.raises(ValueError, match=r"run: model\.gamma was 6\.0 and is now 5\.0\. Use"):
+            fit(toy(gamma=5.0, max_topics=2), tiny, finished)
+        with pytest.raises(ValueError, match=r"another run: model was \{'model': 'Toy'"):
+            fit(bnp.LDA(3), tiny, finished, record=("z",))
+
+    def test_data(self, model, tiny, finished):
+        with pytest.raises(ValueError, match=f"another run: data was '{tiny.digest}' and is now"):
+            fit(model, tiny.select([0, 1, 2]), finished)
+
+    @pytest.mark.parametrize("name", ["versions.jax", "num_devices"])
+    def test_an_unfinished_run_of_other_versions(self, model, tiny, tmp_path, name):
+        with pytest.raises(Crash):
+            fit(model, tiny, tmp_path, progress=CrashAt(6))
+        header = json.loads((tmp_path / "header.json").read_text())
+        if name == "num_devices":
+            header["num_devices"] = 64
+        else:
+            header["versions"]["jax"] = "0.1.2"
+        (tmp_path / "header.json").write_text(json.dumps(header))
+        with pytest.raises(ValueError, match=rf"another run: {name} was "):
+            fit(model, tiny, tmp_path)
+
+
+class TestDamage:
+    @pytest.mark.parametrize("how", ["truncated", "flipped", "empty", "text"])
+    @pytest.mark.parametrize("name", ["state.npz", "draws-00000000.npz", "data.npz", "header.json"])
+    def test_is_noticed(self, registered, finished, name, how):
+        path = finished / name
+        content = bytearray(path.read_bytes())
+        if how == "truncated":
+            del content[len(content) // 2 :]
+        elif how == "flipped":
+            third = len(content) // 3
+            content[third : 2 * third] = bytes(255 - x for x in content[third : 2 * third])
+        else:
+            content = b"" if how == "empty" else b"not this"
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=rf"{name}|header"):
+            bnp.resume(finished, progress=CrashAt(0))
+
+    @pytest.mark.parametrize("content", ["[]", "{}", '{"format": "bnp-run 0"}', "3"])
+    def test_headers_of_another_format(self, finished, content):
+        (finished / "header.json").write_text(content)
+        with pytest.raises(ValueError, match=r"has format .*, this version reads 'bnp-run 1'"):
+            bnp.resume(finished)
+
+    def test_headers_that_lack_entries(self, finished):
+        (finished / "header.json").write_text('{"format": "bnp-run 1", "model": {}}')
+        with pytest.raises(ValueError, match=r"is damaged: it lacks \['options', 'num_warmup'"):
+            bnp.resume(finished)
+
+    def test_objects_are_not_unpickled(self, model, tiny, finished):
+        np.savez(finished / "state.npz", evil=np.array([{}], object))
+        with pytest.raises(ValueError, match=r"state\.npz is damaged .*[Oo]bject"):
+            fit(model, tiny, finished)
+
+
+class TestState:
+    STATE = {"a": jnp.arange(3), "b": (jax.random.key(7), jnp.float32(0.5), None)}  # noqa: RUF012
+
+    def test_round_trip(self, tmp_path):
+        checkpoint.write_state(tmp_path, self.STATE, 5)
+        template = jax.eval_shape(lambda: self.STATE)
+        found, num_kept = checkpoint.read_state(tmp_path, template)  # pyright: ignore[reportGeneralTypeIssues]
+        assert num_kept == 5
+        assert jax.tree.structure(found) == jax.tree.structure(self.STATE)
+        np.testing.assert_array_equal(found["a"], [0, 1, 2])
+        assert jax.random.key_data(found["b"][0]).tolist() == [0, 7]
+        assert found["b"][1] == 0.5
+
+    def test_other_structures_are_refused(self, tmp_path):
+        assert checkpoint.read_state(tmp_path, self.STATE) is None
+        checkpoint.write_state(tmp_path, self.STATE, 5)
+        with pytest.raises(ValueError, match="does not fit the model: it has "):
+            checkpoint.read_state(tmp_path, {"a": jnp.arange(3)})
+        with pytest.raises(
+            ValueError, match=r"does not fit the model: \['a'\] is int32 with 1 axes"
+        ):
+            checkpoint.read_state(tmp_path, {**self.STATE, "a": jnp.ones(3)})
+
+
+SCRIPT = """
+import sys, time
+import bnp_models as bnp
+module = sys.modules["bnp_models.run.fit"]
+module.STRETCH_SECONDS = 0.01
+class Slow:
+    def update(self, sweep, used, lp, note=""):
+        time.sleep(0.02)
+    def close(self):
+        pass
+bnp.resume(sys.argv[1], progress=Slow(), checkpoint_seconds=0.0)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["lda", "hdp"])
+def test_killed_processes(tiny, tmp_path, name):
+    """Kill -9 in the warm-up and then among the draws, twice; go on here."""
+    models = {
+        "lda": (bnp.LDA(3, alpha=0.5, beta=0.2), {"record": ("z", "theta")}),
+        "hdp": (
+            bnp.HDPLDA(alpha=1.0, gamma=1.0, beta=0.2, max_topics=2),  # it grows
+            {"record": ("z",), "init_topics": 2},
+        ),
+    }
+    model, options = models[name]
+    options |= {"num_warmup": 300, "num_samples": 600, "thinning": 1, "schedule": "sequential"}
+    expected = fit(model, tiny, **options)
+    if name == "hdp":
+        assert expected.posterior["z"].max() >= model.max_topics  # it has grown
+    with pytest.raises(Crash):
+        fit(model, tiny, tmp_path, progress=CrashAt(0), **options)
+    (tmp_path / "data.npz").stat()
+    # it reads compiled programs, but could be killed while it writes one
+    read_only = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "1e9"}
+    rng = np.random.default_rng()
+    done = []
+    for num_files in (0, 2, 5):
+        process = subprocess.Popen(
+            [sys.executable, "-c", SCRIPT, str(tmp_path)],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **read_only},
+        )
+        try:
+            deadline = time.monotonic() + 300
+            while not (tmp_path / "state.npz").exists() or len(blocks(tmp_path)) < num_files:
+                assert process.poll() is None, "the process ended before it could be killed"
+                assert time.monotonic() < deadline
+                time.sleep(0.001)
+            time.sleep(rng.uniform(0, 0.05))  # wherever that is
+        finally:
+            process.kill()
+            process.wait()
+        copy = shutil.copytree(tmp_path, tmp_path.with_name(f"{name}-{num_files}"))
+        done.append(sweeps_done(copy))
+    assert 0 < done[0] < 300 < done[1] < done[2] < 900
+    assert_same(fit(model, tiny, tmp_path, **options), expected)
+
+
+def blocks(folder):
+    return sorted(folder.glob("draws-*.npz"))
+
+
+def sweeps_done(folder):
+    with np.load(folder / "state.npz") as arrays:
+        return int(arrays[".sweep"])

@@ -1,0 +1,45 @@
+"""The progress line."""
+
+import io
+
+import numpy as np
+
+from bnp_models.run.progress import Bar, Progress, Silent
+
+
+def test_bar():
+    shown = io.StringIO()
+    bar = Bar(10, 30, start=0, items=2000, file=shown)
+    assert isinstance(bar, Progress)
+    assert "compiling" in shown.getvalue()
+    bar.update(5, np.array([3, 3]), np.array([-1234.5, -1235.5]))
+    line = shown.getvalue().split("\r")[-1]
+    assert "warmup" in line
+    assert "5/30" in line
+    assert "3 topics, lp -1235" in line
+    assert "tokens/s" in line
+    bar.update(30, np.array([3, 5]), np.array([-1.0, -2.0]), "replayed with 32 slots")
+    line = shown.getvalue().split("\r")[-1]
+    assert "sample" in line
+    assert "30/30" in line
+    assert "3-5 topics, lp -1.5" in line
+    assert line.rstrip().endswith("replayed with 32 slots]")
+    bar.close()
+
+
+def test_a_resumed_bar_starts_where_the_run_did():
+    shown = io.StringIO()
+    bar = Bar(10, 30, start=12, items=1, unit="rows", noun="factors", file=shown)
+    bar.update(13, np.array([1]), np.array([0.0]))
+    assert "13/30" in shown.getvalue()
+    assert "1 factors" in shown.getvalue()
+    assert "rows/s" in shown.getvalue()
+    bar.close()
+
+
+def test_silence(capsys):
+    silent = Silent()
+    assert isinstance(silent, Progress)
+    silent.update(1, np.array([1]), np.array([0.0]))
+    silent.close()
+    assert capsys.readouterr() == ("", "")

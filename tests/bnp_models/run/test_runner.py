@@ -1,0 +1,224 @@
+"""Stretches of sweeps: which sweeps are kept, capacity, devices, memory."""
+
+import jax
+import numpy as np
+import pytest
+from numpyro.infer import MCMC
+
+from bnp_models.run import runner as runner_module
+from bnp_models.run.runner import Runner, make_mesh, mesh_shape
+
+needs_two_devices = pytest.mark.skipif(jax.local_device_count() < 2, reason="needs two devices")
+RECORD = ("z", "topic_tokens", "noise")
+WITH_MEANS = (*RECORD, "topic_tokens_mean")  # for finite models only
+
+
+def keys(num_chains=2, seed=0):
+    return jax.random.split(jax.random.key(seed), num_chains)
+
+
+def run(runner, lengths, num_chains=2, after=lambda stretch: None):
+    """Run through stretches of these lengths; return the draws, [chain, n, ...], and the end."""
+    state = runner.init(keys(num_chains))
+    parts = []
+    for length in lengths:
+        stretch = runner.stretch(state, length)
+        after(stretch)
+        state = stretch.state
+        parts.append(flat(stretch.kept))
+    assert int(state.sweep) == sum(lengths) == runner.num_sweeps
+    size = max(part["topic_tokens"].shape[-1] for part in parts)
+    for part in parts:
+        missing = size - part["topic_tokens"].shape[-1]
+        part["topic_tokens"] = np.pad(part["topic_tokens"], [(0, 0), (0, 0), (0, missing)])
+    return {name: np.concatenate([p[name] for p in parts], 1) for name in parts[0]}, state
+
+
+def flat(kept):
+    return {**kept["draws"], "lp": kept["lp"], **kept["info"]._asdict()}
+
+
+def assert_equal(found, expected):
+    assert found.keys() == expected.keys()
+    for name, x in expected.items():
+        shared = tuple(map(slice, np.minimum(x.shape, found[name].shape)))
+        np.testing.assert_array_equal(found[name][shared], x[shared], err_msg=name)
+        assert found[name].sum() == pytest.approx(x.sum())  # the rest is zero
+
+
+class TestKeptSweeps:
+    @pytest.mark.parametrize("sizes", [(3, 4, 1), (3, 7, 3), (0, 5, 5), (2, 6, 4)])
+    def test_as_in_numpyro(self, toy, tiny, sizes):
+        num_warmup, num_samples, thinning = sizes
+        kernel = toy().gibbs(record=WITH_MEANS)
+        mcmc = MCMC(
+            kernel, num_warmup=num_warmup, num_samples=num_samples, num_chains=2,
+            thinning=thinning, chain_method="vectorized", progress_bar=False,
+        )  # fmt: skip
+        mcmc.run(jax.random.key(0), tiny)
+        runner = Runner(kernel, tiny, num_warmup, num_samples, thinning)
+        lengths = [1] * (num_warmup + num_samples)
+        found, state = run(runner, lengths)
+        del found["num_moved"]
+        expected = mcmc.get_samples(group_by_chain=True)
+        expected |= mcmc.get_extra_fields(group_by_chain=True)
+        assert_equal(found, {name: np.asarray(x) for name, x in expected.items()})
+        means = mcmc.last_state.means["topic_tokens_mean"]
+        np.testing.assert_allclose(state.means["topic_tokens_mean"], means, rtol=1e-6)
+
+    def test_numbers(self, toy, tiny):
+        runner = Runner(toy().gibbs(), tiny, 5, 10, 3)
+        assert runner.num_kept == 3
+        kept_at = [runner.sweep_of(i) for i in range(3)]
+        assert kept_at == [9, 12, 15]
+        counts = [runner.kept_before(sweep) for sweep in range(16)]
+        assert counts == [sum(at <= sweep for at in kept_at) for sweep in range(16)]
+
+
+class TestStretches:
+    def test_lengths_do_not_matter(self, toy, tiny):
+        kernel = toy().gibbs(record=WITH_MEANS, schedule="mixed")
+        expected, end = run(Runner(kernel, tiny, 4, 9), [13])
+        for lengths in ([1] * 13, [2, 5, 6]):
+            found, state = run(Runner(kernel, tiny, 4, 9), lengths)
+            assert_equal(found, expected)
+            for x, y in zip(jax.tree.leaves(state), jax.tree.leaves(end), strict=True):
+                np.testing.assert_array_equal(as_numbers(x), as_numbers(y))
+
+    def test_reports_the_last_state(self, toy, tiny):
+        runner = Runner(toy().gibbs(record=RECORD), tiny, 0, 3)
+        stretch = runner.stretch(runner.init(keys()), 3)
+        np.testing.assert_array_equal(stretch.lp, stretch.kept["lp"][:, -1])
+        used = stretch.kept["draws"]["num_topics_used"][:, -1]
+        np.testing.assert_array_equal(stretch.used, used)
+        assert stretch.note == ""
+
+    def test_memory_for_draws_is_bounded(self, toy, tiny, monkeypatch):
+        kernel = toy().gibbs(record=RECORD)
+        state = Runner(kernel, tiny, 5, 20, 2).init(keys())
+        assert Runner(kernel, tiny, 5, 20, 2).longest(state) > 25  # all there are
+        # two chains: z, counts, noise, number used, lp, moved: 4 bytes each
+        size = 2 * 4 * (31 + 31 + 4)
+        for room, num_slots in ((3 * size + size // 2, 3), (0, 1)):
+            monkeypatch.setattr(runner_module, "BUFFER_BYTES", room)
+            runner = Runner(kernel, tiny, 5, 20, 2)
+            longest = runner.longest(state)
+            assert runner.kept_before(longest) == num_slots
+            assert runner.kept_before(longest + 1) == num_slots + 1
+            with pytest.raises(ValueError, match=f"num_sweeps must be at most {longest}, got"):
+                runner.stretch(state, longest + 1)
+        stretch = runner.stretch(state, longest)
+        assert flat(stretch.kept)["z"].shape == (2, 1, 31)
+        assert runner.longest(stretch.state) == 2
+
+    def test_finite_models_advance_in_place(self, toy, tiny):
+        runner = Runner(toy().gibbs(), tiny, 0, 3)
+        state = runner.init(keys())
+        runner.stretch(state, 2)
+        assert state.chain.z.is_deleted()
+        runner = Runner(toy(max_topics=32).gibbs(), tiny, 0, 3)
+        state = runner.init(keys())
+        runner.stretch(state, 2)
+        assert not state.chain.z.is_deleted()  # where an overflow would go back to
+
+    def test_equal_kernels_share_what_is_compiled(self, toy, tiny, twin):
+        model = toy(gamma=1.625)  # not used elsewhere
+        toy.traced.clear()
+        first = Runner(model.gibbs(), tiny, 2, 3)
+        first.stretch(first.init(keys()), 3)
+        before = len(toy.traced)
+        second = Runner(toy(gamma=1.625).gibbs(), twin, 2, 3)
+        second.stretch(second.init(keys(seed=1)), 5)
+        assert len(toy.traced) == before
+
+
+def as_numbers(x):
+    is_key = jax.numpy.issubdtype(x.dtype, jax.dtypes.prng_key)
+    return np.asarray(jax.random.key_data(x) if is_key else x)
+
+
+class TestCapacity:
+    """Whatever happens to the number of slots, the draws are those of a buffer that is too big."""
+
+    @pytest.fixture
+    def expected(self, toy, tiny):
+        kernel = toy(gamma=6.0, max_topics=64).gibbs(record=RECORD)
+        return run(Runner(kernel, tiny, 4, 12), [16])[0]
+
+    @pytest.mark.slow
+    def test_growth(self, toy, tiny, expected, monkeypatch):
+        monkeypatch.setattr(runner_module, "MARGIN", 2)
+        notes = []
+        kernel = toy(gamma=6.0, max_topics=1).gibbs(record=RECORD)
+        found, _ = run(
+            Runner(kernel, tiny, 4, 12),
+            [1, 2, 5, 8],
+            after=lambda stretch: notes.append(stretch.note),
+        )
+        assert any("replayed with" in note for note in notes)
+        assert_equal(found, expected)
+        assert found["num_topics_used"].max() > 8
+
+    def test_of_a_start_that_needs_more(self, toy, tiny, monkeypatch):
+        """Before the first sweep is compiled, and said after it."""
+        monkeypatch.setattr(runner_module, "MARGIN", 2)
+        runner = Runner(toy(gamma=1e-9, max_topics=1).gibbs(), tiny, 0, 3)
+        state = runner.init(keys())
+        assert state.chain.topic.shape[-1] == 4  # half as many again as one in use and one to come
+        stretch = runner.stretch(state, 1)
+        assert stretch.note == "4 slots"
+        assert runner.stretch(stretch.state, 1).note == ""
+
+    def test_shrinking(self, toy, tiny, expected, monkeypatch):
+        monkeypatch.setattr(runner_module, "MARGIN", 1)
+        kernel = toy(gamma=6.0, max_topics=64).gibbs(record=RECORD)
+        runner = Runner(kernel, tiny, 4, 12)
+        sizes = []
+
+        def after(stretch):
+            runner._compile_seconds, runner._sweep_seconds = 0.0, 1.0
+            sizes.append(stretch.state.chain.topic.shape[-1])
+
+        found, _ = run(runner, [2, 2, 4, 8], after=after)
+        assert sizes[2] < 64
+        assert_equal(found, expected)
+
+    @pytest.mark.slow
+    def test_a_size_that_overflowed_is_not_tried_again(self, toy, tiny, monkeypatch):
+        monkeypatch.setattr(runner_module, "MARGIN", 1)
+        runner = Runner(toy(gamma=6.0, max_topics=2).gibbs(), tiny, 0, 20)
+        stretch = runner.stretch(runner.init(keys()), 5)
+        runner._compile_seconds, runner._sweep_seconds = 0.0, 1.0
+        runner._sampler = runner._sampler._replace(wanted=lambda state, data: np.int32(1))
+        stretch = runner.stretch(stretch.state, 1)
+        assert stretch.state.chain.topic.shape[-1] >= runner._floor > 2
+
+
+class TestDevices:
+    @pytest.mark.parametrize(
+        ("num_chains", "lanes", "layout"),
+        [
+            (4, False, (2, 1)), (4, True, (2, 3)), (6, True, (6, 1)), (12, False, (6, 1)),
+            (1, True, (1, 6)), (5, True, (1, 6)), (1, False, (1, 1)), (5, False, (1, 1)),
+        ],
+    )  # fmt: skip
+    def test_layout_of_six(self, num_chains, lanes, layout):
+        assert mesh_shape(6, num_chains, lanes) == layout
+
+    @needs_two_devices
+    def test_mesh(self):
+        devices = jax.local_devices()[:2]
+        assert make_mesh(devices, 4, True).shape == {"chain": 2, "lane": 1}
+        assert make_mesh(devices, 3, True).shape == {"chain": 1, "lane": 2}
+        assert make_mesh(devices, 3, False) is None
+        assert make_mesh(devices[:1], 2, True) is None
+
+    @needs_two_devices
+    @pytest.mark.parametrize("max_topics", [None, 3], ids=["finite", "growing"])
+    def test_chains_over_devices(self, toy, tiny, max_topics):
+        kernel = toy(gamma=6.0, max_topics=max_topics).gibbs(record=RECORD)
+        expected, _ = run(Runner(kernel, tiny, 2, 4), [6])
+        mesh = make_mesh(jax.local_devices()[:2], 2, False)
+        found, state = run(Runner(kernel, tiny, 2, 4, 1, mesh), [2, 4])
+        assert len(state.chain.z.sharding.device_set) == 2
+        assert_equal(found, expected)

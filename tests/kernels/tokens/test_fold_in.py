@@ -1,0 +1,94 @@
+"""Fold-in against enumeration of the topics of one document."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bnp_kernels.tokens.fold_in import fold_in, token_probability
+from bnp_kernels.tokens.layout import make_tokens
+from bnp_models.testing.statistics import one_sample
+
+PHI = np.array([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]]).T  # word-major
+WEIGHTS = np.array([0.5, 1.2])
+DOCUMENT = [0, 2, 1]
+DOCUMENTS = [DOCUMENT, [0, 0, 0, 2, 1, 0], [1], []]
+COPIES = 2000  # each is an independent chain: a bias of 0.025 in theta is seen
+
+
+def enumerate_theta(document, phi, weights):
+    """E[theta | document] and p(document), over all topic assignments."""
+    num_topics, theta, evidence = len(weights), 0.0, 0.0
+    for z in itertools.product(range(num_topics), repeat=len(document)):
+        counts, p = np.zeros(num_topics), 1.0
+        for n, (word, k) in enumerate(zip(document, z, strict=True)):
+            p *= (counts[k] + weights[k]) / (n + weights.sum()) * phi[word, k]
+            counts[k] += 1
+        evidence += p
+        theta = theta + p * (counts + weights) / (len(document) + weights.sum())
+    return theta / evidence, evidence
+
+
+def tokens(documents):
+    length = [len(document) for document in documents]
+    word = np.array([word for document in documents for word in document], np.int32)
+    return make_tokens(np.repeat(np.arange(len(documents)), length), word, len(documents))
+
+
+def run(phi=PHI, weights=WEIGHTS, *, num_sweeps=30, num_kept=15):
+    """Estimate theta for all copies, [copy, document, topic]."""
+    phi, weights = jnp.asarray(phi, jnp.float32), jnp.asarray(weights, jnp.float32)
+    data, key = tokens(DOCUMENTS * COPIES), jax.random.key(0)
+    theta = fold_in(key, data, phi, weights, num_sweeps=num_sweeps, num_kept=num_kept)
+    return np.asarray(theta, np.float64).reshape(COPIES, len(DOCUMENTS), -1)
+
+
+def compare(theta, weights):
+    """Compare the means of the first three documents with enumeration; the last is constant."""
+    exact = np.array([enumerate_theta(d, PHI, weights)[0][0] for d in DOCUMENTS[:3]])
+    return one_sample("fold-in", {"theta": theta[:, :3, 0]}, {"theta": exact})
+
+
+def test_enumeration_gives_the_published_case():
+    theta, evidence = enumerate_theta(DOCUMENT, PHI, WEIGHTS)
+    np.testing.assert_allclose(theta, [0.317642, 0.682358], atol=5e-7)
+    assert np.log(evidence) == pytest.approx(-3.607147, abs=5e-7)
+
+
+@pytest.mark.parametrize("weights", [WEIGHTS, np.array([0.2, 0.1])])
+def test_mean_over_many_documents_is_exact(weights):
+    theta = run(weights=weights)
+    report = compare(theta, weights)
+    report.check()
+    assert all(report.detectable(c) < 0.025 for c in report.comparisons), report
+    np.testing.assert_allclose(theta.sum(2), 1.0, atol=1e-5)
+
+
+def test_start_is_forgotten():
+    """One sweep from the start is not enough: the check above can fail."""
+    assert compare(run(num_sweeps=1, num_kept=1), WEIGHTS).rejected
+
+
+def test_documents_without_tokens_get_the_prior_mean():
+    prior = WEIGHTS / WEIGHTS.sum()
+    np.testing.assert_allclose(run()[:, 3], np.tile(prior, (COPIES, 1)), rtol=1e-6)
+    phi, weights = jnp.asarray(PHI, jnp.float32), jnp.asarray(WEIGHTS, jnp.float32)
+    nothing = fold_in(jax.random.key(0), tokens([[], []]), phi, weights, num_sweeps=2, num_kept=1)
+    np.testing.assert_allclose(nothing, [prior, prior], rtol=1e-6)
+
+
+def test_topics_of_weight_zero_change_nothing():
+    phi, weights = np.append(PHI, np.full((3, 2), 1 / 3), 1), np.append(WEIGHTS, [0.0, 0.0])
+    theta = run(phi, weights)
+    assert (theta[..., 2:] == 0).all()
+    np.testing.assert_allclose(theta[..., :2], run(), rtol=1e-6)
+
+
+def test_token_probability():
+    rng = np.random.default_rng(0)
+    theta, phi = rng.dirichlet([1, 1, 1], 5), rng.dirichlet([1, 1, 1, 1], 3).T
+    doc, word = rng.integers(0, 5, 30), rng.integers(0, 4, 30)
+    p = token_probability(*(jnp.asarray(x, jnp.float32) for x in (theta, phi)), doc, word)
+    np.testing.assert_allclose(p, (theta[doc] * phi[word]).sum(1), rtol=1e-5)
