@@ -101,5 +101,5 @@ def _fill(panel: Panel, axis: Any) -> None:
     longest = max(map(len, once), default=0)
     axis.legend(
         once.values(), once.keys(), fontsize="small", frameon=False, loc="upper center",
-        bbox_to_anchor=(0.5, -0.14), ncols=2 if longest <= WIDE else 1,
+        bbox_to_anchor=(0.5, 0), borderaxespad=4.5, ncols=2 if longest <= WIDE else 1,
     )  # fmt: skip
