@@ -1,240 +1,184 @@
-"""LDA, the author-topic model and their nonparametric forms: scores, speed, and gensim beside them.
+"""LDA, the author-topic model and their nonparametric forms: scores, and gensim beside them.
 
     python experiments/author_topic.py --data FOLDER
 
-What Bleier's note leaves open: which of them predicts best, and does inferring the number of topics
-cost anything? Test documents are split into halves; the first halves are fitted together with all
-other documents, the second ones are predicted, by LDA and the HDP from the words of the first half,
-by the author-topic models from the authors. What the paper of Rosen-Zvi, Griffiths, Steyvers and
-Smyth (UAI 2004) found is tried as well: how many words of a document are its authors worth? Every
-measurement is written to the JSON file as soon as it is done, and the same command goes on where an
-interrupted one stopped, or where `Settings.topics` has got more values.
+Bleier's article leaves open how well its model predicts. Which of the models predicts best, and
+does inferring the number of topics cost anything? Test documents are split into halves; the first
+halves are fitted together with all other documents, the second ones are predicted: by LDA and the
+HDP from the words of the first half, by the author-topic models from the authors. What Rosen-Zvi,
+Griffiths, Steyvers and Smyth (UAI 2004) found is tried as well: how many words of a document are
+its authors worth? The speed of the models is part of `benchmarks/speed.py`.
 """
 
-import argparse
 import dataclasses
-import datetime
-import hashlib
-import json
-import os
-import re
+import importlib.util
 import sys
-import time
-from collections.abc import Sequence
-from importlib.metadata import version
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from author_study.settings import CHOOSING, FULL, QUICK, STANDARD, Measurement, Settings, plan
-from benchmarks.measure.machine import machine, pin, versions
+import author_claims
+from study.cells import Cell
+from study.command import Study, parser_of, run_study
 
-__all__ = ["main"]
+__all__ = ["STUDY", "Settings", "main"]
 
-RESULTS = Path(__file__).parent / "results"
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Measure what is not measured yet, then report."""
-    arguments = _parse(argv)
-    settings = QUICK if arguments.quick else FULL if arguments.full else STANDARD
-    output = Path(arguments.output or RESULTS / f"author_topic_{settings.size}.json")
-    if arguments.report:
-        from author_study.report import report
-
-        print(report(json.loads(output.read_text()), output))
-        return 0
-    wanted = arguments.cores or settings.cores
-    cores = pin(wanted)
-    if cores < wanted:
-        sys.exit(f"{wanted} cores are needed, {cores} are available: give --cores {cores}")
-    # read when JAX is imported
-    os.environ["JAX_NUM_CPU_DEVICES"] = str(cores)
-    if arguments.quick:
-        _compile_quickly()
-    from author_study import corpora
-
-    corpus = corpora.load(settings, None if arguments.quick else arguments.data)
-    data = corpora.split(corpus, settings)
-    run = _open(output, settings, data, cores, arguments.mix)
-    everything = list(plan(settings))
-    missing = [m for m in everything if m.key not in run["measurements"]]
-    minutes = sum(m.seconds for m in missing) / 60
-    print(
-        f"{data.together!r} to fit, {data.heldout.num_tokens} tokens of "
-        f"{data.heldout.num_docs} of these to predict\n{len(missing)} of {len(everything)} "
-        f"measurements to make on {cores} cores, about {minutes:.0f} minutes; results go to "
-        f"{output}",
-        flush=True,
-    )
-    if arguments.plan:
-        for m in everything:
-            state = "done" if m.key in run["measurements"] else f"{m.seconds:.0f} s"
-            print(f"  {m.key}: {state}")
-        return 0
-    done = _measure(everything, run, settings, data, output)
-    if run["measurements"]:
-        from author_study.report import report
-
-        print(f"\n{report(run, output)}")
-    return 0 if done else 130
+FINITE = ("LDA", "AuthorTopicModel")
+HERE = Path(__file__).parent
 
 
-def _measure(
-    everything: list[Measurement], run: dict[str, Any], settings: Settings, data: Any, output: Path
-) -> bool:
-    """Make what is missing and write each as soon as it is there; say whether all were made."""
-    missing = [m for m in everything if m.key not in run["measurements"]]
-    place = {m.key: i for i, m in enumerate(everything)}
-    for i, m in enumerate(missing):
-        left = sum(other.seconds for other in missing[i:]) / 60
-        print(f"[{i + 1}/{len(missing)}, {left:.0f} min] {m.key}", flush=True)
-        load, clock = os.getloadavg()[0], time.perf_counter()
-        try:
-            found = measure(m, settings, data, output)
-        except KeyboardInterrupt:
-            print("interrupted; the same command goes on from here", file=sys.stderr)
-            return False
-        took = time.perf_counter() - clock
-        session = len(run["sessions"]) - 1
-        about = {"took": took, "load_before": load, "session": session}
-        found_so_far = {**run["measurements"], m.key: {**found, **about}}
-        run["measurements"] = dict(
-            sorted(found_so_far.items(), key=lambda item: place.get(item[0], len(place)))
-        )
-        _write(output, run)
-        print(f"    took {took:.0f} s{_brief(found)}", flush=True)
-    return True
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Sizes of a run."""
+
+    size: str
+    cores: int = 2
+    seed: int = 0
+    num_docs: int | None = 400  # those of the most prolific authors; None: all
+    min_count: int = 10  # rarer words are dropped
+    test_share: float = 0.2
+    topics: tuple[int, ...] = (25, 50, 100, 200, 400)
+    infinite: tuple[str, ...] = ("HDPLDA", "NonparametricAuthorTopicModel")
+    beta: float = 0.01
+    sampled: bool = True  # the other concentrations; else fixed
+    starts: tuple[int, ...] = (100, 10)  # topics at the start of the infinite models
+    num_chains: int = 4
+    num_warmup: int = 250
+    num_samples: int = 250
+    schedule: str | None = None  # None: the default one of each model
+    keep_states: int = 5  # per chain
+    max_topics: int = 288  # room enough from the start: to grow is to compile again
+    curve_topics: int = 50
+    curves: tuple[tuple[str, int], ...] = (("parallel", 4), ("sequential", 4), ("parallel", 1))
+    curve_seconds: float = 60.0  # of sweeps (ours) or passes (gensim)
+    curve_points: int = 12
+    chunks: tuple[int, ...] = (50, 2000)  # documents between two updates of gensim; 2000: default
+    words_topics: int = 50
+    words: tuple[int, ...] = (0, 1, 4, 16, 64, 256)  # seen of a document; (): not tried
 
 
-def measure(m: Measurement, settings: Settings, data: Any, output: Path) -> dict[str, Any]:
-    """Make one measurement."""
-    from author_study import fits, peer, speed
+STANDARD = Settings("standard")
+FULL = Settings(
+    "full", num_docs=None, starts=(400, 10), num_warmup=1500, num_samples=1500, keep_states=10,
+    curve_topics=100, curve_seconds=600.0, curve_points=18, words_topics=100,
+)  # fmt: skip
+QUICK = Settings(
+    "quick", cores=1, num_docs=40, topics=(4,), infinite=("NonparametricAuthorTopicModel",),
+    beta=0.1, sampled=False, starts=(4,), num_chains=2, num_warmup=4, num_samples=6,
+    schedule="sequential", keep_states=2, max_topics=32, curve_topics=4,
+    curves=(("sequential", 2),), curve_seconds=0.05, curve_points=2, chunks=(2000,), words=(),
+)  # fmt: skip
+"""One program for each model serves everything, because compiling takes most of the time."""
 
-    part, what, *detail = m.key.split("/")
-    scratch = output.with_name(f".{output.stem}.{m.key.replace('/', '.')}")  # for checkpoints
+# For the estimates, measured on 2 cores with 4 chains: nanoseconds of a token, and more of them for
+# each topic; seconds of compiling
+_TOKEN = {"LDA": (50, 0.4), "AuthorTopicModel": (55, 1.0)}
+_COMPILE = {"LDA": 8, "AuthorTopicModel": 10}
+_TOKENS = {"quick": 1e3, "standard": 4.6e5, "full": 2.1e6}  # of the documents fitted
+
+
+def cells(s: Settings, data: Any, output: Path) -> Iterator[Cell]:
+    """Return what is measured, in order; gensim's is left out where that is not installed."""
+    import author_measures as measures
+    from study.peers import gensim_authors
 
     def say(line: str) -> None:
         print(f"    {line}", flush=True)
 
-    if part == "fit":
-        topics = None if detail[0] == "inferred" else int(detail[0])
-        return fits.fit(what, topics, settings, data, scratch)
-    if part == "words":
-        return fits.words(what, int(detail[0]), settings, data, scratch)
-    if part == "gensim":
-        return peer.gensim_curve(int(what), int(detail[0]), settings, data, say)
-    if part == "curve":
-        return fits.curve(detail[0], int(detail[1]), settings, data, say)
-    return {"systems": speed.speed(int(what), settings, data.together, say)}
+    def checkpoint(*names: Any) -> Path:
+        return output.with_name(f".{output.stem}.{'.'.join(map(str, names))}")
+
+    def make(part: str, method: str, call: Any, seconds: float, **about: Any) -> Cell:
+        start = about.pop("start", "")
+        seeds = {"split_seed": s.seed, "chain_seed": s.seed}
+        return Cell(part, method, call, detail=about, start=start, seconds=seconds, **seeds)
+
+    one = measures.one_word_distribution
+    yield make("unigram", "unigram", lambda: one(s, data.together, data), 1)
+    alone = {"fitted": "training documents alone"}  # as in the part "words"
+    yield make("unigram", "unigram", lambda: one(s, data.train, data), 1, **alone)
+    for k in s.topics:
+        for m in FINITE:
+            yield make(
+                "fit", m,
+                lambda m=m, k=k: measures.fit(m, k, 0, s, data, checkpoint("fit", m, k)),
+                _fit_seconds(s, m, k), topics_asked=k,
+            )  # fmt: skip
+    for first in s.starts:
+        for m in s.infinite:
+            yield make(
+                "fit", m,
+                lambda m=m, n=first: measures.fit(m, None, n, s, data, checkpoint("fit", m, n)),
+                _fit_seconds(s, m, 100), topics_asked="inferred", start=f"from {first} topics",
+            )  # fmt: skip
+    train, heldout = data.together, data.heldout
+    common = {"beta": s.beta, "seconds": s.curve_seconds, "points": s.curve_points, "seed": s.seed}
+    for k in s.topics if importlib.util.find_spec("gensim") else ():
+        for n in s.chunks:
+            yield make(
+                "gensim", "gensim's AuthorTopicModel",
+                lambda k=k, n=n: gensim_authors(
+                    train, heldout, topics=k, chunk=n, say=say, **common
+                ),
+                1.1 * s.curve_seconds, topics_asked=k, documents_per_update=n,
+            )  # fmt: skip
+    for schedule, chains in s.curves:
+        yield make(
+            "curve", "AuthorTopicModel",
+            lambda x=schedule, n=chains: measures.curve(x, n, s, data, say),
+            10 + 1.1 * s.curve_seconds, topics_asked=s.curve_topics, schedule=schedule,
+            chains=chains,
+        )  # fmt: skip
+    for m in FINITE if s.words else ():
+        yield make(
+            "words", m,
+            lambda m=m: measures.words(m, s.words_topics, s, data, checkpoint("words", m)),
+            _fit_seconds(s, m, s.words_topics), topics_asked=s.words_topics,
+        )  # fmt: skip
 
 
-def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # pyright: ignore[reportOptionalMemberAccess]
-    data = os.environ.get("BNP_DATA") or None
-    parser.add_argument("--data", default=data, help="folder with nips12.npz; default: $BNP_DATA")
-    parser.add_argument("--output", help="the JSON file; tables and pictures go beside it")
-    parser.add_argument("--plan", action="store_true", help="only say what, and how long it takes")
-    parser.add_argument("--report", action="store_true", help="only draw the tables anew")
-    parser.add_argument("--cores", type=int, help="how many to use, where it is not 2")
-    parser.add_argument(
-        "--mix",
-        action="store_true",
-        help="go on with a file of other versions of the code; the report says what is whose",
-    )
-    size = parser.add_mutually_exclusive_group()
-    size.add_argument(
-        "--quick",
-        action="store_true",
-        help="a small simulated corpus, in seconds, to see that it works",
-    )
-    size.add_argument("--full", action="store_true", help="all documents, for many hours")
-    arguments = parser.parse_args(argv)
-    if not (arguments.quick or arguments.report or arguments.data):
-        parser.error("--data FOLDER is needed: the folder with nips12.npz")
-    return arguments
+def prepare(settings: Settings, folder: str | None, output: Path) -> Any:
+    """Read and split the documents; return their description and the cells."""
+    import author_measures
+    from study.splits import halves
 
-
-def _compile_quickly() -> None:
-    """Have programs compiled with less care, because here that takes most of the time."""
-    os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "True"
-    # XLA's newer way to emit fusions takes twice as long; it ends a process that sets a flag which
-    # it does not know, as jaxlib 0.12 does not know this one
-    if version("jaxlib").startswith("0.10."):
-        flags = os.environ.get("XLA_FLAGS", "")
-        os.environ["XLA_FLAGS"] = f"--xla_cpu_use_fusion_emitters=false {flags}"
-
-
-def _open(output: Path, settings: Settings, data: Any, cores: int, mix: bool) -> dict[str, Any]:
-    """Read what is there of the same study, or begin one; its last session is the present one.
-
-    A session is what one machine, some cores of it and one state of the code have measured.
-    """
-    head = {"settings": json.loads(json.dumps(dataclasses.asdict(settings)))}
-    head["data"] = data.together.digest
-    session = {
-        "begun": datetime.date.today().isoformat(),
-        "cores": cores,
-        "machine": machine(),
-        "versions": {**versions(), "study": _code()},
+    corpus = author_measures.load(settings, folder)
+    data = halves(corpus, settings.test_share, settings.seed)
+    sizes = {
+        "documents": data.together.num_docs,
+        "tokens": data.together.num_tokens + data.heldout.num_tokens,
+        "words": data.together.num_words,
+        "authors": data.together.num_authors,
+        "test documents": data.heldout.num_docs,
     }
-    if not output.exists():
-        corpus = data.together
-        sizes = {
-            "documents": corpus.num_docs,
-            "tokens": corpus.num_tokens + data.heldout.num_tokens,
-            "words": corpus.num_words,
-            "authors": corpus.num_authors,
-            "test documents": data.heldout.num_docs,
-        }
-        tokens = data.heldout.doc_length.tolist()
-        about = {"sizes": sizes, "heldout_tokens": tokens, "sessions": [session]}
-        return {**head, **about, "measurements": {}}
-    run = json.loads(output.read_text())
-    last = run["sessions"][-1]
-    other = [name for name in head if _fixed(run[name]) != _fixed(head[name])]
-    if last["versions"] != session["versions"] and not mix:
-        other.append("versions (--mix goes on all the same)")
-    if other:
-        sys.exit(f"{output} holds a run of other {' and '.join(other)}: give another --output")
-    if any(last[name] != session[name] for name in ("cores", "machine", "versions")):
-        run["sessions"].append(session)
-    return {**run, **head}
+    tokens = data.heldout.doc_length.tolist()
+    head = {"data": data.together.digest, "sizes": sizes, "heldout_tokens": tokens}
+    return head, list(cells(settings, data, output))
 
 
-def _fixed(head: Any) -> Any:
-    """Leave out the settings that may change."""
-    if not isinstance(head, dict):
-        return head
-    return {name: value for name, value in head.items() if name not in CHOOSING}
+STUDY = Study(
+    name="author_topic",
+    title="LDA, the author-topic model and their nonparametric forms.",
+    settings={"standard": STANDARD, "full": FULL, "quick": QUICK},
+    parts=("unigram", "fit", "gensim", "curve", "words"),
+    prepare=prepare,
+    report=author_claims.report,
+    modules=[str(HERE / "author_measures.py")],
+    data_files={part: ("nips12.npz",) for part in ("unigram", "fit", "gensim", "curve", "words")},
+    may_change=("cores", "topics", "starts", "chunks", "curves"),
+)
 
 
-def _code() -> str:
-    """Identify the source of what measures: results of two do not mix."""
-    folder = Path(__file__).parent / "author_study"
-    names = "chains", "corpora", "fits", "peer", "speed"
-    source = b"".join((folder / f"{name}.py").read_bytes() for name in names)
-    return hashlib.sha256(source).hexdigest()[:16]
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure what is not measured yet, then report."""
+    return run_study(STUDY, parser_of(STUDY).parse_args(argv))
 
 
-def _write(path: Path, run: dict[str, Any]) -> None:
-    from bnp_models.data.files import replacing
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as file:
-        file.write(f"{_dump(run)}\n".encode())
-
-
-def _dump(run: dict[str, Any]) -> str:
-    """Indent, but keep lists of numbers on one line."""
-    return re.sub(
-        r"\[[^][{}\"]*\]", lambda m: re.sub(r"\s+", " ", m.group()), json.dumps(run, indent=1)
-    )
-
-
-def _brief(found: dict[str, Any]) -> str:
-    if "perplexity" not in found:
-        return ""
-    return f", perplexity {found['perplexity']:.1f}, {found['topics']:.1f} topics"
+def _fit_seconds(settings: Settings, model: str, topics: int) -> float:
+    work = settings.num_chains * (settings.num_warmup + settings.num_samples)
+    first, more = _TOKEN.get(model, (400, 5.0))
+    compiling = _COMPILE.get(model, 40) * (0.2 if settings.size == "quick" else 1.0)
+    return work * _TOKENS[settings.size] * (first + more * topics) * 1e-9 + compiling + 5
 
 
 if __name__ == "__main__":

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from jaxtyping import Bool, Float, Int, Num
+from study.splits import nested, standardised
 
-from bnp_models.data.corpus import Corpus
+from bnp_models import Corpus, Sources
 from bnp_models.data.readers import read_npz
-from bnp_models.data.sources import Sources
 
 __all__ = [
     "Images",
@@ -28,7 +28,6 @@ __all__ = [
     "planted",
     "section_rows",
     "sections",
-    "standardised",
     "tiny_images",
     "tiny_sections",
 ]
@@ -129,27 +128,21 @@ def section_rows(
     ValueError
         If a section has too few rows.
     """
-    test_target = sources.select([target])
-    rng = np.random.default_rng([run, 1])
-    pool = num_test + rng.permutation(max(test_target.num_rows - num_test, 0))
-    other = sources.select([auxiliary])
+    targets, other = sources.select([target]), sources.select([auxiliary])
+    chosen = nested(targets.num_rows, num_test, num_target, run, "num_target")
     drawn = np.random.default_rng([run, 2]).permutation(other.num_rows)
-    for name, wanted, there in (
-        (f"num_target={num_target}", num_target, len(pool)),
-        (f"num_auxiliary={num_auxiliary}", num_auxiliary, len(drawn)),
-    ):
-        if wanted > there:
-            raise ValueError(f"{name} is more than the {there} papers that there are for it")
-    both = sources.select([target, auxiliary])
-    rows = np.concatenate(
-        [np.sort(pool[:num_target]), test_target.num_rows + np.sort(drawn[:num_auxiliary])]
-    )
-    hierarchical = both.select_rows(rows)
+    if num_auxiliary > len(drawn):
+        raise ValueError(
+            f"num_auxiliary={num_auxiliary} is more than the {len(drawn)} papers that there are "
+            "for it"
+        )
+    rows = np.concatenate([chosen, targets.num_rows + np.sort(drawn[:num_auxiliary])])
+    hierarchical = sources.select([target, auxiliary]).select_rows(rows)
     return Section(
         hierarchical,
         hierarchical.select([target]),
         hierarchical.pooled(),
-        test_target.select_rows(range(num_test)),
+        targets.select_rows(range(num_test)),
     )
 
 
@@ -157,19 +150,6 @@ def corpus_of(sources: Sources, values: Int[np.ndarray, "N M"] | None = None) ->
     """Turn rows of counts, perhaps others than those of the sources, into documents."""
     values = np.asarray(sources.values) if values is None else values
     return Corpus.from_counts(scipy.sparse.csr_array(values), vocabulary=sources.feature_names)
-
-
-def standardised(
-    train: Num[np.ndarray, "N M"], *others: Num[np.ndarray, "_ M"]
-) -> tuple[Float[np.ndarray, "_ M"], ...]:
-    """Centre and scale every column as the training rows have it; a constant one becomes zero."""
-    mean, sd = train.mean(axis=0, dtype=np.float64), train.std(axis=0, dtype=np.float64)
-    constant = sd <= 1e-12 * np.abs(mean)
-    scale = np.where(constant, 1.0, sd)
-    return tuple(
-        np.where(constant, 0.0, (values - mean) / scale).astype(np.float32)
-        for values in (train, *others)
-    )
 
 
 def class_images(

@@ -7,8 +7,18 @@ from typing import Any
 
 import factor_data
 import numpy as np
+import xarray
 from jaxtyping import Float, Int
 from scipy.special import gammaln
+from study.scores import convergence, unigram
+
+import bnp_models as bnp
+from bnp_models.posterior import arviz_data
+from bnp_models.posterior.factor_states import match
+from bnp_models.results import factor_tables
+from bnp_models.scores.held_out import document_completion, left_to_right
+from bnp_models.scores.held_out_rows import predict_rows, row_completion, thin
+from bnp_models.scores.retrieval import retrieve
 
 __all__ = ["fit", "measure_features", "measure_gaussian", "measure_planted", "measure_section"]
 
@@ -35,8 +45,6 @@ class Clock:
 
 def fit(model: Any, data: Any, settings: Any, **options: Any) -> Any:
     """Fit one of our models; the options win over the settings."""
-    import bnp_models as bnp
-
     sizes = {
         "num_warmup": settings.num_warmup,
         "num_samples": settings.num_samples,
@@ -52,27 +60,23 @@ def about(found: Any) -> dict[str, Any]:
     """Describe how many factors or topics a fit has, and whether it converged."""
     posterior = found.posterior
     name = "num_factors_used" if "num_factors_used" in posterior else "num_topics_used"
-    table = found.convergence().table
-    return {
-        "factors": float(np.asarray(posterior[name]).mean()),
-        "convergence": json.loads(table.reset_index().to_json(orient="records")),
-    }
+    used = np.asarray(posterior[name])
+    return {"factors_or_topics": float(used.mean()), "convergence": convergence(found)}
 
 
-def measure_planted(a_phi: float, births: str, settings: Any) -> dict[str, Any]:
-    """Fit the planted factors from one factor, and see when and what is found."""
-    import bnp_models as bnp
-    from bnp_models.results import factor_tables
-
+def measure_planted(
+    a_phi: float, births: str, schedule: str, first: int, settings: Any
+) -> dict[str, Any]:
+    """Fit the planted factors from `first` factors, and see when and what is found."""
     made = factor_data.planted(settings.rows_per_source, seed=settings.seed)
     clock = Clock()
     sweeps = settings.sweeps if births == "exact" else settings.approximate_sweeps
-    options = {} if births == "exact" else {"births": births, "schedule": "sequential"}
-    model = bnp.PoissonGammaFactorAnalysis(a_phi=a_phi)
+    options = {} if births == "exact" else {"births": births}
+    options |= {} if schedule == "default" else {"schedule": schedule}
     found = fit(
-        model, made.sources, settings, num_warmup=0, num_samples=sweeps,
-        num_chains=settings.planted_chains, keep_states=2 * settings.keep_states, init_factors=1,
-        progress=clock, **options,
+        bnp.PoissonGammaFactorAnalysis(a_phi=a_phi), made.sources, settings, num_warmup=0,
+        num_samples=sweeps, num_chains=settings.planted_chains,
+        keep_states=2 * settings.keep_states, init_factors=first, progress=clock, **options,
     )  # fmt: skip
     counts = np.asarray(found.posterior["num_factors_used"])
     reached = [settled(chain, len(made.phi)) for chain in counts]
@@ -86,7 +90,7 @@ def measure_planted(a_phi: float, births: str, settings: Any) -> dict[str, Any]:
     return {
         "summary": f"{mode} factors, {int((table['found'] >= 0.5).sum())} of them planted",
         "sweeps": sweeps,
-        "trace": counts[:, :: max(sweeps // 100, 1)].tolist(),
+        "factors_in_use_by_chain": counts[:, :: max(sweeps // 100, 1)].tolist(),
         "sweeps_to_all": reached,
         "seconds_to_all": [None if sweep is None else clock.until(sweep + 1) for sweep in reached],
         "seconds_of_sweeps": clock.until(sweeps),
@@ -95,13 +99,24 @@ def measure_planted(a_phi: float, births: str, settings: Any) -> dict[str, Any]:
         "shared": json.loads(shared.to_json(orient="records")),
         "images": images(states, made),
         **about(found),
+        "convergence": of_half(found, half),
+        "convergence_from_sweep": half,
     }
+
+
+def of_half(found: Any, half: int) -> list[dict[str, Any]]:
+    """Return R-hat of log density and number of factors after the first sweeps."""
+    lp = np.asarray(arviz_data.group(found.data, "sample_stats")["lp"])
+    traces = {"lp": lp, "num_factors_used": np.asarray(found.posterior["num_factors_used"])}
+    traces = {n: (("chain", "draw"), x[:, half:].astype(float)) for n, x in traces.items()}
+    hats = {n: float(x) for n, x in arviz_data.rhat(xarray.Dataset(traces)).items()}
+    return [
+        {"quantity": name, "rhat": None if np.isnan(hat) else hat} for name, hat in hats.items()
+    ]
 
 
 def images(states: Any, made: factor_data.Planted) -> dict[str, Any]:
     """Return planted factors, and those in their place in the most probable state, from 0 to 1."""
-    from bnp_models.posterior.factor_states import match
-
     best = int(np.argmax(states.lp))
     phi = states.phi[best][states.z[best].any(axis=0)]
     partner = match(made.phi, phi).position
@@ -126,13 +141,13 @@ def measure_section(
     sources: Any, auxiliary: str, size: int, run: int, method: str, settings: Any
 ) -> dict[str, Any]:
     """Fit the target section with, without or mixed with another one, and predict its test."""
-    import bnp_models as bnp
-
     rows = factor_data.section_rows(
         sources, auxiliary, size, run, num_auxiliary=settings.num_auxiliary,
         num_test=settings.num_test,
     )  # fmt: skip
     seed = settings.seed + run
+    if method == "unigram":
+        return of_unigrams(rows, settings)
     if method.startswith("HDP"):
         train = rows.alone if method == "HDP alone" else rows.pooled
         found = fit(
@@ -144,19 +159,29 @@ def measure_section(
         model = bnp.PoissonGammaFactorAnalysis(a_phi=settings.sparse_a_phi if sparse else 1.0)
         found = fit(model, getattr(rows, kind), settings, seed=seed)
         score = predict(found, rows.test.pooled() if kind == "pooled" else rows.test, settings)
-    summary = f"{score['log_bag']:.1f} nats, perplexity {score['word_perplexity']:.1f}"
+    nats = score["nats_per_paper_given_its_length"]
+    summary = f"{nats:.1f} nats, perplexity {score['word_perplexity']:.1f}"
     return {"summary": summary, **score, **about(found)}
+
+
+def of_unigrams(rows: factor_data.Section, settings: Any) -> dict[str, Any]:
+    """Score halves of the test rows by one word distribution, that of all training rows."""
+    values = np.asarray(rows.test.values)
+    rest = values - thin(values, settings.seed)
+    score = unigram(np.asarray(rows.pooled.values).sum(axis=0), rest, settings.hdp_beta)
+    perplexity = score["perplexity"]
+    return {"summary": f"perplexity {perplexity:.1f}", "word_perplexity": perplexity}
 
 
 def predict(found: Any, test: Any, settings: Any) -> dict[str, Any]:
     """Score the test rows as the paper does, and in two ways that other models can be held against.
 
-    All but the perplexity are nats per row: `log_ppd` is -log p(test | training), all rows
-    together; `log_row` the mean of -log p of one row; `log_bag` of -log p of the row given its
-    total, a bag of words. `word_perplexity` is that of one half of the words given the other.
+    Scores are nats, the lower the better. `nats_per_paper_together` is the paper's log of the
+    perplexity per document: -log p(test | training), all rows together. `nats_per_paper` is the
+    mean of -log p of one row, `nats_per_paper_given_its_length` that of a row given its total, a
+    bag of words, with the standard error over rows. `word_perplexity` is that of one half of the
+    words given the other. Rows and states are kept, so that methods can be compared in pairs.
     """
-    from bnp_models.scores.held_out_rows import predict_rows, row_completion
-
     effort = {
         "num_temperatures": 5 if settings.size == "quick" else 200,
         "num_particles": 1 if settings.size == "quick" else 2,
@@ -167,11 +192,12 @@ def predict(found: Any, test: Any, settings: Any) -> dict[str, Any]:
     sweeps = {"num_warmup": 2, "num_kept": 2} if settings.size == "quick" else {}
     bag = totals.row_log_prob - score.row_log_prob
     return {
-        "log_ppd": -score.joint_log_prob,
-        "log_row": -score.log_prob,
-        "log_bag": float(bag.mean()),
-        "error": float(bag.std(ddof=1) / math.sqrt(len(bag))),
+        "nats_per_paper_together": -score.joint_log_prob,
+        "nats_per_paper": -score.log_prob,
+        **given_length(bag),
         "error_states": score.error_states,
+        "row_log_prob": np.round(score.row_log_prob, 2).tolist(),
+        "state_log_prob": np.round(score.state_log_prob, 1).tolist(),
         "word_perplexity": row_completion(found, test, **sweeps, seed=settings.seed),
     }
 
@@ -179,12 +205,9 @@ def predict(found: Any, test: Any, settings: Any) -> dict[str, Any]:
 def predict_topics(found: Any, test: Any, settings: Any) -> dict[str, Any]:
     """Score the test rows as bags under a topic model, and halves of them; see `predict`.
 
-    Left-to-right estimates of long documents are too low on average, so `log_bag` is too high, by
+    Left-to-right estimates of long documents are too low on average, so the score is too high, by
     tens of nats; `bias` is the part that the jackknife sees, in nats per row.
     """
-    from bnp_models.scores.held_out import document_completion, left_to_right
-    from bnp_models.scores.held_out_rows import thin
-
     values = np.asarray(test.values)
     few = settings.size == "quick"
     whole = left_to_right(
@@ -197,10 +220,19 @@ def predict_topics(found: Any, test: Any, settings: Any) -> dict[str, Any]:
     sweeps = {"num_sweeps": 4, "num_kept": 2} if few else {"num_sweeps": 40, "num_kept": 20}
     half = document_completion(found.mixtures, *parts, **sweeps, seed=settings.seed)
     return {
-        "log_bag": float(bag.mean()),
-        "error": float(bag.std(ddof=1) / math.sqrt(len(bag))),
+        **given_length(bag),
+        "state_log_prob": np.round(whole.state_log_prob, 1).tolist(),
         "bias": whole.bias_particles * whole.num_tokens / len(bag),
         "word_perplexity": half.perplexity,
+    }
+
+
+def given_length(bag: Float[np.ndarray, " N"]) -> dict[str, Any]:
+    """Return the score of bags of words: its mean, its error over rows, and every row."""
+    return {
+        "nats_per_paper_given_its_length": float(bag.mean()),
+        "error_over_papers": float(bag.std(ddof=1) / math.sqrt(len(bag))),
+        "nats_of_each_paper_given_its_length": np.round(bag, 2).tolist(),
     }
 
 
@@ -213,15 +245,11 @@ def measure_features(images: factor_data.Images, components: int | None = None) 
     return retrieved([(queries, rows)], None, images)
 
 
-def measure_gaussian(images: factor_data.Images, settings: Any) -> dict[str, Any]:
+def measure_gaussian(images: factor_data.Images, first: int, settings: Any) -> dict[str, Any]:
     """Retrieve by the factors of each kept state; queries are rows of no known source."""
-    import bnp_models as bnp
-    from bnp_models.posterior import arviz_data
-    from bnp_models.results import factor_tables
-
     half = settings.digit_sweeps // 2
     sizes = {"num_warmup": half, "num_samples": half}
-    found = fit(bnp.GaussianFactorAnalysis(), images.train, settings, init_factors=1, **sizes)
+    found = fit(bnp.GaussianFactorAnalysis(), images.train, settings, init_factors=first, **sizes)
     states = factor_tables.states_of(found)
     kept = arviz_data.group(found.data, "states")
     ratio = np.asarray(kept["sigma2_n"].mean("source") / kept["sigma2_w"].mean("source")).ravel()
@@ -242,15 +270,15 @@ def ridge(
 
 def retrieved(draws: Any, chain: Int[np.ndarray, " S"] | None, images: Any) -> dict[str, Any]:
     """Score the ranking of the training rows."""
-    from bnp_models.scores.retrieval import retrieve
-
     score = retrieve(draws, images.query_class, images.row_class, chain=chain)
     most = len(images.row_class)
     scope = score.scope([n for n in (1, 2, 5, 10, 20, 50, 100) if n <= most])
     return {
         "summary": str(score),
-        "map": score.mean_average_precision,
-        "error": score.error_queries,
-        "error_draws": None if np.isnan(score.error_draws) else score.error_draws,
-        "scope": {int(n): p for n, p in scope["precision"].items()},
+        "mean_average_precision": score.mean_average_precision,
+        "error_over_queries": score.error_queries,
+        "error_over_draws": None if np.isnan(score.error_draws) else score.error_draws,
+        "error_over_chains": None if np.isnan(score.error_chains) else score.error_chains,
+        "average_precision_of_each_query": np.round(score.average_precision, 4).tolist(),
+        "precision_by_scope": {int(n): p for n, p in scope["precision"].items()},
     }

@@ -6,30 +6,27 @@ Three questions of Gupta, Phung and Venkatesh, UAI 2012, section 5. Does the sam
 of planted factors, the factors, and who shares them? Do papers of one section help to predict those
 of another, when sources are told apart, more than when they are pooled, or left out? Do factors of
 digits, each class a source, retrieve digits of the same class ("digits" from the data folder,
-"bundled" those that come with scikit-learn)? Every measurement is written to the
-JSON file as soon as it is done, and the same command goes on where an interrupted one stopped.
+"bundled" those that come with scikit-learn)?
 """
 
-import argparse
-import csv
 import dataclasses
-import json
-import os
-import re
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import factor_claims
-import factor_data
-import factor_measures as measures
-import factor_pictures
+from study.cells import Cell
+from study.command import Study, parser_of, run_study
 
-METHODS = ("hierarchical", "hierarchical sparse", "pooled", "alone", "HDP pooled", "HDP alone")
-RESULTS = Path(__file__).parent / "results"
-PARTS = ("planted", "sections", "digits", "bundled")
+__all__ = ["STUDY", "Settings", "main"]
+
+HERE = Path(__file__).parent
+METHODS = (
+    "unigram", "hierarchical", "hierarchical sparse", "pooled", "alone", "HDP pooled", "HDP alone",
+)  # fmt: skip
+VARIANTS = (("exact", "default"), ("approximate", "sequential"), ("exact", "sequential"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,12 +34,15 @@ class Settings:
     """Size of a run; `FULL` is as large as the paper's where that says how large it is."""
 
     size: str
+    cores: int = 2
+    seed: int = 0
     rows_per_source: int = 100
-    sweeps: int = 2000  # of the planted study, from one factor; the second half is the posterior
+    sweeps: int = 2000  # of the planted study; the second half is the posterior
     approximate_sweeps: int = 150  # with approximate births, which take longer
     planted_chains: int = 4
     a_phi: tuple[float, ...] = (1.0, 0.2)  # shape of planted factors: the paper's, and a sparse one
-    births: tuple[str, ...] = ("exact", "approximate")  # of planted factors
+    variants: tuple[tuple[str, str], ...] = VARIANTS  # births and schedule, of planted factors
+    starts: tuple[int, ...] = (1, 20)  # factors at the start: of planted factors and digits
     auxiliaries: tuple[str, ...] = ("IM", "NS")
     target_sizes: tuple[int, ...] = (10, 40, 80)
     num_auxiliary: int = 80
@@ -57,9 +57,8 @@ class Settings:
     num_samples: int = 300
     num_chains: int = 2
     keep_states: int = 10  # per chain
-    digit_sweeps: int = 1000  # from one factor; the second half is the posterior
+    digit_sweeps: int = 1000  # the second half is the posterior
     components: tuple[int, ...] = (10, 20, 40)  # of the baseline by principal components
-    seed: int = 0
 
 
 STANDARD = Settings("standard")
@@ -70,172 +69,105 @@ FULL = Settings(
     num_warmup=1000, num_samples=1000, num_chains=4, digit_sweeps=10_000,
 )  # fmt: skip
 QUICK = Settings(
-    "quick", rows_per_source=10, sweeps=20, planted_chains=2, a_phi=(1.0,), births=("exact",),
-    auxiliaries=("near",), target_sizes=(5,), num_auxiliary=9, num_test=6, runs=1, topic_runs=0,
-    methods=("hierarchical",), num_warmup=3, num_samples=4, keep_states=4, digit_sweeps=8,
-    components=(2,),
+    "quick", cores=1, rows_per_source=10, sweeps=20, planted_chains=2, a_phi=(1.0,),
+    variants=VARIANTS[:1], starts=(1,), auxiliaries=("near",), target_sizes=(5,), num_auxiliary=9,
+    num_test=6, runs=1, topic_runs=0, methods=("hierarchical",), num_warmup=3, num_samples=4,
+    keep_states=4, digit_sweeps=8, components=(2,),
 )  # fmt: skip
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Measure what is not measured yet, then report."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # pyright: ignore[reportOptionalMemberAccess]
-    folder = os.environ.get("BNP_DATA") or None
-    parser.add_argument("--data", default=folder, help="folder of the data; default: $BNP_DATA")
-    parser.add_argument("--output", help="the JSON file; tables and the picture go beside it")
-    parser.add_argument("--parts", default=",".join(PARTS), help="some of " + ",".join(PARTS))
-    parser.add_argument("--report", action="store_true", help="only answer and draw anew")
-    parser.add_argument("--plan", action="store_true", help="only say what is to be measured")
-    size = parser.add_mutually_exclusive_group()
-    size.add_argument("--quick", action="store_true", help="small simulated data, in seconds")
-    size.add_argument("--full", action="store_true", help="as in the paper, for days")
-    arguments = parser.parse_args(argv)
-    settings = QUICK if arguments.quick else FULL if arguments.full else STANDARD
-    parts = arguments.parts.split(",")
-    if unknown := set(parts) - set(PARTS):
-        parser.error(f"--parts has {sorted(unknown)[0]!r}; choose some of {','.join(PARTS)}")
-    needs_data = not (arguments.quick or arguments.report) and {"sections", "digits"} & set(parts)
-    if needs_data and not arguments.data:
-        parser.error(
-            "--data FOLDER is needed: the folder with nips12.npz and mfeat.npz; without it there "
-            "are --parts planted,bundled"
-        )
-    output = Path(arguments.output or RESULTS / f"factors_{settings.size}.json")
-    run = open_run(output, settings)
-    if arguments.report:
-        report(run, output)
-        return 0
-    todo = [item for item in plan(settings, parts, arguments.data) if item[0] not in run["found"]]
-    if arguments.plan:
-        print("\n".join(name for name, _ in todo) or "nothing is left to be measured")
-        return 0
-    print(f"{len(todo)} measurements; results go to {output}", flush=True)
-    for name, measure in todo:
-        print(f"{name} ...", end=" ", flush=True)
-        start = time.perf_counter()
-        found = measure()
-        run["found"][name] = found | {"seconds": time.perf_counter() - start}
-        write(output, f"{dump(run)}\n")
-        print(f"{found['summary']} in {run['found'][name]['seconds']:.0f} s", flush=True)
-    report(run, output)
-    return 0
+def cells(s: Settings, folder: str | None) -> Iterator[Cell]:
+    """Return what is measured; data are read when they are first needed."""
+    import factor_measures as measures
 
-
-def plan(
-    settings: Settings, parts: Sequence[str], folder: str | None
-) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
-    """Return what is measured, by name; data are read when they are first needed."""
-    cache: dict[str, Any] = {}
-
-    def data(part: str) -> Any:
-        if part not in cache:
-            cache[part] = read(part, settings, folder)
-        return cache[part]
-
-    if "planted" in parts:
-        for births in settings.births:
-            for a_phi in settings.a_phi:
-                yield (
-                    f"planted/a_phi={a_phi:g}/{births}",
-                    lambda a=a_phi, b=births: measures.measure_planted(a, b, settings),
-                )
-    if "sections" in parts:
-        for other, size, r, method in section_cells(settings):
-            name = f"sections/{'none' if 'alone' in method else other}/{size}/{r}/{method}"
-            yield (
-                name,
-                lambda o=other, s=size, r=r, m=method: measures.measure_section(
-                    data("sections"), o, s, r, m, settings
-                ),
-            )
+    data = cache(partial(read, s, folder))
+    seeds = {"split_seed": s.seed, "chain_seed": s.seed}
+    for first in s.starts:
+        for births, schedule in s.variants:
+            for a_phi in s.a_phi:
+                yield Cell(
+                    "planted", "PoissonGammaFactorAnalysis",
+                    partial(measures.measure_planted, a_phi, births, schedule, first, s),
+                    detail={"a_phi": a_phi, "births": births, "schedule": schedule},
+                    start=_from(first), seconds=400, **seeds,
+                )  # fmt: skip
+    for other, size, run, method in section_cells(s):
+        yield Cell(
+            "sections", method,
+            lambda o=other, n=size, r=run, m=method: measures.measure_section(
+                data("sections"), o, n, r, m, s
+            ),
+            detail={
+                "auxiliary_section": "none" if "alone" in method else other,
+                "training_papers_of_target": size,
+            },
+            data="nips12", split_seed=run, chain_seed=s.seed + run,
+            seconds={"unigram": 1, "HDP alone": 120, "HDP pooled": 400}.get(method, 120),
+        )  # fmt: skip
     for part in ("digits", "bundled"):
-        if part in parts:
-            yield f"{part}/features", lambda p=part: measures.measure_features(data(p))
-            for k in settings.components:
-                yield (
-                    f"{part}/{k} principal components",
-                    lambda p=part, k=k: measures.measure_features(data(p), k),
-                )
-            yield (
-                f"{part}/GaussianFactorAnalysis",
-                lambda p=part: measures.measure_gaussian(data(p), settings),
-            )
+        yield Cell(part, "features", lambda p=part: measures.measure_features(data(p)), **seeds)
+        for k in s.components:
+            yield Cell(
+                part, f"{k} principal components",
+                lambda p=part, k=k: measures.measure_features(data(p), k), **seeds,
+            )  # fmt: skip
+        for first in s.starts:
+            yield Cell(
+                part, "GaussianFactorAnalysis",
+                lambda p=part, n=first: measures.measure_gaussian(data(p), n, s),
+                start=_from(first), seconds=100, **seeds,
+            )  # fmt: skip
 
 
 def section_cells(settings: Settings) -> Iterator[tuple[str, int, int, str]]:
     """Return auxiliary section, training size, run and method; the slow methods come last."""
     by_speed = sorted(settings.methods, key=lambda method: method.startswith("HDP"))
-    for r in range(settings.runs):
+    for run in range(settings.runs):
         for method in by_speed:
-            if method.startswith("HDP") and r >= settings.topic_runs:
+            if method.startswith("HDP") and run >= settings.topic_runs:
                 continue
             # alone there is no auxiliary section
             others = settings.auxiliaries[: 1 if "alone" in method else None]
             for size in settings.target_sizes:
                 for other in others:
-                    yield other, size, r, method
+                    yield other, size, run, method
 
 
-def read(part: str, settings: Settings, folder: str | None) -> Any:
+def read(settings: Settings, folder: str | None, part: str) -> Any:
     """Read the data of a part, or simulate some for a quick look."""
-    if part == "sections":
-        if settings.size == "quick":
-            return factor_data.tiny_sections(settings.seed)
-        assert folder is not None
-        return factor_data.sections(folder, max_words=settings.max_words)
+    import factor_data
+
     if settings.size == "quick":
-        return factor_data.tiny_images(settings.seed)
+        small = factor_data.tiny_sections if part == "sections" else factor_data.tiny_images
+        return small(settings.seed)
     if part == "bundled":
         return factor_data.bundled(settings.seed)
-    assert folder is not None
+    assert folder is not None  # the command line has asked for it
+    if part == "sections":
+        return factor_data.sections(folder, max_words=settings.max_words)
     return factor_data.digits(folder)
 
 
-def open_run(output: Path, settings: Settings) -> dict[str, Any]:
-    """Read what is there of the same run, or begin one."""
-    from bnp_models.run.draws import versions
-
-    head = {"settings": json.loads(json.dumps(dataclasses.asdict(settings)))}
-    if not output.exists():
-        output.parent.mkdir(parents=True, exist_ok=True)
-        return {**head, "versions": versions(), "found": {}}
-    run = json.loads(output.read_text())
-    if run.get("settings") != head["settings"]:
-        sys.exit(f"{output} holds a run of other settings: give another --output")
-    return run
+def _from(first: int) -> str:
+    return f"from {first} factor{'' if first == 1 else 's'}"
 
 
-def dump(run: dict[str, Any]) -> str:
-    """Indent, but keep lists of numbers on one line."""
-    text = json.dumps(run, indent=1)
-    return re.sub(r"\[[^][{}\"]*\]", lambda match: re.sub(r"\s+", " ", match.group()), text)
+STUDY = Study(
+    name="factors",
+    title="Factor models of several sources: planted factors, sections of NIPS, digits by class.",
+    settings={"standard": STANDARD, "full": FULL, "quick": QUICK},
+    parts=("planted", "sections", "digits", "bundled"),
+    prepare=lambda settings, folder, output: ({}, list(cells(settings, folder))),
+    report=factor_claims.report,
+    modules=[str(HERE / "factor_data.py"), str(HERE / "factor_measures.py")],
+    data_files={"sections": ("nips12.npz",), "digits": ("mfeat.npz",)},
+    may_change=("cores", "methods", "variants", "starts"),
+)
 
 
-def write(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    part = path.with_suffix(f"{path.suffix}.part")
-    part.write_text(text)
-    os.replace(part, path)
-
-
-def report(run: dict[str, Any], output: Path) -> None:
-    """Print the claims, and write them, the table and the pictures beside the JSON file."""
-    claims = factor_claims.claims(run["found"])
-    with output.with_suffix(".csv").open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        columns = ("log_ppd", "log_bag", "word_perplexity", "map", "error", "factors", "seconds")
-        writer.writerow(("measurement", *columns))
-        for name, found in run["found"].items():
-            row = (name, *(found.get(column, "") for column in columns))
-            writer.writerow([f"{x:.6g}" if isinstance(x, float) else x for x in row])
-        for claim in claims:
-            row = ("claim: " + claim.text, claim.answer, claim.number)
-            writer.writerow(row + ("",) * (len(columns) - 2))
-            print(f"{claim.answer:>6} | {claim.text} | {claim.number}")
-    os.environ.setdefault("MPLBACKEND", "Agg")
-    factor_pictures.draw(run["found"], output.with_suffix(".png"))
-    planted = output.with_name(f"{output.stem}_planted.png")
-    factor_pictures.draw_planted(run["found"], planted)
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure what is not measured yet, then report."""
+    return run_study(STUDY, parser_of(STUDY).parse_args(argv))
 
 
 if __name__ == "__main__":

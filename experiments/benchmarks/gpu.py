@@ -25,11 +25,12 @@ from bnp_kernels import hdp_lda, lda
 from bnp_kernels.random.concentration import GammaPrior
 from bnp_kernels.tokens.layout import Tokens, make_tokens
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from measure.corpora import Bag, load, synthetic
-from measure.machine import machine
-from measure.plan import slots_for
+from study.machine import machine
+
+from benchmarks.bags import Bag, load, synthetic
+from benchmarks.settings import slots_for
 
 __all__ = ["main"]
 

@@ -1,4 +1,3 @@
-import importlib
 import json
 import subprocess
 import sys
@@ -8,14 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-BENCHMARKS = Path(__file__).parents[2] / "experiments" / "benchmarks"
-
-
-@pytest.fixture
-def load(monkeypatch):
-    """Import a module of the benchmarks as a script there does."""
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    return lambda name: importlib.import_module(f"measure.{name}")
+ROOT = Path(__file__).parents[2]
+BENCHMARKS = ROOT / "experiments" / "benchmarks"
 
 
 def run(*argv, **options):
@@ -30,19 +23,22 @@ def test_speed_runs_and_resumes(tmp_path):
     first = run(script, "--quick", "--output", output)
     assert first.returncode == 0, first.stderr
     results = json.loads(output.read_text())
-    parts = {key.split("/")[0] for key in results["measurements"]}
-    assert parts == {"tokens", "ess", "completion", "starts", "memory"}
-    assert "jax" in results["versions"]
-    assert results["machine"]["cores"] > 0
-    for curve in (v for k, v in results["measurements"].items() if k.startswith("completion")):
+    cells = list(results["cells"].values())
+    assert {cell["part"] for cell in cells} == {"tokens", "ess", "completion", "starts", "memory"}
+    assert "jax" in results["sessions"][0]["versions"]
+    tokens = {cell["method"]: cell["systems"] for cell in cells if cell["part"] == "tokens"}
+    assert list(tokens["authors"]) == ["ATM sequential, 1 chain"]
+    for systems in tokens.values():
+        assert all(rate > 0 for x in systems.values() for rate in x["tokens_per_second"])
+    for curve in (c for c in cells if c["part"] == "completion" and c["method"] != "unigram"):
         assert len(curve["seconds"]) == len(curve["perplexity"]) > 0
         assert 1 < curve["perplexity"][-1] < 150
     table = output.with_suffix(".md").read_text()
     for head in ("Targets", "Tokens per second", "Held-out score", "Peak memory"):
         assert f"## {head}" in table
     assert {p.name for p in tmp_path.glob("*.png")} == {
-        "speed_completion.png",
-        "speed_starts.png",
+        "speed_from_different_starts.png",
+        "speed_heldout_score_against_time.png",
     }
     again = run(script, "--quick", "--output", output)
     assert again.returncode == 0, again.stderr
@@ -51,6 +47,36 @@ def test_speed_runs_and_resumes(tmp_path):
     other = run(script, "--quick", "--output", output, "--seed", "1")
     assert "settings" in other.stderr
     assert other.returncode == 1
+
+
+def test_all_systems_are_planned(load, monkeypatch):
+    """With the peers, and every schedule of the author models with 1 and 4 chains."""
+    plan, settings = load("benchmarks.plan"), load("benchmarks.settings")
+    monkeypatch.setattr(plan, "_installed", lambda spec: True)
+    asked = {}
+
+    def note(s, folder, stages, seconds, run=0, **about):
+        asked[about["part"], about["method"], about["data"]] = stages
+
+    monkeypatch.setattr(plan, "_cell", note)
+    list(plan.cells(settings.STANDARD, "folder"))
+    names = {
+        key: [spec["name"] for spec in stages[0].arguments["specs"]]
+        for key, stages in asked.items()
+        if "specs" in stages[0].arguments
+    }
+    assert names["tokens", "authors", "nips12"] == [
+        *(f"ATM {x}, {n}" for x in ("parallel", "sequential") for n in ("1 chain", "4 chains")),
+        *(
+            f"NP-ATM {x}, {n}"
+            for x in ("parallel", "sequential", "mixed")
+            for n in ("1 chain", "4 chains")
+        ),
+    ]
+    assert "tomotopy HDP, 2 workers" in names["tokens", "HDP", "nips12"]
+    assert ("tokens", "authors", "synthetic") not in names
+    of_completion = {key[1] for key in asked if key[0] == "completion"}
+    assert of_completion >= {"unigram", "parallel", "mixed", "gensim LdaModel"}
 
 
 @pytest.mark.slow
@@ -71,9 +97,9 @@ def test_gpu_needs_jax_and_the_kernels_only():
 
 
 def test_split_halves_the_test_documents_and_nothing_else(load):
-    corpora = load("corpora")
-    bag = corpora.load("synthetic", data=None, seed=3, quick=True)
-    train, observed, heldout = parts = corpora.split(bag, seed=5)
+    bags = load("benchmarks.bags")
+    bag = bags.load("synthetic", data=None, seed=3, quick=True)
+    train, observed, heldout = parts = bags.split(bag, seed=5)
     assert train.num_docs + observed.num_docs == bag.num_docs
     assert observed.num_docs == heldout.num_docs == 8
     assert len({part.num_words for part in parts}) == 1
@@ -85,24 +111,28 @@ def test_split_halves_the_test_documents_and_nothing_else(load):
     assert 0 <= lost < 10  # words that only test documents have
     counts = [np.bincount(part.doc, minlength=8) for part in (observed, heldout)]
     assert set(counts[0] - counts[1]) <= {0, 1}
-    for a, b in zip(parts, corpora.split(bag, seed=5), strict=True):
+    for a, b in zip(parts, bags.split(bag, seed=5), strict=True):
         assert np.array_equal(a.word, b.word)
 
 
-def test_systems_take_turns_and_compiling_turns_are_repeated(load, monkeypatch):
-    throughput, calls = load("throughput"), []
+def test_every_document_has_different_authors(load):
+    bag = load("benchmarks.bags").load("synthetic", data=None, seed=3, quick=True)
+    authors = np.split(bag.author_idx, bag.author_ptr[1:-1])
+    assert {len(a) for a in authors} == {1, 2, 3}
+    assert all(len(set(a)) == len(a) for a in authors)
+    corpus = load("benchmarks.bags").to_corpus(bag)
+    assert corpus.num_docs == 80
+    assert [len(corpus.authors(d)) for d in range(80)] == [len(a) for a in authors]
+
+
+def test_rates_count_all_chains_and_whole_rounds(load, monkeypatch):
+    tokens = load("benchmarks.tokens")
 
     class Stub:
-        num_chains, round, compile_seconds = 2, 4, 1.5
-
-        def __init__(self, name):
-            self.name, self.compiled, self.turns = name, False, 0
+        num_chains, round, compile_seconds, compiled, sweeps = 2, 4, 1.5, False, 0
 
         def advance(self, num_sweeps):
-            calls.append(self.name)
-            self.turns += 1
-            self.compiled = self.name == "b" and self.turns == 3  # its first turn
-            return 100.0 if self.compiled else 0.25 * num_sweeps
+            return 0.25 * num_sweeps
 
         def topics(self):
             return [7]
@@ -114,27 +144,18 @@ def test_systems_take_turns_and_compiling_turns_are_repeated(load, monkeypatch):
 
     def make(spec, bag, seed):
         asked.append(spec)
-        return Stub(spec["name"])
+        return Stub()
 
-    monkeypatch.setattr(throughput, "make", make)
-    bag = SimpleNamespace(num_tokens=1000)
+    monkeypatch.setattr(tokens, "make", make)
+    bag = SimpleNamespace(num_tokens=1000, describe=dict)
     specs = [{"name": "a"}, {"name": "b", "topics": "like first"}]
-    found = throughput.measure(
+    found = tokens.measure(
         specs, bag, seed=0, seconds=2.0, repeats=3, warmup=3, say=lambda text: None
-    )
+    )["systems"]
     assert (asked[1]["topics"], asked[1]["max_topics"]) == (7, 32)
-    assert calls == ["a", "a", "b", "b", *["a", "b", "b"], *["b", "a"], *["a", "b"]]
     for name in "ab":
-        assert found[name]["sweeps_per_repeat"] == 8
+        assert found[name]["sweeps_per_turn"] == 8
         assert found[name]["tokens_per_second"] == [1000 * 2 * 8 / 2.0] * 3
-
-
-def test_time_of_arrival_is_read_off_the_curve(load):
-    reached = load("report").reached
-    curve = {"seconds": [1.0, 4.0, 16.0], "perplexity": [200.0, 120.0, 100.0]}
-    assert reached(curve, 200.0) == 1.0
-    assert reached(curve, 110.0) == pytest.approx(8.0)
-    assert reached(curve, 99.0) is None
 
 
 def test_report_says_which_targets_are_met(load, tmp_path):
@@ -149,37 +170,116 @@ def test_report_says_which_targets_are_met(load, tmp_path):
         "tomotopy LDA, 1 worker": system(5e6, 5e6),
         "tomotopy LDA, 2 workers": system(10e6, 10e6),
     }
-    sizes = {"documents": 1, "tokens": 2, "vocabulary": 3}
     curve = {
-        "seconds": [1.0, 2.0], "perplexity": [110.0, 100.0], "error_docs": [0.02, 0.02],
-        "topics": [5, 5], "compile_seconds": 0.0,
+        "part": "completion", "data": "c", "model": "LDA", "seconds": [1.0, 2.0],
+        "perplexity": [110.0, 100.0], "error_docs": [0.02, 0.02], "topics": [5, 5],
+        "compile_seconds": 0.0,
     }  # fmt: skip
     start = {
-        "sweeps": [1, 2], "seconds": [0.1, 0.2], "perplexity": [[9.0, 8.0], [7.0, 6.0]],
-        "large_topics": [[1, 1], [2, 2]], "topics": [[1, 2], [1, 3]],
+        "part": "starts", "data": "c", "method": "HDP", "sweeps": [1, 2], "seconds": [0.1, 0.2],
+        "perplexity": [[9.0, 8.0], [7.0, 6.0]], "large_topics": [[1, 1], [2, 2]],
+        "topics": [[1, 2], [1, 3]],
     }  # fmt: skip
-    peak = {"ru_maxrss": 10**9, "high_water": 3 * 10**9, "max_topics": 256, "load_before": 0.1}
-    result = {
+    cells = [
+        {"part": "tokens", "data": "c", "method": "LDA parallel", "systems": lda},
+        {**curve, "method": "parallel"},
+        {**curve, "method": "mixed", "model": "HDP", "perplexity": [300.0, 200.0]},
+        {"part": "completion", "data": "c", "method": "unigram", "perplexity": 400.0},
+        {**start, "start": "from 1 topic"},
+        {**start, "start": "from 100 topics"},
+        {"part": "memory", "data": "c", "method": "fit, 4 chains", "ru_maxrss": 10**9,
+         "high_water": 3 * 10**9, "max_topics": 256},
+    ]  # fmt: skip
+    machine = {"cpu": "x", "cores": 2}
+    session = {"begun": "today", "cores": 2, "machine": machine, "versions": {"jax": "0"}}
+    run = {
         "settings": {
             "size": "standard", "cores": 2, "seed": 0, "chains": 4, "many_chains": 16,
             "within": 0.005, "ess_warmup_share": 0.5,
         },
-        "versions": {"jax": "0"}, "corpora": ["c"], "begun": "today",
-        "machine": {"cpu": "x", "cores": 2, "memory_gib": 1},
-        "measurements": {
-            "tokens/c/LDA parallel": {"systems": lda, "corpus": sizes},
-            "completion/c/LDA/parallel/0": curve,
-            "completion/c/LDA/tomotopy LDA, 2 workers/0": curve,
-            "completion/c/HDP/mixed, from 1 topic/0": {**curve, "perplexity": [300.0, 200.0]},
-            "starts/c/from 1 topic": start,
-            "starts/c/from 100 topics": start,
-            "memory/c/fit, 4 chains": peak,
-        },
+        "sessions": [session],
+        "cells": {i: {**cell, "session": 0} for i, cell in enumerate(cells)},
     }  # fmt: skip
-    met = [row[-1] for row in load("report").targets(result)]
-    assert met == [True, False, None, None, None, False]
-    text = load("report").report(result, tmp_path / "speed.json")
-    assert "| parallel, 4 chains | 5.50 (5.00 to 6.00) | 0.55 (0.50 to 0.60) | 9 | 32 |" in text
-    assert "never" in text
-    assert (tmp_path / "speed_completion.png").exists()
-    assert (tmp_path / "speed_starts.png").exists()
+    report = load("benchmarks.report")
+    rows = report.targets(run).rows
+    assert [row["met"] for row in rows] == ["yes", "**no**", "**no**"]
+    assert rows[1]["found"] == "0.55 (0.50 to 0.60)"
+    text = report.report(run, tmp_path / "speed.json")
+    assert "| c | HDP | ours, mixed | 200 | 0.02 | 5 | 2 | 100.5 | never | 0 |" in text
+    assert "| c | - | unigram | 400 |" in text
+    for name in ("heldout_score_against_time", "from_different_starts"):
+        assert (tmp_path / f"speed_{name}.png").exists()
+        assert (tmp_path / f"speed_{name}.csv").exists()
+
+
+class TestAgainst:
+    @pytest.fixture
+    def against(self, load):
+        return load("benchmarks.against")
+
+    @pytest.mark.slow
+    def test_a_checkout_is_as_fast_as_itself_and_draws_the_same(self, tmp_path):
+        output = tmp_path / "against.csv"
+        done = run(BENCHMARKS / "speed.py", "--quick", "--against", ROOT, "--output", output)
+        assert done.returncode == 0, done.stderr
+        assert "Median of the 2 ratios" in done.stdout
+        head, *rows = [line.split(",") for line in output.read_text().splitlines()]
+        same = head.index("same_log_density_at_end")
+        ratio = head.index("median_ratio_new_to_old_tokens_per_second")
+        assert [row[:2] for row in rows] == [["LDA", "parallel"], ["LDA", "sequential"]]
+        assert [row[same] for row in rows] == ["yes", "yes"]
+        assert all(float(row[ratio]) > 0 for row in rows)
+
+    def test_every_schedule_with_every_number_of_chains(self, against):
+        wanted = list(against.systems(list(against.MODELS), [1, 4]))
+        assert len(wanted) == len(set(wanted)) == 20
+        with pytest.raises(ValueError, match="models has 'GPT'; choose some of LDA,"):
+            list(against.systems(["GPT"], [1]))
+
+    def test_a_folder_without_the_project_is_refused(self, against, tmp_path):
+        size = {"turns": 1, "seconds": 1, "warmup": 1, "topics": 1, "slots": 1, "cores": 1}
+        with pytest.raises(ValueError, match="give the root of a checkout"):
+            against.compare(tmp_path, [], data=None, seed=0, **size)
+
+    def side(self, seconds, errors=()):
+        asked = []
+
+        def ask(do, **arguments):
+            asked.append((do, arguments))
+            if do == "start" and len([x for x in asked if x[0] == "start"]) <= len(errors):
+                return {"error": errors[0]}
+            sweeps = arguments.get("sweeps", 1)
+            return {
+                "seconds": seconds * sweeps, "sweeps": sweeps, "lp": [1.0], "topics": [3],
+                "tokens": 1000, "seconds_to_first_sweep": 9.0,
+            }  # fmt: skip
+
+        return SimpleNamespace(ask=ask, asked=asked)
+
+    def test_both_sides_make_as_many_sweeps_and_the_ratio_is_that_of_speeds(self, against):
+        sides = {"new": self.side(0.5), "old": self.side(1.0)}
+        system = against.System("HDPLDA", "mixed", 4)
+        found = against.take_turns(sides, system, 3, 10.0, topics=5, slots=32, warmup=1)
+        advanced = [x for side in sides.values() for x in side.asked if x[0] == "advance"]
+        assert [x[1]["sweeps"] for x in advanced] == [8] * 6  # whole rotations of four
+        row = against._row(system, found)
+        assert row["median_ratio_new_to_old_tokens_per_second"] == 2.0
+        assert row["new_million_tokens_per_second"] == pytest.approx(1000 * 4 / 0.5 / 1e6)
+        assert row["same_log_density_at_end"] == "yes"
+        assert "| HDPLDA | mixed | 4 | 2.000 (2.000 to 2.000) |" in against.table([row])
+
+    def test_both_sides_start_again_with_more_slots_where_one_has_too_few(self, against):
+        sides = {"new": self.side(1.0), "old": self.side(1.0, ["ValueError: max_topics=32 is"])}
+        found = against.take_turns(
+            sides, against.System("HDPLDA", "parallel", 1), 1, 1.0, topics=5, slots=32, warmup=1
+        )
+        assert found["slots"] == 64
+        for side in sides.values():
+            assert [x["slots"] for do, x in side.asked if do == "start"] == [32, 64]
+
+    def test_what_fails_is_a_row_and_the_others_go_on(self, against):
+        sides = {"new": self.side(1.0, ["TypeError: no"]), "old": self.side(1.0)}
+        system = against.System("LDA", "parallel", 1)
+        row = against._row(system, against.take_turns(sides, system, 1, 1.0, slots=32))
+        assert row["error"] == "new: TypeError: no"
+        assert "failed: new: TypeError: no" in against.table([row])

@@ -1,7 +1,5 @@
 """The factor studies: their data, how they are divided, claims, and all of it when small."""
 
-import csv
-import importlib
 import json
 import os
 from pathlib import Path
@@ -10,17 +8,22 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from bnp_models.data.sources import Sources
+from bnp_models import Sources
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 DATA = os.environ.get("BNP_DATA", "")
 
 
 @pytest.fixture
-def data(monkeypatch):
-    """The module of the data, imported as a script beside it does."""
-    monkeypatch.syspath_prepend(str(EXPERIMENTS))
-    return importlib.import_module("factor_data")
+def data(load):
+    """The module of the data."""
+    return load("factor_data")
+
+
+@pytest.fixture
+def claims(load):
+    """The module of the claims."""
+    return load("factor_claims")
 
 
 class TestPlanted:
@@ -104,21 +107,14 @@ class TestSections:
 
 
 class TestImages:
-    def test_columns_are_standardised_on_the_training_part(self, data):
-        train = np.array([[1.0, 5, 1e6], [3, 5, 1e6 + 2]])
-        ours, theirs = data.standardised(train, np.array([[5.0, 7, 1e6]]))
-        np.testing.assert_allclose(ours, [[-1, 0, -1], [1, 0, 1]])
-        np.testing.assert_allclose(theirs, [[3, 0, -1]])
-        assert ours.dtype == np.float32
-
-    def test_classes_are_sources(self, data):
+    def test_classes_are_sources(self, data, load):
         x = np.arange(12.0).reshape(6, 2)
         group, is_test = np.array([2, 0, 2, 0, 1, 2]), np.array([0, 0, 0, 0, 1, 1], bool)
         found = data.class_images(x, group, is_test, ("a", "b", "c"))
         assert found.train.source_names == ("a", "c")  # no training row is of class b
         assert found.row_class == ("a", "a", "c", "c")
         assert found.query_class == ("b", "c")
-        scaled, queries = data.standardised(x[:4], x[4:])
+        scaled, queries = load("study.splits").standardised(x[:4], x[4:])
         np.testing.assert_array_equal(found.train.values, scaled[[1, 3, 0, 2]])
         np.testing.assert_array_equal(found.queries, queries)
 
@@ -143,144 +139,204 @@ def test_tiny_data_are_of_the_kinds_wanted(data):
     assert isinstance(data.tiny_images().train, Sources)
 
 
-def sections_found(ppd):
-    """What was measured, from {(auxiliary, size, method): values of the runs}."""
-    return {
-        f"sections/{other}/{size}/{run}/{method}": {"log_ppd": value}
-        for (other, size, method), values in ppd.items()
-        for run, value in enumerate(values)
-    }
+def planted(**changed):
+    """What was measured of two planted factors, in agreement with the claims but for changes."""
+    row = {"similarity": 0.95, "weights": 0.92}
+    found = {
+        "part": "planted", "a_phi": 1.0, "births": "exact", "schedule": "default",
+        "start": "from 1 factor", "sweeps_to_all": [40, 30], "seconds_to_all": [1.25, 1.0],
+        "posterior": {"1": 0.4, "2": 0.6}, "recovery": [row, row], "convergence": [{"rhat": 1.0}],
+        "convergence_from_sweep": 10,
+        "shared": [
+            {"source": "a", "other": "a", "shared": 2.0},
+            {"source": "a", "other": "b", "shared": 3.6},
+        ],
+    }  # fmt: skip
+    return found | changed
 
 
-class TestClaims:
-    @pytest.fixture
-    def answers(self, monkeypatch):
-        """Texts and answers of the claims."""
-        monkeypatch.syspath_prepend(str(EXPERIMENTS))
-        claims = importlib.import_module("factor_claims").claims
-        return lambda found: [(claim.answer, claim.number) for claim in claims(found)]
+def of_cells(*cells, **settings):
+    return {"settings": {"max_words": None, **settings}, "cells": dict(enumerate(cells))}
 
-    def test_of_planted_factors(self, answers):
-        row = {"similarity": 0.95, "weights": 0.8}
-        found = {
-            "sweeps_to_all": [40, None],
-            "seconds_to_all": [1.25, None],
-            "posterior": {"1": 0.4, "2": 0.6},
-            "recovery": [row, row | {"similarity": 0.5}],
-            "shared": [
-                {"source": "a", "other": "a", "shared": 2.0},
-                {"source": "a", "other": "b", "shared": 3.6},
-            ],
-        }
-        wanted = [
-            ("no", "sweeps 40, never"),
-            ("number", "1.2, never"),
-            ("yes", "p(2) = 0.60, most probable: 2"),
-            ("no", "1 of 2, lowest 0.50"),
-            ("no", "0 of 2, lowest 0.80"),
-            ("yes", "3.60"),
-        ]
-        assert answers({"planted/a_phi=1/exact": found}) == wanted
-        slower = found | {"seconds_to_all": [None, 9.0]}
-        both = {"planted/a_phi=1/exact": found, "planted/a_phi=1/approximate": slower}
-        faster = ("yes", "median chain 1.2 s and 9.0 s; in the paper 400 s and 3138 s")
-        assert answers(both)[-1] == faster
 
-    def test_of_sections(self, answers):
-        ppd = {
-            ("none", 10, "alone"): [100, 110],
-            ("none", 80, "alone"): [90, 90],
-            ("IM", 10, "hierarchical"): [80, 90],
-            ("IM", 80, "hierarchical"): [70, 72],
-            ("IM", 10, "pooled"): [90, 94],
-            ("IM", 80, "pooled"): [95, 97],
-            ("AP", 10, "hierarchical"): [80, 80],
-            ("AP", 80, "hierarchical"): [71, 71],
-            ("AP", 10, "pooled"): [75, 76],
-            ("AP", 80, "pooled"): [95],  # a run is missing
-        }
-        assert answers(sections_found(ppd)) == [
-            ("yes", "+20.8 nats per paper (standard error over cells 1.3), better in 8 of 8"),
-            ("yes", "+11.3 nats per paper (standard error over cells 5.1), better in 5 of 7"),
-            ("yes", "10: +21.2 nats, 80: -5.7 nats"),
-            ("number", "71.0"),
-        ]
+class TestClaimsOfPlantedFactors:
+    def ask(self, claims, *cells):
+        asked = (claims._soon, claims._mode, claims._shared)
+        return [claims._planted(of_cells(*cells), 1.0, one) for one in asked]
 
-    def test_of_topics(self, answers):
-        found = {
-            "sections/IM/10/0/hierarchical": {"log_bag": 90.0, "word_perplexity": 40.0},
-            "sections/IM/10/0/HDP pooled": {"log_bag": 80.0, "word_perplexity": 20.0},
-            "sections/IM/80/0/HDP pooled": {"log_bag": 80.0, "word_perplexity": 20.0},
-        }
-        assert answers(found) == [
-            ("number", "-10.0 nats per paper (standard error over cells nan), better in 0 of 1"),
-            ("no", "40, HDP 20"),
-        ]
+    def test_two_starts_that_agree(self, claims):
+        found = self.ask(claims, planted(), planted(start="from 20 factors"))
+        assert [f.verdict for f in found] == ["holds"] * 3
+        assert found[0].found == "sweeps 40, 30; seconds 1.2, 1.0"
+        assert found[1].found == "; ".join(["most probable: 2, p(2) = 0.60"] * 2)
+        assert found[2].found == "3.60, 3.60"
 
-    def test_chains_that_pass_by_have_not_settled(self, monkeypatch):
-        monkeypatch.syspath_prepend(str(EXPERIMENTS))
-        settled = importlib.import_module("factor_measures").settled
+    def test_one_start_decides_nothing_of_a_posterior(self, claims):
+        assert [f.verdict for f in self.ask(claims, planted())] == [
+            "holds", "not decided", "not decided",
+        ]  # fmt: skip
+
+    def test_chains_that_did_not_come_together(self, claims):
+        apart = planted(convergence=[{"rhat": 1.9}], sweeps_to_all=[40, None])
+        found = self.ask(claims, apart, apart)
+        assert [f.verdict for f in found] == ["does not hold", "not converged", "not converged"]
+
+    def test_recovery(self, claims):
+        bad = [planted()["recovery"][0], {"similarity": 0.5, "weights": 0.95}]
+        both = [planted(recovery=bad), planted(recovery=bad)]
+        found = claims._recovered(both, "similarity")
+        assert (found.verdict, found.found[:24]) == ("does not hold", "1 of 2, lowest 0.50; 1 o")
+        assert claims._recovered(both, "weights").verdict == "holds"
+
+    def test_nothing_measured(self, claims):
+        assert {f.verdict for f in self.ask(claims)} == {"not run"}
+        assert claims._births(of_cells(planted())).verdict == "not run"
+
+    def test_times_with_different_schedules_decide_nothing(self, claims):
+        slow = planted(births="approximate", schedule="sequential", seconds_to_all=[None, None])
+        found = claims._births(of_cells(planted(), slow))
+        assert found.verdict == "not decided"
+        assert "1.0 s against never" in found.found
+        assert "The schedules differ" in found.why
+
+    def test_chains_that_pass_by_have_not_settled(self, load):
+        settled = load("factor_measures").settled
         assert settled([0, 12, 17, 17, 17, 12, 13, 12, 12, 12], 12, span=4) == 5
         assert settled([0, 12, 17, 17, 17, 12], 12, span=4) is None
         assert settled([12, 12], 12) is None
 
-    def test_wait_for_what_is_not_measured(self, answers):
-        assert answers({}) == []
-        assert answers(sections_found({("IM", 10, "pooled"): [1.0]})) == []
-        assert answers({"digits/features": {"map": 0.5}}) == []
 
-    def test_of_digits(self, answers):
-        found = {
-            "digits/features": {"map": 0.5, "error": 0.02},
-            "digits/2 principal components": {"map": 0.6, "error": 0.02},
-            "digits/GaussianFactorAnalysis": {"map": 0.55, "error": 0.01, "factors": 9.25},
+def sections_found(scores, rhat=1.0, name="nats_per_paper_together"):
+    """What was measured, from {(auxiliary, size, method): values of the splits}."""
+    return of_cells(*(
+        {
+            "part": "sections", "method": method, "auxiliary_section": other,
+            "training_papers_of_target": size, "split_seed": split, name: value,
+            "convergence": [{"rhat": rhat}],
         }
-        assert answers(found) == [
-            ("no", "0.550, 2 principal components: 0.600 (standard errors 0.010 and 0.020)"),
-            ("number", "9.2"),
-            ("number", "0.5500"),
-        ]
-        found["digits/GaussianFactorAnalysis"]["map"] = 0.61
-        assert answers(found)[0][0] == "not decided"
+        for (other, size, method), values in scores.items()
+        for split, value in enumerate(values)
+    ))  # fmt: skip
+
+
+NATS = {
+    ("none", 10, "alone"): [100, 110],
+    ("none", 80, "alone"): [90, 90],
+    ("IM", 10, "hierarchical"): [80, 90],
+    ("IM", 80, "hierarchical"): [70, 72],
+    ("IM", 10, "pooled"): [90, 94],
+    ("IM", 80, "pooled"): [95, 97],
+    ("AP", 10, "hierarchical"): [80, 80],
+    ("AP", 80, "hierarchical"): [71, 71],
+    ("AP", 10, "pooled"): [75, 76],
+    ("AP", 80, "pooled"): [95],  # a split is missing
+}
+
+
+class TestClaimsOfSections:
+    def test_the_worst_training_size_decides(self, claims):
+        found = claims._compare("hierarchical", "alone")(sections_found(NATS, rhat=2.0))
+        assert found.verdict == "not converged"
+        assert "would say 'holds'" in found.why
+        assert (
+            found.found == "nats per paper better: 10 papers: +22.5 ± 2.5, 80 papers: +19.0 ± 0.4"
+        )
+        found = claims._compare("hierarchical", "pooled")(sections_found(NATS))
+        assert found.verdict == "not decided"  # with 10 papers
+
+    def test_pooling_helps_and_harms(self, claims):
+        run = sections_found(NATS, rhat=2.0)
+        for sizes, harms in ((lambda n: n < 50, False), (lambda n: n > 50, True)):
+            found = claims._compare("pooled", "alone", sizes, harms=harms)(run)
+            assert "would say 'holds'" in found.why
+            found = claims._compare("pooled", "alone", sizes, harms=not harms)(run)
+            assert "would say 'does not hold'" in found.why
+
+    def test_splits_that_are_missing_are_left_out(self, claims):
+        pairs = claims.gaps(sections_found(NATS), "hierarchical", "pooled")
+        assert {size: len(found) for size, found in pairs.items()} == {10: 4, 80: 3}
+        assert claims.gaps(sections_found({}), "pooled", "alone") == {}
+
+    def test_the_order_needs_all_sections(self, claims):
+        assert claims._order(sections_found(NATS)).verdict == "not run"
+        more = {("SSP", 10, "hierarchical"): [79.5, 84.0], ("SSP", 80, "hierarchical"): [71, 71.0]}
+        found = claims._order(sections_found(NATS | more, rhat=2.0))
+        assert found.found == "AP, SSP, IM"
+        assert "would say 'does not hold'" in found.why
+
+    def test_topics(self, claims):
+        words = {
+            ("IM", 10, "hierarchical"): [40.0, 44.0],
+            ("IM", 10, "HDP pooled"): [20.0, 22.0],
+            ("IM", 80, "HDP pooled"): [20.0],
+        }
+        run = sections_found(words, rhat=2.0, name="word_perplexity")
+        found = claims._hdp_words(run, "hierarchical")
+        assert found.verdict == "not converged"
+        assert found.found.startswith("perplexity 42, HDP 21; log ratio -0.693")
+        assert claims._hdp_bag(run, "hierarchical").verdict == "not run"
+
+
+def test_claims_of_digits(claims):
+    def cell(method, value, rhat=1.0, **more):
+        return {
+            "part": "digits", "method": method, "mean_average_precision": value,
+            "error_over_queries": 0.02, "convergence": [{"rhat": rhat}], **more,
+        }  # fmt: skip
+
+    others = [cell("features", 0.5), cell("2 principal components", 0.6)]
+    ours = cell("GaussianFactorAnalysis", 0.7)
+    found = claims._retrieval(of_cells(*others, ours, ours), "digits")
+    assert found.verdict == "holds"
+    assert found.found.startswith("0.700 against 0.600 (2 principal components); difference +0.100")
+    close = cell("GaussianFactorAnalysis", 0.65)
+    assert claims._retrieval(of_cells(*others, close, close), "digits").verdict == "not decided"
+    name = "average_precision_of_each_query"
+    kept = [{**others[1], name: [0.5, 0.6, 0.7]}, {**close, name: [0.55, 0.65, 0.75]}]
+    paired = claims._retrieval(of_cells(others[0], *kept, kept[1]), "digits")
+    assert paired.verdict == "holds"  # each query is better by as much
+    assert claims._retrieval(of_cells(*others), "digits").verdict == "not run"
+
+
+def test_the_results_that_are_kept_can_be_reported(claims, load, tmp_path):
+    """Each claim has a row; the numbers are those that were measured."""
+    kept = json.loads((EXPERIMENTS / "results" / "factors_standard.json").read_text())
+    claims.report(kept, tmp_path / "kept.json")
+    rows = load("study.files").read_csv(tmp_path / "kept_claims.csv")
+    assert [row["claim"] for row in rows] == [claim.claim for claim in claims.CLAIMS]
+    by_claim = {row["claim"]: row for row in rows}
+    sparser = next(row for claim, row in by_claim.items() if claim.startswith("Sparser factors (a"))
+    assert "+52.9 ± 4.2" in sparser["found"]
+    assert sparser["verdict"] == "not converged"
 
 
 def check_study(main, parts, output, capsys):
     """Make the quick study twice: the second time nothing is left to do."""
     command = ["--quick", "--parts", parts, "--output", str(output)]
     assert main([*command, "--plan"]) == 0
-    planned = capsys.readouterr().out.split("\n")[:-1]
+    planned = [line.split(": ")[0].strip() for line in capsys.readouterr().out.split("\n")[1:-1]]
     assert not output.exists()
-    assert main(command) == 0
-    found = json.loads(output.read_text())["found"]
+    assert main(command) == 0, capsys.readouterr().err
+    found = json.loads(output.read_text())["cells"]
     assert list(found) == planned
-    assert {name.split("/")[0] for name in found} == set(parts.split(","))
-    rows = list(csv.reader(output.with_suffix(".csv").read_text().splitlines()))
-    assert len(rows) > 1 + len(found)
-    assert all(
-        row[1] in ("yes", "no", "not decided", "number")
-        for row in rows
-        if row[0].startswith("claim")
-    )
+    assert {cell["part"] for cell in found.values()} == set(parts.split(","))
+    assert output.with_name("study_claims.csv").exists()
     assert output.with_suffix(".png").stat().st_size > 5000
     capsys.readouterr()
     assert main(command) == 0
-    assert "..." not in capsys.readouterr().out
-    assert json.loads(output.read_text())["found"] == found
+    assert capsys.readouterr().out.startswith("0 of")
+    assert json.loads(output.read_text())["cells"] == found
 
 
 @pytest.mark.slow
-def test_quick_study_resumes(monkeypatch, tmp_path, capsys):
-    monkeypatch.syspath_prepend(str(EXPERIMENTS))
-    main = importlib.import_module("factors").main
-    check_study(main, "planted", tmp_path / "study.json", capsys)
-    assert (tmp_path / "study_planted.png").stat().st_size > 5000
+def test_quick_study_resumes(load, in_this_process, tmp_path, capsys):
+    check_study(load("factors").main, "planted", tmp_path / "study.json", capsys)
+    assert (tmp_path / "study_planted_factors.png").stat().st_size > 5000
 
 
-def test_quick_study_of_made_up_fits(monkeypatch, tmp_path, capsys, made_up_factors):
-    monkeypatch.syspath_prepend(str(EXPERIMENTS))
-    main = importlib.import_module("factors").main
-    measures = importlib.import_module("factor_measures")
-
+def test_quick_study_of_made_up_fits(
+    load, in_this_process, monkeypatch, tmp_path, capsys, made_up_factors
+):
     def fit(model, sources, settings, **options):
         rng = np.random.default_rng(0)
         phi = rng.gamma(0.5, size=(2, sources.num_features))
@@ -290,17 +346,5 @@ def test_quick_study_of_made_up_fits(monkeypatch, tmp_path, capsys, made_up_fact
         of_source = counts if sources.kind == "counts" else noise
         return made_up_factors(model, sources, phi, weights, **of_source)
 
-    monkeypatch.setattr(measures, "fit", fit)
-    check_study(main, "sections,digits,bundled", tmp_path / "study.json", capsys)
-
-
-def test_other_settings_and_parts_are_refused(monkeypatch, tmp_path, capsys):
-    monkeypatch.syspath_prepend(str(EXPERIMENTS))
-    main = importlib.import_module("factors").main
-    output = tmp_path / "study.json"
-    output.write_text(json.dumps({"settings": {}, "found": {}}))
-    with pytest.raises(SystemExit, match="holds a run of other settings"):
-        main(["--quick", "--output", str(output)])
-    with pytest.raises(SystemExit):
-        main(["--quick", "--parts", "planted,nothing"])
-    assert "--parts has 'nothing'" in capsys.readouterr().err
+    monkeypatch.setattr(load("factor_measures"), "fit", fit)
+    check_study(load("factors").main, "sections,digits,bundled", tmp_path / "study.json", capsys)

@@ -1,1 +1,0 @@
-"""What `author_topic.py` measures, and how."""

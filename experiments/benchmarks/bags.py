@@ -1,0 +1,156 @@
+"""The corpora of the comparison as plain arrays, so that no library has to read another's format.
+
+Needs NumPy only: some systems run in a process without JAX.
+"""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["Bag", "Split", "load", "split", "synthetic", "to_corpus"]
+
+TEST_SHARE = 0.1
+
+
+class Bag(NamedTuple):
+    """Tokens sorted by document."""
+
+    doc: np.ndarray
+    word: np.ndarray
+    num_docs: int
+    num_words: int
+    author_ptr: np.ndarray | None = None  # those of document d: idx[ptr[d] : ptr[d + 1]]
+    author_idx: np.ndarray | None = None
+
+    @property
+    def num_tokens(self) -> int:
+        """Number of tokens."""
+        return len(self.word)
+
+    def describe(self) -> dict[str, int]:
+        """Return the sizes."""
+        return {
+            "documents": self.num_docs,
+            "tokens": self.num_tokens,
+            "vocabulary": self.num_words,
+            "longest": int(np.bincount(self.doc).max()),
+        }
+
+
+class Split(NamedTuple):
+    """Training documents, and two halves of the test documents; one vocabulary."""
+
+    train: Bag
+    observed: Bag
+    heldout: Bag
+
+
+def synthetic(
+    seed: int,
+    *,
+    num_docs: int = 2000,
+    num_words: int = 5000,
+    num_topics: int = 50,
+    length: int = 150,
+) -> Bag:
+    """Draw documents from LDA with topics around one word distribution that falls as Zipf's law.
+
+    Each has one to three authors.
+    """
+    rng = np.random.default_rng([seed, 1])
+    base = 1.0 / (np.arange(num_words) + 10.0)
+    phi = rng.dirichlet(200.0 * base / base.sum() + 1e-4, size=num_topics)
+    doc_length = rng.poisson(length, size=num_docs) + 1
+    doc = np.repeat(np.arange(num_docs), doc_length).astype(np.int32)
+    theta = rng.dirichlet(np.full(num_topics, 0.1), size=num_docs)
+    below = theta.cumsum(1)[doc] < rng.random(len(doc))[:, None]
+    z = np.minimum(below.sum(1), num_topics - 1)
+    word = np.empty(len(doc), np.int32)
+    for k in range(num_topics):
+        word[z == k] = rng.choice(num_words, size=(z == k).sum(), p=phi[k])
+    count = rng.integers(1, 4, num_docs)  # of authors, on whom the words do not depend
+    ptr = np.append(0, count.cumsum())
+    first = np.repeat(rng.integers(0, num_docs // 4, num_docs), count)
+    author = (first + np.arange(ptr[-1]) - np.repeat(ptr[:-1], count)) % (num_docs // 4)
+    return Bag(doc, word, num_docs, num_words, ptr, author)
+
+
+def load(name: str, *, data: str | None, seed: int, quick: bool = False) -> Bag:
+    """Return a corpus by name.
+
+    Parameters
+    ----------
+    name
+        "nips12" (read from `data`), "synthetic", or "package_docs", which the library makes of
+        the docstrings of installed packages.
+    data
+        Folder with `nips12.npz`: arrays `doc`, `word`, `count`, `author_ptr`, `author_idx` and
+        sizes `n_docs`, `n_words`.
+    seed
+        Of the synthetic corpus.
+    quick
+        Make the synthetic corpus small.
+    """
+    if name == "nips12":
+        if data is None:
+            raise ValueError("nips12 needs a folder: pass --data, or set BNP_DATA")
+        with np.load(Path(data) / "nips12.npz") as file:
+            doc, word = (np.repeat(file[key], file["count"]) for key in ("doc", "word"))
+            sizes = int(file["n_docs"]), int(file["n_words"])
+            authors = file["author_ptr"], file["author_idx"]
+        return Bag(doc.astype(np.int32), word.astype(np.int32), *sizes, *authors)
+    if name == "package_docs":
+        import bnp_models as bnp
+
+        corpus = bnp.load_package_docs()
+        arrays = np.asarray(corpus.doc), np.asarray(corpus.word)
+        return Bag(*arrays, corpus.num_docs, corpus.num_words)
+    if name == "synthetic" and quick:
+        return synthetic(seed, num_docs=80, num_words=150, num_topics=5, length=40)
+    if name == "synthetic":
+        return synthetic(seed)
+    raise ValueError(f"no corpus is called {name!r}")
+
+
+def split(bag: Bag, seed: int) -> Split:
+    """Set documents aside for testing, and halve the tokens of each of those at random.
+
+    Words that the training documents do not have are dropped, so that all systems have the same
+    vocabulary.
+    """
+    rng = np.random.default_rng([seed, 2])
+    is_test = np.zeros(bag.num_docs, bool)
+    is_test[rng.permutation(bag.num_docs)[: round(TEST_SHARE * bag.num_docs)]] = True
+    number = np.where(is_test, np.cumsum(is_test), np.cumsum(~is_test)) - 1
+    of_test = is_test[bag.doc]
+    known = np.zeros(bag.num_words, bool)
+    known[bag.word[~of_test]] = True
+    new_word = np.cumsum(known) - 1
+
+    def part(mask: np.ndarray, num_docs: int) -> Bag:
+        doc, word = number[bag.doc[mask]], new_word[bag.word[mask]]
+        return Bag(doc.astype(np.int32), word.astype(np.int32), num_docs, int(known.sum()))
+
+    usable = np.flatnonzero(of_test & known[bag.word])
+    order = usable[np.lexsort((rng.random(len(usable)), bag.doc[usable]))]
+    start = np.searchsorted(bag.doc[order], bag.doc[order])
+    half = np.zeros(len(bag.doc), bool)
+    half[order[(np.arange(len(order)) - start) % 2 == 0]] = True
+    second = np.zeros(len(bag.doc), bool)
+    second[usable] = True
+    second &= ~half
+    num_test = int(is_test.sum())
+    return Split(
+        part(~of_test, bag.num_docs - num_test), part(half, num_test), part(second, num_test)
+    )
+
+
+def to_corpus(bag: Bag) -> Any:
+    """Hand the arrays to the library."""
+    import bnp_models as bnp
+
+    return bnp.Corpus.from_arrays(
+        bag.doc, bag.word, num_docs=bag.num_docs, num_words=bag.num_words,
+        author_ptr=bag.author_ptr, author_idx=bag.author_idx,
+    )  # fmt: skip

@@ -1,0 +1,250 @@
+"""Tables and pictures of the benchmark: what was found, against whom, and whether it is enough."""
+
+import math
+from pathlib import Path
+from statistics import mean, median
+from typing import Any
+
+from study.cells import of_part
+from study.curves import PALETTE, Curve, Panel, draw
+from study.report import Table, head, rates, span, write_report
+from study.timing import arrival
+
+__all__ = ["report", "targets"]
+
+UNCONVERGED = 1.05  # R-hat above which an effective sample size is not to be trusted
+MEMORY = 2.0  # GB
+Run = dict[str, Any]
+
+
+def report(run: Run, output: Path) -> str:
+    """Write tables and pictures beside `output`; return the tables as Markdown."""
+    settings = run["settings"]
+    about = (
+        f"{settings['size']} size, seed {settings['seed']}. The ratios carry over to other "
+        "machines, the absolute numbers do not. Compilation is left out of all times and given "
+        "apart."
+    )
+    _draw_completion(run, output.with_name(f"{output.stem}_heldout_score_against_time.png"))
+    _draw_starts(run, output.with_name(f"{output.stem}_from_different_starts.png"))
+    text = head(run, "Speed and convergence beside other libraries", about)
+    tables = [targets(run), _tokens(run), _ess(run), _completion(run), _starts(run), _memory(run)]
+    return write_report(run, output, text, tables)
+
+
+def targets(run: Run) -> Table:
+    """Say for each target that was measured whether it is met."""
+    settings, rows = run["settings"], []
+    theirs = f"{settings['cores']} workers"
+
+    def add(target: str, found: str, met: bool) -> None:
+        rows.append({"target": target, "found": found, "met": "yes" if met else "**no**"})
+
+    for record in of_part(run, "tokens"):
+        found = {n: x["tokens_per_second"] for n, x in record["systems"].items()}
+        model = record["method"].split()[0]
+        peer = found.get(f"tomotopy {model}, {theirs}")
+        for chains in sorted({1, settings["chains"]}):
+            count = f"{chains} chain{'s' if chains > 1 else ''}"
+            ours = found.get(f"parallel, {count}")
+            if ours and peer:
+                ratio = [a / b for a, b in zip(ours, peer, strict=False)]
+                target = f"parallel {model}, {count}, {record['data']}: at least 0.7 of tomotopy's"
+                add(f"{target} {theirs}", span(ratio), median(ratio) >= 0.7)
+        many = found.get(f"sequential, {settings['many_chains']} chains")
+        if many:
+            target = f"sequential LDA, {settings['many_chains']} chains, {record['data']}: at least"
+            found_here = span([x / 1e6 for x in many], ".1f") + " M"
+            add(f"{target} 8 M tokens/s", found_here, median(many) >= 8e6)
+    for record in of_part(run, "memory"):
+        if record["method"].startswith("fit"):
+            peak, slots = _peak(record) / 1e9, record["max_topics"]
+            target = f"peak memory of {record['method']} of HDPLDA, {record['data']}, {slots} slots"
+            add(f"{target}: below {MEMORY:g} GB", f"{peak:.2f} GB", peak < MEMORY)
+    return Table("Targets", "targets", rows)
+
+
+def _tokens(run: Run) -> Table:
+    note = (
+        "Whole sweeps with all that is in them, in turns; ratios turn by turn. tomotopy's runs "
+        "with several workers use counts that are out of date, and its HDP samples another law: "
+        "fast, but not the same thing."
+    )
+    rows = rates(of_part(run, "tokens"), "tomotopy")
+    return Table("Tokens per second", "tokens_per_second", rows, note)
+
+
+def _ess(run: Run) -> Table:
+    share = run["settings"]["ess_warmup_share"]
+    note = (
+        f"Bulk ESS of the log density (and of the number of topics) of all chains together, after "
+        f"the first {share:.0%} of the time. tomotopy returns one chain; its HDP and its several "
+        "workers draw from something else. Where R-hat is above "
+        f"{UNCONVERGED}, the ESS is not to be trusted."
+    )
+    rows = []
+    for record in of_part(run, "ess"):
+        systems = record["systems"]
+        peer = next((name for name in systems if name.startswith("tomotopy")), None)
+        base = systems[peer]["lp"]["ess_per_second"] if peer else None
+        for name, found in systems.items():
+            lp, topics = found["lp"], found["topics"]
+            speed = lp["ess_per_second"]
+            rows.append({
+                "data": record["data"], "model": record["method"], "system": name,
+                "sweeps": found["sweeps"], "ess_of_log_density": lp["ess"],
+                "ess_per_second": speed, "ratio_is_to": peer,
+                "ratio": speed / base if speed and base else None,
+                "rhat_of_log_density": lp["rhat"],
+                "trusted": "yes" if (lp["rhat"] or math.inf) <= UNCONVERGED else "no",
+                "ess_per_second_of_number_of_topics": topics["ess_per_second"],
+                "rhat_of_number_of_topics": topics["rhat"],
+            })  # fmt: skip
+    return Table("Effective draws per second", "effective_draws_per_second", rows, note)
+
+
+def _curves(run: Run, data: str) -> dict[str, list[Run]]:
+    """Return the curves of a corpus by the name of the system and its start."""
+    found: dict[str, list[Run]] = {}
+    for record in of_part(run, "completion", data=data):
+        if record["method"] != "unigram":
+            found.setdefault(_name(record), []).append(record)
+    return found
+
+
+def _name(record: Run) -> str:
+    peer = record["method"].startswith(("tomotopy", "gensim"))
+    parts = [record["method"] if peer else f"ours, {record['method']}", record.get("start", "")]
+    return ", ".join(part for part in parts if part)
+
+
+def _threshold(run: Run, data: str) -> float | None:
+    """Return the perplexity that counts as arrived: a little above the best final one of an LDA."""
+    records = of_part(run, "completion", data=data, model="LDA")
+    final = [record["perplexity"][-1] for record in records]
+    return min(final) * (1 + run["settings"]["within"]) if final else None
+
+
+def _completion(run: Run) -> Table:
+    rows = []
+    for data in dict.fromkeys(record["data"] for record in of_part(run, "completion")):
+        goal = _threshold(run, data)
+        for name, curves in _curves(run, data).items():
+            times = [arrival(c["seconds"], c["perplexity"], goal) for c in curves if goal]
+            middle = median(math.inf if t is None else t for t in times) if times else math.inf
+            rows.append({
+                "data": data, "model": curves[0]["model"], "system": name,
+                "final_perplexity": median(c["perplexity"][-1] for c in curves),
+                "relative_error_over_documents": median(c["error_docs"][-1] for c in curves),
+                "topics_at_end": round(median(c["topics"][-1] for c in curves)),
+                "seconds_run": median(c["seconds"][-1] for c in curves),
+                "perplexity_that_counts_as_arrived": goal,
+                "seconds_to_arrive": "never" if math.isinf(middle) else middle,
+                "seconds_compiling": median(c["compile_seconds"] for c in curves),
+            })  # fmt: skip
+        for record in of_part(run, "completion", data=data, method="unigram"):
+            perplexity = record["perplexity"]
+            rows.append({"data": data, "system": "unigram", "final_perplexity": perplexity})
+    note = (
+        "Half of each test document is given, the other half scored, with one fold-in for all and "
+        "the topics and weights that each system had at the time: one state, no averages over "
+        f"draws. Arrived means within {run['settings']['within']:.1%} of the best final perplexity "
+        "of an LDA. Unigram: one word distribution for all documents."
+    )
+    return Table("Held-out score against time", "heldout_score_against_time", rows, note)
+
+
+def _starts(run: Run) -> Table:
+    rows = []
+    for record in of_part(run, "starts"):
+        for i, sweep in enumerate(record["sweeps"]):
+            topics = [chain[sweep - 1] for chain in record["topics"]]
+            rows.append({
+                "data": record["data"], "start": record["start"], "sweep": sweep,
+                "seconds": record["seconds"][i], "topics_median": median(topics),
+                "topics_lowest": min(topics), "topics_highest": max(topics),
+                "topics_above_0.1_percent_of_tokens_median": median(record["large_topics"][i]),
+                "perplexity_mean_of_chains": mean(record["perplexity"][i]),
+                "perplexity_lowest": min(record["perplexity"][i]),
+                "perplexity_highest": max(record["perplexity"][i]),
+            })  # fmt: skip
+    note = "The HDP topic model with its default schedule; all tokens start in random topics."
+    return Table("From different starts", "from_different_starts", rows, note)
+
+
+def _peak(record: Run) -> float:
+    return record["high_water"] or record["ru_maxrss"]
+
+
+def _memory(run: Run) -> Table:
+    rows = [
+        {
+            "data": record["data"], "process": record["method"],
+            "peak_gigabytes": _peak(record) / 1e9,
+            "peak_gigabytes_by_getrusage": record["ru_maxrss"] / 1e9,
+            "topics": " to ".join(map(str, record.get("topics", []))),
+            "changes_of_capacity": "; ".join(record.get("capacity", [])),
+        }
+        for record in of_part(run, "memory")
+    ]  # fmt: skip
+    return Table("Peak memory of a process", "peak_memory", rows)
+
+
+# ---- pictures
+
+
+def _draw_completion(run: Run, path: Path) -> None:
+    """Draw perplexity against time, LDA and HDP side by side."""
+    panels = []
+    for data in dict.fromkeys(record["data"] for record in of_part(run, "completion")):
+        unigrams = of_part(run, "completion", data=data, method="unigram")
+        lines = {"unigram": unigrams[0]["perplexity"]} if unigrams else {}
+        if goal := _threshold(run, data):
+            lines[f"arrived: {goal:.0f}"] = goal
+        found = _curves(run, data)
+        last = [c["perplexity"][-1] for curves in found.values() for c in curves]
+        top = max([1.15 * max(last, default=1.0), *(1.02 * y for y in lines.values())])
+        for model in ("LDA", "HDP"):
+            curves = [
+                Curve(
+                    name, c["seconds"], c["perplexity"], style="-" if name[:4] == "ours" else "--"
+                )
+                for name, records in found.items()
+                for c in records
+                if c["model"] == model
+            ]
+            panels.append(
+                Panel(
+                    f"{model}, {data}", "seconds of sweeps, compilation left out",
+                    "held-out perplexity", curves, lines, log_x=True,
+                    ylim=(0.95 * min(last, default=1.0), top),
+                )
+            )  # fmt: skip
+    draw(panels, path)
+
+
+def _draw_starts(run: Run, path: Path) -> None:
+    """Draw topics in use and perplexity by sweep, the band from the lowest to the highest chain."""
+    panels = []
+    for data in dict.fromkeys(record["data"] for record in of_part(run, "starts")):
+        topics, scores, last = [], [], []
+        for record, colour in zip(of_part(run, "starts", data=data), PALETTE, strict=False):
+            label = f"{record['start']}, {len(record['topics'])} chains"
+            sweeps = list(range(1, len(record["topics"][0]) + 1))
+            topics.append(_band(label, sweeps, zip(*record["topics"], strict=True), colour))
+            scores.append(_band(label, record["sweeps"], record["perplexity"], colour))
+            last += record["perplexity"][-1]
+        room = max(max(last) - min(last), 0.02 * min(last))
+        ylim = (min(last) - room, max(last) + 6 * room)
+        axes = "sweeps", "topics in use"
+        panels.append(Panel(data, *axes, topics, ylim=(0, None)))
+        axes = "sweeps", "held-out perplexity"
+        panels.append(Panel(data, *axes, scores, log_x=True, ylim=ylim))
+    draw(panels, path)
+
+
+def _band(label: str, x: list[int], chains: Any, colour: str) -> Curve:
+    """Return the mean over chains, with the lowest and the highest as the band."""
+    by_sweep = [list(values) for values in chains]
+    y, low, high = ([f(v) for v in by_sweep] for f in (mean, min, max))
+    return Curve(label, x, y, low, high, colour=colour, markers=len(x) < 40)

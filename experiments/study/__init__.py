@@ -1,0 +1,1 @@
+"""What every study and the benchmark stand on: cells, splits, scores, claims, peers and reports."""

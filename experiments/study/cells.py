@@ -1,0 +1,164 @@
+"""Cells: what a study measures, one by one, each stored when it is done.
+
+A file of results has one record per cell, and says for each in which session it was measured. A
+session is one machine, some of its cores, and one state of the code.
+"""
+
+import dataclasses
+import datetime
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from study.files import read_json, write_json
+
+__all__ = ["Cell", "measure", "of_part", "open_run", "session_of"]
+
+Record = dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """One thing to measure: all of it is stored when it is done, or nothing.
+
+    Parameters
+    ----------
+    part, method, data, detail, split_seed, chain_seed, start
+        What is measured: the part of the study, the method, the data set, anything else, the
+        seeds of split and chains, and where the chains start. They are stored with the result.
+    measure
+        Makes the result, as JSON takes it.
+    seconds
+        About how long that takes.
+    """
+
+    part: str
+    method: str
+    measure: Callable[[], Record]
+    data: str = ""
+    detail: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    split_seed: int | None = None
+    chain_seed: int | None = None
+    start: str = ""
+    seconds: float = 1.0
+
+    @property
+    def about(self) -> Record:
+        """What is measured, without what is not there."""
+        seeds = {"split_seed": self.split_seed, "chain_seed": self.chain_seed}
+        known = {"part": self.part, "data": self.data, "method": self.method, **self.detail}
+        known |= seeds | {"start": self.start}
+        return {name: value for name, value in known.items() if value not in ("", None)}
+
+    @property
+    def key(self) -> str:
+        """The name of the record, for example `fit/method=LDA/topics=25`."""
+        named = {name: value for name, value in self.about.items() if name != "part"}
+        return "/".join([self.part, *(f"{name}={value}" for name, value in named.items())])
+
+
+def open_run(
+    output: Path,
+    head: Record,
+    session: Record,
+    *,
+    may_change: Sequence[str] = (),
+    mix: bool = False,
+    fresh: bool = False,
+) -> Record:
+    """Read the run in a file, or begin one; its last session is the present one.
+
+    Parameters
+    ----------
+    head
+        What all cells of a run share: the study's name, settings, description of the data.
+    session
+        The present cores, machine and versions.
+    may_change
+        Settings that a cell depends on by its key alone.
+    mix
+        Go on although code, packages or machine have changed; each cell says its session.
+    fresh
+        Forget what the file holds.
+
+    Raises
+    ------
+    ValueError
+        If the file holds a run with another head, or, without `mix`, of another session.
+    """
+    session = {"begun": datetime.date.today().isoformat(), **session}
+    if fresh or not output.exists():
+        return {**head, "sessions": [session], "cells": {}}
+    run = read_json(output)
+    other = [n for n in head if _fixed(run.get(n), may_change) != _fixed(head[n], may_change)]
+    if other:
+        raise ValueError(
+            f"{output} holds a run with other {' and '.join(other)}: give another --output, or "
+            "--fresh to forget it"
+        )
+    last = run["sessions"][-1]
+    changed = [name for name in session if name != "begun" and last.get(name) != session[name]]
+    if changed and not mix:
+        raise ValueError(
+            f"{output} holds a run with other {' and '.join(changed)}: --mix goes on and marks "
+            "what is new, --fresh forgets what is there, --output takes another file"
+        )
+    return {**run, **head, "sessions": [*run["sessions"], *([session] if changed else [])]}
+
+
+def measure(cells: Sequence[Cell], run: Record, output: Path) -> list[str]:
+    """Measure the cells that are not there, store each at once; return the keys that failed.
+
+    An interrupt (Ctrl-C) ends the process after what is done has been stored.
+    """
+    missing = [cell for cell in cells if cell.key not in run["cells"]]
+    order = {cell.key: place for place, cell in enumerate(cells)}
+    failed = []
+    for number, cell in enumerate(missing):
+        left = sum(other.seconds for other in missing[number:]) / 60
+        print(f"[{number + 1}/{len(missing)}, {left:.0f} min] {cell.key}", flush=True)
+        load, clock = round(os.getloadavg()[0], 2), time.perf_counter()
+        try:
+            found = cell.measure()
+        except Exception as error:  # the others can be measured all the same
+            print(f"    FAILED: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            failed.append(cell.key)
+            continue
+        took = round(time.perf_counter() - clock, 1)
+        about = {"load_before": load, "seconds_in_all": took, "session": len(run["sessions"]) - 1}
+        run["cells"][cell.key] = {**cell.about, **found, **about}
+        stored = sorted(run["cells"], key=lambda key: order.get(key, len(order)))
+        run["cells"] = {key: run["cells"][key] for key in stored}
+        write_json(output, run)
+        print(f"    took {took:.0f} s{_brief(found)}", flush=True)
+    return failed
+
+
+def of_part(run: Record, *parts: str, **wanted: Any) -> list[Record]:
+    """Return the records of some parts whose fields have the values that are wanted."""
+    return [
+        record
+        for record in run["cells"].values()
+        if record["part"] in parts and all(record.get(n) == v for n, v in wanted.items())
+    ]
+
+
+def session_of(run: Record, record: Record) -> Record:
+    """Return machine, cores and versions of a record."""
+    return run["sessions"][record["session"]]
+
+
+def _fixed(value: Any, may_change: Iterable[str]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return {name: x for name, x in value.items() if name not in may_change}
+
+
+def _brief(found: Record) -> str:
+    known = {name: found.get(name) for name in ("perplexity", "topics")}
+    said = [f"{name} {x:.4g}" for name, x in known.items() if isinstance(x, int | float)]
+    said += [found["summary"]] if "summary" in found else []
+    return "".join(f", {text}" for text in said)

@@ -1,0 +1,164 @@
+"""The command line of every study: measure what is not there, then report."""
+
+import argparse
+import dataclasses
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from study.cells import Cell, measure, open_run
+from study.files import read_json
+from study.machine import machine, pin, versions
+
+__all__ = ["RESULTS", "Study", "parser_of", "run_study"]
+
+RESULTS = Path(__file__).parents[1] / "results"
+
+
+class Study(NamedTuple):
+    """What a study hands to the command line.
+
+    `settings` has a frozen dataclass per size ("standard", "full", "quick") with the fields
+    `size`, `cores` and `seed`. `prepare` gets the settings and the folder of the data (None: small
+    or simulated data), and returns the head of the run, which describes the data, and the cells.
+    """
+
+    name: str
+    title: str
+    settings: Mapping[str, Any]
+    parts: Sequence[str]
+    prepare: Callable[[Any, str | None, Path], tuple[dict[str, Any], Iterable[Cell]]]
+    report: Callable[[dict[str, Any], Path], str]
+    modules: Sequence[str] = ()  # files whose change makes results other ones
+    data_files: Mapping[str, Sequence[str]] = {}  # what a part reads in the folder of the data
+    needs_data: bool = True  # otherwise other data take the place of files that are not there
+    may_change: Sequence[str] = ("cores",)  # settings that cells depend on by their keys alone
+
+
+def parser_of(study: Study) -> argparse.ArgumentParser:
+    """Return the parser; a study may add options to it."""
+    parser = argparse.ArgumentParser(description=study.title)
+    folder = os.environ.get("BNP_DATA") or None
+    files = sorted({name for names in study.data_files.values() for name in names})
+    parser.add_argument(
+        "--data", default=folder, help=f"folder with {' and '.join(files)}; default: $BNP_DATA"
+    )
+    parser.add_argument("--output", help="the JSON file; tables and pictures go beside it")
+    parser.add_argument("--parts", default=",".join(study.parts), help="some of %(default)s")
+    parser.add_argument("--plan", action="store_true", help="only say what is to be measured")
+    parser.add_argument("--report", action="store_true", help="only write tables and pictures anew")
+    parser.add_argument("--cores", type=int, help="how many to use (default 2; with --quick 1)")
+    parser.add_argument("--seed", type=int, help="of splits and chains (default 0)")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="seconds, to see that it works")
+    size.add_argument("--full", action="store_true", help="hours or days")
+    old = parser.add_mutually_exclusive_group()
+    old.add_argument("--fresh", action="store_true", help="forget what the file holds")
+    old.add_argument(
+        "--mix", action="store_true",
+        help="go on although code, packages or machine have changed; the report says what is whose",
+    )  # fmt: skip
+    return parser
+
+
+def run_study(study: Study, arguments: argparse.Namespace) -> int:
+    """Do what the command line asks for; return the exit status."""
+    try:
+        return _run(study, arguments)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on from here", file=sys.stderr)
+        return 130
+
+
+def _run(study: Study, arguments: argparse.Namespace) -> int:
+    settings = settings_of(study, arguments)
+    output = _output(study, arguments, settings)
+    if arguments.report:
+        if not output.exists():
+            raise ValueError(f"--report: there is no {output}; measure first, or give --output")
+        print(study.report(read_json(output), output))
+        return 0
+    parts = arguments.parts.split(",")
+    if unknown := [part for part in parts if part not in study.parts]:
+        raise ValueError(f"--parts has {unknown[0]!r}; choose some of {','.join(study.parts)}")
+    data = _data(study, arguments, parts)
+    if arguments.quick:
+        _compile_quickly()
+    if (cores := pin(settings.cores)) < settings.cores:
+        raise ValueError(f"--cores {settings.cores}: {cores} are available; give --cores {cores}")
+    os.environ["JAX_NUM_CPU_DEVICES"] = str(cores)  # read when JAX is imported
+    about, cells = study.prepare(settings, data, output)
+    head = {"study": study.name, "settings": dataclasses.asdict(settings), **about}
+    modules = [Path(file) for file in study.modules]
+    session = {"cores": cores, "machine": machine(), "versions": versions(*modules)}
+    run = open_run(
+        output, json.loads(json.dumps(head)), session, may_change=study.may_change,
+        mix=arguments.mix, fresh=arguments.fresh,
+    )  # fmt: skip
+    wanted = [cell for cell in cells if cell.part in parts]
+    missing = [cell for cell in wanted if cell.key not in run["cells"]]
+    minutes = sum(cell.seconds for cell in missing) / 60
+    print(
+        f"{len(missing)} of {len(wanted)} measurements to make on {cores} cores, about "
+        f"{minutes:.0f} minutes; results go to {output}",
+        flush=True,
+    )
+    if arguments.plan:
+        for cell in wanted:
+            done = cell.key in run["cells"]
+            print(f"  {cell.key}: {'done' if done else f'{cell.seconds:.0f} s'}")
+        return 0
+    failed = measure(wanted, run, output)
+    if run["cells"]:
+        print(f"\n{study.report(run, output)}")
+    return 1 if failed else 0
+
+
+def settings_of(study: Study, arguments: argparse.Namespace) -> Any:
+    """Return the settings of the size, with what the command line changes."""
+    size = "quick" if arguments.quick else "full" if arguments.full else "standard"
+    given = {name: getattr(arguments, name) for name in ("cores", "seed")}
+    given = {name: value for name, value in given.items() if value is not None}
+    return dataclasses.replace(study.settings[size], **given)
+
+
+def _output(study: Study, arguments: argparse.Namespace, settings: Any) -> Path:
+    if arguments.output:
+        return Path(arguments.output)
+    if settings.size == "quick" and not arguments.report:
+        return Path(tempfile.mkdtemp(prefix=f"bnp-{study.name}-")) / f"{study.name}.json"
+    return RESULTS / f"{study.name}_{settings.size}.json"
+
+
+def _data(study: Study, arguments: argparse.Namespace, parts: Sequence[str]) -> str | None:
+    """Return the folder of the data if it has what is needed."""
+    files = sorted({name for part in parts for name in study.data_files.get(part, ())})
+    if arguments.quick or not files:
+        return None
+    if arguments.data is None:
+        if study.needs_data:
+            raise ValueError(f"--data FOLDER is needed: the folder with {' and '.join(files)}")
+        return None
+    for name in files:
+        if not (Path(arguments.data) / name).exists():
+            raise ValueError(f"--data {arguments.data}: there is no {name} in this folder")
+    return arguments.data
+
+
+def _compile_quickly() -> None:
+    """Have programs compiled with less care, because here that takes most of the time."""
+    fast = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+    # XLA's newer way to emit fusions takes twice as long; a process ends by a flag that it does
+    # not know, as jaxlib 0.12 does not know this one
+    if version("jaxlib").startswith("0.10."):
+        fast += " --xla_cpu_use_fusion_emitters=false"
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {fast}"
+    os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "True"

@@ -1,0 +1,105 @@
+"""Pictures: one kind of curve with a band, one palette, legends below the curves."""
+
+import io
+import itertools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from study.files import write_bytes
+
+__all__ = ["PALETTE", "Curve", "Panel", "draw"]
+
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#777777")
+"""Okabe and Ito's colours, which can be told apart by everybody, and a grey."""
+
+WIDE = 35  # letters of a label from which a legend has one column, or it would squeeze the axes
+
+
+class Curve(NamedTuple):
+    """A line with a band; `low` and `high` empty: no band. One x: a point."""
+
+    label: str
+    x: Sequence[float]
+    y: Sequence[float]
+    low: Sequence[float] = ()
+    high: Sequence[float] = ()
+    style: str = "-"
+    colour: str | None = None  # None: the next one of the palette
+    markers: bool = True
+
+
+class Panel(NamedTuple):
+    """Curves that share axes; `lines` are levels across the panel, by their label."""
+
+    title: str
+    xlabel: str
+    ylabel: str
+    curves: Sequence[Curve]
+    lines: Mapping[str, float] = {}
+    log_x: bool = False
+    ticks: Mapping[float, str] = {}  # where x is marked, and how; {}: as it comes
+    ylim: tuple[float | None, float | None] = (None, None)
+
+
+def draw(panels: Sequence[Panel], path: Path, *, columns: int = 2, dpi: int = 90) -> None:
+    """Draw panels side by side and save them; nothing where no panel has curves."""
+    panels = [panel for panel in panels if panel.curves]
+    if not panels:
+        return
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    columns = min(columns, len(panels))
+    lines = -(-len(panels) // columns)
+    figure, axes = pyplot.subplots(
+        lines, columns, figsize=(5.4 * columns, 4.4 * lines), squeeze=False, layout="constrained"
+    )
+    for panel, axis in zip(panels, axes.ravel(), strict=False):
+        _fill(panel, axis)
+    for axis in axes.ravel()[len(panels) :]:
+        axis.set_axis_off()
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png", dpi=dpi)
+    write_bytes(path, picture.getvalue())
+    pyplot.close(figure)
+
+
+def _fill(panel: Panel, axis: Any) -> None:
+    colours: dict[str, str] = {}
+    for curve in panel.curves:
+        new = PALETTE[len(colours) % len(PALETTE)]
+        colour = curve.colour or colours.setdefault(curve.label, new)
+        axis.plot(
+            curve.x, curve.y, color=colour, linestyle=curve.style if len(curve.x) > 1 else "none",
+            label=curve.label, linewidth=1.5, markersize=4 if len(curve.x) > 1 else 7,
+            marker="o" if curve.markers and len(curve.x) > 1 else "D" if curve.markers else "",
+        )  # fmt: skip
+        if len(curve.low) and len(curve.x) > 1:
+            axis.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.18, lw=0)
+        elif len(curve.low):
+            below, above = curve.y[0] - curve.low[0], curve.high[0] - curve.y[0]
+            axis.errorbar(curve.x, curve.y, np.array([[below], [above]]), color=colour, capsize=3)
+    for (label, level), style in zip(panel.lines.items(), itertools.cycle((":", "-."))):
+        axis.axhline(level, color="0.45", linestyle=style, linewidth=1.2, label=label, zorder=0)
+    if panel.log_x:
+        axis.set_xscale("log")
+    if panel.ticks:
+        axis.minorticks_off()
+        axis.set_xticks(list(panel.ticks), list(panel.ticks.values()))
+    axis.set_ylim(*panel.ylim)
+    axis.set_title(panel.title, loc="left", fontsize="medium")
+    axis.set_xlabel(panel.xlabel)
+    axis.set_ylabel(panel.ylabel)
+    axis.spines[["top", "right"]].set_visible(False)
+    handles, labels = axis.get_legend_handles_labels()
+    once = dict(zip(labels, handles, strict=True))  # of several chains with one label
+    longest = max(map(len, once), default=0)
+    axis.legend(
+        once.values(), once.keys(), fontsize="small", frameon=False, loc="upper center",
+        bbox_to_anchor=(0.5, 0), borderaxespad=4.5, ncols=2 if longest <= WIDE else 1,
+    )  # fmt: skip

@@ -1,0 +1,111 @@
+"""Scores that can be compared: kept per document and state, compared in pairs with errors."""
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["Difference", "convergence", "kept", "paired", "paired_cells", "unigram", "worst_rhat"]
+
+Record = Mapping[str, Any]
+
+
+class Difference(NamedTuple):
+    """A difference between two methods, and its standard error."""
+
+    value: float
+    error: float
+
+    @property
+    def ratio(self) -> str:
+        """The ratio whose logarithm this is, with two standard errors to both sides."""
+        low, high = (math.exp(self.value + s * self.error) for s in (-2, 2))
+        return f"{math.exp(self.value):.3f} ({low:.3f} to {high:.3f})"
+
+
+def kept(score: Any, num_chains: int | None = None) -> dict[str, Any]:
+    """Return a held-out score as JSON takes it.
+
+    `perplexity` averages the states in probability; `single_state_perplexity` is the mean over
+    states of the perplexity of one state. `doc_log_prob` has the averaged score of each document;
+    `state_log_prob` that of each state by itself: states by documents, chain by chain.
+
+    Parameters
+    ----------
+    score
+        A `HeldOutScore`.
+    num_chains
+        Chains that the states come from, the same number of each.
+    """
+    errors = {n: getattr(score, f"error_{n}") for n in ("docs", "chains", "states")}
+    states = np.asarray(score.state_log_prob)
+    single = np.exp(-states.sum(axis=1) / score.num_tokens)
+    return {
+        "perplexity": score.perplexity,
+        "single_state_perplexity": float(single.mean()),
+        "log_prob": score.log_prob,
+        **{f"error_{n}": None if math.isnan(x) else x for n, x in errors.items()},
+        "chains_of_states": num_chains,
+        "doc_log_prob": np.round(score.doc_log_prob, 2).tolist(),
+        "state_log_prob": np.round(states, 1).tolist(),
+    }
+
+
+def convergence(fit: Any) -> list[dict[str, Any]]:
+    """Return the table of convergence of a fit as JSON takes it."""
+    return json.loads(fit.convergence().table.reset_index().to_json(orient="records"))
+
+
+def worst_rhat(records: Iterable[Record]) -> float | None:
+    """Return the largest R-hat of some fits, None where none is known."""
+    rows = [row for record in records for row in record.get("convergence", ())]
+    return max((row["rhat"] for row in rows if row.get("rhat") is not None), default=None)
+
+
+def paired(one: Record, other: Record, tokens: Sequence[int]) -> Difference:
+    """Compare two scores of the same documents: log of the ratio of perplexities, one to other.
+
+    The error is that of documents (of a ratio, as in `HeldOutScore`) and of the chains of both.
+    """
+    weights = np.array(tokens, float)
+    gain = np.array(other["doc_log_prob"]) - np.array(one["doc_log_prob"])
+    scored = weights > 0
+    log_ratio = gain.sum() / weights.sum()
+    rest, n = (gain - log_ratio * weights)[scored], int(scored.sum())
+    docs = math.sqrt(n / (n - 1) * (rest**2).sum()) / weights.sum()
+    chains = [score.get("error_chains") or 0.0 for score in (one, other)]
+    return Difference(float(log_ratio), math.sqrt(docs**2 + sum(x**2 for x in chains)))
+
+
+def paired_cells(pairs: Sequence[tuple[float, float]]) -> Difference:
+    """Compare two methods over the cells in which both were measured: mean of one less other.
+
+    The error is the standard error over cells: other splits, other data, other chains.
+    """
+    values = np.array([one - other for one, other in pairs])
+    error = values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else math.inf
+    return Difference(float(values.mean()), float(error))
+
+
+def unigram(train_counts: Any, heldout_counts: Any, beta: float) -> dict[str, Any]:
+    """Score documents by one word distribution for all: what every topic model has to beat.
+
+    Parameters
+    ----------
+    train_counts
+        Occurrences of each word in what is fitted, [V].
+    heldout_counts
+        Matrix of documents by words, [D, V].
+    beta
+        Added to each count.
+    """
+    share = np.asarray(train_counts, float).ravel() + beta
+    docs = np.asarray(heldout_counts @ np.log(share / share.sum())).ravel()
+    log_prob = float(docs.sum() / heldout_counts.sum())
+    return {
+        "perplexity": math.exp(-log_prob),
+        "log_prob": log_prob,
+        "doc_log_prob": np.round(docs, 2).tolist(),
+    }

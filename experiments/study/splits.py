@@ -1,0 +1,87 @@
+"""How data are divided: test documents in halves, words seen, nested sizes, classes.
+
+Documents (rows) of a test set are in no training set, unless a function says so.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int, Num
+
+import bnp_models as bnp
+
+__all__ = ["Halves", "first_words", "halves", "nested", "present_authors", "standardised"]
+
+
+class Halves(NamedTuple):
+    """Training documents, and the test documents in halves; one vocabulary, the same authors."""
+
+    together: Any  # training documents and first halves: fitted where the protocol says so
+    train: Any  # training documents alone
+    observed: Any  # first halves of the test documents
+    heldout: Any  # second halves
+
+
+def halves(corpus: Any, test_share: float, seed: int) -> Halves:
+    """Split off test documents, and these into halves."""
+    train, test = corpus.train_test_split(test_share, seed=seed)
+    observed, heldout = test.halves(seed)
+    return Halves(_joined((train, observed), corpus.author_names), train, observed, heldout)
+
+
+def first_words(corpus: Any, number: int, seed: int) -> Any:
+    """Keep this many tokens of each document, drawn at random; all where there are fewer."""
+    rng = np.random.default_rng([seed, number])
+    docs = [corpus.document(d) for d in range(corpus.num_docs)]
+    docs = [rng.permutation(doc)[:number].tolist() for doc in docs]
+    return bnp.Corpus.from_ids(docs, vocabulary=corpus.vocabulary, doc_names=corpus.doc_names)
+
+
+def present_authors(corpus: Any) -> Any:
+    """Forget the authors who signed none of the documents."""
+    present = np.unique(corpus.author_idx)
+    return _joined((corpus,), [corpus.author_names[j] for j in present])
+
+
+def nested(
+    num_rows: int, num_test: int, wanted: int, seed: int, name: str
+) -> Int[np.ndarray, " _"]:
+    """Choose training rows after the first `num_test` ones, which are the test in every split.
+
+    The rows of a smaller training set are in each larger one of the same seed.
+
+    Raises
+    ------
+    ValueError
+        If there are too few rows; `name` is that of the argument.
+    """
+    pool = num_test + np.random.default_rng([seed, 1]).permutation(max(num_rows - num_test, 0))
+    if wanted > len(pool):
+        raise ValueError(
+            f"{name}={wanted} is more than the {len(pool)} papers that there are for it"
+        )
+    return np.sort(pool[:wanted])
+
+
+def standardised(
+    train: Num[np.ndarray, "N M"], *others: Num[np.ndarray, "_ M"]
+) -> tuple[Float[np.ndarray, "_ M"], ...]:
+    """Centre and scale every column as the training rows have it; a constant one becomes zero."""
+    mean, sd = train.mean(axis=0, dtype=np.float64), train.std(axis=0, dtype=np.float64)
+    constant = sd <= 1e-12 * np.abs(mean)
+    scale = np.where(constant, 1.0, sd)
+    return tuple(
+        np.where(constant, 0.0, (values - mean) / scale).astype(np.float32)
+        for values in (train, *others)
+    )
+
+
+def _joined(parts: tuple[Any, ...], author_names: Any) -> Any:
+    every = [(part, d) for part in parts for d in range(part.num_docs)]
+    return bnp.Corpus.from_ids(
+        [part.document(d).tolist() for part, d in every],
+        vocabulary=parts[0].vocabulary,
+        authors=[part.authors(d) for part, d in every],
+        author_names=author_names,
+        doc_names=[part.doc_names[d] for part, d in every],
+    )

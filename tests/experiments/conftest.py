@@ -1,0 +1,22 @@
+import importlib
+from pathlib import Path
+
+import pytest
+
+EXPERIMENTS = Path(__file__).parents[2] / "experiments"
+
+
+@pytest.fixture
+def load(monkeypatch):
+    """Import a module of the experiments by name, as a script there does."""
+    monkeypatch.syspath_prepend(str(EXPERIMENTS))
+    return importlib.import_module
+
+
+@pytest.fixture
+def in_this_process(load, monkeypatch):
+    """Run a study here: it leaves the cores and the environment of the tests alone."""
+    command = load("study.command")
+    monkeypatch.setattr(command, "pin", lambda cores: cores)
+    monkeypatch.setattr(command, "_compile_quickly", lambda: None)
+    monkeypatch.setenv("JAX_NUM_CPU_DEVICES", "1")

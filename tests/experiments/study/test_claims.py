@@ -1,0 +1,58 @@
+import math
+
+import pytest
+
+
+@pytest.fixture
+def claims(load):
+    return load("study.claims")
+
+
+@pytest.mark.parametrize(
+    ("margin", "error", "verdict"),
+    [
+        (1.0, 0.4, "holds"),
+        (-1.0, 0.4, "does not hold"),
+        (1.0, 0.6, "not decided"),
+        (1.0, math.inf, "not decided"),
+        (math.nan, 0.1, "not decided"),
+        (0.0, 0.0, "not decided"),
+    ],
+)
+def test_two_standard_errors_decide(claims, margin, error, verdict):
+    assert claims.decide(margin, error) == verdict
+
+
+def fit(*rhats):
+    return {"convergence": [{"rhat": rhat} for rhat in rhats]}
+
+
+def test_a_claim_about_a_posterior_needs_chains_that_came_together(claims):
+    held = claims.Finding("found", "holds", "reason")
+    lowered = claims.about_posterior(held, [fit(1.0, None), fit(2.5)], starts=2)
+    assert lowered.verdict == "not converged"
+    assert "R-hat is up to 2.50" in lowered.why
+    assert "would say 'holds'" in lowered.why
+    assert claims.about_posterior(held, [fit(None)], starts=2).verdict == "not converged"
+    assert claims.about_posterior(held, [{}], starts=2).verdict == "not converged"
+    assert claims.about_posterior(held, [fit(1.01)], starts=1).verdict == "not decided"
+    assert claims.about_posterior(held, [fit(1.01)], starts=2) == held
+    open_one = held._replace(verdict="not decided")
+    assert claims.about_posterior(open_one, [fit(2.5)]) == open_one
+
+
+def test_every_claim_has_one_row(claims):
+    made = [
+        claims.Claim("p", "figure 1", "a is b", "1", lambda run: claims.not_run("no time")),
+        claims.Claim("p", "table 2", "b is c", "2", lambda run: run["finding"]),
+    ]
+    rows = claims.judge(made, {"finding": claims.Finding("2 ± 1", "holds", "")})
+    assert [tuple(row) for row in rows] == [claims.COLUMNS] * 2
+    assert [row["verdict"] for row in rows] == ["not run", "holds"]
+    assert rows[0]["why"] == "no time"
+
+
+def test_other_verdicts_are_refused(claims):
+    claim = claims.Claim("p", "", "a is b", "", lambda run: claims.Finding("", "yes", ""))
+    with pytest.raises(ValueError, match="verdict of 'a is b' is 'yes'; choose one of holds,"):
+        claims.judge([claim], {})
