@@ -20,7 +20,8 @@ version = release = bnp_models.__version__
 root_doc = "docs/index"
 _READ = ("README.md", "docs", "notebooks")
 exclude_patterns = [path.name for path in ROOT.iterdir() if path.name not in _READ]
-exclude_patterns += ["docs/_build", "docs/_html", "docs/_templates", "**/.ipynb_checkpoints"]
+exclude_patterns += ["docs/README.md", "docs/_build", "docs/_html", "docs/_templates"]
+exclude_patterns += ["**/.ipynb_checkpoints"]
 
 extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary"]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
@@ -31,6 +32,7 @@ nb_execution_mode = "cache"
 nb_execution_cache_path = str(ROOT / "docs" / "_build" / ("smoke" if SMOKE else "full"))
 nb_execution_timeout = 1200  # seconds for a cell
 nb_execution_raise_on_error = True
+nb_execution_show_tb = True
 nb_output_stderr = "remove"  # progress bars
 nb_merge_streams = True
 
