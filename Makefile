@@ -15,7 +15,7 @@ NOTEBOOKS := BNP_SMOKE=1 $(PYTEST) --nbmake --nbmake-timeout=600
 
 unexport PYTHONPATH
 .NOTPARALLEL:
-.PHONY: help demo test test-fast lint format notebooks bench wheel-test clean
+.PHONY: help demo test test-fast lint format notebooks docs bench wheel-test clean
 
 help:
 	@echo "make demo        install the project and run its demo"
@@ -24,6 +24,7 @@ help:
 	@echo "make lint        ruff, pyright, notebooks without outputs"
 	@echo "make format      let ruff rewrite what it can"
 	@echo "make notebooks   run the notebooks with few draws"
+	@echo "make docs        build the documentation, docs/_build/html; BNP_SMOKE=1 for few draws"
 	@echo "make bench       run the benchmarks against other libraries; ARGS=--quick for a small size"
 	@echo "make wheel-test  build the wheel, install it outside the checkout and use it there"
 	@echo "make clean       remove the virtual environment and everything generated"
@@ -57,6 +58,12 @@ format: $(VENV)/.installed-test
 notebooks: $(VENV)/.installed-test
 	$(NOTEBOOKS) notebooks
 
+# Notebooks run once and again when their code changes; `make clean` forgets their outputs, too.
+docs: $(VENV)/.installed-docs
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet -j 1 \
+	  -c docs -d docs/_build/doctrees . docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
 bench: $(VENV)/.installed-bench
 	$(BIN)/python experiments/benchmarks/speed.py $(ARGS)
 
@@ -77,7 +84,7 @@ wheel-test: $(VENV)/.installed-test
 	$(QUICK) $(PYTEST) -m "not slow" $(WHEEL_TESTS) $(ARGS)
 
 clean:
-	rm -rf $(VENV) build dist demo-output .pytest_cache .ruff_cache
+	rm -rf $(VENV) build dist demo-output docs/_build docs/_api .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Installing again takes a change of pyproject.toml: the install is editable.
@@ -87,6 +94,10 @@ $(VENV)/.installed: pyproject.toml
 
 $(VENV)/.installed-test: pyproject.toml
 	$(call install,.[test])
+	@touch $(VENV)/.installed $@
+
+$(VENV)/.installed-docs: pyproject.toml
+	$(call install,.[docs])
 	@touch $(VENV)/.installed $@
 
 $(VENV)/.installed-bench: pyproject.toml

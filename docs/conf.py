@@ -1,0 +1,73 @@
+"""Settings of the documentation: `make docs` builds it.
+
+The source folder is the root of the repository, so that the README and the notebooks are read where
+they are, and their links work in the pages as they do in the repository.
+"""
+
+import os
+import re
+from pathlib import Path
+
+import bnp_models
+
+ROOT = Path(__file__).resolve().parents[1]
+SMOKE = bool(os.environ.get("BNP_SMOKE"))  # few draws, as in the notebooks
+
+project = "bnp-models"
+author = "The bnp-models developers"
+version = release = bnp_models.__version__
+
+root_doc = "docs/index"
+_READ = ("README.md", "docs", "notebooks")
+exclude_patterns = [path.name for path in ROOT.iterdir() if path.name not in _READ]
+exclude_patterns += ["docs/README.md", "docs/_build", "docs/_html", "docs/_templates"]
+exclude_patterns += ["**/.ipynb_checkpoints"]
+
+extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary"]
+myst_enable_extensions = ["dollarmath", "colon_fence"]
+myst_heading_anchors = 3
+
+# Outputs of notebooks are kept: a notebook runs again only if its code has changed.
+nb_execution_mode = "cache"
+nb_execution_cache_path = str(ROOT / "docs" / "_build" / ("smoke" if SMOKE else "full"))
+nb_execution_timeout = 1200  # seconds for a cell
+nb_execution_raise_on_error = True
+nb_execution_show_tb = True
+nb_output_stderr = "remove"  # progress bars
+nb_merge_streams = True
+
+autosummary_generate = True
+autodoc_typehints = "none"  # parameters are described in the docstrings
+autodoc_member_order = "bysource"
+default_role = "code"  # of `names` in docstrings
+numpydoc_show_class_members = False  # the templates list them
+numpydoc_xref_param_type = False
+
+templates_path = [str(ROOT / "docs" / "_templates")]
+html_theme = "furo"
+html_title = f"bnp-models {release}"
+html_extra_path = ["_html"]  # index.html at the top, which leads to docs/index.html
+html_show_sourcelink = False
+
+
+def read_formulas(app, what, name, obj, options, lines):
+    """Turn the formulas of a docstring, between dollar signs, into those of reStructuredText."""
+    text = re.sub(
+        r"^( *)\$\$(.+?)\$\$",
+        lambda found: f"{found[1]}.. math:: {' '.join(found[2].split())}\n",
+        "\n".join(lines),
+        flags=re.DOTALL | re.MULTILINE,
+    )
+    lines[:] = re.sub(r"\$([^$]+)\$", r":math:`\1`", text).split("\n")
+
+
+def name_priors(app, what, name, obj, options, signature, returned):
+    """Write a default that is a distribution by its name, without its place in memory."""
+    prior = r"<numpyro\.distributions\.[\w.]*?(\w+) object at [^>]*>"
+    return (re.sub(prior, r"\1(...)", signature), returned) if signature else None
+
+
+def setup(app):
+    """Read formulas before numpydoc reads the docstring."""
+    app.connect("autodoc-process-signature", name_priors)
+    app.connect("autodoc-process-docstring", read_formulas, priority=400)
