@@ -15,11 +15,12 @@ NOTEBOOKS := BNP_SMOKE=1 $(PYTEST) --nbmake --nbmake-timeout=600
 
 unexport PYTHONPATH
 .NOTPARALLEL:
-.PHONY: help demo test test-fast lint format notebooks docs bench wheel-test clean
+.PHONY: help demo test test-all test-fast lint format notebooks docs bench wheel-test clean
 
 help:
 	@echo "make demo        install the project and run its demo"
-	@echo "make test        lint, types, all tests and notebooks"
+	@echo "make test        check an installation: lint, types, fast tests, every schedule, notebooks"
+	@echo "make test-all    everything: long statistical tests and wrong kernels as well"
 	@echo "make test-fast   the tests that take seconds; ARGS='-k lda' goes to pytest, here and above"
 	@echo "make lint        ruff, pyright, notebooks without outputs"
 	@echo "make format      let ruff rewrite what it can"
@@ -33,16 +34,16 @@ help:
 demo: $(VENV)/.installed
 	$(BIN)/bnp-models demo $(ARGS)
 
-# Sweeps of statistical tests are optimised all the same, see bnp_models/testing/together.py.
-# pytest ends with 5 if ARGS leave nothing to run, which may happen in one of both stages.
+# What is compiled quickly, then what is compiled as users compile: one exact posterior for each
+# schedule of each model, and the notebooks. The long statistical tests are marked "slow".
 test: lint
-	@most=0; $(QUICK) $(PYTEST) -m "not optimised" --durations=10 $(ARGS) || most=$$?; \
-	test $$most -eq 0 -o $$most -eq 5 || exit $$most; \
-	rest=0; $(NOTEBOOKS) -m optimised $(ARGS) || rest=$$?; \
-	test $$rest -eq 0 -o $$rest -eq 5 -a $$most -eq 0 || exit $$rest
+	$(call run_tests, and not slow)
+
+test-all: lint
+	$(call run_tests,)
 
 test-fast: $(VENV)/.installed-test
-	$(QUICK) $(PYTEST) -m "not slow" $(ARGS)
+	$(QUICK) $(PYTEST) -m "not optimised and not slow" $(ARGS)
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
@@ -103,6 +104,15 @@ $(VENV)/.installed-docs: pyproject.toml
 $(VENV)/.installed-bench: pyproject.toml
 	$(call install,.[bench])
 	@touch $(VENV)/.installed $@
+
+# Sweeps of statistical tests are optimised all the same, see bnp_models/testing/together.py.
+# pytest ends with 5 if ARGS leave nothing to run, which may happen in one of both stages.
+define run_tests
+@most=0; $(QUICK) $(PYTEST) -m "not optimised$1" --durations=10 $(ARGS) || most=$$?; \
+test $$most -eq 0 -o $$most -eq 5 || exit $$most; \
+rest=0; $(NOTEBOOKS) -m "optimised$1" $(ARGS) || rest=$$?; \
+test $$rest -eq 0 -o $$rest -eq 5 -a $$most -eq 0 || exit $$rest
+endef
 
 define check_python
 @command -v "$(PYTHON)" >/dev/null || \

@@ -58,7 +58,7 @@ def num_used(state: Any) -> Any:
 def quantities_of_z(z: Any, source: Any) -> dict[str, Any]:
     """Measure which rows use which factors, z [..., K, N]; two sources. Also for arrays of JAX."""
     used = z.any(axis=-1)
-    in_both = z[..., source == 0].any(axis=-1) & z[..., source == 1].any(axis=-1)
+    in_both = (z & (source == 0)).any(axis=-1) & (z & (source == 1)).any(axis=-1)
     factors = used.sum(axis=-1)
     return {
         "factors": factors,

@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from jaxtyping import ScalarLike
 from scipy.special import gammaln, logsumexp
 
 from bnp_models.testing.enumeration import Rule, gamma_rule
@@ -242,12 +243,12 @@ class _Series:
 
 def average(
     posterior: Callable[[float], dict[str, Any]],
-    concentration: float,
-    rate: float,
+    concentration: ScalarLike,
+    rate: ScalarLike,
     names: Sequence[str],
 ) -> dict[str, Any]:
     """Average posteriors over a hyperparameter with a gamma prior, whose mean is "value"."""
-    rule: Rule = gamma_rule(concentration, rate)
+    rule: Rule = gamma_rule(float(concentration), float(rate))
     keep = rule.log_weights > -25.0
     found = [posterior(value) for value in rule.nodes[keep]]
     log_weights = rule.log_weights[keep] + np.array([one["log_evidence"] for one in found])

@@ -12,7 +12,6 @@ from numpyro.infer import Predictive
 from bnp_kernels.processes import hdp_root
 from bnp_kernels.random import tables
 from bnp_kernels.tokens.layout import Tokens, make_tokens
-from bnp_models.data.corpus import Corpus
 from bnp_models.testing.mistakes import Mistake
 from bnp_models.testing.together import OPTIMISED
 
@@ -67,11 +66,11 @@ def draw_words(
 
 
 def draw_program(
-    rng_key: Key[Array, ""], model: Any, corpus: Corpus, sites: Sequence[str], size: int
+    rng_key: Key[Array, ""], model: Any, data: Any, sites: Sequence[str], size: int
 ) -> dict[str, np.ndarray]:
-    """Draw these sites of a program and its words, `size` times, in the order of `sites`."""
+    """Draw these sites of a program, data included, `size` times, in the order of `sites`."""
     predictive = Predictive(model, num_samples=size, return_sites=list(sites), parallel=True)
-    draw = jax.jit(lambda key: predictive(key, corpus, observed=False), compiler_options=OPTIMISED)
+    draw = jax.jit(lambda key: predictive(key, data, observed=False), compiler_options=OPTIMISED)
     draws = draw(rng_key)
     return {site: np.asarray(draws[site]) for site in sites}
 

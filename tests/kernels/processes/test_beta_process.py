@@ -111,7 +111,7 @@ def target(expected, alpha=([2.0, 0.8], SHARP)):
     """Give what is fixed a prior that leaves it no choice."""
     data = ToyData(np.array([3, 0, 2, -1], np.float32), ROWS)
     priors = BetaProcessPriors(sharp_or_not(*alpha), sharp_or_not(1.3, SHARP))
-    return testing.Target(data, priors, start, posterior_quantities, expected)
+    return testing.Target(data, priors, start, posterior_quantities, lambda: expected)
 
 
 TARGETS = {
@@ -269,18 +269,12 @@ CASE = testing.Case(
     targets=TARGETS,
     joint=JOINT,
     tally=tally,
-    skip=frozenset(
-        {
-            "enumeration/fixed/sequential",
-            "enumeration/alpha/parallel",
-            "geweke/sequential",
-        }
-        | {  # the models check these with their likelihoods
-            f"{check}/{schedule}"
-            for check in ("batch", "ranks", "invariants")
-            for schedule in ("parallel", "sequential")
-        }
-    ),
+    skip={
+        "enumeration/fixed/sequential": "the other target has this one's quantities",
+        "enumeration/alpha/parallel": "alpha is drawn alike by both schedules",
+        "geweke/sequential": "the schedules differ in z only, which enumeration compares",
+    }
+    | dict.fromkeys(("batch/*", "ranks/*", "invariants/*"), "the models check it with theirs"),
 )
 
 
