@@ -1,21 +1,16 @@
 """The HDP topic model: the truncated program, its hyperparameters and its exact Gibbs kernel."""
 
 import dataclasses
-from collections.abc import Callable, Collection
-from functools import partial
 from typing import Any, ClassVar
 
-import jax
 import jax.numpy as jnp
 import numpyro
 import numpyro.distributions as dist
 
 from bnp_kernels import hdp_lda as kernel
-from bnp_kernels.random.bits import split
-from bnp_kernels.tokens.layout import Tokens
 from bnp_models.base import collapsed, token_model, topic_model
-from bnp_models.base.gibbs import GibbsKernel, Sampler
-from bnp_models.base.model import check_integer
+from bnp_models.base.gibbs import Sampler
+from bnp_models.base.samplers import BY_DOCUMENT, Rows, rooted_sampler
 from bnp_models.data.corpus import Corpus
 from bnp_models.results.topic_fit import TopicFit
 
@@ -67,6 +62,12 @@ class HDPLDA(topic_model.RootedTopics):
     max_topics: int = 128
 
     result: ClassVar[type[TopicFit]] = TopicFit
+    rows: ClassVar[Rows] = BY_DOCUMENT
+    schedules: ClassVar[dict[str, tuple[str, ...]]] = {
+        "mixed": ("split-merge", "parallel", "split-merge", "sequential"),
+        "parallel": ("parallel",),
+        "sequential": ("sequential",),
+    }
     recordable: ClassVar[tuple[str, ...]] = (
         "z", "phi", "theta", "topic_tokens", "root_weights", "unused_weight", "tables",
     )  # fmt: skip
@@ -107,115 +108,8 @@ class HDPLDA(topic_model.RootedTopics):
         words = collapsed.Words(z, values["beta"], corpus.num_words, self.max_topics)
         numpyro.sample("w", words, obs=word if observed else None)
 
-    def gibbs(
-        self,
-        *,
-        schedule: str = "mixed",
-        record: Collection[str] = (),
-        init_topics: int = 50,
-        num_lanes: int | None = None,
-        program: Callable | None = None,
-        ignore: Collection[str] = (),
-    ) -> GibbsKernel:
-        """Return the Gibbs kernel, a `numpyro.infer.mcmc.MCMCKernel`.
-
-        Parameters
-        ----------
-        schedule
-            "parallel" (topics and sticks drawn once per sweep, documents side by side),
-            "sequential" (fully collapsed, token after token) or "mixed" (every second sweep splits
-            and merges topics, the others are parallel and sequential in turn). All are exact;
-            topics are born and found soonest in "mixed".
-        record
-            Variables to record besides the sampled hyperparameters and `num_topics_used`: `z`,
-            `phi`, `theta`, `topic_tokens`, `root_weights`, `unused_weight`, `tables`. Variables
-            with a topic axis have one entry per slot, zero where no token uses it.
-        init_topics
-            Tokens start in this many topics at random.
-        num_lanes
-            How many documents move side by side in the parallel schedule; chosen from the corpus
-            by default. Does not change the draws.
-        program
-            As a block of `numpyro.infer.Gibbs`, the one of sites `root` and `z`: the program that
-            the blocks share, one that ends in a call of `collapsed`.
-        ignore
-            As a block: sites of `program` on which tokens do not depend given the hyperparameters.
-
-        Raises
-        ------
-        ValueError
-            If an option is not one of those above. A prior without a Gibbs update is refused when
-            a chain starts.
-        """
-        sites = ("root", "z") if program else ()
-        options = {
-            "schedule": token_model.check_option("schedule", schedule, self.schedules),
-            "record": token_model.check_record(record, self.recordable, sites),
-            "init_topics": check_integer("init_topics", init_topics, 1),
-            "num_lanes": token_model.check_count("num_lanes", num_lanes),
-        }
-        return GibbsKernel(self, options, program=program, ignore=ignore)
-
-    def sampler(
-        self,
-        elsewhere: frozenset[str],
-        *,
-        schedule: str,
-        record: tuple[str, ...],
-        init_topics: int,
-        num_lanes: int | None,
-    ) -> Sampler:
+    def sampler(self, elsewhere: frozenset[str], **options: Any) -> Sampler:
         """Return the kernel's pure functions; hyperparameters sampled `elsewhere` stay as given."""
-        priors = kernel.HDPPriors(**self.gamma_priors(elsewhere))
-
-        def init(rng_key: jax.Array, data: Tokens, corpus: Corpus) -> kernel.HDPState:
-            key_z, key_values = split(rng_key)
-            return kernel.init(
-                key_z, data, num_words=corpus.num_words,
-                max_topics=max(self.max_topics, init_topics), init_topics=init_topics,
-                **self.start_values(key_values),
-            )  # fmt: skip
-
-        def step(rng_key, state, data, turn, axis_name):
-            if schedule == "parallel":
-                return kernel.parallel_step(rng_key, state, data, priors, axis_name=axis_name)
-            if schedule == "sequential":
-                return kernel.sequential_step(rng_key, state, data, priors)
-            return kernel.any_step(rng_key, state, data, priors, turn, axis_name=axis_name)
-
-        def draws(rng_key, state, data):
-            key_phi, key_theta = split(rng_key)
-            lazy = self.lazy_draws(key_phi, state) | {
-                "root": lambda: collapsed.pack_root(state.root_weights, state.unused_weight),
-                "theta": lambda: token_model.draw_theta(
-                    key_theta,
-                    state.doc_topic,
-                    state.alpha * state.root_weights,
-                    state.alpha * state.unused_weight,
-                ),
-            }
-            return self.always_recorded(state, priors) | token_model.make_these(record, lazy)
-
-        return Sampler(
-            prepare=partial(token_model.prepare, num_lanes=num_lanes),
-            init=init,
-            step=step,
-            rotation=(1, 0, 1, 2) if schedule == "mixed" else (0,),
-            draws=draws,
-            means=lambda state, data: {},
-            log_density=lambda state, data: (
-                kernel.log_joint(state, data)
-                + kernel.log_root(state)
-                + kernel.log_prior(state, priors)
-            ),
-            used=lambda state: state.topic > 0,
-            snapshot=lambda state: {
-                name: getattr(state, name)
-                for name in ("z", *self.hyperparameters, "root_weights", "unused_weight")
-            },
-            given=self.given,
-            data_specs=token_model.data_specs,
-            wanted=kernel.slots_wanted,
-            capacity=lambda state: state.topic.shape[-1],
-            grow=kernel.grow,
+        return rooted_sampler(
+            self, kernel, self.rows, elsewhere, priors=kernel.HDPPriors, **options
         )

@@ -1,22 +1,17 @@
 """The nonparametric author-topic model: truncated program, hyperparameters, exact Gibbs kernel."""
 
 import dataclasses
-from collections.abc import Callable, Collection
-from functools import partial
 from typing import Any, ClassVar
 
-import jax
 import jax.numpy as jnp
 import numpyro
 import numpyro.distributions as dist
 
 from bnp_kernels import np_author_topic as kernel
 from bnp_kernels.hdp_lda import HDPPriors
-from bnp_kernels.random.bits import split
-from bnp_kernels.tokens.author_layout import AuthorTokens
 from bnp_models.base import author_model, collapsed, token_model, topic_model
-from bnp_models.base.gibbs import GibbsKernel, Sampler
-from bnp_models.base.model import check_integer
+from bnp_models.base.gibbs import Sampler
+from bnp_models.base.samplers import Rows, rooted_sampler
 from bnp_models.data.corpus import Corpus
 from bnp_models.results.author_fit import AuthorFit
 
@@ -71,6 +66,12 @@ class NonparametricAuthorTopicModel(topic_model.RootedTopics, author_model.Autho
     max_topics: int = 128
 
     result: ClassVar[type[AuthorFit]] = AuthorFit
+    rows: ClassVar[Rows] = author_model.BY_AUTHOR
+    schedules: ClassVar[dict[str, tuple[str, ...]]] = {
+        "mixed": ("parallel", "parallel", "parallel", "sequential"),
+        "parallel": ("parallel",),
+        "sequential": ("sequential",),
+    }
     recordable: ClassVar[tuple[str, ...]] = (
         "z", "x", "phi", "theta", "topic_tokens", "author_tokens", "root_weights",
         "unused_weight", "tables",
@@ -110,117 +111,7 @@ class NonparametricAuthorTopicModel(topic_model.RootedTopics, author_model.Autho
         word = token_model.program_tokens(corpus)[1]
         numpyro.sample("w", words, obs=word if observed else None)
 
-    def gibbs(
-        self,
-        *,
-        schedule: str = "mixed",
-        record: Collection[str] = (),
-        init_topics: int = 50,
-        block_size: int | None = None,
-        program: Callable | None = None,
-        ignore: Collection[str] = (),
-    ) -> GibbsKernel:
-        """Return the Gibbs kernel, a `numpyro.infer.mcmc.MCMCKernel`.
-
-        Parameters
-        ----------
-        schedule
-            "parallel" (sticks, mixtures and topics drawn once per sweep, all tokens side by side),
-            "sequential" (fully collapsed, token after token) or "mixed" (every fourth sweep a
-            sequential one). All are exact; new topics are found soonest by sequential sweeps.
-        record
-            Variables to record besides the sampled hyperparameters and `num_topics_used`: `z`,
-            `x` (authors of the tokens), `phi`, `theta` (topic shares of the authors),
-            `topic_tokens`, `author_tokens`, `root_weights`, `unused_weight`, `tables`. Variables
-            with a topic axis have one entry per slot, zero where no token uses it.
-        init_topics
-            Tokens start in this many topics at random.
-        block_size
-            How many tokens move at once in the parallel schedule; chosen for the machine by
-            default. Does not change the draws.
-        program
-            As a block of `numpyro.infer.Gibbs`, the one of sites `root`, `x` and `z`: the program
-            that the blocks share, one that ends in a call of `collapsed`.
-        ignore
-            As a block: sites of `program` on which tokens do not depend given the hyperparameters.
-
-        Raises
-        ------
-        ValueError
-            If an option is not one of those above. A prior without a Gibbs update is refused when
-            a chain starts.
-        """
-        sites = ("root", "x", "z") if program else ()
-        options = {
-            "schedule": token_model.check_option("schedule", schedule, self.schedules),
-            "record": token_model.check_record(record, self.recordable, sites),
-            "init_topics": check_integer("init_topics", init_topics, 1),
-            "block_size": token_model.check_count("block_size", block_size),
-        }
-        return GibbsKernel(self, options, program=program, ignore=ignore)
-
-    def sampler(
-        self,
-        elsewhere: frozenset[str],
-        *,
-        schedule: str,
-        record: tuple[str, ...],
-        init_topics: int,
-        block_size: int | None,
-    ) -> Sampler:
+    def sampler(self, elsewhere: frozenset[str], **options: Any) -> Sampler:
         """Return the kernel's pure functions; hyperparameters sampled `elsewhere` stay as given."""
-        priors = HDPPriors(**self.gamma_priors(elsewhere))
-
-        def init(rng_key: jax.Array, data: AuthorTokens, corpus: Corpus):
-            key_z, key_values = split(rng_key)
-            return kernel.init(
-                key_z, data, num_words=corpus.num_words,
-                max_topics=max(self.max_topics, init_topics), init_topics=init_topics,
-                **self.start_values(key_values),
-            )  # fmt: skip
-
-        def step(rng_key, state, data, turn, axis_name):
-            if schedule == "parallel":
-                return kernel.parallel_step(rng_key, state, data, priors, axis_name=axis_name)
-            if schedule == "sequential":
-                return kernel.sequential_step(rng_key, state, data, priors)
-            return kernel.any_step(rng_key, state, data, priors, turn, axis_name=axis_name)
-
-        def draws(rng_key, state, data):
-            key_phi, key_theta = split(rng_key)
-            lazy = self.lazy_draws(key_phi, state) | {
-                "x": lambda: state.x,
-                "root": lambda: collapsed.pack_root(state.root_weights, state.unused_weight),
-                "author_tokens": lambda: state.author,
-                "theta": lambda: token_model.draw_theta(
-                    key_theta,
-                    state.author_topic,
-                    state.alpha * state.root_weights,
-                    state.alpha * state.unused_weight,
-                ),
-            }
-            return self.always_recorded(state, priors) | token_model.make_these(record, lazy)
-
-        return Sampler(
-            prepare=partial(author_model.prepare, block_size=block_size),
-            init=init,
-            step=step,
-            rotation=(0, 0, 0, 1) if schedule == "mixed" else (0,),
-            draws=draws,
-            means=lambda state, data: {},
-            log_density=lambda state, data: (
-                kernel.log_joint(state, data)
-                + kernel.log_root(state)
-                + kernel.log_prior(state, priors)
-            ),
-            used=lambda state: state.topic > 0,
-            snapshot=lambda state: {
-                name: getattr(state, name)
-                for name in ("z", "x", *self.hyperparameters, "root_weights", "unused_weight")
-            },
-            given=self.given,
-            data_specs=author_model.data_specs,
-            wanted=kernel.slots_wanted,
-            capacity=lambda state: state.topic.shape[-1],
-            grow=kernel.grow,
-        )
+        priors = HDPPriors
+        return rooted_sampler(self, kernel, self.rows, elsewhere, priors=priors, **options)

@@ -13,9 +13,11 @@ from jaxtyping import Float
 
 from bnp_kernels.tokens.author_layout import AuthorTokens, make_author_tokens
 from bnp_models.base import collapsed, token_model
+from bnp_models.base.samplers import Rows
 from bnp_models.data.corpus import Corpus
 
 __all__ = [
+    "BY_AUTHOR",
     "DIMS",
     "AuthorModel",
     "check_authors",
@@ -90,7 +92,7 @@ def check_authors(corpus: Corpus) -> None:
         )
 
 
-def prepare(corpus: Any, num_shards: int, block_size: int | None) -> AuthorTokens:
+def prepare(corpus: Any, num_shards: int, side_by_side: int | None) -> AuthorTokens:
     """Lay a corpus out for the kernels; warn of authors without documents."""
     token_model.check_corpus(corpus)
     check_authors(corpus)
@@ -101,7 +103,7 @@ def prepare(corpus: Any, num_shards: int, block_size: int | None) -> AuthorToken
         np.asarray(corpus.author_ptr),
         np.asarray(corpus.author_idx),
         corpus.num_authors,
-        block_size=block_size,
+        block_size=side_by_side,
         num_shards=num_shards,
     )
 
@@ -144,3 +146,14 @@ def _links(corpus: Corpus) -> tuple[Any, Any, Any]:
     """Return where each token's list of authors begins, its length, and the lists in one row."""
     ptr, doc = jnp.asarray(corpus.author_ptr), jnp.asarray(corpus.doc)
     return ptr[:-1][doc], jnp.diff(ptr)[doc], jnp.asarray(corpus.author_idx)
+
+
+BY_AUTHOR = Rows(
+    prepare=prepare,
+    data_specs=data_specs,
+    topic=lambda state: state.author_topic,
+    length=lambda state, data: state.author,
+    assignments=("z", "x"),
+    recorded=lambda state: {"x": lambda: state.x, "author_tokens": lambda: state.author},
+)
+"""Mixtures of authors."""

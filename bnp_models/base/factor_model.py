@@ -56,7 +56,10 @@ class FactorModel(Model):
     example: ClassVar[str] = "flowers.csv --read source=species \\\n      --tau 2"
     lanes: ClassVar[bool] = False
     slots: ClassVar[str | None] = "factor"
-    schedules: ClassVar[tuple[str, ...]] = ("parallel", "sequential")
+    schedules: ClassVar[dict[str, tuple[str, ...]]] = {
+        "parallel": ("parallel",),
+        "sequential": ("sequential",),
+    }
     recordable: ClassVar[tuple[str, ...]] = ("phi", "weights", "z", "beta", "pi")
     by_source: ClassVar[tuple[str, ...]]
     """Parameters that belong to a source: a number for all, or a tuple with one for each."""

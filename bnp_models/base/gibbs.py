@@ -35,7 +35,7 @@ class Sampler(NamedTuple):
     prepare: Callable[[Any, int], Any]  # (model argument, number of lane shards) -> data
     init: Callable[[jax.Array, Any, Any], Any]  # (rng_key, data, model argument) -> chain state
     step: Callable[..., Any]  # (rng_key, state, data, turn, axis_name) -> (state, info)
-    rotation: tuple[int, ...]  # the values of `turn`, over and over: which sweep comes when
+    rotation: tuple[int, ...]  # values of `turn`, over and over: see `Model.turns`
     draws: Callable[[jax.Array, Any, Any], dict[str, jax.Array]]  # (rng_key, state, data)
     means: Callable[[Any, Any], dict[str, jax.Array]]  # (state, data) -> terms of running means
     log_density: Callable[[Any, Any], jax.Array]  # (state, data) -> nats

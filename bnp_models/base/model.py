@@ -185,8 +185,8 @@ class Model(abc.ABC):
 
     hyperparameters: ClassVar[tuple[str, ...]]
     """Fields that may have a prior; other blocks of `numpyro.infer.Gibbs` may sample them."""
-    schedules: ClassVar[tuple[str, ...]]
-    """Schedules of the kernel, the default one first."""
+    schedules: ClassVar[dict[str, tuple[str, ...]]]
+    """Schedules by name, the default one first: the sweeps that take turns, over and over."""
     recordable: ClassVar[tuple[str, ...]]
     """Names that `record=` takes."""
     terms: ClassVar[Terms]
@@ -271,6 +271,12 @@ class Model(abc.ABC):
                 values[name] = value.sample(key, () if value.batch_shape else shape)
         values |= draw_from_priors(key_gamma, gammas)
         return values | {name: 1 / values[name] for name in inverse}
+
+    def turns(self, schedule: str) -> tuple[tuple[int, ...], tuple[str, ...]]:
+        """Return which sweep comes when, over and over, and the sweeps that the numbers mean."""
+        names = self.schedules[schedule]
+        sweeps = tuple(dict.fromkeys(names))
+        return tuple(sweeps.index(name) for name in names), sweeps
 
     def gamma_priors(self, elsewhere: Collection[str]) -> dict[str, GammaPrior | None]:
         """Return what `gamma_prior` says of each hyperparameter, by name."""

@@ -118,14 +118,14 @@ def check_corpus(corpus: Any) -> None:
         raise ValueError("data has no tokens: nothing to sample; check the vocabulary's pruning")
 
 
-def prepare(corpus: Any, num_shards: int, num_lanes: int | None) -> Tokens:
+def prepare(corpus: Any, num_shards: int, side_by_side: int | None) -> Tokens:
     """Lay a corpus out for the kernels."""
     check_corpus(corpus)
     return make_tokens(
         np.asarray(corpus.doc),
         np.asarray(corpus.word),
         corpus.num_docs,
-        num_lanes=num_lanes,
+        num_lanes=side_by_side,
         num_shards=num_shards,
     )
 

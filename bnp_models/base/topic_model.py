@@ -3,7 +3,7 @@
 Hyperparameters and their checks, parts of the programs, and kept states as topics and weights.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -14,11 +14,13 @@ import numpyro
 import numpyro.distributions as dist
 
 from bnp_models.base import token_model
+from bnp_models.base.gibbs import GibbsKernel
 from bnp_models.base.model import check_integer, concentration
+from bnp_models.base.samplers import Rows
 from bnp_models.base.topics import Topics, finite_topics, rooted_topics
 from bnp_models.data.corpus import Corpus
 
-__all__ = ["VAGUE", "FiniteTopics", "RootedTopics", "draw_phi", "draw_root_weights", "phi_mean"]
+__all__ = ["VAGUE", "FiniteTopics", "RootedTopics", "draw_phi", "draw_root_weights"]
 
 VAGUE = dist.Gamma(1.0, 1.0)  # as immutable as a number
 
@@ -31,7 +33,12 @@ class FiniteTopics(token_model.TokenModel):
     beta: Any
 
     hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "beta")
-    schedules: ClassVar[tuple[str, ...]] = ("parallel", "sequential")
+    rows: ClassVar[Rows]
+    """Whose mixtures of topics there are."""
+    schedules: ClassVar[dict[str, tuple[str, ...]]] = {
+        "parallel": ("parallel",),
+        "sequential": ("sequential",),
+    }
     example: ClassVar[str] = f"{token_model.TokenModel.example} --num-topics 20"
 
     def __post_init__(self):
@@ -58,20 +65,55 @@ class FiniteTopics(token_model.TokenModel):
         """Return K weights, the inverse of `recorded_alpha`."""
         return jnp.broadcast_to(jnp.asarray(alpha, jnp.float32), (self.num_topics,))
 
-    def always_recorded(self, state: Any, priors: Any) -> dict[str, jax.Array]:
-        """Return what every draw holds: the number of topics in use, sampled hyperparameters."""
-        sampled = token_model.sampled(state, priors)
-        if "alpha" in sampled:
-            sampled["alpha"] = self.recorded_alpha(state.alpha)
-        return {"num_topics_used": (state.topic > 0).sum(), **sampled}
+    def gibbs(
+        self,
+        *,
+        schedule: str = "parallel",
+        record: Collection[str] = (),
+        init_topics: int | None = None,
+        side_by_side: int | None = None,
+        program: Callable | None = None,
+        ignore: Collection[str] = (),
+    ) -> GibbsKernel:
+        """Return the Gibbs kernel, a `numpyro.infer.mcmc.MCMCKernel`.
 
-    def lazy_draws(self, rng_key: Any, state: Any) -> dict[str, Callable[[], jax.Array]]:
-        """Return functions that make what is recorded on request."""
-        return {
-            "z": lambda: state.z,
-            "topic_tokens": lambda: state.topic,
-            "phi": lambda: token_model.draw_phi(rng_key, state.word_topic, state.beta),
+        Parameters
+        ----------
+        schedule
+            "parallel" (topics drawn once per sweep, then documents, or the tokens of authors, side
+            by side) or "sequential" (fully collapsed, token after token). Both are exact.
+        record
+            Variables to record besides the sampled hyperparameters and `num_topics_used`, out of
+            `recordable`: `z`, `phi`, `theta`, `topic_tokens`, in models with authors `x` (authors
+            of the tokens) and `author_tokens`; `phi_mean` and `theta_mean` are running means,
+            which cost no memory per draw.
+        init_topics
+            Tokens start in this many topics at random; all of them by default.
+        side_by_side
+            How many documents (in models with authors: tokens) move at once in the parallel
+            schedule; chosen from the corpus and the machine by default. Does not change the draws.
+        program
+            As a block of `numpyro.infer.Gibbs`, the one of the tokens' sites: the program that the
+            blocks share, one that ends in a call of `collapsed`.
+        ignore
+            As a block: sites of `program` on which tokens do not depend given the hyperparameters.
+
+        Raises
+        ------
+        ValueError
+            If an option is not one of those above. A prior without a Gibbs update is refused when
+            a chain starts.
+        """
+        options = {
+            "schedule": token_model.check_option("schedule", schedule, self.schedules),
+            "record": token_model.check_record(
+                record, self.recordable, self.rows.assignments if program else ()
+            ),
+            "init_topics": token_model.check_count("init_topics", init_topics),
+            "side_by_side": token_model.check_count("side_by_side", side_by_side),
         }
+        self.check_init_topics(init_topics)
+        return GibbsKernel(self, options, program=program, ignore=ignore)
 
     def check_init_topics(self, init_topics: int | None) -> None:
         """Refuse to start in more topics than there are."""
@@ -79,12 +121,6 @@ class FiniteTopics(token_model.TokenModel):
             raise ValueError(
                 f"init_topics must be at most num_topics={self.num_topics}, got {init_topics}"
             )
-
-    def given(self, state: Any, values: dict[str, Any]) -> Any:
-        """Put the hyperparameters that another block sampled into a kernel's state."""
-        if "alpha" in values:
-            state = state._replace(alpha=jnp.broadcast_to(values["alpha"], state.alpha.shape))
-        return state._replace(beta=values.get("beta", state.beta))
 
     def topics_of(self, state: Mapping[str, np.ndarray], corpus: Corpus) -> Topics:
         """Return topics and prior weights of one kept state."""
@@ -107,8 +143,9 @@ class RootedTopics(token_model.TokenModel):
     max_topics: int
 
     hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "gamma", "beta")
+    rows: ClassVar[Rows]
+    """Whose mixtures of topics there are."""
     slots: ClassVar[str | None] = "topic"
-    schedules: ClassVar[tuple[str, ...]] = ("mixed", "parallel", "sequential")
 
     def __post_init__(self):
         set_field = partial(object.__setattr__, self)
@@ -116,27 +153,55 @@ class RootedTopics(token_model.TokenModel):
             set_field(name, concentration(name, getattr(self, name)))
         set_field("max_topics", check_integer("max_topics", self.max_topics, 1))
 
-    def always_recorded(self, state: Any, priors: Any) -> dict[str, jax.Array]:
-        """Return what every draw holds: the number of topics in use, sampled hyperparameters."""
-        return {"num_topics_used": (state.topic > 0).sum(), **token_model.sampled(state, priors)}
+    def gibbs(
+        self,
+        *,
+        schedule: str = "mixed",
+        record: Collection[str] = (),
+        init_topics: int = 50,
+        side_by_side: int | None = None,
+        program: Callable | None = None,
+        ignore: Collection[str] = (),
+    ) -> GibbsKernel:
+        """Return the Gibbs kernel, a `numpyro.infer.mcmc.MCMCKernel`.
 
-    def lazy_draws(self, rng_key: Any, state: Any) -> dict[str, Callable[[], jax.Array]]:
-        """Return functions that make what is recorded on request; slots not in use hold zeros."""
-        used = (state.topic > 0)[:, None]
-        return {
-            "z": lambda: state.z,
-            "topic_tokens": lambda: state.topic,
-            "root_weights": lambda: state.root_weights,
-            "unused_weight": lambda: state.unused_weight,
-            "tables": lambda: state.tables,
-            "phi": lambda: jnp.where(
-                used, token_model.draw_phi(rng_key, state.word_topic, state.beta), 0.0
-            ),
+        Parameters
+        ----------
+        schedule
+            "parallel" (sticks and topics drawn once per sweep, then documents, or the tokens of
+            authors, side by side), "sequential" (fully collapsed, token after token) or "mixed"
+            (these and, without authors, splits and merges of topics take turns: `schedules` has
+            their order). All are exact; topics are born and found soonest in "mixed".
+        record
+            Variables to record besides the sampled hyperparameters and `num_topics_used`, out of
+            `recordable`: `z`, `phi`, `theta`, `topic_tokens`, `root_weights`, `unused_weight`,
+            `tables`, in models with authors `x` (authors of the tokens) and `author_tokens`.
+            Variables with a topic axis have one entry per slot, zero where no token uses it.
+        init_topics
+            Tokens start in this many topics at random.
+        side_by_side
+            How many documents (in models with authors: tokens) move at once in the parallel
+            schedule; chosen from the corpus and the machine by default. Does not change the draws.
+        program
+            As a block of `numpyro.infer.Gibbs`, the one of site `root` and the tokens' sites: the
+            program that the blocks share, one that ends in a call of `collapsed`.
+        ignore
+            As a block: sites of `program` on which tokens do not depend given the hyperparameters.
+
+        Raises
+        ------
+        ValueError
+            If an option is not one of those above. A prior without a Gibbs update is refused when
+            a chain starts.
+        """
+        sites = ("root", *self.rows.assignments) if program else ()
+        options = {
+            "schedule": token_model.check_option("schedule", schedule, self.schedules),
+            "record": token_model.check_record(record, self.recordable, sites),
+            "init_topics": check_integer("init_topics", init_topics, 1),
+            "side_by_side": token_model.check_count("side_by_side", side_by_side),
         }
-
-    def given(self, state: Any, values: dict[str, Any]) -> Any:
-        """Put the hyperparameters that another block sampled into a kernel's state."""
-        return state._replace(**{name: jnp.asarray(x) for name, x in values.items()})
+        return GibbsKernel(self, options, program=program, ignore=ignore)
 
     def topics_of(self, state: Mapping[str, np.ndarray], corpus: Corpus) -> Topics:
         """Return topics and prior weights of one kept state; the last topic is a new one."""
@@ -149,12 +214,6 @@ class RootedTopics(token_model.TokenModel):
             root_weights=state["root_weights"],
             unused_weight=state["unused_weight"],
         )
-
-
-def phi_mean(state: Any) -> jax.Array:
-    r"""Return $\mathrm{E}[\phi \mid z]$ of a kernel's state, [K, V]."""
-    num_words = state.word_topic.shape[0]
-    return ((state.word_topic + state.beta) / (state.topic + num_words * state.beta)).T
 
 
 def draw_root_weights(gamma: Any, max_topics: int) -> Any:

@@ -5,31 +5,44 @@ Needs nothing but the library itself; `each_check` and `each_mistake` need pytes
 
 from bnp_models.testing import author_corpora, enumeration, factor_sites, simulate, token_corpora
 from bnp_models.testing.cases import Case, Check, Conditional, Joint, Schedule, Target
+from bnp_models.testing.finite_topics import FiniteTopics
 from bnp_models.testing.invariants import quick_jit
 from bnp_models.testing.mistakes import Mistake, Survived
-from bnp_models.testing.statistics import Rejected, Report
+from bnp_models.testing.registry import check_case, find
+from bnp_models.testing.rooted_topics import RootedTopics
+from bnp_models.testing.shipped import Shipped
+from bnp_models.testing.statistics import Disagreement, Rejected, Report
 from bnp_models.testing.suite import each_check, each_mistake
 from bnp_models.testing.together import Effort, Growth, SweepFailed
+from bnp_models.testing.topic_family import TinyCorpus, late
 
 __all__ = [
     "Case",
     "Check",
     "Conditional",
+    "Disagreement",
     "Effort",
+    "FiniteTopics",
     "Growth",
     "Joint",
     "Mistake",
     "Rejected",
     "Report",
+    "RootedTopics",
     "Schedule",
+    "Shipped",
     "Survived",
     "SweepFailed",
     "Target",
+    "TinyCorpus",
     "author_corpora",
+    "check_case",
     "each_check",
     "each_mistake",
     "enumeration",
     "factor_sites",
+    "find",
+    "late",
     "quick_jit",
     "simulate",
     "token_corpora",

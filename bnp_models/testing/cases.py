@@ -3,11 +3,12 @@
 A model's test file fills in one `Case`, mostly data: tiny corpora with their exact posteriors, a
 simulator of the prior, the conditional beside the joint. `Case.checks` then lists every check of
 every schedule by name; each returns a report (or None where nothing is random) and raises
-`AssertionError` on disagreement.
+`Disagreement` where two things that it compares are not the same.
 """
 
 import contextlib
 import dataclasses
+import fnmatch
 import functools
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -26,11 +27,14 @@ from bnp_models.testing.invariants import (
     check_ratios,
     check_tally,
     check_together,
+    disagreeing,
+    on_the_way,
     quick_jit,
     rows_of,
 )
 from bnp_models.testing.mistakes import Mistake, Survived, made
-from bnp_models.testing.statistics import Report, one_sample, two_sample
+from bnp_models.testing.shipped import Shipped, run_shipped
+from bnp_models.testing.statistics import Disagreement, Report, one_sample, two_sample
 from bnp_models.testing.together import Effort, Growth, SweepFailed, Sweeps, measure, take_turns
 
 __all__ = ["Case", "Check", "Conditional", "Joint", "Schedule", "Target"]
@@ -86,14 +90,14 @@ class Target:
     quantities
         State, data -> label-free quantities of one chain; the posterior means are compared.
     expected
-        The exact mean of each.
+        Returns the exact mean of each; called when a check needs them.
     """
 
     data: Data
     priors: Priors
     start: Callable[[jax.Array], State]
     quantities: Quantities
-    expected: Mapping[str, Any]
+    expected: Callable[[], Mapping[str, Any]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,10 +144,10 @@ class Conditional(NamedTuple):
 
 
 class Check(NamedTuple):
-    """One check of the list; `slow` ones are left out of the fast subset."""
+    """One check of the list, with the pytest markers of its test."""
 
     run: Callable[[], Report | None]
-    slow: bool = False
+    marks: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -154,10 +158,17 @@ class Case:
     ----------
     name
         Of the model, e.g. "lda".
+    model
+        Class of the model; None for a case that is no model's.
+    shipped
+        What `shipped` fits through `MCMC`, the way users do: each schedule of the model, unmodified
+        and with every hyperparameter a number.
     schedules, targets, joint
         What is sampled, and what it should be. Invariants of single sweeps are checked on the last
         target, so list the one with the most sampled hyperparameters last; the conditional is on
         the first.
+    sweeps
+        The schedules that take more than one kind of sweep, and which: names of other schedules.
     tally
         State, data -> the fields that are functions of the assignments, counted from scratch.
     conditional
@@ -167,25 +178,30 @@ class Case:
         State, data, priors -> log joint density of assignments, words and sampled hyperparameters,
         by the kernel and by the NumPyro program.
     skip
-        Names of checks that add nothing to others.
+        Names of checks that are not made, each with the reason in words; a "*" in a name stands
+        for any part of it.
     mistakes
         Those that the checks must see, see `must_catch`.
-    fast
-        Names of the checks with compiled sweeps that belong to the fast subset; the other ones are
-        slow. Without sweeps, and always fast: `conditional`, `log_joint`, `ranks`.
+
+    Notes
+    -----
+    Tests of the checks with many sweeps are marked `slow`. Those of `shipped` are marked
+    `optimised`, and `conditional`, `log_joint` and `ranks` are always fast.
     """
 
     name: str
     schedules: Mapping[str, Schedule]
     targets: Mapping[str, Target]
+    model: Any = None
+    shipped: Shipped | None = None
     joint: Joint | None = None
+    sweeps: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     tally: Callable[[State, Data], Mapping[str, Any]] | None = None
     conditional: Callable[[State, Data, jax.Array], Conditional] | None = None
     log_joint: Callable[[State, Data, Priors], jax.Array] | None = None
     program_log_joint: Callable[[State, Data, Priors], ArrayLike] | None = None
-    skip: frozenset[str] = frozenset()
+    skip: Mapping[str, str] = dataclasses.field(default_factory=dict)
     mistakes: tuple[Mistake, ...] = ()
-    fast: frozenset[str] = frozenset()
 
     def checks(self) -> dict[str, Check]:
         """List the checks by name, e.g. "enumeration/fixed/parallel"."""
@@ -211,28 +227,56 @@ class Case:
             exact["conditional"] = self.conditional_against_joint
         if self.program_log_joint is not None:
             exact["log_joint"] = self.log_joint_against_program
-        checks = {name: Check(run, slow=name not in self.fast) for name, run in simulated.items()}
+        checks = {name: Check(run, ("slow",)) for name, run in simulated.items()}
         checks |= {name: Check(run) for name, run in exact.items()}
+        if self.shipped is not None:
+            for schedule in self.shipped.model.schedules:
+                run = functools.partial(self.as_shipped, schedule)
+                checks[f"shipped/{schedule}"] = Check(run, ("optimised",))
         for name, schedule in self.schedules.items():
             if schedule.growth is not None and schedule.growth.fewer:
                 run = functools.partial(self.growth, name)
-                checks[f"growth/{name}"] = Check(run, slow=True)
-        unknown = (self.fast | self.skip) - checks.keys()
-        if unknown:
-            raise ValueError(f"fast and skip must name checks of {sorted(checks)}, got {unknown}")
-        return {name: check for name, check in checks.items() if name not in self.skip}
+                checks[f"growth/{name}"] = Check(run, ("slow",))
+        known = checks.keys() | self.required()
+        if unknown := [pattern for pattern in self.skip if not fnmatch.filter(known, pattern)]:
+            raise ValueError(f"skip must name checks of {sorted(known)}, got {unknown}")
+        return {name: check for name, check in checks.items() if self.reason(name) is None}
+
+    def required(self) -> set[str]:
+        """List the checks that a model's case has, unless it skips them with a reason."""
+        names = {f"enumeration/{t}/{s}" for t in self.targets for s in self.schedules}
+        if self.model is not None:
+            of_schedule = ["geweke", "ranks", "batch", "invariants"]
+            of_schedule += [] if self.model.slots is None else ["growth"]
+            names |= {f"{kind}/{s}" for kind in of_schedule for s in self.schedules}
+            names |= {"conditional", "log_joint", "program"}
+            names |= {f"shipped/{schedule}" for schedule in self.model.schedules}
+        return names
+
+    def reason(self, name: str) -> str | None:
+        """Return why a check is not made, or None."""
+        for pattern, reason in self.skip.items():
+            if fnmatch.fnmatchcase(name, pattern):
+                return reason
+        return None
+
+    def as_shipped(self, schedule: str) -> Report:
+        """Compare posterior means from `MCMC`, run as users run it, with the exact ones."""
+        assert self.shipped is not None
+        return run_shipped(f"{self.name}: shipped, {schedule}", self.shipped, schedule, self.tally)
 
     def enumeration(self, target: str, schedule: str) -> Report:
         """Compare posterior means from many chains with the exact ones, and count once more."""
         title = f"{self.name}: enumeration, {target}, {schedule}"
         of = self.targets[target]
         effort = self.schedules[schedule].effort
-        sweeps = self.sweeps(schedule)
+        sweeps = self.compiled(schedule)
         means, ends = sweeps.means(_key(title), of.start, of.quantities, of.data, of.priors, effort)
-        if self.tally is not None:
-            check_tally(title, self.tally, ends, of.data)
-        report = one_sample(title, means, of.expected)
+        report = one_sample(title, means, of.expected())
         report.check()
+        if self.tally is not None:
+            with on_the_way():
+                check_tally(title, self.tally, ends, of.data)
         return report
 
     def geweke(self, schedule: str) -> Report:
@@ -246,7 +290,7 @@ class Case:
         joint = self.joint
         assert joint is not None
         rng = np.random.default_rng(zlib.crc32(title.encode()))
-        sweeps, quantities = self.sweeps(schedule), measure(joint.quantities)
+        sweeps, quantities = self.compiled(schedule), measure(joint.quantities)
         ends = []
         num_batches = -(-sweeps.less(joint.num_chains) // sweeps.num_chains)
         for key in jax.random.split(_key(title), num_batches):
@@ -342,13 +386,16 @@ class Case:
             )
             of_program = _program_log_joint(self, name)
             where = f"{self.name}, {name}: log_joint against the program"
-            np.testing.assert_allclose(of_kernel, of_program, rtol=2e-5, atol=2e-4, err_msg=where)
+            with disagreeing():
+                np.testing.assert_allclose(
+                    of_kernel, of_program, rtol=2e-5, atol=2e-4, err_msg=where
+                )
 
     def _random_states(self, target: Target, count: int = 5) -> State:
         return quick_jit(jax.vmap(target.start))(jax.random.split(_key(self.name), count))
 
     def _last(self, schedule: str) -> tuple[str, Target, Step]:
-        own = [t for t in self.targets if f"enumeration/{t}/{schedule}" not in self.skip]
+        own = [t for t in self.targets if self.reason(f"enumeration/{t}/{schedule}") is None]
         name = (own or list(self.targets))[-1]
         target, sweep = self.targets[name], self.schedules[schedule].sweep()
 
@@ -361,7 +408,7 @@ class Case:
         self, schedule: str, where: str, target: Target
     ) -> tuple[State, Callable[[jax.Array, State], State]]:
         """Return first states of many chains, and the compiled sweep of keys and states."""
-        sweeps = self.sweeps(schedule)
+        sweeps = self.compiled(schedule)
 
         def batch(keys, states):
             return sweeps.attempt(keys, states, target.data, target.priors)[0]
@@ -370,6 +417,9 @@ class Case:
 
     def must_catch(self, mistake: Mistake) -> None:
         """Run the check that must see one of `mistakes`.
+
+        Only a disagreement counts, and only of what the check is named for; any other exception
+        goes to the caller.
 
         Raises
         ------
@@ -388,12 +438,12 @@ class Case:
                 stack.enter_context(made(mistake))
             try:
                 report = self.checks()[mistake.caught_by].run()
-            except AssertionError as error:
+            except Disagreement as error:
                 print(f"{mistake.name} is caught by {mistake.caught_by}: {error}")
             else:
                 raise Survived(f"{mistake.caught_by} accepts {mistake.name!r}\n{report or ''}")
 
-    def sweeps(self, schedule: str) -> Sweeps:
+    def compiled(self, schedule: str) -> Sweeps:
         """Return the compiled sweeps that the checks of a schedule share."""
         return _compiled(self, schedule, False)
 

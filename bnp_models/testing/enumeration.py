@@ -1,16 +1,17 @@
 r"""Exact posteriors of tiny corpora: every assignment enumerated, hyperparameters by quadrature.
 
 A finite model has $K^T$ assignments of T tokens to K topics, an infinite one as many as there are
-set partitions of the tokens (203 for six, 4140 for eight). Given the assignment the documents and
-the words contribute separate factors, each a function of its own concentrations, so quadrature is
-one sum per factor. Float64 NumPy throughout, written without the kernels' code.
+set partitions of the tokens (203 for six, 4140 for eight); where documents have authors, each of
+them comes with every choice of authors. Given the assignment the documents (or authors) and the
+words contribute separate factors, each a function of its own concentrations, so quadrature is one
+sum per factor. Float64 NumPy throughout, written without the kernels' code.
 
-Agrees with the published numbers of each model to six digits (see its test file).
+`enumerate_posterior` is what all of them end in, and what a new model starts from.
 """
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,13 +21,17 @@ __all__ = [
     "Posterior",
     "Rule",
     "assignments",
+    "author_choices",
     "coassignment",
+    "enumerate_posterior",
+    "finite_topics",
     "gamma_rule",
-    "hdp_lda",
-    "lda",
     "log_dirichlet_multinomial",
     "log_stirling",
+    "num_distinct",
+    "rooted_topics",
     "set_partitions",
+    "token_quantities",
 ]
 
 
@@ -38,26 +43,53 @@ class Rule(NamedTuple):
 
 
 class Posterior(NamedTuple):
-    """Every assignment with its log joint probability and the exact means given it."""
+    """Every state with its log joint density, and quantities of each."""
 
-    z: np.ndarray  # [S, T], a partition as the rank of its blocks by first token
-    log_joint: np.ndarray  # [S], log p(w, z) in nats, hyperparameters integrated out
-    conditional_means: dict[str, np.ndarray]  # [S], e.g. E[beta | w, z]
+    states: Any
+    log_joint: np.ndarray  # [S], log p(data, state) in nats
+    quantities: dict[str, np.ndarray]  # [S, ...]
 
     @property
     def log_evidence(self) -> float:
-        """Return log p(w) in nats."""
+        """Return log p(data) in nats."""
         return float(logsumexp(self.log_joint))
 
     @property
     def probabilities(self) -> np.ndarray:
-        """Return p(z | w) of each assignment."""
+        """Return p(state | data)."""
         return np.exp(self.log_joint - self.log_evidence)
 
     def mean(self, values: np.ndarray | str) -> np.ndarray:
-        """Return the posterior mean of an array over assignments, or of a named quantity."""
-        values = self.conditional_means[values] if isinstance(values, str) else values
-        return np.tensordot(self.probabilities, values, axes=1)
+        """Return the posterior mean of an array over states, or of a quantity by name."""
+        values = self.quantities[values] if isinstance(values, str) else values
+        return np.tensordot(self.probabilities, np.asarray(values, float), axes=1)
+
+    def means(self, *names: str) -> dict[str, np.ndarray]:
+        """Return the posterior means of these quantities; of all of them if none is named."""
+        return {name: self.mean(name) for name in names or self.quantities}
+
+
+def enumerate_posterior(
+    states: Any,
+    log_joint: Callable[[Any], np.ndarray],
+    quantities: Callable[[Any], Mapping[str, Any]],
+) -> Posterior:
+    """Enumerate a posterior.
+
+    Parameters
+    ----------
+    states
+        All values of the latent variables: an array, or several in a tuple, states along the first
+        axis.
+    log_joint
+        States -> log density of each with the data, in nats, up to nothing. Hyperparameters are
+        fixed, or summed out by a `Rule`.
+    quantities
+        States -> by name what to average, states along the first axis; of hyperparameters that were
+        summed out their means given the state.
+    """
+    found = {name: np.asarray(x, float) for name, x in quantities(states).items()}
+    return Posterior(states, np.asarray(log_joint(states), float), found)
 
 
 def assignments(num_topics: int, num_tokens: int) -> np.ndarray:
@@ -79,10 +111,25 @@ def set_partitions(num_tokens: int) -> np.ndarray:
     return rows
 
 
-def coassignment(z: np.ndarray) -> np.ndarray:
-    """Return whether tokens i < j share a topic, pairs in lexicographic order, [..., pairs]."""
+def author_choices(authors: Sequence[Sequence[int]], doc: np.ndarray) -> np.ndarray:
+    """List all choices of an author of its document for every token, [S, T]."""
+    return np.array(list(itertools.product(*(authors[d] for d in doc))))
+
+
+def coassignment(z: Any) -> Any:
+    """Return whether tokens i < j share a topic, pairs in lexicographic order, [..., pairs].
+
+    Also for arrays of JAX, as `num_distinct`.
+    """
     first, second = np.triu_indices(z.shape[-1], 1)
-    return np.asarray(z[..., first] == z[..., second], np.float64)
+    return 1.0 * (z[..., first] == z[..., second])
+
+
+def num_distinct(z: Any) -> Any:
+    """Return the number of different values along the last axis."""
+    same = z[..., :, None] == z[..., None, :]
+    earlier = np.tri(z.shape[-1], k=-1, dtype=bool)
+    return (~(same & earlier).any(-1)).sum(-1)
 
 
 def log_stirling(size: int) -> np.ndarray:
@@ -123,7 +170,7 @@ def log_dirichlet_multinomial(counts: np.ndarray, concentration: np.ndarray | fl
     return np.asarray(rising.sum(-1) + gammaln(total) - gammaln(total + counts.sum(-1)))
 
 
-def lda(
+def finite_topics(
     docs: Sequence[Any],
     num_words: int,
     num_topics: int,
@@ -131,8 +178,14 @@ def lda(
     beta: float | Rule,
     *,
     symmetric: bool = True,
+    authors: Sequence[Sequence[int]] | None = None,
 ) -> Posterior:
-    """Enumerate the posterior of latent Dirichlet allocation.
+    r"""Enumerate the posterior of latent Dirichlet allocation, or of the author-topic model.
+
+    $$p(w, x, z) = \prod_t A_{d_t}^{-1} \prod_r \frac{B(\alpha + n_r)}{B(\alpha)}
+      \prod_k \frac{B(\beta + n_k)}{B(\beta)}$$
+
+    with rows r that are documents, or authors, and then $A_d$ of them in document d.
 
     Parameters
     ----------
@@ -143,82 +196,122 @@ def lda(
         (`symmetric`) or of independent values.
     beta
         Topic-word concentration, or the rule of its prior.
+    authors
+        Authors of each document.
 
     Returns
     -------
     Posterior
-        With conditional means `alpha` (the shared value, or the sum over topics) and `beta`.
+        States are (z, x), x the rows of the tokens. Quantities: `alpha` (the first topic's),
+        `alpha_sum`, `beta` (given z and x), those of `token_quantities`, `topic` (tokens of each
+        topic), and for fixed concentrations the means of `theta_00` (first topic, first document),
+        `phi_10` (first word, second topic), and `log_joint`.
     """
     doc, word = _tokens(docs)
-    z = assignments(num_topics, len(word))
-    of_doc = _counts(z, doc, len(docs), num_topics)  # [S, D, K]
-    of_topic = _counts(z, word, num_words, num_topics).swapaxes(1, 2)  # [S, K, V]
-
     if isinstance(alpha, Rule):
-        if symmetric:
-            points = np.repeat(alpha.nodes[:, None], num_topics, axis=1)
-            log_weights, recorded = alpha.log_weights, alpha.nodes
-        else:
-            grid = np.meshgrid(*[alpha.nodes] * num_topics, indexing="ij")
-            weights = np.meshgrid(*[alpha.log_weights] * num_topics, indexing="ij")
-            points = np.stack([axis.ravel() for axis in grid], axis=1)
-            log_weights, recorded = sum(axis.ravel() for axis in weights), points.sum(axis=1)
+        axes = 1 if symmetric else num_topics
+        grid = np.meshgrid(*[alpha.nodes] * axes, indexing="ij")
+        weights = np.meshgrid(*[alpha.log_weights] * axes, indexing="ij")
+        points = np.stack([axis.ravel() for axis in grid], axis=1)
+        points = np.broadcast_to(points, (len(points), num_topics))
+        log_weights = sum(axis.ravel() for axis in weights)
     else:
         points = np.asarray(alpha, np.float64)[None]
-        log_weights, recorded = np.zeros(1), points.sum(axis=1)
-    # One assignment at a time: the grid of independent values times all counts would not fit.
-    of_docs = np.array(
+        log_weights = np.zeros(1)
+    z, x = states = _with_rows(assignments(num_topics, len(word)), doc, authors)
+    num_rows = len(docs) if authors is None else int(x.max()) + 1
+    of_row = _counts(z, x, num_rows, num_topics)  # [S, R, K]
+    # One state at a time: the grid of independent values times all counts would not fit.
+    of_rows = np.array(
         [
             sum(log_dirichlet_multinomial(row, points) for row in counts) + log_weights
-            for counts in of_doc
+            for counts in of_row
         ]
     )
-    documents = logsumexp(of_docs, axis=1)
+    rows = logsumexp(of_rows, axis=1)
+    of_topic = _counts(z, word, num_words, num_topics).swapaxes(1, 2)  # [S, K, V]
     words, mean_beta = _word_factor(of_topic, beta)
-    means = {
-        "alpha": np.exp(of_docs - documents[:, None]) @ recorded,
+    log_joint = rows + words - _log_choices(doc, authors)
+    given = np.exp(of_rows - rows[:, None])
+    topic = of_topic.sum(axis=2)
+    quantities = {
+        "alpha": given @ points[:, 0],
+        "alpha_sum": given @ points.sum(axis=1),
         "beta": mean_beta,
+        "topic": topic,
+        **token_quantities(z, x if authors else None),
     }
-    return Posterior(z, documents + words, means)
+    if not isinstance(alpha, Rule) and not isinstance(beta, Rule):
+        share = (of_row[:, 0] + points) / (of_row[:, 0] + points).sum(axis=1, keepdims=True)
+        quantities |= {
+            "theta_00": share[:, 0],
+            "phi_10": (of_topic[:, 1, 0] + beta) / (topic[:, 1] + num_words * beta),
+            "log_joint": log_joint,
+        }
+    return enumerate_posterior(states, lambda _: log_joint, lambda _: quantities)
 
 
-def hdp_lda(
+def token_quantities(z: Any, x: Any = None) -> dict[str, Any]:
+    """Measure assignments [..., T] to topics, and to authors x: what does not depend on labels.
+
+    Of assignments that were enumerated, recorded, or (arrays of JAX) in a kernel's state.
+    """
+    used, size = num_distinct(z), z.shape[-1]
+    quantities = {
+        "one_topic": 1.0 * (used == 1),
+        "topics": 1.0 * (used[..., None] == np.arange(1, size + 1)),
+        "coassigned": coassignment(z),
+    }
+    if x is None:
+        return quantities
+    return quantities | {
+        "first_author": 1.0 * (x == 0),
+        "same_pair": coassignment(z) * coassignment(x),
+    }
+
+
+def rooted_topics(
     docs: Sequence[Any],
     num_words: int,
     alpha: float | Rule,
     gamma: float | Rule,
     beta: float | Rule,
+    *,
+    authors: Sequence[Sequence[int]] | None = None,
 ) -> Posterior:
     r"""Enumerate the posterior of the two-level HDP topic model over all set partitions.
 
-    $$p(z) = \prod_d \frac{\Gamma(\alpha)}{\Gamma(\alpha + N_d)}
-      \sum_m \prod_{dk} |s(n_{dk}, m_{dk})| \, \alpha^M \gamma^K
+    $$p(z) = \prod_r \frac{\Gamma(\alpha)}{\Gamma(\alpha + N_r)}
+      \sum_m \prod_{rk} |s(n_{rk}, m_{rk})| \, \alpha^M \gamma^K
       \frac{\Gamma(\gamma)}{\Gamma(\gamma + M)} \prod_k \Gamma(m_{\cdot k})$$
 
-    The sum over table counts is a product of polynomials, one per topic, whose coefficient of
-    degree M collects every table configuration with M tables.
+    with rows r that are documents, or authors. The sum over table counts is a product of
+    polynomials, one per topic, whose coefficient of degree M collects every table configuration
+    with M tables.
 
     Returns
     -------
     Posterior
-        With conditional means `num_tables` (M), `unused_weight` ($\gamma / (\gamma + M)$, the mean
-        root mass of all unused topics), `alpha`, `gamma` and `beta`.
+        States are (z, x), x the rows of the tokens. Quantities: means given z and x of `tables`
+        (M), `unused_weight` ($\gamma / (\gamma + M)$, the mean root mass of all unused topics),
+        `alpha`, `gamma` and `beta`, and those of `token_quantities`.
     """
     doc, word = _tokens(docs)
-    z = set_partitions(len(word))
     size = len(word)
-    of_doc = _counts(z, doc, len(docs), size)
+    z, x = states = _with_rows(set_partitions(size), doc, authors)
+    num_rows = len(docs) if authors is None else int(x.max()) + 1
+    of_row = _counts(z, x, num_rows, size)
     of_topic = _counts(z, word, num_words, size).swapaxes(1, 2)
     used = z.max(axis=1) + 1
-    tables = _log_table_polynomials(of_doc)  # [S, T + 1]
+    tables = _log_table_polynomials(of_row)  # [S, T + 1]
 
     alpha, gamma = (_as_rule(value) for value in (alpha, gamma))
     num_tables = np.arange(size + 1)
-    lengths = np.array([len(d) for d in docs])
+    lengths, which = np.unique(of_row.sum(axis=2), axis=0, return_inverse=True)  # [L, R], [S]
     a = alpha.nodes[:, None]
-    log_alpha = (  # [nodes, M]
+    log_alpha = (  # [L, nodes, M]
         alpha.log_weights[:, None]
-        + (gammaln(a) - gammaln(a + lengths)).sum(axis=1, keepdims=True)
+        + (gammaln(a) - gammaln(a + lengths[:, None])).sum(axis=2, keepdims=True)
         + num_tables * np.log(a)
     )
     g = gamma.nodes[:, None]
@@ -226,21 +319,36 @@ def hdp_lda(
     topics = np.arange(size + 1)[:, None, None]
     by_topics = log_gamma + topics * np.log(g)  # [K, nodes, M]
 
-    joint = tables + logsumexp(log_alpha, axis=0) + logsumexp(by_topics, axis=1)[used]
+    joint = tables + logsumexp(log_alpha, axis=1)[which] + logsumexp(by_topics, axis=1)[used]
     words, mean_beta = _word_factor(of_topic, beta)
     total = logsumexp(joint, axis=1)
-    of_tables = np.exp(joint - total[:, None])  # p(M | z, w)
-    alpha_given_m = np.einsum("a,am->m", alpha.nodes, _softmax(log_alpha))
+    of_tables = np.exp(joint - total[:, None])  # p(M | x, z, w)
+    alpha_given = np.einsum("a,lam->lm", alpha.nodes, _softmax(log_alpha))
     gamma_given = np.einsum("g,kgm->km", gamma.nodes, _softmax(by_topics))
     unused_given = np.einsum("gm,kgm->km", g / (g + num_tables), _softmax(by_topics))
-    means = {
-        "num_tables": of_tables @ num_tables,
+    quantities = {
+        "tables": of_tables @ num_tables,
         "unused_weight": (of_tables * unused_given[used]).sum(axis=1),
-        "alpha": of_tables @ alpha_given_m,
+        "alpha": (of_tables * alpha_given[which]).sum(axis=1),
         "gamma": (of_tables * gamma_given[used]).sum(axis=1),
         "beta": mean_beta,
+        **token_quantities(z, x if authors else None),
     }
-    return Posterior(z, total + words, means)
+    log_joint = total + words - _log_choices(doc, authors)
+    return enumerate_posterior(states, lambda _: log_joint, lambda _: quantities)
+
+
+def _with_rows(
+    z: np.ndarray, doc: np.ndarray, authors: Sequence[Sequence[int]] | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Pair all assignments to topics with all rows that the tokens can belong to."""
+    x = doc[None] if authors is None else author_choices(authors, doc)
+    return np.repeat(z, len(x), axis=0), np.tile(x, (len(z), 1))
+
+
+def _log_choices(doc: np.ndarray, authors: Sequence[Sequence[int]] | None) -> float:
+    """Return minus the log probability of any choice of authors."""
+    return 0.0 if authors is None else sum(math.log(len(authors[d])) for d in doc)
 
 
 def _softmax(log_weights: np.ndarray) -> np.ndarray:
@@ -260,9 +368,10 @@ def _tokens(docs: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _counts(z: np.ndarray, row: np.ndarray, num_rows: int, num_topics: int) -> np.ndarray:
-    """Count the tokens of each row (document or word) and topic, [S, rows, topics]."""
+    """Count the tokens of each row (document, author or word) and topic, [S, rows, topics]."""
     tokens = np.eye(num_topics, dtype=int)[z]  # [S, T, K]
-    return np.einsum("stk,tr->srk", tokens, np.eye(num_rows, dtype=int)[row])
+    rows = np.eye(num_rows, dtype=int)[np.broadcast_to(row, z.shape)]
+    return np.einsum("stk,str->srk", tokens, rows)
 
 
 def _word_factor(of_topic: np.ndarray, beta: float | Rule) -> tuple[np.ndarray, np.ndarray]:

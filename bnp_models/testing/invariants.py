@@ -1,12 +1,15 @@
 """Checks without randomness: what must hold after every sweep, and ratios of densities."""
 
+import contextlib
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from bnp_models.testing.statistics import Disagreement
 
 __all__ = [
     "Step",
@@ -17,6 +20,8 @@ __all__ = [
     "check_sweeps",
     "check_tally",
     "check_together",
+    "disagreeing",
+    "on_the_way",
     "quick_jit",
     "rows_of",
 ]
@@ -27,6 +32,24 @@ Step = Callable[[Key, Any, Any], Any]
 
 quick_jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 """`jax.jit` for what runs a few times only: compiled quickly rather than well."""
+
+
+@contextlib.contextmanager
+def disagreeing() -> Iterator[None]:
+    """Turn a failed comparison by NumPy into a `Disagreement`; nothing else belongs in here."""
+    try:
+        yield
+    except AssertionError as error:
+        raise Disagreement(str(error)) from None
+
+
+@contextlib.contextmanager
+def on_the_way() -> Iterator[None]:
+    """Turn a `Disagreement` that a check is not named for into another failure."""
+    try:
+        yield
+    except Disagreement as error:
+        raise AssertionError(f"on the way to what is compared: {error}") from None
 
 
 def rows_of(states: Any, index: Any) -> Any:
@@ -42,13 +65,11 @@ def check_ratios(where: str, log_weights, log_values, tolerance: float = 2e-4) -
     one, two = (np.asarray(x, np.float64) for x in (log_weights, log_values))
     possible = np.isfinite(two)
     if not (np.isfinite(one) == possible).all():
-        raise AssertionError(
-            f"{where}: weights vanish at other values than the joint: {one}, {two}"
-        )
+        raise Disagreement(f"{where}: weights vanish at other values than the joint: {one}, {two}")
     difference = one[possible] - two[possible]
     spread = difference.max() - difference.min()
     if not spread < tolerance:
-        raise AssertionError(
+        raise Disagreement(
             f"{where}: conditional and joint disagree by {spread:.3g} nats; logs up to a constant: "
             f"weights {one[possible] - one[possible][0]}, joint {two[possible] - two[possible][0]}"
         )
@@ -120,7 +141,8 @@ def check_tally(
     """Check the fields of many chains that are functions of their assignments, exactly."""
     for field, fresh in quick_jit(jax.vmap(lambda state: tally(state, data)))(states).items():
         counted = getattr(states, field)
-        np.testing.assert_array_equal(counted, fresh, err_msg=f"{where}: {field} after a sweep")
+        with disagreeing():
+            np.testing.assert_array_equal(counted, fresh, err_msg=f"{where}: {field} after a sweep")
 
 
 def check_batch(
@@ -150,7 +172,8 @@ def _check_avals(where: str, before: Any, after: Any) -> None:
 def check_equal(where: str, one: Any, two: Any) -> None:
     """Check that two states are the same: integers exactly, floats nearly."""
     for x, y in zip(jax.tree.leaves(one), jax.tree.leaves(two), strict=True):
-        if jnp.issubdtype(x.dtype, jnp.floating):
-            np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-7, err_msg=where)
-        else:
-            np.testing.assert_array_equal(x, y, err_msg=where)
+        with disagreeing():
+            if jnp.issubdtype(x.dtype, jnp.floating):
+                np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-7, err_msg=where)
+            else:
+                np.testing.assert_array_equal(x, y, err_msg=where)

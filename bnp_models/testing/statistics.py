@@ -17,6 +17,7 @@ import scipy.stats
 __all__ = [
     "FALSE_ALARM",
     "Comparison",
+    "Disagreement",
     "Rejected",
     "Report",
     "one_sample",
@@ -30,7 +31,14 @@ FALSE_ALARM = 1e-4
 _POWER_QUANTILE = float(scipy.stats.norm.ppf(0.9))
 
 
-class Rejected(AssertionError):
+class Disagreement(AssertionError):
+    """Two things that a check compares are not the same: the only way in which a mistake is caught.
+
+    Whatever else a check asserts on its way (shapes, capacities, settings) raises other exceptions.
+    """
+
+
+class Rejected(Disagreement):
     """A sampler disagrees with its target by more than the stated false-alarm rate allows."""
 
 

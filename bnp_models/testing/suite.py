@@ -16,7 +16,7 @@ def each_check(case: Case) -> Any:
     return pytest.mark.parametrize(
         "check",
         [
-            pytest.param(check.run, id=name, marks=[pytest.mark.slow] if check.slow else [])
+            pytest.param(check.run, id=name, marks=[getattr(pytest.mark, m) for m in check.marks])
             for name, check in case.checks().items()
         ],
     )

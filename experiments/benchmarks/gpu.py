@@ -128,16 +128,15 @@ def _model(
             lda.init, num_words=bag.num_words, num_topics=topics, beta=BETA,
             alpha=jnp.full(topics, ALPHA),
         )  # fmt: skip
-        step = {"parallel": lda.parallel_step, "sequential": lda.sequential_step}[schedule]
-        return init, partial(step, priors=lda.LDAPriors())
+        return init, partial(lda.step, priors=lda.LDAPriors(), sweeps=(schedule,))
     slots = arguments.slots or slots_for(topics)
     init = partial(
         hdp_lda.init, num_words=bag.num_words, max_topics=slots, init_topics=topics,
         alpha=1.0, gamma=1.0, beta=BETA,
     )  # fmt: skip
     prior = GammaPrior(np.float32(1), np.float32(1))
-    step = {"parallel": hdp_lda.parallel_step, "sequential": hdp_lda.sequential_step}[schedule]
-    return init, partial(step, priors=hdp_lda.HDPPriors(alpha=prior, gamma=prior))
+    priors = hdp_lda.HDPPriors(alpha=prior, gamma=prior)
+    return init, partial(hdp_lda.step, priors=priors, sweeps=(schedule,))
 
 
 def _measure(

@@ -71,7 +71,10 @@ class Toy(token_model.TokenModel):
     max_topics: int | None = None
 
     hyperparameters: ClassVar[tuple[str, ...]] = ("gamma",)
-    schedules: ClassVar[tuple[str, ...]] = ("sequential", "mixed")
+    schedules: ClassVar[dict[str, tuple[str, ...]]] = {
+        "sequential": ("seat",),
+        "mixed": ("seat", "rest", "seat"),
+    }
     recordable: ClassVar[tuple[str, ...]] = ("z", "topic_tokens", "noise", "topic_tokens_mean")
     result: ClassVar[type] = bnp.TopicFit
     traced: ClassVar[list[str]] = []  # one entry for every time a step is traced

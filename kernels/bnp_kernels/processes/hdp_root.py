@@ -7,19 +7,121 @@ processes, JASA 101, 2006, section 5.3). Topics sit in slots; free ones weigh ze
 on the number of slots.
 """
 
+from typing import NamedTuple
+
 import jax.numpy as jnp
 from jax import lax
 from jax.typing import ArrayLike
-from jaxtyping import Array, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from bnp_kernels.numerics.sums import prefix_sums, sum_pairwise
 from bnp_kernels.random import bits, categorical
+from bnp_kernels.random.concentration import Concentration, GammaPrior, draw_concentrations
 from bnp_kernels.random.gamma import draw_log_gamma
+from bnp_kernels.random.tables import draw_tables
 
-__all__ = ["TAIL_SHARE", "birth", "death", "draw_root", "draw_sticks", "join", "leave", "reach"]
+__all__ = [
+    "TAIL_SHARE",
+    "OpenSlots",
+    "Root",
+    "birth",
+    "death",
+    "draw_root",
+    "draw_sticks",
+    "grow",
+    "grow_root",
+    "init",
+    "join",
+    "leave",
+    "log_density",
+    "open_slots",
+    "reach",
+    "resample",
+    "slots_wanted",
+]
 
 TAIL_SHARE = 0.2
 """Expected tables times this is the root weight that parallel sweeps reach down to, see `reach`."""
+
+
+class Root(NamedTuple):
+    """The root of an HDP as part of a kernel's state; free slots hold zeros."""
+
+    weights: Float[Array, " K"]  # tau of the topics in use
+    unused: Float[Array, ""]  # mass of all other topics; with the weights it sums to one
+    tables: Int[Array, " K"]  # table counts of the last `resample`
+    gamma: Float[Array, ""]
+
+
+def init(rng_key: Key[Array, ""], topic: Int[Array, " K"], gamma: ArrayLike) -> Root:
+    """Draw the root as if each topic in use had one table; `topic` counts tokens."""
+    gamma = jnp.asarray(gamma, jnp.float32)
+    tables = (topic > 0).astype(jnp.int32)
+    return Root(*draw_root(rng_key, tables, gamma), tables, gamma)
+
+
+def grow(x: Array, max_topics: int) -> Array:
+    """Pad the last axis, that of the slots, with free ones, or drop free ones at the end."""
+    extra = max(max_topics - x.shape[-1], 0)
+    return jnp.pad(x[..., :max_topics], [(0, 0)] * (x.ndim - 1) + [(0, extra)])
+
+
+def grow_root(root: Root, max_topics: int) -> Root:
+    """Give the root other slots, as `grow` does."""
+    return root._replace(
+        weights=grow(root.weights, max_topics), tables=grow(root.tables, max_topics)
+    )
+
+
+def resample(
+    rng_key: Key[Array, ""],
+    row_topic: Int[Array, "R K"],
+    row_length: Int[Array, " R"],
+    root: Root,
+    alpha: Float[Array, ""],
+    *,
+    alpha_prior: GammaPrior | None,
+    gamma_prior: GammaPrior | None,
+) -> tuple[Root, Float[Array, ""]]:
+    """Draw table counts, concentrations and root given the topics; return the root and `alpha`.
+
+    Parameters
+    ----------
+    row_topic, row_length
+        Tokens of each restaurant by topic, and in all; restaurants are documents, or authors.
+    alpha
+        Concentration of the restaurants; its law is drawn from `alpha_prior`, if there is one.
+    gamma_prior
+        Prior of `root.gamma`, if it is drawn. The root weights are integrated out then, so they
+        are drawn right after.
+    """
+    key_tables, key_root, key_concentrations = bits.split(rng_key, 3)
+    tables = draw_tables(key_tables, row_topic, alpha * root.weights)
+    num_tables = tables.sum()
+    these = {}
+    if alpha_prior is not None:
+        these["alpha"] = Concentration(alpha, row_length, num_tables, alpha_prior)
+    if gamma_prior is not None:
+        used = (tables > 0).sum()
+        these["gamma"] = Concentration(root.gamma, num_tables[None], used, gamma_prior)
+    new = draw_concentrations(key_concentrations, these)
+    gamma = new.get("gamma", root.gamma)
+    return Root(*draw_root(key_root, tables, gamma), tables, gamma), new.get("alpha", alpha)
+
+
+def log_density(root: Root, topic: Int[Array, " K"]) -> Float[Array, ""]:
+    r"""Return $\log [\gamma^K \prod_k \tau_k^{-1} \tau_u^{\gamma - 1}]$, K topics in use.
+
+    The density of the root weights at unordered topics; `tau_u` below the smallest float counts
+    as that.
+    """
+    used = topic > 0
+    tiny = jnp.finfo(root.weights.dtype).tiny
+    log_weights = jnp.log(jnp.maximum(jnp.where(used, root.weights, 1.0), tiny))
+    log_pool = jnp.log(jnp.maximum(root.unused, tiny))
+    return (
+        used.sum() * jnp.log(root.gamma) - sum_pairwise(log_weights) + (root.gamma - 1.0) * log_pool
+    )
 
 
 def draw_root(
@@ -130,3 +232,45 @@ def reach(alpha: Array, doc_length: Int[Array, " D"], share: ArrayLike) -> Array
     """
     tables = jnp.where(doc_length > 0, 1.0 + alpha * jnp.log1p(doc_length / alpha), 0.0)
     return jnp.asarray(share / tables.sum())
+
+
+class OpenSlots(NamedTuple):
+    """Which topics take part in a parallel sweep, free slots with a stick of their own included."""
+
+    sticks: Float[Array, " K"]  # root weight of every slot
+    taking_part: Bool[Array, " K"]
+    overflow: Bool[Array, ""]  # a topic that must take part has no slot
+
+
+def open_slots(
+    rng_key: Key[Array, ""],
+    root: Root,
+    topic: Int[Array, " K"],
+    alpha: Float[Array, ""],
+    row_length: Int[Array, " R"],
+    tail_share: ArrayLike,
+) -> OpenSlots:
+    r"""Draw sticks for the free slots; topics heavier than `reach` take part in the sweep."""
+    sticks, rest = draw_sticks(rng_key, root.weights, root.unused, topic, root.gamma)
+    threshold = reach(alpha, row_length, tail_share)
+    # every topic beyond the slots weighs at most `rest`: none of them may take part
+    return OpenSlots(sticks, sticks > threshold, rest > threshold)
+
+
+def slots_wanted(
+    root: Root,
+    topic: Int[Array, " K"],
+    alpha: Float[Array, ""],
+    row_length: Int[Array, " R"],
+    tail_share: ArrayLike,
+) -> Int[Array, ""]:
+    r"""Return how many slots make an overflow of the next sweep very improbable.
+
+    Those in use, and for the sticks of a parallel sweep, of which there are $1 +
+    \mathrm{Poisson}(\gamma L)$ with $L = \log(\tau_u / \epsilon)$, six standard deviations above
+    the mean and ten more for births.
+    """
+    threshold = reach(alpha, row_length, tail_share)
+    mean = root.gamma * jnp.log(jnp.maximum(root.unused / threshold, 1.0))
+    free = jnp.ceil(mean + 6.0 * jnp.sqrt(mean) + 10.0).astype(jnp.int32)
+    return (topic > 0).sum() + free

@@ -2,7 +2,7 @@
 
 Lists of authors are ragged. Nothing is padded to the longest one: a *link* is one author of one
 document, links are in document order, and the sequential schedule goes through documents with
-about equally many authors together.
+about equally many authors together: a bucket has those with at most A authors and more than A / 2.
 """
 
 from typing import NamedTuple
@@ -13,19 +13,12 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Integer
 
 from bnp_kernels.tokens.layout import check_tokens, most_of_a_word
+from bnp_kernels.tokens.scan import Bucket
 
-__all__ = ["AuthorTokens", "Blocks", "Bucket", "make_author_tokens"]
+__all__ = ["AuthorTokens", "Blocks", "make_author_tokens"]
 
 # Tokens that a step of the parallel schedule takes at most, measured: smaller ones cost overhead.
 _BLOCK = {"cpu": 4096}
-
-
-class Bucket(NamedTuple):
-    """Documents with at most A authors and more than A / 2."""
-
-    author: Int[Array, "n A"]  # J where there is none
-    begin: Int[Array, " n"]  # first token
-    end: Int[Array, " n"]  # one behind the last token
 
 
 class Blocks(NamedTuple):
@@ -52,7 +45,7 @@ class AuthorTokens(NamedTuple):
     link_author: Int[Array, " L"]
     author_share: Int[Array, " J"]  # tokens if the authors of a document wrote equally much, up
     log_choices: Float[Array, ""]  # log of the number of values that all authors x can take
-    buckets: tuple[Bucket, ...]  # of documents with tokens, fewest authors first
+    buckets: tuple[Bucket, ...]  # documents with fewest authors first; J where there is no author
     blocks: Blocks
 
     @property
@@ -145,7 +138,12 @@ def _buckets(ptr, idx, num_authors, doc_length) -> tuple[Bucket, ...]:
             rank = np.arange(places)[None, :]
             link = np.minimum(ptr[docs][:, None] + rank, len(idx) - 1)
             author = np.where(rank < num_links[docs][:, None], idx[link], num_authors)
-            arrays = author.astype(np.int32), token_ptr[docs], token_ptr[docs + 1]
+            arrays = (
+                docs.astype(np.int32),
+                author.astype(np.int32),
+                token_ptr[docs],
+                token_ptr[docs + 1],
+            )
             buckets.append(Bucket(*map(jnp.asarray, arrays)))
         below, places = places, 2 * places
     return tuple(buckets)

@@ -7,18 +7,20 @@ import numpy as np
 from jaxtyping import Array, Int, Integer
 
 from bnp_kernels.tokens.lanes import Lanes, pack
+from bnp_kernels.tokens.scan import Bucket, make_bucket
 
 __all__ = ["Tokens", "check_tokens", "make_tokens", "most_of_a_word"]
 
 
 class Tokens(NamedTuple):
-    """The tokens of a corpus, sorted by document, and their layout for the parallel schedule."""
+    """The tokens of a corpus, sorted by document, and their layout for both schedules."""
 
     doc: Int[Array, " T"]
     word: Int[Array, " T"]
     doc_length: Int[Array, " D"]
     most_of_a_word: Integer[Array, ""]  # see the function of that name
     lanes: Lanes
+    buckets: tuple[Bucket, ...]  # of the sequential schedule
 
 
 def make_tokens(
@@ -52,7 +54,7 @@ def make_tokens(
     doc_length = np.bincount(doc, minlength=num_docs).astype(np.int32)
     lanes = pack(doc_length, word, num_lanes, num_shards=num_shards)
     arrays = map(jnp.asarray, (doc, word, doc_length, most_of_a_word(word)))
-    return Tokens(*arrays, lanes=lanes)
+    return Tokens(*arrays, lanes=lanes, buckets=(make_bucket(doc_length),))
 
 
 def most_of_a_word(word: Int[np.ndarray, " T"]) -> Integer[np.ndarray, ""]:

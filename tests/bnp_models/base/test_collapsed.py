@@ -78,14 +78,16 @@ class TestDensities:
         state = jax.jit(lambda key: sampler.init(key, data, tiny))(jax.random.key(3))
         assert (state.topic > 0).sum() == 4
         values = {
-            "root": collapsed.pack_root(state.root_weights, state.unused_weight),
+            "root": collapsed.pack_root(state.root.weights, state.root.unused),
             "z": state.z,
-            **{name: getattr(state, name) for name in model.hyperparameters},
+            "alpha": state.alpha,
+            "gamma": state.root.gamma,
+            "beta": state.beta,
         }
         expected = jax.jit(sampler.log_density)(state, data)
         np.testing.assert_allclose(density(model, tiny, values), expected, rtol=1e-5)
         # the weight of a slot without tokens counts as unused mass
-        values["root"] = values["root"] + 0.4 * state.unused_weight * jnp.array([0] * 6 + [1, -1])
+        values["root"] = values["root"] + 0.4 * state.root.unused * jnp.array([0] * 6 + [1, -1])
         np.testing.assert_allclose(density(model, tiny, values), expected, rtol=1e-5)
 
     def test_authors(self, signed):
@@ -104,10 +106,12 @@ class TestDensities:
         state = jax.jit(lambda key: sampler.init(key, data, signed))(jax.random.key(3))
         assert (state.topic > 0).sum() > 1
         values = {
-            "root": collapsed.pack_root(state.root_weights, state.unused_weight),
+            "root": collapsed.pack_root(state.root.weights, state.root.unused),
             "x": state.x,
             "z": state.z,
-            **{name: getattr(state, name) for name in model.hyperparameters},
+            "alpha": state.alpha,
+            "gamma": state.root.gamma,
+            "beta": state.beta,
         }
         expected = jax.jit(sampler.log_density)(state, data)
         np.testing.assert_allclose(density(model, signed, values), expected, rtol=1e-5)

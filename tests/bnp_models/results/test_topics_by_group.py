@@ -31,7 +31,7 @@ class ByGroup(TokenModel):
     alpha: Any = (0.2, 1.5)
 
     hyperparameters: ClassVar[tuple[str, ...]] = ("alpha",)
-    schedules: ClassVar[tuple[str, ...]] = ("sequential",)
+    schedules: ClassVar[dict[str, tuple[str, ...]]] = {"sequential": ("sequential",)}
     recordable: ClassVar[tuple[str, ...]] = ()
     result: ClassVar[type] = bnp.TopicFit
 
@@ -54,7 +54,11 @@ class ByGroup(TokenModel):
     def __call__(self, data, *, observed=True):
         """Do nothing."""
 
-    gibbs = sampler = __call__
+    def gibbs(self, **options):
+        """Do nothing."""
+
+    def sampler(self, elsewhere, **options):
+        """Do nothing."""
 
 
 @pytest.fixture(scope="module")

@@ -75,7 +75,7 @@ WRONG = [
     ({"schedule": "fast"}, r"schedule must be one of \['parallel', 'sequential'\], got 'fast'"),
     ({"init_topics": 4}, "init_topics must be at most num_topics=3, got 4"),
     ({"init_topics": 0}, "init_topics must be an integer of at least 1, got 0"),
-    ({"num_lanes": 0}, "num_lanes must be an integer of at least 1, got 0"),
+    ({"side_by_side": 0}, "side_by_side must be an integer of at least 1, got 0"),
     (
         {"colour": "red"},
         r"colour='red' is not an option of fit, nor of LDA\.gibbs, which has \['sch",

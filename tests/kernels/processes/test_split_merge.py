@@ -7,6 +7,7 @@ import pytest
 
 from bnp_kernels import hdp_lda
 from bnp_kernels.processes import split_merge
+from bnp_kernels.processes.hdp_root import Root
 from bnp_kernels.tokens import tally
 from bnp_kernels.tokens.layout import make_tokens
 
@@ -24,12 +25,10 @@ def data():
 def make_state(data, z, weights, pool):
     z = jnp.asarray(z, jnp.int32)
     tallied = tally.tally(z, data.doc, data.word, len(DOCS), NUM_WORDS, CAPACITY)
-    root = jnp.zeros(CAPACITY).at[: len(weights)].set(jnp.asarray(weights, jnp.float32))
-    numbers = [jnp.float32(x) for x in (pool, 0.7, 1.3, 0.4)]
-    tables = jnp.zeros(CAPACITY, jnp.int32)
-    return hdp_lda.HDPState(
-        z, *tallied, root, numbers[0], tables, *numbers[1:], overflow=jnp.zeros((), bool)
-    )
+    weights = jnp.zeros(CAPACITY).at[: len(weights)].set(jnp.asarray(weights, jnp.float32))
+    pool, alpha, gamma, beta = (jnp.float32(x) for x in (pool, 0.7, 1.3, 0.4))
+    root = Root(weights, pool, jnp.zeros(CAPACITY, jnp.int32), gamma)
+    return hdp_lda.HDPState(z, *tallied, root, alpha, beta, overflow=jnp.zeros((), bool))
 
 
 @pytest.mark.slow
@@ -48,7 +47,7 @@ def test_log_ratio_is_the_difference_of_joints(data):
     word_side = jnp.zeros((NUM_WORDS, 2), jnp.int32).at[data.word, side].add(1, mode="drop")
     ratio = split_merge.log_ratio(
         doc_side, word_side, jnp.log(jnp.array([[b, 1 - b]])), jnp.array([weight]),
-        alpha=before.alpha, beta=before.beta, gamma=before.gamma,
+        alpha=before.alpha, beta=before.beta, gamma=before.root.gamma,
     )  # fmt: skip
     # the root weight is split at share b: d tau_0 d tau_1 = weight d b d weight
     expected = joint(after) - joint(before) + np.log(weight)

@@ -1,0 +1,244 @@
+"""Samplers of topic models, by their number of topics: a fixed one, or that of a root process.
+
+A model fills in what is its own: a kernel with `init`, `step`, `log_joint` and `log_prior`, and
+whose mixtures of topics there are (see `Rows`).
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from bnp_kernels.random.bits import split
+from bnp_models.base import collapsed, token_model
+from bnp_models.base.gibbs import Sampler
+
+__all__ = ["BY_DOCUMENT", "Rows", "finite_sampler", "rooted_sampler"]
+
+
+class Rows(NamedTuple):
+    """Whose mixtures of topics a model has, those of documents or those of authors."""
+
+    prepare: Callable[[Any, int, int | None], Any]
+    """Corpus, number of shards, tokens or documents side by side -> data of the kernel."""
+    data_specs: Callable[..., Any]
+    """See `Sampler`."""
+    topic: Callable[[Any], Int[Array, "R K"]]
+    """State -> tokens of each row by topic."""
+    length: Callable[[Any, Any], Int[Array, " R"]]
+    """State, data -> tokens of each row."""
+    assignments: tuple[str, ...] = ("z",)
+    """Fields of the state that every token has."""
+    recorded: Callable[[Any], dict[str, Callable[[], jax.Array]]] = lambda state: {}
+    """State -> what else is recorded on request."""
+
+
+BY_DOCUMENT = Rows(
+    prepare=token_model.prepare,
+    data_specs=token_model.data_specs,
+    topic=lambda state: state.doc_topic,
+    length=lambda state, data: data.doc_length,
+)
+"""Mixtures of documents."""
+
+
+def finite_sampler(
+    model: Any,
+    kernel: Any,
+    rows: Rows,
+    elsewhere: frozenset[str],
+    *,
+    priors: Any,
+    schedule: str,
+    record: tuple[str, ...],
+    init_topics: int | None,
+    side_by_side: int | None,
+) -> Sampler:
+    """Return the pure functions of a model with a fixed number of topics.
+
+    Parameters
+    ----------
+    model
+        A `FiniteTopics`.
+    kernel
+        Module of the kernel: `init`, `step`, `log_joint`, `log_prior`.
+    rows
+        Whose mixtures there are.
+    elsewhere
+        Hyperparameters that another block samples.
+    priors
+        Class of the kernel's priors.
+    schedule, record, init_topics, side_by_side
+        See `FiniteTopics.gibbs`.
+    """
+    updated = priors(**model.gamma_priors(elsewhere))
+    rotation, sweeps = model.turns(schedule)
+
+    def init(rng_key, data, corpus):
+        key_z, key_values = split(rng_key)
+        values = model.start_values(key_values)
+        return kernel.init(
+            key_z, data, num_words=corpus.num_words, num_topics=model.num_topics,
+            alpha=model.all_alpha(values["alpha"]), beta=values["beta"], init_topics=init_topics,
+        )  # fmt: skip
+
+    def step(rng_key, state, data, turn, axis_name):
+        return kernel.step(rng_key, state, data, updated, turn, sweeps=sweeps, axis_name=axis_name)
+
+    def draws(rng_key, state, data):
+        key_phi, key_theta = split(rng_key)
+        lazy = {
+            **rows.recorded(state),
+            "z": lambda: state.z,
+            "topic_tokens": lambda: state.topic,
+            "phi": lambda: token_model.draw_phi(key_phi, state.word_topic, state.beta),
+            "theta": lambda: token_model.draw_theta(key_theta, rows.topic(state), state.alpha),
+        }
+        sampled = token_model.sampled(state, updated)
+        if "alpha" in sampled:
+            sampled["alpha"] = model.recorded_alpha(state.alpha)
+        always = {"num_topics_used": (state.topic > 0).sum(), **sampled}
+        return always | token_model.make_these(record, lazy)
+
+    def means(state, data):
+        lazy = {"phi_mean": lambda: _phi_mean(state), "theta_mean": lambda: theta_mean(state, data)}
+        return token_model.make_these(record, lazy)
+
+    def theta_mean(state, data):
+        total = rows.length(state, data)[:, None] + state.alpha.sum()
+        return (rows.topic(state) + state.alpha) / total
+
+    def snapshot(state):
+        kept = {name: getattr(state, name) for name in rows.assignments}
+        return kept | {"alpha": model.recorded_alpha(state.alpha), "beta": state.beta}
+
+    def given(state, values):
+        if "alpha" in values:
+            state = state._replace(alpha=jnp.broadcast_to(values["alpha"], state.alpha.shape))
+        return state._replace(beta=values.get("beta", state.beta))
+
+    return Sampler(
+        prepare=lambda corpus, num_shards: rows.prepare(corpus, num_shards, side_by_side),
+        init=init,
+        step=step,
+        rotation=rotation,
+        draws=draws,
+        means=means,
+        log_density=lambda state, data: (
+            kernel.log_joint(state, data) + kernel.log_prior(state, updated)
+        ),
+        used=lambda state: state.topic > 0,
+        snapshot=snapshot,
+        given=given,
+        data_specs=rows.data_specs,
+    )
+
+
+def rooted_sampler(
+    model: Any,
+    kernel: Any,
+    rows: Rows,
+    elsewhere: frozenset[str],
+    *,
+    priors: Any,
+    schedule: str,
+    record: tuple[str, ...],
+    init_topics: int,
+    side_by_side: int | None,
+) -> Sampler:
+    """Return the pure functions of a model whose topics are those of an HDP's root.
+
+    Parameters
+    ----------
+    model
+        A `RootedTopics`.
+    kernel
+        Module of the kernel: `init`, `step`, `log_joint`, `log_root`, `log_prior`, `slots_wanted`,
+        `grow`. Its state has the field `root`.
+    rows, elsewhere, priors
+        As for `finite_sampler`.
+    schedule, record, init_topics, side_by_side
+        See `RootedTopics.gibbs`.
+    """
+    updated = priors(**model.gamma_priors(elsewhere))
+    rotation, sweeps = model.turns(schedule)
+
+    def init(rng_key, data, corpus):
+        key_z, key_values = split(rng_key)
+        return kernel.init(
+            key_z, data, num_words=corpus.num_words,
+            max_topics=max(model.max_topics, init_topics), init_topics=init_topics,
+            **model.start_values(key_values),
+        )  # fmt: skip
+
+    def step(rng_key, state, data, turn, axis_name):
+        return kernel.step(rng_key, state, data, updated, turn, sweeps=sweeps, axis_name=axis_name)
+
+    def concentrations(state):
+        return {"alpha": state.alpha, "gamma": state.root.gamma, "beta": state.beta}
+
+    def draws(rng_key, state, data):
+        key_phi, key_theta = split(rng_key)
+        root, used = state.root, (state.topic > 0)[:, None]
+
+        def phi():
+            drawn = token_model.draw_phi(key_phi, state.word_topic, state.beta)
+            return jnp.where(used, drawn, 0.0)
+
+        lazy = {
+            **rows.recorded(state),
+            "z": lambda: state.z,
+            "topic_tokens": lambda: state.topic,
+            "root_weights": lambda: root.weights,
+            "unused_weight": lambda: root.unused,
+            "tables": lambda: root.tables,
+            "root": lambda: collapsed.pack_root(root.weights, root.unused),
+            "phi": phi,
+            "theta": lambda: token_model.draw_theta(
+                key_theta, rows.topic(state), state.alpha * root.weights, state.alpha * root.unused
+            ),
+        }
+        sampled = {
+            n: x for n, x in concentrations(state).items() if getattr(updated, n) is not None
+        }
+        always = {"num_topics_used": (state.topic > 0).sum(), **sampled}
+        return always | token_model.make_these(record, lazy)
+
+    def snapshot(state):
+        kept = {name: getattr(state, name) for name in rows.assignments}
+        kept |= concentrations(state)
+        return kept | {"root_weights": state.root.weights, "unused_weight": state.root.unused}
+
+    def given(state, values):
+        values = {name: jnp.asarray(x) for name, x in values.items()}
+        root = state.root._replace(gamma=values.pop("gamma", state.root.gamma))
+        return state._replace(root=root, **values)
+
+    return Sampler(
+        prepare=lambda corpus, num_shards: rows.prepare(corpus, num_shards, side_by_side),
+        init=init,
+        step=step,
+        rotation=rotation,
+        draws=draws,
+        means=lambda state, data: {},
+        log_density=lambda state, data: (
+            kernel.log_joint(state, data)
+            + kernel.log_root(state)
+            + kernel.log_prior(state, updated)
+        ),
+        used=lambda state: state.topic > 0,
+        snapshot=snapshot,
+        given=given,
+        data_specs=rows.data_specs,
+        wanted=kernel.slots_wanted,
+        capacity=lambda state: state.topic.shape[-1],
+        grow=kernel.grow,
+    )
+
+
+def _phi_mean(state: Any) -> Float[Array, "K V"]:
+    r"""Return $\mathrm{E}[\phi \mid z]$ of a kernel's state."""
+    num_words = state.word_topic.shape[0]
+    return ((state.word_topic + state.beta) / (state.topic + num_words * state.beta)).T

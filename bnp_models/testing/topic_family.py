@@ -1,0 +1,276 @@
+"""What the cases of all topic models share: tiny corpora, counts, fresh words, densities.
+
+A topic belongs to a word and to a row: the document of its token or, in author-topic models, its
+author. `finite_topics` and `rooted_topics` go on from here, by the number of topics.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+from numpyro.infer.util import log_density
+
+from bnp_kernels.random.concentration import GammaPrior
+from bnp_models.data.corpus import Corpus
+from bnp_models.testing import author_corpora, enumeration, token_corpora
+from bnp_models.testing.invariants import quick_jit
+
+__all__ = ["SHARP", "TinyCorpus", "TopicFamily", "as_floats", "gamma_prior", "late", "sharp"]
+
+SHARP = 1e5
+"""A Gamma(x SHARP, SHARP) variable is as good as fixed at x: posteriors differ by 1 / SHARP."""
+
+
+def gamma_prior(concentration: Any, rate: Any, shape: tuple[int, ...] = ()) -> GammaPrior:
+    """Return a prior as the kernels take it: one, or many alike."""
+    return GammaPrior(np.full(shape, concentration, np.float32), np.float32(rate))
+
+
+def sharp(value: Any) -> GammaPrior:
+    """Return a prior that leaves no choice, of a number or a vector."""
+    return gamma_prior(np.multiply(value, SHARP), SHARP, np.shape(value))
+
+
+def as_floats(values: Mapping[str, Any]) -> dict[str, jax.Array]:
+    """Return quantities as float32, as the compiled sweeps average them."""
+    return {name: jnp.asarray(x, jnp.float32) for name, x in values.items()}
+
+
+@functools.cache
+def late(module: ModuleType, name: str, **always: Any) -> Callable:
+    """Return a function that looks another one up when it is called, so that mistakes reach it.
+
+    `always` are options that it gets in every call.
+    """
+
+    def call(*args: Any, **options: Any) -> Any:
+        return getattr(module, name)(*args, **always, **options)
+
+    return call
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TinyCorpus:
+    """A corpus small enough to enumerate or to simulate by the thousand.
+
+    Attributes
+    ----------
+    docs, num_words
+        Documents as lists of word ids.
+    authors, num_authors
+        Authors of each document, where the model has some.
+    layout
+        Options of the kernels' layout.
+    """
+
+    docs: Sequence[Sequence[int]]
+    num_words: int
+    authors: Sequence[Sequence[int]] | None = None
+    num_authors: int = 0
+    layout: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    @functools.cached_property
+    def data(self) -> Any:
+        """The corpus as the kernels take it."""
+        if self.authors is None:
+            return token_corpora.lay_out(self.docs, **self.layout)
+        return author_corpora.lay_out(self.docs, self.authors, self.num_authors, **self.layout)
+
+    @functools.cached_property
+    def corpus(self) -> Corpus:
+        """The corpus as users make it."""
+        names: dict[str, Any] = {}
+        if self.authors is not None:
+            names = {"authors": self.authors, "author_names": list("abcdef"[: self.num_authors])}
+        return Corpus.from_ids(self.docs, num_words=self.num_words, **names)
+
+    @property
+    def num_rows(self) -> int:
+        """Number of documents, or of authors."""
+        return len(self.docs) if self.authors is None else self.num_authors
+
+    @functools.cached_property
+    def doc(self) -> np.ndarray:
+        """Document of each token."""
+        return np.repeat(np.arange(len(self.docs)), [len(words) for words in self.docs])
+
+    @functools.cached_property
+    def may_be_of(self) -> np.ndarray:
+        """Which rows a token of a document can belong to, [D, rows]."""
+        authors = [[d] for d in range(len(self.docs))] if self.authors is None else self.authors
+        return np.array([[row in some for row in range(self.num_rows)] for some in authors])
+
+    def with_words(self, data: Any, word: Any) -> Any:
+        """Replace the words, in corpus order, in every place where the data holds them."""
+        if self.authors is None:
+            return token_corpora.with_words(data, word)
+        return author_corpora.with_words(data, word)
+
+    def draw_rows(self, rng: np.random.Generator, size: int) -> np.ndarray:
+        """Draw the row of every token: its document, or one of its authors."""
+        if self.authors is None:
+            return np.broadcast_to(self.doc, (size, len(self.doc)))
+        return author_corpora.draw_authors(rng, self.data, size)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TopicFamily:
+    """Parts of the case of a topic model; see the two families.
+
+    Attributes
+    ----------
+    kernel, model
+        Module of the kernels and class of the program.
+    state_type, priors_type
+        Of the kernels.
+    weigh
+        State, data, token -> weights of all possible rows and topics of the token, made by the
+        function that the kernel calls; see the families for the shape.
+    tiny, joint_corpus
+        The corpora of enumeration and of Geweke's test.
+    """
+
+    kernel: ModuleType
+    model: Any
+    state_type: Any
+    priors_type: Any
+    weigh: Callable[..., Any]
+    tiny: TinyCorpus
+    joint_corpus: TinyCorpus
+
+    @property
+    def has_authors(self) -> bool:
+        """Whether rows are authors."""
+        return self.tiny.authors is not None
+
+    @property
+    def rows_field(self) -> str:
+        """Name of the counts by row and topic."""
+        return "author_topic" if self.has_authors else "doc_topic"
+
+    def rows(self, state: Any, data: Any) -> Any:
+        """Return the row of every token."""
+        return state.x if self.has_authors else data.doc
+
+    def tally(self, state: Any, data: Any) -> dict[str, Any]:
+        """Count what is a function of the assignments from scratch."""
+        num_rows, num_topics = getattr(state, self.rows_field).shape
+        num_words = state.word_topic.shape[0]
+        return self._count(
+            state.z, self.rows(state, data), data.word, num_rows, num_words, num_topics
+        )
+
+    def _count(self, z, x, word, num_rows, num_words, num_topics) -> dict[str, Any]:
+        counts = token_corpora.tally(z, x, num_rows, num_topics)
+        found = {
+            self.rows_field: counts,
+            "word_topic": token_corpora.tally(z, word, num_words, num_topics),
+            "topic": counts.sum(axis=0),
+        }
+        return found | ({"author": counts.sum(axis=1)} if self.has_authors else {})
+
+    def make_state(
+        self, corpus: TinyCorpus, z: Any, x: Any, word: Any, num_topics: int, **rest: Any
+    ) -> Any:
+        """Return a kernel's state with these assignments; `rest` are its other fields."""
+        z, x = (jnp.asarray(values, jnp.int32) for values in (z, x))
+        counts = self._count(z, x, word, corpus.num_rows, corpus.num_words, num_topics)
+        rows = {"x": x} if self.has_authors else {}
+        return self.state_type(z=z, **rows, **counts, **rest)
+
+    def move(self, state: Any, data: Any, token: Any, row: Any, topic: Any) -> Any:
+        """Return the state with one token elsewhere."""
+        state = state._replace(z=state.z.at[token].set(topic))
+        if self.has_authors:
+            state = state._replace(x=state.x.at[token].set(row))
+        return state._replace(**self.tally(state, data))
+
+    def possible_rows(self, data: Any, token: Any) -> tuple[Any, Any]:
+        """Return candidates for the row of a token, and which are allowed, [candidates, 1]."""
+        if not self.has_authors:
+            return data.doc[token][None], jnp.ones((1, 1), bool)
+        allowed = jnp.asarray(self.tiny.may_be_of)[data.doc[token]]
+        return jnp.arange(self.tiny.num_rows), allowed[:, None]
+
+    def with_words_of(self, word: Any) -> Any:
+        """Return data of Geweke's test with these words, [S, T], for each draw."""
+        corpus = self.joint_corpus
+        return jax.vmap(lambda w: corpus.with_words(corpus.data, w))(np.asarray(word, np.int32))
+
+    def redraw_words(self, rng_key: Any, state: Any, data: Any) -> tuple[Any, Any]:
+        """Draw the words anew given the assignments."""
+        num_words, num_topics = state.word_topic.shape
+        word = token_corpora.draw_words(rng_key, state.z, num_words, state.beta)
+        word_topic = token_corpora.tally(state.z, word, num_words, num_topics)
+        return state._replace(word_topic=word_topic), self.joint_corpus.with_words(data, word)
+
+    def count_quantities(self, state: Any, data: Any) -> dict[str, Any]:
+        """Measure the counts of a state for Geweke's test."""
+        values = {
+            "sum n_k^2": (state.topic**2).sum(),
+            "sum n_rk^2": (getattr(state, self.rows_field) ** 2).sum(),
+            "sum n_vk^2": (state.word_topic**2).sum(),
+            "tokens of word 0": (data.word == 0).sum(),
+            "log joint": self.kernel.log_joint(state, data),
+        }
+        if self.has_authors:
+            values |= {"tokens of authors": state.author, "sum n_j^2": (state.author**2).sum()}
+        return values
+
+    def token_quantities(self, state: Any) -> dict[str, Any]:
+        """Measure the assignments of a state, as enumeration does."""
+        return enumeration.token_quantities(state.z, state.x if self.has_authors else None)
+
+    def log_joint(self, state: Any, data: Any, priors: Any) -> Any:
+        """Return the kernel's log joint density, that of the sampled concentrations included."""
+        return self.kernel.log_joint(state, data) + self.kernel.log_prior(state, priors)
+
+    def program_density(self, model: Any, values: dict[str, Any], state: Any, data: Any) -> Any:
+        """Return the log density of a program on the tiny corpus at a state and other values."""
+        values = values | {"z": state.z}
+        if self.has_authors:  # the program draws the place of an author in the list
+            place = jnp.cumsum(jnp.asarray(self.tiny.may_be_of), axis=1) - 1
+            values["place"] = place[data.doc, state.x]
+        return log_density(model, (self.tiny.corpus,), {}, values)[0]
+
+    def program_draws(
+        self, rng_key: Any, model: Any, names: Sequence[str], size: int
+    ) -> dict[str, np.ndarray]:
+        """Draw hyperparameters, rows `x`, topics `z` and words `w` from a program."""
+        sites = [*names, *(["x"] if self.has_authors else []), "z", "w"]
+        corpus = self.joint_corpus
+        draws = token_corpora.draw_program(rng_key, model, corpus.corpus, sites, size)
+        rows = np.broadcast_to(corpus.doc, draws["z"].shape)
+        return {"x": rows, **draws}
+
+    def measure(self, quantities: Callable, states: Any, data: Any) -> dict[str, jax.Array]:
+        """Measure many states, each with data of its own."""
+        return quick_jit(jax.vmap(quantities))(states, data)
+
+
+def somewhere(rows: int, columns: int) -> np.ndarray:
+    """Return points of the simplex, one in each row, that are nothing special."""
+    return np.random.default_rng(rows).dirichlet(np.full(columns, 3.0), rows)
+
+
+def priors_in_program(
+    fixed: Mapping[str, Any], priors: Any, state: Any, also: Mapping[str, Any] | None = None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the hyperparameters of a model with the kernel's priors, and the sites' values.
+
+    `also` has values that are no fields of the state.
+    """
+    hyperparameters, values = dict(fixed), {}
+    for name, prior in priors._asdict().items():
+        if prior is not None:
+            hyperparameters[name] = dist.Gamma(*prior)
+            value = also[name] if also and name in also else getattr(state, name)
+            one_for_all = np.ndim(value) > np.ndim(prior.concentration)
+            values[name] = value[0] if one_for_all else value
+    return hyperparameters, values

@@ -1,0 +1,117 @@
+r"""Topics that are Dirichlet draws over words: densities, and the concentrations of topic models.
+
+What the topic models share: $\phi_k \sim \mathrm{Dir}(\beta 1_V)$ is integrated out or drawn once
+per sweep, and concentrations with a gamma prior are drawn given the assignments. Rows are the
+documents, or the authors, whose mixtures are Dirichlet draws over topics.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float, Int, Key
+
+from bnp_kernels.numerics.densities import log_dirichlet_multinomial, log_gamma_prior
+from bnp_kernels.random import bits
+from bnp_kernels.random.concentration import Concentration, GammaPrior, draw_concentrations
+from bnp_kernels.random.tables import draw_tables
+
+__all__ = [
+    "log_prior",
+    "log_words",
+    "of_alpha",
+    "of_beta",
+    "resample_beta",
+    "resample_concentrations",
+]
+
+
+def log_words(
+    word_topic: Int[Array, "V K"], topic: Int[Array, " K"], beta: ArrayLike
+) -> Float[Array, ""]:
+    r"""Return $\log p(w \mid z, \beta)$ in nats, topics integrated out."""
+    return log_dirichlet_multinomial(word_topic, topic, beta, word_topic.shape[0] * beta)
+
+
+def log_prior(
+    values: Mapping[str, Any], priors: Mapping[str, GammaPrior | None]
+) -> Float[Array, ""]:
+    """Return the log prior density of the concentrations that are sampled.
+
+    Of a vector with a scalar prior all entries are the same value, which counts once.
+    """
+    total = jnp.zeros(())
+    for name, prior in priors.items():
+        if prior is not None:
+            value = values[name]
+            if value.ndim and not (jnp.ndim(prior.concentration) or jnp.ndim(prior.rate)):
+                value = value[0]
+            total = total + log_gamma_prior(value, *prior)
+    return total
+
+
+def resample_concentrations(
+    rng_key: Key[Array, ""],
+    row_topic: Int[Array, "R K"],
+    row_length: Int[Array, " R"],
+    word_topic: Int[Array, "V K"],
+    topic: Int[Array, " K"],
+    alpha: Float[Array, " K"],
+    beta: Float[Array, ""],
+    *,
+    alpha_prior: GammaPrior | None,
+    beta_prior: GammaPrior | None,
+) -> tuple[Float[Array, " K"], Float[Array, ""]]:
+    """Draw `alpha` (one shared value if its prior is scalar) and `beta` given the assignments."""
+    key_alpha, key_beta, key = bits.split(rng_key, 3)
+    these = {}
+    if alpha_prior is not None:
+        these["alpha"] = of_alpha(key_alpha, row_topic, row_length, alpha, alpha_prior)
+    if beta_prior is not None:
+        these["beta"] = of_beta(key_beta, word_topic, topic, beta, beta_prior)
+    drawn = draw_concentrations(key, these)
+    alpha = jnp.broadcast_to(drawn.get("alpha", alpha), alpha.shape)
+    return alpha, drawn.get("beta", beta)
+
+
+def resample_beta(
+    key_tables: Key[Array, ""],
+    key_beta: Key[Array, ""],
+    word_topic: Int[Array, "V K"],
+    topic: Int[Array, " K"],
+    beta: Float[Array, ""],
+    prior: GammaPrior | None,
+) -> Float[Array, ""]:
+    """Draw `beta` given the assignments, where it has a prior."""
+    if prior is None:
+        return beta
+    this = of_beta(key_tables, word_topic, topic, beta, prior)
+    return draw_concentrations(key_beta, {"beta": this})["beta"]
+
+
+def of_alpha(
+    rng_key: Key[Array, ""],
+    row_topic: Int[Array, "R K"],
+    row_length: Int[Array, " R"],
+    alpha: Float[Array, " K"],
+    prior: GammaPrior,
+) -> Concentration:
+    """Draw the tables of the rows, and say how their concentration depends on them."""
+    tables = draw_tables(rng_key, row_topic, alpha)
+    if jnp.ndim(prior.concentration) or jnp.ndim(prior.rate):
+        return Concentration(alpha, row_length, tables, prior)
+    return Concentration(alpha[0], row_length, tables.sum(), prior, scale=alpha.shape[0])
+
+
+def of_beta(
+    rng_key: Key[Array, ""],
+    word_topic: Int[Array, "V K"],
+    topic: Int[Array, " K"],
+    beta: Float[Array, ""],
+    prior: GammaPrior,
+) -> Concentration:
+    """Draw the tables of the topics; those without tokens don't matter."""
+    num_words, num_topics = word_topic.shape
+    tables = draw_tables(rng_key, word_topic, jnp.full(num_topics, beta))
+    return Concentration(beta, topic, tables.sum(), prior, scale=num_words)

@@ -1,0 +1,371 @@
+r"""The token sweep of the sequential schedule: one token after the other, all else integrated out.
+
+A model says how the topics of one token weigh, as its paper writes it; `scan_tokens` does the rest:
+it takes the token out of every count, asks for the weights, draws, puts the token back, and lets
+topics be born and die where the model has an HDP's root.
+
+Documents are visited one after the other. The rows of counts that belong to a document (its own, or
+those of its authors) are taken out of their table for as long as the visit lasts: its *desk*.
+Tables have the layout of `count_rows`, topics travel as codes (see `categorical`), and all chains
+take each step together. Sizes: T tokens, R rows of desks (documents or authors), A of one desk, K
+topics.
+"""
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float, Int, Integer, Key
+
+from bnp_kernels.numerics.batching import chains_together
+from bnp_kernels.processes import hdp_root
+from bnp_kernels.processes.hdp_root import Root
+from bnp_kernels.random import bits, categorical
+from bnp_kernels.tokens import count_rows
+
+__all__ = ["Bucket", "Swept", "Table", "Weights", "make_bucket", "scan_tokens"]
+
+# u is brought down to 1 - 2**-23, the largest value for which u * total < total after rounding.
+_BELOW_ONE = 1 - 2.0**-23
+
+
+class Bucket(NamedTuple):
+    """Documents with tokens, and the rows of their desks: A for each, in the order of visits."""
+
+    doc: Int[Array, " n"]
+    row: Int[Array, "n A"]  # R where there is none
+    begin: Int[Array, " n"]  # first token
+    end: Int[Array, " n"]  # one behind the last token
+
+
+class Table(NamedTuple):
+    """Counts of tokens by topic, and where each token counts."""
+
+    counts: Int[Array, "rows K"] | Int[Array, " K"]
+    index: Int[Array, " T"] | None = None  # row of each token; None: `counts` is one row for all
+    counted: tuple[int, ...] | None = None  # for each outcome 1 if its tokens count; None: all do
+    largest: Integer[Array, ""] | None = None  # its type must hold every count; None: int32
+
+
+class Weights(NamedTuple):
+    """Unnormalised probabilities of what a token may become, in one chain."""
+
+    topics: Float[Array, " K"] | Float[Array, "outcomes K"]
+    new: Float[Array, "*outcomes"] | None = None  # of a new topic, where there is a root
+    factor: Float[Array, " K"] | None = None  # what `topics` are still to be multiplied by, and
+    divisor: Float[Array, " K"] | None = None  # divided by: the same for all outcomes
+
+
+class Swept(NamedTuple):
+    """What a sweep changes."""
+
+    z: Int[Array, " T"]
+    x: Int[Array, " T"] | None
+    doc: Int[Array, "R K"]
+    total: Int[Array, " R"] | None
+    tables: dict[str, Array]
+    root: Root | None
+    overflow: Array | None
+
+
+def make_bucket(doc_length: Int[np.ndarray, " D"]) -> Bucket:
+    """Visit the documents with tokens in corpus order, each with a row of its own."""
+    doc = np.flatnonzero(doc_length).astype(np.int32)
+    end = np.cumsum(doc_length).astype(np.int32)
+    begin = end - np.asarray(doc_length, np.int32)
+    return Bucket(*map(jnp.asarray, (doc, doc[:, None], begin[doc], end[doc])))
+
+
+def scan_tokens(
+    weigh: Callable[..., Weights],
+    rng_key: Key[Array, ""],
+    buckets: tuple[Bucket, ...],
+    z: Int[Array, " T"],
+    doc: Int[Array, "R K"],
+    tables: Mapping[str, Table],
+    *,
+    per_topic: Mapping[str, Float[Array, " K"]] | None = None,
+    given: Mapping[str, Array] | None = None,
+    per_doc_topic: Mapping[str, Float[Array, "D K"]] | None = None,
+    per_doc: Mapping[str, Array] | None = None,
+    x: Int[Array, " T"] | None = None,
+    total: Int[Array, " R"] | None = None,
+    root: Root | None = None,
+    overflow: Array | None = None,
+) -> Swept:
+    r"""Resample the topic of every token once, and what is drawn together with it.
+
+    Parameters
+    ----------
+    weigh
+        Weights of one token in one chain. Its arguments have these names: `doc` (a row of the
+        desk), each of `tables` (the token's row), all of them without the token; each of
+        `per_topic`, `given`, `per_doc_topic` and `per_doc`; `total` if there is one;
+        `root_weights` and `unused_weight` if there is a root, after the death of a topic that the
+        token was the last one of. It must not close over traced arrays. The factor and the divisor
+        that it returns must not depend on `doc` and `total`.
+    buckets
+        All documents with tokens.
+    z
+        Present topics, in corpus order.
+    doc
+        Counts of `z` by rows of the desks.
+    tables
+        Other counts of `z`, by name. With a root, "topic" is that of all tokens.
+    per_topic
+        What the weights depend on and has an entry for each topic, by name; zero for topics that
+        don't exist (rows are padded with zeros).
+    given
+        What else they depend on, by name.
+    per_doc_topic, per_doc
+        The same for what belongs to documents, along the first axis: `weigh` gets the token's
+        document.
+    x
+        The outcome that is drawn together with the topic of each token, if there are several. With
+        `total` it is the row of the desk that the token belongs to (its author), and `weigh` is
+        asked for every row of the desk. Without, it is a number below the length of
+        `Table.counted`, and `weigh` returns weights for each value, [outcomes, K].
+    total
+        Tokens of each row of the desks: the sums of `doc`.
+    root, overflow
+        Weights of the topics in use, and a flag that is raised where a birth finds no free slot.
+
+    Returns
+    -------
+    Everything as it is after the sweep. `root.tables` and `root.gamma` stay.
+    """
+    own = {
+        "rng_key": rng_key, "z": z, "x": x, "doc": doc, "total": total,
+        "tables": {name: table.counts for name, table in tables.items()},
+        "per_topic": dict(per_topic or {}), "given": dict(given or {}),
+        "per_doc_topic": dict(per_doc_topic or {}), "per_doc": dict(per_doc or {}),
+        "root": root, "overflow": overflow,
+    }  # fmt: skip
+    shared = {
+        "buckets": buckets,
+        "index": {name: t.index for name, t in tables.items() if t.index is not None},
+        "largest": {name: t.largest for name, t in tables.items() if t.largest is not None},
+    }
+    counted = {name: t.counted for name, t in tables.items() if t.counted is not None}
+    scan = functools.partial(_scan_chains, weigh=weigh, counted=counted)
+    return chains_together(scan)(own, shared)
+
+
+class _Carry(NamedTuple):
+    """What every token may change, for all chains; the rows of the desk apart."""
+
+    code: Float[Array, "T chain"]
+    x: Int[Array, "T chain"] | None
+    tables: dict[str, Array]  # [row, chain, K], or [chain, K]
+    root_weights: Float[Array, "chain K"] | None
+    unused_weight: Float[Array, " chain"] | None
+    overflow: Array | None
+
+
+class _Desk(NamedTuple):
+    """Rows of counts of one document, for all chains."""
+
+    row: Int[Array, " A"]
+    topic: Int[Array, "A chain K"]
+    total: Int[Array, "A chain"] | None
+    given: dict[str, Array]  # what belongs to the document, [chain, ...]
+
+
+def _scan_chains(own, shared, *, weigh, counted) -> Swept:
+    z, x, root = own["z"], own["x"], own["root"]
+    num_tokens, (num_rows, capacity) = z.shape[1], own["doc"].shape[1:]
+    authors = own["total"] is not None  # outcomes are rows of the desk
+    num_outcomes = len(next(iter(counted.values()))) if counted else 1
+    several = authors or num_outcomes > 1
+    index = {name: row.astype(jnp.uint32) for name, row in shared["index"].items()}
+    per_topic = {name: categorical.pad_topics(a) for name, a in own["per_topic"].items()}
+    of_docs = {name: categorical.pad_topics(a) for name, a in own["per_doc_topic"].items()}
+    of_docs = {name: a.swapaxes(0, 1) for name, a in (of_docs | own["per_doc"]).items()}
+    # one bulk draw per sweep: for the topic, the outcome, the share of a birth; [T, n, chain]
+    shape = (num_tokens, 1 + several + (root is not None))
+    uniforms = jax.vmap(lambda key: bits.uniform(key, shape), out_axes=2)(own["rng_key"])
+    old_code, old_x = categorical.encode(z, capacity).T, None if x is None else x.T
+
+    def start(name, counts):
+        if name not in index:
+            return categorical.pad_topics(counts)
+        largest = shared["largest"].get(name)
+        return count_rows.rows_first(counts, jnp.int32 if largest is None else largest.dtype)
+
+    # one more row than there are: that of nobody
+    desks = jnp.pad(count_rows.rows_first(own["doc"]), ((0, int(authors)), (0, 0), (0, 0)))
+    totals = jnp.pad(own["total"].T, ((0, 1), (0, 0))) if authors else None
+    start_tables = {name: start(name, counts) for name, counts in own["tables"].items()}
+    carry = _Carry(
+        old_code, old_x, start_tables,
+        None if root is None else categorical.pad_topics(root.weights),
+        None if root is None else root.unused, own["overflow"],
+    )  # fmt: skip
+    ones = categorical.one_weights(jnp.abs(desks[0, 0].astype(jnp.float32)))
+
+    def weights_of_chain(by_row, rest):
+        """Ask for every row of the desk of one chain."""
+
+        def ask(row):
+            return weigh(**row, **rest)
+
+        return jax.vmap(ask, out_axes=Weights(0, 0, None, None))(by_row)
+
+    weights_of = jax.vmap(weights_of_chain, (1, 0), Weights(1, 1, 0, 0))
+
+    def visit(t, state):
+        desk, carry = state
+        old, u = read(old_code, t), read(uniforms, t)
+        minus = categorical.one_hot(old, capacity, jnp.int32)
+        was = None  # one-hot: the old outcome, [A, chain]
+        if several:
+            values = desk.row if authors else jnp.arange(num_outcomes)
+            was = (values[:, None] == read(old_x, t)[None, :]).astype(jnp.int32)
+        roots = {}
+        if root is not None:
+            pair = carry.root_weights, carry.unused_weight
+            pair = hdp_root.leave(old, carry.tables["topic"], *pair, capacity)
+            roots = {"root_weights": pair[0], "unused_weight": pair[1]}
+
+        def moved(name, one_hot, outcome):
+            """Give the change of a table by tokens with these topics and outcomes."""
+            if name not in counted:
+                return one_hot
+            here = (jnp.array(counted[name])[:, None] * outcome).sum(axis=0)
+            return one_hot * here[:, None]
+
+        def row_of(name):
+            table = carry.tables[name]
+            row = count_rows.read(table, read(index[name], t)) if name in index else table
+            return row - moved(name, minus, was)
+
+        at_desk = was[:, :, None] * minus[None] if authors else minus[None]
+        rows = {name: row_of(name) for name in carry.tables}
+        without = desk.topic - at_desk
+        by_row = dict(doc=without, total=desk.total - was) if authors else dict(doc=without)
+        rest = rows | roots | per_topic | own["given"] | desk.given
+        weights, new_topic, factor, divisor = weights_of(by_row, rest)
+        if authors:
+            here = (desk.row < num_rows)[:, None]
+            weights = jnp.where(here[:, :, None], weights, 0)
+            new_topic = None if new_topic is None else jnp.where(here, new_topic, 0)
+        elif several:
+            weights = weights[0].swapaxes(0, 1)  # [outcome, chain, K]
+            new_topic = None if new_topic is None else new_topic[0].swapaxes(0, 1)
+        of_topics = _sum_outcomes(weights)
+        if factor is not None:
+            # it ends in a division, which XLA makes once: a product it would make for each use
+            of_topics = of_topics * factor / divisor
+        of_new = 0.0 if new_topic is None else _sum_outcomes(new_topic)
+        code = categorical.draw_code(of_topics, u[0], ones, of_new)
+        now = None
+        if several:
+            now = _draw_outcome(weights, new_topic, code, u[1], capacity)
+        overflow, new = carry.overflow, code
+        if root is not None:
+            new, *pair, overflow = hdp_root.join(
+                code, old, carry.tables["topic"], *roots.values(), overflow, capacity,
+                gamma=root.gamma, u=u[-1],
+            )  # fmt: skip
+            roots = dict(zip(roots, pair, strict=True))
+        plus = categorical.one_hot(new, capacity, jnp.int32)
+
+        def put(name, table):
+            change = moved(name, plus, now) - moved(name, minus, was)
+            if name in index:
+                return count_rows.add(table, read(index[name], t), change)
+            return table + change
+
+        tables = {name: put(name, table) for name, table in carry.tables.items()}
+        back = now[:, :, None] * plus[None] if authors else plus[None]
+        desk = desk._replace(
+            topic=without + back, total=desk.total + (now - was) if authors else None
+        )
+        code = lax.dynamic_update_index_in_dim(carry.code, new, t, 0)
+        x = carry.x
+        if several:
+            outcome = (now * values[:, None]).sum(axis=0)
+            x = lax.dynamic_update_index_in_dim(x, outcome, t, 0)
+        return desk, _Carry(code, x, tables, *(roots.values() or (None, None)), overflow)
+
+    def visit_doc(state, doc: Bucket):
+        desks, totals, carry = state
+        begin, end = doc.begin.astype(jnp.uint32), doc.end.astype(jnp.uint32)
+        of_doc = {name: read(x, doc.doc.astype(jnp.uint32)) for name, x in of_docs.items()}
+        desk = _Desk(doc.row, _take(desks, doc.row), _take(totals, doc.row), of_doc)
+        desk, carry = lax.fori_loop(begin, end, visit, (desk, carry))
+        desks, totals = _put(desks, doc.row, desk.topic), _put(totals, doc.row, desk.total)
+        return (desks, totals, carry), None
+
+    state = desks, totals, carry
+    for bucket in shared["buckets"]:
+        state, _ = lax.scan(visit_doc, state, bucket)
+    desks, totals, carry = state
+    after = {
+        name: count_rows.chains_first(table, capacity) if name in index else table[:, :capacity]
+        for name, table in carry.tables.items()
+    }
+    if root is not None:
+        root = root._replace(weights=carry.root_weights[:, :capacity], unused=carry.unused_weight)
+    return Swept(
+        z=categorical.decode(carry.code, capacity).T,
+        x=None if x is None else carry.x.T,
+        doc=count_rows.chains_first(desks[:num_rows], capacity),
+        total=None if totals is None else totals[:num_rows].T,
+        tables=after, root=root, overflow=carry.overflow,
+    )  # fmt: skip
+
+
+def read(x: Array, t: Array) -> Array:
+    """Return an entry; `t` is unsigned, so that XLA need not wrap negative indices."""
+    return lax.dynamic_index_in_dim(x, t, keepdims=False)
+
+
+def _take(table: Array | None, row: Int[Array, " A"]) -> Array | None:
+    """Return some rows; a single one as a slice, which XLA does not turn into a gather."""
+    if table is None:
+        return None
+    if row.shape[0] == 1:
+        return lax.dynamic_index_in_dim(table, row[0].astype(jnp.uint32))
+    return table.at[row].get(mode="promise_in_bounds")
+
+
+def _put(table: Array | None, row: Int[Array, " A"], rows: Array | None) -> Array | None:
+    """Write some rows."""
+    if table is None or rows is None:
+        return None
+    if row.shape[0] == 1:
+        return lax.dynamic_update_index_in_dim(table, rows, row[0].astype(jnp.uint32), 0)
+    return table.at[row].set(rows, mode="promise_in_bounds")
+
+
+def _sum_outcomes(weights: Array) -> Array:
+    """Add up over outcomes, in order: those of weight zero at the end change nothing."""
+    return functools.reduce(jnp.add, [weights[i] for i in range(weights.shape[0])])
+
+
+def _draw_outcome(
+    weights: Float[Array, "A chain K"],
+    new_topic: Float[Array, "A chain"] | None,
+    code: Float[Array, " chain"],
+    u: Float[Array, " chain"],
+    capacity: int,
+) -> Int[Array, "A chain"]:
+    """Draw an outcome given the topic, with probability proportional to its weight; a one-hot."""
+    last = weights.shape[2] - 1
+    slot = categorical.decode(jnp.minimum(code, last), capacity)[None, :, None]
+    of_topic = jnp.take_along_axis(weights, slot, axis=2, mode="promise_in_bounds")[:, :, 0]
+    if new_topic is not None:
+        of_topic = jnp.where((code > last)[None, :], new_topic, of_topic)
+    after = [of_topic[0]]
+    for i in range(1, of_topic.shape[0]):
+        after.append(after[-1] + of_topic[i])
+    target = jnp.minimum(u, jnp.float32(_BELOW_ONE)) * after[-1]
+    place = jnp.zeros(u.shape, jnp.int32)
+    for total in after[:-1]:
+        place = place + (total <= target)
+    return (jnp.arange(of_topic.shape[0])[:, None] == place[None, :]).astype(jnp.int32)

@@ -1,0 +1,36 @@
+"""Sweeps of a schedule by name, and the one whose turn it is."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from jax import lax
+from jaxtyping import Array, Int
+
+__all__ = ["take_turn"]
+
+
+def take_turn(
+    known: Mapping[str, Callable[..., Any]],
+    names: tuple[str, ...],
+    turn: Int[Array, ""] | int,
+    *args: Any,
+    **options: Any,
+) -> Any:
+    """Call the sweep `names[turn]` of those that are `known`.
+
+    Parameters
+    ----------
+    known
+        The sweeps of a kernel by name.
+    names
+        Sweeps that are compiled, in the order that `turn` counts. One alone needs no choice.
+    turn
+        Which of them is called; may be traced.
+    args
+        Arrays for the sweep.
+    options
+        What is the same for all sweeps and not traced.
+    """
+    branches = [partial(known[name], **options) for name in names]
+    return branches[0](*args) if len(branches) == 1 else lax.switch(turn, branches, *args)

@@ -1,0 +1,277 @@
+"""What the token sweeps offer to models, each in a small kernel of its own, against enumeration.
+
+The data are one tiny corpus of two groups. Each kernel is a sweep of LDA with one thing changed;
+its exact posterior is the sum over all assignments, computed in NumPy. Thresholds follow from the
+harness's false-alarm rate, keys from the names of the tests.
+"""
+
+import zlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from bnp_kernels.random import bits, gamma
+from bnp_kernels.tokens import lanes, scan
+from bnp_kernels.tokens.scan import Table, Weights
+from bnp_models.testing import enumeration, token_corpora
+from bnp_models.testing.enumeration import log_dirichlet_multinomial
+from bnp_models.testing.statistics import one_sample
+from bnp_models.testing.together import OPTIMISED
+
+DOCS = [[0, 1], [1, 1], [0, 2]]
+GROUP = np.array([0, 1, 1])
+NUM_WORDS, NUM_TOPICS, BETA = 3, 2, 0.5
+DATA = token_corpora.lay_out(DOCS, num_lanes=2)
+DOC, WORD = np.asarray(DATA.doc), np.asarray(DATA.word)
+Z = enumeration.assignments(NUM_TOPICS, len(WORD))
+ONE_PRIOR = np.array([0.5, 1.2], np.float32)
+PRIORS = {
+    "one for all": (ONE_PRIOR, None),
+    "of groups": (np.array([[0.5, 1.2], [2.0, 0.3]], np.float32), GROUP),
+    "of documents": (np.array([[0.1, 0.9], [2.0, 0.3], [0.7, 0.7]], np.float32), np.arange(3)),
+}
+NUM_CHAINS, NUM_WARMUP, NUM_SWEEPS = 2000, 20, 60
+
+
+def count(assigned, row, num_rows, num_topics=NUM_TOPICS):
+    """Count tokens by row and topic, [S, rows, K]."""
+    topics, rows = np.eye(num_topics, dtype=int)[assigned], np.eye(num_rows, dtype=int)[row]
+    return np.einsum("stk,tr->srk", topics, rows)
+
+
+def log_documents(prior, row):
+    concentration = prior if row is None else prior[row]
+    return log_dirichlet_multinomial(count(Z, DOC, len(DOCS)), concentration).sum(axis=1)
+
+
+def log_words(row=WORD, num_rows=NUM_WORDS, groups=1):
+    of_topic = count(Z, row, num_rows).reshape(len(Z), groups, -1, NUM_TOPICS)
+    return log_dirichlet_multinomial(of_topic.swapaxes(2, 3), BETA).sum(axis=(1, 2))
+
+
+def quantities(z):
+    return {"topic 0": z == 0, "coassigned": enumeration.coassignment(z)}
+
+
+def check(title, sweep, log_joint, start):
+    """Compare posterior means of many chains with those of the enumeration."""
+    expected = enumeration.enumerate_posterior(Z, lambda z: log_joint, quantities).means(
+        "topic 0", "coassigned"
+    )
+
+    def chain(key):
+        def one(carry, i):
+            z = sweep(jax.random.fold_in(key, i), *carry)
+            sums = jax.tree.map(lambda x: (i >= NUM_WARMUP) * jnp.float32(x), quantities(z[0]))
+            return z, sums
+
+        _, kept = jax.lax.scan(one, start, jnp.arange(NUM_WARMUP + NUM_SWEEPS))
+        return jax.tree.map(lambda x: x.sum(axis=0) / NUM_SWEEPS, kept)
+
+    keys = jax.random.split(jax.random.key(zlib.crc32(title.encode())), NUM_CHAINS)
+    means = jax.jit(jax.vmap(chain), compiler_options=OPTIMISED)(keys)
+    report = one_sample(title, jax.tree.map(np.asarray, means), expected)
+    report.check()
+    return report
+
+
+def draw_topics(key, z, row, num_rows, groups=1):
+    """Draw the topic-word rows of each group given the assignments."""
+    word_topic = token_corpora.tally(z, jnp.asarray(row), num_rows, NUM_TOPICS)
+    tables = word_topic.reshape(groups, -1, NUM_TOPICS)
+    return jnp.concatenate(
+        [
+            gamma.draw_topic_word(bits.fold_in(key, g), tables[g], jnp.float32(BETA))
+            for g in range(groups)
+        ]
+    )
+
+
+def parallel(key, z, row=DATA.word, num_rows=NUM_WORDS, groups=1, prior=ONE_PRIOR, **options):
+    key_phi, key_z = bits.split(key)
+    phi = draw_topics(key_phi, z, row, num_rows, groups)
+    doc_topic = token_corpora.tally(z, DATA.doc, len(DOCS), NUM_TOPICS)
+    return (lanes.sweep_lanes(key_z, DATA.lanes, z, doc_topic, phi, jnp.array(prior), **options),)
+
+
+START = (jnp.zeros(len(WORD), jnp.int32),)
+
+
+@pytest.mark.parametrize("which", ["of groups", "of documents"])
+def test_priors_of_rows(which):
+    prior, row = PRIORS[which]
+
+    def sweep(key, z):
+        return parallel(key, z, prior=prior, prior_row=jnp.asarray(row))
+
+    print(check(f"prior {which}", sweep, log_documents(prior, row) + log_words(), START))
+
+
+def test_one_row_is_no_row():
+    key, z = jax.random.key(0), START[0]
+    plain = parallel(key, z)[0]
+    rows = parallel(key, z, prior=ONE_PRIOR[None], prior_row=jnp.zeros(3, jnp.int32))[0]
+    np.testing.assert_array_equal(plain, rows)
+
+
+def test_tables_of_groups():
+    row = GROUP[DOC] * NUM_WORDS + WORD
+    first = jnp.asarray(GROUP * NUM_WORDS)
+
+    def sweep(key, z):
+        return parallel(key, z, row, 2 * NUM_WORDS, 2, table_row=first)
+
+    log_joint = log_documents(ONE_PRIOR, None) + log_words(row, 2 * NUM_WORDS, 2)
+    print(check("tables of groups", sweep, log_joint, START))
+
+
+LABEL, ETA = np.array([1.0, -1.0, 1.0], np.float32), np.array([3.0, -2.0], np.float32)
+
+
+def label_tilt(counts, of_doc, eta):
+    """Weigh the label of a document by each topic that the token may have (logistic)."""
+    label, length = of_doc
+    return jax.nn.sigmoid(label * ((counts * eta).sum() + eta) / length)
+
+
+def test_tilts():
+    lengths = np.array([len(words) for words in DOCS], np.float32)
+
+    def sweep(key, z):
+        docs = jnp.asarray(LABEL), jnp.asarray(lengths)
+        return parallel(key, z, tilt=label_tilt, tilt_docs=docs, tilt_shared=jnp.asarray(ETA))
+
+    score = count(Z, DOC, len(DOCS)) @ ETA / lengths
+    log_labels = np.log(expit(LABEL * score)).sum(axis=1)
+    log_joint = log_documents(ONE_PRIOR, None) + log_words() + log_labels
+    print(check("tilts", sweep, log_joint, START))
+
+
+def test_seams_do_not_depend_on_the_lanes():
+    """All of them together, in one lane and in three."""
+    key, z = jax.random.key(1), jnp.array([0, 1, 1, 0, 0, 1])
+    doc_topic = token_corpora.tally(z, DATA.doc, len(DOCS), NUM_TOPICS)
+    table = jax.random.uniform(jax.random.key(2), (2 * NUM_WORDS, NUM_TOPICS))
+    options = {
+        "prior_row": jnp.asarray(GROUP), "table_row": jnp.asarray(GROUP * NUM_WORDS),
+        "tilt": label_tilt, "tilt_docs": (jnp.asarray(LABEL), jnp.full(3, 2.0)),
+        "tilt_shared": jnp.asarray(ETA),
+    }  # fmt: skip
+    prior = jnp.asarray(PRIORS["of groups"][0])
+
+    def swept(num_lanes):
+        data = token_corpora.lay_out(DOCS, num_lanes=num_lanes)
+        return lanes.sweep_lanes(key, data.lanes, z, doc_topic, table, prior, **options)
+
+    np.testing.assert_array_equal(swept(1), swept(3))
+
+
+# ---- the sequential sweep
+
+
+def sequential(key, z, weigh, **options):
+    """Sweep with a kernel that says how its tokens weigh."""
+    word_topic = token_corpora.tally(z, DATA.word, NUM_WORDS, NUM_TOPICS)
+    doc_topic = token_corpora.tally(z, DATA.doc, len(DOCS), NUM_TOPICS)
+    tables = {"word": Table(word_topic, DATA.word), "topic": Table(word_topic.sum(axis=0))}
+    swept = scan.scan_tokens(weigh, key, DATA.buckets, z, doc_topic, tables, **options)
+    return (swept.z,)
+
+
+def test_what_belongs_to_documents():
+    """Priors and labels of documents, token after token."""
+    prior = PRIORS["of documents"][0]
+    lengths = np.array([len(words) for words in DOCS], np.float32)
+
+    def weigh(doc, word, topic, prior, label, length, eta):
+        words = (word + BETA) / (topic + NUM_WORDS * BETA)
+        score = (jnp.where(eta == 0, 0, doc * eta).sum() + eta) / length
+        return Weights(jnp.maximum((doc + prior) * words * jax.nn.sigmoid(label * score), 0))
+
+    def sweep(key, z):
+        return sequential(
+            key, z, weigh, per_topic={"eta": jnp.asarray(ETA)},
+            per_doc_topic={"prior": jnp.asarray(prior)},
+            per_doc={"label": jnp.asarray(LABEL), "length": jnp.asarray(lengths)},
+        )  # fmt: skip
+
+    log_labels = np.log(expit(LABEL * (count(Z, DOC, len(DOCS)) @ ETA / lengths))).sum(axis=1)
+    log_joint = log_documents(prior, np.arange(3)) + log_words() + log_labels
+    print(check("what belongs to documents", sweep, log_joint, START))
+
+
+# ---- the sequential sweep with outcomes: a token is common to all groups, or specific to its own
+
+COMMON = 0.6
+
+
+def test_outcomes_with_tables_of_their_own():
+    """Cross-collection LDA with a fixed share of common words: outcomes 0 (common) and 1."""
+    num_tokens, own_row = len(WORD), GROUP[DOC] * NUM_WORDS + WORD
+    both = enumeration.assignments(2 * NUM_TOPICS, num_tokens)  # outcome and topic of each token
+    x, z = both // NUM_TOPICS, both % NUM_TOPICS
+
+    def log_of_words(row, num_rows, outcome):
+        topics = np.where(x == outcome, z, NUM_TOPICS)  # others count in a topic of no interest
+        of_topic = count(topics, row, num_rows, NUM_TOPICS + 1)[..., :NUM_TOPICS]
+        of_topic = of_topic.reshape(len(both), -1, NUM_WORDS, NUM_TOPICS).swapaxes(2, 3)
+        return log_dirichlet_multinomial(of_topic, BETA).sum(axis=(1, 2))
+
+    log_joint = log_dirichlet_multinomial(count(z, DOC, len(DOCS)), ONE_PRIOR).sum(axis=1)
+    log_joint = log_joint + log_of_words(WORD, NUM_WORDS, 0)
+    log_joint = log_joint + log_of_words(own_row, 2 * NUM_WORDS, 1)
+    log_joint = log_joint + np.where(x == 0, np.log(COMMON), np.log(1 - COMMON)).sum(axis=1)
+
+    def measured(z, x):
+        return quantities(z) | {"common": x == 0, "common of topic 0": (x == 0) & (z == 0)}
+
+    exact = enumeration.enumerate_posterior(both, lambda _: log_joint, lambda _: measured(z, x))
+
+    def weigh(doc, common, of_common, own, of_own, alpha):
+        def words(n_vk, n_k):
+            return (n_vk + BETA) / (n_k + NUM_WORDS * BETA)
+
+        shares = COMMON * words(common, of_common), (1 - COMMON) * words(own, of_own)
+        return Weights(jnp.stack([jnp.maximum((doc + alpha) * share, 0) for share in shares]))
+
+    def sweep(key, z, x):
+        first, second = (jnp.where(x == outcome, z, NUM_TOPICS) for outcome in (0, 1))
+
+        def tally(topics, row, num_rows):
+            counts = token_corpora.tally(topics, jnp.asarray(row), num_rows, NUM_TOPICS + 1)
+            return counts[:, :NUM_TOPICS]
+
+        tables = {
+            "common": Table(tally(first, WORD, NUM_WORDS), DATA.word, (1, 0)),
+            "of_common": Table(tally(first, WORD, NUM_WORDS).sum(axis=0), None, (1, 0)),
+            "own": Table(tally(second, own_row, 2 * NUM_WORDS), jnp.asarray(own_row), (0, 1)),
+            "of_own": Table(tally(second, GROUP[DOC], 2), jnp.asarray(GROUP[DOC]), (0, 1)),
+        }
+        doc_topic = token_corpora.tally(z, DATA.doc, len(DOCS), NUM_TOPICS)
+        swept = scan.scan_tokens(
+            weigh, key, DATA.buckets, z, doc_topic, tables,
+            per_topic={"alpha": jnp.asarray(ONE_PRIOR)}, x=x,
+        )  # fmt: skip
+        fresh = jnp.where(swept.x == 1, swept.z, NUM_TOPICS)
+        wrong = (swept.tables["own"] != tally(fresh, own_row, 2 * NUM_WORDS)).sum()
+        return swept.z, swept.x, wrong
+
+    def chain(key):
+        def one(carry, i):
+            z, x, wrong = sweep(jax.random.fold_in(key, i), *carry[:2])
+            sums = {n: (i >= NUM_WARMUP) * jnp.float32(q) for n, q in measured(z, x).items()}
+            return (z, x, carry[2] + wrong), sums
+
+        start = (*START, START[0], jnp.int32(0))
+        (*_, wrong), kept = jax.lax.scan(one, start, jnp.arange(NUM_WARMUP + NUM_SWEEPS))
+        return wrong, jax.tree.map(lambda x: x.sum(axis=0) / NUM_SWEEPS, kept)
+
+    keys = jax.random.split(jax.random.key(zlib.crc32(b"outcomes")), NUM_CHAINS)
+    wrong, means = jax.jit(jax.vmap(chain), compiler_options=OPTIMISED)(keys)
+    assert not wrong.any()  # counts are those of the assignments
+    report = one_sample("outcomes", jax.tree.map(np.asarray, means), exact.means())
+    report.check()
+    print(report)
