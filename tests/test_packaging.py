@@ -1,5 +1,7 @@
 """What holds for the two packages and the repository as a whole."""
 
+import ast
+import graphlib
 import importlib
 import importlib.metadata
 import importlib.util
@@ -69,6 +71,91 @@ def test_modules_list_their_names(name):
     module = importlib.import_module(name)
     assert hasattr(module, "__all__")
     assert [public for public in module.__all__ if not hasattr(module, public)] == []
+
+
+# Rooms of the library from the bottom up: a module imports from its own room and from those below.
+# Models, baselines and the registry are on top of what they are made of.
+ROOMS = [
+    {"bnp_kernels"},
+    {"base", "data"},
+    {"posterior"},
+    {"scores", "plots"},
+    {"results"},
+    {"models", "baselines"},
+    {"registry"},
+    {"run"},
+    {"package"},  # the names that users type
+    {"cli"},
+    {"testing"},
+]
+
+
+def room_of(module):
+    """The room that a module of either package belongs to."""
+    first, _, rest = module.partition(".")
+    if first == "bnp_kernels":
+        return first
+    room = rest.partition(".")[0]
+    if room in ("", "__main__"):
+        return "cli" if room else "package"
+    if room == "registry" or (package_directory(first) / room).is_dir():
+        return room
+    return "models"
+
+
+def imports_of(path, known):
+    """Modules of both packages that a file imports anywhere: in functions and for types, too."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} has a relative import, which this test does not follow"
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {name for name in names if name in known} or {node.module}
+    return found & known
+
+
+@pytest.fixture(scope="module")
+def imports():
+    """What each module of both packages imports from them."""
+    known = {name for package in PACKAGES for name in modules(package)}
+    graph = {}
+    for name in known:
+        path = package_directory(name.partition(".")[0]).parent / name.replace(".", "/")
+        path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+        graph[name] = imports_of(path, known) - {name}
+    return graph
+
+
+def against_the_order(graph):
+    """Imports that go up, or sideways into another room of the same height."""
+    height = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
+    return [
+        f"{module} imports {other}"
+        for module, others in sorted(graph.items())
+        for other in sorted(others)
+        if (here := room_of(module)) != (there := room_of(other))
+        and height[there] >= height[here]
+        and (here, there) != ("base", "data")
+    ]
+
+
+def test_imports_go_one_way(imports):
+    assert against_the_order(imports) == []
+    # the rule can fail, and imports inside functions are seen
+    upwards = {"bnp_models.base.model": {"bnp_models.posterior.mixtures"}}
+    assert against_the_order(upwards) == [
+        "bnp_models.base.model imports bnp_models.posterior.mixtures"
+    ]
+    assert "bnp_models.scores.held_out" in imports["bnp_models.results.topic_fit"]
+
+
+def test_no_modules_import_one_another(imports):
+    tuple(graphlib.TopologicalSorter(imports).static_order())  # a CycleError names the circle
+    circle = imports | {"bnp_kernels.random.bits": {"bnp_models.cli.command"}}
+    with pytest.raises(graphlib.CycleError):
+        tuple(graphlib.TopologicalSorter(circle).static_order())
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -223,7 +223,7 @@ def _add_fit(parser: argparse.ArgumentParser, model: type[Model]) -> None:
     defaults = inspect.signature(model.gibbs).parameters
     group = parser.add_argument_group("sampler")
     for name in _gibbs_options(model):
-        choices = getattr(model, f"{name}s", None)  # `schedules` of `schedule`
+        choices = {"schedule": list(model.schedules)}.get(name)
         default = defaults[name].default
         text = about.get(name, "") + ("" if default is None else f" ({show_value(default)})")
         how: dict[str, Any] = {"choices": choices} if choices else {"metavar": "VALUE"}
