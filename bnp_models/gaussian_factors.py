@@ -15,7 +15,7 @@ from bnp_kernels.gaussian_factors import Reals, make_reals
 from bnp_kernels.random.bits import split
 from bnp_kernels.random.concentration import GammaPrior
 from bnp_models.base.factor_model import FactorModel, choose_step, program_z, sample_data
-from bnp_models.base.gibbs import GibbsKernel, Sampler
+from bnp_models.base.gibbs import Sampler
 from bnp_models.base.model import gamma_law, gamma_prior, is_prior
 from bnp_models.data.sources import Sources, check_sources
 from bnp_models.results.factor_fit import FactorFit
@@ -88,6 +88,7 @@ class GaussianFactorAnalysis(FactorModel):
 
     hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "tau", *_VARIANCES)
     numbers: ClassVar[tuple[str, ...]] = ()
+    first_factors: ClassVar[int] = 1
     by_source: ClassVar[tuple[str, ...]] = ("alpha", "sigma2_w", "sigma2_n")
     result: ClassVar[type[FactorFit]] = FactorFit
 
@@ -132,44 +133,6 @@ class GaussianFactorAnalysis(FactorModel):
             else gamma_prior(name, getattr(self, name), given=name in elsewhere)
             for name in self.hyperparameters
         }
-
-    def gibbs(
-        self,
-        *,
-        schedule: str = "parallel",
-        record: Collection[str] = (),
-        init_factors: int = 1,
-        births: str = "exact",
-    ) -> GibbsKernel:
-        """Return the Gibbs kernel, a `numpyro.infer.mcmc.MCMCKernel`.
-
-        Parameters
-        ----------
-        schedule
-            "parallel" (rows side by side, given the sources' probabilities) or "sequential" (row
-            after row, with those integrated out). Both are exact.
-        record
-            Variables to record besides the sampled hyperparameters and `num_factors_used`: `phi`,
-            `weights`, `z`, `beta`, `pi`. Factors in use come first, by decreasing `beta`; behind
-            them there are zeros.
-        init_factors
-            Start with this many factors from the prior. New ones are found soon, for z moves with
-            the weights integrated out; too many die slowly.
-        births
-            "exact", or "approximate": new factors of a row in a number drawn by a Monte Carlo
-            estimate of its probability, with schedule="sequential" only. That is a baseline which
-            does **not** sample the posterior: a reconstruction of the sampler that the paper
-            compares with, see `bnp_kernels.processes.approximate_births`.
-
-        Raises
-        ------
-        ValueError
-            If an option is not one of those above. A prior without a Gibbs update is refused when
-            a chain starts.
-        """
-        return self.kernel_of(
-            schedule=schedule, record=record, init_factors=init_factors, births=births
-        )
 
     def sampler(
         self,

@@ -1,7 +1,7 @@
 """Poisson-gamma factor analysis: the truncated program, hyperparameters and exact Gibbs kernel."""
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import jax
@@ -15,7 +15,7 @@ from bnp_kernels.processes.allocation import Counts, make_counts
 from bnp_kernels.random.bits import split
 from bnp_kernels.random.concentration import GammaPrior
 from bnp_models.base.factor_model import FactorModel, choose_step, program_z, sample_data
-from bnp_models.base.gibbs import GibbsKernel, Sampler
+from bnp_models.base.gibbs import Sampler
 from bnp_models.data.sources import Sources, check_counts
 from bnp_models.results.factor_fit import FactorFit
 from bnp_models.scores.poisson_annealing import PoissonRows
@@ -89,6 +89,7 @@ class PoissonGammaFactorAnalysis(FactorModel):
 
     hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "tau", "b_phi", "b_w")
     numbers: ClassVar[tuple[str, ...]] = ("a_phi", "a_w", "a_lambda", "b_lambda")
+    first_factors: ClassVar[int] = 20
     by_source: ClassVar[tuple[str, ...]] = ("alpha", "a_w", "b_w", "a_lambda", "b_lambda")
     always: ClassVar[tuple[str, ...]] = ("background",)
     scores: ClassVar[tuple[str, ...]] = ("predict", "row_completion")
@@ -135,44 +136,6 @@ class PoissonGammaFactorAnalysis(FactorModel):
             rate = background[source][:, None] + (z * weights) @ phi
             with features:
                 sample_data(dist.Poisson(rate), data, observed)
-
-    def gibbs(
-        self,
-        *,
-        schedule: str = "parallel",
-        record: Collection[str] = (),
-        init_factors: int = 20,
-        births: str = "exact",
-    ) -> GibbsKernel:
-        """Return the Gibbs kernel, a `numpyro.infer.mcmc.MCMCKernel`.
-
-        Parameters
-        ----------
-        schedule
-            "parallel" (rows side by side, given the sources' probabilities) or "sequential" (row
-            after row, with those integrated out). Both are exact.
-        record
-            Variables to record besides the sampled hyperparameters, `background` and
-            `num_factors_used`: `phi`, `weights`, `z`, `beta`, `pi`. Factors in use come first, by
-            decreasing `beta`; behind them there are zeros.
-        init_factors
-            Start with this many factors from the prior. Too many die soon; new ones are found late
-            where there are many features, so 0 is a slow start.
-        births
-            "exact", or "approximate": new factors of a row in a number drawn by a Monte Carlo
-            estimate of its probability, with schedule="sequential" only. That is a baseline which
-            does **not** sample the posterior: a reconstruction of the sampler that the paper
-            compares with, see `bnp_kernels.processes.approximate_births`.
-
-        Raises
-        ------
-        ValueError
-            If an option is not one of those above. A prior without a Gibbs update is refused when
-            a chain starts.
-        """
-        return self.kernel_of(
-            schedule=schedule, record=record, init_factors=init_factors, births=births
-        )
 
     def sampler(
         self,

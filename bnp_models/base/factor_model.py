@@ -61,6 +61,8 @@ class FactorModel(Model):
         "sequential": ("sequential",),
     }
     recordable: ClassVar[tuple[str, ...]] = ("phi", "weights", "z", "beta", "pi")
+    first_factors: ClassVar[int]
+    """How many factors a chain starts with if nothing else is asked for."""
     by_source: ClassVar[tuple[str, ...]]
     """Parameters that belong to a source: a number for all, or a tuple with one for each."""
     numbers: ClassVar[tuple[str, ...]]
@@ -135,14 +137,46 @@ class FactorModel(Model):
             float(tau), alpha, np.asarray(data.rows_per_source), self.max_factors
         )
 
-    def kernel_of(
-        self, *, schedule: str, record: Collection[str], init_factors: int, births: str
+    def gibbs(
+        self,
+        *,
+        schedule: str = "parallel",
+        record: Collection[str] = (),
+        init_factors: int | None = None,
+        births: str = "exact",
     ) -> GibbsKernel:
-        """Return the kernel with these options, or raise `ValueError`."""
+        """Return the Gibbs kernel, a `numpyro.infer.mcmc.MCMCKernel`.
+
+        Parameters
+        ----------
+        schedule
+            "parallel" (rows side by side, given the sources' probabilities) or "sequential" (row
+            after row, with those integrated out). Both are exact.
+        record
+            Variables to record besides the sampled hyperparameters and `num_factors_used`: `phi`,
+            `weights`, `z`, `beta`, `pi`. A Poisson model always records `background`. Factors in
+            use come first, by decreasing `beta`; behind them there are zeros.
+        init_factors
+            Start with this many factors from the prior; by default 20 in a Poisson model, where
+            too many die soon and new ones are found late, and 1 in a Gaussian model, where it is
+            the other way round.
+        births
+            "exact", or "approximate": new factors of a row in a number drawn by a Monte Carlo
+            estimate of its probability, with schedule="sequential" only. That is a baseline which
+            does **not** sample the posterior: a reconstruction of the sampler that the paper
+            compares with, see `bnp_kernels.processes.approximate_births`.
+
+        Raises
+        ------
+        ValueError
+            If an option is not one of those above. A prior without a Gibbs update is refused when
+            a chain starts.
+        """
+        start = self.first_factors if init_factors is None else init_factors
         options = {
             "schedule": check_option("schedule", schedule, self.schedules),
             "record": check_record(record, self.recordable),
-            "init_factors": check_integer("init_factors", init_factors, 0),
+            "init_factors": check_integer("init_factors", start, 0),
             "births": check_option("births", births, ("exact", "approximate")),
         }
         if births == "approximate" and schedule != "sequential":
