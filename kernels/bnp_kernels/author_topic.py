@@ -1,13 +1,13 @@
 r"""Gibbs kernels of the author-topic model; their program is `bnp_models.AuthorTopicModel`.
 
-Two exact sweeps of one posterior $p(x, z, \alpha, \beta \mid w)$, x the authors of the tokens:
+Two exact sweeps of one posterior $p(x, z, \alpha, \beta \mid w)$, with x the authors of the tokens:
 
 - "sequential": topics and authors' mixtures integrated out, author and topic of a token drawn
   together, one token after the other;
 - "parallel": the mixtures and the topic-word rows are drawn, then all tokens are independent.
 
-After either, `step` draws the concentrations by conjugate augmentation, where they have a prior:
-given x, this is LDA with authors for documents.
+After either sweep, `step` draws the concentrations that have a prior by conjugate augmentation.
+Given x, the model is LDA with authors in the place of documents.
 Sizes: T tokens, D documents, J authors, V words, K topics. Counts are int32, log densities in nats.
 
 Rosen-Zvi, Griffiths, Steyvers and Smyth, The author-topic model for authors and documents, UAI
@@ -51,7 +51,7 @@ class AuthorTopicState(NamedTuple):
     author_topic: Int[Array, "J K"]
     word_topic: Int[Array, "V K"]  # word-major: a sweep reads and writes whole rows
     topic: Int[Array, " K"]
-    author: Int[Array, " J"]  # unlike the lengths of documents these change
+    author: Int[Array, " J"]  # tokens of each author, which change with x
     alpha: Float[Array, " K"]
     beta: Float[Array, ""]
 
@@ -59,8 +59,8 @@ class AuthorTopicState(NamedTuple):
 class AuthorTopicPriors(NamedTuple):
     """Priors of the concentrations; None holds one fixed at its value in the state.
 
-    A scalar `alpha` prior is that of one symmetric concentration, a vector prior (length K) that
-    of independent ones.
+    A scalar `alpha` prior is for one symmetric concentration. A vector prior (length K) is for K
+    independent ones.
     """
 
     alpha: GammaPrior | None = None
@@ -106,10 +106,10 @@ def init(
 
 
 def share(n_jk: ArrayLike, n_j: ArrayLike, *, weights: ArrayLike, total: ArrayLike) -> Array:
-    """Return p(z_t = k | x_t = j, z_-t) up to no more than a constant; counts without token t.
+    """Return p(z_t = k | x_t = j, z_-t); the counts leave token t out.
 
-    With `weights` the prior concentration of each topic and `total` their sum. The denominator
-    stays, for it differs between authors.
+    `weights` are the prior concentrations of the topics, and `total` is their sum. The denominator
+    is kept, because it differs between authors.
     """
     return jnp.maximum((n_jk + weights) * (1 / (n_j + total)), 0)
 
@@ -196,20 +196,21 @@ def step(
 ) -> tuple[AuthorTopicState, AuthorTopicInfo]:
     r"""Resample author and topic of every token by `sweeps[turn]`, then the concentrations.
 
-    "sequential", one token after the other, all else integrated out:
+    "sequential" draws one token after the other, with all else integrated out:
 
     $$p(x_t = j, z_t = k \mid \cdot) \propto \frac{n_{jk} + \alpha_k}{n_j + \sum_l \alpha_l}
       \frac{n_{vk} + \beta}{n_k + V \beta}$$
 
-    over the authors j of the document. "parallel", authors' mixtures and topics first, then all
-    tokens at once:
+    over the authors j of the document. "parallel" draws the authors' mixtures and the topics first,
+    then all tokens at once:
 
     $$\theta_j \sim \mathrm{Dir}(\alpha + n_{j \cdot}), \quad
       \phi_k \sim \mathrm{Dir}(\beta + n_{\cdot k}), \quad
       p(x_t = j, z_t = k \mid \theta, \phi) \propto \theta_{jk} \phi_{k w_t}$$
 
-    Neither outlives the step, and the concentrations are drawn without them: that order keeps the
-    posterior. With `axis_name` the blocks of tokens are sharded over that mapped axis.
+    Both $\theta$ and $\phi$ are discarded before the concentrations are drawn, with both integrated
+    out. This order keeps the posterior invariant. With `axis_name` the blocks of tokens are sharded
+    over that mapped axis.
     """
     key_z, key_rest = bits.split(rng_key)
     known = {"sequential": _sequential_sweep, "parallel": _parallel_sweep}

@@ -5,12 +5,14 @@ Rows n of several sources share factors, and z is a hierarchical beta process (`
 $$x_n \sim \mathrm{N}\Big(\sum_k z_{nk} w_{nk} \phi_k, \sigma^2_{n j} I_M\Big), \qquad
   \phi_k \sim \mathrm{N}(0, \sigma^2_\phi I_M), \qquad w_{nk} \sim \mathrm{N}(0, \sigma^2_{w j})$$
 
-with j the source of row n; precisions may have gamma priors. Two exact schedules of one posterior,
-which differ in z only: rows side by side given $\pi$ and a slice each, or one after the other (see
-`factor_slots`). An entry of z moves with its weight integrated out, which is drawn right after.
+with j the source of row n; precisions may have gamma priors. Two exact schedules sample the same
+posterior. They differ in the update of z only. Either all rows are updated in parallel, given $\pi$
+and with one slice per row, or one row after the other, with $\pi$ integrated out (see
+`factor_slots`). An entry of z is drawn with its weight integrated out, and the weight is drawn
+right after it.
 
 Gupta, Phung and Venkatesh, A slice sampler for restricted hierarchical beta process with
-applications to shared subspace learning, UAI 2012, eq. 9; the updates are not printed there.
+applications to shared subspace learning, UAI 2012, eq. 9. The paper does not print the updates.
 
 Sizes: K slots, N rows, M features, J sources.
 """
@@ -66,7 +68,7 @@ class Reals(NamedTuple):
     rows: Rows
     x: Float[Array, "M N"]
     num_observed: Float[Array, " J"]  # entries of each source
-    observed: Bool[Array, "M N"] | None  # None: all of them; a missing entry of x is zero
+    observed: Bool[Array, "M N"] | None  # None: all; a missing entry of x is zero
 
 
 class GaussianState(NamedTuple):
@@ -87,7 +89,7 @@ class GaussianState(NamedTuple):
 class GaussianPriors(NamedTuple):
     """Gamma priors of alpha, tau and the **precisions** 1 / sigma2; None holds a value fixed.
 
-    Whatever belongs to the sources has one prior or one for each.
+    A parameter of the sources has one prior, or one prior for each source.
     """
 
     alpha: GammaPrior | None = None
@@ -114,16 +116,16 @@ def make_reals(
     Parameters
     ----------
     values
-        Finite numbers. Not checked: `Sources` did.
+        Finite numbers. Not checked here: `Sources` has checked this.
     source
         Source of each row.
     observed
-        False where an entry is missing and its value therefore zero; None if all are there.
+        False where an entry is missing; its value is then zero. None if no entry is missing.
 
     Raises
     ------
     ValueError
-        If a row names no source, or a source has no rows.
+        If the source of a row is outside [0, num_sources), or a source has no rows.
     """
     x = jnp.asarray(np.ascontiguousarray(np.asarray(values, np.float32).T))
     rows = make_rows(source, num_sources)
@@ -143,7 +145,7 @@ def init(
     sigma2_n: ArrayLike,
     init_factors: int = 0,
 ) -> GaussianState:
-    """Start with factors and weights from the prior, each used by half of the rows at random."""
+    """Draw factors and weights from the prior; a row uses a factor with probability 1/2."""
     (num_features, num_rows), num_sources = data.x.shape, data.rows.num_rows.shape[0]
     alpha, sigma2_w, sigma2_n = (
         jnp.broadcast_to(jnp.asarray(x, jnp.float32), (num_sources,))
@@ -167,14 +169,14 @@ def init(
 def parallel_step(
     rng_key: Key[Array, ""], state: GaussianState, data: Reals, priors: GaussianPriors
 ) -> tuple[GaussianState, GaussianInfo]:
-    """Redraw everything once, z for all rows side by side."""
+    """Redraw everything once, with z drawn for all rows in parallel."""
     return _step(rng_key, state, data, priors, sequential=False)
 
 
 def sequential_step(
     rng_key: Key[Array, ""], state: GaussianState, data: Reals, priors: GaussianPriors
 ) -> tuple[GaussianState, GaussianInfo]:
-    """Redraw everything once, z row after row with the sources' probabilities integrated out."""
+    """Redraw everything once, z row by row with the sources' probabilities integrated out."""
     return _step(rng_key, state, data, priors, sequential=True)
 
 
@@ -207,9 +209,9 @@ def _step(
 def approximate_step(
     rng_key: Key[Array, ""], state: GaussianState, data: Reals, priors: GaussianPriors
 ) -> tuple[GaussianState, GaussianInfo]:
-    """Redraw everything once, rows one after the other with births that are **not exact**.
+    """Redraw everything once, z row by row with births that are **not exact**.
 
-    A baseline, see `approximate_births`; weights of new factors are integrated out.
+    This is a baseline, see `approximate_births`. The weights of new factors are integrated out.
     """
     key_process, key_noise, key_z, key_phi, key_scales = bits.split(rng_key, 5)
     rows, (num_slots, num_features) = data.rows, state.phi.shape
@@ -269,7 +271,7 @@ def _draw_z(
     data: Reals,
     sequential: bool,
 ) -> tuple[Array, Array, Array]:
-    """Redraw z with its weights; factors that are not in use come from their prior."""
+    """Redraw z with its weights; unused factors are drawn from their prior."""
     key_phi, key_w, key_z = bits.split(rng_key, 3)
     (num_slots, num_features), num_rows = state.phi.shape, data.x.shape[1]
     slot, feature, row = factor_slots.counters(num_slots, num_features, num_rows)
@@ -291,7 +293,7 @@ def _draw_z(
 
 
 def _residual(data: Reals, phi: Array, weights: Array, count: Array) -> Float[Array, "M N"]:
-    """Return what the first `count` slots leave of the data; zero where an entry is missing."""
+    """Return the data less the fit of the first `count` slots; zero where an entry is missing."""
 
     def take(rest, slot):
         phi, weights = slot
@@ -306,16 +308,16 @@ def _where(observed: Array | None, x: Array) -> Array:
 
 
 def _visit(rows, fit, factor, entries, z):
-    r"""Weigh a factor at some rows, their weights of it integrated out.
+    r"""Return the log likelihood ratio of a factor at some rows, and the update of the residual.
 
-    With r the residual without the factor, $v = |\phi_k|^2$ and $d = \phi_k \cdot r$ over what is
-    observed of the row,
+    The weight of the factor is integrated out. With r the residual without the factor, and
+    $v = |\phi_k|^2$ and $d = \phi_k \cdot r$ over the observed entries of the row,
 
     $$\log \frac{p(x_n \mid z_{nk} = 1)}{p(x_n \mid z_{nk} = 0)} = -\tfrac12
       \log\Big(1 + \frac{\sigma^2_w v}{\sigma^2_n}\Big)
       + \frac{d^2 \sigma^2_w}{2 \sigma^2_n (\sigma^2_n + \sigma^2_w v)}$$
 
-    and then $w_{nk} \sim \mathrm{N}(V d / \sigma^2_n, V)$ with
+    Then the weight is drawn, $w_{nk} \sim \mathrm{N}(V d / \sigma^2_n, V)$ with
     $1 / V = v / \sigma^2_n + 1 / \sigma^2_w$.
     """
     (sigma2_n, sigma2_w, observed), phi, (weights, noise, length2) = rows, factor, entries
@@ -334,11 +336,11 @@ def _visit(rows, fit, factor, entries, z):
 
 
 def _draw_phi(rng_key: Key[Array, ""], state: GaussianState, data: Reals) -> Float[Array, "K M"]:
-    r"""Redraw the factors in use jointly, each feature from one Gaussian law of K factors.
+    r"""Redraw the factors in use jointly: each feature is one Gaussian draw over the K factors.
 
     Its precision is $\Lambda = I / \sigma^2_\phi + \sum_n w_n w_n^T / \sigma^2_n$, the same for all
     features, and its mean $\Lambda^{-1} \sum_n w_n x_{ni} / \sigma^2_n$. Missing entries are drawn
-    for that, and forgotten.
+    for this update only.
     """
     num_slots, num_features = state.phi.shape
     slot, feature, _ = factor_slots.counters(num_slots, num_features, 1)
@@ -352,7 +354,7 @@ def _draw_phi(rng_key: Key[Array, ""], state: GaussianState, data: Reals) -> Flo
     def products(_, row):
         weights = row[None, :]
         gram = sum_pairwise(product(state.weights, weights).T)
-        # not a product of matrices, whose rounding varies with the number of chains
+        # no matrix product, because its rounding varies with the number of chains
         return (), (gram, sum_pairwise(product(x.T, row[:, None])))
 
     _, (gram, cross) = for_each_slot(count, products, (), scaled)
@@ -379,8 +381,8 @@ def _draw_scales(
 ) -> GaussianState:
     r"""Redraw the variances, $1 / \sigma^2 \sim \mathrm{Gamma}(a + n / 2, b + s / 2)$.
 
-    n numbers with the sum of squares s: observed residuals of a source, weights in use of a source,
-    factors in use.
+    Here s is the sum of squares of n numbers: the observed residuals of a source, the weights in
+    use of a source, or the entries of the factors in use.
     """
     key_phi, key_w, key_n = bits.split(rng_key, 3)
     rows, num_features = data.rows, data.x.shape[0]
@@ -408,7 +410,7 @@ def _draw_scales(
 def log_joint(state: GaussianState, data: Reals) -> Float[Array, ""]:
     r"""Return $\log p(x, z, \beta, \phi, w \mid \alpha, \tau, \sigma^2)$ in nats.
 
-    $\pi$, all that is not in use and missing entries are integrated out, factors come without
+    $\pi$, unused factors and weights, and missing entries are integrated out. Factors have no
     order.
     """
     source = data.rows.source
@@ -433,7 +435,7 @@ def _log_normal(x: Array, variance: Array) -> Array:
 def log_prior(state: GaussianState, priors: GaussianPriors) -> Float[Array, ""]:
     """Return the log prior density of the hyperparameters that are sampled.
 
-    That of a variance, which is inverse gamma, with respect to the variance itself.
+    A variance has an inverse gamma prior, and its density is with respect to the variance itself.
     """
     total = jnp.zeros(())
     for name, prior in priors._asdict().items():

@@ -94,7 +94,7 @@ def init(
 ) -> HDPState:
     """Assign every token to one of `init_topics` topics at random and draw their root weights.
 
-    They are drawn as if each topic had one table.
+    The root weights are drawn as if each topic had one table.
     """
     key_z, key_root = bits.split(rng_key)
     u = bits.uniform(key_z, data.doc.shape)
@@ -206,7 +206,10 @@ def _split_merge_sweep(
 def _with_topics(
     state: HDPState, data: Tokens, z: Int[Array, " T"], weights: Float[Array, " K"], overflow: Array
 ) -> HDPState:
-    """Count new topics; what is left of the root is stale until it is drawn, which comes next."""
+    """Count the new topics.
+
+    `unused` and `tables` of the root are stale until `resample`, which follows, draws them.
+    """
     num_words, capacity = state.word_topic.shape
     doc_topic, word_topic, topic = tally.tally(
         z, data.doc, data.word, state.doc_topic.shape[0], num_words, capacity
@@ -219,7 +222,7 @@ def _with_topics(
 
 
 def _chain_by_chain(sweep: Callable, state: HDPState) -> Callable:
-    """Keep the temporary arrays of large chains from being there all at once."""
+    """Make large chains take turns on a CPU: only one then holds temporary arrays in memory."""
 
     def in_turn(*args, **options):
         small = state.word_topic.size < LARGE_TABLE
@@ -254,22 +257,23 @@ def step(
 ) -> tuple[HDPState, HDPInfo]:
     r"""Resample the topics by the sweep `sweeps[turn]`, then tables, concentrations and root.
 
-    "sequential", in corpus order, topics and documents integrated out:
+    "sequential" draws the tokens in corpus order, with topics and documents integrated out:
 
     $$p(z_t = k \mid \cdot) \propto (n_{dk} + \alpha \tau_k)(n_{vk} + \beta) / (n_k + V \beta),
       \qquad p(z_t = \text{new} \mid \cdot) \propto \alpha \tau_u / V$$
 
-    "parallel", all documents side by side, given topics and sticks:
+    "parallel" draws all documents in parallel, given topics and sticks:
 
     $$p(z_t = k \mid \cdot) \propto 1(\tau_k > \epsilon) (n_{dk} + \alpha \tau_k) \phi_{k w_t}$$
 
-    for the tokens whose topic has $\tau > \epsilon$; the few others wait. Which topics those are
-    depends on the root alone, so every token's draw is a Gibbs draw restricted to a set that
-    holds its present value, and the posterior is kept. The set is finite, and complete as soon as
-    the sticks leave a rest of at most $\epsilon$; see `hdp_root.reach` for its size and for
-    `tail_share`. With `axis_name` the lanes are sharded over that mapped axis.
+    for the tokens whose topic has $\tau > \epsilon$. The few other tokens keep their topic. The set
+    of topics with $\tau > \epsilon$ depends on the root alone. So the draw of a token is a Gibbs
+    draw restricted to a set that contains its present topic, and the posterior is invariant. The
+    set is finite. It is complete as soon as the sticks leave a rest of at most $\epsilon$. See
+    `hdp_root.reach` for the size of $\epsilon$ and for `tail_share`. With `axis_name` the lanes are
+    sharded over that mapped axis.
 
-    "split-merge": pairs of topics are merged and topics split, see `split_merge`.
+    "split-merge" proposes to merge pairs of topics and to split topics, see `split_merge`.
     """
     key_sweep, key_rest = bits.split(rng_key)
     known = {

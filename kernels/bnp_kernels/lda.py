@@ -8,8 +8,8 @@ Two exact sweeps of one posterior $p(z, \alpha, \beta \mid w)$:
   (Magnusson et al., Sparse partially collapsed MCMC for parallel inference in topic models,
   JCGS 27, 2018).
 
-After either, `step` draws the concentrations by conjugate augmentation (exact), where they have a
-prior.
+After either sweep, `step` draws the concentrations that have a prior by conjugate augmentation
+(exact).
 Sizes: T tokens, D documents, V words, K topics. Counts are int32, log densities in nats.
 """
 
@@ -54,8 +54,8 @@ class LDAState(NamedTuple):
 class LDAPriors(NamedTuple):
     """Priors of the concentrations; None holds one fixed at its value in the state.
 
-    A scalar `alpha` prior is that of one symmetric concentration, a vector prior (length K) that
-    of independent ones.
+    A scalar `alpha` prior is for one symmetric concentration. A vector prior (length K) is for K
+    independent ones.
     """
 
     alpha: GammaPrior | None = None
@@ -142,17 +142,18 @@ def step(
 ) -> tuple[LDAState, LDAInfo]:
     r"""Resample the topic of every token by the sweep `sweeps[turn]`, then the concentrations.
 
-    "sequential", in corpus order and all else integrated out:
+    "sequential" draws the tokens in corpus order, with all else integrated out:
 
     $$p(z_t = k \mid z_{-t}, w) \propto (n_{dk} + \alpha_k)(n_{vk} + \beta) / (n_k + V \beta)$$
 
-    "parallel", topics first, then all documents side by side:
+    "parallel" draws the topics first, then all documents in parallel:
 
     $$\phi_k \mid z \sim \mathrm{Dir}(\beta + n_{\cdot k}), \qquad
       p(z_t = k \mid z_{-t}, \phi) \propto (n_{dk} + \alpha_k) \phi_{k w_t}$$
 
-    The topics do not outlive the step, and the concentrations are drawn without them: that order
-    keeps the posterior. With `axis_name` the lanes are sharded over that mapped axis.
+    The topics $\phi$ are discarded before the concentrations are drawn, with $\phi$ integrated out.
+    This order keeps the posterior invariant. With `axis_name` the lanes are sharded over that
+    mapped axis.
     """
     key_z, key_rest = bits.split(rng_key)
     known = {"sequential": _sequential_sweep, "parallel": _parallel_sweep}

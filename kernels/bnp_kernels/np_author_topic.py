@@ -5,15 +5,17 @@ author's mixture is $\theta_j \sim \mathrm{DP}(\alpha, \tau)$ with one root
 $\tau \sim \mathrm{GEM}(\gamma)$. Two exact sweeps of one posterior:
 
 - "sequential": topics and mixtures integrated out, author and topic of a token drawn together,
-  one token after the other; topics are born and die on the way;
+  one token after the other; topics are born and die during the sweep;
 - "parallel": sticks, mixtures and topic-word rows are drawn, then all tokens are independent;
   the infinite tail is cut exactly by a threshold on the root weights.
 
-Both end with table counts, concentrations and root weights: given the authors of the tokens, this
-is the HDP topic model with authors for documents. Births take a Beta(1, gamma) share of the pool
-and deaths give their mass back, the counts leave the token itself out, and the denominator
-$n_j + \alpha$ stays, for x moves: Bleier, A simple non-parametric topic mixture for authors and
-documents (technical note), eqs. 3-5, is silent or misprinted there.
+Both end with draws of table counts, concentrations and root weights. Given the authors of the
+tokens, the model is the HDP topic model with authors in the place of documents.
+
+In three points Bleier, A simple non-parametric topic mixture for authors and documents (technical
+note), eqs. 3-5, is silent or misprinted. A birth takes a Beta(1, gamma) share of the pool, and a
+death gives its mass back to the pool. The counts leave the token itself out. The denominator
+$n_j + \alpha$ must be kept, because the author x is drawn, too.
 
 `max_topics` slots (K) are a buffer as in `hdp_lda`; no draw depends on K.
 Sizes: T tokens, D documents, J authors, V words. Counts are int32, log densities in nats.
@@ -53,14 +55,14 @@ __all__ = [
 
 
 class AuthorHDPState(NamedTuple):
-    """What one sweep hands to the next; counts are functions of `z` and `x`, free slots zero."""
+    """What one sweep hands to the next; counts are functions of `z` and `x`, zero in free slots."""
 
     z: Int[Array, " T"]  # slot of each token, corpus order
     x: Int[Array, " T"]  # author of each token, one of its document's
     author_topic: Int[Array, "J K"]
     word_topic: Int[Array, "V K"]  # word-major: a sweep reads and writes whole rows
     topic: Int[Array, " K"]
-    author: Int[Array, " J"]  # unlike the lengths of documents these change
+    author: Int[Array, " J"]  # tokens of each author, which change with x
     root: Root
     alpha: Float[Array, ""]
     beta: Float[Array, ""]
@@ -80,7 +82,7 @@ def init(
 ) -> AuthorHDPState:
     """Give every token one of its authors and one of `init_topics` topics, and draw the root.
 
-    It is drawn as if each topic had one table.
+    The root is drawn as if each topic had one table.
     """
     key_start, key_root = bits.split(rng_key)
     z, x = draw_start(key_start, data, init_topics)
@@ -118,7 +120,7 @@ def conditional(
     beta: Array,
     num_words: int,
 ) -> Weights:
-    """Return p(x_t = j, z_t = k | rest) up to a constant, and that of j with a new topic.
+    """Return p(x_t = j, z_t = k | rest), and that of j with a new topic, up to a constant.
 
     The counts leave the token out. Free slots have neither counts nor root weight, so their weight
     is zero without a mask.
@@ -165,8 +167,9 @@ def _draw_mixtures(
 ) -> Float[Array, "J K"]:
     r"""Draw $\theta_j \sim \mathrm{Dir}(\alpha\tau + n_j)$ of the topics that take part.
 
-    All others, slots or not, are one more entry. What it weighs must not depend on where the slots
-    end: the topics in use are added up, the rest is what the pool has left.
+    All other topics, with or without a slot, are merged into one more entry. Its concentration must
+    not depend on the number of slots. So the weights of the topics in use are summed, and the rest
+    is what the pool has left.
     """
     used = state.topic > 0
     left = state.root.unused - sum_pairwise(jnp.where(taking_part & ~used, sticks, 0.0))
@@ -199,7 +202,7 @@ def _parallel_sweep(
     author_topic, word_topic, topic = tally.tally(
         z, x, data.word, data.num_authors, num_words, capacity
     )
-    # what is left of the root is stale until it is drawn, which comes next
+    # `unused` and `tables` of the root are stale until `resample`, which follows, draws them
     root = state.root._replace(weights=jnp.where(topic > 0, slots.sticks, 0.0))
     return state._replace(
         z=z, x=x, author_topic=author_topic, word_topic=word_topic, topic=topic,
@@ -233,24 +236,25 @@ def step(
 ) -> tuple[AuthorHDPState, AuthorTopicInfo]:
     r"""Resample authors and topics by the sweep `sweeps[turn]`, then tables and root.
 
-    "sequential", one token after the other, topics and mixtures integrated out:
+    "sequential" draws one token after the other, with topics and mixtures integrated out:
 
     $$p(x_t = j, z_t = k \mid \cdot) \propto \frac{n_{jk} + \alpha \tau_k}{n_j + \alpha}
       \frac{n_{vk} + \beta}{n_k + V \beta}, \qquad
       p(x_t = j, z_t = \text{new} \mid \cdot) \propto \frac{\alpha \tau_u}{(n_j + \alpha) V}$$
 
-    over the authors j of the document. "parallel", all tokens at once, given sticks, mixtures and
-    topics:
+    over the authors j of the document. "parallel" draws all tokens at once, given sticks, mixtures
+    and topics:
 
     $$p(x_t = j, z_t = k \mid \cdot) \propto 1(\tau_k > \epsilon) \theta_{jk} \phi_{k w_t}$$
 
-    for the tokens whose topic has $\tau > \epsilon$; the few others wait. $\epsilon$ is a function
-    of `alpha` and the data (it takes $\sum_{d \ni j} N_d / A_d$ for the tokens of author j, for
-    $n_j$ moves with x). So which topics take part depends on the sticks and `alpha` alone, which
-    the tokens leave as they are, and every draw is a Gibbs draw restricted to a set of pairs (j, k)
-    that holds the present one: the posterior is kept. Of the mixtures only the entries that take
-    part are needed; the others are one entry of the same Dirichlet. With `axis_name` the blocks of
-    tokens are sharded over that mapped axis.
+    for the tokens whose topic has $\tau > \epsilon$. The few other tokens keep their topic and
+    author. $\epsilon$ is a function of `alpha` and the data. It uses $\sum_{d \ni j} N_d / A_d$ as
+    the number of tokens of author j, with $A_d$ the number of authors of document d, because $n_j$
+    changes with x. So the set of topics that take part depends on the sticks and `alpha` alone,
+    which the draws of the tokens do not change. Every draw is a Gibbs draw restricted to a set of
+    pairs (j, k) that contains the present pair, so the posterior is invariant. Only the entries of
+    the mixtures that take part are needed; the others are merged into one entry of the same
+    Dirichlet. With `axis_name` the blocks of tokens are sharded over that mapped axis.
     """
     key_sweep, key_rest = bits.split(rng_key)
     known = {"sequential": _sequential_sweep, "parallel": _parallel_sweep}

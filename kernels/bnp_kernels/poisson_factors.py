@@ -6,22 +6,24 @@ $$x_{ni} \sim \mathrm{Poisson}\Big(\lambda_{j} + \sum_k z_{nk} w_{nk} \phi_{ki}\
   \phi_{ki} \sim \mathrm{Gamma}(a_\phi, b_\phi), \quad w_{nk} \sim \mathrm{Gamma}(a_{w j}, b_{w j}),
   \quad \lambda_j \sim \mathrm{Gamma}(a_{\lambda j}, b_{\lambda j})$$
 
-with j the source of row n and gamma rates b. Two exact schedules of one posterior, which differ in
-z only: rows side by side given $\pi$ and a slice each, or one after the other (see `factor_slots`).
-z moves without the allocation of counts to factors, which then gives phi, w and lambda.
+with j the source of row n and gamma rates b. Two exact schedules sample the same posterior. They
+differ in the update of z only. Either all rows are updated in parallel, given $\pi$ and with one
+slice per row, or one row after the other, with $\pi$ integrated out (see `factor_slots`). The
+update of z integrates the allocation of counts to factors out. The allocation is drawn afterwards,
+and phi, w and lambda are drawn given it.
 
 Gupta, Phung and Venkatesh, A slice sampler for restricted hierarchical beta process with
-applications to shared subspace learning, UAI 2012, eqs. 8 and 26 to 31. There the rate of eq. 30
-lacks lambda itself, and the rule for b_phi and b_w of section 5 belongs to no joint law; both rates
-have gamma priors here.
+applications to shared subspace learning, UAI 2012, eqs. 8 and 26 to 31. In the paper, the rate of
+eq. 30 lacks lambda itself, and the rule for b_phi and b_w in section 5 belongs to no joint
+distribution. Here both rates have gamma priors.
 
 | paper | here | |
 |---|---|---|
 | $\Phi, W, \lambda$ | `phi`, `weights`, `background` | zero in free slots, W also where z = 0 |
 | $\tau_0, \alpha_j, \beta_k$ | `tau`, `alpha`, `beta` | mass, concentrations, sticks |
 
-Entries of x that are missing are integrated out: a sum over features or rows then takes what is
-observed.
+Missing entries of x are integrated out: a sum over features or rows then runs over the observed
+entries.
 
 Sizes: K slots, N rows, M features, J sources, L cells in a row.
 """
@@ -75,9 +77,10 @@ class PoissonState(NamedTuple):
 
 
 class PoissonPriors(NamedTuple):
-    """Shapes, the gamma prior of the background, and those of what is not fixed (None).
+    """Shapes, the gamma prior of the background, and gamma priors of the hyperparameters.
 
-    Whatever belongs to the sources is one number or one for each.
+    None holds a hyperparameter fixed. A parameter of the sources is one number, or one number for
+    each source.
     """
 
     a_phi: ScalarLike
@@ -108,7 +111,7 @@ def init(
     priors: PoissonPriors,
     init_factors: int = 0,
 ) -> PoissonState:
-    """Start with factors and weights from the prior, each used by half of the rows at random."""
+    """Draw factors and weights from the prior; a row uses a factor with probability 1/2."""
     num_rows, num_sources = data.rows.source.shape[0], data.rows.num_rows.shape[0]
     alpha, b_w = (
         jnp.broadcast_to(jnp.asarray(x, jnp.float32), (num_sources,)) for x in (alpha, b_w)
@@ -134,14 +137,14 @@ def init(
 def parallel_step(
     rng_key: Key[Array, ""], state: PoissonState, data: Counts, priors: PoissonPriors
 ) -> tuple[PoissonState, PoissonInfo]:
-    """Redraw everything once, z for all rows side by side."""
+    """Redraw everything once, with z drawn for all rows in parallel."""
     return _step(rng_key, state, data, priors, sequential=False)
 
 
 def sequential_step(
     rng_key: Key[Array, ""], state: PoissonState, data: Counts, priors: PoissonPriors
 ) -> tuple[PoissonState, PoissonInfo]:
-    """Redraw everything once, z row after row with the sources' probabilities integrated out."""
+    """Redraw everything once, z row by row with the sources' probabilities integrated out."""
     return _step(rng_key, state, data, priors, sequential=True)
 
 
@@ -177,9 +180,9 @@ def _step(
 def approximate_step(
     rng_key: Key[Array, ""], state: PoissonState, data: Counts, priors: PoissonPriors
 ) -> tuple[PoissonState, PoissonInfo]:
-    """Redraw everything once, rows one after the other with births that are **not exact**.
+    """Redraw everything once, z row by row with births that are **not exact**.
 
-    A baseline, see `approximate_births`.
+    This is a baseline, see `approximate_births`.
     """
     key_process, key_rates, key_w, key_z, key_values = bits.split(rng_key, 5)
     rows, (num_slots, num_features) = data.rows, state.phi.shape
@@ -233,7 +236,7 @@ def approximate_step(
 def _draw_rates(
     rng_key: Key[Array, ""], state: PoissonState, rows: Rows, priors: PoissonPriors
 ) -> tuple[Array, Array]:
-    """Redraw the rates of phi and w given those in use; the others are integrated out.
+    """Redraw the rates of phi and w given the phi and w in use; unused ones are integrated out.
 
     Rates: b_phi ~ Gamma(c + a_phi M K, d + sum phi), b_w[j] ~ Gamma(c + a_w uses, d + sum w).
     """
@@ -267,7 +270,7 @@ def _draw_z(
     priors: PoissonPriors,
     sequential: bool,
 ) -> tuple[Array, Array, Array]:
-    """Redraw z, the counts not allocated; phi and w that are not in use come from their priors."""
+    """Redraw z with the allocation integrated out; unused phi and w come from their priors."""
     key_fresh, key_z = bits.split(rng_key)
     source = data.rows.source
     (num_slots, num_features), num_rows = state.phi.shape, source.shape[0]
@@ -295,16 +298,16 @@ def _draw_z(
 
 
 def _visit(rows, fit, factor, entries, z):
-    r"""Weigh a factor at some rows.
+    r"""Return the log likelihood ratio of a factor at some rows, and the update of the fit.
 
     $$\log \frac{p(x_n \mid z_{nk} = 1)}{p(x_n \mid z_{nk} = 0)} = \sum_i x_{ni}
       \log\Big(1 + \frac{w_{nk} \phi_{ki}}{r_{ni}}\Big) - w_{nk} \sum_i \phi_{ki}$$
 
-    where r is the rate without the factor, and i runs over what is observed of the row.
+    Here r is the rate without the factor, and i runs over the observed entries of the row.
     """
     (x, feature, background), phi, (weights, exposure) = rows, factor, entries
     share = shares(phi, weights, feature)
-    # what is left of a difference is no less than the background
+    # the rate without the factor is at least the background, whatever rounding leaves of it
     rest = jnp.maximum(fit - jnp.where(z[None, :], share, 0.0), background[None, :])
     log_ratio = (x * jnp.log1p(share / rest)).sum(axis=0) - weights * exposure
     return log_ratio, lambda new: (rest + jnp.where(new[None, :], share, 0.0), entries)
@@ -315,7 +318,8 @@ def _draw_values(
 ) -> PoissonState:
     """Redraw phi, w and lambda given an allocation of the counts (eqs. 26, 28 and 30).
 
-    Given the allocation lambda is independent of the others, so that all three may use the same.
+    Given the allocation, lambda is independent of phi and w. So all three may use the same
+    allocation.
     """
     key_counts, key_phi, key_w, key_background = bits.split(rng_key, 4)
     (num_slots, num_rows), num_features = state.z.shape, state.phi.shape[1]
@@ -340,7 +344,10 @@ def _draw_values(
 def _draw_background(
     rng_key: Key[Array, ""], counts: Array, data: Counts, priors: PoissonPriors
 ) -> Float[Array, " J"]:
-    """Draw lambda_j ~ Gamma(a + counts, b + M N_j), or the number of entries observed of M N_j."""
+    """Draw lambda_j ~ Gamma(a + counts, b + M N_j).
+
+    If entries are missing, the number of observed entries replaces M N_j.
+    """
     shape, rate = priors.background
     item = jnp.arange(counts.shape[0], dtype=jnp.uint32)
     return _draw_gamma(rng_key, shape + counts, rate + data.num_observed, 0, item)
@@ -349,14 +356,14 @@ def _draw_background(
 def _draw_gamma(rng_key, shape, rate, slot, item) -> Array:
     """Draw Gamma(shape, rate) by counters, see `draw_log_gamma`."""
     log_value = draw_log_gamma(rng_key, jnp.asarray(shape, jnp.float32), slot, item)
-    # not the exponential of a difference of logs: fused rounding would vary with the program
+    # no exponential of a difference of logs: its fused rounding would vary with the program
     return jnp.maximum(jnp.exp(log_value) / rate, _SMALLEST)
 
 
 def log_joint(state: PoissonState, data: Counts, priors: PoissonPriors) -> Float[Array, ""]:
     r"""Return $\log p(x, z, \beta, \phi, w, \lambda \mid \alpha, \tau, b_\phi, b_w)$ in nats.
 
-    $\pi$, all that is not in use and missing entries are integrated out, factors come without
+    $\pi$, unused factors and weights, and missing entries are integrated out. Factors have no
     order.
     """
     source = data.rows.source

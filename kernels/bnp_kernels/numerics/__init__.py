@@ -1,3 +1,3 @@
-"""Numerics: sums in a fixed order, log densities, linear algebra, chains together or in turn."""
+"""Numerics: sums in a fixed order, log densities, linear algebra, batching over chains."""
 
 __all__: list[str] = []

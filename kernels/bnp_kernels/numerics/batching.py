@@ -1,8 +1,8 @@
 """How a kernel behaves under `vmap` over chains: vectorised where it is small, else chain by chain.
 
-On a CPU one chain of a real corpus fills the vector units by itself, and several at once only
-push each other out of the caches, so there a large kernel loops over the chains. Small problems,
-and everything on other backends, are vectorised over chains as usual.
+On a CPU one chain of a real corpus already fills the vector units. Several chains at once would
+only push each other's data out of the caches, so a large kernel loops over the chains there. Small
+problems, and everything on other backends, are vectorised over chains as usual.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,10 @@ from jax.custom_batching import custom_vmap
 __all__ = ["LARGE_TABLE", "chains_together", "vectorise_if"]
 
 LARGE_TABLE = 65536
-"""Cells from which on chains take turns on a CPU: then their temporary arrays do so, too."""
+"""Size of a table, in cells, from which on a CPU the chains take turns.
+
+Only one chain then holds temporary arrays in memory.
+"""
 
 
 def vectorise_if(small: bool, function: Callable) -> Callable:
@@ -26,11 +29,11 @@ def vectorise_if(small: bool, function: Callable) -> Callable:
     small
         Whether one call is too little work to fill a vector unit.
     function
-        Positional arguments, pytrees of arrays; it must not close over traced arrays.
+        Takes positional arguments, pytrees of arrays. It must not close over traced arrays.
     """
 
     def broadcasting(*args):
-        with jax.numpy_rank_promotion("allow"):  # these loops are written in terms of it
+        with jax.numpy_rank_promotion("allow"):  # the loops of the kernels rely on it
             return function(*args)
 
     if small or jax.default_backend() != "cpu":
@@ -54,20 +57,22 @@ def vectorise_if(small: bool, function: Callable) -> Callable:
 
 
 def chains_together(function: Callable) -> Callable:
-    """Give a function of many chains the signature of one chain, so that `vmap` is a plain call.
+    """Give a function of many chains the signature of one chain; `vmap` of it calls the function.
 
-    For loops whose arrays should keep the chains of a row side by side, in an order that `vmap`
-    itself would not choose.
+    This is for loops whose arrays store one row of all chains side by side. `vmap` alone would not
+    choose that memory order.
 
     Parameters
     ----------
     function
-        Takes two pytrees, what each chain has of its own (every array with a leading axis of
-        chains) and what they share (without); returns arrays with a leading axis of chains.
+        Takes two pytrees: the arrays that each chain has of its own (with a leading axis of
+        chains), and those that all chains share (without it). Returns arrays with a leading axis of
+        chains.
 
     Returns
     -------
-    The function of one chain: the same two pytrees, no axis of chains in or out.
+    The function of one chain. It takes the same two pytrees; neither they nor its result have an
+    axis of chains.
     """
 
     def one_chain(own, shared):

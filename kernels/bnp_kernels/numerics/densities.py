@@ -18,7 +18,7 @@ _SHIFT = 8
 
 
 def _shift(x: Array) -> tuple[Array, Array]:
-    """Return x or x + 8, where Stirling's series is good, and what to take off for it."""
+    """Return x, raised by 8 if too small for Stirling's series, and the log to subtract for it."""
     small = x < _SHIFT
     product = jnp.ones_like(x)
     for i in range(_SHIFT):
@@ -38,7 +38,7 @@ def log_rising(a: ArrayLike, n: Int[Array, "..."]) -> Float[Array, "..."]:
     """
     some = n > 0
     a = jnp.where(some, a, 1.0)
-    # Stirling's series of both, subtracted term by term: a large `a` cancels before it rounds
+    # Subtract the two Stirling series term by term, so that a large `a` cancels before rounding.
     low, off_low = _shift(a)
     high, off_high = _shift(a + n)
     step = jnp.where(low == a, n, n - _SHIFT) + jnp.where(high > a + n, _SHIFT, 0)
@@ -64,7 +64,7 @@ def log_dirichlet_multinomial(
     Parameters
     ----------
     counts
-        How often sequence r drew category c; sequences along either axis.
+        How often sequence r drew category c, n_rc. Either axis may be that of the sequences.
     totals
         Length of each sequence, N_r: the sum of its counts.
     concentration
@@ -77,7 +77,7 @@ def log_dirichlet_multinomial(
 
 
 def _sum(x: Float[Array, "A B"]) -> Float[Array, ""]:
-    """Add everything up in an order that zero columns at the end do not change."""
+    """Sum all entries in a fixed order; zero columns at the end change no bit of the result."""
     return sum_pairwise(sum_rows(x))
 
 

@@ -1,8 +1,9 @@
-"""Gaussian draws from a precision matrix, column by column: padding does not change a bit of them.
+"""Gaussian draws from a precision matrix, column by column; padding changes no bit of them.
 
-Library factorisations block their work by the size of the matrix. Here every entry is made by the
-same operations in the same order whatever comes after it, so a draw does not depend on the capacity
-of an infinite model. The number of columns in use, not the capacity, sets the cost.
+Library factorisations divide their work into blocks that depend on the size of the matrix. Here
+every entry is computed by the same operations in the same order, whatever rows and columns follow.
+A draw therefore does not depend on the capacity of an infinite model. The number of columns in use,
+not the capacity, sets the cost.
 """
 
 import jax.numpy as jnp
@@ -13,9 +14,9 @@ __all__ = ["cholesky", "draw_gaussian", "product"]
 
 
 def product(x: Float[Array, "..."], y: Float[Array, "..."]) -> Float[Array, "..."]:
-    """Multiply, and round: the choice keeps a sum that follows from being fused with it.
+    """Multiply and round: `where` keeps XLA from fusing the product with a sum that follows.
 
-    Whether XLA fuses the two depends on shapes, and so would the last bit of the sum.
+    Whether XLA would fuse the two depends on shapes, and then the last bit of the sum would, too.
     """
     return jnp.where(x != 0, x * y, 0.0)
 
@@ -26,7 +27,7 @@ def cholesky(matrix: Float[Array, "K K"], count: Int[Array, ""]) -> Float[Array,
     Parameters
     ----------
     matrix
-        Symmetric and positive definite in that part. Not checked.
+        Its first `count` rows and columns are symmetric and positive definite. Not checked.
     """
     slots = jnp.arange(len(matrix))
 

@@ -1,4 +1,4 @@
-"""Sums in a fixed order of additions, so that padding with zeros does not change a bit of them."""
+"""Sums in a fixed order of additions: padding with zeros changes no bit of the result."""
 
 import functools
 
@@ -12,7 +12,7 @@ _BLOCKS = 32
 
 
 def sum_pairwise(x: Float[Array, " n *rest"]) -> Float[Array, "*rest"]:
-    """Sum over the first axis, neighbours first; zeros at its end change nothing, not even bits."""
+    """Sum over the first axis, neighbours first; zeros at its end change no bit of the result."""
     while x.shape[0] > 1:
         x = jnp.pad(x, [(0, x.shape[0] % 2), *[(0, 0)] * (x.ndim - 1)])
         x = x[0::2] + x[1::2]
@@ -20,7 +20,7 @@ def sum_pairwise(x: Float[Array, " n *rest"]) -> Float[Array, "*rest"]:
 
 
 def prefix_sums(x: Float[Array, " n"]) -> Float[Array, " n"]:
-    """Sum up to each entry; what comes after it changes nothing, as it may with `jnp.cumsum`."""
+    """Sum up to each entry; later entries never change a sum, as they may with `jnp.cumsum`."""
     return lax.associative_scan(jnp.add, x)
 
 

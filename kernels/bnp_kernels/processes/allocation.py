@@ -1,6 +1,7 @@
-r"""A count matrix as kernels read it, and the allocation of its counts to factors.
+r"""The layout of a count matrix for the kernels, and the allocation of its counts to factors.
 
-Sizes: K slots, N rows, M features, J sources, L cells in a row, T units, H heavy cells.
+Sizes: K slots, N rows, M features, J sources, L cells in a row, T units (single counts), H heavy
+cells.
 """
 
 from typing import NamedTuple
@@ -17,7 +18,7 @@ from bnp_kernels.random import bits
 __all__ = ["HEAVY", "Counts", "allocate", "make_counts", "rates", "shares"]
 
 HEAVY = 32
-"""Counts above this are allocated by binomials, the others unit by unit, which is faster there."""
+"""Counts above this are allocated by binomials, smaller ones unit by unit: the faster way there."""
 
 
 class Counts(NamedTuple):
@@ -29,7 +30,7 @@ class Counts(NamedTuple):
     unit: Int[Array, " T"]  # cell, l N + n, of every single count in cells that are not heavy
     heavy: Int[Array, " H"]  # cells whose counts are large
     num_observed: Float[Array, " J"]  # entries of each source
-    observed: Bool[Array, "M N"] | None  # None: all of them; a missing count is zero above
+    observed: Bool[Array, "M N"] | None  # None: all; where an entry is missing, x is zero
 
 
 def make_counts(
@@ -45,18 +46,18 @@ def make_counts(
     Parameters
     ----------
     values
-        Non-negative whole numbers, at most 2**24. Not checked: `Sources` did.
+        Non-negative whole numbers, at most 2**24. Not checked here: `Sources` has checked this.
     source
         Source of each row.
     observed
-        False where an entry is missing and its value therefore zero; None if all are there.
+        False where an entry is missing; its value is then zero. None if no entry is missing.
     heavy
         Counts above this are allocated by binomials.
 
     Raises
     ------
     ValueError
-        If a row names no source, or a source has no rows.
+        If the source of a row is outside [0, num_sources), or a source has no rows.
     """
     values = np.asarray(values)
     num_rows, num_features = values.shape
@@ -85,7 +86,7 @@ def make_counts(
 def shares(
     phi: Float[Array, " M"], weights: Float[Array, " R"], feature: Int[Array, "L R"] | None
 ) -> Float[Array, "L R"]:
-    """Return what a factor adds to the rate of the cells of some rows."""
+    """Return the contribution of one factor to the rates of the cells of some rows."""
     at_cells = phi[:, None] if feature is None else phi[feature]
     return at_cells * weights[None, :]
 
@@ -97,7 +98,7 @@ def rates(
     data: Counts,
     count: Int[Array, ""],
 ) -> Float[Array, "L N"]:
-    """Return the rate of every cell: the background and the first `count` slots."""
+    """Return the rate of every cell: the background plus the first `count` slots."""
 
     def add(rate, slot):
         phi, weights = slot
@@ -115,16 +116,17 @@ def allocate(
     background: Float[Array, " J"],
     data: Counts,
 ) -> tuple[Float[Array, "K N"], Float[Array, "K M"], Float[Array, " J"]]:
-    r"""Divide every count over the factors of its row and the background, and add up.
+    r"""Allocate every count to the factors of its row and the background, and sum the results.
 
-    $x_{ni} \sim \mathrm{Multinomial}$ with probabilities in proportion to $z_{nk} w_{nk} \phi_{ki}$
-    and $\lambda_j$ (eq. 27); weights are zero where z is. Units are drawn one by one; of a heavy
-    cell each slot takes a binomial share of what later slots left, the last one first, so that no
-    rate is made by subtraction.
+    $x_{ni} \sim \mathrm{Multinomial}$ with probabilities proportional to $z_{nk} w_{nk} \phi_{ki}$
+    and $\lambda_j$ (eq. 27). The weights are zero where z is zero. The units of cells that are not
+    heavy are drawn one by one. A heavy cell is allocated by binomials, from the last slot to the
+    first: each slot takes a binomial share of what the later slots left. In this order every rate
+    is a running sum, and none is computed by subtraction.
 
     Returns
     -------
-    Counts by factor and row, by factor and feature, and of the background by source.
+    Counts by factor and row, counts by factor and feature, and background counts by source.
     """
     key_units, key_heavy = bits.split(rng_key)
     (num_slots, num_rows), num_features = z.shape, phi.shape[1]
@@ -149,7 +151,7 @@ def allocate(
         chosen = jnp.where((share > 0) & (point >= before), slot[0], chosen)
         return (before + share, chosen), ()
 
-    start = of_rows[row], jnp.full(row.shape, num_slots)  # that is the background
+    start = of_rows[row], jnp.full(row.shape, num_slots)  # num_slots: the background
     (_, chosen), _ = for_each_slot(used, pick, start, slots)
     by_row = jnp.zeros((num_slots + 1, num_rows)).at[chosen, row].add(1.0)
     by_feature = jnp.zeros((num_slots, num_features)).at[chosen, feature].add(1.0, mode="drop")

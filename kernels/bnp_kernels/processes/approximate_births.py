@@ -1,20 +1,23 @@
-r"""Rows that use factors, one row after the other, with approximate births: **not exact**.
+r"""Row-by-row updates of the factors in use, with approximate births: **not exact**.
 
-A baseline. A row of source j drops the factors that only it uses, redraws its uses of the others
-with the sources' probabilities integrated out, and then takes F new ones with probability in
-proportion to
+This is a baseline. The update of a row of source j has three steps. First, the row drops the
+factors that only it uses. Second, its uses of the other factors are redrawn, with the sources'
+probabilities integrated out. Third, the row takes F new factors, with probability proportional to
 
 $$\mathrm{Poisson}(F; \tau q_j) \frac1S \sum_{s=1}^S L(F, \phi^s, w^s), \qquad
   q_j = \int_0^1 \frac{\alpha_j F(x)}{\alpha_j (1 - x) + N_j - 1}\, dx,$$
 
-with L the likelihood of the row with F factors more, averaged over S draws of them from their
-prior instead of integrated; one of the draws is kept, in proportion to its likelihood. With few
-draws, and F at most 10, births are biased, the more so the more features there are: on two rows of
-two features sources share 10% too many factors.
+L is the likelihood of the row with F further factors. An average over S draws of these factors from
+their prior replaces the integral over them. One of the draws is kept, with probability proportional
+to its likelihood. Under the integral, F(x) is the probability that no source uses a factor of stick
+x (see `beta_process`).
 
-This is a reconstruction of the sampler that Gupta, Phung and Venkatesh, UAI 2012, compare with,
-from what is said of it there (section 5): that of their paper A Bayesian nonparametric joint factor
-model for learning shared and individual subspaces from multiple data sources, SDM 2012.
+Births are biased, because the draws are few and F is at most 10. The bias grows with the number of
+features. With two rows of two features, sources already share 10% too many factors.
+
+The sampler is a reconstruction. Gupta, Phung and Venkatesh, UAI 2012, compare with it and describe
+it in section 5. It is from their paper A Bayesian nonparametric joint factor model for learning
+shared and individual subspaces from multiple data sources, SDM 2012.
 """
 
 from collections.abc import Callable
@@ -40,15 +43,16 @@ from bnp_kernels.random import bits
 __all__ = ["MOST", "NUM_DRAWS", "Newborn", "draw_rows"]
 
 MOST = 10
-"""New factors of a row at most."""
+"""Largest number of new factors of a row."""
 NUM_DRAWS = 20
-"""Draws from the prior in place of the integral over new factors."""
+"""Number S of draws from the prior that replace the integral over new factors."""
 
 Newborn = Callable[..., tuple[Array, Array, Callable[[Array, Array], Array]]]
-"""How a likelihood weighs new factors of a row: `newborn(rng_key, row, fit)`.
+"""The function by which a likelihood evaluates new factors of a row: `newborn(rng_key, row, fit)`.
 
-Returns the log likelihood ratio, [S, F + 1], of 0, 1, ..., F of them to none; the factors,
-[S, F, M]; and a function of s and of their number that returns weights, [F].
+It returns three things: the log likelihood ratios of 0, 1, ..., F new factors to none, [S, F + 1];
+the new factors, [S, F, M]; and a function that takes the draw s and the number of new factors and
+returns weights, [F].
 """
 
 
@@ -74,7 +78,8 @@ def draw_rows(
     data, fit, entries, visit
         See `factor_slots.draw_z`; the first entries are the weights.
     refresh
-        phi, entries and data of a row -> its entries, with what depends on phi made anew.
+        Function of phi, entries and data of a row. It returns the entries, with those that depend
+        on phi recomputed.
     newborn
         See `Newborn`.
 
@@ -137,12 +142,12 @@ def draw_rows(
 def _birth_law(
     alpha: Float[Array, " J"], tau: Float[Array, ""], rows: Rows
 ) -> tuple[Float[Array, " J"], Float[Array, " X"], Float[Array, "J X"]]:
-    r"""Return $\tau q_j$, and the law of the new sticks: nodes in -log x, cumulative by source."""
+    r"""Return $\tau q_j$ and the law of new sticks: nodes in -log x, and its CDF by source."""
     x, weights = tail_rule(rows)
     log_f = log_unused_by_source(x, alpha, rows)
     last = rows.num_rows.astype(jnp.float32)[:, None] - 1
     a = alpha[:, None]
-    # what is left of F without the factor of the row itself, times its probability of a use
+    # F without the term of the row itself, times the probability that the row uses the factor
     log_g = log_f.sum(axis=0)[None, :] - jnp.log(a * (1 - x)[None, :] + last) + jnp.log(a)
     mass = jnp.exp(log_g) * (x * weights)[None, :]
     total = mass.sum(axis=1)

@@ -1,25 +1,27 @@
 r"""The restricted hierarchical beta process: which rows of several sources use which factors.
 
-Atoms $\beta_1, \beta_2, \dots$ in (0, 1) are a Poisson process of intensity $\tau x^{-1} dx$ (the
-sticks of an Indian buffet process of mass $\tau$), source j has the probabilities
-$\pi_{jk} \sim \mathrm{Beta}(\alpha_j \beta_k, \alpha_j (1 - \beta_k))$ and its rows
-$z_{nk} \sim \mathrm{Bernoulli}(\pi_{jk})$. With $\pi$ integrated out a source leaves a factor of
-stick x unused with probability
-$f_j(x) = \prod_{t < N_j} [1 - \alpha_j x / (\alpha_j + t)]$, and given z
+The atoms $\beta_1, \beta_2, \dots$ in (0, 1) are a Poisson process of intensity $\tau x^{-1} dx$:
+the sticks of an Indian buffet process of mass $\tau$. Source j uses factor k with probability
+$\pi_{jk} \sim \mathrm{Beta}(\alpha_j \beta_k, \alpha_j (1 - \beta_k))$, so a row n of source j has
+$z_{nk} \sim \mathrm{Bernoulli}(\pi_{jk})$. With $\pi$ integrated out, source j leaves a factor of
+stick x unused with probability $f_j(x) = \prod_{t < N_j} [1 - \alpha_j x / (\alpha_j + t)]$. Then,
+given z,
 
 - the unused atoms are a Poisson process of intensity $\tau F(x) x^{-1} dx$, $F = \prod_j f_j$,
   independent of the used ones, whose number is $\mathrm{Poisson}(\tau Q)$,
   $Q = \int_0^1 (1 - F(x)) x^{-1} dx$;
 - a used stick has the density $x^{-1} \prod_j p(z_{jk} \mid x)$.
 
-This file holds the law and the updates that don't see the unused atoms; `factor_slots` draws those
-and z. Gupta, Phung and Venkatesh, A slice sampler for restricted hierarchical beta process with
-applications to shared subspace learning, UAI 2012; their formulas for the unused atoms hold for a
-single source and are replaced (eqs. 15 and 19 by the process above, which is thinned exactly, and
-the factor $e^{-\tau Q}$ enters the update of $\alpha$).
+This module has the log density of the process and the updates with the unused atoms integrated out.
+`factor_slots` draws the unused atoms and z.
 
-Sizes: K slots, N rows of J sources, at most T rows in one. Arrays are slot-major, free slots hold
-zeros. Log densities in nats.
+Gupta, Phung and Venkatesh, A slice sampler for restricted hierarchical beta process with
+applications to shared subspace learning, UAI 2012. Their formulas for the unused atoms hold for a
+single source only and are replaced here. The process above, drawn by exact thinning, replaces eqs.
+15 and 19, and the factor $e^{-\tau Q}$ enters the update of $\alpha$.
+
+Sizes: K slots, N rows of J sources, at most T rows in one source. Arrays are slot-major. Free slots
+hold zeros. Log densities in nats.
 """
 
 import math
@@ -64,10 +66,10 @@ __all__ = [
 
 SMALLEST_STICK = 1e-30
 LARGEST_STICK = 1 - 2.0**-24
-"""Sticks are kept between these two float32 numbers."""
+"""Sticks are clipped to the range from `SMALLEST_STICK` to `LARGEST_STICK`, in float32."""
 
-_BRACKET = 4.0  # of the slice step, in units of log alpha
-_TAIL_LENGTH = 18.0  # beyond x = exp(-18) / N the integral Q misses less than 2e-8
+_BRACKET = 4.0  # width of the bracket of the slice step, in log alpha
+_TAIL_LENGTH = 18.0  # Q leaves out x < exp(-18) / N, which is less than 2e-8
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 
 
@@ -80,7 +82,7 @@ class Rows(NamedTuple):
 
 
 class BetaProcessPriors(NamedTuple):
-    """Gamma priors; None holds a value fixed. That of `alpha` may have one entry per source."""
+    """Gamma priors; None holds a value fixed. The prior of `alpha` may be one per source."""
 
     alpha: GammaPrior | None = None
     tau: GammaPrior | None = None
@@ -115,7 +117,7 @@ def observed_entries(
     num_sources: int,
     observed: Bool[np.ndarray, "N M"] | None,
 ) -> tuple[Array | None, Float[Array, " J"]]:
-    """Return the mask of entries that are there, features first, and their number by source.
+    """Return the mask of observed entries, features first, and their number by source.
 
     The mask is None where nothing is missing. Runs on the host, on concrete arrays.
     """
@@ -135,17 +137,17 @@ def count_uses(z: Bool[Array, "K N"], source: Int[Array, " N"], num_sources: int
 
 
 def sum_by_source(x: Array, rows: Rows) -> Float[Array, " J"]:
-    """Sum a number of each row over the rows of each source."""
+    """Sum an array with one number per row over the rows of each source."""
     return jnp.zeros(rows.num_rows.shape[0]).at[rows.source].add(x.astype(jnp.float32))
 
 
 def log_unused(
     x: Float[Array, " X"], alpha: Float[Array, ""], num_rows: Int[Array, ""], number: Array
 ) -> Float[Array, " X"]:
-    r"""Return $\log f_j(x)$, that a source with so many rows leaves a factor of stick x unused.
+    r"""Return $\log f_j(x)$: log probability that no row of a source uses a factor of stick x.
 
-    As a sum over rows, each term in full precision: a ratio of gamma functions would lose the small
-    probabilities of use, which the integral over the tail is made of.
+    The value is a sum over rows, each term in full precision. A ratio of gamma functions would lose
+    the small probabilities of use, and the integral over the tail consists of these.
     """
     t = number[:, None]
     terms = jnp.log1p(-alpha * x[None, :] / (alpha + t))
@@ -158,14 +160,14 @@ def log_unused_by_source(x: Array, alpha: Array, rows: Rows) -> Float[Array, "J 
 
 
 def tail_rule(rows: Rows) -> tuple[Array, Array]:
-    """Return points and weights of the integral over s = -log x of which Q consists."""
+    """Return points x and weights of the quadrature for Q, an integral over s = -log x."""
     length = math.log(rows.source.shape[0]) + _TAIL_LENGTH
     s, weights = (_NODES + 1) / 2 * length, _WEIGHTS / 2 * length
     return jnp.asarray(np.exp(-s), jnp.float32), jnp.asarray(weights, jnp.float32)
 
 
 def _integrate(log_f: Float[Array, " X"], weights: Float[Array, " X"]) -> Array:
-    # the choice keeps products apart from the sum: no fused rounding, which varies with the program
+    # `where` keeps XLA from fusing products with the sum: fused rounding varies by program
     return sum_pairwise(jnp.where(log_f < 0, -weights * jnp.expm1(log_f), 0.0))
 
 
@@ -191,7 +193,7 @@ def log_column(
 def log_law(
     beta: Float[Array, " K"], uses: Int[Array, "K J"], alpha: Array, tau: Array, rows: Rows
 ) -> Float[Array, ""]:
-    r"""Return the log density of z, its columns without order, and of the sticks in use.
+    r"""Return the log density of z, with unordered columns, and of the sticks in use.
 
     $$K_+ \log \tau - \tau Q + \sum_k \Big[ -\log \beta_k + \sum_j \log p(z_{jk} | \beta_k) \Big]$$
     """
@@ -209,17 +211,18 @@ def draw_beta(
     alpha: Float[Array, " J"],
     rows: Rows,
 ) -> Float[Array, " K"]:
-    r"""Redraw the sticks in use by table counts m and l of uses and non-uses.
+    r"""Redraw the sticks in use given table counts: m of the uses, l of the non-uses.
 
     $$m_{jk} \sim \mathrm{CRT}(n_{jk}, \alpha_j \beta_k), \quad
       l_{jk} \sim \mathrm{CRT}(N_j - n_{jk}, \alpha_j (1 - \beta_k)), \quad
       \beta_k \sim \mathrm{Beta}(\textstyle\sum_j m_{jk}, 1 + \sum_j l_{jk})$$
 
-    (eqs. 23 to 25; the exponents are sums over sources, and without order no factor of $\tau$).
+    (eqs. 23 to 25). The exponents are sums over sources. Factors have no order here, so no factor
+    of $\tau$ appears.
     """
     key_tables, key_beta = split(rng_key)
     num_slots, unused = len(beta), rows.num_rows[None, :] - uses
-    # one restaurant for each slot, source, and kind of row, numbered in this order
+    # one restaurant for each slot, source, and kind of row (use or not), numbered in this order
     counts = jnp.stack([uses, unused], axis=2)
     stick = jnp.stack([beta, 1 - beta], axis=1)
     concentration = alpha[None, :, None] * stick[:, None, :]
@@ -239,7 +242,7 @@ def draw_log_odds(
     alpha: Float[Array, " J"],
     rows: Rows,
 ) -> Float[Array, "K J"]:
-    r"""Draw $\log \pi / (1 - \pi)$ of every factor and source; any number where a slot is free.
+    r"""Draw $\log \pi / (1 - \pi)$ of every factor and source; arbitrary in free slots.
 
     $$\pi_{jk} \sim
       \mathrm{Beta}(\alpha_j \beta_k + n_{jk}, \alpha_j (1 - \beta_k) + N_j - n_{jk})$$
@@ -268,7 +271,8 @@ def draw_alpha(
 
     $$\log p(u) = a u - b e^u + \textstyle\sum_k \log p(z_{jk} \mid \beta_k) - \tau Q(\alpha)$$
 
-    with sums over factors in use; the last term is the probability that no other is used.
+    The sum is over the factors in use. The last term is the log probability that no other factor is
+    used.
     """
     num_sources = alpha.shape[0]
     x, weights = tail_rule(rows)
@@ -321,10 +325,11 @@ def draw_process(
     *,
     approximate: bool = False,
 ) -> tuple[Array, Array, Array]:
-    """Redraw sticks, concentrations and mass given who uses what; unused atoms are integrated out.
+    """Redraw sticks, concentrations and mass given z, with the unused atoms integrated out.
 
-    They must be drawn anew, by `factor_slots.open_slots`, before anything depends on them. If
-    `approximate`, the concentrations forget about them, which is **not exact**.
+    `factor_slots.open_slots` must then draw the unused atoms again, before any update depends on
+    them. If `approximate`, the update of the concentrations ignores the unused atoms, which is
+    **not exact**.
     """
     key_beta, key_alpha, key_tau = split(rng_key, 3)
     uses = count_uses(z, rows.source, alpha.shape[0])
@@ -343,11 +348,11 @@ def truncation_bound(
     num_rows: Int[np.ndarray, " J"],
     num_factors: int,
 ) -> float:
-    r"""Return the expected number of used factors beyond the `num_factors` largest sticks.
+    r"""Bound the expected number of used factors beyond the `num_factors` largest sticks.
 
-    At most $\tau\, \mathrm{E}[U] (\tau / (1 + \tau))^K$, $\mathrm{E}[U] = \sum_j \alpha_j
-    (\psi(\alpha_j + N_j) - \psi(\alpha_j))$: a bound on the total variation distance between the
-    model and its truncation to K sticks, too.
+    The bound is $\tau\, \mathrm{E}[U] (\tau / (1 + \tau))^K$ with
+    $\mathrm{E}[U] = \sum_j \alpha_j (\psi(\alpha_j + N_j) - \psi(\alpha_j))$. It also bounds the
+    total variation distance between the model and its truncation to K sticks.
     """
     most = sum((a / (a + np.arange(n))).sum() for a, n in zip(alpha, num_rows, strict=True))
     return tau * float(most) * (tau / (1 + tau)) ** num_factors

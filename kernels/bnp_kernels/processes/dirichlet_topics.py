@@ -1,8 +1,8 @@
 r"""Topics that are Dirichlet draws over words: densities, and the concentrations of topic models.
 
-What the topic models share: $\phi_k \sim \mathrm{Dir}(\beta 1_V)$ is integrated out or drawn once
-per sweep, and concentrations with a gamma prior are drawn given the assignments. Rows are the
-documents, or the authors, whose mixtures are Dirichlet draws over topics.
+The topic models share these functions. The topics $\phi_k \sim \mathrm{Dir}(\beta 1_V)$ are
+integrated out or drawn once per sweep. Concentrations with a gamma prior are drawn given the
+assignments. A row is a document, or an author, whose mixture is a Dirichlet draw over topics.
 """
 
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ def log_prior(
 ) -> Float[Array, ""]:
     """Return the log prior density of the concentrations that are sampled.
 
-    Of a vector with a scalar prior all entries are the same value, which counts once.
+    The entries of a vector with a scalar prior are one shared value, which counts once.
     """
     total = jnp.zeros(())
     for name, prior in priors.items():
@@ -97,7 +97,7 @@ def of_alpha(
     alpha: Float[Array, " K"],
     prior: GammaPrior,
 ) -> Concentration:
-    """Draw the tables of the rows, and say how their concentration depends on them."""
+    """Draw the table counts of the rows; return what the update of `alpha` depends on."""
     tables = draw_tables(rng_key, row_topic, alpha)
     if jnp.ndim(prior.concentration) or jnp.ndim(prior.rate):
         return Concentration(alpha, row_length, tables, prior)
@@ -111,7 +111,10 @@ def of_beta(
     beta: Float[Array, ""],
     prior: GammaPrior,
 ) -> Concentration:
-    """Draw the tables of the topics; those without tokens don't matter."""
+    """Draw the table counts of the topics; return what the update of `beta` depends on.
+
+    Topics without tokens have no effect.
+    """
     num_words, num_topics = word_topic.shape
     tables = draw_tables(rng_key, word_topic, jnp.full(num_topics, beta))
     return Concentration(beta, topic, tables.sum(), prior, scale=num_words)

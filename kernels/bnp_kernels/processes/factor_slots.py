@@ -1,14 +1,15 @@
 r"""The slots of a factor model during a sweep: slices, fresh atoms, and rows that use factors.
 
-A sweep of z needs finitely many of the atoms of a beta process. Slices below the smallest stick
-that a row (or the whole of z) uses cut the others off exactly: $\rho \sim U(0, \beta^*)$, and only
-atoms above $\rho$ take part. Unused ones above it are drawn from their Poisson process by
-thinning, and merged with the used ones **in order of $\beta$**: a sweep through slots whose order
-tells used from unused would not leave the posterior invariant.
+A sweep of z can visit only finitely many of the atoms of a beta process. Slice variables make this
+cut exact. A slice is $\rho \sim U(0, \beta^*)$, where $\beta^*$ is the smallest stick that a row
+(or any row) uses, and only atoms above $\rho$ take part. Unused atoms above $\rho$ are drawn from
+their Poisson process by thinning, and merged with the used ones **in order of $\beta$**. If the
+order of the slots depended on which atoms are used, the sweep would not leave the posterior
+invariant.
 
-The likelihood comes as a function `visit`, so the same sweep serves every factor model. Capacity K
-is a buffer: where it is short, `overflow` is raised and the sweep has to be repeated from the state
-before it with more slots and the same key. No draw depends on K.
+The likelihood is passed as a function `visit`, so the same sweep serves every factor model. The
+capacity K is a buffer. If it is too small, `overflow` is raised, and the sweep has to be repeated
+from the state before it, with more slots and the same key. No draw depends on K.
 
 Gupta, Phung and Venkatesh, UAI 2012, sections 4.2 and 4.4; one slice per row after Walker, Sampling
 the Dirichlet mixture model with slices, Communications in Statistics 36 (2007).
@@ -51,15 +52,17 @@ __all__ = [
     "used_first",
 ]
 
-# Axes of a state's fields from that of the slots on: a state of several chains has more in front.
+# Number of axes of each field of a state, counted from the axis of slots to the last. The state of
+# several chains has further axes in front.
 _SLOTS = {"z": 2, "beta": 1, "phi": 2, "weights": 2}
 
 Visit = Callable[..., tuple[Array, Callable[[Array], tuple[Any, Any]]]]
 """How a likelihood takes part in the sweep: `visit(rows, fit, factor, entries, z)`.
 
-For one slot and some rows (all, or a single one): data of the rows, their present fit, parameters
-of the factor, entries of the factor at these rows, and whether they use it. Returns the
-log likelihood ratio of using it to not, and a function of the new z that returns fit and entries.
+One call is for one slot and some rows (all, or a single one). The arguments are the data of the
+rows, their present fit, the parameters of the factor, the entries of the factor at these rows, and
+whether the rows use the factor. The call returns the log likelihood ratio of using the factor to
+not using it, and a function of the new z that returns the new fit and entries.
 """
 
 
@@ -77,7 +80,7 @@ class Slots(NamedTuple):
 
 @custom_vmap
 def most_of_any_chain(x: Array) -> Array:
-    """Return the largest x of all chains to each of them, so that a loop may run that often."""
+    """Return the largest x of all chains, to every chain, as the common bound of a loop."""
     return x
 
 
@@ -96,11 +99,13 @@ def open_slots(
     *,
     one_slice: bool,
 ) -> Slots:
-    r"""Draw slices and the unused atoms above them, and sort.
+    r"""Draw slices and the unused atoms above them, and sort all atoms by stick.
 
-    Atoms of intensity $\tau x^{-1} dx$ are $x_b = e^{-(E_1 + \dots + E_b) / \tau}$ with standard
-    exponentials; each is kept with probability $F(x_b)$. Rows share a slice below the smallest
-    stick in use if `one_slice`, else each has its own below the smallest stick that it uses.
+    The atoms of a Poisson process of intensity $\tau x^{-1} dx$ are
+    $x_b = e^{-(E_1 + \dots + E_b) / \tau}$ with standard exponentials $E_b$. Each atom is kept with
+    probability $F(x_b)$, the probability that it is unused. If `one_slice`, all rows share one
+    slice, below the smallest stick in use. Otherwise each row has its own slice, below the smallest
+    stick that it uses.
     """
     num_slots, num_rows = z.shape
     key_slice, key_atoms = bits.split(rng_key)
@@ -139,7 +144,7 @@ def open_slots(
 
 
 def arrange(slots: Slots, old: Float[Array, " K *rest"], fresh: Float[Array, " K *rest"]) -> Array:
-    """Take what belongs to used factors along with them, and `fresh` elsewhere."""
+    """Move the `old` values of used factors to their slots, and put `fresh` ones in all others."""
     is_old = slots.is_old.reshape(-1, *[1] * (old.ndim - 1))
     return jnp.where(is_old, old[slots.before], fresh)
 
@@ -152,7 +157,7 @@ def for_each_slot(
     *,
     reverse: bool = False,
 ) -> tuple[Any, Any]:
-    """Scan over the first `count` slots; what `body` returns for each replaces zeros."""
+    """Scan over the first `count` slots; the outputs of the other slots are zero."""
     first = jax.tree.map(lambda x: x[0], xs)
     _, shapes = jax.eval_shape(body, carry, first)
     num_slots = len(jax.tree.leaves(xs)[0])
@@ -170,9 +175,10 @@ def for_each_slot(
 def add_up(
     x: Float[Array, "K A"], observed: Bool[Array, "A B"] | None, count: Int[Array, ""]
 ) -> Float[Array, "K _"]:
-    """Sum the rows of the first `count` slots, [K, 1], or what of them each column observes.
+    """Sum x over its last axis, [K, 1], or over the entries that each column observes, [K, B].
 
-    Not as a product of matrices, whose rounding varies with the capacity and number of chains.
+    Only the first `count` slots are in use. A matrix product is not used: its rounding varies with
+    the capacity and the number of chains.
     """
     if observed is None:
         return sum_pairwise(x.T)[:, None]
@@ -187,10 +193,12 @@ def add_up(
 def sweep_slots(
     slots_of_rows: Any, rows: Any, fit: Any, visit: Visit, count: Array
 ) -> tuple[Any, Any]:
-    """Redraw some rows of z slot after slot; all arrays but `beta` and `factor` are [K, R].
+    """Redraw some rows of z, slot by slot; all arrays but `beta` and `factor` are [K, R].
 
-    A used factor with a stick below all others in use makes the slices' density 1 / beta* larger;
-    those others are the least of what earlier slots hold now and later ones held before.
+    The slices have the density 1 / beta*, with beta* the smallest stick in use. A factor whose
+    stick is smaller than all others in use makes this density larger. The smallest of the other
+    sticks is the minimum over the earlier slots with their new z, the later slots with their old z,
+    and the slots that are `held` by other rows.
     """
     beta, z, held, log_prior_odds, open_, logistic, factor, entries = slots_of_rows
     stick = jnp.where(beta > 0, beta, 1.0)[:, None]
@@ -230,8 +238,8 @@ def draw_z(
     r"""Redraw which rows use which factors.
 
     Given $\pi_{jk} \sim \mathrm{Beta}(\alpha_j \beta_k + n_{jk}, \alpha_j (1 - \beta_k) + N_j -
-    n_{jk})$ the rows move side by side, or, if `sequential`, one after the other with
-    $\pi$ integrated out:
+    n_{jk})$ all rows are updated in parallel. If `sequential`, they are updated one after the
+    other, with $\pi$ integrated out of the first term of the log odds:
 
     $$\log \frac{p(z_{nk} = 1)}{p(z_{nk} = 0)} = \log\frac{\pi_{jk}}{1 - \pi_{jk}}
       + \log \frac{\beta^*_{n \setminus k}}{\min(\beta^*_{n \setminus k}, \beta_k)}
@@ -240,11 +248,11 @@ def draw_z(
     Parameters
     ----------
     data, fit
-        Rows lead on the **last** axis of every array: data of each row, and what it expects.
+        Data and present fit of each row. Rows are the **last** axis of every array.
     factor
         Parameters of each factor, [K, ...].
     entries
-        Arrays [K, N].
+        Arrays [K, N] of what each row holds of each factor.
     visit
         The likelihood, see `Visit`.
 
@@ -338,9 +346,10 @@ def slots_wanted(
 ) -> Int[Array, ""]:
     r"""Return how many slots make an overflow of the next sweep improbable.
 
-    Atoms are proposed down to the lowest slice, which with N rows is seldom below
-    $e^{-4} \beta^* / N$, and those kept start near $1 / \mathrm{E}[U]$, the inverse of the expected
-    table counts; both numbers are Poisson, taken with four standard deviations.
+    Atoms are proposed down to the lowest slice. With N rows this slice is seldom below
+    $e^{-4} \beta^* / N$. The sticks of the atoms that are kept start near $1 / \mathrm{E}[U]$, the
+    inverse of the expected number of tables. The numbers of proposed and of kept atoms are both
+    Poisson; the result adds four standard deviations to their means.
     """
     used = beta > 0
     least = jnp.log(jnp.where(used, beta, 1.0)).min()

@@ -1,10 +1,11 @@
 r"""The root of an HDP: weights of the topics in use, and the mass of all others in one pool.
 
-$(\tau_1, .., \tau_K, \tau_u)$ is a GEM($\gamma$) stick-breaking draw of which only the topics in
-use are told apart. Given tables $m$ it is Dirichlet($m_1, .., m_K, \gamma$), and the unused part
-is the pool times an independent GEM($\gamma$) (Teh, Jordan, Beal and Blei, Hierarchical Dirichlet
-processes, JASA 101, 2006, section 5.3). Topics sit in slots; free ones weigh zero. No draw depends
-on the number of slots.
+The root is a GEM($\gamma$) stick-breaking draw. Its state is $(\tau_1, .., \tau_K, \tau_u)$: the
+weights of the topics in use, and the pool $\tau_u$, which is the sum of all other weights. Given
+table counts $m$ this vector is Dirichlet($m_1, .., m_K, \gamma$). The weights of the unused topics
+are then the pool times an independent GEM($\gamma$) draw (Teh, Jordan, Beal and Blei, Hierarchical
+Dirichlet processes, JASA 101, 2006, section 5.3). Topics occupy slots, and free slots have weight
+zero. No draw depends on the number of slots.
 """
 
 from typing import NamedTuple
@@ -41,7 +42,7 @@ __all__ = [
 ]
 
 TAIL_SHARE = 0.2
-"""Expected tables times this is the root weight that parallel sweeps reach down to, see `reach`."""
+"""This over the expected number of tables is the least root weight in parallel sweeps: `reach`."""
 
 
 class Root(NamedTuple):
@@ -54,20 +55,20 @@ class Root(NamedTuple):
 
 
 def init(rng_key: Key[Array, ""], topic: Int[Array, " K"], gamma: ArrayLike) -> Root:
-    """Draw the root as if each topic in use had one table; `topic` counts tokens."""
+    """Draw the root as if each topic in use had one table; `topic` holds token counts."""
     gamma = jnp.asarray(gamma, jnp.float32)
     tables = (topic > 0).astype(jnp.int32)
     return Root(*draw_root(rng_key, tables, gamma), tables, gamma)
 
 
 def grow(x: Array, max_topics: int) -> Array:
-    """Pad the last axis, that of the slots, with free ones, or drop free ones at the end."""
+    """Pad the last axis with free slots up to `max_topics`, or drop free slots at its end."""
     extra = max(max_topics - x.shape[-1], 0)
     return jnp.pad(x[..., :max_topics], [(0, 0)] * (x.ndim - 1) + [(0, extra)])
 
 
 def grow_root(root: Root, max_topics: int) -> Root:
-    """Give the root other slots, as `grow` does."""
+    """Change the number of slots of the root, as `grow` does."""
     return root._replace(
         weights=grow(root.weights, max_topics), tables=grow(root.tables, max_topics)
     )
@@ -88,12 +89,12 @@ def resample(
     Parameters
     ----------
     row_topic, row_length
-        Tokens of each restaurant by topic, and in all; restaurants are documents, or authors.
+        Tokens of each restaurant by topic, and in total. Restaurants are documents, or authors.
     alpha
-        Concentration of the restaurants; its law is drawn from `alpha_prior`, if there is one.
+        Concentration of the restaurants. It is resampled if it has a prior, `alpha_prior`.
     gamma_prior
-        Prior of `root.gamma`, if it is drawn. The root weights are integrated out then, so they
-        are drawn right after.
+        Prior of `root.gamma`; None holds gamma fixed. Gamma is drawn with the root weights
+        integrated out, so the weights are drawn right after it.
     """
     key_tables, key_root, key_concentrations = bits.split(rng_key, 3)
     tables = draw_tables(key_tables, row_topic, alpha * root.weights)
@@ -112,8 +113,8 @@ def resample(
 def log_density(root: Root, topic: Int[Array, " K"]) -> Float[Array, ""]:
     r"""Return $\log [\gamma^K \prod_k \tau_k^{-1} \tau_u^{\gamma - 1}]$, K topics in use.
 
-    The density of the root weights at unordered topics; `tau_u` below the smallest float counts
-    as that.
+    This is the density of the root weights of unordered topics. A `tau_u` below the smallest normal
+    float is replaced by that float.
     """
     used = topic > 0
     tiny = jnp.finfo(root.weights.dtype).tiny
@@ -129,12 +130,13 @@ def draw_root(
 ) -> tuple[Array, Array]:
     """Draw (tau, pool) ~ Dir(m_1, .., m_K, gamma); slots without tables get zero."""
     m = jnp.maximum(tables, 1).astype(jnp.float32)
-    # the pool comes first: a slot's place must not depend on how many there are
+    # the pool comes first, so that the place of a slot does not depend on the number of slots
     concentration = jnp.concatenate([jnp.reshape(gamma, 1), m])
     log_mass = draw_log_gamma(rng_key, concentration, jnp.arange(len(concentration)), 0)
     log_pool, log_slots = log_mass[0], jnp.where(tables > 0, log_mass[1:], -jnp.inf)
     top = jnp.maximum(log_slots.max(), log_pool)
-    # the choice keeps the product that ends an exponential apart from the sum: no fused rounding
+    # An exponential ends in a product. `where` keeps XLA from fusing this product with the sum,
+    # which would change the rounding.
     slot_mass = jnp.where(tables > 0, jnp.exp(log_slots - top), 0.0)
     pool_mass = jnp.exp(log_pool - top)
     total = sum_pairwise(slot_mass) + pool_mass
@@ -144,7 +146,7 @@ def draw_root(
 def death(
     root_weights: Array, unused_weight: Array, n_k: Array, minus: Array
 ) -> tuple[Array, Array]:
-    """Return the mass of a topic that lost its last token to the pool of unused mass."""
+    """Move the mass of a topic that has lost its last token into the pool of unused mass."""
     freed = jnp.where((minus > 0) & (n_k == 0), root_weights, 0.0)  # at most one is not zero
     return root_weights - freed, unused_weight + freed.sum(axis=-1)
 
@@ -161,10 +163,12 @@ def birth(
 def leave(
     old: Array, topic: Array, root_weights: Array, unused_weight: Array, capacity: int
 ) -> tuple[Array, Array]:
-    """Take one token of each chain out of its topic (a code): topics that lose their last one die.
+    """Take one token of each chain out of its `old` topic; a topic that loses its last token dies.
 
-    Topics are padded as `categorical` wants it, chains come first. Deaths and births are rare:
-    their branches make what they need anew, or XLA would write it down for them in every round.
+    Topics are codes. The axis of chains comes first, and that of topics is padded by
+    `categorical.pad_topics`. Deaths and births are rare, so they are branches of a conditional.
+    Each branch recomputes its inputs: if they were passed in, XLA would store them at every step of
+    the scan.
     """
 
     def bury(root_weights, unused_weight):
@@ -180,16 +184,17 @@ def join(
     code: Array, old: Array, topic: Array, root_weights: Array, unused_weight: Array,
     overflow: Array, capacity: int, *, gamma: Array, u: Array,
 ) -> tuple[Array, Array, Array, Array]:  # fmt: skip
-    """Turn drawn codes into those of slots: a new topic (a code past the end) gets the first free.
+    """Turn drawn codes into codes of slots: a new topic gets the first free slot.
 
-    `topic` still counts the tokens in their `old` topics. Returns the codes, then root weights,
-    pool and overflow after the births, whose shares of the pool are made of the uniforms `u`.
+    The code of a new topic is one past the end. `topic` still counts the tokens in their `old`
+    topics. The uniforms `u` determine the shares of the pool that births take. Returns the codes,
+    and the root weights, pool and overflow flag after the births.
     """
     num_codes = topic.shape[1]
 
     def give_slots(code, root_weights, unused_weight, overflow):
         is_new = code == num_codes
-        slots = jnp.minimum(jnp.arange(num_codes), capacity)[None, :]  # the padding is no slot
+        slots = jnp.minimum(jnp.arange(num_codes), capacity)[None, :]  # padding is no slot
         counts = topic - categorical.one_hot(old, capacity, topic.dtype)
         free = jnp.min(jnp.where(counts == 0, slots, capacity), axis=1)
         overflow = overflow | (is_new & (free == capacity))
@@ -209,9 +214,10 @@ def _nothing(*same):
 def draw_sticks(
     rng_key: Key[Array, ""], root_weights: Array, unused_weight: Array, topic: Array, gamma: Array
 ) -> tuple[Array, Array]:
-    """Break the pool into sticks for the free slots, in slot order; return them and the rest.
+    """Break the pool into sticks for the free slots; return all slots' sticks and the pool's rest.
 
-    Given the tables the unused part of the root is the pool times an independent GEM(gamma).
+    Sticks are broken in slot order. Given the tables, the unused weights of the root are the pool
+    times an independent GEM(gamma) draw.
     """
     slots = jnp.arange(topic.shape[0], dtype=jnp.uint32)
     u = bits.to_uniform(bits.random_bits(rng_key, slots, jnp.zeros_like(slots))[0])
@@ -226,16 +232,17 @@ def draw_sticks(
 def reach(alpha: Array, doc_length: Int[Array, " D"], share: ArrayLike) -> Array:
     r"""Return the root weight above which topics take part in a parallel sweep.
 
-    `share` over about the expected number of tables, $\sum_d 1 + \alpha \log(1 + N_d / \alpha)$:
-    new topics are mostly heavier than that. It depends on `alpha` and the data alone, never on `z`,
-    and for shares up to 1/2 any two topics can take part at once, as they must.
+    The threshold is `share` over about the expected number of tables,
+    $\sum_d 1 + \alpha \log(1 + N_d / \alpha)$. Most new topics are heavier than that. The threshold
+    depends on `alpha` and the data alone, never on `z`. For shares up to 1/2 any two topics can
+    take part at once, which the sweep requires.
     """
     tables = jnp.where(doc_length > 0, 1.0 + alpha * jnp.log1p(doc_length / alpha), 0.0)
     return jnp.asarray(share / tables.sum())
 
 
 class OpenSlots(NamedTuple):
-    """Which topics take part in a parallel sweep, free slots with a stick of their own included."""
+    """The topics that take part in a parallel sweep; free slots have sticks of their own."""
 
     sticks: Float[Array, " K"]  # root weight of every slot
     taking_part: Bool[Array, " K"]
@@ -266,9 +273,10 @@ def slots_wanted(
 ) -> Int[Array, ""]:
     r"""Return how many slots make an overflow of the next sweep very improbable.
 
-    Those in use, and for the sticks of a parallel sweep, of which there are $1 +
-    \mathrm{Poisson}(\gamma L)$ with $L = \log(\tau_u / \epsilon)$, six standard deviations above
-    the mean and ten more for births.
+    The result is the number of slots in use, plus free slots for the sticks of a parallel sweep and
+    ten more for births. The number of sticks is $1 + \mathrm{Poisson}(\gamma L)$ with
+    $L = \log(\tau_u / \epsilon)$ and $\epsilon$ from `reach`; the result takes the mean and six
+    standard deviations.
     """
     threshold = reach(alpha, row_length, tail_share)
     mean = root.gamma * jnp.log(jnp.maximum(root.unused / threshold, 1.0))

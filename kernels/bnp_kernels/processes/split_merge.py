@@ -1,15 +1,16 @@
 r"""Split and merge moves for topics with explicit root weights, many at once and exact.
 
-Single-token moves cannot make a large topic out of half of another one in any reasonable time;
-these Metropolis-Hastings moves can (Jain and Neal, A split-merge Markov chain Monte Carlo procedure
-for the Dirichlet process mixture model, JCGS 13, 2004, with the root weight split along). Pairs of
-anchor tokens are drawn without a look at the topics. If the anchors of a pair share a topic, a
-split of it is proposed, with one anchor on either side; otherwise a merge of their two topics. A
-pair counts only if its topics are not those of an earlier pair. Which pairs count is then the same
-before and after all moves, their topics are disjoint, and given the root weights the posterior is
-a product over topics: so all pairs that count move at once, each with a test of its own. How the
-tokens of a pair are divided is up to `split_proposal`; all that it knows is the same before and
-after the moves.
+Single-token moves cannot make a large topic out of half of another one in any reasonable time.
+These Metropolis-Hastings moves can (Jain and Neal, A split-merge Markov chain Monte Carlo procedure
+for the Dirichlet process mixture model, JCGS 13, 2004). Here the root weight is split as well.
+
+Pairs of anchor tokens are drawn without regard to the topics. If the anchors of a pair have the
+same topic, the move proposes to split this topic, with one anchor on either side. Otherwise the
+move proposes to merge their two topics. A pair counts only if its topics are not those of an
+earlier pair. The same pairs then count before and after all moves, and their topics are disjoint.
+Given the root weights the posterior is a product over topics. So all pairs that count move at once,
+each with its own acceptance test. `split_proposal` divides the tokens of a pair. It uses only
+quantities that are the same before and after the moves.
 
 Sizes: C pairs, T tokens, D documents, V words, K slots; sides of pair c are columns 2c and 2c + 1.
 """
@@ -30,8 +31,8 @@ from bnp_kernels.tokens.layout import Tokens
 __all__ = ["Pairs", "draw_anchors", "log_ratio", "move", "pairs_that_count"]
 
 NUM_PAIRS = 64
-NUM_VISITS = 30  # a soft split looks about so often at as many tokens as the corpus has,
-ITERATIONS = (20, 200)  # but at each token at least and at most so often
+NUM_VISITS = 30  # a soft split visits about this many times T tokens in all,
+ITERATIONS = (20, 200)  # but each token at least and at most this often
 
 
 class Pairs(NamedTuple):
@@ -45,15 +46,15 @@ class Pairs(NamedTuple):
 def draw_anchors(
     rng_key: Key[Array, ""], data: Tokens, num_pairs: int
 ) -> tuple[Int[Array, " C"], Int[Array, " C"]]:
-    """Draw pairs of tokens of the same word and of the same document, in turn; never by topic.
+    """Draw pairs of tokens, alternately of the same word and of the same document; never by topic.
 
-    Where the first token has no such fellow, the pair is the same token twice.
+    If the first token is the only one of its word or document, the pair is this token twice.
     """
     num_tokens = data.doc.shape[0]
     u, u_place = (to_uniform(word) for word in random_bits(rng_key, 0, jnp.arange(num_pairs)))
     first = jnp.minimum((u * num_tokens).astype(jnp.int32), num_tokens - 1)
 
-    # tokens of a document are neighbours
+    # the tokens of a document are contiguous
     doc = data.doc[first]
     length = data.doc_length[doc]
     start = jnp.cumsum(data.doc_length)[doc] - length
@@ -67,13 +68,16 @@ def draw_anchors(
         best = jnp.argmax(jnp.where(alike, score, -1))
         return jnp.where(alike[best], best, token).astype(jnp.int32)
 
-    # one token after the other: each looks at all others
+    # one token at a time, because each is compared with all others
     of_word = lax.map(fellow, first[0::2])
     return first, of_doc.at[0::2].set(of_word)
 
 
 def pairs_that_count(z: Int[Array, " T"], first: Array, second: Array) -> Pairs:
-    """Keep the pairs of different tokens whose topics no earlier pair has."""
+    """Return the pairs of topics, and mark those that count.
+
+    A pair counts if its tokens differ and no earlier pair has one of its topics.
+    """
     a, b = z[first], z[second]
     mine = jnp.stack([a, b])[:, None, :, None]
     theirs = jnp.stack([a, b])[None, :, None, :]
@@ -95,14 +99,15 @@ def log_ratio(
 ) -> Float[Array, " C"]:
     r"""Return the log posterior density of the split less that of the merged topic, per pair.
 
-    With counts n of the sides, root weight t of both, $t_0 = b t$ and $t_1 = (1 - b) t$:
+    With counts n of the two sides, root weight t of both together, $t_0 = b t$ and
+    $t_1 = (1 - b) t$:
 
     $$\frac{\gamma}{b (1 - b)} \prod_d
       \frac{(\alpha t_0)^{(n_{d0})} (\alpha t_1)^{(n_{d1})}}{(\alpha t)^{(n_{d0} + n_{d1})}}
       \prod_w \frac{\beta^{(n_{w0})} \beta^{(n_{w1})}}{\beta^{(n_{w0} + n_{w1})}}
       \frac{(V \beta)^{(n_0 + n_1)}}{(V \beta)^{(n_0)} (V \beta)^{(n_1)}}$$
 
-    with rising factorials, as a density in b (the Jacobian is in it).
+    Here $x^{(n)}$ is a rising factorial. The value is a density in b and includes the Jacobian.
 
     Parameters
     ----------
@@ -114,7 +119,7 @@ def log_ratio(
     num_words = word_side.shape[0]
 
     def gain(concentration, whole, counts):
-        """Sum the terms over rows: both sides less the whole, row by row."""
+        """Sum over rows the terms of both sides less the term of the whole topic."""
         split = log_rising(concentration, counts).reshape(counts.shape[0], -1, 2).sum(-1)
         merged = log_rising(whole, counts.reshape(counts.shape[0], -1, 2).sum(-1))
         return (split - merged).sum(0)
@@ -131,9 +136,9 @@ _TINY = 1e-30
 
 
 def _share_concentration(doc_side: Array, weight: Array, alpha: Array) -> Float[Array, "C 2"]:
-    """Return about the number of tables of either side, the concentration of its share's proposal.
+    """Return parameters of the beta proposal of the shares: about the table counts of the sides.
 
-    Any positive numbers would do; these make the proposal resemble the posterior.
+    Any positive numbers would be exact. These make the proposal resemble the posterior.
     """
     a = jnp.repeat(alpha * weight / 2, 2)[None, :]
     tables = 1.0 + a * jnp.log1p(doc_side / (1.0 + a))
@@ -180,12 +185,13 @@ def move(
 
     weight = root_weights[pairs.first] + jnp.where(splits, 0.0, root_weights[pairs.second])
     prior = jnp.maximum(alpha * weight / 2, _TINY)
-    # their number depends on what stays: the tokens of the pairs that count
+    # the number of iterations depends only on what the moves keep: the tokens of the pairs that
+    # count
     num_iterations = jnp.clip(z.shape[0] // jnp.maximum(tokens.num // NUM_VISITS, 1), *ITERATIONS)
     share = split_proposal.soft_split(
         tokens, data, (first, second), prior, beta, num_words, num_iterations
     )
-    # a split is drawn, a merge asks how probable the present split would have been
+    # A split draws the sides. A merge computes the probability of drawing the present split.
     present = (z.at[tokens.token].get(mode="clip") == pairs.second[c]).astype(jnp.int32)
     wanted = jnp.where(splits[c], -1, present)
     wanted = jnp.where(tokens.token == second[c], 3, wanted)

@@ -1,13 +1,13 @@
-r"""How the tokens of pairs of topics are divided anew: the proposal of `split_merge`.
+r"""The proposal of `split_merge`: how the tokens of a pair of topics are divided.
 
-A soft split first: expected sides of all tokens of a pair, found from its two anchor tokens by a
-deterministic fixed-point iteration that does not look at the present split. (A random launch state
-would cost acceptance, because the proposal would be tied to its accidents.) Then one pass over the
-tokens draws their sides: each given the sides of those before it and the expected sides of those
-behind it, by its document and by its word. The chance that the pass would make the present split
-is what a merge needs.
+First, a soft split gives the expected sides of all tokens of a pair. It is a deterministic
+fixed-point iteration that starts from the two anchor tokens and does not depend on the present
+split. (A random launch state would lower the acceptance rate, because the proposal would depend on
+its accidents.) Second, one pass over the tokens draws their sides. Each token is drawn given the
+sides of the tokens before it and the expected sides of those after it, by its document and by its
+word. A merge needs the probability that this pass would draw the present split.
 
-Only the tokens of the pairs are visited, so that the time goes with their number M.
+Only the tokens of the pairs are visited, so the time is proportional to their number M.
 Sizes: C pairs, T tokens of the corpus, P >= T places for those of the pairs, D documents, V words.
 """
 
@@ -22,17 +22,17 @@ from bnp_kernels.tokens.layout import Tokens
 
 __all__ = ["PairTokens", "propose", "soft_split", "tokens_of_pairs"]
 
-PARENT_TOKENS = 5.0  # pseudo-tokens of the whole topic's words in the words of either side
+PARENT_TOKENS = 5.0  # pseudo-tokens, with the whole topic's words, added to either side
 _BLOCK = 8192  # tokens that a soft split updates at once
-_MOST_LANES = 128  # tokens whose sides are drawn at once, without a look at each other
+_MOST_LANES = 128  # tokens whose sides are drawn at once, independently
 
 
 class PairTokens(NamedTuple):
-    """The M tokens of the pairs, in the order of the corpus, and fill behind them."""
+    """The M tokens of the pairs in corpus order, followed by padding."""
 
-    token: Int[Array, " P"]  # place in the corpus, T for fill
+    token: Int[Array, " P"]  # place in the corpus, T for padding
     pair: Int[Array, " P"]
-    doc: Int[Array, " P"]  # row doc * C + pair of a table, beyond its end for fill
+    doc: Int[Array, " P"]  # row doc * C + pair of a table, past its end for padding
     word: Int[Array, " P"]
     num: Int[Array, ""]  # M
 
@@ -69,11 +69,12 @@ def soft_split(
     num_words: int,
     num_iterations: Int[Array, ""] | int,
 ) -> Float[Array, " P"]:
-    r"""Find a split of each pair's tokens from its anchors, without a look at the present one.
+    r"""Compute a soft split of each pair's tokens from its anchors, not from the present split.
 
-    Zero-order collapsed variational updates, with $r_t$ the share of token t in side 1:
-    $r_t \propto (m_{d1} - r_t + a) \phi_{1 w_t}$, where m and $\phi$ follow from all shares. They
-    start at the words of the anchors' documents, or, if that is one document, at their words.
+    The iteration makes zero-order collapsed variational (CVB0) updates. The share of token t in
+    side 1 is $r_t \propto (m_{d1} - r_t + a) \phi_{1 w_t}$, where m and $\phi$ are computed from
+    all shares. The start is the words of the anchors' documents. If the anchors share a document,
+    the start is the anchors' own words.
 
     Parameters
     ----------
@@ -84,7 +85,7 @@ def soft_split(
 
     Returns
     -------
-    The shares of side 1, anything for fill.
+    The shares of side 1; arbitrary for padding.
     """
     first, second = anchors
     num_pairs, num_docs = first.shape[0], data.doc_length.shape[0]
@@ -93,7 +94,7 @@ def soft_split(
     word_table = jnp.zeros(num_words * num_pairs, jnp.float32)
 
     def visit(of_block, share, sums, *more):
-        """Give every block new shares, and add up what it reports, by table and row."""
+        """Update the shares of every block, and sum its reports by table and row."""
 
         def one_block(i, carry):
             share, sums = carry
@@ -112,7 +113,7 @@ def soft_split(
     one_document = data.doc[first] == data.doc[second]
 
     def seed(c, doc, word, share):
-        """Put what is like one anchor only on its side; seeds are the tokens that are."""
+        """Assign each token that is like one anchor only to its side: these are the seeds."""
         own = jnp.where(one_document[c], word, doc) // num_pairs
         like_0, like_1 = (
             own == jnp.where(one_document, data.word[anchor], data.doc[anchor])[c]
@@ -132,17 +133,17 @@ def soft_split(
         return word_table.reshape(num_words, -1).sum(0)
 
     seeds_of_pair, tokens_of_pair = of_pairs(seeds), of_pairs(word_total)
-    # the words of the whole topic are a little in those of either side
+    # the words of either side are smoothed towards those of the whole topic
     parent = PARENT_TOKENS / jnp.maximum(tokens_of_pair, 1.0)
     rest = PARENT_TOKENS + num_words * beta
 
-    # what each token looks up again and again
+    # looked up once, because every iteration reads these for each token
     of_doc = doc_total.at[tokens.doc].get(mode="clip")
     of_word, of_seeds = (x.at[tokens.word].get(mode="clip") for x in (word_total, seeds))
 
     def iterate(i, carry):
         share, doc_1, word_1 = carry
-        begins = i == 0  # when only the seeds tell words apart
+        begins = i == 0  # the first word counts are those of the seeds alone
         total_1 = of_pairs(word_1)
         total_0 = jnp.where(begins, seeds_of_pair, tokens_of_pair) - total_1
 
@@ -178,24 +179,25 @@ def propose(
 
     $$p(s_t = s) \propto (c_{ds} + a) \frac{c_{sw} + \beta}{c_s + V \beta}, \qquad s \in \{0, 1\}$$
 
-    with counts c of the pair's other tokens, by document, word and in all: by their sides once
-    these are drawn, by their expected shares before. Tokens in the same place of different lanes,
-    that is of stretches of the corpus, are drawn at once; they know each other's expectations.
+    Here c are counts of the pair's other tokens by document, by word and in total. A token counts
+    by its side once that is drawn, and by its expected shares before. The tokens are divided into
+    lanes, contiguous runs of tokens. The tokens at the same place of all lanes are drawn at once,
+    given each other's expected shares.
 
     Parameters
     ----------
     share
         Expected share of each token in side 1.
     target
-        -1 to draw the side of a token; 0 or 1 if it has to take that side, as a draw might have
-        done; 2 or 3 if it is pinned to side 0 or 1 and nothing to draw.
+        -1: the side is drawn. 0 or 1: the token takes this side, and the probability of drawing it
+        counts. 2 or 3: the token is pinned to side 0 or 1, and no probability counts.
     prior
         Prior weight of either side in a document, a.
 
     Returns
     -------
-    The sides, and per pair the log probability that the tokens that are not pinned take theirs, in
-    nats.
+    The sides, and for each pair the log probability, in nats, of the sides of its tokens that are
+    not pinned.
     """
     num_places, num_pairs = tokens.token.shape[0], prior.shape[0]
     num_lanes = min(max(num_places // 64, 1), _MOST_LANES)

@@ -1,9 +1,9 @@
 """Counter-based random bits: Threefry-2x32 with 20 rounds, one block for every (slot, item).
 
-A draw belongs to its counter, not to the shape of the array it is drawn in, so padding an array
-with further slots or items leaves the draws of the old ones as they were. The cipher is the one of
-`jax.random.key(seed, impl="threefry2x32")`, with the rounds written out: XLA's CPU backend keeps
-JAX's own rounds in a loop that it does not vectorise.
+A draw depends on its key and its counter, not on the shape of the array that holds it. Padding an
+array with further slots or items therefore leaves the other draws unchanged. The cipher is that of
+`jax.random.key(seed, impl="threefry2x32")`. Its rounds are unrolled here, because XLA's CPU backend
+keeps JAX's own rounds in a loop that it does not vectorise.
 
 Salmon, Moraes, Dror and Shaw, Parallel random numbers: as easy as 1, 2, 3, SC 2011.
 """
@@ -30,11 +30,12 @@ __all__ = [
 # key schedule.
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
-# Items that share a run of counters in `uniform`: the first half takes the first output words.
+# Items in one run of `uniform`. The first half of a run takes the first output words of its
+# counters, the second half takes the second words.
 _RUN = 256
 
 
-@jax.jit  # traced once for each shape: a sweep has a hundred blocks
+@jax.jit  # traced once for each shape: a sweep calls it about a hundred times
 def threefry(
     key0: UInt32[Array, "..."],
     key1: UInt32[Array, "..."],
@@ -56,9 +57,9 @@ def threefry(
 def key_words(rng_key: Key[Array, ""]) -> tuple[UInt32[Array, ""], UInt32[Array, ""]]:
     """Reduce a key of any JAX implementation to the two words that Threefry takes.
 
-    The two words of a Threefry key are used as they are. Longer keys are folded by encrypting each
-    further pair of words under the key made so far (a plain XOR would cancel: an `rbg` key repeats
-    its first half).
+    The two words of a Threefry key are used as they are. A longer key is folded: each further pair
+    of words is encrypted under the key made so far. (A plain XOR would cancel: the second half of
+    an `rbg` key repeats the first.)
     """
     words = jax.random.key_data(rng_key).astype(jnp.uint32)
     key0, key1 = words[0], words[1]
@@ -68,7 +69,7 @@ def key_words(rng_key: Key[Array, ""]) -> tuple[UInt32[Array, ""], UInt32[Array,
 
 
 def split(rng_key: Key[Array, ""], num: int = 2) -> Key[Array, " num"]:
-    """Return what `jax.random.split` does; of a Threefry key by a program that compiles faster."""
+    """Return the keys of `jax.random.split`; the code for Threefry keys compiles faster."""
     if not _is_threefry(rng_key):
         return jax.random.split(rng_key, num)
     number = jnp.arange(num, dtype=jnp.uint32)
@@ -76,7 +77,7 @@ def split(rng_key: Key[Array, ""], num: int = 2) -> Key[Array, " num"]:
 
 
 def fold_in(rng_key: Key[Array, ""], data: Integer[Array, ""] | int) -> Key[Array, ""]:
-    """Return what `jax.random.fold_in` does; of a Threefry key by what compiles faster."""
+    """Return the key of `jax.random.fold_in`; the code for Threefry keys compiles faster."""
     if not _is_threefry(rng_key):
         return jax.random.fold_in(rng_key, data)
     return _encrypt_key(rng_key, jnp.uint32(0), jnp.uint32(data))
@@ -99,8 +100,9 @@ def random_bits(
 ) -> tuple[UInt32[Array, "..."], UInt32[Array, "..."]]:
     """Draw 64 random bits for every counter (slot, item); the arguments broadcast together.
 
-    A counter has 2**32 blocks of bits, which count up the first word of the key: as good as keys
-    of their own (section 2 of the paper), and cheaper than `split` where their number is small.
+    A counter has 2**32 blocks of bits. The number of the block is added to the first word of the
+    key. Blocks are as good as separate keys (section 2 of the paper), and cheaper than `split`
+    where only a few are needed.
 
     Returns
     -------
@@ -115,8 +117,8 @@ def random_bits(
 def to_uniform(bits: UInt32[Array, "*shape"]) -> Float[Array, "*shape"]:
     """Map words to float32 in [2**-32, 1 - 2**-24], never 0 or 1.
 
-    The top 31 bits count; small values keep their low bits, so that events of probability down to
-    1e-9 happen at their rate.
+    Only the top 31 bits are used. Small values keep their low bits, so that events of probability
+    down to 1e-9 occur at the right rate.
     """
     unit = (bits >> 1).astype(jnp.int32).astype(jnp.float32) * jnp.float32(2.0**-31)
     return jnp.clip(unit, jnp.float32(2.0**-32), jnp.float32(1 - 2.0**-24))
@@ -125,7 +127,7 @@ def to_uniform(bits: UInt32[Array, "*shape"]) -> Float[Array, "*shape"]:
 def normal(
     rng_key: Key[Array, ""], slot: Integer[Array, "..."] | int, item: Integer[Array, "..."] | int
 ) -> Float[Array, "..."]:
-    """Draw a standard normal number for every counter (slot, item); at most 5.3 in size."""
+    """Draw a standard normal number for every counter (slot, item); its size is at most 5.3."""
     unit = 2 * to_uniform(random_bits(rng_key, slot, item)[0]) - 1
     edge = jnp.float32(1 - 2.0**-23)
     return jnp.float32(2**0.5) * lax.erf_inv(jnp.clip(unit, -edge, edge))

@@ -1,13 +1,13 @@
 r"""Draws from unnormalised categorical distributions by inverting their prefix sums.
 
-The inversion has two levels. Topic k lies in row k div 8 of column k mod 8; first the prefix sums
-of the 8 column sums are inverted, then those down the chosen column. Both are running sums in a
-fixed order, so they never decrease, the entry at which they first exceed the target has a
-positive weight, and rows of zeros appended at the end change nothing, not even the rounding.
+The inversion has two levels. Topic k lies in row k div 8 of column k mod 8. The first level inverts
+the prefix sums of the 8 column sums, the second those down the chosen column. Both are running sums
+in a fixed order, so they never decrease. The entry at which they first exceed the target has a
+positive weight. Rows of zeros appended at the end change nothing, not even the rounding.
 
-Inside loops over tokens topics travel as *codes*, float32 numbers that count entries in the
-order of the inversion, down one column after the other: `encode`, `decode`, `codes`, `one_hot`,
-`draw_code`.
+Loops over tokens represent topics by *codes*: float32 numbers that count the entries in the order
+of the inversion, down one column after the other. `encode`, `decode`, `codes`, `one_hot` and
+`draw_code` work with codes.
 """
 
 import jax.numpy as jnp
@@ -29,12 +29,12 @@ __all__ = [
 
 # Eight float32 fill the vector registers that XLA uses on CPUs.
 _COLUMNS = 8
-# u is brought down to 1 - 2**-23, the largest value for which u * total < total after rounding.
+# Uniforms are capped at 1 - 2**-23, the largest value for which u * total < total after rounding.
 _BELOW_ONE = 1 - 2.0**-23
 
 
 def pad_topics(x: Array) -> Array:
-    """Pad the last axis with zeros to whole rows of the columns."""
+    """Pad the last axis with zeros to whole rows, a multiple of 8 topics."""
     missing = -x.shape[-1] % _COLUMNS
     return jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, missing)]) if missing else x
 
@@ -53,19 +53,20 @@ def decode(code: Float[Array, "*shape"], num_topics: int) -> Int[Array, "*shape"
 
 
 def codes(num_topics: int) -> Float[Array, " K"]:
-    """Code of each topic, padded to whole rows."""
+    """Return the code of each topic, with the topics padded to whole rows."""
     return encode(jnp.arange(-(-num_topics // _COLUMNS) * _COLUMNS), num_topics)
 
 
 def one_hot(code: Float[Array, " rows"], num_topics: int, dtype: DTypeLike) -> Array:
-    """Mark the topic of each code in a row of topics, padded to whole rows."""
+    """Return a one-hot row over the topics for each code, with the topics padded to whole rows."""
     return (codes(num_topics)[None, :] == code[:, None]).astype(dtype)
 
 
 def one_weights(x: Float[Array, " K"]) -> Float[Array, " columns"]:
-    """Ones for `draw_code`, as a function of non-negative numbers.
+    """Return the ones that `draw_code` needs, computed from non-negative numbers.
 
-    Made outside a loop they are one of its inputs; constants would be written anew in every round.
+    Call this outside the loop, so that the ones are an input of the loop. XLA would write a
+    constant to memory again in every iteration.
     """
     return jnp.where(x[:_COLUMNS] >= 0, jnp.float32(1), 0)
 
@@ -76,20 +77,20 @@ def draw_code(
     ones: Float[Array, " columns"],
     weight_new: Float[Array, "..."] | float = 0.0,
 ) -> Float[Array, "..."]:
-    """Draw one code from each row of weights, in the form that XLA turns into fast loops.
+    """Draw one code from each row of weights, in a form that XLA compiles to fast loops.
 
     Parameters
     ----------
     weights
-        Non-negative and finite, padded with `pad_topics`, with a positive sum. Not checked. Where
-        they are the result of a product, end it with a division or a maximum: a product that is
-        fused into the two sums below may be rounded differently in each.
+        Non-negative and finite, padded with `pad_topics`, with a positive sum. Not checked. If they
+        are a product, its last operation should be a division or a maximum: XLA may fuse a plain
+        product into the two sums below and round it differently in each.
     u
         One uniform for each row, in [0, 1].
     ones
-        `one_weights` of anything non-negative.
+        The result of `one_weights`, for any non-negative numbers.
     weight_new
-        Weight of one more outcome, behind all others.
+        Weight of one further outcome, which comes after all others.
 
     Returns
     -------
@@ -97,8 +98,8 @@ def draw_code(
     """
     below = jnp.float32(_BELOW_ONE)
     cells = [weights[..., i : i + _COLUMNS] for i in range(0, weights.shape[-1], _COLUMNS)]
-    # The clip changes nothing, but it makes the loop body long enough for LLVM to look for
-    # vectors before it unrolls: twice as fast.
+    # The clip changes no value. It makes the loop body long enough for LLVM to vectorise before it
+    # unrolls, which is twice as fast.
     column = jnp.clip(cells[0], 0, 3e38)
     for cell in cells[1:]:
         column = column + jnp.clip(cell, 0, 3e38)
@@ -108,7 +109,7 @@ def draw_code(
         before = before + jnp.where(index > c, column[..., c, None], 0)
         total = total + column[..., c + 1]
     target = (jnp.minimum(u, below) * (total + weight_new))[..., None]
-    # What is left for each column: all of it before the chosen one, less than nothing after it.
+    # The rest of the target at each column: infinite before the chosen column, negative after it.
     rest = jnp.minimum(target - before, column * below)
     rest = jnp.where(before + column <= target, jnp.float32(jnp.inf), rest)
     within = cells[0]
@@ -141,7 +142,7 @@ def draw(weights: Float[Array, "... K"], u: Float[Array, "..."]) -> Int[Array, "
 def draw_or_new(
     weights: Float[Array, "... K"], weight_new: Float[Array, "..."], u: Float[Array, "..."]
 ) -> Int[Array, "..."]:
-    """Draw as `draw` does, with one more outcome, "new", behind all others.
+    """Draw as `draw` does, with one further outcome, "new", after all others.
 
     Returns
     -------

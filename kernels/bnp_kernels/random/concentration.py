@@ -1,9 +1,10 @@
-r"""Concentration of a Dirichlet (process) with a gamma prior, by two auxiliary variables.
+r"""Draws of a Dirichlet (process) concentration with a gamma prior, by auxiliary variables.
 
-With table counts m and one beta variable per restaurant the concentration has a gamma law:
-$\Gamma(s a) / \Gamma(s a + n_j)$ is an integral over $\eta_j$ of
-$\eta_j^{s a - 1} (1 - \eta_j)^{n_j - 1} / \Gamma(n_j)$, so given $\eta$ and m the
-posterior of a is $\mathrm{Gamma}(\text{prior shape} + \sum m, \text{rate} - s \sum_j \log\eta_j)$.
+The auxiliary variables are the table counts m and one beta variable $\eta_j$ per restaurant.
+Restaurant j has $n_j$ customers and the concentration $s a$. The ratio
+$\Gamma(s a) / \Gamma(s a + n_j)$ is the integral over $\eta_j$ of
+$\eta_j^{s a - 1} (1 - \eta_j)^{n_j - 1} / \Gamma(n_j)$. So given $\eta$ and m the posterior of a is
+$\mathrm{Gamma}(\text{prior shape} + \sum m, \text{rate} - s \sum_j \log\eta_j)$.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +32,7 @@ class GammaPrior(NamedTuple):
 
 
 class Concentration(NamedTuple):
-    """A concentration to be drawn, and what its law depends on.
+    """A concentration to resample, and the quantities that its conditional depends on.
 
     Attributes
     ----------
@@ -39,15 +40,15 @@ class Concentration(NamedTuple):
         Present value: a scalar, or a vector whose sum is the concentration of a restaurant
         (one entry per topic, each with the same prior).
     totals
-        Customers of every restaurant (tokens of a document, tokens of a topic); those with 0 are
-        left out.
+        Customers of every restaurant (tokens of a document, tokens of a topic). Restaurants with 0
+        customers are left out.
     num_tables
         Tables summed over restaurants, one number for each entry of `value`.
     prior
         Gamma prior of every entry.
     scale
-        How often the value counts in the concentration of one restaurant: K for a scalar alpha
-        shared by K topics, V for beta over V words.
+        The factor s: the concentration of one restaurant is s times the sum of `value`. It is K for
+        a scalar alpha shared by K topics, V for beta over V words, and 1 for a vector.
     """
 
     value: Float[Array, "*shape"]
@@ -66,8 +67,9 @@ def draw_concentrations(
     a_k \sim \mathrm{Gamma}(\text{concentration} + m_k,
       \text{rate} - s \textstyle\sum_j \log \eta_j)$$
 
-    The draws of a concentration depend on its place among `these`, not on the other ones. One loop
-    of tries for all $\eta$ and one for all values: a loop takes XLA a quarter of a second.
+    The draws of a concentration depend on its place in `these`, not on the other entries. All
+    $\eta$ share one rejection loop, and all values share another, because each loop takes XLA a
+    quarter of a second to compile.
 
     Returns
     -------
@@ -94,7 +96,7 @@ def draw_concentrations(
 
 
 def draw_from_priors(rng_key: Key[Array, ""], priors: Mapping[str, GammaPrior]) -> dict[str, Array]:
-    """Draw a value of each prior (of each entry of its parameters), all in one loop of tries.
+    """Draw a value from each prior (one per entry of its parameters), all in one rejection loop.
 
     Returns
     -------
@@ -112,7 +114,10 @@ def draw_from_priors(rng_key: Key[Array, ""], priors: Mapping[str, GammaPrior]) 
 
 
 def _draw_joined(draw: Callable[..., Array], vectors: Sequence[tuple[Array, ...]]) -> list[Array]:
-    """Call `draw(*vectors, slot, item)` for all at once; slots number what has been joined."""
+    """Join the vectors, call `draw(*joined, slot, item)` once, and split the result.
+
+    `slot` is the number of the part, and `item` is the place in this part.
+    """
     sizes = [len(first) for first, *_ in vectors]
     slots = [jnp.full(size, slot) for slot, size in enumerate(sizes)]
     items = [jnp.arange(size) for size in sizes]

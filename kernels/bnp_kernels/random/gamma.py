@@ -1,10 +1,10 @@
 r"""Gamma, beta and Dirichlet draws in log space, exact for every concentration above zero.
 
-Marsaglia and Tsang's rejection: with $d = a - 1/3$, $t = x / (3 \sqrt d)$ and x normal, the value
-$d (1 + t)^3$ is kept when $\log u < d\,g(t)$,
-$g(t) = 3 (\log(1 + t) - t + t^2 / 2) - t^3$. Concentrations below one are drawn at a + 2 and
-multiplied by $u^{1/a} v^{1/(a + 1)}$, which in log space does not underflow. Every cell has its own
-counters (slot, item), so draws do not depend on how many slots there are.
+The method is Marsaglia and Tsang's rejection. Let $d = a - 1/3$ and $t = x / (3 \sqrt d)$ with x
+standard normal. The value $d (1 + t)^3$ is accepted if $\log u < d\,g(t)$, with
+$g(t) = 3 (\log(1 + t) - t + t^2 / 2) - t^3$. For a concentration a below one, the value is drawn at
+a + 2 and multiplied by $u^{1/a} v^{1/(a + 1)}$. In log space this product does not underflow. Every
+cell has its own counter (slot, item), so draws do not depend on the number of slots.
 
 Marsaglia and Tsang, A simple method for generating gamma variables, ACM TOMS 26 (2000).
 """
@@ -24,22 +24,23 @@ __all__ = ["draw_log_beta", "draw_log_gamma", "draw_rows", "draw_topic_word"]
 
 # Keeps every log value finite in float32, whatever the concentration.
 _LOG_FLOOR = -1e38
-_WORD = 32  # bits of a word that marks failed tries
+_WORD = 32  # bits of a word that marks rejected proposals
 # blocks of a counter's random bits, see `random_bits`
 _BOOST, _TRIES = 0, 1
 
 
 def _try(bits, concentration):
-    """Try once: the log of the proposed value, -inf if it is not kept.
+    """Propose once: return the log of the proposed value, or -inf if it is rejected.
 
-    One array that ends in a logarithm: XLA's CPU backend makes everything anew for each loop that
-    depends on it, but for divisions, logarithms and the like.
+    The result is one array whose last operation is a logarithm. XLA's CPU backend recomputes an
+    array in each loop that reads it, unless its last operation is expensive, such as a division or
+    a logarithm.
     """
     normal = jnp.float32(2**0.5) * lax.erf_inv(2 * to_uniform(bits[0]) - 1)
     d = concentration - jnp.float32(1 / 3)
     t = normal / jnp.sqrt(9 * d)
     v = jnp.maximum(1 + t, jnp.float32(1e-10))
-    # g(t) by its series where the closed form cancels, which is where d may be large.
+    # For small t, which is where d may be large, the closed form of g cancels: use its series.
     series = -3 / 4 + t * (3 / 5 + t * (-3 / 6 + t * (3 / 7 + t * (-3 / 8 + t * (3 / 9)))))
     closed = 3 * (jnp.log(v) - t + 0.5 * t * t) - t * t * t
     g = jnp.where(jnp.abs(t) < 0.125, t * t * t * t * series, closed)
@@ -48,7 +49,10 @@ def _try(bits, concentration):
 
 
 def _boost(bits, concentration):
-    """Raise concentrations below one by two, where few tries fail; the log of the factor for it."""
+    """Raise concentrations below one by two; return them and the log of the correcting factor.
+
+    At the raised concentration few proposals are rejected.
+    """
     a, u, v = concentration, to_uniform(bits[0]), to_uniform(bits[1])
     log_factor = (jnp.log(u) * (a + 1) + jnp.log(v) * a) / (a * (a + 1))  # one division, see `_try`
     return jnp.where(a < 1, a + 2, a), jnp.where(a < 1, log_factor, 0)
@@ -73,7 +77,7 @@ def draw_log_gamma(
     concentration = jnp.asarray(concentration, jnp.float32)
     shape = jnp.broadcast_shapes(concentration.shape, jnp.shape(slot), jnp.shape(item))
     concentration, slot, item = (jnp.broadcast_to(x, shape) for x in (concentration, slot, item))
-    if shape and shape[-1] < 16:  # XLA's CPU backend looks for vectors along the last axis
+    if shape and shape[-1] < 16:  # XLA's CPU backend vectorises along the last axis
         concentration, slot, item = (x.reshape(-1) for x in (concentration, slot, item))
     raised, boost = _boost(random_bits(rng_key, slot, item, _BOOST), concentration)
 
@@ -96,8 +100,8 @@ def draw_log_beta(
 ) -> Float[Array, "..."]:
     r"""Draw the log of Beta(a, b) for every cell, always finite; counters as in `draw_log_gamma`.
 
-    With $x, y$ gamma draws of concentration a and b this is $-\log(1 + e^{\log y - \log x})$, which
-    keeps its relative precision when the beta value is close to one.
+    The value is $-\log(1 + e^{\log y - \log x})$ with gamma draws $x, y$ of concentrations a and b.
+    This form keeps its relative precision when the beta value is close to one.
     """
     both = jnp.stack(jnp.broadcast_arrays(*(jnp.asarray(x, jnp.float32) for x in (a, b))))
     slots = 2 * jnp.broadcast_to(slot, both.shape[1:])
@@ -114,8 +118,8 @@ def draw_topic_word(
 ) -> Float[Array, "V K"]:
     r"""Draw the word distribution of every topic: column k ~ Dirichlet(beta + word_topic[:, k]).
 
-    Drawn in log space, so that a small `beta` does not underflow before the columns are normalised;
-    an entry below about 1e-38 is returned as 0.
+    The draws are made in log space, so that a small `beta` does not underflow before the columns
+    are normalised. An entry below about 1e-38 is returned as 0.
 
     Parameters
     ----------
@@ -124,8 +128,8 @@ def draw_topic_word(
     beta
         Topic-word concentration, positive.
     axis_name
-        Name of a `shard_map` axis over which the work is divided; all arguments are replicated,
-        and so is the result, which is the same for any number of shards up to rounding.
+        Name of a `shard_map` axis over which the work is divided. All arguments and the result are
+        replicated. Up to rounding, the result is the same for any number of shards.
 
     Returns
     -------
@@ -142,7 +146,7 @@ def _draw_columns(rng_key, word_topic, beta, *, axis_name):
     word = min(_WORD, -(-num_words // num_shards))
     groups = -(-num_words // (word * num_shards))
     share = groups * word
-    # Whole vectors: XLA computes what is left over one by one.
+    # Pad to whole vectors: XLA computes the columns that are left over one by one.
     spare = -num_topics % 8 if word_topic.size >= LARGE_TABLE else 0
     counts = jnp.pad(word_topic, ((0, share * num_shards - num_words), (0, spare)))
     start = jnp.uint32(0)
@@ -173,8 +177,8 @@ def draw_rows(
 ) -> Float[Array, "R K"]:
     r"""Draw row r ~ Dirichlet(concentration[r], rest[r]) and drop its last entry, that of `rest`.
 
-    Where a concentration is 0, so is the entry. Cell (r, k) is drawn from the counter (k, r), and
-    the sum is one that zeros at the end do not change, so that draws do not depend on K.
+    Where a concentration is 0, the entry is 0. Draws do not depend on K: cell (r, k) is drawn from
+    the counter (k, r), and zeros at the end do not change the normalising sum.
     """
     draw = vectorise_if(concentration.size < LARGE_TABLE, _draw_rows)
     return draw(rng_key, concentration, *(() if rest is None else (rest,)))
@@ -191,7 +195,8 @@ def _draw_rows(rng_key, concentration, rest=None):
     item = jnp.arange(len(padded), dtype=jnp.uint32).reshape(word, -1, 1)
     log_gamma = _draw_log_gamma_grid(key_cells, cells, item).reshape(padded.shape)
     log_gamma = jnp.where(some, log_gamma, -jnp.inf)[:num_rows, :num_columns]
-    # the choices keep the product that ends an exponential apart from the sum: no fused rounding
+    # An exponential ends in a product. `where` keeps XLA from fusing this product with the sum,
+    # which would change the rounding.
     top, of_rest = log_gamma.max(axis=1), 0.0
     if rest is not None:
         number = item.reshape(-1)[:num_rows]
@@ -207,11 +212,12 @@ def _draw_log_gamma_grid(
     concentration: Float[Array, "word M K"],
     item: Integer[Array, "word M 1"],
 ) -> Float[Array, "word M K"]:
-    """Draw a large grid of log gammas: one try for all cells, further ones for those that failed.
+    """Draw a large grid of log gammas: propose for all cells, then again for the rejected ones.
 
-    A try keeps all but a few per cent of the cells. The failures of the cells (., m, k), at most
-    32, are the bits of one word, and each round gives every word one try at its lowest bit, so
-    that a round costs 1/32 of the first try and nothing has to be sorted or counted.
+    A proposal is rejected in a few per cent of the cells. The bits of one word mark which of the
+    cells (., m, k), at most 32, were rejected. Each further iteration makes one proposal per word,
+    for the cell of its lowest bit. An iteration therefore costs 1/32 of the first pass, and nothing
+    has to be sorted or counted.
     """
     word, num_groups, num_topics = concentration.shape
     num_lanes = num_groups * num_topics
@@ -227,7 +233,7 @@ def _draw_log_gamma_grid(
         failed = failed | jnp.where(tried == -jnp.inf, jnp.uint32(1) << bit, jnp.uint32(0))
         return failed, tried + boost
 
-    failed = jnp.zeros((num_groups, num_topics), jnp.uint32) + 0 * item[0]  # as sharded as item
+    failed = jnp.zeros((num_groups, num_topics), jnp.uint32) + 0 * item[0]  # sharded like item
     bits = jnp.arange(word, dtype=jnp.uint32)
     failed, value = lax.scan(first_try, failed, (bits, concentration, item))
 

@@ -1,4 +1,4 @@
-"""Univariate slice sampling with shrinkage: one exact update of a scalar of any density.
+"""Univariate slice sampling with shrinkage: one exact update of a scalar with any density.
 
 Neal, Slice sampling, Annals of Statistics 31 (2003), figures 3 (without stepping out) and 5.
 """
@@ -22,7 +22,7 @@ def draw_slice(
     value: Float[Array, ""],
     width: ScalarLike,
 ) -> Float[Array, ""]:
-    """Take one step from `value` that leaves the law of `log_density` invariant.
+    """Take one step from `value` that leaves the distribution of `log_density` invariant.
 
     Parameters
     ----------
@@ -40,7 +40,11 @@ def draw_slice(
     start = jnp.int32(0), low, low + width, value, jnp.float32(0), jnp.bool_(False)
 
     def attempt(carry):
-        """Try a point; the first one is `value` itself, so that the density is compiled once."""
+        """Try a point.
+
+        The first one is `value` itself, which sets the level. The loop therefore compiles the
+        density only once.
+        """
         tries, low, high, proposal, level, _ = carry
         density = log_density(proposal)
         first = tries == 0

@@ -1,12 +1,13 @@
 r"""Table counts of Chinese restaurants, summed over restaurants.
 
-The number of tables among n customers under concentration a is
-$m = \sum_{r=1}^{n} \mathrm{Bernoulli}(a / (a + r - 1))$, Antoniak's law
-$s(n, m)\,a^m\,\Gamma(a) / \Gamma(a + n)$. Walking r one by one takes a step for every customer;
-here a restaurant jumps from one candidate to the next. Customer r > 2 is a candidate with
-probability $h_r = 1 - ((r - 2) / (r - 1))^a \ge a / (a + r - 1)$, for which the first one after r
-is $1 + \lceil (r - 1)\,u^{-1/a} \rceil$, and opens a table with probability
-$a / ((a + r - 1)\,h_r)$. Small concentrations, the usual case, jump past the last customer at once.
+The number of tables of n customers under concentration a is
+$m = \sum_{r=1}^{n} \mathrm{Bernoulli}(a / (a + r - 1))$. Its distribution is Antoniak's,
+$s(n, m)\,a^m\,\Gamma(a) / \Gamma(a + n)$. Drawing every term of the sum would take one step per
+customer. Here a restaurant jumps from one candidate to the next instead. Customer r > 2 is a
+candidate with probability $h_r = 1 - ((r - 2) / (r - 1))^a \ge a / (a + r - 1)$. The first
+candidate after r is then $1 + \lceil (r - 1)\,u^{-1/a} \rceil$ with u uniform. A candidate opens a
+table with probability $a / ((a + r - 1)\,h_r)$. With a small concentration, the usual case, the
+first jump already passes the last customer.
 
 Antoniak, Mixtures of Dirichlet processes, Annals of Statistics 2 (1974).
 """
@@ -44,8 +45,9 @@ def draw_tables(
 
 def _draw(rng_key, counts, concentration):
     num_rows, num_columns = counts.shape
-    # As in the gamma grid: one pass over all cells takes the first jump, the cells that landed
-    # on a candidate are the bits of one word for every 32, and each round moves the lowest bit.
+    # As in the grid of `gamma`, one pass makes the first jump of all cells. The bits of one word
+    # mark which of its (at most) 32 cells landed on a candidate. Each iteration then moves the cell
+    # of the lowest bit of every word.
     word = min(32, max(num_rows, 1))
     num_groups = -(-num_rows // word)
     num_lanes = num_groups * num_columns
@@ -56,10 +58,11 @@ def _draw(rng_key, counts, concentration):
     group = jnp.arange(num_groups, dtype=jnp.uint32)[:, None]
 
     def jump(at, u, opened):
-        """Go from customer `at` + 1 to the next candidate, also counted from 0.
+        """Jump from customer `at` + 1 to the next candidate, returned in the same way: less one.
 
-        Whether it `opened` a table goes along as a sign and comes back: XLA would draw the bits
-        anew for another array, but a quotient is made once.
+        The flag `opened` tells whether customer `at` + 1 opened a table. It is passed as the sign
+        of the quotient and returned unchanged. For a separate array XLA would draw the bits again,
+        but it computes a quotient only once.
         """
         quotient = jnp.where(opened, -at, at) / jnp.maximum(jnp.exp(jnp.log(u) / a), 1e-26)
         return jnp.floor(jnp.abs(quotient)) + 1, quotient < 0

@@ -1,8 +1,8 @@
 """The tokens of a corpus and the authors of its documents, as the author-topic kernels read them.
 
-Lists of authors are ragged. Nothing is padded to the longest one: a *link* is one author of one
-document, links are in document order, and the sequential schedule goes through documents with
-about equally many authors together: a bucket has those with at most A authors and more than A / 2.
+Lists of authors are ragged, and none is padded to the longest one. A *link* is one author of one
+document. Links are in document order. The sequential schedule groups documents with about equally
+many authors: a bucket has the documents with at most A authors and more than A / 2.
 """
 
 from typing import NamedTuple
@@ -17,7 +17,8 @@ from bnp_kernels.tokens.scan import Bucket
 
 __all__ = ["AuthorTokens", "Blocks", "make_author_tokens"]
 
-# Tokens that a step of the parallel schedule takes at most, measured: smaller ones cost overhead.
+# Largest number of tokens in a step of the parallel schedule. Measured: smaller steps cost
+# overhead.
 _BLOCK = {"cpu": 4096}
 
 
@@ -43,14 +44,14 @@ class AuthorTokens(NamedTuple):
     first_link: Int[Array, " D"]
     num_links: Int[Array, " D"]  # authors of the document
     link_author: Int[Array, " L"]
-    author_share: Int[Array, " J"]  # tokens if the authors of a document wrote equally much, up
-    log_choices: Float[Array, ""]  # log of the number of values that all authors x can take
+    author_share: Int[Array, " J"]  # tokens if a document's authors wrote equally much, rounded up
+    log_choices: Float[Array, ""]  # log of the number of possible values of x
     buckets: tuple[Bucket, ...]  # documents with fewest authors first; J where there is no author
     blocks: Blocks
 
     @property
     def num_authors(self) -> int:
-        """J, authors of no document included."""
+        """Number of authors J, including authors of no document."""
         return self.author_share.shape[-1]
 
 
@@ -75,16 +76,17 @@ def make_author_tokens(
     num_authors
         Number of authors, J; some may have no document.
     block_size
-        Tokens that move at once in the parallel schedule; chosen for the machine by default. Does
-        not change the draws.
+        Number of tokens that move at once in the parallel schedule; chosen for the machine by
+        default. The draws do not depend on it.
     num_shards
-        Devices that will share each block; its size is made a multiple of it.
+        Number of devices that will share each block. The size of a block is made a multiple of this
+        number.
 
     Raises
     ------
     ValueError
-        If `doc` is not sorted or names a document outside [0, D), authors are outside [0, J) or
-        listed twice, or a document with tokens has none.
+        If `doc` is not sorted or names a document outside [0, D), if authors are outside [0, J) or
+        listed twice for a document, or if a document with tokens has no author.
     """
     ptr, idx = np.asarray(author_ptr, np.int32), np.asarray(author_idx, np.int32)
     num_docs = len(ptr) - 1

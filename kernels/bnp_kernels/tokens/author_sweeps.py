@@ -1,9 +1,10 @@
 r"""The token sweep of the parallel schedule of author-topic models: all tokens at once.
 
 Author j of token t (one of the a_d authors of its document) and topic k are drawn together, with
-probability proportional to $\vartheta_{jk} f_k$ where $\vartheta$ is the author's weight of the
-topic and f the word's. In two steps that is K + a_d terms, not K times a_d: the topic from
-$\big(\sum_j \vartheta_{jk}\big) f_k$, then the author from $\vartheta_{jk}$.
+probability proportional to $\vartheta_{jk} f_k$. Here $\vartheta_{jk}$ is the author's weight of
+the topic, and $f_k$ is the word's. A draw in two steps needs K + a_d terms, not K times a_d. The
+first step draws the topic from $\big(\sum_j \vartheta_{jk}\big) f_k$, the second the author from
+$\vartheta_{jk}$.
 """
 
 import functools
@@ -19,9 +20,9 @@ from bnp_kernels.tokens.author_layout import AuthorTokens
 
 __all__ = ["sweep_tokens"]
 
-# u is brought down to 1 - 2**-23, the largest value for which u * total < total after rounding.
+# Uniforms are capped at 1 - 2**-23, the largest value for which u * total < total after rounding.
 _BELOW_ONE = 1 - 2.0**-23
-# Weights of a block from which on chains are swept one by one on a CPU.
+# Number of weights of a block from which chains are swept one by one on a CPU.
 _LARGE = 1024
 
 
@@ -70,19 +71,19 @@ def sweep_tokens(
 
 def _sweep(rng_key, data: AuthorTokens, mixture, table, *, axis_name):
     num_topics = mixture.shape[1]
-    # The weights of the first 1, 2, .. authors of every document. The last of them is what the
-    # topic is drawn from, the others then find the author.
+    # The sums of the weights of the first 1, 2, .. authors of every document. The topic is drawn
+    # from the last sum. A search in the sums then finds the author.
     sums = categorical.pad_topics(_running_sums(data, mixture))
     table = categorical.pad_topics(table)
     ones = categorical.one_weights(sums[0])
-    # the places of the largest bucket are a power of two, and halved in each round
+    # A binary search: the largest bucket has a power of two places, which each round halves.
     rounds = (data.buckets[-1].row.shape[-1] - 1).bit_length()
 
     def move(block):
         (_, word, first, last), u_topic, u_author = block
         of_doc = sums.at[last].get(mode="promise_in_bounds")
         weights = of_doc * table.at[word].get(mode="promise_in_bounds")
-        # looked up once: the draw reads them twice
+        # the barrier makes XLA look the weights up once; the draw reads them twice
         code = categorical.draw_code(lax.optimization_barrier(weights), u_topic, ones)
         # a token that is frozen may have no topic to move to
         z = jnp.minimum(categorical.decode(code, num_topics), num_topics - 1)
@@ -98,7 +99,7 @@ def _sweep(rng_key, data: AuthorTokens, mixture, table, *, axis_name):
             low, high = jnp.where(beyond, low, middle + 1), jnp.where(beyond, middle, high)
         return z, data.link_author.at[high].get(mode="promise_in_bounds")
 
-    # made before the loop, where they would be fused into what reads them several times
+    # drawn before the loop: inside, XLA would fuse these draws into every operation that reads them
     uniforms = map(bits.to_uniform, bits.random_bits(rng_key, 0, data.blocks.position))
     moved = lax.map(move, (data.blocks, *uniforms))
     if axis_name is not None:
@@ -108,7 +109,7 @@ def _sweep(rng_key, data: AuthorTokens, mixture, table, *, axis_name):
 
 
 def _running_sums(data: AuthorTokens, mixture: Float[Array, "J K"]) -> Float[Array, "L K"]:
-    """Add up the weights of a document's authors, one after the other."""
+    """Return the running sums of the weights of each document's authors."""
     num_links = data.link_author.shape[0]
     begins = jnp.zeros(num_links + 1, bool).at[data.first_link].set(True)[:num_links]
 

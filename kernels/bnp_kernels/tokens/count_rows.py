@@ -1,7 +1,8 @@
-"""Count tables [row, chain, topic]: what a token needs of all chains is one whole piece.
+"""Count tables [row, chain, topic]: one row is contiguous in memory, for all chains together.
 
-For loops over tokens that run under `batching.chains_together`; topics are padded to whole rows
-of `categorical`. Such loops wait for memory, so a table may be of a smaller type than int32.
+One token reads one row. The tables are for loops over tokens that run under
+`batching.chains_together`. Topics are padded to whole rows of `categorical`. Such loops wait for
+memory, so a table may have a smaller dtype than int32.
 """
 
 import jax.numpy as jnp
@@ -17,7 +18,7 @@ __all__ = ["add", "chains_first", "read", "rows_first"]
 def rows_first(
     table: Int[Array, "chain row K"], dtype: DTypeLike = jnp.int32
 ) -> Integer[Array, "row chain padded"]:
-    """Bring a table of each chain into the order of this module; `dtype` must hold any count."""
+    """Convert one table per chain to the layout of this module; `dtype` must hold any count."""
     return categorical.pad_topics(table).swapaxes(0, 1).astype(dtype)
 
 
@@ -31,7 +32,7 @@ def chains_first(
 def read(
     table: Integer[Array, "row chain padded"], row: UInt32[Array, ""]
 ) -> Int[Array, "chain padded"]:
-    """Return one row; unsigned, so that XLA need not wrap negative indices."""
+    """Return one row; `row` is unsigned, so that XLA need not wrap negative indices."""
     return lax.dynamic_index_in_dim(table, row, keepdims=False).astype(jnp.int32)
 
 
@@ -41,6 +42,6 @@ def add(
     change: Int[Array, "chain padded"],
 ) -> Integer[Array, "row chain padded"]:
     """Add to one row."""
-    # the row is read anew: XLA then makes one pass of the reading and one of the writing
+    # Read the row again: XLA then makes one pass of the reading and one of the writing.
     new = (read(table, row) + change).astype(table.dtype)
     return lax.dynamic_update_index_in_dim(table, new, row, 0)

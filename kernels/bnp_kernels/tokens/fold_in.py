@@ -1,10 +1,10 @@
 r"""Topic weights of new documents under fixed topics.
 
-Target $p(z, \theta \mid w, \phi, \alpha)$ of each document by Gibbs sweeps over z with $\theta$
-integrated out: $p(z_t = k \mid z_{-t}, w) \propto (n_{dk} + \alpha_k) \phi_{k w_t}$, the document
-update of the parallel schedule. It is exact for that target, which is a cut: new words do not
-move the topics. Where topics differ by group, a document reads the topics and weights of one of
-the G rows. Sizes: T tokens, D documents, G rows, V words, K topics.
+The target is $p(z, \theta \mid w, \phi, \alpha)$ of each document. Gibbs sweeps over z sample it
+with $\theta$ integrated out: $p(z_t = k \mid z_{-t}, w) \propto (n_{dk} + \alpha_k) \phi_{k w_t}$.
+This is the document update of the parallel schedule. It is exact for that target, which is a cut
+posterior: new words do not change the topics. Where topics differ by group, a document reads the
+topics and weights of one of the G rows. Sizes: T tokens, D documents, G rows, V words, K topics.
 """
 
 import jax
@@ -35,8 +35,9 @@ def fold_in(
 
     $$\hat\theta_{dk} = \frac{\bar n_{dk} + \alpha_k}{N_d + \sum_j \alpha_j}$$
 
-    with $\bar n$ the mean of the counts over the kept sweeps ($\theta$ given z in closed form).
-    Topics start as draws from the prior weights. A document without tokens gets the prior mean.
+    Here $\bar n$ is the mean of the counts over the kept sweeps. The mean of $\theta$ given z has a
+    closed form. Topics start as draws from the prior weights. A document without tokens gets the
+    prior mean.
 
     Parameters
     ----------
@@ -46,7 +47,7 @@ def fold_in(
     doc_row
         Row of `phi` and `weights` that each document reads, in [0, G). None: all read row 0.
     num_sweeps, num_kept
-        Sweeps in all, and how many of the last ones count; 1 <= num_kept <= num_sweeps.
+        Number of sweeps, and how many of the last ones count; 1 <= num_kept <= num_sweeps.
     """
     num_docs, num_topics = data.doc_length.shape[0], phi.shape[2]
     if doc_row is None:

@@ -1,10 +1,11 @@
 r"""The token sweep of the parallel schedule: many documents move in lock-step lanes.
 
-Given the topic-word table, documents are independent of each other. Each is a run of tokens in one
-lane; lanes hold several documents one after the other and are packed to end at about the same time.
-A scan goes along the lanes, all of them move at once, and a lane takes up the counts of its next
-document where one begins. That can only be at the start of a block: documents are padded to whole
-blocks, so that counts are looked up once per block and not at every token.
+Given the topic-word table, documents are independent of each other. Each document is a run of
+tokens in one lane. A lane holds several documents one after the other, and lanes are packed to end
+at about the same time. A scan goes along the lanes and moves one token of every lane at each step.
+Where a document begins, the lane loads the counts of this document. Documents are padded to whole
+blocks, so a document begins only at the start of a block. Counts are then looked up once per block,
+not at every token.
 """
 
 import functools
@@ -24,20 +25,21 @@ from bnp_kernels.random.bits import random_bits, to_uniform
 
 __all__ = ["Lanes", "Tilt", "pack", "sweep_lanes"]
 
-# What the packing trades off, measured: a step costs as much as so many more lanes, and the start
-# of a block as much as so many more steps.
+# Measured costs that the packing trades off. A step costs as much as this many further lanes. The
+# start of a block costs as much as this many further steps.
 _STEP_COST = {"cpu": 16, "gpu": 8192, "tpu": 8192}
 _BLOCK_COST = 1.5
-# Weights a step from which on chains are swept one by one on a CPU.
+# Number of weights in a step from which chains are swept one by one on a CPU.
 _LARGE = 1024
 
 
 Tilt = Callable[[Float[Array, " K"], Any, Any], Float[Array, " K"]]
-"""A factor of a token's weights: the counts of its document without the token (float32), what
-belongs to the document, what belongs to all -> one factor for each topic, not negative.
+"""A function that returns a factor of a token's weights: one non-negative number for each topic.
 
-Written for one document. It is an argument of a compiled function, so it must be the same object
-in every call and must not close over arrays: these are the second and third argument.
+Its arguments are the counts of the token's document without the token (float32), the arrays of this
+document, and the arrays that all documents share. The function is written for one document. It is
+an argument of a compiled function, so it must be the same object in every call. It must not close
+over arrays: arrays are passed as the second and third argument.
 """
 
 
@@ -57,7 +59,9 @@ def pack(
     *,
     num_shards: int = 1,
 ) -> Lanes:
-    """Pack documents into lanes, longest first into the lane that ends earliest; on the host.
+    """Pack documents into lanes, longest first into the lane that ends earliest.
+
+    Runs on the host, on concrete arrays.
 
     Parameters
     ----------
@@ -66,7 +70,7 @@ def pack(
     word
         Word of each token, in corpus order.
     num_lanes
-        By default as many as suit the corpus; rounded up to a multiple of `num_shards`.
+        Chosen for the corpus by default. Rounded up to a multiple of `num_shards`.
     num_shards
         Number of devices that will share the lanes.
     """
@@ -101,7 +105,7 @@ def _blocks(doc_length, block):
 
 
 def _assign(blocks, num_lanes) -> tuple[list[list[int]], int]:
-    """Give each document to a lane, greedily; each lane's documents, and the longest's blocks."""
+    """Assign documents to lanes, greedily; return these, and the blocks of the longest lane."""
     ends = [(0, lane) for lane in range(num_lanes)]
     runs: list[list[int]] = [[] for _ in range(num_lanes)]
     for d in np.argsort(-blocks, kind="stable"):
@@ -113,7 +117,7 @@ def _assign(blocks, num_lanes) -> tuple[list[list[int]], int]:
 
 
 def _choose_num_lanes(blocks, num_shards) -> int:
-    """Weigh the empty places at the ends of lanes against the cost of a step."""
+    """Choose the number of lanes: balance empty places at their ends against the cost of a step."""
     step_cost = _STEP_COST.get(jax.default_backend(), 8192)
     total, longest, mean = blocks.sum(), blocks.max(initial=1), blocks.sum() / max(blocks.size, 1)
 
@@ -141,7 +145,7 @@ def sweep_lanes(
     frozen: Bool[Array, " T"] | None = None,
     axis_name: str | None = None,
 ) -> Int[Array, " T"]:
-    r"""Resample the topic of every token once, documents at once, tokens of a document in turn.
+    r"""Resample the topic of every token once: documents in parallel, their tokens in turn.
 
     $$p(z_t = k) \propto (n_{dk}^{-t} + \mathrm{prior}_{r_d k})\,\mathrm{table}_{s_d + w_t, k}\,
       \mathrm{tilt}_d(n_{d \cdot}^{-t})_k$$
@@ -155,21 +159,22 @@ def sweep_lanes(
     table
         Topic-word probabilities; a column of zeros is a topic that no token may move to.
     prior
-        Prior weight of each topic in a document, non-negative; one row for all documents, or
-        several of which `prior_row` chooses.
+        Prior weight of each topic in a document, non-negative. One vector for all documents, or
+        several rows from which `prior_row` chooses.
     prior_row
-        Row of `prior` that each document has, $r_d$: its group's, or its own. None: `prior` is one
-        vector.
+        Row of `prior` that each document uses, $r_d$: the row of its group, or its own. None:
+        `prior` is one vector.
     table_row
-        Row of `table` that holds word 0 of each document, $s_d$: groups may have tables of their
-        own, one behind the other. None: zero.
+        Row of `table` that holds word 0 of each document, $s_d$. Groups may have tables of their
+        own, stacked one after the other. None: zero.
     tilt
-        A factor of the weights that depends on the counts of the document, such as that of its
-        label in a supervised model; None for none. See `Tilt`.
+        A factor of the weights that depends on the counts of the document, such as the likelihood
+        of its label in a supervised model. See `Tilt`. None: no such factor.
     tilt_docs, tilt_shared
-        Its arrays: those that belong to documents (pytree, leading axis D), and those of all.
+        Arrays for `tilt`: those that belong to documents (pytree, leading axis D), and those that
+        all documents share.
     frozen
-        Tokens that keep their topic; they count in their document all the same.
+        Tokens that keep their topic. They still count in their document.
     axis_name
         Name of a `shard_map` axis over which `lanes` is sharded (each array along its last axis);
         all other arguments are replicated, and so is the result.
@@ -182,9 +187,9 @@ def sweep_lanes(
 
     Notes
     -----
-    The weights of a lane's next token are carried along with its counts, so that the look-up in
-    the table and the product are one pass over memory. (It also keeps that product from being
-    rounded in two ways, see `draw_code`.) Topics travel as codes.
+    The scan carries the weights of a lane's next token together with its counts. The look-up in the
+    table and the product are then one pass over memory. (This also keeps XLA from rounding the
+    product in two ways, see `draw_code`.) Topics are represented by codes.
     """
     small = lanes.word.shape[-1] * table.shape[1] < _LARGE
     sweep = vectorise_if(small, functools.partial(_sweep, tilt=tilt, axis_name=axis_name))
@@ -204,7 +209,7 @@ def _sweep(
     codes = categorical.codes(num_topics)[None, :]
     ones = categorical.one_weights(prior if prior_row is None else prior[0])
 
-    # tokens that move have the code of their topic, all others (and empty places) -1
+    # Tokens that move have the code of their topic; all others, and empty places, have -1.
     moves = lanes.position < num_tokens
     safe = jnp.minimum(lanes.position, num_tokens - 1)
     if frozen is not None:
@@ -226,7 +231,7 @@ def _sweep(
         factor = jax.vmap(tilt, in_axes=(0, 0, None))(
             counts[:, :num_topics], tilt_arrays, tilt_shared
         )
-        # the maximum keeps the product from being rounded in two ways, see `draw_code`
+        # the maximum keeps XLA from rounding the product in two ways, see `draw_code`
         return jnp.maximum(weights * categorical.pad_topics(factor), 0)
 
     def add(counts, new):
@@ -271,7 +276,7 @@ def _sweep(
 
 
 def _uniforms(rng_key, doc, rank, block):
-    """Uniforms of a block: token r of document d takes counter (d, r)."""
+    """Return the uniforms of a block: token r of document d has the counter (d, r)."""
     return to_uniform(
         random_bits(rng_key, doc[None, :], rank[None, :] + jnp.arange(block)[:, None])[0]
     )

@@ -1,4 +1,4 @@
-"""The corpus as kernels read it: flat token arrays, shared by all chains."""
+"""The layout of a corpus for the kernels: flat token arrays, shared by all chains."""
 
 from typing import NamedTuple
 
@@ -41,9 +41,10 @@ def make_tokens(
     num_docs
         Number of documents, empty ones included.
     num_lanes
-        Lanes of the parallel schedule, by default as many as suit the corpus.
+        Number of lanes of the parallel schedule; chosen for the corpus by default.
     num_shards
-        Devices that will share the lanes; their number is made a multiple of it.
+        Number of devices that will share the lanes. The number of lanes is made a multiple of this
+        number.
 
     Raises
     ------
@@ -58,9 +59,10 @@ def make_tokens(
 
 
 def most_of_a_word(word: Int[np.ndarray, " T"]) -> Integer[np.ndarray, ""]:
-    """Count the most frequent word, in the type for tables of words in loops over tokens.
+    """Count the most frequent word, in the dtype of word tables in loops over tokens.
 
-    uint16 if that holds the count and so all others, else int32: loops wait for these tables.
+    The dtype is uint16 if this largest count fits, else int32. Such loops wait for these tables, so
+    smaller tables make them faster.
     """
     most = np.bincount(word).max(initial=0)
     return np.asarray(most, np.uint16 if most <= np.iinfo(np.uint16).max else np.int32)

@@ -1,17 +1,17 @@
 r"""Left-to-right estimate of a document's evidence under fixed topics.
 
-Target $p(w_{1:N} \mid \phi, \alpha)$ of each document, with $\theta$ and the topics z summed out.
-A particle reads the document once, from left to right: before word n it knows topics of the words
-before it, so it can say how probable word n is,
+The target is $p(w_{1:N} \mid \phi, \alpha)$ of each document, with $\theta$ and the topics z summed
+out. A particle reads the document once, from left to right. Before word n it has topics of all
+earlier words, so it computes the probability of word n,
 
 $$q_n = \sum_k \frac{n_k^{<n} + \alpha_k}{n - 1 + \sum_j \alpha_j} \phi_{k, w_n},$$
 
 and then it draws $z_n$ from the same terms. The product $\prod_n q_n$ is the weight of a
 sequential importance sampler, so its expectation is the evidence *exactly*, for any number of
-particles. A particle may first redraw topics of the words before n by Gibbs updates given those
-words, all of them (one sweep: quadratic cost in N) or some at random. The updates leave the
-distribution of these topics unchanged, so the product stays unbiased; its logarithm spreads less
-on long documents, since early topics are no longer frozen.
+particles. Before word n, a particle may redraw topics of the earlier words by Gibbs updates given
+those words: all of them (one sweep: quadratic cost in N), or some at random. The updates leave the
+distribution of these topics unchanged, so the product stays unbiased. Its logarithm varies less on
+long documents, because early topics are no longer frozen.
 
 Where topics differ by group, a document reads the topics and weights of one of the G rows.
 
@@ -80,14 +80,14 @@ def left_to_right(
     Parameters
     ----------
     word
-        Words of each document down a column, padded at the end with any word in [0, V). Words of
-        similar length belong together: the loop runs to the longest document of the block.
+        Words of each document down a column, padded at the end with any word in [0, V). Documents
+        of similar length belong together: the loop runs to the longest document of the block.
     length
         Number of words of each document, in [0, N]. An empty document scores 0 nats.
     doc
-        A number for each document, its identity in the random numbers: what a document gets
-        depends on this number, the key and R, not on the block or the padding.
-        `doc * num_particles` must stay below 2**31.
+        A number that identifies each document in the random numbers. The draws of a document depend
+        on this number, the key and R, not on the block or the padding. `doc * num_particles` must
+        stay below 2**31.
     phi, weights
         Probability of each word in each topic, columns summing to one, and the Dirichlet
         concentration of each topic in a document, not negative, some positive. Not checked.
@@ -96,9 +96,9 @@ def left_to_right(
     num_particles
         R, at least 1.
     num_redrawn
-        Earlier topics that are redrawn before each word: that many at positions drawn at random,
-        or, with None, all of them in turn. Then N is at most 2**15; `N * num_redrawn` must stay
-        below 2**31.
+        Number of earlier topics that are redrawn before each word, at positions drawn at random.
+        `N * num_redrawn` must stay below 2**31. None: all earlier topics in turn; N is then at most
+        2**15.
     """
     num_positions, num_docs = word.shape
     num_topics = phi.shape[2]
@@ -120,7 +120,7 @@ def left_to_right(
         return jax.nn.one_hot(z, num_topics, dtype=phi.dtype) * inside[..., None]
 
     def place(n, j):
-        """Position that update j before word n goes to, the same for all documents."""
+        """Return the position of update j before word n, the same for all documents."""
         if num_redrawn is None:
             return j
         bits, _ = random_bits(key_place, n, j)
@@ -138,7 +138,8 @@ def left_to_right(
             new = draw(given(minus, i), _uniform(key_old, slot, first + j))
             new = jnp.where(inside, new, old)
             z = lax.dynamic_update_index_in_dim(z, new, i, 0)
-            # Read the next one only now: XLA would copy z for a read that it may put behind.
+            # Read the next topic only after the update of z. XLA would copy z for an earlier read,
+            # because it may schedule that read after the update.
             old = lax.dynamic_index_in_dim(z, place(n, j + 1), keepdims=False)
             return minus + one_hot(new, inside), z, old
 

@@ -1,14 +1,15 @@
 r"""The token sweep of the sequential schedule: one token after the other, all else integrated out.
 
-A model says how the topics of one token weigh, as its paper writes it; `scan_tokens` does the rest:
-it takes the token out of every count, asks for the weights, draws, puts the token back, and lets
-topics be born and die where the model has an HDP's root.
+A model provides the weights of the topics of one token, as its paper writes them. `scan_tokens`
+does the rest: it takes the token out of every count, asks for the weights, draws, and puts the
+token back. In a model with an HDP root, topics are also born and die.
 
-Documents are visited one after the other. The rows of counts that belong to a document (its own, or
-those of its authors) are taken out of their table for as long as the visit lasts: its *desk*.
-Tables have the layout of `count_rows`, topics travel as codes (see `categorical`), and all chains
-take each step together. Sizes: T tokens, R rows of desks (documents or authors), A of one desk, K
-topics.
+Documents are visited one after the other. The *desk* of a document holds the rows of counts that
+belong to the document (its own row, or the rows of its authors). They are taken out of their table
+during the visit and written back after it. Tables have the layout of `count_rows`. Topics are
+represented by codes (see `categorical`). All chains take each step together.
+
+Sizes: T tokens, R rows of all desks (documents or authors), A rows of one desk, K topics.
 """
 
 import functools
@@ -29,39 +30,39 @@ from bnp_kernels.tokens import count_rows
 
 __all__ = ["Bucket", "Swept", "Table", "Weights", "make_bucket", "scan_tokens"]
 
-# u is brought down to 1 - 2**-23, the largest value for which u * total < total after rounding.
+# Uniforms are capped at 1 - 2**-23, the largest value for which u * total < total after rounding.
 _BELOW_ONE = 1 - 2.0**-23
 
 
 class Bucket(NamedTuple):
-    """Documents with tokens, and the rows of their desks: A for each, in the order of visits."""
+    """Documents with tokens in the order of visits, and the rows of their desks, A for each."""
 
     doc: Int[Array, " n"]
     row: Int[Array, "n A"]  # R where there is none
     begin: Int[Array, " n"]  # first token
-    end: Int[Array, " n"]  # one behind the last token
+    end: Int[Array, " n"]  # one past the last token
 
 
 class Table(NamedTuple):
-    """Counts of tokens by topic, and where each token counts."""
+    """Counts of tokens by topic, and the row in which each token counts."""
 
     counts: Int[Array, "rows K"] | Int[Array, " K"]
     row: Int[Array, " T"] | None = None  # of each token; None: `counts` is one row for all
     counted: tuple[int, ...] | None = None  # for each outcome 1 if its tokens count; None: all do
-    largest: Integer[Array, ""] | None = None  # its type must hold every count; None: int32
+    largest: Integer[Array, ""] | None = None  # its dtype must hold every count; None: int32
 
 
 class Weights(NamedTuple):
-    """Unnormalised probabilities of what a token may become, in one chain."""
+    """Unnormalised probabilities of the topics (and outcomes) of one token in one chain."""
 
     topics: Float[Array, " K"] | Float[Array, "outcomes K"]
     new: Float[Array, "*outcomes"] | None = None  # of a new topic, where there is a root
-    factor: Float[Array, " K"] | None = None  # what `topics` are still to be multiplied by, and
-    divisor: Float[Array, " K"] | None = None  # divided by: the same for all outcomes
+    factor: Float[Array, " K"] | None = None  # `topics` must still be multiplied by this, and
+    divisor: Float[Array, " K"] | None = None  # divided by this, for all outcomes alike
 
 
 class Swept(NamedTuple):
-    """What a sweep changes."""
+    """The arrays that a sweep changes."""
 
     z: Int[Array, " T"]
     x: Int[Array, " T"] | None
@@ -102,12 +103,13 @@ def scan_tokens(
     Parameters
     ----------
     weigh
-        Weights of one token in one chain. Its arguments have these names: `doc` (a row of the
-        desk), each of `tables` (the token's row), all of them without the token; each of
-        `per_topic`, `given`, `per_doc_topic` and `per_doc`; `total` if there is one;
-        `root_weights` and `unused_weight` if there is a root, after the death of a topic that the
-        token was the last one of. It must not close over traced arrays. The factor and the divisor
-        that it returns must not depend on `doc` and `total`.
+        Function that returns the weights of one token in one chain. Its arguments have these names:
+        `doc` (a row of the desk) and each of `tables` (the token's row); each of `per_topic`,
+        `given`, `per_doc_topic` and `per_doc`; `total` if there is one; `root_weights` and
+        `unused_weight` if there is a root. All counts leave the token out. If the token was the
+        last one of its topic, the root is the one after the death of this topic. The function must
+        not close over traced arrays. The factor and the divisor that it returns must not depend on
+        `doc` and `total`.
     buckets
         All documents with tokens.
     z
@@ -115,28 +117,29 @@ def scan_tokens(
     doc
         Counts of `z` by rows of the desks.
     tables
-        Other counts of `z`, by name. With a root, "topic" is that of all tokens.
+        Other counts of `z`, by name. With a root, the table "topic" must count all tokens.
     per_topic
-        What the weights depend on and has an entry for each topic, by name; zero for topics that
-        don't exist (rows are padded with zeros).
+        Inputs of `weigh` with an entry for each topic, by name. Rows are padded with zeros for
+        topics that don't exist.
     given
-        What else they depend on, by name.
+        Other inputs of `weigh`, the same for all tokens, by name.
     per_doc_topic, per_doc
-        The same for what belongs to documents, along the first axis: `weigh` gets the token's
-        document.
+        Inputs of `weigh` that belong to documents, by name. Documents are the first axis, and
+        `weigh` gets the entry of the token's document.
     x
-        The outcome that is drawn together with the topic of each token, if there are several. With
-        `total` it is the row of the desk that the token belongs to (its author), and `weigh` is
-        asked for every row of the desk. Without, it is a number below the length of
-        `Table.counted`, and `weigh` returns weights for each value, [outcomes, K].
+        The outcome that is drawn together with the topic of each token; None if there is only one
+        outcome. With `total`, the outcome is the row of the desk that the token belongs to (its
+        author), and `weigh` is called for every row of the desk. Without `total`, the outcome is a
+        number below the length of `Table.counted`, and `weigh` returns weights for each value,
+        [outcomes, K].
     total
         Tokens of each row of the desks: the sums of `doc`.
     root, overflow
-        Weights of the topics in use, and a flag that is raised where a birth finds no free slot.
+        Weights of the topics in use, and a flag that is raised if a birth finds no free slot.
 
     Returns
     -------
-    Everything as it is after the sweep. `root.tables` and `root.gamma` stay.
+    The arrays after the sweep. `root.tables` and `root.gamma` are unchanged.
     """
     own = {
         "rng_key": rng_key, "z": z, "x": x, "doc": doc, "total": total,
@@ -156,7 +159,7 @@ def scan_tokens(
 
 
 class _Carry(NamedTuple):
-    """What every token may change, for all chains; the rows of the desk apart."""
+    """The arrays that every token may change, for all chains, except the rows of the desk."""
 
     code: Float[Array, "T chain"]
     x: Any  # [T, chain]; None: one outcome
@@ -197,7 +200,7 @@ def _scan_chains(own, shared, *, weigh, counted) -> Swept:
         largest = shared["largest"].get(name)
         return count_rows.rows_first(counts, jnp.int32 if largest is None else largest.dtype)
 
-    # one more row than there are: that of nobody
+    # one further row, for places of a desk without an author
     desks = jnp.pad(count_rows.rows_first(own["doc"]), ((0, int(authors)), (0, 0), (0, 0)))
     totals: Any = jnp.pad(total.T, ((0, 1), (0, 0))) if authors else None
     start_tables = {name: start(name, counts) for name, counts in own["tables"].items()}
@@ -209,7 +212,7 @@ def _scan_chains(own, shared, *, weigh, counted) -> Swept:
     ones = categorical.one_weights(jnp.abs(desks[0, 0].astype(jnp.float32)))
 
     def weights_of_chain(by_row, rest):
-        """Ask for every row of the desk of one chain."""
+        """Call `weigh` for every row of the desk of one chain."""
 
         def ask(row):
             return weigh(**row, **rest)
@@ -234,7 +237,7 @@ def _scan_chains(own, shared, *, weigh, counted) -> Swept:
             roots = dict(zip(("root_weights", "unused_weight"), left, strict=True))
 
         def moved(name, one_hot, outcome):
-            """Give the change of a table by tokens with these topics and outcomes."""
+            """Return what tokens with these topics and outcomes add to a row of a table."""
             if name not in counted:
                 return one_hot
             here = (jnp.array(counted[name])[:, None] * outcome).sum(axis=0)
@@ -260,7 +263,8 @@ def _scan_chains(own, shared, *, weigh, counted) -> Swept:
             new_topic = None if new_topic is None else new_topic[0].swapaxes(0, 1)
         of_topics = _sum_outcomes(weights)
         if factor is not None:
-            # it ends in a division, which XLA makes once: a product it would make for each use
+            # The last operation is a division, which XLA computes once. It would repeat a product
+            # for each use.
             of_topics = of_topics * factor / divisor
         of_new = 0.0 if new_topic is None else _sum_outcomes(new_topic)
         code = categorical.draw_code(of_topics, u[0], ones, of_new)

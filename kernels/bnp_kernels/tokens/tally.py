@@ -1,4 +1,4 @@
-"""Tallies of topic assignments, from scratch."""
+"""Counts of topic assignments, computed from scratch."""
 
 import functools
 

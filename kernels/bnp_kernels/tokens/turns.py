@@ -1,4 +1,4 @@
-"""Sweeps of a schedule by name, and the one whose turn it is."""
+"""The choice of a sweep from a schedule, by name and turn."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -24,13 +24,14 @@ def take_turn(
     known
         The sweeps of a kernel by name.
     names
-        Sweeps that are compiled, in the order that `turn` counts. One alone needs no choice.
+        Names of the sweeps that are compiled, in the order that `turn` counts. A single sweep is
+        called directly, without a switch.
     turn
-        Which of them is called; may be traced.
+        Index into `names` of the sweep to call; may be traced.
     args
         Arrays for the sweep.
     options
-        What is the same for all sweeps and not traced.
+        Keyword arguments, the same for all sweeps and not traced.
     """
     branches = [partial(known[name], **options) for name in names]
     return branches[0](*args) if len(branches) == 1 else lax.switch(turn, branches, *args)
