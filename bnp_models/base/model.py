@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import inspect
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -193,7 +193,7 @@ class Model(abc.ABC):
     """What the model calls what it moves and finds."""
     readers: ClassVar[Readers]
     """How files become its data."""
-    result: ClassVar[Callable[..., Any]]
+    result: ClassVar[type[Any]]
     """Class of what `fit` returns, made of the model, its data and the draws."""
     scores: ClassVar[tuple[str, ...]]
     """Methods of its results that score held-out data on the command line."""

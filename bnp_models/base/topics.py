@@ -21,11 +21,11 @@ Numbers = np.ndarray | Sequence[Any] | float | int
 class Topics(NamedTuple):
     """What one kept state says about new documents.
 
-    G is 1 where all documents have the same topics and weights. Where these differ by group (or by
-    class) there is a row for each, and the model names the rows (`row_names`).
+    F and G are 1 where all documents have the same topics, or weights. Where these differ by group
+    (or by class) there is a row for each, and the model names the rows (`row_names`).
     """
 
-    phi: Float[np.ndarray, "G V K"]  # word-major; each column [g, :, k] sums to one
+    phi: Float[np.ndarray, "F V K"]  # word-major; each column [f, :, k] sums to one
     weights: Float[np.ndarray, "G K"]  # Dirichlet concentration of the topics in a new document
 
 
