@@ -150,7 +150,7 @@ class FactorFamily:
 
         def measured(draws):
             z = np.swapaxes(draws["z"], -1, -2).astype(bool)
-            return quantities_of_z(z, source) | quantities(draws)
+            return {**quantities_of_z(z, source), **quantities(draws)}
 
         return Shipped(
             self.model(**fixed, **self.also, max_factors=self.capacity), sources, measured,
