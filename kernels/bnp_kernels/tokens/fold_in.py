@@ -99,8 +99,9 @@ def token_probability(
     `doc_row` is the row of `phi` that each document reads, as in `fold_in`.
     """
     table = phi.reshape(-1, phi.shape[2])
-    alike = doc_row is None or len(phi) == 1
-    place = word if alike else doc_row[doc] * phi.shape[1] + word
+    place = word
+    if doc_row is not None and len(phi) > 1:
+        place = doc_row[doc] * phi.shape[1] + word
 
     def token(pair):
         d, v = pair
