@@ -28,7 +28,6 @@ JOINT = testing.TinyCorpus(
 
 
 def weigh(state, data, token):
-    """Weigh every author and topic as the sweep does."""
     num_words, num_topics = state.word_topic.shape
     minus = jnp.arange(num_topics) == state.z[token]
     own = jnp.arange(data.num_authors) == state.x[token]
@@ -113,10 +112,7 @@ CASE = FAMILY.case(
         for name in ("sequential", "parallel")
     },
     mistakes=tuple(MISTAKES),
-    skip={
-        "enumeration/symmetric/parallel": "the schedules differ in the tokens only",
-        "batch/parallel": "it is about loops over chains, and this sweep has none",
-    },
+    skip={"batch/parallel": "it is about loops over chains, and this sweep has none"},
 )
 
 
