@@ -102,7 +102,7 @@ class Contract:
         for twin in (
             pickle.loads(pickle.dumps(model)),
             dataclasses.replace(model),
-            from_description(described, {self.model.__name__: self.model}),
+            from_description(described),
             eval(repr(model), known),
         ):
             assert twin == model
@@ -152,7 +152,7 @@ class Contract:
                 return sampler.draws(rng_key, state, data), sampler.means(state, data)
 
             draws, means = jax.eval_shape(run, jax.random.key(0))
-            always = {f"num_{model.components}_used", *getattr(model, "always", ())}
+            always = {model.terms.used, *getattr(model, "always", ())}
             assert set(draws) == {*on_request, *sampled, *always}, set(draws)
             assert set(means) == {n for n in model.recordable if n.endswith("_mean")}
             coords = model.coords(self.data)

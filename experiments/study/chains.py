@@ -138,7 +138,7 @@ class OurChains:
             beta = float(chain.beta[c])
             phi = (counts + beta) / (counts.sum(0) + self.num_words * beta)
             if self._infinite:
-                root = np.append(np.asarray(chain.root_weights[c])[used], chain.unused_weight[c])
+                root = np.append(np.asarray(chain.root.weights[c])[used], chain.root.unused[c])
                 weights = float(chain.alpha[c]) * root
                 new = np.full((self.num_words, 1), 1 / self.num_words)
                 phi = np.hstack([phi, new])
