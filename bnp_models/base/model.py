@@ -60,6 +60,11 @@ def concentration(name: str, value: Any, *, length: int | None = None) -> Any:
     if length is not None and np.ndim(value) == 1:
         if len(value) != length:
             raise ValueError(f"{name} must be a number or {length} numbers, got {len(value)}")
+        if any(map(is_prior, value)):
+            raise ValueError(
+                f"{name} must be numbers or a prior, got a sequence with priors; independent "
+                f"values with one prior have Gamma(1.0, 1.0).expand([{length}])"
+            )
         return tuple(concentration(f"{name}[{k}]", x) for k, x in enumerate(value))
     try:
         if isinstance(value, str | bytes | bool):

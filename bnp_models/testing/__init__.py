@@ -17,7 +17,15 @@ from bnp_models.testing.shipped import Shipped
 from bnp_models.testing.statistics import Disagreement, Rejected, Report
 from bnp_models.testing.suite import each_check, each_mistake
 from bnp_models.testing.together import Effort, Growth, SweepFailed
-from bnp_models.testing.topic_family import TinyCorpus, late
+from bnp_models.testing.topic_family import (
+    TinyCorpus,
+    TopicFamily,
+    as_floats,
+    gamma_prior,
+    late,
+    priors_in_program,
+    sharp,
+)
 
 __all__ = [
     "Case",
@@ -40,6 +48,8 @@ __all__ = [
     "SweepFailed",
     "Target",
     "TinyCorpus",
+    "TopicFamily",
+    "as_floats",
     "author_corpora",
     "check_case",
     "each_check",
@@ -48,9 +58,12 @@ __all__ = [
     "enumerate_posterior",
     "enumeration",
     "find",
+    "gamma_prior",
     "late",
     "made",
+    "priors_in_program",
     "quick_jit",
+    "sharp",
     "simulate",
     "switched",
     "token_corpora",

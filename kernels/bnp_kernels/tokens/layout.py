@@ -21,6 +21,7 @@ class Tokens(NamedTuple):
     most_of_a_word: Integer[Array, ""]  # see the function of that name
     lanes: Lanes
     buckets: tuple[Bucket, ...]  # of the sequential schedule
+    group: Int[Array, " D"] | None = None  # for models that tell groups of documents apart
 
 
 def make_tokens(
@@ -30,6 +31,7 @@ def make_tokens(
     *,
     num_lanes: int | None = None,
     num_shards: int = 1,
+    group: Int[np.ndarray, " D"] | None = None,
 ) -> Tokens:
     """Lay a corpus out for the kernels; runs on the host, on concrete arrays.
 
@@ -44,6 +46,8 @@ def make_tokens(
         Lanes of the parallel schedule, by default as many as suit the corpus.
     num_shards
         Devices that will share the lanes; their number is made a multiple of it.
+    group
+        Group of each document, where the kernel asks for it. Not checked.
 
     Raises
     ------
@@ -54,7 +58,8 @@ def make_tokens(
     doc_length = np.bincount(doc, minlength=num_docs).astype(np.int32)
     lanes = pack(doc_length, word, num_lanes, num_shards=num_shards)
     arrays = map(jnp.asarray, (doc, word, doc_length, most_of_a_word(word)))
-    return Tokens(*arrays, lanes=lanes, buckets=(make_bucket(doc_length),))
+    groups = None if group is None else jnp.asarray(group, jnp.int32)
+    return Tokens(*arrays, lanes=lanes, buckets=(make_bucket(doc_length),), group=groups)
 
 
 def most_of_a_word(word: Int[np.ndarray, " T"]) -> Integer[np.ndarray, ""]:
