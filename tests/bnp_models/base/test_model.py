@@ -46,6 +46,10 @@ class TestConcentration:
             concentration("alpha", [1, 2], length=3)
         with pytest.raises(ValueError, match=r"alpha\[1\] must be positive .*got -2"):
             concentration("alpha", [1, -2, 3], length=3)
+        with pytest.raises(
+            ValueError, match=r"alpha must be numbers or a prior, .*expand\(\[2\]\)"
+        ):
+            concentration("alpha", [1, dist.Gamma(1.0, 1.0)], length=2)
 
     @pytest.mark.parametrize(
         "prior",
