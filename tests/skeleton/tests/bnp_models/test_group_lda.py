@@ -42,7 +42,7 @@ def test_weights_of_new_documents(fitted):
     mixture = fitted.mixtures[0]
     assert mixture.row_names == ("a", "b")
     np.testing.assert_allclose(mixture.weights[0], [[0.05] * 3, [20.0] * 3], rtol=1e-6)
-    np.testing.assert_array_equal(mixture.phi[0, 0], mixture.phi[0, 1])
+    assert mixture.phi.shape[1] == 1  # groups share the topics
 
 
 @pytest.mark.parametrize(
