@@ -1,6 +1,8 @@
 """A new model is four files of one name: this one is complete, short, and needs nothing else."""
 
 import json
+import re
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +32,16 @@ def test_files_are_few_and_short():
     written = {path.relative_to(HERE).as_posix() for path in HERE.rglob("*group_lda.py")}
     assert written == set(FILES)
     assert sum(len((HERE / path).read_text().splitlines()) for path in FILES) < 600
-    assert (HERE.parents[1] / "docs" / "adding_a_model.md").is_file()
+
+
+def test_page_quotes_the_files():
+    page = (HERE.parents[1] / "docs" / "adding_a_model.md").read_text()
+    files = [(HERE / path).read_text() for path in FILES]
+    quotations = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    assert len(quotations) >= 5
+    for text in quotations:
+        indented = [textwrap.indent(text, " " * indent) for indent in (0, 4, 8)]
+        assert any(lines in file for lines in indented for file in files), text
 
 
 def test_case_leaves_nothing_out():
