@@ -1,6 +1,7 @@
 """The models of the library: a new model adds one line, and is exported and tested from here on."""
 
 from bnp_models.author_topic import AuthorTopicModel as AuthorTopicModel
+from bnp_models.base import model as _base
 from bnp_models.gaussian_factors import GaussianFactorAnalysis as GaussianFactorAnalysis
 from bnp_models.hdp_lda import HDPLDA as HDPLDA
 from bnp_models.lda import LDA as LDA
@@ -9,7 +10,9 @@ from bnp_models.np_author_topic import (
 )
 from bnp_models.poisson_factors import PoissonGammaFactorAnalysis as PoissonGammaFactorAnalysis
 
-MODELS: dict[str, type] = {name: x for name, x in globals().items() if isinstance(x, type)}
+MODELS: dict[str, type[_base.Model]] = {
+    name: x for name, x in globals().items() if isinstance(x, type)
+}
 """Class name to class."""
 
 __all__ = ["MODELS", *MODELS]  # pyright: ignore[reportUnsupportedDunderAll]

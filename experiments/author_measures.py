@@ -64,7 +64,7 @@ def fit(
         For checkpoints: an interrupted fit goes on where it was.
     """
     found, seconds = _run(name, topics, first, settings, data.together, folder)
-    if hasattr(found.model, "author_mixtures"):
+    if isinstance(found, bnp.AuthorFit):
         score = found.known_authors(data.heldout)
     else:
         score = document_completion(found.mixtures, data.observed, data.heldout)
@@ -87,7 +87,7 @@ def words(name: str, topics: int, settings: Any, data: Halves, folder: Path) -> 
     """
     found, seconds = _run(name, topics, settings.starts[0], settings, data.train, folder)
     scores = {}
-    if hasattr(found.model, "author_mixtures"):
+    if isinstance(found, bnp.AuthorFit):
         scores["authors"] = found.known_authors(data.heldout)
     else:
         for number in settings.words:
@@ -132,7 +132,8 @@ def nothing_known(found: Any, heldout: Any) -> Any:
 
     def states():
         for mixture in found.mixtures:
-            shares = mixture.weights / mixture.weights.sum()
+            weights = np.reshape(mixture.weights, (1, -1))
+            shares = weights / weights.sum()
             yield AuthorMixture(
                 mixture, np.repeat(shares, heldout.num_authors, axis=0), heldout.author_names
             )

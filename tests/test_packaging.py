@@ -163,6 +163,15 @@ def test_packages_are_typed(package):
     assert (package_directory(package) / "py.typed").is_file()
 
 
+def test_the_registry_is_exported():
+    import bnp_models
+
+    assert set(bnp_models.MODELS) <= set(bnp_models.__all__)
+    for name, model in bnp_models.MODELS.items():
+        assert getattr(bnp_models, name) is model
+        assert model.__name__ == name
+
+
 def test_version_is_that_of_the_metadata():
     import bnp_models
 

@@ -144,7 +144,9 @@ class GibbsKernel(MCMCKernel):
         """
         given = self._given(model_kwargs)
         if init_params is not None and not self._is_block:
-            raise ValueError("init_params must be None: choose the start with init_topics=")
+            raise ValueError(
+                f"init_params must be None: choose the start with {self.config.terms.start}="
+            )
         argument, *more = model_args or (None,)
         if argument is None or (more and not self._is_block):
             raise ValueError(f"run(key, data) takes one data argument, got {len(model_args)}")

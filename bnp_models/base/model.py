@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import inspect
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -60,6 +60,11 @@ def concentration(name: str, value: Any, *, length: int | None = None) -> Any:
     if length is not None and np.ndim(value) == 1:
         if len(value) != length:
             raise ValueError(f"{name} must be a number or {length} numbers, got {len(value)}")
+        if any(map(is_prior, value)):
+            raise ValueError(
+                f"{name} must be numbers or a prior, got a sequence with priors; independent "
+                f"values with one prior have Gamma(1.0, 1.0).expand([{length}])"
+            )
         return tuple(concentration(f"{name}[{k}]", x) for k, x in enumerate(value))
     try:
         if isinstance(value, str | bytes | bool):
@@ -193,7 +198,7 @@ class Model(abc.ABC):
     """What the model calls what it moves and finds."""
     readers: ClassVar[Readers]
     """How files become its data."""
-    result: ClassVar[Callable[..., Any]]
+    result: ClassVar[type[Any]]
     """Class of what `fit` returns, made of the model, its data and the draws."""
     scores: ClassVar[tuple[str, ...]]
     """Methods of its results that score held-out data on the command line."""

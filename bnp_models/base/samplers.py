@@ -29,6 +29,11 @@ class Rows(NamedTuple):
     """State -> tokens of each row by topic."""
     length: Callable[[Any, Any], Int[Array, " R"]]
     """State, data -> tokens of each row."""
+    weights: Callable[[Any, Any], Float[Array, " K"] | Float[Array, "R K"]] = lambda state, data: (
+        state.alpha
+    )
+    """State, data -> prior weights of the topics: the same for all rows, or of each. Where the
+    number of topics is fixed; else they are those of the root."""
     assignments: tuple[str, ...] = ("z",)
     """Fields of the state that every token has."""
     recorded: Callable[[Any], dict[str, Callable[[], jax.Array]]] = lambda state: {}
@@ -94,7 +99,9 @@ def finite_sampler(
             "z": lambda: state.z,
             "topic_tokens": lambda: state.topic,
             "phi": lambda: token_model.draw_phi(key_phi, state.word_topic, state.beta),
-            "theta": lambda: token_model.draw_theta(key_theta, rows.topic(state), state.alpha),
+            "theta": lambda: token_model.draw_theta(
+                key_theta, rows.topic(state), rows.weights(state, data)
+            ),
         }
         sampled = token_model.sampled(state, updated)
         if "alpha" in sampled:
@@ -107,8 +114,9 @@ def finite_sampler(
         return token_model.make_these(record, lazy)
 
     def theta_mean(state, data):
-        total = rows.length(state, data)[:, None] + state.alpha.sum()
-        return (rows.topic(state) + state.alpha) / total
+        weights = rows.weights(state, data)
+        total = rows.length(state, data)[:, None] + weights.sum(axis=-1, keepdims=True)
+        return (rows.topic(state) + weights) / total
 
     def snapshot(state):
         kept = {name: getattr(state, name) for name in rows.assignments}

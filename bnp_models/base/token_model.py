@@ -27,6 +27,7 @@ __all__ = [
     "TokenModel",
     "check_corpus",
     "check_count",
+    "check_groups",
     "check_option",
     "check_record",
     "data_specs",
@@ -118,15 +119,29 @@ def check_corpus(corpus: Any) -> None:
         raise ValueError("data has no tokens: nothing to sample; check the vocabulary's pruning")
 
 
-def prepare(corpus: Any, num_shards: int, side_by_side: int | None) -> Tokens:
-    """Lay a corpus out for the kernels."""
+def check_groups(corpus: Corpus) -> None:
+    """Refuse a corpus without groups."""
+    if corpus.group is None:
+        raise ValueError(
+            "data has no groups: give every document one, as in "
+            "Corpus.from_texts(texts, groups=...)"
+        )
+
+
+def prepare(
+    corpus: Any, num_shards: int, side_by_side: int | None, *, groups: bool = False
+) -> Tokens:
+    """Lay a corpus out for the kernels, with the groups of its documents if these are needed."""
     check_corpus(corpus)
+    if groups:
+        check_groups(corpus)
     return make_tokens(
         np.asarray(corpus.doc),
         np.asarray(corpus.word),
         corpus.num_docs,
         num_lanes=side_by_side,
         num_shards=num_shards,
+        group=np.asarray(corpus.group) if groups else None,
     )
 
 

@@ -26,7 +26,11 @@ VAGUE = dist.Gamma(1.0, 1.0)  # as immutable as a number
 
 
 class FiniteTopics(token_model.TokenModel):
-    """A topic model with K = `num_topics` topics and Dirichlet weights `alpha` of them."""
+    """A topic model with K = `num_topics` topics and Dirichlet weights `alpha` of them.
+
+    A vector `alpha` has an entry for each topic. A model in which it belongs to something else says
+    so by `alpha_dim` and `alpha_length`; its `topics_of` and `rows` then say what the weights are.
+    """
 
     num_topics: int
     alpha: Any
@@ -35,6 +39,8 @@ class FiniteTopics(token_model.TokenModel):
     hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "beta")
     rows: ClassVar[Rows]
     """Whose mixtures of topics there are."""
+    alpha_dim: ClassVar[str] = "topic"
+    """Dim of a vector `alpha`."""
     schedules: ClassVar[dict[str, tuple[str, ...]]] = {
         "parallel": ("parallel",),
         "sequential": ("sequential",),
@@ -44,26 +50,31 @@ class FiniteTopics(token_model.TokenModel):
     def __post_init__(self):
         set_field = partial(object.__setattr__, self)
         set_field("num_topics", check_integer("num_topics", self.num_topics, 1))
-        set_field("alpha", concentration("alpha", self.alpha, length=self.num_topics))
+        set_field("alpha", concentration("alpha", self.alpha, length=self.alpha_length))
         set_field("beta", concentration("beta", self.beta))
 
     @property
+    def alpha_length(self) -> int:
+        """Length of a vector `alpha`, and of `alpha` in the state of the kernel."""
+        return self.num_topics
+
+    @property
     def alpha_is_vector(self) -> bool:
-        """Whether every topic has a weight of its own."""
+        """Whether `alpha` is more than one value for all."""
         return np.ndim(getattr(self.alpha, "concentration", self.alpha)) > 0
 
     @property
     def dims(self) -> dict[str, tuple[str, ...]]:
         """Dims of the recorded variables, behind chain and draw."""
-        return {**super().dims, **({"alpha": ("topic",)} if self.alpha_is_vector else {})}
+        return {**super().dims, **({"alpha": (self.alpha_dim,)} if self.alpha_is_vector else {})}
 
     def recorded_alpha(self, alpha: jax.Array) -> jax.Array:
-        """Return one value where all K weights are the same one."""
+        """Return one value where all entries are the same one."""
         return alpha if self.alpha_is_vector else alpha[0]
 
     def all_alpha(self, alpha: Any) -> jax.Array:
-        """Return K weights, the inverse of `recorded_alpha`."""
-        return jnp.broadcast_to(jnp.asarray(alpha, jnp.float32), (self.num_topics,))
+        """Return all entries, the inverse of `recorded_alpha`."""
+        return jnp.broadcast_to(jnp.asarray(alpha, jnp.float32), (self.alpha_length,))
 
     def gibbs(
         self,

@@ -21,11 +21,11 @@ Numbers = np.ndarray | Sequence[Any] | float | int
 class Topics(NamedTuple):
     """What one kept state says about new documents.
 
-    G is 1 where all documents have the same topics and weights. Where these differ by group (or by
-    class) there is a row for each, and the model names the rows (`row_names`).
+    F and G are 1 where all documents have the same topics, or weights. Where these differ by group
+    (or by class) there is a row for each, and the model names the rows (`row_names`).
     """
 
-    phi: Float[np.ndarray, "G V K"]  # word-major; each column [g, :, k] sums to one
+    phi: Float[np.ndarray, "F V K"]  # word-major; each column [f, :, k] sums to one
     weights: Float[np.ndarray, "G K"]  # Dirichlet concentration of the topics in a new document
 
 
@@ -41,14 +41,15 @@ def finite_topics(
     r"""Return topics and weights of a state of a model with a fixed number of topics.
 
     $\phi_{kv} = (n_{vk} + \beta) / (n_k + V \beta)$, the posterior mean given z, and prior weights
-    $\alpha_k$.
+    $\alpha_k$, or $\alpha_{gk}$ of the documents of each group.
 
     Parameters
     ----------
     z, word
         Topic and word of each token, in corpus order, [T].
     alpha
-        Document concentration: a number, or one per topic.
+        Document concentration: a number, or one per topic; or, where there are groups, a row of
+        either for each, [G, 1] or [G, K].
     beta
         Topic-word concentration.
 
@@ -58,7 +59,7 @@ def finite_topics(
         If shapes disagree, a word or topic is outside its range, or a hyperparameter is not
         positive.
     """
-    weights = _positive("alpha", alpha, (num_topics,))
+    weights = _positive("alpha", alpha, (*np.shape(alpha)[:-1], num_topics))
     return _dirichlet_topics(z, word, num_words, num_topics, beta, weights)
 
 
@@ -124,12 +125,12 @@ def _dirichlet_topics(z, word, num_words: int, num_used: int, beta, weights) -> 
             raise ValueError(
                 f"{name} must lie in [0, {stop}), got {ids.min()}..{ids.max()}; {advice}"
             )
-    num_topics = len(weights)
+    num_topics = weights.shape[-1]
     cell = word.astype(np.int64) * num_topics + z
     word_topic = np.bincount(cell, minlength=num_words * num_topics)
     word_topic = word_topic.reshape(num_words, num_topics)
     phi = (word_topic + beta) / (word_topic.sum(0) + num_words * beta)
-    return Topics(phi.astype(np.float32)[None], weights.astype(np.float32)[None])
+    return Topics(phi.astype(np.float32)[None], np.atleast_2d(weights).astype(np.float32))
 
 
 def _positive(name: str, value: Numbers, shape: tuple[int, ...], *, zero: bool = False):

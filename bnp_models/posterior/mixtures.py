@@ -41,17 +41,17 @@ State = Mapping[str, np.ndarray]
 class Mixtures(NamedTuple):
     """Topics and prior topic weights of S posterior states, in chain-major order.
 
-    Where the topics of all documents are the same, `phi` may also be [S, V, K] and `weights`
-    [S, K]: that is taken as G = 1. Where they differ, `row_names` are the groups whose documents
-    read the rows.
+    Where topics and weights of all documents are the same, `phi` may also be [S, V, K] and
+    `weights` [S, K]: that is taken as F = G = 1. Where topics, or weights, or both differ by group,
+    `row_names` are the groups whose documents read the rows.
     """
 
-    phi: Float[np.ndarray, "S G V K"]  # word-major; each column [s, g, :, k] sums to one
+    phi: Float[np.ndarray, "S F V K"]  # word-major; each column [s, f, :, k] sums to one
     weights: Float[np.ndarray, "S G K"]  # Dirichlet concentration of the topics in a new document
     chain: Int[np.ndarray, " S"]
     draw: Int[np.ndarray, " S"]
     vocabulary: tuple[str, ...] | None = None  # None: only the number of words can be checked
-    row_names: tuple[str, ...] | None = None  # of the G rows; None: there is one for all
+    row_names: tuple[str, ...] | None = None  # of the rows; None: there is one for all
 
 
 class AuthorMixture(NamedTuple):
@@ -107,7 +107,7 @@ class MixtureStates:
         return (self[index] for index in range(len(self)))
 
     def stack(self) -> Mixtures:
-        """Hold all states at once: 4 S G V K bytes."""
+        """Hold all states at once: 4 S F V K bytes."""
         parts = list(self)
         arrays = (np.concatenate(leaf) for leaf in zip(*(m[:4] for m in parts), strict=True))
         return Mixtures(*arrays, self.vocabulary, self.row_names)
@@ -195,16 +195,18 @@ class OneRow:
                 raise ValueError(
                     f"group must be one of those the topics differ by ({known}), got {self.name!r}"
                 )
-            row = [names.index(self.name)]
-            yield mixture._replace(
-                phi=mixture.phi[:, row], weights=mixture.weights[:, row], row_names=None
+            row = names.index(self.name)
+            phi, weights = (
+                x if x.shape[1] == 1 else x[:, row : row + 1]
+                for x in (mixture.phi, mixture.weights)
             )
+            yield mixture._replace(phi=phi, weights=weights, row_names=None)
 
 
 def document_rows(
     mixture: Mixtures, corpus: Corpus, name: str = "corpus"
 ) -> Int[np.ndarray, " D"] | None:
-    """Return the row of `phi` and `weights` that each document reads; None: all read the only one.
+    """Return the row of `phi` and `weights` that each document reads; None: there is one for all.
 
     Parameters
     ----------
@@ -218,10 +220,9 @@ def document_rows(
     ValueError
         If topics differ by group, but the corpus has no groups or another one.
     """
-    if mixture.phi.shape[1] == 1:
-        return None
     names = mixture.row_names
-    assert names is not None  # one_by_one refuses rows without names
+    if names is None:
+        return None
     if corpus.group is None:
         raise ValueError(
             f"{name} must have groups, for the topics of documents differ by group: build it with "
@@ -275,7 +276,7 @@ def _numbered(num_words: int) -> tuple[str, ...]:
 def one_by_one(mixtures: Mixtures | Iterable[Mixtures]) -> Iterator[Mixtures]:
     """Go through the states of one `Mixtures`, or of several, as `Mixtures` of one state each.
 
-    Their `phi` is [1, G, V, K] and their `weights` [1, G, K], also where they came without G.
+    Their `phi` is [1, F, V, K] and their `weights` [1, G, K], also where they came without F and G.
 
     Raises
     ------
@@ -289,7 +290,7 @@ def one_by_one(mixtures: Mixtures | Iterable[Mixtures]) -> Iterator[Mixtures]:
             part = _one_state(mixture, s)
             if shape not in (None, part.phi.shape):
                 raise ValueError(
-                    "mixtures must all have one shape [G, V, K], got "
+                    "mixtures must all have one shape [F, V, K], got "
                     f"{shape and shape[1:]} and {part.phi.shape[1:]}"
                 )
             shape = part.phi.shape
@@ -305,22 +306,24 @@ def _one_state(mixture: Mixtures, s: int) -> Mixtures:
     phi, weights = np.asarray(mixture.phi[s]), np.asarray(mixture.weights[s])
     if phi.ndim == 2 and weights.ndim == 1:
         phi, weights = phi[None], weights[None]
-    if phi.ndim != 3 or (phi.shape[0], phi.shape[2]) != weights.shape:
+    if phi.ndim != 3 or weights.ndim != 2 or phi.shape[2] != weights.shape[1]:
         raise ValueError(
             f"mixtures: weights has shape {np.shape(mixture.weights)}, phi "
             f"{np.shape(mixture.phi)} needs one weight per topic, in each row"
         )
     names = mixture.row_names
-    if len(phi) != (1 if names is None else len(names)):
+    rows = {len(phi), len(weights)} - {1} or {1}
+    if rows != {1 if names is None else len(names)}:
         raise ValueError(
-            f"mixtures: row_names must name the {len(phi)} rows of phi [S, G, V, K], got {names}"
+            f"mixtures: row_names must name the {len(phi)} rows of phi [S, F, V, K] and the "
+            f"{len(weights)} rows of weights [S, G, K], those that are more than one, got {names}"
         )
     total = phi.sum(1)
     if not ((phi >= 0).all() and np.allclose(total, 1.0, atol=1e-3)):
         raise ValueError(
             "mixtures: each topic (column of phi, over words) must be a probability "
             f"vector, column sums are {total.min()}..{total.max()}; "
-            "phi is word-major, [S, G, V, K] or [S, V, K]"
+            "phi is word-major, [S, F, V, K] or [S, V, K]"
         )
     mass = weights.sum(1)
     if not ((weights >= 0).all() and (mass > 0).all() and np.isfinite(mass).all()):

@@ -457,7 +457,7 @@ def _prior_weights(mixture: Mixtures, corpus: Corpus) -> Float[np.ndarray, "_ K"
     """Return the prior weights of each document; one row if they are the same for all."""
     weights = np.asarray(mixture.weights[0], np.float64)
     rows = document_rows(mixture, corpus)
-    return weights if rows is None else weights[rows]
+    return weights if rows is None or len(weights) == 1 else weights[rows]
 
 
 def _doc_topic(

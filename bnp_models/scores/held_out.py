@@ -542,7 +542,8 @@ def _checked_rows(mixture: Mixtures, corpus: Corpus, name: str) -> Int[np.ndarra
     doc, word = np.asarray(corpus.doc), np.asarray(corpus.word)
     for g in np.unique(row):
         words = np.unique(word[row[doc] == g])
-        possible = (mixture.phi[0, g][words][:, mixture.weights[0, g] > 0] > 0).any(1)
+        phi, weights = (x[0, g if x.shape[1] > 1 else 0] for x in (mixture.phi, mixture.weights))
+        possible = (phi[words][:, weights > 0] > 0).any(1)
         if not possible.all():
             v = int(words[~possible][0])
             raise ValueError(

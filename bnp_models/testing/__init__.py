@@ -5,23 +5,33 @@ Needs nothing but the library itself; `each_check` and `each_mistake` need pytes
 
 from bnp_models.testing import author_corpora, enumeration, simulate, token_corpora
 from bnp_models.testing.cases import Case, Check, Conditional, Joint, Schedule, Target
+from bnp_models.testing.contract import Contract, each_duty
 from bnp_models.testing.enumeration import enumerate_posterior
 from bnp_models.testing.factor_family import FactorFamily
 from bnp_models.testing.finite_topics import FiniteTopics
 from bnp_models.testing.invariants import quick_jit
-from bnp_models.testing.mistakes import Mistake, Survived, switched
+from bnp_models.testing.mistakes import Mistake, Survived, made, switched
 from bnp_models.testing.registry import check_case, find
 from bnp_models.testing.rooted_topics import RootedTopics
 from bnp_models.testing.shipped import Shipped
 from bnp_models.testing.statistics import Disagreement, Rejected, Report
 from bnp_models.testing.suite import each_check, each_mistake
 from bnp_models.testing.together import Effort, Growth, SweepFailed
-from bnp_models.testing.topic_family import TinyCorpus, late
+from bnp_models.testing.topic_family import (
+    TinyCorpus,
+    TopicFamily,
+    as_floats,
+    gamma_prior,
+    late,
+    priors_in_program,
+    sharp,
+)
 
 __all__ = [
     "Case",
     "Check",
     "Conditional",
+    "Contract",
     "Disagreement",
     "Effort",
     "FactorFamily",
@@ -38,15 +48,22 @@ __all__ = [
     "SweepFailed",
     "Target",
     "TinyCorpus",
+    "TopicFamily",
+    "as_floats",
     "author_corpora",
     "check_case",
     "each_check",
+    "each_duty",
     "each_mistake",
     "enumerate_posterior",
     "enumeration",
     "find",
+    "gamma_prior",
     "late",
+    "made",
+    "priors_in_program",
     "quick_jit",
+    "sharp",
     "simulate",
     "switched",
     "token_corpora",

@@ -167,8 +167,6 @@ class Case:
         What is sampled, and what it should be. Invariants of single sweeps are checked on the last
         target, so list the one with the most sampled hyperparameters last; the conditional is on
         the first.
-    sweeps
-        The schedules that take more than one kind of sweep, and which: names of other schedules.
     tally
         State, data -> the fields that are functions of the assignments, counted from scratch.
     conditional
@@ -195,7 +193,6 @@ class Case:
     model: Any = None
     shipped: Shipped | None = None
     joint: Joint | None = None
-    sweeps: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     tally: Callable[[State, Data], Mapping[str, Any]] | None = None
     conditional: Callable[[State, Data, jax.Array], Conditional] | None = None
     log_joint: Callable[[State, Data, Priors], jax.Array] | None = None

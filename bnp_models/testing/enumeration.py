@@ -32,6 +32,7 @@ __all__ = [
     "rooted_topics",
     "set_partitions",
     "token_quantities",
+    "word_factor",
 ]
 
 
@@ -230,7 +231,7 @@ def finite_topics(
     )
     rows = logsumexp(of_rows, axis=1)
     of_topic = _counts(z, word, num_words, num_topics).swapaxes(1, 2)  # [S, K, V]
-    words, mean_beta = _word_factor(of_topic, beta)
+    words, mean_beta = word_factor(of_topic, beta)
     log_joint = rows + words - _log_choices(doc, authors)
     given = np.exp(of_rows - rows[:, None])
     topic = of_topic.sum(axis=2)
@@ -320,7 +321,7 @@ def rooted_topics(
     by_topics = log_gamma + topics * np.log(g)  # [K, nodes, M]
 
     joint = tables + logsumexp(log_alpha, axis=1)[which] + logsumexp(by_topics, axis=1)[used]
-    words, mean_beta = _word_factor(of_topic, beta)
+    words, mean_beta = word_factor(of_topic, beta)
     total = logsumexp(joint, axis=1)
     of_tables = np.exp(joint - total[:, None])  # p(M | x, z, w)
     alpha_given = np.einsum("a,lam->lm", alpha.nodes, _softmax(log_alpha))
@@ -374,8 +375,16 @@ def _counts(z: np.ndarray, row: np.ndarray, num_rows: int, num_topics: int) -> n
     return np.einsum("stk,str->srk", tokens, rows)
 
 
-def _word_factor(of_topic: np.ndarray, beta: float | Rule) -> tuple[np.ndarray, np.ndarray]:
-    """Return log p(w | z) and E[beta | w, z] of each assignment; empty topics add nothing."""
+def word_factor(of_topic: np.ndarray, beta: float | Rule) -> tuple[np.ndarray, np.ndarray]:
+    """Return log p(w | z) and E[beta | w, z] of each assignment; empty topics add nothing.
+
+    Parameters
+    ----------
+    of_topic
+        Tokens of each assignment by topic and word, [S, K, V].
+    beta
+        Topic-word concentration, or the rule of its prior.
+    """
     rule = _as_rule(beta)
     of_nodes = np.stack(
         [log_dirichlet_multinomial(of_topic, node).sum(axis=1) for node in rule.nodes], axis=1

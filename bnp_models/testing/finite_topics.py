@@ -13,7 +13,7 @@ import numpy as np
 import numpyro.distributions as dist
 
 from bnp_models.testing import enumeration, simulate
-from bnp_models.testing.cases import Case, Conditional, Joint, Target
+from bnp_models.testing.cases import Case, Joint, Target
 from bnp_models.testing.invariants import quick_jit
 from bnp_models.testing.shipped import Shipped
 from bnp_models.testing.topic_family import (
@@ -22,7 +22,6 @@ from bnp_models.testing.topic_family import (
     gamma_prior,
     priors_in_program,
     sharp,
-    somewhere,
 )
 
 __all__ = ["FIXED", "PRIORS", "FiniteTopics"]
@@ -51,7 +50,7 @@ class FiniteTopics(TopicFamily):
             targets={name: self.target(name) for name in targets},
             joint=self.joint(),
             tally=self.tally,
-            conditional=self.conditional,
+            conditional=self.finite_conditional,
             log_joint=self.log_joint,
             program_log_joint=self.program_log_joint,
             **own,
@@ -177,30 +176,11 @@ class FiniteTopics(TopicFamily):
         }
         return as_floats(values)
 
-    def conditional(self, state: Any, data: Any, token: Any) -> Conditional:
-        """Weigh every possible row and topic of a token; rows of other documents have none."""
-        rows, allowed = self.possible_rows(data, token)
-        weights = self.weigh(state, data, token)
-
-        def joint(row, topic):
-            return self.kernel.log_joint(self.move(state, data, token, row, topic), data)
-
-        topics = jnp.arange(state.topic.shape[0])
-        joints = jax.vmap(lambda j: jax.vmap(lambda k: joint(j, k))(topics))(rows)
-        pair = (jnp.where(allowed, x, -jnp.inf).reshape(-1) for x in (jnp.log(weights), joints))
-        return Conditional(*pair)
-
     def program_log_joint(self, state: Any, data: Any, priors: Any) -> Any:
         """Remove theta and phi: p(w, z) = p(w, z, theta, phi) / p(theta, phi | w, z), anywhere."""
         hyperparameters, values = priors_in_program(FIXED, priors, state)
         model = self.model(NUM_TOPICS, **hyperparameters)
-        theta = jnp.asarray(somewhere(self.tiny.num_rows, NUM_TOPICS), jnp.float32)
-        phi = jnp.asarray(somewhere(NUM_TOPICS, self.tiny.num_words), jnp.float32)
-        values |= {"theta": theta, "phi": phi}
-        total = self.program_density(model, values, state, data)
-        rows = dist.Dirichlet(state.alpha + getattr(state, self.rows_field)).log_prob(theta)
-        words = dist.Dirichlet(state.beta + state.word_topic.T).log_prob(phi)
-        return total - rows.sum() - words.sum()
+        return self.density_without_mixtures(model, values, state, data, state.alpha)
 
 
 @functools.lru_cache(maxsize=16)

@@ -28,11 +28,16 @@ __all__ = [
 ]
 
 
-def lay_out(docs: Sequence[Sequence[int]], num_lanes: int | None = None) -> Tokens:
-    """Make kernel data of documents given as lists of word ids."""
+def lay_out(
+    docs: Sequence[Sequence[int]],
+    num_lanes: int | None = None,
+    group: Sequence[int] | None = None,
+) -> Tokens:
+    """Make kernel data of documents given as lists of word ids, perhaps with their groups."""
     doc = np.repeat(np.arange(len(docs), dtype=np.int32), [len(words) for words in docs])
     word = np.concatenate([np.asarray(words, np.int32) for words in docs])
-    return make_tokens(doc, word, len(docs), num_lanes=num_lanes)
+    groups = None if group is None else np.asarray(group, np.int32)
+    return make_tokens(doc, word, len(docs), num_lanes=num_lanes, group=groups)
 
 
 def tally(

@@ -19,9 +19,20 @@ from numpyro.infer.util import log_density
 from bnp_kernels.random.concentration import GammaPrior
 from bnp_models.data.corpus import Corpus
 from bnp_models.testing import author_corpora, enumeration, token_corpora
+from bnp_models.testing.cases import Conditional
 from bnp_models.testing.invariants import quick_jit
 
-__all__ = ["SHARP", "TinyCorpus", "TopicFamily", "as_floats", "gamma_prior", "late", "sharp"]
+__all__ = [
+    "SHARP",
+    "TinyCorpus",
+    "TopicFamily",
+    "as_floats",
+    "gamma_prior",
+    "late",
+    "priors_in_program",
+    "sharp",
+    "somewhere",
+]
 
 SHARP = 1e5
 """A Gamma(x SHARP, SHARP) variable is as good as fixed at x: posteriors differ by 1 / SHARP."""
@@ -65,6 +76,8 @@ class TinyCorpus:
         Documents as lists of word ids.
     authors, num_authors
         Authors of each document, where the model has some.
+    group
+        Group of each document, where the model tells groups apart.
     layout
         Options of the kernels' layout.
     """
@@ -73,13 +86,14 @@ class TinyCorpus:
     num_words: int
     authors: Sequence[Sequence[int]] | None = None
     num_authors: int = 0
+    group: Sequence[int] | None = None
     layout: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def data(self) -> Any:
         """The corpus as the kernels take it."""
         if self.authors is None:
-            return token_corpora.lay_out(self.docs, **self.layout)
+            return token_corpora.lay_out(self.docs, group=self.group, **self.layout)
         return author_corpora.lay_out(self.docs, self.authors, self.num_authors, **self.layout)
 
     @functools.cached_property
@@ -88,6 +102,8 @@ class TinyCorpus:
         names: dict[str, Any] = {}
         if self.authors is not None:
             names = {"authors": self.authors, "author_names": list("abcdef"[: self.num_authors])}
+        if self.group is not None:
+            names |= {"groups": self.group, "group_names": list("abcdef"[: max(self.group) + 1])}
         return Corpus.from_ids(self.docs, num_words=self.num_words, **names)
 
     @property
@@ -121,7 +137,7 @@ class TinyCorpus:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TopicFamily:
-    """Parts of the case of a topic model; see the two families.
+    """Parts of the case of any topic model with the counts of LDA; the two families go on from it.
 
     Attributes
     ----------
@@ -131,7 +147,8 @@ class TopicFamily:
         Of the kernels.
     weigh
         State, data, token -> weights of all possible rows and topics of the token, made by the
-        function that the kernel calls; see the families for the shape.
+        function that the kernel calls: [rows, K], of a token's document (one row) or all authors.
+        `RootedTopics` has a shape of its own.
     tiny, joint_corpus
         The corpora of enumeration and of Geweke's test.
     """
@@ -198,6 +215,22 @@ class TopicFamily:
         allowed = jnp.asarray(self.tiny.may_be_of)[data.doc[token]]
         return jnp.arange(self.tiny.num_rows), allowed[:, None]
 
+    def finite_conditional(self, state: Any, data: Any, token: Any) -> Conditional:
+        """Weigh every possible row and topic of a token, where the number of topics is fixed.
+
+        Rows of other documents have no weight.
+        """
+        rows, allowed = self.possible_rows(data, token)
+        weights = self.weigh(state, data, token)
+
+        def joint(row, topic):
+            return self.kernel.log_joint(self.move(state, data, token, row, topic), data)
+
+        topics = jnp.arange(state.topic.shape[0])
+        joints = jax.vmap(lambda j: jax.vmap(lambda k: joint(j, k))(topics))(rows)
+        pair = (jnp.where(allowed, x, -jnp.inf).reshape(-1) for x in (jnp.log(weights), joints))
+        return Conditional(*pair)
+
     def with_words_of(self, word: Any) -> Any:
         """Return data of Geweke's test with these words, [S, T], for each draw."""
         corpus = self.joint_corpus
@@ -238,6 +271,30 @@ class TopicFamily:
             place = jnp.cumsum(jnp.asarray(self.tiny.may_be_of), axis=1) - 1
             values["place"] = place[data.doc, state.x]
         return log_density(model, (self.tiny.corpus,), {}, values)[0]
+
+    def density_without_mixtures(
+        self, model: Any, values: Mapping[str, Any], state: Any, data: Any, weights: Any
+    ) -> Any:
+        """Remove theta and phi from the density of a program with a fixed number of topics.
+
+        p(w, z) = p(w, z, theta, phi) / p(theta, phi | w, z), whatever theta and phi are.
+
+        Parameters
+        ----------
+        model, values
+            A program with these two sites, and the values of its sampled hyperparameters.
+        state, data
+            Of the tiny corpus.
+        weights
+            Prior weights of the topics in every row, [K] or [rows, K].
+        """
+        num_words, num_topics = state.word_topic.shape
+        theta = jnp.asarray(somewhere(self.tiny.num_rows, num_topics), jnp.float32)
+        phi = jnp.asarray(somewhere(num_topics, num_words), jnp.float32)
+        total = self.program_density(model, {**values, "theta": theta, "phi": phi}, state, data)
+        rows = dist.Dirichlet(weights + getattr(state, self.rows_field)).log_prob(theta)
+        words = dist.Dirichlet(state.beta + state.word_topic.T).log_prob(phi)
+        return total - rows.sum() - words.sum()
 
     def program_draws(
         self, rng_key: Any, model: Any, names: Sequence[str], size: int

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bnp_models.posterior.mixtures import author_states
 from bnp_models.run.runner import Runner, make_mesh
 
 __all__ = ["OurChains", "compile_seconds"]
@@ -125,7 +126,7 @@ class OurChains:
     def author_mixtures(self, model: Any, corpus: Any) -> Any:
         """Return what the present states say about authors, one by one."""
         states = {name: x[:, None] for name, x in self.states().items()}
-        return model.author_mixtures({**states, "draw": [0]}, corpus)
+        return author_states(model, {**states, "draw": [0]}, corpus)
 
     def mixtures(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return the posterior mean topics given each chain's assignments, and its weights."""
@@ -137,7 +138,7 @@ class OurChains:
             beta = float(chain.beta[c])
             phi = (counts + beta) / (counts.sum(0) + self.num_words * beta)
             if self._infinite:
-                root = np.append(np.asarray(chain.root_weights[c])[used], chain.unused_weight[c])
+                root = np.append(np.asarray(chain.root.weights[c])[used], chain.root.unused[c])
                 weights = float(chain.alpha[c]) * root
                 new = np.full((self.num_words, 1), 1 / self.num_words)
                 phi = np.hstack([phi, new])

@@ -1,4 +1,7 @@
-"""The author-topic models as users meet them: fits, names, bad data, scores of new documents."""
+"""The author-topic models as users meet them: contract, fits, names, bad data, new documents.
+
+What both models share is tested on both here.
+"""
 
 import dataclasses
 
@@ -7,8 +10,10 @@ import numpy as np
 import numpyro.distributions as dist
 import pytest
 from numpyro.infer import MCMC
+from numpyro.infer.util import log_density
 
 import bnp_models as bnp
+from bnp_models import testing
 from bnp_models.posterior import arviz_data
 from bnp_models.scores.held_out import known_authors
 
@@ -34,6 +39,50 @@ def make_corpus(seed=0, lengths=(8, 0, 5, 11)):
 
 
 CORPUS = make_corpus()
+
+
+PRIOR = dist.Gamma(2.0, 4.0)
+CONTRACT = testing.Contract(
+    model=bnp.AuthorTopicModel,
+    configurations=(
+        bnp.AuthorTopicModel(3, alpha=dist.Gamma(np.ones(3), 2.0), beta=PRIOR),
+        bnp.AuthorTopicModel(3),
+        bnp.AuthorTopicModel(4),
+        bnp.AuthorTopicModel(3, alpha=(0.1, 0.2, 0.3), beta=0.1),
+        bnp.AuthorTopicModel(3, alpha=PRIOR),
+    ),
+    data=CORPUS,
+    sites={
+        "alpha": (3,), "beta": (), "phi": (3, 5), "theta": (4, 3), "place": (24,), "z": (24,),
+        "w": (24,),
+    },
+    dims={
+        "alpha": ("topic",), "z": ("token",), "x": ("token",), "phi": ("topic", "word"),
+        "theta": ("author", "topic"), "topic_tokens": ("topic",), "author_tokens": ("author",),
+    },
+    refused=[
+        ({"num_topics": 0}, "num_topics must be an integer of at least 1, got 0"),
+        ({"num_topics": 2, "alpha": -1.0}, "alpha must be positive"),
+        ({"num_topics": 2, "alpha": (1.0,)}, "alpha must be a number or 2 numbers"),
+        ({"num_topics": 2, "beta": 0}, "beta must be positive"),
+    ],
+    options_refused=[
+        ({"schedule": "mixed"}, r"schedule must be one of \['parallel', 'sequential'\]"),
+        ({"init_topics": 4}, "init_topics must be at most num_topics=3"),
+        ({"side_by_side": 0}, "side_by_side must be an integer of at least 1"),
+        ({"record": ("tables",)}, "record must be one of"),
+    ],
+    data_refused=[
+        ([[0, 1]], "data must be a Corpus, got list"),
+        (bnp.Corpus.from_ids([[0, 1]], num_words=2), "data has no authors"),
+    ],
+    no_update={"num_topics": 2, "beta": dist.LogNormal(0.0, 1.0)},
+)  # fmt: skip
+
+
+@testing.each_duty(CONTRACT)
+def test_contract(duty):
+    duty()
 
 
 @pytest.fixture(scope="module", params=MODELS, ids=lambda model: type(model).__name__)
@@ -164,21 +213,14 @@ class TestBadData:
         with pytest.raises(ValueError, match="document 'm' has tokens, but no author"):
             bnp.fit(MODELS[0], nobody, **SIZES)
 
-    @pytest.mark.parametrize(
-        ("make", "message"),
-        [
-            (lambda: bnp.AuthorTopicModel(0), "num_topics must be an integer of at least 1, got 0"),
-            (lambda: bnp.AuthorTopicModel(2, alpha=-1.0), "alpha must be positive"),
-            (lambda: bnp.AuthorTopicModel(2, alpha=(1.0,)), "alpha must be a number or 2 numbers"),
-            (lambda: bnp.NonparametricAuthorTopicModel(gamma=0.0), "gamma must be positive"),
-            (lambda: bnp.AuthorTopicModel(2).gibbs(init_topics=3), "init_topics must be at most"),
-            (lambda: bnp.AuthorTopicModel(2).gibbs(record=("tables",)), "record must be one of"),
-            (
-                lambda: bnp.NonparametricAuthorTopicModel().gibbs(schedule="fast"),
-                r"schedule must be one of \['mixed', 'parallel', 'sequential'\], got 'fast'",
-            ),
-        ],
-    )
-    def test_configuration(self, make, message):
-        with pytest.raises(ValueError, match=message):
-            make()
+
+def test_collapsed_density_is_that_of_the_kernel():
+    """On the corpus that is enumerated."""
+    signed = bnp.Corpus.from_ids([[0, 0, 1], [1, 2, 2]], 3, authors=[["a", "b"], ["b"]])
+    model = bnp.AuthorTopicModel(3, alpha=dist.Gamma(2.0, 2.0), beta=PRIOR)
+    sampler = model.gibbs().sampler()
+    data = sampler.prepare(signed, 1)
+    state = jax.jit(lambda key: sampler.init(key, data, signed))(jax.random.key(0))
+    values = {"x": state.x, "z": state.z, "alpha": state.alpha[0], "beta": state.beta}
+    found = jax.jit(lambda values: log_density(model.collapsed, (signed,), {}, values)[0])(values)
+    np.testing.assert_allclose(found, jax.jit(sampler.log_density)(state, data), rtol=1e-5)

@@ -113,7 +113,6 @@ CASE = FAMILY.case(
         "split-merge": OF_TURNS._replace(turns=(1,), growth=OF_TURNS.growth._replace(fewer=2)),
         "mixed": OF_TURNS._replace(turns=(0, 1, 2), effort=testing.Effort(500, 40, 200)),
     },
-    sweeps={"mixed": ("parallel", "split-merge", "sequential")},
     mistakes=tuple(MISTAKES),
     skip=dict.fromkeys(
         [f"{check}/mixed" for check in ("geweke", "batch", "ranks", "invariants", "growth")],
@@ -123,7 +122,7 @@ CASE = FAMILY.case(
         "enumeration/fixed/mixed": "the shipped rotation is compared with the same posterior",
         "enumeration/*/split-merge": "alone it forgets too slowly; Geweke's test need not wait, "
         'and "mixed" enumerates with it',
-        "batch/sequential": "test_hdp_lda.py of the library compares whole runs",
+        "batch/sequential": "test_gibbs.py of the library compares whole runs",
         "ranks/split-merge": '"parallel" traces the step for all turns',
     },
 )

@@ -108,7 +108,6 @@ CASE = FAMILY.case(
         "parallel": OF_TURNS._replace(turns=(0,), growth=OF_TURNS.growth._replace(fewer=8)),
         "mixed": OF_TURNS._replace(turns=(0, 1), effort=testing.Effort(500, 40, 200)),
     },
-    sweeps={"mixed": ("parallel", "sequential")},
     mistakes=tuple(MISTAKES),
     skip=dict.fromkeys(
         [f"{check}/mixed" for check in ("geweke", "batch", "ranks", "invariants", "growth")],

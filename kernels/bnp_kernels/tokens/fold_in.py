@@ -3,8 +3,11 @@ r"""Topic weights of new documents under fixed topics.
 The target is $p(z, \theta \mid w, \phi, \alpha)$ of each document. Gibbs sweeps over z sample it
 with $\theta$ integrated out: $p(z_t = k \mid z_{-t}, w) \propto (n_{dk} + \alpha_k) \phi_{k w_t}$.
 This is the document update of the parallel schedule. It is exact for that target, which is a cut
-posterior: new words do not change the topics. Where topics differ by group, a document reads the
-topics and weights of one of the G rows. Sizes: T tokens, D documents, G rows, V words, K topics.
+posterior: new words do not change the topics. Topics, or weights, or both may differ by group. A
+document then reads one row of those that differ.
+
+Sizes: T tokens, D documents, V words, K topics; F and G rows of topics and weights, each 1 or the
+number of groups.
 """
 
 import jax
@@ -24,7 +27,7 @@ _BLOCK = 4096  # tokens whose rows of K numbers are held at once
 def fold_in(
     rng_key: Key[Array, ""],
     data: Tokens,
-    phi: Float[Array, "G V K"],
+    phi: Float[Array, "F V K"],
     weights: Float[Array, "G K"],
     doc_row: Int[Array, " D"] | None = None,
     *,
@@ -45,19 +48,21 @@ def fold_in(
         Probability of each word in each topic, columns summing to one, and the Dirichlet
         concentration of each topic, not negative. Not checked.
     doc_row
-        Row of `phi` and `weights` that each document reads, in [0, G). None: all read row 0.
+        Row of `phi` and `weights` that each document reads. If one of them has a single row, all
+        documents read that row. None: both have a single row.
     num_sweeps, num_kept
         Number of sweeps, and how many of the last ones count; 1 <= num_kept <= num_sweeps.
     """
     num_docs, num_topics = data.doc_length.shape[0], phi.shape[2]
-    if doc_row is None:
-        table, prior = phi[0], weights[0]
-        of_doc, of_token, total_weight = prior, prior[None, :], prior.sum()
+    table = phi.reshape(-1, num_topics)
+    table_row = None if doc_row is None or len(phi) == 1 else doc_row * phi.shape[1]
+    prior_row = None if len(weights) == 1 else doc_row
+    if prior_row is None:
+        prior = of_doc = weights[0]
+        of_token, total_weight = prior[None, :], prior.sum()
     else:
-        table, prior = phi.reshape(-1, num_topics), weights
-        of_doc = weights[doc_row]
+        prior, of_doc = weights, weights[prior_row]
         of_token, total_weight = of_doc[data.doc], of_doc.sum(axis=1, keepdims=True)
-    table_row = None if doc_row is None else doc_row * phi.shape[1]
     total = data.doc_length[:, None] + total_weight
     if data.word.shape[0] == 0:
         return jnp.broadcast_to(of_doc, (num_docs, num_topics)) / total
@@ -71,7 +76,7 @@ def fold_in(
         z, doc_topic, kept = carry
         key = bits.fold_in(key_sweeps, i)
         z = lanes.sweep_lanes(
-            key, data.lanes, z, doc_topic, table, prior, prior_row=doc_row, table_row=table_row
+            key, data.lanes, z, doc_topic, table, prior, prior_row=prior_row, table_row=table_row
         )
         doc_topic = tally(z)
         return z, doc_topic, kept + jnp.where(i >= num_sweeps - num_kept, doc_topic, 0)
@@ -97,7 +102,9 @@ def token_probability(
     `doc_row` is the row of `phi` that each document reads, as in `fold_in`.
     """
     table = phi.reshape(-1, phi.shape[2])
-    place = word if doc_row is None else doc_row[doc] * phi.shape[1] + word
+    place = word
+    if doc_row is not None and len(phi) > 1:
+        place = doc_row[doc] * phi.shape[1] + word
 
     def token(pair):
         d, v = pair

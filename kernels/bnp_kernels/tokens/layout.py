@@ -21,6 +21,7 @@ class Tokens(NamedTuple):
     most_of_a_word: Integer[Array, ""]  # see the function of that name
     lanes: Lanes
     buckets: tuple[Bucket, ...]  # of the sequential schedule
+    group: Int[Array, " D"] | None = None  # for models with groups of documents
 
 
 def make_tokens(
@@ -30,6 +31,7 @@ def make_tokens(
     *,
     num_lanes: int | None = None,
     num_shards: int = 1,
+    group: Int[np.ndarray, " D"] | None = None,
 ) -> Tokens:
     """Lay a corpus out for the kernels; runs on the host, on concrete arrays.
 
@@ -45,6 +47,8 @@ def make_tokens(
     num_shards
         Number of devices that will share the lanes. The number of lanes is made a multiple of this
         number.
+    group
+        Group of each document, for kernels that need it. Not checked.
 
     Raises
     ------
@@ -55,7 +59,8 @@ def make_tokens(
     doc_length = np.bincount(doc, minlength=num_docs).astype(np.int32)
     lanes = pack(doc_length, word, num_lanes, num_shards=num_shards)
     arrays = map(jnp.asarray, (doc, word, doc_length, most_of_a_word(word)))
-    return Tokens(*arrays, lanes=lanes, buckets=(make_bucket(doc_length),))
+    groups = None if group is None else jnp.asarray(group, jnp.int32)
+    return Tokens(*arrays, lanes=lanes, buckets=(make_bucket(doc_length),), group=groups)
 
 
 def most_of_a_word(word: Int[np.ndarray, " T"]) -> Integer[np.ndarray, ""]:

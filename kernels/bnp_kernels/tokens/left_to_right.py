@@ -13,10 +13,11 @@ those words: all of them (one sweep: quadratic cost in N), or some at random. Th
 distribution of these topics unchanged, so the product stays unbiased. Its logarithm varies less on
 long documents, because early topics are no longer frozen.
 
-Where topics differ by group, a document reads the topics and weights of one of the G rows.
+Topics, or weights, or both may differ by group. A document then reads one row of those that
+differ.
 
-Sizes: B documents, N positions (padded), R particles, G rows, V words, K topics. Log values in
-nats.
+Sizes: B documents, N positions (padded), R particles, V words, K topics; F and G rows of topics and
+weights, each 1 or the number of groups. Log values in nats.
 Wallach, Murray, Salakhutdinov and Mimno, Evaluation methods for topic models, ICML 2009, section
 4; Buntine, Estimating likelihoods for topic models, ACML 2009, for the unbiased form.
 """
@@ -63,7 +64,7 @@ def left_to_right(
     word: Int[Array, "N B"],
     length: Int[Array, " B"],
     doc: Int[Array, " B"],
-    phi: Float[Array, "G V K"],
+    phi: Float[Array, "F V K"],
     weights: Float[Array, "G K"],
     doc_row: Int[Array, " B"] | None = None,
     *,
@@ -92,7 +93,8 @@ def left_to_right(
         Probability of each word in each topic, columns summing to one, and the Dirichlet
         concentration of each topic in a document, not negative, some positive. Not checked.
     doc_row
-        Row of `phi` and `weights` that each document reads, in [0, G). None: all read row 0.
+        Row of `phi` and `weights` that each document reads. If one of them has a single row, all
+        documents read that row. None: both have a single row.
     num_particles
         R, at least 1.
     num_redrawn
@@ -104,11 +106,13 @@ def left_to_right(
     num_topics = phi.shape[2]
     key_new, key_old, key_place = split(rng_key, 3)
     slot = doc[:, None] * num_particles + jnp.arange(num_particles, dtype=doc.dtype)
-    if doc_row is None:
-        table, place_in_table, prior = phi[0], word, weights[0]
+    table, place_in_table = phi.reshape(-1, num_topics), word
+    if doc_row is not None and len(phi) > 1:
+        place_in_table = word + doc_row * phi.shape[1]
+    if doc_row is None or len(weights) == 1:
+        prior = weights[0]
         total_weight = prior.sum()
     else:
-        table, place_in_table = phi.reshape(-1, num_topics), word + doc_row * phi.shape[1]
         prior = weights[doc_row][:, None, :]
         total_weight = prior.sum(-1)
 

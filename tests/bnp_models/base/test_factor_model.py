@@ -1,4 +1,4 @@
-"""The factor models as users meet them: fits, names, growth, bad data."""
+"""What factor models share as users meet them: fits, names, growth, missing entries."""
 
 import dataclasses
 
@@ -6,10 +6,9 @@ import jax
 import numpy as np
 import numpyro.distributions as dist
 import pytest
-from numpyro.infer import MCMC, Predictive
+from numpyro.infer import MCMC
 
 import bnp_models as bnp
-from bnp_models import testing
 from bnp_models.posterior import arviz_data
 from bnp_models.run.runner import Runner
 
@@ -134,41 +133,6 @@ class TestFit:
             np.testing.assert_array_equal(one[name].values, two[name].values, err_msg=name)
 
 
-@pytest.mark.slow
-def test_approximate_births():
-    """The baseline through fit: from one factor to more, and finite all the way."""
-    how = {"schedule": "sequential", "births": "approximate", "init_factors": 1}
-    found = bnp.fit(GAUSSIAN, REALS, **SIZES, **how)
-    used = arviz_data.group(found.data, "posterior")["num_factors_used"].values
-    assert used.shape == (2, 4)
-    assert used.max() > 1
-    assert np.isfinite(arviz_data.group(found.data, "sample_stats")["lp"].values).all()
-
-
-@pytest.mark.slow
-def test_plain_mcmc_refuses_to_be_short_of_slots():
-    model = bnp.GaussianFactorAnalysis(1.0, 1.0, 1.0, 1.0, 1.0, max_factors=3)
-    mcmc = MCMC(model.gibbs(init_factors=3), num_warmup=0, num_samples=20, progress_bar=False)
-    with pytest.raises(Exception, match="max_factors=3 is too small for this run"):
-        mcmc.run(jax.random.key(0), REALS)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("model", "data"), BOTH, ids=IDS)
-def test_program(model, data):
-    model = dataclasses.replace(model, max_factors=48)
-    draw = testing.quick_jit(
-        lambda key: Predictive(model, num_samples=3)(key, data, observed=False)
-    )
-    draws = draw(jax.random.key(0))
-    assert draws["z"].shape == (3, 5, 48)
-    assert draws["phi"].shape == (3, 48, 3)
-    assert draws["x"].shape == (3, 5, 3)
-    assert np.isfinite(draws["x"]).all()
-    assert (np.diff(draws["beta"], axis=-1) <= 0).all()
-    assert 0 < model.truncation_bound(data) < 1e-6
-
-
 @pytest.mark.parametrize(("model", "kind"), [(POISSON, "counts"), (GAUSSIAN, "reals")], ids=IDS)
 def test_missing_entries_reach_the_kernel(model, kind):
     values = [[[3, np.nan, 1], [50, 2, 0]], [[1, 4, 2]]]
@@ -180,52 +144,3 @@ def test_missing_entries_reach_the_kernel(model, kind):
     assert sampler.prepare(gaps.select(["1"]), 1).observed is None
     shown = model.data_groups(gaps)["observed_data"]["x"]
     np.testing.assert_array_equal(np.isnan(shown), ~np.asarray(gaps.observed))
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: bnp.PoissonGammaFactorAnalysis(tau=0.0), "tau must be positive"),
-        (lambda: bnp.PoissonGammaFactorAnalysis(alpha=(1.0, -1.0)), r"alpha\[1\] must be positive"),
-        (lambda: bnp.PoissonGammaFactorAnalysis(b_phi=np.nan), "b_phi must be positive"),
-        (
-            lambda: bnp.PoissonGammaFactorAnalysis(a_phi=dist.Gamma(1.0, 1.0)),
-            "a_phi must be a positive number, got a prior",
-        ),
-        (lambda: bnp.PoissonGammaFactorAnalysis(tau=(1.0, 2.0)), "tau must be a positive number"),
-        (lambda: bnp.GaussianFactorAnalysis(sigma2_n=0.0), "sigma2_n must be positive"),
-        (lambda: bnp.GaussianFactorAnalysis(max_factors=0), "max_factors must be an integer"),
-        (
-            lambda: bnp.GaussianFactorAnalysis().gibbs(schedule="mixed"),
-            r"schedule must be one of \['parallel', 'sequential'\], got 'mixed'",
-        ),
-        (lambda: bnp.GaussianFactorAnalysis().gibbs(record=("w",)), "record must be one of"),
-        (lambda: bnp.GaussianFactorAnalysis().gibbs(init_factors=-1), "init_factors must be"),
-        (
-            lambda: bnp.PoissonGammaFactorAnalysis().gibbs(births="approximate"),
-            "births='approximate' goes from row to row, got schedule='parallel'",
-        ),
-        (lambda: bnp.GaussianFactorAnalysis().gibbs(births="slow"), "births must be one of"),
-        (
-            lambda: bnp.fit(bnp.PoissonGammaFactorAnalysis(), REALS, **SIZES),
-            "data must hold counts, got reals",
-        ),
-        (
-            lambda: bnp.fit(bnp.PoissonGammaFactorAnalysis(alpha=(1.0, 1.0, 1.0)), COUNTS, **SIZES),
-            "alpha has 3 values, but data has 2 sources",
-        ),
-        (
-            lambda: bnp.fit(
-                bnp.GaussianFactorAnalysis(sigma2_n=dist.Gamma(1.0, 1.0)), REALS, **SIZES
-            ),
-            "sigma2_n has the prior Gamma, for which there is no Gibbs update; use InverseGamma",
-        ),
-        (
-            lambda: bnp.fit(bnp.GaussianFactorAnalysis(), np.ones((2, 2)), **SIZES),
-            "data must be a Sources, got ndarray",
-        ),
-    ],
-)
-def test_refused(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()

@@ -276,13 +276,6 @@ class TestFullBuffer:
             jax._src.dispatch.runtime_tokens.clear()
         jax.effects_barrier()
 
-    @pytest.mark.slow
-    def test_hdp(self, tiny):
-        model = bnp.HDPLDA(alpha=5.0, gamma=50.0, beta=0.2, max_topics=2)
-        kernel = model.gibbs(schedule="sequential", init_topics=2)
-        with pytest.raises((ValueError, jax.errors.JaxRuntimeError), match="max_topics=4"):
-            collected(sample(kernel, tiny))
-
     def test_check_capacity(self, toy, tiny):
         kernel = toy(max_topics=3).gibbs()
         state = kernel.init(jax.random.split(jax.random.key(0), 2), 0, None, (tiny,), {})

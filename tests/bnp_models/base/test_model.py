@@ -24,16 +24,6 @@ from bnp_models.base.model import (
     known_models,
 )
 
-MODELS = [
-    bnp.LDA(3),
-    bnp.LDA(3, alpha=(0.1, 0.2, 0.3), beta=np.float32(0.1)),
-    bnp.LDA(
-        3, alpha=dist.Gamma(np.ones(3), jnp.asarray([1.0, 2.0, 3.0])), beta=dist.Exponential(2)
-    ),
-    bnp.HDPLDA(),
-    bnp.HDPLDA(alpha=2, gamma=dist.LogNormal(0.0, 1.0), beta=dist.Gamma(2.0, 10.0), max_topics=7),
-]
-
 
 class TestConcentration:
     @pytest.mark.parametrize("value", [1, 0.5, np.float64(0.5), jnp.asarray(0.5), np.array(2)])
@@ -56,6 +46,10 @@ class TestConcentration:
             concentration("alpha", [1, 2], length=3)
         with pytest.raises(ValueError, match=r"alpha\[1\] must be positive .*got -2"):
             concentration("alpha", [1, -2, 3], length=3)
+        with pytest.raises(
+            ValueError, match=r"alpha must be numbers or a prior, .*expand\(\[2\]\)"
+        ):
+            concentration("alpha", [1, dist.Gamma(1.0, 1.0)], length=2)
 
     @pytest.mark.parametrize(
         "prior",
@@ -141,32 +135,14 @@ class TestStartValues:
 
 
 class TestIdentity:
-    @pytest.mark.parametrize("model", MODELS, ids=repr)
-    def test_round_trips(self, model):
-        described = json.loads(json.dumps(model.describe()))
-        for twin in (
-            pickle.loads(pickle.dumps(model)),
-            dataclasses.replace(model),
-            from_description(described),
-        ):
-            assert twin == model
-            assert hash(twin) == hash(model)
-            assert twin.describe() == model.describe()
-            assert twin.gibbs() == model.gibbs() if is_conjugate(model) else True
-
-    def test_all_differ(self):
-        assert len(set(MODELS)) == len(MODELS)
-        assert bnp.LDA(3) != bnp.LDA(4)
-        assert bnp.LDA(3, alpha=1.0) != bnp.LDA(3, alpha=(1.0, 1.0, 1.0))
-        assert bnp.LDA(3, beta=dist.Gamma(1.0, 1.0)) != bnp.LDA(3, beta=dist.Gamma(1.0, 1.5))
+    def test_another_class_is_not_equal(self):
         assert bnp.LDA(3) != "LDA(3)"
+        assert bnp.LDA(3, beta=dist.Gamma(1.0, 1.0)) != bnp.LDA(3, beta=dist.Gamma(1.0, 1.5))
 
     def test_repr_can_be_typed(self):
         assert repr(bnp.HDPLDA(gamma=dist.Gamma(1, 2.5))) == (
             "HDPLDA(alpha=Gamma(1.0, 1.0), gamma=Gamma(1.0, 2.5), beta=0.01, max_topics=128)"
         )
-        for model in MODELS:
-            assert eval(repr(model), {**vars(dist), **bnp.MODELS, "np": np}) == model
 
     def test_an_equal_model_is_not_traced_again(self):
         traced = []
@@ -184,14 +160,6 @@ class TestIdentity:
     def test_frozen(self):
         with pytest.raises(dataclasses.FrozenInstanceError):
             bnp.LDA(3).num_topics = 4
-
-
-def is_conjugate(model):
-    try:
-        model.gibbs().sampler()
-    except ValueError:
-        return False
-    return True
 
 
 class TestDescription:

@@ -37,6 +37,14 @@ class TestPrepare:
         np.testing.assert_array_equal(data.word, tiny.word)
         assert data.lanes.position.shape[1] % 2 == 0
 
+    def test_groups(self, tiny):
+        assert token_model.prepare(tiny, 1, None).group is None
+        np.testing.assert_array_equal(
+            token_model.prepare(tiny, 1, None, groups=True).group, [0, 1, 0, 1, 1]
+        )
+        with pytest.raises(ValueError, match="data has no groups: give every document one"):
+            token_model.prepare(bnp.Corpus.from_ids([[0]], 1), 1, None, groups=True)
+
     def test_refusals(self, tiny):
         with pytest.raises(ValueError, match=r"data must be a Corpus, got list: .*from_texts"):
             token_model.prepare([[0, 1]], 1, None)

@@ -22,6 +22,9 @@ def test_finite_is_the_posterior_mean():
     np.testing.assert_array_equal(topics.weights, [[0.5, 0.5]])
     several = finite_topics(Z, WORD, **(FINITE | {"alpha": [0.5, 0.25]}))
     np.testing.assert_array_equal(several.weights, [[0.5, 0.25]])
+    groups = finite_topics(Z, WORD, **(FINITE | {"alpha": np.array([[0.5], [0.2], [0.1]])}))
+    np.testing.assert_array_equal(groups.weights, np.float32([[0.5] * 2, [0.2] * 2, [0.1] * 2]))
+    np.testing.assert_array_equal(groups.phi, np.repeat(topics.phi, 3, axis=0))
     empty = finite_topics(np.ones(4, int), WORD, **FINITE)
     np.testing.assert_allclose(empty.phi[0, :, 0], 1 / 3, rtol=1e-6)
 
@@ -43,6 +46,7 @@ def test_rooted_has_one_topic_more():
         ({"z": Z + 1}, r"z must lie in \[0, 2\), got 1..2; give as many weights"),
         ({"alpha": 0.0}, "alpha must be finite and positive, got 0.0"),
         ({"alpha": [0.1, 0.2, 0.3]}, r"alpha has shape \(3,\), which does not fit \(2,\)"),
+        ({"alpha": np.ones((2, 3))}, r"alpha has shape \(2, 3\), which does not fit \(2, 2\)"),
         ({"beta": np.nan}, "beta must be finite and positive, got nan"),
     ],
 )

@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -182,6 +183,7 @@ def test_folder_of_another_run_is_refused(run, data, capsys):
         (["fit", "HDPLDA", "{data}", "--output", "{out}"], "line 1: no text among"),
         (["resume", "{out}"], "holds no run"),
         (["topics", "{out}"], "draws.nc is missing"),
+        (["topics", "{out}/alone"], "corpus.npz is missing"),
         (["topics", "{run}", "--num-words", "0"], "num_words must be positive"),
         (["evaluate", "{run}", "{out}/other.txt"], "no token is left"),
         (["evaluate", "{run}", "{out}/other.txt", "--score", "bleu"], "invalid choice"),
@@ -190,6 +192,8 @@ def test_folder_of_another_run_is_refused(run, data, capsys):
 )
 def test_wrong_input_is_refused_in_words(argv, message, run, data, tmp_path, capsys):
     (tmp_path / "odd.xyz").write_text("")
+    (tmp_path / "alone").mkdir()
+    shutil.copy(run / "draws.nc", tmp_path / "alone")
     (tmp_path / "other.txt").write_text("etwas ganz anderes\n")
     named = [part.format(data=data, out=tmp_path, run=run) for part in argv]
     if data in named and "line 1" not in message and "--read" not in named:

@@ -112,6 +112,7 @@ def test_topics_without_rows_are_those_of_all_documents():
         (GROUPED, {"row_names": None}, "row_names must name the 2 rows of phi .* got None"),
         (GROUPED, {"weights": np.array([[[1.0], [0.0]]])}, "not all zero, got 0.0..1.0"),
         (GROUPED, {"weights": np.ones((1, 1))}, r"weights has shape \(1, 1\), phi \(1, 2, 2, 1\)"),
+        (GROUPED, {"weights": np.ones((1, 3, 1))}, "and the 3 rows of weights"),
     ],
 )  # fmt: skip
 def test_bad_mixtures(mixture, changes, message):
@@ -120,7 +121,7 @@ def test_bad_mixtures(mixture, changes, message):
 
 
 def test_shapes_must_agree():
-    with pytest.raises(ValueError, match=r"one shape \[G, V, K\], got \(1, 3, 2\) and \(2, 2, 1\)"):
+    with pytest.raises(ValueError, match=r"one shape \[F, V, K\], got \(1, 3, 2\) and \(2, 2, 1\)"):
         list(one_by_one([PLAIN, GROUPED]))
 
 
@@ -154,6 +155,17 @@ def test_one_row_is_a_mixture_for_all_documents():
     for mixtures, message in ((states, r"\(x, y\), got 'z'"), (PLAIN, "do not differ by group")):
         with pytest.raises(ValueError, match=f"group must be one of .*{message}"):
             list(OneRow(mixtures, "z"))
+
+
+def test_weights_of_groups_share_the_topics_of_all():
+    shared = GROUPED._replace(phi=GROUPED.phi[:, :1])
+    (found,) = one_by_one(shared)
+    assert (found.phi.shape, found.weights.shape) == ((1, 1, 2, 1), (1, 2, 1))
+    corpus = Corpus.from_ids([[0], [1]], num_words=2, groups=["y", "x"])
+    np.testing.assert_array_equal(document_rows(found, corpus), [1, 0])
+    (row,) = OneRow(shared, "y")
+    np.testing.assert_array_equal(row.phi, shared.phi)
+    np.testing.assert_array_equal(row.weights, [[[3.0]]])
 
 
 def test_a_used_up_iterator_is_refused():

@@ -138,6 +138,20 @@ def test_documents_are_folded_in_and_scored_with_the_topics_of_their_group(fitte
         assert np.abs(found[mine] - score(other)[mine]).max() > 0.01
 
 
+def test_weights_by_group_share_the_topics_of_all(fitted, new):
+    """As in a three-level HDP; equal to repeating the topics for each group."""
+    first = next(iter(fitted.mixtures))
+    short = first._replace(phi=first.phi[:, :1])
+    full = first._replace(phi=np.repeat(short.phi, 2, axis=1))
+    halves = new.halves(0)
+    for score in (
+        lambda m: document_completion(m, *halves, num_sweeps=4, num_kept=2).doc_log_prob,
+        lambda m: left_to_right(m, new, num_particles=3).doc_log_prob,
+        lambda m: next(document_topics(m, new, num_sweeps=4, num_kept=2)),
+    ):
+        np.testing.assert_allclose(score(short), score(full), rtol=2e-5)
+
+
 def test_the_average_over_groups_is_that_of_the_tokens(fitted, corpus):
     states = fitted.topic_states
     group = np.asarray(corpus.group)[np.asarray(corpus.doc)]

@@ -591,8 +591,7 @@ def model_case(**changes):
             {"skip": dict.fromkeys(["enumeration/*", "geweke/*"], "it would take too long")},
             "enumeration or Geweke's test of sequential",
         ),
-        ({"sweeps": {"parallel": ("parallel", "sequential")}}, r"sweeps\['parallel'\]"),
-        ({"sweeps": {"parallel": ("split-merge",)}}, "schedule split-merge"),
+        ({"schedules": {}}, "schedule parallel; schedule sequential"),
     ],
 )
 def test_what_a_case_lacks(changes, missing):

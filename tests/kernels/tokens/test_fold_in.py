@@ -123,6 +123,25 @@ def test_documents_read_the_row_of_their_group():
     np.testing.assert_allclose(theta[:, 2], np.tile([2 / 2.1, 0.1 / 2.1], (COPIES, 1)), rtol=1e-6)
 
 
+@pytest.mark.parametrize("differs", ["phi", "weights"])
+def test_what_is_the_same_for_all_has_one_row(differs):
+    """Weights of groups with topics of all, and the other way round, without copies of either."""
+    phi = jnp.asarray([PHI, OTHER_PHI if differs == "phi" else PHI], jnp.float32)
+    weights = [WEIGHTS, OTHER_WEIGHTS if differs == "weights" else WEIGHTS]
+    weights = jnp.asarray(weights, jnp.float32)
+    data, row = tokens(DOCUMENTS * 50), jnp.arange(200) % 2
+    how = {"num_sweeps": 4, "num_kept": 2}
+    full = fold_in(jax.random.key(1), data, phi, weights, row, **how)
+    short = (phi, weights[:1]) if differs == "phi" else (phi[:1], weights)
+    few = fold_in(jax.random.key(1), data, *short, row, **how)
+    np.testing.assert_allclose(few, full, rtol=1e-6)
+    doc, word = jnp.array([0, 1, 1]), jnp.array([2, 2, 0])
+    expected = token_probability(full, phi, doc, word, row)
+    np.testing.assert_allclose(
+        token_probability(few, short[0], doc, word, row), expected, rtol=1e-6
+    )
+
+
 def test_equal_rows_are_one_row():
     phi, weights = one_row(PHI, WEIGHTS)
     data, key = tokens(DOCUMENTS * 50), jax.random.key(1)

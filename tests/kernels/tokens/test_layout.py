@@ -11,6 +11,10 @@ def test_make_tokens_keeps_the_corpus():
     np.testing.assert_array_equal(made.word, word)
     np.testing.assert_array_equal(made.doc_length, [2, 0, 3, 0])
     assert made.doc.dtype == made.word.dtype == made.doc_length.dtype == np.int32
+    assert made.group is None
+    np.testing.assert_array_equal(
+        layout.make_tokens(doc, word, 3, group=np.array([1, 0, 1])).group, [1, 0, 1]
+    )
 
 
 @pytest.mark.parametrize(

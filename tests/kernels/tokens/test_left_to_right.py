@@ -184,3 +184,13 @@ def test_documents_read_the_row_of_their_group(num_redrawn):
     exact = np.array([evidence(DOCUMENT), evidence(DOCUMENT, OTHER_PHI, OTHER_WEIGHTS)])
     assert abs(exact[0] / exact[1] - 1) > 0.2  # a document that reads the other row is seen
     one_sample("rows", {"p": p}, {"p": exact}).check()
+
+
+@pytest.mark.parametrize("one", ["phi", "weights"])
+def test_what_is_the_same_for_all_has_one_row(one):
+    rows = {"phi": np.array([PHI, OTHER_PHI]), "weights": np.array([WEIGHTS, OTHER_WEIGHTS])}
+    rows[one][1] = rows[one][0]
+    few = rows | {one: rows[one][:1]}
+    how = {"row": jnp.array([0, 1, 1]), "num_particles": 4, "num_redrawn": 2}
+    expected, found = (run([DOCUMENT, DOCUMENT, [0]], **given, **how) for given in (rows, few))
+    np.testing.assert_allclose(found.log_product, expected.log_product, rtol=1e-6)

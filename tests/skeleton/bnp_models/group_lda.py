@@ -1,0 +1,119 @@
+"""LDA with a document concentration per group: the program and its hyperparameters."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+
+from bnp_kernels import group_lda as kernel
+from bnp_models.base import token_model, topic_model
+from bnp_models.base.gibbs import Sampler
+from bnp_models.base.samplers import BY_DOCUMENT, Rows, finite_sampler
+from bnp_models.base.topics import Topics, finite_topics
+from bnp_models.data.corpus import Corpus
+from bnp_models.results.topic_fit import TopicFit
+
+__all__ = ["GroupLDA"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class GroupLDA(topic_model.FiniteTopics):
+    r"""LDA whose documents mix many topics in some groups and few in others.
+
+    $\phi_k \sim \mathrm{Dir}(\beta 1_V)$, $\theta_d \sim \mathrm{Dir}(\alpha_{g(d)} 1_K)$,
+    $z_t \sim \theta_{d_t}$, $w_t \sim \phi_{z_t}$, with $g(d)$ the group of document d.
+
+    Parameters
+    ----------
+    num_topics
+        Number of topics, K.
+    alpha
+        Document-topic concentration per topic: a positive number for each group of the corpus, in
+        the order of `corpus.group_names`.
+    beta
+        Topic-word concentration per word: a positive number or a prior.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its domain; the message names it, its value and what is allowed.
+    """
+
+    num_topics: int
+    alpha: Any
+    beta: Any = 0.01
+
+    result: ClassVar[type[TopicFit]] = TopicFit
+    rows: ClassVar[Rows] = BY_DOCUMENT._replace(weights=kernel.doc_weights)
+    alpha_dim: ClassVar[str] = "group"
+    recordable: ClassVar[tuple[str, ...]] = (
+        "z", "phi", "theta", "topic_tokens", "phi_mean", "theta_mean",
+    )  # fmt: skip
+
+    def __post_init__(self):
+        if np.ndim(self.alpha) != 1:
+            raise ValueError(f"alpha must be a number for each group, in a tuple: {self.alpha!r}")
+        super().__post_init__()
+
+    @property
+    def alpha_length(self) -> int:
+        """One entry for each group."""
+        return len(self.alpha)
+
+    def __call__(self, corpus: Corpus, *, observed: bool = True) -> None:
+        """Run the generative program: an instance is a NumPyro model.
+
+        With `observed=False` the words are drawn as well, for predictive draws over documents of
+        these lengths and groups.
+        """
+        self.check_groups(corpus)
+        values = self.sample_hyperparameters()
+        doc, word, num_tokens = token_model.program_tokens(corpus)
+        phi = topic_model.draw_phi(values["beta"], self.num_topics, corpus.num_words)
+        weights = values["alpha"][jnp.asarray(corpus.group)][:, None] * jnp.ones(self.num_topics)
+        with numpyro.plate("doc", corpus.num_docs):
+            theta = numpyro.sample("theta", dist.Dirichlet(weights))
+        with numpyro.plate("token", num_tokens):
+            z = numpyro.sample("z", dist.Categorical(theta[doc]))
+            numpyro.sample("w", dist.Categorical(phi[z]), obs=word if observed else None)
+
+    def check_groups(self, corpus: Corpus) -> None:
+        """Refuse a corpus without groups, or with more or fewer than `alpha` has entries."""
+        token_model.check_groups(corpus)
+        if corpus.num_groups != self.alpha_length:
+            raise ValueError(
+                f"alpha must have {corpus.num_groups} numbers, one for each group of the corpus "
+                f"({', '.join(corpus.group_names)}), got {self.alpha_length}"
+            )
+
+    def sampler(self, elsewhere: frozenset[str], **options: Any) -> Sampler:
+        """Return the kernel's pure functions; hyperparameters sampled `elsewhere` stay as given."""
+
+        def prepare(corpus, num_shards, side_by_side):
+            data = token_model.prepare(corpus, num_shards, side_by_side, groups=True)
+            self.check_groups(corpus)
+            return data
+
+        rows = self.rows._replace(prepare=prepare)
+        return finite_sampler(
+            self, kernel, rows, elsewhere, priors=kernel.GroupLDAPriors, **options
+        )
+
+    def row_names(self, corpus: Corpus) -> tuple[str, ...]:
+        """Name the rows of `topics_of`."""
+        return corpus.group_names
+
+    def topics_of(self, state: Mapping[str, np.ndarray], corpus: Corpus) -> Topics:
+        """Return topics and prior weights of one kept state, a row for each group."""
+        return finite_topics(
+            state["z"],
+            np.asarray(corpus.word),
+            num_words=corpus.num_words,
+            num_topics=self.num_topics,
+            alpha=state["alpha"][:, None],
+            beta=state["beta"],
+        )
