@@ -21,7 +21,7 @@ class AuthorTopicModel(topic_model.FiniteTopics, author_model.AuthorModel):
     r"""Author-topic model (Rosen-Zvi, Griffiths, Steyvers and Smyth, UAI 2004).
 
     $\phi_k \sim \mathrm{Dir}(\beta 1_V)$, $\theta_j \sim \mathrm{Dir}(\alpha)$ for every author;
-    each token has one of its document's authors, $x_t \sim \mathrm{Uniform}$, and
+    each token has one author out of those of its document, $x_t \sim \mathrm{Uniform}$, and
     $z_t \sim \theta_{x_t}$, $w_t \sim \phi_{z_t}$.
 
     Parameters
@@ -29,9 +29,9 @@ class AuthorTopicModel(topic_model.FiniteTopics, author_model.AuthorModel):
     num_topics
         Number of topics, K.
     alpha
-        Author-topic concentration per topic: a positive number, one per topic, or a prior. A
-        scalar prior is that of one symmetric concentration, a prior of batch shape (K,) that of
-        independent ones.
+        Author-topic concentration per topic: a positive number, one number per topic, or a prior. A
+        scalar prior is the prior of one symmetric concentration. A prior of batch shape (K,) gives
+        each topic its own concentration, independent of the others.
     beta
         Topic-word concentration per word: a positive number or a prior.
 
@@ -72,9 +72,9 @@ class AuthorTopicModel(topic_model.FiniteTopics, author_model.AuthorModel):
     def collapsed(self, corpus: Corpus, *, observed: bool = True, **given: Any) -> None:
         """Run the program with topics and authors' mixtures integrated out.
 
-        It is the form that blocks of `numpyro.infer.Gibbs` share: sites `x` (authors), `z` and
-        `w`, and the hyperparameters that have a prior. `given` (`alpha=`, `beta=`) overrides them,
-        so that a program with priors of its own can call this one.
+        Blocks of `numpyro.infer.Gibbs` share this form of the program. Its sites are `x` (authors),
+        `z` and `w`, and the hyperparameters that have a prior. `given` (`alpha=`, `beta=`)
+        overrides hyperparameters, so that a program with its own priors can call this one.
         """
         values = self.sample_hyperparameters(**given)
         x = author_model.draw_authors(corpus)
@@ -85,7 +85,7 @@ class AuthorTopicModel(topic_model.FiniteTopics, author_model.AuthorModel):
         numpyro.sample("w", words, obs=word if observed else None)
 
     def sampler(self, elsewhere: frozenset[str], **options: Any) -> Sampler:
-        """Return the kernel's pure functions; hyperparameters sampled `elsewhere` stay as given."""
+        """Return the kernel's pure functions; hyperparameters in `elsewhere` are not updated."""
         return finite_sampler(
             self, kernel, self.rows, elsewhere, priors=kernel.AuthorTopicPriors, **options
         )

@@ -23,7 +23,7 @@ from bnp_models.scores.gaussian_annealing import GaussianRows
 
 __all__ = ["GaussianFactorAnalysis"]
 
-_VAGUE = dist.Gamma(1.0, 1.0)  # as immutable as a number
+_VAGUE = dist.Gamma(1.0, 1.0)  # nothing changes a distribution, so models may share it
 _VAGUE_SCALE = dist.InverseGamma(1.0, 1.0)
 _VARIANCES = ("sigma2_phi", "sigma2_w", "sigma2_n")
 
@@ -34,7 +34,7 @@ class GaussianFactorAnalysis(FactorModel):
 
     $x_n \sim \mathrm{N}(\sum_k z_{nk} w_{nk} \phi_k, \sigma^2_{nj} I)$ for row n of source j, with
     $\phi_k \sim \mathrm{N}(0, \sigma^2_\phi I)$ and $w_{nk} \sim \mathrm{N}(0, \sigma^2_{wj})$.
-    Which rows use which of countably many factors is a hierarchical beta process: sticks $\beta_k$
+    A hierarchical beta process decides which of countably many factors a row uses: sticks $\beta_k$
     of an Indian buffet process of mass $\tau$,
     $\pi_{jk} \sim \mathrm{Beta}(\alpha_j \beta_k, \alpha_j (1 - \beta_k))$ in source j, and
     $z_{nk} \sim \mathrm{Bernoulli}(\pi_{jk})$. There is no mean term: centre the data.
@@ -45,15 +45,15 @@ class GaussianFactorAnalysis(FactorModel):
         Mass: the expected number of factors that a row uses. A positive number or a prior.
     alpha
         Concentration of the sources: a positive number, one per source, or a prior (independent
-        sources). Large values make sources use factors alike, small ones leave a factor to all
-        rows of a source or to none.
+        sources). With large values all sources use a factor about equally often. With small values
+        nearly all rows of a source use a factor, or nearly none.
     sigma2_phi
-        Variance of the factors: a positive number or a prior. Only the product of factors and
-        weights has a scale.
+        Variance of the factors: a positive number or a prior. The data determine only the scale of
+        the product of factors and weights.
     sigma2_w, sigma2_n
         Variance of the weights and of the noise in a source: a positive number, one per source, or
-        a prior (independent sources). The sampler has updates for `InverseGamma(shape, rate)`: the
-        precision has a gamma prior.
+        a prior (independent sources). The sampler has an update for `InverseGamma(shape, rate)`, a
+        gamma prior of the precision.
     max_factors
         Capacity: a buffer, not a truncation. `fit` enlarges it when a sweep needs more; plain
         `MCMC` raises an error then. The program (not the sampler) is truncated at this level.
@@ -66,11 +66,11 @@ class GaussianFactorAnalysis(FactorModel):
     Notes
     -----
     The program replaces the sequence of factors by the `max_factors` largest sticks;
-    `truncation_bound` says how much that matters for given data.
+    `truncation_bound` bounds the difference for given data.
 
-    Entries that `data` declares to be missing are integrated out exactly. Without a hierarchy the
-    model is that of one source: `data.select(["name"])` leaves the others out, and `data.pooled()`
-    makes one of them all.
+    Entries that `data` declares to be missing are integrated out exactly. For a model without a
+    hierarchy, pass one source: `data.select(["name"])` keeps one source only, and `data.pooled()`
+    merges all sources into one.
 
     Examples
     --------
@@ -93,13 +93,13 @@ class GaussianFactorAnalysis(FactorModel):
     result: ClassVar[type[FactorFit]] = FactorFit
 
     def check_data(self, data: Any) -> None:
-        """Refuse what is no numbers, with `ValueError`."""
+        """Raise `ValueError` unless `data` is a `Sources`; entries may be missing."""
         check_sources(data, allow_missing=True)
 
     def new_rows(
         self, phi: np.ndarray, pi: np.ndarray, state: Mapping[str, Any], num_sources: int
     ) -> GaussianRows:
-        """Return what one kept state says about new rows, for the scores."""
+        """Return the parameters of new rows under one kept state, for the scores."""
         of_source = (np.asarray(state[n], np.float32) for n in ("sigma2_w", "sigma2_n"))
         return GaussianRows(phi, pi, *of_source)
 
@@ -126,7 +126,10 @@ class GaussianFactorAnalysis(FactorModel):
                 sample_data(noise, data, observed)
 
     def updates(self, elsewhere: Collection[str]) -> dict[str, GammaPrior | None]:
-        """Return the prior of each hyperparameter that the kernel updates; of 1 / sigma2."""
+        """Return the gamma prior of each hyperparameter that the kernel updates, None for others.
+
+        For a variance it is the prior of the precision, 1 / sigma2.
+        """
         return {
             name: _precision_prior(name, getattr(self, name), given=name in elsewhere)
             if name in _VARIANCES
@@ -143,7 +146,7 @@ class GaussianFactorAnalysis(FactorModel):
         init_factors: int,
         births: str = "exact",
     ) -> Sampler:
-        """Return the kernel's pure functions; hyperparameters sampled `elsewhere` stay as given."""
+        """Return the kernel's pure functions; hyperparameters in `elsewhere` are not updated."""
         priors = kernel.GaussianPriors(**self.updates(elsewhere))
 
         def prepare(data: Any, num_shards: int) -> Reals:
@@ -178,7 +181,7 @@ class GaussianFactorAnalysis(FactorModel):
 
 
 def _precision_prior(name: str, value: Any, *, given: bool) -> GammaPrior | None:
-    """Return the gamma prior of 1 / `value`, None for a value that the kernel does not update."""
+    """Return the gamma prior of 1 / `value`; None for a value that the kernel does not update."""
     if given or not is_prior(value):
         return None
     if not isinstance(value, dist.InverseGamma):

@@ -30,7 +30,7 @@ class HDPLDA(topic_model.RootedTopics):
     alpha
         Document concentration: a positive number or a prior.
     gamma
-        Root concentration: a positive number or a prior. More topics for larger values.
+        Root concentration: a positive number or a prior. Larger values give more topics.
     beta
         Topic-word concentration per word: a positive number or a prior.
     max_topics
@@ -44,10 +44,11 @@ class HDPLDA(topic_model.RootedTopics):
 
     Notes
     -----
-    The program replaces the infinite sequence of topics by the first `max_topics` sticks, the last
-    of which takes what is left. Its law of words and topics differs from the model's in total
-    variation by at most $\mathrm{E}[M] (\gamma / (1 + \gamma))^{K - 1}$ with K = `max_topics` and
-    M the number of tables, $\mathrm{E}[M] = \sum_d \alpha (\psi(\alpha + N_d) - \psi(\alpha))$.
+    The program replaces the infinite sequence of topics by the first `max_topics` sticks; the last
+    stick takes all remaining mass. The program and the model are distributions of words and topics;
+    their total variation distance is at most $\mathrm{E}[M] (\gamma / (1 + \gamma))^{K - 1}$ with
+    K = `max_topics` and M the number of tables,
+    $\mathrm{E}[M] = \sum_d \alpha (\psi(\alpha + N_d) - \psi(\alpha))$.
 
     Examples
     --------
@@ -91,12 +92,13 @@ class HDPLDA(topic_model.RootedTopics):
             numpyro.sample("w", dist.Categorical(phi[z]), obs=word if observed else None)
 
     def collapsed(self, corpus: Corpus, *, observed: bool = True, **given: Any) -> None:
-        """Run the program with topics and documents integrated out, the root weights kept.
+        """Run the program with topics and documents integrated out and the root weights kept.
 
-        It is the form that blocks of `numpyro.infer.Gibbs` share: sites `root`, `z` and `w`, and
-        the hyperparameters that have a prior. `given` (`alpha=`, `gamma=`, `beta=`) overrides them,
-        so that a program with priors of its own can call this one. The density is that of the
-        infinite model with unordered topics; draws are truncated at `max_topics`.
+        Blocks of `numpyro.infer.Gibbs` share this form of the program. Its sites are `root`, `z`
+        and `w`, and the hyperparameters that have a prior. `given` (`alpha=`, `gamma=`, `beta=`)
+        overrides hyperparameters, so that a program with its own priors can call this one. The
+        density is that of the infinite model with unordered topics; draws are truncated at
+        `max_topics`.
         """
         values = self.sample_hyperparameters(**given)
         alpha, gamma = values["alpha"], values["gamma"]
@@ -109,7 +111,7 @@ class HDPLDA(topic_model.RootedTopics):
         numpyro.sample("w", words, obs=word if observed else None)
 
     def sampler(self, elsewhere: frozenset[str], **options: Any) -> Sampler:
-        """Return the kernel's pure functions; hyperparameters sampled `elsewhere` stay as given."""
+        """Return the kernel's pure functions; hyperparameters in `elsewhere` are not updated."""
         return rooted_sampler(
             self, kernel, self.rows, elsewhere, priors=kernel.HDPPriors, **options
         )

@@ -28,9 +28,9 @@ class LDA(topic_model.FiniteTopics):
     num_topics
         Number of topics, K.
     alpha
-        Document-topic concentration per topic: a positive number, one per topic, or a prior. A
-        scalar prior is that of one symmetric concentration, a prior of batch shape (K,) that of
-        independent ones.
+        Document-topic concentration per topic: a positive number, one number per topic, or a prior.
+        A scalar prior is the prior of one symmetric concentration. A prior of batch shape (K,)
+        gives each topic its own concentration, independent of the others.
     beta
         Topic-word concentration per word: a positive number or a prior.
 
@@ -75,9 +75,9 @@ class LDA(topic_model.FiniteTopics):
     def collapsed(self, corpus: Corpus, *, observed: bool = True, **given: Any) -> None:
         """Run the program with topics and documents integrated out.
 
-        It is the form that blocks of `numpyro.infer.Gibbs` share: sites `z` and `w`, and the
-        hyperparameters that have a prior. `given` (`alpha=`, `beta=`) overrides them, so that a
-        program with priors of its own can call this one.
+        Blocks of `numpyro.infer.Gibbs` share this form of the program. Its sites are `z` and `w`,
+        and the hyperparameters that have a prior. `given` (`alpha=`, `beta=`) overrides
+        hyperparameters, so that a program with its own priors can call this one.
         """
         values = self.sample_hyperparameters(**given)
         doc, word, _ = token_model.program_tokens(corpus)
@@ -87,7 +87,7 @@ class LDA(topic_model.FiniteTopics):
         numpyro.sample("w", words, obs=word if observed else None)
 
     def sampler(self, elsewhere: frozenset[str], **options: Any) -> Sampler:
-        """Return the kernel's pure functions; hyperparameters sampled `elsewhere` stay as given."""
+        """Return the kernel's pure functions; hyperparameters in `elsewhere` are not updated."""
         return finite_sampler(
             self, kernel, self.rows, elsewhere, priors=kernel.LDAPriors, **options
         )

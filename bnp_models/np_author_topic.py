@@ -23,7 +23,7 @@ class NonparametricAuthorTopicModel(topic_model.RootedTopics, author_model.Autho
     r"""Author-topic model with a hierarchical Dirichlet process (Bleier, technical note).
 
     $\tau \sim \mathrm{GEM}(\gamma)$, $\theta_j \sim \mathrm{DP}(\alpha, \tau)$ for every author,
-    $\phi_k \sim \mathrm{Dir}(\beta 1_V)$; each token has one of its document's authors,
+    $\phi_k \sim \mathrm{Dir}(\beta 1_V)$; each token has one author out of those of its document,
     $x_t \sim \mathrm{Uniform}$, and $z_t \sim \theta_{x_t}$, $w_t \sim \phi_{z_t}$: the
     author-topic model with countably many topics, of which the authors use a finite number that is
     inferred.
@@ -33,7 +33,7 @@ class NonparametricAuthorTopicModel(topic_model.RootedTopics, author_model.Autho
     alpha
         Author concentration: a positive number or a prior.
     gamma
-        Root concentration: a positive number or a prior. More topics for larger values.
+        Root concentration: a positive number or a prior. Larger values give more topics.
     beta
         Topic-word concentration per word: a positive number or a prior.
     max_topics
@@ -47,11 +47,11 @@ class NonparametricAuthorTopicModel(topic_model.RootedTopics, author_model.Autho
 
     Notes
     -----
-    The program replaces the infinite sequence of topics by the first `max_topics` sticks, the last
-    of which takes what is left. Its law of words, authors and topics differs from the model's in
-    total variation by at most $\mathrm{E}[M] (\gamma / (1 + \gamma))^{K - 1}$ with K = `max_topics`
-    and M the number of tables, $\mathrm{E}[M \mid x] = \sum_j \alpha (\psi(\alpha + n_j) -
-    \psi(\alpha))$.
+    The program replaces the infinite sequence of topics by the first `max_topics` sticks; the last
+    stick takes all remaining mass. The program and the model are distributions of words, authors
+    and topics; their total variation distance is at most
+    $\mathrm{E}[M] (\gamma / (1 + \gamma))^{K - 1}$ with K = `max_topics` and M the number of
+    tables, $\mathrm{E}[M \mid x] = \sum_j \alpha (\psi(\alpha + n_j) - \psi(\alpha))$.
 
     Examples
     --------
@@ -93,12 +93,13 @@ class NonparametricAuthorTopicModel(topic_model.RootedTopics, author_model.Autho
         author_model.draw_words(corpus, theta, phi, observed=observed)
 
     def collapsed(self, corpus: Corpus, *, observed: bool = True, **given: Any) -> None:
-        """Run the program with topics and authors' mixtures integrated out, the root weights kept.
+        """Run the program with topics and authors' mixtures integrated out; root weights are kept.
 
-        It is the form that blocks of `numpyro.infer.Gibbs` share: sites `root`, `x` (authors), `z`
-        and `w`, and the hyperparameters that have a prior. `given` (`alpha=`, `gamma=`, `beta=`)
-        overrides them, so that a program with priors of its own can call this one. The density is
-        that of the infinite model with unordered topics; draws are truncated at `max_topics`.
+        Blocks of `numpyro.infer.Gibbs` share this form of the program. Its sites are `root`, `x`
+        (authors), `z` and `w`, and the hyperparameters that have a prior. `given` (`alpha=`,
+        `gamma=`, `beta=`) overrides hyperparameters, so that a program with its own priors can call
+        this one. The density is that of the infinite model with unordered topics; draws are
+        truncated at `max_topics`.
         """
         values = self.sample_hyperparameters(**given)
         alpha, gamma = values["alpha"], values["gamma"]
@@ -112,6 +113,6 @@ class NonparametricAuthorTopicModel(topic_model.RootedTopics, author_model.Autho
         numpyro.sample("w", words, obs=word if observed else None)
 
     def sampler(self, elsewhere: frozenset[str], **options: Any) -> Sampler:
-        """Return the kernel's pure functions; hyperparameters sampled `elsewhere` stay as given."""
+        """Return the kernel's pure functions; hyperparameters in `elsewhere` are not updated."""
         priors = HDPPriors
         return rooted_sampler(self, kernel, self.rows, elsewhere, priors=priors, **options)

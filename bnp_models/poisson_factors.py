@@ -22,7 +22,7 @@ from bnp_models.scores.poisson_annealing import PoissonRows
 
 __all__ = ["PoissonGammaFactorAnalysis"]
 
-_VAGUE = dist.Gamma(1.0, 1.0)  # as immutable as a number
+_VAGUE = dist.Gamma(1.0, 1.0)  # nothing changes a distribution, so models may share it
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -31,10 +31,10 @@ class PoissonGammaFactorAnalysis(FactorModel):
 
     $x_{ni} \sim \mathrm{Poisson}(\lambda_j + \sum_k z_{nk} w_{nk} \phi_{ki})$ for row n of source
     j, with gamma variables $\phi_{ki} \sim (a_\phi, b_\phi)$, $w_{nk} \sim (a_{wj}, b_{wj})$ and
-    $\lambda_j \sim (a_{\lambda j}, b_{\lambda j})$ (shape, rate). Which rows use which of countably
-    many factors is a hierarchical beta process: sticks $\beta_k$ of an Indian buffet process of
-    mass $\tau$, $\pi_{jk} \sim \mathrm{Beta}(\alpha_j \beta_k, \alpha_j (1 - \beta_k))$ in source
-    j, and $z_{nk} \sim \mathrm{Bernoulli}(\pi_{jk})$.
+    $\lambda_j \sim (a_{\lambda j}, b_{\lambda j})$ (shape, rate). A hierarchical beta process
+    decides which of countably many factors a row uses: sticks $\beta_k$ of an Indian buffet process
+    of mass $\tau$, $\pi_{jk} \sim \mathrm{Beta}(\alpha_j \beta_k, \alpha_j (1 - \beta_k))$ in
+    source j, and $z_{nk} \sim \mathrm{Bernoulli}(\pi_{jk})$.
 
     Parameters
     ----------
@@ -42,11 +42,11 @@ class PoissonGammaFactorAnalysis(FactorModel):
         Mass: the expected number of factors that a row uses. A positive number or a prior.
     alpha
         Concentration of the sources: a positive number, one per source, or a prior (independent
-        sources). Large values make sources use factors alike, small ones leave a factor to all
-        rows of a source or to none.
+        sources). With large values all sources use a factor about equally often. With small values
+        nearly all rows of a source use a factor, or nearly none.
     a_phi, b_phi
-        Shape and rate of the factors; the rate may have a prior. With b_w free, fix it: only the
-        product of factors and weights has a scale.
+        Shape and rate of the factors; the rate may have a prior. If `b_w` has a prior, fix `b_phi`:
+        the data determine only the scale of the product of factors and weights.
     a_w, b_w
         Shape and rate of the weights, for all sources or one per source; the rate may have a prior
         (independent sources).
@@ -64,11 +64,11 @@ class PoissonGammaFactorAnalysis(FactorModel):
     Notes
     -----
     The program replaces the sequence of factors by the `max_factors` largest sticks;
-    `truncation_bound` says how much that matters for given data.
+    `truncation_bound` bounds the difference for given data.
 
-    Entries that `data` declares to be missing are integrated out exactly. Without a hierarchy the
-    model is that of one source: `data.select(["name"])` leaves the others out, and `data.pooled()`
-    makes one of them all.
+    Entries that `data` declares to be missing are integrated out exactly. For a model without a
+    hierarchy, pass one source: `data.select(["name"])` keeps one source only, and `data.pooled()`
+    merges all sources into one.
 
     Examples
     --------
@@ -96,13 +96,13 @@ class PoissonGammaFactorAnalysis(FactorModel):
     result: ClassVar[type[FactorFit]] = FactorFit
 
     def check_data(self, data: Any) -> None:
-        """Refuse what is no counts, with `ValueError`."""
+        """Raise `ValueError` unless `data` is a `Sources` of counts; entries may be missing."""
         check_counts(data, allow_missing=True)
 
     def new_rows(
         self, phi: np.ndarray, pi: np.ndarray, state: Mapping[str, Any], num_sources: int
     ) -> PoissonRows:
-        """Return what one kept state says about new rows, for the scores."""
+        """Return the parameters of new rows under one kept state, for the scores."""
         background, b_w = (np.asarray(state[n], np.float32) for n in ("background", "b_w"))
         return PoissonRows(phi, pi, background, self.of_sources("a_w", num_sources), b_w)
 
@@ -146,7 +146,7 @@ class PoissonGammaFactorAnalysis(FactorModel):
         init_factors: int,
         births: str = "exact",
     ) -> Sampler:
-        """Return the kernel's pure functions; hyperparameters sampled `elsewhere` stay as given."""
+        """Return the kernel's pure functions; hyperparameters in `elsewhere` are not updated."""
         sampled = self.updates(elsewhere)
 
         def priors(num_sources: int) -> kernel.PoissonPriors:

@@ -1,4 +1,4 @@
-"""The models of the library: a new model adds one line, and is exported and tested from here on."""
+"""The models of the library. One import here exports a new model and makes the tests cover it."""
 
 from bnp_models.author_topic import AuthorTopicModel as AuthorTopicModel
 from bnp_models.base import model as _base

@@ -1,4 +1,4 @@
-"""What author-topic models share: corpora with authors, their names, states for predictions."""
+"""What author-topic models share: checks of authors, names of dims, author shares, programs."""
 
 import warnings
 from collections.abc import Callable, Mapping
@@ -36,7 +36,7 @@ DIMS = {
     "link_doc": ("link",),
     "link_author": ("link",),
 }
-"""Dims of the recorded variables of author-topic models, behind chain and draw."""
+"""Dims of the recorded variables of author-topic models, after chain and draw."""
 
 
 class AuthorModel(token_model.TokenModel):
@@ -44,7 +44,7 @@ class AuthorModel(token_model.TokenModel):
 
     @property
     def dims(self) -> dict[str, tuple[str, ...]]:
-        """Dims of the recorded variables, behind chain and draw."""
+        """Dims of the recorded variables, after chain and draw."""
         return DIMS
 
     def coords(self, corpus: Corpus) -> dict[str, Any]:
@@ -66,9 +66,9 @@ class AuthorModel(token_model.TokenModel):
     ) -> Float[np.ndarray, "J K"]:
         r"""Return each author's topic shares in one kept state, given the prior weights of topics.
 
-        $\mathrm{E}[\theta_{jk} \mid x, z] = (n_{jk} + a_k) / (n_j + \sum_l a_l)$ with a the prior
-        weights, the last of an infinite model that of all topics not in use. `corpus` is the one
-        that was fitted.
+        $\mathrm{E}[\theta_{jk} \mid x, z] = (n_{jk} + a_k) / (n_j + \sum_l a_l)$, where a are the
+        prior weights. In an infinite model the last weight is that of all topics not in use.
+        `corpus` is the one that was fitted.
         """
         weights = np.asarray(weights, np.float64)
         cell = state["x"].astype(np.int64) * len(weights) + state["z"]
@@ -78,7 +78,7 @@ class AuthorModel(token_model.TokenModel):
 
 
 def check_authors(corpus: Corpus) -> None:
-    """Refuse a corpus without authors, or with tokens that nobody can have written."""
+    """Raise `ValueError` if there are no authors, or a document with tokens has none."""
     if corpus.author_ptr is None or corpus.author_idx is None:
         raise ValueError(
             "data has no authors: give every document a list of them, as in "
@@ -93,7 +93,7 @@ def check_authors(corpus: Corpus) -> None:
 
 
 def prepare(corpus: Any, num_shards: int, side_by_side: int | None) -> AuthorTokens:
-    """Lay a corpus out for the kernels; warn of authors without documents."""
+    """Arrange a corpus in the layout of the kernels; warn of authors without documents."""
     token_model.check_corpus(corpus)
     check_authors(corpus)
     _warn_of_strangers(corpus)
@@ -119,13 +119,13 @@ def _warn_of_strangers(corpus: Corpus) -> None:
 
 
 def data_specs(data: AuthorTokens, spec: Callable[..., Any], axis: str) -> Any:
-    """Return how the data lies over devices: blocks over the mapped axis, the rest everywhere."""
+    """Return the sharding of the data: blocks over the mapped axis, the rest replicated."""
     everywhere = jax.tree.map(lambda _: spec(), data)
     return everywhere._replace(blocks=jax.tree.map(lambda _: spec(None, axis), data.blocks))
 
 
 def draw_words(corpus: Corpus, theta: Any, phi: Any, *, observed: bool) -> None:
-    """Run the part of the program that is about tokens: author `x`, topic `z`, word `w`."""
+    """Run the tokens' part of the program: author `x`, topic `z` and word `w` of each token."""
     check_authors(corpus)
     word, num_tokens = token_model.program_tokens(corpus)[1:]
     first, num_links, author = _links(corpus)
@@ -137,13 +137,13 @@ def draw_words(corpus: Corpus, theta: Any, phi: Any, *, observed: bool) -> None:
 
 
 def draw_authors(corpus: Corpus) -> Any:
-    """Run the part of the collapsed program that is about who wrote what: site `x`, all tokens."""
+    """Run the authors' part of the collapsed program: one site `x` for all tokens."""
     check_authors(corpus)
     return numpyro.sample("x", collapsed.Authors(*_links(corpus), corpus.num_authors))
 
 
 def _links(corpus: Corpus) -> tuple[Any, Any, Any]:
-    """Return where each token's list of authors begins, its length, and the lists in one row."""
+    """Return start and length of each token's list of authors, and the lists concatenated."""
     ptr, doc = jnp.asarray(corpus.author_ptr), jnp.asarray(corpus.doc)
     return ptr[:-1][doc], jnp.diff(ptr)[doc], jnp.asarray(corpus.author_idx)
 
@@ -156,4 +156,4 @@ BY_AUTHOR = Rows(
     assignments=("z", "x"),
     recorded=lambda state: {"x": lambda: state.x, "author_tokens": lambda: state.author},
 )
-"""Mixtures of authors."""
+"""`Rows` of models in which each author has a mixture of topics."""

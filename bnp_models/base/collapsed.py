@@ -1,8 +1,8 @@
-"""NumPyro distributions of collapsed topic models: whole vectors of topics and words as one draw.
+"""NumPyro distributions of collapsed topic models: a draw is the vector of all topics or words.
 
-Their densities have the topics and documents integrated out (Dirichlet-multinomial), so that a
-program made of them has the same target as a collapsed kernel, and both can be blocks of
-`numpyro.infer.Gibbs`. Drawing makes the integrated variables on the way.
+Topics and documents are integrated out of the densities (Dirichlet-multinomial). A program made of
+these distributions therefore has the same target as a collapsed kernel, and both can be blocks of
+`numpyro.infer.Gibbs`. `sample` draws the integrated variables first.
 """
 
 from typing import Any
@@ -28,7 +28,7 @@ def _lengths(doc: Array, num_docs: int) -> Int[Array, " D"]:
 
 
 class Assignments(dist.Distribution):
-    """Topics of all tokens, the documents' weights integrated out.
+    """Topics of all tokens, with the documents' weights integrated out.
 
     Parameters
     ----------
@@ -68,15 +68,15 @@ class Assignments(dist.Distribution):
 
 
 class Authors(dist.Distribution):
-    """Authors of all tokens: each token has one of its document's, all equally likely.
+    """Authors of all tokens: uniform over the authors of each token's document.
 
     Parameters
     ----------
     first_link, num_links
-        Of each token: where the list of its document's authors begins, and how long it is,
-        shape (T,); the event has this shape.
+        Start and length of the author list of each token's document, shape (T,); the event has this
+        shape.
     link_author
-        The lists one behind the other.
+        The author lists of all documents, concatenated.
     num_authors
         Number of authors, J.
     """
@@ -109,12 +109,12 @@ class Authors(dist.Distribution):
         return self.link_author[self.first_link + place]
 
     def log_prob(self, value: Array, intermediates: Any = None) -> Float[Array, ""]:
-        """Return the log probability of a vector of authors that documents have, in nats."""
+        """Return the log probability, in nats, of a vector of authors, assumed to be possible."""
         return -jnp.log(self.num_links.astype(jnp.float32)).sum()
 
 
 class Words(dist.Distribution):
-    """Words of all tokens given their topics, the topics' word distributions integrated out.
+    """Words of all tokens given their topics, with the word distributions integrated out.
 
     Parameters
     ----------
@@ -171,8 +171,8 @@ def pack_root(
 class Root(dist.Distribution):
     """Root weights of K slots and of all other topics, shape (K + 1,).
 
-    Their density depends on which slots the tokens use, so it is part of `RootedAssignments`; here
-    it is one. Drawn by breaking K sticks.
+    The density of the weights depends on which slots the tokens use. It is therefore a factor of
+    `RootedAssignments`; the density here is one. `sample` breaks K sticks.
     """
 
     support = constraints.simplex  # pyright: ignore[reportAssignmentType]

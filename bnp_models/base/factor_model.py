@@ -1,4 +1,4 @@
-"""What the factor models share: sources as data, which rows use which factors, recorded states."""
+"""What the factor models share: data, beta process, options of `gibbs`, recorded states."""
 
 import abc
 from collections.abc import Callable, Collection, Mapping
@@ -38,13 +38,13 @@ DIMS = {
     "x": ("row", "feature"),
     "row_source": ("row",),
 }
-"""Dims of the recorded variables of factor models, behind chain and draw."""
+"""Dims of the recorded variables of factor models, after chain and draw."""
 
-_FLOOR = 1e-12  # of a stick in the program: a factor like that is never used
+_FLOOR = 1e-12  # least weight of a factor in the program: such a factor is never used
 
 
 class FactorModel(Model):
-    """A model of the rows of `Sources`, which use factors by a hierarchical beta process."""
+    """A model of rows from several sources, with a hierarchical beta process over factors."""
 
     tau: Any
     alpha: Any
@@ -68,7 +68,7 @@ class FactorModel(Model):
     numbers: ClassVar[tuple[str, ...]]
     """Fields that can't have a prior."""
     always: ClassVar[tuple[str, ...]] = ()
-    """Fields of the kernel's state that are recorded in any case."""
+    """Fields of the kernel's state that are always recorded."""
 
     def __post_init__(self):
         set_field = partial(object.__setattr__, self)
@@ -81,7 +81,7 @@ class FactorModel(Model):
 
     @property
     def dims(self) -> dict[str, tuple[str, ...]]:
-        """Dims of the recorded variables, behind chain and draw."""
+        """Dims of the recorded variables, after chain and draw."""
         return DIMS
 
     def coords(self, data: Sources) -> dict[str, Any]:
@@ -94,24 +94,24 @@ class FactorModel(Model):
 
     @abc.abstractmethod
     def check_data(self, data: Any) -> None:
-        """Refuse data that the model is not about, with `ValueError`."""
+        """Raise `ValueError` for data that the model can't use."""
 
     @abc.abstractmethod
     def new_rows(
         self, phi: np.ndarray, pi: np.ndarray, state: Mapping[str, np.ndarray], num_sources: int
     ) -> Any:
-        """Return what one kept state says about new rows, for the scores.
+        """Return the parameters of new rows under one kept state, for the scores.
 
         Parameters
         ----------
         phi, pi
-            Factors, [K, M], and the probability of each source to use them, [J, K].
+            Factors, [K, M], and the probability that a row of each source uses them, [J, K].
         state
             Variables of the state by name.
         """
 
     def background_of(self, states: Any) -> Any:
-        """Return the background of the sources in kept states, [chain, draw, J]; None: zero."""
+        """Return the background of the sources in kept states, [chain, draw, J]; None if zero."""
         return None
 
     def data_groups(self, data: Sources) -> dict[str, dict[str, np.ndarray]]:
@@ -125,9 +125,10 @@ class FactorModel(Model):
         }
 
     def truncation_bound(self, data: Sources) -> float:
-        """Return how far the program is from the model at most, in total variation.
+        """Return an upper bound of the total variation distance between program and model.
 
-        The expected number of factors in use beyond `max_factors`, for priors at their means.
+        The bound is the expected number of factors in use beyond `max_factors`. A hyperparameter
+        with a prior is set to the prior mean.
         """
         tau, alpha = (
             np.asarray(x.mean if is_prior(x) else x, float) for x in (self.tau, self.alpha)
@@ -150,21 +151,21 @@ class FactorModel(Model):
         Parameters
         ----------
         schedule
-            "parallel" (rows side by side, given the sources' probabilities) or "sequential" (row
-            after row, with those integrated out). Both are exact.
+            "parallel" (all rows at once, given the probabilities of the sources) or "sequential"
+            (one row after another, with these probabilities integrated out). Both are exact.
         record
             Variables to record besides the sampled hyperparameters and `num_factors_used`: `phi`,
             `weights`, `z`, `beta`, `pi`. A Poisson model always records `background`. Factors in
-            use come first, by decreasing `beta`; behind them there are zeros.
+            use come first, by decreasing `beta`; the entries after them are zero.
         init_factors
-            Start with this many factors from the prior; by default 20 in a Poisson model, where
-            too many die soon and new ones are found late, and 1 in a Gaussian model, where it is
-            the other way round.
+            Number of factors with which a chain starts, drawn from the prior. The default is 20 in
+            a Poisson model, where surplus factors disappear early and new ones are found late. It
+            is 1 in a Gaussian model, where the opposite holds.
         births
-            "exact", or "approximate": new factors of a row in a number drawn by a Monte Carlo
-            estimate of its probability, with schedule="sequential" only. That is a baseline which
-            does **not** sample the posterior: a reconstruction of the sampler that the paper
-            compares with, see `bnp_kernels.processes.approximate_births`.
+            "exact" or "approximate". The option "approximate" draws the number of new factors of a
+            row by a Monte Carlo estimate of its probability; it needs schedule="sequential". It is
+            a baseline that does **not** sample the posterior: a reconstruction of the sampler that
+            the paper compares with, see `bnp_kernels.processes.approximate_births`.
 
         Raises
         ------
@@ -245,7 +246,7 @@ class FactorModel(Model):
         return np.broadcast_to(np.asarray(getattr(self, name), np.float32), (num_sources,)).copy()
 
     def program_values(self, num_sources: int) -> dict[str, Any]:
-        """Run the part of the program that is about hyperparameters: a site for each prior."""
+        """Run the hyperparameters' part of the program: one site for each prior."""
         values = {}
         for name in self.hyperparameters:
             value = getattr(self, name)
@@ -259,7 +260,7 @@ class FactorModel(Model):
         return values
 
     def first_values(self, rng_key: jax.Array, num_sources: int) -> dict[str, jax.Array]:
-        """Return all hyperparameters by name, one for each source where they may differ."""
+        """Return first values of all hyperparameters by name; one per source if they may differ."""
         shapes = {n: (num_sources,) if n in self.by_source else () for n in self.hyperparameters}
         values = self.start_values(rng_key, shapes)
         return {n: jnp.broadcast_to(jnp.asarray(values[n], jnp.float32), shapes[n]) for n in shapes}
@@ -288,7 +289,7 @@ def _checked(name: str, value: Any, by_source: bool) -> Any:
 
 
 def program_z(tau: Array, alpha: Array, source: Array, max_factors: int) -> Any:
-    r"""Run the part of a program that is about the beta process; return z, [N, K].
+    r"""Run the beta process part of a program; return z, [N, K].
 
     Sites `sticks` ($v_k \sim \mathrm{Beta}(\tau, 1)$, $\beta_k = v_1 \cdots v_k$), `pi` and `z`.
     """
@@ -303,7 +304,7 @@ def program_z(tau: Array, alpha: Array, source: Array, max_factors: int) -> Any:
 
 
 def sample_data(law: dist.Distribution, data: Sources, observed: bool) -> None:
-    """Run the part of a program that is about the data: site `x`, missing entries left out."""
+    """Run the data part of a program: site `x`; missing entries are masked."""
     if not observed:
         numpyro.sample("x", law)
     elif data.observed is None:
@@ -313,7 +314,7 @@ def sample_data(law: dist.Distribution, data: Sources, observed: bool) -> None:
 
 
 def _draw_pi(rng_key: jax.Array, state: Any, rows: beta_process.Rows) -> jax.Array:
-    """Draw the probability of each source to use each factor, [J, K]; zero in free slots."""
+    """Draw the probability that rows of a source use a factor, [J, K]; zero in free slots."""
     uses = beta_process.count_uses(state.z, rows.source, state.alpha.shape[0])
     log_odds = beta_process.draw_log_odds(rng_key, state.beta, uses, state.alpha, rows)
     return jnp.where(state.beta > 0, jax.nn.sigmoid(log_odds).T, 0.0)

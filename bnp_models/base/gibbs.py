@@ -1,7 +1,7 @@
-"""The one adapter between Gibbs kernels and NumPyro: a `Sampler` of pure functions as MCMCKernel.
+"""The only adapter to NumPyro: it makes an `MCMCKernel` from a `Sampler` of pure functions.
 
-Chains are mapped here and nowhere else. A single chain runs as a batch of one, so that it draws
-the same numbers as it would beside others.
+Only this module maps functions over chains. A single chain runs as a batch of one, so that it uses
+the same random numbers as it would beside other chains.
 """
 
 import copy
@@ -22,26 +22,26 @@ from bnp_models.base.program_memory import make_room
 
 __all__ = ["GibbsKernel", "GibbsState", "Sampler", "as_batch"]
 
-_SITES = "_gibbs_sites"  # where numpyro.infer.Gibbs hands over the values of the other blocks
-_DRAW = 2**32 - 1  # folded into a chain's key for what is drawn only to be recorded
+_SITES = "_gibbs_sites"  # keyword by which numpyro.infer.Gibbs passes the values of other blocks
+_DRAW = 2**32 - 1  # folded into a chain's key to draw variables that are only recorded
 
 
 class Sampler(NamedTuple):
     """The pure functions of one chain that a model hands to the adapter.
 
-    `data` is what `prepare` made of the model's argument on the host; chains share it.
+    `data` is what `prepare` makes on the host from the model's argument; chains share it.
     """
 
     prepare: Callable[[Any, int], Any]  # (model argument, number of lane shards) -> data
     init: Callable[[jax.Array, Any, Any], Any]  # (rng_key, data, model argument) -> chain state
     step: Callable[..., Any]  # (rng_key, state, data, turn, axis_name) -> (state, info)
-    rotation: tuple[int, ...]  # values of `turn`, over and over: see `Model.turns`
+    rotation: tuple[int, ...]  # cycle of the values of `turn`, see `Model.turns`
     draws: Callable[[jax.Array, Any, Any], dict[str, jax.Array]]  # (rng_key, state, data)
     means: Callable[[Any, Any], dict[str, jax.Array]]  # (state, data) -> terms of running means
     log_density: Callable[[Any, Any], jax.Array]  # (state, data) -> nats
     used: Callable[[Any], jax.Array]  # mask of the topics (factors) in use
-    snapshot: Callable[[Any], dict[str, jax.Array]]  # what predictions need of a state
-    given: Callable[[Any, dict[str, jax.Array]], Any]  # put values of other blocks into a state
+    snapshot: Callable[[Any], dict[str, jax.Array]]  # the part for predictions
+    given: Callable[[Any, dict[str, jax.Array]], Any]  # set values of other blocks in a state
     data_specs: Callable[..., Any]  # (data, spec, axis): how `data` is sharded over a lane axis
     wanted: Callable[[Any, Any], jax.Array] | None = None  # (state, data): slots a sweep may need
     capacity: Callable[[Any], int] | None = None  # None: the model is finite
@@ -49,9 +49,9 @@ class Sampler(NamedTuple):
 
 
 class GibbsState(NamedTuple):
-    """State of `GibbsKernel`; with several chains their axis leads in all fields but the shared."""
+    """State of `GibbsKernel`; several chains are the first axis of all fields but shared ones."""
 
-    draws: Any  # what is recorded, by name
+    draws: Any  # recorded variables, by name
     lp: Any  # log joint density of the collapsed state, nats
     info: Any  # report of the last sweep
     chain: Any  # state of the model's kernel
@@ -63,15 +63,15 @@ class GibbsState(NamedTuple):
 
 
 class GibbsKernel(MCMCKernel):
-    """Gibbs sampler of a model as NumPyro's `MCMC` runs it; made by `model.gibbs()`.
+    """Gibbs sampler of a model, for NumPyro's `MCMC`; made by `model.gibbs()`.
 
     The state carries the data it was initialised with. `chain_method` may be "vectorized",
     "sequential", "parallel" or a callable such as `jax.vmap`. Kernels of equal models with equal
-    options are equal, and share what JAX has compiled.
+    options are equal, and share compiled functions.
 
-    `arviz.from_numpyro(mcmc, log_likelihood=False)` reads the draws, `bnp_models.to_arviz(mcmc)`
-    names their dimensions as well. ArviZ can't compute a log likelihood by itself, for the
-    topics it would need are integrated out.
+    `arviz.from_numpyro(mcmc, log_likelihood=False)` reads the draws; `bnp_models.to_arviz(mcmc)`
+    also names their dimensions. ArviZ can't compute a log likelihood by itself, because the topics
+    that it would need are integrated out.
 
     Parameters
     ----------
@@ -80,9 +80,9 @@ class GibbsKernel(MCMCKernel):
     options
         Options of its `sampler`, hashable.
     program
-        As a block of `numpyro.infer.Gibbs`: the program that the blocks share.
+        For a block of `numpyro.infer.Gibbs`: the program that the blocks share.
     ignore
-        As a block: sites of `program` on which the sampler does not depend given the
+        For a block: sites of `program` on which the sampler does not depend, given the
         hyperparameters.
     """
 
@@ -123,7 +123,7 @@ class GibbsKernel(MCMCKernel):
         return ("draws", "lp")
 
     def sampler(self, elsewhere: Collection[str] = ()) -> Sampler:
-        """Return the pure functions; hyperparameters sampled `elsewhere` are left alone."""
+        """Return the pure functions; hyperparameters in `elsewhere` are not updated."""
         return _sampler(self, frozenset(elsewhere))
 
     def init(
@@ -139,8 +139,8 @@ class GibbsKernel(MCMCKernel):
         Raises
         ------
         ValueError
-            For `init_params`, which these kernels have no use for outside `numpyro.infer.Gibbs`
-            (start with `init_topics=`), and for data or priors that the model refuses.
+            If `init_params` is given outside `numpyro.infer.Gibbs` (choose the start with
+            `init_topics=`), or if the model refuses the data or a prior.
         """
         given = self._given(model_kwargs)
         if init_params is not None and not self._is_block:
@@ -164,7 +164,7 @@ class GibbsKernel(MCMCKernel):
     def start(
         self, keys: jax.Array, num_warmup: int, data: Any, argument: Any, given: dict | None = None
     ) -> GibbsState:
-        """Start several chains on prepared data; without `draws` and `lp`."""
+        """Start several chains on prepared data; `draws` and `lp` are left None."""
         return _start(self, keys, jnp.asarray(num_warmup, jnp.int32), data, argument, given or {})
 
     def sample(
@@ -174,7 +174,7 @@ class GibbsKernel(MCMCKernel):
         return _sample(self, state, self._given(model_kwargs))
 
     def advance(self, state: GibbsState, given: dict | None = None) -> GibbsState:
-        """Advance several chains by one sweep, but for `draws` and `lp`."""
+        """Advance several chains by one sweep; `draws` and `lp` are not updated."""
         given = given or {}
         sampler = self.sampler(given)
 
@@ -183,7 +183,7 @@ class GibbsKernel(MCMCKernel):
             chain = sampler.given(chain, given)
             turn = jnp.asarray(sampler.rotation)[state.sweep % len(sampler.rotation)]
             chain, info = sampler.step(key_sweep, chain, state.data, turn, self._axis_name)
-            chain = lax.optimization_barrier(chain)  # the same bits, whatever is made of it next
+            chain = lax.optimization_barrier(chain)  # later use must not change its rounding
             since = (state.sweep + 1 - state.num_warmup).astype(jnp.float32)
 
             def update(means):
@@ -201,7 +201,7 @@ class GibbsKernel(MCMCKernel):
         )
 
     def report(self, state: GibbsState, given: dict | None = None) -> tuple[Any, jax.Array]:
-        """Return `draws` and `lp` of several chains; a function of their state."""
+        """Return `draws` and `lp` of several chains, computed from their state alone."""
         sampler = self.sampler(given or {})
 
         def one(rng_key, chain):
@@ -227,7 +227,7 @@ class GibbsKernel(MCMCKernel):
     def refresh(
         self, state: GibbsState, model_args: tuple[Any, ...], model_kwargs: dict | None
     ) -> GibbsState:
-        """Take over the hyperparameters of the other blocks without advancing the chain."""
+        """Set the hyperparameters that other blocks sample, without advancing the chain."""
         return _refresh(self, state, self._given(model_kwargs))
 
     def wrap_model(self, wrapper: Callable) -> "GibbsKernel":
@@ -241,25 +241,25 @@ class GibbsKernel(MCMCKernel):
         return lambda draws: draws
 
     def get_diagnostics_str(self, state: GibbsState) -> str:
-        """Return what is in use and the log joint density, for NumPyro's progress bar."""
+        """Return the number of topics or factors in use and the log joint, for the progress bar."""
         terms = self.config.terms
         used = jnp.mean(state.draws[terms.used])
         return f"{used:.0f} {terms.found}, lp {jnp.mean(state.lp):.6g}"
 
     def check_capacity(self, state: GibbsState) -> None:
-        """Raise `ValueError` if a run was short of slots: its draws do not count."""
+        """Raise `ValueError` if a run was short of slots, which makes its draws invalid."""
         capacity = self.sampler().capacity
         if capacity is not None and jnp.any(state.chain.overflow):
             _raise_overflow(self.config.terms.capacity, capacity(state.chain))
 
     def for_fit(self, *, axis_name: str | None = None) -> "GibbsKernel":
-        """Return a copy for a caller that watches `overflow`, grows, and may shard the lanes."""
+        """Return a copy for a caller that checks `overflow`, adds slots and may shard the lanes."""
         kernel = copy.copy(self)
         kernel._raises, kernel._axis_name, kernel._sample_fn = False, axis_name, None
         return kernel
 
 
-# Compiled per kernel, by equality: an equal kernel built again is not traced again.
+# Compiled once per kernel. Kernels compare by value, so an equal kernel is not traced again.
 
 
 @functools.lru_cache(maxsize=64)
@@ -301,7 +301,7 @@ def _sample(kernel: GibbsKernel, state: GibbsState, given: dict) -> GibbsState:
     if capacity is not None and kernel._raises:
         full = jnp.any(new.chain.overflow)
         call = partial(_raise_overflow, kernel.config.terms.capacity, capacity(new.chain))
-        lp = lp + lax.cond(  # the sum keeps the call alive
+        lp = lp + lax.cond(  # the sum keeps XLA from removing the call
             full,
             lambda: jax.pure_callback(call, lp[0], full, vmap_method="sequential"),
             lambda: jnp.zeros_like(lp[0]),
@@ -326,7 +326,7 @@ def _refresh(kernel: GibbsKernel, state: GibbsState, given: dict) -> GibbsState:
 
 
 def _raise_overflow(name: str, capacity: int, full: Any = True) -> np.ndarray:
-    if full:  # a condition that is mapped over chains calls in any case
+    if full:  # under vmap the call is made whatever the condition is
         raise ValueError(
             f"{name}={capacity} is too small for this run: a sweep needed more. Ask for "
             f"{name}={2 * capacity}, or use bnp_models.fit, which grows by itself"
@@ -335,20 +335,20 @@ def _raise_overflow(name: str, capacity: int, full: Any = True) -> np.ndarray:
 
 
 def as_batch(state: GibbsState) -> GibbsState:
-    """Return a state of one chain as one of several, other states as they are."""
+    """Return the state of a single chain as a batch of one, other states unchanged."""
     keys, single = _batch_of_keys(state.rng_key)
     return _enter(state, keys) if single else state
 
 
 def _batch_of_keys(rng_key: jax.Array) -> tuple[jax.Array, bool]:
-    """Return keys of the new style with a chain axis, and whether that was added."""
+    """Return typed keys with a chain axis, and whether the axis was added."""
     if not jnp.issubdtype(rng_key.dtype, jax.dtypes.prng_key):
         rng_key = jax.random.wrap_key_data(rng_key)
     return (rng_key[None], True) if rng_key.ndim == 0 else (rng_key, False)
 
 
 def _as(rng_key: jax.Array, keys: jax.Array) -> jax.Array:
-    """Return `keys` in the style of `rng_key`, which may be `jax.random.PRNGKey`'s."""
+    """Return `keys` typed if `rng_key` is typed, else raw as from `jax.random.PRNGKey`."""
     typed = jnp.issubdtype(rng_key.dtype, jax.dtypes.prng_key)
     return keys if typed else jax.random.key_data(keys)
 

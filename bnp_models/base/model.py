@@ -1,8 +1,8 @@
 """What every model configuration has in common: hyperparameters, equality, serialised form.
 
 A configuration is a frozen dataclass whose fields are numbers, tuples of numbers or NumPyro
-distributions (priors). Distributions compare by identity, which would make `jit` retrace for every
-rebuilt model, so equality and hash go by one serialised form; checkpoints store the same.
+distributions (priors). Distributions compare by identity, so `jit` would retrace for every rebuilt
+model. Models therefore compare and hash by one serialised form. Checkpoints store the same form.
 """
 
 import abc
@@ -52,8 +52,8 @@ def check_integer(name: str, value: Any, minimum: int) -> int:
 def concentration(name: str, value: Any, *, length: int | None = None) -> Any:
     """Return a positive hyperparameter in its stored form, or raise `ValueError`.
 
-    Numbers become floats, sequences (allowed when `length` is given) tuples of floats, and
-    distributions must live on positive numbers.
+    Numbers become floats. Sequences, allowed if `length` is given, become tuples of floats.
+    Distributions must be over positive numbers.
     """
     if is_prior(value):
         return _prior(name, value, length)
@@ -109,7 +109,7 @@ def _prior(name: str, value: Any, length: int | None) -> Any:
 
 
 def _parameters(name: str, value: Any) -> list[str]:
-    """List the parameters that make up a distribution; refuse one that they don't determine."""
+    """List the parameters of a distribution; refuse one that its parameters don't determine."""
     taken = [p for p in inspect.signature(type(value)).parameters if p != "validate_args"]
     known = getattr(dist, type(value).__name__, None) is type(value)
     if not known or set(taken) != set(value.arg_constraints):
@@ -191,11 +191,11 @@ class Model(abc.ABC):
     hyperparameters: ClassVar[tuple[str, ...]]
     """Fields that may have a prior; other blocks of `numpyro.infer.Gibbs` may sample them."""
     schedules: ClassVar[dict[str, tuple[str, ...]]]
-    """Schedules by name, the default one first: the sweeps that take turns, over and over."""
+    """Schedules by name, the default first; each is a cycle of sweeps."""
     recordable: ClassVar[tuple[str, ...]]
     """Names that `record=` takes."""
     terms: ClassVar[Terms]
-    """What the model calls what it moves and finds."""
+    """Words for what the model updates and finds."""
     readers: ClassVar[Readers]
     """How files become its data."""
     result: ClassVar[type[Any]]
@@ -207,7 +207,7 @@ class Model(abc.ABC):
     lanes: ClassVar[bool] = True
     """Whether a parallel sweep can be divided over devices."""
     slots: ClassVar[str | None] = None
-    """Of an infinite model: the dim whose free entries at the end are no part of the draws."""
+    """Dim of the slots of an infinite model; free slots at the end are cut off the draws."""
 
     @abc.abstractmethod
     def __call__(self, data: Any, *, observed: bool = True) -> Any:
@@ -219,12 +219,12 @@ class Model(abc.ABC):
 
     @abc.abstractmethod
     def sampler(self, elsewhere: frozenset[str], **options: Any) -> Any:
-        """Return the kernel's pure functions; hyperparameters sampled `elsewhere` stay as given."""
+        """Return the kernel's pure functions; hyperparameters in `elsewhere` are not updated."""
 
     @property
     @abc.abstractmethod
     def dims(self) -> dict[str, tuple[str, ...]]:
-        """Dims of the recorded variables, behind chain and draw."""
+        """Dims of the recorded variables, after chain and draw."""
 
     @abc.abstractmethod
     def coords(self, data: Any) -> dict[str, Any]:
@@ -236,14 +236,14 @@ class Model(abc.ABC):
 
     @abc.abstractmethod
     def num_items(self, data: Any) -> int:
-        """Count what one sweep of a chain moves, see `terms`."""
+        """Count the items that one sweep of a chain updates, see `terms`."""
 
     def load_data(self, path: Path) -> Any:
         """Read the data that `data.save(path)` wrote."""
         return self.readers.data_type.load(path)
 
     def sample_hyperparameters(self, **given: Any) -> dict[str, Any]:
-        """Run the part of the program that is about hyperparameters: a site for each prior.
+        """Run the hyperparameters' part of the program: one site for each prior.
 
         `given` overrides values and priors by name.
         """
@@ -260,7 +260,7 @@ class Model(abc.ABC):
     ) -> dict[str, Any]:
         """Return all hyperparameters by name, drawn from their priors where they have one.
 
-        `shapes` names those that may have one prior for many entries.
+        `shapes` gives the shape of those for which one prior may stand for many entries.
         """
         key_gamma, *keys = split(rng_key, 1 + len(self.hyperparameters))
         values: dict[str, Any] = {name: getattr(self, name) for name in self.hyperparameters}
@@ -278,13 +278,13 @@ class Model(abc.ABC):
         return values | {name: 1 / values[name] for name in inverse}
 
     def turns(self, schedule: str) -> tuple[tuple[int, ...], tuple[str, ...]]:
-        """Return which sweep comes when, over and over, and the sweeps that the numbers mean."""
+        """Return the cycle of a schedule, as positions in a tuple of sweeps, and this tuple."""
         names = self.schedules[schedule]
         sweeps = tuple(dict.fromkeys(names))
         return tuple(sweeps.index(name) for name in names), sweeps
 
     def gamma_priors(self, elsewhere: Collection[str]) -> dict[str, GammaPrior | None]:
-        """Return what `gamma_prior` says of each hyperparameter, by name."""
+        """Return the result of `gamma_prior` for each hyperparameter, by name."""
         return {
             name: gamma_prior(name, getattr(self, name), given=name in elsewhere)
             for name in self.hyperparameters
@@ -322,7 +322,7 @@ def known_models() -> dict[str, type[Model]]:
         kind = waiting.pop(0)
         waiting += kind.__subclasses__()
         if not inspect.isabstract(kind):
-            found[kind.__name__] = kind  # of two with one name the later: a cell that ran again
+            found[kind.__name__] = kind  # the later of two with one name: a cell ran again
     return found
 
 

@@ -1,8 +1,9 @@
-"""Room for compiled programs: what XLA's CPU backend takes for them beside the arrays.
+"""Limit the memory that XLA's CPU backend holds for compiled programs.
 
-It maps memory for every loop. A sweep takes some thousands of mappings, Linux grants a process
-65,530, and at the limit XLA aborts the process: a dozen fits of different models or sizes in one
-notebook would end it. And compiling a sweep takes hundreds of megabytes, which the C library keeps.
+XLA maps memory for every loop, some thousands of mappings for a sweep. Linux grants a process
+65,530 mappings, and XLA aborts the process at this limit: a dozen fits of different models or sizes
+in one notebook would reach it. Compiling a sweep also takes hundreds of megabytes, which the C
+library does not return to the system.
 """
 
 import ctypes
@@ -13,11 +14,11 @@ import jax
 __all__ = ["make_room", "trim"]
 
 SHARE = 0.6
-"""Share of the granted mappings from which on programs are dropped."""
+"""Compiled programs are dropped when this share of the granted mappings is in use."""
 
 
 def make_room() -> bool:
-    """Drop what JAX has compiled, to be compiled again when needed, if room is getting short."""
+    """Drop all that JAX has compiled if mappings run short; return whether that was done."""
     try:
         with open("/proc/sys/vm/max_map_count") as file:
             granted = int(file.read())
@@ -32,7 +33,7 @@ def make_room() -> bool:
 
 
 def trim() -> bool:
-    """Give memory that is free again back to the system; return whether the C library can."""
+    """Return freed memory to the system; tell whether the C library can do that."""
     if sys.platform != "linux":
         return False
     malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)

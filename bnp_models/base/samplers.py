@@ -1,7 +1,7 @@
-"""Samplers of topic models, by their number of topics: a fixed one, or that of a root process.
+"""Samplers of topic models with a fixed number of topics, or with the topics of a root process.
 
-A model fills in what is its own: a kernel with `init`, `step`, `log_joint` and `log_prior`, and
-whose mixtures of topics there are (see `Rows`).
+A model supplies a kernel with `init`, `step`, `log_joint` and `log_prior`. It also says whether
+documents or authors have mixtures of topics (see `Rows`).
 """
 
 from collections.abc import Callable
@@ -19,14 +19,14 @@ __all__ = ["BY_DOCUMENT", "Rows", "finite_sampler", "rooted_sampler"]
 
 
 class Rows(NamedTuple):
-    """Whose mixtures of topics a model has, those of documents or those of authors."""
+    """Access to the mixtures of topics of a model, one row per document or per author."""
 
     prepare: Callable[[Any, int, int | None], Any]
-    """Corpus, number of shards, tokens or documents side by side -> data of the kernel."""
+    """Corpus, number of shards, tokens or documents updated at once -> data of the kernel."""
     data_specs: Callable[..., Any]
     """See `Sampler`."""
     topic: Callable[[Any], Int[Array, "R K"]]
-    """State -> tokens of each row by topic."""
+    """State -> number of tokens of each row in each topic."""
     length: Callable[[Any, Any], Int[Array, " R"]]
     """State, data -> tokens of each row."""
     weights: Callable[[Any, Any], Float[Array, " K"] | Float[Array, "R K"]] = lambda state, data: (
@@ -35,9 +35,9 @@ class Rows(NamedTuple):
     """State, data -> prior weights of the topics: the same for all rows, or of each. Where the
     number of topics is fixed; else they are those of the root."""
     assignments: tuple[str, ...] = ("z",)
-    """Fields of the state that every token has."""
+    """Fields of the state with one entry per token."""
     recorded: Callable[[Any], dict[str, Callable[[], jax.Array]]] = lambda state: {}
-    """State -> what else is recorded on request."""
+    """State -> functions that make further variables to record, by name."""
 
 
 BY_DOCUMENT = Rows(
@@ -46,7 +46,7 @@ BY_DOCUMENT = Rows(
     topic=lambda state: state.doc_topic,
     length=lambda state, data: data.doc_length,
 )
-"""Mixtures of documents."""
+"""`Rows` of models in which each document has a mixture of topics."""
 
 
 def finite_sampler(
@@ -70,7 +70,7 @@ def finite_sampler(
     kernel
         Module of the kernel: `init`, `step`, `log_joint`, `log_prior`.
     rows
-        Whose mixtures there are.
+        Access to the mixtures of topics.
     elsewhere
         Hyperparameters that another block samples.
     priors
@@ -156,7 +156,7 @@ def rooted_sampler(
     init_topics: int,
     side_by_side: int | None,
 ) -> Sampler:
-    """Return the pure functions of a model whose topics are those of an HDP's root.
+    """Return the pure functions of a model whose topics come from the root of an HDP.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the two kinds of models call their things: in messages, and in names that users type."""
+"""Words of topic models and of factor models, for messages and for names that users type."""
 
 from typing import NamedTuple
 
@@ -6,17 +6,17 @@ __all__ = ["FACTORS", "TOPICS", "Terms"]
 
 
 class Terms(NamedTuple):
-    """Words for what a model moves and finds."""
+    """Words for what a model updates and finds."""
 
-    items: str  # what a sweep moves, in the plural
+    items: str  # what a sweep updates, in the plural
     found: str  # what the model finds, in the plural
-    dim: str  # of the draws, over what it finds: its labels mean nothing across chains
-    used: str  # the recorded number of those in use
-    capacity: str  # the hyperparameter that says how many slots an infinite model begins with
-    start: str  # the option of `gibbs` that says how many there are at first
+    dim: str  # dim of the draws over what is found: its labels differ between chains
+    used: str  # recorded variable: the number of those in use
+    capacity: str  # hyperparameter: number of slots at the start of an infinite model
+    start: str  # option of `gibbs`: number of topics or factors at the start
 
 
 TOPICS = Terms("tokens", "topics", "topic", "num_topics_used", "max_topics", "init_topics")
-"""Of the models of a `Corpus`."""
+"""Words of the models of a `Corpus`."""
 FACTORS = Terms("rows", "factors", "factor", "num_factors_used", "max_factors", "init_factors")
-"""Of the models of `Sources`."""
+"""Words of the models of `Sources`."""

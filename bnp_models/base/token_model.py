@@ -1,4 +1,4 @@
-"""What the token models share: the corpus as their kernels read it, and draws made on request."""
+"""What the token models share: data in the layout of the kernels, and draws made on request."""
 
 import abc
 from collections.abc import Callable, Collection, Mapping
@@ -53,11 +53,11 @@ DIMS = {
     "doc_length": ("doc",),
     "doc_group": ("doc",),
 }
-"""Dims of the recorded variables of token models, behind chain and draw."""
+"""Dims of the recorded variables of token models, after chain and draw."""
 
 
 class TokenModel(Model):
-    """A model of the tokens of a `Corpus`: what its draws are called and labelled with."""
+    """A model of the tokens of a `Corpus`: names and labels of its draws."""
 
     terms: ClassVar[Terms] = TOPICS
     readers: ClassVar[Readers] = CORPUS_READERS
@@ -68,21 +68,22 @@ class TokenModel(Model):
 
     @property
     def dims(self) -> dict[str, tuple[str, ...]]:
-        """Dims of the recorded variables, behind chain and draw."""
+        """Dims of the recorded variables, after chain and draw."""
         return DIMS
 
     @abc.abstractmethod
     def topics_of(self, state: Mapping[str, np.ndarray], corpus: Corpus) -> Topics:
-        """Return topics and prior weights of one kept state, whose variables go by name.
+        """Return topics and prior weights of one kept state, given as variables by name.
 
-        `corpus` is the one that was fitted. Where documents have authors, the weights are those of
-        one author who is not known.
+        `corpus` is the one that was fitted. In models with authors the weights are those of one
+        unknown author.
         """
 
     def row_names(self, corpus: Corpus) -> tuple[str, ...] | None:
-        """Name the rows of `Topics`: documents of a new corpus read that of their group, by name.
+        """Return the names of the rows of `Topics`; None if there is one row for all documents.
 
-        None: there is one row for all documents. `corpus` is the one that was fitted.
+        A document of a new corpus reads the row with the name of its group. `corpus` is the one
+        that was fitted.
         """
         return None
 
@@ -107,7 +108,7 @@ class TokenModel(Model):
 
 
 def check_corpus(corpus: Any) -> None:
-    """Refuse what is no corpus with tokens, or not there yet when a chain starts."""
+    """Raise `ValueError` for data that are no `Corpus`, are traced by JAX or have no tokens."""
     if not isinstance(corpus, Corpus):
         raise ValueError(
             f"data must be a Corpus, got {type(corpus).__name__}: build one with "
@@ -146,7 +147,7 @@ def prepare(
 
 
 def data_specs(data: Tokens, spec: Callable[..., Any], axis: str) -> Any:
-    """Return how the data lies over devices: lanes over the mapped axis, the rest everywhere."""
+    """Return the sharding of the data: lanes over the mapped axis, the rest replicated."""
     everywhere = jax.tree.map(lambda _: spec(), data)
     lanes = jax.tree.map(lambda x: spec(*[None] * (x.ndim - 1), axis), data.lanes)
     return everywhere._replace(lanes=lanes)
@@ -169,7 +170,8 @@ def check_record(
 ) -> tuple[str, ...]:
     """Return the names of variables to record, sorted, or raise `ValueError`.
 
-    `sites`, which the kernel owns as a block of `numpyro.infer.Gibbs`, are recorded in any case.
+    `sites` are the ones that the kernel samples as a block of `numpyro.infer.Gibbs`. They are
+    always recorded.
     """
     if isinstance(record, str):
         raise ValueError(f"record must be a tuple of names, got the string {record!r}")
@@ -179,12 +181,12 @@ def check_record(
 
 
 def sampled(state: Any, priors: Any) -> dict[str, jax.Array]:
-    """Return the hyperparameters in a kernel's state that its priors let it sample."""
+    """Return the hyperparameters in a kernel's state that the kernel samples."""
     return {n: getattr(state, n) for n, prior in priors._asdict().items() if prior is not None}
 
 
 def make_these(names: Collection[str], lazy: dict[str, Callable[[], Any]]) -> dict[str, Any]:
-    """Call the functions of these names."""
+    """Call the functions with these names; return their results by name."""
     return {name: make() for name, make in lazy.items() if name in names}
 
 
@@ -194,8 +196,8 @@ def check_count(name: str, value: int | None) -> int | None:
 
 
 _ALONE = partial(vectorise_if, False)
-"""Chain by chain, small ones too: XLA rounds logarithms of one cell in more than one way, by its
-place in a vector, and what is recorded must not depend on the number of chains."""
+"""Run a function chain by chain, for small arrays too. XLA's rounding of a logarithm depends on the
+place of the entry in a vector, and recorded values must not depend on the number of chains."""
 
 
 def draw_phi(
@@ -215,7 +217,7 @@ def draw_theta(
 
     Rows are documents, or authors.
     """
-    # made once: products that fuse into the draws are rounded there in more than one way
+    # computed before the draws: XLA rounds it in several ways if it is fused into them
     concentration = lax.optimization_barrier(jnp.asarray(counts + weights, jnp.float32))
     if rest is None:
         return _ALONE(draw_rows)(rng_key, concentration)

@@ -1,6 +1,7 @@
-"""What topic models share by their number of topics: a fixed one, or that of a root process.
+"""Families of topic models: a fixed number of topics, or the topics of a root process.
 
-Hyperparameters and their checks, parts of the programs, and kept states as topics and weights.
+A family holds hyperparameters and their checks, options of `gibbs`, parts of the programs, and the
+conversion of kept states to topics and weights.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -22,7 +23,7 @@ from bnp_models.data.corpus import Corpus
 
 __all__ = ["VAGUE", "FiniteTopics", "RootedTopics", "draw_phi", "draw_root_weights"]
 
-VAGUE = dist.Gamma(1.0, 1.0)  # as immutable as a number
+VAGUE = dist.Gamma(1.0, 1.0)  # nothing changes a distribution, so models may share it
 
 
 class FiniteTopics(token_model.TokenModel):
@@ -91,23 +92,25 @@ class FiniteTopics(token_model.TokenModel):
         Parameters
         ----------
         schedule
-            "parallel" (topics drawn once per sweep, then documents, or the tokens of authors, side
-            by side) or "sequential" (fully collapsed, token after token). Both are exact.
+            "parallel" (a sweep draws the topics first and then updates documents, or in models with
+            authors tokens, side by side) or "sequential" (fully collapsed, one token after
+            another). Both are exact.
         record
             Variables to record besides the sampled hyperparameters and `num_topics_used`, out of
-            `recordable`: `z`, `phi`, `theta`, `topic_tokens`, in models with authors `x` (authors
-            of the tokens) and `author_tokens`; `phi_mean` and `theta_mean` are running means,
-            which cost no memory per draw.
+            `recordable`: `z`, `phi`, `theta`, `topic_tokens`, and in models with authors `x`
+            (author of each token) and `author_tokens`. `phi_mean` and `theta_mean` are running
+            means, which cost no memory per draw.
         init_topics
-            Tokens start in this many topics at random; all of them by default.
+            Number of topics among which the tokens are divided at random at the start; all topics
+            by default.
         side_by_side
-            How many documents (in models with authors: tokens) move at once in the parallel
-            schedule; chosen from the corpus and the machine by default. Does not change the draws.
+            How many documents (in models with authors: tokens) the parallel schedule updates at
+            once; chosen from the corpus and the machine by default. Does not change the draws.
         program
-            As a block of `numpyro.infer.Gibbs`, the one of the tokens' sites: the program that the
-            blocks share, one that ends in a call of `collapsed`.
+            For use as the block of `numpyro.infer.Gibbs` that samples the tokens' sites: the
+            program that the blocks share, which must end in a call of `collapsed`.
         ignore
-            As a block: sites of `program` on which tokens do not depend given the hyperparameters.
+            Sites of `program` on which tokens do not depend, given the hyperparameters.
 
         Raises
         ------
@@ -155,7 +158,7 @@ class RootedTopics(token_model.TokenModel):
 
     hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "gamma", "beta")
     rows: ClassVar[Rows]
-    """Whose mixtures of topics there are."""
+    """Access to the mixtures of topics."""
     slots: ClassVar[str | None] = "topic"
 
     def __post_init__(self):
@@ -179,25 +182,26 @@ class RootedTopics(token_model.TokenModel):
         Parameters
         ----------
         schedule
-            "parallel" (sticks and topics drawn once per sweep, then documents, or the tokens of
-            authors, side by side), "sequential" (fully collapsed, token after token) or "mixed"
-            (these and, without authors, splits and merges of topics take turns: `schedules` has
-            their order). All are exact; topics are born and found soonest in "mixed".
+            "parallel" (a sweep draws sticks and topics first and then updates documents, or in
+            models with authors tokens, side by side), "sequential" (fully collapsed, one token
+            after another) or "mixed" (both take turns, in models without authors also with splits
+            and merges of topics; `schedules` has the order). All are exact. "mixed" creates and
+            finds topics soonest.
         record
             Variables to record besides the sampled hyperparameters and `num_topics_used`, out of
             `recordable`: `z`, `phi`, `theta`, `topic_tokens`, `root_weights`, `unused_weight`,
-            `tables`, in models with authors `x` (authors of the tokens) and `author_tokens`.
+            `tables`, and in models with authors `x` (author of each token) and `author_tokens`.
             Variables with a topic axis have one entry per slot, zero where no token uses it.
         init_topics
-            Tokens start in this many topics at random.
+            Number of topics among which the tokens are divided at random at the start.
         side_by_side
-            How many documents (in models with authors: tokens) move at once in the parallel
-            schedule; chosen from the corpus and the machine by default. Does not change the draws.
+            How many documents (in models with authors: tokens) the parallel schedule updates at
+            once; chosen from the corpus and the machine by default. Does not change the draws.
         program
-            As a block of `numpyro.infer.Gibbs`, the one of site `root` and the tokens' sites: the
-            program that the blocks share, one that ends in a call of `collapsed`.
+            For use as the block of `numpyro.infer.Gibbs` that samples `root` and the tokens' sites:
+            the program that the blocks share, which must end in a call of `collapsed`.
         ignore
-            As a block: sites of `program` on which tokens do not depend given the hyperparameters.
+            Sites of `program` on which tokens do not depend, given the hyperparameters.
 
         Raises
         ------
@@ -215,7 +219,7 @@ class RootedTopics(token_model.TokenModel):
         return GibbsKernel(self, options, program=program, ignore=ignore)
 
     def topics_of(self, state: Mapping[str, np.ndarray], corpus: Corpus) -> Topics:
-        """Return topics and prior weights of one kept state; the last topic is a new one."""
+        """Return topics and prior weights of one kept state; the last topic stands for new ones."""
         return rooted_topics(
             state["z"],
             np.asarray(corpus.word),
@@ -228,7 +232,7 @@ class RootedTopics(token_model.TokenModel):
 
 
 def draw_root_weights(gamma: Any, max_topics: int) -> Any:
-    """Run the part of a truncated program that is about the root: sites of K - 1 sticks."""
+    """Run the root's part of a truncated program: K - 1 sticks, and the root weights."""
     with numpyro.plate("stick", max_topics - 1):
         sticks = numpyro.sample("sticks", dist.Beta(1.0, gamma))
     left = jnp.cumprod(1.0 - sticks)
@@ -236,6 +240,6 @@ def draw_root_weights(gamma: Any, max_topics: int) -> Any:
 
 
 def draw_phi(beta: Any, num_topics: int, num_words: int) -> Any:
-    """Run the part of a program that is about the topics' words: site `phi` in plate `topic`."""
+    """Run the topics' part of a program: site `phi` in plate `topic`."""
     with numpyro.plate("topic", num_topics):
         return numpyro.sample("phi", dist.Dirichlet(jnp.full(num_words, beta)))

@@ -1,10 +1,10 @@
 r"""One kept state of a topic model as plain arrays: topics, and prior weights of new documents.
 
-Everything that looks at new documents (fold-in, held-out scores, tables) needs two things of a
-posterior state: the probability of each word in each topic, and the weight of each topic in a
-document that was not seen. Given the topic counts $n_k$ of a document of N tokens, its
-$\mathrm{E}[\theta_k]$ is $(n_k + a_k) / (N + \sum_j a_j)$ with a the weights. A model says what
-they are in its method `topics_of`; the functions here do it for topics with Dirichlet priors.
+All functions for new documents (fold-in, held-out scores, tables) need two things from a posterior
+state: the probability of each word in each topic, and the weight of each topic in a document that
+was not seen. Given the topic counts $n_k$ of a document of N tokens, its $\mathrm{E}[\theta_k]$ is
+$(n_k + a_k) / (N + \sum_j a_j)$, where a are the weights. The method `topics_of` of a model returns
+both; the functions here compute them for topics with Dirichlet priors.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ Numbers = np.ndarray | Sequence[Any] | float | int
 
 
 class Topics(NamedTuple):
-    """What one kept state says about new documents.
+    """Topics and prior weights of new documents, from one kept state.
 
     F and G are 1 where all documents have the same topics, or weights. Where these differ by group
     (or by class) there is a row for each, and the model names the rows (`row_names`).
@@ -75,10 +75,10 @@ def rooted_topics(
 ) -> Topics:
     r"""Return topics and weights of a state of a model with unboundedly many topics.
 
-    As `finite_topics`, with weights $\alpha \tau_k$, and one last topic more, which stands for all
-    that no token has used: weight $\alpha \tau_u$, every word with probability 1/V. (Two tokens of
-    a new document that fall into it are taken as independent; a topic learnt from the new
-    document itself would tie them.)
+    As `finite_topics`, with weights $\alpha \tau_k$ and one more topic at the end. The last topic
+    stands for all topics that no token uses: its weight is $\alpha \tau_u$, and every word has
+    probability 1/V. (Two tokens of a new document in the last topic are treated as independent. In
+    the model they are dependent, because the document informs its own new topics.)
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def rooted_topics(
     root_weights
         $\tau_k$ of each slot, zero in empty ones.
     unused_weight
-        $\tau_u$, the weight that the slots leave over.
+        $\tau_u$, the weight of all topics that are not in use.
     z, word, num_words, beta
         As in `finite_topics`.
 
@@ -109,7 +109,7 @@ def rooted_topics(
 
 
 def _dirichlet_topics(z, word, num_words: int, num_used: int, beta, weights) -> Topics:
-    """Tally the topics, of which the last may be one without tokens, and return their means."""
+    """Count words by topic and return the topics' means; the last topic may have no tokens."""
     z, word = np.asarray(z), np.asarray(word)
     beta = float(_positive("beta", beta, ()))
     if z.ndim != 1 or word.shape != z.shape:

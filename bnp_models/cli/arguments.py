@@ -28,14 +28,14 @@ EXAMPLES = {
     "models": "bnp-models models",
     "demo": "bnp-models demo --output demo-output",
 }
-_NOT_OPTIONS = ("self", "record", "program", "ignore")  # of `gibbs`: no text, or handled by `fit`
+_NOT_OPTIONS = ("self", "record", "program", "ignore")  # of `gibbs`, but no options of the command
 
 
 def make_parser(commands: Mapping[str, Callable[..., int]]) -> argparse.ArgumentParser:
-    """Build the parser; `commands` are the functions by name.
+    """Build the parser; `commands` has the functions by name.
 
-    Those that print the main table of a run are made from the classes of fits that there are: all
-    of them are the function `print`.
+    Each class of fits has a command that prints the main table of a run. All these commands call
+    the function `print`.
     """
     parser = argparse.ArgumentParser(prog="bnp-models", description=bnp.__doc__, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=bnp.__version__)
@@ -87,7 +87,7 @@ def make_parser(commands: Mapping[str, Callable[..., int]]) -> argparse.Argument
 
 
 def text_options(result: type[Fit]) -> dict[str, inspect.Parameter]:
-    """Return the options of the command that prints the main table: those of `text`."""
+    """Return the options of the command that prints the main table: the parameters of `text`."""
     parameters = dict(inspect.signature(result.text).parameters)
     return {name: p for name, p in parameters.items() if name != "self"}
 
@@ -231,7 +231,7 @@ def _add_fit(parser: argparse.ArgumentParser, model: type[Model]) -> None:
 
 
 def _add_data(parser: argparse.ArgumentParser, models: Iterable[type[Model]]) -> None:
-    """Offer what the data of these models can be read from."""
+    """Add the arguments for reading the data of these models."""
     readers = list({id(model.readers): model.readers for model in models}.values())
     widest = max(readers, key=lambda one: len(one.formats))
     formats = _distinct(name for one in readers for name in one.formats)
@@ -264,7 +264,7 @@ def _required(field: dataclasses.Field) -> bool:
 
 
 def _parameter_docs(thing: Any) -> dict[str, str]:
-    """Read what a numpydoc docstring says of the parameters, each on one line."""
+    """Read the parameters' descriptions in a numpydoc docstring, each as one line."""
     section = re.search(
         r"^Parameters\n-+\n(.*?)(?:\n\n\S|\Z)", inspect.getdoc(thing) or "", re.S | re.M
     )

@@ -1,8 +1,8 @@
 """The command `bnp-models`: fit, resume and read topic and factor models from the shell.
 
-Options have the names of the Python arguments, and those of a model are made from its fields, so
-that a model which registers is on the command line too. Results go to stdout, all else to stderr.
-Exit status: 0, 1 after a failure, 2 after wrong input, 130 after an interrupt.
+Options have the names of the Python arguments. Options of a model are made from its fields, so
+every registered model is on the command line too. Results go to stdout, all else to stderr. Exit
+status: 0, 1 after a failure, 2 after wrong input, 130 after an interrupt.
 """
 
 import argparse
@@ -43,13 +43,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv
-        Arguments behind the command's name; those of this process if not given.
+        Arguments after the command's name; by default those of this process.
     """
     os.environ.setdefault("MPLBACKEND", "Agg")  # pictures go to files
     try:
         args = make_parser(COMMANDS).parse_args(argv)
         status = args.command(args)
-        sys.stdout.flush()  # here, where a closed pipe is caught
+        sys.stdout.flush()  # inside `try`, which catches a closed pipe
         return status
     except SystemExit as done:  # argparse has said why
         return done.code if isinstance(done.code, int) else 1
@@ -103,7 +103,7 @@ def _resume(args: argparse.Namespace) -> int:
     inside = folder / "checkpoint"
     saved = inside if checkpoint.has_checkpoint(inside) else folder
     header = checkpoint.read_header(saved)
-    _use_cores(header["num_devices"])  # with another number the draws would be others
+    _use_cores(header["num_devices"])  # another number would change the draws
     folder = folder if args.output is None else Path(args.output)
     folder.mkdir(parents=True, exist_ok=True)
     num_sweeps = header["num_warmup"] + header["num_samples"]
@@ -157,7 +157,7 @@ def _demo(args: argparse.Namespace) -> int:
 
 
 def _finish(fit: bnp.Fit, folder: Path, saved: Path, wanted: int) -> int:
-    """Write and print what was drawn, also if it is less than was asked for."""
+    """Save and print the draws, even if there are fewer than were asked for."""
     print(save_run(fit, folder))
     drawn = fit.posterior.sizes["draw"]
     say(f"\nwritten to {folder}: draws.nc, report.txt, tables (.csv) and pictures (.png)")
@@ -172,7 +172,7 @@ def _finish(fit: bnp.Fit, folder: Path, saved: Path, wanted: int) -> int:
 
 @contextlib.contextmanager
 def _interruptible(folder: Path, saved: Path) -> Iterator[None]:
-    """Say how to go on after an interrupt; `fit` warns where it has draws to return."""
+    """After an interrupt without draws say how to continue; hide the warning of `fit`."""
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "interrupted: ", UserWarning)
@@ -245,7 +245,7 @@ def _num_cores() -> int:
 
 
 def _use_cores(num_devices: int) -> None:
-    """Let JAX see that many CPU devices, unless it has started or the environment says how many."""
+    """Set the number of CPU devices, unless JAX has started or the environment sets it."""
     asked = "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
     default = jax.config.jax_num_cpu_devices < 0  # pyright: ignore[reportAttributeAccessIssue]
     if default and not asked:

@@ -1,8 +1,8 @@
 """The demo: topics of the docstrings of installed Python packages, in about two minutes.
 
-It goes the everyday way through the library: a corpus without any download, four chains, the
-topics, whether the chains have converged, a held-out score and pictures. Two minutes are enough to
-look at the topics and too few for convergence; the demo says what the diagnostics say.
+The demo shows the usual steps: a corpus without any download, four chains, the topics, convergence
+diagnostics, a held-out score and pictures. Two minutes are enough to look at the topics, but too
+short for convergence. The demo prints what the diagnostics say.
 """
 
 import time
@@ -31,8 +31,8 @@ class Size(NamedTuple):
 
 SIZE = Size(tuple(PLACES), num_warmup=100, num_samples=100, thinning=2)
 QUICK = Size(("numpyro", "optax"), num_warmup=10, num_samples=10, thinning=1, num_chains=2)
-MODEL = bnp.HDPLDA(beta=0.05, max_topics=384)  # slots enough: every growth is compiled anew
-TEST_SHARE = 0.1  # of the documents is held out
+MODEL = bnp.HDPLDA(beta=0.05, max_topics=384)  # enough slots: adding some compiles again
+TEST_SHARE = 0.1  # share of the documents that is held out
 NUM_ROWS = 25  # topics that are printed; topics.csv has all
 
 
@@ -46,7 +46,7 @@ def run(output: Path, *, size: Size = SIZE, seed: int = 0, progress: Any = True)
     size
         `SIZE`, or `QUICK` for a look at the form of the results.
     seed
-        Of the split and the chains.
+        Seed of the split and of the chains.
     progress
         As in `fit`.
     """
@@ -100,7 +100,7 @@ def run(output: Path, *, size: Size = SIZE, seed: int = 0, progress: Any = True)
 
 
 def unigram_perplexity(train: bnp.Corpus, test: bnp.Corpus) -> float:
-    """Return the perplexity of the words' frequencies, each counted once more than it occurs."""
+    """Return the perplexity under the training frequencies of words, with one added to each."""
     count = np.bincount(np.asarray(train.word), minlength=train.num_words) + 1.0
     log_share = np.log(count / count.sum())
     return float(np.exp(-log_share[np.asarray(test.word)].mean()))

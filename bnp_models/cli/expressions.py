@@ -43,7 +43,7 @@ def parse_value(name: str, text: str) -> Any:
     except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError) as error:
         why = (
             f": {error}" if isinstance(error, ValueError) else ""
-        )  # of the others: in words of ast
+        )  # other messages are about Python
         shown = text if len(text) <= 60 else f"{text[:60]}..."
         raise ValueError(f"{name} must be {EXAMPLES}, got {shown!r}{why}") from None
 
@@ -104,7 +104,7 @@ def _distribution(node: ast.Call) -> dist.Distribution:
             raise ValueError(f"{name} has no parameter {keyword.arg}, only {known}")
         named[keyword.arg] = _argument(keyword.value)
     try:
-        family(*positional, **named, validate_args=True)  # parameters in their domain?
+        family(*positional, **named, validate_args=True)  # checks their domains
         return family(*positional, **named)
     except Exception as error:  # a constructor may fail in any way
         raise ValueError(f"{name} does not take these arguments ({error})") from None

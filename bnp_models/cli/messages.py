@@ -1,4 +1,4 @@
-"""What the command line says on the way."""
+"""Messages of the command line."""
 
 import sys
 import time
@@ -11,7 +11,7 @@ __all__ = ["Lines", "say"]
 
 
 class Lines:
-    """Progress as a line of text now and then, where a moving bar would fill a log file.
+    """Progress as occasional lines of text, for log files, which a moving bar would fill.
 
     Parameters
     ----------
@@ -20,7 +20,7 @@ class Lines:
     seconds
         Time between lines.
     terms
-        What is counted as in use.
+        Words for what is counted as in use.
     """
 
     def __init__(self, num_sweeps: int, seconds: float | int = 15, terms: Terms = TOPICS):
@@ -43,5 +43,5 @@ class Lines:
 
 
 def say(text: str) -> None:
-    """Print what is no result, at once, where it does not mix with results: to stderr."""
+    """Print a message to stderr at once; results go to stdout."""
     print(text, file=sys.stderr, flush=True)

@@ -23,21 +23,22 @@ def read_uci(
 ) -> Corpus:
     """Read a `docword` file of the UCI Bag of Words collection; .gz is decompressed.
 
-    Three lines with the numbers of documents, words and entries, then one line per entry:
-    document, word (both counted from 1) and count. Documents without an entry stay, empty.
+    The file begins with three lines: the numbers of documents, words and entries. Each further line
+    is one entry: document, word (both counted from 1) and count. A document without an entry is
+    kept, as an empty document.
 
     Parameters
     ----------
     vocabulary
-        The words, or a file with one word per line. None takes `vocab.<name>.txt` beside
-        `docword.<name>.txt` if it is there, and numbers as words otherwise.
+        The words, or a file with one word per line. None reads `vocab.<name>.txt` next to
+        `docword.<name>.txt` if that file exists; otherwise words are called by their numbers.
     options
         `groups`, `authors`, `labels` and names, as for `Corpus.from_counts`.
 
     Raises
     ------
     ValueError
-        If a line is not as it should be; the message names file and line.
+        If a line is malformed; the message names file and line.
     """
     if vocabulary is None:
         beside = Path(path).with_name(Path(path).name.replace("docword", "vocab", 1))
@@ -88,14 +89,15 @@ def read_ldac(
     Parameters
     ----------
     vocabulary
-        The words, or a file with one word per line; without it, numbers up to the largest.
+        The words, or a file with one word per line; without it words are called by their numbers,
+        up to the largest in the file.
     options
         `groups`, `authors`, `labels` and names, as for `Corpus.from_counts`.
 
     Raises
     ------
     ValueError
-        If a line is not as it should be; the message names file and line.
+        If a line is malformed; the message names file and line.
     """
     words = None if vocabulary is None else _words(vocabulary)
     entries = array("q")
@@ -157,7 +159,7 @@ def _corpus(
     vocabulary: PathLike | Iterable[str] | None,
     options: dict[str, Any],
 ) -> Corpus:
-    """Corpus of entries document, word, count, one after the other."""
+    """Build a corpus from a flat array of triples: document, word, count."""
     doc, word, count = np.frombuffer(entries, np.int64).reshape(-1, 3).T
     words = None if vocabulary is None else _words(vocabulary)
     if words is not None and len(words) != num_words:

@@ -1,7 +1,7 @@
-"""Checks of the arrays and names of a corpus; each failure names argument, value and fix.
+"""Checks of the arrays and names of a corpus; each error names argument, value and fix.
 
-The functions return what they checked in the form that a corpus stores: tuples of strings,
-int32 arrays, and labels as int32 or float32.
+The functions return the checked values in the form that a corpus stores: tuples of strings, int32
+arrays, and labels as int32 or float32.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -36,7 +36,7 @@ FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
 def describe(doc_names: Sequence[str], d: int) -> str:
-    """Phrase for document `d`, with its name where that says more than its number."""
+    """Return a phrase for document `d`, with its name unless that is only its number."""
     return f"document {d}" + ("" if doc_names[d] == str(d) else f" ({doc_names[d]!r})")
 
 
@@ -48,7 +48,7 @@ def listed(argument: str, values: Any, of: str) -> list[Any]:
 
 
 def one_per_doc(argument: str, values: Any, num_docs: int) -> list[Any]:
-    """List the entries of `values` and see that there are `num_docs` of them."""
+    """List the entries of `values` and check that there are `num_docs` of them."""
     entries = listed(argument, values, "one entry per document")
     if len(entries) != num_docs:
         raise ValueError(
@@ -87,7 +87,7 @@ def integers(argument: str, values: Any) -> Int[np.ndarray, " N"]:
 
 
 def positions(argument: str, values: Any, length: int, unit: str) -> Int[np.ndarray, " N"]:
-    """Turn numbers in [0, length), or a mask of `length` booleans, into numbers."""
+    """Return positions in [0, length), given these positions or a mask of `length` booleans."""
     if not hasattr(values, "__array__"):
         values = listed(argument, values, f"{unit} numbers, or a mask")
     mask = np.asarray(values)
@@ -105,7 +105,7 @@ def positions(argument: str, values: Any, length: int, unit: str) -> Int[np.ndar
 def strings(
     argument: str, values: Any, length: int | None = None, unit: str = ""
 ) -> tuple[str, ...]:
-    """Tuple of strings; `length` of them, one per `unit`, where `length` is given."""
+    """Return a tuple of strings; if `length` is given there must be so many, one per `unit`."""
     entries = listed(argument, values, "strings")
     for i, name in enumerate(entries):
         if not isinstance(name, str) or "\0" in name:
@@ -119,7 +119,7 @@ def strings(
 
 
 def distinct(argument: str, values: Any) -> tuple[str, ...]:
-    """Tuple of strings of which no two are equal."""
+    """Return a tuple of strings and check that they are distinct."""
     names = strings(argument, values)
     first: dict[str, int] = {}
     for i, name in enumerate(names):
@@ -131,7 +131,7 @@ def distinct(argument: str, values: Any) -> tuple[str, ...]:
 
 
 def check_doc_names(names: Any, num_docs: Any) -> tuple[str, ...]:
-    """Names of `num_docs` documents, or of as many as have one; "0", "1", ... without `names`."""
+    """Return the names of documents, `num_docs` if given; "0", "1", ... if `names` is None."""
     if names is not None:
         length = None if num_docs is None else positive("num_docs", num_docs)
         return strings("doc_names", names, length, "documents")
@@ -141,7 +141,7 @@ def check_doc_names(names: Any, num_docs: Any) -> tuple[str, ...]:
 
 
 def check_vocabulary(vocabulary: Any, num_words: Any) -> tuple[str, ...]:
-    """Distinct words, `num_words` of them where it is given; "0", "1", ... without any."""
+    """Return distinct words, `num_words` if given; "0", "1", ... if `vocabulary` is None."""
     if vocabulary is not None:
         length = None if num_words is None else positive("num_words", num_words)
         return distinct("vocabulary", strings("vocabulary", vocabulary, length, "words"))
@@ -157,7 +157,7 @@ def check_range(
     names_argument: str,
     where: Callable[[int], str],
 ) -> None:
-    """See that ids are positions in `names`; `where(i)` says what ids[i] belongs to."""
+    """Check that ids are positions in `names`; `where(i)` describes the owner of `ids[i]`."""
     outside = np.flatnonzero((ids < 0) | (ids >= len(names)))
     if outside.size:
         i = int(outside[0])
@@ -170,7 +170,7 @@ def check_range(
 def tokens(
     doc: Any, word: Any, num_docs: int, num_words: int, doc_names: Sequence[str]
 ) -> tuple[Int[np.ndarray, " T"], Int[np.ndarray, " T"]]:
-    """See that tokens are sorted by document, with ids in range, and that there are some."""
+    """Check that there are tokens, sorted by document and with ids in range."""
     doc, word = integers("doc", doc), integers("word", word)
     if len(doc) != len(word):
         raise ValueError(
@@ -210,7 +210,7 @@ def tokens(
 def count_matrix(
     counts: Any,
 ) -> tuple[Int[np.ndarray, " N"], Int[np.ndarray, " N"], Int[np.ndarray, " N"], tuple[int, int]]:
-    """Rows, columns and values of the entries of a matrix of counts, in order, and its shape."""
+    """Return rows, columns and values of the entries of a count matrix, in order, and its shape."""
     if scipy.sparse.issparse(counts):
         matrix = scipy.sparse.csr_array(counts, copy=True)
         matrix.sum_duplicates()
@@ -245,10 +245,10 @@ def categories(
     names_argument: str,
     where: Callable[[int], str],
 ) -> tuple[str, ...]:
-    """Names of categories numbered by `ids`; "0", "1", ... where none are given."""
+    """Return the names of the categories in `ids`; "0", "1", ... if `names` is None."""
     if names is None:
         largest = int(ids.max(initial=-1))
-        if largest >= len(ids):  # some category must be empty, and who names none knows of none
+        if largest >= len(ids):  # a category is empty: possible only with given names
             raise ValueError(
                 f"{argument} holds {largest} but has {len(ids)} entries; number from 0 without "
                 f"gaps, or give {names_argument}"
@@ -260,12 +260,12 @@ def categories(
 
 
 def labels(argument: str, values: Any, num_docs: int) -> Num[np.ndarray, " D"]:
-    """See that every document has one number: integers become int32, others float32."""
+    """Check that every document has one number; integers become int32, others float32."""
     entries = one_per_doc(argument, values, num_docs)
     for d, label in enumerate(entries):
         if isinstance(label, (int, np.integer, np.bool_)):
             fits = -LIMIT <= int(label) < LIMIT
-        else:  # not so for nan, too
+        else:  # False for nan as well
             fits = isinstance(label, (float, np.floating)) and abs(label) <= FLOAT32_MAX
         if not fits:
             raise ValueError(
@@ -279,7 +279,7 @@ def labels(argument: str, values: Any, num_docs: int) -> Num[np.ndarray, " D"]:
 def author_links(
     ptr: Any, idx: Any, names: Any, num_docs: int, doc_names: Sequence[str]
 ) -> tuple[Int[np.ndarray, " D_plus_1"], Int[np.ndarray, " L"], tuple[str, ...]]:
-    """See that every document has authors, each of them known and listed once."""
+    """Check that every document has authors, each of them known and listed once."""
     ptr, idx = integers("author_ptr", ptr), integers("author_idx", idx)
     rises = len(ptr) == num_docs + 1 and ptr[0] == 0 and (np.diff(ptr) >= 0).all()
     if not rises or ptr[-1] != len(idx):
@@ -320,7 +320,7 @@ def documents(
     author_idx: Any = None,
     author_names: Any = None,
 ) -> dict[str, Any]:
-    """Check all that is known of the documents; the result has a subset of the same keys."""
+    """Check names, groups, labels and authors of documents; return those given, by argument."""
     num_docs = len(doc_names)
     for names_argument, names, argument, value in (
         ("group_names", group_names, "group", group),

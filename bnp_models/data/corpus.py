@@ -1,4 +1,4 @@
-"""The data of every topic model: tokens sorted by document, and what is known of the documents."""
+"""The data of the topic models: tokens sorted by document, with groups, labels and authors."""
 
 import dataclasses
 import functools
@@ -31,29 +31,30 @@ from bnp_models.data.texts import TOKEN_PATTERN, check_texts, number_words
 
 __all__ = ["Corpus"]
 
-Leaf = Any  # an array; inside a tree transformation it can be anything, so no check by type
+Leaf = Any  # an array; any object inside a JAX tree transformation, so not checked by type
 
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Corpus:
-    """Tokens of documents with their vocabulary, groups, labels and authors; never changed.
+    """Tokens of documents with their vocabulary, groups, labels and authors; immutable.
 
-    Make one with `from_texts`, `from_ids`, `from_counts`, `from_arrays`, `load` or the functions
-    of `bnp_models.data.readers`: they check their input. Calling the class does not, because
-    JAX does so whenever it maps over a corpus, which is a pytree: the arrays are its leaves, sizes
-    and names are static. Two corpora are equal when they have the same `digest`.
+    Build a corpus with `from_texts`, `from_ids`, `from_counts`, `from_arrays`, `load` or the
+    functions of `bnp_models.data.readers`, which check their input. The class itself checks
+    nothing, because JAX calls it in every tree transformation of a corpus. A corpus is a pytree:
+    its arrays are leaves, its sizes and names are static. Two corpora are equal when they have the
+    same `digest`.
 
     Sizes: T tokens, D documents, V words, L links between documents and authors.
 
     Attributes
     ----------
     doc : Int[" T"]
-        Document of each token, rising.
+        Document of each token, in non-decreasing order.
     word : Int[" T"]
         Word of each token, in the order of the text where the source has one.
     doc_length : Int[" D"]
-        Number of tokens of each document; zero is allowed, empty documents stay.
+        Number of tokens of each document; zero for an empty document.
     group : Int[" D"] or None
         Group (class, collection, venue) of each document, a position in `group_names`.
     label : Int[" D"] or Float[" D"] or None
@@ -62,8 +63,8 @@ class Corpus:
         Document d has the authors `author_idx[author_ptr[d]:author_ptr[d + 1]]`, one or more.
     names : Names
         `vocabulary`, `doc_names` and, where they apply, `group_names`, `author_names` and
-        `label_names`; each of these is also a property of the corpus. Words and documents that
-        came without names are called "0", "1", ....
+        `label_names`; each of these is also a property of the corpus. Words and documents without
+        names are called "0", "1", ....
 
     Notes
     -----
@@ -71,16 +72,16 @@ class Corpus:
     so no device is needed to build a corpus; `jax.device_put(corpus)` moves it to one.
 
     All constructors but `from_arrays` take, for each document: `groups` and `authors` (a list for
-    every document) as strings or integers, `labels` as strings or numbers, `doc_names` as
-    strings. Strings and groups are sorted and numbered. With `group_names`, `author_names` or
-    `label_names` the numbering is theirs, integers are positions in them, and they may hold more
-    than occurs, so that training and test corpora can share one numbering.
+    every document) as strings or integers, `labels` as strings or numbers, `doc_names` as strings.
+    Groups, authors and string labels are sorted and numbered. `group_names`, `author_names` and
+    `label_names` fix the numbering instead: integers are then positions in them. They may hold
+    names that do not occur, so that training and test corpora can share one numbering.
 
     Raises
     ------
     ValueError
-        From every constructor, before it does anything else, if an argument is not as it should
-        be: the message names it, its value and what to do about it.
+        From every constructor, before it does anything else, if an argument is invalid. The message
+        names the argument, its value and how to fix it.
     """
 
     doc: Leaf
@@ -120,15 +121,16 @@ class Corpus:
         Parameters
         ----------
         texts
-            One string per document. A document that keeps no word stays, empty.
+            One string per document. A document of which no word remains is kept, as an empty
+            document.
         groups, authors, labels, doc_names, group_names, author_names, label_names
             See the class.
         vocabulary
-            Number the words as in this sequence and drop all others, to read new documents with
-            the vocabulary of a training corpus.
+            Words to keep, numbered as in this sequence; all others are dropped. To read new
+            documents, pass the vocabulary of the training corpus.
         vectorizer
-            A `CountVectorizer` that decides what a word is, instead of the options below; fitted
-            to `texts` unless it has been fitted before.
+            A `CountVectorizer` that splits the texts into words, instead of the options below. It
+            is fitted to `texts` unless it has been fitted before.
         stop_words, lowercase, token_pattern, min_df, max_df, max_features
             Options of scikit-learn's `CountVectorizer`. By default a word is two or more letters
             of any alphabet, in lower case, and no English stop word.
@@ -186,7 +188,7 @@ class Corpus:
         docs
             One sequence of integers in [0, V) per document, in the order of the text.
         num_words
-            V; may be left out where `vocabulary` says it.
+            V; may be left out if `vocabulary` is given.
         vocabulary
             The V words.
         groups, authors, labels, doc_names, group_names, author_names, label_names
@@ -233,9 +235,9 @@ class Corpus:
         Parameters
         ----------
         counts
-            A SciPy sparse matrix or array, such as `CountVectorizer` makes, or anything that
-            NumPy reads as a matrix; not negative, integer-valued. The tokens of a document come
-            in the order of the vocabulary, for counts know no other.
+            A SciPy sparse matrix or array, such as `CountVectorizer` makes, or anything that NumPy
+            reads as a matrix. Entries are whole numbers that are not negative. Counts hold no word
+            order, so the tokens of a document are put in the order of the vocabulary.
         vocabulary
             The V words, for example `vectorizer.get_feature_names_out()`.
         groups, authors, labels, doc_names, group_names, author_names, label_names
@@ -272,17 +274,17 @@ class Corpus:
         author_idx: Any = None,
         author_names: Any = None,
     ) -> "Corpus":
-        """Take the arrays of a corpus as they are stored; nothing is numbered again.
+        """Take the arrays of a corpus as they are stored; nothing is renumbered.
 
         Parameters
         ----------
         doc, word
             Document and word of each token, sorted by document.
         num_docs, num_words
-            D and V. `doc_names` or else the last document say D, `vocabulary` says V, where
-            they are left out.
+            D and V. By default D is the number of `doc_names`, or follows from the last document if
+            there are none. By default V is the number of words in `vocabulary`.
         vocabulary, doc_names, group_names, author_names, label_names
-            Strings; names of words, documents, groups and authors are made up where missing.
+            Strings. Missing names of words, documents, groups and authors are "0", "1", ....
         group, label, author_ptr, author_idx
             As the attributes of the same names; ids count from 0.
         """
@@ -323,7 +325,7 @@ class Corpus:
 
     @property
     def doc_names(self) -> tuple[str, ...]:
-        """Names of the D documents, kept by a selection."""
+        """Names of the D documents; a selection of documents keeps them."""
         return self.names.doc_names
 
     @property
@@ -444,9 +446,9 @@ class Corpus:
     def halves(self, seed: int = 0) -> tuple["Corpus", "Corpus"]:
         """Split the tokens of every document at random into two halves of the same documents.
 
-        The first is observed and the second held out, to score how well topics complete a
-        document. Of an odd number of tokens the observed half has the larger part; the order of
-        the text is kept in both.
+        The first half is observed and the second is held out, to score document completion. If a
+        document has an odd number of tokens, the observed half has one more. Both halves keep the
+        order of the text.
         """
         observed = draw_half(np.asarray(self.doc), np.asarray(self.doc_length), seed)
         if observed.all():
@@ -463,7 +465,7 @@ class Corpus:
         max_words: int | None = None,
         stop_words: Iterable[str] = (),
     ) -> "Corpus":
-        """Drop words from the vocabulary and number the rest again; all documents stay.
+        """Drop words from the vocabulary and renumber the rest; all documents are kept.
 
         Parameters
         ----------
@@ -500,12 +502,12 @@ class Corpus:
         return self._retain(word >= 0, word, vocabulary)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the corpus to a compressed `.npz` file, all of it or nothing; see `load`."""
+        """Write the corpus to a compressed `.npz` file, completely or not at all; see `load`."""
         save_arrays(path, self._arrays(), self.num_words, self.names, self.digest)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Corpus":
-        """Read a corpus that `save` wrote, checked as by `from_arrays` and by its digest."""
+        """Read a corpus that `save` wrote; check it as `from_arrays` does, and by its digest."""
         keywords, digest = load_arrays(path)
         corpus = cls.from_arrays(**keywords)
         if corpus.digest != digest:
@@ -527,7 +529,7 @@ class Corpus:
         word: Int[np.ndarray, " T"] | None = None,
         vocabulary: tuple[str, ...] | None = None,
     ) -> "Corpus":
-        """Keep some tokens of all documents, perhaps under other word ids."""
+        """Keep some tokens of all documents, optionally with new word ids."""
         arrays = self._arrays()
         arrays["word"] = (arrays["word"] if word is None else word)[keep]
         arrays["doc"] = arrays["doc"][keep]
@@ -539,7 +541,7 @@ class Corpus:
 
 
 def _checked(doc: Any, word: Any, vocabulary: tuple[str, ...], known: dict[str, Any]) -> Corpus:
-    """Corpus of these tokens, once they are checked; `known` has been."""
+    """Check the tokens and return their corpus; `known` must be checked already."""
     doc_names = known["doc_names"]
     doc, word = tokens(doc, word, len(doc_names), len(vocabulary), doc_names)
     arrays = {name: known[name] for name in LEAVES if name in known}
@@ -549,7 +551,7 @@ def _checked(doc: Any, word: Any, vocabulary: tuple[str, ...], known: dict[str, 
 
 
 def _frozen(arrays: dict[str, np.ndarray], names: Names) -> Corpus:
-    """Corpus of read-only copies of arrays that are known to be right."""
+    """Return a corpus of read-only copies of arrays that are already checked."""
     if not arrays["word"].size:
         raise ValueError("no token is left; keep more words, or documents that have some")
     copies: dict[str, Any] = {}

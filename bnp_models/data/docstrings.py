@@ -1,8 +1,8 @@
 """Docstrings of installed packages, and the plain language in them.
 
-A docstring is half markup: signatures, types, section titles, examples, cross references,
-formulas. `sentences` takes these out; it knows the numpydoc, Google and Sphinx styles and looks at
-one line at a time, so that now and then a word of markup stays.
+Much of a docstring is markup: signatures, types, section titles, examples, cross references,
+formulas. `sentences` removes the markup. It knows the numpydoc, Google and Sphinx styles and reads
+line by line, so a few words of markup remain.
 """
 
 import importlib
@@ -24,7 +24,7 @@ _SKIPPED = frozenset(  # code, names of other functions, citations
     "example usage,call signature,call signatures,base class,see".split(",")
 )
 _PROSE = frozenset(["note", "notes", "warning", "warnings", "tip", "important", "attention"])
-_RULE = re.compile(r"\s*([-=~^*#+_.])\1*([-=~^*#+_. ]*\1)?\s*")  # underlines and tables' borders
+_RULE = re.compile(r"\s*([-=~^*#+_.])\1*([-=~^*#+_. ]*\1)?\s*")  # underlines and borders of tables
 _ADMONITION = re.compile(rf"\.\. ({'|'.join(sorted(_PROSE))})::")
 _SIGNATURE = re.compile(r"[\w.]+\(.*\)?\s*(->.*)?")
 _SPHINX = re.compile(r":(param|parameter|arg|return|returns|raises|raise|rtype|type|ivar)\b[^:]*:")
@@ -39,14 +39,14 @@ _END = re.compile(r"(?<=[.!?:;])\s+")
 
 
 def sentences(docstring: str) -> list[str]:
-    """Leave the sentences of a docstring, in order; list items and the like count as such."""
+    """Return the sentences of a docstring, in order; a list item counts as a sentence."""
     lines = inspect.cleandoc(docstring).split("\n")
     while lines and (_SIGNATURE.fullmatch(lines[0].strip()) or not lines[0].strip()):
         del lines[0]
     paragraphs: list[list[str]] = [[]]
-    section = ""  # numpydoc: a title with a rule below it, up to the next one
-    google: int | None = None  # Google: a title with a colon, and what is indented below it
-    skip: int | None = None  # what is indented below this is no prose
+    section = ""  # of numpydoc: the last title with a rule below it
+    google: int | None = None  # indent of a Google section, a title with a colon
+    skip: int | None = None  # lines that are indented more than this are no prose
     doctest = False
     for line, below in zip(lines, [*lines, ""][1:], strict=True):
         text = line.strip()
@@ -66,7 +66,7 @@ def sentences(docstring: str) -> list[str]:
         elif section in _SKIPPED:
             pass
         elif section in _FIELDS and indent == 0:
-            paragraphs.append([])  # a name and its type
+            paragraphs.append([])  # the line has a parameter's name and type
         elif text.startswith(".. ") and not _ADMONITION.match(text):
             skip = indent
         else:
@@ -91,19 +91,19 @@ def public_docstrings(places: Mapping[str, Sequence[str]]) -> dict[str, tuple[st
     Parameters
     ----------
     places
-        For every package, the modules and classes to look into, relative to it; "" is the
-        package itself. What is not there is left out.
+        Modules and classes to read, by package and relative to it; "" is the package itself. Places
+        that do not exist are skipped.
 
     Returns
     -------
-        Package and docstring by qualified name. What several places offer is named by the first
-        of them, in the order given.
+        Package and docstring by qualified name. An object that is found in several places is named
+        by the first of them, in the order given.
     """
     found: dict[str, tuple[str, str]] = {}
     seen: set[str] = set()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        # All are imported before one is read: a package may document what it took from another.
+        # Import all before reading one: a package may write docstrings of another's objects.
         resolved = {
             (package, path): _resolve(package, path)
             for package, paths in places.items()
@@ -130,14 +130,14 @@ def _resolve(package: str, path: str) -> Any:
 
 
 def _is_added(place: Any, thing: Any) -> bool:
-    """Whether an imported package has hung a class of its own into a class of another."""
+    """Tell whether the class `thing` was attached to the class `place` by another package."""
     if not (isinstance(place, type) and isinstance(thing, type)):
         return False
     return place.__module__.partition(".")[0] != thing.__module__.partition(".")[0]
 
 
 def _attribute(place: Any, key: str) -> Any:
-    """Get an attribute; None if it is announced only, as optional parts of packages are."""
+    """Get an attribute; None if it is missing, or an optional part that can't be imported."""
     try:
         return getattr(place, key, None)
     except ImportError:

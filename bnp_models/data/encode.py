@@ -1,4 +1,4 @@
-"""Numbers for what users know about each document: its group, its label, its authors."""
+"""Encode the groups, labels and authors of documents as numbers."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -19,7 +19,7 @@ def encode(
     names_argument: str,
     where: Callable[[int], str],
 ) -> tuple[Int[np.ndarray, " N"], tuple[str, ...]]:
-    """Turn the values of a category into numbers, and name the numbers.
+    """Return the values of a category as numbers, and the name of each number.
 
     With `names`, a string stands for its position there and an integer is such a position.
     Without, the distinct values are sorted and numbered in that order.
@@ -27,7 +27,7 @@ def encode(
     Parameters
     ----------
     where
-        Says what `values[i]` belongs to ("document 3"), for messages.
+        `where(i)` describes the owner of `values[i]` in messages, for example "document 3".
 
     Raises
     ------
@@ -71,7 +71,7 @@ def encode_documents(
     labels: Any = None,
     label_names: Any = None,
 ) -> dict[str, Any]:
-    """Turn what is known of each document into checked arrays; keys as in `checks.documents`."""
+    """Turn groups, labels and authors into checked arrays; keys as in `checks.documents`."""
     num_docs = len(doc_names)
 
     def where(d: int) -> str:

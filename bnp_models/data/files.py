@@ -1,4 +1,4 @@
-"""Files: written in one piece or not at all, and read through gzip where they are compressed."""
+"""Files that are written completely or not at all, and text files that may be compressed."""
 
 import contextlib
 import gzip
@@ -14,9 +14,9 @@ __all__ = ["open_text", "replacing"]
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Open a temporary neighbour of `path` that takes its place when the block ends well.
+    """Open a temporary file that replaces `path` when the block ends without an error.
 
-    Whoever reads `path` meanwhile finds the old file or the new one, never a part of it.
+    A reader of `path` finds the old file or the complete new one, never a part of it.
     """
     target = Path(path)
     temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")

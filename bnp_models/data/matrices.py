@@ -1,4 +1,4 @@
-"""Checks of data matrices, rows by features; each failure names argument, value and fix."""
+"""Checks of data matrices, rows by features; each error names argument, value and fix."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from bnp_models.data.names import SourceNames
 __all__ = ["MAX_COUNT", "as_matrix", "check_entries", "kind_of", "read_frame"]
 
 MAX_COUNT = 2**24
-"""Largest count: above it float32, in which rates are computed, skips integers."""
+"""Largest count. Rates are computed in float32, which can't hold every larger integer."""
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
@@ -42,7 +42,7 @@ def as_matrix(argument: str, values: Any) -> Num[np.ndarray, "N M"]:
 def read_frame(
     frame: Any, source: Any, names: Any
 ) -> tuple[Num[np.ndarray, "N M"], Int[np.ndarray, " N"], SourceNames]:
-    """Return the numbers of a pandas frame, the source of each row, and what all are called.
+    """Return the matrix of a pandas frame, the source of each row, and all names.
 
     See `Sources.from_frame`. Missing values become NaN.
     """
@@ -78,13 +78,13 @@ def read_frame(
         matrix = data.to_numpy(np.float64, na_value=np.nan)
     else:
         matrix = data.to_numpy()
-        if matrix.dtype.kind == "O":  # pandas' own types beside NumPy's, or of several widths
+        if matrix.dtype.kind == "O":  # pandas' own dtypes beside NumPy's, or several widths
             matrix = data.to_numpy(np.float64)
     return as_matrix("frame", matrix), ids, SourceNames(source_names, row_names, feature_names)
 
 
 def kind_of(kind: Any, arrays: Sequence[Num[np.ndarray, "_ _"]]) -> str:
-    """Return "counts" or "reals"; where None is given, integers are counts, and floats reals."""
+    """Return "counts" or "reals"; None takes integers for counts and floats for reals."""
     if kind is None:
         return "reals" if any(array.dtype.kind == "f" for array in arrays) else "counts"
     if kind not in ("counts", "reals"):
@@ -98,10 +98,10 @@ def check_entries(
     allow_missing: bool,
     where: Callable[[int, int], str],
 ) -> tuple[Num[np.ndarray, "N M"], Bool[np.ndarray, "N M"] | None]:
-    """Return a matrix as it is stored, and a mask of what is observed if something is missing.
+    """Return a matrix in its stored form, and a mask of the observed entries (None: all are).
 
-    Counts become int32 and reals float32; missing entries become 0. `where(n, i)` says what
-    `array[n, i]` belongs to.
+    Counts become int32 and reals float32; missing entries become 0. `where(n, i)` describes
+    `array[n, i]` in messages.
     """
     missing = np.isnan(array)
     if missing.any() and not allow_missing:

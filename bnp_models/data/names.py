@@ -1,8 +1,8 @@
-"""What a corpus calls its words and documents, and a set of sources its rows and features.
+"""Names of the words and documents of a corpus, and of the rows and features of sources.
 
 Names are static data of a pytree: JAX compares and hashes them on every call of a compiled
-function. They do both through one digest, computed once, so that data that are built or loaded
-again find the programs compiled for their twin.
+function. Both use one digest, which is computed once. Data that are built or loaded again have the
+same digest, so JAX reuses the compiled functions.
 """
 
 import dataclasses
@@ -15,7 +15,7 @@ __all__ = ["Names", "SourceNames"]
 
 
 class _ComparedByDigest:
-    """Equality and hash of a dataclass of strings, through the digest of its fields."""
+    """Equality and hash of a dataclass of strings, by the digest of its fields."""
 
     @functools.cached_property
     def digest(self) -> str:

@@ -1,4 +1,4 @@
-"""A corpus that is installed with the library: what scientific Python packages say they do."""
+"""A corpus without any download: the docstrings of installed scientific Python packages."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ PLACES: dict[str, tuple[str, ...]] = {
         "tree utils experimental.enable_halving_search_cv experimental.enable_iterative_imputer",
     }.items()
 }
-"""Modules and classes whose functions are read, by package; the package's own come first."""
+"""Modules and classes whose functions are read, by package; the package itself comes first."""
 
 REPEATED = 5
 """Sentences in more documents than this are boilerplate."""
@@ -53,20 +53,21 @@ def load_package_docs(
 ) -> Corpus:
     """Make a corpus of the docstrings of scientific Python packages, without any download.
 
-    A document is a public function or class, named in full; its group is its package. The
-    language is English about arrays, distributions, filters, clusters, data frames and so on:
-    code, signatures, types, formulas, citations and boilerplate are left out. Which documents
-    there are depends on the versions installed, so it serves demonstrations and tests that
-    need some thousands of real documents, and no published numbers.
+    A document is a public function or class, named in full; its group is its package. The texts are
+    English prose about arrays, distributions, filters, clusters, data frames and so on. Code,
+    signatures, types, formulas, citations and boilerplate are left out. The documents depend on the
+    installed versions. Use the corpus for demonstrations and for tests that need some thousands of
+    real documents, not for published numbers.
 
     Parameters
     ----------
     packages
-        Keys of `PLACES`; those that are not installed are left out.
+        Keys of `PLACES`; packages that are not installed are skipped.
     min_tokens
         Shorter documents are dropped.
     min_df, max_df
-        Words stay if they are in at least `min_df` documents and in at most a share `max_df`.
+        Keep words that occur in at least `min_df` documents and in at most a share `max_df` of
+        them.
 
     Raises
     ------

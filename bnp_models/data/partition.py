@@ -1,4 +1,4 @@
-"""Which documents, tokens and words a smaller corpus is made of; plain arrays in and out."""
+"""Choose the documents, tokens and words of a smaller corpus; plain arrays in and out."""
 
 import operator
 from typing import SupportsIndex
@@ -17,7 +17,7 @@ def ranges(start: Int[np.ndarray, " N"], length: Int[np.ndarray, " N"]) -> Int[n
 
 
 def number_of_tests(test_size: float | SupportsIndex, total: int, unit: str) -> int:
-    """Return how many of `total` documents or rows are for the test; a float is their share."""
+    """Return the number of test documents or rows out of `total`; a float is a share."""
     share = isinstance(test_size, float)
     num_test = round(test_size * total) if share else operator.index(test_size)
     if not 0 < num_test < total:
@@ -29,9 +29,9 @@ def number_of_tests(test_size: float | SupportsIndex, total: int, unit: str) -> 
 
 
 def draw_test(group: Int[np.ndarray, " D"], num_test: int, seed: int) -> Bool[np.ndarray, " D"]:
-    """Mark `num_test` documents drawn without replacement, of every group its share.
+    """Mark `num_test` documents, drawn without replacement and in proportion from each group.
 
-    Shares are rounded by largest remainders, so that they add up.
+    Numbers per group are rounded by largest remainders, so that they add up to `num_test`.
     """
     rng = np.random.default_rng(seed)
     share = num_test * np.bincount(group) / len(group)
@@ -46,7 +46,7 @@ def draw_test(group: Int[np.ndarray, " D"], num_test: int, seed: int) -> Bool[np
 def draw_half(
     doc: Int[np.ndarray, " T"], doc_length: Int[np.ndarray, " D"], seed: int
 ) -> Bool[np.ndarray, " T"]:
-    """Mark a random half of the tokens of every document, the larger one where they are odd."""
+    """Mark a random half of the tokens of every document, the larger half of an odd number."""
     u = np.random.default_rng(seed).random(len(doc))
     shuffled = np.lexsort((u, doc))  # a random order inside every document
     place = ranges(np.zeros_like(doc_length), doc_length)
@@ -67,7 +67,7 @@ def kept_words(
     max_words: int | None,
     dropped: Bool[np.ndarray, " V"],
 ) -> Bool[np.ndarray, " V"]:
-    """Mark the words that stay; `max_words` counts the most frequent that pass all the rest."""
+    """Mark words to keep: of those that pass all other limits, the `max_words` most frequent."""
     for name, df in (("min_df", min_df), ("max_df", max_df)):
         if df < 0 or (isinstance(df, float) and df > 1):
             raise ValueError(

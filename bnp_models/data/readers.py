@@ -1,4 +1,4 @@
-"""Read corpora that others wrote: files by format, or by name alone, and gensim's objects."""
+"""Read corpora from files in several formats, and from gensim's objects."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -35,15 +35,15 @@ PathLike = str | os.PathLike[str]
 
 
 class Readers(NamedTuple):
-    """How files become data of one type; the command line offers it."""
+    """The readers of one type of data, for the command line."""
 
-    data_type: type[Any]  # has `load`; its instances `save` and `digest`
+    data_type: type[Any]  # has `load`; instances have `save` and `digest`
     formats: Mapping[str, Callable[..., Any]]  # readers by format
     guess: Callable[[PathLike], str]  # path -> format
     read: Callable[..., Any]  # (path, format, **options of the reader) -> data
     file: str  # name of the saved data in the folder of a run
-    what: str  # what can be read
-    options: str  # some options, as examples
+    what: str  # what can be read, in the help text
+    options: str  # some options, as examples in the help text
 
 
 def read_npz(
@@ -56,16 +56,16 @@ def read_npz(
 ) -> Corpus:
     """Read sparse counts, or a corpus that `Corpus.save` wrote, from a `.npz` file.
 
-    Sparse counts are the integer arrays `doc` (rising), `word` and, unless every entry is one
-    token, `count`. The sizes `n_docs` and `n_words`, the words `vocab`, and the authors
-    (`author_ptr`, `author_idx`, `author_names`) are read where they are present.
+    Sparse counts are the integer arrays `doc`, `word` and `count`, with one entry per document and
+    word. The sizes `n_docs` and `n_words`, the words `vocab`, and the authors (`author_ptr`,
+    `author_idx`, `author_names`) are read where they are present.
 
     Parameters
     ----------
     group, label, name
-        Arrays with the group, label or name of every document; their values have names if there
-        is an array `<group>_names` or `<label>_names`. Groups are read from `group` if it is
-        there and nothing else is asked for.
+        Names of the arrays with the group, label or name of every document. An array
+        `<group>_names` or `<label>_names` names their values, if present. By default groups are
+        read from the array `group`, if present.
     split
         Keep the documents of one part, a value of the array `split` or one of `split_names`.
 
@@ -141,15 +141,15 @@ def from_gensim(
     author2doc: Mapping[str, Iterable[int]] | None = None,
     **options: Any,
 ) -> Corpus:
-    """Take a corpus of gensim: for every document its pairs of word id and count.
+    """Take a corpus of gensim: for every document a list of pairs (word id, count).
 
     Parameters
     ----------
     bow
         What `Dictionary.doc2bow` makes of every document, or an `MmCorpus`.
     id2word
-        The `Dictionary`, or a mapping from id to word; ids that it leaves out are closed up.
-        Without it words are numbers up to the largest.
+        The `Dictionary`, or a mapping from id to word. If it skips ids, the words are renumbered
+        without gaps. Without `id2word` words are called by their numbers, up to the largest.
     author2doc
         The documents of every author, as gensim's `AuthorTopicModel` takes them.
     options
@@ -266,4 +266,4 @@ CORPUS_READERS = Readers(
     what="file or folder of documents",
     options="text=body, group=year, min_df=5",
 )
-"""Of the models of documents."""
+"""Readers of the data of topic models."""

@@ -22,26 +22,26 @@ def read_table(
     kind: str | None = None,
     missing: bool = False,
 ) -> Sources:
-    """Read a table of numbers with one data point per line and the names of columns on top.
+    """Read a table of numbers: one data point per line, names of the columns in the first line.
 
     Parameters
     ----------
     path
         A `.csv` file, or one with tabs whose name has `.tsv` in it; also with `.gz`.
     source
-        Column with the source of each row; without it all rows are of one source, "all".
+        Column with the source of each row; without it all rows have one source, "all".
     row
         Column with the name of each row.
     kind
-        "counts" or "reals"; by default a table of whole numbers without empty entries is one of
-        counts.
+        "counts" or "reals"; by default a table of integers without empty entries holds counts, any
+        other table reals.
     missing
-        Whether empty entries are missing ones; they are refused otherwise.
+        Whether empty entries are accepted, as missing ones.
 
     Raises
     ------
     ValueError
-        If there is no such column, or an entry is no number.
+        If a column does not exist, or an entry is no number.
     """
     import pandas as pd
 
@@ -77,7 +77,7 @@ def read_saved(path: PathLike) -> Sources:
 
 
 def guess_source_format(path: PathLike) -> str:
-    """Tell the format of a file, a key of `SOURCE_FORMATS`, from its name or what it says.
+    """Tell the format of a file, a key of `SOURCE_FORMATS`, from its name or content.
 
     A `.csv` or `.tsv` file is taken for a table of numbers, not for texts.
     """
@@ -97,8 +97,9 @@ def read_sources(path: PathLike, format: str | None = None, **options: Any) -> S
     Parameters
     ----------
     format
-        A key of `SOURCE_FORMATS`; without it see `guess_source_format`. The formats of corpora,
-        see `readers`, give rows of word counts, and the groups of documents as sources.
+        A key of `SOURCE_FORMATS`; without it see `guess_source_format`. A file in a format of
+        corpora, see `readers`, gives rows of word counts; the groups of its documents become
+        sources.
     options
         For the reader of that format.
     """
@@ -128,4 +129,4 @@ SOURCE_READERS = Readers(
     "(.npz)",
     options=f"source=species (of a table), {CORPUS_READERS.options}",
 )
-"""Of the models of rows of numbers."""
+"""Readers of the data of factor models."""

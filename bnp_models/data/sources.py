@@ -23,18 +23,18 @@ SCHEMA = "bnp-sources-1"
 LEAVES = ("values", "source", "observed")
 NAMES = ("source_names", "row_names", "feature_names")
 
-Leaf = Any  # an array; inside a tree transformation it can be anything, so no check by type
+Leaf = Any  # an array; any object inside a JAX tree transformation, so not checked by type
 
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Sources:
-    """Data matrices of several sources over common features, stacked; never changed.
+    """Data matrices of several sources over common features, stacked; immutable.
 
-    Make one with `from_arrays`, `from_frame`, `from_corpus` or `load`: they check their input.
-    Calling the class does not, because JAX does so whenever it maps over the data, which are a
-    pytree: the arrays are its leaves, sizes and names are static. Two sets of sources are equal
-    when they have the same `digest`.
+    Build sources with `from_arrays`, `from_frame`, `from_corpus` or `load`, which check their
+    input. The class itself checks nothing, because JAX calls it in every tree transformation of the
+    data. The data are a pytree: arrays are leaves, sizes and names are static. Two sets of sources
+    are equal when they have the same `digest`.
 
     Sizes: N rows in all, M features, J sources.
 
@@ -42,31 +42,32 @@ class Sources:
     ----------
     values : Int["N M"] or Float["N M"]
         Counts as int32 or reals as float32; the rows of source 0 come first, then those of source
-        1, and so on. A row or a column of zeros is legal. What is missing is 0 here.
+        1, and so on. A row or a column of zeros is legal. Missing entries are 0 here.
     source : Int[" N"]
-        Source of each row, rising.
+        Source of each row, in non-decreasing order.
     observed : Bool["N M"] or None
-        False where an entry is missing; None where all are there.
+        False where an entry is missing; None if no entry is.
     rows_per_source : tuple of int
         Number of rows of each source; static, none is zero.
     names : SourceNames
         `source_names`, `row_names` and `feature_names`; each is also a property. Sources, rows and
-        features that came without names are called "0", "1", ....
+        features without names are called "0", "1", ....
 
     Notes
     -----
     The constructors make read-only NumPy arrays, so no device is needed to build the data;
     `jax.device_put(sources)` moves them to one.
 
-    They share two options. `kind` is "counts" (whole numbers from 0 to 2**24, the largest up to
-    which float32 holds all of them) or "reals" (finite in float32); None takes integers for counts
-    and floats for reals. NaN is refused unless `allow_missing` declares it to be a missing entry.
+    The constructors share two options. `kind` is "counts" or "reals"; None takes integers for
+    counts and floats for reals. Counts are whole numbers from 0 to 2**24; float32 holds all
+    integers up to there. Reals are finite in float32. NaN is refused unless `allow_missing` is
+    true; NaN then means a missing entry.
 
     Raises
     ------
     ValueError
-        From every constructor, before it does anything else, if an argument is not as it should
-        be: the message names it, its value and what to do about it.
+        From every constructor, before it does anything else, if an argument is invalid. The message
+        names the argument, its value and how to fix it.
     """
 
     values: Leaf
@@ -154,8 +155,8 @@ class Sources:
     ) -> "Sources":
         """Take a pandas frame with one row per data point and a column that says its source.
 
-        The index becomes `row_names` and the other columns, which must hold numbers, the features.
-        Rows are regrouped by source; inside a source they keep their order.
+        The index becomes `row_names`. All other columns become features and must hold numbers. Rows
+        are regrouped by source; inside a source they keep their order.
 
         Parameters
         ----------
@@ -164,7 +165,7 @@ class Sources:
         source
             Label of the column with the sources, strings or integers; they are sorted.
         names
-            The sources in another order; each must have rows.
+            All sources, in another order; each must have rows.
         kind, allow_missing
             See the class; pandas' own missing values count as NaN.
         """
@@ -225,7 +226,7 @@ class Sources:
 
     @property
     def row_names(self) -> tuple[str, ...]:
-        """Names of the N rows, kept by a selection."""
+        """Names of the N rows; a selection of rows keeps them."""
         return self.names.row_names
 
     @property
@@ -282,7 +283,7 @@ class Sources:
         return np.asarray(self.values)[self.row_ptr[j] : self.row_ptr[j + 1]]
 
     def positions_of(self, source_names: Any) -> Int[np.ndarray, " n"]:
-        """Positions of sources, by their names: new rows of known sources are scored with it."""
+        """Return the positions of sources, given their names; scores of new rows use them."""
         index = {name: j for j, name in enumerate(self.source_names)}
         asked = listed("source_names", source_names, "names of sources")
         for name in asked:
@@ -293,7 +294,7 @@ class Sources:
         return np.array([index[name] for name in asked], np.int32)
 
     def select(self, source_names: Any) -> "Sources":
-        """Take some sources, in the order of their names given, each of them once."""
+        """Take some sources by their names, in the order given; no name may be repeated."""
         chosen = self.positions_of(distinct("source_names", source_names))
         if not len(chosen):
             raise ValueError("source_names is empty; give at least one source")
@@ -317,16 +318,16 @@ class Sources:
         return self._take(rows, np.asarray(self.source)[rows], self.source_names)
 
     def pooled(self, name: str = "all") -> "Sources":
-        """Make one source of all rows: the data of a model that ignores where they come from."""
+        """Merge all rows into one source, for a model that ignores the sources."""
         zeros = np.zeros(self.num_rows, np.int32)
         return self._take(np.arange(self.num_rows), zeros, strings("name", [name]))
 
     def train_test_split(
         self, test_size: float | SupportsIndex = 0.2, *, seed: int = 0
     ) -> tuple["Sources", "Sources"]:
-        """Split the rows at random into training and test rows, of every source its share.
+        """Split the rows at random into training and test rows, in proportion from each source.
 
-        A source without a test row is no source of the test data.
+        A source that gets no test row is left out of the test data.
 
         Parameters
         ----------
@@ -346,14 +347,14 @@ class Sources:
         return self.select_rows(~is_test), self.select_rows(is_test)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the data to a compressed `.npz` file, all of it or nothing; see `load`."""
+        """Write the data to a compressed `.npz` file, completely or not at all; see `load`."""
         content = {name: np.array(getattr(self.names, name), np.str_) for name in NAMES}
         content |= {"rows_per_source": np.array(self.rows_per_source)}
         save_npz(path, SCHEMA, self._arrays() | content | {"digest": np.array(self.digest)})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Sources":
-        """Read the sources that `save` wrote, checked as by `from_arrays` and by their digest."""
+        """Read sources that `save` wrote; check them as `from_arrays` does, and by their digest."""
         required = {"values", "rows_per_source", "digest", *NAMES}
         instead = "read other matrices with np.load, and take them with Sources.from_arrays"
         content = load_checked(path, SCHEMA, required, "Sources", instead)
@@ -380,7 +381,7 @@ class Sources:
     def _take(
         self, rows: Int[np.ndarray, " n"], source: Int[np.ndarray, " n"], names: tuple[str, ...]
     ) -> "Sources":
-        """Take rows as rows of these sources."""
+        """Take some rows and assign them to the sources given."""
         arrays = self._arrays()
         observed = arrays["observed"][rows] if "observed" in arrays else None
         row_names = tuple(self.row_names[n] for n in rows)
@@ -389,7 +390,7 @@ class Sources:
 
 
 def check_sources(data: Any, *, allow_missing: bool = False) -> None:
-    """Refuse what is no `Sources`, or not there yet when a chain starts, or lacks entries."""
+    """Raise `ValueError` for data that are no `Sources`, are traced by JAX or lack entries."""
     if not isinstance(data, Sources):
         raise ValueError(
             f"data must be a Sources, got {type(data).__name__}: build one with "
@@ -406,7 +407,7 @@ def check_sources(data: Any, *, allow_missing: bool = False) -> None:
 
 
 def check_counts(data: Any, *, allow_missing: bool = False) -> None:
-    """Refuse, beside what `check_sources` refuses, data that are no counts."""
+    """Raise `ValueError` as `check_sources` does, and for data that are not counts."""
     check_sources(data, allow_missing=allow_missing)
     if data.kind != "counts":
         raise ValueError(
@@ -415,7 +416,7 @@ def check_counts(data: Any, *, allow_missing: bool = False) -> None:
 
 
 def _names(argument: str, names: Any, length: int, unit: str) -> tuple[str, ...]:
-    """Strings, one for each; "0", "1", ... where none are given."""
+    """Return `length` names; "0", "1", ... if `names` is None."""
     if names is None:
         return tuple(map(str, range(length)))
     return strings(argument, names, length, unit)
@@ -449,7 +450,7 @@ def _frozen(
     observed: Bool[np.ndarray, "N M"] | None,
     names: SourceNames,
 ) -> Sources:
-    """Make sources of read-only copies of arrays that are known to be right."""
+    """Return sources of read-only copies of arrays that are already checked."""
     source = np.repeat(np.arange(len(rows_per_source), dtype=np.int32), rows_per_source)
     arrays = {"values": values, "source": source}
     if observed is not None and not observed.all():

@@ -30,7 +30,10 @@ NAMES = ("vocabulary", "doc_names", "group_names", "author_names", "label_names"
 
 
 def array_digest(header: str, arrays: dict[str, np.ndarray]) -> str:
-    """SHA-256 of a header and arrays, their types and shapes, in hex; little-endian everywhere."""
+    """Return the SHA-256, in hex, of a header and of the names, dtypes, shapes, values of arrays.
+
+    Values are hashed as little-endian, so that the digest is the same on every machine.
+    """
     sha = hashlib.sha256(header.encode())
     for name, array in arrays.items():
         array = np.ascontiguousarray(array)
@@ -41,13 +44,13 @@ def array_digest(header: str, arrays: dict[str, np.ndarray]) -> str:
 
 
 def save_npz(path: str | os.PathLike[str], schema: str, content: dict[str, np.ndarray]) -> None:
-    """Write a compressed `.npz` file of this schema, replacing the file as a whole."""
+    """Write a compressed `.npz` file of this schema, completely or not at all."""
     with replacing(path) as file:
         np.savez_compressed(file, schema=np.array(schema), **content)  # pyright: ignore
 
 
 def load_npz(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """Read all arrays of a `.npz` file; objects that would have to be unpickled are refused."""
+    """Read all arrays of a `.npz` file; pickled objects are refused."""
     try:
         with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
@@ -76,7 +79,7 @@ def load_checked(
 
 
 def content_digest(arrays: dict[str, np.ndarray], num_words: int, names: Names) -> str:
-    """SHA-256 of the names and arrays of a corpus, in hex."""
+    """Return the SHA-256 of the names and arrays of a corpus, in hex."""
     ordered = {name: arrays[name] for name in LEAVES if name in arrays}
     return array_digest(f"{SCHEMA} {num_words} {names.digest}", ordered)
 
@@ -88,14 +91,14 @@ def save_arrays(
     names: Names,
     digest: str,
 ) -> None:
-    """Write a corpus, replacing the file as a whole; names become arrays of Unicode strings."""
+    """Write a corpus, completely or not at all; names become arrays of Unicode strings."""
     content = arrays | {name: np.array(getattr(names, name), np.str_) for name in NAMES}
     sizes = {"num_words": np.array(num_words), "digest": np.array(digest)}
     save_npz(path, SCHEMA, content | sizes)
 
 
 def load_arrays(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str]:
-    """Read what `save_arrays` wrote: keywords of `Corpus.from_arrays`, and the digest."""
+    """Read what `save_arrays` wrote; return keywords of `Corpus.from_arrays`, and the digest."""
     required = {"doc", "word", "num_words", "digest", *NAMES}
     instead = "read other .npz files with bnp_models.data.readers.read_npz"
     content = load_checked(path, SCHEMA, required, "Corpus", instead)

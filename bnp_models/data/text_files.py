@@ -20,7 +20,7 @@ PathLike = str | os.PathLike[str]
 
 @contextlib.contextmanager
 def about_file(path: PathLike) -> Iterator[None]:
-    """Put the name of the file in front of what a corpus constructor complains about."""
+    """Put the name of the file in front of the error messages of a corpus constructor."""
     try:
         yield
     except ValueError as error:
@@ -44,12 +44,13 @@ def read_jsonl(
     Parameters
     ----------
     text, tokens, group, authors, label, name
-        Fields of the text (several are joined) or else of its list of words, and of what is
-        known of the document. A field given here must be in every object. None reads the
-        parameter's own name if the first object has it, and an empty name reads nothing.
+        Names of the fields with the text (several are joined) or else its list of words, and with
+        the group, authors, label and name of the document. A field given here must be in every
+        object. None reads the field that is called like the parameter, if the first object has it.
+        An empty name reads nothing.
     options
-        For `Corpus.from_texts`; with `tokens`, `vocabulary` and the names of groups, authors and
-        labels.
+        Options of `Corpus.from_texts`; with `tokens`, only `vocabulary` and the names of groups,
+        authors and labels.
 
     Raises
     ------
@@ -79,11 +80,12 @@ def read_csv(
     Parameters
     ----------
     text, group, authors, label, name
-        Columns, as the fields of `read_jsonl`. Labels are numbers if all of them read as such.
+        Names of the columns, as the fields of `read_jsonl`. Labels become numbers if all of them
+        can be read as numbers.
     delimiter
-        Tab for .tsv and comma for other names unless given.
+        By default a tab for `.tsv` files and a comma for others.
     author_separator
-        What stands between the authors of a document.
+        Separator between the authors of a document.
     options
         For `Corpus.from_texts`.
 
@@ -135,9 +137,11 @@ def read_folder(
     Parameters
     ----------
     suffixes
-        Ends of the names of the files to read; None reads all but hidden ones.
+        Read files whose names end in one of these; None reads all files. Hidden files are never
+        read.
     groups
-        Take a file's first subfolder as its group. None does so if every file is in one.
+        Whether the first subfolder of a file is its group. None: yes if every file is in a
+        subfolder.
     options
         For `Corpus.from_texts`. Documents are named by their path below the folder.
     """
@@ -193,7 +197,7 @@ def _json_records(path: PathLike, encoding: str) -> Iterator[tuple[int, dict[str
 def _csv_records(
     path: PathLike, delimiter: str, encoding: str
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    limit = csv.field_size_limit(sys.maxsize)  # its default is shorter than some documents
+    limit = csv.field_size_limit(sys.maxsize)  # the default limit is shorter than some documents
     try:
         with open_text(path, encoding, newline="") as file:
             rows = csv.reader(file, delimiter=delimiter, strict=True)
@@ -254,7 +258,7 @@ def _corpus(
     fields: dict[str, str | None],
     options: dict[str, Any],
 ) -> Corpus:
-    """Make a corpus of records, each of which comes with its line in the file."""
+    """Make a corpus of records; each comes with its line number in the file."""
     records = list(records)
     if not records:
         raise ValueError(f"{path} has no records; give a file with one document or more")

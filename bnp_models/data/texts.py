@@ -1,4 +1,4 @@
-"""Texts to word ids by scikit-learn's `CountVectorizer`, with the order of the words kept."""
+"""Turn texts into word ids with scikit-learn's `CountVectorizer`, in the order of the text."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,11 +19,11 @@ OPTIONS = {
     "max_df": 1.0,
     "max_features": None,
 }
-"""Options of the vectorizer that is made where none is given, with their defaults."""
+"""Options, with their defaults, of the vectorizer that is made if none is given."""
 
 
 def check_texts(texts: Any) -> list[str]:
-    """List the texts, having seen that all are strings."""
+    """Return the texts as a list and check that all are strings."""
     entries = listed("texts", texts, "strings, one per document")
     if not entries:
         raise ValueError("texts is empty; give at least one document")
@@ -39,7 +39,7 @@ def check_texts(texts: Any) -> list[str]:
 def number_words(
     texts: Sequence[str], vectorizer: Any, vocabulary: Any, **options: Any
 ) -> tuple[list[list[int]], tuple[str, ...]]:
-    """Word ids of every text, in order, and the vocabulary.
+    """Return the word ids of every text, in order, and the vocabulary.
 
     Parameters
     ----------

@@ -1,3 +1,3 @@
-"""Pictures, with matplotlib alone."""
+"""Pictures, with matplotlib only."""
 
 __all__: list[str] = []

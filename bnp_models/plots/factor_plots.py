@@ -1,7 +1,7 @@
 """Pictures of factor models: which sources share factors, and what the factors are.
 
-As in `topic_plots`: `ax` or `axes` may be given, and are returned. The number of factors is drawn
-by `topic_plots.plot_count`.
+As in `topic_plots`, `ax` or `axes` may be given, and they are returned. `topic_plots.plot_number`
+draws the number of factors.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from bnp_models.posterior.factor_states import Effects
 
 __all__ = ["plot_factors", "plot_sharing"]
 
-MAX_BARS = 40  # with gaps between them in one panel; a closed profile if there are more
-MAX_NAMES = 25  # of features under the bars
+MAX_BARS = 40  # in one panel, with gaps between them; more are drawn as a filled profile
+MAX_NAMES = 25  # names of features under the bars
 EFFECT = "effect on a row that uses it"
 
 
@@ -56,15 +56,15 @@ def plot_factors(
 ) -> np.ndarray:
     """Draw each factor's effect on the data: as an image, or as bars with their intervals.
 
-    All panels have one scale.
+    All panels share one scale.
 
     Parameters
     ----------
     effects
         From `factor_tables.effects`.
     shape
-        Height and width of the images that the features are the pixels of, row by row; without
-        it, there are bars, or closed profiles if there are more than forty features.
+        Height and width of images whose pixels are the features, row by row. Without it each factor
+        is drawn as bars, or as a filled profile if there are more than forty features.
     factors
         Numbers of the factors to draw, all by default.
     titles
@@ -103,7 +103,7 @@ def plot_factors(
 
 
 def _images(axes: np.ndarray, images: Float[np.ndarray, "R H W"]) -> None:
-    """Draw pixels in grey where no effect is negative, else around zero in two colours."""
+    """Draw images from zero if no effect is negative, else around zero in two colours."""
     signed = bool((images < 0).any())
     top = float(np.abs(images).max()) or 1.0
     image = None
@@ -118,7 +118,7 @@ def _images(axes: np.ndarray, images: Float[np.ndarray, "R H W"]) -> None:
 
 
 def _profiles(axes: np.ndarray, panels: Effects, names: Sequence[str] | None) -> None:
-    """Draw bars, or a closed profile with a band, over the features."""
+    """Draw bars, or a filled profile with a band, over the features."""
     num_features = panels.mean.shape[1]
     place = np.arange(num_features)
     low, high = min(0.0, float(panels.lower.min())), max(0.0, float(panels.upper.max()))

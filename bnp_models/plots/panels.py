@@ -1,4 +1,4 @@
-"""What pictures are put together from: panels, heat maps and colours."""
+"""Parts of pictures: panels, heat maps and colours."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def grid(count: int, columns: int, size: tuple[float, float], **share: bool) -> 
 
 
 def shaped(axes: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """Return as many panels as are needed in their shape, or raise `ValueError`."""
+    """Return the given panels in this shape, or raise `ValueError` if their number is wrong."""
     array = np.asarray(axes, dtype=object)
     if array.size != math.prod(shape):
         raise ValueError(f"axes must have shape {shape}, got {array.shape}")
@@ -67,7 +67,7 @@ def shaped(axes: Any, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def plain(ax: Axes) -> Axes:
-    """Leave away the frame at the top and on the right."""
+    """Remove the frame at the top and on the right."""
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 
@@ -81,14 +81,14 @@ def heat_map(
     *,
     top: float | None = None,
 ) -> Axes:
-    """Draw cells with their value written in if they are wide enough, a dash where it is NaN."""
+    """Draw a heat map; if cells are wide enough they show their value, or a dash for NaN."""
     longest = max(len(line) for column in columns for line in column.split("\n"))
     slanted = longest > 11
     if ax is None:
         below = 0.062 * longest if slanted else 0.2
         cell = 0.65 if slanted else max(0.65, LABEL_WIDTH * (longest + 1))
         width = 2.2 + LABEL_WIDTH * max(map(len, rows)) + cell * len(columns)
-        ax = single(width, 1.1 + below + max(0.27 * len(rows), 1.6))  # 1.6: the bar has a name
+        ax = single(width, 1.1 + below + max(0.27 * len(rows), 1.6))  # 1.6: for the bar's label
     top = float(np.nanmax(values, initial=0.0)) if top is None else top
     top = top or 1.0
     image = ax.imshow(values, cmap="cividis", aspect="auto", vmin=0, vmax=top)

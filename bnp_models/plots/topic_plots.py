@@ -1,8 +1,9 @@
-"""Pictures of draws and topics, with matplotlib alone.
+"""Pictures of draws and topics, with matplotlib only.
 
-Functions that make one panel take `ax` and return it; functions that make several take `axes`, as
-many as they need, and return them as an array (`axes.flat[0].figure` is the figure). Without one a
-new figure is made, large enough for its labels. Colours can be told apart with any colour vision.
+Functions that draw one panel take `ax` and return it. Functions that draw several panels take
+`axes`, one for each panel, and return them as an array (`axes.flat[0].figure` is the figure).
+Without `ax` or `axes` a new figure is made, large enough for its labels. Colours can be told apart
+with any colour vision.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def plot_traces(
     data, var_names, extra, terms
         See `diagnostics.label_free`.
     axes
-        Two for each scalar, [N, 2].
+        Two panels for each scalar, [N, 2].
     """
     scalars = label_free(data, var_names=var_names, extra=extra, terms=terms)
     rows = len(scalars)
@@ -93,7 +94,7 @@ def plot_traces(
         right.set_xticks([])
         left.tick_params(labelbottom=False)
         plain(right)
-        left.yaxis.set_major_formatter("{x:.10g}")  # no offset: lp is read as a number
+        left.yaxis.set_major_formatter("{x:.10g}")  # no offset, so that lp can be read off
         if draws.dtype.kind in "iu":
             left.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     axes[-1, 0].tick_params(labelbottom=True)
@@ -114,16 +115,16 @@ def plot_ranks(
 ) -> np.ndarray:
     """Draw the histogram of each chain's ranks among the draws of all chains.
 
-    Chains that agree are flat. The band holds 95% of the bars of independent draws; draws that
-    depend on one another stray further. Equal values get ranks in random order. The legend is
-    left to the owner of the axes where they are given.
+    The histograms of chains that agree are flat. The band holds 95% of the bars if draws are
+    independent; bars of dependent draws vary more. Equal values get ranks in random order. No
+    legend is drawn if `axes` is given.
 
     Parameters
     ----------
     data, var_names, extra, terms
         See `diagnostics.label_free`.
     bins
-        Bars per chain; by default as many as leave them ten draws each, and at most 20.
+        Bars per chain; by default one bar per ten draws of a chain, at least 2 and at most 20.
     axes
         One for each scalar.
 
@@ -183,11 +184,11 @@ def plot_number(
     data
         ArviZ data.
     var_name
-        The count to draw; by default that of what `terms` is about.
+        The count to draw; by default `terms.used`.
     terms
-        `model.terms` of the model that was fitted, for factors in use.
+        `model.terms` of the model that was fitted; needed for factor models.
     axes
-        Two.
+        Two panels.
     """
     var_name = terms.used if var_name is None else var_name
     draws = label_free(data, var_names=(var_name,), terms=terms)[var_name]
@@ -327,7 +328,7 @@ def plot_topic_similarity(
 ) -> Axes:
     """Draw how similar each topic is in every chain to the topic of the reference state.
 
-    A dash: no state of that chain has the topic. For display only, see `alignment`.
+    A dash means that no state of the chain has the topic. For display only, see `alignment`.
 
     Parameters
     ----------
@@ -357,7 +358,7 @@ def short_labels(table: pd.DataFrame, *, num_words: int = 3) -> list[str]:
 
 
 def _label(name: str, terms: Terms) -> str:
-    """Return what a scalar is called under its axis."""
+    """Return the axis label of a scalar."""
     return {"lp": "lp (nats)", terms.used: f"{terms.found} in use"}.get(name, name)
 
 
@@ -375,7 +376,7 @@ def _trace(ax: Axes, draws: Shaped[np.ndarray, "C S"]) -> None:
 
 
 def _edges(draws: Shaped[np.ndarray, "C S"]) -> np.ndarray:
-    """Edges of about 30 bins; of counts, every bin holds as many values."""
+    """Return the edges of 30 bins, or for integers of up to 40 bins with as many values each."""
     low, high = float(draws.min()), float(draws.max())
     if draws.dtype.kind in "iu":
         step = math.ceil((high - low + 1) / 40)
@@ -397,7 +398,7 @@ def _title_with_chains(ax: Axes, title: str) -> None:
     if not 1 < num_chains <= len(COLOURS):
         ax.set_title(title, loc="left")
         return
-    ax.set_title(title, loc="left", pad=20 if num_chains <= 4 else 32)  # points, a row is 12
+    ax.set_title(title, loc="left", pad=20 if num_chains <= 4 else 32)  # in points; a row has 12
     ax.legend(
         loc="lower left",
         bbox_to_anchor=(0.0, 1.0),

@@ -1,11 +1,11 @@
-r"""Give the topics of different chains and draws common numbers, to show them side by side.
+r"""Common numbers for the topics of different chains and draws, to show them side by side.
 
 For display only. The topics of every kept state are matched one to one with those of a reference
 state, the one with the highest log joint density, so that the summed similarity is largest (linear
-assignment). A topic that resembles none is left unmatched, and reported: chains may hold different
-topics, and different numbers of them. Matching makes chains look more alike than they are, so
-nothing that was aligned says whether chains have converged; `diagnostics.convergence` judges that
-from quantities without labels.
+assignment). A topic that resembles no reference topic is left unmatched and reported: chains may
+hold different topics, and different numbers of them. Matching makes chains look more alike than
+they are. Aligned quantities therefore say nothing about convergence; `diagnostics.convergence`
+judges it from quantities without labels.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ __all__ = [
 
 
 class TopicStates(NamedTuple):
-    """What tables and plots of topics read: S kept states, chain by chain."""
+    """S kept states, chain by chain, as tables and plots of topics read them."""
 
     mixtures: Mixtures | Iterable[Mixtures]  # topics and weights of each state; read repeatedly
     z: Integer[np.ndarray, "S T"]
     chain: Integer[np.ndarray, " S"]
     draw: Integer[np.ndarray, " S"]
     lp: Float[np.ndarray, " S"]  # log joint density, nats
-    token_row: Integer[np.ndarray, " T"] | None = None  # of the topics; None: there is one row
+    token_row: Integer[np.ndarray, " T"] | None = None  # row of phi to read; None: the only one
 
 
 class Alignment(NamedTuple):
-    """Numbers for the topics: 0 is the largest of the R topics of the reference state."""
+    """Common numbers of topics: 0 has the largest mean share of the R topics of the reference."""
 
     reference: int  # position of the reference state
     number: Integer[np.ndarray, "S K"]  # of the topic in each slot; -1: unmatched or not in use
@@ -72,7 +72,7 @@ class Alignment(NamedTuple):
         return aligned / self.sizes.sum(axis=1, keepdims=True)
 
     def by_chain(self) -> tuple[Float[np.ndarray, "R C"], Float[np.ndarray, "R C"]]:
-        """Return the mean similarity in each chain (NaN: never found) and the share of states."""
+        """Return by chain: mean similarity (NaN: never found), share of states with the topic."""
         chains = np.unique(self.chain)
         means = np.full((self.num_topics, len(chains)), np.nan)
         found = np.zeros_like(means)
@@ -105,16 +105,17 @@ def topic_states(
     mixtures: Mixtures | Iterable[Mixtures],
     token_row: Integer[np.ndarray, " T"] | None = None,
 ) -> TopicStates:
-    """Put together the kept states of ArviZ data and the mixtures made from them.
+    """Combine the kept states of ArviZ data with the mixtures made from them.
 
     Parameters
     ----------
     data
         ArviZ data with `z` in the group `states` and `lp` in `sample_stats`.
     mixtures
-        Of the same states, in chain-major order; anything that can be read more than once.
+        Mixtures of the same states, in chain-major order. It must be possible to read them more
+        than once.
     token_row
-        Row of the topics that each token reads, where topics differ by group.
+        Row of `phi` that each token reads, if topics differ by group.
 
     Raises
     ------
@@ -141,11 +142,11 @@ def topic_states(
 
 
 def pooled_topics(states: TopicStates) -> Iterator[Float[np.ndarray, "V K"]]:
-    r"""Go through the states' topics, one distribution over words for each topic.
+    r"""Iterate over states; yield one distribution over words for each topic.
 
-    Where topics differ by group g this is $\sum_g (n_{gk} / n_k) \phi_{gk}$ with $n_{gk}$ the
-    tokens of group g in topic k: what a random token of the topic is. A topic without tokens is
-    averaged with the groups' shares of all tokens.
+    Where topics differ by group g this is $\sum_g (n_{gk} / n_k) \phi_{gk}$, where $n_{gk}$ counts
+    the tokens of group g in topic k: the distribution of a random token of the topic. A topic
+    without tokens is averaged with the groups' shares of all tokens.
 
     Raises
     ------
@@ -196,8 +197,9 @@ def align(
     metric
         See `similarity`.
     min_similarity
-        Topics less similar than this are not matched, in (0, 1]. (Different topics of one state of
-        LDA on 1,920 abstracts were at most 0.36 alike, a topic and itself ten sweeps later 0.95.)
+        Topics less similar than this are not matched, in (0, 1]. (In LDA on 1,920 abstracts, the
+        similarity of different topics of one state was at most 0.36. The similarity of a topic and
+        itself ten sweeps later was 0.95.)
 
     Returns
     -------
@@ -247,7 +249,7 @@ def pair(
     """Match rows with columns one to one so that the summed similarity is largest.
 
     Returns positions of rows and of their columns; pairs less similar than `min_similarity`, a
-    positive number, are no pairs.
+    positive number, are left out.
     """
     gain = np.where(alike >= min_similarity, alike, 0.0)
     ours, theirs = scipy.optimize.linear_sum_assignment(gain, maximize=True)
@@ -256,7 +258,7 @@ def pair(
 
 
 def by_share(alignment: Alignment) -> Alignment:
-    """Give new numbers, from the largest mean share over all states to the smallest."""
+    """Renumber topics by their mean share over all states, largest first."""
     order = np.argsort(-alignment.shares().mean(axis=0), kind="stable")
     rank = np.append(np.argsort(order), -1)  # the last entry keeps -1 where it is
     return alignment._replace(
@@ -265,7 +267,7 @@ def by_share(alignment: Alignment) -> Alignment:
 
 
 def stability(alignment: Alignment) -> pd.DataFrame:
-    """Tell how surely each topic is found again; a description, not a test of convergence.
+    """Describe how reliably each topic is found again; this is no test of convergence.
 
     Returns
     -------

@@ -1,11 +1,11 @@
-"""Draws as ArviZ data, whichever ArviZ is installed.
+"""Draws as ArviZ data, for ArviZ 0.x and ArviZ 1.x.
 
-ArviZ 0.2x keeps draws in an `InferenceData`, ArviZ 1.x in an `xarray.DataTree`. Everything the
-library does with draws goes through this file, so nothing else needs to know which one it holds:
-groups go in as plain arrays, and come out as `xarray.Dataset`. Files are netCDF-4 with one group
-each, the layout of both lines, so a file written by one can be read by the other.
+ArviZ 0.2x keeps draws in an `InferenceData`, ArviZ 1.x in an `xarray.DataTree`. Only this module
+handles the difference: it takes groups as plain arrays and returns them as `xarray.Dataset`. Files
+are netCDF-4 with one netCDF group for each group of draws. Both lines of ArviZ use this layout, so
+each can read the files of the other.
 
-ArviZ and xarray are imported inside the functions: drawing needs neither.
+ArviZ and xarray are imported inside the functions, because sampling needs neither.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ def make_data(
         whose name ends in `data` (`observed_data`, `constant_data`). Dtypes are kept.
     coords
         Labels of a dimension, in every group that has it. A dimension without labels is numbered
-        from 0; `token` is left without numbers, which would outweigh its draws.
+        from 0; only `token` gets no numbers, because they would take more memory than its draws.
     dims
         Names of a variable's axes after (chain, draw). An axis without a name is called
         `<variable>_dim_<i>`, ArviZ's own habit.
     group_coords
-        Labels that hold in one group only and win over `coords`: for instance
+        Labels of one group only, which replace those of `coords`: for instance
         `{"states": {"draw": [0, 50, 100]}}` for full states kept at some of the draws.
     attrs
         Attributes of the whole; numbers and strings survive `save`.
@@ -104,9 +104,9 @@ def group(data: Any, name: str) -> xarray.Dataset:
 
 
 def save(data: Any, path: str | os.PathLike[str]) -> Path:
-    """Write the data to a netCDF file, whole or not at all.
+    """Write the data to a netCDF file, completely or not at all.
 
-    A run that dies leaves the old file as it was.
+    If the process dies while writing, the old file is unchanged.
     """
     import xarray
 
@@ -136,8 +136,8 @@ def load(path: str | os.PathLike[str]) -> Any:
 def rhat(draws: xarray.Dataset, *, method: str = "rank") -> xarray.Dataset:
     """Compute R-hat of every variable over (chain, draw); NaN where it is not defined.
 
-    For a variable that never varies this is NaN, and for chains that each sit at a value of their
-    own it is infinite, or as large as rounding allows: `diagnostics.convergence` tells these apart.
+    R-hat of a constant is NaN. R-hat of chains that are constant at different values is infinite,
+    or as large as rounding allows. `diagnostics.convergence` tells the two cases apart.
     """
     return _statistic("rhat", draws, method)
 
@@ -155,7 +155,7 @@ def mcse(draws: xarray.Dataset, *, method: str = "mean") -> xarray.Dataset:
 def _statistic(name: str, draws: xarray.Dataset, method: str) -> xarray.Dataset:
     arviz = _import_arviz()
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # a variable without variance is divided by zero in there
+        warnings.simplefilter("ignore")  # ArviZ divides by zero for a constant
         return getattr(arviz, name)(draws.astype(np.float64), method=method)
 
 
@@ -189,7 +189,7 @@ def _dataset(
 
     lead = () if name.endswith("data") else SAMPLE_DIMS
     arrays: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
-    sizes: dict[str, tuple[int, str]] = {}  # of each dimension, and the variable that set it
+    sizes: dict[str, tuple[int, str]] = {}  # size of a dimension, and the variable that set it
     for variable, value in variables.items():
         array = np.asarray(value)
         if array.ndim < len(lead):
@@ -227,7 +227,7 @@ def _dataset(
 
 
 def _labels(values: Any) -> np.ndarray:
-    """Make labels an array; text as objects, so that one long word does not widen them all."""
+    """Return labels as an array; text as objects, so that one long word does not widen all."""
     array = np.asarray(values)
     return array.astype(object) if array.dtype.kind in "UT" else array
 

@@ -1,4 +1,4 @@
-"""The angle between rows of numbers: how factors, and rows that use them, are compared."""
+"""Cosine similarity of rows of numbers, to compare factors and rows that use factors."""
 
 import numpy as np
 from jaxtyping import Float, Num
@@ -12,7 +12,7 @@ def cosine(
     """Return the cosine of the angle between each query and each row; 0 where either is zero."""
     normal = []
     for scores in (np.asarray(queries, np.float64), np.asarray(rows, np.float64)):
-        # by the largest entry first, so that no square underflows
+        # divide by the largest entry first, so that no square underflows
         scale = np.abs(scores).max(axis=1, keepdims=True, initial=0.0)
         scores = scores / np.where(scale > 0, scale, 1.0)
         length = np.sqrt((scores**2).sum(axis=1, keepdims=True))

@@ -1,15 +1,16 @@
-r"""Have the chains converged? Judged by quantities that do not depend on the topics' labels.
+r"""Convergence of chains, judged by quantities that do not depend on the labels of topics.
 
-Topic 3 of one chain is not topic 3 of another, and inside a chain labels may switch, so R-hat of a
-per-topic quantity says nothing. What is judged here stays the same under any renaming: the log
-joint density, the number of topics in use, concentrations, sums over topics, and the probability
-that two tokens or two documents share a topic.
+Topic 3 of one chain is not topic 3 of another, and labels may switch inside a chain. R-hat of a
+per-topic quantity therefore says nothing. The quantities here do not change when topics are
+relabelled: the log joint density, the number of topics in use, concentrations, sums over topics,
+and the probability that two tokens or two documents share a topic.
 
 R-hat and effective sample sizes are the rank-normalised ones of Vehtari, Gelman, Simpson,
 Carpenter and Buerkner, Rank-normalization, folding, and localization: an improved R-hat, Bayesian
-Analysis 16 (2021), as ArviZ computes them; the limits below are theirs too. Constants are taken
-out first: R-hat of a constant is 0/0, of chains that each sit at a value of their own 1/0 (or
-1e16, by rounding), and the effective size of a constant is reported as the number of draws.
+Analysis 16 (2021), as ArviZ computes them; the limits below are theirs too. Constants are handled
+separately. R-hat of a constant is 0/0. R-hat of chains that are constant at different values is 1/0
+(or 1e16, by rounding). ArviZ reports the number of draws as the effective sample size of a
+constant.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _FORMATS = {name: f"{{:.{digits}}}".format for name, digits in _DIGITS.items()}
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Convergence:
-    """What the chains say, quantity by quantity and in one sentence."""
+    """Convergence of the chains: a table of quantities, a verdict and a summary."""
 
     table: pd.DataFrame
     passed: bool
@@ -64,22 +65,23 @@ def label_free(
     extra: Mapping[str, Any] | None = None,
     terms: Terms = TOPICS,
 ) -> dict[str, Shaped[np.ndarray, "C S"]]:
-    """Collect the scalars that mean the same in every chain, as arrays [chain, draw].
+    """Collect the scalars that have the same meaning in every chain, as arrays [chain, draw].
 
     These are `lp` of `sample_stats`, every scalar of `posterior`, and `sum(x)` for every numeric
-    `x` of `posterior` with one value per topic or factor (unless that sum is fixed, as that of
-    weights is).
+    `x` of `posterior` with one value per topic or factor (unless the sum is constant, as for
+    weights).
 
     Parameters
     ----------
     data
-        ArviZ data of either line, with the group `posterior`.
+        ArviZ data (0.x or 1.x) with the group `posterior`.
     var_names
         Names to keep, in this order; all if not given.
     extra
         More label-free quantities, `{name: array [chain, draw]}`.
     terms
-        `model.terms` of the model that was fitted: what has labels, by default topics.
+        `model.terms` of the model that was fitted, by default that of topic models: it says which
+        dim has labels.
 
     Raises
     ------
@@ -144,11 +146,11 @@ def convergence(
     -------
     convergence
         `table` has the columns mean, sd, mcse (of the mean), rhat, ess_bulk, ess_tail (draws over
-        all chains) and verdict, which is "ok", "constant" (every chain, the same value) or what is
-        wrong. `passed` is true if all verdicts are "ok" or "constant", at least one is "ok", and
-        there are two chains or more. `summary` says it in words, with what to do. Agreement of
-        these quantities is necessary, not sufficient: chains may still group the tokens
-        differently, which `token_coassignment` shows.
+        all chains) and verdict, which is "ok", "constant" (the same value in every chain) or says
+        what is wrong. `passed` is true if all verdicts are "ok" or "constant", at least one is
+        "ok", and there are two chains or more. `summary` says the same in words, with advice.
+        Agreement of these quantities is necessary but not sufficient: chains may still group the
+        tokens differently, which `token_coassignment` shows.
 
     Raises
     ------
@@ -174,7 +176,7 @@ def convergence(
 def _judge(
     draws: Shaped[np.ndarray, "C S"], max_rhat: float | int, min_ess: float | int
 ) -> dict[str, Any]:
-    """One row of the table."""
+    """Return one row of the table."""
     x = draws.astype(np.float64)
     nan = float("nan")
     row: dict[str, Any] = {"mean": nan, "sd": nan, "mcse": nan, "rhat": nan}
@@ -209,17 +211,17 @@ def _judge(
 
 
 def _statistics(x: Float[np.ndarray, "C S"]) -> dict[str, float]:
-    """R-hat and sample sizes of draws of which at least one chain moves."""
+    """Return R-hat, MCSE and effective sample sizes; at least one chain must vary."""
     draws = xarray.Dataset({"x": (arviz_data.SAMPLE_DIMS, x)})
     halves = draws
-    if len(x) == 1:  # ArviZ wants two chains: compare the halves of the only one
+    if len(x) == 1:  # ArviZ needs two chains: compare the halves of the only one
         half = x.shape[1] // 2
         halves = xarray.Dataset({"x": (arviz_data.SAMPLE_DIMS, [x[0, :half], x[0, -half:]])})
-    # NaN of "folded": two values, equally far from the median, have no spread to compare
+    # "folded" is NaN for two values equally far from the median: no spread to compare
     ratios = [arviz_data.rhat(halves, method=method)["x"] for method in ("z_scale", "folded")]
-    rhat = np.nan if np.isnan(ratios).all() else np.nanmax(ratios)  # short halves have none
+    rhat = np.nan if np.isnan(ratios).all() else np.nanmax(ratios)  # NaN if halves are short
     return {
-        "rhat": float(np.inf if rhat > 1e6 else rhat),  # beyond: nothing varies inside the chains
+        "rhat": float(np.inf if rhat > 1e6 else rhat),  # above 1e6: no variation inside chains
         "mcse": float(arviz_data.mcse(draws)["x"]),
         "ess_bulk": float(arviz_data.ess(draws, method="bulk")["x"]),
         "ess_tail": float(arviz_data.ess(draws, method="tail")["x"]),
@@ -278,7 +280,7 @@ def _summarise(
 
 
 def _advice(name: str, draws: Shaped[np.ndarray, "C S"], terms: Terms) -> str:
-    """Tell chains that still move from chains that sit in different places."""
+    """Return advice: chains still drift, or they have settled in different places."""
     half = draws.shape[1] // 2
     first, second = draws[:, :half].astype(np.float64), draws[:, -half:].astype(np.float64)
     spread = np.sqrt((first.var(axis=1) + second.var(axis=1)) / 2)
@@ -296,7 +298,7 @@ def _advice(name: str, draws: Shaped[np.ndarray, "C S"], terms: Terms) -> str:
 
 
 class Coassignment(NamedTuple):
-    """How often pairs of tokens, or of documents, share a topic: free of labels."""
+    """Probability that pairs of tokens, or of documents, share a topic; free of labels."""
 
     pairs: Integer[np.ndarray, "P 2"]
     by_chain: Float[np.ndarray, "C P"]  # probability of sharing, from the states of each chain
@@ -316,7 +318,7 @@ class Coassignment(NamedTuple):
 
 
 def random_pairs(num_items: int, num_pairs: int, *, seed: int = 0) -> Integer[np.ndarray, "P 2"]:
-    """Draw pairs of two different items, each pair of items equally likely every time."""
+    """Draw pairs of two different items, uniformly and with replacement."""
     if num_items < 2:
         raise ValueError(f"num_items must be at least 2 to make pairs, got {num_items}")
     if num_pairs < 1:
@@ -403,7 +405,7 @@ def agreement(result: Coassignment) -> pd.DataFrame:
 
 
 def _coassignment(pairs: np.ndarray, shared: Float[np.ndarray, "C S P"]) -> Coassignment:
-    """Average over states; R-hat from the variances of all pairs added up."""
+    """Average over states; R-hat uses variances that are summed over all pairs."""
     chains, draws, _ = shared.shape
     by_chain = shared.mean(axis=1)
     if chains < 2 or draws < 2:

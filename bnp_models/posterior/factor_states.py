@@ -1,4 +1,4 @@
-r"""Posterior states of a factor model as plain arrays, and one numbering of their factors.
+r"""Posterior states of a factor model as plain arrays, and common numbers of their factors.
 
 Row n of source j is fitted by $b_j + \sum_k w_{nk} \phi_k$, where $w_{nk} = 0$ unless the row uses
 factor k and $b_j$ is the background of the source (zero in models without one). Signs and scales
@@ -19,11 +19,11 @@ from bnp_models.posterior.cosine import cosine
 __all__ = ["Effects", "FactorStates", "Matching", "align_factors", "factor_states", "match"]
 
 MIN_SIMILARITY = 0.7
-"""Least cosine of matched factors; that of two independent exponential ones is about 0.5."""
+"""Least cosine of matched factors; independent factors with exponential entries have about 0.5."""
 
 
 class FactorStates(NamedTuple):
-    """S posterior states of a factor model, chain by chain; a slot that no row uses is no factor.
+    """S posterior states of a factor model, chain by chain; slots that no row uses hold no factor.
 
     Sizes: N rows of J sources, M features, K slots.
     """
@@ -68,10 +68,10 @@ class Effects(NamedTuple):
 
 
 class Matching(NamedTuple):
-    """Which of K factors belongs to which of R true ones."""
+    """The partner of each of R true factors among K factors."""
 
-    position: Int[np.ndarray, " R"]  # of the partner; -1: none is left
-    sign: Int[np.ndarray, " R"]  # 1, or -1 where the partner is turned round
+    position: Int[np.ndarray, " R"]  # of the partner; -1: no partner
+    sign: Int[np.ndarray, " R"]  # 1, or -1 where the partner has opposite sign
     similarity: Float[np.ndarray, " R"]  # absolute cosine; 0 without a partner
 
 
@@ -86,7 +86,7 @@ def factor_states(
     chain: Any = None,
     draw: Any = None,
 ) -> FactorStates:
-    """Put recorded draws together, their first two axes being chain and draw.
+    """Make `FactorStates` of recorded draws, whose first two axes are chain and draw.
 
     Parameters
     ----------
@@ -95,15 +95,15 @@ def factor_states(
     weights
         Weights, [chain, draw, N, K].
     z
-        Which row uses which factor, [chain, draw, N, K]; by default those of weight not zero.
-        Weights of factors that are not used are set to zero.
+        Which row uses which factor, [chain, draw, N, K]; by default a row uses the factors whose
+        weight is not zero. Weights of factors that are not used are set to zero.
     source
-        Source of each row, [N]; by default all are of one.
+        Source of each row, [N]; by default all rows are of one source.
     background
         Background of each source, [chain, draw, J]; zero by default.
     lp
-        Log joint density, [chain, draw]: the reference of an alignment has the highest. Without
-        it, that is the last draw of the first chain.
+        Log joint density, [chain, draw]. The state with the highest one is the reference of an
+        alignment. Without `lp` the reference is the last draw of the first chain.
     chain, draw
         Numbers of the chains and draws.
 

@@ -1,12 +1,12 @@
 r"""Posterior states of a topic model as plain mixtures: topics and prior weights.
 
-`Mixtures` holds for S states what `base.topics.Topics` is for one of them. Everything that looks at
-new documents (fold-in, held-out scores, tables) reads nothing else, so whatever has topics and
-weights can be scored: states of a fit, or arrays that another program estimated.
+`Mixtures` holds for S states what `base.topics.Topics` holds for one state. All functions for new
+documents (fold-in, held-out scores, tables) read nothing else. They can therefore score states of a
+fit, and also arrays that another program estimated.
 
-Full arrays are large (40 states of 100 topics over 13,649 words: 218 MB), therefore
-`MixtureStates` asks the model for them one state at a time, and the functions of this library that
-use mixtures take either form and hold one state at a time.
+Full arrays are large (40 states of 100 topics over 13,649 words: 218 MB). `MixtureStates` therefore
+asks the model for one state at a time. The functions of this library that use mixtures take either
+form and hold one state at a time.
 """
 
 import dataclasses
@@ -64,10 +64,10 @@ class AuthorMixture(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MixtureStates:
-    """Make the mixture of each kept state when it is asked for.
+    """Mixtures of kept states, each made when it is asked for.
 
-    A sequence of one-state `Mixtures`: `len`, indexing by an integer, iteration (any number of
-    times). `mixture_states` builds it and checks the arguments.
+    This is a sequence of one-state `Mixtures`, with `len`, indexing by an integer, and iteration
+    any number of times. `mixture_states` builds it and checks the arguments.
     """
 
     topics_of: Callable[[State], Topics]
@@ -103,7 +103,7 @@ class MixtureStates:
         )
 
     def __iter__(self) -> Iterator[Mixtures]:
-        """Go through the states in chain-major order, making one at a time."""
+        """Iterate over the states in chain-major order; one is made at a time."""
         return (self[index] for index in range(len(self)))
 
     def stack(self) -> Mixtures:
@@ -132,8 +132,8 @@ def mixture_states(model: TokenModel, states: Any, corpus: Corpus) -> MixtureSta
     Raises
     ------
     ValueError
-        If there is no state or the variables are not of the same ones. What a state itself has
-        wrong is found when it is made.
+        If there is no state, or variables differ in their chains or draws. Errors inside a state
+        are raised when its mixture is made.
     """
     draw = np.asarray(states["draw"])
     arrays = {
@@ -172,16 +172,16 @@ def author_states(model: AuthorModel, states: Any, corpus: Corpus) -> Iterator[A
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class OneRow:
-    """Mixtures as documents of one group see them: with one row, for all documents.
+    """Mixtures with only the row of one group, which all documents read.
 
-    Can be gone through as often as `mixtures` can.
+    Iteration is possible as often as over `mixtures`.
     """
 
     mixtures: Mixtures | Iterable[Mixtures]
     name: str  # of the row
 
     def __iter__(self) -> Iterator[Mixtures]:
-        """Go through the states.
+        """Iterate over the states.
 
         Raises
         ------
@@ -218,7 +218,7 @@ def document_rows(
     Raises
     ------
     ValueError
-        If topics differ by group, but the corpus has no groups or another one.
+        If topics differ by group, but the corpus has no groups or an unknown one.
     """
     names = mixture.row_names
     if names is None:
@@ -243,8 +243,8 @@ def document_rows(
 def check_words(mixture: Mixtures, corpus: Corpus, name: str = "corpus") -> None:
     """Refuse a corpus whose words are not those of the mixture.
 
-    Words that came without names are called "0", "1", ...: where either side has only these,
-    their number is all that can be checked.
+    Words without names are called "0", "1", .... If either side has only such names, only the
+    number of words is checked.
 
     Raises
     ------
@@ -274,7 +274,7 @@ def _numbered(num_words: int) -> tuple[str, ...]:
 
 
 def one_by_one(mixtures: Mixtures | Iterable[Mixtures]) -> Iterator[Mixtures]:
-    """Go through the states of one `Mixtures`, or of several, as `Mixtures` of one state each.
+    """Iterate over the states of one or several `Mixtures`, as `Mixtures` of one state each.
 
     Their `phi` is [1, F, V, K] and their `weights` [1, G, K], also where they came without F and G.
 
@@ -302,7 +302,7 @@ def one_by_one(mixtures: Mixtures | Iterable[Mixtures]) -> Iterator[Mixtures]:
 
 
 def _one_state(mixture: Mixtures, s: int) -> Mixtures:
-    """Return one state with all its axes, once it is checked."""
+    """Check one state and return it with all its axes."""
     phi, weights = np.asarray(mixture.phi[s]), np.asarray(mixture.weights[s])
     if phi.ndim == 2 and weights.ndim == 1:
         phi, weights = phi[None], weights[None]

@@ -4,11 +4,11 @@
 header.json         what is run: model, options, sizes, versions, digest of the data
 data.npz            the data
 state.npz           sampler state after the last saved sweep (random keys as integers)
-draws-00000000.npz  draws that were kept, by the number of the first one; so with states-*.npz
+draws-00000000.npz  kept draws, named by the number of the first; states-*.npz likewise
 ```
 
-Draws are written before the state that follows them, so whatever a killed run leaves behind is a
-state with all draws before it; later ones are drawn again, the same. Nothing is pickled.
+Draws are written before the state that follows them. A killed run therefore leaves a state and all
+draws before it. Draws after that state are made again, with the same values. Nothing is pickled.
 """
 
 import json
@@ -37,7 +37,7 @@ FORMAT = "bnp-run 1"
 
 
 def _write_npz(path: Path, arrays: dict[str, np.ndarray]) -> None:
-    """Write arrays under any names (slashes too) in one piece."""
+    """Write arrays under any names (slashes too), completely or not at all."""
     with replacing(path) as file:
         np.savez(file, **arrays)  # pyright: ignore[reportArgumentType]
 
@@ -59,13 +59,13 @@ def has_checkpoint(folder: Path) -> bool:
 
 
 def write_header(folder: Path, header: dict[str, Any]) -> None:
-    """Write what the run is; the file that makes a folder a checkpoint."""
+    """Write the header; a folder with this file is a checkpoint."""
     with replacing(folder / "header.json") as file:
         file.write(json.dumps({"format": FORMAT, **header}, indent=1).encode())
 
 
 def read_header(folder: Path) -> dict[str, Any]:
-    """Read what the run is.
+    """Read the header of a run.
 
     Raises
     ------
@@ -86,12 +86,12 @@ def read_header(folder: Path) -> dict[str, Any]:
 
 
 def check_header(folder: Path, expected: dict[str, Any]) -> None:
-    """Refuse to go on with a run that was begun with anything else.
+    """Check that a run was begun with the expected arguments.
 
     Raises
     ------
     ValueError
-        Naming the entries that differ, with both values.
+        If entries differ; the message names them with both values.
     """
     found = read_header(folder)
     expected = json.loads(json.dumps(expected))
@@ -149,7 +149,7 @@ def read_state(folder: Path, template: Any) -> tuple[Any, int] | None:
     for name, leaf in leaves.items():
         x = jnp.asarray(arrays[name])
         if _is_key(leaf):
-            x = jax.random.wrap_key_data(x)  # of the kind that the header names
+            x = jax.random.wrap_key_data(x)  # key type: as the header says
         if x.dtype != leaf.dtype or x.ndim != leaf.ndim:
             raise ValueError(
                 f"checkpoint {path} does not fit the model: {name} is {x.dtype} with {x.ndim} axes"
@@ -166,7 +166,7 @@ def write_block(folder: Path, kind: str, start: int, arrays: dict[str, np.ndarra
 def read_blocks(folder: Path, kind: str, stop: int) -> list[tuple[int, dict[str, np.ndarray]]]:
     """Read the blocks that start before draw `stop`, in order.
 
-    What lies behind it, and what a killed process left half written, is removed.
+    Later blocks, and files that a killed process left half written, are removed.
     """
     for path in folder.glob(f".{kind}-*.tmp"):
         path.unlink(missing_ok=True)

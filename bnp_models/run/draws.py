@@ -1,4 +1,4 @@
-"""What a run has drawn so far: collected on the host, saved in blocks, turned into ArviZ data."""
+"""The draws of a run: collected on the host, saved in blocks, turned into ArviZ data."""
 
 import json
 from importlib.metadata import PackageNotFoundError, version
@@ -19,7 +19,7 @@ Dims = dict[str, tuple[str, ...]]
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that decide which numbers are drawn."""
+    """Return the versions on which the random numbers depend."""
     found = {}
     for name in ("bnp-models", "jax", "jaxlib", "numpyro"):
         try:
@@ -32,7 +32,7 @@ def versions() -> dict[str, str]:
 
 
 def smallest_integers(x: np.ndarray) -> np.ndarray:
-    """Store numbers of things in the smallest unsigned type that holds them."""
+    """Return ids in the smallest unsigned integer type that holds them."""
     for dtype in (np.uint8, np.uint16, np.uint32):
         if x.size == 0 or (x.min() >= 0 and x.max() <= np.iinfo(dtype).max):
             return x.astype(dtype)
@@ -47,7 +47,7 @@ class Draws:
     keep_states
         Number of full states to keep, evenly spaced over the draws.
     runner
-        Knows which sweeps are kept.
+        The runner of the chains, which knows the sweeps that are kept.
     """
 
     def __init__(self, keep_states: int, runner: Runner):
@@ -57,7 +57,7 @@ class Draws:
         self._wanted = [int(i) for i in at]  # numbers of the draws whose full state is kept
         self._blocks: list[tuple[int, dict[str, np.ndarray]]] = []
         self._states: list[tuple[int, dict[str, np.ndarray]]] = []
-        self._written = [0, 0]  # blocks and states that are on disk
+        self._written = [0, 0]  # numbers of blocks and states on disk
         self.num_kept = 0
 
     def next_snapshot(self, sweep: int) -> int:
@@ -66,7 +66,7 @@ class Draws:
         return min((s for s in later if s > sweep), default=self._runner.num_sweeps)
 
     def add(self, kept: dict[str, Any], state: GibbsState) -> None:
-        """Take the draws of a stretch, and its last state if that is one to keep."""
+        """Add the draws of a stretch, and its last state if that state is to be kept."""
         dims = self._runner.kernel.config.dims
         flat = _flatten(kept["draws"], kept["lp"], kept["info"]._asdict(), dims)
         n = flat["sample_stats/lp"].shape[1]
@@ -88,7 +88,7 @@ class Draws:
         self._written = [len(self._blocks), len(self._states)]
 
     def read(self, folder: Path, num_kept: int) -> None:
-        """Take up the draws that belong to the saved state.
+        """Read the draws that were made before the saved state.
 
         Raises
         ------
@@ -111,7 +111,7 @@ class Draws:
             )
 
     def take(self) -> tuple[dict[str, dict[str, np.ndarray]], list[int]]:
-        """Hand over the arrays by group, and the numbers of the draws whose state was kept."""
+        """Return the arrays by group and the numbers of draws with a state; empty the blocks."""
         flat = _join([arrays for _, arrays in self._blocks], consume=True)
         groups = _by_group(flat)
         if self._states:
@@ -120,9 +120,9 @@ class Draws:
 
 
 def _pack(arrays: dict[str, np.ndarray], dims: Dims) -> dict[str, np.ndarray]:
-    """Store what every token has one of, by number (topic, author), as small as it can be.
+    """Store ids of tokens (topics, authors) in the smallest integer type.
 
-    Counts stay signed, for one may want to subtract them.
+    Counts stay signed, so that they can be subtracted.
     """
     return {
         name: smallest_integers(x) if "token" in dims.get(name, ()) and x.dtype.kind in "iu" else x
@@ -149,7 +149,7 @@ def _by_group(flat: dict[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
 
 
 def _snapshot(kernel: GibbsKernel, state: GibbsState) -> dict[str, np.ndarray]:
-    """Return what predictions need of a state of several chains, [chain, 1, ...]."""
+    """Return the part of a state of several chains for predictions, [chain, 1, ...]."""
     arrays = jax.vmap(kernel.sampler().snapshot)(state.chain)
     arrays = {name: np.asarray(x)[:, None] for name, x in arrays.items()}
     return _pack(arrays, kernel.config.dims)
@@ -158,8 +158,7 @@ def _snapshot(kernel: GibbsKernel, state: GibbsState) -> dict[str, np.ndarray]:
 def _join(blocks: list[dict[str, np.ndarray]], *, consume: bool = False) -> dict[str, np.ndarray]:
     """Concatenate along the draws; slot axes of different capacity are padded with zeros.
 
-    With `consume` the blocks are emptied on the way, so that no more than one variable is held
-    twice.
+    With `consume` the blocks are emptied, so that only one variable at a time is held twice.
     """
     joined = {}
     for name in list(blocks[0]) if blocks else ():
@@ -179,7 +178,7 @@ def _join(blocks: list[dict[str, np.ndarray]], *, consume: bool = False) -> dict
 def _drop_free_slots(
     groups: dict[str, dict[str, np.ndarray]], slots: str, dims: Dims
 ) -> dict[str, dict[str, np.ndarray]]:
-    """Cut what no draw of any chain used off the slot axes: how much there was is a matter of time.
+    """Cut the slots at the end that no draw of any chain uses; their number depends on timing.
 
     Free slots hold zeros in all variables.
     """

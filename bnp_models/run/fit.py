@@ -1,4 +1,4 @@
-"""`fit`: the everyday entry. It runs a model's Gibbs kernel and nothing else, in plain sight."""
+"""`fit`, the usual entry point, which runs the Gibbs kernel of a model; and `resume`."""
 
 import inspect
 import time
@@ -21,7 +21,7 @@ from bnp_models.run.runner import Runner, make_mesh
 
 __all__ = ["fit", "resume"]
 
-STRETCH_SECONDS = 1.0  # how long a stretch of sweeps should take; sets how often progress moves
+STRETCH_SECONDS = 1.0  # wanted length of a stretch; progress is shown after each stretch
 _BLOCK_OPTIONS = ("program", "ignore")  # options of `gibbs` for blocks of numpyro.infer.Gibbs
 
 
@@ -44,49 +44,49 @@ def fit(
 ) -> Fit:
     """Draw from the posterior of a model with its Gibbs kernel.
 
-    The same seed gives the same draws, through `numpyro.infer.MCMC` on `model.gibbs(...)` as well,
-    whatever the length of the progress bar's steps, and after a resume: on the same machine, with
-    the same versions and as many chains and devices. One chain alone may differ from the same chain
-    among others: XLA rounds by the place in a vector.
+    The same seed gives the same draws on the same machine, with the same versions and the same
+    numbers of chains and devices. This also holds for `numpyro.infer.MCMC` on `model.gibbs(...)`,
+    after a resume, and for any length of the steps of the progress bar. One chain alone may differ
+    from the same chain among others, because XLA's rounding depends on the place in a vector.
 
     Parameters
     ----------
     model
         A configured model such as `HDPLDA(beta=0.01)`.
     data
-        What the model is about: a `Corpus`, or `Sources` for a factor model.
+        The data: a `Corpus`, or `Sources` for a factor model.
     num_warmup, num_samples, num_chains, thinning
-        As in `numpyro.infer.MCMC`: sweeps before and while drawing, chains, and every how many of
-        the `num_samples` sweeps a draw is kept.
+        As in `numpyro.infer.MCMC`: sweeps before drawing, sweeps while drawing, chains, and the
+        number of sweeps from one kept draw to the next.
     seed
         Seed of all random numbers.
     record
         Variables to record beside the scalars, see the model's `gibbs`.
     keep_states
-        Full states to keep per chain, evenly spaced over the draws: topics, documents, fold-in and
-        held-out scores are averages over these.
+        Number of full states to keep per chain, evenly spaced over the draws. Topics, documents,
+        fold-in and held-out scores are averages over these states.
     checkpoint
-        Folder for checkpoints. If a run of the same model, data and arguments was begun there, it
-        goes on from the last checkpoint with the draws it would have made; anything else is
-        refused.
+        Folder for checkpoints. If the folder holds a run of the same model, data and arguments, the
+        run continues from its last checkpoint, with the draws that it would have made without a
+        break. A folder with any other run is refused.
     checkpoint_seconds
         Time between checkpoints.
     progress
         Show a progress bar, or a `Progress` of your own.
     devices
-        JAX devices to use, all local ones by default (the first one for a factor model): chains are
-        divided over them, and, if there are fewer chains than devices, the documents of a parallel
-        sweep of a topic model. On a CPU JAX sees one
-        device unless `numpyro.set_host_device_count(n)` is called before anything else.
+        JAX devices to use, by default all local ones (the first one for a factor model). Chains are
+        divided over the devices. If there are fewer chains than devices, a parallel sweep of a
+        topic model also divides its documents over them. On a CPU JAX sees one device unless
+        `numpyro.set_host_device_count(n)` is called before anything else.
     **options
         Options of the model's `gibbs`: `schedule=`, `init_topics=` and so on.
 
     Returns
     -------
-    The draws (`.data`, an ArviZ object) with tables, diagnostics and pictures of them: a `Fit` of
-    the class that the model names, such as `TopicFit` or `FactorFit`. After an interrupt from the
-    keyboard (Ctrl-C) it holds what was drawn until then, and a checkpoint has been written where
-    there is a folder for it.
+    A `Fit` of the class that the model names, such as `TopicFit` or `FactorFit`: the draws
+    (`.data`, an ArviZ object) with tables, diagnostics and pictures of them. After an interrupt
+    from the keyboard (Ctrl-C) the `Fit` holds the draws made until then, and a checkpoint is
+    written if there is a folder for it.
 
     Raises
     ------
@@ -110,7 +110,8 @@ def fit(
         raise ValueError(f"checkpoint_seconds must not be negative, got {checkpoint_seconds!r}")
     _check_options(model, options)
     kernel = model.gibbs(record=record, **options)
-    # what has no lanes draws the same on any machine's number of devices, unless they are asked for
+    # Models without a parallel token sweep use one device by default, so that their draws do not
+    # depend on how many devices the machine has.
     default = jax.local_devices() if model.lanes else jax.local_devices()[:1]
     mesh = make_mesh(
         default if devices is None else _check_devices(devices),
@@ -151,7 +152,7 @@ def fit(
 
 
 def resume(checkpoint: str | Path, **how: Any) -> Fit:
-    """Go on with a run that was begun with `fit(..., checkpoint=...)`; the folder is enough.
+    """Continue a run that was begun with `fit(..., checkpoint=...)`, from its folder alone.
 
     Parameters
     ----------
@@ -163,7 +164,8 @@ def resume(checkpoint: str | Path, **how: Any) -> Fit:
     Raises
     ------
     ValueError
-        If the folder holds no run, or one that these versions would draw differently.
+        If the folder holds no run, or an unfinished run of other versions or another number of
+        devices, whose draws would differ.
     """
     folder = Path(checkpoint)
     header = files.read_header(folder)
@@ -206,7 +208,7 @@ def _open(
     draws: Draws,
     runner: Runner,
 ) -> GibbsState | None:
-    """Begin a run in an empty folder, or return the last state of the one that is there."""
+    """Begin a run in the folder, or return the last state of the run that is there."""
     if not files.has_checkpoint(folder):
         if folder.exists() and not folder.is_dir():
             raise ValueError(f"checkpoint must be a folder, got the file {folder}")
@@ -222,7 +224,7 @@ def _open(
         draws.read(folder, 0)
         return None
     state, num_kept = found
-    if int(state.sweep) < runner.num_sweeps:  # what is finished can be read anywhere
+    if int(state.sweep) < runner.num_sweeps:  # a finished run can be read anywhere
         files.check_header(folder, where)
     draws.read(folder, num_kept)
     return runner.place(state)
@@ -255,7 +257,7 @@ def _run(
 ) -> GibbsState | None:
     """Advance to the last sweep, in stretches of about a second.
 
-    Returns the last state; None if an insistent interrupt left none.
+    Returns the last state; None if a second interrupt left none.
     """
 
     def save() -> None:

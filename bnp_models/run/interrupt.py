@@ -1,4 +1,4 @@
-"""Ctrl-C during a run: noted, and acted on where nothing is lost."""
+"""Handle Ctrl-C during a run without losing the state of the sampler."""
 
 import signal
 import threading
@@ -11,9 +11,9 @@ __all__ = ["Interrupt"]
 class Interrupt:
     """Context in which a first Ctrl-C only sets `pending`; a second one raises KeyboardInterrupt.
 
-    An interrupt in the middle of a computation would leave the sampler without a state, for its
-    buffers are reused in place. Outside of the main thread Python delivers no signals, and this
-    does nothing.
+    An interrupt during a computation would leave the sampler without a state, because its buffers
+    are reused in place. Python delivers signals only to the main thread; in other threads this
+    class does nothing.
     """
 
     def __init__(self):

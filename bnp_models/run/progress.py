@@ -12,10 +12,10 @@ __all__ = ["Bar", "Progress", "Silent"]
 
 @runtime_checkable
 class Progress(Protocol):
-    """What `fit` tells a display."""
+    """Interface of a progress display, which `fit` calls."""
 
     def update(self, sweep: int, used: np.ndarray, lp: np.ndarray, note: str = "") -> None:
-        """Show the state after so many sweeps: topics in use and log joint of every chain."""
+        """Show the state after `sweep` sweeps: topics in use and log joint of every chain."""
 
     def close(self) -> None:
         """Finish the display."""
@@ -41,9 +41,9 @@ class Bar:
     start
         Sweeps that were done before (a resumed run).
     items
-        Tokens (or rows) that one sweep of all chains moves.
+        Number of tokens (or rows) that one sweep of all chains updates.
     terms
-        What they are called, and what is counted as in use.
+        Words for the items and for what is counted as in use.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Bar:
         self._bar.set_description("compiling")
 
     def update(self, sweep: int, used: np.ndarray, lp: np.ndarray, note: str = "") -> None:
-        """Show the state after so many sweeps."""
+        """Show the state after `sweep` sweeps."""
         now = time.perf_counter()
         done, seconds = sweep - self._sweep, max(now - self._clock, 1e-9)
         self._clock, self._sweep = now, sweep
@@ -89,7 +89,7 @@ class Bar:
         self._bar.update(done)
 
     def close(self) -> None:
-        """Leave the last line standing."""
+        """Finish the bar; its last line stays."""
         self._bar.close()
 
 

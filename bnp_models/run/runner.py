@@ -1,8 +1,8 @@
-"""Stretches of sweeps on the device: draws kept on the way, chains and lanes over devices, growth.
+"""Run stretches of sweeps on the device: keep draws, shard chains and lanes, add slots.
 
-A run is cut into stretches only so that progress can be shown, draws moved to the host and files
-written; where it is cut does not change a draw. An infinite model that needs more slots than it has
-goes back to the start of the stretch and replays it with more: randomness does not depend on the
+Between two stretches progress is shown, draws move to the host and files are written. Where a run
+is cut into stretches does not change its draws. If an infinite model needs more slots than it has,
+the stretch is replayed from its start with more slots. Random numbers do not depend on the
 capacity, so the replay is the run that a larger capacity would have made.
 """
 
@@ -29,7 +29,7 @@ MARGIN = 16  # slots are added and dropped in multiples of this
 
 
 class Stretch(NamedTuple):
-    """What a stretch of sweeps leaves behind."""
+    """The result of a stretch of sweeps."""
 
     state: GibbsState  # on the device, without `draws`, `lp` and `data`
     kept: dict[str, Any]  # draws, lp and info of the kept sweeps, [chain, n, ...], on the host
@@ -39,16 +39,16 @@ class Stretch(NamedTuple):
 
 
 def mesh_shape(num_devices: int, num_chains: int, lanes: bool) -> tuple[int, int]:
-    """Return over how many devices to divide the chains, and over how many the lanes of each.
+    """Return the number of devices that share the chains, and that share the lanes of a chain.
 
-    Chains that can't be divided evenly leave devices idle unless the schedule has lanes.
+    If the chains can't be divided evenly, devices stay idle unless the schedule has lanes.
     """
     over_chains = math.gcd(num_chains, num_devices)
     return over_chains, num_devices // over_chains if lanes else 1
 
 
 def make_mesh(devices: Sequence[Any], num_chains: int, lanes: bool) -> Mesh | None:
-    """Lay devices out over chains first, over lanes with what remains; None for one device."""
+    """Divide devices over chains first and then over lanes; return None for one device."""
     shape = mesh_shape(len(devices), num_chains, lanes)
     if shape == (1, 1):
         return None
@@ -57,7 +57,7 @@ def make_mesh(devices: Sequence[Any], num_chains: int, lanes: bool) -> Mesh | No
 
 
 class Runner:
-    """Advance the chains of one kernel; knows the data, which sweeps are kept, and the capacity.
+    """Advance the chains of one kernel; hold the data, the thinning and the capacity.
 
     Parameters
     ----------
@@ -91,21 +91,21 @@ class Runner:
         self._thinning = thinning
         self._mesh = mesh
         self._sampler = self.kernel.sampler()
-        # an infinite model may have to go back to the state before, so that is kept
+        # an infinite model may replay a stretch, so the state before a stretch is kept
         self._in_place = self._sampler.capacity is None
         self._data = self._sampler.prepare(data, num_shards)
         if mesh is not None:
             self._data = _put(self._data, mesh, self._sampler.data_specs(self._data, P, "lane"))
-        self._shapes: Any = None  # of the chains for which the buffer is sized
-        self._slots = 0  # of the buffer for kept draws
-        self._ran: Any = None  # shapes of the last stretch, which are compiled
+        self._shapes: Any = None  # of the chain state for which the buffer is sized
+        self._slots = 0  # draws that the buffer holds
+        self._ran: Any = None  # shapes of the last stretch, whose program is compiled
         self._floor = 0  # a smaller capacity has overflowed before
         self._sweep_seconds = 0.0
         self._compile_seconds = math.inf
-        self._note = ""  # on the capacity, of what came before the first stretch
+        self._note = ""  # on a change of capacity before the first stretch
 
     def init(self, keys: jax.Array) -> GibbsState:
-        """Start the chains, one per key; with more slots than asked for if they need more."""
+        """Start the chains, one per key; add slots if the chains need more."""
         state = self.kernel.start(keys, self.num_warmup, self._data, self._argument)
         state = self.place(_bare(state))
         if self._sampler.capacity is not None:
@@ -126,11 +126,11 @@ class Runner:
         return max(sweep - self._first, 0) // self._thinning
 
     def sweep_of(self, kept: int) -> int:
-        """Return the number of sweeps after which kept draw number `kept` (from 0) is there."""
+        """Return the number of sweeps after which draw `kept` (from 0) is kept."""
         return self._first + (kept + 1) * self._thinning
 
     def longest(self, state: GibbsState) -> int:
-        """Return the most sweeps a stretch from here may have: its draws must fit in memory."""
+        """Return the largest length of a stretch from here: its draws must fit in the buffer."""
         shapes = jax.tree.map(jnp.shape, state.chain)
         if shapes != self._shapes:
             make_room()  # for the program of these shapes
@@ -159,10 +159,10 @@ class Runner:
         return Stretch(after, kept, np.asarray(lp), np.asarray(used).sum(-1), note)
 
     def _resize(self, state: GibbsState, used: Any, sweep: int) -> tuple[GibbsState, str]:
-        """Grow ahead of need; after the warm-up drop free slots at the end where that saves time.
+        """Add slots before they are needed; after warm-up drop free ones at the end to save time.
 
-        Every size is compiled for itself, so growth is generous, and while chains may still be on
-        their way from few topics to many nothing is dropped.
+        Every capacity needs a compilation of its own, so slots are added generously. During warm-up
+        nothing is dropped, because the number of topics may still rise.
         """
         assert self._sampler.capacity is not None
         need = self._need(state)
@@ -197,7 +197,7 @@ class Runner:
         return self.place(state._replace(chain=chain))
 
     def _run(self, state: GibbsState, sweep: int, num_sweeps: int) -> tuple[Any, ...]:
-        """Advance, and move the draws to the host."""
+        """Advance all chains and move the draws to the host."""
         longest = self.longest(state)
         if num_sweeps > longest:
             raise ValueError(f"num_sweeps must be at most {longest}, got {num_sweeps}")
@@ -212,10 +212,10 @@ class Runner:
         return state, kept, lp, used
 
     def _compile(self, state: GibbsState) -> GibbsState:
-        """Compile by going no sweep far, and return the state, to be used from there on."""
+        """Compile by running zero sweeps; return the state from which to continue."""
         clock = time.perf_counter()
         after = jax.block_until_ready(self._advance(state, 0))[0]
-        trim()  # what compiling took, before the sweeps take theirs
+        trim()  # return memory of the compiler before the sweeps need theirs
         self._ran, self._compile_seconds = self._shapes, time.perf_counter() - clock
         return after if self._in_place else state
 
@@ -223,7 +223,7 @@ class Runner:
         advance = _advance_in_place if self._in_place else _advance
         return advance(
             self.kernel, self._first, self._thinning, self._slots, self._mesh,
-            state, self._data, int(num_sweeps),  # of one type: each is compiled for itself
+            state, self._data, int(num_sweeps),  # always int: another type compiles again
         )  # fmt: skip
 
 
@@ -242,7 +242,7 @@ def _advance(
     data: Any,
     num_sweeps: Any,
 ) -> tuple[Any, ...]:
-    """Sweep on; return the state, the kept draws, and lp and mask of use at the end."""
+    """Run the sweeps; return the state, the kept draws, and lp and mask of use at the end."""
     sampler = kernel.sampler()
 
     def run(state, data, num_sweeps):
@@ -291,12 +291,12 @@ _advance = jax.jit(_advance, static_argnames=_STATIC)
 
 
 def _bare(state: GibbsState) -> GibbsState:
-    """Drop what is made anew for every kept draw, and the data."""
+    """Drop `draws` and `lp`, which are computed for every kept draw, and the data."""
     return state._replace(draws=None, lp=None, data=None)
 
 
 def _state_specs() -> GibbsState:
-    """Return how each field of a bare state lies over the mesh, as a prefix tree."""
+    """Return the sharding of each field of a bare state over the mesh, as a prefix tree."""
     chains = P("chain")
     return GibbsState(None, None, chains, chains, chains, None, P(), P(), chains)
 

@@ -6,7 +6,7 @@ $$\mathrm{NPMI}(i, j) = \frac{\log(p_{ij} / (p_i p_j))}{-\log p_{ij}} \in [-1, 1
 
 averaged over the pairs of a topic's top words. Bouma, Normalized (pointwise) mutual information in
 collocation extraction, GSCL 2009. A number without its reference corpus, its unit of
-co-occurrence and its number of words means nothing: report all three. It describes topics; it
+co-occurrence and its number of words means nothing: report all three. NPMI describes topics; it
 does not decide between models (held-out scores do that).
 """
 
@@ -49,9 +49,9 @@ def npmi(
     top
         Words per topic that are used, at least 2.
     window
-        `None`: a unit is a document. Otherwise a unit is a run of `window` consecutive tokens, a
-        document of N tokens having N - window + 1 of them, or one if it is shorter. This needs a
-        corpus whose tokens are in their order in the text (not one made from counts).
+        `None`: a unit is a document. Otherwise a unit is a run of `window` consecutive tokens. A
+        document of N tokens has N - window + 1 units, or one if it is shorter. This needs a corpus
+        whose tokens are in their order in the text (not one made from counts).
 
     Returns
     -------

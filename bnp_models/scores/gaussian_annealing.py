@@ -1,8 +1,8 @@
-r"""New rows under one posterior state of a Gaussian factor model: z and w by annealing.
+r"""Draw z and w of new rows by annealing, under one posterior state of a Gaussian model.
 
 A row of source j uses factor k with probability $\pi_{jk}$ and has normal weights and noise. With
-the likelihood raised to a power t it is the same model with noise variance $\sigma^2_n / t$, so z
-moves with its weight integrated out, and the weight is drawn right after, at every t.
+the likelihood raised to a power t, the model is the same with noise variance $\sigma^2_n / t$. At
+every t, z is therefore updated with its weight integrated out, and the weight is drawn right after.
 
 Neal, Annealed importance sampling, Statistics and Computing 11 (2001).
 
@@ -22,7 +22,7 @@ _NO_COUNTS = "fit must be one of a model of counts: a Gaussian one has no such s
 
 
 class GaussianRows(NamedTuple):
-    """What one posterior state says about new rows of its J sources; slots with pi = 0 are free."""
+    """Parameters of new rows of J sources, from one posterior state; slots with pi = 0 are free."""
 
     phi: Float[np.ndarray, "K M"]
     pi: Float[np.ndarray, "J K"]
@@ -32,7 +32,7 @@ class GaussianRows(NamedTuple):
     def draw(
         self, rng: np.random.Generator, values: Any, source: Any, powers: Any, **how: Any
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Make sweeps over rows, see `draw_rows`."""
+        """Run sweeps over rows, see `draw_rows`."""
         return draw_rows(rng, values, self, source, powers, **how)
 
     def of_totals(self) -> NoReturn:
@@ -55,14 +55,16 @@ def draw_rows(
     wanted: str = "",
     observed: Bool[np.ndarray, "N M"] | None = None,
 ) -> tuple[Float[np.ndarray, "T R N"], Float[np.ndarray, "R N _"]]:
-    """Make a sweep at each power; return log likelihoods, and a mean over the sweeps at power one.
+    """Run a sweep at each power; return log likelihoods, and a mean over the sweeps at power one.
 
     Parameters
     ----------
     values, observed
-        Rows, and which of their entries are there: the likelihood is that of these.
+        Rows, and which of their entries are observed. The likelihood is that of the observed
+        entries.
     powers
-        The first one must be 0, or a start without factors be forgotten.
+        Powers of the likelihood, one per sweep. The first must be 0, unless the sweeps before those
+        that are used forget the start, which has no factors.
     wanted
         What to average: "weights" (zero where a factor is not used, [R, N, K]) or nothing,
         [R, N, 0].
@@ -95,8 +97,8 @@ def draw_rows(
 
 
 Products = Callable[[int, Any], tuple[Any, Any]]
-"""Factor k, weights [N, K] -> inner product of its effect with what the other factors leave of each
-row, and its squared length there; over the entries that are observed."""
+"""Factor k, weights [N, K] -> by row, inner product of the factor with the residual of the other
+factors, and squared length of the factor; both over the observed entries."""
 
 
 def _complete(x: Float[np.ndarray, "N M"], phi: Float[np.ndarray, "K M"]) -> Products:

@@ -7,22 +7,23 @@ Scores, all averaged over posterior states in probability space (not a plug-in o
 - `left_to_right`: the evidence p(w) of whole documents, unbiased; slower;
 - `known_authors`, for models with authors: whole documents, each token given the authors.
 
-Natural logarithms, and tokens count, not types: perplexity = exp(-nats per token). Numbers from
-programs that use base 2, or a variational bound, do not compare.
+Logarithms are natural and averages are over tokens, not types: perplexity = exp(-nats per token).
+Numbers from programs that use base 2, or a variational bound, are not comparable.
 
 Every score carries standard errors of the log probability per token:
 
-- documents: the test documents seen as a sample of all documents (ratio estimator);
-- states, chains: jackknife, one posterior state or one chain left out at a time. That of the
-  chains also sees chains that stay in different modes (few chains make it rough);
+- documents: the test documents are taken as a sample of all documents (ratio estimator);
+- states, chains: jackknife, one posterior state or one chain left out at a time. The error over
+  chains includes differences between chains that stay in different modes; it is rough with few
+  chains;
 - particles: the Monte Carlo error of left-to-right alone, by the jackknife over particles, which
   also estimates its bias.
 
 Every score takes plain topics and weights: `Mixtures`, or an iterable of them. Where topics differ
-by group, a document is scored with those of its group, which is found by name.
+by group, a document is scored with the topics of its group, which is found by name.
 
-The jackknife recomputes the score, so it stays honest where a few states or particles hold nearly
-all the weight of a document and a linear approximation would not.
+The jackknife recomputes the score. It therefore stays valid where a few states or particles hold
+nearly all the weight of a document, unlike a linear approximation.
 """
 
 import math
@@ -55,7 +56,7 @@ __all__ = [
     "left_to_right",
 ]
 
-_LANES = 2048  # particles that move side by side
+_LANES = 2048  # particles that advance side by side
 
 
 class HeldOutScore(NamedTuple):
@@ -94,7 +95,7 @@ def document_topics(
     num_kept: int = 25,
     seed: int = 0,
 ) -> Iterator[Float[np.ndarray, "D K"]]:
-    r"""Return an iterator over states, of $\mathrm{E}[\theta_d \mid w_d]$ of new documents.
+    r"""Return an iterator over states: $\mathrm{E}[\theta_d \mid w_d]$ of new documents in each.
 
     One array per state, not their mean: topic k of one state need not be topic k of another.
     Gibbs fold-in with the topics fixed; averaged over the last `num_kept` of `num_sweeps` sweeps. A
@@ -103,8 +104,8 @@ def document_topics(
     Raises
     ------
     ValueError
-        If a number is out of its range; for a corpus over other words or of other groups than the
-        model's, when the first array is asked for.
+        If a number is out of its range. A corpus with other words or groups than the model's raises
+        when the first array is asked for.
     """
     _check_sweeps(num_sweeps, num_kept)
     key = _key(seed)
@@ -136,9 +137,9 @@ def document_completion(
       \sum_k \hat\theta^s_{dk} \, \phi^s_{k w_n}$$
 
     in nats per held-out token, where $\hat\theta^s_d$ estimates $\mathrm{E}[\theta_d \mid
-    w_{\mathrm{observed}(d)}, \phi^s]$ by Gibbs fold-in. Each held-out token is predicted by itself
-    (its fellows are not conditioned on), and every state counts the same: the observed half
-    informs $\theta$, but it does not reweight the states.
+    w_{\mathrm{observed}(d)}, \phi^s]$ by Gibbs fold-in. Each held-out token is predicted on its
+    own, not given the other held-out tokens. All states have equal weight: the observed half
+    informs $\theta$, but does not reweight the states.
 
     Parameters
     ----------
@@ -151,17 +152,17 @@ def document_completion(
     num_sweeps, num_kept
         Fold-in sweeps, and how many of the last ones are averaged.
     seed
-        Of the fold-in. The seed of the split is not known here: report it too.
+        Seed of the fold-in. Report the seed of the split too, which is not known here.
 
     Raises
     ------
     ValueError
-        If the halves have different numbers of documents, nothing is held out, a half is over
-        other words or of other groups than the model, or a number is out of its range.
+        If the halves have different numbers of documents, nothing is held out, a half has other
+        words or groups than the model, or a number is out of its range.
 
     Notes
     -----
-    Holds one float32 per state and held-out token.
+    Memory: one float32 per state and held-out token.
     """
     _check_sweeps(num_sweeps, num_kept)
     key = _key(seed)
@@ -195,8 +196,8 @@ def known_authors(mixtures: Iterable[AuthorMixture], corpus: Corpus) -> HeldOutS
     $$\log p = \frac1N \sum_d \sum_n \log \frac1S \sum_{s=1}^S \frac{1}{A_d} \sum_{j \in A_d} \sum_k
       \hat\theta^s_{jk} \, \phi^s_{k w_n}$$
 
-    in nats per token. Each token is predicted by itself, from the authors of its document: nothing
-    is learnt from its fellows, so no sampling is needed.
+    in nats per token. Each token is predicted on its own, from the authors of its document. Nothing
+    is learnt from the other tokens, so no sampling is needed.
 
     Parameters
     ----------
@@ -209,8 +210,7 @@ def known_authors(mixtures: Iterable[AuthorMixture], corpus: Corpus) -> HeldOutS
     Raises
     ------
     ValueError
-        If the corpus has no tokens, is over other words or authors than the model, or there is no
-        state.
+        If the corpus has no tokens, or other words or authors than the model, or there is no state.
     """
     _check_scored("corpus", corpus)
     doc, word = jnp.asarray(corpus.doc), jnp.asarray(corpus.word)
@@ -280,12 +280,12 @@ def left_to_right(
 
     in nats per token. Each particle reads the document from left to right; $q_{rn}$ is its
     probability of word n given the topics it drew for the words before. The mean of products is
-    unbiased for $\frac1S \sum_s p(w_d \mid \phi^s, \alpha^s)$ for every R. Its logarithm is too
-    low on average: by half the relative variance where that is small, and by tens of nats on a
-    document of a thousand tokens, where the log weights of particles spread that far. So score
-    few documents, with `resample`, and look at `bias_particles`, which tells a bias but not all
-    of a large one. Tokens are read in corpus order: the evidence does not depend on it, the error
-    does a little.
+    unbiased for $\frac1S \sum_s p(w_d \mid \phi^s, \alpha^s)$ for every R. The logarithm of the
+    mean is too low on average. The bias is half the relative variance where that is small. It is
+    tens of nats on a document of a thousand tokens, where the log weights of particles spread that
+    far. So score few documents, with `resample`, and look at `bias_particles`, which shows only a
+    part of a large bias. Tokens are read in corpus order: the evidence does not depend on the
+    order, but the error does a little.
 
     Parameters
     ----------
@@ -297,17 +297,18 @@ def left_to_right(
     num_particles
         R, per posterior state; at least 2 for an error.
     resample
-        Let each particle redraw earlier topics before each word: an integer for that many at
-        random positions, which keeps the time linear in the length, or True for all of them,
-        which makes it quadratic. On documents of fifty tokens and more the weights spread much
-        less, and redraws are better value than more particles; on short ones they gain nothing.
+        Let each particle redraw topics of earlier words before each word. An integer redraws that
+        many, at random positions; the time stays linear in the length. True redraws all of them;
+        the time becomes quadratic. On documents of fifty tokens and more the weights then spread
+        much less, and redraws are better value than more particles. On short documents redraws gain
+        nothing.
     combine
         `"mean_of_products"` is the estimate above. `"product_of_means"` computes
-        $\prod_n \frac1R \sum_r q_{rn}$ in its place: **biased**, also with infinitely many
-        particles, in a direction that depends on the document and on `resample`. It is here to
-        reproduce published numbers, most of which were computed so.
+        $\prod_n \frac1R \sum_r q_{rn}$ instead. It is **biased**, also with infinitely many
+        particles, in a direction that depends on the document and on `resample`. Its purpose is to
+        reproduce published numbers, most of which were computed this way.
     seed
-        Of the particles.
+        Seed of the particles.
 
     Raises
     ------
@@ -317,7 +318,7 @@ def left_to_right(
 
     Notes
     -----
-    Holds one float64 per state, document and particle.
+    Memory: one float64 per state, document and particle.
     """
     if combine not in ("mean_of_products", "product_of_means"):
         raise ValueError(
@@ -406,7 +407,7 @@ def _score(
     bias = unknown if bias is None else bias
     num_tokens = int(doc_tokens.sum())
     scored = doc_tokens > 0
-    doc_log_prob = np.where(scored, doc_log_prob, 0.0)  # without the rounding of a mean of ones
+    doc_log_prob = np.where(scored, doc_log_prob, 0.0)  # exactly 0, without rounding
     log_prob = float(doc_log_prob.sum() / num_tokens)
     residual = (doc_log_prob - log_prob * doc_tokens)[scored]
     num_docs = residual.size
@@ -429,7 +430,7 @@ def _score(
 
 
 def _particle_jackknife(log_weight: Float[np.ndarray, "S D R"]):
-    """Average particles and find how the average over states moves without each of them.
+    """Average over particles, and jackknife the average over states by leaving out particles.
 
     Returns log p of each state [S D], and variance and bias of log p averaged over states [D].
     """
@@ -447,7 +448,7 @@ def _particle_jackknife(log_weight: Float[np.ndarray, "S D R"]):
 
 
 def _particle_delta(by_state: Float[np.ndarray, "S D"], influence: Float[np.ndarray, "S D R"]):
-    """As `_particle_jackknife` for products of means, to first order and without a bias."""
+    """As `_particle_jackknife` for products of means: to first order, with an unknown bias."""
     num_states, num_docs, num_particles = influence.shape
     unknown = np.full(num_docs, np.nan)
     if num_particles < 2:
@@ -472,10 +473,10 @@ def _log_mean_exp(values: np.ndarray, axis: int) -> np.ndarray:
 
 
 def _blocks(corpus: Corpus, size: int):
-    """Yield documents of like length together.
+    """Yield blocks of documents of similar length.
 
-    Each block is (documents, then padded to `size`: their numbers, words [position, size], and
-    lengths).
+    Each block is (documents, numbers, words, lengths). The last three are padded to `size`
+    documents; words are [position, size].
     """
     word, length = np.asarray(corpus.word), np.asarray(corpus.doc_length)
     start = np.cumsum(length) - length
@@ -497,9 +498,9 @@ def _blocks(corpus: Corpus, size: int):
 
 
 def _used_topics(mixture: Mixtures):
-    """Leave out topics of weight zero (empty slots), whose presence changes no score.
+    """Leave out topics of weight zero (empty slots), which do not change a score.
 
-    Some stay, to a multiple of 32 topics, so that states share compiled programs.
+    Some are kept to reach a multiple of 32 topics, so that states share compiled programs.
     """
     weights = mixture.weights[0]
     positive = (weights > 0).any(axis=0)
@@ -534,7 +535,8 @@ def _check_scored(name: str, corpus: Corpus) -> None:
 def _checked_rows(mixture: Mixtures, corpus: Corpus, name: str) -> Int[np.ndarray, " D"] | None:
     """Return the row that each document reads, see `document_rows`.
 
-    Refuses other words than the model's, and words to which a state gives probability zero.
+    Raises `ValueError` for other words than the model's, and for words of probability zero in a
+    state.
     """
     check_words(mixture, corpus, name)
     rows = document_rows(mixture, corpus, name)

@@ -2,16 +2,16 @@ r"""Held-out scores of factor models, and the factors that new rows use.
 
 A new row of source j uses factor k of a posterior state with probability $\pi_{jk} \sim
 \mathrm{Beta}(\alpha_j \beta_k + n_{jk}, \alpha_j (1 - \beta_k) + N_j - n_{jk})$, drawn once for
-each state, and has weights from their prior; factors that no training row uses are left out, as in
+each state. Its weights come from their prior. Factors that no training row uses are left out, as in
 the paper. z and w of a row are integrated out in one of three ways (`METHODS`):
 
-- "ais", annealed importance sampling: unbiased for the probability, so its logarithm is too low on
-  average, the less so the more temperatures;
-- "prior", draws of z and w from the prior: unbiased as well, and worthless for long rows, where
-  hardly any draw fits;
-- "eq32", draws of z and w given the row itself, put into its own likelihood: how eq. 32 of the
-  paper is commonly read. It counts the row twice and is too high, without limit for long rows. It
-  is here to reproduce published numbers.
+- "ais", annealed importance sampling: unbiased for the probability. Its logarithm is therefore too
+  low on average, less so with more temperatures;
+- "prior", draws of z and w from the prior: also unbiased, but useless for long rows, which hardly
+  any draw fits;
+- "eq32", draws of z and w given the row itself, inserted in the likelihood of the same row. This is
+  how eq. 32 of the paper is commonly read. It counts the row twice and is too high, without limit
+  for long rows. Its purpose is to reproduce published numbers.
 
 Gupta, Phung and Venkatesh, UAI 2012, eqs. 32 and 33; Neal, Annealed importance sampling,
 Statistics and Computing 11 (2001).
@@ -48,10 +48,10 @@ METHODS = ("ais", "prior", "eq32")
 """How `predict_rows` integrates out z and w."""
 
 NewRows = PoissonRows | GaussianRows
-"""What one state says about new rows; a model makes it in its method `new_rows`."""
+"""Parameters of new rows under one state; the method `new_rows` of a model makes them."""
 
-_SLOTS = 8  # factors are padded to a multiple, so that states share compiled programs
-_STEEPNESS = 4.0  # of the temperatures, which lie denser at both ends
+_SLOTS = 8  # their number is padded to a multiple, so that states share compiled programs
+_STEEPNESS = 4.0  # of the temperature schedule, which is denser at both ends
 
 
 class RowScore(NamedTuple):
@@ -77,15 +77,15 @@ class RowScore(NamedTuple):
 
 
 def new_rows(fit: Any, *, unknown: bool = False, seed: int = 0) -> Iterator[NewRows]:
-    r"""Return what each kept state of a fit says about new rows, one state at a time.
+    r"""Return an iterator over kept states: the parameters of new rows under each.
 
     Parameters
     ----------
     unknown
-        One source that is none of those fitted, in place of them: $\pi_k = \beta_k$, and all else
-        as it is in the sources on average.
+        Whether rows come from one new source, instead of the sources that were fitted: $\pi_k =
+        \beta_k$, and all other parameters are averages over the fitted sources.
     seed
-        Of $\pi$.
+        Seed of $\pi$.
     """
     model, data = fit.model, fit.corpus
     states = arviz_data.group(fit.data, "states")
@@ -130,32 +130,33 @@ def predict_rows(
     Parameters
     ----------
     fit
-        Of a factor model, with kept states.
+        Fit of a factor model, with kept states.
     test
         Rows over the same features; each of its sources is one of the training data.
     method
         "ais", "prior" or "eq32", see above.
     num_temperatures, num_particles
-        Steps from prior to posterior, and runs, per row and state; the two other methods use as
-        many draws as there are steps in all runs.
+        Steps from prior to posterior, and number of runs, per row and state. The two other methods
+        use as many draws as there are steps in all runs.
     totals
-        Of counts, score the sum of each row only. The difference to the score of the row is that of
-        the row given its total, a bag of words: other models can be held against it.
+        For counts: score only the sum of each row. The score of the rows minus this score is the
+        score of the rows given their totals (bags of words), which can be compared with that of
+        other models.
     seed
-        Of $\pi$ and of the runs.
+        Seed of $\pi$ and of the runs.
 
     Raises
     ------
     ValueError
-        If the rows are no counts where the model is one of counts, or have other features, a source
-        is unknown, an option is out of its domain, or no state was kept; if `totals` are asked for
-        of rows with missing entries.
+        If the model is one of counts and the rows are not, the rows have other features, a source
+        is unknown, an option is out of its domain, no state was kept, or `totals` is asked for and
+        entries are missing.
 
     Notes
     -----
-    Of a row with missing entries, those that are there are scored: the others are integrated out.
-    The scores of a Gaussian model are log densities, which depend on the units of the data. Holds
-    five float32 per temperature, particle, row and factor.
+    Missing entries of a row are integrated out; the score is that of the others. The scores of a
+    Gaussian model are log densities, which depend on the units of the data. Memory: five float32
+    per temperature, particle, row and factor.
     """
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
@@ -193,15 +194,16 @@ def row_evidence(
     num_temperatures: int,
     num_particles: int,
 ) -> Float[np.ndarray, " N"]:
-    r"""Estimate $\log p(x_n)$ of rows under one state, in nats; exp of it is unbiased.
+    r"""Estimate $\log p(x_n)$ of rows under one state, in nats.
 
-    But not with "eq32", see above. Entries that are not `observed` are integrated out.
+    The exponential of the estimate is unbiased, except with "eq32", see above. Entries that are not
+    `observed` are integrated out.
     """
     if method == "ais":
         powers = 1 / (1 + np.exp(-_STEEPNESS * np.linspace(-1.0, 1.0, num_temperatures + 1)))
         powers = (powers - powers[0]) / (powers[-1] - powers[0])
         steps = np.diff(powers)
-        powers = powers[:-1]  # the state before the last step is weighted last
+        powers = powers[:-1]  # the last weight is that of the state before the last step
     else:
         steps = None
         powers = np.zeros(num_temperatures)
@@ -228,9 +230,9 @@ def row_completion(
 ) -> float:
     r"""Return the perplexity of one half of the counts of each new row, given the other half.
 
-    Every count goes to either half with probability 1/2, which makes them independent Poisson
-    variables of half the rate, given z and w. Each held-out unit is predicted by itself, with
-    `expected_shares` averaged over states, so that the number compares with the document
+    Every single count goes to either half with probability 1/2. Given z and w, the halves are then
+    independent Poisson variables of half the rate. Each held-out unit is predicted on its own, with
+    `expected_shares` averaged over states. The perplexity is therefore comparable with the document
     completion of topic models on the same halves.
     """
     check_counts(test)
@@ -288,17 +290,18 @@ def expected_weights(
     num_kept: int = 20,
     seed: int = 0,
 ) -> Iterator[Float[np.ndarray, "N K"]]:
-    r"""Return an iterator over states, of $\mathrm{E}[z_{nk} w_{nk} \mid x_n]$ of new rows.
+    r"""Return an iterator over states: $\mathrm{E}[z_{nk} w_{nk} \mid x_n]$ of new rows in each.
 
-    One array per state, not their mean: factor k of one state need not be factor k of another. K
-    are the slots of the states, as in `FactorStates`.
+    One array per state, not their mean: factor k of one state need not be factor k of another. K is
+    the number of slots of the states, as in `FactorStates`.
 
     Parameters
     ----------
     rows
         New rows over the features that were fitted; entries may be missing.
     known
-        Whether their sources are among those that were fitted; if not, they are of no known source.
+        Whether the sources of the rows are among those that were fitted. If not, all rows are
+        treated as rows of one new source.
     num_warmup, num_kept
         Sweeps with the likelihood raised to rising powers, and sweeps that are averaged.
     """
@@ -319,7 +322,7 @@ def expected_weights(
 
 
 def check_rows(fit: Any, rows: Sources) -> None:
-    """Refuse rows that a fit can say nothing about: of another kind, or over other features."""
+    """Raise `ValueError` without kept states, or for rows of another kind or other features."""
     if not arviz_data.has_group(fit.data, "states"):
         raise ValueError("keep_states must be positive when fitting: no full state was kept")
     fit.model.check_data(rows)
@@ -359,9 +362,9 @@ def _chains(fit: Any) -> Int[np.ndarray, " S"]:
 
 
 def _prepare(fit: Any, test: Sources, known: bool = True) -> tuple[Any, Any, Int[np.ndarray, " N"]]:
-    """Return new rows, what is there of them, and their sources by their numbers in training.
+    """Return new rows, the mask of observed entries, and the sources as numbers in training.
 
-    All of them are of source 0 if no source is `known`.
+    If the sources are not `known`, all rows are of source 0.
     """
     check_rows(fit, test)
     source = np.asarray(test.source)

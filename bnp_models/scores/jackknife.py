@@ -12,9 +12,10 @@ __all__ = ["jackknife_error"]
 def jackknife_error(
     score_with: Callable[[Bool[np.ndarray, " S"]], float], group: Int[np.ndarray, " S"]
 ) -> float:
-    """Return the standard error of a score, one group of states (a draw, a chain) left out a time.
+    """Return the jackknife error of a score: leave out one group of states at a time.
 
-    `score_with(kept)` scores the states that a mask keeps. NaN where there is one group only.
+    A group is a draw or a chain. `score_with(kept)` scores the states that a mask keeps. The error
+    is NaN if there is one group only.
     """
     values = np.unique(group)
     if len(values) < 2:

@@ -1,9 +1,10 @@
-r"""New rows under one posterior state of a Poisson factor model: z and w by annealing.
+r"""Draw z and w of new rows by annealing, under one posterior state of a Poisson model.
 
-A row of source j uses factor k with probability $\pi_{jk}$, has weights from their prior and, given
-both, counts that are Poisson. From the prior to the posterior in small steps, the likelihood is
-raised to a rising power: the way to the evidence, and after it the posterior. z moves as in
-training, w by Metropolis steps in its logarithm.
+A row of source j uses factor k with probability $\pi_{jk}$. Its weights come from their prior, and
+its counts are Poisson given both. Annealing raises the likelihood to a power that grows in small
+steps from 0 (the prior) to 1 (the posterior). The steps give an estimate of the evidence; sweeps at
+power one give draws from the posterior. z is updated as in training, w by Metropolis steps in its
+logarithm.
 
 Neal, Annealed importance sampling, Statistics and Computing 11 (2001).
 
@@ -22,11 +23,11 @@ from jaxtyping import Array, Bool, Float, Int
 
 __all__ = ["PoissonRows", "draw_rows"]
 
-_SMALLEST = 1e-30  # weight
+_SMALLEST = 1e-30  # least weight
 
 
 class PoissonRows(NamedTuple):
-    """What one posterior state says about new rows of its J sources; slots with pi = 0 are free."""
+    """Parameters of new rows of J sources, from one posterior state; slots with pi = 0 are free."""
 
     phi: Float[np.ndarray, "K M"]
     pi: Float[np.ndarray, "J K"]
@@ -37,7 +38,7 @@ class PoissonRows(NamedTuple):
     def draw(
         self, rng: np.random.Generator, values: Any, source: Any, powers: Any, **how: Any
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Make sweeps over rows, see `draw_rows`."""
+        """Run sweeps over rows, see `draw_rows`."""
         return draw_rows(rng, values, self, source, powers, **how)
 
     def of_totals(self) -> "PoissonRows":
@@ -47,17 +48,17 @@ class PoissonRows(NamedTuple):
         )
 
     def of_half(self) -> "PoissonRows":
-        """Return what the state says of rows of which each count is kept with probability 1/2."""
+        """Return the parameters of rows in which each single count is kept with probability 1/2."""
         return self._replace(phi=self.phi / 2, background=self.background / 2)
 
 
 class _Cells(NamedTuple):
-    """Non-zero counts by row, padded with zeros; and what a row sees of the features in all."""
+    """Non-zero counts by row, padded with zeros, and sums over the observed entries of a row."""
 
     count: Float[Array, "L N"]
     feature: Int[Array, "L N"]
-    total: Float[Array, "K N"]  # sum of a factor's phi over the entries that are there
-    number: Float[Array, " N"]  # of these
+    total: Float[Array, "K N"]  # sum of a factor's phi over the observed entries
+    number: Float[Array, " N"]  # of the observed entries
 
 
 class _Row(NamedTuple):
@@ -86,25 +87,26 @@ def draw_rows(
     wanted: str = "",
     observed: Bool[np.ndarray, "N M"] | None = None,
 ) -> tuple[Float[np.ndarray, "T R N"], Float[np.ndarray, "R N _"]]:
-    """Make a sweep at each power; return log likelihoods, and a mean over the sweeps at power one.
+    """Run a sweep at each power; return log likelihoods, and a mean over the sweeps at power one.
 
     Parameters
     ----------
     values, observed
-        Rows, zero where an entry is missing, and which entries are there: the likelihood is that of
-        these.
+        Rows, zero where an entry is missing, and which entries are observed. The likelihood is that
+        of the observed entries.
     powers
-        The first one must be 0, or a start without factors be forgotten.
+        Powers of the likelihood, one per sweep. The first must be 0, unless the sweeps before those
+        that are used forget the start, which has no factors.
     wanted
         What to average: "shares" (expected counts, divided by their sum, [R, N, M]), "weights"
         (zero where a factor is not used, [R, N, K]) or nothing, [R, N, 0].
     """
-    # Random numbers come from the host: drawn in the program they are most of what is compiled.
+    # Random numbers come from the host: drawing them in the program would dominate its compilation.
     cells = _cells(values, state.phi, observed)
     constant = np.asarray(gammaln(cells.count + 1.0).sum(axis=0), np.float64)
     cells = _Cells(*(jnp.tile(x, num_particles) for x in cells))  # rows are independent
     of_row = np.tile(source, num_particles)
-    # as if each row were a source, so that their number is no part of the program
+    # each row becomes a source of its own: the program does not depend on the number of sources
     state = PoissonRows(state.phi, *(x[of_row] for x in state[1:]))
     shape = len(powers), len(state.phi), len(of_row)
     weights = rng.standard_gamma(np.broadcast_to(state.a_w, shape), dtype=np.float64)
@@ -157,14 +159,14 @@ def _run(
 def _sweep(random: _Random, row: _Row, cells: _Cells, state: PoissonRows, power: Any) -> _Row:
     r"""Redraw z and w of all rows, slot after slot, under prior times likelihood to a power.
 
-    z as in training, at the power times the log likelihood ratio; w by a Metropolis step in
-    $\log w$ of random size, or from its prior where z = 0.
+    z is drawn as in training, with the log likelihood ratio multiplied by the power. w moves by a
+    Metropolis step of random size in $\log w$, or is drawn from its prior where z = 0.
     """
     a_w, b_w, background = state.a_w, state.b_w, state.background
     w = jnp.where(row.z, row.w, random.weights)
     u = random.uniforms
     logistic = jnp.log(u[0]) - jnp.log1p(-u[0])
-    size = jnp.exp(4.0 * u[1] - 3.0)  # of a step, from 0.05 to 2.7
+    size = jnp.exp(4.0 * u[1] - 3.0)  # size of a step, from 0.05 to 2.7
     proposed = jnp.maximum(w * jnp.exp(size * jax.scipy.special.ndtri(u[2])), _SMALLEST)
     pi = state.pi.T
     log_odds = jnp.log(pi) - jnp.log1p(-pi)
@@ -189,7 +191,7 @@ def _sweep(random: _Random, row: _Row, cells: _Cells, state: PoissonRows, power:
 
 
 def _cells(values: Int[np.ndarray, "N M"], phi: Float[np.ndarray, "K M"], observed: Any) -> _Cells:
-    """Lay counts out by row."""
+    """Arrange the non-zero counts by row."""
     n, i = np.nonzero(values)
     length = np.bincount(n, minlength=len(values))
     place = np.arange(len(n)) - np.repeat(np.cumsum(length) - length, length)

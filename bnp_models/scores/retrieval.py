@@ -1,8 +1,8 @@
 r"""Find training rows that are like a query, and score how many are of its class.
 
 Rows are compared by the cosine of their scores (factor weights, zero where a factor is not used).
-Factor k of one posterior draw need not be factor k of another, so similarities are averaged over
-draws and scores never are. A training row is relevant to a query if both are of the same class.
+Factor k of one posterior draw need not be factor k of another. Similarities are therefore averaged
+over draws; scores are not. A training row is relevant to a query if both are of the same class.
 
 - precision at scope n: relevant rows among the n most similar ones, divided by n;
 - average precision of a query: mean of the precision at the places of its relevant rows;
@@ -29,7 +29,7 @@ __all__ = ["Retrieval", "average_precision", "precision_at", "retrieve"]
 
 
 class Retrieval(NamedTuple):
-    """How well Q queries retrieve rows of their class among N, and how sure that is."""
+    """How well Q queries retrieve rows of their class among N rows, with standard errors."""
 
     mean_average_precision: float
     error_queries: float  # standard errors of it; NaN where one cannot be had (one chain, ...)
@@ -123,7 +123,7 @@ def retrieve(
 
     Notes
     -----
-    Holds one float32 per draw, query and row.
+    Memory: one float32 per draw, query and row.
     """
     query_class, row_class = np.asarray(query_class), np.asarray(row_class)
     shape = len(query_class), len(row_class)
@@ -172,7 +172,7 @@ def retrieve(
 def _similarity(
     s: int, queries: np.ndarray, rows: np.ndarray, shape: tuple[int, int]
 ) -> Float[np.ndarray, "Q N"]:
-    """Compare the scores of one draw, once they are checked."""
+    """Check and compare the scores of one draw."""
     fits = queries.ndim == rows.ndim == 2 and (len(queries), len(rows)) == shape
     if not fits or queries.shape[1] != rows.shape[1]:
         raise ValueError(
