@@ -67,7 +67,13 @@ def name_priors(app, what, name, obj, options, signature, returned):
     return (re.sub(prior, r"\1(...)", signature), returned) if signature else None
 
 
+def unlink_folders(app, page, source):
+    """Write links to what has no page here (folders, studies) as plain text."""
+    source[0] = re.sub(r"\[([^\]]+)\]\((?:notebooks|experiments/[^)]*)\)", r"\1", source[0])
+
+
 def setup(app):
     """Read formulas before numpydoc reads the docstring."""
+    app.connect("source-read", unlink_folders)
     app.connect("autodoc-process-signature", name_priors)
     app.connect("autodoc-process-docstring", read_formulas, priority=400)
