@@ -273,7 +273,7 @@ def _run(
                 length = max(1, min(length, room))
                 clock = time.monotonic()
                 stretch = runner.stretch(state, length)
-                state = stretch.state
+                state, length = stretch.state, stretch.num_sweeps
                 sweep += length
                 _check(stretch.lp, sweep)
                 draws.add(stretch.kept, state)

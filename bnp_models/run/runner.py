@@ -36,6 +36,7 @@ class Stretch(NamedTuple):
     lp: np.ndarray  # log joint density at the end, [chain]
     used: np.ndarray  # topics (factors) in use at the end, [chain]
     note: str  # what happened to the capacity, for the progress line
+    num_sweeps: int  # how many were made; fewer than asked for if a replay had less room
 
 
 def mesh_shape(num_devices: int, num_chains: int, lanes: bool) -> tuple[int, int]:
@@ -142,7 +143,11 @@ class Runner:
         return self.sweep_of(self.kept_before(sweep) + self._slots) - 1 - sweep
 
     def stretch(self, state: GibbsState, num_sweeps: int) -> Stretch:
-        """Advance all chains; `state` must not be used afterwards."""
+        """Advance all chains; `state` must not be used afterwards.
+
+        Draws with more slots are larger. A replay therefore makes only as many sweeps as the buffer
+        can hold; the caller asks for the rest in another stretch.
+        """
         note, self._note = self._note, ""
         sweep = int(state.sweep)
         while True:
@@ -155,8 +160,9 @@ class Runner:
                 break
             self._floor = _round_up(self._sampler.capacity(state.chain) * 3 // 2 + MARGIN)
             state = self._with_capacity(state, self._floor)
+            num_sweeps = min(num_sweeps, self.longest(state))
             note = f"replayed with {self._floor} slots"
-        return Stretch(after, kept, np.asarray(lp), np.asarray(used).sum(-1), note)
+        return Stretch(after, kept, np.asarray(lp), np.asarray(used).sum(-1), note, num_sweeps)
 
     def _resize(self, state: GibbsState, used: Any, sweep: int) -> tuple[GibbsState, str]:
         """Add slots before they are needed; after warm-up drop free ones at the end to save time.

@@ -89,7 +89,7 @@ class OurChains:
                 lp, used = stretch.kept["lp"], stretch.kept["draws"]["num_topics_used"]
                 self.trace["lp"].append(np.asarray(lp, np.float64))
                 self.trace["topics"].append(np.asarray(used))
-            left -= length
+            left -= stretch.num_sweeps
         self.sweeps += num_sweeps
         return seconds
 

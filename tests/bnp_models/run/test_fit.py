@@ -13,7 +13,9 @@ from numpyro.infer import MCMC
 
 import bnp_models as bnp
 from bnp_models.posterior import arviz_data
+from bnp_models.run import runner as runner_module
 from bnp_models.run.progress import Progress
+from bnp_models.run.runner import Runner
 
 SIZES = {"num_warmup": 3, "num_samples": 5, "num_chains": 2}
 needs_two_devices = pytest.mark.skipif(jax.local_device_count() < 2, reason="needs two devices")
@@ -146,6 +148,26 @@ class TestSameDraws:
         expected, _ = through_mcmc(toy(gamma=6.0, max_topics=31).gibbs(record=record), tiny)
         assert expected["num_topics_used"].max() > 8
         assert_equal(draws(found), expected)
+
+    def test_replay_that_is_cut_short(self, toy, tiny, monkeypatch):
+        """More slots leave room for fewer draws in the buffer; the other sweeps follow."""
+        record, sizes = ("topic_tokens", "noise"), {"num_warmup": 0, "num_samples": 30}
+        expected = fit(toy(gamma=6.0, max_topics=31), tiny, record=record, **sizes)
+        stretch, cut = Runner.stretch, []
+
+        def watch(self, state, num_sweeps):
+            after = stretch(self, state, num_sweeps)
+            cut.append(after.num_sweeps < num_sweeps)
+            return after
+
+        monkeypatch.setattr(Runner, "stretch", watch)
+        monkeypatch.setattr(Runner, "_grow", lambda self, state, need: (state, ""))  # unforeseen
+        monkeypatch.setattr(runner_module, "MARGIN", 1)
+        monkeypatch.setattr(runner_module, "BUFFER_BYTES", 5 * 2 * 4 * (11 + 4))
+        monkeypatch.setattr(inspect.getmodule(bnp.fit), "STRETCH_SECONDS", 1e9)
+        found = fit(toy(gamma=6.0, max_topics=1), tiny, record=record, keep_states=0, **sizes)
+        assert any(cut)
+        assert_equal(draws(found), draws(expected))
 
     @pytest.mark.optimised
     @pytest.mark.slow

@@ -1,10 +1,14 @@
 """Stretches of sweeps: which sweeps are kept, capacity, devices, memory."""
 
+import dataclasses
+
 import jax
 import numpy as np
+import numpyro.distributions as dist
 import pytest
 from numpyro.infer import MCMC
 
+import bnp_models as bnp
 from bnp_models.run import runner as runner_module
 from bnp_models.run.runner import Runner, make_mesh, mesh_shape
 
@@ -27,11 +31,19 @@ def run(runner, lengths, num_chains=2, after=lambda stretch: None):
         state = stretch.state
         parts.append(flat(stretch.kept))
     assert int(state.sweep) == sum(lengths) == runner.num_sweeps
-    size = max(part["topic_tokens"].shape[-1] for part in parts)
-    for part in parts:
-        missing = size - part["topic_tokens"].shape[-1]
-        part["topic_tokens"] = np.pad(part["topic_tokens"], [(0, 0), (0, 0), (0, missing)])
-    return {name: np.concatenate([p[name] for p in parts], 1) for name in parts[0]}, state
+    return joined(parts), state
+
+
+def joined(parts):
+    """Concatenate the draws of stretches, whose numbers of slots may differ."""
+    found = {}
+    for name in parts[0]:
+        arrays = [part[name] for part in parts]
+        size = np.max([x.shape for x in arrays], axis=0)
+        size[1] = 0  # draws are concatenated, slots padded
+        arrays = [np.pad(x, [(0, max(n - m, 0)) for n, m in zip(size, x.shape, strict=True)]) for x in arrays]
+        found[name] = np.concatenate(arrays, axis=1)
+    return found
 
 
 def flat(kept):
@@ -183,6 +195,28 @@ class TestCapacity:
         assert sizes[2] < 64
         assert_equal(found, expected)
 
+    def test_replay_when_the_buffer_is_full(self, toy, tiny, expected, monkeypatch):
+        """Larger draws leave room for fewer: the replay is shorter than what was asked for."""
+        kernel = toy(gamma=6.0, max_topics=2).gibbs(record=RECORD)
+        check_full_buffer(Runner(kernel, tiny, 4, 12), expected, monkeypatch)
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("name", ["topics", "factors"])
+    def test_replay_of_models_when_the_buffer_is_full(self, tiny, name, monkeypatch):
+        if name == "topics":
+            prior = dist.Gamma(10.0, 10.0)
+            model = bnp.HDPLDA(alpha=prior, gamma=prior, beta=dist.Gamma(1.0, 4.0), max_topics=48)
+            data, small = tiny, dataclasses.replace(model, max_topics=3)
+            options = {"record": ("phi", "z", "topic_tokens"), "init_topics": 2}
+        else:
+            model = bnp.GaussianFactorAnalysis(max_factors=48)
+            rows = np.random.default_rng(0).normal(size=(2, 9, 4)).astype(np.float32)
+            data, small = bnp.Sources.from_arrays(list(rows)), model
+            small = dataclasses.replace(model, max_factors=3)
+            options = {"record": ("phi", "z")}
+        large, _ = run(Runner(model.gibbs(**options), data, 4, 12), [16])
+        check_full_buffer(Runner(small.gibbs(**options), data, 4, 12), large, monkeypatch)
+
     @pytest.mark.slow
     def test_a_size_that_overflowed_is_not_tried_again(self, toy, tiny, monkeypatch):
         monkeypatch.setattr(runner_module, "MARGIN", 1)
@@ -192,6 +226,25 @@ class TestCapacity:
         runner._sampler = runner._sampler._replace(wanted=lambda state, data: np.int32(1))
         stretch = runner.stretch(stretch.state, 1)
         assert stretch.state.chain.topic.shape[-1] >= runner._floor > 2
+
+
+def check_full_buffer(runner, expected, monkeypatch):
+    """Run short of slots, unforeseen, in a stretch that fills the buffer; compare the draws."""
+    one_draw = sum(x[:, 0].nbytes for x in expected.values())  # with more slots than needed
+    monkeypatch.setattr(runner_module, "BUFFER_BYTES", 2 * one_draw)
+    runner._sampler = runner._sampler._replace(wanted=lambda state, data: np.int32(1))
+    state, parts, cut = runner.init(keys()), [], 0
+    while (sweep := int(state.sweep)) < runner.num_sweeps:
+        asked = min(runner.longest(state), runner.num_sweeps - sweep)
+        stretch = runner.stretch(state, asked)
+        state = stretch.state
+        assert int(state.sweep) == sweep + stretch.num_sweeps
+        if stretch.num_sweeps < asked:
+            assert "replayed with" in stretch.note
+            cut += 1
+        parts.append(flat(stretch.kept))
+    assert cut > 0
+    assert_equal(joined(parts), expected)
 
 
 class TestDevices:
