@@ -18,6 +18,7 @@ from numpyro.infer.mcmc import MCMCKernel
 
 from bnp_kernels.random.bits import fold_in, split
 from bnp_models.base.model import Model
+from bnp_models.base.numpyro_loop import reuse_loops
 from bnp_models.base.program_memory import make_room
 
 __all__ = ["GibbsKernel", "GibbsState", "Sampler", "as_batch"]
@@ -67,7 +68,8 @@ class GibbsKernel(MCMCKernel):
 
     The state carries the data it was initialised with. `chain_method` may be "vectorized",
     "sequential", "parallel" or a callable such as `jax.vmap`. Kernels of equal models with equal
-    options are equal, and share compiled functions.
+    options are equal, and share compiled functions. NumPyro compiles its loop over sweeps once for
+    each `MCMC` object: call `run` of the same object again, with any key, to compile nothing.
 
     `arviz.from_numpyro(mcmc, log_likelihood=False)` reads the draws; `bnp_models.to_arviz(mcmc)`
     also names their dimensions. ArviZ can't compute a log likelihood by itself, because the topics
@@ -151,6 +153,7 @@ class GibbsKernel(MCMCKernel):
         if argument is None or (more and not self._is_block):
             raise ValueError(f"run(key, data) takes one data argument, got {len(model_args)}")
         make_room()
+        reuse_loops()
         data = self.sampler(given).prepare(argument, 1)
         keys, single = _batch_of_keys(rng_key)
         state = self.start(keys, num_warmup, data, argument, given)

@@ -148,7 +148,7 @@ class TestChainMethods:
     def check_model(self, corpus, model, method, nearly=(), **options):
         """Compare two chains side by side with those of a method, or with the second alone.
 
-        NumPyro's "sequential" is the latter as well, but compiled anew for each chain.
+        NumPyro's "sequential" is the latter as well, one chain after the other.
         """
         kernel = model.gibbs(init_topics=3, record=model.recordable, **options)
         sizes = (3, 12)

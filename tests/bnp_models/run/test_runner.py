@@ -40,8 +40,10 @@ def joined(parts):
     for name in parts[0]:
         arrays = [part[name] for part in parts]
         size = np.max([x.shape for x in arrays], axis=0)
-        size[1] = 0  # draws are concatenated, slots padded
-        arrays = [np.pad(x, [(0, max(n - m, 0)) for n, m in zip(size, x.shape, strict=True)]) for x in arrays]
+        missing = [size - x.shape for x in arrays]
+        for width in missing:
+            width[1] = 0  # draws are concatenated, slots padded
+        arrays = [np.pad(x, [(0, n) for n in w]) for x, w in zip(arrays, missing, strict=True)]
         found[name] = np.concatenate(arrays, axis=1)
     return found
 

@@ -1,0 +1,37 @@
+"""Let NumPyro's `MCMC` find the loop over sweeps that it has compiled already.
+
+Without a progress bar, NumPyro 0.22 compiles this loop anew in every `MCMC.run`, with any kernel.
+`numpyro.util.fori_collect` gives the jitted body of the loop to the jitted loop as a static
+argument. JAX compares static arguments by identity, and `numpyro.util.maybe_jit` wraps the same
+body in a new object in every run. JAX's compilation cache on disk does not help infinite models
+either: JAX stores no program that calls the host, as the check of their capacity does.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpyro.util
+
+__all__ = ["reuse_loops"]
+
+_original = getattr(numpyro.util, "maybe_jit", None)
+
+
+def reuse_loops() -> None:
+    """Make `numpyro.util.maybe_jit` return the same object for the same function and options.
+
+    This changes what is compiled again, not what is computed. NumPyro itself keeps the body of the
+    loop for each `MCMC` object and its arguments. Its versions before 0.22 make a new function in
+    every run, which this does not help.
+    """
+    if _original is not None:
+        numpyro.util.maybe_jit = _maybe_jit
+
+
+def _maybe_jit(fn: Callable, *args: Any, **options: Any) -> Callable:
+    assert _original is not None
+    jitted = _original(fn, *args, **options)
+    if jitted is fn:  # NumPyro's control flow is switched off
+        return fn
+    known = vars(fn).setdefault("_jitted", {})  # on the function, and so dropped with it
+    return known.setdefault(repr((args, sorted(options.items()))), jitted)
