@@ -1,6 +1,6 @@
 """Let NumPyro's `MCMC` find the loop over sweeps that it has compiled already.
 
-Without a progress bar, NumPyro 0.22 compiles this loop anew in every `MCMC.run`, with any kernel.
+Without a progress bar NumPyro (0.21, 0.22) compiles this loop in every `MCMC.run`, for any kernel.
 `numpyro.util.fori_collect` gives the jitted body of the loop to the jitted loop as a static
 argument. JAX compares static arguments by identity, and `numpyro.util.maybe_jit` wraps the same
 body in a new object in every run. JAX's compilation cache on disk does not help infinite models
@@ -21,8 +21,7 @@ def reuse_loops() -> None:
     """Make `numpyro.util.maybe_jit` return the same object for the same function and options.
 
     This changes what is compiled again, not what is computed. NumPyro itself keeps the body of the
-    loop for each `MCMC` object and its arguments. Its versions before 0.22 make a new function in
-    every run, which this does not help.
+    loop for each `MCMC` object and its arguments, so a new object still compiles its loop.
     """
     if _original is not None:
         numpyro.util.maybe_jit = _maybe_jit

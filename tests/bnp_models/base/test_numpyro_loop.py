@@ -12,10 +12,6 @@ import bnp_models as bnp
 from bnp_models.base import program_memory
 from bnp_models.base.numpyro_loop import reuse_loops
 
-needs_kept_bodies = pytest.mark.skipif(
-    not hasattr(numpyro.util, "_fori_collect_loop"), reason="NumPyro 0.22 keeps the loop's body"
-)
-
 
 @pytest.fixture
 def compiled(monkeypatch):
@@ -42,7 +38,6 @@ def run(mcmc, data, seed=0):
     return jax.tree.map(np.asarray, mcmc.get_samples(group_by_chain=True))
 
 
-@needs_kept_bodies
 @pytest.mark.parametrize("max_topics", [None, 31], ids=["finite", "infinite"])
 class TestToy:
     @pytest.mark.parametrize(
@@ -83,7 +78,6 @@ class TestToy:
         assert len(compiled) <= 1
 
 
-@needs_kept_bodies
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["hdp", "authors", "poisson", "gaussian"])
 def test_second_run_of_infinite_models(name, compiled):
