@@ -32,5 +32,7 @@ def _maybe_jit(fn: Callable, *args: Any, **options: Any) -> Callable:
     jitted = _original(fn, *args, **options)
     if jitted is fn:  # NumPyro's control flow is switched off
         return fn
-    known = vars(fn).setdefault("_jitted", {})  # on the function, and so dropped with it
+    if not hasattr(fn, "__dict__"):
+        return jitted
+    known = fn.__dict__.setdefault("_jitted", {})  # on the function, and so dropped with it
     return known.setdefault(repr((args, sorted(options.items()))), jitted)
