@@ -121,7 +121,8 @@ def plot_ranks(
 ) -> np.ndarray:
     """Draw the histogram of each chain's ranks among the draws of all chains.
 
-    Without `var_names` the first thirty scalars are drawn, and the last label says how many there are.
+    Without `var_names` the first thirty scalars are drawn, and the last label says how many there
+    are.
 
     The histograms of chains that agree are flat. The band holds 95% of the bars if draws are
     independent; bars of dependent draws vary more. Equal values get ranks in random order. No

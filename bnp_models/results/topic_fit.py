@@ -83,8 +83,8 @@ class TopicFit(Fit):
         return topics(self.topic_states, self.corpus, self.alignment, **options)
 
     def documents(self, **options: Any) -> pd.DataFrame:
-        """Describe each document in one row, see `topic_tables.documents`."""
-        from bnp_models.results.topic_tables import document_shares, documents
+        """Describe each document in one row, see `document_tables.documents`."""
+        from bnp_models.results.document_tables import document_shares, documents
 
         shares = document_shares(self.topic_states, self.corpus, self.alignment)
         return documents(shares, self.corpus, **options)
@@ -115,7 +115,7 @@ class TopicFit(Fit):
         Documents by topics (numbered as in `topics`); rows sum to at most one, the rest belongs to
         topics without a number.
         """
-        from bnp_models.results.topic_tables import new_document_shares, topic_shares
+        from bnp_models.results.document_tables import new_document_shares, topic_shares
         from bnp_models.scores.held_out import document_topics
 
         theta = document_topics(

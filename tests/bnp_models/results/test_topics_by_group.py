@@ -17,7 +17,7 @@ from bnp_models.base.topics import Topics, finite_topics
 from bnp_models.posterior.alignment import align, pooled_topics
 from bnp_models.posterior.arviz_data import make_data
 from bnp_models.posterior.mixtures import OneRow, mixture_states
-from bnp_models.results import topic_tables
+from bnp_models.results import document_tables, topic_tables
 from bnp_models.scores.held_out import document_completion, document_topics, left_to_right
 
 VOCABULARY = ("ball", "goal", "law", "vote", "said")
@@ -195,7 +195,7 @@ def test_tables_are_of_the_average_or_of_one_group(fitted, corpus):
 
 
 def test_shares_of_documents_have_the_prior_of_their_group(fitted, corpus):
-    found = topic_tables.document_shares(fitted.topic_states, corpus, fitted.alignment).mean
+    found = document_tables.document_shares(fitted.topic_states, corpus, fitted.alignment).mean
     doc, length = np.asarray(corpus.doc), np.asarray(corpus.doc_length)
     alpha = np.array(fitted.model.alpha)[np.asarray(corpus.group)]
     expected = np.zeros((12, 2))
