@@ -32,7 +32,7 @@ class FactorFit(Fit):
 
     How many factors there are, who shares them, reconstructions, scores and retrieval need no
     numbers of factors. Tables and pictures of single factors number them by one alignment of all
-    kept states, for display only.
+    kept states, for display only; with `chain=`, of the states of that chain (see `of_chain`).
 
     Attributes
     ----------
@@ -51,6 +51,7 @@ class FactorFit(Fit):
 
     command: ClassVar[str] = "factors"
     default_scores: ClassVar[tuple[str, ...]] = ("predict",)
+    counted: ClassVar[str] = "weights that are not zero"
 
     @property
     def sources(self) -> Sources:
@@ -71,34 +72,38 @@ class FactorFit(Fit):
 
         return align_factors(self.factor_states)
 
-    def num_factors(self) -> pd.DataFrame:
+    def num_factors(self, *, chain: int | None = None) -> pd.DataFrame:
         """Return the posterior of the number of factors, see `factor_tables.num_factors`."""
         from bnp_models.results.factor_tables import num_factors
 
-        return num_factors(self.posterior[self.model.terms.used].transpose("chain", "draw"))
+        used = self.of_chain(chain).posterior[self.model.terms.used].transpose("chain", "draw")
+        return num_factors(used, used["chain"].to_numpy().tolist())
 
-    def sharing(self, **options: Any) -> pd.DataFrame:
+    def sharing(self, *, chain: int | None = None, **options: Any) -> pd.DataFrame:
         """Count the factors that each two sources share, see `factor_tables.sharing`."""
         from bnp_models.results.factor_tables import sharing
 
-        return sharing(self.factor_states, self.sources.source_names, **options)
+        return sharing(self.of_chain(chain).factor_states, self.sources.source_names, **options)
 
-    def factors(self, **options: Any) -> pd.DataFrame:
+    def factors(self, *, chain: int | None = None, **options: Any) -> pd.DataFrame:
         """Describe each factor in one row, see `factor_tables.factors`."""
         from bnp_models.results.factor_tables import factors
 
+        fit = self.of_chain(chain)
         names = self.sources.feature_names, self.sources.source_names
-        return factors(self.factor_states, *names, self.alignment, **options)
+        return factors(fit.factor_states, *names, fit.alignment, **options)
 
-    def effects(self, **options: Any) -> Effects:
+    def effects(self, *, chain: int | None = None, **options: Any) -> Effects:
         """Return each factor's effect on the data, see `factor_tables.effects`."""
         from bnp_models.results.factor_tables import effects
 
-        return effects(self.factor_states, self.alignment, **options)
+        fit = self.of_chain(chain)
+        return effects(fit.factor_states, fit.alignment, **options)
 
-    def weights(self) -> pd.DataFrame:
+    def weights(self, *, chain: int | None = None) -> pd.DataFrame:
         """Return how much of each factor is in each row that was fitted; see `transform`."""
-        return self._table(self.factor_states.weights, self.sources)
+        fit = self.of_chain(chain)
+        return fit._table(fit.factor_states.weights, fit.sources)
 
     def transform(
         self,
@@ -108,6 +113,7 @@ class FactorFit(Fit):
         num_warmup: int = 20,
         num_kept: int = 20,
         seed: int = 0,
+        chain: int | None = None,
     ) -> pd.DataFrame:
         r"""Infer how much of each factor is in new rows, averaged over the kept states.
 
@@ -122,6 +128,8 @@ class FactorFit(Fit):
             Sweeps per state before those that are averaged, and these.
         seed
             Of the sweeps.
+        chain
+            Number of the chain whose states to use, see `of_chain`; all by default.
 
         Returns
         -------
@@ -137,16 +145,22 @@ class FactorFit(Fit):
         from bnp_models.scores.held_out_rows import expected_weights
 
         how = {"num_warmup": num_warmup, "num_kept": num_kept, "seed": seed}
-        return self._table(expected_weights(self, sources, known=known, **how), sources)
+        fit = self.of_chain(chain)
+        return fit._table(expected_weights(fit, sources, known=known, **how), sources)
 
-    def reconstruct(self, rows: Any = None) -> Reconstruction:
+    def reconstruct(self, rows: Any = None, *, chain: int | None = None) -> Reconstruction:
         """Average the expected data over the states, see `factor_tables.reconstruct`."""
         from bnp_models.results.factor_tables import reconstruct
 
-        return reconstruct(self.factor_states, rows)
+        return reconstruct(self.of_chain(chain).factor_states, rows)
 
-    def impute(self) -> pd.DataFrame:
+    def impute(self, *, chain: int | None = None) -> pd.DataFrame:
         """Estimate the missing entries of the data that were fitted.
+
+        Parameters
+        ----------
+        chain
+            Number of the chain whose states to use, see `of_chain`; all by default.
 
         Returns
         -------
@@ -166,7 +180,7 @@ class FactorFit(Fit):
             raise ValueError("the data that were fitted have no missing entries to impute")
         row, feature = np.nonzero(~np.asarray(sources.observed))
         chosen, place = np.unique(row, return_inverse=True)
-        found = self.reconstruct(chosen)
+        found = self.reconstruct(chosen, chain=chain)
         return pd.DataFrame(
             {
                 "source": [sources.source_names[j] for j in np.asarray(sources.source)[row]],
@@ -230,24 +244,29 @@ class FactorFit(Fit):
         """Draw the number of factors in use: traces and histogram by chain."""
         return self._plot_number(**options)
 
-    def plot_sharing(self, **options: Any) -> Axes:
+    def plot_sharing(self, *, chain: int | None = None, **options: Any) -> Axes:
         """Draw how many factors each two sources share."""
         from bnp_models.plots.factor_plots import plot_sharing
 
-        return plot_sharing(self.sharing(), **options)
+        return plot_sharing(self.sharing(chain=chain), **options)
 
-    def plot_factors(self, *, factors: Sequence[int] | None = None, **options: Any) -> np.ndarray:
+    def plot_factors(
+        self, *, factors: Sequence[int] | None = None, chain: int | None = None, **options: Any
+    ) -> np.ndarray:
         """Draw the effects of factors on the data; the twelve most used ones by default.
 
         `shape=(height, width)` draws the features as pixels; see `factor_plots.plot_factors`.
         """
         from bnp_models.plots.factor_plots import plot_factors
 
-        chosen = range(min(MAX_PANELS, self.alignment.num_topics)) if factors is None else factors
-        options = {"feature_names": self.sources.feature_names} | options
-        return plot_factors(self.effects(), factors=chosen, **options)
+        fit = self.of_chain(chain)
+        chosen = range(min(MAX_PANELS, fit.alignment.num_topics)) if factors is None else factors
+        options = {"feature_names": fit.sources.feature_names} | options
+        return plot_factors(fit.effects(), factors=chosen, **options)
 
-    def text(self, *, num_features: int = 8, limit: int | None = None) -> str:
+    def text(
+        self, *, num_features: int = 8, limit: int | None = None, chain: int | None = None
+    ) -> str:
         """Return the factors as text, a line for each, and how many there are.
 
         Parameters
@@ -256,16 +275,20 @@ class FactorFit(Fit):
             Features per factor.
         limit
             Only so many factors, the most used ones.
+        chain
+            Number of the chain to show alone, from 0; all chains by default.
         """
         from bnp_models.results.factor_report import factors_text
 
-        return factors_text(
-            self.factors(num_features=num_features),
-            self.num_factors(),
-            self.sources.source_names,
-            num_chains=self.posterior.sizes["chain"],
+        fit = self.of_chain(chain)
+        text = factors_text(
+            fit.factors(num_features=num_features),
+            fit.num_factors(),
+            fit.sources.source_names,
+            num_chains=fit.posterior.sizes["chain"],
             num_rows=limit,
         )
+        return f"{fit._chains_text()}\n\n{text}"
 
     def report(self) -> Report:
         """Return tables, text and pictures of factors, those that there are data for.

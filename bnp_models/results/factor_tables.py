@@ -73,13 +73,15 @@ def states_of(fit: Any) -> FactorStates:
     )
 
 
-def num_factors(counts: Any) -> pd.DataFrame:
+def num_factors(counts: Any, chains: Sequence[int] | None = None) -> pd.DataFrame:
     """Return the posterior of the number of factors.
 
     Parameters
     ----------
     counts
         Number of factors in use in each draw, [chain, draw]: `num_factors_used`.
+    chains
+        Numbers of the chains, from 0 by default.
 
     Returns
     -------
@@ -95,7 +97,8 @@ def num_factors(counts: Any) -> pd.DataFrame:
     numbers = np.arange(counts.min(), counts.max() + 1)
     share = (counts[:, :, None] == numbers).mean(axis=1)
     table = {"probability": share.mean(axis=0)}
-    table |= {f"chain {c}": chain for c, chain in enumerate(share)}
+    numbered = range(len(share)) if chains is None else chains
+    table |= {f"chain {c}": chain for c, chain in zip(numbered, share, strict=True)}
     return pd.DataFrame(table, index=pd.Index(numbers, name="number"))
 
 
@@ -208,6 +211,8 @@ def factors(
         Index: factor. Columns: `features`; `rows`, `lower`, `upper`: rows that use it (0 in a
         state without it); one column `in <source>` for each source: the share of its rows that use
         it; `num_chains`, `found`, `similarity`: see `alignment.stability`.
+        `attrs["uncommon"]` is the share of the weights that are not zero, over all states, that
+        belong to factors which some chain has in less than half of its states.
     """
     tails = tail_quantiles(interval)
     alignment = align_factors(states) if alignment is None else alignment
@@ -232,7 +237,7 @@ def factors(
     num_rows = np.bincount(states.source, minlength=num_sources)
     share = uses.mean(axis=0) / np.maximum(num_rows, 1)[:, None]
     table = stability(alignment)
-    return pd.DataFrame(
+    result = pd.DataFrame(
         {
             "features": [
                 ", ".join(("-" if mean[r, i] < 0 else "") + features[i] for i in row)
@@ -248,6 +253,8 @@ def factors(
         },
         index=pd.RangeIndex(alignment.num_topics, name="factor"),
     )
+    result.attrs["uncommon"] = alignment.uncommon_share()
+    return result
 
 
 def reconstruct(states: FactorStates, rows: Any = None) -> Reconstruction:

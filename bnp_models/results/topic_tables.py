@@ -164,7 +164,9 @@ def topics(
         `exclusivity`: mean over `words` of $\phi_{kv} / \sum_j \phi_{jv}$, 1 if no other topic
         uses them;
         `representative`: the documents with the highest posterior mean share of the topic.
-        `attrs["unmatched"]` is the share of tokens in topics that have no number.
+        `attrs["unmatched"]` is the share of tokens in topics that have no number;
+        `attrs["uncommon"]` is the share of tokens in topics which some chain has in less than half
+        of its states, or which have no number.
 
     Raises
     ------
@@ -211,6 +213,7 @@ def topics(
         index=table.index,
     )
     table.attrs["unmatched"] = float(1 - prevalence.sum(axis=1).mean())
+    table.attrs["uncommon"] = alignment.uncommon_share()
     return table
 
 

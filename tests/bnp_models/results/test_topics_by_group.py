@@ -226,3 +226,15 @@ def test_the_fit_is_read_again_as_what_the_model_names(fitted, corpus, tmp_path)
     again = bnp.Fit.load(fitted.save(tmp_path / "draws.nc"), corpus)
     assert type(again) is bnp.TopicFit
     assert again.topics().equals(fitted.topics())
+
+
+def test_group_and_chain_together(fitted):
+    for chain in (0, 1):
+        alone = type(fitted)(fitted.model, fitted.corpus, fitted.data.isel(chain=[chain]))
+        found = fitted.topics(chain=chain, group="south")
+        assert found.equals(alone.topics(group="south"))
+        assert not found.equals(fitted.topics(group="south"))
+        scores = fitted.npmi(chain=chain, group="south", top=2)
+        np.testing.assert_array_equal(scores, alone.npmi(group="south", top=2))
+        assert len(fitted.plot_topic_words(chain=chain, group="south")) == 2
+    plt.close("all")
