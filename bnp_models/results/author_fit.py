@@ -1,4 +1,4 @@
-"""`AuthorFit`: the draws of a topic model with authors, and what they say about people."""
+"""`AuthorFit`: the draws of a topic model with authors, with tables about the authors."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class AuthorFit(TopicFit):
     def similar_authors(
         self, author: str, *, chain: int | None = None, **options: Any
     ) -> pd.DataFrame:
-        """Return the authors most like one, see `author_tables.similar_authors`."""
+        """Return the authors who are most like a given one, see `author_tables.similar_authors`."""
         from bnp_models.results.author_tables import similar_authors
 
         return similar_authors(self.of_chain(chain), author, **options)
@@ -67,7 +67,7 @@ class AuthorFit(TopicFit):
     def infer_author(
         self, corpus: Corpus, candidates: Sequence[str] | None = None, *, chain: int | None = None
     ) -> pd.DataFrame:
-        """Return who may have written documents, see `author_tables.infer_author`."""
+        """Return the probability of each candidate author, see `author_tables.infer_author`."""
         from bnp_models.results.author_tables import infer_author
 
         return infer_author(self.of_chain(chain), corpus, candidates)
@@ -75,7 +75,7 @@ class AuthorFit(TopicFit):
     def surprising_documents(
         self, author: str, *, chain: int | None = None, **options: Any
     ) -> pd.DataFrame:
-        """Return an author's documents unlike the others, see `author_tables`."""
+        """Return the least typical documents of an author, see `author_tables`."""
         from bnp_models.results.author_tables import surprising_documents
 
         return surprising_documents(self.of_chain(chain), author, **options)

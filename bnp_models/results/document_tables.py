@@ -41,8 +41,8 @@ def document_shares(
 ) -> DocumentShares:
     r"""Estimate the topic shares of the documents that were fitted.
 
-    In a state, theta_d is Dirichlet with the document's topic counts plus the prior weights; mean
-    and variance are those of the mixture over all states.
+    In one state the posterior of $\theta_d$ is Dirichlet; its parameters are the document's topic
+    counts plus the prior weights. Mean and variance are those of the mixture over all states.
     """
     alignment = align(states) if alignment is None else alignment
     length = np.asarray(corpus.doc_length)
@@ -65,8 +65,8 @@ def new_document_shares(
 ) -> DocumentShares:
     """Estimate the topic shares of new documents from their fold-in, one `theta` per state.
 
-    As `document_shares`, with the expected topic counts of a document in place of its counts; the
-    standard deviation leaves out what is uncertain about them within a state.
+    The result is that of `document_shares` with the expected topic counts of a document in place of
+    its counts. The standard deviation leaves out the uncertainty of these counts within a state.
 
     Parameters
     ----------
@@ -119,8 +119,8 @@ def documents(
     table
         Index: document. Columns: name, group (if the corpus has groups), num_tokens, topic,
         share, lower, upper (of the Beta distribution with the posterior's mean and variance),
-        certainty (share of states in which the topic is the document's largest), topics. An
-        empty document has what the prior says.
+        certainty (share of states in which the topic is the document's largest), topics. The
+        shares of an empty document are those of the prior.
 
     Raises
     ------
@@ -190,7 +190,10 @@ def _prior_weights(mixture: Mixtures, corpus: Corpus) -> Float[np.ndarray, "_ K"
 def _collect(
     theta: Iterator[tuple[np.ndarray, np.ndarray]], alignment: Alignment
 ) -> DocumentShares:
-    """Mean, standard deviation and first places over states of (E[theta_d], concentration)."""
+    """Return mean and standard deviation of theta_d, and how often each topic is the largest.
+
+    `theta` yields E[theta_d] and the sum of the Dirichlet parameters for each state.
+    """
     sums = None
     for number, (mean, concentration) in zip(alignment.number, theta, strict=True):
         if sums is None:

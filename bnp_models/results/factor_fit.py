@@ -24,15 +24,16 @@ if TYPE_CHECKING:
 
 __all__ = ["FactorFit"]
 
-MAX_PANELS = 12  # of a picture with one for each factor
+MAX_PANELS = 12  # in a picture that has one panel for each factor
 
 
 class FactorFit(Fit):
     """What `fit` returns for a factor model.
 
-    How many factors there are, who shares them, reconstructions, scores and retrieval need no
-    numbers of factors. Tables and pictures of single factors number them by one alignment of all
-    kept states, for display only; with `chain=`, of the states of that chain (see `of_chain`).
+    Most results do not depend on how factors are numbered: how many there are, which sources share
+    them, reconstructions, scores and retrieval. Tables and pictures of single factors number them
+    by one alignment of all kept states, for display only; with `chain=`, of the states of that
+    chain (see `of_chain`).
 
     Attributes
     ----------
@@ -60,14 +61,14 @@ class FactorFit(Fit):
 
     @functools.cached_property
     def factor_states(self) -> FactorStates:
-        """The kept states as the tables want them."""
+        """The kept states as plain arrays, from which the tables are made."""
         from bnp_models.results.factor_tables import states_of
 
         return states_of(self)
 
     @functools.cached_property
     def alignment(self) -> Alignment:
-        """Numbers of the factors over states and chains, for display only."""
+        """Common numbers of the factors in all states and chains, for display only."""
         from bnp_models.posterior.factor_states import align_factors
 
         return align_factors(self.factor_states)
@@ -122,20 +123,21 @@ class FactorFit(Fit):
         sources
             New rows over the same features; entries may be missing.
         known
-            Whether their sources are among those that were fitted, by name. If not, a row may use
-            any factor, and noise and weights are those of the sources on average.
+            Whether the sources of the rows are among those that were fitted; they are found by
+            name. If False, the rows count as those of one new source: they may use any factor, and
+            noise and scale of the weights are averages over the fitted sources.
         num_warmup, num_kept
-            Sweeps per state before those that are averaged, and these.
+            Sweeps per state: how many are discarded, and how many after them are averaged.
         seed
-            Of the sweeps.
+            Seed of the sweeps.
         chain
             Number of the chain whose states to use, see `of_chain`; all by default.
 
         Returns
         -------
-        Rows by factors (numbered as in `factors`): the posterior mean of $w_{nk} |\phi_k|$, the
-        length of what the factor adds to the row, in units of the data; its sign is that of the
-        effects in `factors`.
+        Table of rows by factors, numbered as in `factors`. An entry is the posterior mean of
+        $w_{nk} |\phi_k|$: the length of what the factor adds to the row, in units of the data. Its
+        sign refers to the effects in `factors`.
 
         Raises
         ------
@@ -221,8 +223,8 @@ class FactorFit(Fit):
         Parameters
         ----------
         queries
-            New rows over the same features. They count as rows of no known source: what source
-            they are of is often what is asked.
+            New rows over the same features. Their sources are taken as unknown, because the source
+            of a row is often the class that is asked for.
         query_class, row_class
             Class of each query, and of each row that was fitted: by default the name of its source.
         num_warmup, num_kept, seed
@@ -291,10 +293,10 @@ class FactorFit(Fit):
         return f"{fit._chains_text()}\n\n{text}"
 
     def report(self) -> Report:
-        """Return tables, text and pictures of factors, those that there are data for.
+        """Return tables, text and pictures of factors.
 
-        `num_factors`, and, if full states were kept, `factors`, `weights`, `sharing` if there are
-        sources to share factors, `imputed` if entries are missing.
+        There is always `num_factors`. If full states were kept, there are also `factors` and
+        `weights`, `sharing` if there is more than one source, and `imputed` if entries are missing.
         """
         from bnp_models.posterior.alignment import reference_state
 
@@ -315,13 +317,13 @@ class FactorFit(Fit):
         return Report(tables, lambda num_rows: self.text(limit=num_rows), drawn)
 
     def match(self, data: Sources) -> tuple[Sources, list[str]]:
-        """Return new rows, and what to know about them."""
+        """Return new rows as they are, and notes about them for the user."""
         fitted = data == self.sources
         note = "these are the rows that were fitted: scores of new ones would be lower"
         return data, [note] * fitted
 
     def evaluate(self, score: str, data: Sources, *, seed: int = 0, num_words: int = 10) -> str:
-        """Compute one of `model.scores` of new rows and say it in a line."""
+        """Compute one of `model.scores` of new rows and return it as a line of text."""
         say = {
             "predict": lambda: self.predict(data, seed=seed),
             "row_completion": lambda: (

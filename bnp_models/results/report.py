@@ -1,4 +1,4 @@
-"""What is written of a run beside its draws: tables, a text and pictures."""
+"""Tables, texts and pictures that are written for a run beside its draws."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["Report", "chains_text"]
 
 
 class Report(NamedTuple):
-    """What there is to say of a run, as far as there are data for it."""
+    """Tables, text and pictures of a run; those that need data which are not there are left out."""
 
     tables: dict[str, pd.DataFrame]
     text: Callable[[int | None], str] | None
-    """Lay out the main table, so many rows of it (all for None); None if no state was kept."""
+    """Lays out the main table, given how many rows to show (None: all); None without states."""
     drawn: dict[str, Any]
     """Axes, one or an array of them, by the name of the picture."""
 

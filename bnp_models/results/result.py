@@ -26,7 +26,7 @@ AnyFit = TypeVar("AnyFit", bound="Fit")
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Fit(abc.ABC):
-    """Draws from the posterior of a model, and what they say whatever the model is.
+    """Draws from the posterior of a model, with the methods that fits of all models have.
 
     A model names the class of its fits (`model.result`): `TopicFit`, `AuthorFit`, `FactorFit`.
 
@@ -48,7 +48,7 @@ class Fit(abc.ABC):
     data: Any
 
     offers: ClassVar[str]
-    """What there is in place of methods that only the fits of other models have."""
+    """Methods to name when a user asks for one that only the fits of other models have."""
     command: ClassVar[str]
     """The command of the command line that prints `text`."""
     default_scores: ClassVar[tuple[str, ...]]
@@ -66,11 +66,11 @@ class Fit(abc.ABC):
 
     @abc.abstractmethod
     def match(self, data: Any) -> tuple[Any, list[str]]:
-        """Return held-out data in the form that the scores take, and what to know about them."""
+        """Return held-out data in the form that the scores take, and notes for the user."""
 
     @abc.abstractmethod
     def evaluate(self, score: str, data: Any, *, seed: int = 0, num_words: int = 10) -> str:
-        """Compute one of `model.scores` of held-out data and say it in a line.
+        """Compute one of `model.scores` of held-out data and return it as a line of text.
 
         Parameters
         ----------
@@ -79,13 +79,13 @@ class Fit(abc.ABC):
         data
             From `match`.
         seed
-            Of the score.
+            Seed of the score.
         num_words
             Words per topic, for scores of coherence.
         """
 
     def __getattr__(self, name: str) -> Any:
-        """Say what this fit offers in place of a method that it does not have."""
+        """Raise `AttributeError` that names the methods of this fit."""
         if name.startswith("_"):
             raise AttributeError(name)
         raise AttributeError(
@@ -244,7 +244,7 @@ def read_draws(path: str | os.PathLike[str]) -> tuple[Model, Any]:
 
 
 def put_together(path: str | os.PathLike[str], model: Model, draws: Any, data: Any) -> Any:
-    """Return the fit of draws that `read_draws` read, once the data are known to be theirs.
+    """Return the fit of draws that `read_draws` read, after a check that the data are theirs.
 
     Raises
     ------

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TopicFit"]
 
-MAX_ROWS = 30  # topics in a picture with a row for each
+MAX_ROWS = 30  # in a picture that has one row for each topic
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ class TopicFit(Fit):
 
     @functools.cached_property
     def topic_states(self) -> TopicStates:
-        """The kept states as the tables want them."""
+        """The kept states as plain arrays, from which the tables are made."""
         from bnp_models.posterior.alignment import topic_states
         from bnp_models.posterior.mixtures import document_rows
 
@@ -73,7 +73,7 @@ class TopicFit(Fit):
 
     @functools.cached_property
     def alignment(self) -> Alignment:
-        """Numbers of the topics over states and chains, for display only."""
+        """Common numbers of the topics in all states and chains, for display only."""
         from bnp_models.posterior.alignment import align
 
         return align(self.topic_states)
@@ -121,14 +121,14 @@ class TopicFit(Fit):
         num_sweeps, num_kept
             Fold-in sweeps per state, and how many of the last ones are averaged.
         seed
-            Of the fold-in.
+            Seed of the fold-in.
         chain
             Number of the chain whose states to use, see `of_chain`; all by default.
 
         Returns
         -------
-        Documents by topics (numbered as in `topics`); rows sum to at most one, the rest belongs to
-        topics without a number.
+        Table of documents by topics, numbered as in `topics`. Rows sum to at most one; the rest
+        belongs to topics without a number.
         """
         from bnp_models.results.document_tables import new_document_shares, topic_shares
         from bnp_models.scores.held_out import document_topics
@@ -255,7 +255,7 @@ class TopicFit(Fit):
         return fit._text_of(table, limit)
 
     def report(self) -> Report:
-        """Return tables, text and pictures of topics, those that there are data for."""
+        """Return tables, text and pictures of topics; without kept states, only `num_topics`."""
         drawn: dict[str, Any] = {}
         if self.model.terms.used in self.posterior:
             drawn["num_topics"] = self.plot_num_topics()
@@ -270,7 +270,7 @@ class TopicFit(Fit):
         return Report({"topics": table, "documents": self.documents()}, text, drawn)
 
     def match(self, data: Corpus) -> tuple[Corpus, list[str]]:
-        """Return new documents over the words of the fit, and what to know about them."""
+        """Return new documents over the words of the fit, and notes about them for the user."""
         corpus, notes = data, []
         if data.vocabulary != self.corpus.vocabulary:
             corpus = data.with_vocabulary(self.corpus.vocabulary)
@@ -287,7 +287,7 @@ class TopicFit(Fit):
         return corpus, notes
 
     def evaluate(self, score: str, data: Corpus, *, seed: int = 0, num_words: int = 10) -> str:
-        """Compute one of `model.scores` of new documents and say it in a line."""
+        """Compute one of `model.scores` of new documents and return it as a line of text."""
         say = {
             "document_completion": lambda: self.document_completion(
                 data, split_seed=seed, seed=seed
@@ -306,7 +306,7 @@ class TopicFit(Fit):
         return f"{self._chains_text()}\n\n{text}"
 
     def _npmi_text(self, corpus: Corpus, num_words: int) -> str:
-        """Say the coherence of the topics, which are few: their spread is the standard error."""
+        """Return the coherence of the topics as text; the standard error is that of their mean."""
         values = self.npmi(corpus, top=num_words)
         error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
         return (

@@ -1,11 +1,13 @@
 r"""Tables of topics, made from the kept states of a fit.
 
-All tables number the topics by one `Alignment`, so topic 3 is the same in each of them. Intervals
-are equal-tailed and run over the kept states of all chains: few states make them rough, and where
-chains hold different topics they mix those (`num_chains`, `found` and `similarity` tell).
+All tables number the topics by one `Alignment`, so topic 3 is the same in each of them. Means and
+intervals are over the given states; intervals are equal-tailed. With few states the intervals are
+rough. Where chains hold different topics, means and intervals mix these: `num_chains`, `found` and
+`similarity` show it, and the states of one chain (`fit.of_chain`) avoid it.
 
-Where topics differ by group, words are those of the average over the topic's tokens (see
-`alignment.pooled_topics`), or those of one group with `group=`. Numbers of topics stay the same.
+Where topics differ by group, the words of a topic are those of its average over the topic's tokens
+(see `alignment.pooled_topics`). With `group=` they are those of one group; the numbers of the
+topics stay the same.
 """
 
 from __future__ import annotations
@@ -41,7 +43,10 @@ __all__ = [
 def mean_topics(
     states: TopicStates, alignment: Alignment, *, group: str | None = None
 ) -> Float[np.ndarray, "V R"]:
-    """Average each topic's word probabilities over the states that have it; those of a group."""
+    """Average each topic's word probabilities over the states that have it.
+
+    With `group` they are the probabilities in that group.
+    """
     total, count = None, np.isfinite(alignment.similarity).sum(axis=0)
     topics = pooled_topics(_of_group(states, group))
     for number, phi in zip(alignment.number, topics, strict=True):
@@ -293,8 +298,9 @@ def pyldavis_arrays(
 ) -> dict[str, Any]:
     """Return the five arguments of `pyLDAvis.prepare`, ready for `prepare(**arrays)`.
 
-    Topics are the means of `mean_topics`, documents those of `document_shares`, scaled to sum to
-    one without the unmatched topics. Words that never occur and empty documents are left out.
+    Topics are those of `mean_topics`. Documents are the means of `document_shares`, scaled to sum
+    to one over the topics that have a number. Words that never occur and empty documents are left
+    out.
     Pass `sort_topics=False, start_index=0` to keep the topics' numbers.
     """
     alignment = align(states) if alignment is None else alignment
