@@ -112,6 +112,12 @@ def test_evaluate(run, tmp_path, capsys):
     assert second.startswith("left to right: -")
     assert third.startswith("npmi: ")
     assert "1 tokens (11.1%) are left out" in err
+    one = ["evaluate", str(run), str(new), "--score=document_completion", "--chain", "1"]
+    assert cli.main(one) == 0
+    alone = load_run(run).of_chain(1)
+    texts = bnp.Corpus.from_texts(new.read_text().splitlines())
+    line = alone.evaluate("document_completion", alone.match(texts)[0])
+    assert capsys.readouterr().out.splitlines() == [line]
 
 
 def test_evaluate_warns_of_training_data(run, data, capsys):
