@@ -70,6 +70,9 @@ def make_parser(commands: Mapping[str, Callable[..., int]]) -> argparse.Argument
         "--num-words", type=int, default=10, metavar="N", help="words per topic for npmi (10)"
     )
     evaluate.add_argument("--seed", type=int, default=0, metavar="N", help="of the scores (0)")
+    evaluate.add_argument(
+        "--chain", type=int, metavar="N", help="score the states of this chain alone, from 0 (all)"
+    )
 
     _add(add, "models", EXAMPLES["models"], "list the models with their hyperparameters")
 

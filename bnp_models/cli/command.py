@@ -125,7 +125,7 @@ def _print(args: argparse.Namespace) -> int:
 
 
 def _evaluate(args: argparse.Namespace) -> int:
-    fit = load_run(Path(args.run))
+    fit = load_run(Path(args.run)).of_chain(args.chain)
     model = fit.model
     if other := [score for score in args.score or () if score not in model.scores]:
         raise ValueError(

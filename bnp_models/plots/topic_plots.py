@@ -8,6 +8,7 @@ with any colour vision.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -48,6 +49,7 @@ __all__ = [
 
 BAR = "#0072B2"
 MAX_BARS = 100  # side by side in one panel; lines if there are more
+MAX_SCALARS = 30  # in one picture, unless they are asked for by name
 
 
 def plot_traces(
@@ -58,7 +60,9 @@ def plot_traces(
     terms: Terms = TOPICS,
     axes: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Draw every label-free scalar along the chains, with its distribution in each chain.
+    """Draw the label-free scalars along the chains, with their distribution in each chain.
+
+    Without `var_names` the first thirty are drawn, and the title says how many there are.
 
     Parameters
     ----------
@@ -67,7 +71,9 @@ def plot_traces(
     axes
         Two panels for each scalar, [N, 2].
     """
-    scalars = label_free(data, var_names=var_names, extra=extra, terms=terms)
+    scalars, left_out = _first(
+        label_free(data, var_names=var_names, extra=extra, terms=terms), var_names
+    )
     rows = len(scalars)
     if axes is None:
         axes = plt.subplots(
@@ -100,7 +106,7 @@ def plot_traces(
     axes[-1, 0].tick_params(labelbottom=True)
     axes[-1, 0].set_xlabel("kept draw")
     axes[-1, 1].set_xlabel("draws")
-    _title_with_chains(axes[0, 0], "Label-free quantities by chain")
+    _title_with_chains(axes[0, 0], f"Label-free quantities by chain {left_out}".rstrip())
     return axes
 
 
@@ -114,6 +120,9 @@ def plot_ranks(
     axes: np.ndarray | None = None,
 ) -> np.ndarray:
     """Draw the histogram of each chain's ranks among the draws of all chains.
+
+    Without `var_names` the first thirty scalars are drawn, and the last label says how many there
+    are.
 
     The histograms of chains that agree are flat. The band holds 95% of the bars if draws are
     independent; bars of dependent draws vary more. Equal values get ranks in random order. No
@@ -135,7 +144,9 @@ def plot_ranks(
     """
     if bins is not None and bins < 2:
         raise ValueError(f"bins must be at least 2, got {bins}")
-    scalars = label_free(data, var_names=var_names, extra=extra, terms=terms)
+    scalars, left_out = _first(
+        label_free(data, var_names=var_names, extra=extra, terms=terms), var_names
+    )
     num_chains, num_draws = next(iter(scalars.values())).shape
     if num_chains < 2:
         raise ValueError("data must have two chains or more to compare, got 1; see num_chains")
@@ -163,6 +174,7 @@ def plot_ranks(
         plain(ax)
     for ax in axes:
         ax.set_ylim(bottom=0)
+    axes[-1].set_xlabel(f"rank among all draws\n{left_out}".rstrip())
     handles, labels = axes[0].get_legend_handles_labels()
     if own and len(labels) <= 1 + len(COLOURS):
         where = {"loc": "outside upper center", "ncols": min(5, len(labels))}
@@ -355,6 +367,16 @@ def short_labels(table: pd.DataFrame, *, num_words: int = 3) -> list[str]:
     """Name topics by number and first words, from the table of `topic_tables.topics`."""
     firsts = [", ".join(words.split(", ")[:num_words]) for words in table["words"]]
     return [f"{topic}: {first}" for topic, first in zip(table.index, firsts, strict=True)]
+
+
+def _first(
+    scalars: dict[str, np.ndarray], var_names: Sequence[str] | None
+) -> tuple[dict[str, np.ndarray], str]:
+    """Return the scalars that a picture has room for, and what it says of the others."""
+    if var_names is not None or len(scalars) <= MAX_SCALARS:
+        return scalars, ""
+    left_out = f"(the first {MAX_SCALARS} of {len(scalars)})"
+    return dict(itertools.islice(scalars.items(), MAX_SCALARS)), left_out
 
 
 def _label(name: str, terms: Terms) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy.optimize
 import scipy.special
-from jaxtyping import Float, Integer
+from jaxtyping import Bool, Float, Integer
 
 from bnp_models.posterior import arviz_data
 from bnp_models.posterior.mixtures import Mixtures, one_by_one
@@ -66,10 +66,17 @@ class Alignment(NamedTuple):
 
     def shares(self) -> Float[np.ndarray, "S R"]:
         """Return the share of all tokens that each topic holds; 0 in a state without it."""
-        aligned = np.zeros(self.similarity.shape)
-        state, slot = np.nonzero(self.number >= 0)
-        aligned[state, self.number[state, slot]] = self.sizes[state, slot]
-        return aligned / self.sizes.sum(axis=1, keepdims=True)
+        # a state of a factor model may use no factor at all
+        return self._aligned_sizes() / np.maximum(self.sizes.sum(axis=1, keepdims=True), 1)
+
+    def common(self) -> Bool[np.ndarray, " R"]:
+        """Say which topics every chain has, in at least half of its states."""
+        return np.all(self.by_chain()[1] >= 0.5, axis=1)
+
+    def uncommon_share(self) -> float:
+        """Return the share of the tokens of all states that are in no common topic."""
+        explained = self._aligned_sizes()[:, self.common()].sum()
+        return float(1 - explained / max(self.sizes.sum(), 1))
 
     def by_chain(self) -> tuple[Float[np.ndarray, "R C"], Float[np.ndarray, "R C"]]:
         """Return by chain: mean similarity (NaN: never found), share of states with the topic."""
@@ -83,6 +90,13 @@ class Alignment(NamedTuple):
             some = present.any(axis=0)
             means[some, column] = np.nanmean(values[:, some], axis=0)
         return means, found
+
+    def _aligned_sizes(self) -> Float[np.ndarray, "S R"]:
+        """Return the number of tokens in each topic with a number."""
+        aligned = np.zeros(self.similarity.shape)
+        state, slot = np.nonzero(self.number >= 0)
+        aligned[state, self.number[state, slot]] = self.sizes[state, slot]
+        return aligned
 
     def unmatched(self) -> pd.DataFrame:
         """List the topics in use that got no number, largest first."""

@@ -23,7 +23,18 @@ from bnp_models.data.files import replacing
 if TYPE_CHECKING:
     import xarray
 
-__all__ = ["ess", "group", "groups", "has_group", "load", "make_data", "mcse", "rhat", "save"]
+__all__ = [
+    "ess",
+    "group",
+    "groups",
+    "has_group",
+    "load",
+    "make_data",
+    "mcse",
+    "one_chain",
+    "rhat",
+    "save",
+]
 
 SAMPLE_DIMS = ("chain", "draw")
 _COMPRESS_FROM = 10_000  # elements; a smaller array gains nothing from compression
@@ -101,6 +112,16 @@ def group(data: Any, name: str) -> xarray.Dataset:
         raise ValueError(f"name must be one of the groups {groups(data)}, got {name!r}")
     found = data[name]
     return found.to_dataset() if hasattr(found, "to_dataset") else found
+
+
+def one_chain(data: Any, chain: int) -> Any:
+    """Return the draws of one chain, given by its label; the arrays are views, not copies."""
+    found = {name: group(data, name) for name in groups(data)}
+    for name, dataset in found.items():
+        if "chain" in dataset.dims:
+            at = int(np.flatnonzero(dataset["chain"].to_numpy() == chain)[0])
+            found[name] = dataset.isel(chain=slice(at, at + 1))
+    return _container(found, dict(data.attrs))
 
 
 def save(data: Any, path: str | os.PathLike[str]) -> Path:

@@ -2,8 +2,8 @@ r"""Convergence of chains, judged by quantities that do not depend on the labels
 
 Topic 3 of one chain is not topic 3 of another, and labels may switch inside a chain. R-hat of a
 per-topic quantity therefore says nothing. The quantities here do not change when topics are
-relabelled: the log joint density, the number of topics in use, concentrations, sums over topics,
-and the probability that two tokens or two documents share a topic.
+relabelled: the log joint density, the number of topics in use, concentrations, variances of
+sources, sums over topics, and the probability that two tokens or two documents share a topic.
 
 R-hat and effective sample sizes are the rank-normalised ones of Vehtari, Gelman, Simpson,
 Carpenter and Buerkner, Rank-normalization, folding, and localization: an improved R-hat, Bayesian
@@ -16,6 +16,7 @@ constant.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -39,6 +40,7 @@ __all__ = [
 ]
 
 MIN_DRAWS = 4  # per chain: R-hat compares halves, which need a variance
+NAMED_DIMS = ("source", "group", "author")  # the data name their entries, alike in all chains
 _DIGITS = {"mean": "6g", "sd": "3g", "mcse": "2g", "rhat": "3f", "ess_bulk": "0f", "ess_tail": "0f"}
 _FORMATS = {name: f"{{:.{digits}}}".format for name, digits in _DIGITS.items()}
 
@@ -69,14 +71,17 @@ def label_free(
 
     These are `lp` of `sample_stats`, every scalar of `posterior`, and `sum(x)` for every numeric
     `x` of `posterior` with one value per topic or factor (unless the sum is constant, as for
-    weights).
+    weights). A numeric variable with one value per source, group or author gives one scalar per
+    value: `x[a]` is that of source "a". Variables with one value per token, document, row, word
+    or feature are left out.
 
     Parameters
     ----------
     data
         ArviZ data (0.x or 1.x) with the group `posterior`.
     var_names
-        Names to keep, in this order; all if not given.
+        Names to keep, in this order; all if not given. The name `x` keeps all of `x[a]`, `x[b]`,
+        ....
     extra
         More label-free quantities, `{name: array [chain, draw]}`.
     terms
@@ -101,10 +106,8 @@ def label_free(
         others = [dim for dim in variable.dims if dim not in arviz_data.SAMPLE_DIMS]
         if not others:
             found[str(name)] = variable.transpose("chain", "draw").to_numpy()
-        elif len(others) == 1 and others[0] == terms.dim and variable.dtype.kind in "iuf":
-            total = variable.astype(np.float64).sum(others).transpose("chain", "draw").to_numpy()
-            if not np.allclose(total, total.flat[0], rtol=1e-4, atol=0):
-                found[f"sum({name})"] = total
+        elif variable.dtype.kind in "iuf" and set(others) <= {terms.dim, *NAMED_DIMS}:
+            found |= _without_labels(str(name), variable, terms.dim)
     for name, value in (extra or {}).items():
         found[name] = np.asarray(value)
         if found[name].shape != shape:
@@ -114,12 +117,35 @@ def label_free(
     if var_names is None:
         first = [name for name in ("lp", terms.used) if name in found]
         return {name: found[name] for name in [*first, *(n for n in found if n not in first)]}
+    chosen: dict[str, np.ndarray] = {}
     for name in var_names:
-        if name not in found:
+        named = {key: x for key, x in found.items() if key == name or key.startswith(f"{name}[")}
+        if not named:
             raise ValueError(
                 f"var_names must be among the label-free scalars {list(found)}, got {name!r}"
             )
-    return {name: found[name] for name in var_names}
+        chosen |= named
+    return chosen
+
+
+def _without_labels(
+    name: str, variable: xarray.DataArray, dim: str
+) -> dict[str, Shaped[np.ndarray, "C S"]]:
+    """Sum over the dim with labels, if there is one, and return one scalar per entry that is left.
+
+    A sum that is constant is left out.
+    """
+    if dim in variable.dims:
+        variable, name = variable.astype(np.float64).sum(dim), f"sum({name})"
+        if np.allclose(variable, variable.to_numpy().flat[0], rtol=1e-4, atol=0):
+            return {}
+    rest = [other for other in variable.dims if other not in arviz_data.SAMPLE_DIMS]
+    values = variable.transpose("chain", "draw", *rest)
+    if not rest:
+        return {name: values.to_numpy()}
+    entries = itertools.product(*(values[other].to_numpy().tolist() for other in rest))
+    flat = values.to_numpy().reshape(*values.shape[:2], -1)
+    return {f"{name}[{', '.join(map(str, at))}]": flat[:, :, i] for i, at in enumerate(entries)}
 
 
 def convergence(

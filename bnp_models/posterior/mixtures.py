@@ -75,6 +75,7 @@ class MixtureStates:
     draw: np.ndarray  # [draw]
     vocabulary: tuple[str, ...] | None = None
     row_names: tuple[str, ...] | None = None
+    chain: np.ndarray | None = None  # [chain], numbers of the chains; None: 0, 1, ...
 
     def __len__(self) -> int:
         """Count the states: chains times draws."""
@@ -89,6 +90,7 @@ class MixtureStates:
     def __getitem__(self, index: int) -> Mixtures:
         """Ask the model for the topics of one state."""
         chain, draw = self._place(index)
+        chain = chain if self.chain is None else int(self.chain[chain])
         try:
             topics = self.topics_of(self.state(index))
         except ValueError as error:
@@ -125,7 +127,8 @@ def mixture_states(model: TokenModel, states: Any, corpus: Corpus) -> MixtureSta
     Parameters
     ----------
     states
-        Variables [chain, draw, ...] by name, as `fit` keeps them, and the numbers of the draws.
+        Variables [chain, draw, ...] by name, as `fit` keeps them, and the numbers of the draws
+        and perhaps of the chains (`draw`, `chain`).
     corpus
         The one that was fitted.
 
@@ -136,6 +139,7 @@ def mixture_states(model: TokenModel, states: Any, corpus: Corpus) -> MixtureSta
         are raised when its mixture is made.
     """
     draw = np.asarray(states["draw"])
+    chain = np.asarray(states["chain"]) if "chain" in states else None
     arrays = {
         str(name): np.asarray(values)
         for name, values in states.items()
@@ -152,7 +156,7 @@ def mixture_states(model: TokenModel, states: Any, corpus: Corpus) -> MixtureSta
     if draw.shape != shape[1:]:
         raise ValueError(f"draw must have length {shape[1]}, as the states have, got {draw.shape}")
     make = functools.partial(model.topics_of, corpus=corpus)
-    return MixtureStates(make, arrays, draw, corpus.vocabulary, model.row_names(corpus))
+    return MixtureStates(make, arrays, draw, corpus.vocabulary, model.row_names(corpus), chain)
 
 
 def author_states(model: AuthorModel, states: Any, corpus: Corpus) -> Iterator[AuthorMixture]:

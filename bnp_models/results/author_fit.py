@@ -1,4 +1,4 @@
-"""`AuthorFit`: the draws of a topic model with authors, and what they say about people."""
+"""`AuthorFit`: the draws of a topic model with authors, with tables about the authors."""
 
 from __future__ import annotations
 
@@ -48,32 +48,40 @@ class AuthorFit(TopicFit):
 
         return known_authors(self.author_mixtures(), corpus)
 
-    def author_topics(self, authors: Sequence[str] | None = None, **options: Any) -> pd.DataFrame:
+    def author_topics(
+        self, authors: Sequence[str] | None = None, *, chain: int | None = None, **options: Any
+    ) -> pd.DataFrame:
         """Return the largest topics of authors, see `author_tables.author_topics`."""
         from bnp_models.results.author_tables import author_topics
 
-        return author_topics(self, authors, **options)
+        return author_topics(self.of_chain(chain), authors, **options)
 
-    def similar_authors(self, author: str, **options: Any) -> pd.DataFrame:
-        """Return the authors most like one, see `author_tables.similar_authors`."""
+    def similar_authors(
+        self, author: str, *, chain: int | None = None, **options: Any
+    ) -> pd.DataFrame:
+        """Return the authors who are most like a given one, see `author_tables.similar_authors`."""
         from bnp_models.results.author_tables import similar_authors
 
-        return similar_authors(self, author, **options)
+        return similar_authors(self.of_chain(chain), author, **options)
 
-    def infer_author(self, corpus: Corpus, candidates: Sequence[str] | None = None) -> pd.DataFrame:
-        """Return who may have written documents, see `author_tables.infer_author`."""
+    def infer_author(
+        self, corpus: Corpus, candidates: Sequence[str] | None = None, *, chain: int | None = None
+    ) -> pd.DataFrame:
+        """Return the probability of each candidate author, see `author_tables.infer_author`."""
         from bnp_models.results.author_tables import infer_author
 
-        return infer_author(self, corpus, candidates)
+        return infer_author(self.of_chain(chain), corpus, candidates)
 
-    def surprising_documents(self, author: str, **options: Any) -> pd.DataFrame:
-        """Return an author's documents unlike the others, see `author_tables`."""
+    def surprising_documents(
+        self, author: str, *, chain: int | None = None, **options: Any
+    ) -> pd.DataFrame:
+        """Return the least typical documents of an author, see `author_tables`."""
         from bnp_models.results.author_tables import surprising_documents
 
-        return surprising_documents(self, author, **options)
+        return surprising_documents(self.of_chain(chain), author, **options)
 
-    def plot_author_topics(self, author: str, **options: Any) -> Axes:
+    def plot_author_topics(self, author: str, *, chain: int | None = None, **options: Any) -> Axes:
         """Draw the largest topics of an author in each chain."""
         from bnp_models.results.author_tables import plot_author_topics
 
-        return plot_author_topics(self, author, **options)
+        return plot_author_topics(self.of_chain(chain), author, **options)

@@ -1,9 +1,9 @@
-r"""What author-topic models say about people: their topics, who is like whom, who wrote this.
+r"""Tables about authors: their topics, similar authors, the likely author of a document.
 
-All of it is averaged over the kept posterior states, in each of which
-$\hat\theta_{jk} = \mathrm{E}[\theta_{jk} \mid x, z]$. Topics have the numbers of `fit.topics()`,
-which serve display only; similarities and probabilities of authors do not depend on them. Each
-function is a method of `AuthorFit` as well.
+All numbers are averages over the kept states. In one state the share of topic k in the words of
+author j is $\hat\theta_{jk} = \mathrm{E}[\theta_{jk} \mid x, z]$. Topics have the numbers of
+`fit.topics()`. These serve display only: similarities and probabilities of authors do not depend on
+them. Each function is also a method of `AuthorFit`, which adds the option `chain=`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def author_topics(
     Parameters
     ----------
     fit
-        Of an author-topic model.
+        Fit of an author-topic model.
     authors
         Names; all authors by default.
     top
@@ -85,8 +85,8 @@ def similar_authors(fit: Fit, author: str, *, top: int = 10, interval: float = 0
     r"""Return the authors whose topics are most like those of an author.
 
     The similarity is $\sum_k \sqrt{\theta_{ik} \theta_{jk}}$, one minus the squared Hellinger
-    distance, in each kept state; 1 for equal shares. An author of few tokens is like everybody
-    else of few tokens: look at `tokens` and the interval.
+    distance, in each kept state; 1 for equal shares. Authors of few tokens all look alike, because
+    their shares are nearly those of the prior: look at `tokens` and the interval.
 
     Returns
     -------
@@ -120,24 +120,26 @@ def similar_authors(fit: Fit, author: str, *, top: int = 10, interval: float = 0
 
 
 def infer_author(fit: Fit, corpus: Corpus, candidates: Sequence[str] | None = None) -> pd.DataFrame:
-    r"""Return the probability of each candidate to have written a document alone.
+    r"""Return the probability that a candidate alone wrote a document.
 
     $$p(j \mid w) \propto \frac1S \sum_s \prod_n \sum_k \hat\theta^s_{jk} \phi^s_{k w_n}$$
 
-    under the kept states, all candidates being equally likely before.
+    where s runs over the S kept states. Before the words are seen, all candidates are equally
+    likely.
 
     Parameters
     ----------
     fit
-        Of an author-topic model.
+        Fit of an author-topic model.
     corpus
-        Anonymous documents over the words of the model; authors that it may have are not looked at.
+        Documents over the words of the model. If they have authors, these are ignored.
     candidates
         Names of authors; all by default.
 
     Returns
     -------
-    Documents by candidates; rows sum to one. A document without tokens leaves all equally likely.
+    Table of documents by candidates; rows sum to one. For a document without tokens all candidates
+    are equally likely.
 
     Raises
     ------
@@ -159,10 +161,13 @@ def infer_author(fit: Fit, corpus: Corpus, candidates: Sequence[str] | None = No
 def surprising_documents(fit: Fit, author: str, *, top: int = 10) -> pd.DataFrame:
     r"""Return the documents of an author that are least like the author's other work.
 
-    Judged as in the paper by the perplexity of all words of the document under the author's own
-    topics, $\exp(-\frac1N \sum_n \log \frac1S \sum_s \sum_k \hat\theta^s_{jk} \phi^s_{k w_n})$,
-    whoever else signed it. The documents were fitted, so the numbers compare documents and are not
-    held-out scores.
+    The measure is that of the paper, the perplexity of all words of the document under the topics
+    of this author,
+
+    $$\exp(-\frac1N \sum_n \log \frac1S \sum_s \sum_k \hat\theta^s_{jk} \phi^s_{k w_n})$$
+
+    Other authors of the document are ignored. The documents are those that were fitted, so the
+    numbers serve to compare documents; they are no held-out scores.
 
     Returns
     -------
@@ -202,7 +207,10 @@ def surprising_documents(fit: Fit, author: str, *, top: int = 10) -> pd.DataFram
 def plot_author_topics(
     fit: Fit, author: str, *, top: int = 8, interval: float = 0.9, ax: Axes | None = None
 ) -> Axes:
-    """Draw the largest topics of an author, each chain by itself: where they differ, don't trust.
+    """Draw the largest topics of an author, with a mark for each chain.
+
+    The topics are the largest ones on average over chains. Do not trust shares that differ between
+    chains.
 
     Parameters
     ----------

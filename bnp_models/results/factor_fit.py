@@ -24,15 +24,16 @@ if TYPE_CHECKING:
 
 __all__ = ["FactorFit"]
 
-MAX_PANELS = 12  # of a picture with one for each factor
+MAX_PANELS = 12  # in a picture that has one panel for each factor
 
 
 class FactorFit(Fit):
     """What `fit` returns for a factor model.
 
-    How many factors there are, who shares them, reconstructions, scores and retrieval need no
-    numbers of factors. Tables and pictures of single factors number them by one alignment of all
-    kept states, for display only.
+    Most results do not depend on how factors are numbered: how many there are, which sources share
+    them, reconstructions, scores and retrieval. Tables and pictures of single factors number them
+    by one alignment of all kept states, for display only; with `chain=`, of the states of that
+    chain (see `of_chain`).
 
     Attributes
     ----------
@@ -51,6 +52,7 @@ class FactorFit(Fit):
 
     command: ClassVar[str] = "factors"
     default_scores: ClassVar[tuple[str, ...]] = ("predict",)
+    counted: ClassVar[str] = "weights that are not zero"
 
     @property
     def sources(self) -> Sources:
@@ -59,46 +61,50 @@ class FactorFit(Fit):
 
     @functools.cached_property
     def factor_states(self) -> FactorStates:
-        """The kept states as the tables want them."""
+        """The kept states as plain arrays, from which the tables are made."""
         from bnp_models.results.factor_tables import states_of
 
         return states_of(self)
 
     @functools.cached_property
     def alignment(self) -> Alignment:
-        """Numbers of the factors over states and chains, for display only."""
+        """Common numbers of the factors in all states and chains, for display only."""
         from bnp_models.posterior.factor_states import align_factors
 
         return align_factors(self.factor_states)
 
-    def num_factors(self) -> pd.DataFrame:
+    def num_factors(self, *, chain: int | None = None) -> pd.DataFrame:
         """Return the posterior of the number of factors, see `factor_tables.num_factors`."""
         from bnp_models.results.factor_tables import num_factors
 
-        return num_factors(self.posterior[self.model.terms.used].transpose("chain", "draw"))
+        used = self.of_chain(chain).posterior[self.model.terms.used].transpose("chain", "draw")
+        return num_factors(used, used["chain"].to_numpy().tolist())
 
-    def sharing(self, **options: Any) -> pd.DataFrame:
+    def sharing(self, *, chain: int | None = None, **options: Any) -> pd.DataFrame:
         """Count the factors that each two sources share, see `factor_tables.sharing`."""
         from bnp_models.results.factor_tables import sharing
 
-        return sharing(self.factor_states, self.sources.source_names, **options)
+        return sharing(self.of_chain(chain).factor_states, self.sources.source_names, **options)
 
-    def factors(self, **options: Any) -> pd.DataFrame:
+    def factors(self, *, chain: int | None = None, **options: Any) -> pd.DataFrame:
         """Describe each factor in one row, see `factor_tables.factors`."""
         from bnp_models.results.factor_tables import factors
 
+        fit = self.of_chain(chain)
         names = self.sources.feature_names, self.sources.source_names
-        return factors(self.factor_states, *names, self.alignment, **options)
+        return factors(fit.factor_states, *names, fit.alignment, **options)
 
-    def effects(self, **options: Any) -> Effects:
+    def effects(self, *, chain: int | None = None, **options: Any) -> Effects:
         """Return each factor's effect on the data, see `factor_tables.effects`."""
         from bnp_models.results.factor_tables import effects
 
-        return effects(self.factor_states, self.alignment, **options)
+        fit = self.of_chain(chain)
+        return effects(fit.factor_states, fit.alignment, **options)
 
-    def weights(self) -> pd.DataFrame:
+    def weights(self, *, chain: int | None = None) -> pd.DataFrame:
         """Return how much of each factor is in each row that was fitted; see `transform`."""
-        return self._table(self.factor_states.weights, self.sources)
+        fit = self.of_chain(chain)
+        return fit._table(fit.factor_states.weights, fit.sources)
 
     def transform(
         self,
@@ -108,6 +114,7 @@ class FactorFit(Fit):
         num_warmup: int = 20,
         num_kept: int = 20,
         seed: int = 0,
+        chain: int | None = None,
     ) -> pd.DataFrame:
         r"""Infer how much of each factor is in new rows, averaged over the kept states.
 
@@ -116,18 +123,21 @@ class FactorFit(Fit):
         sources
             New rows over the same features; entries may be missing.
         known
-            Whether their sources are among those that were fitted, by name. If not, a row may use
-            any factor, and noise and weights are those of the sources on average.
+            Whether the sources of the rows are among those that were fitted; they are found by
+            name. If False, the rows count as those of one new source: they may use any factor, and
+            noise and scale of the weights are averages over the fitted sources.
         num_warmup, num_kept
-            Sweeps per state before those that are averaged, and these.
+            Sweeps per state: how many are discarded, and how many after them are averaged.
         seed
-            Of the sweeps.
+            Seed of the sweeps.
+        chain
+            Number of the chain whose states to use, see `of_chain`; all by default.
 
         Returns
         -------
-        Rows by factors (numbered as in `factors`): the posterior mean of $w_{nk} |\phi_k|$, the
-        length of what the factor adds to the row, in units of the data; its sign is that of the
-        effects in `factors`.
+        Table of rows by factors, numbered as in `factors`. An entry is the posterior mean of
+        $w_{nk} |\phi_k|$: the length of what the factor adds to the row, in units of the data. Its
+        sign refers to the effects in `factors`.
 
         Raises
         ------
@@ -137,16 +147,22 @@ class FactorFit(Fit):
         from bnp_models.scores.held_out_rows import expected_weights
 
         how = {"num_warmup": num_warmup, "num_kept": num_kept, "seed": seed}
-        return self._table(expected_weights(self, sources, known=known, **how), sources)
+        fit = self.of_chain(chain)
+        return fit._table(expected_weights(fit, sources, known=known, **how), sources)
 
-    def reconstruct(self, rows: Any = None) -> Reconstruction:
+    def reconstruct(self, rows: Any = None, *, chain: int | None = None) -> Reconstruction:
         """Average the expected data over the states, see `factor_tables.reconstruct`."""
         from bnp_models.results.factor_tables import reconstruct
 
-        return reconstruct(self.factor_states, rows)
+        return reconstruct(self.of_chain(chain).factor_states, rows)
 
-    def impute(self) -> pd.DataFrame:
+    def impute(self, *, chain: int | None = None) -> pd.DataFrame:
         """Estimate the missing entries of the data that were fitted.
+
+        Parameters
+        ----------
+        chain
+            Number of the chain whose states to use, see `of_chain`; all by default.
 
         Returns
         -------
@@ -166,7 +182,7 @@ class FactorFit(Fit):
             raise ValueError("the data that were fitted have no missing entries to impute")
         row, feature = np.nonzero(~np.asarray(sources.observed))
         chosen, place = np.unique(row, return_inverse=True)
-        found = self.reconstruct(chosen)
+        found = self.reconstruct(chosen, chain=chain)
         return pd.DataFrame(
             {
                 "source": [sources.source_names[j] for j in np.asarray(sources.source)[row]],
@@ -207,8 +223,8 @@ class FactorFit(Fit):
         Parameters
         ----------
         queries
-            New rows over the same features. They count as rows of no known source: what source
-            they are of is often what is asked.
+            New rows over the same features. Their sources are taken as unknown, because the source
+            of a row is often the class that is asked for.
         query_class, row_class
             Class of each query, and of each row that was fitted: by default the name of its source.
         num_warmup, num_kept, seed
@@ -230,24 +246,29 @@ class FactorFit(Fit):
         """Draw the number of factors in use: traces and histogram by chain."""
         return self._plot_number(**options)
 
-    def plot_sharing(self, **options: Any) -> Axes:
+    def plot_sharing(self, *, chain: int | None = None, **options: Any) -> Axes:
         """Draw how many factors each two sources share."""
         from bnp_models.plots.factor_plots import plot_sharing
 
-        return plot_sharing(self.sharing(), **options)
+        return plot_sharing(self.sharing(chain=chain), **options)
 
-    def plot_factors(self, *, factors: Sequence[int] | None = None, **options: Any) -> np.ndarray:
+    def plot_factors(
+        self, *, factors: Sequence[int] | None = None, chain: int | None = None, **options: Any
+    ) -> np.ndarray:
         """Draw the effects of factors on the data; the twelve most used ones by default.
 
         `shape=(height, width)` draws the features as pixels; see `factor_plots.plot_factors`.
         """
         from bnp_models.plots.factor_plots import plot_factors
 
-        chosen = range(min(MAX_PANELS, self.alignment.num_topics)) if factors is None else factors
-        options = {"feature_names": self.sources.feature_names} | options
-        return plot_factors(self.effects(), factors=chosen, **options)
+        fit = self.of_chain(chain)
+        chosen = range(min(MAX_PANELS, fit.alignment.num_topics)) if factors is None else factors
+        options = {"feature_names": fit.sources.feature_names} | options
+        return plot_factors(fit.effects(), factors=chosen, **options)
 
-    def text(self, *, num_features: int = 8, limit: int | None = None) -> str:
+    def text(
+        self, *, num_features: int = 8, limit: int | None = None, chain: int | None = None
+    ) -> str:
         """Return the factors as text, a line for each, and how many there are.
 
         Parameters
@@ -256,22 +277,26 @@ class FactorFit(Fit):
             Features per factor.
         limit
             Only so many factors, the most used ones.
+        chain
+            Number of the chain to show alone, from 0; all chains by default.
         """
         from bnp_models.results.factor_report import factors_text
 
-        return factors_text(
-            self.factors(num_features=num_features),
-            self.num_factors(),
-            self.sources.source_names,
-            num_chains=self.posterior.sizes["chain"],
+        fit = self.of_chain(chain)
+        text = factors_text(
+            fit.factors(num_features=num_features),
+            fit.num_factors(),
+            fit.sources.source_names,
+            num_chains=fit.posterior.sizes["chain"],
             num_rows=limit,
         )
+        return f"{fit._chains_text()}\n\n{text}"
 
     def report(self) -> Report:
-        """Return tables, text and pictures of factors, those that there are data for.
+        """Return tables, text and pictures of factors.
 
-        `num_factors`, and, if full states were kept, `factors`, `weights`, `sharing` if there are
-        sources to share factors, `imputed` if entries are missing.
+        There is always `num_factors`. If full states were kept, there are also `factors` and
+        `weights`, `sharing` if there is more than one source, and `imputed` if entries are missing.
         """
         from bnp_models.posterior.alignment import reference_state
 
@@ -292,13 +317,13 @@ class FactorFit(Fit):
         return Report(tables, lambda num_rows: self.text(limit=num_rows), drawn)
 
     def match(self, data: Sources) -> tuple[Sources, list[str]]:
-        """Return new rows, and what to know about them."""
+        """Return new rows as they are, and notes about them for the user."""
         fitted = data == self.sources
         note = "these are the rows that were fitted: scores of new ones would be lower"
         return data, [note] * fitted
 
     def evaluate(self, score: str, data: Sources, *, seed: int = 0, num_words: int = 10) -> str:
-        """Compute one of `model.scores` of new rows and say it in a line."""
+        """Compute one of `model.scores` of new rows and return it as a line of text."""
         say = {
             "predict": lambda: self.predict(data, seed=seed),
             "row_completion": lambda: (

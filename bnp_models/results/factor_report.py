@@ -8,7 +8,7 @@ import pandas as pd
 
 __all__ = ["factors_text"]
 
-MAX_SOURCES = 6  # with a column each in the text; the files have all
+MAX_SOURCES = 6  # that have a column in the text; the tables in files have all
 
 
 def factors_text(
@@ -54,14 +54,15 @@ def factors_text(
     if left := len(table) - len(shown):
         lines.append(f"and {left} factors that fewer rows use")
     lines.append(
-        "rows: that use the factor, and their share in each source; chains: that have such a "
-        "factor in\nhalf of their states; alike: 1 if it is the same one in all states"
+        "rows: how many use the factor, then the share of the rows of each source; chains: how "
+        "many have\nsuch a factor in half of their states; alike: 1 if it is the same one in all "
+        "states"
     )
     return "\n".join(lines)
 
 
 def _number_text(table: pd.DataFrame) -> str:
-    """Say the most probable numbers of factors."""
+    """Return a line with the most probable numbers of factors."""
     pairs = sorted(zip(table["probability"], table.index, strict=True), key=lambda pair: -pair[0])
     said = ", ".join(f"{number} ({share:.0%})" for share, number in pairs[:4] if share >= 0.05)
     return f"number of factors: {said or 'spread over many'}"

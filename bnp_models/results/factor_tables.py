@@ -1,13 +1,14 @@
-r"""What the draws of a factor model say: factors, who shares them, and the data without noise.
+r"""Tables of factor models: the factors, the sources that share them, the data without noise.
 
 Row n of source j is fitted by $b_j + \sum_k w_{nk} \phi_k$, where $w_{nk} = 0$ unless the row uses
-factor k and $b_j$ is the background of the source (zero in models without one). How many factors
-there are, which sources share them, and the fit need no labels. Tables and pictures of single
-factors do: they are numbered by one `Alignment`, for display only.
+factor k and $b_j$ is the background of the source (zero in models without one). The number of
+factors, the sharing between sources, and the expected data do not depend on the labels of factors.
+Tables and pictures of single factors do: one `Alignment` numbers the factors, for display only.
 
-Signs and scales of $\phi_k$ and $w_k$ can be exchanged, so factors are compared by the absolute
-cosine of their angle, and shown as their effect on the data: $\phi_k$ times the root mean square
-weight of the rows that use it, with the sign that agrees with the reference state.
+Multiplying $\phi_k$ by a number and dividing $w_k$ by it changes nothing in the data. Factors are
+therefore compared by the absolute cosine of their angle. They are shown as their effect on the
+data: $\phi_k$ times the root mean square weight of the rows that use it, with the sign that agrees
+with the reference state.
 """
 
 from __future__ import annotations
@@ -73,13 +74,15 @@ def states_of(fit: Any) -> FactorStates:
     )
 
 
-def num_factors(counts: Any) -> pd.DataFrame:
+def num_factors(counts: Any, chains: Sequence[int] | None = None) -> pd.DataFrame:
     """Return the posterior of the number of factors.
 
     Parameters
     ----------
     counts
         Number of factors in use in each draw, [chain, draw]: `num_factors_used`.
+    chains
+        Numbers of the chains, from 0 by default.
 
     Returns
     -------
@@ -95,14 +98,17 @@ def num_factors(counts: Any) -> pd.DataFrame:
     numbers = np.arange(counts.min(), counts.max() + 1)
     share = (counts[:, :, None] == numbers).mean(axis=1)
     table = {"probability": share.mean(axis=0)}
-    table |= {f"chain {c}": chain for c, chain in enumerate(share)}
+    numbered = range(len(share)) if chains is None else chains
+    table |= {f"chain {c}": chain for c, chain in zip(numbered, share, strict=True)}
     return pd.DataFrame(table, index=pd.Index(numbers, name="number"))
 
 
 def sharing(
     states: FactorStates, source_names: Sequence[str] | None = None, *, interval: float = 0.9
 ) -> pd.DataFrame:
-    """Count the factors that two sources share: those which some row of either uses.
+    """Count the factors that two sources share.
+
+    A source uses a factor if at least one of its rows does.
 
     Parameters
     ----------
@@ -141,8 +147,8 @@ def effects(
 ) -> Effects:
     r"""Average each factor's effect on the data over the states that have it.
 
-    In one state the effect is $\phi_k \sqrt{\sum_n w_{nk}^2 / n_k}$ with $n_k$ the number of rows
-    that use the factor: what a typical one of them gets from it.
+    In one state the effect is $\phi_k \sqrt{\sum_n w_{nk}^2 / n_k}$, where $n_k$ is the number of
+    rows that use the factor: what the factor adds to a typical one of these rows.
 
     Notes
     -----
@@ -164,8 +170,9 @@ def contributions(
     Parameters
     ----------
     weights
-        For each state, in order, the weights of the rows on its slots: those of the rows that were
-        fitted are `states.weights`. A state without a factor counts with zeros.
+        One array for each state, in order: the weights of the rows on the slots of that state. For
+        the rows that were fitted, these are `states.weights`. A state without the factor counts as
+        zero.
     """
     alignment = align_factors(states) if alignment is None else alignment
     sign = _signs(states, alignment)
@@ -208,6 +215,8 @@ def factors(
         Index: factor. Columns: `features`; `rows`, `lower`, `upper`: rows that use it (0 in a
         state without it); one column `in <source>` for each source: the share of its rows that use
         it; `num_chains`, `found`, `similarity`: see `alignment.stability`.
+        `attrs["uncommon"]` is the share of the weights that are not zero, over all states, that
+        belong to factors which some chain has in less than half of its states.
     """
     tails = tail_quantiles(interval)
     alignment = align_factors(states) if alignment is None else alignment
@@ -232,7 +241,7 @@ def factors(
     num_rows = np.bincount(states.source, minlength=num_sources)
     share = uses.mean(axis=0) / np.maximum(num_rows, 1)[:, None]
     table = stability(alignment)
-    return pd.DataFrame(
+    result = pd.DataFrame(
         {
             "features": [
                 ", ".join(("-" if mean[r, i] < 0 else "") + features[i] for i in row)
@@ -248,6 +257,8 @@ def factors(
         },
         index=pd.RangeIndex(alignment.num_topics, name="factor"),
     )
+    result.attrs["uncommon"] = alignment.uncommon_share()
+    return result
 
 
 def reconstruct(states: FactorStates, rows: Any = None) -> Reconstruction:
@@ -282,7 +293,7 @@ def recovery(
     interval: float = 0.9,
     min_similarity: float | int = 0.9,
 ) -> pd.DataFrame:
-    """Compare the factors of every state with those that data were made from.
+    """Compare the factors of every state with the true ones, for data that were simulated.
 
     Parameters
     ----------
@@ -291,7 +302,7 @@ def recovery(
     interval
         Probability that `lower` and `upper` enclose.
     min_similarity
-        From this cosine on a factor counts as `found`.
+        A factor counts as `found` if its cosine is at least this large.
 
     Returns
     -------
@@ -346,7 +357,7 @@ def _effects(states: FactorStates, alignment: Alignment) -> Float[np.ndarray, "S
 
 
 def _signs(states: FactorStates, alignment: Alignment) -> Float[np.ndarray, "S R"]:
-    """Return -1 where a numbered factor is turned round, compared with the reference state."""
+    """Return -1 where a factor points away from the one of the reference state, 1 elsewhere."""
     number = alignment.number[alignment.reference]
     slots = np.flatnonzero(number >= 0)
     reference = np.zeros((alignment.num_topics, states.phi.shape[2]))

@@ -25,11 +25,11 @@ def save_run(fit: Fit, folder: Path, *, num_rows: int | None = None) -> str:
     folder
         An existing folder.
     num_rows
-        Topics or factors in the returned report; the files have all.
+        How many topics or factors the returned report shows; the files have all.
     """
     import matplotlib.pyplot as plt
 
-    fit.save(folder / DRAWS)  # first: nothing that fails below loses a draw
+    fit.save(folder / DRAWS)  # first, so that a failure below loses no draw
     fit.corpus.save(folder / fit.model.readers.file)
     judged = fit.convergence()
     judged.table.to_csv(folder / "convergence.csv")

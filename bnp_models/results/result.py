@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import functools
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -20,12 +21,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Fit", "put_together", "read_draws"]
 
+AnyFit = TypeVar("AnyFit", bound="Fit")
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Fit(abc.ABC):
-    """Draws from the posterior of a model, and what they say whatever the model is.
+    """Draws from the posterior of a model, with the methods that fits of all models have.
 
     A model names the class of its fits (`model.result`): `TopicFit`, `AuthorFit`, `FactorFit`.
+
+    Tables and pictures take `chain=`. With a number they use the draws of that chain alone, as the
+    methods of `of_chain(chain)` do. Without one they use the draws of all chains.
 
     Attributes
     ----------
@@ -42,11 +48,13 @@ class Fit(abc.ABC):
     data: Any
 
     offers: ClassVar[str]
-    """What there is in place of methods that only the fits of other models have."""
+    """Methods to name when a user asks for one that only the fits of other models have."""
     command: ClassVar[str]
     """The command of the command line that prints `text`."""
     default_scores: ClassVar[tuple[str, ...]]
     """Those of `model.scores` that the command line computes if none is asked for."""
+    counted: ClassVar[str]
+    """What the sizes of topics or factors count, in the plural."""
 
     @abc.abstractmethod
     def report(self) -> Report:
@@ -58,11 +66,11 @@ class Fit(abc.ABC):
 
     @abc.abstractmethod
     def match(self, data: Any) -> tuple[Any, list[str]]:
-        """Return held-out data in the form that the scores take, and what to know about them."""
+        """Return held-out data in the form that the scores take, and notes for the user."""
 
     @abc.abstractmethod
     def evaluate(self, score: str, data: Any, *, seed: int = 0, num_words: int = 10) -> str:
-        """Compute one of `model.scores` of held-out data and say it in a line.
+        """Compute one of `model.scores` of held-out data and return it as a line of text.
 
         Parameters
         ----------
@@ -71,13 +79,13 @@ class Fit(abc.ABC):
         data
             From `match`.
         seed
-            Of the score.
+            Seed of the score.
         num_words
             Words per topic, for scores of coherence.
         """
 
     def __getattr__(self, name: str) -> Any:
-        """Say what this fit offers in place of a method that it does not have."""
+        """Raise `AttributeError` that names the methods of this fit."""
         if name.startswith("_"):
             raise AttributeError(name)
         raise AttributeError(
@@ -106,6 +114,55 @@ class Fit(abc.ABC):
         if not self.has_states:
             raise ValueError("keep_states must be positive when fitting: no full state was kept")
         return arviz_data.group(self.data, "states")
+
+    def of_chain(self: AnyFit, chain: int | None) -> AnyFit:
+        """Return the fit that has the draws of one chain only.
+
+        Chains that have settled in different places have different topics, and an average over
+        them describes none of them. The fit of one chain has the topics that this chain uses. They
+        are numbered by an alignment of its own states: topic 3 may be another one than topic 3 of
+        all chains.
+
+        Parameters
+        ----------
+        chain
+            Number of the chain, from 0. None returns this fit, with all its chains.
+
+        Raises
+        ------
+        ValueError
+            If there is no such chain.
+        """
+        if chain is None:
+            return self
+        chains = self.posterior["chain"].to_numpy().tolist()
+        if isinstance(chain, bool) or chain not in chains:
+            raise ValueError(f"chain must be one of {chains}, or None for all, got {chain!r}")
+        if len(chains) == 1:
+            return self
+        if chain not in self._of_chain:
+            alone = arviz_data.one_chain(self.data, chain)
+            self._of_chain[chain] = dataclasses.replace(self, data=alone)
+        return self._of_chain[chain]
+
+    def best_chain(self) -> int:
+        """Return the number of the chain with the highest mean of `lp` over its kept draws.
+
+        It is a choice of the chain to look at, where chains have settled in different places:
+        `fit.topics(chain=fit.best_chain())`. It is no summary of the posterior. A place of higher
+        density need not hold more of the probability, and the intervals of one chain leave out
+        that other chains ended elsewhere.
+
+        Raises
+        ------
+        ValueError
+            If no chain has a finite mean.
+        """
+        lp = arviz_data.group(self.data, "sample_stats")["lp"].mean("draw", skipna=False)
+        mean = lp.to_numpy()
+        if not np.isfinite(mean).any():
+            raise ValueError(f"lp must be finite in some chain, its means are {mean.tolist()}")
+        return int(lp["chain"][np.where(np.isfinite(mean), mean, -np.inf).argmax()])
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the draws as netCDF, whole or not at all; any ArviZ reads it."""
@@ -140,11 +197,11 @@ class Fit(abc.ABC):
 
         return convergence(self.data, terms=self.model.terms, **options)
 
-    def plot_traces(self, **options: Any) -> np.ndarray:
+    def plot_traces(self, *, chain: int | None = None, **options: Any) -> np.ndarray:
         """Draw the traces of the label-free scalars."""
         from bnp_models.plots.topic_plots import plot_traces
 
-        return plot_traces(self.data, terms=self.model.terms, **options)
+        return plot_traces(self.of_chain(chain).data, terms=self.model.terms, **options)
 
     def plot_ranks(self, **options: Any) -> np.ndarray:
         """Draw the rank histograms of the label-free scalars."""
@@ -152,10 +209,22 @@ class Fit(abc.ABC):
 
         return plot_ranks(self.data, terms=self.model.terms, **options)
 
-    def _plot_number(self, **options: Any) -> np.ndarray:
+    @functools.cached_property
+    def _of_chain(self) -> dict[int, Any]:
+        """The fits of single chains that were asked for, which keep their alignments."""
+        return {}
+
+    def _chains_text(self) -> str:
+        """Say over which chains the tables average; `alignment` is that of the class."""
+        from bnp_models.results.report import chains_text
+
+        words = {"counted": self.counted, "terms": self.model.terms}
+        return chains_text(self.alignment, self.best_chain(), **words)
+
+    def _plot_number(self, *, chain: int | None = None, **options: Any) -> np.ndarray:
         from bnp_models.plots.topic_plots import plot_number
 
-        return plot_number(self.data, terms=self.model.terms, **options)
+        return plot_number(self.of_chain(chain).data, terms=self.model.terms, **options)
 
 
 def read_draws(path: str | os.PathLike[str]) -> tuple[Model, Any]:
@@ -175,7 +244,7 @@ def read_draws(path: str | os.PathLike[str]) -> tuple[Model, Any]:
 
 
 def put_together(path: str | os.PathLike[str], model: Model, draws: Any, data: Any) -> Any:
-    """Return the fit of draws that `read_draws` read, once the data are known to be theirs.
+    """Return the fit of draws that `read_draws` read, after a check that the data are theirs.
 
     Raises
     ------

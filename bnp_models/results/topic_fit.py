@@ -24,15 +24,16 @@ if TYPE_CHECKING:
 
 __all__ = ["TopicFit"]
 
-MAX_ROWS = 30  # topics in a picture with a row for each
+MAX_ROWS = 30  # in a picture that has one row for each topic
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TopicFit(Fit):
     """What `fit` returns for a topic model.
 
-    Tables of topics number them by one alignment of all kept states. Where topics differ by group,
-    new documents must have one of the groups that were fitted.
+    Tables of topics number them by one alignment of all kept states; with `chain=`, of the states
+    of that chain (see `of_chain`). Where topics differ by group, new documents must have one of the
+    groups that were fitted.
 
     Attributes
     ----------
@@ -51,6 +52,7 @@ class TopicFit(Fit):
     )
     command: ClassVar[str] = "topics"
     default_scores: ClassVar[tuple[str, ...]] = ("document_completion", "npmi")
+    counted: ClassVar[str] = "tokens"
 
     @functools.cached_property
     def mixtures(self) -> MixtureStates:
@@ -61,7 +63,7 @@ class TopicFit(Fit):
 
     @functools.cached_property
     def topic_states(self) -> TopicStates:
-        """The kept states as the tables want them."""
+        """The kept states as plain arrays, from which the tables are made."""
         from bnp_models.posterior.alignment import topic_states
         from bnp_models.posterior.mixtures import document_rows
 
@@ -71,32 +73,43 @@ class TopicFit(Fit):
 
     @functools.cached_property
     def alignment(self) -> Alignment:
-        """Numbers of the topics over states and chains, for display only."""
+        """Common numbers of the topics in all states and chains, for display only."""
         from bnp_models.posterior.alignment import align
 
         return align(self.topic_states)
 
-    def topics(self, **options: Any) -> pd.DataFrame:
+    def topics(self, *, chain: int | None = None, **options: Any) -> pd.DataFrame:
         """Describe each topic in one row, see `topic_tables.topics`."""
         from bnp_models.results.topic_tables import topics
 
-        return topics(self.topic_states, self.corpus, self.alignment, **options)
+        fit = self.of_chain(chain)
+        return topics(fit.topic_states, fit.corpus, fit.alignment, **options)
 
-    def documents(self, **options: Any) -> pd.DataFrame:
-        """Describe each document in one row, see `topic_tables.documents`."""
-        from bnp_models.results.topic_tables import document_shares, documents
+    def documents(self, *, chain: int | None = None, **options: Any) -> pd.DataFrame:
+        """Describe each document in one row, see `document_tables.documents`."""
+        from bnp_models.results.document_tables import document_shares, documents
 
-        shares = document_shares(self.topic_states, self.corpus, self.alignment)
-        return documents(shares, self.corpus, **options)
+        fit = self.of_chain(chain)
+        shares = document_shares(fit.topic_states, fit.corpus, fit.alignment)
+        return documents(shares, fit.corpus, **options)
 
-    def topic_prevalence_by_group(self, **options: Any) -> pd.DataFrame:
+    def topic_prevalence_by_group(
+        self, *, chain: int | None = None, **options: Any
+    ) -> pd.DataFrame:
         """Return each topic's share of the tokens of each group, with uncertainty."""
         from bnp_models.results.topic_tables import topic_prevalence_by_group
 
-        return topic_prevalence_by_group(self.topic_states, self.corpus, self.alignment, **options)
+        fit = self.of_chain(chain)
+        return topic_prevalence_by_group(fit.topic_states, fit.corpus, fit.alignment, **options)
 
     def transform(
-        self, corpus: Corpus, *, num_sweeps: int = 50, num_kept: int = 25, seed: int = 0
+        self,
+        corpus: Corpus,
+        *,
+        num_sweeps: int = 50,
+        num_kept: int = 25,
+        seed: int = 0,
+        chain: int | None = None,
     ) -> pd.DataFrame:
         """Infer the topic shares of new documents, averaged over the kept states.
 
@@ -108,20 +121,23 @@ class TopicFit(Fit):
         num_sweeps, num_kept
             Fold-in sweeps per state, and how many of the last ones are averaged.
         seed
-            Of the fold-in.
+            Seed of the fold-in.
+        chain
+            Number of the chain whose states to use, see `of_chain`; all by default.
 
         Returns
         -------
-        Documents by topics (numbered as in `topics`); rows sum to at most one, the rest belongs to
-        topics without a number.
+        Table of documents by topics, numbered as in `topics`. Rows sum to at most one; the rest
+        belongs to topics without a number.
         """
-        from bnp_models.results.topic_tables import new_document_shares, topic_shares
+        from bnp_models.results.document_tables import new_document_shares, topic_shares
         from bnp_models.scores.held_out import document_topics
 
+        fit = self.of_chain(chain)
         theta = document_topics(
-            self.mixtures, corpus, num_sweeps=num_sweeps, num_kept=num_kept, seed=seed
+            fit.mixtures, corpus, num_sweeps=num_sweeps, num_kept=num_kept, seed=seed
         )
-        shares = new_document_shares(theta, self.topic_states, corpus, self.alignment)
+        shares = new_document_shares(theta, fit.topic_states, corpus, fit.alignment)
         return topic_shares(shares, corpus)
 
     def document_completion(
@@ -145,16 +161,19 @@ class TopicFit(Fit):
         *,
         top: int = 10,
         group: str | None = None,
+        chain: int | None = None,
         **options: Any,
     ) -> np.ndarray:
         """Score the coherence of each topic on a reference corpus, by default the one fitted.
 
-        `group` names the group whose topics to score, where these differ by group.
+        `group` names the group whose topics to score, where these differ by group. The topics are
+        those of `topics(chain=chain)`.
         """
         from bnp_models.results.topic_tables import mean_topics
         from bnp_models.scores.coherence import npmi
 
-        phi = mean_topics(self.topic_states, self.alignment, group=group)
+        fit = self.of_chain(chain)
+        phi = mean_topics(fit.topic_states, fit.alignment, group=group)
         words = np.argsort(-phi, axis=0, kind="stable")[:top].T
         return npmi(words, self.corpus if reference is None else reference, top=top, **options)
 
@@ -168,41 +187,54 @@ class TopicFit(Fit):
         topics: Sequence[int] | None = None,
         num_words: int = 8,
         group: str | None = None,
+        chain: int | None = None,
         **options: Any,
     ) -> np.ndarray:
         """Draw the top words of topics with intervals; the twelve largest by default."""
         from bnp_models.plots.topic_plots import plot_topic_words
         from bnp_models.results.topic_tables import topic_words
 
+        fit = self.of_chain(chain)
         table = topic_words(
-            self.topic_states, self.corpus, self.alignment, num_words=num_words, group=group
+            fit.topic_states, fit.corpus, fit.alignment, num_words=num_words, group=group
         )
-        numbers = range(min(12, self.alignment.num_topics)) if topics is None else topics
+        numbers = range(min(12, fit.alignment.num_topics)) if topics is None else topics
         chosen = table[table["topic"].isin(list(numbers))]
         return plot_topic_words(chosen, **options)
 
     def plot_prevalence_by_group(
-        self, *, topics: Sequence[int] | None = None, **options: Any
+        self, *, topics: Sequence[int] | None = None, chain: int | None = None, **options: Any
     ) -> Axes:
         """Draw the share of topics in each group; of the thirty largest topics by default."""
         from bnp_models.plots.topic_plots import plot_prevalence_by_group, short_labels
 
-        numbers = self._rows(topics)
-        table = self.topic_prevalence_by_group()
+        fit = self.of_chain(chain)
+        numbers = fit._rows(topics)
+        table = fit.topic_prevalence_by_group()
         table = table[table["topic"].isin(numbers)]
-        labels = short_labels(self.topics().loc[numbers])
+        labels = short_labels(fit.topics().loc[numbers])
         return plot_prevalence_by_group(table, labels=labels, **options)
 
-    def plot_topic_similarity(self, *, topics: Sequence[int] | None = None, **options: Any) -> Axes:
+    def plot_topic_similarity(
+        self, *, topics: Sequence[int] | None = None, chain: int | None = None, **options: Any
+    ) -> Axes:
         """Draw how well topics are found again in each chain; the thirty largest by default."""
         from bnp_models.plots.topic_plots import plot_topic_similarity, short_labels
 
-        numbers = self._rows(topics)
-        chosen = self.alignment._replace(similarity=self.alignment.similarity[:, numbers])
-        labels = short_labels(self.topics().loc[numbers])
+        fit = self.of_chain(chain)
+        numbers = fit._rows(topics)
+        chosen = fit.alignment._replace(similarity=fit.alignment.similarity[:, numbers])
+        labels = short_labels(fit.topics().loc[numbers])
         return plot_topic_similarity(chosen, labels=labels, **options)
 
-    def text(self, *, num_words: int = 10, limit: int | None = None, relevant: bool = False) -> str:
+    def text(
+        self,
+        *,
+        num_words: int = 10,
+        limit: int | None = None,
+        relevant: bool = False,
+        chain: int | None = None,
+    ) -> str:
         """Return the topics as text, a line for each.
 
         Parameters
@@ -213,18 +245,17 @@ class TopicFit(Fit):
             Only so many topics, the largest ones.
         relevant
             Show words that are rare in other topics.
+        chain
+            Number of the chain to show alone, from 0; all chains by default.
         """
-        from bnp_models.results.topic_report import topics_text
-
-        table = self.topics(num_words=num_words)
+        fit = self.of_chain(chain)
+        table = fit.topics(num_words=num_words)
         if relevant:
             table["words"] = table["relevant_words"]
-        return topics_text(table, num_chains=self.posterior.sizes["chain"], num_rows=limit)
+        return fit._text_of(table, limit)
 
     def report(self) -> Report:
-        """Return tables, text and pictures of topics, those that there are data for."""
-        from bnp_models.results.topic_report import topics_text
-
+        """Return tables, text and pictures of topics; without kept states, only `num_topics`."""
         drawn: dict[str, Any] = {}
         if self.model.terms.used in self.posterior:
             drawn["num_topics"] = self.plot_num_topics()
@@ -235,15 +266,11 @@ class TopicFit(Fit):
         drawn["topic_similarity"] = self.plot_topic_similarity()
         if self.corpus.group is not None:
             drawn["topics_by_group"] = self.plot_prevalence_by_group()
-        num_chains = self.posterior.sizes["chain"]
-
-        def text(num_rows: int | None) -> str:
-            return topics_text(table, num_chains=num_chains, num_rows=num_rows)
-
+        text = functools.partial(self._text_of, table)
         return Report({"topics": table, "documents": self.documents()}, text, drawn)
 
     def match(self, data: Corpus) -> tuple[Corpus, list[str]]:
-        """Return new documents over the words of the fit, and what to know about them."""
+        """Return new documents over the words of the fit, and notes about them for the user."""
         corpus, notes = data, []
         if data.vocabulary != self.corpus.vocabulary:
             corpus = data.with_vocabulary(self.corpus.vocabulary)
@@ -260,7 +287,7 @@ class TopicFit(Fit):
         return corpus, notes
 
     def evaluate(self, score: str, data: Corpus, *, seed: int = 0, num_words: int = 10) -> str:
-        """Compute one of `model.scores` of new documents and say it in a line."""
+        """Compute one of `model.scores` of new documents and return it as a line of text."""
         say = {
             "document_completion": lambda: self.document_completion(
                 data, split_seed=seed, seed=seed
@@ -270,8 +297,16 @@ class TopicFit(Fit):
         }
         return f"{score.replace('_', ' ')}: {say[score]()}"
 
+    def _text_of(self, table: pd.DataFrame, num_rows: int | None) -> str:
+        """Lay out the table of topics below a line about the chains."""
+        from bnp_models.results.topic_report import topics_text
+
+        num_chains = self.posterior.sizes["chain"]
+        text = topics_text(table, num_chains=num_chains, num_rows=num_rows)
+        return f"{self._chains_text()}\n\n{text}"
+
     def _npmi_text(self, corpus: Corpus, num_words: int) -> str:
-        """Say the coherence of the topics, which are few: their spread is the standard error."""
+        """Return the coherence of the topics as text; the standard error is that of their mean."""
         values = self.npmi(corpus, top=num_words)
         error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
         return (

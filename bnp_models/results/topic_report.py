@@ -38,13 +38,12 @@ def topics_text(table: pd.DataFrame, *, num_chains: int, num_rows: int | None = 
         share = left["prevalence"].sum()
         lines.append(f"and {len(left)} smaller topics, together {share:.1%} of the tokens")
     lines.append(
-        "chains: that have such a topic in half of their states; alike: 1 if it is the same one in "
-        "all\nstates, near 0.5 if it is hardly the same"
+        "chains: how many have such a topic in half of their states; alike: 1 if it is the same "
+        "one in all\nstates, near 0.5 if it is hardly the same"
     )
     unmatched = table.attrs.get("unmatched", 0.0)
     if unmatched >= 0.0005:
         lines.append(
-            f"{unmatched:.1%} of the tokens are in topics that resemble none of these, of some "
-            "chains or draws"
+            f"{unmatched:.1%} of the tokens are in topics of some draws that resemble none of these"
         )
     return "\n".join(lines)

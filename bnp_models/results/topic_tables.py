@@ -1,18 +1,19 @@
-r"""Tables of topics and documents, made from the kept states of a fit.
+r"""Tables of topics, made from the kept states of a fit.
 
-All tables number the topics by one `Alignment`, so topic 3 is the same in each of them. Intervals
-are equal-tailed and run over the kept states of all chains: few states make them rough, and where
-chains hold different topics they mix those (`num_chains`, `found` and `similarity` tell).
+All tables number the topics by one `Alignment`, so topic 3 is the same in each of them. Means and
+intervals are over the given states; intervals are equal-tailed. With few states the intervals are
+rough. Where chains hold different topics, means and intervals mix these: `num_chains`, `found` and
+`similarity` show it, and the states of one chain (`fit.of_chain`) avoid it.
 
-Where topics differ by group, words are those of the average over the topic's tokens (see
-`alignment.pooled_topics`), or those of one group with `group=`. Numbers of topics stay the same.
+Where topics differ by group, the words of a topic are those of its average over the topic's tokens
+(see `alignment.pooled_topics`). With `group=` they are those of one group; the numbers of the
+topics stay the same.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,35 +27,26 @@ from bnp_models.posterior.alignment import (
     pooled_topics,
     stability,
 )
-from bnp_models.posterior.intervals import beta_interval, tail_quantiles
-from bnp_models.posterior.mixtures import Mixtures, OneRow, document_rows, one_by_one
+from bnp_models.posterior.intervals import tail_quantiles
+from bnp_models.posterior.mixtures import OneRow
+from bnp_models.results.document_tables import document_shares, topic_counts
 
 __all__ = [
-    "DocumentShares",
-    "document_shares",
-    "documents",
     "mean_topics",
-    "new_document_shares",
     "pyldavis_arrays",
     "topic_prevalence_by_group",
-    "topic_shares",
     "topic_words",
     "topics",
 ]
 
 
-class DocumentShares(NamedTuple):
-    """Posterior of the topic shares theta of D documents."""
-
-    mean: Float[np.ndarray, "D R"]  # rows sum to less than one: the rest is in unmatched topics
-    sd: Float[np.ndarray, "D R"]
-    largest: Float[np.ndarray, "D R"]  # share of states in which the topic is the document's first
-
-
 def mean_topics(
     states: TopicStates, alignment: Alignment, *, group: str | None = None
 ) -> Float[np.ndarray, "V R"]:
-    """Average each topic's word probabilities over the states that have it; those of a group."""
+    """Average each topic's word probabilities over the states that have it.
+
+    With `group` they are the probabilities in that group.
+    """
     total, count = None, np.isfinite(alignment.similarity).sum(axis=0)
     topics = pooled_topics(_of_group(states, group))
     for number, phi in zip(alignment.number, topics, strict=True):
@@ -177,7 +169,9 @@ def topics(
         `exclusivity`: mean over `words` of $\phi_{kv} / \sum_j \phi_{jv}$, 1 if no other topic
         uses them;
         `representative`: the documents with the highest posterior mean share of the topic.
-        `attrs["unmatched"]` is the share of tokens in topics that have no number.
+        `attrs["unmatched"]` is the share of tokens in topics that have no number;
+        `attrs["uncommon"]` is the share of tokens in topics which some chain has in less than half
+        of its states, or which have no number.
 
     Raises
     ------
@@ -196,7 +190,9 @@ def topics(
     lower, upper = np.quantile(prevalence, tail_quantiles(interval), axis=0)
     length = np.asarray(corpus.doc_length)
     held = np.zeros(alignment.num_topics)
-    for number, counts in zip(alignment.number, _doc_topic(states, corpus, alignment), strict=True):
+    for number, counts in zip(
+        alignment.number, topic_counts(states, corpus, alignment), strict=True
+    ):
         slots = np.flatnonzero(number >= 0)
         enough = (counts[:, slots] >= min_share * length[:, None]) & (length[:, None] > 0)
         held[number[slots]] += enough.sum(axis=0)
@@ -222,135 +218,8 @@ def topics(
         index=table.index,
     )
     table.attrs["unmatched"] = float(1 - prevalence.sum(axis=1).mean())
+    table.attrs["uncommon"] = alignment.uncommon_share()
     return table
-
-
-def document_shares(
-    states: TopicStates, corpus: Corpus, alignment: Alignment | None = None
-) -> DocumentShares:
-    r"""Estimate the topic shares of the documents that were fitted.
-
-    In a state, theta_d is Dirichlet with the document's topic counts plus the prior weights; mean
-    and variance are those of the mixture over all states.
-    """
-    alignment = align(states) if alignment is None else alignment
-    length = np.asarray(corpus.doc_length)
-
-    def theta() -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        mixtures = one_by_one(states.mixtures)
-        for counts, mixture in zip(_doc_topic(states, corpus, alignment), mixtures, strict=True):
-            weights = _prior_weights(mixture, corpus)
-            total = length + weights.sum(axis=1)
-            yield (counts + weights) / total[:, None], total
-
-    return _collect(theta(), alignment)
-
-
-def new_document_shares(
-    theta: Iterable[Float[np.ndarray, "D K"]],
-    states: TopicStates,
-    corpus: Corpus,
-    alignment: Alignment | None = None,
-) -> DocumentShares:
-    """Estimate the topic shares of new documents from their fold-in, one `theta` per state.
-
-    As `document_shares`, with the expected topic counts of a document in place of its counts; the
-    standard deviation leaves out what is uncertain about them within a state.
-
-    Parameters
-    ----------
-    theta
-        E[theta | words] under each state, in the order of `states`.
-    corpus
-        The new documents.
-
-    Raises
-    ------
-    ValueError
-        If there are more or fewer `theta` than states, or they are of other documents.
-    """
-    alignment = align(states) if alignment is None else alignment
-    length = np.asarray(corpus.doc_length)
-
-    def with_total() -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        count = len(states.z)
-        pairs = itertools.zip_longest(theta, one_by_one(states.mixtures))
-        for s, (mean, mixture) in enumerate(pairs):
-            if mean is None or mixture is None:
-                found = "more" if mixture is None else s
-                raise ValueError(f"theta must have one entry per state, {count}, got {found}")
-            if len(mean) != corpus.num_docs:
-                raise ValueError(
-                    f"theta must be of the {corpus.num_docs} documents of corpus, got {len(mean)}"
-                )
-            weights = _prior_weights(mixture, corpus)
-            yield np.asarray(mean, np.float64), length + weights.sum(axis=1)
-
-    return _collect(with_total(), alignment)
-
-
-def documents(
-    shares: DocumentShares, corpus: Corpus, *, num_topics: int = 3, interval: float = 0.9
-) -> pd.DataFrame:
-    """Describe each document in one row: its first topic, and the largest ones as text.
-
-    Parameters
-    ----------
-    shares
-        From `document_shares` or `new_document_shares`.
-    num_topics
-        Topics named in the column `topics`.
-    interval
-        Probability that `lower` and `upper` enclose.
-
-    Returns
-    -------
-    table
-        Index: document. Columns: name, group (if the corpus has groups), num_tokens, topic,
-        share, lower, upper (of the Beta distribution with the posterior's mean and variance),
-        certainty (share of states in which the topic is the document's largest), topics. An
-        empty document has what the prior says.
-
-    Raises
-    ------
-    ValueError
-        If an option is out of its domain or `shares` is of other documents.
-    """
-    if not num_topics >= 1:
-        raise ValueError(f"num_topics must be positive, got {num_topics}")
-    if len(shares.mean) != corpus.num_docs:
-        raise ValueError(
-            f"shares must be of the {corpus.num_docs} documents of corpus, got {len(shares.mean)}"
-        )
-    rows = np.arange(corpus.num_docs)
-    top = np.argsort(-shares.mean, axis=1, kind="stable")[:, :num_topics]
-    first = top[:, 0]
-    mean, sd = shares.mean[rows, first], shares.sd[rows, first]
-    lower, upper = beta_interval(mean, sd, interval)
-    columns: dict[str, Sequence[object] | np.ndarray] = {"name": list(corpus.doc_names)}
-    if corpus.group is not None:
-        columns["group"] = [corpus.group_names[g] for g in np.asarray(corpus.group)]
-    text = [
-        ", ".join(f"{k}: {shares.mean[d, k]:.0%}" for k in ranked) for d, ranked in enumerate(top)
-    ]
-    columns |= {
-        "num_tokens": np.asarray(corpus.doc_length),
-        "topic": first,
-        "share": mean,
-        "lower": lower,
-        "upper": upper,
-        "certainty": shares.largest[rows, first],
-        "topics": text,
-    }
-    return pd.DataFrame(columns, index=pd.RangeIndex(corpus.num_docs, name="document"))
-
-
-def topic_shares(shares: DocumentShares, corpus: Corpus) -> pd.DataFrame:
-    """Return the mean topic shares as a table, documents (by name) by topics."""
-    columns = pd.RangeIndex(shares.mean.shape[1], name="topic")
-    return pd.DataFrame(
-        shares.mean, index=pd.Index(corpus.doc_names, name="document"), columns=columns
-    )
 
 
 def topic_prevalence_by_group(
@@ -429,8 +298,9 @@ def pyldavis_arrays(
 ) -> dict[str, Any]:
     """Return the five arguments of `pyLDAvis.prepare`, ready for `prepare(**arrays)`.
 
-    Topics are the means of `mean_topics`, documents those of `document_shares`, scaled to sum to
-    one without the unmatched topics. Words that never occur and empty documents are left out.
+    Topics are those of `mean_topics`. Documents are the means of `document_shares`, scaled to sum
+    to one over the topics that have a number. Words that never occur and empty documents are left
+    out.
     Pass `sort_topics=False, start_index=0` to keep the topics' numbers.
     """
     alignment = align(states) if alignment is None else alignment
@@ -451,50 +321,6 @@ def pyldavis_arrays(
 def _of_group(states: TopicStates, group: str | None) -> TopicStates:
     """Return the states with the topics of one group only."""
     return states if group is None else states._replace(mixtures=OneRow(states.mixtures, group))
-
-
-def _prior_weights(mixture: Mixtures, corpus: Corpus) -> Float[np.ndarray, "_ K"]:
-    """Return the prior weights of each document; one row if they are the same for all."""
-    weights = np.asarray(mixture.weights[0], np.float64)
-    rows = document_rows(mixture, corpus)
-    return weights if rows is None or len(weights) == 1 else weights[rows]
-
-
-def _doc_topic(
-    states: TopicStates, corpus: Corpus, alignment: Alignment
-) -> Iterator[Int[np.ndarray, "D K"]]:
-    """Tally the topic counts of the documents, state by state."""
-    doc = np.asarray(corpus.doc).astype(np.int64)
-    if states.z.shape[1] != len(doc):
-        raise ValueError(
-            f"corpus must be the one that was fitted: it has {len(doc)} tokens, the states have "
-            f"{states.z.shape[1]}"
-        )
-    num_slots = alignment.sizes.shape[1]
-    for z in states.z:
-        counts = np.bincount(doc * num_slots + z, minlength=corpus.num_docs * num_slots)
-        yield counts.reshape(corpus.num_docs, num_slots)
-
-
-def _collect(
-    theta: Iterator[tuple[np.ndarray, np.ndarray]], alignment: Alignment
-) -> DocumentShares:
-    """Mean, standard deviation and first places over states of (E[theta_d], concentration)."""
-    sums = None
-    for number, (mean, concentration) in zip(alignment.number, theta, strict=True):
-        if sums is None:
-            sums = np.zeros((3, len(mean), alignment.num_topics))
-        first, second, largest = sums
-        variance = mean * (1 - mean) / (concentration[:, None] + 1)
-        slots = np.flatnonzero(number >= 0)
-        first[:, number[slots]] += mean[:, slots]
-        second[:, number[slots]] += (variance + mean**2)[:, slots]
-        winner = number[mean.argmax(axis=1)]
-        known = np.flatnonzero(winner >= 0)
-        largest[known, winner[known]] += 1
-    assert sums is not None  # `align` refuses to align nothing
-    mean, square, largest = sums / len(alignment.number)
-    return DocumentShares(mean, np.sqrt(np.maximum(square - mean**2, 0)), largest)
 
 
 def _relevance(

@@ -83,7 +83,9 @@ def test_fit_takes_its_options(run):
 
 def test_topics(run, capsys):
     assert cli.main(["topics", str(run), "--num-words", "4"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    head, table = capsys.readouterr().out.split("\n\n")
+    assert head.startswith("0.0% of the tokens are in topics that some of the chains do not have")
+    lines = table.splitlines()
     assert lines[0].split() == ["topic", "share", "90%", "interval", "chains", "alike", "words"]
     words = {frozenset(line.replace(",", "").split()[7:]) for line in lines[1:3]}
     assert words == {
@@ -92,6 +94,10 @@ def test_topics(run, capsys):
     }
     assert cli.main(["topics", str(run), "--limit", "1", "--relevant"]) == 0
     assert "and 1 smaller topics, together" in capsys.readouterr().out
+    assert cli.main(["topics", str(run), "--chain", "1"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("Chain 1 alone, which is no summary of the posterior.\n\ntopic")
+    assert out.count(" 1/1 ") == 2
 
 
 def test_evaluate(run, tmp_path, capsys):
@@ -106,6 +112,12 @@ def test_evaluate(run, tmp_path, capsys):
     assert second.startswith("left to right: -")
     assert third.startswith("npmi: ")
     assert "1 tokens (11.1%) are left out" in err
+    one = ["evaluate", str(run), str(new), "--score=document_completion", "--chain", "1"]
+    assert cli.main(one) == 0
+    alone = load_run(run).of_chain(1)
+    texts = bnp.Corpus.from_texts(new.read_text().splitlines())
+    line = alone.evaluate("document_completion", alone.match(texts)[0])
+    assert capsys.readouterr().out.splitlines() == [line]
 
 
 def test_evaluate_warns_of_training_data(run, data, capsys):
@@ -185,7 +197,9 @@ def test_folder_of_another_run_is_refused(run, data, capsys):
         (["topics", "{out}"], "draws.nc is missing"),
         (["topics", "{out}/alone"], "corpus.npz is missing"),
         (["topics", "{run}", "--num-words", "0"], "num_words must be positive"),
+        (["topics", "{run}", "--chain", "2"], "chain must be one of [0, 1], or None for all"),
         (["evaluate", "{run}", "{out}/other.txt"], "no token is left"),
+        (["evaluate", "{run}", "{out}/other.txt", "--chain", "-1"], "chain must be one of [0, 1]"),
         (["evaluate", "{run}", "{out}/other.txt", "--score", "bleu"], "invalid choice"),
         (["demo", "--size", "big"], "unrecognized arguments"),
     ],

@@ -250,3 +250,17 @@ def test_topic_similarity_marks_the_reference_and_missing_topics():
     assert texts(ax) == ["0.60", "1.00", "\N{EN DASH}", "1.00"]
     assert_all_text_is_inside(ax.figure)
     assert not overlap(ax)
+
+
+def test_pictures_of_many_sources_show_the_first_and_say_so():
+    rng = np.random.default_rng(0)
+    posterior = {"b_w": rng.gamma(2.0, size=(2, 20, 40))}
+    data = make_data({"posterior": posterior}, dims={"b_w": ["source"]})
+    axes = topic_plots.plot_traces(data)
+    assert axes.shape == (30, 2)
+    assert axes[0, 0].get_title(loc="left").endswith("(the first 30 of 40)")
+    axes = topic_plots.plot_ranks(data)
+    assert len(axes) == 30
+    assert axes[-1].get_xlabel().endswith("\n(the first 30 of 40)")
+    (row,) = topic_plots.plot_traces(data, var_names=["b_w[39]"])
+    assert row[0].get_ylabel() == "b_w[39]"

@@ -6,6 +6,8 @@ from bnp_models.base.terms import FACTORS
 from bnp_models.posterior import diagnostics
 from bnp_models.posterior.arviz_data import make_data
 
+SOURCES = ("left", "right")
+
 
 def draws(*, chains=4, size=1000, shift=(0, 0, 0, 0), rho=0.0, seed=0):
     """AR(1) draws of unit variance around each chain's shift."""
@@ -51,9 +53,31 @@ class TestLabelFree:
             num_moved=rng.normal(size=(4, 50)),
         )
         found = diagnostics.label_free(data, extra={"mine": np.ones((4, 50))})
-        assert list(found) == ["lp", "num_topics_used", "beta", "sum(alpha)", "mine"]
+        rates = ["rate[0]", "rate[1]"]
+        assert list(found) == ["lp", "num_topics_used", "beta", "sum(alpha)", *rates, "mine"]
         np.testing.assert_allclose(found["sum(alpha)"], alpha.sum(-1))
         assert found["num_topics_used"].dtype.kind == "i"
+
+    def test_every_source_has_a_row(self):
+        """What belongs to a source has no labels to switch: one chain elsewhere must be shown."""
+        rng = np.random.default_rng(0)
+        variance, uses = rng.gamma(2.0, size=(4, 50, 2)), rng.random((4, 50, 2, 3))
+        variance[1, :, 1] += 9
+        data = make_data(
+            {"posterior": {"sigma2_w": variance, "pi": uses, "weights": uses}},
+            dims={"sigma2_w": ["source"], "pi": ["source", "factor"], "weights": ["row", "factor"]},
+            coords={"source": SOURCES},
+        )
+        found = diagnostics.label_free(data, terms=FACTORS)
+        assert list(found) == [f"{x}[{s}]" for x in ("sigma2_w", "sum(pi)") for s in SOURCES]
+        np.testing.assert_array_equal(found["sigma2_w[right]"], variance[:, :, 1])
+        np.testing.assert_allclose(found["sum(pi)[left]"], uses[:, :, 0].sum(-1))
+        assert list(diagnostics.label_free(data, terms=FACTORS, var_names=["sigma2_w"])) == [
+            "sigma2_w[left]", "sigma2_w[right]",
+        ]  # fmt: skip
+        result = diagnostics.convergence(data, terms=FACTORS)
+        assert result.table.loc["sigma2_w[right]", "rhat"] > 1.5
+        assert "sigma2_w[right]: R-hat" in result.summary
 
     def test_names_select_and_order(self):
         data = of({"b": draws(), "a": draws()}, lp=draws())

@@ -17,7 +17,7 @@ from bnp_models.base.topics import Topics, finite_topics
 from bnp_models.posterior.alignment import align, pooled_topics
 from bnp_models.posterior.arviz_data import make_data
 from bnp_models.posterior.mixtures import OneRow, mixture_states
-from bnp_models.results import topic_tables
+from bnp_models.results import document_tables, topic_tables
 from bnp_models.scores.held_out import document_completion, document_topics, left_to_right
 
 VOCABULARY = ("ball", "goal", "law", "vote", "said")
@@ -195,7 +195,7 @@ def test_tables_are_of_the_average_or_of_one_group(fitted, corpus):
 
 
 def test_shares_of_documents_have_the_prior_of_their_group(fitted, corpus):
-    found = topic_tables.document_shares(fitted.topic_states, corpus, fitted.alignment).mean
+    found = document_tables.document_shares(fitted.topic_states, corpus, fitted.alignment).mean
     doc, length = np.asarray(corpus.doc), np.asarray(corpus.doc_length)
     alpha = np.array(fitted.model.alpha)[np.asarray(corpus.group)]
     expected = np.zeros((12, 2))
@@ -226,3 +226,15 @@ def test_the_fit_is_read_again_as_what_the_model_names(fitted, corpus, tmp_path)
     again = bnp.Fit.load(fitted.save(tmp_path / "draws.nc"), corpus)
     assert type(again) is bnp.TopicFit
     assert again.topics().equals(fitted.topics())
+
+
+def test_group_and_chain_together(fitted):
+    for chain in (0, 1):
+        alone = type(fitted)(fitted.model, fitted.corpus, fitted.data.isel(chain=[chain]))
+        found = fitted.topics(chain=chain, group="south")
+        assert found.equals(alone.topics(group="south"))
+        assert not found.equals(fitted.topics(group="south"))
+        scores = fitted.npmi(chain=chain, group="south", top=2)
+        np.testing.assert_array_equal(scores, alone.npmi(group="south", top=2))
+        assert len(fitted.plot_topic_words(chain=chain, group="south")) == 2
+    plt.close("all")

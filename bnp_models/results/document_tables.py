@@ -1,0 +1,211 @@
+"""Tables of documents: their shares of the topics, made from the kept states of a fit.
+
+Topics have the numbers of the `Alignment`, as in `topic_tables`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float, Int
+
+from bnp_models.data.corpus import Corpus
+from bnp_models.posterior.alignment import Alignment, TopicStates, align
+from bnp_models.posterior.intervals import beta_interval
+from bnp_models.posterior.mixtures import Mixtures, document_rows, one_by_one
+
+__all__ = [
+    "DocumentShares",
+    "document_shares",
+    "documents",
+    "new_document_shares",
+    "topic_counts",
+    "topic_shares",
+]
+
+
+class DocumentShares(NamedTuple):
+    """Posterior of the topic shares theta of D documents."""
+
+    mean: Float[np.ndarray, "D R"]  # rows sum to less than one: the rest is in unmatched topics
+    sd: Float[np.ndarray, "D R"]
+    largest: Float[np.ndarray, "D R"]  # share of states in which the topic is the document's first
+
+
+def document_shares(
+    states: TopicStates, corpus: Corpus, alignment: Alignment | None = None
+) -> DocumentShares:
+    r"""Estimate the topic shares of the documents that were fitted.
+
+    In one state the posterior of $\theta_d$ is Dirichlet; its parameters are the document's topic
+    counts plus the prior weights. Mean and variance are those of the mixture over all states.
+    """
+    alignment = align(states) if alignment is None else alignment
+    length = np.asarray(corpus.doc_length)
+
+    def theta() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        mixtures = one_by_one(states.mixtures)
+        for counts, mixture in zip(topic_counts(states, corpus, alignment), mixtures, strict=True):
+            weights = _prior_weights(mixture, corpus)
+            total = length + weights.sum(axis=1)
+            yield (counts + weights) / total[:, None], total
+
+    return _collect(theta(), alignment)
+
+
+def new_document_shares(
+    theta: Iterable[Float[np.ndarray, "D K"]],
+    states: TopicStates,
+    corpus: Corpus,
+    alignment: Alignment | None = None,
+) -> DocumentShares:
+    """Estimate the topic shares of new documents from their fold-in, one `theta` per state.
+
+    The result is that of `document_shares` with the expected topic counts of a document in place of
+    its counts. The standard deviation leaves out the uncertainty of these counts within a state.
+
+    Parameters
+    ----------
+    theta
+        E[theta | words] under each state, in the order of `states`.
+    corpus
+        The new documents.
+
+    Raises
+    ------
+    ValueError
+        If there are more or fewer `theta` than states, or they are of other documents.
+    """
+    alignment = align(states) if alignment is None else alignment
+    length = np.asarray(corpus.doc_length)
+
+    def with_total() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        count = len(states.z)
+        pairs = itertools.zip_longest(theta, one_by_one(states.mixtures))
+        for s, (mean, mixture) in enumerate(pairs):
+            if mean is None or mixture is None:
+                found = "more" if mixture is None else s
+                raise ValueError(f"theta must have one entry per state, {count}, got {found}")
+            if len(mean) != corpus.num_docs:
+                raise ValueError(
+                    f"theta must be of the {corpus.num_docs} documents of corpus, got {len(mean)}"
+                )
+            weights = _prior_weights(mixture, corpus)
+            yield np.asarray(mean, np.float64), length + weights.sum(axis=1)
+
+    return _collect(with_total(), alignment)
+
+
+def documents(
+    shares: DocumentShares, corpus: Corpus, *, num_topics: int = 3, interval: float = 0.9
+) -> pd.DataFrame:
+    """Describe each document in one row: its first topic, and the largest ones as text.
+
+    Parameters
+    ----------
+    shares
+        From `document_shares` or `new_document_shares`.
+    num_topics
+        Topics named in the column `topics`.
+    interval
+        Probability that `lower` and `upper` enclose.
+
+    Returns
+    -------
+    table
+        Index: document. Columns: name, group (if the corpus has groups), num_tokens, topic,
+        share, lower, upper (of the Beta distribution with the posterior's mean and variance),
+        certainty (share of states in which the topic is the document's largest), topics. The
+        shares of an empty document are those of the prior.
+
+    Raises
+    ------
+    ValueError
+        If an option is out of its domain or `shares` is of other documents.
+    """
+    if not num_topics >= 1:
+        raise ValueError(f"num_topics must be positive, got {num_topics}")
+    if len(shares.mean) != corpus.num_docs:
+        raise ValueError(
+            f"shares must be of the {corpus.num_docs} documents of corpus, got {len(shares.mean)}"
+        )
+    rows = np.arange(corpus.num_docs)
+    top = np.argsort(-shares.mean, axis=1, kind="stable")[:, :num_topics]
+    first = top[:, 0]
+    mean, sd = shares.mean[rows, first], shares.sd[rows, first]
+    lower, upper = beta_interval(mean, sd, interval)
+    columns: dict[str, Sequence[object] | np.ndarray] = {"name": list(corpus.doc_names)}
+    if corpus.group is not None:
+        columns["group"] = [corpus.group_names[g] for g in np.asarray(corpus.group)]
+    text = [
+        ", ".join(f"{k}: {shares.mean[d, k]:.0%}" for k in ranked) for d, ranked in enumerate(top)
+    ]
+    columns |= {
+        "num_tokens": np.asarray(corpus.doc_length),
+        "topic": first,
+        "share": mean,
+        "lower": lower,
+        "upper": upper,
+        "certainty": shares.largest[rows, first],
+        "topics": text,
+    }
+    return pd.DataFrame(columns, index=pd.RangeIndex(corpus.num_docs, name="document"))
+
+
+def topic_shares(shares: DocumentShares, corpus: Corpus) -> pd.DataFrame:
+    """Return the mean topic shares as a table, documents (by name) by topics."""
+    columns = pd.RangeIndex(shares.mean.shape[1], name="topic")
+    return pd.DataFrame(
+        shares.mean, index=pd.Index(corpus.doc_names, name="document"), columns=columns
+    )
+
+
+def topic_counts(
+    states: TopicStates, corpus: Corpus, alignment: Alignment
+) -> Iterator[Int[np.ndarray, "D K"]]:
+    """Tally the topic counts of the documents, state by state."""
+    doc = np.asarray(corpus.doc).astype(np.int64)
+    if states.z.shape[1] != len(doc):
+        raise ValueError(
+            f"corpus must be the one that was fitted: it has {len(doc)} tokens, the states have "
+            f"{states.z.shape[1]}"
+        )
+    num_slots = alignment.sizes.shape[1]
+    for z in states.z:
+        counts = np.bincount(doc * num_slots + z, minlength=corpus.num_docs * num_slots)
+        yield counts.reshape(corpus.num_docs, num_slots)
+
+
+def _prior_weights(mixture: Mixtures, corpus: Corpus) -> Float[np.ndarray, "_ K"]:
+    """Return the prior weights of each document; one row if they are the same for all."""
+    weights = np.asarray(mixture.weights[0], np.float64)
+    rows = document_rows(mixture, corpus)
+    return weights if rows is None or len(weights) == 1 else weights[rows]
+
+
+def _collect(
+    theta: Iterator[tuple[np.ndarray, np.ndarray]], alignment: Alignment
+) -> DocumentShares:
+    """Return mean and standard deviation of theta_d, and how often each topic is the largest.
+
+    `theta` yields E[theta_d] and the sum of the Dirichlet parameters for each state.
+    """
+    sums = None
+    for number, (mean, concentration) in zip(alignment.number, theta, strict=True):
+        if sums is None:
+            sums = np.zeros((3, len(mean), alignment.num_topics))
+        first, second, largest = sums
+        variance = mean * (1 - mean) / (concentration[:, None] + 1)
+        slots = np.flatnonzero(number >= 0)
+        first[:, number[slots]] += mean[:, slots]
+        second[:, number[slots]] += (variance + mean**2)[:, slots]
+        winner = number[mean.argmax(axis=1)]
+        known = np.flatnonzero(winner >= 0)
+        largest[known, winner[known]] += 1
+    assert sums is not None  # `align` refuses to align nothing
+    mean, square, largest = sums / len(alignment.number)
+    return DocumentShares(mean, np.sqrt(np.maximum(square - mean**2, 0)), largest)
