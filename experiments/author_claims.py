@@ -11,20 +11,19 @@ import numpy as np
 from study.cells import of_part, session_of
 from study.claims import Claim, Finding, about_posterior, decide, judge, not_run
 from study.curves import PALETTE, Curve, Panel, draw
-from study.report import Table, claims_table, head, rates, write_report
+from study.report import Table, head, rates, write_report
 from study.scores import paired, worst_rhat
 from study.timing import arrival
 
 __all__ = ["CLAIMS", "report"]
 
 NEAR = 0.02  # how much worse a model may be that finds the number of topics by itself
-COLOURS = dict(zip(("LDA", "AuthorTopicModel"), PALETTE, strict=False)) | {
-    "HDPLDA": PALETTE[5], "NonparametricAuthorTopicModel": PALETTE[4],
-    "gensim's AuthorTopicModel": PALETTE[6],
+ATM, PEER = "AuthorTopicModel", "gensim's AuthorTopicModel"
+NP, HDP = "NonparametricAuthorTopicModel", "HDPLDA"
+COLOURS = {
+    "LDA": PALETTE[0], ATM: PALETTE[1], HDP: PALETTE[5], NP: PALETTE[4], PEER: PALETTE[6],
 }  # fmt: skip
-BLEIER, ROSEN_ZVI = "Bleier", "Rosen-Zvi et al., UAI 2004"
 Run = dict[str, Any]
-PEER = "gensim's AuthorTopicModel"
 
 
 def scores(run: Run, method: str) -> list[Run]:
@@ -37,9 +36,9 @@ def scores(run: Run, method: str) -> list[Run]:
     best: dict[int, Run] = {}
     for record in of_part(run, "gensim"):
         asked = record["topics_asked"]
-        for score in record["scores"]:
-            score = {**score, "topics_asked": asked, "topics": asked, "session": record["session"]}
-            best[asked] = min(best.get(asked, score), score, key=_perplexity)
+        about = {"topics_asked": asked, "topics": asked, "session": record["session"]}
+        score = {**min(record["scores"], key=_perplexity), **about}
+        best[asked] = min(best.get(asked, score), score, key=_perplexity)
     return [best[k] for k in sorted(best)]
 
 
@@ -59,29 +58,28 @@ def _num_starts(run: Run, records: list[Run]) -> int:
 
 def _words(run: Run, after: bool) -> Finding:
     found = {record["method"]: record for record in of_part(run, "words")}
-    if {"LDA", "AuthorTopicModel"} - set(found):
+    if {"LDA", ATM} - set(found):
         return not_run("part 'words' was not run for both models")
-    authors = found["AuthorTopicModel"]["scores"]["authors"]
-    by_number = {int(n): score for n, score in found["LDA"]["scores"].items()}
-    seen = {n: _difference(run, authors, by_number[n]) for n in sorted(by_number)}
+    authors = found[ATM]["scores"]["authors"]
+    by_number = sorted((int(n), score) for n, score in found["LDA"]["scores"].items())
+    seen = {n: _difference(run, authors, score) for n, score in by_number}
     number = max(seen) if after else min(seen)
     gap = seen[number]
     text = f"ratio of perplexities, authors to LDA after {number} words: {gap.ratio}"
     ahead = [n for n, d in seen.items() if d.value > 0]
     if after and ahead:
         text += f"; LDA is ahead from {ahead[0]} words on"
-    finding = Finding(text, decide(gap.value if after else -gap.value, gap.error), "")
+    finding = Finding(text, decide(gap.value if after else -gap.value, gap.error))
     return about_posterior(finding, list(found.values()))
 
 
 def _number_of_topics(run: Run) -> Finding:
-    records = scores(run, "NonparametricAuthorTopicModel")
+    records = scores(run, NP)
     if not records:
         return not_run("no fit of the nonparametric model")
     chains = [f"{k:.0f}" for k in records[0]["topics_by_chain"]]
     text = f"{records[0]['topics']:.0f} topics in use (means of the chains {', '.join(chains)})"
-    agree = Finding(text, "holds", "")
-    return about_posterior(agree, records, _num_starts(run, records))
+    return about_posterior(Finding(text, "holds"), records, _num_starts(run, records))
 
 
 def _near(run: Run, inferred: str, fixed: str) -> Finding:
@@ -104,34 +102,30 @@ def _same_size(run: Run, inferred: str, fixed: str) -> Finding:
     if not mine:
         return not_run(f"{inferred} was not fitted")
     topics = mine[0]["topics"]
-    by_size = sorted(theirs, key=lambda score: score["topics_asked"])
-    between = [
-        pair
-        for pair in itertools.pairwise(by_size)
-        if pair[0]["topics_asked"] <= topics <= pair[1]["topics_asked"]
-    ]
+    by_size = {score["topics_asked"]: score for score in theirs}
+    between = [(a, b) for a, b in itertools.pairwise(sorted(by_size)) if a <= topics <= b]
     if not between:
         return not_run(f"no two fits of {fixed} have fewer and more topics than {topics:.0f}")
-    fewer, more = between[0]
-    low, high = fewer["topics_asked"], more["topics_asked"]
+    low, high = between[0]
+    fewer, more = by_size[low], by_size[high]
     # log densities of a model with as many topics: a straight line in log K between its neighbours
     share = math.log(topics / low) / math.log(high / low)
     line = (1 - share) * np.array(fewer["doc_log_prob"]) + share * np.array(more["doc_log_prob"])
     errors = [score.get("error_chains") or 0.0 for score in (fewer, more)]
     gap = _difference(run, mine[0], {"doc_log_prob": line, "error_chains": max(errors)})
     text = f"{topics:.0f} topics; ratio of perplexities {gap.ratio} to what lies between K={low} "
-    finding = Finding(f"{text}and {high}", decide(-gap.value, gap.error), "")
+    finding = Finding(f"{text}and {high}", decide(-gap.value, gap.error))
     return about_posterior(finding, [*mine, fewer, more], _num_starts(run, mine))
 
 
 def _authors_or_words(run: Run) -> Finding:
-    found = {name: scores(run, name) for name in ("AuthorTopicModel", "LDA")}
+    found = {name: scores(run, name) for name in (ATM, "LDA")}
     if not all(found.values()):
         return not_run("one of the models was not fitted")
     one, other = (min(found[name], key=_perplexity) for name in found)
     gap = _difference(run, one, other)
     verdict, why = decide(-gap.value, gap.error), []
-    for name, open_verdict in (("AuthorTopicModel", "does not hold"), ("LDA", "holds")):
+    for name, open_verdict in ((ATM, "does not hold"), ("LDA", "holds")):
         if _falling(run, found[name]):
             most = max(score["topics_asked"] for score in found[name])
             why.append(f"{name} gets better up to the greatest K tried, {most}.")
@@ -143,20 +137,19 @@ def _authors_or_words(run: Run) -> Finding:
 
 def _falling(run: Run, records: list[Run]) -> bool:
     """Say whether scores leave open that more topics than the most that were tried do better."""
-    if len(records) == 1:
+    *before, last = sorted(records, key=lambda score: score["topics_asked"])
+    if not before:
         return True
-    *_, before, last = sorted(records, key=lambda score: score["topics_asked"])
-    gap = _difference(run, last, before)
+    gap = _difference(run, last, before[-1])
     return min(records, key=_perplexity) is last and gap.value < -2 * gap.error
 
 
 def _peer_every_k(run: Run) -> Finding:
-    theirs = {x["topics_asked"]: x for x in scores(run, PEER)}
-    ours = {x["topics_asked"]: x for x in scores(run, "AuthorTopicModel")}
-    both = [k for k in theirs if k in ours]
+    ours = {x["topics_asked"]: x for x in scores(run, ATM)}
+    both = {k: x for x in scores(run, PEER) if (k := x["topics_asked"]) in ours}
     if not both:
         return not_run("gensim's model and ours were not fitted with the same K")
-    gaps = {k: _difference(run, ours[k], theirs[k]) for k in both}
+    gaps = {k: _difference(run, ours[k], theirs) for k, theirs in both.items()}
     worst = max(gaps.values(), key=lambda gap: gap.value / gap.error)
     text = ", ".join(f"K={k}: {gap.ratio}" for k, gap in gaps.items())
     why = "Our score averages the states of all chains, gensim's is one state; its eta not tuned."
@@ -164,38 +157,27 @@ def _peer_every_k(run: Run) -> Finding:
     return about_posterior(finding, [ours[k] for k in both])
 
 
-def _one_state(run: Run) -> tuple[list[Run], list[Run]]:
-    """Return our curves of one chain, and gensim's curves with as many topics."""
-    k = run["settings"]["curve_topics"]
-    return of_part(run, "curve", chains=1), of_part(run, "gensim", topics_asked=k)
-
-
-def _peer_same_seconds(run: Run) -> Finding:
-    ours, theirs = _one_state(run)
+def _one_state(run: Run, sooner: bool) -> Finding:
+    """Hold our curves of one chain against gensim's with as many topics: scores, or times."""
+    ours = of_part(run, "curve", chains=1)
+    theirs = of_part(run, "gensim", topics_asked=run["settings"]["curve_topics"])
     if not ours or not theirs:
         return not_run("no curve of one chain, or none of gensim's model")
-    last = ours[0]["scores"][-1]
     best = min((score for curve in theirs for score in curve["scores"]), key=_perplexity)
+    goal = best["perplexity"]
+    if sooner:
+        said = []
+        for side in (ours, theirs):
+            times = [arrival(c["seconds"], list(map(_perplexity, c["scores"])), goal) for c in side]
+            soonest = min((t for t in times if t is not None), default=None)
+            said.append("never" if soonest is None else f"{soonest:.1f} s")
+        why = "One run of each, so the times have no error; the machine was busy."
+        return Finding(f"{' against '.join(said)}, perplexity {goal:.1f}", "not decided", why)
+    last = ours[0]["scores"][-1]
     gap = _difference(run, last, best)
-    text = f"{last['perplexity']:.0f} against {best['perplexity']:.0f}; ratio {gap.ratio}"
+    text = f"{last['perplexity']:.0f} against {goal:.0f}; ratio {gap.ratio}"
     why = "One run of each; the error is over documents. gensim's eta is not tuned."
     return Finding(text, decide(-gap.value, gap.error), why)
-
-
-def _peer_sooner(run: Run) -> Finding:
-    ours, theirs = _one_state(run)
-    if not ours or not theirs:
-        return not_run("no curve of one chain, or none of gensim's model")
-    goal = min(score["perplexity"] for curve in theirs for score in curve["scores"])
-    times = [min((t for c in side if (t := _arrival(c, goal))), default=None)
-             for side in (ours, theirs)]  # fmt: skip
-    said = ["never" if t is None else f"{t:.1f} s" for t in times]
-    why = "One run of each, so the times have no error; the machine was busy."
-    return Finding(f"{said[0]} against {said[1]}, perplexity {goal:.1f}", "not decided", why)
-
-
-def _arrival(curve: Run, goal: float) -> float | None:
-    return arrival(curve["seconds"], [_perplexity(score) for score in curve["scores"]], goal)
 
 
 def _converged(run: Run) -> Finding:
@@ -210,35 +192,37 @@ def _converged(run: Run) -> Finding:
     return Finding(text, verdict, "R-hat of log density, topics in use and concentrations.")
 
 
-NP, HDP = "NonparametricAuthorTopicModel", "HDPLDA"
+ROSEN_ZVI = ("Rosen-Zvi et al., UAI 2004", "perplexity by words observed")
+BLEIER, BLEIER_LDA = ("Bleier", "section 3"), ("Bleier", "section 3, for LDA")
+OWN = ("own question", "-")
 OPEN = "not given: section 3 leaves performance open"
 CLAIMS = (
-    Claim(ROSEN_ZVI, "perplexity by words observed", "Before a word is seen, the authors predict "
-          "a document better than LDA does", "ratio below 1", partial(_words, after=False)),
-    Claim(ROSEN_ZVI, "perplexity by words observed", "After some words LDA predicts the rest "
-          "better than the authors do", "ratio above 1", partial(_words, after=True)),
-    Claim(ROSEN_ZVI, "perplexity by words observed", "The author-topic model predicts better than "
-          "a model of authors without topics", "lower perplexity",
+    Claim(*ROSEN_ZVI, "Before a word is seen, the authors predict a document better than LDA does",
+          "ratio below 1", partial(_words, after=False)),
+    Claim(*ROSEN_ZVI, "After some words LDA predicts the rest better than the authors do",
+          "ratio above 1", partial(_words, after=True)),
+    Claim(*ROSEN_ZVI, "The author-topic model predicts better than a model of authors without "
+          "topics", "lower perplexity",
           lambda run: not_run("The model of authors without topics is not in this library.")),
-    Claim(BLEIER, "section 3", "The model estimates the number of topics that the data need",
+    Claim(*BLEIER, "The model estimates the number of topics that the data need",
           "no number given", _number_of_topics),
-    Claim(BLEIER, "section 3", f"{NP} is at most {NEAR:.0%} worse than AuthorTopicModel with its "
-          "best K", OPEN, partial(_near, inferred=NP, fixed="AuthorTopicModel")),
-    Claim(BLEIER, "section 3, for LDA", f"{HDP} is at most {NEAR:.0%} worse than LDA with its "
-          "best K", OPEN, partial(_near, inferred=HDP, fixed="LDA")),
-    Claim(BLEIER, "section 3", f"{NP} predicts better than AuthorTopicModel with as many topics",
-          OPEN, partial(_same_size, inferred=NP, fixed="AuthorTopicModel")),
-    Claim(BLEIER, "section 3, for LDA", f"{HDP} predicts better than LDA with as many topics",
-          OPEN, partial(_same_size, inferred=HDP, fixed="LDA")),
-    Claim("own question", "-", "AuthorTopicModel predicts second halves better than LDA does, each "
-          "with its best K", "not known", _authors_or_words),
-    Claim("own question", "-", "Our author-topic model predicts better than gensim's, with every K",
+    Claim(*BLEIER, f"{NP} is at most {NEAR:.0%} worse than {ATM} with its best K", OPEN,
+          partial(_near, inferred=NP, fixed=ATM)),
+    Claim(*BLEIER_LDA, f"{HDP} is at most {NEAR:.0%} worse than LDA with its best K", OPEN,
+          partial(_near, inferred=HDP, fixed="LDA")),
+    Claim(*BLEIER, f"{NP} predicts better than {ATM} with as many topics", OPEN,
+          partial(_same_size, inferred=NP, fixed=ATM)),
+    Claim(*BLEIER_LDA, f"{HDP} predicts better than LDA with as many topics", OPEN,
+          partial(_same_size, inferred=HDP, fixed="LDA")),
+    Claim(*OWN, f"{ATM} predicts second halves better than LDA does, each with its best K",
+          "not known", _authors_or_words),
+    Claim(*OWN, "Our author-topic model predicts better than gensim's, with every K",
           "ratio below 1", _peer_every_k),
-    Claim("own question", "-", "So does one state after the same seconds, against gensim's best",
-          "ratio below 1", _peer_same_seconds),
-    Claim("own question", "-", "One chain of ours is at gensim's best score sooner than gensim",
-          "fewer seconds", _peer_sooner),
-    Claim("own question", "-", "The chains of all fits agree", "R-hat below 1.05", _converged),
+    Claim(*OWN, "So does one state after the same seconds, against gensim's best",
+          "ratio below 1", partial(_one_state, sooner=False)),
+    Claim(*OWN, "One chain of ours is at gensim's best score sooner than gensim",
+          "fewer seconds", partial(_one_state, sooner=True)),
+    Claim(*OWN, "The chains of all fits agree", "R-hat below 1.05", _converged),
 )  # fmt: skip
 
 
@@ -255,15 +239,24 @@ def report(run: Run, output: Path) -> str:
         "out of all times but those of fits. The concentrations have the prior Gamma(1, 1); the "
         "articles hold them fixed."
     )
-    _draw(run, output)
+    _draw(run, output.with_suffix(".png"))
     tables = [
-        claims_table(judge(CLAIMS, run)), _scores(run), _convergence(run), _time(run), _seen(run),
+        Table("Claims", "claims", judge(CLAIMS, run)),
+        Table("Perplexity of second halves", "perplexity", _scores(run)),
+        Table("Convergence", "convergence", _convergence(run)),
+        Table(
+            f"Perplexity against time, author-topic model, K={s['curve_topics']}",
+            "perplexity_against_time", _time(run),
+        ),
+        Table(
+            "Perplexity by what is known of the document", "perplexity_by_words_seen", _seen(run)
+        ),
         Table("Tokens per second", "tokens_per_second", rates(of_part(run, "speed"))),
     ]  # fmt: skip
-    return write_report(run, output, head(run, "Author-topic models", about), tables)
+    return write_report(output, head(run, "Author-topic models", about), tables)
 
 
-def _scores(run: Run) -> Table:
+def _scores(run: Run) -> list[Run]:
     rows = []
     for method in COLOURS:
         for x in scores(run, method):
@@ -277,92 +270,98 @@ def _scores(run: Run) -> Table:
                 "topics_in_use": x["topics"], "worst_rhat": worst_rhat([x]),
                 "seconds": x.get("seconds"), "cores": session_of(run, x)["cores"],
             })  # fmt: skip
-    rows += [
-        {"model": "unigram", "perplexity": x["perplexity"]}
-        for x in of_part(run, "unigram", fitted=None)
-    ]
-    return Table("Perplexity of second halves", "perplexity", rows)
+    for x in of_part(run, "unigram", fitted=None):
+        rows.append({"model": "unigram", "perplexity": x["perplexity"]})
+    return rows
 
 
-def _convergence(run: Run) -> Table:
+def _convergence(run: Run) -> list[Run]:
     names = ("quantity", "mean", "rhat", "ess_bulk", "ess_tail", "verdict")
-    rows = [
+    return [
         {"model": record["method"], "topics_asked": record["topics_asked"],
          **{name: row[name] for name in names}}
         for record in of_part(run, "fit") for row in record["convergence"]
     ]  # fmt: skip
-    return Table("Convergence", "convergence", rows)
 
 
 def _curves(run: Run) -> dict[str, Run]:
-    k = run["settings"]["curve_topics"]
-    ours = of_part(run, "curve", topics_asked=k)
-    theirs = of_part(run, "gensim", topics_asked=k)
-    named = {
-        f"ours, {c['schedule']}, {c['chains']} chain{'s' if c['chains'] > 1 else ''}": c
-        for c in ours
-    }
-    return named | {f"gensim, {c['documents_per_update']} documents an update": c for c in theirs}
+    """Return curves against time by what is said of them, ours and then gensim's."""
+    k, named = run["settings"]["curve_topics"], {}
+    for c in of_part(run, "curve", topics_asked=k):
+        named[f"ours, {c['schedule']}, {c['chains']} chain{'s' if c['chains'] > 1 else ''}"] = c
+    for c in of_part(run, "gensim", topics_asked=k):
+        named[f"gensim, {c['documents_per_update']} documents an update"] = c
+    return named
 
 
-def _time(run: Run) -> Table:
-    """Return every point of the curves, and when each curve is at the best score of another."""
-    rows = [
-        {"system": name, "seconds": t, "perplexity": score["perplexity"],
-         "error_over_documents": score["perplexity"] * score["error_docs"]}
+def _with_error(score: Run) -> Run:
+    y = score["perplexity"]
+    return {"perplexity": y, "error_over_documents": y * score["error_docs"]}
+
+
+def _time(run: Run) -> list[Run]:
+    return [
+        {"system": name, "seconds": seconds, **_with_error(score)}
         for name, curve in _curves(run).items()
-        for t, score in zip(curve["seconds"], curve["scores"], strict=True)
-    ]  # fmt: skip
-    title = f"Perplexity against time, author-topic model, K={run['settings']['curve_topics']}"
-    return Table(title, "perplexity_against_time", rows)
+        for seconds, score in zip(curve["seconds"], curve["scores"], strict=True)
+    ]
 
 
-def _seen(run: Run) -> Table:
-    rows = [
+def _seen(run: Run) -> list[Run]:
+    return [
         {"model": record["method"], "topics_asked": record["topics_asked"],
          "known_of_the_document": "its authors" if seen == "authors" else f"{seen} words",
-         "perplexity": x["perplexity"], "error_over_documents": x["perplexity"] * x["error_docs"]}
-        for record in of_part(run, "words") for seen, x in record["scores"].items()
+         **_with_error(score)}
+        for record in of_part(run, "words") for seen, score in record["scores"].items()
     ]  # fmt: skip
-    return Table("Perplexity by what is known of the document", "perplexity_by_words_seen", rows)
 
 
-def _draw(run: Run, output: Path) -> None:
+LABEL = "perplexity of second halves"
+
+
+def _draw(run: Run, path: Path) -> None:
     """Draw perplexity by topics, by time, and by words seen."""
-    found = {x.get("fitted"): x["perplexity"] for x in of_part(run, "unigram")}
-    lines = [found.get(fitted) for fitted in (None, "training documents alone")]
-    unigrams, alone = ({"unigram": y} if y is not None else {} for y in lines)
-    by_topics, label = [], "perplexity of second halves"
+    found = {x.get("fitted"): {"unigram": x["perplexity"]} for x in of_part(run, "unigram")}
+    unigram, alone = found.get(None, {}), found.get("training documents alone", {})
+    draw([_by_topics(run, unigram), _by_time(run, unigram), _by_words(run, alone)], path)
+
+
+def _by_topics(run: Run, lines: dict[str, float]) -> Panel:
+    curves = []
     for method, colour in COLOURS.items():
         records = scores(run, method)
-        groups = [[r] for r in records] if method in (NP, HDP) else [records] if records else []
-        for points in groups:
+        for points in [[r] for r in records] if method in (NP, HDP) else [records]:
             y = np.array([p["perplexity"] for p in points])
             error = 2 * y * np.array([p.get("error_chains") or 0.0 for p in points])
             x = [p["topics"] for p in points]
-            by_topics.append(Curve(method, x, y, y - error, y + error, colour=colour))
+            if points:
+                curves.append(Curve(method, x, y, y - error, y + error, colour=colour))
     ticks = {k: str(k) for k in run["settings"]["topics"]}
     title = "Band: two standard errors over chains"
-    panels = [Panel(title, "topics in use", label, by_topics, unigrams, True, ticks)]
-    styles = {"ours": itertools.cycle(("-", "--", ":")), "gens": itertools.cycle(("-", "--"))}
-    by_time = [
-        Curve(name, c["seconds"], [x["perplexity"] for x in c["scores"]],
-              style=next(styles[name[:4]]),
-              colour=COLOURS["AuthorTopicModel" if name[:4] == "ours" else PEER])
-        for name, c in _curves(run).items()
-    ]  # fmt: skip
+    return Panel(title, "topics in use", LABEL, curves, lines, True, ticks)
+
+
+def _by_time(run: Run, lines: dict[str, float]) -> Panel:
+    styles = {ATM: itertools.cycle(("-", "--", ":")), PEER: itertools.cycle(("-", "--"))}
+    curves = []
+    for name, c in _curves(run).items():
+        side = ATM if name.startswith("ours") else PEER
+        y = [x["perplexity"] for x in c["scores"]]
+        style = next(styles[side])
+        curves.append(Curve(name, c["seconds"], y, style=style, colour=COLOURS[side]))
     title = f"Author-topic model, K={run['settings']['curve_topics']}; authors known"
-    seconds = "seconds, compilation left out"
-    panels.append(Panel(title, seconds, label, by_time, unigrams, log_x=True))
+    return Panel(title, "seconds, compilation left out", LABEL, curves, lines, log_x=True)
+
+
+def _by_words(run: Run, lines: dict[str, float]) -> Panel:
     found = {record["method"]: record["scores"] for record in of_part(run, "words")}
-    if {"LDA", "AuthorTopicModel"} <= set(found):
-        seen = {max(int(n), 0.5): x for n, x in found["LDA"].items()}
-        y = np.array([x["perplexity"] for x in seen.values()])
-        error = 2 * y * np.array([x["error_docs"] for x in seen.values()])
-        curve = Curve("LDA, from the words seen", list(seen), y, y - error, y + error)
-        authors = {"from the authors": found["AuthorTopicModel"]["authors"]["perplexity"]}
-        title = "Band: two standard errors over documents"
-        ticks = {x: str(n) for x, n in zip(seen, found["LDA"], strict=True)}
-        where = "words seen of a document"
-        panels.append(Panel(title, where, label, [curve], authors | alone, True, ticks))
-    draw(panels, output.with_suffix(".png"))
+    title, where = "Band: two standard errors over documents", "words seen of a document"
+    if {"LDA", ATM} - set(found):
+        return Panel(title, where, LABEL, [])
+    seen = {max(int(n), 0.5): score for n, score in found["LDA"].items()}
+    y = np.array([x["perplexity"] for x in seen.values()])
+    error = 2 * y * np.array([x["error_docs"] for x in seen.values()])
+    curve = Curve("LDA, from the words seen", list(seen), y, y - error, y + error)
+    lines = {"from the authors": found[ATM]["authors"]["perplexity"]} | lines
+    ticks = dict(zip(seen, found["LDA"], strict=True))
+    return Panel(title, where, LABEL, [curve], lines, True, ticks)

@@ -4,13 +4,13 @@ import shutil
 import sys
 import time
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 import numpyro.distributions as dist
+from benchmarks.bags import synthetic, to_corpus
 from study.chains import OurChains
 from study.scores import convergence, kept, unigram, worst_rhat
 from study.splits import Halves, first_words, present_authors
@@ -18,7 +18,7 @@ from study.timing import until
 
 import bnp_models as bnp
 from bnp_models.data.readers import read_npz
-from bnp_models.posterior.mixtures import AuthorMixture
+from bnp_models.posterior.mixtures import AuthorMixture, author_states
 from bnp_models.scores.held_out import document_completion, known_authors
 
 __all__ = ["curve", "fit", "load", "of_prolific_authors", "one_word_distribution", "words"]
@@ -27,7 +27,8 @@ __all__ = ["curve", "fit", "load", "of_prolific_authors", "one_word_distribution
 def load(settings: Any, folder: str | None) -> Any:
     """Read papers of NIPS, or simulate some documents where there is no folder."""
     if folder is None:
-        return present_authors(_simulated(settings))
+        sizes = {"num_docs": settings.num_docs, "num_words": 30, "num_topics": 4, "length": 25}
+        return present_authors(to_corpus(synthetic(settings.seed, **sizes)))
     corpus = read_npz(Path(folder) / "nips12.npz")
     if settings.num_docs is not None:
         corpus = corpus.select(of_prolific_authors(corpus, settings.num_docs))
@@ -56,12 +57,8 @@ def fit(
 ) -> dict[str, Any]:
     """Fit a model to everything but the second halves, and predict these.
 
-    Parameters
-    ----------
-    first
-        Topics at the start of an infinite model.
-    folder
-        For checkpoints: an interrupted fit goes on where it was.
+    An infinite model (`topics` None) starts with `first` topics. In `folder` are checkpoints: an
+    interrupted fit goes on where it was.
     """
     found, seconds = _run(name, topics, first, settings, data.together, folder)
     if isinstance(found, bnp.AuthorFit):
@@ -79,31 +76,29 @@ def fit(
     }
 
 
-def words(name: str, topics: int, settings: Any, data: Halves, folder: Path) -> dict[str, Any]:
+def words(name: str, settings: Any, data: Halves, folder: Path) -> dict[str, Any]:
     """Fit to the training documents alone; predict second halves from so many words of the first.
 
     The author-topic model predicts from the authors, so it needs no words. (With shares that many
     documents have taught it, a few words more would hardly change them.)
     """
-    found, seconds = _run(name, topics, settings.starts[0], settings, data.train, folder)
+    found, seconds = _run(name, settings.words_topics, 0, settings, data.train, folder)
     scores = {}
     if isinstance(found, bnp.AuthorFit):
         scores["authors"] = found.known_authors(data.heldout)
     else:
         for number in settings.words:
-            seen = first_words(data.observed, number, settings.seed) if number else None
-            scores[str(number)] = (
-                nothing_known(found, data.heldout)
-                if seen is None
-                else document_completion(found.mixtures, seen, data.heldout)
-            )
+            if number:
+                seen = first_words(data.observed, number, settings.seed)
+                score = document_completion(found.mixtures, seen, data.heldout)
+            else:
+                score = nothing_known(found, data.heldout)
+            scores[str(number)] = score
     scores = {seen: kept(score, settings.num_chains) for seen, score in scores.items()}
     return {"scores": scores, "seconds": seconds, "convergence": convergence(found)}
 
 
-def curve(
-    schedule: str, num_chains: int, settings: Any, data: Halves, say: Callable[[str], None]
-) -> dict[str, Any]:
+def curve(schedule: str, num_chains: int, settings: Any, data: Halves) -> dict[str, Any]:
     """Score the author-topic model at points in time, by all chains as they are then."""
     model = _model("AuthorTopicModel", settings.curve_topics, settings)
     keys = jax.random.key(settings.seed)
@@ -113,15 +108,16 @@ def curve(
     chains = OurChains(model, data.together, keys, schedule=schedule, **sizes)
 
     def look() -> dict[str, Any]:
-        score = known_authors(chains.author_mixtures(model, data.together), data.heldout)
-        say(f"sweep {chains.sweeps}: perplexity {score.perplexity:.1f}")
+        states = author_states(model, chains.states(), data.together)
+        score = known_authors(states, data.heldout)
+        print(f"    sweep {chains.sweeps}: perplexity {score.perplexity:.1f}", flush=True)
         return {"scores": kept(score, num_chains)}
 
     found = until(chains, look, settings.curve_seconds, settings.curve_points)
     return {**found, "compile_seconds": chains.compile_seconds}
 
 
-def one_word_distribution(settings: Any, fitted: Any, data: Halves) -> dict[str, Any]:
+def one_word_distribution(fitted: Any, settings: Any, data: Halves) -> dict[str, Any]:
     """Score second halves by the words of everything that is fitted."""
     counts = np.asarray(fitted.to_counts().sum(axis=0))
     return unigram(counts, data.heldout.to_counts(), settings.beta)
@@ -132,17 +128,15 @@ def nothing_known(found: Any, heldout: Any) -> Any:
 
     def states():
         for mixture in found.mixtures:
-            weights = np.reshape(mixture.weights, (1, -1))
-            shares = weights / weights.sum()
-            yield AuthorMixture(
-                mixture, np.repeat(shares, heldout.num_authors, axis=0), heldout.author_names
-            )
+            shares = np.reshape(mixture.weights, (1, -1)) / mixture.weights.sum()
+            shares = np.repeat(shares, heldout.num_authors, axis=0)
+            yield AuthorMixture(mixture, shares, heldout.author_names)
 
     return known_authors(states(), heldout)
 
 
 def _model(name: str, topics: int | None, settings: Any) -> Any:
-    """Configure a model; `topics` is ignored where their number is inferred."""
+    """Configure a model; where `topics` is None their number is inferred."""
     alpha = dist.Gamma(1.0, 1.0) if settings.sampled else 1.0
     made = getattr(bnp, name)
     if topics is not None:
@@ -172,17 +166,3 @@ def _run(
     seconds = time.perf_counter() - clock
     shutil.rmtree(folder)
     return found, None if found.data.attrs["start_sweep"] else seconds
-
-
-def _simulated(settings: Any) -> Any:
-    rng = np.random.default_rng(settings.seed)
-    num_docs, num_authors, num_words, num_topics = settings.num_docs or 400, 10, 30, 4
-    phi = rng.dirichlet(np.full(num_words, 0.1), num_topics)
-    theta = rng.dirichlet(np.full(num_topics, 0.2), num_authors)
-    docs, authors = [], []
-    for _ in range(num_docs):
-        team = sorted(rng.choice(num_authors, 2, replace=False).tolist())
-        topics = [rng.choice(num_topics, p=theta[rng.choice(team)]) for _ in range(25)]
-        docs.append([int(rng.choice(num_words, p=phi[k])) for k in topics])
-        authors.append([f"author {j}" for j in team])
-    return bnp.Corpus.from_ids(docs, num_words=num_words, authors=authors)

@@ -14,6 +14,7 @@ import dataclasses
 import importlib.util
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from study.command import Study, parser_of, run_study
 __all__ = ["STUDY", "Settings", "main"]
 
 FINITE = ("LDA", "AuthorTopicModel")
-HERE = Path(__file__).parent
+PARTS = ("unigram", "fit", "gensim", "curve", "words")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,10 +71,10 @@ QUICK = Settings(
 )  # fmt: skip
 """One program for each model serves everything, because compiling takes most of the time."""
 
-# For the estimates, measured on 2 cores with 4 chains: nanoseconds of a token, and more of them for
-# each topic; seconds of compiling
-_TOKEN = {"LDA": (50, 0.4), "AuthorTopicModel": (55, 1.0)}
-_COMPILE = {"LDA": 8, "AuthorTopicModel": 10}
+# For the estimates, on 2 cores with 4 chains: nanoseconds of a token, more of them for each topic
+# (100 where their number is inferred), and seconds of compiling
+_COST = {"LDA": (50, 0.4, 8), "AuthorTopicModel": (55, 1.0, 10)}
+_COST_INFERRED = (400, 5.0, 40)
 _TOKENS = {"quick": 1e3, "standard": 4.6e5, "full": 2.1e6}  # of the documents fitted
 
 
@@ -82,59 +83,47 @@ def cells(s: Settings, data: Any, output: Path) -> Iterator[Cell]:
     import author_measures as measures
     from study.peers import gensim_authors
 
-    def say(line: str) -> None:
-        print(f"    {line}", flush=True)
+    def cell(part: str, method: str, call: Any, seconds: float, start: str = "", **about) -> Cell:
+        seeds = {"split_seed": s.seed, "chain_seed": s.seed}
+        return Cell(part, method, call, detail=about, start=start, seconds=seconds, **seeds)
 
     def checkpoint(*names: Any) -> Path:
         return output.with_name(f".{output.stem}.{'.'.join(map(str, names))}")
 
-    def make(part: str, method: str, call: Any, seconds: float, **about: Any) -> Cell:
-        start = about.pop("start", "")
-        seeds = {"split_seed": s.seed, "chain_seed": s.seed}
-        return Cell(part, method, call, detail=about, start=start, seconds=seconds, **seeds)
+    def fit_seconds(method: str, topics: int = 100) -> float:
+        first, more, compiling = _COST.get(method, _COST_INFERRED)
+        work = s.num_chains * (s.num_warmup + s.num_samples) * _TOKENS[s.size]
+        return work * (first + more * topics) * 1e-9 + compiling + 5
 
-    one = measures.one_word_distribution
-    yield make("unigram", "unigram", lambda: one(s, data.together, data), 1)
-    alone = {"fitted": "training documents alone"}  # as in the part "words"
-    yield make("unigram", "unigram", lambda: one(s, data.train, data), 1, **alone)
+    unigram = partial(measures.one_word_distribution, settings=s, data=data)
+    yield cell("unigram", "unigram", partial(unigram, data.together), 1)
+    alone = "training documents alone"  # as in the part "words"
+    yield cell("unigram", "unigram", partial(unigram, data.train), 1, fitted=alone)
     for k in s.topics:
         for m in FINITE:
-            yield make(
-                "fit", m,
-                lambda m=m, k=k: measures.fit(m, k, 0, s, data, checkpoint("fit", m, k)),
-                _fit_seconds(s, m, k), topics_asked=k,
-            )  # fmt: skip
+            call = partial(measures.fit, m, k, 0, s, data, checkpoint("fit", m, k))
+            yield cell("fit", m, call, fit_seconds(m, k), topics_asked=k)
     for first in s.starts:
         for m in s.infinite:
-            yield make(
-                "fit", m,
-                lambda m=m, n=first: measures.fit(m, None, n, s, data, checkpoint("fit", m, n)),
-                _fit_seconds(s, m, 100), topics_asked="inferred", start=f"from {first} topics",
-            )  # fmt: skip
-    train, heldout = data.together, data.heldout
-    common = {"beta": s.beta, "seconds": s.curve_seconds, "points": s.curve_points, "seed": s.seed}
+            call = partial(measures.fit, m, None, first, s, data, checkpoint("fit", m, first))
+            start = f"from {first} topics"
+            yield cell("fit", m, call, fit_seconds(m), start, topics_asked="inferred")
     for k in s.topics if importlib.util.find_spec("gensim") else ():
         for n in s.chunks:
-            yield make(
-                "gensim", "gensim's AuthorTopicModel",
-                lambda k=k, n=n: gensim_authors(
-                    train, heldout, topics=k, chunk=n, say=say, **common
-                ),
-                1.1 * s.curve_seconds, topics_asked=k, documents_per_update=n,
+            call = partial(
+                gensim_authors, data.together, data.heldout, topics=k, chunk=n, beta=s.beta,
+                seconds=s.curve_seconds, points=s.curve_points, seed=s.seed,
             )  # fmt: skip
+            about = {"topics_asked": k, "documents_per_update": n}
+            yield cell("gensim", "gensim's AuthorTopicModel", call, 1.1 * s.curve_seconds, **about)
     for schedule, chains in s.curves:
-        yield make(
-            "curve", "AuthorTopicModel",
-            lambda x=schedule, n=chains: measures.curve(x, n, s, data, say),
-            10 + 1.1 * s.curve_seconds, topics_asked=s.curve_topics, schedule=schedule,
-            chains=chains,
-        )  # fmt: skip
+        call = partial(measures.curve, schedule, chains, s, data)
+        about = {"topics_asked": s.curve_topics, "schedule": schedule, "chains": chains}
+        yield cell("curve", "AuthorTopicModel", call, 10 + 1.1 * s.curve_seconds, **about)
     for m in FINITE if s.words else ():
-        yield make(
-            "words", m,
-            lambda m=m: measures.words(m, s.words_topics, s, data, checkpoint("words", m)),
-            _fit_seconds(s, m, s.words_topics), topics_asked=s.words_topics,
-        )  # fmt: skip
+        call = partial(measures.words, m, s, data, checkpoint("words", m))
+        seconds = fit_seconds(m, s.words_topics)
+        yield cell("words", m, call, seconds, topics_asked=s.words_topics)
 
 
 def prepare(settings: Settings, folder: str | None, output: Path) -> Any:
@@ -160,11 +149,11 @@ STUDY = Study(
     name="author_topic",
     title="LDA, the author-topic model and their nonparametric forms.",
     settings={"standard": STANDARD, "full": FULL, "quick": QUICK},
-    parts=("unigram", "fit", "gensim", "curve", "words"),
+    parts=PARTS,
     prepare=prepare,
     report=author_claims.report,
-    modules=[str(HERE / "author_measures.py")],
-    data_files={part: ("nips12.npz",) for part in ("unigram", "fit", "gensim", "curve", "words")},
+    modules=[Path(__file__).with_name("author_measures.py")],
+    data_files=dict.fromkeys(PARTS, "nips12.npz"),
     may_change=("cores", "topics", "starts", "chunks", "curves"),
 )
 
@@ -172,13 +161,6 @@ STUDY = Study(
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure what is not measured yet, then report."""
     return run_study(STUDY, parser_of(STUDY).parse_args(argv))
-
-
-def _fit_seconds(settings: Settings, model: str, topics: int) -> float:
-    work = settings.num_chains * (settings.num_warmup + settings.num_samples)
-    first, more = _TOKEN.get(model, (400, 5.0))
-    compiling = _COMPILE.get(model, 40) * (0.2 if settings.size == "quick" else 1.0)
-    return work * _TOKENS[settings.size] * (first + more * topics) * 1e-9 + compiling + 5
 
 
 if __name__ == "__main__":

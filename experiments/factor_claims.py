@@ -1,6 +1,6 @@
 """Claims, tables and pictures of the factor studies."""
 
-import io
+import math
 import statistics
 from collections.abc import Sequence
 from functools import partial
@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from study.cells import of_part
 from study.claims import Claim, Finding, about_posterior, decide, judge, not_run
-from study.curves import PALETTE, Curve, Panel, draw
-from study.files import write_bytes
-from study.report import Table, claims_table, head, write_report
+from study.curves import PALETTE, Curve, Panel, axes_of, draw, save
+from study.report import Table, head, write_report
 from study.scores import Difference, paired_cells, worst_rhat
 
 __all__ = ["CLAIMS", "gaps", "report"]
@@ -20,8 +19,10 @@ __all__ = ["CLAIMS", "gaps", "report"]
 BEST = ("IM", "SSP", "AP")  # auxiliary sections of figure 3b, the best one first
 TOGETHER = "nats_per_paper_together"
 BAG = "nats_per_paper_given_its_length"
-COLOURS = dict(zip(("hierarchical", "pooled", "alone", "HDP pooled"), PALETTE, strict=False)) | {
-    "hierarchical sparse": PALETTE[5], "HDP alone": PALETTE[4],
+SIZE = "training_papers_of_target"
+COLOURS = {
+    "hierarchical": PALETTE[0], "pooled": PALETTE[1], "alone": PALETTE[2],
+    "HDP pooled": PALETTE[3], "hierarchical sparse": PALETTE[5], "HDP alone": PALETTE[4],
     "unigram": PALETTE[6],
 }  # fmt: skip
 Run = dict[str, Any]
@@ -44,15 +45,15 @@ def _soon(cells: list[Run]) -> Finding:
         return not_run("no chains that begin with one factor")
     reached = [sweep for cell in cells for sweep in cell["sweeps_to_all"]]
     fast = [sweep is not None and sweep < 100 for sweep in reached]
-    seconds = [_never(x) for cell in cells for x in cell["seconds_to_all"]]
-    text = f"sweeps {', '.join(_never(x, '.0f') for x in reached)}; seconds {', '.join(seconds)}"
+    sweeps = ", ".join(_never(x, ".0f") for x in reached)
+    seconds = ", ".join(_never(x) for cell in cells for x in cell["seconds_to_all"])
     why = f"{sum(fast)} of {len(fast)} chains."
-    return Finding(text, "holds" if all(fast) else "does not hold", why)
+    found = f"sweeps {sweeps}; seconds {seconds}"
+    return Finding(found, "holds" if all(fast) else "does not hold", why)
 
 
-def _never(value: float | None, digits: str = ".1f") -> str:
-    number, _, unit = digits.partition(" ")
-    return "never" if value is None else f"{value:{number}} {unit}".strip()
+def _never(value: float | None, digits: str = ".1f", unit: str = "") -> str:
+    return "never" if value is None else f"{value:{digits}}{unit}"
 
 
 def _posterior(cells: list[Run], text: str, holds: Sequence[bool]) -> Finding:
@@ -67,10 +68,10 @@ def _posterior(cells: list[Run], text: str, holds: Sequence[bool]) -> Finding:
 def _mode(cells: list[Run]) -> Finding:
     said, holds = [], []
     for cell in cells:
-        posterior = {int(k): p for k, p in cell["posterior"].items()}
+        posterior = cell["posterior"]
         wanted, mode = len(cell["recovery"]), max(posterior, key=lambda k: posterior[k])
-        said.append(f"most probable: {mode}, p({wanted}) = {_probability(cell, wanted):.2f}")
-        holds.append(mode == wanted)
+        said.append(f"most probable: {mode}, p({wanted}) = {_probability(cell):.2f}")
+        holds.append(mode == str(wanted))
     return _posterior(cells, "; ".join(said), holds)
 
 
@@ -86,8 +87,9 @@ def _shared(cells: list[Run]) -> Finding:
     return _posterior(cells, text, [round(x) == 4 for x in shared])
 
 
-def _probability(cell: Run, wanted: int) -> float:
-    return {int(k): p for k, p in cell["posterior"].items()}.get(wanted, 0.0)
+def _probability(cell: Run) -> float:
+    """Return the posterior probability of as many factors as were planted."""
+    return cell["posterior"].get(str(len(cell["recovery"])), 0.0)
 
 
 def _num_shared(cell: Run) -> float:
@@ -100,12 +102,10 @@ def _births(run: Run) -> Finding:
     for approximate in of_part(run, "planted", births="approximate"):
         same = {name: approximate[name] for name in ("a_phi", "start")}
         for exact in of_part(run, "planted", births="exact", **same):
-            times = [_median(cell) for cell in (exact, approximate)]
+            times = [_never(_median(cell), unit=" s") for cell in (exact, approximate)]
             fair |= exact["schedule"] == approximate["schedule"]
-            said.append(
-                f"a_phi {same['a_phi']:g}, exact births with schedule {exact['schedule']}: "
-                f"{_never(times[0], '.1f s')} against {_never(times[1], '.1f s')}"
-            )
+            text = f"a_phi {same['a_phi']:g}, exact births with schedule {exact['schedule']}: "
+            said.append(text + " against ".join(times))
     if not said:
         return not_run("not measured with both kinds of births")
     why = "Medians of chains that run side by side: too few times for an error."
@@ -116,9 +116,8 @@ def _births(run: Run) -> Finding:
 
 def _median(cell: Run) -> float | None:
     """Return the Kaplan-Meier median: chains are censored at one time, the end of the run."""
-    times = [float("inf") if x is None else x for x in cell["seconds_to_all"]]
-    middle = statistics.median_low(times)
-    return None if middle == float("inf") else middle
+    times = sorted(cell["seconds_to_all"], key=lambda x: math.inf if x is None else x)
+    return times[(len(times) - 1) // 2]
 
 
 # ---- sections
@@ -128,24 +127,31 @@ def gaps(
     run: Run, better: str, worse: str, score: str = TOGETHER
 ) -> dict[int, list[tuple[float, float]]]:
     """Return pairs of scores (worse, better) by training size, over sections and splits."""
-    records = of_part(run, "sections", method=worse)
-    other = {_cell(record, worse): record[score] for record in records if score in record}
+    names = [SIZE, "split_seed", *([] if "alone" in worse else ["auxiliary_section"])]
+
+    def scored(method: str) -> list[tuple[tuple[Any, ...], float]]:
+        records = [r for r in of_part(run, "sections", method=method) if score in r]
+        return [(tuple(record[name] for name in names), record[score]) for record in records]
+
+    other = dict(scored(worse))
     found: dict[int, list[tuple[float, float]]] = {}
-    for record in of_part(run, "sections", method=better):
-        place = _cell(record, worse)
-        if place in other and score in record:
-            size = record["training_papers_of_target"]
-            found.setdefault(size, []).append((other[place], record[score]))
+    for place, value in scored(better):
+        if place in other:
+            found.setdefault(place[0], []).append((other[place], value))
     return dict(sorted(found.items()))
 
 
-def _cell(record: Run, worse: str) -> tuple[str, int, int]:
-    section = "none" if "alone" in worse else record["auxiliary_section"]
-    return section, record["training_papers_of_target"], record["split_seed"]
-
-
 def _of_methods(run: Run, *methods: str) -> list[Run]:
-    return [record for record in of_part(run, "sections") if record["method"] in methods]
+    return [record for method in methods for record in of_part(run, "sections", method=method)]
+
+
+def _means(run: Run, method: str, score: str) -> dict[int, Difference]:
+    """Return the mean of a score over sections and splits, by training size."""
+    values: dict[int, list[tuple[float, float]]] = {}
+    for record in of_part(run, "sections", method=method):
+        if score in record:
+            values.setdefault(record[SIZE], []).append((record[score], 0.0))
+    return {size: paired_cells(values[size]) for size in sorted(values)}
 
 
 def _said(gap: Difference) -> str:
@@ -175,26 +181,24 @@ def _section_claim(
 
 
 def _order(run: Run) -> Finding:
+    fits = _of_methods(run, "hierarchical")
     values: dict[str, list[float]] = {}
-    for record in _of_methods(run, "hierarchical"):
+    for record in fits:
         values.setdefault(record["auxiliary_section"], []).append(record[TOGETHER])
     if not set(BEST) <= set(values):
         there = ", ".join(values) or "none"
         return not_run(f"needs all auxiliary sections (--full); measured: {there}")
     order = sorted(values, key=lambda name: statistics.mean(values[name]))
     holds = "holds" if tuple(order[:3]) == BEST else "does not hold"
-    fits = _of_methods(run, "hierarchical")
-    return about_posterior(Finding(", ".join(order), holds, ""), fits)
+    return about_posterior(Finding(", ".join(order), holds), fits)
 
 
 def _nats(run: Run) -> Finding:
-    cells = _of_methods(run, "hierarchical")
-    if not cells:
+    means = _means(run, "hierarchical", TOGETHER)
+    if not means:
         return not_run("no sections")
-    most = max(record["training_papers_of_target"] for record in cells)
-    values = [(r[TOGETHER], 0.0) for r in cells if r["training_papers_of_target"] == most]
-    gap = paired_cells(values)
-    text = f"{gap.value:.1f} ± {gap.error:.1f} with {most} training papers of the target"
+    mean = means[most := max(means)]
+    text = f"{mean.value:.1f} ± {mean.error:.1f} with {most} training papers of the target"
     words = run["settings"]["max_words"]
     why = f"Other text: the {words} most frequent words" if words else "Other text"
     return Finding(text, "not decided", f"{why}; the paper's preparation is not known.")
@@ -215,7 +219,7 @@ def _hdp_words(run: Run, ours: str) -> Finding:
         return not_run(f"{ours} and HDP pooled were not both measured")
     gap, means = paired_cells(logs), np.exp(np.mean(logs, axis=0))
     text = f"perplexity {means[1]:.0f}, HDP {means[0]:.0f}; log ratio {gap.value:+.3f}"
-    finding = Finding(f"{text} ± {gap.error:.3f}", decide(gap.value, gap.error), "")
+    finding = Finding(f"{text} ± {gap.error:.3f}", decide(gap.value, gap.error))
     return about_posterior(finding, _of_methods(run, ours, "HDP pooled"))
 
 
@@ -239,8 +243,8 @@ def _retrieval(run: Run, part: str) -> Finding:
         gap = Difference(ours[0][name] - best[name], float(np.hypot(ours[0][error], best[error])))
         why = "Queries were not kept, so the error is that of independent ones: an upper limit."
     text = f"{ours[0][name]:.3f} against {best[name]:.3f} ({best['method']}); "
-    finding = Finding(f"{text}difference {gap.value:+.3f} ± {gap.error:.3f}",
-                      decide(gap.value, gap.error), why)  # fmt: skip
+    text += f"difference {gap.value:+.3f} ± {gap.error:.3f}"
+    finding = Finding(text, decide(gap.value, gap.error), why)
     return about_posterior(finding, ours, len(ours))
 
 
@@ -281,30 +285,31 @@ def _compare(better: str, worse: str, sizes: Any = lambda n: True, **options: An
     return partial(_section_claim, better=better, worse=worse, sizes=sizes, **options)
 
 
+FIGURE_3A, TABLE_1 = (PAPER, "figure 3a"), (PAPER, "table 1")
+NO_COUNTS = "The Gaussian model is not run on counts."
 CLAIMS = (
     *_planted_claims(1.0), *_planted_claims(0.2),
     Claim(PAPER, "section 5.1", "Exact births recover the factors sooner than approximate ones",
           "6.67 against 52.3 minutes", _births),
-    Claim(PAPER, "figure 3a", "Telling sources apart predicts better than the target alone, at "
-          "every training size", "above 0", _compare("hierarchical", "alone")),
-    Claim(PAPER, "figure 3a", "Telling sources apart predicts better than pooling them, at every "
+    Claim(*FIGURE_3A, "Telling sources apart predicts better than the target alone, at every "
+          "training size", "above 0", _compare("hierarchical", "alone")),
+    Claim(*FIGURE_3A, "Telling sources apart predicts better than pooling them, at every "
           "training size", "above 0", _compare("hierarchical", "pooled")),
-    Claim(PAPER, "figure 3a", "Pooling helps with fewer than 50 papers of the target", "above 0",
+    Claim(*FIGURE_3A, "Pooling helps with fewer than 50 papers of the target", "above 0",
           _compare("pooled", "alone", lambda n: n < 50)),
-    Claim(PAPER, "figure 3a", "Pooling harms with more than 50 papers of the target", "below 0",
+    Claim(*FIGURE_3A, "Pooling harms with more than 50 papers of the target", "below 0",
           _compare("pooled", "alone", lambda n: n > 50, harms=True)),
     Claim(PAPER, "figure 3b", f"The best auxiliary sections are {', '.join(BEST)}", "this order",
           _order),
-    Claim(PAPER, "table 1", "Log perplexity per paper of the Poisson-gamma model", "1102.9 ± 6.5",
-          _nats),
-    Claim(PAPER, "table 1", "The Poisson-gamma model predicts better than the HDP: papers given "
-          "their lengths", "1102.9 against 2862.5", partial(_hdp_bag, ours="hierarchical")),
-    Claim(PAPER, "table 1", "The same by half of the words given the others", "lower perplexity",
+    Claim(*TABLE_1, "Log perplexity per paper of the Poisson-gamma model", "1102.9 ± 6.5", _nats),
+    Claim(*TABLE_1, "The Poisson-gamma model predicts better than the HDP: papers given their "
+          "lengths", "1102.9 against 2862.5", partial(_hdp_bag, ours="hierarchical")),
+    Claim(*TABLE_1, "The same by half of the words given the others", "lower perplexity",
           partial(_hdp_words, ours="hierarchical")),
-    Claim(PAPER, "table 1", "The Poisson-gamma model predicts counts better than the Gaussian one",
-          "1102.9 against 5945.3", lambda run: not_run("The Gaussian model is not run on counts.")),
-    Claim(PAPER, "table 1", "The exact Gaussian model predicts better than the approximate one",
-          "5945.3 against 6232.5", lambda run: not_run("The Gaussian model is not run on counts.")),
+    Claim(*TABLE_1, "The Poisson-gamma model predicts counts better than the Gaussian one",
+          "1102.9 against 5945.3", lambda run: not_run(NO_COUNTS)),
+    Claim(*TABLE_1, "The exact Gaussian model predicts better than the approximate one",
+          "5945.3 against 6232.5", lambda run: not_run(NO_COUNTS)),
     Claim(PAPER, "table 2", "The Gaussian model retrieves images better than four other methods",
           "0.1945 ± 0.0115, next 0.1789", lambda run: not_run(NO_IMAGES)),
     Claim(PAPER, "figure 4", "Exact inference has a higher precision at small scopes than "
@@ -336,10 +341,10 @@ def report(run: Run, output: Path) -> str:
     _draw(run, output.with_suffix(".png"))
     _draw_planted(run, output.with_name(f"{output.stem}_planted_factors.png"))
     tables = [
-        claims_table(judge(CLAIMS, run)), _table(run, "planted"), _table(run, "sections"),
-        _table(run, "digits", "bundled"),
-    ]  # fmt: skip
-    return write_report(run, output, head(run, "Factor models of several sources", about), tables)
+        Table("Claims", "claims", judge(CLAIMS, run)),
+        *(_table(run, *parts) for parts in (["planted"], ["sections"], ["digits", "bundled"])),
+    ]
+    return write_report(output, head(run, "Factor models of several sources", about), tables)
 
 
 def _table(run: Run, *parts: str) -> Table:
@@ -352,7 +357,7 @@ def _table(run: Run, *parts: str) -> Table:
                 short[name] = " ".join(_never(x, digits) for x in record[name])
         if "recovery" in record:
             found, wanted = record["recovery"], len(record["recovery"])
-            short[f"probability_of_{wanted}_factors"] = _probability(record, wanted)
+            short[f"probability_of_{wanted}_factors"] = _probability(record)
             short["planted_factors_found"] = sum(row["similarity"] > 0.9 for row in found)
             short["planted_weights_found"] = sum(row["weights"] > 0.9 for row in found)
             short["factors_shared"] = _num_shared(record)
@@ -393,17 +398,12 @@ def _sections(run: Run, score: str, label: str) -> Panel:
     """Draw means over auxiliary sections and splits, with two standard errors."""
     curves = []
     for method, colour in COLOURS.items():
-        values: dict[int, list[tuple[float, float]]] = {}
-        for record in _of_methods(run, method):
-            if score in record:
-                size = record["training_papers_of_target"]
-                values.setdefault(size, []).append((record[score], 0.0))
-        sizes = sorted(values)
-        found = [paired_cells(values[size]) for size in sizes]
-        y = np.array([gap.value for gap in found])
-        error = np.array([2 * gap.error if np.isfinite(gap.error) else 0.0 for gap in found])
-        if sizes:
-            curves.append(Curve(method, sizes, y, y - error, y + error, colour=colour))
+        means = _means(run, method, score)
+        y = np.array([mean.value for mean in means.values()])
+        error = np.array([2 * mean.error for mean in means.values()])
+        error[~np.isfinite(error)] = 0.0  # of one cell
+        if means:
+            curves.append(Curve(method, list(means), y, y - error, y + error, colour=colour))
     title = "Sections of NIPS; band: two standard errors"
     return Panel(title, "training papers of the target", label, curves)
 
@@ -424,19 +424,11 @@ def _draw_planted(run: Run, path: Path) -> None:
     records = of_part(run, "planted")
     if not records:
         return
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     pictures = {"planted": records[0]["images"]["planted"]}
     for r in records:
         name = f"a_phi {r['a_phi']:g}, {r['births']} births, {r['schedule']} schedule, {r['start']}"
         pictures[name] = r["images"]["found"]
-    figure, axes = pyplot.subplots(
-        len(pictures), figsize=(8, 1.5 * len(pictures)), sharex=True, squeeze=False,
-        layout="constrained",
-    )  # fmt: skip
+    figure, axes = axes_of(len(pictures), 1, figsize=(8, 1.5 * len(pictures)), sharex=True)
     image: Any = None
     for ax, (name, picture) in zip(axes[:, 0], pictures.items(), strict=True):
         image = ax.imshow(np.array(picture), aspect="auto", cmap="cividis", vmin=0, vmax=1)
@@ -445,7 +437,4 @@ def _draw_planted(run: Run, path: Path) -> None:
     axes[-1, 0].set_xlabel("feature")
     bar = figure.colorbar(image, ax=axes[:, 0].tolist(), label="share of its largest entry")
     bar.outline.set_visible(False)
-    content = io.BytesIO()
-    figure.savefig(content, format="png", dpi=80)
-    write_bytes(path, content.getvalue())
-    pyplot.close(figure)
+    save(figure, path, dpi=80)

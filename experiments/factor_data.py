@@ -5,39 +5,28 @@ applications to shared subspace learning, UAI 2012, section 5. What the paper le
 here and said so.
 """
 
-import dataclasses
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
 from jaxtyping import Bool, Float, Int, Num
-from study.splits import nested, standardised
+from study.splits import chosen, standardised
 
 from bnp_models import Corpus, Sources
 from bnp_models.data.readers import read_npz
 
 __all__ = [
-    "Images",
-    "Planted",
-    "Section",
-    "bundled",
-    "class_images",
-    "corpus_of",
-    "digits",
-    "planted",
-    "section_rows",
-    "sections",
-    "tiny_images",
-    "tiny_sections",
-]
+    "Images", "Planted", "Section", "bundled", "class_images", "corpus_of", "digits", "planted",
+    "section_rows", "sections", "tiny_images", "tiny_sections",
+]  # fmt: skip
 
 NUM_FEATURES = 100  # of planted factors
 DENSITY = 0.2  # share of their entries that is 1
+BACKGROUND = 0.1  # of the planted counts
 
 
-@dataclasses.dataclass(frozen=True)
-class Planted:
+class Planted(NamedTuple):
     """Counts of two sources and the factors that they were drawn from."""
 
     sources: Sources
@@ -45,8 +34,7 @@ class Planted:
     weights: Float[np.ndarray, "N R"]  # 0 where a row does not use a factor
 
 
-@dataclasses.dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
     """Training rows for one target and one auxiliary source, and test rows of the target."""
 
     hierarchical: Sources  # both sources, told apart
@@ -55,8 +43,7 @@ class Section:
     test: Sources
 
 
-@dataclasses.dataclass(frozen=True)
-class Images:
+class Images(NamedTuple):
     """Training rows, whose classes are the sources, and queries."""
 
     train: Sources
@@ -65,7 +52,7 @@ class Images:
     row_class: tuple[str, ...]
 
 
-def planted(rows_per_source: int = 100, *, background: float = 0.1, seed: int = 0) -> Planted:
+def planted(rows_per_source: int = 100, *, seed: int = 0) -> Planted:
     """Draw the synthetic study: 12 binary factors, 4 of one source, 4 of both, 4 of the other.
 
     Weights are Gamma(shape 1, scale 2) and counts Poisson, with the background of the paper. Not
@@ -80,22 +67,17 @@ def planted(rows_per_source: int = 100, *, background: float = 0.1, seed: int = 
     source = np.repeat([0, 1], rows_per_source)
     z = allowed[source] & (rng.random((len(source), 12)) < 0.5)
     weights = np.where(z, rng.gamma(1.0, 2.0, z.shape), 0.0)
-    counts = rng.poisson(background + weights @ phi)
+    counts = rng.poisson(BACKGROUND + weights @ phi)
     sources = Sources.from_arrays(np.split(counts, 2), names=["first", "second"])
     return Planted(sources, phi, weights)
 
 
-def sections(folder: str | Path, *, max_words: int | None = None) -> Sources:
+def sections(folder: str | Path, max_words: int | None = None) -> Sources:
     """Read the nine sections of NIPS 1988 to 1999 as sources, their papers in a random order.
 
-    Words that occur 50 to 4,000 times in these years (5,071 of them) leave about 1,000 tokens a
-    paper, which is what the paper reports; the order of the papers is the one that comes with the
-    collection.
-
-    Parameters
-    ----------
-    max_words
-        Keep so many of the most frequent words.
+    Words that occur 50 to 4,000 times in these years (5,071 of them; of these the `max_words` most
+    frequent ones) leave about 1,000 tokens a paper, which is what the paper reports; the order of
+    the papers is the one that comes with the collection.
     """
     path = Path(folder) / "nips12.npz"
     corpus = read_npz(path, group="group", label="year", name="docname")
@@ -108,42 +90,23 @@ def sections(folder: str | Path, *, max_words: int | None = None) -> Sources:
 
 
 def section_rows(
-    sources: Sources,
-    auxiliary: str,
-    num_target: int,
-    run: int,
-    *,
-    target: str = "VP",
-    num_auxiliary: int = 80,
-    num_test: int = 44,
-) -> Section:
+    sources: Sources, auxiliary: str, num_target: int, run: int, *, num_auxiliary: int,
+    num_test: int, target: str = "VP",
+) -> Section:  # fmt: skip
     """Divide the papers of a target and an auxiliary section for one run.
 
     The first `num_test` rows of the target are the test, the same in every run. The rest is put in
     an order by the run, of which the first `num_target` are fitted: those of a smaller training set
-    are in each larger one.
-
-    Raises
-    ------
-    ValueError
-        If a section has too few rows.
+    are in each larger one. Too few rows raise a `ValueError`.
     """
     targets, other = sources.select([target]), sources.select([auxiliary])
-    chosen = nested(targets.num_rows, num_test, num_target, run, "num_target")
-    drawn = np.random.default_rng([run, 2]).permutation(other.num_rows)
-    if num_auxiliary > len(drawn):
-        raise ValueError(
-            f"num_auxiliary={num_auxiliary} is more than the {len(drawn)} papers that there are "
-            "for it"
-        )
-    rows = np.concatenate([chosen, targets.num_rows + np.sort(drawn[:num_auxiliary])])
-    hierarchical = sources.select([target, auxiliary]).select_rows(rows)
-    return Section(
-        hierarchical,
-        hierarchical.select([target]),
-        hierarchical.pooled(),
-        targets.select_rows(range(num_test)),
-    )
+    rest = max(targets.num_rows - num_test, 0)
+    ours = num_test + chosen(rest, num_target, (run, 1), "num_target")
+    theirs = chosen(other.num_rows, num_auxiliary, (run, 2), "num_auxiliary")
+    rows = np.concatenate([ours, targets.num_rows + theirs])
+    both = sources.select([target, auxiliary]).select_rows(rows)
+    test = targets.select_rows(range(num_test))
+    return Section(both, both.select([target]), both.pooled(), test)
 
 
 def corpus_of(sources: Sources, values: Int[np.ndarray, "N M"] | None = None) -> Corpus:
@@ -163,33 +126,17 @@ def class_images(
     Columns are standardised on the training part: how the paper scales its features is not said.
     """
     train, queries = standardised(x[~is_test], x[is_test])
-    group_train = group[~is_test]
-    present = np.unique(group_train)
-    sources = Sources.from_arrays(
-        [train[group_train == g] for g in present], names=[class_names[g] for g in present]
-    )
-    return Images(
-        sources,
-        queries,
-        tuple(class_names[g] for g in group[is_test]),
-        tuple(sources.source_names[j] for j in np.asarray(sources.source)),
-    )
+    by_class = {class_names[g]: train[group[~is_test] == g] for g in np.unique(group[~is_test])}
+    sources = Sources.from_arrays(list(by_class.values()), names=list(by_class))
+    query_class = tuple(class_names[g] for g in group[is_test])
+    row_class = tuple(name for name, rows in by_class.items() for _ in rows)
+    return Images(sources, queries, query_class, row_class)
 
 
-def digits(folder: str | Path, *, view: str | None = None) -> Images:
-    """Read handwritten digits in six kinds of features, 60% for training.
-
-    Parameters
-    ----------
-    view
-        Keep one kind of features, such as "pix" (images of 16 x 15 pixels).
-    """
-    with np.load(Path(folder) / "mfeat.npz", allow_pickle=False) as file:
-        z: Any = dict(file)
-    x = z["x"]
-    if view is not None:
-        x = x[:, z["view"] == z["view_names"].tolist().index(view)]
-    return class_images(x, z["group"], z["split"] == 1, tuple(z["group_names"].tolist()))
+def digits(folder: str | Path) -> Images:
+    """Read handwritten digits in six kinds of features, 60% for training."""
+    with np.load(Path(folder) / "mfeat.npz", allow_pickle=False) as z:
+        return class_images(z["x"], z["group"], z["split"] == 1, tuple(z["group_names"].tolist()))
 
 
 def bundled(seed: int = 0) -> Images:

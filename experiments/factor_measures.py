@@ -16,6 +16,7 @@ import bnp_models as bnp
 from bnp_models.posterior import arviz_data
 from bnp_models.posterior.factor_states import match
 from bnp_models.results import factor_tables
+from bnp_models.run.progress import Silent
 from bnp_models.scores.held_out import document_completion, left_to_right
 from bnp_models.scores.held_out_rows import predict_rows, row_completion, thin
 from bnp_models.scores.retrieval import retrieve
@@ -23,7 +24,7 @@ from bnp_models.scores.retrieval import retrieve
 __all__ = ["fit", "measure_features", "measure_gaussian", "measure_planted", "measure_section"]
 
 
-class Clock:
+class Clock(Silent):
     """A silent progress display that remembers when which sweep was done."""
 
     def __init__(self):
@@ -34,9 +35,6 @@ class Clock:
         """Note the time."""
         self.sweeps.append(sweep)
         self.seconds.append(time.perf_counter())
-
-    def close(self) -> None:
-        """Do nothing."""
 
     def until(self, sweep: int) -> float:
         """Return the seconds from the first sweep, which waits for the compiler, to this one."""
@@ -71,8 +69,8 @@ def measure_planted(
     made = factor_data.planted(settings.rows_per_source, seed=settings.seed)
     clock = Clock()
     sweeps = settings.sweeps if births == "exact" else settings.approximate_sweeps
-    options = {} if births == "exact" else {"births": births}
-    options |= {} if schedule == "default" else {"schedule": schedule}
+    options = {"births": births, "schedule": schedule}
+    options = {name: x for name, x in options.items() if x not in ("exact", "default")}
     found = fit(
         bnp.PoissonGammaFactorAnalysis(a_phi=a_phi), made.sources, settings, num_warmup=0,
         num_samples=sweeps, num_chains=settings.planted_chains,
@@ -94,7 +92,7 @@ def measure_planted(
         "sweeps_to_all": reached,
         "seconds_to_all": [None if sweep is None else clock.until(sweep + 1) for sweep in reached],
         "seconds_of_sweeps": clock.until(sweeps),
-        "posterior": {int(k): p for k, p in posterior["probability"].items()},
+        "posterior": {str(k): p for k, p in posterior["probability"].items()},
         "recovery": json.loads(table.to_json(orient="records")),
         "shared": json.loads(shared.to_json(orient="records")),
         "images": images(states, made),
@@ -109,10 +107,13 @@ def of_half(found: Any, half: int) -> list[dict[str, Any]]:
     lp = np.asarray(arviz_data.group(found.data, "sample_stats")["lp"])
     traces = {"lp": lp, "num_factors_used": np.asarray(found.posterior["num_factors_used"])}
     traces = {n: (("chain", "draw"), x[:, half:].astype(float)) for n, x in traces.items()}
-    hats = {n: float(x) for n, x in arviz_data.rhat(xarray.Dataset(traces)).items()}
-    return [
-        {"quantity": name, "rhat": None if np.isnan(hat) else hat} for name, hat in hats.items()
-    ]
+    hats = arviz_data.rhat(xarray.Dataset(traces))
+    return [{"quantity": name, "rhat": number(hat)} for name, hat in hats.items()]
+
+
+def number(value: Any) -> float | None:
+    """Return a number as JSON takes it, None for NaN."""
+    return None if np.isnan(value) else float(value)
 
 
 def images(states: Any, made: factor_data.Planted) -> dict[str, Any]:
@@ -141,13 +142,15 @@ def measure_section(
     sources: Any, auxiliary: str, size: int, run: int, method: str, settings: Any
 ) -> dict[str, Any]:
     """Fit the target section with, without or mixed with another one, and predict its test."""
-    rows = factor_data.section_rows(
-        sources, auxiliary, size, run, num_auxiliary=settings.num_auxiliary,
-        num_test=settings.num_test,
-    )  # fmt: skip
+    sizes = {"num_auxiliary": settings.num_auxiliary, "num_test": settings.num_test}
+    rows = factor_data.section_rows(sources, auxiliary, size, run, **sizes)
     seed = settings.seed + run
     if method == "unigram":
-        return of_unigrams(rows, settings)
+        values = np.asarray(rows.test.values)
+        rest = values - thin(values, settings.seed)
+        score = unigram(np.asarray(rows.pooled.values).sum(axis=0), rest, settings.hdp_beta)
+        perplexity = score["perplexity"]
+        return {"summary": f"perplexity {perplexity:.1f}", "word_perplexity": perplexity}
     if method.startswith("HDP"):
         train = rows.alone if method == "HDP alone" else rows.pooled
         found = fit(
@@ -162,15 +165,6 @@ def measure_section(
     nats = score["nats_per_paper_given_its_length"]
     summary = f"{nats:.1f} nats, perplexity {score['word_perplexity']:.1f}"
     return {"summary": summary, **score, **about(found)}
-
-
-def of_unigrams(rows: factor_data.Section, settings: Any) -> dict[str, Any]:
-    """Score halves of the test rows by one word distribution, that of all training rows."""
-    values = np.asarray(rows.test.values)
-    rest = values - thin(values, settings.seed)
-    score = unigram(np.asarray(rows.pooled.values).sum(axis=0), rest, settings.hdp_beta)
-    perplexity = score["perplexity"]
-    return {"summary": f"perplexity {perplexity:.1f}", "word_perplexity": perplexity}
 
 
 def predict(found: Any, test: Any, settings: Any) -> dict[str, Any]:
@@ -277,8 +271,8 @@ def retrieved(draws: Any, chain: Int[np.ndarray, " S"] | None, images: Any) -> d
         "summary": str(score),
         "mean_average_precision": score.mean_average_precision,
         "error_over_queries": score.error_queries,
-        "error_over_draws": None if np.isnan(score.error_draws) else score.error_draws,
-        "error_over_chains": None if np.isnan(score.error_chains) else score.error_chains,
+        "error_over_draws": number(score.error_draws),
+        "error_over_chains": number(score.error_chains),
         "average_precision_of_each_query": np.round(score.average_precision, 4).tolist(),
         "precision_by_scope": {int(n): p for n, p in scope["precision"].items()},
     }

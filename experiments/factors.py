@@ -22,7 +22,6 @@ from study.command import Study, parser_of, run_study
 
 __all__ = ["STUDY", "Settings", "main"]
 
-HERE = Path(__file__).parent
 METHODS = (
     "unigram", "hierarchical", "hierarchical sparse", "pooled", "alone", "HDP pooled", "HDP alone",
 )  # fmt: skip
@@ -82,55 +81,51 @@ def cells(s: Settings, folder: str | None) -> Iterator[Cell]:
 
     data = cache(partial(read, s, folder))
     seeds = {"split_seed": s.seed, "chain_seed": s.seed}
-    for first in s.starts:
+    starts = {first: f"from {first} factor{'' if first == 1 else 's'}" for first in s.starts}
+    for first, start in starts.items():
         for births, schedule in s.variants:
             for a_phi in s.a_phi:
+                call = partial(measures.measure_planted, a_phi, births, schedule, first, s)
+                about = {"a_phi": a_phi, "births": births, "schedule": schedule}
                 yield Cell(
-                    "planted", "PoissonGammaFactorAnalysis",
-                    partial(measures.measure_planted, a_phi, births, schedule, first, s),
-                    detail={"a_phi": a_phi, "births": births, "schedule": schedule},
-                    start=_from(first), seconds=400, **seeds,
+                    "planted", "PoissonGammaFactorAnalysis", call, detail=about, start=start,
+                    seconds=400, **seeds,
                 )  # fmt: skip
-    for other, size, run, method in section_cells(s):
+    for run, method, size, other in section_cells(s):
+        auxiliary = "none" if "alone" in method else other
         yield Cell(
             "sections", method,
             lambda o=other, n=size, r=run, m=method: measures.measure_section(
                 data("sections"), o, n, r, m, s
             ),
-            detail={
-                "auxiliary_section": "none" if "alone" in method else other,
-                "training_papers_of_target": size,
-            },
-            data="nips12", split_seed=run, chain_seed=s.seed + run,
-            seconds={"unigram": 1, "HDP alone": 120, "HDP pooled": 400}.get(method, 120),
+            "nips12", {"auxiliary_section": auxiliary, "training_papers_of_target": size},
+            split_seed=run, chain_seed=s.seed + run,
+            seconds={"unigram": 1, "HDP pooled": 400}.get(method, 120),
         )  # fmt: skip
     for part in ("digits", "bundled"):
-        yield Cell(part, "features", lambda p=part: measures.measure_features(data(p)), **seeds)
-        for k in s.components:
+        for k in (None, *s.components):
+            method = "features" if k is None else f"{k} principal components"
             yield Cell(
-                part, f"{k} principal components",
-                lambda p=part, k=k: measures.measure_features(data(p), k), **seeds,
-            )  # fmt: skip
-        for first in s.starts:
+                part, method, lambda p=part, k=k: measures.measure_features(data(p), k), **seeds
+            )
+        for first, start in starts.items():
             yield Cell(
                 part, "GaussianFactorAnalysis",
                 lambda p=part, n=first: measures.measure_gaussian(data(p), n, s),
-                start=_from(first), seconds=100, **seeds,
+                start=start, seconds=100, **seeds,
             )  # fmt: skip
 
 
-def section_cells(settings: Settings) -> Iterator[tuple[str, int, int, str]]:
-    """Return auxiliary section, training size, run and method; the slow methods come last."""
-    by_speed = sorted(settings.methods, key=lambda method: method.startswith("HDP"))
-    for run in range(settings.runs):
-        for method in by_speed:
-            if method.startswith("HDP") and run >= settings.topic_runs:
-                continue
-            # alone there is no auxiliary section
-            others = settings.auxiliaries[: 1 if "alone" in method else None]
-            for size in settings.target_sizes:
-                for other in others:
-                    yield other, size, run, method
+def section_cells(s: Settings) -> Iterator[tuple[int, str, int, str]]:
+    """Return run, method, training size and auxiliary section; the slow methods come last."""
+    fast = [method for method in s.methods if not method.startswith("HDP")]
+    slow = [method for method in s.methods if method.startswith("HDP")]
+    for run in range(s.runs):
+        for method in fast + slow if run < s.topic_runs else fast:
+            for size in s.target_sizes:
+                # alone there is no auxiliary section
+                for other in s.auxiliaries[: 1 if "alone" in method else None]:
+                    yield run, method, size, other
 
 
 def read(settings: Settings, folder: str | None, part: str) -> Any:
@@ -144,12 +139,8 @@ def read(settings: Settings, folder: str | None, part: str) -> Any:
         return factor_data.bundled(settings.seed)
     assert folder is not None  # the command line has asked for it
     if part == "sections":
-        return factor_data.sections(folder, max_words=settings.max_words)
+        return factor_data.sections(folder, settings.max_words)
     return factor_data.digits(folder)
-
-
-def _from(first: int) -> str:
-    return f"from {first} factor{'' if first == 1 else 's'}"
 
 
 STUDY = Study(
@@ -159,8 +150,8 @@ STUDY = Study(
     parts=("planted", "sections", "digits", "bundled"),
     prepare=lambda settings, folder, output: ({}, list(cells(settings, folder))),
     report=factor_claims.report,
-    modules=[str(HERE / "factor_data.py"), str(HERE / "factor_measures.py")],
-    data_files={"sections": ("nips12.npz",), "digits": ("mfeat.npz",)},
+    modules=[Path(__file__).with_name(f"factor_{name}.py") for name in ("data", "measures")],
+    data_files={"sections": "nips12.npz", "digits": "mfeat.npz"},
     may_change=("cores", "methods", "variants", "starts"),
 )
 

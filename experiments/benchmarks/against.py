@@ -8,6 +8,7 @@ new, and so on. So a change of the machine's speed hits both alike. Each turn gi
 table shows the median of the turns, with the lowest and the highest.
 """
 
+import argparse
 import json
 import os
 import subprocess
@@ -18,8 +19,13 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from study.files import write_csv
+from study.machine import pin
+from study.report import markdown, span
 
-__all__ = ["MODELS", "Checkout", "System", "compare", "systems", "table", "take_turns"]
+from benchmarks.processes import environment_of
+from benchmarks.settings import Settings
+
+__all__ = ["MODELS", "Checkout", "System", "add_options", "compare", "systems", "table"]
 
 MODELS = {
     "LDA": ("parallel", "sequential"),
@@ -33,6 +39,7 @@ MARK = "@answer "
 ROTATION = 4  # sweeps of "mixed" after which its rotation begins again
 DOUBLINGS = 2  # how often an infinite model that is short of slots gets twice as many
 HERE = Path(__file__).parents[2]
+RATIO = "median_ratio_new_to_old_tokens_per_second"
 
 
 class System(NamedTuple):
@@ -43,18 +50,22 @@ class System(NamedTuple):
     chains: int
 
 
-def systems(models: Sequence[str], chains: Sequence[int]) -> Iterator[System]:
-    """Return every schedule of the models, with every number of chains.
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this comparison to a study's parser."""
+    other = parser.add_argument_group("the sweeps of another checkout")
+    only = "time the sweeps of this checkout and of the one in FOLDER in turns, nothing else"
+    other.add_argument("--against", type=Path, metavar="FOLDER", help=only)
+    models = ",".join(MODELS)
+    other.add_argument("--models", help=f"some of {models} (default all; with --quick LDA)")
+    other.add_argument("--chains", help="numbers of chains (default 1,4; with --quick 2)")
+    other.add_argument("--turns", type=int, help="of each side (default 7; with --quick 2)")
 
-    Raises
-    ------
-    ValueError
-        If a model is not one of `MODELS`.
-    """
+
+def systems(models: Sequence[str], chains: Sequence[int]) -> Iterator[System]:
+    """Return every schedule of the models, with every number of chains."""
     for model in models:
         if model not in MODELS:
-            raise ValueError(f"models has {model!r}; choose some of {', '.join(MODELS)}")
-    for model in models:
+            raise ValueError(f"--models has {model!r}; choose some of {', '.join(MODELS)}")
         for schedule in MODELS[model]:
             for number in chains:
                 yield System(model, schedule, number)
@@ -98,158 +109,101 @@ class Checkout:
         raise ValueError(f"the process for {self.folder} ended; its message is above")
 
 
-def compare(
-    folder: Path,
-    wanted: Sequence[System],
-    *,
-    data: str | None,
-    seed: int,
-    turns: int,
-    seconds: float,
-    warmup: int,
-    topics: int,
-    slots: int,
-    cores: int,
-    output: Path | None = None,
-) -> list[dict[str, Any]]:
-    """Time this checkout (new) and the one in `folder` (old); return one row per system.
+def compare(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Time this checkout (new) and the one in `--against` (old), and print the ratios.
 
-    Parameters
-    ----------
-    data
-        Folder with `nips12.npz`; None: a small simulated corpus.
-    turns, seconds
-        How many turns each side has, and about how long one takes.
-    warmup
-        Sweeps before the first turn.
-    topics, slots
-        Topics at the start, and room for topics in the infinite models.
-    output
-        A CSV file that is written after every row.
-
-    Raises
-    ------
-    ValueError
-        If `folder` is no checkout of this project.
+    Each row of `--output`, a CSV file, is written when it is measured. Returns the exit status.
     """
+    folder, quick, data = arguments.against, arguments.quick, arguments.data
     if not (folder / "bnp_models" / "__init__.py").exists():
         raise ValueError(
-            f"against={str(folder)!r} has no bnp_models/__init__.py; give the root of a checkout, "
-            "for example one that `git worktree add FOLDER COMMIT` made"
+            f"--against {folder} has no bnp_models/__init__.py; give the root of a checkout, for "
+            "example one that `git worktree add FOLDER COMMIT` made"
         )
-    rows = []
+    if not quick and not (data and (Path(data) / "nips12.npz").exists()):
+        raise ValueError(f"--data {data}: give the folder with nips12.npz, or --quick")
+    models = (arguments.models or ("LDA" if quick else ",".join(MODELS))).split(",")
+    chains = (arguments.chains or ("2" if quick else "1,4")).split(",")
+    slots = settings.max_topics if quick else 288
+    size = {"topics": settings.topics, "slots": slots, "warmup": settings.warmup_sweeps}
+    environment = environment_of(pin(settings.cores))
+    if quick:
+        fast = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+        environment["XLA_FLAGS"] = f"{environment.get('XLA_FLAGS', '')} {fast}"
+    else:  # the seconds to the first sweep are those of compiling
+        environment.pop("JAX_COMPILATION_CACHE_DIR", None)
+    turns, rows = arguments.turns or settings.turns, []
+    wanted = list(systems(models, [int(number) for number in chains]))
     sides: dict[str, Checkout] = {}
     try:
         for side, place in (("new", HERE), ("old", folder)):
-            sides[side] = Checkout(place, data, seed, _environment(cores, data is None))
-        size = {"topics": topics, "slots": slots, "warmup": warmup}
+            sides[side] = Checkout(place, None if quick else data, settings.seed, environment)
         for system in wanted:
-            rows.append(_row(system, take_turns(sides, system, turns, seconds, **size)))
-            print(f"  {_brief(rows[-1])}", file=sys.stderr, flush=True)
-            if output is not None:
-                write_csv(output, rows)
+            found = take_turns(sides, system, turns, settings.turn_seconds, **size)
+            rows.append({**system._asdict(), **found})
+            print(f"  {system}: {found['error'] or found[RATIO]}", file=sys.stderr, flush=True)
+            if arguments.output:
+                write_csv(arguments.output, rows)
     finally:
         for side in sides.values():
             side.close()
-    return rows
+    print(table(rows))
+    return 1 if any(row["error"] for row in rows) else 0
 
 
 def take_turns(
     sides: dict[str, Any], system: System, turns: int, seconds: float, **size: int
 ) -> dict[str, Any]:
-    """Start a system on both sides and let them advance in turns, the same number of sweeps."""
+    """Start a system on both sides and let them advance in turns, the same number of sweeps.
+
+    Returns what was found in columns that explain themselves.
+    """
     started: dict[str, dict[str, Any]] = {}
     for _ in range(DOUBLINGS + 1):
         started = {n: side.ask("start", **system._asdict(), **size) for n, side in sides.items()}
         if not any("max_topics" in x.get("error", "") for x in started.values()):
             break
         size["slots"] *= 2
-    if errors := {n: x["error"] for n, x in started.items() if "error" in x}:
-        return {"error": "; ".join(f"{n}: {error}" for n, error in errors.items())}
+    if errors := [f"{n}: {x['error']}" for n, x in started.items() if "error" in x]:
+        return {"error": "; ".join(errors)}
     slowest = max(x["seconds"] / x["sweeps"] for x in started.values())
     rotation = ROTATION if system.schedule == "mixed" else 1
     sweeps = rotation * max(1, round(seconds / slowest / rotation))
     spent: dict[str, list[float]] = {name: [] for name in sides}
-    last = started
+    last: dict[str, dict[str, Any]] = {}
     for turn in range(turns):
         for name in list(sides)[:: -1 if turn % 2 else 1]:
-            last[name] = {**last[name], **sides[name].ask("advance", sweeps=sweeps)}
+            last[name] = sides[name].ask("advance", sweeps=sweeps)
             if "error" in last[name]:
                 return {"error": f"{name}: {last[name]['error']}"}
             spent[name].append(last[name]["seconds"])
     for side in sides.values():
         side.ask("end")
-    return {"sweeps": sweeps, "spent": spent, "sides": last, "slots": size["slots"]}
-
-
-def _row(system: System, found: dict[str, Any]) -> dict[str, Any]:
-    """Name what was found in columns that explain themselves."""
-    row: dict[str, Any] = system._asdict()
-    if "error" in found:
-        return {**row, "error": found["error"]}
-    new, old = found["sides"]["new"], found["sides"]["old"]
-    work = new["tokens"] * system.chains * found["sweeps"]
-    ratios = [o / n for n, o in zip(found["spent"]["new"], found["spent"]["old"], strict=True)]
+    ratios = [old / new for new, old in zip(spent["new"], spent["old"], strict=True)]
+    work = started["new"]["tokens"] * system.chains * sweeps / 1e6
+    first = {name: x["seconds_to_first_sweep"] for name, x in started.items()}
+    topics = {name: " ".join(map(str, x["topics"])) for name, x in last.items()}
     return {
-        **row,
-        "median_ratio_new_to_old_tokens_per_second": median(ratios),
+        RATIO: median(ratios),
         "lowest_ratio": min(ratios),
         "highest_ratio": max(ratios),
-        "new_million_tokens_per_second": work / median(found["spent"]["new"]) / 1e6,
-        "old_million_tokens_per_second": work / median(found["spent"]["old"]) / 1e6,
+        "new_million_tokens_per_second": work / median(spent["new"]),
+        "old_million_tokens_per_second": work / median(spent["old"]),
         "turns": len(ratios),
-        "sweeps_per_turn": found["sweeps"],
-        "new_seconds_to_first_sweep": new["seconds_to_first_sweep"],
-        "old_seconds_to_first_sweep": old["seconds_to_first_sweep"],
-        "same_log_density_at_end": "yes" if new["lp"] == old["lp"] else "no",
-        "new_topics_at_end": " ".join(map(str, new["topics"])),
-        "old_topics_at_end": " ".join(map(str, old["topics"])),
+        "sweeps_per_turn": sweeps,
+        "new_seconds_to_first_sweep": first["new"],
+        "old_seconds_to_first_sweep": first["old"],
+        "same_log_density_at_end": "yes" if last["new"]["lp"] == last["old"]["lp"] else "no",
+        "new_topics_at_end": topics["new"],
+        "old_topics_at_end": topics["old"],
         "error": "",
     }
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
-    """Return the rows as a Markdown table with the medians of all ratios below it."""
-    head = (
-        "model", "schedule", "chains", "new / old tokens per s, median (lowest to highest)",
-        "new, M tokens/s", "old, M tokens/s", "s to first sweep, new", "old", "same draws",
-    )  # fmt: skip
-    lines = [head, ["---"] * 3 + ["---:"] * 5 + ["---"]]
-    for row in rows:
-        first = (row["model"], row["schedule"], str(row["chains"]))
-        if row["error"]:
-            lines.append((*first, f"failed: {row['error']}", *[""] * 5))
-            continue
-        low, high = row["lowest_ratio"], row["highest_ratio"]
-        lines.append((
-            *first,
-            f"{row['median_ratio_new_to_old_tokens_per_second']:.3f} ({low:.3f} to {high:.3f})",
-            f"{row['new_million_tokens_per_second']:.2f}",
-            f"{row['old_million_tokens_per_second']:.2f}",
-            f"{row['new_seconds_to_first_sweep']:.1f}",
-            f"{row['old_seconds_to_first_sweep']:.1f}",
-            row["same_log_density_at_end"],
-        ))  # fmt: skip
-    ratios = [r["median_ratio_new_to_old_tokens_per_second"] for r in rows if not r["error"]]
-    last = f"Median of the {len(ratios)} ratios: {median(ratios):.3f}." if ratios else "No ratio."
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + f"\n\n{last}\n"
-
-
-def _brief(row: dict[str, Any]) -> str:
-    name = f"{row['model']}, {row['schedule']}, chains: {row['chains']}"
-    if row["error"]:
-        return f"{name}: failed: {row['error']}"
-    return f"{name}: new / old {row['median_ratio_new_to_old_tokens_per_second']:.3f}"
-
-
-def _environment(cores: int, quick: bool) -> dict[str, str]:
-    """Return the environment of a side; it keeps no compiled programs, unless it is to be quick."""
-    environment = {"JAX_PLATFORMS": "cpu", "PYTHONWARNINGS": "ignore", **os.environ}
-    if quick:
-        fast = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
-        environment["XLA_FLAGS"] = f"{environment.get('XLA_FLAGS', '')} {fast}"
-    else:
-        environment.pop("JAX_COMPILATION_CACHE_DIR", None)
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        environment[name] = str(cores)
-    return environment
+    """Return the rows as a Markdown table with the median of all ratios below it."""
+    long = ("turns", "sweeps_per_turn", "new_topics_at_end", "old_topics_at_end")
+    short = [{name: x for name, x in row.items() if name not in long} for row in rows]
+    ratios = [row[RATIO] for row in rows if not row["error"]]
+    last = span(ratios, ".3f") if ratios else "none"
+    return f"{markdown(short)}\n\nMedian of the {len(ratios)} ratios: {last}.\n"

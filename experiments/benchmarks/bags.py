@@ -47,13 +47,9 @@ class Split(NamedTuple):
 
 
 def synthetic(
-    seed: int,
-    *,
-    num_docs: int = 2000,
-    num_words: int = 5000,
-    num_topics: int = 50,
+    seed: int, *, num_docs: int = 2000, num_words: int = 5000, num_topics: int = 50,
     length: int = 150,
-) -> Bag:
+) -> Bag:  # fmt: skip
     """Draw documents from LDA with topics around one word distribution that falls as Zipf's law.
 
     Each has one to three authors.
@@ -79,18 +75,9 @@ def synthetic(
 def load(name: str, *, data: str | None, seed: int, quick: bool = False) -> Bag:
     """Return a corpus by name.
 
-    Parameters
-    ----------
-    name
-        "nips12" (read from `data`), "synthetic", or "package_docs", which the library makes of
-        the docstrings of installed packages.
-    data
-        Folder with `nips12.npz`: arrays `doc`, `word`, `count`, `author_ptr`, `author_idx` and
-        sizes `n_docs`, `n_words`.
-    seed
-        Of the synthetic corpus.
-    quick
-        Make the synthetic corpus small.
+    It is "nips12", read from `nips12.npz` in the folder `data`; "package_docs", which the library
+    makes of the docstrings of installed packages; or "synthetic", drawn with the seed, and small if
+    it is to be quick.
     """
     if name == "nips12":
         if data is None:
@@ -132,14 +119,13 @@ def split(bag: Bag, seed: int) -> Split:
         doc, word = number[bag.doc[mask]], new_word[bag.word[mask]]
         return Bag(doc.astype(np.int32), word.astype(np.int32), num_docs, int(known.sum()))
 
-    usable = np.flatnonzero(of_test & known[bag.word])
-    order = usable[np.lexsort((rng.random(len(usable)), bag.doc[usable]))]
+    usable = of_test & known[bag.word]
+    tokens = np.flatnonzero(usable)
+    order = tokens[np.lexsort((rng.random(len(tokens)), bag.doc[tokens]))]
     start = np.searchsorted(bag.doc[order], bag.doc[order])
     half = np.zeros(len(bag.doc), bool)
     half[order[(np.arange(len(order)) - start) % 2 == 0]] = True
-    second = np.zeros(len(bag.doc), bool)
-    second[usable] = True
-    second &= ~half
+    second = usable & ~half
     num_test = int(is_test.sum())
     return Split(
         part(~of_test, bag.num_docs - num_test), part(half, num_test), part(second, num_test)

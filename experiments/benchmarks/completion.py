@@ -1,43 +1,38 @@
 """Held-out score against time: train, keep states on the way, score them all by one procedure."""
 
 import itertools
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse
+from study.scores import unigram as one_word_distribution
 from study.timing import until
 
-from benchmarks.bags import Bag, Split, to_corpus
+from benchmarks.bags import to_corpus
+from benchmarks.processes import Order, say
 from benchmarks.systems import make
 
-__all__ = ["SCORE", "pad", "score", "train"]
+__all__ = ["SCORE", "pad", "score", "train", "unigram"]
 
 SCORE = {"num_sweeps": 50, "num_kept": 25}
 """Fold-in sweeps of a score, and how many of the last ones are averaged."""
 
 
 def train(
-    spec: dict[str, Any],
-    bag: Bag,
-    *,
-    seed: int,
-    seconds: float,
-    points: int,
-    folder: Path,
-    say: Callable[[str], None],
+    order: Order, *, corpus: str, run: int, spec: dict[str, Any], seconds: float, points: int
 ) -> dict[str, Any]:
-    """Run a system for some seconds; write its topics and weights to `folder` on the way.
+    """Run a system for some seconds; leave its topics and weights in the scratch folder on the way.
 
     The clock runs only while it sweeps: reading the topics out is free for everybody, and so is
     compilation.
     """
-    made = make(spec, bag, seed)
+    made = make(spec, order.split(corpus).train, order.seed + run)
     number = itertools.count()
 
     def look() -> dict[str, int]:
         ((phi, weights),) = made.mixtures()
-        np.savez(folder / f"{next(number)}.npz", phi=phi, weights=weights)
+        np.savez(_state(order, next(number)), phi=phi, weights=weights)
         return {"topics": made.topics()[0]}
 
     curve = until(made, look, seconds, points)
@@ -45,19 +40,30 @@ def train(
     return {**curve, "compile_seconds": made.compile_seconds}
 
 
-def score(curve: dict[str, Any], split: Split, *, seed: int, folder: Path) -> dict[str, Any]:
-    """Score every state that `train` wrote, one state at a time."""
+def score(order: Order, *, corpus: str) -> dict[str, Any]:
+    """Score every state that `train` left, one state at a time."""
     from bnp_models.scores.held_out import document_completion
 
-    observed, heldout = to_corpus(split.observed), to_corpus(split.heldout)
-    found: dict[str, list[float]] = {"log_prob": [], "perplexity": [], "error_docs": []}
-    for i in range(len(curve["seconds"])):
-        with np.load(folder / f"{i}.npz") as file:
+    parts = order.split(corpus)
+    observed, heldout = to_corpus(parts.observed), to_corpus(parts.heldout)
+    found: dict[str, Any] = {"log_prob": [], "perplexity": [], "error_docs": []}
+    for number in itertools.takewhile(lambda i: _state(order, i).exists(), itertools.count()):
+        with np.load(_state(order, number)) as file:
             state = pad(file["phi"], file["weights"])
-        result = document_completion(state, observed, heldout, seed=seed, **SCORE)
+        result = document_completion(state, observed, heldout, seed=order.seed, **SCORE)
         for name, values in found.items():
             values.append(float(getattr(result, name)))
-    return {**curve, **found}
+    say(f"perplexity {found['perplexity'][-1]:.1f}")
+    return {**found, "corpus": {name: bag.describe() for name, bag in parts._asdict().items()}}
+
+
+def unigram(order: Order, *, corpus: str) -> dict[str, Any]:
+    """Score the second halves by one word distribution for all documents."""
+    train, _, heldout = order.split(corpus)
+    counts = np.bincount(train.word, minlength=train.num_words)
+    ones = np.ones(heldout.num_tokens), (heldout.doc, heldout.word)
+    matrix = scipy.sparse.csr_array(ones, shape=(heldout.num_docs, heldout.num_words))
+    return one_word_distribution(counts, matrix, beta=0.01)
 
 
 def pad(phi: np.ndarray, weights: np.ndarray, margin: int = 32) -> Any:
@@ -70,3 +76,7 @@ def pad(phi: np.ndarray, weights: np.ndarray, margin: int = 32) -> Any:
     phi = np.hstack([phi, even]).astype(np.float32)
     weights = np.append(weights, np.zeros(more)).astype(np.float32)
     return Mixtures(phi[None], weights[None], np.zeros(1, int), np.zeros(1, int))
+
+
+def _state(order: Order, number: int) -> Path:
+    return Path(order.scratch) / f"{number}.npz"

@@ -1,12 +1,11 @@
 """How many independent draws a second: effective sample sizes, all by one estimator (ArviZ)."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from benchmarks.bags import Bag
-from benchmarks.systems import System, make
+from benchmarks.processes import Order, say
+from benchmarks.systems import make
 
 __all__ = ["measure"]
 
@@ -14,35 +13,27 @@ SLICES = 8
 
 
 def measure(
-    specs: list[dict[str, Any]],
-    bag: Bag,
-    *,
-    seed: int,
-    seconds: float,
-    warmup_share: float,
-    say: Callable[[str], None],
+    order: Order, *, corpus: str, specs: list[dict[str, Any]], seconds: float, warmup_share: float
 ) -> dict[str, Any]:
     """Run several systems for the same time, in turns, and find what their traces are worth.
 
     The first `warmup_share` of the time is dropped. ESS is the bulk effective sample size of all
     chains together; per second means per second of the time that is left.
     """
-    running: dict[str, System] = {}
-    spent: dict[str, list[float]] = {}
-    done: dict[str, list[int]] = {}
-    for spec in specs:
-        running[spec["name"]] = make({**spec, "record": True}, bag, seed)
-        spent[spec["name"]], done[spec["name"]] = [0.0], [0]
+    bag = order.bag(corpus)
+    running = {spec["name"]: make({**spec, "record": True}, bag, order.seed) for spec in specs}
+    spent = {name: [0.0] for name in running}  # seconds, and sweeps, after each advance
+    done = {name: [0] for name in running}
     for part in range(1, SLICES + 1):
+        until = seconds * part / SLICES
         for name in list(running)[:: -1 if part % 2 else 1]:
             made = running[name]
-            while spent[name][-1] < seconds * part / SLICES:
-                rate = spent[name][-1] / max(done[name][-1], 1)
-                room = seconds * part / SLICES - spent[name][-1]
-                sweeps = int(np.clip(room / rate, 1, 2000)) if rate else 1
-                took = made.advance(-(-sweeps // made.round) * made.round)
-                spent[name].append(spent[name][-1] + took)
-                done[name].append(done[name][-1] + -(-sweeps // made.round) * made.round)
+            while (clock := spent[name][-1]) < until:
+                rate = clock / max(done[name][-1], 1)
+                sweeps = int(np.clip((until - clock) / rate, 1, 2000)) if rate else 1
+                sweeps = -(-sweeps // made.round) * made.round
+                spent[name].append(clock + made.advance(sweeps))
+                done[name].append(done[name][-1] + sweeps)
     out = {}
     for name, made in running.items():
         begin = int(np.searchsorted(spent[name], warmup_share * spent[name][-1]))
@@ -74,11 +65,13 @@ def _worth(draws: np.ndarray, seconds: float) -> dict[str, float | int | None]:
 
     from bnp_models.posterior.arviz_data import ess, rhat
 
+    def of_chains(estimate: Any, chains: np.ndarray) -> float:
+        return float(estimate(xarray.Dataset({"x": (("chain", "draw"), chains)}))["x"])
+
     number = draws.shape[1]
     if number < 16 or np.ptp(draws) == 0:
         return {"ess": None, "ess_per_second": None, "rhat": None, "draws": number}
-    halves = draws[:, : number // 2 * 2].reshape(2 * len(draws), -1)
-    size = float(ess(xarray.Dataset({"x": (("chain", "draw"), draws)}))["x"])
-    parts = draws if len(draws) > 1 else halves
-    hat = float(rhat(xarray.Dataset({"x": (("chain", "draw"), parts)}))["x"])
+    size = of_chains(ess, draws)
+    parts = draws if len(draws) > 1 else draws[:, : number // 2 * 2].reshape(2, -1)
+    hat = of_chains(rhat, parts)
     return {"ess": size, "ess_per_second": size / seconds, "rhat": hat, "draws": number}

@@ -35,45 +35,41 @@ from benchmarks.settings import slots_for
 __all__ = ["main"]
 
 ALPHA, BETA = 0.1, 0.01
+SEED = 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure, and print one JSON object; what happens meanwhile goes to standard error."""
-    arguments = _parse(sys.argv[1:] if argv is None else argv)
-    bag = _bag(arguments)
-    device = jax.devices()[0]
-    rows = []
-    for model in arguments.models:
-        for schedule in arguments.schedules:
-            part = bag if schedule == "parallel" else _first(bag, arguments.sequential_tokens)
+    s = _parse(argv)
+    bag, rows = _bag(s), []
+    for model in s.models:
+        for schedule in s.schedules:
+            part = bag if schedule == "parallel" else _first(bag, s.sequential_tokens)
             tokens = make_tokens(part.doc, part.word, part.num_docs)
-            for chains in arguments.chains:
+            for chains in s.chains:
                 case = {"model": model, "schedule": schedule, "chains": chains}
                 try:
-                    found = _measure(model, schedule, chains, part, tokens, arguments)
+                    found = _measure(model, schedule, chains, part, tokens, s)
                 except Exception as error:  # most of all: out of memory
                     found = {"error": f"{type(error).__name__}: {str(error)[:200]}"}
                 rows.append({**case, "tokens": part.num_tokens, **found})
                 print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
     output = {
         "benchmark": "gpu",
-        "device": device.device_kind,
-        "platform": device.platform,
+        "device": jax.devices()[0].device_kind,
+        "platform": jax.devices()[0].platform,
         "machine": machine(),
         "versions": {"python": sys.version.split()[0], "jax": jax.__version__},
-        "settings": {k: v for k, v in vars(arguments).items() if k not in ("data", "output")},
+        "settings": {name: value for name, value in vars(s).items() if name != "data"},
         "corpus": bag.describe(),
         "measurements": rows,
     }
-    text = json.dumps(output, indent=1)
-    print(text)
-    if arguments.output:
-        Path(arguments.output).write_text(text + "\n")
+    print(json.dumps(output, indent=1))
     return 0
 
 
-def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # pyright: ignore[reportOptionalMemberAccess]
+def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Throughput of the Gibbs kernels alone.")
     data = os.environ.get("BNP_DATA") or None
 
     def integers(text: str) -> list[int]:
@@ -83,33 +79,29 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         return text.split(",")
 
     parser.add_argument("--data", default=data, help="folder with nips12.npz; default: $BNP_DATA")
-    parser.add_argument("--output", help="write the JSON here too")
     parser.add_argument("--models", type=words, default=["LDA", "HDP"])
     parser.add_argument("--schedules", type=words, default=["parallel", "sequential"])
     parser.add_argument("--chains", type=integers, default=[1, 4, 16])
     parser.add_argument("--topics", type=int, default=100)
-    parser.add_argument("--slots", type=int, help="of the HDP; default: what a run would have")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=2.0, help="of one repeat, about")
     parser.add_argument("--sequential-tokens", type=int, default=30_000)
-    parser.add_argument("--synthetic-docs", type=int, default=10_000, help="where there is no data")
-    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--quick", action="store_true", help="seconds, to see that it works")
     arguments = parser.parse_args(argv)
     if arguments.quick:
         small = {
             "data": None, "chains": [2], "topics": 8, "repeats": 2, "seconds": 0.02,
-            "sequential_tokens": 2000, "synthetic_docs": 100, "models": ["LDA"],
+            "sequential_tokens": 2000, "models": ["LDA"],
         }  # fmt: skip
         vars(arguments).update(small)
     return arguments
 
 
-def _bag(arguments: argparse.Namespace) -> Bag:
-    if arguments.data:
-        return load("nips12", data=arguments.data, seed=arguments.seed)
-    length = 20 if arguments.quick else 230
-    return synthetic(arguments.seed, num_docs=arguments.synthetic_docs, length=length)
+def _bag(s: argparse.Namespace) -> Bag:
+    if s.data:
+        return load("nips12", data=s.data, seed=SEED)
+    size = {"num_docs": 100, "length": 20} if s.quick else {"num_docs": 10_000, "length": 230}
+    return synthetic(SEED, **size)
 
 
 def _first(bag: Bag, num_tokens: int) -> Bag:
@@ -120,36 +112,25 @@ def _first(bag: Bag, num_tokens: int) -> Bag:
 
 
 def _model(
-    name: str, schedule: str, bag: Bag, arguments: argparse.Namespace
+    name: str, schedule: str, num_words: int, topics: int
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Return `init(key, data)` and `step(key, state, data)` of one chain."""
-    topics = arguments.topics
+    common = {"num_words": num_words, "beta": BETA}
     if name == "LDA":
-        init = partial(
-            lda.init, num_words=bag.num_words, num_topics=topics, beta=BETA,
-            alpha=jnp.full(topics, ALPHA),
-        )  # fmt: skip
+        init = partial(lda.init, num_topics=topics, alpha=jnp.full(topics, ALPHA), **common)
         return init, partial(lda.step, priors=lda.LDAPriors(), sweeps=(schedule,))
-    slots = arguments.slots or slots_for(topics)
-    init = partial(
-        hdp_lda.init, num_words=bag.num_words, max_topics=slots, init_topics=topics,
-        alpha=1.0, gamma=1.0, beta=BETA,
-    )  # fmt: skip
+    sizes = {"max_topics": slots_for(topics), "init_topics": topics}
+    init = partial(hdp_lda.init, alpha=1.0, gamma=1.0, **sizes, **common)
     prior = GammaPrior(np.float32(1), np.float32(1))
     priors = hdp_lda.HDPPriors(alpha=prior, gamma=prior)
     return init, partial(hdp_lda.step, priors=priors, sweeps=(schedule,))
 
 
 def _measure(
-    name: str,
-    schedule: str,
-    chains: int,
-    bag: Bag,
-    tokens: Tokens,
-    arguments: argparse.Namespace,
+    name: str, schedule: str, chains: int, bag: Bag, tokens: Tokens, s: argparse.Namespace
 ) -> dict[str, Any]:
-    init, step = _model(name, schedule, bag, arguments)
-    keys = jax.random.split(jax.random.key(arguments.seed), chains)
+    init, step = _model(name, schedule, bag.num_words, s.topics)
+    keys = jax.random.split(jax.random.key(SEED), chains)
     states = jax.jit(jax.vmap(init, in_axes=(0, None)))(keys, tokens)
 
     def run(keys, states, data, num_sweeps):
@@ -172,9 +153,9 @@ def _measure(
 
     carry, _ = advance((keys, states), 1)
     carry, once = advance(carry, 1)
-    length = max(1, round(arguments.seconds / once))
+    length = max(1, round(s.seconds / once))
     seconds = []
-    for _ in range(arguments.repeats):
+    for _ in range(s.repeats):
         carry, spent = advance(carry, length)
         seconds.append(spent)
     final = carry[1]

@@ -1,11 +1,13 @@
 """How much memory a run takes: the peak of a process that does nothing else."""
 
+import re
 import resource
 import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks.bags import Bag, to_corpus
+from benchmarks.bags import to_corpus
+from benchmarks.processes import Order
 
 __all__ = ["baseline", "fit_chains", "peak_bytes"]
 
@@ -17,60 +19,46 @@ def peak_bytes() -> dict[str, int | None]:
     /proc does not; they agree when the starter is small.
     """
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    high = None
-    if Path("/proc/self/status").exists():
-        for line in Path("/proc/self/status").read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                high = int(line.split()[1]) * 1024
-    return {"ru_maxrss": peak * (1 if sys.platform == "darwin" else 1024), "high_water": high}
+    status = Path("/proc/self/status")
+    high = re.search(r"^VmHWM:\s*(\d+)", status.read_text(), re.M) if status.exists() else None
+    return {
+        "ru_maxrss": peak * (1 if sys.platform == "darwin" else 1024),
+        "high_water": int(high.group(1)) * 1024 if high else None,
+    }
 
 
-def baseline(bag: Bag | None) -> dict[str, Any]:
+def baseline(order: Order, *, corpus: str | None) -> dict[str, Any]:
     """Start JAX, and, given a corpus, the library too."""
     import jax.numpy as jnp
 
     jnp.zeros(1).block_until_ready()
-    if bag is not None:
-        to_corpus(bag)
+    if corpus is not None:
+        to_corpus(order.bag(corpus))
     return peak_bytes()
 
 
 def fit_chains(
-    bag: Bag,
-    *,
-    chains: int,
-    max_topics: int,
-    beta: float,
-    sweeps: tuple[int, int],
-    seed: int,
-    **options: Any,
-) -> dict[str, Any]:
+    order: Order, *, corpus: str, chains: int, max_topics: int, beta: float,
+    sweeps: tuple[int, int], **options: Any,
+) -> dict[str, Any]:  # fmt: skip
     """Run `fit` on an HDP topic model, draws and kept states included; `options` go to `gibbs`."""
     import bnp_models as bnp
+    from bnp_models.run.progress import Silent
 
     notes: list[str] = []
 
-    class Notes:
+    class Notes(Silent):
         """Remember what happened to the capacity."""
 
         def update(self, sweep: int, used: Any, lp: Any, note: str = "") -> None:
-            """Take a note."""
             if note:
                 notes.append(f"sweep {sweep}: {note}")
 
-        def close(self) -> None:
-            """Do nothing."""
-
     fit = bnp.fit(
-        bnp.HDPLDA(beta=beta, max_topics=max_topics),
-        to_corpus(bag),
-        num_warmup=sweeps[0],
-        num_samples=sweeps[1],
-        num_chains=chains,
-        seed=seed,
-        progress=Notes(),
-        **options,
-    )
+        bnp.HDPLDA(beta=beta, max_topics=max_topics), to_corpus(order.bag(corpus)),
+        num_warmup=sweeps[0], num_samples=sweeps[1], num_chains=chains, seed=order.seed,
+        progress=Notes(), **options,
+    )  # fmt: skip
     used = fit.data["posterior"]["num_topics_used"].to_numpy()
     return {
         **peak_bytes(),

@@ -9,7 +9,6 @@ end tables are printed and written beside the JSON, with pictures. The second co
 sweeps of this checkout and of another one in turns, and nothing else.
 """
 
-import argparse
 import signal
 import sys
 from collections.abc import Sequence
@@ -19,21 +18,19 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from study.command import Study, parser_of, run_study, settings_of
-from study.machine import pin
 
 from benchmarks import against, plan, processes, report
 from benchmarks.settings import FULL, PARTS, QUICK, STANDARD, Settings
 
 __all__ = ["STUDY", "main"]
 
-HERE = Path(__file__).parent
-MEASURING = ("bags", "completion", "ess", "memory", "plan", "processes", "starts", "systems")
+MEASURING = (
+    "bags", "completion", "ess", "memory", "plan", "processes", "starts", "systems", "tokens",
+)  # fmt: skip
 
 
 def _prepare(settings: Settings, data: str | None, output: Path) -> Any:
-    return {"corpora": ["nips12", "synthetic"] if data else ["synthetic"]}, list(
-        plan.cells(settings, data)
-    )
+    return {"corpora": list(plan.corpora(data))}, list(plan.cells(settings, data))
 
 
 STUDY = Study(
@@ -43,8 +40,8 @@ STUDY = Study(
     parts=PARTS,
     prepare=_prepare,
     report=report.report,
-    modules=[str(HERE / f"{name}.py") for name in (*MEASURING, "tokens")],
-    data_files={part: ("nips12.npz",) for part in PARTS},
+    modules=[Path(__file__).with_name(f"{name}.py") for name in MEASURING],
+    data_files=dict.fromkeys(PARTS, "nips12.npz"),
     needs_data=False,
     may_change=(),
 )
@@ -56,41 +53,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv[:1] == [processes.WORKER]:
         return processes.work()
     parser = parser_of(STUDY)
-    other = parser.add_argument_group("the sweeps of another checkout")
-    other.add_argument(
-        "--against", type=Path, metavar="FOLDER",
-        help="time the sweeps of this checkout and of the one in FOLDER in turns, nothing else",
-    )  # fmt: skip
-    models = ",".join(against.MODELS)
-    other.add_argument("--models", help=f"some of {models} (default all; with --quick LDA)")
-    other.add_argument("--chains", help="numbers of chains (default 1,4; with --quick 2)")
-    other.add_argument("--turns", type=int, help="of each side (default 7; with --quick 2)")
+    against.add_options(parser)
     arguments = parser.parse_args(argv)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # and the worker with it
-    return _against(arguments) if arguments.against else run_study(STUDY, arguments)
-
-
-def _against(arguments: argparse.Namespace) -> int:
-    """Compare the speed of two checkouts, and print the ratios."""
-    settings, quick = settings_of(STUDY, arguments), arguments.quick
-    models = arguments.models or ("LDA" if quick else ",".join(against.MODELS))
-    chains = [int(c) for c in (arguments.chains or ("2" if quick else "1,4")).split(",")]
-    data = None if quick else arguments.data
-    if not quick and not (data and (Path(data) / "nips12.npz").exists()):
-        sys.exit(f"--data {data}: give the folder with nips12.npz, or --quick")
+    if not arguments.against:
+        return run_study(STUDY, arguments)
     try:
-        rows = against.compare(
-            arguments.against, list(against.systems(models.split(","), chains)),
-            data=data, seed=settings.seed,
-            turns=arguments.turns or settings.turns, seconds=settings.turn_seconds,
-            warmup=settings.warmup_sweeps, topics=settings.topics,
-            slots=settings.max_topics if quick else 288, cores=pin(settings.cores),
-            output=Path(arguments.output) if arguments.output else None,
-        )  # fmt: skip
+        return against.compare(arguments, settings_of(STUDY, arguments))
     except ValueError as error:
         sys.exit(str(error))
-    print(against.table(rows))
-    return 1 if any(row["error"] for row in rows) else 0
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """The sweeps of one checkout, timed on request: the worker of `against.py`.
 
 One process has one checkout on its path. This file is run by processes of both checkouts, so it
-uses only what has not changed between them: `import bnp_models`, `model.gibbs`, and NumPyro's
-kernel interface. It reads one JSON object per line from standard input and answers each with one
-line on standard output.
+uses only what has not changed between them: `import bnp_models`, `Corpus.from_arrays`,
+`model.gibbs`, and NumPyro's kernel interface. It reads one JSON object per line from standard input
+and answers each with one line on standard output.
 """
 
 import json
@@ -14,7 +14,7 @@ from typing import Any
 
 import jax
 import numpy as np
-import scipy.sparse
+from bags import load, synthetic, to_corpus  # this file is a script, so its folder is on the path
 
 import bnp_models as bnp
 
@@ -25,8 +25,9 @@ class Sweeps:
     """Chains of one model with one schedule; started, then advanced again and again."""
 
     def __init__(self, data: str | None, seed: int):
-        self._seed = seed
-        self._corpus = _simulated(seed) if data is None else _papers(Path(data))
+        small = {"num_docs": 60, "num_words": 100, "num_topics": 5, "length": 30}
+        bag = load("nips12", data=data, seed=seed) if data else synthetic(seed, **small)
+        self._seed, self._corpus = seed, to_corpus(bag)
         self._kernel: Any = None
         self._state: Any = None
 
@@ -36,8 +37,11 @@ class Sweeps:
         """Start chains, compile their sweep, make some sweeps; return what that took."""
         self.end()
         clock = time.perf_counter()
-        options = {"schedule": schedule}
-        if hasattr(configured := _configured(model, topics, slots), "max_topics"):
+        options: dict[str, Any] = {"schedule": schedule}
+        if model in ("LDA", "AuthorTopicModel"):
+            configured = getattr(bnp, model)(num_topics=topics, alpha=0.1, beta=0.01)
+        else:
+            configured = getattr(bnp, model)(beta=0.01, max_topics=slots)
             options["init_topics"] = topics
         self._kernel = configured.gibbs(**options)
         keys = jax.random.split(jax.random.key(self._seed), chains)
@@ -65,41 +69,13 @@ class Sweeps:
         return {}
 
 
-def _configured(name: str, topics: int, slots: int) -> Any:
-    if name in ("LDA", "AuthorTopicModel"):
-        return getattr(bnp, name)(num_topics=topics, alpha=0.1, beta=0.01)
-    return getattr(bnp, name)(beta=0.01, max_topics=slots)
-
-
-def _papers(folder: Path) -> Any:
-    with np.load(folder / "nips12.npz") as file:
-        arrays = {name: file[name] for name in ("doc", "word", "count", "author_idx", "author_ptr")}
-        shape = int(file["n_docs"]), int(file["n_words"])
-    entries = arrays["count"], (arrays["doc"], arrays["word"])
-    authors = np.split(arrays["author_idx"], arrays["author_ptr"][1:-1])
-    return bnp.Corpus.from_counts(
-        scipy.sparse.coo_array(entries, shape=shape),
-        authors=[[str(a) for a in of_doc] for of_doc in authors],
-    )
-
-
-def _simulated(seed: int) -> Any:
-    """Draw 60 short documents from 5 topics, each document with one or two of 10 authors."""
-    rng = np.random.default_rng(seed)
-    phi = rng.dirichlet(np.full(100, 0.1), 5)
-    theta = rng.dirichlet(np.full(5, 0.3), 60)
-    docs = [rng.choice(100, 30, p=share @ phi).tolist() for share in theta]
-    authors = [[f"a{a}" for a in rng.choice(10, 1 + d % 2, False)] for d in range(60)]
-    return bnp.Corpus.from_ids(docs, num_words=100, authors=authors)
-
-
 def main() -> int:
     """Answer requests until standard input ends; an answer begins with the mark asked for."""
     order = json.loads(sys.stdin.readline())
     mark = order["mark"]
     sweeps = Sweeps(order["data"], order["seed"])
     place = str(Path(bnp.__file__).resolve().parents[1])
-    print(mark + json.dumps({"checkout": place, "jax": jax.__version__}), flush=True)
+    print(mark + json.dumps({"checkout": place}), flush=True)
     for line in sys.stdin:
         request = json.loads(line)
         action = getattr(sweeps, request.pop("do"))

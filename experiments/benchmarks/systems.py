@@ -1,105 +1,68 @@
-"""What is compared, behind one small interface: `advance`, `topics`, `mixtures`, `trace`.
-
-`advance(n)` makes n sweeps (passes) of every chain and returns the seconds they took, without
-compilation and without reading anything out. `mixtures()` gives, for each chain, the topics [V, K]
-and the weights [K] of the topics in a new document. Importing this module imports no library.
-"""
+"""What is compared, behind one small interface. Importing this module imports no library."""
 
 import time
 from typing import Any, Protocol
 
 import numpy as np
+from study.timing import Moving
 
 from benchmarks.bags import Bag, to_corpus
 
 __all__ = ["System", "make", "ours"]
 
 
-class System(Protocol):
-    """A sampler (or optimiser) at work on a corpus."""
+class System(Moving, Protocol):
+    """A sampler (or optimiser) at work on a corpus.
+
+    The seconds of `advance` are those of sweeps (passes) of every chain alone.
+    """
 
     num_chains: int
-    sweeps: int  # made so far
     round: int  # sweeps come in multiples of this
     compile_seconds: float
-    compiled: bool  # whether the last `advance` had to compile
     trace: dict[str, list[np.ndarray]]  # "lp" and "topics", parts [chain, n]
-
-    def advance(self, num_sweeps: int) -> float:
-        """Make sweeps; return the seconds they took."""
-        ...
-
-    def topics(self) -> list[int]:
-        """Return the number of topics in use in each chain."""
-        ...
 
     def slots(self) -> int:
         """Return the number of topics for which memory is used and work is done."""
         ...
 
     def mixtures(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return topics [V, K], columns summing to one, and weights [K] of each chain."""
+        """Return topics [V, K] of each chain, and their weights [K] in a new document."""
         ...
 
 
 def make(spec: dict[str, Any], bag: Bag, seed: int) -> System:
     """Build the system that a dictionary describes: `library`, `model` and its options."""
     options = {k: v for k, v in spec.items() if k not in ("library", "model", "name")}
-    if spec["library"] == "bnp-models":
-        return ours(spec["model"], bag, seed=seed, **options)
-    if spec["library"] == "tomotopy":
-        return Tomotopy(spec["model"], bag, seed=seed, **options)
-    if spec["library"] == "gensim":
-        return Gensim(spec["model"], bag, seed=seed, **options)
-    raise ValueError(f"no system of library {spec['library']!r}")
+    build = {"bnp-models": ours, "tomotopy": Tomotopy, "gensim": Gensim}[spec["library"]]
+    return build(spec["model"], bag, seed=seed, **options)
 
 
 def ours(
-    model: str,
-    bag: Bag,
-    *,
-    seed: int,
-    chains: int = 1,
-    topics: int = 100,
-    alpha: float | None = None,
-    gamma: float | None = None,
-    beta: float = 0.01,
-    max_topics: int = 128,
-    num_sweeps: int = 1000,
-    record: bool = False,
-    **options: Any,
-) -> Any:
-    """Start chains of one of our models.
+    model: str, bag: Bag, *, seed: int, chains: int = 1, topics: int, max_topics: int = 128,
+    num_sweeps: int, record: bool = False, **options: Any,
+) -> Any:  # fmt: skip
+    """Start chains of one of our models: "LDA", "HDP", "ATM" or "NP-ATM".
 
-    Parameters
-    ----------
-    model
-        "LDA", "HDP", "ATM" or "NP-ATM".
-    alpha, gamma, beta
-        Concentrations; None leaves `alpha` and `gamma` to the default values or priors.
-    num_sweeps, record
-        See `OurChains`.
-    **options
-        Of the model's `gibbs`.
+    `options` are the concentrations `alpha`, `gamma` and `beta` of the model, which otherwise have
+    their default values or priors, and those of its `gibbs`. See `OurChains` for the others.
     """
     import jax
     from study.chains import OurChains
 
     import bnp_models as bnp
 
-    given = {"alpha": alpha, "gamma": gamma, "beta": beta}
-    given = {name: value for name, value in given.items() if value is not None}
+    given = {n: options.pop(n) for n in ("alpha", "gamma", "beta") if n in options}
     if model in ("LDA", "ATM"):
         made = {"LDA": bnp.LDA, "ATM": bnp.AuthorTopicModel}[model]
         configured = made(topics, **given)
     else:
         made = {"HDP": bnp.HDPLDA, "NP-ATM": bnp.NonparametricAuthorTopicModel}[model]
         configured = made(max_topics=max_topics, **given)
-        options = {"init_topics": topics, **options}
+        options["init_topics"] = topics
     keys = jax.random.split(jax.random.key(seed), chains)
-    return OurChains(
-        configured, to_corpus(bag), keys, num_samples=num_sweeps, record=record, **options
-    )
+    sizes = {"num_samples": num_sweeps, "record": record}
+    return OurChains(configured, to_corpus(bag), keys, **sizes, **options)
 
 
 class _Peer:
@@ -123,19 +86,9 @@ class Tomotopy(_Peer):
     """
 
     def __init__(
-        self,
-        model: str,
-        bag: Bag,
-        *,
-        seed: int,
-        workers: int,
-        topics: int,
-        alpha: float,
-        beta: float,
-        gamma: float = 1.0,
-        record: bool = False,
-        thinning: int = 1,
-    ):
+        self, model: str, bag: Bag, *, seed: int, workers: int, topics: int, alpha: float,
+        beta: float, gamma: float = 1.0, record: bool = False,
+    ):  # fmt: skip
         import warnings
 
         import tomotopy
@@ -144,38 +97,32 @@ class Tomotopy(_Peer):
         # it says for every call that several workers do not repeat their draws
         warnings.filterwarnings("ignore", ".*training result may differ.*")
         self._infinite = model == "HDP"
+        common = {"alpha": alpha, "eta": beta, "seed": seed + 1}
         if self._infinite:
-            made = tomotopy.HDPModel(
-                initial_k=topics, alpha=alpha, gamma=gamma, eta=beta, seed=seed + 1
-            )
+            made = tomotopy.HDPModel(initial_k=topics, gamma=gamma, **common)
         else:
-            made = tomotopy.LDAModel(k=topics, alpha=alpha, eta=beta, seed=seed + 1)
+            made = tomotopy.LDAModel(k=topics, **common)
         made.optim_interval = 0
-        names = np.array([str(v) for v in range(bag.num_words)])
-        for words in np.split(
-            names[bag.word], np.searchsorted(bag.doc, np.arange(1, bag.num_docs))
-        ):
+        ends = np.searchsorted(bag.doc, np.arange(1, bag.num_docs))
+        for words in np.split(bag.word.astype(str), ends):
             made.add_doc(words.tolist())
-        self._workers, self._bag, self._record, self._thinning = workers, bag, record, thinning
+        self._workers, self._bag, self._record = workers, bag, record
         self._model: Any = made
         made.train(0, workers=workers)
 
     def advance(self, num_sweeps: int) -> float:
-        """Make sweeps; with `record`, read the log-likelihood now and then, off the clock."""
+        """Make sweeps; with `record`, read the log-likelihood after each, off the clock."""
         seconds = 0.0
-        step = self._thinning if self._record else num_sweeps
-        lp, used = [], []
-        for first in range(0, num_sweeps, step):
+        step = 1 if self._record else num_sweeps
+        for _ in range(0, num_sweeps, step):
             clock = time.perf_counter()
-            self._model.train(min(step, num_sweeps - first), workers=self._workers)
+            self._model.train(step, workers=self._workers)
             seconds += time.perf_counter() - clock
             if self._record:
-                lp.append(self._model.ll_per_word * self._bag.num_tokens)
-                used.append(self.topics()[0])
+                log_density = self._model.ll_per_word * self._bag.num_tokens
+                self.trace["lp"].append(np.array([[log_density]]))
+                self.trace["topics"].append(np.array([self.topics()]))
         self.sweeps += num_sweeps
-        if self._record:
-            self.trace["lp"].append(np.array(lp)[None])
-            self.trace["topics"].append(np.array(used)[None])
         return seconds
 
     def topics(self) -> list[int]:
@@ -216,40 +163,28 @@ class Gensim(_Peer):
     """
 
     def __init__(
-        self,
-        model: str,
-        bag: Bag,
-        *,
-        seed: int,
-        topics: int = 100,
-        alpha: float = 1.0,
-        beta: float = 0.01,
-        workers: int = 1,
-        chunksize: int = 256,
-    ):
+        self, model: str, bag: Bag, *, seed: int, topics: int = 100, alpha: float = 1.0,
+        beta: float = 0.01, workers: int = 1,
+    ):  # fmt: skip
         from gensim.models import HdpModel, LdaModel, LdaMulticore
 
         super().__init__()
-        cells = np.unique(bag.doc.astype(np.int64) * bag.num_words + bag.word, return_counts=True)
-        doc, word = np.divmod(cells[0], bag.num_words)
-        pairs = np.stack([word, cells[1]], 1)
-        parts = np.split(pairs, np.searchsorted(doc, np.arange(1, bag.num_docs)))
-        self._corpus = [[(int(v), int(n)) for v, n in part] for part in parts]
-        self._bag, self._kind = bag, model
+        ends = np.searchsorted(bag.doc, np.arange(1, bag.num_docs))
+        parts = [np.unique(words, return_counts=True) for words in np.split(bag.word, ends)]
+        self._corpus = [list(zip(v.tolist(), n.tolist(), strict=True)) for v, n in parts]
         names = {v: str(v) for v in range(bag.num_words)}
-        common = {"id2word": names, "eta": beta, "chunksize": chunksize, "random_state": seed + 1}
+        common = {"id2word": names, "eta": beta, "chunksize": 256, "random_state": seed + 1}
+        finite = {"num_topics": topics, "alpha": alpha, "eval_every": None, **common}
+        self._infinite = model == "HdpModel"
         self._first = 0.0
-        if model == "HdpModel":
+        if self._infinite:
             clock = time.perf_counter()  # it makes the first pass while it is built
             self._model: Any = HdpModel(self._corpus, **common)
             self._first = time.perf_counter() - clock
         elif model == "LdaModel":
-            self._model = LdaModel(num_topics=topics, alpha=alpha, eval_every=None, **common)
-        elif model == "LdaMulticore":
-            common |= {"workers": workers, "eval_every": None}
-            self._model = LdaMulticore(num_topics=topics, alpha=alpha, **common)
+            self._model = LdaModel(**finite)
         else:
-            raise ValueError(f"gensim has no {model!r} here")
+            self._model = LdaMulticore(workers=workers, **finite)
 
     def advance(self, num_sweeps: int) -> float:
         """Make passes."""
@@ -262,7 +197,7 @@ class Gensim(_Peer):
 
     def topics(self) -> list[int]:
         """Return the number of topics it carries; of an HDP those with a share above 0.1%."""
-        if self._kind != "HdpModel":
+        if not self._infinite:
             return [int(self._model.num_topics)]
         alpha, _ = self._model.hdp_to_lda()
         return [int((alpha > 1e-3 * alpha.sum()).sum())]
@@ -273,7 +208,7 @@ class Gensim(_Peer):
 
     def mixtures(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return its topics and the concentrations; for an HDP those of its own conversion."""
-        if self._kind == "HdpModel":
+        if self._infinite:
             alpha, phi = self._model.hdp_to_lda()
         else:
             alpha, phi = self._model.alpha, self._model.get_topics()

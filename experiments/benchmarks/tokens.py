@@ -1,12 +1,11 @@
 """How many tokens a second: whole sweeps, in turns, so that noise of the machine hits all alike."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from study.timing import take_turns
 
-from benchmarks.bags import Bag
+from benchmarks.processes import Order, say
 from benchmarks.settings import slots_for
 from benchmarks.systems import System, make
 
@@ -14,39 +13,24 @@ __all__ = ["measure"]
 
 
 def measure(
-    specs: list[dict[str, Any]],
-    bag: Bag,
-    *,
-    seed: int,
-    seconds: float,
-    repeats: int,
-    warmup: int,
-    say: Callable[[str], None],
-) -> dict[str, Any]:
-    """Time several systems on one corpus.
+    order: Order, *, corpus: str, authors: bool, specs: list[dict[str, Any]], seconds: float,
+    repeats: int, warmup: int,
+) -> dict[str, Any]:  # fmt: skip
+    """Time several systems on one corpus, after some sweeps of warm-up.
 
-    Parameters
-    ----------
-    specs
-        The systems, see `systems.make`. Where one has `topics="like first"`, it starts with the
-        number of topics that the first system has after its warm-up.
-    seconds
-        About how long one repeat of one system takes.
-    repeats
-        How often everybody has a turn; odd turns go in reverse order.
-    warmup
-        Sweeps before the first turn.
+    Everybody has `repeats` turns of about so many seconds. Where a spec (see `systems.make`) has
+    `topics="like first"`, it starts with the number of topics that the first system has after its
+    warm-up.
     """
+    bag = order.load(corpus) if authors else order.bag(corpus)
     running: dict[str, System] = {}
     length: dict[str, int] = {}
     for spec in specs:
-        spec = dict(spec)
         if spec.get("topics") == "like first":
-            spec["topics"] = next(iter(running.values())).topics()[0]
-            spec["max_topics"] = slots_for(spec["topics"])
-        made = running[spec["name"]] = make(spec, bag, seed)
-        warm = -(-warmup // made.round) * made.round
-        made.advance(warm)
+            topics = next(iter(running.values())).topics()[0]
+            spec = {**spec, "topics": topics, "max_topics": slots_for(topics)}
+        made = running[spec["name"]] = make(spec, bag, order.seed)
+        made.advance(-(-warmup // made.round) * made.round)
         per_round = made.advance(made.round)
         length[spec["name"]] = made.round * max(1, round(seconds / max(per_round, 1e-9)))
         say(

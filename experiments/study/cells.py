@@ -9,7 +9,7 @@ import datetime
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +24,9 @@ Record = dict[str, Any]
 class Cell:
     """One thing to measure: all of it is stored when it is done, or nothing.
 
-    Parameters
-    ----------
-    part, method, data, detail, split_seed, chain_seed, start
-        What is measured: the part of the study, the method, the data set, anything else, the
-        seeds of split and chains, and where the chains start. They are stored with the result.
-    measure
-        Makes the result, as JSON takes it.
-    seconds
-        About how long that takes.
+    All fields but two say what is measured, and are stored with the result: the part of the study,
+    the method, the data set, anything else (`detail`), the seeds of split and chains, and where the
+    chains start. `measure` makes the result, as JSON takes it, in about so many `seconds`.
     """
 
     part: str
@@ -48,65 +42,51 @@ class Cell:
     @property
     def about(self) -> Record:
         """What is measured, without what is not there."""
-        seeds = {"split_seed": self.split_seed, "chain_seed": self.chain_seed}
         known = {"part": self.part, "data": self.data, "method": self.method, **self.detail}
-        known |= seeds | {"start": self.start}
+        known |= {"split_seed": self.split_seed, "chain_seed": self.chain_seed, "start": self.start}
         return {name: value for name, value in known.items() if value not in ("", None)}
 
     @property
     def key(self) -> str:
         """The name of the record, for example `fit/method=LDA/topics=25`."""
-        named = {name: value for name, value in self.about.items() if name != "part"}
-        return "/".join([self.part, *(f"{name}={value}" for name, value in named.items())])
+        named = [f"{name}={value}" for name, value in self.about.items() if name != "part"]
+        return "/".join([self.part, *named])
 
 
 def open_run(
-    output: Path,
-    head: Record,
-    session: Record,
-    *,
-    may_change: Sequence[str] = (),
-    mix: bool = False,
-    fresh: bool = False,
-) -> Record:
-    """Read the run in a file, or begin one; its last session is the present one.
+    output: Path, head: Record, session: Record, *, may_change: Sequence[str] = (),
+    mix: bool = False, fresh: bool = False,
+) -> Record:  # fmt: skip
+    """Read the run in a file, or begin one (a `fresh` one in any case); its session is the last.
 
-    Parameters
-    ----------
-    head
-        What all cells of a run share: the study's name, settings, description of the data.
-    session
-        The present cores, machine and versions.
-    may_change
-        Settings that a cell depends on by its key alone.
-    mix
-        Go on although code, packages or machine have changed; each cell says its session.
-    fresh
-        Forget what the file holds.
-
-    Raises
-    ------
-    ValueError
-        If the file holds a run with another head, or, without `mix`, of another session.
+    `head` is what all cells of a run share: the study's name, settings, description of the data.
+    `session` has the present cores, machine and versions. A `ValueError` says that the file holds a
+    run with another head, but for the settings that `may_change`, because cells depend on them by
+    their keys alone; or, without `mix`, a run of another session.
     """
-    session = {"begun": datetime.date.today().isoformat(), **session}
+    begun = {"begun": datetime.date.today().isoformat(), **session}
     if fresh or not output.exists():
-        return {**head, "sessions": [session], "cells": {}}
+        return {**head, "sessions": [begun], "cells": {}}
     run = read_json(output)
-    other = [n for n in head if _fixed(run.get(n), may_change) != _fixed(head[n], may_change)]
-    if other:
+
+    def fixed(value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return {name: x for name, x in value.items() if name not in may_change}
+
+    if other := [name for name in head if fixed(run.get(name)) != fixed(head[name])]:
         raise ValueError(
             f"{output} holds a run with other {' and '.join(other)}: give another --output, or "
             "--fresh to forget it"
         )
     last = run["sessions"][-1]
-    changed = [name for name in session if name != "begun" and last.get(name) != session[name]]
+    changed = [name for name in session if last.get(name) != session[name]]
     if changed and not mix:
         raise ValueError(
             f"{output} holds a run with other {' and '.join(changed)}: --mix goes on and marks "
             "what is new, --fresh forgets what is there, --output takes another file"
         )
-    return {**run, **head, "sessions": [*run["sessions"], *([session] if changed else [])]}
+    return {**run, **head, "sessions": [*run["sessions"], *([begun] if changed else [])]}
 
 
 def measure(cells: Sequence[Cell], run: Record, output: Path) -> list[str]:
@@ -133,7 +113,11 @@ def measure(cells: Sequence[Cell], run: Record, output: Path) -> list[str]:
         stored = sorted(run["cells"], key=lambda key: order.get(key, len(order)))
         run["cells"] = {key: run["cells"][key] for key in stored}
         write_json(output, run)
-        print(f"    took {took:.0f} s{_brief(found)}", flush=True)
+        said = [f"took {took:.0f} s", *([found["summary"]] if "summary" in found else [])]
+        for name in ("perplexity", "topics"):
+            if isinstance(found.get(name), int | float):
+                said.append(f"{name} {found[name]:.4g}")
+        print(f"    {', '.join(said)}", flush=True)
     return failed
 
 
@@ -149,16 +133,3 @@ def of_part(run: Record, *parts: str, **wanted: Any) -> list[Record]:
 def session_of(run: Record, record: Record) -> Record:
     """Return machine, cores and versions of a record."""
     return run["sessions"][record["session"]]
-
-
-def _fixed(value: Any, may_change: Iterable[str]) -> Any:
-    if not isinstance(value, dict):
-        return value
-    return {name: x for name, x in value.items() if name not in may_change}
-
-
-def _brief(found: Record) -> str:
-    known = {name: found.get(name) for name in ("perplexity", "topics")}
-    said = [f"{name} {x:.4g}" for name, x in known.items() if isinstance(x, int | float)]
-    said += [found["summary"]] if "summary" in found else []
-    return "".join(f", {text}" for text in said)

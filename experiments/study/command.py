@@ -15,7 +15,7 @@ from study.cells import Cell, measure, open_run
 from study.files import read_json
 from study.machine import machine, pin, versions
 
-__all__ = ["RESULTS", "Study", "parser_of", "run_study"]
+__all__ = ["Study", "parser_of", "run_study"]
 
 RESULTS = Path(__file__).parents[1] / "results"
 
@@ -34,8 +34,8 @@ class Study(NamedTuple):
     parts: Sequence[str]
     prepare: Callable[[Any, str | None, Path], tuple[dict[str, Any], Iterable[Cell]]]
     report: Callable[[dict[str, Any], Path], str]
-    modules: Sequence[str] = ()  # files whose change makes results other ones
-    data_files: Mapping[str, Sequence[str]] = {}  # what a part reads in the folder of the data
+    modules: Sequence[Path] = ()  # files whose change makes results other ones
+    data_files: Mapping[str, str] = {}  # what a part reads in the folder of the data
     needs_data: bool = True  # otherwise other data take the place of files that are not there
     may_change: Sequence[str] = ("cores",)  # settings that cells depend on by their keys alone
 
@@ -43,12 +43,13 @@ class Study(NamedTuple):
 def parser_of(study: Study) -> argparse.ArgumentParser:
     """Return the parser; a study may add options to it."""
     parser = argparse.ArgumentParser(description=study.title)
-    folder = os.environ.get("BNP_DATA") or None
-    files = sorted({name for names in study.data_files.values() for name in names})
+    files = " and ".join(sorted(set(study.data_files.values())))
     parser.add_argument(
-        "--data", default=folder, help=f"folder with {' and '.join(files)}; default: $BNP_DATA"
+        "--data",
+        default=os.environ.get("BNP_DATA"),
+        help=f"folder with {files}; default: $BNP_DATA",
     )
-    parser.add_argument("--output", help="the JSON file; tables and pictures go beside it")
+    parser.add_argument("--output", type=Path, help="the JSON file; the report goes beside it")
     parser.add_argument("--parts", default=",".join(study.parts), help="some of %(default)s")
     parser.add_argument("--plan", action="store_true", help="only say what is to be measured")
     parser.add_argument("--report", action="store_true", help="only write tables and pictures anew")
@@ -59,10 +60,8 @@ def parser_of(study: Study) -> argparse.ArgumentParser:
     size.add_argument("--full", action="store_true", help="hours or days")
     old = parser.add_mutually_exclusive_group()
     old.add_argument("--fresh", action="store_true", help="forget what the file holds")
-    old.add_argument(
-        "--mix", action="store_true",
-        help="go on although code, packages or machine have changed; the report says what is whose",
-    )  # fmt: skip
+    mix = "go on although code, packages or machine have changed; the report says what is whose"
+    old.add_argument("--mix", action="store_true", help=mix)
     return parser
 
 
@@ -80,12 +79,14 @@ def run_study(study: Study, arguments: argparse.Namespace) -> int:
 
 def _run(study: Study, arguments: argparse.Namespace) -> int:
     settings = settings_of(study, arguments)
-    output = _output(study, arguments, settings)
+    output = arguments.output or RESULTS / f"{study.name}_{settings.size}.json"
     if arguments.report:
         if not output.exists():
             raise ValueError(f"--report: there is no {output}; measure first, or give --output")
         print(study.report(read_json(output), output))
         return 0
+    if arguments.quick and not arguments.output:
+        output = Path(tempfile.mkdtemp(prefix=f"bnp-{study.name}-")) / f"{study.name}.json"
     parts = arguments.parts.split(",")
     if unknown := [part for part in parts if part not in study.parts]:
         raise ValueError(f"--parts has {unknown[0]!r}; choose some of {','.join(study.parts)}")
@@ -97,12 +98,10 @@ def _run(study: Study, arguments: argparse.Namespace) -> int:
     os.environ["JAX_NUM_CPU_DEVICES"] = str(cores)  # read when JAX is imported
     about, cells = study.prepare(settings, data, output)
     head = {"study": study.name, "settings": dataclasses.asdict(settings), **about}
-    modules = [Path(file) for file in study.modules]
-    session = {"cores": cores, "machine": machine(), "versions": versions(*modules)}
-    run = open_run(
-        output, json.loads(json.dumps(head)), session, may_change=study.may_change,
-        mix=arguments.mix, fresh=arguments.fresh,
-    )  # fmt: skip
+    head = json.loads(json.dumps(head))  # as it is in the file: tuples are lists there
+    session = {"cores": cores, "machine": machine(), "versions": versions(study.modules)}
+    options = {"may_change": study.may_change, "mix": arguments.mix, "fresh": arguments.fresh}
+    run = open_run(output, head, session, **options)
     wanted = [cell for cell in cells if cell.part in parts]
     missing = [cell for cell in wanted if cell.key not in run["cells"]]
     minutes = sum(cell.seconds for cell in missing) / 60
@@ -125,28 +124,18 @@ def _run(study: Study, arguments: argparse.Namespace) -> int:
 def settings_of(study: Study, arguments: argparse.Namespace) -> Any:
     """Return the settings of the size, with what the command line changes."""
     size = "quick" if arguments.quick else "full" if arguments.full else "standard"
-    given = {name: getattr(arguments, name) for name in ("cores", "seed")}
+    given = {"cores": arguments.cores, "seed": arguments.seed}
     given = {name: value for name, value in given.items() if value is not None}
     return dataclasses.replace(study.settings[size], **given)
 
 
-def _output(study: Study, arguments: argparse.Namespace, settings: Any) -> Path:
-    if arguments.output:
-        return Path(arguments.output)
-    if settings.size == "quick" and not arguments.report:
-        return Path(tempfile.mkdtemp(prefix=f"bnp-{study.name}-")) / f"{study.name}.json"
-    return RESULTS / f"{study.name}_{settings.size}.json"
-
-
 def _data(study: Study, arguments: argparse.Namespace, parts: Sequence[str]) -> str | None:
     """Return the folder of the data if it has what is needed."""
-    files = sorted({name for part in parts for name in study.data_files.get(part, ())})
-    if arguments.quick or not files:
+    files = sorted({study.data_files[part] for part in parts if part in study.data_files})
+    if arguments.quick or not files or not (arguments.data or study.needs_data):
         return None
-    if arguments.data is None:
-        if study.needs_data:
-            raise ValueError(f"--data FOLDER is needed: the folder with {' and '.join(files)}")
-        return None
+    if not arguments.data:
+        raise ValueError(f"--data FOLDER is needed: the folder with {' and '.join(files)}")
     for name in files:
         if not (Path(arguments.data) / name).exists():
             raise ValueError(f"--data {arguments.data}: there is no {name} in this folder")

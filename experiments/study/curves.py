@@ -10,7 +10,7 @@ import numpy as np
 
 from study.files import write_bytes
 
-__all__ = ["PALETTE", "Curve", "Panel", "draw"]
+__all__ = ["PALETTE", "Curve", "Panel", "axes_of", "draw", "save"]
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#777777")
 """Okabe and Ito's colours, which can be told apart by everybody, and a grey."""
@@ -44,25 +44,35 @@ class Panel(NamedTuple):
     ylim: tuple[float | None, float | None] = (None, None)
 
 
-def draw(panels: Sequence[Panel], path: Path, *, columns: int = 2, dpi: int = 90) -> None:
-    """Draw panels side by side and save them; nothing where no panel has curves."""
+def draw(panels: Sequence[Panel], path: Path, dpi: int = 90) -> None:
+    """Draw panels in two columns and save them; nothing where no panel has curves."""
     panels = [panel for panel in panels if panel.curves]
     if not panels:
         return
+    columns = min(2, len(panels))
+    lines = -(-len(panels) // columns)
+    figure, axes = axes_of(lines, columns, figsize=(5.4 * columns, 4.4 * lines))
+    for panel, axis in zip(panels, axes.ravel(), strict=False):
+        _fill(panel, axis)
+    for axis in axes.ravel()[len(panels) :]:
+        axis.set_axis_off()
+    save(figure, path, dpi)
+
+
+def axes_of(lines: int, columns: int, **options: Any) -> tuple[Any, np.ndarray]:
+    """Return a figure that needs no display, and its axes [line, column]."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    columns = min(columns, len(panels))
-    lines = -(-len(panels) // columns)
-    figure, axes = pyplot.subplots(
-        lines, columns, figsize=(5.4 * columns, 4.4 * lines), squeeze=False, layout="constrained"
-    )
-    for panel, axis in zip(panels, axes.ravel(), strict=False):
-        _fill(panel, axis)
-    for axis in axes.ravel()[len(panels) :]:
-        axis.set_axis_off()
+    return pyplot.subplots(lines, columns, squeeze=False, layout="constrained", **options)
+
+
+def save(figure: Any, path: Path, dpi: int) -> None:
+    """Write a figure whole or not at all, and close it."""
+    from matplotlib import pyplot
+
     picture = io.BytesIO()
     figure.savefig(picture, format="png", dpi=dpi)
     write_bytes(path, picture.getvalue())
@@ -74,16 +84,17 @@ def _fill(panel: Panel, axis: Any) -> None:
     for curve in panel.curves:
         new = PALETTE[len(colours) % len(PALETTE)]
         colour = curve.colour or colours.setdefault(curve.label, new)
+        line = len(curve.x) > 1
+        shape = {"marker": "o", "markersize": 4} if line else {"marker": "D", "markersize": 7}
         axis.plot(
-            curve.x, curve.y, color=colour, linestyle=curve.style if len(curve.x) > 1 else "none",
-            label=curve.label, linewidth=1.5, markersize=4 if len(curve.x) > 1 else 7,
-            marker="o" if curve.markers and len(curve.x) > 1 else "D" if curve.markers else "",
+            curve.x, curve.y, color=colour, linestyle=curve.style if line else "none",
+            label=curve.label, linewidth=1.5, **(shape if curve.markers else {}),
         )  # fmt: skip
-        if len(curve.low) and len(curve.x) > 1:
+        if len(curve.low) and line:
             axis.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.18, lw=0)
         elif len(curve.low):
-            below, above = curve.y[0] - curve.low[0], curve.high[0] - curve.y[0]
-            axis.errorbar(curve.x, curve.y, np.array([[below], [above]]), color=colour, capsize=3)
+            both = np.abs(np.array([curve.low, curve.high]) - curve.y)
+            axis.errorbar(curve.x, curve.y, both, color=colour, capsize=3)
     for (label, level), style in zip(panel.lines.items(), itertools.cycle((":", "-."))):
         axis.axhline(level, color="0.45", linestyle=style, linewidth=1.2, label=label, zorder=0)
     if panel.log_x:

@@ -5,16 +5,11 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["read_csv", "read_json", "write_bytes", "write_csv", "write_json", "write_text"]
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text file in UTF-8."""
-    write_bytes(path, text.encode())
+__all__ = ["read_json", "write_bytes", "write_csv", "write_json"]
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -32,45 +27,24 @@ def write_json(path: Path, value: Any) -> None:
     """Write a value as indented JSON with every list of numbers on one line."""
     text = json.dumps(value, indent=1, ensure_ascii=False)
     text = re.sub(r"\[[^][{}\"]*\]", lambda found: re.sub(r"\s+", " ", found.group()), text)
-    write_text(path, f"{text}\n")
+    write_bytes(path, f"{text}\n".encode())
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file.
-
-    Raises
-    ------
-    ValueError
-        If the file is no JSON; the message names it.
-    """
+    """Read a JSON file; a `ValueError` names the file that is none."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:
         raise ValueError(f"{path} is not JSON ({error}); move it away or give --output") from error
 
 
-def write_csv(path: Path, rows: Iterable[Mapping[str, Any]], columns: Sequence[str] = ()) -> None:
-    """Write a table with one row per record; a value that is missing (None) is an empty field.
-
-    Parameters
-    ----------
-    columns
-        Names and order of the columns; otherwise those of the records as they first occur.
-    """
-    rows = list(rows)
-    columns = list(columns) or list(dict.fromkeys(name for row in rows for name in row))
+def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write a line per record, under the columns of all; what is missing (None) stays empty."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n", restval="")
+    columns = dict.fromkeys(name for row in rows for name in row)
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
-    writer.writerows({name: _field(value) for name, value in row.items()} for row in rows)
-    write_text(path, text.getvalue())
-
-
-def read_csv(path: Path) -> list[dict[str, str]]:
-    """Read the records of a table."""
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def _field(value: Any) -> Any:
-    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else value
+    for row in rows:
+        floats = {name: f"{x:.6g}" for name, x in row.items() if isinstance(x, float)}
+        writer.writerow({**row, **floats})
+    write_bytes(path, text.getvalue().encode())

@@ -4,6 +4,7 @@ import hashlib
 import importlib.util
 import os
 import platform
+import re
 from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -27,30 +28,23 @@ def pin(cores: int) -> int:
 
 def machine() -> dict[str, Any]:
     """Describe the machine."""
-    model = platform.machine()
-    memory = None
-    if Path("/proc/cpuinfo").exists():
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                model = line.split(":", 1)[1].strip()
-                break
-    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+    info, memory = Path("/proc/cpuinfo"), None
+    named = re.search(r"^model name\s*: *(.*)", info.read_text(), re.M) if info.exists() else None
+    if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", ()):
         memory = round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30)
     return {
-        "cpu": model,
+        "cpu": named.group(1) if named else platform.machine(),
         "cores": os.cpu_count(),
         "memory_gib": memory,
         "system": platform.system(),
     }
 
 
-def versions(*files: Path) -> dict[str, str]:
-    """Return the versions of Python, of all packages compared, and of the code that measures.
+def versions(modules: Iterable[str | Path] = ()) -> dict[str, str]:
+    """Return the versions of Python and the packages, and a digest of the code that measures.
 
-    Parameters
-    ----------
-    files
-        The modules of the study; the library and this package belong to the code in any case.
+    The code is that of the library, of this package, and of the study's own `modules`. How results
+    are judged and drawn does not change a number, so it is left out.
     """
     found = {"python": platform.python_version()}
     for name in PACKAGES:
@@ -58,13 +52,8 @@ def versions(*files: Path) -> dict[str, str]:
             found[name] = version(name)
         except PackageNotFoundError:
             found[name] = "not installed"
-    return {**found, "code": _digest(files)}
-
-
-def _digest(files: Iterable[Path]) -> str:
-    """Identify the source; how results are judged and drawn does not change a number."""
     here = Path(__file__).parent.glob("*.py")
-    source = [*files, *(file for file in here if file.stem not in REPORTING)]
+    source = [*map(Path, modules), *(file for file in here if file.stem not in REPORTING)]
     for name in ("bnp_models", "bnp_kernels"):
         spec = importlib.util.find_spec(name)
         if spec is None or spec.origin is None:
@@ -75,4 +64,4 @@ def _digest(files: Iterable[Path]) -> str:
     digest = hashlib.sha256()
     for file in sorted({file.resolve() for file in source}):
         digest.update(file.read_bytes())
-    return digest.hexdigest()[:16]
+    return {**found, "code": digest.hexdigest()[:16]}

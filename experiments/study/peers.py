@@ -1,7 +1,6 @@
 """Peers from other packages, trained on the same documents and scored by the same functions."""
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ class _Enough(Exception):
 
 def gensim_authors(
     train: Any, heldout: Any, *, topics: int, chunk: int, beta: float, seconds: float,
-    points: int, seed: int, say: Callable[[str], None],
+    points: int, seed: int,
 ) -> dict[str, Any]:  # fmt: skip
     """Train gensim's variational author-topic model and score its estimates on the way.
 
@@ -32,20 +31,20 @@ def gensim_authors(
 
     found: dict[str, list[Any]] = {"seconds": [], "updates": [], "scores": []}
     marks = Marks(seconds, points)
-    clock = {"begin": 0.0, "aside": 0.0, "updates": 0}
+    updates, start = 0, 0.0
 
     class Watched(AuthorTopicModel):
         def do_mstep(self, *args: Any, **options: Any) -> None:
+            nonlocal updates, start
             super().do_mstep(*args, **options)
-            clock["updates"] += 1
-            now = time.perf_counter()
-            spent = now - clock["begin"] - clock["aside"]
+            updates += 1
+            spent = time.perf_counter() - start
             if marks.passed(spent):
-                found["scores"].append(_score(self, heldout))
+                found["scores"].append(score := _score(self, heldout))
                 found["seconds"].append(spent)
-                found["updates"].append(clock["updates"])
-                say(f"{spent:.1f} s: perplexity {found['scores'][-1]['perplexity']:.1f}")
-                clock["aside"] += time.perf_counter() - now
+                found["updates"].append(updates)
+                print(f"    {spent:.1f} s: perplexity {score['perplexity']:.1f}", flush=True)
+                start = time.perf_counter() - spent
             if marks.next() is None:
                 raise _Enough
 
@@ -60,7 +59,7 @@ def gensim_authors(
         "alpha": "auto", "chunksize": chunk, "eval_every": 0, "random_state": seed,
         "passes": 10**9,  # how many there will be does not change what the earlier ones do
     }  # fmt: skip
-    clock["begin"] = time.perf_counter()
+    start = time.perf_counter()
     try:
         Watched(bags, author2doc=author2doc, **options)
     except _Enough:

@@ -6,10 +6,9 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from study.cells import session_of
-from study.claims import COLUMNS
-from study.files import write_csv, write_text
+from study.files import write_bytes, write_csv
 
-__all__ = ["Table", "claims_table", "head", "markdown", "rates", "span", "write_report"]
+__all__ = ["Table", "head", "markdown", "rates", "span", "write_report"]
 
 
 class Table(NamedTuple):
@@ -21,7 +20,7 @@ class Table(NamedTuple):
     note: str = ""
 
 
-def write_report(run: dict[str, Any], output: Path, text: str, tables: Sequence[Table]) -> str:
+def write_report(output: Path, text: str, tables: Sequence[Table]) -> str:
     """Write the tables that have rows as Markdown and CSV beside `output`; return the Markdown."""
     for table in tables:
         if table.rows:
@@ -29,7 +28,7 @@ def write_report(run: dict[str, Any], output: Path, text: str, tables: Sequence[
             note = f"{table.note}\n\n" if table.note else ""
             text += f"\n\n## {table.title}\n\n{note}{markdown(table.rows)}"
     text += "\n"
-    write_text(output.with_suffix(".md"), text)
+    write_bytes(output.with_suffix(".md"), text.encode())
     return text
 
 
@@ -37,20 +36,15 @@ def head(run: dict[str, Any], title: str, about: str) -> str:
     """Begin a report: what was measured, by what, and whether the machine was busy."""
     text = f"# {title}\n\n{about}\n\nMeasured with"
     for number, session in enumerate(run["sessions"]):
-        machine = session.get("machine")
-        line = f"{number + 1}. "
-        if machine:
-            line += f"{machine['cpu']}, {session['cores']} of {machine['cores']} cores; "
-            line += f"{session['begun']}; "
-        line += ", ".join(f"{name} {value}" for name, value in session["versions"].items())
-        line += f". {session['note']}" if "note" in session else ""
+        text += f"\n{number + 1}. "
+        if machine := session.get("machine"):
+            text += f"{machine['cpu']}, {session['cores']} of {machine['cores']} cores; "
+            text += f"{session['begun']}; "
+        text += ", ".join(f"{name} {value}" for name, value in session["versions"].items())
+        text += f". {session['note']}".removesuffix(".") if "note" in session else ""
         keys = [key for key, record in run["cells"].items() if record["session"] == number]
-        line = f"{line.removesuffix('.')}; {len(keys)} measurements"
-        if number:
-            line += f": {', '.join(keys)}"
-        text += f"\n{line}."
-    busy = [r["load_before"] for r in run["cells"].values() if _was_busy(run, r)]
-    if busy:
+        text += f"; {len(keys)} measurements" + (f": {', '.join(keys)}." if number else ".")
+    if busy := [r["load_before"] for r in run["cells"].values() if _was_busy(run, r)]:
         text += (
             f"\n\n**The machine was busy** (load up to {max(busy):.1f} when a measurement began): "
             "times are preliminary."
@@ -58,20 +52,10 @@ def head(run: dict[str, Any], title: str, about: str) -> str:
     return text
 
 
-def claims_table(rows: Sequence[Mapping[str, str]]) -> Table:
-    """Return the claims as a table."""
-    return Table("Claims", "claims", [{name: row[name] for name in COLUMNS} for row in rows])
-
-
 def rates(records: Sequence[Mapping[str, Any]], peer: str | None = None) -> list[dict[str, Any]]:
     """Return one row for each system of some throughput records, medians over turns.
 
-    Parameters
-    ----------
-    records
-        With `data` and `systems`: by name `tokens_per_second` of each turn, `topics`, `slots`.
-    peer
-        Beginning of the names of peers; ratios are to the last one of the record, turn by turn.
+    Where names of systems begin with `peer`, ratios are to the last of these, turn by turn.
     """
     rows = []
     for record in records:

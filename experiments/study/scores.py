@@ -26,18 +26,11 @@ class Difference(NamedTuple):
 
 
 def kept(score: Any, num_chains: int | None = None) -> dict[str, Any]:
-    """Return a held-out score as JSON takes it.
+    """Return a `HeldOutScore` as JSON takes it, with the number of chains of its states.
 
     `perplexity` averages the states in probability; `single_state_perplexity` is the mean over
     states of the perplexity of one state. `doc_log_prob` has the averaged score of each document;
     `state_log_prob` that of each state by itself: states by documents, chain by chain.
-
-    Parameters
-    ----------
-    score
-        A `HeldOutScore`.
-    num_chains
-        Chains that the states come from, the same number of each.
     """
     errors = {n: getattr(score, f"error_{n}") for n in ("docs", "chains", "states")}
     states = np.asarray(score.state_log_prob)
@@ -92,14 +85,8 @@ def paired_cells(pairs: Sequence[tuple[float, float]]) -> Difference:
 def unigram(train_counts: Any, heldout_counts: Any, beta: float) -> dict[str, Any]:
     """Score documents by one word distribution for all: what every topic model has to beat.
 
-    Parameters
-    ----------
-    train_counts
-        Occurrences of each word in what is fitted, [V].
-    heldout_counts
-        Matrix of documents by words, [D, V].
-    beta
-        Added to each count.
+    `train_counts` [V] has the occurrences of each word in what is fitted, to each of which `beta`
+    is added; `heldout_counts` [D, V] is a matrix of documents by words.
     """
     share = np.asarray(train_counts, float).ravel() + beta
     docs = np.asarray(heldout_counts @ np.log(share / share.sum())).ravel()

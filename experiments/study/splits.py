@@ -10,7 +10,7 @@ from jaxtyping import Float, Int, Num
 
 import bnp_models as bnp
 
-__all__ = ["Halves", "first_words", "halves", "nested", "present_authors", "standardised"]
+__all__ = ["Halves", "chosen", "first_words", "halves", "present_authors", "standardised"]
 
 
 class Halves(NamedTuple):
@@ -32,8 +32,8 @@ def halves(corpus: Any, test_share: float, seed: int) -> Halves:
 def first_words(corpus: Any, number: int, seed: int) -> Any:
     """Keep this many tokens of each document, drawn at random; all where there are fewer."""
     rng = np.random.default_rng([seed, number])
-    docs = [corpus.document(d) for d in range(corpus.num_docs)]
-    docs = [rng.permutation(doc)[:number].tolist() for doc in docs]
+    docs = [rng.permutation(corpus.document(d)) for d in range(corpus.num_docs)]
+    docs = [doc[:number].tolist() for doc in docs]
     return bnp.Corpus.from_ids(docs, vocabulary=corpus.vocabulary, doc_names=corpus.doc_names)
 
 
@@ -43,24 +43,16 @@ def present_authors(corpus: Any) -> Any:
     return _joined((corpus,), [corpus.author_names[j] for j in present])
 
 
-def nested(
-    num_rows: int, num_test: int, wanted: int, seed: int, name: str
-) -> Int[np.ndarray, " _"]:
-    """Choose training rows after the first `num_test` ones, which are the test in every split.
+def chosen(num_rows: int, wanted: int, seed: tuple[int, int], name: str) -> Int[np.ndarray, " _"]:
+    """Choose rows; those of a smaller choice are in each larger one of the same seed.
 
-    The rows of a smaller training set are in each larger one of the same seed.
-
-    Raises
-    ------
-    ValueError
-        If there are too few rows; `name` is that of the argument.
+    A `ValueError` says that there are too few rows; `name` is that of the argument.
     """
-    pool = num_test + np.random.default_rng([seed, 1]).permutation(max(num_rows - num_test, 0))
-    if wanted > len(pool):
+    if wanted > num_rows:
         raise ValueError(
-            f"{name}={wanted} is more than the {len(pool)} papers that there are for it"
+            f"{name}={wanted} is more than the {num_rows} papers that there are for it"
         )
-    return np.sort(pool[:wanted])
+    return np.sort(np.random.default_rng(seed).permutation(num_rows)[:wanted])
 
 
 def standardised(
@@ -68,12 +60,8 @@ def standardised(
 ) -> tuple[Float[np.ndarray, "_ M"], ...]:
     """Centre and scale every column as the training rows have it; a constant one becomes zero."""
     mean, sd = train.mean(axis=0, dtype=np.float64), train.std(axis=0, dtype=np.float64)
-    constant = sd <= 1e-12 * np.abs(mean)
-    scale = np.where(constant, 1.0, sd)
-    return tuple(
-        np.where(constant, 0.0, (values - mean) / scale).astype(np.float32)
-        for values in (train, *others)
-    )
+    scale = np.where(sd <= 1e-12 * np.abs(mean), np.inf, sd)
+    return tuple(((values - mean) / scale).astype(np.float32) for values in (train, *others))
 
 
 def _joined(parts: tuple[Any, ...], author_names: Any) -> Any:

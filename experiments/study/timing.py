@@ -67,20 +67,16 @@ def take_turns(
 ) -> dict[str, dict[str, list[Any]]]:
     """Let everybody make sweeps in turns, so that noise of the machine hits all alike.
 
-    Odd turns go in reverse order. A turn in which something was compiled is repeated.
-
-    Returns
-    -------
-    By name: `seconds` of each turn, and `topics` in use after the turns.
+    Odd turns go in reverse order. A turn in which something was compiled is repeated. Returns by
+    name the `seconds` of each turn, and the `topics` in use after the turns.
     """
     out: dict[str, dict[str, list[Any]]] = {n: {"seconds": [], "topics": []} for n in running}
     for turn in range(turns):
         for name in list(running)[:: -1 if turn % 2 else 1]:
-            made = running[name]
-            took = made.advance(lengths[name])
-            for _ in range(RETRIES if made.compiled else 0):  # it was not warm
+            made, took = running[name], 0.0
+            for _ in range(1 + RETRIES):
                 took = made.advance(lengths[name])
-                if not made.compiled:
+                if not made.compiled:  # it was warm
                     break
             out[name]["seconds"].append(took)
             out[name]["topics"] += made.topics()
@@ -92,12 +88,11 @@ def arrival(seconds: list[float], scores: list[float], goal: float) -> float | N
 
     Between two points perplexity is taken as linear in the logarithm of time.
     """
-    before: tuple[float, float] | None = None
-    for now, value in zip(seconds, scores, strict=True):
-        if value <= goal:
-            if before is None:
-                return now
-            share = (before[1] - goal) / (before[1] - value)
-            return before[0] * (now / before[0]) ** share
-        before = now, value
-    return None
+    there = next((i for i, score in enumerate(scores) if score <= goal), None)
+    if there is None:
+        return None
+    before = max(there - 1, 0)
+    log_time = np.interp(
+        goal, [scores[there], scores[before]], np.log([seconds[there], seconds[before]])
+    )
+    return float(np.exp(log_time))

@@ -1,3 +1,4 @@
+import csv
 import importlib
 from pathlib import Path
 
@@ -11,6 +12,12 @@ def load(monkeypatch):
     """Import a module of the experiments by name, as a script there does."""
     monkeypatch.syspath_prepend(str(EXPERIMENTS))
     return importlib.import_module
+
+
+@pytest.fixture
+def read_csv():
+    """Read the records of a table."""
+    return lambda path: list(csv.DictReader(path.read_text().splitlines()))
 
 
 @pytest.fixture

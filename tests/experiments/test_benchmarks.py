@@ -55,8 +55,8 @@ def test_all_systems_are_planned(load, monkeypatch):
     monkeypatch.setattr(plan, "_installed", lambda spec: True)
     asked = {}
 
-    def note(s, folder, stages, seconds, run=0, **about):
-        asked[about["part"], about["method"], about["data"]] = stages
+    def note(s, folder, part, method, corpus, seconds, *stages, **about):
+        asked[part, method, corpus] = stages
 
     monkeypatch.setattr(plan, "_cell", note)
     list(plan.cells(settings.STANDARD, "folder"))
@@ -94,6 +94,18 @@ def test_gpu_needs_jax_and_the_kernels_only():
     assert [row["schedule"] for row in results["measurements"]] == ["parallel", "sequential"]
     for row in results["measurements"]:
         assert row["tokens_per_second"]["median"] > 0
+
+
+def test_a_stage_has_a_process_of_its_own(load, tmp_path):
+    processes = load("benchmarks.processes")
+    order = processes.Order(None, 0, False, 1, str(tmp_path))
+    stages = [
+        processes.Stage(function, {"corpus": "synthetic"})
+        for function in ("completion.unigram", "completion.nothing")
+    ]
+    assert 1 < processes.run_stages(order, stages[:1])["perplexity"] < 5000
+    with pytest.raises(subprocess.CalledProcessError):
+        processes.run_stages(order, stages[1:])
 
 
 def test_split_halves_the_test_documents_and_nothing_else(load):
@@ -148,10 +160,10 @@ def test_rates_count_all_chains_and_whole_rounds(load, monkeypatch):
 
     monkeypatch.setattr(tokens, "make", make)
     bag = SimpleNamespace(num_tokens=1000, describe=dict)
+    order = SimpleNamespace(bag=lambda corpus: bag, seed=0)
+    given = {"corpus": "c", "authors": False, "seconds": 2.0, "repeats": 3, "warmup": 3}
     specs = [{"name": "a"}, {"name": "b", "topics": "like first"}]
-    found = tokens.measure(
-        specs, bag, seed=0, seconds=2.0, repeats=3, warmup=3, say=lambda text: None
-    )["systems"]
+    found = tokens.measure(order, specs=specs, **given)["systems"]
     assert (asked[1]["topics"], asked[1]["max_topics"]) == (7, 32)
     for name in "ab":
         assert found[name]["sweeps_per_turn"] == 8
@@ -233,13 +245,13 @@ class TestAgainst:
     def test_every_schedule_with_every_number_of_chains(self, against):
         wanted = list(against.systems(list(against.MODELS), [1, 4]))
         assert len(wanted) == len(set(wanted)) == 20
-        with pytest.raises(ValueError, match="models has 'GPT'; choose some of LDA,"):
+        with pytest.raises(ValueError, match="--models has 'GPT'; choose some of LDA,"):
             list(against.systems(["GPT"], [1]))
 
     def test_a_folder_without_the_project_is_refused(self, against, tmp_path):
-        size = {"turns": 1, "seconds": 1, "warmup": 1, "topics": 1, "slots": 1, "cores": 1}
+        arguments = SimpleNamespace(against=tmp_path, quick=True, data=None)
         with pytest.raises(ValueError, match="give the root of a checkout"):
-            against.compare(tmp_path, [], data=None, seed=0, **size)
+            against.compare(arguments, None)
 
     def side(self, seconds, errors=()):
         asked = []
@@ -262,24 +274,25 @@ class TestAgainst:
         found = against.take_turns(sides, system, 3, 10.0, topics=5, slots=32, warmup=1)
         advanced = [x for side in sides.values() for x in side.asked if x[0] == "advance"]
         assert [x[1]["sweeps"] for x in advanced] == [8] * 6  # whole rotations of four
-        row = against._row(system, found)
-        assert row["median_ratio_new_to_old_tokens_per_second"] == 2.0
-        assert row["new_million_tokens_per_second"] == pytest.approx(1000 * 4 / 0.5 / 1e6)
-        assert row["same_log_density_at_end"] == "yes"
-        assert "| HDPLDA | mixed | 4 | 2.000 (2.000 to 2.000) |" in against.table([row])
+        assert found["median_ratio_new_to_old_tokens_per_second"] == 2.0
+        assert found["new_million_tokens_per_second"] == pytest.approx(1000 * 4 / 0.5 / 1e6)
+        assert found["same_log_density_at_end"] == "yes"
+        text = against.table([{**system._asdict(), **found}])
+        assert "| HDPLDA | mixed | 4 | 2 | 2 | 2 |" in text
+        assert "Median of the 1 ratios: 2.000." in text
 
     def test_both_sides_start_again_with_more_slots_where_one_has_too_few(self, against):
         sides = {"new": self.side(1.0), "old": self.side(1.0, ["ValueError: max_topics=32 is"])}
         found = against.take_turns(
             sides, against.System("HDPLDA", "parallel", 1), 1, 1.0, topics=5, slots=32, warmup=1
         )
-        assert found["slots"] == 64
+        assert found["error"] == ""
         for side in sides.values():
             assert [x["slots"] for do, x in side.asked if do == "start"] == [32, 64]
 
     def test_what_fails_is_a_row_and_the_others_go_on(self, against):
         sides = {"new": self.side(1.0, ["TypeError: no"]), "old": self.side(1.0)}
         system = against.System("LDA", "parallel", 1)
-        row = against._row(system, against.take_turns(sides, system, 1, 1.0, slots=32))
+        row = system._asdict() | against.take_turns(sides, system, 1, 1.0, slots=32)
         assert row["error"] == "new: TypeError: no"
-        assert "failed: new: TypeError: no" in against.table([row])
+        assert "| LDA | parallel | 1 | new: TypeError: no |" in against.table([row])

@@ -47,7 +47,8 @@ def test_every_claim_has_one_row(claims):
         claims.Claim("p", "table 2", "b is c", "2", lambda run: run["finding"]),
     ]
     rows = claims.judge(made, {"finding": claims.Finding("2 ± 1", "holds", "")})
-    assert [tuple(row) for row in rows] == [claims.COLUMNS] * 2
+    columns = ["paper", "where", "claim", "expected", "found", "verdict", "why"]
+    assert [list(row) for row in rows] == [columns] * 2
     assert [row["verdict"] for row in rows] == ["not run", "holds"]
     assert rows[0]["why"] == "no time"
 

@@ -31,7 +31,7 @@ def study(load, command):
 
     made = command.Study(
         "s", "A study.", {"quick": Sizes(), "standard": Sizes("standard")}, ("a", "b"), prepare,
-        report, data_files={"b": ("x.npz",)},
+        report, data_files={"b": "x.npz"},
     )  # fmt: skip
     return made, asked
 

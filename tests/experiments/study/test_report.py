@@ -26,7 +26,6 @@ def test_columns_are_those_of_all_rows(files, tmp_path):
     path = tmp_path / "a.csv"
     files.write_csv(path, [{"a": 1, "b": None}, {"a": 1 / 3, "c": "x, y"}])
     assert path.read_text() == 'a,b,c\n1,,\n0.333333,,"x, y"\n'
-    assert files.read_csv(path)[1] == {"a": "0.333333", "b": "", "c": "x, y"}
 
 
 def test_markdown(report):
@@ -56,7 +55,7 @@ def test_the_head_says_who_measured_what(report):
 
 def test_a_table_without_rows_is_left_out(report, tmp_path):
     tables = [report.Table("A", "a", [{"x": 1}], "note"), report.Table("B", "b", [])]
-    text = report.write_report({}, tmp_path / "r.json", "# T", tables)
+    text = report.write_report(tmp_path / "r.json", "# T", tables)
     assert text == "# T\n\n## A\n\nnote\n\n| x |\n| --- |\n| 1 |\n"
     assert {path.name for path in tmp_path.iterdir()} == {"r.md", "r_a.csv"}
 

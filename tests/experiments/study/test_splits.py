@@ -41,11 +41,11 @@ def test_authors_of_no_document_are_forgotten(splits, corpus):
 
 
 def test_smaller_training_sets_are_parts_of_larger_ones(splits):
-    small, large = (splits.nested(20, 6, n, 3, "n") for n in (4, 14))
-    assert set(small) < set(large) == set(range(6, 20))
-    assert splits.nested(20, 6, 4, 4, "n").tolist() != small.tolist()
+    small, large = (splits.chosen(14, n, (3, 1), "n") for n in (4, 14))
+    assert set(small) < set(large) == set(range(14))
+    assert splits.chosen(14, 4, (4, 1), "n").tolist() != small.tolist()
     with pytest.raises(ValueError, match="wanted=15 is more than the 14 papers"):
-        splits.nested(20, 6, 15, 3, "wanted")
+        splits.chosen(14, 15, (3, 1), "wanted")
 
 
 def test_columns_are_standardised_on_the_training_part(splits):

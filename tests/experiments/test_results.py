@@ -1,0 +1,32 @@
+"""The results that are kept: their reports can be made anew, to the letter."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+RESULTS = Path(__file__).parents[2] / "experiments" / "results"
+STUDIES = {
+    "author_topic_standard": "author_claims",
+    "factors_standard": "factor_claims",
+    "speed_standard": "benchmarks.report",
+}
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_tables_are_made_anew_from_the_json_file(load, tmp_path, name):
+    module = load(STUDIES[name])
+    module.report(json.loads((RESULTS / f"{name}.json").read_text()), tmp_path / f"{name}.json")
+    made = {path.name: path for path in tmp_path.iterdir()}
+    assert set(made) == {path.name for path in RESULTS.glob(f"{name}*") if path.suffix != ".json"}
+    for file, path in made.items():
+        if path.suffix != ".png":
+            assert path.read_text() == (RESULTS / file).read_text()
+
+
+@pytest.mark.parametrize("name", ["author_topic_standard", "factors_standard"])
+def test_each_claim_has_a_row(load, read_csv, name):
+    rows = read_csv(RESULTS / f"{name}_claims.csv")
+    assert [row["claim"] for row in rows] == [claim.claim for claim in load(STUDIES[name]).CLAIMS]
+    for row in rows:  # chains that did not come together decide nothing about a posterior
+        assert ("would say" in row["why"]) <= (row["verdict"] in ("not converged", "not decided"))
