@@ -13,8 +13,9 @@ import numpy as np
 import numpyro.distributions as dist
 
 from bnp_models.testing import enumeration, simulate
-from bnp_models.testing.cases import Case, Joint, Target
+from bnp_models.testing.cases import Case
 from bnp_models.testing.invariants import quick_jit
+from bnp_models.testing.parts import Joint, Target
 from bnp_models.testing.shipped import Shipped
 from bnp_models.testing.topic_family import (
     TopicFamily,

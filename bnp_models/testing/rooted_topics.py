@@ -14,8 +14,9 @@ import numpyro.distributions as dist
 
 from bnp_kernels.processes import hdp_root
 from bnp_models.testing import enumeration, simulate, token_corpora
-from bnp_models.testing.cases import Case, Conditional, Joint, Target
+from bnp_models.testing.cases import Case
 from bnp_models.testing.invariants import quick_jit
+from bnp_models.testing.parts import Conditional, Joint, Target
 from bnp_models.testing.shipped import Shipped
 from bnp_models.testing.together import Effort, Growth
 from bnp_models.testing.topic_family import (

@@ -19,8 +19,8 @@ from numpyro.infer.util import log_density
 from bnp_kernels.random.concentration import GammaPrior
 from bnp_models.data.corpus import Corpus
 from bnp_models.testing import author_corpora, enumeration, token_corpora
-from bnp_models.testing.cases import Conditional
 from bnp_models.testing.invariants import quick_jit
+from bnp_models.testing.parts import Conditional
 
 __all__ = [
     "SHARP",
