@@ -52,12 +52,12 @@ __all__ = ["Case"]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Case:
-    """One model as the harness sees it.
+    """All that the harness must know about one model.
 
     Attributes
     ----------
     name
-        Of the model, e.g. "lda".
+        Name of the model, e.g. "lda".
     model
         Class of the model; None if the case is not that of a model.
     shipped

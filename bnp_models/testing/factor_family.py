@@ -1,7 +1,7 @@
 """The case of a factor model, Poisson or Gaussian: targets, Geweke's test, density of the program.
 
-`FactorFamily` has everything but what is the model's own: tiny data, values given the process,
-mistakes, limits.
+`FactorFamily` has all parts of the case except those of the model: tiny data, values given the
+process, mistakes, limits.
 """
 
 import dataclasses
@@ -40,10 +40,10 @@ __all__ = [
 ]
 
 SHARP = 1e3
-"""A Gamma(x SHARP, SHARP) variable is as good as fixed at x."""
+"""A Gamma(x SHARP, SHARP) variable is nearly fixed at x."""
 
 JOINT_SOURCE = np.array([0, 0, 1, 1])
-"""Sources of the rows in Geweke's test, and in the target that shares its shapes."""
+"""Sources of the rows in Geweke's test, and in the target with the same shapes."""
 
 
 def gamma_prior(concentration: Any, rate: Any) -> GammaPrior:
@@ -57,7 +57,7 @@ def num_used(state: Any) -> Any:
 
 
 def quantities_of_z(z: Any, source: Any) -> dict[str, Any]:
-    """Measure which rows use which factors, z [..., K, N]; two sources. Also for arrays of JAX."""
+    """Return quantities of z [..., K, N], for rows of two sources; arrays of NumPy or JAX."""
     used = z.any(axis=-1)
     in_both = (z & (source == 0)).any(axis=-1) & (z & (source == 1)).any(axis=-1)
     factors = used.sum(axis=-1)
@@ -80,7 +80,7 @@ class FactorFamily:
     kernel, model
         Module of the kernels and class of the program.
     state_type, priors_type
-        Of the kernels.
+        Types of the state and of the priors in the kernels.
     capacity
         Slots of a chain.
     priors
@@ -344,7 +344,7 @@ class FactorFamily:
         return family(law.concentration, law.rate)
 
     def _process_quantities(self, state: Any, data: Any) -> dict[str, Any]:
-        """Measure the process and the hyperparameters for Geweke's test."""
+        """Return the quantities of Geweke's test that all factor models have."""
         uses = beta_process.count_uses(state.z, data.rows.source, 2)
         return {
             "factors": num_used(state),
@@ -357,11 +357,11 @@ class FactorFamily:
     # ---- densities and sweeps
 
     def log_joint(self, state: Any, data: Any, priors: Any) -> Any:
-        """Return the kernel's log joint density, that of the sampled hyperparameters included."""
+        """Return the kernel's log joint density, with the priors of sampled hyperparameters."""
         return self.density(state, data, priors) + self.kernel.log_prior(state, priors)
 
     def program_log_joint(self, state: Any, data: Any, priors: Any) -> Any:
-        """Remove pi, and what is not in use, from the density of the truncated program anywhere."""
+        """Return the log density of the truncated program, pi and unused factors integrated out."""
         num_slots, source = 2, data.rows.source  # `start` uses no more
         values, excess = process_sites(state, data.rows, num_slots)
         used, z = state.z[:num_slots].any(axis=1)[:, None], values["z"]
@@ -387,7 +387,7 @@ class FactorFamily:
         return sources_of(x.T, data.rows.source, self.kind)
 
     def check_approximate_births(self, target: Target) -> None:
-        """Check the invariants of the sweep with approximate births, which has no schedule."""
+        """Check the invariants of sweeps with approximate births; the case has no such schedule."""
 
         def step(rng_key, state, data):
             return self.kernel.approximate_step(rng_key, state, data, target.priors)[0]

@@ -1,4 +1,4 @@
-"""How the program of a factor model is given the data and the state of a kernel."""
+"""The data and the state of a factor model's kernel, in the form that the program takes."""
 
 from typing import Any
 
@@ -17,20 +17,23 @@ __all__ = ["process_sites", "sources_of"]
 def process_sites(
     state: Any, rows: beta_process.Rows, num_slots: int
 ) -> tuple[dict[str, Array], Float[Array, ""]]:
-    """Return values of the sites of `program_z` at a kernel's state, and what they add too much.
+    """Return the values of some sites of the program at a kernel's state, and an excess.
+
+    The sites are those of the beta process: "sticks", "pi" and "z". Where the state has no value
+    for a site, any value is taken.
 
     Parameters
     ----------
     state
         With fields `z`, `beta`, `alpha`, `tau`; factors in use come first.
     num_slots
-        Sticks of the program, as many as the state has factors in use or more.
+        Number of sticks of the program, at least the number of factors in use.
 
     Returns
     -------
     values, excess
-        The log density of the program at these values, minus `excess`, has the density of
-        `beta_process.log_law` in it: root and `pi` are removed, factors not in use too.
+        The log density of the program at these values, minus `excess`, is that of a program with
+        `pi` and unused factors integrated out. Sticks and z then have `beta_process.log_law`.
     """
     z = state.z[:num_slots]
     used = z.any(axis=1)
@@ -48,7 +51,7 @@ def process_sites(
 
 
 def sources_of(x: Any, source: Any, kind: str | None = None) -> Sources:
-    """Make data for a program of the matrix [N, M] that a kernel has; NaN is missing."""
+    """Return a matrix [N, M] as the data of the program; NaN is a missing entry."""
     x, source = np.asarray(x), np.asarray(source)
     arrays = [x[source == j] for j in range(source.max() + 1)]
     return Sources.from_arrays(arrays, kind=kind, allow_missing=True)
