@@ -1,10 +1,8 @@
-r"""Draw z and w of new rows by annealing, under one posterior state of a Gaussian model.
+r"""Sweeps of new rows of a Gaussian factor model under one posterior state, for `annealing`.
 
 A row of source j uses factor k with probability $\pi_{jk}$ and has normal weights and noise. With
 the likelihood raised to a power t, the model is the same with noise variance $\sigma^2_n / t$. At
 every t, z is therefore updated with its weight integrated out, and the weight is drawn right after.
-
-Neal, Annealed importance sampling, Statistics and Computing 11 (2001).
 
 Sizes: K factors, N rows, M features, J sources, R particles, T sweeps.
 """
@@ -16,7 +14,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-__all__ = ["GaussianRows", "draw_rows"]
+__all__ = ["GaussianRows"]
 
 _NO_COUNTS = "fit must be one of a model of counts: a Gaussian one has no such score"
 
@@ -29,11 +27,41 @@ class GaussianRows(NamedTuple):
     sigma2_w: Float[np.ndarray, " J"]
     sigma2_n: Float[np.ndarray, " J"]
 
-    def draw(
-        self, rng: np.random.Generator, values: Any, source: Any, powers: Any, **how: Any
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Run sweeps over rows, see `draw_rows`."""
-        return draw_rows(rng, values, self, source, powers, **how)
+    def run(
+        self,
+        rng: np.random.Generator,
+        values: Float[np.ndarray, "N M"],
+        source: Int[np.ndarray, " N"],
+        powers: Float[np.ndarray, " T"],
+        *,
+        num_particles: int,
+        wanted: str,
+        observed: Bool[np.ndarray, "N M"] | None,
+    ) -> tuple[Float[np.ndarray, "T RN"], Float[np.ndarray, "RN _"]]:
+        """Run sweeps over copies of the rows, see `annealing.AnnealedRows`."""
+        used = np.flatnonzero(self.pi.any(axis=0))
+        phi = self.phi[used].astype(np.float64)
+        x = np.tile(np.asarray(values, np.float64), (num_particles, 1))
+        of_row = np.tile(source, num_particles)
+        pi = self.pi[of_row][:, used].astype(np.float64)
+        noise, spread = self.sigma2_n[of_row].astype(float), self.sigma2_w[of_row].astype(float)
+        with np.errstate(divide="ignore"):
+            log_odds = np.log(pi) - np.log1p(-pi)
+        there = None if observed is None else np.tile(observed, (num_particles, 1))
+        products = _complete(x, phi) if there is None else _with_gaps(x, phi, there)
+        number = x.shape[1] if there is None else there.sum(axis=1)
+        weights = np.zeros((len(x), len(used)))
+        summed = np.zeros((len(x), len(self.phi) if wanted == "weights" else 0))
+        log_likelihood = np.zeros((len(powers), len(x)))
+        constant = -0.5 * number * np.log(2 * math.pi * noise)
+        for t, power in enumerate(powers):
+            _sweep(rng, weights, products, log_odds, power / noise, spread)
+            residual = (x - weights @ phi) ** 2
+            total = residual.sum(axis=1, where=True if there is None else there)
+            log_likelihood[t] = constant - 0.5 * total / noise
+            if power == 1 and wanted == "weights":
+                summed[:, used] += weights
+        return log_likelihood, summed
 
     def of_totals(self) -> NoReturn:
         """Refuse: only counts can be added up over the features."""
@@ -42,58 +70,6 @@ class GaussianRows(NamedTuple):
     def of_half(self) -> NoReturn:
         """Refuse: only counts can be divided into two halves."""
         raise ValueError(_NO_COUNTS)
-
-
-def draw_rows(
-    rng: np.random.Generator,
-    values: Float[np.ndarray, "N M"],
-    state: GaussianRows,
-    source: Int[np.ndarray, " N"],
-    powers: Float[np.ndarray, " T"],
-    *,
-    num_particles: int,
-    wanted: str = "",
-    observed: Bool[np.ndarray, "N M"] | None = None,
-) -> tuple[Float[np.ndarray, "T R N"], Float[np.ndarray, "R N _"]]:
-    """Run a sweep at each power; return log likelihoods, and a mean over the sweeps at power one.
-
-    Parameters
-    ----------
-    values, observed
-        Rows, and which of their entries are observed. The likelihood is that of the observed
-        entries.
-    powers
-        Powers of the likelihood, one per sweep. The first must be 0, unless the sweeps before those
-        that are used forget the start, which has no factors.
-    wanted
-        What to average: "weights" (zero where a factor is not used, [R, N, K]) or nothing,
-        [R, N, 0].
-    """
-    used = np.flatnonzero(state.pi.any(axis=0))
-    phi = state.phi[used].astype(np.float64)
-    x = np.tile(np.asarray(values, np.float64), (num_particles, 1))
-    of_row = np.tile(source, num_particles)
-    pi = state.pi[of_row][:, used].astype(np.float64)
-    noise, spread = state.sigma2_n[of_row].astype(float), state.sigma2_w[of_row].astype(float)
-    with np.errstate(divide="ignore"):
-        log_odds = np.log(pi) - np.log1p(-pi)
-    there = None if observed is None else np.tile(observed, (num_particles, 1))
-    products = _complete(x, phi) if there is None else _with_gaps(x, phi, there)
-    number = x.shape[1] if there is None else there.sum(axis=1)
-    weights = np.zeros((len(x), len(used)))
-    summed = np.zeros((len(x), len(state.phi) if wanted == "weights" else 0))
-    log_likelihood = np.zeros((len(powers), len(x)))
-    constant = -0.5 * number * np.log(2 * math.pi * noise)
-    for t, power in enumerate(powers):
-        _sweep(rng, weights, products, log_odds, power / noise, spread)
-        residual = (x - weights @ phi) ** 2
-        total = residual.sum(axis=1, where=True if there is None else there)
-        log_likelihood[t] = constant - 0.5 * total / noise
-        if power == 1 and wanted == "weights":
-            summed[:, used] += weights
-    divided = num_particles, len(values)
-    mean = summed / max(int((powers == 1).sum()), 1)
-    return log_likelihood.reshape(-1, *divided), mean.reshape(*divided, summed.shape[1])
 
 
 Products = Callable[[int, Any], tuple[Any, Any]]

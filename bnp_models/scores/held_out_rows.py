@@ -27,6 +27,7 @@ from jaxtyping import Bool, Float, Int
 from bnp_models.base.model import check_integer
 from bnp_models.data.sources import Sources, check_counts
 from bnp_models.posterior import arviz_data
+from bnp_models.scores.annealing import draw_rows
 from bnp_models.scores.gaussian_annealing import GaussianRows
 from bnp_models.scores.jackknife import jackknife_error
 from bnp_models.scores.poisson_annealing import PoissonRows
@@ -211,7 +212,7 @@ def row_evidence(
             warm = num_temperatures // 2 + 1
             powers = np.append(np.linspace(0.0, 1.0, warm, endpoint=False), powers + 1)
     how = {"num_particles": num_particles, "observed": observed}
-    log_likelihood, _ = state.draw(rng, values, source, powers, **how)
+    log_likelihood, _ = draw_rows(rng, values, state, source, powers, **how)
     if steps is not None:
         log_weight = np.einsum("t,trn->rn", steps, log_likelihood)
     else:
@@ -275,9 +276,8 @@ def expected_shares(
 ) -> Float[np.ndarray, "N M"]:
     r"""Estimate $\mathrm{E}[r_{ni} / \sum_i r_{ni} \mid x_n]$ under one state, r the rate."""
     powers = np.append(np.linspace(0.0, 1.0, num_warmup, endpoint=False), np.ones(num_kept))
-    shares = state.draw(rng, values, source, powers, num_particles=num_particles, wanted="shares")[
-        1
-    ]
+    how = {"num_particles": num_particles, "wanted": "shares"}
+    _, shares = draw_rows(rng, values, state, source, powers, **how)
     return shares.mean(axis=0, dtype=np.float64)
 
 
@@ -314,7 +314,7 @@ def expected_weights(
     how = {"num_particles": 1, "wanted": "weights", "observed": observed}
     for s, state in enumerate(new_rows(fit, unknown=not known, seed=seed)):
         rng = np.random.default_rng([seed, s])
-        mean = state.draw(rng, values, source, powers, **how)[1][0]
+        mean = draw_rows(rng, values, state, source, powers, **how)[1][0]
         weights = np.zeros((len(values), used.shape[1]))
         slots = np.flatnonzero(used[s])
         weights[:, slots] = mean[:, : len(slots)]

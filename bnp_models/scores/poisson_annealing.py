@@ -1,12 +1,8 @@
-r"""Draw z and w of new rows by annealing, under one posterior state of a Poisson model.
+r"""Sweeps of new rows of a Poisson factor model under one posterior state, for `annealing`.
 
 A row of source j uses factor k with probability $\pi_{jk}$. Its weights come from their prior, and
-its counts are Poisson given both. Annealing raises the likelihood to a power that grows in small
-steps from 0 (the prior) to 1 (the posterior). The steps give an estimate of the evidence; sweeps at
-power one give draws from the posterior. z is updated as in training, w by Metropolis steps in its
+its counts are Poisson given both. z is updated as in training, w by Metropolis steps in its
 logarithm.
-
-Neal, Annealed importance sampling, Statistics and Computing 11 (2001).
 
 Sizes: K slots, N rows, M features, J sources, L cells in a row, R particles, T sweeps.
 """
@@ -21,7 +17,7 @@ from jax import lax
 from jax.scipy.special import gammaln
 from jaxtyping import Array, Bool, Float, Int
 
-__all__ = ["PoissonRows", "draw_rows"]
+__all__ = ["PoissonRows"]
 
 _SMALLEST = 1e-30  # least weight
 
@@ -35,11 +31,37 @@ class PoissonRows(NamedTuple):
     a_w: Float[np.ndarray, " J"]
     b_w: Float[np.ndarray, " J"]
 
-    def draw(
-        self, rng: np.random.Generator, values: Any, source: Any, powers: Any, **how: Any
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Run sweeps over rows, see `draw_rows`."""
-        return draw_rows(rng, values, self, source, powers, **how)
+    def run(
+        self,
+        rng: np.random.Generator,
+        values: Int[np.ndarray, "N M"],
+        source: Int[np.ndarray, " N"],
+        powers: Float[np.ndarray, " T"],
+        *,
+        num_particles: int,
+        wanted: str,
+        observed: Bool[np.ndarray, "N M"] | None,
+    ) -> tuple[Float[np.ndarray, "T RN"], Float[np.ndarray, "RN _"]]:
+        """Run sweeps over copies of the rows, see `annealing.AnnealedRows`.
+
+        The random numbers come from the host. Drawing them in the program would take most of its
+        compile time.
+        """
+        cells = _cells(values, self.phi, observed)
+        constant = np.asarray(gammaln(cells.count + 1.0).sum(axis=0), np.float64)
+        cells = _Cells(*(jnp.tile(x, num_particles) for x in cells))  # rows are independent
+        of_row = np.tile(source, num_particles)
+        # each row becomes a source of its own: the program does not depend on the number of sources
+        state = PoissonRows(self.phi, *(x[of_row] for x in self[1:]))
+        shape = len(powers), len(self.phi), len(of_row)
+        weights = rng.standard_gamma(np.broadcast_to(state.a_w, shape), dtype=np.float64)
+        random = _Random(
+            np.maximum(weights / state.b_w, _SMALLEST).astype(np.float32),
+            np.maximum(rng.random((4, *shape), dtype=np.float32), np.float32(2.0**-25)),
+        )
+        log_likelihood, total = _run(cells, state, powers.astype(np.float32), random, wanted=wanted)
+        constant = np.tile(constant, num_particles)
+        return np.asarray(log_likelihood, np.float64) - constant, np.asarray(total)
 
     def of_totals(self) -> "PoissonRows":
         """Add up the features: sums of independent Poisson variables are Poisson."""
@@ -74,51 +96,6 @@ class _Random(NamedTuple):
 
     weights: Any  # [T, K, N]
     uniforms: Any  # [4, T, K, N], inside (0, 1)
-
-
-def draw_rows(
-    rng: np.random.Generator,
-    values: Int[np.ndarray, "N M"],
-    state: PoissonRows,
-    source: Int[np.ndarray, " N"],
-    powers: Float[np.ndarray, " T"],
-    *,
-    num_particles: int,
-    wanted: str = "",
-    observed: Bool[np.ndarray, "N M"] | None = None,
-) -> tuple[Float[np.ndarray, "T R N"], Float[np.ndarray, "R N _"]]:
-    """Run a sweep at each power; return log likelihoods, and a mean over the sweeps at power one.
-
-    Parameters
-    ----------
-    values, observed
-        Rows, zero where an entry is missing, and which entries are observed. The likelihood is that
-        of the observed entries.
-    powers
-        Powers of the likelihood, one per sweep. The first must be 0, unless the sweeps before those
-        that are used forget the start, which has no factors.
-    wanted
-        What to average: "shares" (expected counts, divided by their sum, [R, N, M]), "weights"
-        (zero where a factor is not used, [R, N, K]) or nothing, [R, N, 0].
-    """
-    # Random numbers come from the host: drawing them in the program would dominate its compilation.
-    cells = _cells(values, state.phi, observed)
-    constant = np.asarray(gammaln(cells.count + 1.0).sum(axis=0), np.float64)
-    cells = _Cells(*(jnp.tile(x, num_particles) for x in cells))  # rows are independent
-    of_row = np.tile(source, num_particles)
-    # each row becomes a source of its own: the program does not depend on the number of sources
-    state = PoissonRows(state.phi, *(x[of_row] for x in state[1:]))
-    shape = len(powers), len(state.phi), len(of_row)
-    weights = rng.standard_gamma(np.broadcast_to(state.a_w, shape), dtype=np.float64)
-    random = _Random(
-        np.maximum(weights / state.b_w, _SMALLEST).astype(np.float32),
-        np.maximum(rng.random((4, *shape), dtype=np.float32), np.float32(2.0**-25)),
-    )
-    log_likelihood, total = _run(cells, state, powers.astype(np.float32), random, wanted=wanted)
-    divided = num_particles, len(values)
-    log_likelihood = np.asarray(log_likelihood, np.float64).reshape(-1, *divided) - constant
-    mean = np.asarray(total) / max(int((powers == 1).sum()), 1)
-    return log_likelihood, mean.reshape(*divided, total.shape[1])
 
 
 @partial(jax.jit, static_argnames="wanted")

@@ -4,13 +4,14 @@ Needs nothing but the library itself; `each_check` and `each_mistake` need pytes
 """
 
 from bnp_models.testing import author_corpora, enumeration, simulate, token_corpora
-from bnp_models.testing.cases import Case, Check, Conditional, Joint, Schedule, Target
+from bnp_models.testing.cases import Case
 from bnp_models.testing.contract import Contract, each_duty
 from bnp_models.testing.enumeration import enumerate_posterior
 from bnp_models.testing.factor_family import FactorFamily
 from bnp_models.testing.finite_topics import FiniteTopics
 from bnp_models.testing.invariants import quick_jit
 from bnp_models.testing.mistakes import Mistake, Survived, made, switched
+from bnp_models.testing.parts import Check, Conditional, Joint, Schedule, Target
 from bnp_models.testing.registry import check_case, find
 from bnp_models.testing.rooted_topics import RootedTopics
 from bnp_models.testing.shipped import Shipped

@@ -1,4 +1,4 @@
-"""What the cases of author-topic models share: tiny corpora with authors, fresh words."""
+"""What the cases of author-topic models share: tiny corpora with authors, new words."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ def lay_out(
     num_authors: int,
     block_size: int | None = None,
 ) -> AuthorTokens:
-    """Make kernel data of documents given as lists of word ids and lists of authors."""
+    """Lay out documents, given as lists of word ids and of authors, as data of the kernels."""
     doc = np.repeat(np.arange(len(docs), dtype=np.int32), [len(words) for words in docs])
     word = np.concatenate([np.asarray(words, np.int32) for words in docs])
     ptr = np.concatenate([[0], np.cumsum([len(some) for some in authors])])
@@ -33,7 +33,7 @@ def with_words(data: AuthorTokens, word: Int[Array, " T"]) -> AuthorTokens:
 
 
 def draw_authors(rng: np.random.Generator, data: AuthorTokens, size: int) -> Int[np.ndarray, "S T"]:
-    """Draw an author of its document for every token, uniformly."""
+    """Draw an author for every token, uniformly from the authors of its document."""
     doc = np.asarray(data.doc)
     place = rng.integers(0, np.asarray(data.num_links)[doc], (size, len(doc)))
     return np.asarray(data.link_author)[np.asarray(data.first_link)[doc] + place]

@@ -1,9 +1,9 @@
-"""What the harness needs to know about a model, and the checks that follow from it.
+"""The case of a model: what the harness must know about it, and the checks that follow.
 
-A model's test file fills in one `Case`, mostly data: tiny corpora with their exact posteriors, a
-simulator of the prior, the conditional beside the joint. `Case.checks` then lists every check of
-every schedule by name; each returns a report (or None where nothing is random) and raises
-`Disagreement` where two things that it compares are not the same.
+The test file of a model fills in one `Case`. Most of it is data: tiny corpora with their exact
+posteriors, a simulator of the prior, the conditional of a token and the joint density. From these,
+`Case.checks` lists the checks of all schedules by name. A check returns a report, or None if
+nothing in it is random. It raises `Disagreement` if two things that must be equal are not.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ import fnmatch
 import functools
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 from unittest import mock
 
 import jax
@@ -33,158 +33,59 @@ from bnp_models.testing.invariants import (
     rows_of,
 )
 from bnp_models.testing.mistakes import Mistake, Survived, made
+from bnp_models.testing.parts import (
+    Check,
+    Conditional,
+    Data,
+    Joint,
+    Priors,
+    Schedule,
+    State,
+    Target,
+)
 from bnp_models.testing.shipped import Shipped, run_shipped
 from bnp_models.testing.statistics import Disagreement, Report, one_sample, two_sample
-from bnp_models.testing.together import Effort, Growth, SweepFailed, Sweeps, measure, take_turns
+from bnp_models.testing.together import SweepFailed, Sweeps, measure
 
-__all__ = ["Case", "Check", "Conditional", "Joint", "Schedule", "Target"]
-
-State = Any
-Data = Any
-Priors = Any
-Quantities = Callable[[State, Data], dict[str, jax.Array]]
-
-EFFORT = Effort(2500, 40, 130)
-"""Standard errors near 0.001 for a probability of one half, in a few seconds."""
-
-
-class Schedule(NamedTuple):
-    """One kernel of the model, and its slots where it has some.
-
-    `step` is (rng_key, state, data, priors) -> (state, info), for one chain; `effort` is that of
-    enumeration: chains, warm-up sweeps and sweeps that count. All checks have so many chains. The
-    checks have `num_programs` different shapes of data and priors; a sweep is compiled once for
-    each. With one for all, enumeration has a copy of the data for every chain, as Geweke's test
-    must; otherwise chains share the data there.
-
-    If there are `turns`, the step has the turn as its last argument and a sweep is a step for each.
-    Schedules of the same step, capacity and number of chains share what is compiled.
-    """
-
-    step: Callable[..., tuple[State, Any]]
-    growth: Growth | None = None
-    effort: Effort = EFFORT
-    num_programs: int = 1
-    turns: tuple[int, ...] = ()
-
-    def shared(self) -> tuple:
-        """Return what schedules have in common that share a compiled sweep."""
-        growth = self.growth and self.growth._replace(fewer=0)
-        return self.step, growth, self.effort.num_chains, self.num_programs, bool(self.turns)
-
-    def sweep(self) -> Callable[[jax.Array, State, Data, Priors], tuple[State, Any]]:
-        """Return a whole sweep of one chain."""
-        return take_turns(self.step, self.turns)
-
-
-@dataclasses.dataclass(frozen=True)
-class Target:
-    """A tiny data set whose posterior is known exactly.
-
-    Attributes
-    ----------
-    data, priors
-        As the steps take them.
-    start
-        rng_key -> state of one chain.
-    quantities
-        State, data -> label-free quantities of one chain; the posterior means are compared.
-    expected
-        Returns the exact mean of each; called when a check needs them.
-    """
-
-    data: Data
-    priors: Priors
-    start: Callable[[jax.Array], State]
-    quantities: Quantities
-    expected: Callable[[], Mapping[str, Any]]
-
-
-@dataclasses.dataclass(frozen=True)
-class Joint:
-    """The joint law of parameters, latent variables and data, for Geweke's test.
-
-    Attributes
-    ----------
-    priors
-        As the steps take them.
-    simulate
-        NumPy generator, number of draws -> states and data, exact independent draws of everything
-        that the state holds, with a leading axis. Written without the kernels' code, and for an
-        infinite model without a truncation.
-    redraw
-        rng_key, state, data -> the same with data drawn anew given the state (one chain).
-    quantities
-        State, data -> label-free scalars of one chain; means and spreads are compared.
-    program
-        Key, number of draws -> some of these quantities from draws of the NumPyro program, to
-        compare the program with the simulator.
-    num_chains, num_sweeps
-        Chains that start at the prior (rounded up to a multiple of those of the schedule), and
-        sweeps of each.
-    num_reference
-        Prior draws to compare them with; many, so that they add little to the error.
-    """
-
-    priors: Priors
-    simulate: Callable[[np.random.Generator, int], tuple[State, Data]]
-    redraw: Callable[[jax.Array, State, Data], tuple[State, Data]]
-    quantities: Quantities
-    program: Callable[[jax.Array, int], Mapping[str, jax.Array]] | None = None
-    num_chains: int = 5000
-    num_sweeps: int = 12
-    num_reference: int = 50_000
-
-
-class Conditional(NamedTuple):
-    """A token's conditional beside the joint: log weight and log joint of each possible value."""
-
-    log_weights: jax.Array
-    log_joints: jax.Array
-
-
-class Check(NamedTuple):
-    """One check of the list, with the pytest markers of its test."""
-
-    run: Callable[[], Report | None]
-    marks: tuple[str, ...] = ()
+__all__ = ["Case"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Case:
-    """One model as the harness sees it.
+    """All that the harness must know about one model.
 
     Attributes
     ----------
     name
-        Of the model, e.g. "lda".
+        Name of the model, e.g. "lda".
     model
-        Class of the model; None for a case that is no model's.
+        Class of the model; None if the case is not that of a model.
     shipped
-        What `shipped` fits through `MCMC`, the way users do: each schedule of the model, unmodified
-        and with every hyperparameter a number.
+        A model with a number for every hyperparameter, and its data. The checks `shipped/...` fit
+        them through `MCMC`, as users do, by each schedule of the model and with unmodified source.
     schedules, targets, joint
-        What is sampled, and what it should be. Invariants of single sweeps are checked on the last
-        target, so list the one with the most sampled hyperparameters last; the conditional is on
-        the first.
+        The kernels, and the laws that they must sample. The last target is also used for the
+        invariants of single sweeps, so it should be the one with the most sampled hyperparameters.
+        The first target is also used for the conditional.
     tally
         State, data -> the fields that are functions of the assignments, counted from scratch.
     conditional
-        State, data, token -> the kernel's weights beside the joint density of each move; the state
-        has the assignments in a field `z`.
+        State, data, token -> the weights of the kernel and the joint density after each possible
+        move of the token. The field `z` of the state must hold the assignments.
     log_joint, program_log_joint
         State, data, priors -> log joint density of assignments, words and sampled hyperparameters,
         by the kernel and by the NumPyro program.
     skip
-        Names of checks that are not made, each with the reason in words; a "*" in a name stands
-        for any part of it.
+        Names of checks that are left out, each with the reason in words. "*" in a name stands for
+        any text.
     mistakes
-        Those that the checks must see, see `must_catch`.
+        The mistakes that the checks must see, see `must_catch`.
 
     Notes
     -----
-    Tests of the checks with many sweeps are marked `slow`. Those of `shipped` are marked
-    `optimised`, and `conditional`, `log_joint` and `ranks` are always fast.
+    Tests of checks with many sweeps have the marker `slow`, and tests of the checks `shipped/...`
+    have the marker `optimised`. The checks `conditional`, `log_joint` and `ranks/...` have none;
+    they are fast.
     """
 
     name: str
@@ -240,7 +141,7 @@ class Case:
         return {name: check for name, check in checks.items() if self.reason(name) is None}
 
     def required(self) -> set[str]:
-        """List the checks that a model's case has, unless it skips them with a reason."""
+        """List the checks that the case of a model must make, or skip with a reason."""
         names = {f"enumeration/{t}/{s}" for t in self.targets for s in self.schedules}
         if self.model is not None:
             of_schedule = ["geweke", "ranks", "batch", "invariants"]
@@ -251,19 +152,19 @@ class Case:
         return names
 
     def reason(self, name: str) -> str | None:
-        """Return why a check is not made, or None."""
+        """Return the reason why a check is skipped, or None."""
         for pattern, reason in self.skip.items():
             if fnmatch.fnmatchcase(name, pattern):
                 return reason
         return None
 
     def as_shipped(self, schedule: str) -> Report:
-        """Compare posterior means from `MCMC`, run as users run it, with the exact ones."""
+        """Compare posterior means from `MCMC`, run as users run it, with the exact means."""
         assert self.shipped is not None
         return run_shipped(f"{self.name}: shipped, {schedule}", self.shipped, schedule, self.tally)
 
     def enumeration(self, target: str, schedule: str) -> Report:
-        """Compare posterior means from many chains with the exact ones, and count once more."""
+        """Compare posterior means from many chains with the exact means, and check the tallies."""
         title = f"{self.name}: enumeration, {target}, {schedule}"
         of = self.targets[target]
         effort = self.schedules[schedule].effort
@@ -279,9 +180,10 @@ class Case:
     def geweke(self, schedule: str) -> Report:
         """Compare prior draws with the end of chains that started from the prior.
 
-        Each chain begins at an exact draw of parameters, latent variables and data and alternates
-        sweeps with fresh data, so its end has that law again if the kernel is right. Chains are
-        independent of each other and of the reference draws: no autocorrelation enters.
+        Each chain starts at an exact draw of parameters, latent variables and data, and alternates
+        sweeps with new draws of the data. If the kernel is right, the last state has the same law
+        as the first. The chains are independent of each other and of the reference draws, so no
+        autocorrelation has to be estimated.
         """
         title = f"{self.name}: Geweke, {schedule}"
         joint = self.joint
@@ -299,9 +201,10 @@ class Case:
         return report
 
     def growth(self, schedule: str) -> None:
-        """Check that a sweep does the same with fewer slots, or says that it needs more.
+        """Check that a sweep with fewer slots gives the same result, or reports an overflow.
 
-        Integers exactly, floats nearly: XLA (of JAX 0.12) rounds by the place in a vector.
+        Integers must be equal. Floats may differ a little: with XLA (of JAX 0.12) the rounding of
+        a number depends on its place in a vector.
         """
         growth = self.schedules[schedule].growth
         assert growth is not None
@@ -338,21 +241,21 @@ class Case:
         return report
 
     def invariants(self, schedule: str) -> None:
-        """Check counts, dtypes, tracing and independence of the batch, on the last target."""
+        """Check counts, dtypes and independence of the chains of a batch, on the last target."""
         assert self.tally is not None
         where, target, _ = self._last(schedule)
         states, batch = self._batch(schedule, where, target)
         check_together(where, batch, states, target.data, self.tally)
 
     def batch(self, schedule: str) -> None:
-        """Check that a chain does the same in a batch as alone, on the last target."""
+        """Check that a chain gives the same result in a batch and alone, on the last target."""
         where, target, step = self._last(schedule)
         states, batch = self._batch(schedule, where, target)
         alone = quick_jit(lambda key, state: step(key, state, target.data))
         check_batch(where, alone, batch, states)
 
     def ranks(self, schedule: str) -> None:
-        """Check that a sweep relies on no rank promotion, on the last target."""
+        """Check that a sweep needs no rank promotion, on the last target."""
         where, target, step = self._last(schedule)
         check_ranks(where, step, target.start, target.data)
 
@@ -404,7 +307,7 @@ class Case:
     def _batch(
         self, schedule: str, where: str, target: Target
     ) -> tuple[State, Callable[[jax.Array, State], State]]:
-        """Return first states of many chains, and the compiled sweep of keys and states."""
+        """Return first states of many chains, and their sweep as a function of keys and states."""
         sweeps = self.compiled(schedule)
 
         def batch(keys, states):
@@ -415,8 +318,8 @@ class Case:
     def must_catch(self, mistake: Mistake) -> None:
         """Run the check that must see one of `mistakes`.
 
-        Only a disagreement counts, and only of what the check is named for; any other exception
-        goes to the caller.
+        The mistake counts as seen only if the check raises `Disagreement`. Any other exception is
+        passed on to the caller.
 
         Raises
         ------
@@ -425,7 +328,7 @@ class Case:
         """
         _, slash, schedule = mistake.caught_by.rpartition("/")
         with contextlib.ExitStack() as stack:
-            if slash:  # the mistakes that a schedule must be rid of are in its compiled sweep
+            if slash:  # the compiled sweep of the schedule has the mistake behind a switch
                 concerned = [_compiled(self, schedule, False)]
                 if mistake.caught_by.startswith("growth/"):
                     concerned.append(_compiled(self, schedule, True))
@@ -457,7 +360,7 @@ def _program_log_joint(case: Case, name: str) -> np.ndarray:
 
 @functools.lru_cache(maxsize=16)
 def _compiled(case: Case, schedule: str, fewer: bool) -> Sweeps:
-    """Return the sweeps of a schedule; those with fewer slots are compiled for it alone."""
+    """Return the sweeps of a schedule; sweeps with fewer slots are not shared with others."""
     own = case.schedules[schedule]
     if not fewer:
         return _program(case, own.shared()).taking(own.turns)
@@ -478,7 +381,7 @@ def _program(case: Case, shared: tuple) -> Sweeps:
 
 @functools.lru_cache(maxsize=4)
 def _prior_draws(case: Case) -> dict[str, np.ndarray]:
-    """Return quantities of draws from the joint law, those that all checks compare with."""
+    """Return quantities of draws from the joint law; all checks of the case compare with them."""
     joint = case.joint
     assert joint is not None
     rng = np.random.default_rng(zlib.crc32(f"{case.name}: prior draws".encode()))
@@ -497,7 +400,7 @@ def _concatenate(parts: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndar
 
 
 def _key(title: str) -> jax.Array:
-    """Return a key that is fixed by the title of the check: seeds are never picked."""
+    """Return a key that follows from the title of the check, so that no seed is ever chosen."""
     return jax.random.key(zlib.crc32(title.encode()))
 
 

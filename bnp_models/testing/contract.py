@@ -1,7 +1,7 @@
-"""What every model must do for its users, whatever it models: a list of duties and their data.
+"""The contract of a model: what every model must do for its users, as a list of duties.
 
-A model's test file fills in one `Contract`; `each_duty` makes a test of every duty. No duty
-compiles a sweep.
+The test file of a model fills in one `Contract`, and `each_duty` makes a test of every duty. No
+duty compiles a sweep.
 """
 
 import dataclasses
@@ -25,28 +25,29 @@ __all__ = ["Contract", "each_duty"]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Contract:
-    """One model, and what its users are promised.
+    """One model, and the data that its duties need.
 
     Attributes
     ----------
     model
         The class.
     configurations
-        Models that differ from each other. The first one has a prior for every hyperparameter that
-        is recorded, and a small capacity if it is infinite.
+        Models that differ from each other. The first one must have a prior for every hyperparameter
+        that is recorded, and a small capacity if it is infinite.
     data
-        Something small to fit.
+        A small data set of the kind that the model fits.
     sites
-        Sites of the program of the first configuration and the shapes of their values; the last one
-        is the data.
+        Sites of the program of the first configuration, with the shapes of their values. The last
+        site is the data.
     dims
-        Dims of each variable that may be recorded, or always is, behind chain and draw.
+        Dims of each variable that is recorded, always or on request, without chain and draw.
     refused, options_refused, data_refused
-        Arguments of the class; options of `gibbs`; data: each with a pattern of the message.
+        Bad arguments of the class, bad options of `gibbs`, and bad data. Each comes with a pattern
+        of the message.
     no_update
-        Arguments of the class with a prior that the kernel can't update.
+        Arguments of the class, one of them a prior that the kernel can't update.
     options
-        Of `gibbs`, for data so small.
+        Options of `gibbs` that the small data set needs.
     """
 
     model: Any
@@ -96,7 +97,7 @@ class Contract:
         assert self.configurations[0] != repr(self.configurations[0])
 
     def round_trips(self, model: Any) -> None:
-        """Check that copies are equal, by whatever way they were made."""
+        """Check that copies of a model equal it, in whichever way they are made."""
         described = json.loads(json.dumps(model.describe()))
         known = {**vars(dist), self.model.__name__: self.model, "np": np}
         for twin in (
@@ -111,7 +112,7 @@ class Contract:
             assert twin.gibbs(**self.options) == model.gibbs(**self.options)
 
     def program(self) -> None:
-        """Check the sites of the program, with the data observed and without."""
+        """Check the sites of the program, with observed data and with data that it draws."""
         *_, data_site = self.sites
         for observed in (True, False):
             found: dict[str, Any] = {}
@@ -128,7 +129,7 @@ class Contract:
             assert not any(found[name]["is_observed"] for name in self.sites if name != data_site)
 
     def predictive_draws(self) -> None:
-        """Check that the program draws data that the model accepts in place of its own."""
+        """Check that the program draws finite values of all sites, and different data each time."""
         *_, data_site = self.sites
         predictive = Predictive(self.configurations[0], num_samples=3)
         draw = quick_jit(lambda key: predictive(key, self.data, observed=False))

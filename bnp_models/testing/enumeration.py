@@ -1,12 +1,13 @@
-r"""Exact posteriors of tiny corpora: every assignment enumerated, hyperparameters by quadrature.
+r"""Exact posteriors of tiny corpora: all assignments are listed, hyperparameters are integrated.
 
-A finite model has $K^T$ assignments of T tokens to K topics, an infinite one as many as there are
-set partitions of the tokens (203 for six, 4140 for eight); where documents have authors, each of
-them comes with every choice of authors. Given the assignment the documents (or authors) and the
-words contribute separate factors, each a function of its own concentrations, so quadrature is one
-sum per factor. Float64 NumPy throughout, written without the kernels' code.
+A finite model has $K^T$ assignments of T tokens to K topics. An infinite model has one for each set
+partition of the tokens (203 for six tokens, 4140 for eight). If documents have authors, each
+assignment is combined with every choice of authors. Given the assignment, the joint density is a
+product of factors: one of the documents (or authors) and one of the words. Each factor depends on
+its own concentrations, so the quadrature is one sum per factor. All numbers are float64 NumPy, and
+the code of the kernels is not used.
 
-`enumerate_posterior` is what all of them end in, and what a new model starts from.
+All functions for whole models end in `enumerate_posterior`. A new model starts from it.
 """
 
 import itertools
@@ -37,14 +38,14 @@ __all__ = [
 
 
 class Rule(NamedTuple):
-    """A quadrature rule of a probability distribution: points and their log probabilities."""
+    """A quadrature rule for a probability distribution: points and their log probabilities."""
 
     nodes: np.ndarray
     log_weights: np.ndarray
 
 
 class Posterior(NamedTuple):
-    """Every state with its log joint density, and quantities of each."""
+    """All states, with the log joint density and some quantities of each."""
 
     states: Any
     log_joint: np.ndarray  # [S], log p(data, state) in nats
@@ -66,7 +67,7 @@ class Posterior(NamedTuple):
         return np.tensordot(self.probabilities, np.asarray(values, float), axes=1)
 
     def means(self, *names: str) -> dict[str, np.ndarray]:
-        """Return the posterior means of these quantities; of all of them if none is named."""
+        """Return the posterior means of these quantities, or of all if no name is given."""
         return {name: self.mean(name) for name in names or self.quantities}
 
 
@@ -80,14 +81,13 @@ def enumerate_posterior(
     Parameters
     ----------
     states
-        All values of the latent variables: an array, or several in a tuple, states along the first
-        axis.
+        All values of the latent variables: an array, or a tuple of arrays, with one state per row.
     log_joint
-        States -> log density of each with the data, in nats, up to nothing. Hyperparameters are
-        fixed, or summed out by a `Rule`.
+        States -> log joint density of each state and the data, in nats, with all constants.
+        Hyperparameters are fixed, or summed out by a `Rule`.
     quantities
-        States -> by name what to average, states along the first axis; of hyperparameters that were
-        summed out their means given the state.
+        States -> the quantities to average, by name, with one state per row. The quantity of a
+        hyperparameter that was summed out is its mean given the state.
     """
     found = {name: np.asarray(x, float) for name, x in quantities(states).items()}
     return Posterior(states, np.asarray(log_joint(states), float), found)
@@ -120,7 +120,7 @@ def author_choices(authors: Sequence[Sequence[int]], doc: np.ndarray) -> np.ndar
 def coassignment(z: Any) -> Any:
     """Return whether tokens i < j share a topic, pairs in lexicographic order, [..., pairs].
 
-    Also for arrays of JAX, as `num_distinct`.
+    Like `num_distinct`, it takes arrays of NumPy or JAX.
     """
     first, second = np.triu_indices(z.shape[-1], 1)
     return 1.0 * (z[..., first] == z[..., second])
@@ -147,8 +147,9 @@ def log_stirling(size: int) -> np.ndarray:
 def gamma_rule(concentration: float, rate: float) -> Rule:
     """Make a quadrature rule for Gamma(concentration, rate): trapezoids on a log scale.
 
-    The integrand is smooth and dies out at both ends there, so the error falls exponentially in
-    1/step; this step reaches rounding error for rational functions without positive poles.
+    On a log scale the integrand is smooth and goes to zero at both ends, so the error falls
+    exponentially in 1/step. For rational functions without positive poles, the error at this step
+    is that of rounding.
     """
     step = 0.2 / math.sqrt(1.0 + concentration)
     low, high = -40.0 / concentration, math.log(concentration + 60.0) + 1.0
@@ -186,15 +187,16 @@ def finite_topics(
     $$p(w, x, z) = \prod_t A_{d_t}^{-1} \prod_r \frac{B(\alpha + n_r)}{B(\alpha)}
       \prod_k \frac{B(\beta + n_k)}{B(\beta)}$$
 
-    with rows r that are documents, or authors, and then $A_d$ of them in document d.
+    where a row r is a document, or an author. $A_d$ is the number of authors of document d; without
+    authors this factor is 1.
 
     Parameters
     ----------
     docs
         Word ids of each document.
     alpha
-        One fixed concentration per topic; or the `Rule` of its prior, that of one shared value
-        (`symmetric`) or of independent values.
+        One fixed concentration per topic, or the `Rule` of a prior. The topics share one value with
+        this prior (`symmetric`), or have independent values.
     beta
         Topic-word concentration, or the rule of its prior.
     authors
@@ -203,10 +205,11 @@ def finite_topics(
     Returns
     -------
     Posterior
-        States are (z, x), x the rows of the tokens. Quantities: `alpha` (the first topic's),
-        `alpha_sum`, `beta` (given z and x), those of `token_quantities`, `topic` (tokens of each
-        topic), and for fixed concentrations the means of `theta_00` (first topic, first document),
-        `phi_10` (first word, second topic), and `log_joint`.
+        States are (z, x), where x has the row of each token. Quantities: `alpha` (of the first
+        topic), `alpha_sum` and `beta`, all three as means given z and x; those of
+        `token_quantities`; `topic` (tokens of each topic). With fixed concentrations also
+        `theta_00` (first row, first topic) and `phi_10` (second topic, first word) as means given z
+        and x, and `log_joint`.
     """
     doc, word = _tokens(docs)
     if isinstance(alpha, Rule):
@@ -253,9 +256,10 @@ def finite_topics(
 
 
 def token_quantities(z: Any, x: Any = None) -> dict[str, Any]:
-    """Measure assignments [..., T] to topics, and to authors x: what does not depend on labels.
+    """Return quantities of assignments [..., T] to topics z and authors x.
 
-    Of assignments that were enumerated, recorded, or (arrays of JAX) in a kernel's state.
+    They do not change if topics are renumbered. The assignments may be enumerated, recorded, or
+    part of the state of a kernel (arrays of JAX).
     """
     used, size = num_distinct(z), z.shape[-1]
     quantities = {
@@ -286,16 +290,16 @@ def rooted_topics(
       \sum_m \prod_{rk} |s(n_{rk}, m_{rk})| \, \alpha^M \gamma^K
       \frac{\Gamma(\gamma)}{\Gamma(\gamma + M)} \prod_k \Gamma(m_{\cdot k})$$
 
-    with rows r that are documents, or authors. The sum over table counts is a product of
-    polynomials, one per topic, whose coefficient of degree M collects every table configuration
-    with M tables.
+    where a row r is a document, or an author. The sum over table counts is a product of
+    polynomials, one per topic. The coefficient of degree M is the sum over all table counts with M
+    tables in total.
 
     Returns
     -------
     Posterior
-        States are (z, x), x the rows of the tokens. Quantities: means given z and x of `tables`
-        (M), `unused_weight` ($\gamma / (\gamma + M)$, the mean root mass of all unused topics),
-        `alpha`, `gamma` and `beta`, and those of `token_quantities`.
+        States are (z, x), where x has the row of each token. Quantities: `tables` (M),
+        `unused_weight` ($\gamma / (\gamma + M)$, the mean root mass of all unused topics), `alpha`,
+        `gamma` and `beta`, all of them as means given z and x; and those of `token_quantities`.
     """
     doc, word = _tokens(docs)
     size = len(word)
@@ -342,18 +346,18 @@ def rooted_topics(
 def _with_rows(
     z: np.ndarray, doc: np.ndarray, authors: Sequence[Sequence[int]] | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Pair all assignments to topics with all rows that the tokens can belong to."""
+    """Return all pairs of an assignment to topics and a choice of rows for the tokens."""
     x = doc[None] if authors is None else author_choices(authors, doc)
     return np.repeat(z, len(x), axis=0), np.tile(x, (len(z), 1))
 
 
 def _log_choices(doc: np.ndarray, authors: Sequence[Sequence[int]] | None) -> float:
-    """Return minus the log probability of any choice of authors."""
+    """Return minus the log probability of a choice of authors; all choices have the same."""
     return 0.0 if authors is None else sum(math.log(len(authors[d])) for d in doc)
 
 
 def _softmax(log_weights: np.ndarray) -> np.ndarray:
-    """Normalise over the last axis but one (the quadrature nodes)."""
+    """Normalise over the second axis from the end, that of the quadrature nodes."""
     return np.exp(log_weights - logsumexp(log_weights, axis=-2, keepdims=True))
 
 
@@ -376,7 +380,9 @@ def _counts(z: np.ndarray, row: np.ndarray, num_rows: int, num_topics: int) -> n
 
 
 def word_factor(of_topic: np.ndarray, beta: float | Rule) -> tuple[np.ndarray, np.ndarray]:
-    """Return log p(w | z) and E[beta | w, z] of each assignment; empty topics add nothing.
+    """Return log p(w | z) and E[beta | w, z] of each assignment.
+
+    A topic without tokens does not change them.
 
     Parameters
     ----------
@@ -395,7 +401,7 @@ def word_factor(of_topic: np.ndarray, beta: float | Rule) -> tuple[np.ndarray, n
 
 
 def _log_table_polynomials(of_doc: np.ndarray) -> np.ndarray:
-    """Return per assignment the log sum over table counts with M tables in all, [S, T + 1]."""
+    """Return the log sum over all table counts with M tables in total, [S, T + 1], M = 0 .. T."""
     size = of_doc.shape[2]
     stirling = np.exp(log_stirling(size))
     with_root = np.exp(gammaln(np.maximum(np.arange(size + 1), 1)))  # Gamma(m), m >= 1

@@ -1,11 +1,12 @@
-"""What the cases of factor models share: slots, the beta process, densities of the program.
+"""The case of a factor model, Poisson or Gaussian: targets, Geweke's test, density of the program.
 
-`FactorFamily` has everything but what is the model's own: tiny data, values given the process,
-mistakes, limits.
+`FactorFamily` has all parts of the case except those of the model: tiny data, values given the
+process, mistakes, limits.
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -13,16 +14,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
-from jax.scipy.special import betaln
-from jaxtyping import Array, Float
 from numpyro.infer.util import log_density
 
 from bnp_kernels.processes import beta_process, factor_slots
 from bnp_kernels.random.concentration import GammaPrior
 from bnp_models.data.sources import Sources
 from bnp_models.testing import simulate, token_corpora
-from bnp_models.testing.cases import Case, Schedule, Target
-from bnp_models.testing.invariants import quick_jit
+from bnp_models.testing.cases import Case
+from bnp_models.testing.factor_program import process_sites, sources_of
+from bnp_models.testing.invariants import check_sweeps, quick_jit
+from bnp_models.testing.mistakes import Mistake
+from bnp_models.testing.parts import Joint, Schedule, Target
 from bnp_models.testing.shipped import Shipped
 from bnp_models.testing.together import Effort, Growth
 from bnp_models.testing.topic_family import as_floats, late
@@ -33,16 +35,15 @@ __all__ = [
     "FactorFamily",
     "gamma_prior",
     "num_used",
-    "process_sites",
     "quantities_of_z",
-    "sources_of",
+    "sequential_mistakes",
 ]
 
 SHARP = 1e3
-"""A Gamma(x SHARP, SHARP) variable is as good as fixed at x."""
+"""A Gamma(x SHARP, SHARP) variable is nearly fixed at x."""
 
 JOINT_SOURCE = np.array([0, 0, 1, 1])
-"""Sources of the rows in Geweke's test, and in the target that shares its shapes."""
+"""Sources of the rows in Geweke's test, and in the target with the same shapes."""
 
 
 def gamma_prior(concentration: Any, rate: Any) -> GammaPrior:
@@ -56,7 +57,7 @@ def num_used(state: Any) -> Any:
 
 
 def quantities_of_z(z: Any, source: Any) -> dict[str, Any]:
-    """Measure which rows use which factors, z [..., K, N]; two sources. Also for arrays of JAX."""
+    """Return quantities of z [..., K, N], for rows of two sources; arrays of NumPy or JAX."""
     used = z.any(axis=-1)
     in_both = (z & (source == 0)).any(axis=-1) & (z & (source == 1)).any(axis=-1)
     factors = used.sum(axis=-1)
@@ -72,33 +73,57 @@ def quantities_of_z(z: Any, source: Any) -> dict[str, Any]:
 class FactorFamily:
     """Parts of the case of a factor model.
 
+    Sizes: K slots, N rows of two sources, M features. Arrays of draws have an axis S in front.
+
     Attributes
     ----------
     kernel, model
         Module of the kernels and class of the program.
-    state_type
-        Of the kernels.
+    state_type, priors_type
+        Types of the state and of the priors in the kernels.
     capacity
         Slots of a chain.
     priors
-        Of the hyperparameters in Geweke's test, (concentration, rate) by name; those of variances
-        are of their inverses.
+        Priors of the hyperparameters in Geweke's test, (concentration, rate) by name. The prior of
+        a variance is that of its inverse.
+    fixed
+        Values of the same hyperparameters in the shipped model, and in the target that shares the
+        shapes of Geweke's test. A tuple has one number for each source.
     laws
-        State, source of each row -> laws in the program of the factors and of the weights [N, 1].
+        State, source of each row -> laws of the factors and of the weights [N, 1] in the program.
+    density
+        State, data, priors -> log joint density of the kernel, given the hyperparameters.
+    lay_out
+        Matrix, mask of the observed entries (both of the shape of `missing`) -> data of the kernel.
+    missing
+        Entries that are missing in Geweke's test, [N, M]; `JOINT_SOURCE` has the sources of its
+        rows.
+    own
+        State, source of each row -> quantities besides those of z for enumeration. A matrix must be
+        [N, M].
     also
-        Hyperparameters of the program that are numbers there.
+        Hyperparameters of the program that are numbers in the shipped model.
     more_sites
-        Sites of the program, fields of the state, that only this model has.
+        Sites of the program that only this model has. They are fields of the state, too.
+    kind
+        Kind of the data, as `Sources` takes it.
     """
 
     kernel: ModuleType
     model: Any
     state_type: Any
+    priors_type: Any
     capacity: int
     priors: Mapping[str, tuple[float, float]]
+    fixed: Mapping[str, Any]
     laws: Callable[[Any, Any], tuple[dist.Distribution, dist.Distribution]]
+    density: Callable[[Any, Any, Any], Any]
+    lay_out: Callable[[np.ndarray, np.ndarray], Any]
+    missing: np.ndarray
+    own: Callable[[Any, Any], Mapping[str, Any]]
     also: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     more_sites: tuple[str, ...] = ()
+    kind: str | None = None
 
     def case(self, targets: Mapping[str, Target], skip: Mapping[str, str], **own: Any) -> Case:
         """Return the case; `own` are the fields of it that belong to the model."""
@@ -113,6 +138,7 @@ class FactorFamily:
             },
             targets=targets,
             tally=self.tally,
+            log_joint=self.log_joint,
             program_log_joint=self.program_log_joint,
             skip={
                 "growth/*": "slots are those of the beta process, whose own case checks that, and "
@@ -129,7 +155,7 @@ class FactorFamily:
         return factor_slots.grow(state, max_factors)._replace(overflow=jnp.zeros((), bool))
 
     def tally(self, state: Any, data: Any) -> dict[str, Any]:
-        """Return what must be zero where a factor is not in use."""
+        """Return the fields that must be zero where a factor is not in use."""
         used = state.z.any(axis=1)
         return {
             "beta": jnp.where(used, state.beta, 0.0),
@@ -137,34 +163,144 @@ class FactorFamily:
             "weights": jnp.where(state.z, state.weights, 0.0),
         }
 
+    # ---- posteriors that are known exactly
+
+    def target(
+        self, x: Any, data: Any, fixed: Mapping[str, Any], priors: Any,
+        exact: Callable[[], Mapping[str, Any]], /, **options: Any,
+    ) -> Target:  # fmt: skip
+        """Return a target whose chains start with two factors and these hyperparameters.
+
+        Parameters
+        ----------
+        x, data
+            The matrix [n, m], and the data of the kernel, in which it may be `padded`.
+        fixed
+            First values of the hyperparameters.
+        priors
+            As the steps take them.
+        exact
+            Returns the posterior, see `factor_posteriors`.
+        options
+            Further arguments of `init`.
+        """
+        num_rows, num_features = np.shape(x)
+        values = {name: np.asarray(value, np.float32) for name, value in fixed.items()}
+
+        def start(rng_key):
+            return self.kernel.init(
+                rng_key, data, max_factors=self.capacity, init_factors=2, **values, **options
+            )
+
+        def quantities(state, data):
+            there = True if data.observed is None else data.observed.any(axis=0)
+            found = quantities_of_z(state.z & there, data.rows.source)
+            found["of row"] = found["of row"][:num_rows]
+            for name, value in self.own(state, data.rows.source).items():
+                found[name] = value[:num_rows, :num_features] if np.ndim(value) == 2 else value
+            return as_floats(found)
+
+        return Target(data, priors, start, quantities, functools.partial(_means, exact))
+
+    def padded(self, x: Any) -> Any:
+        """Return data with the shapes of Geweke's test, in which only the entries of x are known.
+
+        Rows and features are added behind those of x, and all their entries are missing.
+        """
+        there = np.zeros(self.missing.shape, bool)
+        there[: len(x), : len(x[0])] = True
+        values = np.zeros(there.shape)
+        values[there] = np.ravel(x)
+        return self.lay_out(values, there)
+
+    def sharp(self) -> dict[str, GammaPrior]:
+        """Return priors under which the hyperparameters stay at `fixed`, by name."""
+        priors = {}
+        for name, value in self.fixed.items():
+            value = np.asarray(value, float)
+            value = 1 / value if name.startswith("sigma2") else value
+            priors[name] = gamma_prior(value * SHARP, np.full_like(value, SHARP))
+        return priors
+
     def shipped(
-        self, fixed: Mapping[str, Any], sources: Sources, expected: Callable[[], Any],
+        self, x: Any, source: Any, exact: Callable[[], Mapping[str, Any]],
         quantities: Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]],
     ) -> Shipped:  # fmt: skip
         """Return data as users fit them, with every hyperparameter a number.
 
-        `quantities` of recorded draws are measured besides those of z.
+        `quantities` are functions of the recorded draws, and are measured besides those of z.
         """
-        fixed = {n: tuple(x) if np.ndim(x) else float(x) for n, x in fixed.items()}
-        source = np.asarray(sources.source)
+        fixed = {n: tuple(x) if np.ndim(x) else float(x) for n, x in self.fixed.items()}
 
         def measured(draws):
             z = np.swapaxes(draws["z"], -1, -2).astype(bool)
             return {**quantities_of_z(z, source), **quantities(draws)}
 
         return Shipped(
-            self.model(**fixed, **self.also, max_factors=self.capacity), sources, measured,
-            expected, ("phi", "weights", "z"), {"init_factors": 2}, Effort(400, 40, 100),
+            self.model(**fixed, **self.also, max_factors=self.capacity),
+            sources_of(x, source, self.kind), measured, functools.partial(_means, exact),
+            ("phi", "weights", "z"), {"init_factors": 2}, Effort(400, 40, 100),
         )  # fmt: skip
 
-    def hyperparameters(self, rng: np.random.Generator, shapes: Mapping[str, tuple]) -> dict:
-        """Draw the hyperparameters from their priors."""
-        drawn = {n: rng.gamma(a, 1 / b, shapes[n]) for n, (a, b) in self.priors.items()}
-        return drawn | {n: 1 / x for n, x in drawn.items() if n.startswith("sigma2")}
+    # ---- the joint law of everything, from the prior
 
-    def process(self, rng: np.random.Generator, hyper: Mapping[str, Any]) -> tuple[Any, Any]:
-        """Draw which rows use which factors, and the sticks."""
-        return simulate.beta_process(rng, hyper["tau"], hyper["alpha"], JOINT_SOURCE, self.capacity)
+    def joint(
+        self,
+        simulate_values: Callable[[np.random.Generator, Any, Mapping[str, Any]], Any],
+        draw_x: Callable[[jax.Array, Any, Any], Any],
+        quantities: Callable[[Any, Any], dict[str, Any]],
+        numbers: Mapping[str, Any],
+        **priors: Any,
+    ) -> Joint:
+        """Return what Geweke's test needs.
+
+        Parameters
+        ----------
+        simulate_values
+            NumPy generator, z [S, K, N], hyperparameters [S] or [S, 2] by name -> by name the other
+            fields of a state (values of unused factors do not matter), and the data [S, M, N].
+        draw_x
+            rng_key, state, source of each row -> data [M, N] of one chain.
+        quantities
+            State, data -> quantities of this model, besides those of all factor models.
+        numbers
+            Hyperparameters of the program that are numbers in this test.
+        priors
+            Fields of the kernel's priors that have no prior in the program.
+        """
+        template = self.lay_out(np.where(self.missing, 0.0, 1.0), ~self.missing)
+
+        def with_values(x):
+            """Return data with these values, [M, N], where they are observed."""
+            return template._replace(x=jnp.where(self.missing.T, 0.0, x))
+
+        def all_quantities(state, data):
+            return as_floats(self._process_quantities(state, data) | quantities(state, data))
+
+        def simulate_all(rng, size):
+            z, beta, hyper = self._simulate_process(rng, size)
+            values, x = simulate_values(rng, z, hyper)
+            states = self.states(z, {"beta": beta, **values, **hyper})
+            return states, jax.vmap(with_values)(np.float32(x))
+
+        def redraw(rng_key, state, data):
+            return state, with_values(draw_x(rng_key, state, data.rows.source))
+
+        def program(rng_key, size):
+            states, x = self._program_draws(rng_key, size, numbers)
+            data = jax.vmap(with_values)(x)
+            return quick_jit(jax.vmap(all_quantities))(states, data)
+
+        shapes = {name: np.shape(self.fixed[name]) for name in self.priors}
+        of_hyperparameters = {
+            name: gamma_prior(*(np.full(shapes[name], number) for number in prior))
+            for name, prior in self.priors.items()
+        }
+        return Joint(
+            priors=self.priors_type(**priors, **of_hyperparameters),
+            simulate=simulate_all, redraw=redraw, quantities=all_quantities, program=program,
+            num_chains=2800, num_sweeps=10, num_reference=20_000,
+        )  # fmt: skip
 
     def states(self, z: Any, fields: Mapping[str, Any]) -> Any:
         """Return kernel states of draws of everything, with a leading axis."""
@@ -173,17 +309,24 @@ class FactorFamily:
         floats = {n: np.asarray(x * masks.get(n, 1), np.float32) for n, x in fields.items()}
         return self.state_type(z=z, overflow=np.zeros(len(z), bool), **floats)
 
-    def program_draws(
-        self, rng_key: jax.Array, size: int, sources: Sources,
-        with_values: Callable[[Any], Any], quantities: Callable[[Any, Any], Any],
-        also: Mapping[str, Any],
-    ) -> dict[str, jax.Array]:  # fmt: skip
-        """Draw everything from the program, truncated at the capacity, and measure it.
+    def _simulate_process(self, rng: np.random.Generator, size: int) -> tuple[Any, Any, dict]:
+        """Draw which rows use which factors, the sticks, and the hyperparameters."""
+        hyper = {}
+        for name, (concentration, rate) in self.priors.items():
+            drawn = rng.gamma(concentration, 1 / rate, (size, *np.shape(self.fixed[name])))
+            hyper[name] = 1 / drawn if name.startswith("sigma2") else drawn
+        z, beta = simulate.beta_process(
+            rng, hyper["tau"], hyper["alpha"], JOINT_SOURCE, self.capacity
+        )
+        return z, beta, hyper
 
-        `also` are the hyperparameters that are numbers in Geweke's test.
-        """
+    def _program_draws(
+        self, rng_key: jax.Array, size: int, numbers: Mapping[str, Any]
+    ) -> tuple[Any, np.ndarray]:
+        """Draw everything from the program, truncated at the capacity: states, data [S, M, N]."""
         laws = {n: self._law(n, dist.Gamma(*prior)) for n, prior in self.priors.items()}
-        model = self.model(**laws, **also, max_factors=self.capacity)
+        model = self.model(**laws, **numbers, max_factors=self.capacity)
+        sources = sources_of(np.ones(self.missing.shape), JOINT_SOURCE, self.kind)
         sites = [*self.priors, *self.more_sites, "beta", "phi", "weights", "z", "x"]
         draws = token_corpora.draw_program(rng_key, model, sources, sites, size)
         x, z = draws.pop("x"), draws.pop("z").swapaxes(1, 2).astype(bool)
@@ -193,29 +336,32 @@ class FactorFamily:
             slots = order.reshape(order.shape + (1,) * (draws[name].ndim - 2))
             draws[name] = np.take_along_axis(draws[name], slots, axis=1)
         z = np.take_along_axis(z, order[:, :, None], axis=1)
-        data = jax.vmap(with_values)(np.float32(x))
-        return quick_jit(jax.vmap(quantities))(self.states(z, draws), data)
+        return self.states(z, draws), np.asarray(x, np.float32).swapaxes(1, 2)
 
     def _law(self, name: str, law: dist.Gamma) -> Any:
         """Return the prior of a hyperparameter as the model takes it."""
         family = dist.InverseGamma if name.startswith("sigma2") else dist.Gamma
         return family(law.concentration, law.rate)
 
-    def joint_quantities(self, state: Any, data: Any, **own: Any) -> dict[str, jax.Array]:
-        """Measure what Geweke's test compares; `own` are those of the model."""
+    def _process_quantities(self, state: Any, data: Any) -> dict[str, Any]:
+        """Return the quantities of Geweke's test that all factor models have."""
         uses = beta_process.count_uses(state.z, data.rows.source, 2)
-        values = {
+        return {
             "factors": num_used(state),
             "shared": (uses > 0).all(axis=1).sum(),
             "uses": uses.sum(),
             "sum of sticks": state.beta.sum(),
-            "log tau": jnp.log(state.tau),
-            "log alpha 0": jnp.log(state.alpha[0]),
+            **{f"log {name}": jnp.log(getattr(state, name)) for name in self.priors},
         }
-        return as_floats(values | own)
+
+    # ---- densities and sweeps
+
+    def log_joint(self, state: Any, data: Any, priors: Any) -> Any:
+        """Return the kernel's log joint density, with the priors of sampled hyperparameters."""
+        return self.density(state, data, priors) + self.kernel.log_prior(state, priors)
 
     def program_log_joint(self, state: Any, data: Any, priors: Any) -> Any:
-        """Remove pi, and what is not in use, from the density of the truncated program anywhere."""
+        """Return the log density of the truncated program, pi and unused factors integrated out."""
         num_slots, source = 2, data.rows.source  # `start` uses no more
         values, excess = process_sites(state, data.rows, num_slots)
         used, z = state.z[:num_slots].any(axis=1)[:, None], values["z"]
@@ -238,45 +384,51 @@ class FactorFamily:
         x = np.asarray(data.x, float)
         if data.observed is not None:
             x = np.where(data.observed, x, np.nan)
-        kind = "counts" if "background" in self.more_sites else None
-        return sources_of(x.T, data.rows.source, kind=kind)
+        return sources_of(x.T, data.rows.source, self.kind)
+
+    def check_approximate_births(self, target: Target) -> None:
+        """Check the invariants of sweeps with approximate births; the case has no such schedule."""
+
+        def step(rng_key, state, data):
+            return self.kernel.approximate_step(rng_key, state, data, target.priors)[0]
+
+        check_sweeps("approximate", step, target.start, target.data, self.tally)
 
 
-def process_sites(
-    state: Any, rows: beta_process.Rows, num_slots: int
-) -> tuple[dict[str, Array], Float[Array, ""]]:
-    """Return values of the sites of `program_z` at a kernel's state, and what they add too much.
+def _means(exact: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the posterior means of `factor_posteriors`, without the evidence."""
+    return {name: x for name, x in exact().items() if name != "log_evidence"}
 
-    Parameters
-    ----------
-    state
-        With fields `z`, `beta`, `alpha`, `tau`; factors in use come first.
-    num_slots
-        Sticks of the program, as many as the state has factors in use or more.
 
-    Returns
-    -------
-    values, excess
-        The log density of the program at these values, minus `excess`, has the density of
-        `beta_process.log_law` in it: root and `pi` are removed, factors not in use too.
+def sequential_mistakes(caught_by: str) -> Sequence[Mistake]:
+    """List wrong updates of z, row by row, for the check of the sequential schedule by this name.
+
+    The parallel schedule does not run the expressions that they change.
     """
-    z = state.z[:num_slots]
-    used = z.any(axis=1)
-    beta = jnp.where(used, state.beta[:num_slots], 0.01)  # any value below the others
-    sticks = beta / jnp.append(1.0, beta[:-1])
-    uses = beta_process.count_uses(z, rows.source, len(state.alpha)).T
-    on, off = state.alpha[:, None] * beta, state.alpha[:, None] * (1 - beta)
-    pi = jnp.linspace(0.2, 0.7, uses.size).reshape(uses.shape)  # any values
-    excess = dist.Beta(state.tau, 1.0).log_prob(sticks).sum()
-    excess += dist.Beta(on + uses, off + rows.num_rows[:, None] - uses).log_prob(pi).sum()
-    unused = (betaln(on, off + rows.num_rows[:, None]) - betaln(on, off)).sum(axis=0)
-    excess += jnp.where(used, jnp.log(beta) - jnp.log(state.tau), unused).sum()
-    excess += state.tau * beta_process.tail(state.alpha, rows)
-    return {"sticks": sticks, "pi": pi, "z": z.T}, excess
-
-
-def sources_of(x: Any, source: Any, kind: str | None = None) -> Sources:
-    """Make data for a program of the matrix [N, M] that a kernel has; NaN is missing."""
-    x, source = np.asarray(x), np.asarray(source)
-    arrays = [x[source == j] for j in range(source.max() + 1)]
-    return Sources.from_arrays(arrays, kind=kind, allow_missing=True)
+    return [
+        Mistake(
+            "the row counts among the others", factor_slots, "draw_z",
+            "uses - {(z & here)}", "jnp.zeros_like(z)",
+            caught_by,
+        ),
+        Mistake(
+            "new uses of a row are not counted", factor_slots, "draw_z",
+            "uses + {(z & here)}", "jnp.zeros_like(z)",
+            caught_by,
+        ),
+        Mistake(
+            "uses of the other source count", factor_slots, "draw_z",
+            "jnp.take(on, j, axis=1) + {jnp.take(uses, j, axis=1)}", "uses.sum(axis=1)",
+            caught_by,
+        ),
+        Mistake(
+            "other rows hold no factor", factor_slots, "draw_z",
+            "(uses.sum(axis=1) > 0)", "jnp.zeros_like(beta, bool)",
+            caught_by,
+        ),
+        Mistake(
+            "one slice that is not below the smallest stick", factor_slots, "open_slots",
+            "jnp.broadcast_to(log_u + {log_least}, ", "0.0",
+            caught_by,
+        ),
+    ]  # fmt: skip

@@ -1,15 +1,16 @@
 r"""Exact posteriors of tiny data sets under the factor models, in float64 and without the kernels.
 
-Factors that the same rows use are of one type h. The numbers of factors of each type are
+The type h of a factor is the set of rows that use it. The numbers of factors of each type are
 independent Poisson variables with means $\tau q_h$,
 
 $$q_h = \int_0^1 \beta^{-1} \prod_j \frac{B(\alpha_j \beta + n_j, \alpha_j (1 - \beta) + N_j - n_j)}
   {B(\alpha_j \beta, \alpha_j (1 - \beta))} d\beta$$
 
-with $n_j$ of the $N_j$ rows of source j in h: the integrand is a polynomial. So the data are noise
-(or background) plus a compound Poisson sum, whose law is known by its characteristic function (real
-numbers) or its power series (counts). One factor more of type h multiplies that by the transform of
-one factor, which gives the posterior mean of their number (Mecke's formula).
+where $n_j$ of the $N_j$ rows of source j are in h. The integrand is a polynomial. So the data are
+noise (or background) plus a compound Poisson sum. The law of this sum has a known characteristic
+function (real numbers) or power series (counts). One more factor of type h multiplies the function
+or series by that of one factor. This gives the posterior mean of the number of factors of type h
+(Mecke's formula).
 """
 
 import functools
@@ -27,15 +28,15 @@ from bnp_models.testing.enumeration import Rule, gamma_rule
 __all__ = ["Types", "average", "factor_types", "gaussian", "poisson"]
 
 MOST = 4
-"""Probabilities are returned of 0, 1, .. factors, this many."""
+"""How many probabilities are returned: those of 0, 1, .., MOST - 1 factors."""
 
 
 class Types(NamedTuple):
-    """All types of factors: which rows use one, and the expected numbers."""
+    """All types of factors: the rows that use such a factor, and the expected numbers."""
 
     rows: np.ndarray  # [H, N]
     means: np.ndarray  # [H]
-    shared: np.ndarray  # [H], whether rows of all sources are in it
+    shared: np.ndarray  # [H], whether rows of all sources use it
 
 
 def factor_types(source: Any, alpha: Any, tau: float) -> Types:
@@ -63,7 +64,7 @@ def _rising(x: Any, n: Any) -> Any:
 
 
 def _report(types: Types, log_evidence: float, numbers: np.ndarray, **more: Any) -> dict[str, Any]:
-    """Name what follows from the posterior mean numbers of factors of each type."""
+    """Return quantities that follow from the posterior mean numbers of factors of each type."""
     return {
         "log_evidence": log_evidence,
         "factors": numbers.sum(),
@@ -77,7 +78,9 @@ def gaussian(
     x: Any, source: Any, *, tau: float, alpha: Any, sigma2_phi: float, sigma2_w: Any, sigma2_n: Any,
     step: float = 0.3, reach: float = 7.5,
 ) -> dict[str, Any]:  # fmt: skip
-    r"""Invert the characteristic function of Gaussian factor analysis, by the trapezoid rule.
+    r"""Compute the posterior of Gaussian factor analysis from its characteristic function.
+
+    The function is inverted by the trapezoid rule.
 
     $$\exp\Big({-\tfrac12 \sum \sigma_n^2 \omega_{ni}^2} + \sum_h \tau q_h (\psi_h - 1)\Big), \quad
       \psi_h = \Big|I + \sigma_\phi^2 \sum_{n \in h} \sigma_{wn}^2 \omega_n \omega_n^T\Big|^{-1/2}$$
@@ -87,7 +90,7 @@ def gaussian(
     x
         Numbers [N, M].
     step, reach
-        Of the grid in each of the N M frequencies.
+        Step and half width of the grid in each of the N M frequencies.
 
     Returns
     -------
@@ -131,7 +134,7 @@ def poisson(
     x: Any, source: Any, *, tau: float, alpha: Any, b_phi: float, b_w: Any, b_lambda: float,
     rates: bool = True,
 ) -> dict[str, Any]:  # fmt: skip
-    r"""Sum the power series of Poisson factor analysis with shapes of one.
+    r"""Compute the posterior of Poisson factor analysis from power series; gamma shapes are 1.
 
     The counts that one factor of type h adds have the law
 
@@ -212,7 +215,7 @@ def _law_of_backgrounds(counts, source, b_lambda) -> np.ndarray:
 
 
 class _Series:
-    """Power series in many variables up to some power of each, as vectors of coefficients."""
+    """Power series in many variables, as vectors of coefficients, up to some power of each."""
 
     def __init__(self, powers: np.ndarray):
         self.shape = tuple(powers.ravel() + 1)
@@ -231,7 +234,7 @@ class _Series:
         return product.ravel()
 
     def exp(self, series: np.ndarray) -> np.ndarray:
-        """Return the exponential, by its own series in what is not constant."""
+        """Return the exponential: that of the constant, times the series of exp of the rest."""
         constant, rest = series[0], np.append(0.0, series[1:])
         term = np.eye(1, len(rest))[0]
         total = term.copy()
@@ -247,7 +250,10 @@ def average(
     rate: ScalarLike,
     names: Sequence[str],
 ) -> dict[str, Any]:
-    """Average posteriors over a hyperparameter with a gamma prior, whose mean is "value"."""
+    """Average posteriors over a hyperparameter with a gamma prior.
+
+    The posterior mean of the hyperparameter is called "value" in the result.
+    """
     rule: Rule = gamma_rule(float(concentration), float(rate))
     keep = rule.log_weights > -25.0
     found = [posterior(value) for value in rule.nodes[keep]]

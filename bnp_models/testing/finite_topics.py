@@ -1,6 +1,6 @@
 """The case of a topic model with a fixed number of topics: LDA, the author-topic model.
 
-`FiniteTopics` has everything but what is the model's own: its schedules, its mistakes, its limits.
+`FiniteTopics` has all parts of the case except the schedules, mistakes and limits of the model.
 """
 
 import dataclasses
@@ -13,8 +13,9 @@ import numpy as np
 import numpyro.distributions as dist
 
 from bnp_models.testing import enumeration, simulate
-from bnp_models.testing.cases import Case, Joint, Target
+from bnp_models.testing.cases import Case
 from bnp_models.testing.invariants import quick_jit
+from bnp_models.testing.parts import Joint, Target
 from bnp_models.testing.shipped import Shipped
 from bnp_models.testing.topic_family import (
     TopicFamily,
@@ -35,11 +36,11 @@ NUM_TOPICS, JOINT_TOPICS = 2, 3  # of enumeration, of Geweke's test
 class FiniteTopics(TopicFamily):
     """Parts of the case of a finite topic model.
 
-    `weigh` returns weights [rows, K] of a token's possible rows (one, its document; or all authors)
-    and topics.
+    `weigh` returns weights [rows, K] of the possible rows and topics of a token. The possible rows
+    are its document, or all authors.
 
-    Targets: "fixed" concentrations, one `alpha` for all topics ("symmetric"), or one for each
-    ("asymmetric"), both with priors.
+    There are three targets. In "fixed" the concentrations are numbers. In "symmetric" they have
+    priors, and all topics share one `alpha`. In "asymmetric" each topic has its own `alpha`.
     """
 
     def case(self, targets: tuple[str, ...], **own: Any) -> Case:
@@ -100,7 +101,7 @@ class FiniteTopics(TopicFamily):
         return as_floats(values)
 
     def shipped(self) -> Shipped:
-        """Return the tiny corpus as users fit it, with both concentrations fixed."""
+        """Return the tiny corpus as users make it, and the model with fixed concentrations."""
         record = ("x", "z") if self.has_authors else ("z",)
         topics = np.arange(NUM_TOPICS)
 
@@ -177,7 +178,7 @@ class FiniteTopics(TopicFamily):
         return as_floats(values)
 
     def program_log_joint(self, state: Any, data: Any, priors: Any) -> Any:
-        """Remove theta and phi: p(w, z) = p(w, z, theta, phi) / p(theta, phi | w, z), anywhere."""
+        """Return the log density of the program, with theta and phi integrated out."""
         hyperparameters, values = priors_in_program(FIXED, priors, state)
         model = self.model(NUM_TOPICS, **hyperparameters)
         return self.density_without_mixtures(model, values, state, data, state.alpha)

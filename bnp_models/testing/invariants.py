@@ -1,4 +1,4 @@
-"""Checks without randomness: what must hold after every sweep, and ratios of densities."""
+"""Checks of single sweeps and of densities, in which nothing is compared with a distribution."""
 
 import contextlib
 import functools
@@ -31,12 +31,12 @@ Step = Callable[[Key, Any, Any], Any]
 """One sweep of one chain: (rng_key, state, data) -> state."""
 
 quick_jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
-"""`jax.jit` for what runs a few times only: compiled quickly rather than well."""
+"""`jax.jit` for functions that run a few times only: it compiles fast and does not optimise."""
 
 
 @contextlib.contextmanager
 def disagreeing() -> Iterator[None]:
-    """Turn a failed comparison by NumPy into a `Disagreement`; nothing else belongs in here."""
+    """Turn an `AssertionError` into a `Disagreement`; put only comparisons by NumPy inside."""
     try:
         yield
     except AssertionError as error:
@@ -45,7 +45,7 @@ def disagreeing() -> Iterator[None]:
 
 @contextlib.contextmanager
 def on_the_way() -> Iterator[None]:
-    """Turn a `Disagreement` that a check is not named for into another failure."""
+    """Turn a `Disagreement` into another failure, in a part that a check is not named for."""
     try:
         yield
     except Disagreement as error:
@@ -53,14 +53,15 @@ def on_the_way() -> Iterator[None]:
 
 
 def rows_of(states: Any, index: Any) -> Any:
-    """Return some of many states; by NumPy, which compiles nothing for another number of them."""
+    """Return some of many states, by NumPy: JAX would compile once for each number of states."""
     return jax.tree.map(lambda x: np.asarray(x)[index], states)
 
 
 def check_ratios(where: str, log_weights, log_values, tolerance: float = 2e-4) -> None:
-    """Check that two vectors of logs differ by a constant, impossible entries alike.
+    """Check that two vectors of logs differ by a constant, and are infinite at the same places.
 
-    Grosse and Duvenaud, Testing MCMC code (2014): a conditional is the joint up to a constant.
+    A conditional equals the joint density up to a constant: Grosse and Duvenaud, Testing MCMC code
+    (2014).
     """
     one, two = (np.asarray(x, np.float64) for x in (log_weights, log_values))
     possible = np.isfinite(two)
@@ -76,7 +77,7 @@ def check_ratios(where: str, log_weights, log_values, tolerance: float = 2e-4) -
 
 
 def check_ranks(where: str, step: Step, start: Callable[[Key], Any], data: Any) -> None:
-    """Check that a sweep relies on no rank promotion: `[K, V] + [V]` is the classic wrong count."""
+    """Check that a sweep needs no rank promotion: `[K, V] + [V]` is a common mistake in counts."""
     key = jax.random.key(0)
     try:
         with jax.numpy_rank_promotion("raise"):
@@ -95,11 +96,11 @@ def check_sweeps(
     num_chains: int = 4,
     num_sweeps: int = 3,
 ) -> None:
-    """Run a few sweeps of a few chains and check what must hold after each of them.
+    """Run a few sweeps of a few chains, and check the state after each sweep.
 
-    - Fields that are functions of the assignments equal a fresh tally.
-    - Shapes, dtypes and weak types stay, and `jit` traces once.
-    - A chain does the same beside other chains, in another place.
+    - Fields that are functions of the assignments equal a tally from scratch.
+    - Shapes, dtypes and weak types do not change, and `jit` traces once.
+    - A chain gives the same result at another place of the batch, beside other chains.
     """
     traces = 0
 
@@ -123,7 +124,10 @@ def check_together(
     tally: Callable[[Any, Any], Mapping[str, Any]],
     num_sweeps: int = 3,
 ) -> None:
-    """Check what `check_sweeps` does but the tracing, with a function of keys and many states."""
+    """Make the checks of `check_sweeps`, except that of the tracing.
+
+    `batch` is a function of keys and states with an axis of chains in front.
+    """
     num_chains = len(jax.tree.leaves(states)[0])
     places = np.arange(num_chains)
     moved = np.append(places[1:], places[1])  # without the first chain, the second one twice
@@ -138,7 +142,7 @@ def check_together(
 def check_tally(
     where: str, tally: Callable[..., Mapping[str, Any]], states: Any, data: Any
 ) -> None:
-    """Check the fields of many chains that are functions of their assignments, exactly."""
+    """Check that the fields that `tally` counts equal the counts, in the states of many chains."""
     for field, fresh in quick_jit(jax.vmap(lambda state: tally(state, data)))(states).items():
         counted = getattr(states, field)
         with disagreeing():
@@ -152,7 +156,7 @@ def check_batch(
     states: Any,
     num_chains: int = 10,
 ) -> None:
-    """Check that a chain does the same alone as in a batch: integers exactly, floats nearly."""
+    """Check that a chain gives the same state alone and in a batch, see `check_equal`."""
     keys = jax.random.split(jax.random.key(0), len(jax.tree.leaves(states)[0]))
     after = batch(keys, states)
     for chain in range(num_chains):
@@ -170,7 +174,7 @@ def _check_avals(where: str, before: Any, after: Any) -> None:
 
 
 def check_equal(where: str, one: Any, two: Any) -> None:
-    """Check that two states are the same: integers exactly, floats nearly."""
+    """Check that two states are equal: integers exactly, floats up to a relative error of 1e-4."""
     for x, y in zip(jax.tree.leaves(one), jax.tree.leaves(two), strict=True):
         with disagreeing():
             if jnp.issubdtype(x.dtype, jnp.floating):

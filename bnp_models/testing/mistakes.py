@@ -1,8 +1,9 @@
-"""Kernels that are wrong on purpose: every check must be able to fail, and this shows that it is.
+"""Kernels that are wrong on purpose: they show that the checks can fail.
 
-A mistake is a change of one expression in the source of a kernel. The check that must see it is the
-one that the true kernel passes, with the same seed and threshold and a quarter of the sweeps, or of
-the chains of Geweke's test: what shows with less would show with all.
+A mistake changes one expression in the source of a kernel, and names the check that must then fail.
+The correct kernel passes this check with the same seed and the same threshold. With a mistake, the
+check runs only a quarter of the sweeps (in Geweke's test, of the chains). A mistake that shows in a
+quarter of them would also show in all of them.
 """
 
 import contextlib
@@ -24,20 +25,20 @@ class Survived(AssertionError):
 
 
 class Mistake(NamedTuple):
-    """An expression of a kernel, a wrong one of the same shape, and the check that must see it.
+    """One wrong expression in a kernel, and the check that must see it.
 
     Attributes
     ----------
     name
         What is wrong.
     module, function
-        Where it is wrong; the kernel looks the function up in the module when it calls it.
+        Where the expression is. The kernel must look the function up in the module at each call.
     right
-        The expression as it stands in the source of the function, once. If it needs its
-        surroundings to be found, they are here, too, and the expression is in braces:
-        "draw_root(key, tables, {gamma})".
+        The correct expression, exactly as in the source of the function. This text must occur there
+        once. If the expression alone occurs more often, give some of the source around it, and put
+        the expression in braces: "draw_root(key, tables, {gamma})".
     wrong
-        What is written in its place.
+        The expression that replaces it, of the same shape.
     caught_by
         Name of the check.
     """
@@ -50,7 +51,10 @@ class Mistake(NamedTuple):
     caught_by: str
 
     def edit(self, switch: str | None = None) -> tuple[str, str]:
-        """Return old and new source; the new one has both expressions if there is a switch."""
+        """Return the old and the new source text.
+
+        With a switch, the new text has both expressions, and the switch chooses between them.
+        """
         parts = re.fullmatch(r"([^{}]*)\{([^{}]*)\}([^{}]*)", self.right)
         before, right, after = parts.groups() if parts else ("", self.right, "")
         new = self.wrong if switch is None else f"jnp.where({switch}, {self.wrong}, {right})"
@@ -59,7 +63,7 @@ class Mistake(NamedTuple):
 
 @contextlib.contextmanager
 def made(mistake: Mistake) -> Iterator[None]:
-    """Make a mistake, for whatever is traced meanwhile."""
+    """Put a mistake into the kernel, for all functions that are traced inside the `with` block."""
     function = getattr(mistake.module, mistake.function)
     with mock.patch.object(mistake.module, mistake.function, rewritten(function, [mistake.edit()])):
         yield
@@ -67,7 +71,11 @@ def made(mistake: Mistake) -> Iterator[None]:
 
 @contextlib.contextmanager
 def switched(mistakes: Sequence[Mistake], switches: ArrayLike) -> Iterator[None]:
-    """Trace with right and wrong expressions; the values of the switches choose."""
+    """Put several mistakes into the kernels, each behind a switch.
+
+    Functions that are traced inside the `with` block have the correct and the wrong expressions.
+    Where the value of a switch is true, the wrong expression is used.
+    """
     edits: dict[tuple[ModuleType, str], list[tuple[str, str]]] = {}
     for i, mistake in enumerate(mistakes):
         edit = mistake.edit(f"_switches[{i}]")
@@ -81,12 +89,12 @@ def switched(mistakes: Sequence[Mistake], switches: ArrayLike) -> Iterator[None]
 
 
 def rewritten(function: Callable, edits: Sequence[tuple[str, str]]) -> Callable:
-    """Return a function with other expressions in its source.
+    """Return a copy of a function in which some expressions of the source are replaced.
 
     Raises
     ------
     ValueError
-        If an old expression does not occur in the source exactly once; it needs an update then.
+        If an old expression does not occur in the source exactly once.
     """
     function = inspect.unwrap(function)
     source = textwrap.dedent(inspect.getsource(function))

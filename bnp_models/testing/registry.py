@@ -1,4 +1,4 @@
-"""The cases of all models: found by the names of their files, and what each of them must have."""
+"""Find the cases of all models by the names of their files, and check that they are complete."""
 
 import importlib.util
 from collections.abc import Mapping
@@ -11,12 +11,12 @@ __all__ = ["check_case", "find", "module_name"]
 
 
 def module_name(model: type) -> str:
-    """Return the name of the module that a model is in, that of its kernel and tests as well."""
+    """Return the name of the module of a model; its kernel and its tests have the same name."""
     return model.__module__.rpartition(".")[2]
 
 
 def find(folder: Path, models: Mapping[str, type], what: str) -> dict[str, Any]:
-    """Load what the test files of models in a folder are about, by the name of the class.
+    """Load one variable of each test file of a model, by the name of the model's class.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def find(folder: Path, models: Mapping[str, type], what: str) -> dict[str, Any]:
     models
         Class name to class.
     what
-        Name of the variable, e.g. "CASE", whose `model` is the class.
+        Name of the variable, e.g. "CASE". The attribute `model` of its value is the class.
     """
     found = {}
     for path in sorted(folder.glob("test_*.py")):
@@ -44,13 +44,14 @@ def find(folder: Path, models: Mapping[str, type], what: str) -> dict[str, Any]:
 
 
 def check_case(case: Case, model: Any) -> None:
-    """Check that a case leaves nothing out that a model needs.
+    """Check that the case of a model is complete.
 
-    - It is the case of this class, and fits it with every hyperparameter a number.
-    - Each schedule of the model is there, and so is each kind of sweep that it is made of.
-    - Each required check is made, or skipped for a reason in words; `shipped` is never skipped.
-    - Each kind of sweep is compared with an exact law: by enumeration or by Geweke's test.
-    - There are mistakes, and the checks named for them are made.
+    - Its model is this class, and `shipped` fits this class.
+    - It has each schedule of the model, and each kind of sweep that a schedule is made of.
+    - It makes each required check, or skips the check for a reason in words. The checks
+      `shipped/...` are never skipped.
+    - Each kind of sweep is compared with an exact law, by enumeration or by Geweke's test.
+    - There are mistakes, and the checks that they name are made.
 
     Raises
     ------

@@ -1,6 +1,6 @@
-"""The case of a topic model whose topics hang from a root process: HDP-LDA, its author version.
+"""The case of a topic model with an HDP root: HDP-LDA, the nonparametric author-topic model.
 
-`RootedTopics` has everything but what is the model's own: its schedules, its mistakes, its limits.
+`RootedTopics` has all parts of the case except the schedules, mistakes and limits of the model.
 """
 
 import dataclasses
@@ -14,8 +14,9 @@ import numpyro.distributions as dist
 
 from bnp_kernels.processes import hdp_root
 from bnp_models.testing import enumeration, simulate, token_corpora
-from bnp_models.testing.cases import Case, Conditional, Joint, Target
+from bnp_models.testing.cases import Case
 from bnp_models.testing.invariants import quick_jit
+from bnp_models.testing.parts import Conditional, Joint, Target
 from bnp_models.testing.shipped import Shipped
 from bnp_models.testing.together import Effort, Growth
 from bnp_models.testing.topic_family import (
@@ -49,11 +50,11 @@ def num_used(state: Any) -> Any:
 class RootedTopics(TopicFamily):
     """Parts of the case of an infinite topic model.
 
-    `weigh` returns the weights [rows, slots] of a token's possible rows (one, its document; or all
-    authors) and topics in use, and [rows] of a new topic; the root in the state is that without the
-    token.
+    `weigh` returns two arrays: the weights [rows, slots] of the possible rows and used topics of a
+    token, and the weights [rows] of a new topic. The possible rows are the document of the token,
+    or all authors. The state that it gets has the root after the token was taken out.
 
-    Targets: concentrations that are "fixed", or with priors ("hyper").
+    There are two targets. In "fixed" the concentrations are numbers, in "hyper" they have priors.
     """
 
     def case(self, **own: Any) -> Case:
@@ -99,7 +100,7 @@ class RootedTopics(TopicFamily):
         return means | {"topics": means["topics"][:4]}  # more than these are rare
 
     def target(self, name: str) -> Target:
-        """Return one of both targets."""
+        """Return one of the two targets."""
         corpus = self.tiny
         priors = {"alpha": gamma_prior(1, 1), "gamma": gamma_prior(1, 1)}
         if name == "fixed":
@@ -129,7 +130,7 @@ class RootedTopics(TopicFamily):
         return as_floats(values)
 
     def shipped(self) -> Shipped:
-        """Return the tiny corpus as users fit it, with all concentrations fixed."""
+        """Return the tiny corpus as users make it, and the model with fixed concentrations."""
         record = ("tables", "unused_weight", "x", "z")
 
         def quantities(draws):
@@ -175,7 +176,11 @@ class RootedTopics(TopicFamily):
         return many, self.with_words_of(word)
 
     def simulate(self, rng: np.random.Generator, size: int) -> tuple[Any, Any]:
-        """Seat the franchise; given its tables the root is a Dirichlet draw: nothing truncated."""
+        """Draw everything from the prior, without truncation.
+
+        The tokens are seated in the Chinese restaurant franchise. Given its tables, the root is a
+        Dirichlet draw.
+        """
         corpus = self.joint_corpus
         hyper = {name: rng.gamma(a, 1 / b, size) for name, (a, b) in PRIORS.items()}
         x = corpus.draw_rows(rng, size)
@@ -187,7 +192,10 @@ class RootedTopics(TopicFamily):
         return self.states(z, x, word, tables, root, hyper)
 
     def draw_program(self, rng_key: jax.Array, size: int) -> dict[str, jax.Array]:
-        """Draw from the truncated program and measure; its topics are compared, not its sticks."""
+        """Draw from the truncated program, and return the quantities that do not need the root.
+
+        The sticks of the program and the unordered weights of a kernel can't be compared.
+        """
         priors = {name: dist.Gamma(*prior) for name, prior in PRIORS.items()}
         model = self.model(**priors, max_topics=32)  # 1.5e-5 of the root is behind
         draws = self.program_draws(rng_key, model, list(PRIORS), size)
@@ -220,10 +228,11 @@ class RootedTopics(TopicFamily):
         return as_floats(values)
 
     def conditional(self, state: Any, data: Any, token: Any) -> Conditional:
-        """Weigh every possible row and slot, and a new topic with the mass that `birth` gives it.
+        """Weigh every possible row and slot of a token, and a new topic.
 
-        That mass is a function of a uniform number u, so that the weight of a new topic is also its
-        density in u; the joint density is one in the mass, hence the slope.
+        `birth` computes the mass of a new topic from a uniform number u. So the weight of a new
+        topic is a density with respect to u. The joint density is one with respect to the mass, and
+        is multiplied by the derivative of the mass in u.
         """
         slots = jnp.arange(state.topic.shape[0])
         minus = slots == state.z[token]
@@ -255,10 +264,10 @@ class RootedTopics(TopicFamily):
         return Conditional(*(jnp.where(allowed, x, -jnp.inf).reshape(-1) for x in both))
 
     def program_log_joint(self, state: Any, data: Any, priors: Any) -> Any:
-        """Condition on the root and remove theta and phi, at any point.
+        """Return the log density of the program given the root, with theta and phi integrated out.
 
-        The slots are the program's first sticks and the pool its last topic, so that the rows'
-        concentrations are those of the state.
+        The first sticks of the program are the slots of the state, and its last topic is the pool.
+        So the concentrations of the rows are those of the state.
         """
         hyperparameters, values = priors_in_program(FIXED, priors, state, state.root._asdict())
         used = 2  # `start` uses two slots

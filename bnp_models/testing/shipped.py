@@ -1,7 +1,8 @@
-"""The shipped source as users compile it: a tiny data set through `MCMC`, against its posterior.
+"""The check of the shipped source as users compile it.
 
-The other checks sweep kernels directly, with mistakes behind switches in their source. This one
-goes through `model.gibbs()` and NumPyro's `MCMC`, with nothing rewritten, in many short chains.
+The other checks call kernels directly, and their source has mistakes behind switches. This check
+fits a tiny data set through `model.gibbs()` and NumPyro's `MCMC` by many short chains. The source
+is not changed. The posterior means must be the exact ones.
 """
 
 import dataclasses
@@ -34,14 +35,14 @@ class Shipped:
     model, data
         As users write them.
     quantities
-        What is recorded, by name and with the axes chain and draw in front -> label-free
-        quantities with the same two axes.
+        Recorded draws by name, with the axes chain and draw in front -> quantities with the same
+        two axes. They must not change if topics are renumbered.
     expected
         Returns the exact mean of each.
     record, options
-        What `gibbs` is asked for besides the schedule.
+        Arguments of `gibbs` besides the schedule.
     effort
-        Chains, sweeps of warm-up and sweeps that count.
+        Chains, warm-up sweeps and sweeps that count.
     """
 
     model: Any
@@ -63,7 +64,10 @@ def run_shipped(
     schedule: str,
     tally: Callable[[Any, Any], Mapping[str, Any]] | None = None,
 ) -> Report:
-    """Fit, compare posterior means with the exact ones, and see that the numbers are held."""
+    """Fit, compare the posterior means with the exact means, and return the report.
+
+    The hyperparameters must still have their values after the run, and the tallies must be right.
+    """
     kernel = of.model.gibbs(schedule=schedule, record=of.record, **of.options)
     mcmc = MCMC(
         kernel, num_warmup=of.effort.num_warmup, num_samples=of.effort.num_sweeps,

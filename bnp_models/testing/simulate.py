@@ -1,4 +1,4 @@
-"""Exact draws from priors, many at a time, in float64 NumPy and without the kernels' code."""
+"""Exact draws from priors, many at a time; float64 NumPy, without the code of the kernels."""
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -14,7 +14,7 @@ __all__ = [
 
 
 def draw_log_gamma(rng: np.random.Generator, concentration: np.ndarray) -> np.ndarray:
-    """Draw logs of Gamma(concentration, 1); no underflow, however small the concentration."""
+    """Draw logs of Gamma(concentration, 1), without underflow for any concentration."""
     boosted = np.log(rng.gamma(concentration + 1.0))
     return boosted - rng.exponential(size=np.shape(concentration)) / concentration
 
@@ -43,20 +43,21 @@ def restaurant_franchise(
 ) -> tuple[Int[np.ndarray, "S T"], Int[np.ndarray, "S T"]]:
     """Seat the tokens of every document in the Chinese restaurant franchise, exactly.
 
-    A token joins a table of its document in proportion to its customers or opens one (alpha); a new
-    table takes a topic in proportion to the tables that serve it anywhere or a new one (gamma).
-    Teh, Jordan, Beal and Blei, Hierarchical Dirichlet processes, JASA 101 (2006), section 4.1.
+    A token joins a table of its document with weight the number of customers at the table, or opens
+    a new table with weight alpha. A new table takes a topic with weight the number of tables that
+    have the topic in all documents, or a new topic with weight gamma. Teh, Jordan, Beal and Blei,
+    Hierarchical Dirichlet processes, JASA 101 (2006), section 4.1.
 
     Parameters
     ----------
     doc
-        Document (restaurant) of each token, maybe another in every draw.
+        Document (restaurant) of each token; it may differ between draws.
 
     Returns
     -------
     z, tables
-        Topic of each token, numbered in order of appearance, and the number of tables per topic
-        (as many columns as tokens; zero beyond the topics in use).
+        Topic of each token, numbered in order of appearance, and number of tables of each topic.
+        `tables` has as many columns as there are tokens; columns of unused topics are zero.
     """
     num_draws, num_tokens, num_docs = len(alpha), doc.shape[-1], int(doc.max()) + 1
     rows = np.arange(num_draws)
@@ -82,7 +83,7 @@ def restaurant_franchise(
 def tally(
     z: Int[np.ndarray, "S T"], row: Int[np.ndarray, "*S T"], num_rows: int, num_topics: int
 ) -> Int[np.ndarray, "S rows K"]:
-    """Count tokens by row (document or word, maybe another in every draw) and topic, as int32."""
+    """Count tokens by row (document or word, may differ between draws) and topic, as int32."""
     counts = np.zeros((len(z), num_rows, num_topics), np.int32)
     draws = np.broadcast_to(np.arange(len(z))[:, None], z.shape)
     np.add.at(counts, (draws, np.broadcast_to(row, z.shape), z), 1)
@@ -100,14 +101,14 @@ def beta_process(
 ) -> tuple[Bool[np.ndarray, "S K N"], Float[np.ndarray, "S K"]]:
     """Draw which rows use which factors, and the sticks of factors in use.
 
-    From the sticks of the Indian buffet process and the sources' probabilities. Those beyond
-    `num_sticks` hold a mass of about exp(-num_sticks / tau): with 120 and a tau below 6 it makes no
-    difference.
+    The sticks of the Indian buffet process are drawn first, then the probabilities of the sources.
+    Only the first `num_sticks` sticks are drawn. The others have a mass of about
+    exp(-num_sticks / tau): with 120 sticks and tau below 6 they can be neglected.
 
     Returns
     -------
     z, beta
-        Slot-major, factors in use first and by decreasing stick, zeros behind.
+        Factors in use come first, by decreasing stick; the slots behind them are zero.
 
     Raises
     ------

@@ -1,10 +1,11 @@
-r"""Comparisons of simulated means with a known or another simulated value, and when to reject.
+r"""Comparisons of simulated means with known values or other simulated means.
 
-A comparison gives a z-score; a report holds the comparisons of one check and the threshold that
-they share. The threshold follows from the false-alarm rate of the whole report: with m comparisons
-the normal quantile at `false_alarm / m`, two-sided (Bonferroni), so a correct sampler is rejected
-with at most that probability whatever the correlation between the quantities. Draws are averages
-over independent chains, so no autocorrelation time has to be estimated.
+A comparison gives a z-score. A report holds the comparisons of one check and the threshold that
+they share. The threshold follows from the false-alarm rate of the whole report. With m comparisons
+it is the two-sided normal quantile at `false_alarm / m` (Bonferroni). So the probability that a
+correct sampler is rejected is at most `false_alarm`, whatever the correlation between the
+quantities. Draws are averages over independent chains, so no autocorrelation time has to be
+estimated.
 """
 
 import math
@@ -26,15 +27,16 @@ __all__ = [
 ]
 
 FALSE_ALARM = 1e-4
-"""Chance that one report rejects a correct sampler; a suite of 500 reports then stays below 5%."""
+"""Probability that one report rejects a correct sampler; for 500 reports together it is 5%."""
 
 _POWER_QUANTILE = float(scipy.stats.norm.ppf(0.9))
 
 
 class Disagreement(AssertionError):
-    """Two things that a check compares are not the same: the only way in which a mistake is caught.
+    """Two things that a check compares are not the same.
 
-    Whatever else a check asserts on its way (shapes, capacities, settings) raises other exceptions.
+    A mistake counts as caught only if this is raised. All other assertions of a check (shapes,
+    capacities, settings) raise other exceptions.
     """
 
 
@@ -43,7 +45,7 @@ class Rejected(Disagreement):
 
 
 class Comparison(NamedTuple):
-    """One quantity: what was simulated, what it should be, and how precisely that is known."""
+    """One quantity: its simulated mean, its expected mean, and the error of their difference."""
 
     name: str
     estimate: float
@@ -62,7 +64,7 @@ class Comparison(NamedTuple):
 
 
 class Report(NamedTuple):
-    """The comparisons of one check, judged together."""
+    """The comparisons of one check, with one threshold for all."""
 
     title: str
     comparisons: tuple[Comparison, ...]
@@ -70,7 +72,7 @@ class Report(NamedTuple):
 
     @property
     def threshold(self) -> float:
-        """Return the |z| from which on a comparison counts as a disagreement."""
+        """Return the smallest |z| that counts as a disagreement."""
         return rejection_threshold(len(self.comparisons), self.false_alarm)
 
     @property
@@ -84,7 +86,7 @@ class Report(NamedTuple):
         return not abs(self.worst.z) < self.threshold
 
     def detectable(self, comparison: Comparison) -> float:
-        """Return the bias of this quantity that the report would see in nine runs out of ten."""
+        """Return the bias of this quantity that nine runs out of ten would reject."""
         return (self.threshold + _POWER_QUANTILE) * comparison.standard_error
 
     def check(self) -> None:
@@ -122,8 +124,8 @@ def one_sample(title: str, draws: Mapping[str, np.ndarray], expected: Mapping[st
     draws
         Per quantity an array whose first axis runs over independent draws (chains).
     expected
-        The exact mean of each, with the shape of one draw. Every name must be in `draws`; names
-        that are only in `draws` are left out.
+        The exact mean of each, with the shape of one draw. Every name must be in `draws`. Other
+        quantities in `draws` are ignored.
     """
     comparisons: list[Comparison] = []
     for name, exact in expected.items():
@@ -143,9 +145,9 @@ def one_sample(title: str, draws: Mapping[str, np.ndarray], expected: Mapping[st
 def two_sample(
     title: str, draws: Mapping[str, np.ndarray], reference: Mapping[str, np.ndarray]
 ) -> Report:
-    """Compare two sets of independent draws in the mean and the spread of each quantity.
+    """Compare the mean and the spread of each quantity in two sets of independent draws.
 
-    Spread is the mean square about the reference mean.
+    The spread is the mean square of the difference to the reference mean.
     """
     if set(draws) != set(reference):
         raise ValueError(

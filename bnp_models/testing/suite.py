@@ -1,4 +1,4 @@
-"""The harness as pytest parameters: a model's test file needs one function for each of the two."""
+"""The harness as parameters of pytest: checks and mistakes each need one test function."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,7 +23,7 @@ def each_check(case: Case) -> Any:
 
 
 def each_mistake(mistakes: Sequence[Mistake]) -> Any:
-    """Parametrise a test by `mistake`; all of them are slow."""
+    """Parametrise a test by `mistake`; all these tests have the marker `slow`."""
     import pytest
 
     return pytest.mark.parametrize(

@@ -1,8 +1,9 @@
-"""Many chains in one compiled sweep, which serves many checks: loops over sweeps on the host.
+"""Sweeps of many chains that are compiled once and used by many checks.
 
-Compiling a sweep of a large kernel takes longer than a check of it. Here a sweep of a fixed number
-of chains is compiled once for every shape of data and priors, with the mistakes that its checks
-must see behind switches. Schedules that differ in which turn a step takes have one program, too.
+Compiling a sweep of a large kernel takes longer than running a check. So a sweep of a fixed number
+of chains is compiled once for every combination of shapes of data and priors. The mistakes that the
+checks must see are part of the same program, behind switches. Schedules that differ only in the
+turns that a step takes share a program. The loops over sweeps run on the host.
 """
 
 import copy
@@ -25,7 +26,7 @@ Data = Any
 Priors = Any
 
 OPTIMISED = {"xla_backend_optimization_level": 3}
-"""Compiler options for what runs long: the default, also where XLA_FLAGS say less."""
+"""Compiler options for programs that run long: full optimisation, whatever XLA_FLAGS say."""
 
 
 class SweepFailed(RuntimeError):
@@ -48,13 +49,14 @@ class Growth(NamedTuple):
     num_used
         State -> number of slots in use.
     resize
-        State, number of slots -> the same state with its used slots first and that many in all.
+        State, number of slots -> the same state with this number of slots, the used ones first.
     overflow
-        State after a sweep -> whether the sweep was short of a slot and does not count.
+        State after a sweep -> whether the sweep needed more slots than there are.
     capacity
         Slots of a chain; a sweep that needs more raises `SweepFailed`.
     fewer
-        Slots of the sweeps that `Case.growth` compares with those at `capacity`; 0 for none.
+        A smaller number of slots. `Case.growth` compares sweeps that have so few slots with sweeps
+        that have `capacity` slots. With 0 the case has no such check.
     """
 
     num_used: Callable[[State], Int[Array, ""]]
@@ -65,7 +67,7 @@ class Growth(NamedTuple):
 
 
 def take_turns(step: Callable[..., tuple[State, Any]], turns: Sequence[int]) -> Callable:
-    """Return the sweep of one chain that takes a step for each turn; a step without, if none."""
+    """Return the sweep of one chain: a step for each turn, or one step if there are no turns."""
     if not turns:
         return step
 
@@ -83,20 +85,20 @@ def _keys_of(rng_key: Key[Array, ""], num_turns: int) -> Key[Array, " num_turns"
 
 
 class Sweeps:
-    """Sweeps of `num_chains` chains; see the module.
+    """Compiled sweeps of `num_chains` chains, with mistakes that can be switched on.
 
     Parameters
     ----------
     step
-        (rng_key, state, data, priors) -> (state, info), for one chain; with a turn at the end if
-        sweeps are `taking` turns.
+        (rng_key, state, data, priors) -> (state, info), for one chain. If the sweeps are `taking`
+        turns, the turn is a further argument at the end.
     growth
-        Where the kernel has a capacity: an overflow raises `SweepFailed`.
+        The slots of the kernel, if it has a capacity. An overflow then raises `SweepFailed`.
     mistakes
-        What can be switched on.
+        Mistakes that can be switched on.
     num_programs
-        How many there may be, each for other shapes of states, data and priors. If it is one, every
-        chain has data of its own, also where all of them are the same.
+        How many programs may be compiled, one for each combination of shapes of states, data and
+        priors. If it is 1, every chain has its own copy of the data, even if all copies are equal.
     """
 
     def __init__(
@@ -113,7 +115,7 @@ class Sweeps:
         self._num_programs = num_programs
         self._shapes: list[Any] = []
         self._turns: tuple[int, ...] = ()
-        self.on: str | None = None  # the mistake that is made
+        self.on: str | None = None  # name of the mistake that is switched on
 
     def taking(self, turns: Sequence[int]) -> "Sweeps":
         """Return sweeps of one step for each turn; the programs are shared."""
@@ -148,9 +150,9 @@ class Sweeps:
         *,
         own_data: bool = False,
     ) -> tuple[State, np.ndarray]:
-        """Sweep once; return the states and which chains were short of a slot.
+        """Sweep once; return the states, and which chains needed more slots than they have.
 
-        The chains share their data, or each has its own.
+        The chains share their data. With `own_data` each chain has its own, on the first axis.
         """
         if self._num_programs == 1 and not own_data:
             data, own_data = self.spread(data), True
@@ -181,7 +183,7 @@ class Sweeps:
         Raises
         ------
         SweepFailed
-            If a chain was short of a slot.
+            If a chain needed more slots than it has.
         """
         keys = jax.random.split(rng_key, self.num_chains)
         states, short = self.attempt(keys, states, data, priors, own_data=own_data)
@@ -190,11 +192,11 @@ class Sweeps:
         return states
 
     def less(self, effort: int) -> int:
-        """Return the effort, or a quarter of it while a mistake is made: that must show."""
+        """Return the effort, or a quarter of it while a mistake is switched on."""
         return effort if self.on is None else -(-effort // 4)
 
     def spread(self, data: Data) -> Data:
-        """Give each chain a copy."""
+        """Return the data with a copy for each chain, on a new first axis."""
         return jax.tree.map(lambda x: jnp.broadcast_to(x, (self.num_chains, *np.shape(x))), data)
 
     def resized(self, states: State) -> State:
@@ -216,7 +218,7 @@ class Sweeps:
         priors: Priors,
         effort: Effort,
     ) -> tuple[dict[str, np.ndarray], State]:
-        """Average each quantity over the sweeps of every chain, after those of the warm-up.
+        """Average each quantity over the sweeps of each chain, the warm-up left out.
 
         Returns
         -------
@@ -242,7 +244,7 @@ class Sweeps:
         priors: Priors,
         num_sweeps: int,
     ) -> tuple[State, Data]:
-        """Alternate a sweep and a redraw of the data, each chain with data of its own."""
+        """Alternate sweeps and new draws of the data; each chain has its own data."""
         states = self.resized(states)
         for key in jax.random.split(rng_key, num_sweeps):
             key_sweep, key_data = jax.random.split(key)
@@ -263,5 +265,5 @@ def _resized(resize: Callable[[State, int], State], capacity: int) -> Callable[[
 
 
 def measure(quantities: Callable[[State, Data], dict[str, Array]]) -> Callable:
-    """Return the function of many states, compiled once for all checks that measure these."""
+    """Return `quantities` as a function of many states, compiled once for all checks."""
     return _mapped(quantities)

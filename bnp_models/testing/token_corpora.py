@@ -1,4 +1,4 @@
-"""What the cases of token models share: tiny corpora, fresh words, quantities, mistakes."""
+"""What the cases of token models share: tiny corpora, new words, quantities, mistakes."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -33,7 +33,7 @@ def lay_out(
     num_lanes: int | None = None,
     group: Sequence[int] | None = None,
 ) -> Tokens:
-    """Make kernel data of documents given as lists of word ids, perhaps with their groups."""
+    """Lay out documents, given as lists of word ids, as data of the kernels."""
     doc = np.repeat(np.arange(len(docs), dtype=np.int32), [len(words) for words in docs])
     word = np.concatenate([np.asarray(words, np.int32) for words in docs])
     groups = None if group is None else np.asarray(group, np.int32)
@@ -57,7 +57,11 @@ def with_words(data: Tokens, word: Int[Array, " T"]) -> Tokens:
 def draw_words(
     rng_key: Key[Array, ""], z: Int[Array, " T"], num_words: int, beta: ScalarLike
 ) -> Int[Array, " T"]:
-    """Draw words given topics: from one urn for each, which begins with `beta` of every word."""
+    """Draw words given topics, with the topic-word rows integrated out.
+
+    Every topic has an urn, which starts with `beta` of each word. A token draws a word from the urn
+    of its topic and adds one of this word to the urn.
+    """
     tokens = jnp.arange(z.shape[0])
     u = jax.random.uniform(rng_key, z.shape)
 
@@ -73,7 +77,7 @@ def draw_words(
 def draw_program(
     rng_key: Key[Array, ""], model: Any, data: Any, sites: Sequence[str], size: int
 ) -> dict[str, np.ndarray]:
-    """Draw these sites of a program, data included, `size` times, in the order of `sites`."""
+    """Draw a program `size` times, with its data, and return the values of these sites."""
     predictive = Predictive(model, num_samples=size, return_sites=list(sites), parallel=True)
     draw = jax.jit(lambda key: predictive(key, data, observed=False), compiler_options=OPTIMISED)
     draws = draw(rng_key)
@@ -87,7 +91,7 @@ def coassigned(z: Int[Array, " T"]) -> Float[Array, " pairs"]:
 
 
 def permute_slots(z: Int[Array, " T"], order: Int[Array, " K"]) -> Int[Array, " T"]:
-    """Renumber topics so that slot `order[i]` becomes slot i."""
+    """Renumber the topics: slot `order[i]` becomes slot i."""
     return jnp.argsort(order)[z].astype(z.dtype)
 
 
@@ -99,10 +103,10 @@ def first_appearance(z: Int[np.ndarray, "S T"]) -> Int[np.ndarray, "S T"]:
 
 
 def root_mistakes(alpha: float) -> list[Mistake]:
-    """List wrong births, deaths and tables of a kernel with the HDP's root; `alpha` as enumerated.
+    """List mistakes in the births, deaths and tables of a kernel with an HDP root.
 
-    They are caught by the conditional, by the exact posterior "fixed" of the sequential sweep, and
-    by its growth.
+    `alpha` is its value in the target "fixed". The mistakes are caught by the conditional, or for
+    the sequential schedule by the enumeration of "fixed" or by the growth.
     """
     enumeration = "enumeration/fixed/sequential"
     return [

@@ -1,7 +1,7 @@
-"""What the cases of all topic models share: tiny corpora, counts, fresh words, densities.
+"""What the cases of all topic models share: tiny corpora, counts, new words, densities.
 
-A topic belongs to a word and to a row: the document of its token or, in author-topic models, its
-author. `finite_topics` and `rooted_topics` go on from here, by the number of topics.
+A token has a word and a row. The row is its document or, in author-topic models, its author.
+`finite_topics` and `rooted_topics` extend this module for finite and infinite numbers of topics.
 """
 
 import dataclasses
@@ -19,8 +19,8 @@ from numpyro.infer.util import log_density
 from bnp_kernels.random.concentration import GammaPrior
 from bnp_models.data.corpus import Corpus
 from bnp_models.testing import author_corpora, enumeration, token_corpora
-from bnp_models.testing.cases import Conditional
 from bnp_models.testing.invariants import quick_jit
+from bnp_models.testing.parts import Conditional
 
 __all__ = [
     "SHARP",
@@ -35,29 +35,30 @@ __all__ = [
 ]
 
 SHARP = 1e5
-"""A Gamma(x SHARP, SHARP) variable is as good as fixed at x: posteriors differ by 1 / SHARP."""
+"""A Gamma(x SHARP, SHARP) variable is nearly fixed at x: posteriors differ by about 1 / SHARP."""
 
 
 def gamma_prior(concentration: Any, rate: Any, shape: tuple[int, ...] = ()) -> GammaPrior:
-    """Return a prior as the kernels take it: one, or many alike."""
+    """Return a prior as the kernels take it; with a shape, equal priors of so many values."""
     return GammaPrior(np.full(shape, concentration, np.float32), np.float32(rate))
 
 
 def sharp(value: Any) -> GammaPrior:
-    """Return a prior that leaves no choice, of a number or a vector."""
+    """Return a prior under which a variable stays at this number or vector."""
     return gamma_prior(np.multiply(value, SHARP), SHARP, np.shape(value))
 
 
 def as_floats(values: Mapping[str, Any]) -> dict[str, jax.Array]:
-    """Return quantities as float32, as the compiled sweeps average them."""
+    """Return quantities as float32."""
     return {name: jnp.asarray(x, jnp.float32) for name, x in values.items()}
 
 
 @functools.cache
 def late(module: ModuleType, name: str, **always: Any) -> Callable:
-    """Return a function that looks another one up when it is called, so that mistakes reach it.
+    """Return a function that looks `name` up in the module at each call, and then calls it.
 
-    `always` are options that it gets in every call.
+    So a mistake that replaces the function in the module has an effect. `always` are options for
+    every call.
     """
 
     def call(*args: Any, **options: Any) -> Any:
@@ -75,11 +76,11 @@ class TinyCorpus:
     docs, num_words
         Documents as lists of word ids.
     authors, num_authors
-        Authors of each document, where the model has some.
+        Authors of each document, if the model has authors.
     group
-        Group of each document, where the model tells groups apart.
+        Group of each document, if the model has groups.
     layout
-        Options of the kernels' layout.
+        Options for the layout of the kernels' data.
     """
 
     docs: Sequence[Sequence[int]]
@@ -137,18 +138,20 @@ class TinyCorpus:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TopicFamily:
-    """Parts of the case of any topic model with the counts of LDA; the two families go on from it.
+    """Parts of the case of any topic model with the counts of LDA.
+
+    `FiniteTopics` and `RootedTopics` add to it.
 
     Attributes
     ----------
     kernel, model
         Module of the kernels and class of the program.
     state_type, priors_type
-        Of the kernels.
+        Types of the state and of the priors in the kernels.
     weigh
-        State, data, token -> weights of all possible rows and topics of the token, made by the
-        function that the kernel calls: [rows, K], of a token's document (one row) or all authors.
-        `RootedTopics` has a shape of its own.
+        State, data, token -> weights [rows, K] of all possible rows and topics of the token, from
+        the function that the kernel calls. The possible rows are the document of the token (one
+        row), or all authors. In `RootedTopics` the weights have another shape.
     tiny, joint_corpus
         The corpora of enumeration and of Geweke's test.
     """
@@ -176,7 +179,7 @@ class TopicFamily:
         return state.x if self.has_authors else data.doc
 
     def tally(self, state: Any, data: Any) -> dict[str, Any]:
-        """Count what is a function of the assignments from scratch."""
+        """Return the fields that are functions of the assignments, counted from scratch."""
         num_rows, num_topics = getattr(state, self.rows_field).shape
         num_words = state.word_topic.shape[0]
         return self._count(
@@ -202,7 +205,7 @@ class TopicFamily:
         return self.state_type(z=z, **rows, **counts, **rest)
 
     def move(self, state: Any, data: Any, token: Any, row: Any, topic: Any) -> Any:
-        """Return the state with one token elsewhere."""
+        """Return the state after one token has moved to this row and topic."""
         state = state._replace(z=state.z.at[token].set(topic))
         if self.has_authors:
             state = state._replace(x=state.x.at[token].set(row))
@@ -216,9 +219,9 @@ class TopicFamily:
         return jnp.arange(self.tiny.num_rows), allowed[:, None]
 
     def finite_conditional(self, state: Any, data: Any, token: Any) -> Conditional:
-        """Weigh every possible row and topic of a token, where the number of topics is fixed.
+        """Weigh every possible row and topic of a token, for a fixed number of topics.
 
-        Rows of other documents have no weight.
+        Authors that the document of the token does not have get weight zero.
         """
         rows, allowed = self.possible_rows(data, token)
         weights = self.weigh(state, data, token)
@@ -232,19 +235,19 @@ class TopicFamily:
         return Conditional(*pair)
 
     def with_words_of(self, word: Any) -> Any:
-        """Return data of Geweke's test with these words, [S, T], for each draw."""
+        """Return the data of Geweke's test for many draws of the words, [S, T]."""
         corpus = self.joint_corpus
         return jax.vmap(lambda w: corpus.with_words(corpus.data, w))(np.asarray(word, np.int32))
 
     def redraw_words(self, rng_key: Any, state: Any, data: Any) -> tuple[Any, Any]:
-        """Draw the words anew given the assignments."""
+        """Draw new words given the assignments."""
         num_words, num_topics = state.word_topic.shape
         word = token_corpora.draw_words(rng_key, state.z, num_words, state.beta)
         word_topic = token_corpora.tally(state.z, word, num_words, num_topics)
         return state._replace(word_topic=word_topic), self.joint_corpus.with_words(data, word)
 
     def count_quantities(self, state: Any, data: Any) -> dict[str, Any]:
-        """Measure the counts of a state for Geweke's test."""
+        """Return the quantities of Geweke's test that are functions of the counts."""
         values = {
             "sum n_k^2": (state.topic**2).sum(),
             "sum n_rk^2": (getattr(state, self.rows_field) ** 2).sum(),
@@ -257,15 +260,15 @@ class TopicFamily:
         return values
 
     def token_quantities(self, state: Any) -> dict[str, Any]:
-        """Measure the assignments of a state, as enumeration does."""
+        """Return the quantities of enumeration that are functions of the assignments."""
         return enumeration.token_quantities(state.z, state.x if self.has_authors else None)
 
     def log_joint(self, state: Any, data: Any, priors: Any) -> Any:
-        """Return the kernel's log joint density, that of the sampled concentrations included."""
+        """Return the kernel's log joint density, with the priors of sampled concentrations."""
         return self.kernel.log_joint(state, data) + self.kernel.log_prior(state, priors)
 
     def program_density(self, model: Any, values: dict[str, Any], state: Any, data: Any) -> Any:
-        """Return the log density of a program on the tiny corpus at a state and other values."""
+        """Return the log density of a program on the tiny corpus at these values and this state."""
         values = values | {"z": state.z}
         if self.has_authors:  # the program draws the place of an author in the list
             place = jnp.cumsum(jnp.asarray(self.tiny.may_be_of), axis=1) - 1
@@ -275,16 +278,17 @@ class TopicFamily:
     def density_without_mixtures(
         self, model: Any, values: Mapping[str, Any], state: Any, data: Any, weights: Any
     ) -> Any:
-        """Remove theta and phi from the density of a program with a fixed number of topics.
+        """Return the log density of a program with theta and phi integrated out.
 
-        p(w, z) = p(w, z, theta, phi) / p(theta, phi | w, z), whatever theta and phi are.
+        The number of topics is fixed. p(w, z) = p(w, z, theta, phi) / p(theta, phi | w, z) for all
+        values of theta and phi, so any values will do.
 
         Parameters
         ----------
         model, values
-            A program with these two sites, and the values of its sampled hyperparameters.
+            A program with the sites theta and phi, and the values of its sampled hyperparameters.
         state, data
-            Of the tiny corpus.
+            State and data of the tiny corpus.
         weights
             Prior weights of the topics in every row, [K] or [rows, K].
         """
@@ -307,21 +311,22 @@ class TopicFamily:
         return {"x": rows, **draws}
 
     def measure(self, quantities: Callable, states: Any, data: Any) -> dict[str, jax.Array]:
-        """Measure many states, each with data of its own."""
+        """Return the quantities of many states; each state has its own data."""
         return quick_jit(jax.vmap(quantities))(states, data)
 
 
 def somewhere(rows: int, columns: int) -> np.ndarray:
-    """Return points of the simplex, one in each row, that are nothing special."""
+    """Return arbitrary points of the simplex, one in each row."""
     return np.random.default_rng(rows).dirichlet(np.full(columns, 3.0), rows)
 
 
 def priors_in_program(
     fixed: Mapping[str, Any], priors: Any, state: Any, also: Mapping[str, Any] | None = None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the hyperparameters of a model with the kernel's priors, and the sites' values.
+    """Return the hyperparameters of a program, and the values of those that it samples.
 
-    `also` has values that are no fields of the state.
+    A hyperparameter is its value in `fixed`, or the prior that the kernel has for it. `also` has
+    values that are not fields of the state.
     """
     hyperparameters, values = dict(fixed), {}
     for name, prior in priors._asdict().items():

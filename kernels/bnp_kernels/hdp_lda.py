@@ -28,8 +28,9 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from bnp_kernels.numerics.batching import LARGE_TABLE, vectorise_if
 from bnp_kernels.numerics.densities import log_dirichlet_multinomial
-from bnp_kernels.processes import dirichlet_topics, hdp_root, split_merge
+from bnp_kernels.processes import dirichlet_topics, hdp_root, rooted_topics, split_merge
 from bnp_kernels.processes.hdp_root import TAIL_SHARE, Root
+from bnp_kernels.processes.rooted_topics import log_prior, log_root
 from bnp_kernels.random import bits
 from bnp_kernels.random.concentration import GammaPrior
 from bnp_kernels.random.gamma import draw_topic_word
@@ -109,13 +110,7 @@ def init(
 
 def grow(state: HDPState, max_topics: int) -> HDPState:
     """Pad the slots with free ones up to `max_topics`, or drop free ones at the end."""
-    resize = functools.partial(hdp_root.grow, max_topics=max_topics)
-    return state._replace(
-        doc_topic=resize(state.doc_topic),
-        word_topic=resize(state.word_topic),
-        topic=resize(state.topic),
-        root=hdp_root.grow_root(state.root, max_topics),
-    )
+    return rooted_topics.grow(state, max_topics, "doc_topic")
 
 
 def conditional(
@@ -233,15 +228,7 @@ def _chain_by_chain(sweep: Callable, state: HDPState) -> Callable:
 
 def resample(rng_key: Key[Array, ""], state: HDPState, data: Tokens, priors: HDPPriors) -> HDPState:
     """Draw tables, concentrations and root weights given the topics."""
-    key_root, key_words, key_beta = bits.split(rng_key, 3)
-    root, alpha = hdp_root.resample(
-        key_root, state.doc_topic, data.doc_length, state.root, state.alpha,
-        alpha_prior=priors.alpha, gamma_prior=priors.gamma,
-    )  # fmt: skip
-    beta = dirichlet_topics.resample_beta(
-        key_words, key_beta, state.word_topic, state.topic, state.beta, priors.beta
-    )
-    return state._replace(root=root, alpha=alpha, beta=beta)
+    return rooted_topics.resample(rng_key, state, state.doc_topic, data.doc_length, priors)
 
 
 def step(
@@ -301,14 +288,3 @@ def log_joint(state: HDPState, data: Tokens) -> Float[Array, ""]:
         state.doc_topic, data.doc_length, state.alpha * state.root.weights, state.alpha
     )
     return documents + dirichlet_topics.log_words(state.word_topic, state.topic, state.beta)
-
-
-def log_root(state: HDPState) -> Float[Array, ""]:
-    """Return the log density of the root weights, see `hdp_root.log_density`."""
-    return hdp_root.log_density(state.root, state.topic)
-
-
-def log_prior(state: HDPState, priors: HDPPriors) -> Float[Array, ""]:
-    """Return the log prior density of the concentrations that are sampled."""
-    values = {"alpha": state.alpha, "gamma": state.root.gamma, "beta": state.beta}
-    return dirichlet_topics.log_prior(values, priors._asdict())

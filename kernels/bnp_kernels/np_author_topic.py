@@ -21,7 +21,6 @@ $n_j + \alpha$ must be kept, because the author x is drawn, too.
 Sizes: T tokens, D documents, J authors, V words. Counts are int32, log densities in nats.
 """
 
-import functools
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -32,8 +31,9 @@ from bnp_kernels.author_topic import AuthorTopicInfo, draw_start, share
 from bnp_kernels.hdp_lda import HDPPriors
 from bnp_kernels.numerics.densities import log_dirichlet_multinomial
 from bnp_kernels.numerics.sums import sum_pairwise
-from bnp_kernels.processes import dirichlet_topics, hdp_root
+from bnp_kernels.processes import dirichlet_topics, hdp_root, rooted_topics
 from bnp_kernels.processes.hdp_root import TAIL_SHARE, Root
+from bnp_kernels.processes.rooted_topics import log_prior, log_root
 from bnp_kernels.random import bits, gamma
 from bnp_kernels.tokens import author_sweeps, tally
 from bnp_kernels.tokens.author_layout import AuthorTokens
@@ -99,13 +99,7 @@ def init(
 
 def grow(state: AuthorHDPState, max_topics: int) -> AuthorHDPState:
     """Pad the slots with free ones up to `max_topics`, or drop free ones at the end."""
-    resize = functools.partial(hdp_root.grow, max_topics=max_topics)
-    return state._replace(
-        author_topic=resize(state.author_topic),
-        word_topic=resize(state.word_topic),
-        topic=resize(state.topic),
-        root=hdp_root.grow_root(state.root, max_topics),
-    )
+    return rooted_topics.grow(state, max_topics, "author_topic")
 
 
 def conditional(
@@ -212,15 +206,7 @@ def _parallel_sweep(
 
 def resample(rng_key: Key[Array, ""], state: AuthorHDPState, priors: HDPPriors) -> AuthorHDPState:
     """Draw tables, concentrations and root weights given the topics."""
-    key_root, key_words, key_beta = bits.split(rng_key, 3)
-    root, alpha = hdp_root.resample(
-        key_root, state.author_topic, state.author, state.root, state.alpha,
-        alpha_prior=priors.alpha, gamma_prior=priors.gamma,
-    )  # fmt: skip
-    beta = dirichlet_topics.resample_beta(
-        key_words, key_beta, state.word_topic, state.topic, state.beta, priors.beta
-    )
-    return state._replace(root=root, alpha=alpha, beta=beta)
+    return rooted_topics.resample(rng_key, state, state.author_topic, state.author, priors)
 
 
 def step(
@@ -281,14 +267,3 @@ def log_joint(state: AuthorHDPState, data: AuthorTokens) -> Float[Array, ""]:
     )
     words = dirichlet_topics.log_words(state.word_topic, state.topic, state.beta)
     return mixtures + words - data.log_choices
-
-
-def log_root(state: AuthorHDPState) -> Float[Array, ""]:
-    """Return the log density of the root weights, see `hdp_root.log_density`."""
-    return hdp_root.log_density(state.root, state.topic)
-
-
-def log_prior(state: AuthorHDPState, priors: HDPPriors) -> Float[Array, ""]:
-    """Return the log prior density of the concentrations that are sampled."""
-    values = {"alpha": state.alpha, "gamma": state.root.gamma, "beta": state.beta}
-    return dirichlet_topics.log_prior(values, priors._asdict())

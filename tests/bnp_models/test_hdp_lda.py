@@ -11,6 +11,7 @@ from numpyro.infer.util import log_density
 import bnp_models as bnp
 from bnp_models import testing
 from bnp_models.base import collapsed
+from bnp_models.testing import refusals
 
 CORPUS = bnp.Corpus.from_ids([[0, 1, 0, 3], [], [2, 1, 1]], num_words=5)
 PRIOR = dist.Gamma(2.0, 4.0)
@@ -32,27 +33,13 @@ CONTRACT = testing.Contract(
         "z": ("token",), "phi": ("topic", "word"), "theta": ("doc", "topic"),
         "topic_tokens": ("topic",), "root_weights": ("topic",), "tables": ("topic",),
     },
-    refused=[
-        ({"max_topics": 0}, "max_topics must be an integer of at least 1, got 0"),
-        ({"alpha": -1.0}, "alpha must be positive"),
-        ({"gamma": 0.0}, "gamma must be positive"),
-        ({"beta": np.nan}, "beta must be positive"),
-        ({"gamma": dist.Gamma(np.ones(2), 1.0)}, "gamma must have a scalar prior"),
-    ],
-    options_refused=[
-        (
-            {"schedule": "fast"},
-            r"schedule must be one of \['mixed', 'parallel', 'sequential'\], got 'fast'",
-        ),
-        ({"init_topics": 0}, "init_topics must be an integer of at least 1"),
-        ({"side_by_side": 0}, "side_by_side must be an integer of at least 1"),
-        ({"record": ("x",)}, "record must be one of"),
-    ],
+    refused=refusals.ROOTED_ARGUMENTS,
+    options_refused=[*refusals.ROOTED_OPTIONS, ({"record": ("x",)}, "record must be one of")],
     data_refused=[
         ([[0, 1]], "data must be a Corpus, got list"),
         (bnp.Sources.from_arrays([np.ones((2, 2))]), "data must be a Corpus, got Sources"),
     ],
-    no_update={"gamma": dist.LogNormal(0.0, 1.0)},
+    no_update=refusals.ROOTED_NO_UPDATE,
     options={"init_topics": 2},
 )  # fmt: skip
 

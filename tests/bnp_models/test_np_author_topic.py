@@ -11,6 +11,7 @@ from numpyro.infer.util import log_density
 import bnp_models as bnp
 from bnp_models import testing
 from bnp_models.base import collapsed
+from bnp_models.testing import refusals
 
 DOCS, AUTHORS = [[0, 0, 1], [1, 2, 2]], [["a", "b"], ["b"]]
 CORPUS = bnp.Corpus.from_ids(DOCS, num_words=3, authors=AUTHORS)
@@ -34,26 +35,13 @@ CONTRACT = testing.Contract(
         "topic_tokens": ("topic",), "author_tokens": ("author",), "root_weights": ("topic",),
         "tables": ("topic",),
     },
-    refused=[
-        ({"max_topics": 0}, "max_topics must be an integer of at least 1, got 0"),
-        ({"alpha": -1.0}, "alpha must be positive"),
-        ({"gamma": 0.0}, "gamma must be positive"),
-        ({"beta": np.nan}, "beta must be positive"),
-    ],
-    options_refused=[
-        (
-            {"schedule": "fast"},
-            r"schedule must be one of \['mixed', 'parallel', 'sequential'\], got 'fast'",
-        ),
-        ({"init_topics": 0}, "init_topics must be an integer of at least 1"),
-        ({"side_by_side": 0}, "side_by_side must be an integer of at least 1"),
-        ({"record": ("beta",)}, "record must be one of"),
-    ],
+    refused=refusals.ROOTED_ARGUMENTS,
+    options_refused=[*refusals.ROOTED_OPTIONS, ({"record": ("beta",)}, "record must be one of")],
     data_refused=[
         ([[0, 1]], "data must be a Corpus, got list"),
         (bnp.Corpus.from_ids([[0, 1]], num_words=2), "data has no authors"),
     ],
-    no_update={"gamma": dist.LogNormal(0.0, 1.0)},
+    no_update=refusals.ROOTED_NO_UPDATE,
     options={"init_topics": 2},
 )  # fmt: skip
 

@@ -20,49 +20,21 @@ from bnp_kernels import poisson_factors
 from bnp_kernels.poisson_factors import PoissonPriors, PoissonState
 from bnp_kernels.processes.allocation import make_counts
 from bnp_models import PoissonGammaFactorAnalysis, testing
-from bnp_models.testing import factor_posteriors, invariants
-from bnp_models.testing.factor_family import (
-    JOINT_SOURCE,
-    SHARP,
-    gamma_prior,
-    quantities_of_z,
-    sources_of,
-)
-from bnp_models.testing.topic_family import as_floats
+from bnp_models.testing import factor_posteriors
+from bnp_models.testing.factor_family import JOINT_SOURCE, SHARP, gamma_prior, sequential_mistakes
 
-PRIORS = {"alpha": (3.0, 2.0), "tau": (6.0, 8.0), "b_phi": (4.0, 4.0), "b_w": (4.0, 4.0)}
+X, SOURCE = np.array([[1, 0], [0, 2], [2, 1]]), np.array([0, 0, 1])
+FIXED = {"alpha": (1.5, 0.6), "tau": 0.8, "b_phi": 1.0, "b_w": (1.0, 0.7)}
+A_PHI, A_W, BACKGROUND = 2.0, 1.5, (2.0, 2.0)  # in Geweke's test
 
 
 def laws(state, source):
     return dist.Gamma(1.0, state.b_phi), dist.Gamma(1.0, state.b_w[source][:, None])
 
 
-FAMILY = testing.FactorFamily(
-    poisson_factors, PoissonGammaFactorAnalysis, PoissonState, 40, PRIORS, laws,
-    also={"b_lambda": 2.0}, more_sites=("background",),
-)  # fmt: skip
-
-# ---- posteriors that are known exactly
-
-X, SOURCE = np.array([[1, 0], [0, 2], [2, 1]]), np.array([0, 0, 1])
-FIXED = {"alpha": (1.5, 0.6), "tau": 0.8, "b_phi": 1.0, "b_w": (1.0, 0.7)}
-
-
-@functools.cache
-def exact(target):
-    def posterior(b_w, **options):
-        return factor_posteriors.poisson(
-            X, SOURCE, **{**FIXED, "b_w": b_w}, b_lambda=2.0, **options
-        )
-
-    if target == "fixed":
-        return posterior(FIXED["b_w"])
-    found = factor_posteriors.average(lambda b: posterior((b, 0.7), rates=False), 1, 1, ["factors"])
-    return {"b_w": found["value"], "factors": found["factors"]}
-
-
-def expected(target):
-    return {name: x for name, x in exact(target).items() if name != "log_evidence"}
+def lay_out(x, observed):
+    data = make_counts(x.astype(int), JOINT_SOURCE, 2, observed=observed, heavy=0)
+    return data._replace(heavy=jnp.arange(x.size))  # all cells are heavy
 
 
 def rates(state, source):
@@ -70,50 +42,48 @@ def rates(state, source):
     return state.background[source][:, None] + state.weights.T @ state.phi
 
 
-def posterior_quantities(state, data):
-    """Measure what concerns the three rows that are observed."""
-    there = True if data.observed is None else data.observed.any(axis=0)
-    values = quantities_of_z(state.z & there, data.rows.source)
-    values["of row"] = values["of row"][:3]
-    values["background"], values["b_w"] = state.background, state.b_w[0]
-    values["rate"] = rates(state, data.rows.source)[:3, :2]
-    return as_floats(values)
+def own(state, source):
+    return {"background": state.background, "b_w": state.b_w[0], "rate": rates(state, source)}
 
 
-def target(name, data, num_features, **priors):
+FAMILY = testing.FactorFamily(
+    poisson_factors, PoissonGammaFactorAnalysis, PoissonState, PoissonPriors,
+    priors={"alpha": (3.0, 2.0), "tau": (6.0, 8.0), "b_phi": (4.0, 4.0), "b_w": (4.0, 4.0)},
+    fixed=FIXED, laws=laws, lay_out=lay_out, own=own,
+    density=testing.late(poisson_factors, "log_joint"), capacity=40,
+    missing=np.array([[0, 0, 1], [0, 0, 0], [0, 1, 0], [0, 0, 1]], bool),
+    also={"b_lambda": 2.0}, more_sites=("background",), kind="counts",
+)  # fmt: skip
+
+# ---- posteriors that are known exactly
+
+
+def posterior(b_w, **options):
+    return factor_posteriors.poisson(X, SOURCE, **{**FIXED, "b_w": b_w}, b_lambda=2.0, **options)
+
+
+exact_fixed = functools.cache(lambda: posterior(FIXED["b_w"]))
+
+
+@functools.cache
+def exact_b_w():
+    names = ["factors", "number", "in both sources", "of row", "background"]
+    found = factor_posteriors.average(lambda b: posterior((b, 0.7), rates=False), 1, 1, names)
+    return {"b_w": found.pop("value"), **found}
+
+
+def target(data, exact, **priors):
     priors = PoissonPriors(a_phi=1.0, a_w=1.0, background=gamma_prior(1, 2), **priors)
-    fixed = {name: np.float32(value) for name, value in FIXED.items()}
-
-    def start(rng_key):
-        return poisson_factors.init(
-            rng_key, data, num_features=num_features, max_factors=FAMILY.capacity, priors=priors,
-            init_factors=2, **fixed,
-        )  # fmt: skip
-
-    return testing.Target(
-        data, priors, start, posterior_quantities, functools.partial(expected, name)
-    )
+    num_features = 2 if data.observed is None else 3
+    return FAMILY.target(X, data, FIXED, priors, exact, priors=priors, num_features=num_features)
 
 
-def sharp(value):
-    return gamma_prior(np.multiply(value, SHARP), np.full(np.shape(value), SHARP))
-
-
-THERE = np.zeros((4, 3), bool)
-THERE[:3, :2] = True
-PADDED = np.zeros(THERE.shape, int)
-PADDED[:3, :2] = X
-CELLS = jnp.arange(THERE.size)  # all of them are heavy
 TARGETS = {
     "b_w": target(
-        "b_w", make_counts(X, SOURCE, 2), 2, b_w=gamma_prior([1, 0.7 * SHARP], [1, SHARP])
+        make_counts(X, SOURCE, 2), exact_b_w, b_w=gamma_prior([1, 0.7 * SHARP], [1, SHARP])
     ),
-    "fixed": target(
-        "fixed",
-        make_counts(PADDED, JOINT_SOURCE, 2, observed=THERE, heavy=0)._replace(heavy=CELLS), 3,
-        **{name: sharp(value) for name, value in FIXED.items()},
-    ),
-}  # fmt: skip
+    "fixed": target(FAMILY.padded(X), exact_fixed, **FAMILY.sharp()),
+}
 
 
 def shipped_quantities(draws):
@@ -123,75 +93,40 @@ def shipped_quantities(draws):
 
 # ---- the joint law of everything, from the prior
 
-MISSING = np.array([[0, 0, 1], [0, 0, 0], [0, 1, 0], [0, 0, 1]], bool)
-NUM_FEATURES, A_PHI, A_W, BACKGROUND = 3, 2.0, 1.5, (2.0, 2.0)
-JOINT_DATA = make_counts(
-    np.where(MISSING, 0, 1), JOINT_SOURCE, 2, observed=~MISSING, heavy=0
-)._replace(heavy=CELLS)
 
-
-def simulate_prior(rng, size):
-    shapes = {"alpha": (size, 2), "tau": (size,), "b_phi": (size,), "b_w": (size, 2)}
-    hyper = FAMILY.hyperparameters(rng, shapes)
-    z, beta = FAMILY.process(rng, hyper)
-    phi = rng.gamma(A_PHI, size=(*beta.shape, NUM_FEATURES)) / hyper["b_phi"][:, None, None]
+def simulate(rng, z, hyper):
+    size, num_slots, _ = z.shape
+    phi = rng.gamma(A_PHI, size=(size, num_slots, 3)) / hyper["b_phi"][:, None, None]
     weights = z * rng.gamma(A_W, size=z.shape) / hyper["b_w"][:, None, JOINT_SOURCE]
     background = rng.gamma(BACKGROUND[0], 1 / BACKGROUND[1], (size, 2))
-    phi = phi * z.any(axis=2)[:, :, None]
     mean = background[:, JOINT_SOURCE, None] + np.einsum("skn,skm->snm", weights, phi)
-    fields = {"beta": beta, "phi": phi, "weights": weights, "background": background, **hyper}
-    x = rng.poisson(mean).astype(np.float32)
-    return FAMILY.states(z, fields), jax.vmap(with_values)(x)
+    values = {"phi": phi, "weights": weights, "background": background}
+    return values, rng.poisson(mean).swapaxes(1, 2)
 
 
-def with_values(x):
-    """Return data with these counts, [N, M], where they are observed."""
-    return JOINT_DATA._replace(x=jnp.where(MISSING.T, 0.0, x.T))
+def draw_x(rng_key, state, source):
+    return jax.random.poisson(rng_key, rates(state, source)).astype(jnp.float32).T
 
 
-def redraw(rng_key, state, data):
-    x = jax.random.poisson(rng_key, rates(state, data.rows.source))
-    return state, with_values(x.astype(jnp.float32))
-
-
-def draw_program(rng_key, size):
-    also = {"a_phi": A_PHI, "a_w": A_W, "a_lambda": BACKGROUND[0], "b_lambda": BACKGROUND[1]}
-    sources = sources_of(np.ones(MISSING.shape), JOINT_SOURCE, kind="counts")
-    return FAMILY.program_draws(rng_key, size, sources, with_values, joint_quantities, also)
-
-
-def joint_quantities(state, data):
-    used, uses = state.z.any(axis=1).sum(), state.z.sum()
+def quantities(state, data):
+    used, uses, num_features = state.z.any(axis=1).sum(), state.z.sum(), state.phi.shape[1]
     x, background, b_w, b_phi = data.x, state.background, jnp.log(state.b_w), jnp.log(state.b_phi)
-    return FAMILY.joint_quantities(
-        state, data,
-        **{
-            "x": x.sum(),
-            "log(1 + x)": jnp.log1p(x).sum(),
-            "mean phi": state.phi.sum() / jnp.maximum(NUM_FEATURES * used, 1),
-            "mean w": state.weights.sum() / jnp.maximum(uses, 1),
-            "background": background,
-            "log b_phi": b_phi,
-            "log b_w": b_w,
-            "log b_w 0 * log b_phi": b_w[0] * b_phi,
-            "background * log x": (background[data.rows.source] * jnp.log1p(x.sum(axis=0))).sum(),
-        },
-    )  # fmt: skip
+    return {
+        "x": x.sum(),
+        "log(1 + x)": jnp.log1p(x).sum(),
+        "mean phi": state.phi.sum() / jnp.maximum(num_features * used, 1),
+        "mean w": state.weights.sum() / jnp.maximum(uses, 1),
+        "background": background,
+        "log b_w 0 * log b_phi": b_w[0] * b_phi,
+        "background * log x": (background[data.rows.source] * jnp.log1p(x.sum(axis=0))).sum(),
+    }
 
 
-JOINT = testing.Joint(
-    priors=PoissonPriors(
-        a_phi=A_PHI, a_w=A_W, background=gamma_prior(*BACKGROUND),
-        **{n: gamma_prior(*(np.full(np.shape(FIXED[n]), x) for x in p)) for n, p in PRIORS.items()},
-    ),
-    simulate=simulate_prior, redraw=redraw, quantities=joint_quantities, program=draw_program,
-    num_chains=2800, num_sweeps=10, num_reference=20_000,
+JOINT = FAMILY.joint(
+    simulate, draw_x, quantities,
+    {"a_phi": A_PHI, "a_w": A_W, "a_lambda": BACKGROUND[0], "b_lambda": BACKGROUND[1]},
+    a_phi=A_PHI, a_w=A_W, background=gamma_prior(*BACKGROUND),
 )  # fmt: skip
-
-
-def log_joint(state, data, priors):
-    of_prior = poisson_factors.log_prior(state, priors)
-    return poisson_factors.log_joint(state, data, priors) + of_prior
 
 
 # kernels that are wrong on purpose
@@ -216,23 +151,20 @@ MISTAKES = [
         "jnp.where(state.z, of_w, 0.0)", "of_w",
         "log_joint",
     ),
+    *sequential_mistakes("enumeration/b_w/sequential"),
 ]  # fmt: skip
 
 CASE = FAMILY.case(
     name="poisson_factors",
-    shipped=FAMILY.shipped(
-        FIXED, sources_of(X, SOURCE, kind="counts"), functools.partial(expected, "fixed"),
-        shipped_quantities,
-    ),
+    shipped=FAMILY.shipped(X, SOURCE, exact_fixed, shipped_quantities),
     targets=TARGETS,
     joint=JOINT,
-    log_joint=log_joint,
     mistakes=tuple(MISTAKES),
     skip={
         "enumeration/fixed/sequential": "the shipped schedule is compared with the same posterior",
         "enumeration/b_w/parallel": "the schedules draw b_w alike",
     },
-)  # fmt: skip
+)
 
 
 @testing.each_check(CASE)
@@ -245,7 +177,7 @@ def test_mistake(mistake):
     CASE.must_catch(mistake)
 
 
-# ---- limits
+# ---- limits, and a baseline that is not exact
 
 
 @pytest.mark.slow
@@ -257,20 +189,11 @@ def test_without_factors_the_background_is_conjugate():
     priors = target.priors._replace(tau=gamma_prior(10, 1e9))
     end = sweeps(jax.random.key(1), states, target.data, priors)
     assert not end.z.any()
-    shape, rate = np.array([4.0, 4.0]), np.array([6.0, 4.0])  # 1 + counts, 2 + M N_j
-    for j in range(2):
-        law = stats.gamma(shape[j], scale=1 / rate[j])
+    for j, (shape, rate) in enumerate([(4.0, 6.0), (4.0, 4.0)]):  # 1 + counts, 2 + M N_j
+        law = stats.gamma(shape, scale=1 / rate)
         assert stats.kstest(np.asarray(end.background[:, j]), law.cdf).pvalue > 1e-6
-
-
-# ---- a baseline that is not exact
 
 
 @pytest.mark.slow
 def test_approximate_births():
-    target = TARGETS["b_w"]
-
-    def step(rng_key, state, data):
-        return poisson_factors.approximate_step(rng_key, state, data, target.priors)[0]
-
-    invariants.check_sweeps("approximate", step, target.start, target.data, FAMILY.tally)
+    FAMILY.check_approximate_births(TARGETS["b_w"])

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from bnp_models.scores.gaussian_annealing import GaussianRows, draw_rows
+from bnp_models.scores.annealing import draw_rows
+from bnp_models.scores.gaussian_annealing import GaussianRows
 from bnp_models.scores.held_out_rows import row_evidence
 
 STATE = GaussianRows(  # the last slot is free
