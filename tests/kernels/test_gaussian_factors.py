@@ -37,8 +37,9 @@ def laws(state, source):
 
 
 FAMILY = testing.FactorFamily(
-    gaussian_factors, GaussianFactorAnalysis, GaussianState, 32, PRIORS, laws
-)
+    gaussian_factors, GaussianFactorAnalysis, GaussianState, 32, PRIORS, laws,
+    also={"centre": False},  # the law of data that are centred already
+)  # fmt: skip
 
 # ---- posteriors that are known exactly
 
@@ -146,7 +147,7 @@ def draw_program(rng_key, size):
     def with_rows(x):
         return with_values(x.T)
 
-    return FAMILY.program_draws(rng_key, size, sources, with_rows, joint_quantities, {})
+    return FAMILY.program_draws(rng_key, size, sources, with_rows, joint_quantities, FAMILY.also)
 
 
 def joint_quantities(state, data):
