@@ -14,8 +14,8 @@ from bnp_models.data.names import SourceNames
 __all__ = ["MAX_COUNT", "as_matrix", "check_entries", "kind_of", "read_frame"]
 
 MAX_COUNT = 2**20
-"""Largest count. The kernels compute rates in float32, so the log density of a count has a rounding
-error of about a tenth of a nat at this size, and in proportion to the count."""
+"""Largest count. The kernels compute rates in float32, so the log likelihood ratios of a count have
+rounding errors in proportion to it: up to about 0.06 nats here, and 1 nat at 2**24."""
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
