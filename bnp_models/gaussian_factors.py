@@ -18,6 +18,7 @@ from bnp_models.base.factor_model import FactorModel, choose_step, program_z, sa
 from bnp_models.base.gibbs import Sampler
 from bnp_models.base.model import gamma_law, gamma_prior, is_prior
 from bnp_models.data.sources import Sources, check_sources
+from bnp_models.data.standardise import Standardisation, standardisation
 from bnp_models.results.factor_fit import FactorFit
 from bnp_models.scores.gaussian_annealing import GaussianRows
 
@@ -37,7 +38,8 @@ class GaussianFactorAnalysis(FactorModel):
     A hierarchical beta process decides which of countably many factors a row uses: sticks $\beta_k$
     of an Indian buffet process of mass $\tau$,
     $\pi_{jk} \sim \mathrm{Beta}(\alpha_j \beta_k, \alpha_j (1 - \beta_k))$ in source j, and
-    $z_{nk} \sim \mathrm{Bernoulli}(\pi_{jk})$. There is no mean term: centre the data.
+    $z_{nk} \sim \mathrm{Bernoulli}(\pi_{jk})$. There is no mean term: this is the law of centred
+    data, see `centre`.
 
     Parameters
     ----------
@@ -57,6 +59,12 @@ class GaussianFactorAnalysis(FactorModel):
     max_factors
         Capacity: a buffer, not a truncation. `fit` enlarges it when a sweep needs more; plain
         `MCMC` raises an error then. The program (not the sampler) is truncated at this level.
+    centre
+        Whether to subtract the mean of each feature from the data. The mean is taken over the
+        observed training entries of all sources.
+    scale
+        Whether to divide the centred data by their root mean square, one number for all features.
+        The priors of the variances then refer to data of that scale, whatever the unit.
 
     Raises
     ------
@@ -72,6 +80,19 @@ class GaussianFactorAnalysis(FactorModel):
     hierarchy, pass one source: `data.select(["name"])` keeps one source only, and `data.pooled()`
     merges all sources into one.
 
+    Means and scale are computed once, from the training data, and are constants of the model from
+    then on: their uncertainty, of order 1 / N, is not part of the posterior. Variances, `phi` and
+    `weights` in the draws belong to the centred and scaled data. What is about the data is in their
+    units: reconstructions, imputed entries, effects of factors, log densities of new rows, `lp`,
+    and the site `x` of the program. Features in different units must be brought to a common one
+    first, because the noise of a row has one variance. With `centre=True` a feature needs an
+    observed entry.
+
+    Weights have mean zero in the model. Where those of the data have one sign, the mean of the data
+    holds part of the factors: centred, two groups of rows that use one factor each, always by the
+    same weight, differ along one direction, which is one factor. Such data are better fitted with
+    `centre=False`, if zero means that no factor is used.
+
     Examples
     --------
     >>> import bnp_models as bnp
@@ -85,6 +106,8 @@ class GaussianFactorAnalysis(FactorModel):
     sigma2_w: Any = _VAGUE_SCALE
     sigma2_n: Any = _VAGUE_SCALE
     max_factors: int = 64
+    centre: Any = True
+    scale: Any = False
 
     hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "tau", *_VARIANCES)
     numbers: ClassVar[tuple[str, ...]] = ()
@@ -92,9 +115,27 @@ class GaussianFactorAnalysis(FactorModel):
     by_source: ClassVar[tuple[str, ...]] = ("alpha", "sigma2_w", "sigma2_n")
     result: ClassVar[type[FactorFit]] = FactorFit
 
+    def __post_init__(self):
+        super().__post_init__()
+        for name in ("centre", "scale"):
+            value = getattr(self, name)
+            if not isinstance(value, bool | np.bool_):
+                raise ValueError(f"{name} must be True or False, got {value!r}")
+            object.__setattr__(self, name, bool(value))
+
     def check_data(self, data: Any) -> None:
         """Raise `ValueError` unless `data` is a `Sources`; entries may be missing."""
         check_sources(data, allow_missing=True)
+
+    def standardisation(self, data: Sources) -> Standardisation:
+        """Return the means and the scale of training data."""
+        return standardisation(data, centre=self.centre, scale=self.scale)
+
+    def data_groups(self, data: Sources) -> dict[str, dict[str, np.ndarray]]:
+        """Return the data as ArviZ groups, with the means and the scale taken off them."""
+        groups, found = super().data_groups(data), self.standardisation(data)
+        of_data = {"x_mean": np.asarray(found.mean), "x_scale": np.asarray(found.scale)}
+        return groups | {"constant_data": groups["constant_data"] | of_data}
 
     def new_rows(
         self, phi: np.ndarray, pi: np.ndarray, state: Mapping[str, Any], num_sources: int
@@ -123,7 +164,7 @@ class GaussianFactorAnalysis(FactorModel):
                 weights = numpyro.sample("weights", of_row)
             with features:
                 noise = dist.Normal((z * weights) @ phi, sd["sigma2_n"][source][:, None])
-                sample_data(noise, data, observed)
+                sample_data(noise, data, observed, self.standardisation(data))
 
     def updates(self, elsewhere: Collection[str]) -> dict[str, GammaPrior | None]:
         """Return the gamma prior of each hyperparameter that the kernel updates, None for others.
@@ -152,9 +193,11 @@ class GaussianFactorAnalysis(FactorModel):
         def prepare(data: Any, num_shards: int) -> Reals:
             check_sources(data, allow_missing=True)
             self.check_lengths(data.num_sources)
+            observed = None if data.observed is None else np.asarray(data.observed)
+            found = self.standardisation(data)
             return make_reals(
-                np.asarray(data.values), np.asarray(data.source), data.num_sources,
-                None if data.observed is None else np.asarray(data.observed),
+                found.apply(np.asarray(data.values), observed), np.asarray(data.source),
+                data.num_sources, observed, log_scale=found.log_scale,
             )  # fmt: skip
 
         def init(rng_key: jax.Array, data: Reals, sources: Sources) -> kernel.GaussianState:

@@ -21,6 +21,7 @@ from bnp_models.base.token_model import check_option, check_record
 from bnp_models.data.readers import Readers
 from bnp_models.data.source_readers import SOURCE_READERS
 from bnp_models.data.sources import Sources
+from bnp_models.data.standardise import Standardisation
 
 __all__ = ["DIMS", "FactorModel", "choose_step", "program_z", "sample_data"]
 
@@ -36,6 +37,7 @@ DIMS = {
     "z": ("row", "factor"),
     "weights": ("row", "factor"),
     "x": ("row", "feature"),
+    "x_mean": ("feature",),
     "row_source": ("row",),
 }
 """Dims of the recorded variables of factor models, after chain and draw."""
@@ -109,6 +111,16 @@ class FactorModel(Model):
         state
             Variables of the state by name.
         """
+
+    def standardisation(self, data: Sources) -> Standardisation | None:
+        """Return the means and the scale that the model takes off data; None: it takes off none.
+
+        Parameters
+        ----------
+        data
+            The training data, from which they come.
+        """
+        return None
 
     def background_of(self, states: Any) -> Any:
         """Return the background of the sources in kept states, [chain, draw, J]; None if zero."""
@@ -303,14 +315,23 @@ def program_z(tau: Array, alpha: Array, source: Array, max_factors: int) -> Any:
             return numpyro.sample("z", dist.Bernoulli(probs=pi[source]))
 
 
-def sample_data(law: dist.Distribution, data: Sources, observed: bool) -> None:
-    """Run the data part of a program: site `x`; missing entries are masked."""
-    if not observed:
-        numpyro.sample("x", law)
-    elif data.observed is None:
-        numpyro.sample("x", law, obs=jnp.asarray(data.values))
-    else:
-        numpyro.sample("x", law.mask(jnp.asarray(data.observed)), obs=jnp.asarray(data.values))
+def sample_data(
+    law: dist.Distribution, data: Sources, observed: bool, units: Standardisation | None = None
+) -> None:
+    """Run the data part of a program: site `x`; missing entries are masked.
+
+    Given `units`, `law` is that of the centred and scaled data, and `x` is in the units of `data`.
+    """
+    there = data.observed if observed else None
+    if there is not None:
+        law = law.mask(jnp.asarray(there))
+    if units is not None:
+        # A mask outside of the transform would round x to float32 before the mean is subtracted.
+        # Inside it does not mask the Jacobian, so the scale of a missing entry is 1.
+        scale = units.scale if there is None else jnp.where(there, units.scale, 1.0)
+        to_data = dist.transforms.AffineTransform(units.mean, scale)
+        law = dist.TransformedDistribution(law, to_data)
+    numpyro.sample("x", law, obs=data.values if observed else None)
 
 
 def _draw_pi(rng_key: jax.Array, state: Any, rows: beta_process.Rows) -> jax.Array:

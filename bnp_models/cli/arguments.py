@@ -211,8 +211,8 @@ def _add_fit(parser: argparse.ArgumentParser, model: type[Model]) -> None:
     about = _parameter_docs(model)
     group = parser.add_argument_group(
         "hyperparameters",
-        "A VALUE is a number, a list such as 0.1,0.2 or a prior such as 'Gamma(1, 1)', any\n"
-        "distribution of numpyro.distributions with numbers as parameters.",
+        "A VALUE is a number, a list such as 0.1,0.2, True or False, or a prior such as\n"
+        "'Gamma(1, 1)', any distribution of numpyro.distributions with numbers as parameters.",
     )
     for field in dataclasses.fields(model):
         default = "required" if _required(field) else show_value(field.default)

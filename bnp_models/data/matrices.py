@@ -13,8 +13,9 @@ from bnp_models.data.names import SourceNames
 
 __all__ = ["MAX_COUNT", "as_matrix", "check_entries", "kind_of", "read_frame"]
 
-MAX_COUNT = 2**24
-"""Largest count. Rates are computed in float32, which can't hold every larger integer."""
+MAX_COUNT = 2**20
+"""Largest count. The kernels compute rates in float32, so the log likelihood ratios of a count have
+rounding errors in proportion to it: up to about 0.06 nats here, and 1 nat at 2**24."""
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
@@ -100,7 +101,7 @@ def check_entries(
 ) -> tuple[Num[np.ndarray, "N M"], Bool[np.ndarray, "N M"] | None]:
     """Return a matrix in its stored form, and a mask of the observed entries (None: all are).
 
-    Counts become int32 and reals float32; missing entries become 0. `where(n, i)` describes
+    Counts become int32 and reals float64; missing entries become 0. `where(n, i)` describes
     `array[n, i]` in messages.
     """
     missing = np.isnan(array)
@@ -117,12 +118,12 @@ def check_entries(
             raise ValueError(
                 f"{_first(wrong, where)} is {filled[wrong][0]}; give finite numbers within float32"
             )
-        return filled.astype(np.float32), observed
+        return filled.astype(np.float64), observed
     wrong = (filled < 0) | (filled > MAX_COUNT) | (filled != np.floor(filled))
     if wrong.any():
         raise ValueError(
             f"{_first(wrong, where)} is {filled[wrong][0]}; counts are whole numbers from 0 to "
-            "2**24; for other numbers give kind='reals'"
+            "2**20 = 1048576; for other numbers give kind='reals', to a model of real numbers"
         )
     return filled.astype(np.int32), observed
 

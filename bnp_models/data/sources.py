@@ -41,7 +41,7 @@ class Sources:
     Attributes
     ----------
     values : Int["N M"] or Float["N M"]
-        Counts as int32 or reals as float32; the rows of source 0 come first, then those of source
+        Counts as int32 or reals as float64; the rows of source 0 come first, then those of source
         1, and so on. A row or a column of zeros is legal. Missing entries are 0 here.
     source : Int[" N"]
         Source of each row, in non-decreasing order.
@@ -59,9 +59,13 @@ class Sources:
     `jax.device_put(sources)` moves them to one.
 
     The constructors share two options. `kind` is "counts" or "reals"; None takes integers for
-    counts and floats for reals. Counts are whole numbers from 0 to 2**24; float32 holds all
-    integers up to there. Reals are finite in float32. NaN is refused unless `allow_missing` is
-    true; NaN then means a missing entry.
+    counts and floats for reals. Counts are whole numbers from 0 to 2**20, the largest for which
+    the sampler of counts is exact up to rounding. Reals are finite in float32. NaN is refused
+    unless `allow_missing` is true; NaN then means a missing entry.
+
+    Reals are float64, so that their means can be subtracted without loss. On a device they are
+    float32, as everywhere in JAX. `digest` is the same in both places, because reals are rounded to
+    float32 for it.
 
     Raises
     ------
@@ -258,7 +262,10 @@ class Sources:
     def digest(self) -> str:
         """SHA-256 of arrays, sizes and names, in hex; the same in every process."""
         header = f"{SCHEMA} {self.names.digest}"
-        return array_digest(header, self._arrays())
+        arrays = self._arrays()
+        if arrays["values"].dtype == np.float64:
+            arrays["values"] = arrays["values"].astype(np.float32)  # as on a device
+        return array_digest(header, arrays)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sources):

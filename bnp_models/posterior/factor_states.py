@@ -1,9 +1,9 @@
 r"""Posterior states of a factor model as plain arrays, and common numbers of their factors.
 
-Row n of source j is fitted by $b_j + \sum_k w_{nk} \phi_k$, where $w_{nk} = 0$ unless the row uses
-factor k and $b_j$ is the background of the source (zero in models without one). Signs and scales
-of $\phi_k$ and $w_k$ can be exchanged, so factors are compared by the absolute cosine of their
-angle.
+Row n of source j is fitted by $m + b_j + \sum_k w_{nk} \phi_k$, where $w_{nk} = 0$ unless the row
+uses factor k, $m$ is the mean that the model takes off the data, and $b_j$ the background of the
+source (zero in models without them). Signs and scales of $\phi_k$ and $w_k$ can be exchanged, so
+factors are compared by the absolute cosine of their angle.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ class FactorStates(NamedTuple):
     chain: Integer[np.ndarray, " S"]
     draw: Integer[np.ndarray, " S"]
     lp: Float[np.ndarray, " S"]  # log joint density, nats
+    mean: Float[np.ndarray, " M"]  # of each feature; a constant, the same in all states
 
     @property
     def num_sources(self) -> int:
@@ -44,8 +45,8 @@ class FactorStates(NamedTuple):
 
     def take(self, which: Any) -> FactorStates:
         """Return some of the states, by numbers or by a mask."""
-        states = {name: getattr(self, name)[which] for name in self._fields if name != "source"}
-        return self._replace(**states)
+        of_states = [name for name in self._fields if name not in ("source", "mean")]
+        return self._replace(**{name: getattr(self, name)[which] for name in of_states})
 
     def sizes(self) -> Int[np.ndarray, "S K"]:
         """Count the rows that use each slot."""
@@ -85,6 +86,7 @@ def factor_states(
     lp: Any = None,
     chain: Any = None,
     draw: Any = None,
+    mean: Any = None,
 ) -> FactorStates:
     """Make `FactorStates` of recorded draws, whose first two axes are chain and draw.
 
@@ -106,6 +108,8 @@ def factor_states(
         alignment. Without `lp` the reference is the last draw of the first chain.
     chain, draw
         Numbers of the chains and draws.
+    mean
+        Mean of each feature, [M], to which the fit is added; zero by default.
 
     Raises
     ------
@@ -136,8 +140,11 @@ def factor_states(
         lp = np.where(np.arange(num_chains)[:, None] == 0, np.arange(num_draws), -1)
     lp = np.asarray(lp, np.float64)
     _shape("lp", lp, (num_chains, num_draws), "one entry per draw")
+    mean = np.zeros(phi.shape[3]) if mean is None else np.asarray(mean, np.float64)
+    _shape("mean", mean, (phi.shape[3],), "one entry per feature")
     weights = np.where(z, weights, 0)
-    for name, values in (("phi", phi), ("weights", weights), ("background", background)):
+    numbers = {"phi": phi, "weights": weights, "background": background, "mean": mean}
+    for name, values in numbers.items():
         if not np.isfinite(values).all():
             raise ValueError(f"{name} must be finite")
     chain = np.arange(num_chains) if chain is None else np.asarray(chain)
@@ -155,6 +162,7 @@ def factor_states(
         chain=np.repeat(chain, num_draws),
         draw=np.tile(draw, num_chains),
         lp=flat(lp),
+        mean=mean,
     )
 
 

@@ -1,7 +1,8 @@
 r"""Tables of factor models: the factors, the sources that share them, the data without noise.
 
-Row n of source j is fitted by $b_j + \sum_k w_{nk} \phi_k$, where $w_{nk} = 0$ unless the row uses
-factor k and $b_j$ is the background of the source (zero in models without one). The number of
+Row n of source j is fitted by $m + b_j + \sum_k w_{nk} \phi_k$, where $w_{nk} = 0$ unless the row
+uses factor k, $m$ is the mean that the model subtracts from the data, and $b_j$ the background of
+the source (zero in models without them). Factors are in the units of the data. The number of
 factors, the sharing between sources, and the expected data do not depend on the labels of factors.
 Tables and pictures of single factors do: one `Alignment` numbers the factors, for display only.
 
@@ -46,14 +47,14 @@ __all__ = [
 
 
 class Reconstruction(NamedTuple):
-    r"""Posterior of the expected data, $b_j + w_n \phi$; without the noise of the observations."""
+    r"""Posterior of the expected data, $m + b_j + w_n \phi$, without the noise of observations."""
 
     mean: Float[np.ndarray, "n M"]
     sd: Float[np.ndarray, "n M"]
 
 
 def states_of(fit: Any) -> FactorStates:
-    """Return the kept states of a fit of a factor model, with their log joint densities.
+    """Return the kept states of a fit, in the units of its data, with their log joint densities.
 
     Raises
     ------
@@ -61,13 +62,16 @@ def states_of(fit: Any) -> FactorStates:
         If the fit kept no states.
     """
     kept = fit.states
+    found = fit.model.standardisation(fit.corpus)
+    scale, mean = (1.0, None) if found is None else (found.scale, found.mean)
     lp = arviz_data.group(fit.data, "sample_stats")["lp"].transpose("chain", "draw")
     return factor_states(
-        kept["phi"],
+        kept["phi"] * scale,
         kept["weights"],
         kept["z"],
         source=np.asarray(fit.corpus.source),
         background=fit.model.background_of(kept),
+        mean=mean,
         lp=lp.sel(chain=kept["chain"], draw=kept["draw"]),
         chain=kept["chain"],
         draw=kept["draw"],
@@ -278,7 +282,7 @@ def reconstruct(states: FactorStates, rows: Any = None) -> Reconstruction:
     for s, (w, phi, background) in enumerate(
         zip(states.weights, states.phi, states.background, strict=True), 1
     ):
-        fit = background[source][:, None] + w[rows].astype(np.float64) @ phi
+        fit = states.mean + background[source][:, None] + w[rows].astype(np.float64) @ phi
         change = fit - mean
         mean += change / s
         squares += change * (fit - mean)

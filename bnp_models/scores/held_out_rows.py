@@ -181,7 +181,7 @@ def predict_rows(
         )
         for s, state in enumerate(states)
     ]
-    return _score(np.stack(by_state), _chains(fit))
+    return _score(np.stack(by_state) - _log_units(fit, test), _chains(fit))
 
 
 def row_evidence(
@@ -238,7 +238,8 @@ def row_completion(
     """
     check_counts(test)
     _check(num_warmup=num_warmup, num_kept=num_kept, num_particles=num_particles, seed=seed)
-    values, _, source = _prepare(fit, test)
+    _, _, source = _prepare(fit, test)
+    values = np.asarray(test.values)  # counts, whatever the model does with them
     given = thin(values, seed)
     heldout = values - given
     if not heldout.any():
@@ -364,13 +365,24 @@ def _chains(fit: Any) -> Int[np.ndarray, " S"]:
 def _prepare(fit: Any, test: Sources, known: bool = True) -> tuple[Any, Any, Int[np.ndarray, " N"]]:
     """Return new rows, the mask of observed entries, and the sources as numbers in training.
 
-    If the sources are not `known`, all rows are of source 0.
+    The rows are centred and scaled as the training data are. If the sources are not `known`, all
+    rows are of source 0.
     """
     check_rows(fit, test)
     source = np.asarray(test.source)
     source = fit.corpus.positions_of(test.source_names)[source] if known else np.zeros_like(source)
     observed = None if test.observed is None else np.asarray(test.observed)
-    return np.asarray(test.values), observed, source
+    values, found = np.asarray(test.values), fit.model.standardisation(fit.corpus)
+    return values if found is None else found.apply(values, observed), observed, source
+
+
+def _log_units(fit: Any, test: Sources) -> Any:
+    """Return what the log density of each row loses when it is taken in units of the data."""
+    found = fit.model.standardisation(fit.corpus)
+    if found is None:
+        return 0.0
+    there = np.ones(np.shape(test.values), bool) if test.observed is None else test.observed
+    return np.asarray(there).sum(axis=1) * found.log_scale
 
 
 def _check(**numbers: Any) -> None:

@@ -102,7 +102,7 @@ class FactorFamily:
         State, source of each row -> quantities besides those of z for enumeration. A matrix must be
         [N, M].
     also
-        Hyperparameters of the program that are numbers in the shipped model.
+        Other fields of the model: hyperparameters that are numbers, options.
     more_sites
         Sites of the program that only this model has. They are fields of the state, too.
     kind
@@ -325,7 +325,8 @@ class FactorFamily:
     ) -> tuple[Any, np.ndarray]:
         """Draw everything from the program, truncated at the capacity: states, data [S, M, N]."""
         laws = {n: self._law(n, dist.Gamma(*prior)) for n, prior in self.priors.items()}
-        model = self.model(**laws, **numbers, max_factors=self.capacity)
+        fields = {**laws, **self.also, **numbers}
+        model = self.model(**fields, max_factors=self.capacity)
         sources = sources_of(np.ones(self.missing.shape), JOINT_SOURCE, self.kind)
         sites = [*self.priors, *self.more_sites, "beta", "phi", "weights", "z", "x"]
         draws = token_corpora.draw_program(rng_key, model, sources, sites, size)

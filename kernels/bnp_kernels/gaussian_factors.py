@@ -69,6 +69,7 @@ class Reals(NamedTuple):
     x: Float[Array, "M N"]
     num_observed: Float[Array, " J"]  # entries of each source
     observed: Bool[Array, "M N"] | None  # None: all; a missing entry of x is zero
+    log_scale: Float[Array, ""] | float = 0.0  # of the number by which the data were divided
 
 
 class GaussianState(NamedTuple):
@@ -110,6 +111,8 @@ def make_reals(
     source: Int[np.ndarray, " N"],
     num_sources: int,
     observed: Bool[np.ndarray, "N M"] | None = None,
+    *,
+    log_scale: ScalarLike = 0.0,
 ) -> Reals:
     """Lay a matrix out for the kernels; runs on the host, on concrete arrays.
 
@@ -121,6 +124,9 @@ def make_reals(
         Source of each row.
     observed
         False where an entry is missing; its value is then zero. None if no entry is missing.
+    log_scale
+        Logarithm of the number by which the data were divided to give `values`. `log_joint` is the
+        density of the data before that.
 
     Raises
     ------
@@ -130,7 +136,7 @@ def make_reals(
     x = jnp.asarray(np.ascontiguousarray(np.asarray(values, np.float32).T))
     rows = make_rows(source, num_sources)
     mask, num_observed = observed_entries(values, source, num_sources, observed)
-    return Reals(rows, x, num_observed, mask)
+    return Reals(rows, x, num_observed, mask, jnp.asarray(log_scale, jnp.float32))
 
 
 def init(
@@ -411,7 +417,7 @@ def log_joint(state: GaussianState, data: Reals) -> Float[Array, ""]:
     r"""Return $\log p(x, z, \beta, \phi, w \mid \alpha, \tau, \sigma^2)$ in nats.
 
     $\pi$, unused factors and weights, and missing entries are integrated out. Factors have no
-    order.
+    order. The density of x is with respect to the data in their own units, see `make_reals`.
     """
     source = data.rows.source
     uses = count_uses(state.z, source, state.alpha.shape[0])
@@ -424,7 +430,8 @@ def log_joint(state: GaussianState, data: Reals) -> Float[Array, ""]:
     rest = _residual(data, state.phi, state.weights, count)
     fit = _where(data.observed, _log_normal(rest, state.sigma2_n[source][None, :]))
     parameters = sum_pairwise(phi.sum(axis=1)) + sum_pairwise(weights.sum(axis=1))
-    return law + parameters + fit.sum()
+    units = data.log_scale * data.num_observed.sum()
+    return law + parameters + fit.sum() - units
 
 
 def _log_normal(x: Array, variance: Array) -> Array:

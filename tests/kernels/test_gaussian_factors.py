@@ -50,6 +50,7 @@ FAMILY = testing.FactorFamily(
     lay_out=lambda x, observed: make_reals(x, JOINT_SOURCE, 2, observed),
     density=lambda state, data, priors: gaussian_factors.log_joint(state, data),
     missing=np.array([[0, 0], [0, 1], [1, 0], [0, 0]], bool),
+    also={"centre": False},  # the law of data that are centred already
 )  # fmt: skip
 
 # ---- posteriors that are known exactly

@@ -15,10 +15,14 @@ from bnp_kernels.processes.beta_process import Rows, make_rows, observed_entries
 from bnp_kernels.processes.factor_slots import for_each_slot, most_of_any_chain
 from bnp_kernels.random import bits
 
-__all__ = ["HEAVY", "Counts", "allocate", "make_counts", "rates", "shares"]
+__all__ = ["HEAVY", "PART", "Counts", "allocate", "make_counts", "rates", "shares"]
 
 HEAVY = 32
 """Counts above this are allocated by binomials, smaller ones unit by unit: the faster way there."""
+PART = 2**16
+"""A larger count is allocated in parts of this size. In float32 `jax.random.binomial` is inexact
+for large counts: its variance is 0.2% too large at 2**20 and 2% at 2**24. At 2**16 no error shows
+in 4e7 draws, so the variance is right to 0.1%."""
 
 
 class Counts(NamedTuple):
@@ -28,9 +32,10 @@ class Counts(NamedTuple):
     x: Float[Array, "L N"]  # counts, zero in the padding
     feature: Int[Array, "L N"] | None  # None: cell i of every row is feature i
     unit: Int[Array, " T"]  # cell, l N + n, of every single count in cells that are not heavy
-    heavy: Int[Array, " H"]  # cells whose counts are large
+    heavy: Int[Array, " H"]  # cells whose counts are large, each as often as it has parts
     num_observed: Float[Array, " J"]  # entries of each source
     observed: Bool[Array, "M N"] | None  # None: all; where an entry is missing, x is zero
+    first: Int[Array, " H"] | None = None  # first unit of each part; None: no cell has two parts
 
 
 def make_counts(
@@ -46,7 +51,7 @@ def make_counts(
     Parameters
     ----------
     values
-        Non-negative whole numbers, at most 2**24. Not checked here: `Sources` has checked this.
+        Non-negative whole numbers, at most 2**20. Not checked here: `Sources` has checked this.
     source
         Source of each row.
     observed
@@ -78,9 +83,16 @@ def make_counts(
     light = np.flatnonzero((flat > 0) & (flat <= heavy)).astype(np.int32)
     units = np.repeat(light, flat[light].astype(np.int64))
     heavy_cells = np.flatnonzero(flat > heavy).astype(np.int32)
+    first = None
+    if cells.max() > PART:
+        parts = np.ceil(flat[heavy_cells] / PART).astype(np.int64)
+        first = PART * (np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts))
+        heavy_cells, first = np.repeat(heavy_cells, parts), jnp.asarray(first, jnp.int32)
     units, heavy_cells = jnp.asarray(units), jnp.asarray(heavy_cells)
     mask, num_observed = observed_entries(values, source, num_sources, observed)
-    return Counts(rows, jnp.asarray(cells), cell_feature, units, heavy_cells, num_observed, mask)
+    return Counts(
+        rows, jnp.asarray(cells), cell_feature, units, heavy_cells, num_observed, mask, first
+    )
 
 
 def shares(
@@ -122,7 +134,8 @@ def allocate(
     and $\lambda_j$ (eq. 27). The weights are zero where z is zero. The units of cells that are not
     heavy are drawn one by one. A heavy cell is allocated by binomials, from the last slot to the
     first: each slot takes a binomial share of what the later slots left. In this order every rate
-    is a running sum, and none is computed by subtraction.
+    is a running sum, and none is computed by subtraction. The parts of a count are allocated
+    independently, which has the law of the whole.
 
     Returns
     -------
@@ -159,6 +172,9 @@ def allocate(
 
     if data.heavy.size:
         row, feature = row_and_feature(data.heavy)
+        counts = data.x.reshape(-1)[data.heavy]
+        if data.first is not None:
+            counts = jnp.clip(counts - data.first, 0.0, PART)
 
         def add(total, slot):
             share = share_of(slot, data.heavy)
@@ -174,7 +190,7 @@ def allocate(
 
         _, of_slots = for_each_slot(used, add, of_rows[row], slots)
         left, (rows, features) = for_each_slot(
-            used, take, data.x.reshape(-1)[data.heavy], (slots[0], *of_slots), reverse=True
+            used, take, counts, (slots[0], *of_slots), reverse=True
         )
         by_row, by_feature = by_row + rows, by_feature + features
         of_background = of_background.at[row].add(left)

@@ -18,15 +18,19 @@ FILES = {
 }  # fmt: skip
 
 
-def write_table(path, num_rows=8, noise=0.0):
+def write_table(path, num_rows=8):
     """Write rows of two kinds that use one factor each; the last one uses both."""
-    rng = np.random.default_rng(0)
     weights = np.where(np.arange(num_rows)[:, None] % 2 == [0, 1], 2.0, 0.0)
     weights[-1] = 1.0
-    values = weights @ PHI + noise * rng.normal(size=(num_rows, 3))
+    return write_rows(path, weights @ PHI), weights
+
+
+def write_rows(path, values):
+    """Write rows of two kinds in turn."""
+    num_rows = len(values)
     frame = pd.DataFrame(values.round(3), columns=["red", "green", "blue"])
     frame.assign(kind=np.where(np.arange(num_rows) % 2, "b", "a")).to_csv(path, index=False)
-    return str(path), weights
+    return str(path)
 
 
 @pytest.fixture
@@ -43,7 +47,8 @@ def run(tmp_path, made_up_factors, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(bnp, "fit", fit)
         argv = f"fit GaussianFactorAnalysis {data} --read source=kind --output {folder}"
-        assert cli.main([*argv.split(), "--num-samples", "2", "--num-warmup", "0"]) == 0
+        more = "--scale True --num-samples 2 --num-warmup 0"
+        assert cli.main([*argv.split(), *more.split()]) == 0
     return folder
 
 
@@ -52,6 +57,7 @@ def test_fit_writes_tables_and_pictures(run, capsys):
     fit = load_run(run)
     assert isinstance(fit, bnp.FactorFit)
     assert fit.sources.source_names == ("a", "b")
+    assert (fit.model.centre, fit.model.scale) == (True, True)
     assert pd.read_csv(run / "sharing.csv")["shared"].tolist() == [1, 1, 1, 2]
     assert pd.read_csv(run / "weights.csv").shape == (8, 3)
     assert "number of factors: 2 (75%), 3 (25%)" in (run / "report.txt").read_text()
@@ -97,6 +103,7 @@ def test_wrong_input_is_refused_in_words(run, tmp_path, capsys):
         (fit, "has the column 'kind', which does not hold numbers"),
         ([*fit, "--read", "by=kind"], "with a name that the format table has: source, row, kind"),
         ([*fit, "--read", "source=kind", "--tau", "-1"], "tau must be positive"),
+        ([*fit, "--centre", "no"], "centre must be True or False, got 'no'"),
         (["fit", "LDA", data, "--format", "table", "--output", "x"], "invalid choice: 'table'"),
     ):
         assert cli.main(argv) == 2
@@ -115,7 +122,11 @@ def test_help_has_an_example(command, capsys):
 
 @pytest.mark.slow
 def test_run(tmp_path, capsys):
-    data, _ = write_table(tmp_path / "flowers.csv", num_rows=20, noise=0.1)
+    """The rows are far from zero: their mean is not taken for a factor."""
+    rng = np.random.default_rng(0)
+    weights = np.where(np.arange(20)[:, None] % 2 == [0, 1], rng.normal(0, 2, (20, 2)), 0.0)
+    values = 1000 + weights @ PHI + rng.normal(0, 0.1, (20, 3))
+    data = write_rows(tmp_path / "flowers.csv", values)
     folder = tmp_path / "run"
     argv = ["fit", "GaussianFactorAnalysis", data, "--read", "source=kind", "--output", str(folder)]
     sizes = "--num-warmup 400 --num-samples 40 --max-factors 8".split()
@@ -123,4 +134,7 @@ def test_run(tmp_path, capsys):
     out, err = capsys.readouterr()
     assert "number of factors: 2" in out
     assert "factors, lp" in err
-    assert load_run(folder).posterior.sizes["draw"] == 40
+    fit = load_run(folder)
+    assert fit.posterior.sizes["draw"] == 40
+    # without centring it is above 1
+    assert np.abs(fit.reconstruct().mean - fit.sources.values).mean() < 0.5

@@ -16,7 +16,7 @@ def gaussian(made_up_factors):
     sources = bnp.Sources.from_arrays(
         [values[:3], values[3:]], names=["a", "b"], feature_names=list("pqrs"), allow_missing=True
     )
-    model = bnp.GaussianFactorAnalysis()
+    model = bnp.GaussianFactorAnalysis(centre=False)
     return made_up_factors(
         model, sources, PHI, W, turned=True, sigma2_w=[4.0, 9], sigma2_n=[1e-4, 1e-4]
     )

@@ -8,6 +8,7 @@ import pytest
 from bnp_kernels.processes import allocation
 from bnp_kernels.processes.allocation import make_counts
 from bnp_models import testing
+from bnp_models.data.matrices import MAX_COUNT
 
 
 @pytest.mark.slow
@@ -61,3 +62,39 @@ def test_padded_rows_are_dense_ones():
     full = 1 + np.asarray(weights).T @ np.asarray(phi)
     at_cells = np.take_along_axis(full.T, np.asarray(data.feature), axis=0)
     np.testing.assert_allclose(rates, at_cells, rtol=1e-5)
+
+
+def test_large_counts_have_parts(monkeypatch):
+    """Units of a part are allocated together; the parts have all units of the cell."""
+    monkeypatch.setattr(allocation, "PART", 16)
+    x = np.array([[40, 3, 0], [5, 16, 33]])
+    data = make_counts(x, np.array([0, 1]), 2, heavy=4)
+    assert data.first is not None
+    np.testing.assert_array_equal(data.heavy, [0, 0, 0, 1, 3, 5, 5, 5])  # feature * 2 + row
+    np.testing.assert_array_equal(data.first, [0, 16, 32, 0, 0, 0, 16, 32])
+    assert make_counts(np.array([[16, 5]]), np.array([0]), 1, heavy=4).first is None
+
+
+@pytest.mark.optimised
+@pytest.mark.slow
+def test_law_of_large_counts():
+    """Mean and variance of 200,000 draws; in one piece, these would be 2% too wide.
+
+    The count is sixteen times the largest allowed one, because the error grows with it. |z| < 4
+    fails by chance once in 16,000 times for each of the two.
+    """
+    num_cells, num_draws, count = 4000, 50, 16 * MAX_COUNT
+    data = make_counts(np.full((1, num_cells), count), np.array([0]), 1)
+    assert len(data.heavy) == num_cells * count // allocation.PART
+    phi, weights, background = jnp.ones((1, num_cells)), jnp.ones((1, 1)), jnp.ones(1)
+
+    def draw(key):
+        by_feature = allocation.allocate(key, weights > 0, phi, weights, background, data)[1]
+        return by_feature[0] - count / 2
+
+    draws = jax.jit(lambda keys: jax.lax.map(draw, keys))(
+        jax.random.split(jax.random.key(0), num_draws)
+    )
+    draws, variance, size = np.float64(draws), count / 4, num_cells * num_draws
+    assert abs(draws.mean()) < 4 * np.sqrt(variance / size)
+    assert abs((draws**2).mean() / variance - 1) < 4 * np.sqrt(2 / size)
