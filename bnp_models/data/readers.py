@@ -15,8 +15,10 @@ from bnp_models.data.storage import load_npz
 from bnp_models.data.text_files import about_file, read_csv, read_folder, read_jsonl, read_lines
 
 __all__ = [
+    "BAG_FORMATS",
     "CORPUS_READERS",
     "FORMATS",
+    "TEXT_FORMATS",
     "Readers",
     "from_gensim",
     "guess_format",
@@ -245,6 +247,12 @@ FORMATS: dict[str, Callable[..., Corpus]] = {
     "ldac": read_ldac,
 }
 """Readers by format."""
+
+TEXT_FORMATS = ("jsonl", "csv", "lines", "folder")
+"""Formats of texts, whose readers pass options on to `Corpus.from_texts`."""
+
+BAG_FORMATS = ("uci", "ldac")
+"""Formats of counts, whose readers pass options on to `Corpus.from_counts`."""
 
 _SUFFIXES = {
     ".npz": "npz",

@@ -1,6 +1,7 @@
 """`fit`, the usual entry point, which runs the Gibbs kernel of a model; and `resume`."""
 
 import inspect
+import json
 import time
 import warnings
 from collections.abc import Collection, Sequence
@@ -40,6 +41,7 @@ def fit(
     checkpoint_seconds: float = 60.0,
     progress: bool | Progress = True,
     devices: Sequence[Any] | None = None,
+    reading: dict[str, Any] | None = None,
     **options: Any,
 ) -> Fit:
     """Draw from the posterior of a model with its Gibbs kernel.
@@ -78,6 +80,9 @@ def fit(
         divided over the devices. If there are fewer chains than devices, a parallel sweep of a
         topic model also divides its documents over them. On a CPU JAX sees one device unless
         `numpyro.set_host_device_count(n)` is called before anything else.
+    reading
+        How the data were read from a file, in the form of JSON: stored with the draws and the
+        checkpoint, so that later data can be read alike. The command line gives it.
     **options
         Options of the model's `gibbs`: `schedule=`, `init_topics=` and so on.
 
@@ -132,6 +137,8 @@ def fit(
         "num_devices": 1 if mesh is None else mesh.size,
         "versions": versions(),
     }
+    if reading is not None:
+        header["reading"] = _check_reading(reading)
     draws = Draws(keep_states, runner)
     keys = jax.random.key(seed)
     keys = jax.random.split(keys, num_chains) if num_chains > 1 else keys[None]
@@ -179,7 +186,7 @@ def resume(checkpoint: str | Path, **how: Any) -> Fit:
         checkpoint=folder,
         **{name: header[name] for name in names},
         **header["options"],
-        **how,
+        **{"reading": header.get("reading"), **how},
     )
 
 
@@ -191,6 +198,14 @@ def _check_options(model: Model, options: dict[str, Any]) -> None:
             f"{unknown[0]}={options[unknown[0]]!r} is not an option of fit, nor of "
             f"{type(model).__name__}.gibbs, which has {known}"
         )
+
+
+def _check_reading(reading: Any) -> dict[str, Any]:
+    """Return what JSON gives back."""
+    try:
+        return json.loads(json.dumps(reading))
+    except (TypeError, ValueError):
+        raise ValueError(f"reading must hold what JSON can, got {reading!r}") from None
 
 
 def _check_devices(devices: Sequence[Any]) -> list[Any]:
@@ -217,7 +232,11 @@ def _open(
         files.write_header(folder, header)
         return None
     where = {name: header.pop(name) for name in ("num_devices", "versions")}
-    files.check_header(folder, header)
+    stored = files.read_header(folder).get("reading")
+    reading = header.pop("reading", None) or stored
+    files.check_header(folder, header if stored is None else {**header, "reading": reading})
+    if reading is not None:
+        header["reading"] = reading
     found = files.read_state(folder, runner.template(keys))
     header |= where
     if found is None:

@@ -108,6 +108,12 @@ def test_evaluate(run, tmp_path, capsys):
     assert "1 tokens (11.1%) are left out" in err
 
 
+def test_evaluate_reads_as_the_run_was_read(run, tmp_path, capsys):
+    new = write_texts(tmp_path / "new.jsonl", seed=1)  # the texts are in `body`
+    assert cli.main(["evaluate", str(run), new, "--score", "document_completion"]) == 0
+    assert f"{new} as the data of {run} were read: text='body'" in capsys.readouterr().err
+
+
 def test_evaluate_warns_of_training_data(run, data, capsys):
     assert cli.main(["evaluate", str(run), str(run / "corpus.npz"), "--score", "npmi",
                      "--num-words", "3"]) == 0  # fmt: skip
@@ -141,6 +147,8 @@ def test_interrupted_run_is_resumed(run, data, tmp_path, monkeypatch, capsys):
     assert "sweep 16 of 16" in capsys.readouterr().err
     resumed, straight = load_run(tmp_path), load_run(run)
     np.testing.assert_array_equal(resumed.posterior["alpha"], straight.posterior["alpha"])
+    reading = {"format": "jsonl", "options": {"text": "body"}, "ending": ".jsonl"}
+    assert json.loads(resumed.data.attrs["reading"]) == reading
 
 
 def test_interrupt_before_the_first_draw(run, data, tmp_path, monkeypatch, capsys):

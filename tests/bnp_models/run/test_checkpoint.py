@@ -191,6 +191,17 @@ class TestOtherRunsAreRefused:
         with pytest.raises(ValueError, match=f"another run: data was '{tiny.digest}' and is now"):
             fit(model, tiny.select([0, 1, 2]), finished)
 
+    def test_another_reading(self, model, tiny, tmp_path):
+        reading = {"options": {"lowercase": False}}
+        fit(model, tiny, tmp_path, reading=reading)
+        found = fit(model, tiny, tmp_path)  # does not say
+        assert json.loads(found.data.attrs["reading"]) == reading
+        with pytest.raises(ValueError, match=r"reading\.options\.lowercase was False and is now T"):
+            fit(model, tiny, tmp_path, reading={"options": {"lowercase": True}})
+        fit(model, tiny, tmp_path / "old")  # as older versions wrote it
+        found = fit(model, tiny, tmp_path / "old", reading=reading)
+        assert json.loads(found.data.attrs["reading"]) == reading
+
     @pytest.mark.parametrize("name", ["versions.jax", "num_devices"])
     def test_an_unfinished_run_of_other_versions(self, model, tiny, tmp_path, name):
         with pytest.raises(Crash):
