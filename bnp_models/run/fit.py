@@ -1,5 +1,6 @@
 """`fit`, the usual entry point, which runs the Gibbs kernel of a model; and `resume`."""
 
+import contextlib
 import inspect
 import json
 import time
@@ -17,6 +18,7 @@ from bnp_models.results.result import Fit
 from bnp_models.run import checkpoint as files
 from bnp_models.run.draws import Draws, to_data, versions
 from bnp_models.run.interrupt import Interrupt
+from bnp_models.run.lock import locked
 from bnp_models.run.progress import Bar, Progress, Silent
 from bnp_models.run.runner import Runner, make_mesh
 
@@ -70,7 +72,7 @@ def fit(
     checkpoint
         Folder for checkpoints. If the folder holds a run of the same model, data and arguments, the
         run continues from its last checkpoint, with the draws that it would have made without a
-        break. A folder with any other run is refused.
+        break. A folder with any other run is refused, and one that another process writes to.
     checkpoint_seconds
         Time between checkpoints.
     progress
@@ -97,7 +99,7 @@ def fit(
     ------
     ValueError
         If an argument is out of its domain, before anything is compiled; or if `checkpoint` holds
-        another run.
+        another run, or one that goes on in another process.
     """
     if not isinstance(model, Model):
         raise ValueError(f"model must be a model such as HDPLDA(), got {model!r}")
@@ -143,16 +145,18 @@ def fit(
     keys = jax.random.key(seed)
     keys = jax.random.split(keys, num_chains) if num_chains > 1 else keys[None]
     folder = None if checkpoint is None else Path(checkpoint)
-    state = None if folder is None else _open(folder, header, data, keys, draws, runner)
-    start = 0 if state is None else int(state.sweep)
-    bar = _display(progress, runner, model, data, num_chains, start)
-    clock = time.perf_counter()
-    try:
+    with contextlib.ExitStack() as held:
+        state = None
+        if folder is not None:
+            busy = held.enter_context(_locked(folder))
+            state = _open(folder, header, data, keys, draws, runner, busy)
+        start = 0 if state is None else int(state.sweep)
+        bar = _display(progress, runner, model, data, num_chains, start)
+        held.callback(bar.close)
+        clock = time.perf_counter()
         if state is None:
             state = runner.init(keys)
         state = _run(state, start, draws, runner, bar, folder, checkpoint_seconds)
-    finally:
-        bar.close()
     attrs = {**header, "sampling_seconds": time.perf_counter() - clock, "start_sweep": start}
     means = {} if state is None else state.means
     return model.result(model, data, to_data(model, data, *draws.take(), means, attrs))
@@ -215,6 +219,14 @@ def _check_devices(devices: Sequence[Any]) -> list[Any]:
     return devices
 
 
+def _locked(folder: Path) -> contextlib.AbstractContextManager[str | None]:
+    """Make the folder and lock it."""
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"checkpoint must be a folder, got the file {folder}")
+    folder.mkdir(parents=True, exist_ok=True)
+    return locked(folder)
+
+
 def _open(
     folder: Path,
     header: dict[str, Any],
@@ -222,12 +234,22 @@ def _open(
     keys: jax.Array,
     draws: Draws,
     runner: Runner,
+    busy: str | None,
 ) -> GibbsState | None:
-    """Begin a run in the folder, or return the last state of the run that is there."""
+    """Begin a run in the folder, or return the last state of the run that is there.
+
+    If the folder is `busy`, only a finished run is read, which needs no writing.
+    """
+
+    def must_be_free() -> None:
+        if busy is not None:
+            raise ValueError(
+                f"checkpoint {folder} can't be used: {busy}. Wait until that run ends, or use "
+                "another folder"
+            )
+
     if not files.has_checkpoint(folder):
-        if folder.exists() and not folder.is_dir():
-            raise ValueError(f"checkpoint must be a folder, got the file {folder}")
-        folder.mkdir(parents=True, exist_ok=True)
+        must_be_free()
         data.save(folder / "data.npz")
         files.write_header(folder, header)
         return None
@@ -240,10 +262,12 @@ def _open(
     found = files.read_state(folder, runner.template(keys))
     header |= where
     if found is None:
+        must_be_free()
         draws.read(folder, 0)
         return None
     state, num_kept = found
     if int(state.sweep) < runner.num_sweeps:  # a finished run can be read anywhere
+        must_be_free()
         files.check_header(folder, where)
     draws.read(folder, num_kept)
     return runner.place(state)

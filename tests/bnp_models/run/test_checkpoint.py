@@ -94,12 +94,14 @@ class TestFolder:
 
     def test_finished_runs_are_read_without_sampling(self, model, tiny, twin, finished, registered):
         expected = fit(model, tiny)
+        (finished / "lock").unlink()  # which is written by every process that takes it
         before = {path.name: path.stat().st_mtime_ns for path in finished.iterdir()}
         assert_same(fit(model, twin, finished, progress=CrashAt(0)), expected)
         found = bnp.resume(finished, progress=CrashAt(0))
         assert_same(found, expected)
         assert found.model == model
         assert found.corpus == tiny
+        (finished / "lock").unlink()
         assert {path.name: path.stat().st_mtime_ns for path in finished.iterdir()} == before
 
     def test_other_versions_can_read_a_finished_run(self, model, tiny, finished, monkeypatch):
