@@ -11,10 +11,13 @@ import numpy as np
 import scipy.sparse
 from jaxtyping import Int, Num
 
+from bnp_models.data.memory import BYTES_PER_NAME, BYTES_PER_TOKEN, check_memory
+
 __all__ = [
     "author_links",
     "categories",
     "check_doc_names",
+    "check_num_tokens",
     "check_range",
     "check_vocabulary",
     "count_matrix",
@@ -24,6 +27,7 @@ __all__ = [
     "integers",
     "labels",
     "listed",
+    "numbered",
     "one_per_doc",
     "positions",
     "positive",
@@ -44,6 +48,12 @@ def listed(argument: str, values: Any, of: str) -> list[Any]:
     """Turn a sequence (any iterable but a string) into a list."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise ValueError(f"{argument} is {values!r}; give a sequence of {of}")
+    if hasattr(values, "__len__"):
+        try:
+            length = len(values)  # pyright: ignore[reportArgumentType]
+        except (TypeError, OverflowError):  # an array without axes, a range beyond all memory
+            raise ValueError(f"{argument} is {values!r}; give a sequence of {of}") from None
+        check_memory(f"{argument} has {length} entries", 8 * length, "give fewer")
     return np.asarray(values).tolist() if hasattr(values, "__array__") else list(values)
 
 
@@ -137,7 +147,7 @@ def check_doc_names(names: Any, num_docs: Any) -> tuple[str, ...]:
         return strings("doc_names", names, length, "documents")
     if num_docs is None:
         raise ValueError("doc is empty and num_docs is missing; give documents with tokens")
-    return tuple(map(str, range(positive("num_docs", num_docs))))
+    return numbered("num_docs", num_docs)
 
 
 def check_vocabulary(vocabulary: Any, num_words: Any) -> tuple[str, ...]:
@@ -147,7 +157,15 @@ def check_vocabulary(vocabulary: Any, num_words: Any) -> tuple[str, ...]:
         return distinct("vocabulary", strings("vocabulary", vocabulary, length, "words"))
     if num_words is None:
         raise ValueError("num_words is missing; give num_words or a vocabulary")
-    return tuple(map(str, range(positive("num_words", num_words))))
+    return numbered("num_words", num_words)
+
+
+def numbered(argument: str, length: Any) -> tuple[str, ...]:
+    """Return the names "0", "1", ... of things without names."""
+    length = positive(argument, length)
+    fix = "give the number of those there are, and number them without gaps"
+    check_memory(f"{argument} is {length}", length * BYTES_PER_NAME, fix)
+    return tuple(map(str, range(length)))
 
 
 def check_range(
@@ -212,6 +230,13 @@ def count_matrix(
 ) -> tuple[Int[np.ndarray, " N"], Int[np.ndarray, " N"], Int[np.ndarray, " N"], tuple[int, int]]:
     """Return rows, columns and values of the entries of a count matrix, in order, and its shape."""
     if scipy.sparse.issparse(counts):
+        if counts.ndim != 2:
+            raise ValueError(f"counts has shape {counts.shape}; give a matrix, documents by words")
+        what = f"counts has shape {counts.shape}"
+        if max(counts.shape) >= LIMIT:
+            raise ValueError(f"{what}; give fewer than 2**31 documents and words")
+        fix = "leave out documents and words without counts"
+        check_memory(what, sum(counts.shape) * BYTES_PER_NAME, fix)
         matrix = scipy.sparse.csr_array(counts, copy=True)
         matrix.sum_duplicates()
     else:
@@ -235,7 +260,17 @@ def count_matrix(
             f"counts[{doc[i]}, {matrix.indices[i]}] is {matrix.data[i]}; give whole numbers that "
             "are not negative (counts, not frequencies or tf-idf weights)"
         )
+    num_tokens = int(count.sum())
+    check_num_tokens("counts has", num_tokens)
     return doc, matrix.indices, count, (num_docs, num_words)
+
+
+def check_num_tokens(what: str, num_tokens: int) -> None:
+    """Check that tokens can be numbered by int32, and fit into memory."""
+    what = f"{what} {num_tokens} tokens"
+    if num_tokens >= LIMIT:
+        raise ValueError(f"{what}; split the corpus, 2**31 - 1 is the limit")
+    check_memory(what, num_tokens * BYTES_PER_TOKEN, "split the corpus")
 
 
 def categories(

@@ -14,6 +14,7 @@ from jaxtyping import Bool, Int
 
 from bnp_models.data.checks import (
     check_doc_names,
+    check_num_tokens,
     check_vocabulary,
     count_matrix,
     distinct,
@@ -411,6 +412,7 @@ class Corpus:
         docs = positions("docs", docs, self.num_docs, "document")
         arrays = self._arrays()
         length = arrays["doc_length"][docs]
+        check_num_tokens(f"docs has {len(docs)} documents with", int(length.sum(dtype=np.int64)))
         arrays["word"] = arrays["word"][ranges(self.doc_ptr[docs], length)]
         arrays["doc"] = np.repeat(np.arange(len(docs)), length)
         for key in ("doc_length", "group", "label"):

@@ -21,6 +21,7 @@ from bnp_models.run.interrupt import Interrupt
 from bnp_models.run.lock import locked
 from bnp_models.run.progress import Bar, Progress, Silent
 from bnp_models.run.runner import Runner, make_mesh
+from bnp_models.run.sizes import check_sizes
 
 __all__ = ["fit", "resume"]
 
@@ -115,6 +116,10 @@ def fit(
         raise ValueError(f"thinning must be at most num_samples={num_samples}, got {thinning}")
     if not checkpoint_seconds >= 0:
         raise ValueError(f"checkpoint_seconds must not be negative, got {checkpoint_seconds!r}")
+    if num_warmup + num_samples >= 2**31:
+        raise ValueError(
+            f"num_warmup + num_samples must be below 2**31, got {num_warmup} + {num_samples}"
+        )
     _check_options(model, options)
     kernel = model.gibbs(record=record, **options)
     # Models without a parallel token sweep use one device by default, so that their draws do not
@@ -126,6 +131,14 @@ def fit(
         lanes=model.lanes and kernel.options["schedule"] != "sequential",
     )
     runner = Runner(kernel, data, num_warmup, num_samples, thinning, mesh)
+    num_devices = 1 if mesh is None else mesh.size
+    check_sizes(
+        runner,
+        num_chains=num_chains,
+        num_samples=num_samples,
+        keep_states=keep_states,
+        num_devices=num_devices,
+    )
     header = {
         "model": model.describe(),
         "options": kernel.options,
@@ -136,7 +149,7 @@ def fit(
         "seed": seed,
         "keep_states": keep_states,
         "data": data.digest,
-        "num_devices": 1 if mesh is None else mesh.size,
+        "num_devices": num_devices,
         "versions": versions(),
     }
     if reading is not None:
