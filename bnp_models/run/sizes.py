@@ -23,7 +23,13 @@ def check_sizes(
         If one of them is larger than the memory; the message names the argument.
     """
     keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), num_chains))
-    state = runner.template(keys)  # `Runner.init` uses this trace again
+    try:
+        state = runner.template(keys)  # `Runner.init` uses this trace again
+    except OverflowError as error:
+        raise ValueError(
+            f"model {runner.kernel.config!r} has arrays with more cells than int32 can count: use "
+            "a smaller capacity or fewer topics (factors)"
+        ) from error
     chains = _num_bytes(state)
     what = f"num_chains is {num_chains}: the states of all chains are kept at once"
     fix = "use fewer chains, or a smaller model, or data with fewer words (features)"

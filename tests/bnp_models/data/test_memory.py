@@ -110,3 +110,9 @@ def test_runs_are_refused(toy, tiny, name):
     options, message = FITS[name]
     with pytest.raises(ValueError, match=message):
         bnp.fit(toy(), tiny, progress=False, **options)
+
+
+def test_arrays_that_int32_can_not_count():
+    corpus = Corpus.from_ids([[0, 1]], num_words=200000)
+    with pytest.raises(ValueError, match=r"model LDA\(num_topics=15000, .* has arrays with more c"):
+        bnp.fit(bnp.LDA(15000), corpus, progress=False)
