@@ -4,7 +4,7 @@ The functions return the checked values in the form that a corpus stores: tuples
 arrays, and labels as int32 or float32.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ __all__ = [
     "check_doc_names",
     "check_num_tokens",
     "check_range",
+    "check_seed",
     "check_vocabulary",
     "count_matrix",
     "describe",
@@ -44,10 +45,19 @@ def describe(doc_names: Sequence[str], d: int) -> str:
     return f"document {d}" + ("" if doc_names[d] == str(d) else f" ({doc_names[d]!r})")
 
 
-def listed(argument: str, values: Any, of: str) -> list[Any]:
-    """Turn a sequence (any iterable but a string) into a list."""
+def listed(argument: str, values: Any, of: str, *, ordered: bool = True) -> list[Any]:
+    """Turn a sequence (any iterable but a string) into a list.
+
+    Where the order matters (`ordered`), sets and mappings are refused: the order of a set differs
+    from process to process, and that of a mapping may not be the one of its values.
+    """
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise ValueError(f"{argument} is {values!r}; give a sequence of {of}")
+    if ordered and isinstance(values, (set, frozenset, Mapping)):
+        fix = "sort it by its values" if isinstance(values, Mapping) else "sort it"
+        raise ValueError(
+            f"{argument} is a {type(values).__name__}, but its order counts; give a list: {fix}"
+        )
     if hasattr(values, "__len__"):
         try:
             length = len(values)  # pyright: ignore[reportArgumentType]
@@ -75,6 +85,13 @@ def positive(argument: str, value: Any) -> int:
     if not 0 < value < LIMIT:
         raise ValueError(f"{argument} is {value}; give an integer from 1 to 2**31 - 1")
     return int(value)
+
+
+def check_seed(argument: str, seed: Any) -> int:
+    """Return `seed` as an int that is not negative."""
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise ValueError(f"{argument} is {seed!r}; give an integer that is not negative")
+    return int(seed)
 
 
 def integers(argument: str, values: Any) -> Int[np.ndarray, " N"]:
@@ -141,10 +158,13 @@ def distinct(argument: str, values: Any) -> tuple[str, ...]:
 
 
 def check_doc_names(names: Any, num_docs: Any) -> tuple[str, ...]:
-    """Return the names of documents, `num_docs` if given; "0", "1", ... if `names` is None."""
+    """Return distinct names of documents, `num_docs` if given; "0", "1", ... if `names` is None.
+
+    The names are the labels of the documents in tables and in ArviZ.
+    """
     if names is not None:
         length = None if num_docs is None else positive("num_docs", num_docs)
-        return strings("doc_names", names, length, "documents")
+        return distinct("doc_names", strings("doc_names", names, length, "documents"))
     if num_docs is None:
         raise ValueError("doc is empty and num_docs is missing; give documents with tokens")
     return numbered("num_docs", num_docs)

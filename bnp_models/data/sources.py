@@ -10,7 +10,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Bool, Int, Num
 
-from bnp_models.data.checks import distinct, listed, positions, strings
+from bnp_models.data.checks import check_seed, distinct, listed, positions, strings
 from bnp_models.data.corpus import Corpus
 from bnp_models.data.matrices import as_matrix, check_cells, check_entries, kind_of, read_frame
 from bnp_models.data.names import SourceNames
@@ -336,6 +336,7 @@ class Sources:
         test_size
             Number of test rows, or their share as a float.
         """
+        seed = check_seed("seed", seed)
         num_test = number_of_tests(test_size, self.num_rows, "row")
         source = np.asarray(self.source)
         is_test = draw_test(source, num_test, seed)

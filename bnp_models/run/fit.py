@@ -3,6 +3,7 @@
 import contextlib
 import inspect
 import json
+import os
 import time
 import warnings
 from collections.abc import Collection, Sequence
@@ -112,6 +113,7 @@ def fit(
     if seed >= 2**32:
         raise ValueError(f"seed must be below 2**32, for JAX uses no more of it, got {seed}")
     keep_states = check_integer("keep_states", keep_states, 0)
+    folder = None if checkpoint is None else _folder(checkpoint)
     if thinning > num_samples:
         raise ValueError(f"thinning must be at most num_samples={num_samples}, got {thinning}")
     if not checkpoint_seconds >= 0:
@@ -157,7 +159,6 @@ def fit(
     draws = Draws(keep_states, runner)
     keys = jax.random.key(seed)
     keys = jax.random.split(keys, num_chains) if num_chains > 1 else keys[None]
-    folder = None if checkpoint is None else Path(checkpoint)
     with contextlib.ExitStack() as held:
         state = None
         if folder is not None:
@@ -191,7 +192,7 @@ def resume(checkpoint: str | Path, **how: Any) -> Fit:
         If the folder holds no run, or an unfinished run of other versions or another number of
         devices, whose draws would differ.
     """
-    folder = Path(checkpoint)
+    folder = _folder(checkpoint)
     header = files.read_header(folder)
     names = ("num_warmup", "num_samples", "num_chains", "thinning", "seed", "keep_states")
     if missing := [name for name in ("model", "options", *names) if name not in header]:
@@ -230,6 +231,13 @@ def _check_devices(devices: Sequence[Any]) -> list[Any]:
     if not devices or not all(isinstance(device, jax.Device) for device in devices):
         raise ValueError(f"devices must be JAX devices such as jax.devices()[:1], got {devices}")
     return devices
+
+
+def _folder(checkpoint: Any) -> Path:
+    """Return the path of a folder; the empty path would be the current one."""
+    if not isinstance(checkpoint, str | os.PathLike) or not str(checkpoint).strip():
+        raise ValueError(f"checkpoint must be the path of a folder, got {checkpoint!r}")
+    return Path(checkpoint)
 
 
 def _locked(folder: Path) -> contextlib.AbstractContextManager[str | None]:

@@ -112,6 +112,7 @@ def test_runs_are_refused(toy, tiny, name):
         bnp.fit(toy(), tiny, progress=False, **options)
 
 
+@pytest.mark.filterwarnings("ignore")  # JAX says first that indices do not fit
 def test_arrays_that_int32_can_not_count():
     corpus = Corpus.from_ids([[0, 1]], num_words=200000)
     with pytest.raises(ValueError, match=r"model LDA\(num_topics=15000, .* has arrays with more c"):
