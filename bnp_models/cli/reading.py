@@ -74,11 +74,13 @@ def read_again(
         Name of the run, for messages.
     """
     readers = model.readers
-    if format is None and reading is not None and reading["ending"] == _ending(path):
+    reading = reading or {}
+    known = {"format", "options", "ending"} <= reading.keys()  # `fit` stores what it is given
+    if format is None and known and reading["ending"] == _ending(path):
         format = reading["format"]
     format = _format(model, path, format)
     given = _given(readers, format, pairs)
-    if reading is None:
+    if not known:
         say(
             f"{run} does not say how its data were read: what `--read` says there must be said "
             "here too"

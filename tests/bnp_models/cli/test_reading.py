@@ -109,8 +109,9 @@ def test_words_of_bags(write, tmp_path, monkeypatch, capsys):
         again(write("test.ldac", "1 1:1\n"), reading, "lowercase=False")
 
 
-def test_runs_that_do_not_say(texts, capsys):
-    assert again(texts, None, "text=body").vocabulary == ("cat", "dog")
+@pytest.mark.parametrize("reading", [None, {"by": "hand"}])
+def test_runs_that_do_not_say(texts, capsys, reading):
+    assert again(texts, reading, "text=body").vocabulary == ("cat", "dog")
     assert "run does not say how its data were read" in capsys.readouterr().err
 
 
