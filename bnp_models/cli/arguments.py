@@ -50,15 +50,17 @@ def make_parser(commands: Mapping[str, Callable[..., int]]) -> argparse.Argument
         _add_fit(one, model)
 
     resume = _add(add, "resume", EXAMPLES["resume"], "go on with a run that was interrupted")
-    resume.add_argument("run", metavar="RUN", help="--output or --checkpoint of the fit")
-    resume.add_argument("--output", metavar="DIR", help="where results go (RUN)")
+    resume.add_argument(
+        "run", metavar="RUN", type=_folder, help="--output or --checkpoint of the fit"
+    )
+    resume.add_argument("--output", metavar="DIR", type=_folder, help="where results go (RUN)")
     _add_no_progress(resume)
 
     for name, result in _commands_of_results().items():
         _add_text(add, name, result, commands["print"])
 
     evaluate = _add(add, "evaluate", EXAMPLES["evaluate"], "score a run on held-out data")
-    evaluate.add_argument("run", metavar="RUN", help="--output of the fit")
+    evaluate.add_argument("run", metavar="RUN", type=_folder, help="--output of the fit")
     _add_data(evaluate, bnp.MODELS.values())
     evaluate.add_argument(
         "--score",
@@ -67,9 +69,15 @@ def make_parser(commands: Mapping[str, Callable[..., int]]) -> argparse.Argument
         help=_scores_help(),
     )
     evaluate.add_argument(
-        "--num-words", type=int, default=10, metavar="N", help="words per topic for npmi (10)"
+        "--num-words",
+        type=_not_negative,
+        default=10,
+        metavar="N",
+        help="words per topic for npmi (10)",
     )
-    evaluate.add_argument("--seed", type=int, default=0, metavar="N", help="of the scores (0)")
+    evaluate.add_argument(
+        "--seed", type=_not_negative, default=0, metavar="N", help="of the scores (0)"
+    )
     evaluate.add_argument(
         "--chain", type=int, metavar="N", help="score the states of this chain alone, from 0 (all)"
     )
@@ -80,7 +88,11 @@ def make_parser(commands: Mapping[str, Callable[..., int]]) -> argparse.Argument
         add, "demo", EXAMPLES["demo"], "fit what Python packages say they do, in two minutes"
     )
     demo.add_argument(
-        "--output", metavar="DIR", default="demo-output", help="where results go (%(default)s)"
+        "--output",
+        metavar="DIR",
+        type=_folder,
+        default="demo-output",
+        help="where results go (%(default)s)",
     )
     demo.add_argument("--quick", action="store_true", help="some sweeps over a small corpus")
     _add_no_progress(demo)
@@ -107,7 +119,7 @@ def _add_text(commands: Any, name: str, result: type[Fit], command: Callable[...
     options = text_options(result)
     example = f"bnp-models {name} run {_option(next(iter(options)))} 5 --limit 20"
     parser = _add(commands, name, example, f"print the {name} of a run")
-    parser.add_argument("run", metavar="RUN", help="--output of the fit")
+    parser.add_argument("run", metavar="RUN", type=_folder, help="--output of the fit")
     about = _parameter_docs(result.text)
     for option, parameter in options.items():
         text, default = about[option], parameter.default
@@ -115,7 +127,9 @@ def _add_text(commands: Any, name: str, result: type[Fit], command: Callable[...
             parser.add_argument(_option(option), action="store_true", help=text)
             continue
         text += "" if default is None else f" ({default})"
-        parser.add_argument(_option(option), type=int, default=default, metavar="N", help=text)
+        parser.add_argument(
+            _option(option), type=_not_negative, default=default, metavar="N", help=text
+        )
     parser.set_defaults(command=command, name=name)
 
 
@@ -181,7 +195,9 @@ def _add(commands: Any, name: str, example: str, what: str) -> argparse.Argument
 
 def _add_fit(parser: argparse.ArgumentParser, model: type[Model]) -> None:
     _add_data(parser, [model])
-    parser.add_argument("--output", metavar="DIR", required=True, help="folder for the results")
+    parser.add_argument(
+        "--output", metavar="DIR", type=_folder, required=True, help="folder for the results"
+    )
     run = parser.add_argument_group("run")
     defaults = inspect.signature(bnp.fit).parameters
     for name, kind, what in (
@@ -197,7 +213,9 @@ def _add_fit(parser: argparse.ArgumentParser, model: type[Model]) -> None:
         run.add_argument(
             _option(name), type=kind, default=default, metavar="N", help=f"{what} ({default:g})"
         )
-    run.add_argument("--checkpoint", metavar="DIR", help="for checkpoints (OUTPUT/checkpoint)")
+    run.add_argument(
+        "--checkpoint", metavar="DIR", type=_folder, help="for checkpoints (OUTPUT/checkpoint)"
+    )
     run.add_argument(
         "--record",
         action="append",
@@ -256,6 +274,24 @@ def _add_no_progress(parser: Any) -> None:
 def _gibbs_options(model: type[Model]) -> list[str]:
     parameters = inspect.signature(model.gibbs).parameters
     return [name for name in parameters if name not in _NOT_OPTIONS]
+
+
+def _not_negative(text: str) -> int:
+    """Read an integer that is not negative, for argparse."""
+    try:
+        number = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"invalid int value: {text!r}") from None
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"must not be negative, got {number}")
+    return number
+
+
+def _folder(text: str) -> str:
+    """Read the name of a folder, for argparse; an empty one would be the current folder."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError(f"must be the name of a folder, got {text!r}")
+    return text
 
 
 def _option(name: str) -> str:

@@ -6,21 +6,20 @@ status: 0, 1 after a failure, 2 after wrong input, 130 after an interrupt.
 """
 
 import argparse
-import ast
 import contextlib
-import inspect
+import json
 import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import jax
 
 import bnp_models as bnp
-from bnp_models.base.model import Model, from_description
+from bnp_models.base.model import from_description
 from bnp_models.base.terms import Terms
 from bnp_models.cli import messages
 from bnp_models.cli.arguments import (
@@ -31,6 +30,7 @@ from bnp_models.cli.arguments import (
     text_options,
 )
 from bnp_models.cli.messages import say
+from bnp_models.cli.reading import read_again, read_data
 from bnp_models.results.folder import load_run, save_run
 from bnp_models.run import checkpoint
 
@@ -74,7 +74,7 @@ def _fit(args: argparse.Namespace) -> int:
     _use_cores(min(_num_cores(), max(args.num_chains, 1)))  # before a prior is built
     hyperparameters, options = given_values(args)
     model = args.model(**hyperparameters)
-    data = _read(model, args.data, args.format, args.read)
+    data, reading = read_data(model, args.data, args.format, args.read)
     say(f"{data!r} from {args.data}")
     folder = Path(args.output)
     folder.mkdir(parents=True, exist_ok=True)
@@ -93,6 +93,7 @@ def _fit(args: argparse.Namespace) -> int:
             checkpoint=saved,
             checkpoint_seconds=args.checkpoint_seconds,
             progress=_progress(args.no_progress, args.num_warmup + args.num_samples, model.terms),
+            reading=reading,
             **options,
         )
     return _finish(fit, folder, saved, args.num_samples // args.thinning)
@@ -132,7 +133,9 @@ def _evaluate(args: argparse.Namespace) -> int:
             f"--score {other[0]} is none of a {type(model).__name__}: choose among "
             f"{', '.join(model.scores)}"
         )
-    data, notes = fit.match(_read(model, args.data, args.format, args.read))
+    reading = json.loads(fit.data.attrs.get("reading", "null"))  # none in older runs
+    data = read_again(model, args.data, args.format, args.read, reading, args.run)
+    data, notes = fit.match(data)
     for note in notes:
         say(note)
     for score in args.score or fit.default_scores:
@@ -188,48 +191,6 @@ def _resume_command(folder: Path, saved: Path) -> str:
     return (
         f"bnp-models resume {folder}" if inside else f"bnp-models resume {saved} --output {folder}"
     )
-
-
-def _read(model: Model, path: str, format: str | None, pairs: Sequence[str]) -> Any:
-    """Read the data of a model with the options `key=value` of its reader."""
-    readers = model.readers
-    if not Path(path).exists():
-        raise ValueError(f"there is no file or folder {path}")
-    if format is not None and format not in readers.formats:
-        raise ValueError(
-            f"--format {format} is none of those that a {type(model).__name__} reads: choose among "
-            f"{', '.join(readers.formats)}"
-        )
-    try:
-        format = format or readers.guess(path)
-    except ValueError as error:
-        raise ValueError(str(error).replace("format=", "--format")) from None
-    known = _reader_options(readers.formats[format])
-    options = {}
-    for pair in pairs:
-        key, equals, text = pair.partition("=")
-        if not equals or key not in known:
-            raise ValueError(
-                f"--read {pair!r}: give name=value with a name that the format {format} has: "
-                f"{', '.join(known) or 'none'}"
-            )
-        try:
-            options[key] = ast.literal_eval(text)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
-            options[key] = text  # most are words, which need no quotes
-    try:
-        return readers.read(path, format, **options)
-    except (OSError, TypeError) as error:
-        raise ValueError(f"{path}: {error}") from error
-
-
-def _reader_options(reader: Callable[..., Any]) -> list[str]:
-    """List the keywords of a reader, and those that it passes on to `Corpus.from_texts`."""
-    parameters = inspect.signature(reader).parameters.values()
-    names = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
-    if any(p.kind is p.VAR_KEYWORD for p in parameters):
-        names += list(inspect.signature(bnp.Corpus.from_texts).parameters)[1:]
-    return list(dict.fromkeys(names))
 
 
 def _progress(silent: bool, num_sweeps: int, terms: Terms) -> Any:

@@ -4,18 +4,22 @@ The functions return the checked values in the form that a corpus stores: tuples
 arrays, and labels as int32 or float32.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from jaxtyping import Int, Num
 
+from bnp_models.data.memory import BYTES_PER_NAME, BYTES_PER_TOKEN, check_memory
+
 __all__ = [
     "author_links",
     "categories",
     "check_doc_names",
+    "check_num_tokens",
     "check_range",
+    "check_seed",
     "check_vocabulary",
     "count_matrix",
     "describe",
@@ -24,6 +28,7 @@ __all__ = [
     "integers",
     "labels",
     "listed",
+    "numbered",
     "one_per_doc",
     "positions",
     "positive",
@@ -40,10 +45,25 @@ def describe(doc_names: Sequence[str], d: int) -> str:
     return f"document {d}" + ("" if doc_names[d] == str(d) else f" ({doc_names[d]!r})")
 
 
-def listed(argument: str, values: Any, of: str) -> list[Any]:
-    """Turn a sequence (any iterable but a string) into a list."""
+def listed(argument: str, values: Any, of: str, *, ordered: bool = True) -> list[Any]:
+    """Turn a sequence (any iterable but a string) into a list.
+
+    Where the order matters (`ordered`), sets and mappings are refused: the order of a set differs
+    from process to process, and that of a mapping may not be the one of its values.
+    """
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise ValueError(f"{argument} is {values!r}; give a sequence of {of}")
+    if ordered and isinstance(values, (set, frozenset, Mapping)):
+        fix = "sort it by its values" if isinstance(values, Mapping) else "sort it"
+        raise ValueError(
+            f"{argument} is a {type(values).__name__}, but its order counts; give a list: {fix}"
+        )
+    if hasattr(values, "__len__"):
+        try:
+            length = len(values)  # pyright: ignore[reportArgumentType]
+        except (TypeError, OverflowError):  # an array without axes, a range beyond all memory
+            raise ValueError(f"{argument} is {values!r}; give a sequence of {of}") from None
+        check_memory(f"{argument} has {length} entries", 8 * length, "give fewer")
     return np.asarray(values).tolist() if hasattr(values, "__array__") else list(values)
 
 
@@ -65,6 +85,13 @@ def positive(argument: str, value: Any) -> int:
     if not 0 < value < LIMIT:
         raise ValueError(f"{argument} is {value}; give an integer from 1 to 2**31 - 1")
     return int(value)
+
+
+def check_seed(argument: str, seed: Any) -> int:
+    """Return `seed` as an int that is not negative."""
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise ValueError(f"{argument} is {seed!r}; give an integer that is not negative")
+    return int(seed)
 
 
 def integers(argument: str, values: Any) -> Int[np.ndarray, " N"]:
@@ -131,13 +158,16 @@ def distinct(argument: str, values: Any) -> tuple[str, ...]:
 
 
 def check_doc_names(names: Any, num_docs: Any) -> tuple[str, ...]:
-    """Return the names of documents, `num_docs` if given; "0", "1", ... if `names` is None."""
+    """Return distinct names of documents, `num_docs` if given; "0", "1", ... if `names` is None.
+
+    The names are the labels of the documents in tables and in ArviZ.
+    """
     if names is not None:
         length = None if num_docs is None else positive("num_docs", num_docs)
-        return strings("doc_names", names, length, "documents")
+        return distinct("doc_names", strings("doc_names", names, length, "documents"))
     if num_docs is None:
         raise ValueError("doc is empty and num_docs is missing; give documents with tokens")
-    return tuple(map(str, range(positive("num_docs", num_docs))))
+    return numbered("num_docs", num_docs)
 
 
 def check_vocabulary(vocabulary: Any, num_words: Any) -> tuple[str, ...]:
@@ -147,7 +177,15 @@ def check_vocabulary(vocabulary: Any, num_words: Any) -> tuple[str, ...]:
         return distinct("vocabulary", strings("vocabulary", vocabulary, length, "words"))
     if num_words is None:
         raise ValueError("num_words is missing; give num_words or a vocabulary")
-    return tuple(map(str, range(positive("num_words", num_words))))
+    return numbered("num_words", num_words)
+
+
+def numbered(argument: str, length: Any) -> tuple[str, ...]:
+    """Return the names "0", "1", ... of things without names."""
+    length = positive(argument, length)
+    fix = "give the number of those there are, and number them without gaps"
+    check_memory(f"{argument} is {length}", length * BYTES_PER_NAME, fix)
+    return tuple(map(str, range(length)))
 
 
 def check_range(
@@ -212,6 +250,13 @@ def count_matrix(
 ) -> tuple[Int[np.ndarray, " N"], Int[np.ndarray, " N"], Int[np.ndarray, " N"], tuple[int, int]]:
     """Return rows, columns and values of the entries of a count matrix, in order, and its shape."""
     if scipy.sparse.issparse(counts):
+        if counts.ndim != 2:
+            raise ValueError(f"counts has shape {counts.shape}; give a matrix, documents by words")
+        what = f"counts has shape {counts.shape}"
+        if max(counts.shape) >= LIMIT:
+            raise ValueError(f"{what}; give fewer than 2**31 documents and words")
+        fix = "leave out documents and words without counts"
+        check_memory(what, sum(counts.shape) * BYTES_PER_NAME, fix)
         matrix = scipy.sparse.csr_array(counts, copy=True)
         matrix.sum_duplicates()
     else:
@@ -235,7 +280,17 @@ def count_matrix(
             f"counts[{doc[i]}, {matrix.indices[i]}] is {matrix.data[i]}; give whole numbers that "
             "are not negative (counts, not frequencies or tf-idf weights)"
         )
+    num_tokens = int(count.sum())
+    check_num_tokens("counts has", num_tokens)
     return doc, matrix.indices, count, (num_docs, num_words)
+
+
+def check_num_tokens(what: str, num_tokens: int) -> None:
+    """Check that tokens can be numbered by int32, and fit into memory."""
+    what = f"{what} {num_tokens} tokens"
+    if num_tokens >= LIMIT:
+        raise ValueError(f"{what}; split the corpus, 2**31 - 1 is the limit")
+    check_memory(what, num_tokens * BYTES_PER_TOKEN, "split the corpus")
 
 
 def categories(

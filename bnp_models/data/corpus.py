@@ -14,6 +14,8 @@ from jaxtyping import Bool, Int
 
 from bnp_models.data.checks import (
     check_doc_names,
+    check_num_tokens,
+    check_seed,
     check_vocabulary,
     count_matrix,
     distinct,
@@ -21,10 +23,11 @@ from bnp_models.data.checks import (
     integers,
     listed,
     positions,
+    strings,
     tokens,
 )
 from bnp_models.data.encode import encode_documents
-from bnp_models.data.names import Names
+from bnp_models.data.names import Names, told_apart
 from bnp_models.data.partition import draw_half, draw_test, kept_words, number_of_tests, ranges
 from bnp_models.data.storage import LEAVES, content_digest, load_arrays, save_arrays
 from bnp_models.data.texts import TOKEN_PATTERN, check_texts, number_words
@@ -72,10 +75,11 @@ class Corpus:
     so no device is needed to build a corpus; `jax.device_put(corpus)` moves it to one.
 
     All constructors but `from_arrays` take, for each document: `groups` and `authors` (a list for
-    every document) as strings or integers, `labels` as strings or numbers, `doc_names` as strings.
-    Groups, authors and string labels are sorted and numbered. `group_names`, `author_names` and
-    `label_names` fix the numbering instead: integers are then positions in them. They may hold
-    names that do not occur, so that training and test corpora can share one numbering.
+    every document) as strings or integers, `labels` as strings or numbers, `doc_names` as distinct
+    strings. Groups, authors and string labels are sorted and numbered. `group_names`,
+    `author_names` and `label_names` fix the numbering instead: integers are then positions in them.
+    They may hold names that do not occur, so that training and test corpora can share one
+    numbering.
 
     Raises
     ------
@@ -325,7 +329,7 @@ class Corpus:
 
     @property
     def doc_names(self) -> tuple[str, ...]:
-        """Names of the D documents; a selection of documents keeps them."""
+        """Distinct names of the D documents; a selection of documents keeps them."""
         return self.names.doc_names
 
     @property
@@ -406,11 +410,13 @@ class Corpus:
         Parameters
         ----------
         docs
-            Numbers of documents, in any order and also repeatedly, or a mask of D booleans.
+            Numbers of documents, in any order and also repeatedly, or a mask of D booleans. A
+            document that is repeated is called "name (2)", "name (3)" and so on from then on.
         """
         docs = positions("docs", docs, self.num_docs, "document")
         arrays = self._arrays()
         length = arrays["doc_length"][docs]
+        check_num_tokens(f"docs has {len(docs)} documents with", int(length.sum(dtype=np.int64)))
         arrays["word"] = arrays["word"][ranges(self.doc_ptr[docs], length)]
         arrays["doc"] = np.repeat(np.arange(len(docs)), length)
         for key in ("doc_length", "group", "label"):
@@ -421,7 +427,7 @@ class Corpus:
             sizes = np.diff(ptr)[docs]
             arrays["author_ptr"] = np.concatenate([[0], np.cumsum(sizes)])
             arrays["author_idx"] = idx[ranges(ptr[docs], sizes)]
-        doc_names = tuple(self.doc_names[d] for d in docs)
+        doc_names = told_apart([self.doc_names[d] for d in docs])
         return _frozen(arrays, dataclasses.replace(self.names, doc_names=doc_names))
 
     def train_test_split(
@@ -436,6 +442,7 @@ class Corpus:
         stratify
             Give both parts the same share of every group.
         """
+        seed = check_seed("seed", seed)
         num_test = number_of_tests(test_size, self.num_docs, "document")
         if stratify and self.group is None:
             raise ValueError("stratify is True but the corpus has no groups; make it False")
@@ -450,6 +457,7 @@ class Corpus:
         document has an odd number of tokens, the observed half has one more. Both halves keep the
         order of the text.
         """
+        seed = check_seed("seed", seed)
         observed = draw_half(np.asarray(self.doc), np.asarray(self.doc_length), seed)
         if observed.all():
             raise ValueError("no document has two tokens; halves needs longer documents")
@@ -479,7 +487,7 @@ class Corpus:
             Words to drop; those not in the vocabulary are ignored.
         """
         counts = self.to_counts()
-        stop = set(listed("stop_words", stop_words, "words"))
+        stop = set(listed("stop_words", stop_words, "words", ordered=False))
         keep = kept_words(
             np.asarray(counts.sum(axis=0)).astype(np.int64),
             np.bincount(counts.indices, minlength=self.num_words),
@@ -509,7 +517,11 @@ class Corpus:
     def load(cls, path: str | os.PathLike[str]) -> "Corpus":
         """Read a corpus that `save` wrote; check it as `from_arrays` does, and by its digest."""
         keywords, digest = load_arrays(path)
-        corpus = cls.from_arrays(**keywords)
+        doc_names = strings("doc_names", keywords.pop("doc_names"))
+        corpus = cls.from_arrays(**keywords, num_docs=len(doc_names))
+        # older versions allowed documents of the same name
+        names = dataclasses.replace(corpus.names, doc_names=doc_names)
+        corpus = dataclasses.replace(corpus, names=names)
         if corpus.digest != digest:
             raise ValueError(f"{path} is damaged: its content has another digest; save it again")
         return corpus

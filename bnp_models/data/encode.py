@@ -1,6 +1,6 @@
 """Encode the groups, labels and authors of documents as numbers."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -102,7 +102,8 @@ def encode_documents(
                     f"authors of {where(d)} are {entry!r}; give every document a list of authors, "
                     "also where there is one"
                 )
-            lists.append(list(entry))
+            # the order of a set differs from process to process
+            lists.append(sorted(entry, key=str) if isinstance(entry, Set) else list(entry))
         author_ptr = np.concatenate([[0], np.cumsum([len(entry) for entry in lists])])
         doc = np.repeat(np.arange(num_docs), np.diff(author_ptr))
         author_idx, author_names = encode(

@@ -1,7 +1,8 @@
-"""Files that are written completely or not at all, and text files that may be compressed."""
+"""Files that are written completely or not at all, checksums in them, and compressed text files."""
 
 import contextlib
 import gzip
+import hashlib
 import os
 import uuid
 import zlib
@@ -9,7 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-__all__ = ["open_text", "replacing"]
+__all__ = ["SEAL_BYTES", "check_seal", "open_text", "replacing", "seal"]
+
+_MARK = b"sha256:"
+SEAL_BYTES = len(_MARK) + 64
+"""Length of the checksum at the end of a sealed file."""
 
 
 @contextlib.contextmanager
@@ -21,13 +26,59 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     target = Path(path)
     temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
     try:
-        with open(temporary, "xb") as file:
+        with open(temporary, "x+b") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def seal(file: IO[bytes]) -> None:
+    """Append the SHA-256 of a file's content to the file, which must be open to read and write.
+
+    Zip archives (`.npz`) and HDF5 files (netCDF) may have bytes after their end.
+    """
+    file.flush()
+    size = file.seek(0, os.SEEK_END)
+    digest = _digest(file, size)
+    file.seek(size)
+    file.write(_MARK + digest)
+
+
+def check_seal(path: str | os.PathLike[str], fix: str) -> bool:
+    """Compare the content of a file with the checksum that `seal` appended.
+
+    Returns
+    -------
+    Whether the file has a checksum; a file of an older version has none.
+
+    Raises
+    ------
+    ValueError
+        If the content differs; the message names the file and ends with `fix`.
+    """
+    with open(path, "rb") as file:
+        size = file.seek(0, os.SEEK_END) - SEAL_BYTES
+        file.seek(max(size, 0))
+        found = file.read()
+        if not found.startswith(_MARK):
+            return False
+        if _digest(file, size) != found.removeprefix(_MARK):
+            raise ValueError(f"{path} is damaged: its content does not fit its checksum; {fix}")
+    return True
+
+
+def _digest(file: IO[bytes], size: int) -> bytes:
+    """Return the SHA-256, in hex, of the first `size` bytes."""
+    sha = hashlib.sha256()
+    file.seek(0)
+    while size:
+        part = file.read(min(size, 2**20))
+        sha.update(part)
+        size -= len(part)
+    return sha.hexdigest().encode()
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 """Checks of data matrices, rows by features; each error names argument, value and fix."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,9 +10,10 @@ from jaxtyping import Bool, Int, Num
 
 from bnp_models.data.checks import distinct
 from bnp_models.data.encode import encode
+from bnp_models.data.memory import BYTES_PER_CELL, check_memory
 from bnp_models.data.names import SourceNames
 
-__all__ = ["MAX_COUNT", "as_matrix", "check_entries", "kind_of", "read_frame"]
+__all__ = ["MAX_COUNT", "as_matrix", "check_cells", "check_entries", "kind_of", "read_frame"]
 
 MAX_COUNT = 2**20
 """Largest count. The kernels compute rates in float32, so the log likelihood ratios of a count have
@@ -22,6 +24,7 @@ FLOAT32_MAX = float(np.finfo(np.float32).max)
 def as_matrix(argument: str, values: Any) -> Num[np.ndarray, "N M"]:
     """Make a dense matrix of numbers with at least one row and one column."""
     if scipy.sparse.issparse(values):
+        check_cells(f"{argument} has shape {values.shape}", math.prod(values.shape), 1)
         values = values.toarray()
     try:
         array = np.asarray(values)
@@ -38,6 +41,12 @@ def as_matrix(argument: str, values: Any) -> Num[np.ndarray, "N M"]:
             "at least one feature"
         )
     return array.astype(np.int32) if array.dtype == bool else array
+
+
+def check_cells(what: str, num_rows: int, num_features: int) -> None:
+    """Check that a dense matrix fits into memory; `what` is the argument with its value."""
+    fix = "give fewer rows, or leave out features: every entry is stored, zeros too"
+    check_memory(what, num_rows * num_features * BYTES_PER_CELL, fix)
 
 
 def read_frame(

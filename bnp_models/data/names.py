@@ -9,9 +9,10 @@ import dataclasses
 import functools
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["Names", "SourceNames"]
+__all__ = ["Names", "SourceNames", "told_apart"]
 
 
 class _ComparedByDigest:
@@ -54,3 +55,21 @@ class SourceNames(_ComparedByDigest):
     source_names: tuple[str, ...]
     row_names: tuple[str, ...]
     feature_names: tuple[str, ...]
+
+
+def told_apart(names: Sequence[str]) -> tuple[str, ...]:
+    """Return distinct names: a name that was there before gets a number, as in "name (2)"."""
+    taken = set(names)
+    if len(taken) == len(names):
+        return tuple(names)
+    seen: dict[str, int] = {}
+    found = []
+    for name in names:
+        number = seen.get(name, 0) + 1
+        new = name
+        while number > 1 and (new := f"{name} ({number})") in taken:
+            number += 1
+        seen[name] = number
+        taken.add(new)
+        found.append(new)
+    return tuple(found)

@@ -11,12 +11,15 @@ import scipy.sparse
 from bnp_models.data.bags import read_ldac, read_uci, read_vocabulary
 from bnp_models.data.checks import integers
 from bnp_models.data.corpus import Corpus
+from bnp_models.data.memory import BYTES_PER_NAME, check_memory
 from bnp_models.data.storage import load_npz
 from bnp_models.data.text_files import about_file, read_csv, read_folder, read_jsonl, read_lines
 
 __all__ = [
+    "BAG_FORMATS",
     "CORPUS_READERS",
     "FORMATS",
+    "TEXT_FORMATS",
     "Readers",
     "from_gensim",
     "guess_format",
@@ -175,6 +178,10 @@ def from_gensim(
     doc = np.repeat(np.arange(len(pairs)), [len(document) for document in pairs])
     ids = integers("bow", [v for document in pairs for v, _ in document])
     count = np.array([count for document in pairs for _, count in document])
+    if names is None:
+        largest = int(ids.max(initial=-1))
+        fix = "number the words without gaps, or give id2word"
+        check_memory(f"bow has word {largest}", (largest + 1) * BYTES_PER_NAME, fix)
     known = np.arange(ids.max(initial=-1) + 1) if names is None else np.array(sorted(names), int)
     outside = np.flatnonzero((ids < 0) | ~np.isin(ids, known))
     if outside.size:
@@ -245,6 +252,12 @@ FORMATS: dict[str, Callable[..., Corpus]] = {
     "ldac": read_ldac,
 }
 """Readers by format."""
+
+TEXT_FORMATS = ("jsonl", "csv", "lines", "folder")
+"""Formats of texts, whose readers pass options on to `Corpus.from_texts`."""
+
+BAG_FORMATS = ("uci", "ldac")
+"""Formats of counts, whose readers pass options on to `Corpus.from_counts`."""
 
 _SUFFIXES = {
     ".npz": "npz",

@@ -5,9 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from bnp_models.data.checks import distinct
 from bnp_models.data.readers import CORPUS_READERS, FORMATS, Readers, guess_format
 from bnp_models.data.sources import Sources
 from bnp_models.data.storage import load_npz
+from bnp_models.data.text_files import about_file
 
 __all__ = ["SOURCE_FORMATS", "SOURCE_READERS", "guess_source_format", "read_sources", "read_table"]
 
@@ -41,16 +43,22 @@ def read_table(
     Raises
     ------
     ValueError
-        If a column does not exist, or an entry is no number.
+        If a column does not exist or has the name of another one, or an entry is no number.
     """
     import pandas as pd
 
     separator = "\t" if ".tsv" in Path(path).name.lower() else ","
     try:
         types = {column: str for column in (source, row) if column is not None}
+        # pandas would rename the second of two columns of the same name
+        first = pd.read_csv(
+            path, sep=separator, header=None, nrows=1, dtype=str, keep_default_na=False
+        )
         frame = pd.read_csv(path, sep=separator, dtype=types)  # pyright: ignore[reportArgumentType]
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is no table: {error}") from error
+    with about_file(path):
+        distinct("the first line", [name for name in first.iloc[0] if name])
     for name, column in (("source", source), ("row", row)):
         if column is not None and column not in frame.columns:
             shown = ", ".join(map(str, frame.columns[:10]))

@@ -10,9 +10,9 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Bool, Int, Num
 
-from bnp_models.data.checks import distinct, listed, positions, strings
+from bnp_models.data.checks import check_seed, distinct, listed, positions, strings
 from bnp_models.data.corpus import Corpus
-from bnp_models.data.matrices import as_matrix, check_entries, kind_of, read_frame
+from bnp_models.data.matrices import as_matrix, check_cells, check_entries, kind_of, read_frame
 from bnp_models.data.names import SourceNames
 from bnp_models.data.partition import draw_test, number_of_tests
 from bnp_models.data.storage import array_digest, load_checked, save_npz
@@ -197,6 +197,7 @@ class Sources:
             raise ValueError(f"by is {by!r}; give 'group' or None (one source)")
         if by == "group" and corpus.group is None:
             raise ValueError("by is 'group' but the corpus has no groups; make it None")
+        check_cells(f"corpus is {corpus}", corpus.num_docs, corpus.num_words)
         values, _ = check_entries(
             corpus.to_counts().toarray(),
             "counts",
@@ -322,6 +323,7 @@ class Sources:
         rows = positions("rows", rows, self.num_rows, "row")
         if not len(rows):
             raise ValueError("rows is empty; give at least one row")
+        check_cells(f"rows has {len(rows)} entries", len(rows), self.num_features)
         return self._take(rows, np.asarray(self.source)[rows], self.source_names)
 
     def pooled(self, name: str = "all") -> "Sources":
@@ -341,6 +343,7 @@ class Sources:
         test_size
             Number of test rows, or their share as a float.
         """
+        seed = check_seed("seed", seed)
         num_test = number_of_tests(test_size, self.num_rows, "row")
         source = np.asarray(self.source)
         is_test = draw_test(source, num_test, seed)

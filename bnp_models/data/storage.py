@@ -1,15 +1,13 @@
-"""Data sets in `.npz` files without pickled objects, and the digest of their content."""
+"""Arrays and data sets in `.npz` files without pickled objects, and digests of their content."""
 
 import hashlib
 import os
-import zipfile
-import zlib
 from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 
-from bnp_models.data.files import replacing
+from bnp_models.data.files import SEAL_BYTES, check_seal, replacing, seal
 from bnp_models.data.names import Names
 
 __all__ = [
@@ -20,8 +18,10 @@ __all__ = [
     "load_arrays",
     "load_checked",
     "load_npz",
+    "read_sealed",
     "save_arrays",
     "save_npz",
+    "write_sealed",
 ]
 
 SCHEMA = "bnp-corpus-1"
@@ -43,21 +43,54 @@ def array_digest(header: str, arrays: dict[str, np.ndarray]) -> str:
     return sha.hexdigest()
 
 
+def write_sealed(
+    path: str | os.PathLike[str], arrays: dict[str, np.ndarray], *, compressed: bool = False
+) -> None:
+    """Write arrays under any names (slashes too) and a checksum, completely or not at all.
+
+    The result is an ordinary `.npz` file; the checksum is the comment at the end of the archive.
+    """
+    write = np.savez_compressed if compressed else np.savez
+    with replacing(path) as file:
+        write(file, **arrays)  # pyright: ignore[reportArgumentType]
+        file.seek(-2, os.SEEK_END)  # the last field: the length of the comment
+        file.write(SEAL_BYTES.to_bytes(2, "little"))
+        seal(file)
+
+
+def read_sealed(path: str | os.PathLike[str], fix: str, *, required: bool) -> dict[str, np.ndarray]:
+    """Read all arrays of a `.npz` file, after its checksum; pickled objects are refused.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged or no `.npz` file, or has no checksum although one is `required`. The
+        message names the file and ends with `fix`.
+    """
+    sealed = check_seal(path, fix)
+    if required and not sealed:
+        raise ValueError(f"{path} is damaged: its checksum is missing; {fix}")
+    with open(path, "rb") as file:
+        try:
+            with np.load(file, allow_pickle=False) as arrays:
+                return {name: arrays[name] for name in arrays.files}
+        except Exception as error:  # of many kinds where the bytes are not those of an archive
+            if sealed and isinstance(error, MemoryError):
+                raise
+            raise ValueError(f"{path} is no .npz file of plain arrays ({error}); {fix}") from error
+
+
 def save_npz(path: str | os.PathLike[str], schema: str, content: dict[str, np.ndarray]) -> None:
     """Write a compressed `.npz` file of this schema, completely or not at all."""
-    with replacing(path) as file:
-        np.savez_compressed(file, schema=np.array(schema), **content)  # pyright: ignore
+    write_sealed(path, {"schema": np.array(schema), **content}, compressed=True)
 
 
 def load_npz(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """Read all arrays of a `.npz` file; pickled objects are refused."""
-    try:
-        with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except (zipfile.BadZipFile, zlib.error, ValueError, TypeError, EOFError) as error:
-        raise ValueError(
-            f"{path} is no .npz file of plain arrays ({error}); write it with np.savez"
-        ) from error
+    """Read all arrays of a `.npz` file; pickled objects are refused.
+
+    A checksum is compared where there is one: older versions wrote none, nor does `np.savez`.
+    """
+    return read_sealed(path, "write it again, with np.savez or `save`", required=False)
 
 
 def load_checked(

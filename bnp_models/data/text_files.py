@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from bnp_models.data.checks import distinct
 from bnp_models.data.corpus import Corpus
 from bnp_models.data.files import open_text
 
@@ -202,6 +203,8 @@ def _csv_records(
         with open_text(path, encoding, newline="") as file:
             rows = csv.reader(file, delimiter=delimiter, strict=True)
             header = [column.removeprefix("\ufeff") for column in next(rows, [])]
+            with about_file(path):
+                distinct("the first line", [column for column in header if column])
             for row in rows:
                 if not row:
                     continue

@@ -1,5 +1,6 @@
 """Turn texts into word ids with scikit-learn's `CountVectorizer`, in the order of the text."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -52,9 +53,11 @@ def number_words(
     if vectorizer is None:
         stop_words = options.pop("stop_words")
         if stop_words is not None and stop_words != "english":
-            stop_words = sorted(set(listed("stop_words", stop_words, "words, or 'english'")))
+            stop_words = listed("stop_words", stop_words, "words, or 'english'", ordered=False)
+            stop_words = sorted(set(stop_words))
         if vocabulary is not None:
             vocabulary = distinct("vocabulary", vocabulary)
+        _check_pattern(options["token_pattern"])
         vectorizer = CountVectorizer(vocabulary=vocabulary, stop_words=stop_words, **options)
     elif not callable(getattr(vectorizer, "build_analyzer", None)):
         raise ValueError(
@@ -89,3 +92,18 @@ def number_words(
     analyze = vectorizer.build_analyzer()
     ids = [[int(word_id[w]) for w in analyze(text) if w in word_id] for text in texts]
     return ids, words
+
+
+def _check_pattern(pattern: Any) -> None:
+    """Check a regular expression for words, of which none may be empty."""
+    wrong = "is no string"
+    if isinstance(pattern, str):
+        try:
+            wrong = "also matches the empty string" if re.fullmatch(pattern, "") else None
+        except re.error as error:
+            wrong = f"is no regular expression ({error})"
+    if wrong is not None:
+        raise ValueError(
+            f"token_pattern is {pattern!r}, which {wrong}; give a pattern that matches one word, "
+            r"such as r'\w+'"
+        )

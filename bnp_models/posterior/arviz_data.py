@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bnp_models.data.files import replacing
+from bnp_models.data.files import replacing, seal
 
 if TYPE_CHECKING:
     import xarray
@@ -125,7 +125,7 @@ def one_chain(data: Any, chain: int) -> Any:
 
 
 def save(data: Any, path: str | os.PathLike[str]) -> Path:
-    """Write the data to a netCDF file, completely or not at all.
+    """Write the data to a netCDF file with a checksum at its end, completely or not at all.
 
     If the process dies while writing, the old file is unchanged.
     """
@@ -138,6 +138,7 @@ def save(data: Any, path: str | os.PathLike[str]) -> Path:
     encoding = {f"/{name}": _compression(dataset) for name, dataset in datasets.items()}
     with replacing(path) as file:
         tree.to_netcdf(file.name, engine="h5netcdf", encoding=encoding)
+        seal(file)
     return path
 
 

@@ -276,6 +276,9 @@ def reconstruct(states: FactorStates, rows: Any = None) -> Reconstruction:
     rows = np.arange(states.weights.shape[1]) if rows is None else np.asarray(rows)
     if rows.ndim != 1 or rows.dtype.kind not in "iu":
         raise ValueError(f"rows must be numbers of rows, got {rows!r}")
+    outside = rows[(rows < 0) | (rows >= states.weights.shape[1])]
+    if outside.size:
+        raise ValueError(f"rows must be in [0, {states.weights.shape[1]}), got {outside[0]}")
     source = states.source[rows]
     mean = np.zeros((len(rows), states.phi.shape[2]))
     squares = np.zeros_like(mean)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 
 from bnp_models.base.model import Model, from_description
+from bnp_models.data.files import check_seal
 from bnp_models.posterior import arviz_data
 from bnp_models.results.report import Report
 
@@ -233,8 +234,10 @@ def read_draws(path: str | os.PathLike[str]) -> tuple[Model, Any]:
     Raises
     ------
     ValueError
-        If the file does not come from a fit.
+        If the file does not come from a fit, or is damaged. Files of older versions have no
+        checksum, so that damage to them may pass unnoticed.
     """
+    check_seal(path, "restore it, or save the fit again")
     draws = arviz_data.load(Path(path))
     try:
         description, _ = json.loads(draws.attrs["model"]), draws.attrs["data"]

@@ -9,10 +9,15 @@ draws-00000000.npz  kept draws, named by the number of the first; states-*.npz l
 
 Draws are written before the state that follows them. A killed run therefore leaves a state and all
 draws before it. Draws after that state are made again, with the same values. Nothing is pickled.
+
+Every file has a SHA-256 of its content, which is compared when it is read: a header as the entry
+`checksum`, an `.npz` file at its end. Runs of the format "bnp-run 1" have none. They are read, with
+a warning.
 """
 
+import hashlib
 import json
-import zipfile
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bnp_models.data.files import replacing
+from bnp_models.data.storage import read_sealed, write_sealed
 
 __all__ = [
     "check_header",
@@ -33,24 +39,19 @@ __all__ = [
     "write_state",
 ]
 
-FORMAT = "bnp-run 1"
+FORMAT, OLD_FORMAT = "bnp-run 2", "bnp-run 1"
 
 
-def _write_npz(path: Path, arrays: dict[str, np.ndarray]) -> None:
-    """Write arrays under any names (slashes too), completely or not at all."""
-    with replacing(path) as file:
-        np.savez(file, **arrays)  # pyright: ignore[reportArgumentType]
+FIX = "restore it, or begin anew in another folder"
 
 
 def _read_npz(path: Path) -> dict[str, np.ndarray]:
-    """Read all arrays of a file, whose checksums `zipfile` compares; refuse pickled objects."""
+    """Read all arrays of a file; only an old run may lack checksums."""
+    old = has_checkpoint(path.parent) and read_header(path.parent)["format"] == OLD_FORMAT
     try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files}
-    except (ValueError, EOFError, zipfile.BadZipFile, AttributeError, NotImplementedError) as error:
-        raise ValueError(
-            f"checkpoint {path} is damaged ({error}): restore it, or begin anew in another folder"
-        ) from error
+        return read_sealed(path, FIX, required=not old)
+    except ValueError as error:
+        raise ValueError(f"checkpoint {error}") from error
 
 
 def has_checkpoint(folder: Path) -> bool:
@@ -60,8 +61,13 @@ def has_checkpoint(folder: Path) -> bool:
 
 def write_header(folder: Path, header: dict[str, Any]) -> None:
     """Write the header; a folder with this file is a checkpoint."""
+    header = {"format": FORMAT, **header}
     with replacing(folder / "header.json") as file:
-        file.write(json.dumps({"format": FORMAT, **header}, indent=1).encode())
+        file.write(json.dumps({**header, "checksum": _checksum(header)}, indent=1).encode())
+
+
+def _checksum(header: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
 
 
 def read_header(folder: Path) -> dict[str, Any]:
@@ -77,11 +83,23 @@ def read_header(folder: Path) -> dict[str, Any]:
         raise ValueError(f"checkpoint {folder} holds no run: header.json is missing")
     try:
         header = json.loads(path.read_text("utf-8"))
-    except ValueError as error:  # neither JSON nor text
-        raise ValueError(f"checkpoint {path} is damaged: {error}") from None
-    found = header.get("format") if isinstance(header, dict) else header
-    if found != FORMAT:
+    except (ValueError, RecursionError) as error:  # neither JSON nor text
+        raise ValueError(f"checkpoint {path} is damaged ({error}); {FIX}") from None
+    header = header if isinstance(header, dict) else {"format": header}
+    checksum, found = header.pop("checksum", None), header.get("format")
+    sealed = checksum is not None or found == FORMAT
+    if sealed and checksum != _checksum(header):
+        raise ValueError(
+            f"checkpoint {path} is damaged: its content does not fit its checksum; {FIX}"
+        )
+    if found not in (FORMAT, OLD_FORMAT):
         raise ValueError(f"checkpoint {path} has format {found!r}, this version reads {FORMAT!r}")
+    if not sealed:
+        warnings.warn(
+            f"checkpoint {folder} was begun by an older version and has no checksums: damage to "
+            "its files may pass unnoticed",
+            stacklevel=2,
+        )
     return header
 
 
@@ -127,7 +145,7 @@ def write_state(folder: Path, state: Any, num_kept: int) -> None:
         name: np.asarray(jax.random.key_data(x) if _is_key(x) else x)
         for name, x in _leaves(state).items()
     }
-    _write_npz(folder / "state.npz", {**arrays, "num_kept": np.asarray(num_kept)})
+    write_sealed(folder / "state.npz", {**arrays, "num_kept": np.asarray(num_kept)})
 
 
 def read_state(folder: Path, template: Any) -> tuple[Any, int] | None:
@@ -160,7 +178,7 @@ def read_state(folder: Path, template: Any) -> tuple[Any, int] | None:
 
 def write_block(folder: Path, kind: str, start: int, arrays: dict[str, np.ndarray]) -> None:
     """Write draws [chain, n, ...] of which the first is number `start`."""
-    _write_npz(folder / f"{kind}-{start:08d}.npz", arrays)
+    write_sealed(folder / f"{kind}-{start:08d}.npz", arrays)
 
 
 def read_blocks(folder: Path, kind: str, stop: int) -> list[tuple[int, dict[str, np.ndarray]]]:

@@ -1,6 +1,9 @@
 """`fit`, the usual entry point, which runs the Gibbs kernel of a model; and `resume`."""
 
+import contextlib
 import inspect
+import json
+import os
 import time
 import warnings
 from collections.abc import Collection, Sequence
@@ -16,8 +19,10 @@ from bnp_models.results.result import Fit
 from bnp_models.run import checkpoint as files
 from bnp_models.run.draws import Draws, to_data, versions
 from bnp_models.run.interrupt import Interrupt
+from bnp_models.run.lock import locked
 from bnp_models.run.progress import Bar, Progress, Silent
 from bnp_models.run.runner import Runner, make_mesh
+from bnp_models.run.sizes import check_sizes
 
 __all__ = ["fit", "resume"]
 
@@ -40,6 +45,7 @@ def fit(
     checkpoint_seconds: float = 60.0,
     progress: bool | Progress = True,
     devices: Sequence[Any] | None = None,
+    reading: dict[str, Any] | None = None,
     **options: Any,
 ) -> Fit:
     """Draw from the posterior of a model with its Gibbs kernel.
@@ -68,7 +74,7 @@ def fit(
     checkpoint
         Folder for checkpoints. If the folder holds a run of the same model, data and arguments, the
         run continues from its last checkpoint, with the draws that it would have made without a
-        break. A folder with any other run is refused.
+        break. A folder with any other run is refused, and one that another process writes to.
     checkpoint_seconds
         Time between checkpoints.
     progress
@@ -78,6 +84,9 @@ def fit(
         divided over the devices. If there are fewer chains than devices, a parallel sweep of a
         topic model also divides its documents over them. On a CPU JAX sees one device unless
         `numpyro.set_host_device_count(n)` is called before anything else.
+    reading
+        How the data were read from a file, in the form of JSON: stored with the draws and the
+        checkpoint, so that later data can be read alike. The command line gives it.
     **options
         Options of the model's `gibbs`: `schedule=`, `init_topics=` and so on.
 
@@ -92,7 +101,7 @@ def fit(
     ------
     ValueError
         If an argument is out of its domain, before anything is compiled; or if `checkpoint` holds
-        another run.
+        another run, or one that goes on in another process.
     """
     if not isinstance(model, Model):
         raise ValueError(f"model must be a model such as HDPLDA(), got {model!r}")
@@ -104,10 +113,15 @@ def fit(
     if seed >= 2**32:
         raise ValueError(f"seed must be below 2**32, for JAX uses no more of it, got {seed}")
     keep_states = check_integer("keep_states", keep_states, 0)
+    folder = None if checkpoint is None else _folder(checkpoint)
     if thinning > num_samples:
         raise ValueError(f"thinning must be at most num_samples={num_samples}, got {thinning}")
     if not checkpoint_seconds >= 0:
         raise ValueError(f"checkpoint_seconds must not be negative, got {checkpoint_seconds!r}")
+    if num_warmup + num_samples >= 2**31:
+        raise ValueError(
+            f"num_warmup + num_samples must be below 2**31, got {num_warmup} + {num_samples}"
+        )
     _check_options(model, options)
     kernel = model.gibbs(record=record, **options)
     # Models without a parallel token sweep use one device by default, so that their draws do not
@@ -119,6 +133,14 @@ def fit(
         lanes=model.lanes and kernel.options["schedule"] != "sequential",
     )
     runner = Runner(kernel, data, num_warmup, num_samples, thinning, mesh)
+    num_devices = 1 if mesh is None else mesh.size
+    check_sizes(
+        runner,
+        num_chains=num_chains,
+        num_samples=num_samples,
+        keep_states=keep_states,
+        num_devices=num_devices,
+    )
     header = {
         "model": model.describe(),
         "options": kernel.options,
@@ -129,23 +151,26 @@ def fit(
         "seed": seed,
         "keep_states": keep_states,
         "data": data.digest,
-        "num_devices": 1 if mesh is None else mesh.size,
+        "num_devices": num_devices,
         "versions": versions(),
     }
+    if reading is not None:
+        header["reading"] = _check_reading(reading)
     draws = Draws(keep_states, runner)
     keys = jax.random.key(seed)
     keys = jax.random.split(keys, num_chains) if num_chains > 1 else keys[None]
-    folder = None if checkpoint is None else Path(checkpoint)
-    state = None if folder is None else _open(folder, header, data, keys, draws, runner)
-    start = 0 if state is None else int(state.sweep)
-    bar = _display(progress, runner, model, data, num_chains, start)
-    clock = time.perf_counter()
-    try:
+    with contextlib.ExitStack() as held:
+        state = None
+        if folder is not None:
+            busy = held.enter_context(_locked(folder))
+            state = _open(folder, header, data, keys, draws, runner, busy)
+        start = 0 if state is None else int(state.sweep)
+        bar = _display(progress, runner, model, data, num_chains, start)
+        held.callback(bar.close)
+        clock = time.perf_counter()
         if state is None:
             state = runner.init(keys)
         state = _run(state, start, draws, runner, bar, folder, checkpoint_seconds)
-    finally:
-        bar.close()
     attrs = {**header, "sampling_seconds": time.perf_counter() - clock, "start_sweep": start}
     means = {} if state is None else state.means
     return model.result(model, data, to_data(model, data, *draws.take(), means, attrs))
@@ -167,7 +192,7 @@ def resume(checkpoint: str | Path, **how: Any) -> Fit:
         If the folder holds no run, or an unfinished run of other versions or another number of
         devices, whose draws would differ.
     """
-    folder = Path(checkpoint)
+    folder = _folder(checkpoint)
     header = files.read_header(folder)
     names = ("num_warmup", "num_samples", "num_chains", "thinning", "seed", "keep_states")
     if missing := [name for name in ("model", "options", *names) if name not in header]:
@@ -179,7 +204,7 @@ def resume(checkpoint: str | Path, **how: Any) -> Fit:
         checkpoint=folder,
         **{name: header[name] for name in names},
         **header["options"],
-        **how,
+        **{"reading": header.get("reading"), **how},
     )
 
 
@@ -193,11 +218,34 @@ def _check_options(model: Model, options: dict[str, Any]) -> None:
         )
 
 
+def _check_reading(reading: Any) -> dict[str, Any]:
+    """Return what JSON gives back."""
+    try:
+        return json.loads(json.dumps(reading))
+    except (TypeError, ValueError):
+        raise ValueError(f"reading must hold what JSON can, got {reading!r}") from None
+
+
 def _check_devices(devices: Sequence[Any]) -> list[Any]:
     devices = list(devices)
     if not devices or not all(isinstance(device, jax.Device) for device in devices):
         raise ValueError(f"devices must be JAX devices such as jax.devices()[:1], got {devices}")
     return devices
+
+
+def _folder(checkpoint: Any) -> Path:
+    """Return the path of a folder; the empty path would be the current one."""
+    if not isinstance(checkpoint, str | os.PathLike) or not str(checkpoint).strip():
+        raise ValueError(f"checkpoint must be the path of a folder, got {checkpoint!r}")
+    return Path(checkpoint)
+
+
+def _locked(folder: Path) -> contextlib.AbstractContextManager[str | None]:
+    """Make the folder and lock it."""
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"checkpoint must be a folder, got the file {folder}")
+    folder.mkdir(parents=True, exist_ok=True)
+    return locked(folder)
 
 
 def _open(
@@ -207,24 +255,40 @@ def _open(
     keys: jax.Array,
     draws: Draws,
     runner: Runner,
+    busy: str | None,
 ) -> GibbsState | None:
-    """Begin a run in the folder, or return the last state of the run that is there."""
+    """Begin a run in the folder, or return the last state of the run that is there.
+
+    If the folder is `busy`, only a finished run is read, which needs no writing.
+    """
+
+    def must_be_free() -> None:
+        if busy is not None:
+            raise ValueError(
+                f"checkpoint {folder} can't be used: {busy}. Wait until that run ends, or use "
+                "another folder"
+            )
+
     if not files.has_checkpoint(folder):
-        if folder.exists() and not folder.is_dir():
-            raise ValueError(f"checkpoint must be a folder, got the file {folder}")
-        folder.mkdir(parents=True, exist_ok=True)
+        must_be_free()
         data.save(folder / "data.npz")
         files.write_header(folder, header)
         return None
     where = {name: header.pop(name) for name in ("num_devices", "versions")}
-    files.check_header(folder, header)
+    stored = files.read_header(folder).get("reading")
+    reading = header.pop("reading", None) or stored
+    files.check_header(folder, header if stored is None else {**header, "reading": reading})
+    if reading is not None:
+        header["reading"] = reading
     found = files.read_state(folder, runner.template(keys))
     header |= where
     if found is None:
+        must_be_free()
         draws.read(folder, 0)
         return None
     state, num_kept = found
     if int(state.sweep) < runner.num_sweeps:  # a finished run can be read anywhere
+        must_be_free()
         files.check_header(folder, where)
     draws.read(folder, num_kept)
     return runner.place(state)

@@ -113,10 +113,14 @@ class Runner:
             state, self._note = self._grow(state, self._need(state))
         return state
 
-    def template(self, keys: jax.Array) -> GibbsState:
-        """Return the shapes of what `init` returns."""
+    def template(self, keys: Any) -> GibbsState:
+        """Return the shapes of what `init` returns, for keys or the shape of keys."""
         start = partial(self.kernel.start, num_warmup=self.num_warmup)
         return _bare(jax.eval_shape(start, keys, data=self._data, argument=self._argument))
+
+    def recorded(self, state: GibbsState) -> dict[str, Any]:
+        """Return the shapes of what is kept of a state."""
+        return jax.eval_shape(partial(_recorded, self.kernel), state, self._data)
 
     def place(self, state: GibbsState) -> GibbsState:
         """Put a state on the devices of the mesh."""

@@ -120,6 +120,12 @@ def test_evaluate(run, tmp_path, capsys):
     assert capsys.readouterr().out.splitlines() == [line]
 
 
+def test_evaluate_reads_as_the_run_was_read(run, tmp_path, capsys):
+    new = write_texts(tmp_path / "new.jsonl", seed=1)  # the texts are in `body`
+    assert cli.main(["evaluate", str(run), new, "--score", "document_completion"]) == 0
+    assert f"{new} as the data of {run} were read: text='body'" in capsys.readouterr().err
+
+
 def test_evaluate_warns_of_training_data(run, data, capsys):
     assert cli.main(["evaluate", str(run), str(run / "corpus.npz"), "--score", "npmi",
                      "--num-words", "3"]) == 0  # fmt: skip
@@ -153,6 +159,8 @@ def test_interrupted_run_is_resumed(run, data, tmp_path, monkeypatch, capsys):
     assert "sweep 16 of 16" in capsys.readouterr().err
     resumed, straight = load_run(tmp_path), load_run(run)
     np.testing.assert_array_equal(resumed.posterior["alpha"], straight.posterior["alpha"])
+    reading = {"format": "jsonl", "options": {"text": "body"}, "ending": ".jsonl"}
+    assert json.loads(resumed.data.attrs["reading"]) == reading
 
 
 def test_interrupt_before_the_first_draw(run, data, tmp_path, monkeypatch, capsys):
@@ -198,6 +206,12 @@ def test_folder_of_another_run_is_refused(run, data, capsys):
         (["topics", "{out}/alone"], "corpus.npz is missing"),
         (["topics", "{run}", "--num-words", "0"], "num_words must be positive"),
         (["topics", "{run}", "--chain", "2"], "chain must be one of [0, 1], or None for all"),
+        (["topics", "{run}", "--limit", "-3"], "argument --limit: must not be negative, got -3"),
+        (["topics", "{run}", "--limit", "x"], "argument --limit: invalid int value: 'x'"),
+        (["topics", ""], "argument RUN: must be the name of a folder, got ''"),
+        (["fit", "LDA", "{data}", "--output", ""], "argument --output: must be the name of a"),
+        (["fit", "LDA", "{data}", "--output", "x", "--checkpoint", " "], "--checkpoint: must be"),
+        (["evaluate", "{run}", "{data}", "--seed", "-1"], "--seed: must not be negative, got -1"),
         (["evaluate", "{run}", "{out}/other.txt"], "no token is left"),
         (["evaluate", "{run}", "{out}/other.txt", "--chain", "-1"], "chain must be one of [0, 1]"),
         (["evaluate", "{run}", "{out}/other.txt", "--score", "bleu"], "invalid choice"),

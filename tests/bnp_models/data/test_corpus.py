@@ -1,6 +1,7 @@
 """The corpus: what it refuses, what it keeps, and what JAX sees of it."""
 
 import dataclasses
+import inspect
 import os
 import pickle
 import subprocess
@@ -616,10 +617,84 @@ def test_trees_may_hold_anything(corpus):
     assert jax.eval_shape(lambda corpus: corpus, corpus).word.shape == (9,)
 
 
+PAIR = Corpus.from_ids([[0], [0]], 1)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Corpus.from_ids([[0]], vocabulary={"a", "b"}), "vocabulary is a set, but its ord"),
+        (
+            lambda: Corpus.from_ids([[0]], vocabulary={"a": 0}),
+            "vocabulary is a dict, .* its values",
+        ),
+        (
+            lambda: Corpus.from_texts(["ab"], vocabulary=frozenset({"ab"})),
+            "is a frozenset, but its",
+        ),
+        (
+            lambda: Corpus.from_texts({"ab", "cd"}),
+            "texts is a set, but its order counts; give a li",
+        ),
+        (lambda: Corpus.from_ids([[0]], 1, groups={"a"}), "groups is a set, but its order counts"),
+        (
+            lambda: Corpus.from_texts(["ab"], token_pattern=""),
+            "token_pattern is '', which also mat",
+        ),
+        (
+            lambda: Corpus.from_texts(["ab"], token_pattern=r"\w*"),
+            r"pattern is '.*\*', which also m",
+        ),
+        (
+            lambda: Corpus.from_texts(["ab"], token_pattern="(a"),
+            "is no regular expression .missing",
+        ),
+        (
+            lambda: Corpus.from_ids([[0], [0]], 1, doc_names=["x", "x"]),
+            "doc_names has 'x' at 0 and again at 1; give each one once",
+        ),
+        (
+            lambda: Corpus.from_arrays([0, 1], [0, 0], num_words=1, doc_names=["x", "x"]),
+            "has 'x' a",
+        ),
+        (
+            lambda: inspect.unwrap(Corpus.train_test_split)(PAIR, 1, seed=None),  # pyright: ignore
+            "seed is None; give an integer",
+        ),
+        (
+            lambda: PAIR.halves(seed=-1),
+            "seed is -1; give an integer that i",
+        ),
+        (lambda: PAIR.halves(seed=True), "seed is True; give an integer"),
+    ],
+)
+def test_is_refused_by_name(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_sets_where_the_order_does_not_count():
+    corpus = Corpus.from_texts(["cat dog"], stop_words={"dog"}, authors=[{"b", "a", "c"}])
+    assert corpus.vocabulary == ("cat",)
+    assert corpus.authors(0) == ["a", "b", "c"]
+    assert corpus.prune(stop_words={"bird"}) == corpus
+
+
+def test_names_that_repeat_in_saved_corpora(tmp_path):
+    """Versions before let documents have the same name."""
+    corpus = Corpus.from_ids([[0], [0, 1]], 2)
+    names = dataclasses.replace(corpus.names, doc_names=("x", "x"))
+    old = dataclasses.replace(corpus, names=names)
+    old.save(tmp_path / "old.npz")
+    assert Corpus.load(tmp_path / "old.npz") == old
+    assert old.select([0, 1]).doc_names == ("x", "x (2)")
+
+
 def test_select_reorders_and_repeats(corpus):
     chosen = corpus.select([3, 1, 3])
     assert [chosen.words(d) for d in range(3)] == [corpus.words(d) for d in (3, 1, 3)]
-    assert chosen.doc_names == ("s", "q", "s")
+    assert chosen.doc_names == ("s", "q", "s (2)")
+    assert chosen.select([2, 0, 0, 0]).doc_names == ("s (2)", "s", "s (3)", "s (4)")
     assert [chosen.authors(d) for d in range(3)] == [["Ann"], ["Bob", "Ann"], ["Ann"]]
     np.testing.assert_array_equal(chosen.label, [0.0, -1.0, 0.0])
     assert (chosen.vocabulary, chosen.num_groups) == (corpus.vocabulary, 2)

@@ -421,3 +421,17 @@ def test_errors_of_npz_name_file_and_array(change, options, message, tmp_path):
 def test_other_errors(build, message):
     with pytest.raises(ValueError, match=message):
         build()
+
+
+def test_columns_of_the_same_name(tmp_path):
+    (tmp_path / "a.csv").write_text("text,text,,\nfirst,second,,\n")
+    with pytest.raises(ValueError, match=r"a\.csv: the first line has 'text' at 0 and again at 1"):
+        readers.read_csv(tmp_path / "a.csv")
+    (tmp_path / "b.csv").write_text("text,,\nwords,,\n")
+    assert readers.read_csv(tmp_path / "b.csv").vocabulary == ("words",)
+
+
+def test_documents_of_the_same_name(tmp_path):
+    (tmp_path / "a.csv").write_text("text,name\nfirst,x\nsecond,x\n")
+    with pytest.raises(ValueError, match=r"a\.csv: doc_names has 'x' at 0 and again at 1"):
+        readers.read_csv(tmp_path / "a.csv")

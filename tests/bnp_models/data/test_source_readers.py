@@ -74,3 +74,11 @@ def test_corpora_are_counts(tmp_path):
     assert read_sources(tmp_path / "texts.csv", "csv", text="body").num_sources == 2
     with pytest.raises(ValueError, match="format is 'xls'; give one of table, sources"):
         read_sources(tmp_path / "lines.txt", "xls")
+
+
+def test_columns_of_the_same_name(tmp_path):
+    (tmp_path / "a.tsv").write_text("x\ty\tx\n1\t2\t3\n")
+    with pytest.raises(ValueError, match=r"a\.tsv: the first line has 'x' at 0 and again at 2"):
+        read_table(tmp_path / "a.tsv")
+    (tmp_path / "b.csv").write_text("NA,y\n1,2\n")
+    assert read_table(tmp_path / "b.csv").num_features == 2

@@ -237,6 +237,9 @@ class TestReconstruction:
     def test_rows_are_numbers(self):
         with pytest.raises(ValueError, match="rows must be numbers of rows"):
             factor_tables.reconstruct(shuffled()[0], rows=[0.5])
+        for row in (-1, 10**6):
+            with pytest.raises(ValueError, match=rf"rows must be in \[0, \d+\), got {row}"):
+                factor_tables.reconstruct(shuffled()[0], rows=[0, row])
 
 
 class TestRecovery:

@@ -1,11 +1,13 @@
 """Checkpoints: what is written, what is refused, and runs that die."""
 
+import contextlib
 import json
 import os
 import shutil
 import subprocess
 import sys
 import time
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -84,7 +86,7 @@ class TestFolder:
             f"states-{i:08d}.npz" for i in range(3)
         ]
         header = json.loads((finished / "header.json").read_text())
-        assert header["format"] == "bnp-run 1"
+        assert header["format"] == "bnp-run 2"
         assert header["seed"] == 0
         for path in finished.glob("*.npz"):
             with np.load(path, allow_pickle=False) as arrays:
@@ -92,12 +94,14 @@ class TestFolder:
 
     def test_finished_runs_are_read_without_sampling(self, model, tiny, twin, finished, registered):
         expected = fit(model, tiny)
+        (finished / "lock").unlink()  # which is written by every process that takes it
         before = {path.name: path.stat().st_mtime_ns for path in finished.iterdir()}
         assert_same(fit(model, twin, finished, progress=CrashAt(0)), expected)
         found = bnp.resume(finished, progress=CrashAt(0))
         assert_same(found, expected)
         assert found.model == model
         assert found.corpus == tiny
+        (finished / "lock").unlink()
         assert {path.name: path.stat().st_mtime_ns for path in finished.iterdir()} == before
 
     def test_other_versions_can_read_a_finished_run(self, model, tiny, finished, monkeypatch):
@@ -191,18 +195,63 @@ class TestOtherRunsAreRefused:
         with pytest.raises(ValueError, match=f"another run: data was '{tiny.digest}' and is now"):
             fit(model, tiny.select([0, 1, 2]), finished)
 
+    def test_another_reading(self, model, tiny, tmp_path):
+        reading = {"options": {"lowercase": False}}
+        fit(model, tiny, tmp_path, reading=reading)
+        found = fit(model, tiny, tmp_path)  # does not say
+        assert json.loads(found.data.attrs["reading"]) == reading
+        with pytest.raises(ValueError, match=r"reading\.options\.lowercase was False and is now T"):
+            fit(model, tiny, tmp_path, reading={"options": {"lowercase": True}})
+        fit(model, tiny, tmp_path / "old")  # as older versions wrote it
+        found = fit(model, tiny, tmp_path / "old", reading=reading)
+        assert json.loads(found.data.attrs["reading"]) == reading
+
     @pytest.mark.parametrize("name", ["versions.jax", "num_devices"])
     def test_an_unfinished_run_of_other_versions(self, model, tiny, tmp_path, name):
         with pytest.raises(Crash):
             fit(model, tiny, tmp_path, progress=CrashAt(6))
-        header = json.loads((tmp_path / "header.json").read_text())
+        header = checkpoint.read_header(tmp_path)
         if name == "num_devices":
             header["num_devices"] = 64
         else:
             header["versions"]["jax"] = "0.1.2"
-        (tmp_path / "header.json").write_text(json.dumps(header))
+        checkpoint.write_header(tmp_path, header)
         with pytest.raises(ValueError, match=rf"another run: {name} was "):
             fit(model, tiny, tmp_path)
+
+
+def of_blocks(folder, kind):
+    blocks = checkpoint.read_blocks(folder, kind, 99)
+    return [(start, {n: x.tolist() for n, x in arrays.items()}) for start, arrays in blocks]
+
+
+READ = {
+    "header.json": checkpoint.read_header,
+    "data.npz": lambda folder: bnp.Corpus.load(folder / "data.npz"),
+    "state.npz": lambda folder: checkpoint._read_npz(folder / "state.npz"),
+    "draws-00000000.npz": lambda folder: of_blocks(folder, "draws"),
+    "states-00000001.npz": lambda folder: of_blocks(folder, "states"),
+}
+
+
+def places(content):
+    """Many places in a file, of which all in the end, where an archive has its directory."""
+    end = len(content)
+    return sorted({*range(0, end, max(end // 100, 1)), *range(end - 100, end)})
+
+
+def remove_seal(path):
+    with np.load(path) as file:
+        arrays = dict(file)
+    np.savez(path, **arrays)
+
+
+def make_old(folder):
+    """Rewrite a run as versions without checksums wrote it."""
+    header = {**checkpoint.read_header(folder), "format": "bnp-run 1"}
+    (folder / "header.json").write_text(json.dumps(header))
+    for path in folder.glob("*.npz"):
+        remove_seal(path)
 
 
 class TestDamage:
@@ -225,17 +274,68 @@ class TestDamage:
     @pytest.mark.parametrize("content", ["[]", "{}", '{"format": "bnp-run 0"}', "3"])
     def test_headers_of_another_format(self, finished, content):
         (finished / "header.json").write_text(content)
-        with pytest.raises(ValueError, match=r"has format .*, this version reads 'bnp-run 1'"):
+        with pytest.raises(ValueError, match=r"has format .*, this version reads 'bnp-run 2'"):
             bnp.resume(finished)
 
+    def test_headers_that_were_edited(self, model, tiny, finished):
+        header = json.loads((finished / "header.json").read_text())
+        (finished / "header.json").write_text(json.dumps({**header, "seed": 1}))
+        with pytest.raises(
+            ValueError, match=r"header\.json is damaged: .* checksum; restore it, or"
+        ):
+            fit(model, tiny, finished, seed=1)
+
+    @pytest.mark.parametrize("bits", [1, 255])
+    @pytest.mark.parametrize("name", READ)
+    def test_every_flip_is_noticed(self, finished, name, bits):
+        path, read = finished / name, READ[name]
+        content = path.read_bytes()
+        expected = read(finished)
+        for i in places(content):
+            path.write_bytes(content[:i] + bytes([content[i] ^ bits]) + content[i + 1 :])
+            try:
+                found = read(finished)
+            except ValueError as error:
+                assert str(path) in str(error)  # noqa: PT017
+            else:  # space between entries, or the mark of a checksum beside a digest
+                assert name in ("header.json", "data.npz")
+                assert found == expected
+
+    @pytest.mark.parametrize("name", [name for name in READ if name != "header.json"])
+    def test_flips_in_old_files_give_no_errors_of_other_kinds(self, finished, name):
+        make_old(finished)
+        path, read = finished / name, READ[name]
+        content = path.read_bytes()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for i in places(content):
+                path.write_bytes(content[:i] + bytes([content[i] ^ 255]) + content[i + 1 :])
+                with contextlib.suppress(ValueError):
+                    read(finished)
+
+    def test_old_runs_are_read_with_a_warning(self, model, tiny, finished):
+        make_old(finished)
+        with pytest.warns(UserWarning, match="an older version and has no checksums: damage"):
+            found = fit(model, tiny, finished)
+        assert_same(found, fit(model, tiny))
+
+    def test_new_runs_must_have_checksums(self, model, tiny, finished):
+        remove_seal(finished / "state.npz")
+        with pytest.raises(ValueError, match=r"state\.npz is damaged: its checksum is missing; re"):
+            fit(model, tiny, finished)
+
     def test_headers_that_lack_entries(self, finished):
-        (finished / "header.json").write_text('{"format": "bnp-run 1", "model": {}}')
+        checkpoint.write_header(finished, {"model": {}})
         with pytest.raises(ValueError, match=r"is damaged: it lacks \['options', 'num_warmup'"):
             bnp.resume(finished)
 
     def test_objects_are_not_unpickled(self, model, tiny, finished):
+        make_old(finished)
         np.savez(finished / "state.npz", evil=np.array([{}], object))
-        with pytest.raises(ValueError, match=r"state\.npz is damaged .*[Oo]bject"):
+        with (
+            pytest.warns(UserWarning, match="no checksums"),
+            pytest.raises(ValueError, match=r"state\.npz is no .npz file .*[Oo]bject"),
+        ):
             fit(model, tiny, finished)
 
 

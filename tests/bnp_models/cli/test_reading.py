@@ -1,0 +1,125 @@
+"""Later data are read as those of a run were: which options hold, and what is said."""
+
+import gzip
+
+import numpy as np
+import pytest
+
+import bnp_models as bnp
+from bnp_models.cli.reading import read_again, read_data
+
+MODEL = bnp.LDA(2)
+FACTORS = bnp.GaussianFactorAnalysis()
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(name, text):
+        opener = gzip.open if name.endswith(".gz") else open
+        with opener(tmp_path / name, "wt") as file:
+            file.write(text)
+        return str(tmp_path / name)
+
+    return write
+
+
+@pytest.fixture
+def texts(write):
+    return write("train.jsonl", '{"body": "Cat cat DOG"}\n{"body": "dog Cat"}\n')
+
+
+def again(path, reading, *pairs, model=MODEL, format=None):
+    return read_again(model, path, format, pairs, reading, "run")
+
+
+def reading_of(path, *pairs, model=MODEL, format=None):
+    return read_data(model, path, format, pairs)[1]
+
+
+def test_what_is_kept(texts, write):
+    corpus, reading = read_data(MODEL, texts, None, ["text=body", "lowercase=False", "min_df=1"])
+    assert corpus.vocabulary == ("Cat", "DOG", "cat", "dog")
+    options = {"text": "body", "lowercase": False, "min_df": 1}
+    assert reading == {"format": "jsonl", "options": options, "ending": ".jsonl"}
+    pairs = ["text=body", "stop_words={'dog', 'bird'}", "encoding=utf-8"]
+    assert reading_of(texts, *pairs)["options"]["stop_words"] == ["bird", "dog"]
+
+
+def test_files_of_the_same_format(texts, write, capsys):
+    reading = reading_of(texts, "text=body", "lowercase=False", "min_df=2")
+    corpus = again(write("test.jsonl.gz", '{"body": "Cat cat Bird"}\n'), reading)
+    assert corpus.vocabulary == ("Bird", "Cat", "cat")  # also words in one document
+    assert "test.jsonl.gz as the data of run were read: text='body', lowercase=False" in (
+        capsys.readouterr().err
+    )
+
+
+def test_files_of_another_format(texts, write, capsys):
+    reading = reading_of(texts, "text=body", "lowercase=False", "encoding=latin-1")
+    corpus = again(write("test.txt", "Cat cat\n"), reading)
+    assert corpus.vocabulary == ("Cat", "cat")
+    assert "were read: lowercase=False\n" in capsys.readouterr().err
+
+
+def test_what_is_given_again_is_taken_and_said(texts, write, capsys):
+    reading = reading_of(texts, "text=body", "lowercase=False")
+    new = write("test.jsonl", '{"body": "Cat cat", "title": "DOG"}\n')
+    assert again(new, reading, "lowercase=True", "text=title").vocabulary == ("dog",)
+    err = capsys.readouterr().err
+    assert "with lowercase=True; the data of run had lowercase=False\n" in err
+    assert "with text='title'; the data of run had text='body'\n" in err
+    assert again(new, reading, "lowercase=False").vocabulary == ("Cat", "cat")
+    assert "the data of run had" not in capsys.readouterr().err
+    plain = reading_of(texts, "text=body")
+    assert again(new, plain, "lowercase=False").vocabulary == ("Cat", "cat")
+    assert "with lowercase=False; the data of run had lowercase=True\n" in capsys.readouterr().err
+
+
+def test_documents_that_are_words_already(texts, write):
+    reading = reading_of(texts, "text=body", "lowercase=False")
+    new = write("test.jsonl", '{"words": ["Cat", "dog"]}\n')
+    assert again(new, reading, "tokens=words").vocabulary == ("Cat", "dog")
+
+
+def test_the_format_that_was_given_holds_for_files_with_the_same_ending(write):
+    reading = reading_of(write("train.data", "Cat\ndog\n"), format="lines")
+    assert again(write("test.data", "bird\n"), reading).vocabulary == ("bird",)
+    assert again(write("test.csv", "text\nbird\n"), reading).vocabulary == ("bird",)
+    with pytest.raises(ValueError, match=r"no format goes by \.other; give --format"):
+        again(write("test.other", "bird\n"), reading)
+
+
+def test_splits_belong_to_one_file(write, tmp_path):
+    train = {"doc": [0, 1], "word": [0, 1], "count": [1, 2], "vocab": ["a", "b"]}
+    np.savez(tmp_path / "data.npz", **train, split=[0, 1], split_names=["train", "test"])
+    reading = reading_of(str(tmp_path / "data.npz"), "split=train")
+    assert again(str(tmp_path / "data.npz"), reading).num_docs == 2
+
+
+def test_words_of_bags(write, tmp_path, monkeypatch, capsys):
+    write("words.txt", "cat\ndog\n")
+    monkeypatch.chdir(tmp_path)
+    reading = reading_of(write("train.ldac", "2 0:1 1:2\n"), "vocabulary=words.txt")
+    monkeypatch.chdir("/")
+    assert again(write("test.ldac", "1 1:1\n"), reading).vocabulary == ("cat", "dog")
+    capsys.readouterr()
+    assert again(write("test.txt", "cat\n"), reading).vocabulary == ("cat",)
+    assert "format ldac, which does not say how texts become words" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="give name=value with a name that the format ldac has"):
+        again(write("test.ldac", "1 1:1\n"), reading, "lowercase=False")
+
+
+@pytest.mark.parametrize("reading", [None, {"by": "hand"}])
+def test_runs_that_do_not_say(texts, capsys, reading):
+    assert again(texts, reading, "text=body").vocabulary == ("cat", "dog")
+    assert "run does not say how its data were read" in capsys.readouterr().err
+
+
+def test_tables(write, capsys):
+    pairs = ["source=kind", "kind=reals"]
+    train = write("train.csv", "a,b,kind\n1,2,x\n3,4,y\n")
+    reading = reading_of(train, *pairs, model=FACTORS)
+    assert reading["format"] == "table"
+    sources = again(write("test.csv", "a,b,kind\n1,2,x\n"), reading, model=FACTORS)
+    assert (sources.source_names, sources.kind) == (("x",), "reals")
+    assert "were read: source='kind', kind='reals'" in capsys.readouterr().err
