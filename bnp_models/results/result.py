@@ -6,6 +6,7 @@ import abc
 import dataclasses
 import json
 import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -133,6 +134,30 @@ class Fit(abc.ABC):
             If the file does not come from a fit, or from one of other data.
         """
         return put_together(draws, *read_draws(draws), data)
+
+    def posterior_predictive(self, num_draws: int | None = None, *, seed: int = 0) -> Any:
+        """Draw the data anew given each kept state, see `predictive.posterior_predictive`."""
+        from bnp_models.posterior.predictive import posterior_predictive
+
+        return posterior_predictive(
+            self.model, self.corpus, self.data, num_draws=num_draws, seed=seed
+        )
+
+    def log_likelihood(self, num_draws: int | None = None, *, seed: int = 0) -> Any:
+        """Compute the log likelihood of each document or row, see `predictive.log_likelihood`."""
+        from bnp_models.posterior.predictive import log_likelihood
+
+        return log_likelihood(self.model, self.corpus, self.data, num_draws=num_draws, seed=seed)
+
+    def prior_predictive(
+        self, num_draws: int = 100, *, record: Collection[str] = (), seed: int = 0
+    ) -> Any:
+        """Draw data from the model before it has seen any, see `predictive.prior_predictive`."""
+        from bnp_models.posterior.predictive import prior_predictive
+
+        return prior_predictive(
+            self.model, self.corpus, num_draws=num_draws, record=record, seed=seed
+        )
 
     def convergence(self, **options: Any) -> Convergence:
         """Judge convergence by label-free scalars, see `diagnostics.convergence`."""
