@@ -159,8 +159,13 @@ class FiniteTopics(token_model.TokenModel):
         $\phi_k \mid z \sim \mathrm{Dir}(\beta + n_k)$ and
         $\theta_r \mid z \sim \mathrm{Dir}(a + n_r)$, with the prior weights a of `topics_of`.
         """
-        weights = self.topics_of(state, corpus).weights
-        return _draw_mixtures(rng, self, state, corpus, _of_rows(self, weights, corpus))
+        topics = self.topics_of(state, corpus)
+        if len(topics.phi) > 1:
+            raise ValueError(
+                f"the topics of {type(self).__name__} differ by group: it must define "
+                "draw_mixtures to have predictive draws"
+            )
+        return _draw_mixtures(rng, self, state, corpus, _of_rows(self, topics.weights, corpus))
 
 
 class RootedTopics(token_model.TokenModel):

@@ -136,7 +136,12 @@ class Fit(abc.ABC):
         return put_together(draws, *read_draws(draws), data)
 
     def posterior_predictive(self, num_draws: int | None = None, *, seed: int = 0) -> Any:
-        """Draw the data anew given each kept state, see `predictive.posterior_predictive`."""
+        """Draw the data anew given each kept state, for `arviz.plot_ppc`.
+
+        What the kernel integrates out (topics, mixtures) is drawn from its exact conditional.
+        `num_draws` is the number of draws per chain, one for each of so many kept states; by
+        default all. Returns ArviZ data, see `predictive.posterior_predictive`.
+        """
         from bnp_models.posterior.predictive import posterior_predictive
 
         return posterior_predictive(
@@ -144,7 +149,12 @@ class Fit(abc.ABC):
         )
 
     def log_likelihood(self, num_draws: int | None = None, *, seed: int = 0) -> Any:
-        """Compute the log likelihood of each document or row, see `predictive.log_likelihood`."""
+        r"""Compute the log likelihood of each document or row in each kept state, for `arviz.loo`.
+
+        It is that given all parameters, such as $\log p(w_d \mid \phi, \theta_d)$, not integrated
+        over the parameters of the document: `arviz.loo` often finds large Pareto k, and its result
+        is then not to be trusted. Returns ArviZ data, see `predictive.log_likelihood`.
+        """
         from bnp_models.posterior.predictive import log_likelihood
 
         return log_likelihood(self.model, self.corpus, self.data, num_draws=num_draws, seed=seed)
@@ -152,7 +162,11 @@ class Fit(abc.ABC):
     def prior_predictive(
         self, num_draws: int = 100, *, record: Collection[str] = (), seed: int = 0
     ) -> Any:
-        """Draw data from the model before it has seen any, see `predictive.prior_predictive`."""
+        """Draw data of the same sizes from the program, for `arviz.plot_ppc(..., group="prior")`.
+
+        `record` names sites of the program to keep besides the hyperparameters. Returns ArviZ data,
+        see `predictive.prior_predictive`.
+        """
         from bnp_models.posterior.predictive import prior_predictive
 
         return prior_predictive(

@@ -3,8 +3,7 @@
 Nothing is sampled by a kernel: states of a finite model are drawn from its enumerated posterior,
 and those of an infinite model are written down. Given a state, the probability of two words is a
 sum of second moments of Dirichlet variables, in which it matters whether topics and mixtures are
-drawn or averaged. Documents have at most two words, so these are also the probabilities of whole
-documents. The false-alarm rate of each test is that of `testing.statistics`, 1e-4.
+drawn or averaged. The false-alarm rate of each test is that of `testing.statistics`, 1e-4.
 """
 
 import itertools
@@ -21,7 +20,7 @@ import scipy.stats
 from numpyro.infer import Predictive
 
 import bnp_models as bnp
-from bnp_models.base.data_law import break_rest
+from bnp_models.base.data_law import break_rest, law_of_words
 from bnp_models.posterior import arviz_data, predictive
 from bnp_models.testing.enumeration import log_dirichlet_multinomial
 from bnp_models.testing.statistics import one_sample
@@ -32,7 +31,7 @@ CORPUS = bnp.Corpus.from_ids(DOCS, vocabulary=list("uvw"), doc_names=list("klm")
 WRITTEN = bnp.Corpus.from_ids(DOCS, vocabulary=list("uvw"), authors=AUTHORS)
 PRIOR = dist.Gamma(1.0, 1.0)
 PAIRS = [(0, 1), (0, 2), (2, 3), (1, 4)]  # tokens: of one document, or of two
-NUM_DRAWS = 3000
+NUM_DRAWS = 2000
 
 
 def rows_of_documents(corpus):
@@ -150,9 +149,9 @@ def finite(model, corpus, alphas, betas):
 def rooted(model, corpus):
     """A fit whose states are all the same one, with much weight on topics not in use."""
     state = {
-        "z": np.array([0, 1, 1, 1, 0]), "alpha": np.array(1.5), "gamma": np.array(0.8),
-        "beta": np.array(0.4), "root_weights": np.array([0.4, 0.2], np.float32),
-        "unused_weight": np.array(0.4, np.float32),
+        "z": np.array([0, 1, 1, 1, 0]), "alpha": np.array(6.0), "gamma": np.array(0.8),
+        "beta": np.array(0.1), "root_weights": np.array([0.2, 0.1], np.float32),
+        "unused_weight": np.array(0.7, np.float32),
     }  # fmt: skip
     if corpus.author_ptr is not None:
         state["x"] = np.array([0, 1, 1, 1, 2])
@@ -181,32 +180,48 @@ def exact(request):
     return request.param()
 
 
-def test_words_have_their_exact_probabilities(exact):
+@pytest.fixture(scope="module")
+def probabilities(exact):
+    """The exact probability of all pairs of words at `PAIRS`, [pair, word, word]."""
     fit, mean = exact
-    w = fit.posterior_predictive().posterior_predictive["w"].to_numpy().reshape(NUM_DRAWS, -1)
-    draws, expected = {}, {}
-    for first, second in PAIRS:
-        for words in itertools.product(range(NUM_WORDS), repeat=2):
-            name = f"{first}, {second} are {words}"
-            draws[name] = (w[:, first] == words[0]) & (w[:, second] == words[1])
-            expected[name] = mean(
-                lambda state, at=(first, second, words): probability(state, fit.corpus, *at)
-            )
-    assert sum(expected.values()) == pytest.approx(len(PAIRS))
-    one_sample("predictive draws", draws, expected).check()
+    found = np.empty((len(PAIRS), NUM_WORDS, NUM_WORDS))
+    for at in np.ndindex(found.shape):
+        pair, words = PAIRS[at[0]], at[1:]
+        found[at] = mean(lambda state, a=(*pair, words): probability(state, fit.corpus, *a))
+    np.testing.assert_allclose(found.sum(axis=(1, 2)), 1)
+    return found
 
 
-def test_likelihoods_average_to_the_probabilities_of_documents(exact):
-    fit, mean = exact
-    values = fit.log_likelihood(seed=1).log_likelihood["w"]
-    assert values.dims == ("chain", "draw", "doc")
-    likelihood = np.exp(values.to_numpy()).reshape(NUM_DRAWS, -1)
-    places = [(0, 1, tuple(DOCS[0])), (2, 3, tuple(DOCS[1]))]
-    expected = {
-        str(at): mean(lambda state, at=at: probability(state, fit.corpus, *at)) for at in places
-    }
-    draws = {str(at): likelihood[:, d] for d, at in enumerate(places)}
-    one_sample("likelihoods", draws, expected).check()
+def test_words_have_their_exact_probabilities(exact, probabilities):
+    w = exact[0].posterior_predictive()["posterior_predictive"]["w"].to_numpy()
+    one_hot = np.eye(NUM_WORDS)[w.reshape(NUM_DRAWS, -1)]
+    draws = np.stack([one_hot[:, t, :, None] * one_hot[:, u, None] for t, u in PAIRS], axis=1)
+    one_sample("words", {"pairs": draws}, {"pairs": probabilities}).check()
+
+
+def test_topics_and_mixtures_have_their_exact_moments(exact, probabilities):
+    """As the test above, without the noise of drawing words."""
+    fit, rng = exact[0], np.random.default_rng(0)
+    states = fit.states.stack(state=("chain", "draw")).transpose("state", ...)
+    arrays = {n: x.to_numpy() for n, x in states.data_vars.items()}
+    doc, draws = np.asarray(fit.corpus.doc), []
+    for s in range(NUM_DRAWS):
+        state = {n: np.asarray(x[s]) for n, x in arrays.items()}
+        phi, theta = fit.model.draw_mixtures(rng, state, fit.corpus)
+        of_doc = fit.model.of_documents(theta, fit.corpus) @ phi
+        draws.append([np.outer(of_doc[doc[t]], of_doc[doc[u]]) for t, u in PAIRS])
+    one_sample("mixtures", {"pairs": np.array(draws)}, {"pairs": probabilities}).check()
+
+
+def test_likelihood_of_words():
+    phi, theta = np.array([[0.5, 0.5, 0], [0.1, 0.2, 0.7]]), np.array([[1, 0], [0.4, 0.6], [0, 1]])
+    law = law_of_words(phi, theta, np.array([0, 0, 1]), np.array([1, 0, 2]))
+    np.testing.assert_allclose(law.log_likelihood(), [np.log(0.25), np.log(0.42), 0])
+    np.testing.assert_array_equal(law.has_data, [True, True, False])
+    w = np.stack([law.replicate(np.random.default_rng(s)) for s in range(50)])
+    assert w.dtype == np.int8
+    assert set(w[:, 0]) == {0, 1}
+    assert set(w[:, 2]) == {0, 1, 2}
 
 
 def test_the_rest_of_the_root_is_cut_off_late():
@@ -318,6 +333,12 @@ def test_draws_are_those_of_the_seed_and_state(few):
     assert (words(seed=1) != everything).any()
     assert (everything[0] != everything[1]).any()
     every = few.log_likelihood().log_likelihood["w"]
+    # likelihoods are those of the parameters that made the words
+    rng = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(1, 4)))
+    state = {n: np.asarray(x[1, 4]) for n, x in few.states.data_vars.items()}
+    law = few.model.data_law(rng, state, few.corpus)
+    np.testing.assert_array_equal(law.replicate(rng), everything[1, 4])
+    np.testing.assert_array_equal(law.log_likelihood()[[0, 2]], every[1, 4])
     np.testing.assert_array_equal(few.log_likelihood(3).log_likelihood["w"], every[:, [2, 4, 7]])
 
 
