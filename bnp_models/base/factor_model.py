@@ -138,10 +138,16 @@ class FactorModel(Model):
         program. Entries that are missing in the data are NaN in replicates, and count nothing in
         the log likelihood of their row.
         """
-        program = dataclasses.replace(self, max_factors=state["phi"].shape[0])  # pyright: ignore[reportArgumentType]
-        sites = {name: jnp.asarray(x, jnp.float32) for name, x in state.items()}
-        seeded = handlers.seed(handlers.substitute(program, data=sites), 0)
-        law = handlers.trace(seeded).get_trace(data, observed=False)["x"]["fn"]
+        num_factors = state["phi"].shape[0]
+        program = dataclasses.replace(self, max_factors=num_factors)  # pyright: ignore[reportArgumentType]
+        sites = {n: jnp.asarray(x, jnp.float32) for n, x in state.items() if n != "beta"}
+        # given z, the data do not depend on the beta process: any valid values will do
+        sites["sticks"] = jnp.full(num_factors, 0.5)
+        sites["pi"] = jnp.full((data.num_sources, num_factors), 0.5)
+        sites["x"] = jnp.asarray(data.values)
+        # without a key, another site that is missing raises an error
+        given = handlers.substitute(program, data=sites)
+        law = handlers.trace(given).get_trace(data, observed=False)["x"]["fn"]
         there = np.ones(np.shape(data.values), bool) if data.observed is None else data.observed
         there = np.asarray(there)
 

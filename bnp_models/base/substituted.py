@@ -8,7 +8,8 @@ or factors in use: every kernel records it, and no program has a site of that na
 """
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from numpyro import handlers, primitives
 
@@ -56,20 +57,24 @@ def refuse_prior_draws(
         )
 
 
-def _stack() -> Iterator[handlers.substitute | handlers.condition]:
+def _stack() -> Iterator[Any]:
     """Iterate over the handlers in force that give values to sites."""
-    for handler in primitives._PYRO_STACK:
+    # NumPyro has no public way to ask; without this list nothing is refused
+    for handler in getattr(primitives, "_PYRO_STACK", ()):
         if isinstance(handler, handlers.substitute | handlers.condition):
             yield handler
 
 
-def _known_to(handler: handlers.substitute | handlers.condition):
+def _known_to(handler: Any) -> Callable[[str], bool]:
     """Return a function that says whether a handler has a value for a site."""
     give = getattr(handler, "substitute_fn", None) or getattr(handler, "condition_fn", None)
 
     def known(name: str) -> bool:
         if handler.data is not None and name in handler.data:
             return True
-        return give is not None and give({"name": name, "type": "sample"}) is not None
+        try:
+            return give is not None and give({"name": name, "type": "sample"}) is not None
+        except KeyError:  # it makes values for sites of any name, such as where NUTS starts
+            return False
 
     return known

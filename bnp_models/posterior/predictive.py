@@ -95,8 +95,10 @@ def log_likelihood(
     mixture of its own (every row its own weights): without the document that mixture would have its
     prior, which the posterior draws hardly cover. Pareto k is then large, and the estimate is not
     to be trusted; it is mostly too optimistic. It also needs many draws: keep some hundred states,
-    `fit(..., keep_states=)`. Scores of data that were not fitted do without importance sampling of
-    the mixtures: `fit.left_to_right(test)`, `fit.document_completion(test)`, `fit.predict(test)`.
+    `fit(..., keep_states=)`. ArviZ 1.x refuses fewer than 25 draws in all.
+
+    Scores of data that were not fitted do without importance sampling of the mixtures:
+    `fit.left_to_right(test)`, `fit.document_completion(test)`, `fit.predict(test)`.
     """
     kept = _Kept(model, data, draws, num_draws, seed)
     name = _data_name(model, data)

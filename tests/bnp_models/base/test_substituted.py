@@ -5,7 +5,8 @@ import warnings
 import jax
 import numpy as np
 import pytest
-from numpyro.infer import Predictive
+from numpyro import handlers
+from numpyro.infer import Predictive, init_to_uniform
 
 import bnp_models as bnp
 
@@ -57,3 +58,5 @@ def test_values_that_users_choose_are_not_refused(model):
         warnings.simplefilter("error")
         predict(model, data, {"alpha": np.ones(5)})
         Predictive(model, num_samples=2)(jax.random.key(0), data, observed=False)
+        seeded = handlers.seed(model, 0)
+        handlers.substitute(seeded, substitute_fn=init_to_uniform)(data)
