@@ -102,8 +102,8 @@ def break_rest(
 ) -> Float[np.ndarray, " L"]:
     r"""Divide the root weight of all topics not in use among single topics: GEM($\gamma$).
 
-    Sticks are broken until fewer than 1e-4 of the tokens are expected in what is left; the last
-    topic takes it. `num_tokens` is the expected number of replicated tokens in topics not in use.
+    Sticks are broken until less than 1e-4 tokens are expected in what is left, which the last topic
+    takes. `num_tokens` is the expected number of replicated tokens in all topics not in use.
 
     Returns
     -------

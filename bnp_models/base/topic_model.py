@@ -257,8 +257,8 @@ class RootedTopics(token_model.TokenModel):
 
         $\phi_k \mid z \sim \mathrm{Dir}(\beta + n_k)$ and
         $\theta_r \mid z \sim \mathrm{Dir}(\alpha \tau + n_r)$. Topics that no token uses have
-        topics of the prior, and weights from the root process: the unused weight is divided into
-        sticks until fewer than 1e-4 of the replicated tokens are expected in what is left.
+        words from the prior, and weights from the root process: the unused weight is divided into
+        sticks until less than 1e-4 replicated tokens are expected in what is left.
         """
         *used, unused = self.topics_of(state, corpus).weights[0].astype(np.float64)
         row, num_rows = self.token_rows(state, corpus)

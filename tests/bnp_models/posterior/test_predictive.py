@@ -222,6 +222,24 @@ def test_likelihood_of_words():
     assert set(w[:, 2]) == {0, 1, 2}
 
 
+def test_documents_read_the_weights_of_their_group(monkeypatch):
+    corpus = bnp.Corpus.from_ids(
+        [[0], [0, 1], [1]], num_words=2, groups=list("bab"), group_names=list("ab")
+    )
+    model, rng = bnp.LDA(2), np.random.default_rng(0)
+    state = {"z": np.array([0, 1, 0, 1]), "alpha": np.array(1.0), "beta": np.array(1.0)}
+    topics = model.topics_of(state, corpus)
+    weights = np.array([[1e6, 1e6], [3e6, 1e6]], np.float32)
+    monkeypatch.setattr(bnp.LDA, "topics_of", lambda *_: topics._replace(weights=weights))
+    monkeypatch.setattr(bnp.LDA, "row_names", lambda *_: ("b", "a"))
+    _, theta = model.draw_mixtures(rng, state, corpus)
+    np.testing.assert_allclose(theta[:, 0], [0.5, 0.75, 0.5], atol=0.01)
+    by_group = topics._replace(phi=np.repeat(topics.phi, 2, axis=0))
+    monkeypatch.setattr(bnp.LDA, "topics_of", lambda *_: by_group)
+    with pytest.raises(ValueError, match="topics of LDA differ by group"):
+        model.draw_mixtures(rng, state, corpus)
+
+
 def test_the_rest_of_the_root_is_cut_off_late():
     rng = np.random.default_rng(0)
     assert len(break_rest(rng, 1.0, 0.0)) == 1
