@@ -10,6 +10,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Float
+from scipy import sparse
 
 from bnp_kernels.tokens.author_layout import AuthorTokens, make_author_tokens
 from bnp_models.base import collapsed, token_model
@@ -60,6 +61,23 @@ class AuthorModel(token_model.TokenModel):
             "link_author": np.asarray(corpus.author_idx),
         }
         return groups
+
+    def token_rows(self, state: Mapping[str, np.ndarray], corpus: Corpus) -> tuple[np.ndarray, int]:
+        """Return the author of each token in one kept state, and the number of authors."""
+        return state["x"], corpus.num_authors
+
+    def of_documents(
+        self, theta: Float[np.ndarray, "J K"], corpus: Corpus
+    ) -> Float[np.ndarray, "D K"]:
+        """Return the average mixture of the authors of each document; zero if it has none.
+
+        A token has any of the authors with equal probability, so this is the law of its topic.
+        """
+        ptr, author = np.asarray(corpus.author_ptr), np.asarray(corpus.author_idx)
+        num_authors = np.diff(ptr)
+        share = np.repeat(1 / np.maximum(num_authors, 1), num_authors)
+        links = sparse.csr_array((share, author, ptr), shape=(corpus.num_docs, len(theta)))
+        return links @ theta
 
     def author_shares(
         self, state: Mapping[str, np.ndarray], corpus: Corpus, weights: Float[np.ndarray, " K"]

@@ -1,6 +1,7 @@
 """What the factor models share: data, beta process, options of `gibbs`, recorded states."""
 
 import abc
+import dataclasses
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, ClassVar
@@ -11,11 +12,14 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array
+from numpyro import handlers
 
 from bnp_kernels.processes import beta_process, factor_slots
 from bnp_kernels.random.concentration import GammaPrior
+from bnp_models.base.data_law import DataLaw
 from bnp_models.base.gibbs import GibbsKernel
 from bnp_models.base.model import Model, check_integer, concentration, gamma_prior, is_prior
+from bnp_models.base.substituted import refuse_prior_draws
 from bnp_models.base.terms import FACTORS, Terms
 from bnp_models.base.token_model import check_option, check_record
 from bnp_models.data.readers import Readers
@@ -53,6 +57,7 @@ class FactorModel(Model):
     max_factors: int
 
     terms: ClassVar[Terms] = FACTORS
+    unit: ClassVar[str] = "row"
     readers: ClassVar[Readers] = SOURCE_READERS
     scores: ClassVar[tuple[str, ...]] = ("predict",)
     example: ClassVar[str] = "flowers.csv --read source=species \\\n      --tau 2"
@@ -135,6 +140,38 @@ class FactorModel(Model):
             "constant_data": {"row_source": np.asarray(data.source)},
             "observed_data": {"x": x},
         }
+
+    def data_law(
+        self, rng: np.random.Generator, state: Mapping[str, np.ndarray], data: Sources
+    ) -> DataLaw:
+        """Return the law of the data given factors, weights and noise of one kept state.
+
+        The state holds all parameters, so nothing is drawn. The law is that of site `x` of the
+        program. Entries that are missing in the data are NaN in replicates, and count nothing in
+        the log likelihood of their row.
+        """
+        num_factors = state["phi"].shape[0]
+        program = dataclasses.replace(self, max_factors=num_factors)  # pyright: ignore[reportArgumentType]
+        sites = {n: jnp.asarray(x, jnp.float32) for n, x in state.items() if n != "beta"}
+        # given z, the data do not depend on the beta process: any valid values will do
+        sites["sticks"] = jnp.full(num_factors, 0.5)
+        sites["pi"] = jnp.full((data.num_sources, num_factors), 0.5)
+        sites["x"] = jnp.asarray(data.values)
+        # without a key, another site that is missing raises an error
+        given = handlers.substitute(program, data=sites)
+        law = handlers.trace(given).get_trace(data, observed=False)["x"]["fn"]
+        there = np.ones(np.shape(data.values), bool) if data.observed is None else data.observed
+        there = np.asarray(there)
+
+        def replicate(rng: np.random.Generator) -> np.ndarray:
+            x = np.asarray(law.sample(jax.random.key(int(rng.integers(2**32)))))
+            return x if there.all() else np.where(there, x, np.float32(np.nan))
+
+        def log_likelihood() -> np.ndarray:
+            log_p = np.asarray(law.log_prob(jnp.asarray(data.values)), np.float64)
+            return log_p.sum(axis=1, where=there)
+
+        return DataLaw(replicate, log_likelihood, there.any(axis=1))
 
     def truncation_bound(self, data: Sources) -> float:
         """Return an upper bound of the total variation distance between program and model.
@@ -303,8 +340,11 @@ def _checked(name: str, value: Any, by_source: bool) -> Any:
 def program_z(tau: Array, alpha: Array, source: Array, max_factors: int) -> Any:
     r"""Run the beta process part of a program; return z, [N, K].
 
+    Refuses draws of a kernel in which factors were not recorded, see `refuse_prior_draws`.
+
     Sites `sticks` ($v_k \sim \mathrm{Beta}(\tau, 1)$, $\beta_k = v_1 \cdots v_k$), `pi` and `z`.
     """
+    refuse_prior_draws(FACTORS.used, ("phi", "weights", "z"))
     with numpyro.plate("factor", max_factors, dim=-1):
         sticks = numpyro.sample("sticks", dist.Beta(tau, 1.0))
         beta = jnp.exp(jnp.cumsum(jnp.log(sticks)))

@@ -22,6 +22,7 @@ import numpyro.distributions as dist
 
 from bnp_kernels.random.bits import split
 from bnp_kernels.random.concentration import GammaPrior, draw_from_priors
+from bnp_models.base.data_law import DataLaw
 from bnp_models.base.terms import Terms
 from bnp_models.data.readers import Readers
 
@@ -204,6 +205,8 @@ class Model(abc.ABC):
     """Methods of its results that score held-out data on the command line."""
     example: ClassVar[str]
     """Data and options in an example of the command line."""
+    unit: ClassVar[str]
+    """Dim of the parts of the data that are independent given the parameters."""
     lanes: ClassVar[bool] = True
     """Whether a parallel sweep can be divided over devices."""
     slots: ClassVar[str | None] = None
@@ -237,6 +240,28 @@ class Model(abc.ABC):
     @abc.abstractmethod
     def num_items(self, data: Any) -> int:
         """Count the items that one sweep of a chain updates, see `terms`."""
+
+    def data_law(self, rng: np.random.Generator, state: Mapping[str, Any], data: Any) -> DataLaw:
+        """Draw the parameters given one kept state; return the law of the data given both.
+
+        Parameters
+        ----------
+        rng
+            Of the parameters that the state does not hold.
+        state
+            Variables by name.
+        data
+            Those that were fitted.
+
+        Raises
+        ------
+        ValueError
+            If the model does not say how; its family usually does.
+        """
+        raise ValueError(
+            f"{type(self).__name__} has no predictive draws and no log likelihood: neither it nor "
+            "its family defines data_law"
+        )
 
     def load_data(self, path: Path) -> Any:
         """Read the data that `data.save(path)` wrote."""

@@ -16,6 +16,7 @@ from jaxtyping import Array, Float, Int, Key
 from bnp_kernels.numerics.batching import vectorise_if
 from bnp_kernels.random.gamma import draw_rows, draw_topic_word
 from bnp_kernels.tokens.layout import Tokens, make_tokens
+from bnp_models.base.data_law import DataLaw, law_of_words
 from bnp_models.base.model import Model, check_integer
 from bnp_models.base.terms import TOPICS, Terms
 from bnp_models.base.topics import Topics
@@ -60,6 +61,7 @@ class TokenModel(Model):
     """A model of the tokens of a `Corpus`: names and labels of its draws."""
 
     terms: ClassVar[Terms] = TOPICS
+    unit: ClassVar[str] = "doc"
     readers: ClassVar[Readers] = CORPUS_READERS
     scores: ClassVar[tuple[str, ...]] = ("document_completion", "left_to_right", "npmi")
     example: ClassVar[str] = (
@@ -86,6 +88,45 @@ class TokenModel(Model):
         that was fitted.
         """
         return None
+
+    def draw_mixtures(
+        self, rng: np.random.Generator, state: Mapping[str, np.ndarray], corpus: Corpus
+    ) -> tuple[Float[np.ndarray, "K V"], Float[np.ndarray, "R K"]]:
+        """Draw the topics, and the mixture of each row, given one kept state.
+
+        Rows are those of `token_rows`. Rows of both arrays sum to one.
+
+        Raises
+        ------
+        ValueError
+            If the model does not say how.
+        """
+        raise ValueError(
+            f"{type(self).__name__} has no predictive draws and no log likelihood: neither it nor "
+            "its family defines draw_mixtures"
+        )
+
+    def token_rows(self, state: Mapping[str, np.ndarray], corpus: Corpus) -> tuple[np.ndarray, int]:
+        """Return whose mixture each token's topic is from, and the number of such rows.
+
+        Rows are the documents, or the authors in models with authors.
+        """
+        return np.asarray(corpus.doc), corpus.num_docs
+
+    def of_documents(
+        self, theta: Float[np.ndarray, "R K"], corpus: Corpus
+    ) -> Float[np.ndarray, "D K"]:
+        """Return the mixture of each document, given those of all rows."""
+        return theta
+
+    def data_law(
+        self, rng: np.random.Generator, state: Mapping[str, np.ndarray], data: Corpus
+    ) -> DataLaw:
+        """Draw topics and mixtures given one kept state; return the law of the words given them."""
+        phi, theta = self.draw_mixtures(rng, state, data)
+        return law_of_words(
+            phi, self.of_documents(theta, data), np.asarray(data.doc), np.asarray(data.word)
+        )
 
     def num_items(self, corpus: Corpus) -> int:
         """Count the tokens."""

@@ -13,11 +13,15 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+from jaxtyping import Float
 
 from bnp_models.base import token_model
+from bnp_models.base.data_law import break_rest, count_rows, draw_dirichlet
 from bnp_models.base.gibbs import GibbsKernel
 from bnp_models.base.model import check_integer, concentration
 from bnp_models.base.samplers import Rows
+from bnp_models.base.substituted import refuse_prior_draws
+from bnp_models.base.terms import TOPICS
 from bnp_models.base.topics import Topics, finite_topics, rooted_topics
 from bnp_models.data.corpus import Corpus
 
@@ -147,6 +151,22 @@ class FiniteTopics(token_model.TokenModel):
             beta=state["beta"],
         )
 
+    def draw_mixtures(
+        self, rng: np.random.Generator, state: Mapping[str, np.ndarray], corpus: Corpus
+    ) -> tuple[Float[np.ndarray, "K V"], Float[np.ndarray, "R K"]]:
+        r"""Draw the topics, and the mixture of each row, given one kept state.
+
+        $\phi_k \mid z \sim \mathrm{Dir}(\beta + n_k)$ and
+        $\theta_r \mid z \sim \mathrm{Dir}(a + n_r)$, with the prior weights a of `topics_of`.
+        """
+        topics = self.topics_of(state, corpus)
+        if len(topics.phi) > 1:
+            raise ValueError(
+                f"the topics of {type(self).__name__} differ by group: it must define "
+                "draw_mixtures to have predictive draws"
+            )
+        return _draw_mixtures(rng, self, state, corpus, _of_rows(self, topics.weights, corpus))
+
 
 class RootedTopics(token_model.TokenModel):
     r"""A topic model whose mixtures are $\mathrm{DP}(\alpha, \tau)$, $\tau \sim \mathrm{GEM}$."""
@@ -230,6 +250,48 @@ class RootedTopics(token_model.TokenModel):
             unused_weight=state["unused_weight"],
         )
 
+    def draw_mixtures(
+        self, rng: np.random.Generator, state: Mapping[str, np.ndarray], corpus: Corpus
+    ) -> tuple[Float[np.ndarray, "K V"], Float[np.ndarray, "R K"]]:
+        r"""Draw the topics, and the mixture of each row, given one kept state.
+
+        $\phi_k \mid z \sim \mathrm{Dir}(\beta + n_k)$ and
+        $\theta_r \mid z \sim \mathrm{Dir}(\alpha \tau + n_r)$. Topics that no token uses have
+        words from the prior, and weights from the root process: the unused weight is divided into
+        sticks until less than 1e-4 replicated tokens are expected in what is left.
+        """
+        *used, unused = self.topics_of(state, corpus).weights[0].astype(np.float64)
+        row, num_rows = self.token_rows(state, corpus)
+        length = np.bincount(row, minlength=num_rows)
+        expected = (length * unused / (length + sum(used) + unused)).sum()
+        rest = unused * break_rest(rng, float(state["gamma"]), expected)
+        return _draw_mixtures(rng, self, state, corpus, np.array([*used, *rest]))
+
+
+def _of_rows(model: token_model.TokenModel, weights: np.ndarray, corpus: Corpus) -> np.ndarray:
+    """Return prior weights that all rows have, [K], or each document by its group, [D, K]."""
+    names = model.row_names(corpus)
+    if len(weights) == 1 or names is None:
+        return weights[0]
+    place = np.array([names.index(name) for name in corpus.group_names])
+    return weights[place[np.asarray(corpus.group)]]
+
+
+def _draw_mixtures(
+    rng: np.random.Generator,
+    model: token_model.TokenModel,
+    state: Mapping[str, np.ndarray],
+    corpus: Corpus,
+    weights: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw topics and mixtures given assignments, with symmetric Dirichlet priors of topics."""
+    z, num_topics = state["z"], weights.shape[-1]
+    row, num_rows = model.token_rows(state, corpus)
+    of_word = count_rows(z, np.asarray(corpus.word), num_topics, corpus.num_words)
+    of_row = count_rows(row, z, num_rows, num_topics)
+    phi = draw_dirichlet(rng, of_word + float(state["beta"]))
+    return phi, draw_dirichlet(rng, of_row + weights)
+
 
 def draw_root_weights(gamma: Any, max_topics: int) -> Any:
     """Run the root's part of a truncated program: K - 1 sticks, and the root weights."""
@@ -240,6 +302,11 @@ def draw_root_weights(gamma: Any, max_topics: int) -> Any:
 
 
 def draw_phi(beta: Any, num_topics: int, num_words: int) -> Any:
-    """Run the topics' part of a program: site `phi` in plate `topic`."""
+    """Run the topics' part of a program: site `phi` in plate `topic`.
+
+    Refuses draws of a kernel in which topics were not recorded, see `refuse_prior_draws`.
+    """
+    new = "the topics of documents are drawn from the prior, as those of new documents"
+    refuse_prior_draws(TOPICS.used, ("phi",), ("theta", "z"), new)
     with numpyro.plate("topic", num_topics):
         return numpyro.sample("phi", dist.Dirichlet(jnp.full(num_words, beta)))

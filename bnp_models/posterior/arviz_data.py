@@ -46,6 +46,7 @@ def make_data(
     coords: Mapping[str, Any] | None = None,
     dims: Mapping[str, Sequence[str]] | None = None,
     group_coords: Mapping[str, Mapping[str, Any]] | None = None,
+    group_dims: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
     attrs: Mapping[str, Any] | None = None,
 ) -> Any:
     """Put groups of arrays into the installed ArviZ's container.
@@ -64,6 +65,8 @@ def make_data(
     group_coords
         Labels of one group only, which replace those of `coords`: for instance
         `{"states": {"draw": [0, 50, 100]}}` for full states kept at some of the draws.
+    group_dims
+        Names of the axes in one group only, which replace those of `dims`.
     attrs
         Attributes of the whole; numbers and strings survive `save`.
 
@@ -77,12 +80,18 @@ def make_data(
     ValueError
         If the arrays of a group disagree on a dimension, or names or labels do not fit an array.
     """
-    own = group_coords or {}
-    for name in own:
-        if name not in groups:
-            raise ValueError(f"group_coords names {name!r}; groups has only {sorted(groups)}")
+    own, own_dims = group_coords or {}, group_dims or {}
+    for option, given in {"group_coords": own, "group_dims": own_dims}.items():
+        for name in given:
+            if name not in groups:
+                raise ValueError(f"{option} names {name!r}; groups has only {sorted(groups)}")
     datasets = {
-        name: _dataset(name, variables, {**(coords or {}), **own.get(name, {})}, dims or {})
+        name: _dataset(
+            name,
+            variables,
+            {**(coords or {}), **own.get(name, {})},
+            {**(dims or {}), **own_dims.get(name, {})},
+        )
         for name, variables in groups.items()
     }
     return _container(datasets, dict(attrs or {}))

@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import json
 import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -191,6 +192,44 @@ class Fit(abc.ABC):
             If the file does not come from a fit, or from one of other data.
         """
         return put_together(draws, *read_draws(draws), data)
+
+    def posterior_predictive(self, num_draws: int | None = None, *, seed: int = 0) -> Any:
+        """Draw the data anew given each kept state, for `arviz.plot_ppc`.
+
+        What the kernel integrates out (topics, mixtures) is drawn from its exact conditional.
+        `num_draws` is the number of draws per chain, one for each of so many kept states; by
+        default all. Returns ArviZ data, see `predictive.posterior_predictive`.
+        """
+        from bnp_models.posterior.predictive import posterior_predictive
+
+        return posterior_predictive(
+            self.model, self.corpus, self.data, num_draws=num_draws, seed=seed
+        )
+
+    def log_likelihood(self, num_draws: int | None = None, *, seed: int = 0) -> Any:
+        r"""Compute the log likelihood of each document or row in each kept state, for `arviz.loo`.
+
+        It is that given all parameters, such as $\log p(w_d \mid \phi, \theta_d)$, not integrated
+        over the parameters of the document: `arviz.loo` often finds large Pareto k, and its result
+        is then not to be trusted. Returns ArviZ data, see `predictive.log_likelihood`.
+        """
+        from bnp_models.posterior.predictive import log_likelihood
+
+        return log_likelihood(self.model, self.corpus, self.data, num_draws=num_draws, seed=seed)
+
+    def prior_predictive(
+        self, num_draws: int = 100, *, record: Collection[str] = (), seed: int = 0
+    ) -> Any:
+        """Draw data of the same sizes from the program, for `arviz.plot_ppc(..., group="prior")`.
+
+        `record` names sites of the program to keep besides the hyperparameters. Returns ArviZ data,
+        see `predictive.prior_predictive`.
+        """
+        from bnp_models.posterior.predictive import prior_predictive
+
+        return prior_predictive(
+            self.model, self.corpus, num_draws=num_draws, record=record, seed=seed
+        )
 
     def convergence(self, **options: Any) -> Convergence:
         """Judge convergence by label-free scalars, see `diagnostics.convergence`."""

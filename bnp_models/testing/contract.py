@@ -68,6 +68,7 @@ class Contract:
             "configurations differ": self.differ,
             "program": self.program,
             "predictive draws": self.predictive_draws,
+            "posterior predictive draws": self.posterior_draws,
             "recorded variables": self.recorded,
             "prior without update": self.without_update,
         }
@@ -138,6 +139,26 @@ class Contract:
             assert draws[name].shape == (3, *shape), name
             assert np.isfinite(draws[name]).all(), name
         assert (np.asarray(draws[data_site][0]) != np.asarray(draws[data_site][1])).any()
+
+    def posterior_draws(self) -> None:
+        """Check that data can be drawn given a kept state, and have a likelihood."""
+        model, rng = self.configurations[0], np.random.default_rng(0)
+        sampler = model.gibbs(**self.options).sampler()
+        data = sampler.prepare(self.data, 1)
+        start = quick_jit(lambda key: sampler.snapshot(sampler.init(key, data, self.data)))
+        state = {name: np.asarray(x) for name, x in start(jax.random.key(0)).items()}
+        law = model.data_law(rng, state, self.data)
+        groups = model.data_groups(self.data)
+        (name,) = groups["observed_data"]
+        *_, data_site = self.sites
+        assert name == data_site
+        observed, drawn = groups["observed_data"][name], law.replicate(rng)
+        assert drawn.shape == observed.shape
+        assert drawn.dtype.kind in {"i": "i", "f": "if"}[observed.dtype.kind], drawn.dtype
+        assert (drawn != observed).any()
+        units = len(model.coords(self.data)[model.unit])
+        assert law.log_likelihood().shape == law.has_data.shape == (units,)
+        assert np.isfinite(law.log_likelihood()).all()
 
     def recorded(self) -> None:
         """Check names, dims and sizes of the variables that are recorded."""

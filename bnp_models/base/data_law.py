@@ -1,0 +1,117 @@
+r"""Law of the data given parameters: replicated data, and log likelihoods.
+
+The kernels integrate topics and mixtures out, so a kept state does not hold them. The parameters
+are therefore drawn from their conditionals given the state, which for topics with Dirichlet priors
+are $\phi_k \mid z \sim \mathrm{Dir}(\beta + n_k)$ and $\theta_r \mid z \sim \mathrm{Dir}(a + n_r)$.
+Together with the state they are a draw from the joint posterior.
+
+Everything here is float64 NumPy on the host: nothing is compiled.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Integer
+
+__all__ = ["DataLaw", "break_rest", "count_rows", "draw_dirichlet", "law_of_words"]
+
+_BLOCK = 1 << 21  # entries of a block of tokens by topics: bounds the memory to some megabytes
+_TRUNCATED = 1e-4  # expected number of replicated tokens whose topic is cut off
+
+
+class DataLaw(NamedTuple):
+    """Law of the data given all parameters."""
+
+    replicate: Callable[[np.random.Generator], np.ndarray]
+    """Generator -> data in the place of those observed, of the same shape."""
+    log_likelihood: Callable[[], np.ndarray]
+    """Return the log probability (density) of each document or row that was observed, nats."""
+    has_data: Bool[np.ndarray, " units"]
+    """Which documents or rows hold any data."""
+
+
+def law_of_words(
+    phi: Float[np.ndarray, "K V"],
+    theta: Float[np.ndarray, "D K"],
+    doc: Integer[np.ndarray, " T"],
+    word: Integer[np.ndarray, " T"],
+) -> DataLaw:
+    r"""Return the law of words that are independent given topics and mixtures.
+
+    $p(w_t = v) = \sum_k \theta_{d_t k} \phi_{kv}$.
+
+    Parameters
+    ----------
+    phi, theta
+        Topics, and the mixture of each document; the rows sum to one.
+    doc, word
+        Of the observed tokens, in corpus order.
+    """
+
+    def replicate(rng: np.random.Generator) -> np.ndarray:
+        drawn = _draw_from_rows(rng, phi, _draw_from_rows(rng, theta, doc))
+        return drawn.astype(np.min_scalar_type(-phi.shape[1]))  # ArviZ wants signed integers
+
+    def log_likelihood() -> np.ndarray:
+        word_major, log_p = np.ascontiguousarray(phi.T), np.empty(len(word))
+        block = max(1, _BLOCK // len(phi))
+        for start in range(0, len(word), block):
+            part = slice(start, start + block)
+            log_p[part] = np.einsum("tk,tk->t", word_major[word[part]], theta[doc[part]])
+        np.log(log_p, out=log_p)
+        return np.bincount(doc, weights=log_p, minlength=len(theta))
+
+    return DataLaw(replicate, log_likelihood, np.bincount(doc, minlength=len(theta)) > 0)
+
+
+def _draw_from_rows(
+    rng: np.random.Generator, table: np.ndarray, row: np.ndarray
+) -> Integer[np.ndarray, " T"]:
+    """Draw a column for each entry of `row`, with the probabilities of that row of the table."""
+    columns = table.shape[1]
+    # one table of all rows: row r takes the interval from r to r + 1
+    steps = (np.minimum(table.cumsum(axis=1), 1.0) + np.arange(len(table))[:, None]).ravel()
+    place = np.searchsorted(steps, rng.random(len(row)) + row, side="right") - row * columns
+    return np.clip(place, 0, columns - 1)  # rounding may leave the row
+
+
+def draw_dirichlet(
+    rng: np.random.Generator, concentration: Float[np.ndarray, "R K"]
+) -> Float[np.ndarray, "R K"]:
+    """Draw a Dirichlet vector for each row; a concentration of zero gives probability zero.
+
+    Gamma variables are drawn in log space, where small concentrations do not underflow.
+    """
+    some = concentration > 0
+    a = np.where(some, concentration, 1.0)
+    logs = np.log(rng.standard_gamma(a + 1.0)) - rng.standard_exponential(a.shape) / a
+    logs = np.where(some, logs, -np.inf)
+    weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def count_rows(row: Any, topic: Any, num_rows: int, num_topics: int) -> Integer[np.ndarray, "R K"]:
+    """Count the tokens of each row (document, author or word) in each topic."""
+    cell = np.asarray(row).astype(np.int64) * num_topics + np.asarray(topic)
+    return np.bincount(cell, minlength=num_rows * num_topics).reshape(num_rows, num_topics)
+
+
+def break_rest(
+    rng: np.random.Generator, gamma: float, num_tokens: float
+) -> Float[np.ndarray, " L"]:
+    r"""Divide the root weight of all topics not in use among single topics: GEM($\gamma$).
+
+    Sticks are broken until less than 1e-4 tokens are expected in what is left, which the last topic
+    takes. `num_tokens` is the expected number of replicated tokens in all topics not in use.
+
+    Returns
+    -------
+    Shares of the topics, which sum to one.
+    """
+    shares, left = [], 1.0
+    while left * num_tokens > _TRUNCATED:
+        taken = left * rng.beta(1.0, gamma)
+        shares.append(taken)
+        left -= taken
+    return np.array([*shares, left])
