@@ -15,9 +15,10 @@ from jaxtyping import Array
 from bnp_kernels.processes import beta_process, factor_slots
 from bnp_kernels.random.concentration import GammaPrior
 from bnp_models.base.gibbs import GibbsKernel
-from bnp_models.base.model import Model, check_integer, concentration, gamma_prior, is_prior
+from bnp_models.base.model import Model, concentration, gamma_prior, is_prior
 from bnp_models.base.terms import FACTORS, Terms
-from bnp_models.base.token_model import check_option, check_record
+from bnp_models.base.token_model import check_record
+from bnp_models.data import arguments
 from bnp_models.data.readers import Readers
 from bnp_models.data.source_readers import SOURCE_READERS
 from bnp_models.data.sources import Sources
@@ -77,7 +78,7 @@ class FactorModel(Model):
             if is_prior(value) and name in self.numbers:
                 raise ValueError(f"{name} must be a positive number, got a prior: it has no update")
             set_field(name, _checked(name, value, name in self.by_source))
-        set_field("max_factors", check_integer("max_factors", self.max_factors, 1))
+        set_field("max_factors", arguments.integer("max_factors", self.max_factors, 1))
 
     @property
     def dims(self) -> dict[str, tuple[str, ...]]:
@@ -175,10 +176,10 @@ class FactorModel(Model):
         """
         start = self.first_factors if init_factors is None else init_factors
         options = {
-            "schedule": check_option("schedule", schedule, self.schedules),
+            "schedule": arguments.one_of("schedule", schedule, self.schedules),
             "record": check_record(record, self.recordable),
-            "init_factors": check_integer("init_factors", start, 0),
-            "births": check_option("births", births, ("exact", "approximate")),
+            "init_factors": arguments.integer("init_factors", start, 0),
+            "births": arguments.one_of("births", births, ("exact", "approximate")),
         }
         if births == "approximate" and schedule != "sequential":
             raise ValueError(

@@ -27,7 +27,6 @@ from bnp_models.data.readers import Readers
 
 __all__ = [
     "Model",
-    "check_integer",
     "concentration",
     "from_description",
     "gamma_law",
@@ -40,13 +39,6 @@ __all__ = [
 def is_prior(value: Any) -> bool:
     """Say whether a hyperparameter is sampled (a distribution) rather than held fixed."""
     return isinstance(value, dist.Distribution)
-
-
-def check_integer(name: str, value: Any, minimum: int) -> int:
-    """Return `value` as an int of at least `minimum`, or raise `ValueError`."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:
-        raise ValueError(f"{name} must be an integer of at least {minimum}, got {value!r}")
-    return int(value)
 
 
 def concentration(name: str, value: Any, *, length: int | None = None) -> Any:

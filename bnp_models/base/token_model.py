@@ -16,9 +16,10 @@ from jaxtyping import Array, Float, Int, Key
 from bnp_kernels.numerics.batching import vectorise_if
 from bnp_kernels.random.gamma import draw_rows, draw_topic_word
 from bnp_kernels.tokens.layout import Tokens, make_tokens
-from bnp_models.base.model import Model, check_integer
+from bnp_models.base.model import Model
 from bnp_models.base.terms import TOPICS, Terms
 from bnp_models.base.topics import Topics
+from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
 from bnp_models.data.readers import CORPUS_READERS, Readers
 
@@ -26,9 +27,7 @@ __all__ = [
     "DIMS",
     "TokenModel",
     "check_corpus",
-    "check_count",
     "check_groups",
-    "check_option",
     "check_record",
     "data_specs",
     "draw_phi",
@@ -158,13 +157,6 @@ def program_tokens(corpus: Corpus) -> tuple[Any, Any, int]:
     return jnp.asarray(corpus.doc), jnp.asarray(corpus.word), corpus.doc.shape[0]
 
 
-def check_option(name: str, value: Any, allowed: Collection[Any]) -> Any:
-    """Return `value` if it is one of `allowed`, else raise `ValueError`."""
-    if value not in allowed:
-        raise ValueError(f"{name} must be one of {sorted(allowed)}, got {value!r}")
-    return value
-
-
 def check_record(
     record: Collection[str], allowed: Collection[str], sites: Collection[str] = ()
 ) -> tuple[str, ...]:
@@ -175,8 +167,10 @@ def check_record(
     """
     if isinstance(record, str):
         raise ValueError(f"record must be a tuple of names, got the string {record!r}")
+    if not isinstance(record, Collection) or isinstance(record, bytes | Mapping):
+        raise ValueError(f"record must be a tuple of names, got {arguments.shown(record)}")
     for name in record:
-        check_option("record", name, (*allowed, *sites))
+        arguments.one_of("record", name, (*allowed, *sites))
     return tuple(sorted({*record, *sites}))
 
 
@@ -188,11 +182,6 @@ def sampled(state: Any, priors: Any) -> dict[str, jax.Array]:
 def make_these(names: Collection[str], lazy: dict[str, Callable[[], Any]]) -> dict[str, Any]:
     """Call the functions with these names; return their results by name."""
     return {name: make() for name, make in lazy.items() if name in names}
-
-
-def check_count(name: str, value: int | None) -> int | None:
-    """Return a positive integer or None, or raise `ValueError`."""
-    return None if value is None else check_integer(name, value, 1)
 
 
 _ALONE = partial(vectorise_if, False)

@@ -11,6 +11,8 @@ import numpy as np
 import scipy.sparse
 from jaxtyping import Int, Num
 
+from bnp_models.data import arguments
+
 __all__ = [
     "author_links",
     "categories",
@@ -26,7 +28,6 @@ __all__ = [
     "listed",
     "one_per_doc",
     "positions",
-    "positive",
     "strings",
     "tokens",
 ]
@@ -56,15 +57,6 @@ def one_per_doc(argument: str, values: Any, num_docs: int) -> list[Any]:
             "entry per document"
         )
     return entries
-
-
-def positive(argument: str, value: Any) -> int:
-    """Return `value` as an int in [1, 2**31)."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise ValueError(f"{argument} is {value!r}; give an integer")
-    if not 0 < value < LIMIT:
-        raise ValueError(f"{argument} is {value}; give an integer from 1 to 2**31 - 1")
-    return int(value)
 
 
 def integers(argument: str, values: Any) -> Int[np.ndarray, " N"]:
@@ -133,21 +125,21 @@ def distinct(argument: str, values: Any) -> tuple[str, ...]:
 def check_doc_names(names: Any, num_docs: Any) -> tuple[str, ...]:
     """Return the names of documents, `num_docs` if given; "0", "1", ... if `names` is None."""
     if names is not None:
-        length = None if num_docs is None else positive("num_docs", num_docs)
+        length = None if num_docs is None else arguments.integer("num_docs", num_docs, 1)
         return strings("doc_names", names, length, "documents")
     if num_docs is None:
         raise ValueError("doc is empty and num_docs is missing; give documents with tokens")
-    return tuple(map(str, range(positive("num_docs", num_docs))))
+    return tuple(map(str, range(arguments.integer("num_docs", num_docs, 1))))
 
 
 def check_vocabulary(vocabulary: Any, num_words: Any) -> tuple[str, ...]:
     """Return distinct words, `num_words` if given; "0", "1", ... if `vocabulary` is None."""
     if vocabulary is not None:
-        length = None if num_words is None else positive("num_words", num_words)
+        length = None if num_words is None else arguments.integer("num_words", num_words, 1)
         return distinct("vocabulary", strings("vocabulary", vocabulary, length, "words"))
     if num_words is None:
         raise ValueError("num_words is missing; give num_words or a vocabulary")
-    return tuple(map(str, range(positive("num_words", num_words))))
+    return tuple(map(str, range(arguments.integer("num_words", num_words, 1))))
 
 
 def check_range(

@@ -11,7 +11,8 @@ import jax
 import numpy as np
 
 from bnp_models.base.gibbs import GibbsState
-from bnp_models.base.model import Model, check_integer, from_description
+from bnp_models.base.model import Model, from_description
+from bnp_models.data import arguments
 from bnp_models.results.result import Fit
 from bnp_models.run import checkpoint as files
 from bnp_models.run.draws import Draws, to_data, versions
@@ -96,14 +97,12 @@ def fit(
     """
     if not isinstance(model, Model):
         raise ValueError(f"model must be a model such as HDPLDA(), got {model!r}")
-    num_warmup = check_integer("num_warmup", num_warmup, 0)
-    num_samples = check_integer("num_samples", num_samples, 1)
-    num_chains = check_integer("num_chains", num_chains, 1)
-    thinning = check_integer("thinning", thinning, 1)
-    seed = check_integer("seed", seed, 0)
-    if seed >= 2**32:
-        raise ValueError(f"seed must be below 2**32, for JAX uses no more of it, got {seed}")
-    keep_states = check_integer("keep_states", keep_states, 0)
+    num_warmup = arguments.integer("num_warmup", num_warmup, 0)
+    num_samples = arguments.integer("num_samples", num_samples, 1)
+    num_chains = arguments.integer("num_chains", num_chains, 1)
+    thinning = arguments.integer("thinning", thinning, 1)
+    seed = arguments.seed("seed", seed)
+    keep_states = arguments.integer("keep_states", keep_states, 0)
     if thinning > num_samples:
         raise ValueError(f"thinning must be at most num_samples={num_samples}, got {thinning}")
     if not checkpoint_seconds >= 0:

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from bnp_models.base.model import check_integer
+from bnp_models.data import arguments
 from bnp_models.data.sources import Sources, check_counts
 from bnp_models.posterior import arviz_data
 from bnp_models.scores.gaussian_annealing import GaussianRows
@@ -375,4 +375,4 @@ def _prepare(fit: Any, test: Sources, known: bool = True) -> tuple[Any, Any, Int
 
 def _check(**numbers: Any) -> None:
     for name, value in numbers.items():
-        check_integer(name, value, 0 if name == "seed" else 1)
+        arguments.seed(name, value) if name == "seed" else arguments.integer(name, value, 1)
