@@ -21,7 +21,7 @@ from bnp_models.base.token_model import check_record
 from bnp_models.data import arguments
 from bnp_models.data.readers import Readers
 from bnp_models.data.source_readers import SOURCE_READERS
-from bnp_models.data.sources import Sources
+from bnp_models.data.sources import Sources, as_sources
 
 __all__ = ["DIMS", "FactorModel", "choose_step", "program_z", "sample_data"]
 
@@ -76,7 +76,10 @@ class FactorModel(Model):
         for name in (*self.hyperparameters, *self.numbers):
             value = getattr(self, name)
             if is_prior(value) and name in self.numbers:
-                raise ValueError(f"{name} must be a positive number, got a prior: it has no update")
+                raise ValueError(
+                    f"{name} must be a positive number, got a prior {type(value).__name__}: it has "
+                    "no update"
+                )
             set_field(name, _checked(name, value, name in self.by_source))
         set_field("max_factors", arguments.integer("max_factors", self.max_factors, 1))
 
@@ -131,6 +134,7 @@ class FactorModel(Model):
         The bound is the expected number of factors in use beyond `max_factors`. A hyperparameter
         with a prior is set to the prior mean.
         """
+        as_sources("data", data)
         tau, alpha = (
             np.asarray(x.mean if is_prior(x) else x, float) for x in (self.tau, self.alpha)
         )
@@ -285,6 +289,8 @@ def _checked(name: str, value: Any, by_source: bool) -> Any:
     if by_source and is_prior(value) and len(value.batch_shape) == 1:
         return concentration(name, value, length=value.batch_shape[0])
     if by_source and np.ndim(value) == 1 and not isinstance(value, str | bytes):
+        if not len(value):
+            raise ValueError(f"{name} must be a number, or one for each source, got {value!r}")
         return tuple(concentration(f"{name}[{j}]", x) for j, x in enumerate(value))
     return concentration(name, value)
 

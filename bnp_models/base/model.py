@@ -23,6 +23,7 @@ import numpyro.distributions as dist
 from bnp_kernels.random.bits import split
 from bnp_kernels.random.concentration import GammaPrior, draw_from_priors
 from bnp_models.base.terms import Terms
+from bnp_models.data import arguments
 from bnp_models.data.readers import Readers
 
 __all__ = [
@@ -62,9 +63,10 @@ def concentration(name: str, value: Any, *, length: int | None = None) -> Any:
         if isinstance(value, str | bytes | bool):
             raise TypeError
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(
-            f"{name} must be a positive number or a NumPyro distribution, got {value!r}"
+            f"{name} must be a positive number or a NumPyro distribution, got "
+            f"{arguments.shown(value)}"
         ) from None
     with np.errstate(over="ignore"):
         stored = np.float32(number)  # what the kernels compute with
@@ -239,6 +241,7 @@ class Model(abc.ABC):
 
         `given` overrides values and priors by name.
         """
+        arguments.options(self.sample_hyperparameters, given, *self.hyperparameters)
         values = {}
         for name in self.hyperparameters:
             value = given.get(name, getattr(self, name))

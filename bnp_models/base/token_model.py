@@ -20,7 +20,7 @@ from bnp_models.base.model import Model
 from bnp_models.base.terms import TOPICS, Terms
 from bnp_models.base.topics import Topics
 from bnp_models.data import arguments
-from bnp_models.data.corpus import Corpus
+from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.data.readers import CORPUS_READERS, Readers
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "TokenModel",
     "check_corpus",
     "check_groups",
+    "check_program",
     "check_record",
     "data_specs",
     "draw_phi",
@@ -108,15 +109,17 @@ class TokenModel(Model):
 
 def check_corpus(corpus: Any) -> None:
     """Raise `ValueError` for data that are no `Corpus`, are traced by JAX or have no tokens."""
-    if not isinstance(corpus, Corpus):
-        raise ValueError(
-            f"data must be a Corpus, got {type(corpus).__name__}: build one with "
-            "Corpus.from_texts, Corpus.from_ids or Corpus.from_counts"
-        )
+    as_corpus("data", corpus)
     if isinstance(corpus.doc, Tracer):
         raise ValueError("data must be concrete when a chain starts: call init outside of jit")
     if corpus.num_tokens == 0:
         raise ValueError("data has no tokens: nothing to sample; check the vocabulary's pruning")
+
+
+def check_program(corpus: Any, observed: Any) -> None:
+    """Check the arguments of a program, whose corpus may be traced by JAX."""
+    as_corpus("corpus", corpus)
+    arguments.flag("observed", observed)
 
 
 def check_groups(corpus: Corpus) -> None:

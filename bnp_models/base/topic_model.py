@@ -122,7 +122,7 @@ class FiniteTopics(token_model.TokenModel):
         options = {
             "schedule": arguments.one_of("schedule", schedule, self.schedules),
             "record": token_model.check_record(
-                record, self.recordable, self.rows.assignments if program else ()
+                record, self.recordable, self.rows.assignments if program is not None else ()
             ),
             "init_topics": arguments.optional(arguments.integer, "init_topics", init_topics, 1),
             "side_by_side": arguments.optional(arguments.integer, "side_by_side", side_by_side, 1),
@@ -210,7 +210,7 @@ class RootedTopics(token_model.TokenModel):
             If an option is not one of those above. A prior without a Gibbs update is refused when
             a chain starts.
         """
-        sites = ("root", *self.rows.assignments) if program else ()
+        sites = ("root", *self.rows.assignments) if program is not None else ()
         options = {
             "schedule": arguments.one_of("schedule", schedule, self.schedules),
             "record": token_model.check_record(record, self.recordable, sites),

@@ -18,6 +18,7 @@ import numpy as np
 
 __all__ = [
     "array",
+    "count_or_share",
     "encoding",
     "entries",
     "flag",
@@ -81,7 +82,7 @@ def real(
     infinite: bool = False,
 ) -> float:
     """Return a number within limits as a float; NaN, booleans and strings are refused."""
-    limits = {"above": above, "at least": at_least, "below": below, "at most": at_most}
+    limits = {"above": above, "of at least": at_least, "below": below, "at most": at_most}
     allowed = " and ".join(
         f"{what} {limit:g}" for what, limit in limits.items() if limit is not None
     )
@@ -102,6 +103,19 @@ def real(
         kind = "number" if infinite else "finite number"
         raise ValueError(f"{name} must be a {kind} {allowed}".rstrip() + f", got {shown(value)}")
     return number
+
+
+def count_or_share(name: str, value: Any) -> int | float:
+    """Return a number of things as an integer, or a share of them as a float in [0, 1]."""
+    try:
+        if isinstance(value, float | np.floating):
+            return real(name, value, at_least=0, at_most=1)
+        return integer(name, value, 0)
+    except ValueError:
+        raise ValueError(
+            f"{name} must be a number as an integer, or a share as a float in [0, 1], got "
+            f"{shown(value)}"
+        ) from None
 
 
 def flag(name: str, value: Any) -> bool:
@@ -127,20 +141,27 @@ def text(name: str, value: Any, *, empty: bool = False) -> str:
 
 
 def entries(
-    name: str, value: Any, of: str, *, length: int | None = None, some: bool = False
+    name: str,
+    value: Any,
+    of: str,
+    *,
+    length: int | None = None,
+    some: bool = False,
+    ordered: bool = True,
 ) -> list[Any]:
     """Return the entries of a sequence, of a given length or at least one.
 
-    Strings and mappings are refused, and sets, which have no order.
+    Strings and mappings are refused, and where the order matters sets, which have none.
     """
-    refused = isinstance(value, str | bytes | Mapping | set | frozenset)
+    refused = isinstance(value, str | bytes | Mapping)
+    refused = refused or (ordered and isinstance(value, set | frozenset))
     if (
         refused
         or not isinstance(value, Iterable)
-        or (np.ndim(value) == 0 and hasattr(value, "dtype"))
+        or (hasattr(value, "dtype") and np.ndim(value) == 0)
     ):
         raise ValueError(f"{name} must be a sequence of {of}, got {shown(value)}")
-    found = list(value)
+    found = np.asarray(value).tolist() if hasattr(value, "__array__") else list(value)
     if some and not found:
         raise ValueError(f"{name} must have at least one entry, a sequence of {of}, got {value!r}")
     if length is not None and len(found) != length:
@@ -181,10 +202,11 @@ def array(
 ) -> np.ndarray:
     """Return an array of a shape, in which None stands for any length.
 
-    `kind` is "numbers", "integers" or "booleans".
+    `kind` is "numbers", "integers", "booleans" or "numbers or booleans".
     """
     wanted = f"[{', '.join('any' if size is None else str(size) for size in shape)}]"
-    allowed = {"numbers": "iuf", "integers": "iu", "booleans": "b"}[kind]
+    allowed = {"numbers": "iuf", "integers": "iu", "booleans": "b", "numbers or booleans": "iufb"}
+    allowed = allowed[kind]
     try:
         found = np.asarray(value)
     except Exception:  # ragged, or an object that does not become an array
@@ -202,10 +224,11 @@ def array(
     return found
 
 
-def instance(name: str, value: Any, kind: Any, what: str) -> Any:
-    """Return an object of a class; `what` describes such objects and where they come from."""
+def instance(name: str, value: Any, kind: Any, what: str, advice: str = "") -> Any:
+    """Return an object of a class; `what` describes such objects, `advice` how to get one."""
     if not isinstance(value, kind):
-        raise ValueError(f"{name} must be {what}, got {shown(value)}")
+        found = f"{type(value).__name__} {shown(value)}"
+        raise ValueError(f"{name} must be {what}, got {found}" + (advice and f": {advice}"))
     return value
 
 
@@ -258,15 +281,21 @@ def pattern(name: str, value: Any) -> str:
     return value
 
 
-def options(function: Callable[..., Any], given: Mapping[str, Any], *known: str) -> None:
+def options(
+    function: Callable[..., Any],
+    given: Mapping[str, Any],
+    *known: str,
+    but: Collection[str] = (),
+) -> None:
     """Refuse keyword arguments that are not options of a function that they are passed on to.
 
-    `known` are options beside its keyword-only parameters.
+    `known` are options beside its keyword-only parameters, `but` those that the caller gives.
     """
     parameters = inspect.signature(function).parameters.values()
     names = [*known, *(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)]
+    names = [name for name in names if name not in but]
     if unknown := [name for name in given if name not in names]:
         raise ValueError(
-            f"{unknown[0]}={shown(given[unknown[0]])} is not an option of {function.__name__}, "
-            f"which must be one of {names}"
+            f"{unknown[0]}={shown(given[unknown[0]])} is not an option of {function.__name__}; give "
+            f"some of {names}"
         )

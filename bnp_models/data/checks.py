@@ -4,7 +4,7 @@ The functions return the checked values in the form that a corpus stores: tuples
 arrays, and labels as int32 or float32.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,6 @@ __all__ = [
     "documents",
     "integers",
     "labels",
-    "listed",
     "one_per_doc",
     "positions",
     "strings",
@@ -41,16 +40,9 @@ def describe(doc_names: Sequence[str], d: int) -> str:
     return f"document {d}" + ("" if doc_names[d] == str(d) else f" ({doc_names[d]!r})")
 
 
-def listed(argument: str, values: Any, of: str) -> list[Any]:
-    """Turn a sequence (any iterable but a string) into a list."""
-    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise ValueError(f"{argument} is {values!r}; give a sequence of {of}")
-    return np.asarray(values).tolist() if hasattr(values, "__array__") else list(values)
-
-
 def one_per_doc(argument: str, values: Any, num_docs: int) -> list[Any]:
     """List the entries of `values` and check that there are `num_docs` of them."""
-    entries = listed(argument, values, "one entry per document")
+    entries = arguments.entries(argument, values, "one entry per document")
     if len(entries) != num_docs:
         raise ValueError(
             f"{argument} has {len(entries)} entries but there are {num_docs} documents; give one "
@@ -66,7 +58,10 @@ def integers(argument: str, values: Any) -> Int[np.ndarray, " N"]:
     except ValueError:
         raise ValueError(f"{argument} is ragged; give a flat sequence of integers") from None
     if array.ndim != 1:
-        raise ValueError(f"{argument} has shape {array.shape}; give a flat sequence of integers")
+        raise ValueError(
+            f"{argument} has shape {array.shape}; give a flat sequence of integers, got "
+            f"{arguments.shown(values)}"
+        )
     if array.size == 0:
         return np.zeros(0, np.int64)
     if array.dtype.kind not in "iu":
@@ -81,7 +76,7 @@ def integers(argument: str, values: Any) -> Int[np.ndarray, " N"]:
 def positions(argument: str, values: Any, length: int, unit: str) -> Int[np.ndarray, " N"]:
     """Return positions in [0, length), given these positions or a mask of `length` booleans."""
     if not hasattr(values, "__array__"):
-        values = listed(argument, values, f"{unit} numbers, or a mask")
+        values = arguments.entries(argument, values, f"{unit} numbers, or a mask")
     mask = np.asarray(values)
     if mask.dtype == bool:
         if mask.shape != (length,):
@@ -90,7 +85,9 @@ def positions(argument: str, values: Any, length: int, unit: str) -> Int[np.ndar
     numbers = integers(argument, values)
     outside = numbers[(numbers < 0) | (numbers >= length)]
     if outside.size:
-        raise ValueError(f"{argument} holds {outside[0]}, outside [0, {length})")
+        raise ValueError(
+            f"{argument} holds {outside[0]}, outside [0, {length}); give {unit} numbers from 0"
+        )
     return numbers
 
 
@@ -98,7 +95,7 @@ def strings(
     argument: str, values: Any, length: int | None = None, unit: str = ""
 ) -> tuple[str, ...]:
     """Return a tuple of strings; if `length` is given there must be so many, one per `unit`."""
-    entries = listed(argument, values, "strings")
+    entries = arguments.entries(argument, values, "strings")
     for i, name in enumerate(entries):
         if not isinstance(name, str) or "\0" in name:
             raise ValueError(f"{argument}[{i}] is {name!r}; give strings, without NUL characters")
@@ -154,8 +151,8 @@ def check_range(
     if outside.size:
         i = int(outside[0])
         raise ValueError(
-            f"{argument} of {where(i)} is {ids[i]}, outside [0, {len(names)}); an id is a "
-            f"position in {names_argument}, numbered from 0"
+            f"{argument} of {where(i)} is {ids[i]}, outside [0, {len(names)}); give positions in "
+            f"{names_argument}, numbered from 0"
         )
 
 
@@ -185,8 +182,8 @@ def tokens(
     if doc[0] < 0 or doc[-1] >= num_docs:
         value = doc[0] if doc[0] < 0 else doc[-1]
         raise ValueError(
-            f"doc holds {value}, outside [0, {num_docs}); number documents from 0, or raise "
-            "num_docs"
+            f"doc holds {value}, outside [0, {num_docs}); number documents from 0, or give "
+            "a larger num_docs or more doc_names"
         )
     outside = np.flatnonzero((word < 0) | (word >= num_words))
     if outside.size:
@@ -207,11 +204,14 @@ def count_matrix(
         matrix = scipy.sparse.csr_array(counts, copy=True)
         matrix.sum_duplicates()
     else:
-        dense = np.asarray(counts)
+        try:
+            dense = np.asarray(counts)
+        except ValueError:
+            raise ValueError("counts is ragged; give rows of equal length") from None
         if dense.ndim != 2 or dense.dtype.kind not in "biuf":
             raise ValueError(
                 f"counts has dtype {dense.dtype} and shape {dense.shape}; give a matrix of "
-                "numbers, documents by words"
+                f"numbers, documents by words, got {arguments.shown(counts)}"
             )
         matrix = scipy.sparse.csr_array(dense)
     num_docs, num_words = np.shape(matrix)

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from bnp_models.data.checks import distinct, listed
+from bnp_models.data import arguments
+from bnp_models.data.checks import distinct, strings
 
 __all__ = ["TOKEN_PATTERN", "check_texts", "number_words"]
 
@@ -24,7 +25,7 @@ OPTIONS = {
 
 def check_texts(texts: Any) -> list[str]:
     """Return the texts as a list and check that all are strings."""
-    entries = listed("texts", texts, "strings, one per document")
+    entries = arguments.entries("texts", texts, "strings, one per document")
     if not entries:
         raise ValueError("texts is empty; give at least one document")
     for d, text in enumerate(entries):
@@ -49,10 +50,18 @@ def number_words(
     """
     from sklearn.feature_extraction.text import CountVectorizer
 
+    arguments.flag("lowercase", options["lowercase"])
+    arguments.pattern("token_pattern", options["token_pattern"])
+    for name in ("min_df", "max_df"):
+        arguments.count_or_share(name, options[name])
+    arguments.optional(arguments.integer, "max_features", options["max_features"], 1)
     if vectorizer is None:
         stop_words = options.pop("stop_words")
-        if stop_words is not None and stop_words != "english":
-            stop_words = sorted(set(listed("stop_words", stop_words, "words, or 'english'")))
+        if stop_words is not None and not (isinstance(stop_words, str) and stop_words == "english"):
+            words = arguments.entries(
+                "stop_words", stop_words, "words, or 'english'", ordered=False
+            )
+            stop_words = sorted(set(strings("stop_words", words)))
         if vocabulary is not None:
             vocabulary = distinct("vocabulary", vocabulary)
         vectorizer = CountVectorizer(vocabulary=vocabulary, stop_words=stop_words, **options)
@@ -62,7 +71,7 @@ def number_words(
             "build_analyzer, fit and vocabulary_"
         )
     else:
-        changed = [name for name, value in options.items() if value != OPTIONS[name]]
+        changed = [name for name, default in OPTIONS.items() if not _equal(options[name], default)]
         if vocabulary is not None or changed:
             raise ValueError(
                 f"{(changed or ['vocabulary'])[0]} is given beside vectorizer, which decides "
@@ -89,3 +98,8 @@ def number_words(
     analyze = vectorizer.build_analyzer()
     ids = [[int(word_id[w]) for w in analyze(text) if w in word_id] for text in texts]
     return ids, words
+
+
+def _equal(value: Any, default: Any) -> bool:
+    """Tell whether an option is its default; arrays and other sequences are not."""
+    return value is default or (isinstance(value, str | int | float) and value == default)

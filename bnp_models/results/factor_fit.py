@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from bnp_models.data.sources import Sources
+from bnp_models.data import arguments
+from bnp_models.data.sources import Sources, as_sources
 from bnp_models.results.report import Report
 from bnp_models.results.result import Fit
 
@@ -136,6 +137,7 @@ class FactorFit(Fit):
         """
         from bnp_models.scores.held_out_rows import expected_weights
 
+        as_sources("sources", sources)
         how = {"num_warmup": num_warmup, "num_kept": num_kept, "seed": seed}
         return self._table(expected_weights(self, sources, known=known, **how), sources)
 
@@ -181,13 +183,13 @@ class FactorFit(Fit):
         """Score new rows of known sources, see `held_out_rows.predict_rows`."""
         from bnp_models.scores.held_out_rows import predict_rows
 
-        return predict_rows(self, sources, **options)
+        return predict_rows(self, as_sources("sources", sources), **options)
 
     def row_completion(self, sources: Sources, **options: Any) -> float:
         """Return the perplexity of one half of new rows of counts given the other half."""
         from bnp_models.scores.held_out_rows import row_completion
 
-        return row_completion(self, sources, **options)
+        return row_completion(self, as_sources("sources", sources), **options)
 
     def retrieve(
         self,
@@ -217,6 +219,7 @@ class FactorFit(Fit):
         from bnp_models.scores.held_out_rows import expected_weights
         from bnp_models.scores.retrieval import retrieve
 
+        as_sources("queries", queries)
         if row_class is None:
             names = self.sources.source_names
             row_class = [names[j] for j in np.asarray(self.sources.source)]
@@ -243,7 +246,9 @@ class FactorFit(Fit):
         """
         from bnp_models.plots.factor_plots import plot_factors
 
-        chosen = range(min(MAX_PANELS, self.alignment.num_topics)) if factors is None else factors
+        count = self.alignment.num_topics
+        chosen = range(min(MAX_PANELS, count)) if factors is None else factors
+        chosen = arguments.places("factors", chosen, count)
         options = {"feature_names": self.sources.feature_names} | options
         return plot_factors(self.effects(), factors=chosen, **options)
 
@@ -259,6 +264,7 @@ class FactorFit(Fit):
         """
         from bnp_models.results.factor_report import factors_text
 
+        arguments.optional(arguments.integer, "limit", limit, 1)
         return factors_text(
             self.factors(num_features=num_features),
             self.num_factors(),
@@ -293,12 +299,16 @@ class FactorFit(Fit):
 
     def match(self, data: Sources) -> tuple[Sources, list[str]]:
         """Return new rows, and what to know about them."""
-        fitted = data == self.sources
+        fitted = as_sources("data", data) == self.sources
         note = "these are the rows that were fitted: scores of new ones would be lower"
         return data, [note] * fitted
 
     def evaluate(self, score: str, data: Sources, *, seed: int = 0, num_words: int = 10) -> str:
         """Compute one of `model.scores` of new rows and say it in a line."""
+        arguments.one_of("score", score, self.model.scores)
+        as_sources("data", data)
+        arguments.seed("seed", seed)
+        arguments.integer("num_words", num_words, 1)
         say = {
             "predict": lambda: self.predict(data, seed=seed),
             "row_completion": lambda: (

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from bnp_models.base.model import Model, from_description
+from bnp_models.data import arguments
 from bnp_models.posterior import arviz_data
 from bnp_models.results.report import Report
 
@@ -132,6 +133,7 @@ class Fit(abc.ABC):
         ValueError
             If the file does not come from a fit, or from one of other data.
         """
+        draws = arguments.path("draws", draws)
         return put_together(draws, *read_draws(draws), data)
 
     def convergence(self, **options: Any) -> Convergence:
@@ -166,7 +168,7 @@ def read_draws(path: str | os.PathLike[str]) -> tuple[Model, Any]:
     ValueError
         If the file does not come from a fit.
     """
-    draws = arviz_data.load(Path(path))
+    draws = arviz_data.load(arguments.path("path", path))
     try:
         description, _ = json.loads(draws.attrs["model"]), draws.attrs["data"]
     except (KeyError, ValueError):
@@ -182,6 +184,7 @@ def put_together(path: str | os.PathLike[str], model: Model, draws: Any, data: A
     ValueError
         If the draws are from a fit of other data.
     """
+    arguments.instance("data", data, model.readers.data_type, f"{model.readers.data_type.__name__}")
     if draws.attrs["data"] != data.digest:
         raise ValueError(f"data are not those of {path}; give the ones that were fitted")
     return model.result(model, data, draws)

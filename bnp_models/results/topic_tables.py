@@ -11,18 +11,21 @@ Where topics differ by group, words are those of the average over the topic's to
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int, Integer
 
-from bnp_models.data.corpus import Corpus
+from bnp_models.data import arguments
+from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.posterior.alignment import (
     Alignment,
     TopicStates,
     align,
+    as_alignment,
+    as_topic_states,
     pooled_topics,
     stability,
 )
@@ -55,6 +58,8 @@ def mean_topics(
     states: TopicStates, alignment: Alignment, *, group: str | None = None
 ) -> Float[np.ndarray, "V R"]:
     """Average each topic's word probabilities over the states that have it; those of a group."""
+    as_topic_states(states)
+    as_alignment(alignment)
     total, count = None, np.isfinite(alignment.similarity).sum(axis=0)
     topics = pooled_topics(_of_group(states, group))
     for number, phi in zip(alignment.number, topics, strict=True):
@@ -108,7 +113,7 @@ def topic_words(
     ValueError
         If an option is out of its domain.
     """
-    alignment = align(states) if alignment is None else alignment
+    alignment = _checked(states, corpus, alignment)
     lower_upper = tail_quantiles(interval)
     states = _of_group(states, group)
     phi = mean_topics(states, alignment)
@@ -184,16 +189,15 @@ def topics(
     ValueError
         If an option is out of its domain.
     """
-    alignment = align(states) if alignment is None else alignment
-    if not 0 < min_share <= 1:
-        raise ValueError(f"min_share must be in (0, 1], got {min_share}")
-    if num_documents < 0:
-        raise ValueError(f"num_documents must not be negative, got {num_documents}")
+    alignment = _checked(states, corpus, alignment)
+    arguments.real("min_share", min_share, above=0, at_most=1)
+    num_documents = arguments.integer("num_documents", num_documents)
+    tails = tail_quantiles(interval)
     phi = mean_topics(states, alignment, group=group)
     by_probability = _top(_relevance(phi, corpus, 1.0), num_words)
     by_relevance = _top(_relevance(phi, corpus, relevance), num_words)
     prevalence = alignment.shares()
-    lower, upper = np.quantile(prevalence, tail_quantiles(interval), axis=0)
+    lower, upper = np.quantile(prevalence, tails, axis=0)
     length = np.asarray(corpus.doc_length)
     held = np.zeros(alignment.num_topics)
     for number, counts in zip(alignment.number, _doc_topic(states, corpus, alignment), strict=True):
@@ -233,7 +237,7 @@ def document_shares(
     In a state, theta_d is Dirichlet with the document's topic counts plus the prior weights; mean
     and variance are those of the mixture over all states.
     """
-    alignment = align(states) if alignment is None else alignment
+    alignment = _checked(states, corpus, alignment)
     length = np.asarray(corpus.doc_length)
 
     def theta() -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -269,8 +273,12 @@ def new_document_shares(
     ValueError
         If there are more or fewer `theta` than states, or they are of other documents.
     """
-    alignment = align(states) if alignment is None else alignment
+    alignment = _checked(states, corpus, alignment)
     length = np.asarray(corpus.doc_length)
+    if not isinstance(theta, Iterable) or isinstance(theta, str | bytes | Mapping):
+        raise ValueError(
+            f"theta must have one array [D, K] per state, got {arguments.shown(theta)}"
+        )
 
     def with_total() -> Iterator[tuple[np.ndarray, np.ndarray]]:
         count = len(states.z)
@@ -279,6 +287,7 @@ def new_document_shares(
             if mean is None or mixture is None:
                 found = "more" if mixture is None else s
                 raise ValueError(f"theta must have one entry per state, {count}, got {found}")
+            mean = arguments.array(f"theta[{s}]", mean, (None, mixture.phi.shape[-1]), finite=True)
             if len(mean) != corpus.num_docs:
                 raise ValueError(
                     f"theta must be of the {corpus.num_docs} documents of corpus, got {len(mean)}"
@@ -316,8 +325,8 @@ def documents(
     ValueError
         If an option is out of its domain or `shares` is of other documents.
     """
-    if not num_topics >= 1:
-        raise ValueError(f"num_topics must be positive, got {num_topics}")
+    num_topics = arguments.integer("num_topics", num_topics, 1)
+    _check_shares(shares, corpus)
     if len(shares.mean) != corpus.num_docs:
         raise ValueError(
             f"shares must be of the {corpus.num_docs} documents of corpus, got {len(shares.mean)}"
@@ -347,6 +356,7 @@ def documents(
 
 def topic_shares(shares: DocumentShares, corpus: Corpus) -> pd.DataFrame:
     """Return the mean topic shares as a table, documents (by name) by topics."""
+    _check_shares(shares, corpus)
     columns = pd.RangeIndex(shares.mean.shape[1], name="topic")
     return pd.DataFrame(
         shares.mean, index=pd.Index(corpus.doc_names, name="document"), columns=columns
@@ -385,12 +395,17 @@ def topic_prevalence_by_group(
     ValueError
         If there are no groups, or `by` and `names` do not fit the documents or one another.
     """
-    alignment = align(states) if alignment is None else alignment
+    alignment = _checked(states, corpus, alignment)
     lower_upper = tail_quantiles(interval)
+    if by is None and names is not None:
+        raise ValueError(f"names is {arguments.shown(names)} but by is None; give both")
     if by is None:
         if corpus.group is None:
             raise ValueError("corpus must have groups; build it with groups=... or pass by=")
         by, names = np.asarray(corpus.group), corpus.group_names
+    by = arguments.array("by", by, (None,), kind="integers")
+    if names is not None:
+        names = arguments.texts("names", names)
     if by.shape != (corpus.num_docs,) or (by.size and by.min() < 0):
         raise ValueError(
             f"by must have one group from 0 for each of the {corpus.num_docs} documents, "
@@ -433,7 +448,7 @@ def pyldavis_arrays(
     one without the unmatched topics. Words that never occur and empty documents are left out.
     Pass `sort_topics=False, start_index=0` to keep the topics' numbers.
     """
-    alignment = align(states) if alignment is None else alignment
+    alignment = _checked(states, corpus, alignment)
     frequency = np.bincount(np.asarray(corpus.word), minlength=corpus.num_words)
     length = np.asarray(corpus.doc_length)
     words, docs = np.flatnonzero(frequency), np.flatnonzero(length)
@@ -448,8 +463,21 @@ def pyldavis_arrays(
     }
 
 
+def _checked(states: Any, corpus: Any, alignment: Any) -> Alignment:
+    """Check what all tables take, and return the alignment; made here if it is not given."""
+    as_topic_states(states)
+    as_corpus("corpus", corpus)
+    return align(states) if alignment is None else as_alignment(alignment)
+
+
+def _check_shares(shares: Any, corpus: Any) -> None:
+    arguments.instance("shares", shares, DocumentShares, "DocumentShares", "use document_shares")
+    as_corpus("corpus", corpus)
+
+
 def _of_group(states: TopicStates, group: str | None) -> TopicStates:
     """Return the states with the topics of one group only."""
+    arguments.optional(arguments.text, "group", group)
     return states if group is None else states._replace(mixtures=OneRow(states.mixtures, group))
 
 
@@ -501,8 +529,7 @@ def _relevance(
     phi: Float[np.ndarray, "V R"], corpus: Corpus, relevance: float | int
 ) -> Float[np.ndarray, "V R"]:
     """Relevance in nats; words that never occur have none."""
-    if not 0 <= relevance <= 1:
-        raise ValueError(f"relevance must be in [0, 1], got {relevance}")
+    relevance = arguments.real("relevance", relevance, at_least=0, at_most=1)
     if len(phi) != corpus.num_words:
         raise ValueError(
             f"corpus must be the one that was fitted: it has {corpus.num_words} words, the "
@@ -516,8 +543,7 @@ def _relevance(
 
 
 def _top(scores: Float[np.ndarray, "V R"], num_words: int) -> Int[np.ndarray, "N R"]:
-    if not num_words >= 1:
-        raise ValueError(f"num_words must be positive, got {num_words}")
+    num_words = arguments.integer("num_words", num_words, 1)
     return np.argsort(-scores, axis=0, kind="stable")[:num_words]
 
 

@@ -3,7 +3,7 @@
 import inspect
 import time
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from bnp_models.run.runner import Runner, make_mesh
 __all__ = ["fit", "resume"]
 
 STRETCH_SECONDS = 1.0  # wanted length of a stretch; progress is shown after each stretch
+RESUMABLE = ("progress", "checkpoint_seconds", "devices")  # options of `resume`
 _BLOCK_OPTIONS = ("program", "ignore")  # options of `gibbs` for blocks of numpyro.infer.Gibbs
 
 
@@ -95,8 +96,7 @@ def fit(
         If an argument is out of its domain, before anything is compiled; or if `checkpoint` holds
         another run.
     """
-    if not isinstance(model, Model):
-        raise ValueError(f"model must be a model such as HDPLDA(), got {model!r}")
+    arguments.instance("model", model, Model, "a model such as HDPLDA()")
     num_warmup = arguments.integer("num_warmup", num_warmup, 0)
     num_samples = arguments.integer("num_samples", num_samples, 1)
     num_chains = arguments.integer("num_chains", num_chains, 1)
@@ -105,8 +105,13 @@ def fit(
     keep_states = arguments.integer("keep_states", keep_states, 0)
     if thinning > num_samples:
         raise ValueError(f"thinning must be at most num_samples={num_samples}, got {thinning}")
-    if not checkpoint_seconds >= 0:
-        raise ValueError(f"checkpoint_seconds must not be negative, got {checkpoint_seconds!r}")
+    arguments.real("checkpoint_seconds", checkpoint_seconds, at_least=0, infinite=True)
+    if not isinstance(progress, bool | np.bool_ | Progress) or isinstance(progress, type):
+        raise ValueError(
+            "progress must be True, False or a Progress with update and close, got "
+            f"{arguments.shown(progress)}"
+        )
+    folder = arguments.optional(arguments.path, "checkpoint", checkpoint)
     _check_options(model, options)
     kernel = model.gibbs(record=record, **options)
     # Models without a parallel token sweep use one device by default, so that their draws do not
@@ -134,7 +139,6 @@ def fit(
     draws = Draws(keep_states, runner)
     keys = jax.random.key(seed)
     keys = jax.random.split(keys, num_chains) if num_chains > 1 else keys[None]
-    folder = None if checkpoint is None else Path(checkpoint)
     state = None if folder is None else _open(folder, header, data, keys, draws, runner)
     start = 0 if state is None else int(state.sweep)
     bar = _display(progress, runner, model, data, num_chains, start)
@@ -166,7 +170,12 @@ def resume(checkpoint: str | Path, **how: Any) -> Fit:
         If the folder holds no run, or an unfinished run of other versions or another number of
         devices, whose draws would differ.
     """
-    folder = Path(checkpoint)
+    folder = arguments.path("checkpoint", checkpoint)
+    if unknown := [name for name in how if name not in RESUMABLE]:
+        raise ValueError(
+            f"{unknown[0]}={arguments.shown(how[unknown[0]])} is not an option of resume; give "
+            f"some of {list(RESUMABLE)}, all others are those of the run"
+        )
     header = files.read_header(folder)
     names = ("num_warmup", "num_samples", "num_chains", "thinning", "seed", "keep_states")
     if missing := [name for name in ("model", "options", *names) if name not in header]:
@@ -193,10 +202,12 @@ def _check_options(model: Model, options: dict[str, Any]) -> None:
 
 
 def _check_devices(devices: Sequence[Any]) -> list[Any]:
-    devices = list(devices)
-    if not devices or not all(isinstance(device, jax.Device) for device in devices):
-        raise ValueError(f"devices must be JAX devices such as jax.devices()[:1], got {devices}")
-    return devices
+    found = list(devices) if isinstance(devices, Iterable) else []
+    if not found or not all(isinstance(device, jax.Device) for device in found):
+        raise ValueError(
+            f"devices must be JAX devices such as jax.devices()[:1], got {arguments.shown(devices)}"
+        )
+    return found
 
 
 def _open(
@@ -237,12 +248,12 @@ def _display(
     num_chains: int,
     start: int,
 ) -> Progress:
-    if progress is True:
+    if isinstance(progress, bool | np.bool_) and progress:
         return Bar(
             runner.num_warmup, runner.num_sweeps,
             start=start, items=num_chains * model.num_items(data), terms=model.terms,
         )  # fmt: skip
-    return Silent() if progress is False else progress
+    return progress if isinstance(progress, Progress) else Silent()
 
 
 def _run(

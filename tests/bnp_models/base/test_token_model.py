@@ -35,7 +35,7 @@ class TestPrepare:
             token_model.prepare(bnp.Corpus.from_ids([[0]], 1), 1, None, groups=True)
 
     def test_refusals(self, tiny):
-        with pytest.raises(ValueError, match=r"data must be a Corpus, got list: .*from_texts"):
+        with pytest.raises(ValueError, match=r"data must be a Corpus, got list .*from_texts"):
             token_model.prepare([[0, 1]], 1, None)
         with pytest.raises(ValueError, match="data must be concrete when a chain starts"):
             jax.jit(lambda corpus: token_model.prepare(corpus, 1, None))(tiny)

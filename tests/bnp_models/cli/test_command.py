@@ -184,8 +184,11 @@ def test_folder_of_another_run_is_refused(run, data, capsys):
         (["resume", "{out}"], "holds no run"),
         (["topics", "{out}"], "draws.nc is missing"),
         (["topics", "{out}/alone"], "corpus.npz is missing"),
-        (["topics", "{run}", "--num-words", "0"], "num_words must be positive"),
-        (["evaluate", "{run}", "{out}/other.txt"], "no token is left"),
+        (
+            ["topics", "{run}", "--num-words", "0"],
+            "num_words must be an integer of at least 1, got 0",
+        ),
+        (["evaluate", "{run}", "{out}/other.txt"], "vocabulary has no word of the corpus"),
         (["evaluate", "{run}", "{out}/other.txt", "--score", "bleu"], "invalid choice"),
         (["demo", "--size", "big"], "unrecognized arguments"),
     ],

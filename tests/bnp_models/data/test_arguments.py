@@ -63,7 +63,7 @@ def test_what_is_in_the_domain_is_returned(check, value, wanted):
         (
             partial(arguments.real, at_least=2, below=3),
             3,
-            "finite number at least 2 and below 3, got 3",
+            "finite number of at least 2 and below 3, got 3",
         ),
         (partial(arguments.real, infinite=True), np.nan, "name must be a number, got nan"),
         *[
@@ -108,7 +108,11 @@ def test_what_is_in_the_domain_is_returned(check, value, wanted):
         (partial(arguments.array, shape=(None,), kind="integers"), [0.5], "array of integers"),
         (partial(arguments.array, shape=(None,), kind="booleans"), [0, 1], "array of booleans"),
         (partial(arguments.array, shape=(None,), finite=True), [np.nan], "hold finite numbers"),
-        (partial(arguments.instance, kind=dict, what="a dict"), 1, "name must be a dict, got 1"),
+        (
+            partial(arguments.instance, kind=dict, what="a dict"),
+            1,
+            "name must be a dict, got int 1",
+        ),
     ],
 )
 def test_what_is_not_is_refused(check, value, message):

@@ -68,8 +68,11 @@ WRONG = [
     ({"seed": -1}, "seed must be an integer of at least 0, got -1"),
     ({"seed": 2**32}, "seed must be an integer of at most 4294967295, got 4294967296"),
     ({"keep_states": -1}, "keep_states must be an integer of at least 0, got -1"),
-    ({"checkpoint_seconds": -1.0}, r"checkpoint_seconds must not be negative, got -1\.0"),
-    ({"checkpoint_seconds": float("nan")}, "checkpoint_seconds must not be negative, got nan"),
+    ({"checkpoint_seconds": -1.0}, r"checkpoint_seconds must be a number of at least 0, got -1\.0"),
+    (
+        {"checkpoint_seconds": float("nan")},
+        "checkpoint_seconds must be a number of at least 0, got nan",
+    ),
     ({"record": ("pi",)}, r"record must be one of \[.*'phi'.*\], got 'pi'"),
     ({"record": "phi"}, "record must be a tuple of names, got the string 'phi'"),
     ({"schedule": "fast"}, r"schedule must be one of \['parallel', 'sequential'\], got 'fast'"),
