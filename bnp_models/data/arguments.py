@@ -296,6 +296,6 @@ def options(
     names = [name for name in names if name not in but]
     if unknown := [name for name in given if name not in names]:
         raise ValueError(
-            f"{unknown[0]}={shown(given[unknown[0]])} is not an option of {function.__name__}; give "
-            f"some of {names}"
+            f"{unknown[0]}={shown(given[unknown[0]])} is not an option of {function.__name__}; "
+            f"give some of {names}"
         )

@@ -108,7 +108,7 @@ def test_unknown_authors(fitted):
         (lambda f: author_tables.similar_authors(f, "dan"), "'dan', no author of the corpus"),
         (lambda f: author_tables.author_topics(f, []), "authors must have at least one entry"),
         (lambda f: author_tables.author_topics(f, top=0), "top must be an integer .* got 0"),
-        (lambda f: author_tables.author_topics(f, interval=1.0), "interval must be a finite number"),
+        (lambda f: author_tables.author_topics(f, interval=1.0), "interval must be a finite"),
         (lambda f: author_tables.surprising_documents(f, "ann", top=0), "top must be an integer"),
         (
             lambda f: author_tables.infer_author(f, bnp.Corpus.from_ids([[0]], num_words=2)),
