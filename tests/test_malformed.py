@@ -349,10 +349,6 @@ KINDS_AT: dict[str, Table] = {
     "FactorFit.retrieve.query_class": wrong("bool") | {"unknown": ["nonsense"] * 4},
     "FactorFit.retrieve.row_class": wrong("None", "bool"),
     "FactorFit.reconstruct.rows": numbers_below() | {"mask": [True]},
-    "GaussianFactorAnalysis.__call__.data": SOURCES,
-    "GaussianFactorAnalysis.truncation_bound.data": SOURCES,
-    "PoissonGammaFactorAnalysis.__call__.data": SOURCES,
-    "PoissonGammaFactorAnalysis.truncation_bound.data": SOURCES,
     "HDPLDA.gibbs.init_topics": count(1),
     "NonparametricAuthorTopicModel.gibbs.init_topics": count(1),
     "Sources.from_frame.source": {"unknown": "nonsense", "list": ["a"], "None": None, "number": 3},
@@ -609,7 +605,21 @@ def kind_of(name: str, parameter: str) -> Table | None:
     for at in (name, inner):
         if f"{at}.{parameter}" in KINDS_AT:
             return KINDS_AT[f"{at}.{parameter}"]
-    return KINDS.get(parameter)
+    if name.partition(".")[0] in bnp.MODELS and parameter == "data":
+        return SOURCES
+    return KINDS[parameter] if parameter in KINDS else kind_by_annotation(name, parameter)
+
+
+def kind_by_annotation(name: str, parameter: str) -> Table | None:
+    """Return malformed values of a field or an option of a new model, which need no entry here."""
+    model = bnp.MODELS.get(name.partition(".")[0])
+    if model is None:
+        return None
+    kind = inspect.signature(PUBLIC[name]).parameters[parameter].annotation
+    if kind is Any and parameter in model.hyperparameters:
+        return POSITIVE
+    known = {int: count(1), int | None: count(1, none=True), str: choice(), bool: flag()}
+    return known.get(kind)
 
 
 def inputs_of(name: str) -> list[tuple[str, str]]:
@@ -716,6 +726,12 @@ class Context:
         return plt.subplots(1, 7)[1]
 
 
+def required_fields(model: type) -> dict[str, Any]:
+    """Return values of the fields that a model has no default of."""
+    fields = inspect.signature(model).parameters.values()
+    return {p.name: 2 if p.annotation is int else 1.0 for p in fields if p.default is p.empty}
+
+
 def program(function):
     """Return a NumPyro program that runs by itself."""
 
@@ -743,8 +759,7 @@ def target(context: Context, name: str) -> Any:
         return getattr(objects[first], method)
     if first in bnp.MODELS:
         model = bnp.MODELS[first]
-        finite = "num_topics" in inspect.signature(model).parameters
-        bound = getattr(model(2) if finite else model(), method)
+        bound = getattr(model(**required_fields(model)), method)
         return program(bound) if method in ("__call__", "collapsed") else bound
     return PUBLIC[name]
 
@@ -820,11 +835,6 @@ def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
     at |= {
         f"results.factor_tables.{name}.states": context.factor_states
         for name in ("contributions", "effects", "factors", "reconstruct", "recovery", "sharing")
-    }
-    at |= {
-        f"{model}.{method}.data": sources
-        for model in ("GaussianFactorAnalysis", "PoissonGammaFactorAnalysis")
-        for method in ("__call__", "truncation_bound")
     }
     similar = np.full((3, 2), 1 / 3)
     at |= {
@@ -936,7 +946,12 @@ FIELDS_ARE_NAMES = (
 def arguments_of(context: Context, name: str, parameter: str) -> dict[str, Any]:
     """Return valid arguments for what a function needs when one parameter is tried out."""
     by_name, at = context.valid
-    needed = {p: required for p, required in parameters_of(name).items()}
+    needed = parameters_of(name)
+    if name in bnp.MODELS:
+        return required_fields(PUBLIC[name])
+    model = bnp.MODELS.get(name.partition(".")[0])
+    if model is not None and model.readers.data_type is bnp.Sources:
+        by_name = by_name | {"data": context.sources}
     found = {
         p: at.get(f"{name}.{p}", by_name.get(p))
         for p, required in needed.items()
@@ -1110,9 +1125,10 @@ def command_line(context: Context, command: str) -> list[str]:
     folder = context.folder
     if command.startswith("fit"):
         model = bnp.MODELS[command.removeprefix("fit ")]
-        factors = issubclass(model.result, bnp.FactorFit)
+        factors = model.readers.data_type is bnp.Sources
         data = folder / ("sources.npz" if factors else "corpus.npz")
-        required = ["--num-topics=2"] if "num_topics" in inspect.signature(model).parameters else []
+        fields = required_fields(model).items()
+        required = [f"--{name.replace('_', '-')}={value}" for name, value in fields]
         return [
             *command.split(),
             str(data),
