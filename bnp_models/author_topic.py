@@ -63,6 +63,7 @@ class AuthorTopicModel(topic_model.FiniteTopics, author_model.AuthorModel):
         With `observed=False` the words are drawn as well, for predictive draws over documents of
         these lengths and authors.
         """
+        token_model.check_program(corpus, observed)
         values = self.sample_hyperparameters()
         phi = topic_model.draw_phi(values["beta"], self.num_topics, corpus.num_words)
         with numpyro.plate("author", corpus.num_authors):
@@ -76,6 +77,7 @@ class AuthorTopicModel(topic_model.FiniteTopics, author_model.AuthorModel):
         `z` and `w`, and the hyperparameters that have a prior. `given` (`alpha=`, `beta=`)
         overrides hyperparameters, so that a program with its own priors can call this one.
         """
+        token_model.check_program(corpus, observed)
         values = self.sample_hyperparameters(**given)
         x = author_model.draw_authors(corpus)
         alpha = self.all_alpha(values["alpha"])

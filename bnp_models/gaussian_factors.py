@@ -17,7 +17,8 @@ from bnp_kernels.random.concentration import GammaPrior
 from bnp_models.base.factor_model import FactorModel, choose_step, program_z, sample_data
 from bnp_models.base.gibbs import Sampler
 from bnp_models.base.model import gamma_law, gamma_prior, is_prior
-from bnp_models.data.sources import Sources, check_sources
+from bnp_models.data import arguments
+from bnp_models.data.sources import Sources, as_sources, check_sources
 from bnp_models.data.standardise import Standardisation, standardisation
 from bnp_models.results.factor_fit import FactorFit
 from bnp_models.scores.gaussian_annealing import GaussianRows
@@ -150,6 +151,8 @@ class GaussianFactorAnalysis(FactorModel):
         With `observed=False` the data are drawn as well, for predictive draws over sources of these
         sizes.
         """
+        as_sources("data", data)
+        arguments.flag("observed", observed)
         num_rows, num_features = np.shape(data.values)
         source = jnp.asarray(data.source)
         values = self.program_values(data.num_sources)

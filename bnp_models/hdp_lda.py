@@ -79,6 +79,7 @@ class HDPLDA(topic_model.RootedTopics):
         With `observed=False` the words are drawn as well, for predictive draws over documents of
         these lengths.
         """
+        token_model.check_program(corpus, observed)
         values = self.sample_hyperparameters()
         doc, word, num_tokens = token_model.program_tokens(corpus)
         weights = topic_model.draw_root_weights(values["gamma"], self.max_topics)
@@ -100,6 +101,7 @@ class HDPLDA(topic_model.RootedTopics):
         density is that of the infinite model with unordered topics; draws are truncated at
         `max_topics`.
         """
+        token_model.check_program(corpus, observed)
         values = self.sample_hyperparameters(**given)
         alpha, gamma = values["alpha"], values["gamma"]
         doc, word, _ = token_model.program_tokens(corpus)

@@ -63,6 +63,7 @@ class LDA(topic_model.FiniteTopics):
         With `observed=False` the words are drawn as well, for predictive draws over documents of
         these lengths.
         """
+        token_model.check_program(corpus, observed)
         values = self.sample_hyperparameters()
         doc, word, num_tokens = token_model.program_tokens(corpus)
         phi = topic_model.draw_phi(values["beta"], self.num_topics, corpus.num_words)
@@ -79,6 +80,7 @@ class LDA(topic_model.FiniteTopics):
         and the hyperparameters that have a prior. `given` (`alpha=`, `beta=`) overrides
         hyperparameters, so that a program with its own priors can call this one.
         """
+        token_model.check_program(corpus, observed)
         values = self.sample_hyperparameters(**given)
         doc, word, _ = token_model.program_tokens(corpus)
         alpha = self.all_alpha(values["alpha"])

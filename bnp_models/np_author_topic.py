@@ -83,6 +83,7 @@ class NonparametricAuthorTopicModel(topic_model.RootedTopics, author_model.Autho
         With `observed=False` the words are drawn as well, for predictive draws over documents of
         these lengths and authors.
         """
+        token_model.check_program(corpus, observed)
         values = self.sample_hyperparameters()
         weights = topic_model.draw_root_weights(values["gamma"], self.max_topics)
         phi = topic_model.draw_phi(values["beta"], self.max_topics, corpus.num_words)
@@ -101,6 +102,7 @@ class NonparametricAuthorTopicModel(topic_model.RootedTopics, author_model.Autho
         this one. The density is that of the infinite model with unordered topics; draws are
         truncated at `max_topics`.
         """
+        token_model.check_program(corpus, observed)
         values = self.sample_hyperparameters(**given)
         alpha, gamma = values["alpha"], values["gamma"]
         root = numpyro.sample("root", collapsed.Root(gamma, self.max_topics))

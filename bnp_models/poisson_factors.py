@@ -16,7 +16,8 @@ from bnp_kernels.random.bits import split
 from bnp_kernels.random.concentration import GammaPrior
 from bnp_models.base.factor_model import FactorModel, choose_step, program_z, sample_data
 from bnp_models.base.gibbs import Sampler
-from bnp_models.data.sources import Sources, check_counts
+from bnp_models.data import arguments
+from bnp_models.data.sources import Sources, as_sources, check_counts
 from bnp_models.results.factor_fit import FactorFit
 from bnp_models.scores.poisson_annealing import PoissonRows
 
@@ -116,6 +117,8 @@ class PoissonGammaFactorAnalysis(FactorModel):
         With `observed=False` the counts are drawn as well, for predictive draws over sources of
         these sizes.
         """
+        as_sources("data", data)
+        arguments.flag("observed", observed)
         num_rows, num_features = np.shape(data.values)
         num_sources, source = data.num_sources, jnp.asarray(data.source)
         a_w, a_lambda, b_lambda = (

@@ -18,13 +18,14 @@ from bnp_kernels.processes import beta_process, factor_slots
 from bnp_kernels.random.concentration import GammaPrior
 from bnp_models.base.data_law import DataLaw
 from bnp_models.base.gibbs import GibbsKernel
-from bnp_models.base.model import Model, check_integer, concentration, gamma_prior, is_prior
+from bnp_models.base.model import Model, concentration, gamma_prior, is_prior
 from bnp_models.base.substituted import refuse_prior_draws
 from bnp_models.base.terms import FACTORS, Terms
-from bnp_models.base.token_model import check_option, check_record
+from bnp_models.base.token_model import check_record
+from bnp_models.data import arguments
 from bnp_models.data.readers import Readers
 from bnp_models.data.source_readers import SOURCE_READERS
-from bnp_models.data.sources import Sources
+from bnp_models.data.sources import Sources, as_sources
 from bnp_models.data.standardise import Standardisation
 
 __all__ = ["DIMS", "FactorModel", "choose_step", "program_z", "sample_data"]
@@ -82,9 +83,12 @@ class FactorModel(Model):
         for name in (*self.hyperparameters, *self.numbers):
             value = getattr(self, name)
             if is_prior(value) and name in self.numbers:
-                raise ValueError(f"{name} must be a positive number, got a prior: it has no update")
+                raise ValueError(
+                    f"{name} must be a positive number, got a prior {type(value).__name__}: it has "
+                    "no update"
+                )
             set_field(name, _checked(name, value, name in self.by_source))
-        set_field("max_factors", check_integer("max_factors", self.max_factors, 1))
+        set_field("max_factors", arguments.integer("max_factors", self.max_factors, 1))
 
     @property
     def dims(self) -> dict[str, tuple[str, ...]]:
@@ -179,6 +183,7 @@ class FactorModel(Model):
         The bound is the expected number of factors in use beyond `max_factors`. A hyperparameter
         with a prior is set to the prior mean.
         """
+        as_sources("data", data)
         tau, alpha = (
             np.asarray(x.mean if is_prior(x) else x, float) for x in (self.tau, self.alpha)
         )
@@ -224,10 +229,10 @@ class FactorModel(Model):
         """
         start = self.first_factors if init_factors is None else init_factors
         options = {
-            "schedule": check_option("schedule", schedule, self.schedules),
+            "schedule": arguments.one_of("schedule", schedule, self.schedules),
             "record": check_record(record, self.recordable),
-            "init_factors": check_integer("init_factors", start, 0),
-            "births": check_option("births", births, ("exact", "approximate")),
+            "init_factors": arguments.integer("init_factors", start, 0),
+            "births": arguments.one_of("births", births, ("exact", "approximate")),
         }
         if births == "approximate" and schedule != "sequential":
             raise ValueError(
@@ -333,6 +338,8 @@ def _checked(name: str, value: Any, by_source: bool) -> Any:
     if by_source and is_prior(value) and len(value.batch_shape) == 1:
         return concentration(name, value, length=value.batch_shape[0])
     if by_source and np.ndim(value) == 1 and not isinstance(value, str | bytes):
+        if not len(value):
+            raise ValueError(f"{name} must be a number, or one for each source, got {value!r}")
         return tuple(concentration(f"{name}[{j}]", x) for j, x in enumerate(value))
     return concentration(name, value)
 

@@ -20,6 +20,7 @@ from bnp_kernels.random.bits import fold_in, split
 from bnp_models.base.model import Model
 from bnp_models.base.numpyro_loop import reuse_loops
 from bnp_models.base.program_memory import make_room
+from bnp_models.data import arguments
 
 __all__ = ["GibbsKernel", "GibbsState", "Sampler", "as_batch"]
 
@@ -98,6 +99,10 @@ class GibbsKernel(MCMCKernel):
         program: Callable | None = None,
         ignore: Collection[str] = (),
     ):
+        arguments.optional(arguments.function, "program", program)
+        ignore = arguments.texts(
+            "ignore", arguments.entries("ignore", ignore, "names of sites", ordered=False)
+        )
         self.config = config
         self.options = dict(options)
         self.model = config if program is None else program  # ArviZ and calibration look here

@@ -24,11 +24,11 @@ from bnp_kernels.random.bits import split
 from bnp_kernels.random.concentration import GammaPrior, draw_from_priors
 from bnp_models.base.data_law import DataLaw
 from bnp_models.base.terms import Terms
+from bnp_models.data import arguments
 from bnp_models.data.readers import Readers
 
 __all__ = [
     "Model",
-    "check_integer",
     "concentration",
     "from_description",
     "gamma_law",
@@ -41,13 +41,6 @@ __all__ = [
 def is_prior(value: Any) -> bool:
     """Say whether a hyperparameter is sampled (a distribution) rather than held fixed."""
     return isinstance(value, dist.Distribution)
-
-
-def check_integer(name: str, value: Any, minimum: int) -> int:
-    """Return `value` as an int of at least `minimum`, or raise `ValueError`."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:
-        raise ValueError(f"{name} must be an integer of at least {minimum}, got {value!r}")
-    return int(value)
 
 
 def concentration(name: str, value: Any, *, length: int | None = None) -> Any:
@@ -71,9 +64,10 @@ def concentration(name: str, value: Any, *, length: int | None = None) -> Any:
         if isinstance(value, str | bytes | bool):
             raise TypeError
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(
-            f"{name} must be a positive number or a NumPyro distribution, got {value!r}"
+            f"{name} must be a positive number or a NumPyro distribution, got "
+            f"{arguments.shown(value)}"
         ) from None
     with np.errstate(over="ignore"):
         stored = np.float32(number)  # what the kernels compute with
@@ -272,6 +266,7 @@ class Model(abc.ABC):
 
         `given` overrides values and priors by name.
         """
+        arguments.options(self.sample_hyperparameters, given, *self.hyperparameters)
         values = {}
         for name in self.hyperparameters:
             value = given.get(name, getattr(self, name))

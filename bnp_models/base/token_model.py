@@ -17,19 +17,19 @@ from bnp_kernels.numerics.batching import vectorise_if
 from bnp_kernels.random.gamma import draw_rows, draw_topic_word
 from bnp_kernels.tokens.layout import Tokens, make_tokens
 from bnp_models.base.data_law import DataLaw, law_of_words
-from bnp_models.base.model import Model, check_integer
+from bnp_models.base.model import Model
 from bnp_models.base.terms import TOPICS, Terms
 from bnp_models.base.topics import Topics
-from bnp_models.data.corpus import Corpus
+from bnp_models.data import arguments
+from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.data.readers import CORPUS_READERS, Readers
 
 __all__ = [
     "DIMS",
     "TokenModel",
     "check_corpus",
-    "check_count",
     "check_groups",
-    "check_option",
+    "check_program",
     "check_record",
     "data_specs",
     "draw_phi",
@@ -150,15 +150,17 @@ class TokenModel(Model):
 
 def check_corpus(corpus: Any) -> None:
     """Raise `ValueError` for data that are no `Corpus`, are traced by JAX or have no tokens."""
-    if not isinstance(corpus, Corpus):
-        raise ValueError(
-            f"data must be a Corpus, got {type(corpus).__name__}: build one with "
-            "Corpus.from_texts, Corpus.from_ids or Corpus.from_counts"
-        )
+    as_corpus("data", corpus)
     if isinstance(corpus.doc, Tracer):
         raise ValueError("data must be concrete when a chain starts: call init outside of jit")
     if corpus.num_tokens == 0:
         raise ValueError("data has no tokens: nothing to sample; check the vocabulary's pruning")
+
+
+def check_program(corpus: Any, observed: Any) -> None:
+    """Check the arguments of a program, whose corpus may be traced by JAX."""
+    as_corpus("corpus", corpus)
+    arguments.flag("observed", observed)
 
 
 def check_groups(corpus: Corpus) -> None:
@@ -199,13 +201,6 @@ def program_tokens(corpus: Corpus) -> tuple[Any, Any, int]:
     return jnp.asarray(corpus.doc), jnp.asarray(corpus.word), corpus.doc.shape[0]
 
 
-def check_option(name: str, value: Any, allowed: Collection[Any]) -> Any:
-    """Return `value` if it is one of `allowed`, else raise `ValueError`."""
-    if value not in allowed:
-        raise ValueError(f"{name} must be one of {sorted(allowed)}, got {value!r}")
-    return value
-
-
 def check_record(
     record: Collection[str], allowed: Collection[str], sites: Collection[str] = ()
 ) -> tuple[str, ...]:
@@ -216,8 +211,10 @@ def check_record(
     """
     if isinstance(record, str):
         raise ValueError(f"record must be a tuple of names, got the string {record!r}")
+    if not isinstance(record, Collection) or isinstance(record, bytes | Mapping):
+        raise ValueError(f"record must be a tuple of names, got {arguments.shown(record)}")
     for name in record:
-        check_option("record", name, (*allowed, *sites))
+        arguments.one_of("record", name, (*allowed, *sites))
     return tuple(sorted({*record, *sites}))
 
 
@@ -229,11 +226,6 @@ def sampled(state: Any, priors: Any) -> dict[str, jax.Array]:
 def make_these(names: Collection[str], lazy: dict[str, Callable[[], Any]]) -> dict[str, Any]:
     """Call the functions with these names; return their results by name."""
     return {name: make() for name, make in lazy.items() if name in names}
-
-
-def check_count(name: str, value: int | None) -> int | None:
-    """Return a positive integer or None, or raise `ValueError`."""
-    return None if value is None else check_integer(name, value, 1)
 
 
 _ALONE = partial(vectorise_if, False)

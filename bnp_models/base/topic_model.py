@@ -18,11 +18,12 @@ from jaxtyping import Float
 from bnp_models.base import token_model
 from bnp_models.base.data_law import break_rest, count_rows, draw_dirichlet
 from bnp_models.base.gibbs import GibbsKernel
-from bnp_models.base.model import check_integer, concentration
+from bnp_models.base.model import concentration
 from bnp_models.base.samplers import Rows
 from bnp_models.base.substituted import refuse_prior_draws
 from bnp_models.base.terms import TOPICS
 from bnp_models.base.topics import Topics, finite_topics, rooted_topics
+from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
 
 __all__ = ["VAGUE", "FiniteTopics", "RootedTopics", "draw_phi", "draw_root_weights"]
@@ -54,7 +55,7 @@ class FiniteTopics(token_model.TokenModel):
 
     def __post_init__(self):
         set_field = partial(object.__setattr__, self)
-        set_field("num_topics", check_integer("num_topics", self.num_topics, 1))
+        set_field("num_topics", arguments.integer("num_topics", self.num_topics, 1))
         set_field("alpha", concentration("alpha", self.alpha, length=self.alpha_length))
         set_field("beta", concentration("beta", self.beta))
 
@@ -123,12 +124,12 @@ class FiniteTopics(token_model.TokenModel):
             a chain starts.
         """
         options = {
-            "schedule": token_model.check_option("schedule", schedule, self.schedules),
+            "schedule": arguments.one_of("schedule", schedule, self.schedules),
             "record": token_model.check_record(
-                record, self.recordable, self.rows.assignments if program else ()
+                record, self.recordable, self.rows.assignments if program is not None else ()
             ),
-            "init_topics": token_model.check_count("init_topics", init_topics),
-            "side_by_side": token_model.check_count("side_by_side", side_by_side),
+            "init_topics": arguments.optional(arguments.integer, "init_topics", init_topics, 1),
+            "side_by_side": arguments.optional(arguments.integer, "side_by_side", side_by_side, 1),
         }
         self.check_init_topics(init_topics)
         return GibbsKernel(self, options, program=program, ignore=ignore)
@@ -185,7 +186,7 @@ class RootedTopics(token_model.TokenModel):
         set_field = partial(object.__setattr__, self)
         for name in self.hyperparameters:
             set_field(name, concentration(name, getattr(self, name)))
-        set_field("max_topics", check_integer("max_topics", self.max_topics, 1))
+        set_field("max_topics", arguments.integer("max_topics", self.max_topics, 1))
 
     def gibbs(
         self,
@@ -229,12 +230,12 @@ class RootedTopics(token_model.TokenModel):
             If an option is not one of those above. A prior without a Gibbs update is refused when
             a chain starts.
         """
-        sites = ("root", *self.rows.assignments) if program else ()
+        sites = ("root", *self.rows.assignments) if program is not None else ()
         options = {
-            "schedule": token_model.check_option("schedule", schedule, self.schedules),
+            "schedule": arguments.one_of("schedule", schedule, self.schedules),
             "record": token_model.check_record(record, self.recordable, sites),
-            "init_topics": check_integer("init_topics", init_topics, 1),
-            "side_by_side": token_model.check_count("side_by_side", side_by_side),
+            "init_topics": arguments.integer("init_topics", init_topics, 1),
+            "side_by_side": arguments.optional(arguments.integer, "side_by_side", side_by_side, 1),
         }
         return GibbsKernel(self, options, program=program, ignore=ignore)
 

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from bnp_models.data import arguments
+from bnp_models.data.checks import distinct
 from bnp_models.posterior.mixtures import Mixtures
 
 __all__ = ["sklearn_mixture"]
@@ -44,11 +46,13 @@ def sklearn_mixture(fitted: Any, vocabulary: Sequence[str] | None = None) -> Mix
     """
     if not hasattr(fitted, "components_"):
         raise ValueError(
-            f"fitted must be a fitted LatentDirichletAllocation, got {fitted!r}: call "
-            "fit(corpus.to_counts()) first"
+            "fitted must be a fitted LatentDirichletAllocation, got "
+            f"{arguments.shown(fitted)}: call fit(corpus.to_counts()) first"
         )
     strength = np.asarray(fitted.components_, np.float64)  # [K, V]
     num_topics, num_words = strength.shape
+    if vocabulary is not None:
+        vocabulary = distinct("vocabulary", vocabulary)
     if vocabulary is not None and len(vocabulary) != num_words:
         raise ValueError(
             f"vocabulary must name the {num_words} words that were fitted, got {len(vocabulary)}"
@@ -60,5 +64,5 @@ def sklearn_mixture(fitted: Any, vocabulary: Sequence[str] | None = None) -> Mix
         np.full((1, 1, num_topics), fitted.doc_topic_prior_, np.float32),
         zero,
         zero,
-        None if vocabulary is None else tuple(vocabulary),
+        vocabulary,
     )

@@ -31,6 +31,7 @@ from bnp_models.cli.arguments import (
 )
 from bnp_models.cli.messages import say
 from bnp_models.cli.reading import read_again, read_data
+from bnp_models.data import arguments
 from bnp_models.results.folder import load_run, save_run
 from bnp_models.run import checkpoint
 
@@ -48,6 +49,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ.setdefault("MPLBACKEND", "Agg")  # pictures go to files
     try:
         args = make_parser(COMMANDS).parse_args(argv)
+        for name in ("run", "data", "output", "checkpoint"):
+            arguments.optional(arguments.path, name, getattr(args, name, None))
         status = args.command(args)
         sys.stdout.flush()  # inside `try`, which catches a closed pipe
         return status

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from bnp_models.data import arguments
+from bnp_models.data.checks import distinct
 from bnp_models.data.corpus import Corpus
 from bnp_models.data.files import open_text
 from bnp_models.data.text_files import about_file
@@ -40,11 +42,15 @@ def read_uci(
     ValueError
         If a line is malformed; the message names file and line.
     """
+    path = arguments.path("path", path)
+    arguments.options(Corpus.from_counts, options, but=("vocabulary",))
     if vocabulary is None:
         beside = Path(path).with_name(Path(path).name.replace("docword", "vocab", 1))
         plain = beside.with_name(beside.name.removesuffix(".gz"))
         found = [file for file in (beside, plain) if file.is_file() and file != Path(path)]
         vocabulary = found[0] if found else None
+    elif not isinstance(vocabulary, str | os.PathLike):
+        vocabulary = distinct("vocabulary", vocabulary)
     entries = array("q")
     with open_text(path) as file:
         lines = enumerate(file, 1)
@@ -99,6 +105,8 @@ def read_ldac(
     ValueError
         If a line is malformed; the message names file and line.
     """
+    path = arguments.path("path", path)
+    arguments.options(Corpus.from_counts, options, but=("vocabulary",))
     words = None if vocabulary is None else _words(vocabulary)
     entries = array("q")
     num_docs, largest = 0, -1
@@ -132,6 +140,7 @@ def read_ldac(
 
 def read_vocabulary(path: PathLike) -> tuple[str, ...]:
     """Read one word per line; the words must be distinct, and no line between them blank."""
+    path = arguments.path("path", path)
     first: dict[str, int] = {}
     with open_text(path) as file:
         for number, line in enumerate(file.read().rstrip().split("\n"), 1):
@@ -147,8 +156,8 @@ def read_vocabulary(path: PathLike) -> tuple[str, ...]:
 
 def _words(vocabulary: PathLike | Iterable[str]) -> tuple[str, ...]:
     if isinstance(vocabulary, (str, os.PathLike)):
-        return read_vocabulary(vocabulary)
-    return tuple(vocabulary)
+        return read_vocabulary(arguments.path("vocabulary", vocabulary))
+    return distinct("vocabulary", vocabulary)
 
 
 def _corpus(

@@ -4,13 +4,14 @@ The functions return the checked values in the form that a corpus stores: tuples
 arrays, and labels as int32 or float32.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from jaxtyping import Int, Num
 
+from bnp_models.data import arguments
 from bnp_models.data.memory import BYTES_PER_NAME, BYTES_PER_TOKEN, check_memory
 
 __all__ = [
@@ -19,7 +20,6 @@ __all__ = [
     "check_doc_names",
     "check_num_tokens",
     "check_range",
-    "check_seed",
     "check_vocabulary",
     "count_matrix",
     "describe",
@@ -27,11 +27,9 @@ __all__ = [
     "documents",
     "integers",
     "labels",
-    "listed",
     "numbered",
     "one_per_doc",
     "positions",
-    "positive",
     "strings",
     "tokens",
 ]
@@ -45,53 +43,15 @@ def describe(doc_names: Sequence[str], d: int) -> str:
     return f"document {d}" + ("" if doc_names[d] == str(d) else f" ({doc_names[d]!r})")
 
 
-def listed(argument: str, values: Any, of: str, *, ordered: bool = True) -> list[Any]:
-    """Turn a sequence (any iterable but a string) into a list.
-
-    Where the order matters (`ordered`), sets and mappings are refused: the order of a set differs
-    from process to process, and that of a mapping may not be the one of its values.
-    """
-    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise ValueError(f"{argument} is {values!r}; give a sequence of {of}")
-    if ordered and isinstance(values, (set, frozenset, Mapping)):
-        fix = "sort it by its values" if isinstance(values, Mapping) else "sort it"
-        raise ValueError(
-            f"{argument} is a {type(values).__name__}, but its order counts; give a list: {fix}"
-        )
-    if hasattr(values, "__len__"):
-        try:
-            length = len(values)  # pyright: ignore[reportArgumentType]
-        except (TypeError, OverflowError):  # an array without axes, a range beyond all memory
-            raise ValueError(f"{argument} is {values!r}; give a sequence of {of}") from None
-        check_memory(f"{argument} has {length} entries", 8 * length, "give fewer")
-    return np.asarray(values).tolist() if hasattr(values, "__array__") else list(values)
-
-
 def one_per_doc(argument: str, values: Any, num_docs: int) -> list[Any]:
     """List the entries of `values` and check that there are `num_docs` of them."""
-    entries = listed(argument, values, "one entry per document")
+    entries = arguments.entries(argument, values, "one entry per document")
     if len(entries) != num_docs:
         raise ValueError(
             f"{argument} has {len(entries)} entries but there are {num_docs} documents; give one "
             "entry per document"
         )
     return entries
-
-
-def positive(argument: str, value: Any) -> int:
-    """Return `value` as an int in [1, 2**31)."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise ValueError(f"{argument} is {value!r}; give an integer")
-    if not 0 < value < LIMIT:
-        raise ValueError(f"{argument} is {value}; give an integer from 1 to 2**31 - 1")
-    return int(value)
-
-
-def check_seed(argument: str, seed: Any) -> int:
-    """Return `seed` as an int that is not negative."""
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise ValueError(f"{argument} is {seed!r}; give an integer that is not negative")
-    return int(seed)
 
 
 def integers(argument: str, values: Any) -> Int[np.ndarray, " N"]:
@@ -101,7 +61,10 @@ def integers(argument: str, values: Any) -> Int[np.ndarray, " N"]:
     except ValueError:
         raise ValueError(f"{argument} is ragged; give a flat sequence of integers") from None
     if array.ndim != 1:
-        raise ValueError(f"{argument} has shape {array.shape}; give a flat sequence of integers")
+        raise ValueError(
+            f"{argument} has shape {array.shape}; give a flat sequence of integers, got "
+            f"{arguments.shown(values)}"
+        )
     if array.size == 0:
         return np.zeros(0, np.int64)
     if array.dtype.kind not in "iu":
@@ -116,7 +79,7 @@ def integers(argument: str, values: Any) -> Int[np.ndarray, " N"]:
 def positions(argument: str, values: Any, length: int, unit: str) -> Int[np.ndarray, " N"]:
     """Return positions in [0, length), given these positions or a mask of `length` booleans."""
     if not hasattr(values, "__array__"):
-        values = listed(argument, values, f"{unit} numbers, or a mask")
+        values = arguments.entries(argument, values, f"{unit} numbers, or a mask")
     mask = np.asarray(values)
     if mask.dtype == bool:
         if mask.shape != (length,):
@@ -125,7 +88,9 @@ def positions(argument: str, values: Any, length: int, unit: str) -> Int[np.ndar
     numbers = integers(argument, values)
     outside = numbers[(numbers < 0) | (numbers >= length)]
     if outside.size:
-        raise ValueError(f"{argument} holds {outside[0]}, outside [0, {length})")
+        raise ValueError(
+            f"{argument} holds {outside[0]}, outside [0, {length}); give {unit} numbers from 0"
+        )
     return numbers
 
 
@@ -133,7 +98,7 @@ def strings(
     argument: str, values: Any, length: int | None = None, unit: str = ""
 ) -> tuple[str, ...]:
     """Return a tuple of strings; if `length` is given there must be so many, one per `unit`."""
-    entries = listed(argument, values, "strings")
+    entries = arguments.entries(argument, values, "strings")
     for i, name in enumerate(entries):
         if not isinstance(name, str) or "\0" in name:
             raise ValueError(f"{argument}[{i}] is {name!r}; give strings, without NUL characters")
@@ -163,7 +128,7 @@ def check_doc_names(names: Any, num_docs: Any) -> tuple[str, ...]:
     The names are the labels of the documents in tables and in ArviZ.
     """
     if names is not None:
-        length = None if num_docs is None else positive("num_docs", num_docs)
+        length = None if num_docs is None else arguments.integer("num_docs", num_docs, 1)
         return distinct("doc_names", strings("doc_names", names, length, "documents"))
     if num_docs is None:
         raise ValueError("doc is empty and num_docs is missing; give documents with tokens")
@@ -173,7 +138,7 @@ def check_doc_names(names: Any, num_docs: Any) -> tuple[str, ...]:
 def check_vocabulary(vocabulary: Any, num_words: Any) -> tuple[str, ...]:
     """Return distinct words, `num_words` if given; "0", "1", ... if `vocabulary` is None."""
     if vocabulary is not None:
-        length = None if num_words is None else positive("num_words", num_words)
+        length = None if num_words is None else arguments.integer("num_words", num_words, 1)
         return distinct("vocabulary", strings("vocabulary", vocabulary, length, "words"))
     if num_words is None:
         raise ValueError("num_words is missing; give num_words or a vocabulary")
@@ -182,7 +147,7 @@ def check_vocabulary(vocabulary: Any, num_words: Any) -> tuple[str, ...]:
 
 def numbered(argument: str, length: Any) -> tuple[str, ...]:
     """Return the names "0", "1", ... of things without names."""
-    length = positive(argument, length)
+    length = arguments.integer(argument, length, 1)
     fix = "give the number of those there are, and number them without gaps"
     check_memory(f"{argument} is {length}", length * BYTES_PER_NAME, fix)
     return tuple(map(str, range(length)))
@@ -200,8 +165,8 @@ def check_range(
     if outside.size:
         i = int(outside[0])
         raise ValueError(
-            f"{argument} of {where(i)} is {ids[i]}, outside [0, {len(names)}); an id is a "
-            f"position in {names_argument}, numbered from 0"
+            f"{argument} of {where(i)} is {ids[i]}, outside [0, {len(names)}); give positions in "
+            f"{names_argument}, numbered from 0"
         )
 
 
@@ -231,8 +196,8 @@ def tokens(
     if doc[0] < 0 or doc[-1] >= num_docs:
         value = doc[0] if doc[0] < 0 else doc[-1]
         raise ValueError(
-            f"doc holds {value}, outside [0, {num_docs}); number documents from 0, or raise "
-            "num_docs"
+            f"doc holds {value}, outside [0, {num_docs}); number documents from 0, or give "
+            "a larger num_docs or more doc_names"
         )
     outside = np.flatnonzero((word < 0) | (word >= num_words))
     if outside.size:
@@ -260,11 +225,14 @@ def count_matrix(
         matrix = scipy.sparse.csr_array(counts, copy=True)
         matrix.sum_duplicates()
     else:
-        dense = np.asarray(counts)
+        try:
+            dense = np.asarray(counts)
+        except ValueError:
+            raise ValueError("counts is ragged; give rows of equal length") from None
         if dense.ndim != 2 or dense.dtype.kind not in "biuf":
             raise ValueError(
                 f"counts has dtype {dense.dtype} and shape {dense.shape}; give a matrix of "
-                "numbers, documents by words"
+                f"numbers, documents by words, got {arguments.shown(counts)}"
             )
         matrix = scipy.sparse.csr_array(dense)
     num_docs, num_words = np.shape(matrix)

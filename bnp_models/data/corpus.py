@@ -12,16 +12,15 @@ import numpy as np
 import scipy.sparse
 from jaxtyping import Bool, Int
 
+from bnp_models.data import arguments
 from bnp_models.data.checks import (
     check_doc_names,
     check_num_tokens,
-    check_seed,
     check_vocabulary,
     count_matrix,
     distinct,
     documents,
     integers,
-    listed,
     positions,
     strings,
     tokens,
@@ -32,7 +31,7 @@ from bnp_models.data.partition import draw_half, draw_test, kept_words, number_o
 from bnp_models.data.storage import LEAVES, content_digest, load_arrays, save_arrays
 from bnp_models.data.texts import TOKEN_PATTERN, check_texts, number_words
 
-__all__ = ["Corpus"]
+__all__ = ["Corpus", "as_corpus"]
 
 Leaf = Any  # an array; any object inside a JAX tree transformation, so not checked by type
 
@@ -203,7 +202,7 @@ class Corpus:
         >>> Corpus.from_ids([[0, 1, 0], [2, 1]], num_words=3)
         Corpus(2 documents, 5 tokens, 3 words)
         """
-        docs = listed("docs", docs, "documents, each a sequence of word ids")
+        docs = arguments.entries("docs", docs, "documents, each a sequence of word ids")
         if not docs:
             raise ValueError("docs is empty; give at least one document")
         words = [integers(f"docs[{d}]", ids) for d, ids in enumerate(docs)]
@@ -389,9 +388,9 @@ class Corpus:
 
     def authors(self, d: SupportsIndex) -> list[str]:
         """Names of the authors of document `d`; none where the corpus has no authors."""
+        d = self._doc_number(d)
         if self.author_ptr is None:
             return []
-        d = self._doc_number(d)
         links = np.asarray(self.author_idx)[self.author_ptr[d] : self.author_ptr[d + 1]]
         return [self.author_names[a] for a in links]
 
@@ -414,6 +413,8 @@ class Corpus:
             document that is repeated is called "name (2)", "name (3)" and so on from then on.
         """
         docs = positions("docs", docs, self.num_docs, "document")
+        if not len(docs):
+            raise ValueError("docs is empty; give at least one document")
         arrays = self._arrays()
         length = arrays["doc_length"][docs]
         check_num_tokens(f"docs has {len(docs)} documents with", int(length.sum(dtype=np.int64)))
@@ -442,9 +443,9 @@ class Corpus:
         stratify
             Give both parts the same share of every group.
         """
-        seed = check_seed("seed", seed)
+        seed = arguments.seed("seed", seed)
         num_test = number_of_tests(test_size, self.num_docs, "document")
-        if stratify and self.group is None:
+        if arguments.flag("stratify", stratify) and self.group is None:
             raise ValueError("stratify is True but the corpus has no groups; make it False")
         group = np.asarray(self.group) if stratify else np.zeros(self.num_docs, np.int32)
         is_test = draw_test(group, num_test, seed)
@@ -457,7 +458,7 @@ class Corpus:
         document has an odd number of tokens, the observed half has one more. Both halves keep the
         order of the text.
         """
-        seed = check_seed("seed", seed)
+        seed = arguments.seed("seed", seed)
         observed = draw_half(np.asarray(self.doc), np.asarray(self.doc_length), seed)
         if observed.all():
             raise ValueError("no document has two tokens; halves needs longer documents")
@@ -487,7 +488,16 @@ class Corpus:
             Words to drop; those not in the vocabulary are ignored.
         """
         counts = self.to_counts()
-        stop = set(listed("stop_words", stop_words, "words", ordered=False))
+        arguments.integer("min_count", min_count)
+        arguments.optional(arguments.integer, "max_count", max_count)
+        arguments.optional(arguments.integer, "max_words", max_words, 1)
+        for name, df in (("min_df", min_df), ("max_df", max_df)):
+            arguments.count_or_share(name, df)
+        stop = set(
+            arguments.texts(
+                "stop_words", arguments.entries("stop_words", stop_words, "words", ordered=False)
+            )
+        )
         keep = kept_words(
             np.asarray(counts.sum(axis=0)).astype(np.int64),
             np.bincount(counts.indices, minlength=self.num_words),
@@ -499,6 +509,11 @@ class Corpus:
             max_words=max_words,
             dropped=np.array([name in stop for name in self.vocabulary]),
         )
+        if not keep.any():
+            raise ValueError(
+                f"no word is left by min_count={min_count}, max_count={max_count}, "
+                f"min_df={min_df}, max_df={max_df} and stop_words; make them less strict"
+            )
         return self.with_vocabulary([self.vocabulary[v] for v in np.flatnonzero(keep)])
 
     def with_vocabulary(self, vocabulary: Any) -> "Corpus":
@@ -507,15 +522,22 @@ class Corpus:
         index = {name: v for v, name in enumerate(vocabulary)}
         new_id = np.array([index.get(name, -1) for name in self.vocabulary])
         word = new_id[np.asarray(self.word)]
+        if not (word >= 0).any():
+            raise ValueError(
+                f"vocabulary has no word of the corpus; give words out of corpus.vocabulary, got "
+                f"{arguments.shown(vocabulary)}"
+            )
         return self._retain(word >= 0, word, vocabulary)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the corpus to a compressed `.npz` file, completely or not at all; see `load`."""
+        path = arguments.path("path", path)
         save_arrays(path, self._arrays(), self.num_words, self.names, self.digest)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Corpus":
         """Read a corpus that `save` wrote; check it as `from_arrays` does, and by its digest."""
+        path = arguments.path("path", path)
         keywords, digest = load_arrays(path)
         doc_names = strings("doc_names", keywords.pop("doc_names"))
         corpus = cls.from_arrays(**keywords, num_docs=len(doc_names))
@@ -527,9 +549,13 @@ class Corpus:
         return corpus
 
     def _doc_number(self, d: SupportsIndex) -> int:
-        if not 0 <= operator.index(d) < self.num_docs:
+        try:
+            number = operator.index(d)
+        except TypeError:
+            raise ValueError(f"d is {arguments.shown(d)}; give a document's number") from None
+        if not 0 <= number < self.num_docs:
             raise ValueError(f"d is {d}, outside [0, {self.num_docs}); give a document's number")
-        return operator.index(d)
+        return number
 
     def _arrays(self) -> dict[str, np.ndarray]:
         leaves = {name: getattr(self, name) for name in LEAVES}
@@ -550,6 +576,17 @@ class Corpus:
         if vocabulary is not None:
             names = dataclasses.replace(names, vocabulary=vocabulary)
         return _frozen(arrays, names)
+
+
+def as_corpus(name: str, value: Any) -> Corpus:
+    """Return a `Corpus`, given as the argument `name`, or raise `ValueError`."""
+    return arguments.instance(
+        name,
+        value,
+        Corpus,
+        "a Corpus",
+        "build one with Corpus.from_texts, Corpus.from_ids or Corpus.from_counts",
+    )
 
 
 def _checked(doc: Any, word: Any, vocabulary: tuple[str, ...], known: dict[str, Any]) -> Corpus:

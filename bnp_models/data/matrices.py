@@ -1,13 +1,14 @@
 """Checks of data matrices, rows by features; each error names argument, value and fix."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from jaxtyping import Bool, Int, Num
 
+from bnp_models.data import arguments
 from bnp_models.data.checks import distinct
 from bnp_models.data.encode import encode
 from bnp_models.data.memory import BYTES_PER_CELL, check_memory
@@ -60,7 +61,7 @@ def read_frame(
 
     if not isinstance(frame, pd.DataFrame):
         raise ValueError(f"frame is of type {type(frame).__name__}; give a pandas.DataFrame")
-    if source not in frame.columns:
+    if not isinstance(source, Hashable) or source not in frame.columns:
         raise ValueError(f"source is {source!r}, which is no column; give one of the frame's")
     data = frame.drop(columns=source)
     for column, dtype in data.dtypes.items():
@@ -97,9 +98,7 @@ def kind_of(kind: Any, arrays: Sequence[Num[np.ndarray, "_ _"]]) -> str:
     """Return "counts" or "reals"; None takes integers for counts and floats for reals."""
     if kind is None:
         return "reals" if any(array.dtype.kind == "f" for array in arrays) else "counts"
-    if kind not in ("counts", "reals"):
-        raise ValueError(f"kind is {kind!r}; give 'counts', 'reals' or None (by the dtype)")
-    return kind
+    return arguments.one_of("kind", kind, ("counts", "reals", None))
 
 
 def check_entries(

@@ -13,6 +13,7 @@ __all__ = [
     "BYTES_PER_NAME",
     "BYTES_PER_TOKEN",
     "check_memory",
+    "free_memory",
     "total_memory",
 ]
 
@@ -39,6 +40,16 @@ def total_memory() -> int | None:
         except (OSError, ValueError):  # no such file, or "max"
             continue
     return min((size for size in found if size > 0), default=None)
+
+
+def free_memory() -> int | None:
+    """Return the bytes that can be had now; None where the system does not say."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:  # not Linux
+        return None
+    found = [int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
+    return 1024 * found[0] if found else None
 
 
 def check_memory(what: str, num_bytes: int, fix: str, *, limit: int | None = None) -> None:

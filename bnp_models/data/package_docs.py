@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
 from bnp_models.data.docstrings import public_docstrings, sentences
 
@@ -74,9 +75,12 @@ def load_package_docs(
     ValueError
         If a package is not in `PLACES`, or none of them is installed.
     """
-    unknown = sorted(set(packages) - set(PLACES))
-    if isinstance(packages, str) or unknown:
-        raise ValueError(f"packages is {packages!r}; give a sequence with any of {list(PLACES)}")
+    packages = arguments.texts("packages", packages, some=True)
+    for package in packages:
+        arguments.one_of("packages", package, PLACES)
+    arguments.integer("min_tokens", min_tokens)
+    for name, df in (("min_df", min_df), ("max_df", max_df)):
+        arguments.count_or_share(name, df)
     found = public_docstrings({package: ("", *PLACES[package]) for package in packages})
     if not found:
         raise ValueError(f"none of {list(packages)} is installed; give others")

@@ -1,10 +1,11 @@
 """Choose the documents, tokens and words of a smaller corpus; plain arrays in and out."""
 
-import operator
 from typing import SupportsIndex
 
 import numpy as np
 from jaxtyping import Bool, Int
+
+from bnp_models.data import arguments
 
 __all__ = ["draw_half", "draw_test", "kept_words", "number_of_tests", "ranges"]
 
@@ -18,8 +19,10 @@ def ranges(start: Int[np.ndarray, " N"], length: Int[np.ndarray, " N"]) -> Int[n
 
 def number_of_tests(test_size: float | SupportsIndex, total: int, unit: str) -> int:
     """Return the number of test documents or rows out of `total`; a float is a share."""
-    share = isinstance(test_size, float)
-    num_test = round(test_size * total) if share else operator.index(test_size)
+    if isinstance(test_size, float | np.floating):
+        num_test = round(arguments.real("test_size", test_size) * total)
+    else:
+        num_test = arguments.integer("test_size", test_size, 1)
     if not 0 < num_test < total:
         raise ValueError(
             f"test_size is {test_size}, {num_test} of {total} {unit}s; leave at least one {unit} "
@@ -68,12 +71,6 @@ def kept_words(
     dropped: Bool[np.ndarray, " V"],
 ) -> Bool[np.ndarray, " V"]:
     """Mark words to keep: of those that pass all other limits, the `max_words` most frequent."""
-    for name, df in (("min_df", min_df), ("max_df", max_df)):
-        if df < 0 or (isinstance(df, float) and df > 1):
-            raise ValueError(
-                f"{name} is {df}; give a number of documents as an integer, or a share of them "
-                "as a float in [0, 1]"
-            )
     low, high = (df * num_docs if isinstance(df, float) else df for df in (min_df, max_df))
     keep = (count >= min_count) & (doc_count >= low) & (doc_count <= high) & ~dropped
     if max_count is not None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
+from bnp_models.data import arguments
 from bnp_models.data.bags import read_ldac, read_uci, read_vocabulary
 from bnp_models.data.checks import integers
 from bnp_models.data.corpus import Corpus
@@ -78,6 +79,12 @@ def read_npz(
         If the file is no `.npz` of plain arrays, or an array is missing or wrong; the message
         names the file and the array.
     """
+    path = arguments.path("path", path)
+    for role, key in (("group", group), ("label", label), ("name", name)):
+        if key is not None:
+            arguments.text(role, key, empty=True)
+    if split is not None and not isinstance(split, str):
+        arguments.integer("split", split)
     arrays = load_npz(path)
     if "schema" in arrays:
         if group or label or name or split is not None:
@@ -87,11 +94,14 @@ def read_npz(
             )
         return Corpus.load(path)
     needed = {"doc", "word", "count", group, label, name, None if split is None else "split"}
-    missing = needed - set(arrays) - {None}
+    missing = needed - set(arrays) - {None, ""}
     if missing:
+        asked = {"group": group, "label": label, "name": name, "split": "split"}
+        roles = [f"{role}=" for role, key in asked.items() if key in missing]
+        roles = [f"split={split!r}" if role == "split=" else role for role in roles]
         raise ValueError(
-            f"{path} has no array {', '.join(sorted(map(repr, missing)))} among "
-            f"{', '.join(sorted(arrays))}"
+            f"{path} has no array {', '.join(sorted(map(repr, missing)))} for "
+            f"{', '.join(roles) or 'the counts'}; give one of {', '.join(sorted(arrays))}"
         )
     group = group or ("group" if "group" in arrays else None)
     with about_file(path):
@@ -164,6 +174,16 @@ def from_gensim(
         If a word is not in `id2word`, a count is not a whole number (as in a tf-idf corpus), or a
         document has no author.
     """
+    bow = arguments.entries("bow", bow, "documents, each a list of pairs (word id, count)")
+    beside = ("vocabulary",) if author2doc is None else ("vocabulary", "authors")
+    arguments.options(Corpus.from_counts, options, but=beside)
+    if author2doc is not None:
+        arguments.mapping("author2doc", author2doc, "documents by author")
+    if not (id2word is None or isinstance(id2word, Mapping) or hasattr(id2word, "token2id")):
+        raise ValueError(
+            f"id2word must be a gensim Dictionary or a mapping from id to word, got "
+            f"{arguments.shown(id2word)}"
+        )
     by_word = getattr(id2word, "token2id", None)
     if by_word is not None:
         names = {int(v): word for word, v in by_word.items()}
@@ -171,7 +191,11 @@ def from_gensim(
         names = {int(v): word for v, word in dict(id2word).items()}
     else:
         names = None
-    pairs = [list(document) for document in bow]
+    pairs = [
+        [tuple(arguments.entries(f"bow[{d}]", pair, "pairs (word id, count)", length=2))
+         for pair in arguments.entries(f"bow[{d}]", document, "pairs (word id, count)")]
+        for d, document in enumerate(bow)
+    ]  # fmt: skip
     if not any(pairs):
         what = "has no words" if pairs else "is empty"
         raise ValueError(f"bow {what}; give a document with words")
@@ -193,10 +217,11 @@ def from_gensim(
     if author2doc is not None:
         authors: list[list[str]] = [[] for _ in pairs]
         for author, docs in author2doc.items():
-            for d in docs:
-                if not 0 <= d < len(pairs):
+            for d in arguments.entries(f"author2doc[{author!r}]", docs, "numbers of documents"):
+                if not isinstance(d, int | np.integer) or not 0 <= d < len(pairs):
                     raise ValueError(
-                        f"author2doc gives {author!r} document {d}, outside [0, {len(pairs)})"
+                        f"author2doc gives {author!r} document {d}, outside [0, {len(pairs)}); "
+                        "number documents from 0"
                     )
                 authors[d].append(author)
         options["authors"] = authors
@@ -209,7 +234,8 @@ def from_gensim(
 
 def guess_format(path: PathLike) -> str:
     """Tell the format of a corpus, a key of `FORMATS`, from the name of its file or folder."""
-    if Path(path).is_dir():
+    path = arguments.path("path", path)
+    if path.is_dir():
         return "folder"
     name = Path(path).name.lower().removesuffix(".gz")
     if name.startswith("docword"):
@@ -235,10 +261,10 @@ def read_corpus(path: PathLike, format: str | None = None, **options: Any) -> Co
     options
         For the reader of that format.
     """
+    path = arguments.path("path", path)
     if format is None:
         format = guess_format(path)
-    if format not in FORMATS:
-        raise ValueError(f"format is {format!r}; give one of {', '.join(FORMATS)}")
+    arguments.one_of("format", format, FORMATS)
     return FORMATS[format](path, **options)
 
 

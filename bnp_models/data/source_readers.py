@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from bnp_models.data import arguments
 from bnp_models.data.checks import distinct
 from bnp_models.data.readers import CORPUS_READERS, FORMATS, Readers, guess_format
 from bnp_models.data.sources import Sources
@@ -47,6 +48,12 @@ def read_table(
     """
     import pandas as pd
 
+    path = arguments.path("path", path)
+    for name, column in (("source", source), ("row", row)):
+        if column is not None:
+            arguments.text(name, column)
+    arguments.one_of("kind", kind, ("counts", "reals", None))
+    arguments.flag("missing", missing)
     separator = "\t" if ".tsv" in Path(path).name.lower() else ","
     try:
         types = {column: str for column in (source, row) if column is not None}
@@ -62,7 +69,7 @@ def read_table(
     for name, column in (("source", source), ("row", row)):
         if column is not None and column not in frame.columns:
             shown = ", ".join(map(str, frame.columns[:10]))
-            raise ValueError(f"{path} has no column {column!r} for {name}; it has {shown}")
+            raise ValueError(f"{path} has no column {column!r} for {name}=; give one of {shown}")
     if row is not None:
         frame = frame.set_index(row)
     numeric = pd.api.types.is_numeric_dtype
@@ -89,6 +96,7 @@ def guess_source_format(path: PathLike) -> str:
 
     A `.csv` or `.tsv` file is taken for a table of numbers, not for texts.
     """
+    path = arguments.path("path", path)
     name = Path(path).name.lower().removesuffix(".gz")
     if Path(path).is_file() and name.endswith((".csv", ".tsv")):
         return "table"
@@ -111,9 +119,9 @@ def read_sources(path: PathLike, format: str | None = None, **options: Any) -> S
     options
         For the reader of that format.
     """
-    format = format or guess_source_format(path)
-    if format not in SOURCE_FORMATS:
-        raise ValueError(f"format is {format!r}; give one of {', '.join(SOURCE_FORMATS)}")
+    path = arguments.path("path", path)
+    format = guess_source_format(path) if format is None else format
+    arguments.one_of("format", format, SOURCE_FORMATS)
     found = SOURCE_FORMATS[format](path, **options)
     if isinstance(found, Sources):
         return found

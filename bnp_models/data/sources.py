@@ -10,14 +10,15 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Bool, Int, Num
 
-from bnp_models.data.checks import check_seed, distinct, listed, positions, strings
-from bnp_models.data.corpus import Corpus
+from bnp_models.data import arguments
+from bnp_models.data.checks import distinct, positions, strings
+from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.data.matrices import as_matrix, check_cells, check_entries, kind_of, read_frame
 from bnp_models.data.names import SourceNames
 from bnp_models.data.partition import draw_test, number_of_tests
 from bnp_models.data.storage import array_digest, load_checked, save_npz
 
-__all__ = ["Sources", "check_counts", "check_sources"]
+__all__ = ["Sources", "as_sources", "check_counts", "check_sources"]
 
 SCHEMA = "bnp-sources-1"
 LEAVES = ("values", "source", "observed")
@@ -118,6 +119,7 @@ class Sources:
             )
         if not arrays:
             raise ValueError("arrays is empty; give at least one source")
+        arguments.flag("allow_missing", allow_missing)
         matrices = [as_matrix(f"arrays[{j}]", array) for j, array in enumerate(arrays)]
         num_features = matrices[0].shape[1]
         for j, matrix in enumerate(matrices):
@@ -173,6 +175,7 @@ class Sources:
         kind, allow_missing
             See the class; pandas' own missing values count as NaN.
         """
+        arguments.flag("allow_missing", allow_missing)
         matrix, ids, names = read_frame(frame, source, names)
         values, observed = check_entries(
             matrix,
@@ -193,8 +196,8 @@ class Sources:
         by
             "group", or None to take all documents as one source.
         """
-        if by not in ("group", None):
-            raise ValueError(f"by is {by!r}; give 'group' or None (one source)")
+        as_corpus("corpus", corpus)
+        arguments.one_of("by", by, ("group", None))
         if by == "group" and corpus.group is None:
             raise ValueError("by is 'group' but the corpus has no groups; make it None")
         check_cells(f"corpus is {corpus}", corpus.num_docs, corpus.num_words)
@@ -287,13 +290,13 @@ class Sources:
 
     def matrix(self, source: str) -> Num[np.ndarray, "n M"]:
         """Return the rows of one source, by its name; missing entries are 0."""
-        (j,) = self.positions_of([source])
+        (j,) = self.positions_of([arguments.one_of("source", source, self.source_names)])
         return np.asarray(self.values)[self.row_ptr[j] : self.row_ptr[j + 1]]
 
     def positions_of(self, source_names: Any) -> Int[np.ndarray, " n"]:
         """Return the positions of sources, given their names; scores of new rows use them."""
         index = {name: j for j, name in enumerate(self.source_names)}
-        asked = listed("source_names", source_names, "names of sources")
+        asked = arguments.texts("source_names", source_names)
         for name in asked:
             if name not in index:
                 raise ValueError(
@@ -328,6 +331,7 @@ class Sources:
 
     def pooled(self, name: str = "all") -> "Sources":
         """Merge all rows into one source, for a model that ignores the sources."""
+        arguments.text("name", name)
         zeros = np.zeros(self.num_rows, np.int32)
         return self._take(np.arange(self.num_rows), zeros, strings("name", [name]))
 
@@ -343,7 +347,7 @@ class Sources:
         test_size
             Number of test rows, or their share as a float.
         """
-        seed = check_seed("seed", seed)
+        seed = arguments.seed("seed", seed)
         num_test = number_of_tests(test_size, self.num_rows, "row")
         source = np.asarray(self.source)
         is_test = draw_test(source, num_test, seed)
@@ -358,6 +362,7 @@ class Sources:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the data to a compressed `.npz` file, completely or not at all; see `load`."""
+        path = arguments.path("path", path)
         content = {name: np.array(getattr(self.names, name), np.str_) for name in NAMES}
         content |= {"rows_per_source": np.array(self.rows_per_source)}
         save_npz(path, SCHEMA, self._arrays() | content | {"digest": np.array(self.digest)})
@@ -365,6 +370,7 @@ class Sources:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Sources":
         """Read sources that `save` wrote; check them as `from_arrays` does, and by their digest."""
+        path = arguments.path("path", path)
         required = {"values", "rows_per_source", "digest", *NAMES}
         instead = "read other matrices with np.load, and take them with Sources.from_arrays"
         content = load_checked(path, SCHEMA, required, "Sources", instead)
@@ -399,13 +405,20 @@ class Sources:
         return _grouped(arrays["values"][rows], source, observed, known)
 
 
+def as_sources(name: str, value: Any) -> Sources:
+    """Return a `Sources`, given as the argument `name`, or raise `ValueError`."""
+    return arguments.instance(
+        name,
+        value,
+        Sources,
+        "a Sources",
+        "build one with Sources.from_arrays, Sources.from_frame or Sources.from_corpus",
+    )
+
+
 def check_sources(data: Any, *, allow_missing: bool = False) -> None:
     """Raise `ValueError` for data that are no `Sources`, are traced by JAX or lack entries."""
-    if not isinstance(data, Sources):
-        raise ValueError(
-            f"data must be a Sources, got {type(data).__name__}: build one with "
-            "Sources.from_arrays, Sources.from_frame or Sources.from_corpus"
-        )
+    as_sources("data", data)
     if isinstance(data.values, Tracer):
         raise ValueError("data must be concrete when a chain starts: call init outside of jit")
     if data.observed is not None and not allow_missing:

@@ -7,9 +7,9 @@ import math
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
+from bnp_models.data import arguments
 from bnp_models.data.checks import distinct
 from bnp_models.data.corpus import Corpus
 from bnp_models.data.files import open_text
@@ -59,7 +59,9 @@ def read_jsonl(
         If a line is no JSON object, or if a field is missing or of another kind; the message
         names file and line.
     """
+    path, encoding = arguments.path("path", path), arguments.encoding("encoding", encoding)
     fields = {"tokens": tokens, "group": group, "authors": authors, "label": label, "name": name}
+    _check_fields(text, fields, options)
     return _corpus(path, _json_records(path, encoding), text, fields, options)
 
 
@@ -96,10 +98,17 @@ def read_csv(
         If a column is missing or a row has another number of columns; the message names file
         and line.
     """
+    path, encoding = arguments.path("path", path), arguments.encoding("encoding", encoding)
+    fields = {"group": group, "authors": authors, "label": label, "name": name}
+    _check_fields(text, fields, options)
+    arguments.text("author_separator", author_separator)
+    if delimiter is not None and (
+        len(arguments.text("delimiter", delimiter)) != 1 or delimiter in "\r\n"
+    ):
+        raise ValueError(f"delimiter must be one character in a line, got {delimiter!r}")
     if delimiter is None:
         delimiter = "\t" if str(path).removesuffix(".gz").endswith(".tsv") else ","
     records = list(_csv_records(path, delimiter, encoding))
-    fields = {"group": group, "authors": authors, "label": label, "name": name}
     author_column, label_column = authors or "authors", label or "label"
     convert = _common_type([record.get(label_column, "") for _, record in records])
     for _, record in records:
@@ -119,6 +128,8 @@ def read_lines(path: PathLike, *, encoding: str = "utf-8", **options: Any) -> Co
     options
         For `Corpus.from_texts`.
     """
+    path, encoding = arguments.path("path", path), arguments.encoding("encoding", encoding)
+    arguments.options(Corpus.from_texts, options)
     with open_text(path, encoding) as file:
         texts = [line.rstrip("\n") for line in file]
     with about_file(path):
@@ -146,7 +157,11 @@ def read_folder(
     options
         For `Corpus.from_texts`. Documents are named by their path below the folder.
     """
-    folder = Path(path)
+    folder, encoding = arguments.path("path", path), arguments.encoding("encoding", encoding)
+    if suffixes is not None:
+        suffixes = arguments.texts("suffixes", suffixes, some=True)
+    arguments.optional(arguments.flag, "groups", groups)
+    arguments.options(Corpus.from_texts, options, but=("doc_names",))
     if not folder.is_dir():
         raise ValueError(f"{path} is not a folder; give one that holds text files")
     files = []
@@ -175,6 +190,18 @@ def read_folder(
             doc_names=[file.as_posix() for file in files],
             **options,
         )
+
+
+def _check_fields(
+    text: str | Sequence[str] | None, fields: dict[str, str | None], options: dict[str, Any]
+) -> None:
+    """Check the names of fields or columns, and that the other options are known."""
+    if not isinstance(text, str | None):
+        arguments.texts("text", text)
+    for role, field in fields.items():
+        if field is not None:
+            arguments.text(role, field, empty=True)
+    arguments.options(Corpus.from_texts, options, but=("groups", "labels", "doc_names"))
 
 
 def _json_records(path: PathLike, encoding: str) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -302,6 +329,7 @@ def _corpus(
     with about_file(path):
         if parts:
             return Corpus.from_texts(columns["text"], **about, **options)
+        arguments.options(Corpus.from_ids, options)
         vocabulary = options.pop("vocabulary", None)
         if vocabulary is None:
             vocabulary = sorted({word for words in columns["tokens"] for word in words})

@@ -1,10 +1,10 @@
 """Turn texts into word ids with scikit-learn's `CountVectorizer`, in the order of the text."""
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
-from bnp_models.data.checks import distinct, listed
+from bnp_models.data import arguments
+from bnp_models.data.checks import distinct, strings
 
 __all__ = ["TOKEN_PATTERN", "check_texts", "number_words"]
 
@@ -25,7 +25,7 @@ OPTIONS = {
 
 def check_texts(texts: Any) -> list[str]:
     """Return the texts as a list and check that all are strings."""
-    entries = listed("texts", texts, "strings, one per document")
+    entries = arguments.entries("texts", texts, "strings, one per document")
     if not entries:
         raise ValueError("texts is empty; give at least one document")
     for d, text in enumerate(entries):
@@ -50,14 +50,20 @@ def number_words(
     """
     from sklearn.feature_extraction.text import CountVectorizer
 
+    arguments.flag("lowercase", options["lowercase"])
+    arguments.pattern("token_pattern", options["token_pattern"])
+    for name in ("min_df", "max_df"):
+        arguments.count_or_share(name, options[name])
+    arguments.optional(arguments.integer, "max_features", options["max_features"], 1)
     if vectorizer is None:
         stop_words = options.pop("stop_words")
-        if stop_words is not None and stop_words != "english":
-            stop_words = listed("stop_words", stop_words, "words, or 'english'", ordered=False)
-            stop_words = sorted(set(stop_words))
+        if stop_words is not None and not (isinstance(stop_words, str) and stop_words == "english"):
+            words = arguments.entries(
+                "stop_words", stop_words, "words, or 'english'", ordered=False
+            )
+            stop_words = sorted(set(strings("stop_words", words)))
         if vocabulary is not None:
             vocabulary = distinct("vocabulary", vocabulary)
-        _check_pattern(options["token_pattern"])
         vectorizer = CountVectorizer(vocabulary=vocabulary, stop_words=stop_words, **options)
     elif not callable(getattr(vectorizer, "build_analyzer", None)):
         raise ValueError(
@@ -65,7 +71,7 @@ def number_words(
             "build_analyzer, fit and vocabulary_"
         )
     else:
-        changed = [name for name, value in options.items() if value != OPTIONS[name]]
+        changed = [name for name, default in OPTIONS.items() if not _equal(options[name], default)]
         if vocabulary is not None or changed:
             raise ValueError(
                 f"{(changed or ['vocabulary'])[0]} is given beside vectorizer, which decides "
@@ -94,16 +100,6 @@ def number_words(
     return ids, words
 
 
-def _check_pattern(pattern: Any) -> None:
-    """Check a regular expression for words, of which none may be empty."""
-    wrong = "is no string"
-    if isinstance(pattern, str):
-        try:
-            wrong = "also matches the empty string" if re.fullmatch(pattern, "") else None
-        except re.error as error:
-            wrong = f"is no regular expression ({error})"
-    if wrong is not None:
-        raise ValueError(
-            f"token_pattern is {pattern!r}, which {wrong}; give a pattern that matches one word, "
-            r"such as r'\w+'"
-        )
+def _equal(value: Any, default: Any) -> bool:
+    """Tell whether an option is its default; arrays and other sequences are not."""
+    return value is default or (isinstance(value, str | int | float) and value == default)

@@ -15,7 +15,17 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from bnp_models.plots.panels import COLOURS, LABEL_WIDTH, grid, heat_map, plain, shaped
+from bnp_models.data import arguments
+from bnp_models.plots.panels import (
+    COLOURS,
+    LABEL_WIDTH,
+    check_ax,
+    check_table,
+    grid,
+    heat_map,
+    plain,
+    shaped,
+)
 from bnp_models.posterior.factor_states import Effects
 
 __all__ = ["plot_factors", "plot_sharing"]
@@ -35,6 +45,8 @@ def plot_sharing(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ax
         Where to draw.
     """
+    check_table(table, ("source", "other", "shared"), "factor_tables.sharing")
+    check_ax(ax)
     names = list(dict.fromkeys(table["source"]))
     values = table.pivot(index="source", columns="other", values="shared")
     values = values.loc[names, names].to_numpy()
@@ -76,18 +88,17 @@ def plot_factors(
     axes
         One for each factor.
     """
+    arguments.instance("effects", effects, Effects, "Effects", "use factor_tables.effects")
     count, num_features = effects.mean.shape
-    chosen = list(range(count)) if factors is None else list(factors)
-    if not chosen or not all(0 <= r < count for r in chosen):
-        raise ValueError(f"factors must be numbers below {count}, at least one, got {chosen}")
+    chosen = arguments.places("factors", range(count) if factors is None else factors, count)
     titles = [f"factor {r}" for r in chosen] if titles is None else titles
-    if len(titles) != len(chosen):
-        raise ValueError(f"titles must name {len(chosen)} factors, got {len(titles)}")
-    if feature_names is not None and len(feature_names) != num_features:
-        raise ValueError(
-            f"feature_names must have {num_features} entries, got {len(feature_names)}"
-        )
-    if shape is not None and shape[0] * shape[1] != num_features:
+    titles = arguments.texts("titles", titles, length=len(chosen))
+    if feature_names is not None:
+        feature_names = arguments.texts("feature_names", feature_names, length=num_features)
+    arguments.integer("num_columns", num_columns, 1)
+    if shape is not None:
+        shape = tuple(arguments.array("shape", shape, (2,), kind="integers").tolist())
+    if shape is not None and (min(shape) < 1 or shape[0] * shape[1] != num_features):
         raise ValueError(f"shape must hold the {num_features} features as pixels, got {shape}")
     panels = Effects(*(values[chosen] for values in effects))
     if axes is None:

@@ -10,10 +10,14 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
+from bnp_models.data import arguments
+
 __all__ = [
     "COLOURS",
     "LABEL_WIDTH",
     "chain_colour",
+    "check_ax",
+    "check_table",
     "grid",
     "heat_map",
     "plain",
@@ -40,8 +44,7 @@ def single(width: float, height: float) -> Axes:
 
 def grid(count: int, columns: int, size: tuple[float, float], **share: bool) -> np.ndarray:
     """Return `count` panels in rows; those left over in the last row are removed."""
-    if columns < 1:
-        raise ValueError(f"num_columns must be positive, got {columns}")
+    columns = arguments.integer("num_columns", columns, 1)
     columns = min(columns, count)
     rows = math.ceil(count / columns)
     axes = plt.subplots(
@@ -61,9 +64,30 @@ def grid(count: int, columns: int, size: tuple[float, float], **share: bool) -> 
 def shaped(axes: Any, shape: tuple[int, ...]) -> np.ndarray:
     """Return the given panels in this shape, or raise `ValueError` if their number is wrong."""
     array = np.asarray(axes, dtype=object)
+    if not all(isinstance(ax, Axes) for ax in array.flat):
+        raise ValueError(f"axes must be Axes of matplotlib, got {arguments.shown(axes)}")
     if array.size != math.prod(shape):
         raise ValueError(f"axes must have shape {shape}, got {array.shape}")
     return array.reshape(shape)
+
+
+def check_ax(ax: Any) -> None:
+    """Refuse a panel that is none."""
+    arguments.optional(arguments.instance, "ax", ax, Axes, "an Axes of matplotlib")
+
+
+def check_table(table: Any, columns: Sequence[str], source: str) -> None:
+    """Refuse what is no table of the function `source`, or has no rows."""
+    import pandas as pd
+
+    arguments.instance("table", table, pd.DataFrame, f"a table from {source}")
+    if missing := [name for name in columns if name not in table.columns]:
+        raise ValueError(
+            f"table must be one from {source}: it lacks {missing}, got the columns "
+            f"{list(map(str, table.columns))} of a {type(table).__name__}"
+        )
+    if not len(table):
+        raise ValueError(f"table must have rows; {source} makes one")
 
 
 def plain(ax: Axes) -> Axes:

@@ -22,17 +22,20 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from bnp_models.base.terms import TOPICS, Terms
+from bnp_models.data import arguments
 from bnp_models.plots.panels import (
     COLOURS,
     LABEL_WIDTH,
     chain_colour,
+    check_ax,
+    check_table,
     grid,
     heat_map,
     plain,
     shaped,
     single,
 )
-from bnp_models.posterior.alignment import Alignment
+from bnp_models.posterior.alignment import Alignment, as_alignment
 from bnp_models.posterior.diagnostics import label_free
 
 __all__ = [
@@ -142,8 +145,7 @@ def plot_ranks(
     ValueError
         If there is only one chain, whose ranks are always flat.
     """
-    if bins is not None and bins < 2:
-        raise ValueError(f"bins must be at least 2, got {bins}")
+    bins = arguments.optional(arguments.integer, "bins", bins, 2)
     scalars, left_out = _first(
         label_free(data, var_names=var_names, extra=extra, terms=terms), var_names
     )
@@ -202,8 +204,9 @@ def plot_number(
     axes
         Two panels.
     """
+    scalars = label_free(data, terms=terms)
     var_name = terms.used if var_name is None else var_name
-    draws = label_free(data, var_names=(var_name,), terms=terms)[var_name]
+    draws = scalars[arguments.one_of("var_name", var_name, list(scalars))]
     if axes is None:
         axes = plt.subplots(1, 2, figsize=(9, 3), width_ratios=(3, 2), layout="constrained")[1]
     axes = shaped(axes, (2,))
@@ -251,12 +254,12 @@ def plot_topic_words(
     axes
         One for each topic.
     """
+    columns = ("topic", "word", "probability", "lower", "upper")
+    check_table(table, columns, "topic_tables.topic_words")
+    arguments.integer("num_columns", num_columns, 1)
     topics = list(dict.fromkeys(table["topic"]))
-    if not topics:
-        raise ValueError("table must have rows; results.topic_words makes one")
     titles = [f"topic {topic}" for topic in topics] if titles is None else titles
-    if len(titles) != len(topics):
-        raise ValueError(f"titles must name {len(topics)} topics, got {len(titles)}")
+    titles = arguments.texts("titles", titles, length=len(topics))
     rows = int(table["topic"].value_counts().max())
     limit = 1.04 * float(table[["probability", "upper"]].max(axis=None))
     if axes is None:
@@ -294,6 +297,8 @@ def plot_prevalence(table: pd.DataFrame, *, num_words: int = 5, ax: Axes | None 
     ax
         Where to draw.
     """
+    check_table(table, ("prevalence", "lower", "upper"), "topic_tables.topics")
+    check_ax(ax)
     labels = short_labels(table, num_words=num_words)
     if ax is None:
         width = 4.5 + LABEL_WIDTH * max(map(len, labels), default=0)
@@ -326,6 +331,9 @@ def plot_prevalence_by_group(
     ax
         Where to draw.
     """
+    columns = ("group", "topic", "prevalence")
+    check_table(table, columns, "topic_tables.topic_prevalence_by_group")
+    check_ax(ax)
     groups, topics = (list(dict.fromkeys(table[name])) for name in ("group", "topic"))
     values = table.pivot(index="topic", columns="group", values="prevalence")
     values = values.loc[topics, groups].to_numpy()
@@ -351,7 +359,8 @@ def plot_topic_similarity(
     ax
         Where to draw.
     """
-    means, _ = alignment.by_chain()
+    means, _ = as_alignment(alignment).by_chain()
+    check_ax(ax)
     own = alignment.chain[alignment.reference]
     chains = [
         f"chain {chain}" + ("\n(reference)" if chain == own else "")
@@ -365,6 +374,8 @@ def plot_topic_similarity(
 
 def short_labels(table: pd.DataFrame, *, num_words: int = 3) -> list[str]:
     """Name topics by number and first words, from the table of `topic_tables.topics`."""
+    check_table(table, ("words",), "topic_tables.topics")
+    num_words = arguments.integer("num_words", num_words, 1)
     firsts = [", ".join(words.split(", ")[:num_words]) for words in table["words"]]
     return [f"{topic}: {first}" for topic, first in zip(table.index, firsts, strict=True)]
 
@@ -409,9 +420,7 @@ def _edges(draws: Shaped[np.ndarray, "C S"]) -> np.ndarray:
 def _topic_labels(labels: Sequence[str] | None, topics: Sequence[int]) -> list[str]:
     if labels is None:
         return [f"topic {topic}" for topic in topics]
-    if len(labels) != len(topics):
-        raise ValueError(f"labels must name {len(topics)} topics, got {len(labels)}")
-    return list(labels)
+    return arguments.texts("labels", labels, length=len(topics))
 
 
 def _title_with_chains(ax: Axes, title: str) -> None:

@@ -18,16 +18,21 @@ import scipy.optimize
 import scipy.special
 from jaxtyping import Bool, Float, Integer
 
+from bnp_models.data import arguments
 from bnp_models.posterior import arviz_data
-from bnp_models.posterior.mixtures import Mixtures, one_by_one
+from bnp_models.posterior.mixtures import Mixtures, check_mixtures, one_by_one
 
 if TYPE_CHECKING:
     import pandas as pd
+
+METRICS = ("hellinger", "jensen-shannon")
 
 __all__ = [
     "Alignment",
     "TopicStates",
     "align",
+    "as_alignment",
+    "as_topic_states",
     "by_share",
     "pair",
     "pooled_topics",
@@ -114,6 +119,20 @@ class Alignment(NamedTuple):
         return table.sort_values("share", ascending=False, kind="stable", ignore_index=True)
 
 
+def as_topic_states(states: Any) -> TopicStates:
+    """Return states of a topic model, or raise `ValueError`."""
+    return arguments.instance(
+        "states", states, TopicStates, "TopicStates", "take fit.topic_states, or use topic_states"
+    )
+
+
+def as_alignment(alignment: Any) -> Alignment:
+    """Return an alignment, or raise `ValueError`."""
+    return arguments.instance(
+        "alignment", alignment, Alignment, "an Alignment", "take fit.alignment, or use align"
+    )
+
+
 def topic_states(
     data: Any,
     mixtures: Mixtures | Iterable[Mixtures],
@@ -136,6 +155,8 @@ def topic_states(
     ValueError
         If the data kept no states, or their draws have no `lp`.
     """
+    check_mixtures(mixtures)
+    arviz_data.check_data("data", data)
     for name, variable in (("states", "z"), ("sample_stats", "lp")):
         if not arviz_data.has_group(data, name) or variable not in arviz_data.group(data, name):
             raise ValueError(f"data must have {variable!r} in group {name!r}; fit with keep_states")
@@ -145,6 +166,8 @@ def topic_states(
     missing = np.setdiff1d(draws, lp["draw"].to_numpy())
     if missing.size:
         raise ValueError(f"data must have lp for the draws of its states, none for {missing[:5]}")
+    if token_row is not None:
+        token_row = arguments.array("token_row", token_row, (z.sizes["token"],), kind="integers")
     return TopicStates(
         mixtures,
         z.to_numpy().reshape(len(chains) * len(draws), -1),
@@ -167,6 +190,7 @@ def pooled_topics(states: TopicStates) -> Iterator[Float[np.ndarray, "V K"]]:
     ValueError
         If topics have several rows and `states.token_row` is missing.
     """
+    as_topic_states(states)
     for z, mixture in zip(states.z, one_by_one(states.mixtures), strict=True):
         phi = np.asarray(mixture.phi[0])
         num_rows, _, num_topics = phi.shape
@@ -189,10 +213,11 @@ def similarity(
     `"hellinger"`: $\sum_v \sqrt{p_v q_v}$, which is 1 - H^2 of the Hellinger distance H.
     `"jensen-shannon"`: $1 - \mathrm{JS}(p, q) / \log 2$; slower, O(V K L) logarithms.
     """
+    arguments.one_of("metric", metric, METRICS)
+    phi = arguments.array("phi", phi, (None, None), finite=True)
+    other = arguments.array("other", other, (len(phi), None), finite=True)
     if metric == "hellinger":
         return np.minimum(np.sqrt(phi).T @ np.sqrt(other), 1.0)
-    if metric != "jensen-shannon":
-        raise ValueError(f"metric must be 'hellinger' or 'jensen-shannon', got {metric!r}")
     entropy, other_entropy = (scipy.special.entr(x).sum(axis=0) for x in (phi, other))
     rows = []
     for k in range(phi.shape[1]):
@@ -225,8 +250,9 @@ def align(
     ValueError
         If there is no state or no token, `lp` is nowhere finite, or an option is out of its domain.
     """
-    if not 0 < min_similarity <= 1:
-        raise ValueError(f"min_similarity must be in (0, 1], got {min_similarity}")
+    as_topic_states(states)
+    arguments.one_of("metric", metric, METRICS)
+    arguments.real("min_similarity", min_similarity, above=0, at_most=1)
     if 0 in states.z.shape:
         raise ValueError(f"states.z must hold states and tokens, got shape {states.z.shape}")
     reference = reference_state(states.lp)
@@ -290,7 +316,7 @@ def stability(alignment: Alignment) -> pd.DataFrame:
         at least half of their states), `found` (share of all states), `similarity` (to the
         reference; mean over the chains that have it) and `lowest` (the least similar chain).
     """
-    means, found = alignment.by_chain()
+    means, found = as_alignment(alignment).by_chain()
     import pandas as pd
 
     return pd.DataFrame(

@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bnp_models.data import arguments
 from bnp_models.data.files import replacing, seal
 
 if TYPE_CHECKING:
     import xarray
 
 __all__ = [
+    "check_data",
     "ess",
     "group",
     "groups",
@@ -36,6 +38,9 @@ __all__ = [
     "save",
 ]
 
+RHATS = ("rank", "split", "folded", "z_scale", "identity")
+ESSES = ("bulk", "tail", "mean", "sd", "median", "mad", "z_scale", "folded", "identity")
+MCSES = ("mean", "sd", "median")
 SAMPLE_DIMS = ("chain", "draw")
 _COMPRESS_FROM = 10_000  # elements; a smaller array gains nothing from compression
 
@@ -80,6 +85,15 @@ def make_data(
     ValueError
         If the arrays of a group disagree on a dimension, or names or labels do not fit an array.
     """
+    arguments.mapping("groups", groups, "groups of arrays by name")
+    for name, variables in groups.items():
+        arguments.mapping(f"groups[{name!r}]", variables, "arrays by name")
+    options = {
+        "coords": coords, "dims": dims, "group_coords": group_coords, "group_dims": group_dims,
+        "attrs": attrs,
+    }  # fmt: skip
+    for name, option in options.items():
+        arguments.optional(arguments.mapping, name, option, "values by name")
     own, own_dims = group_coords or {}, group_dims or {}
     for option, given in {"group_coords": own, "group_dims": own_dims}.items():
         for name in given:
@@ -97,16 +111,26 @@ def make_data(
     return _container(datasets, dict(attrs or {}))
 
 
+def check_data(name: str, data: Any) -> Any:
+    """Refuse what is neither an `arviz.InferenceData` nor an `xarray.DataTree`."""
+    if hasattr(data, "children") or callable(getattr(data, "groups", None)):
+        return data
+    raise ValueError(
+        f"{name} must be ArviZ data (arviz.InferenceData or xarray.DataTree) such as fit.data, got "
+        f"{type(data).__name__} {arguments.shown(data)}"
+    )
+
+
 def groups(data: Any) -> list[str]:
     """List the names of the groups, in the order of the container."""
-    if hasattr(data, "children"):
+    if hasattr(check_data("data", data), "children"):
         return list(data.children)
     return [str(name) for name in data.groups()]
 
 
 def has_group(data: Any, name: str) -> bool:
     """Tell whether the data has a group of this name."""
-    return name in groups(data)
+    return arguments.text("name", name) in groups(data)
 
 
 def group(data: Any, name: str) -> xarray.Dataset:
@@ -117,8 +141,7 @@ def group(data: Any, name: str) -> xarray.Dataset:
     ValueError
         If there is no such group; the message lists those there are.
     """
-    if not has_group(data, name):
-        raise ValueError(f"name must be one of the groups {groups(data)}, got {name!r}")
+    arguments.one_of("name", name, groups(data))
     found = data[name]
     return found.to_dataset() if hasattr(found, "to_dataset") else found
 
@@ -140,7 +163,7 @@ def save(data: Any, path: str | os.PathLike[str]) -> Path:
     """
     import xarray
 
-    path = Path(path)
+    path = arguments.path("path", path)
     datasets = {name: group(data, name) for name in groups(data)}
     tree = xarray.DataTree.from_dict(datasets)
     tree.attrs = dict(data.attrs)
@@ -155,7 +178,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     """Read a file of `save`, or of ArviZ, into memory and close it."""
     import xarray
 
-    with xarray.open_datatree(Path(path), engine="h5netcdf") as tree:
+    with xarray.open_datatree(arguments.path("path", path), engine="h5netcdf") as tree:
         attrs = {name: _plain(value) for name, value in tree.attrs.items()}
         datasets = {name: child.to_dataset().load() for name, child in tree.children.items()}
     for name, dataset in datasets.items():
@@ -184,6 +207,11 @@ def mcse(draws: xarray.Dataset, *, method: str = "mean") -> xarray.Dataset:
 
 
 def _statistic(name: str, draws: xarray.Dataset, method: str) -> xarray.Dataset:
+    import xarray
+
+    known = {"rhat": RHATS, "ess": ESSES, "mcse": MCSES}[name]
+    arguments.one_of("method", method, known)
+    arguments.instance("draws", draws, xarray.Dataset, "an xarray.Dataset such as fit.posterior")
     arviz = _import_arviz()
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # ArviZ divides by zero for a constant

@@ -26,6 +26,7 @@ import xarray
 from jaxtyping import Float, Integer, Shaped
 
 from bnp_models.base.terms import TOPICS, Terms
+from bnp_models.data import arguments
 from bnp_models.posterior import arviz_data
 
 __all__ = [
@@ -93,6 +94,10 @@ def label_free(
     ValueError
         If a name is unknown or an extra quantity does not have the shape of the draws.
     """
+    arguments.instance("terms", terms, Terms, "the Terms of a model, model.terms")
+    arguments.optional(arguments.mapping, "extra", extra, "arrays [chain, draw] by name")
+    if var_names is not None:
+        var_names = arguments.texts("var_names", var_names, some=True)
     posterior = arviz_data.group(data, "posterior")
     shape = (posterior.sizes["chain"], posterior.sizes["draw"])
     found: dict[str, np.ndarray] = {}
@@ -109,11 +114,7 @@ def label_free(
         elif variable.dtype.kind in "iuf" and set(others) <= {terms.dim, *NAMED_DIMS}:
             found |= _without_labels(str(name), variable, terms.dim)
     for name, value in (extra or {}).items():
-        found[name] = np.asarray(value)
-        if found[name].shape != shape:
-            raise ValueError(
-                f"extra[{name!r}] must have shape [chain, draw] = {shape}, got {found[name].shape}"
-            )
+        found[name] = arguments.array(f"extra[{name!r}]", value, shape, kind="numbers or booleans")
     if var_names is None:
         first = [name for name in ("lp", terms.used) if name in found]
         return {name: found[name] for name in [*first, *(n for n in found if n not in first)]}
@@ -183,10 +184,8 @@ def convergence(
     ValueError
         If a limit is out of its domain, a name unknown, or there is nothing to judge.
     """
-    if not max_rhat > 1:
-        raise ValueError(f"max_rhat must be above 1, got {max_rhat}; 1.01 is usual")
-    if not min_ess_per_chain >= 0:
-        raise ValueError(f"min_ess_per_chain must not be negative, got {min_ess_per_chain}")
+    arguments.real("max_rhat", max_rhat, above=1, infinite=True)  # 1.01 is usual
+    arguments.real("min_ess_per_chain", min_ess_per_chain, at_least=0)
     scalars = label_free(data, var_names=var_names, extra=extra, terms=terms)
     if not scalars:
         raise ValueError("data has no label-free scalar to judge; pass one through extra=")
@@ -345,11 +344,9 @@ class Coassignment(NamedTuple):
 
 def random_pairs(num_items: int, num_pairs: int, *, seed: int = 0) -> Integer[np.ndarray, "P 2"]:
     """Draw pairs of two different items, uniformly and with replacement."""
-    if num_items < 2:
-        raise ValueError(f"num_items must be at least 2 to make pairs, got {num_items}")
-    if num_pairs < 1:
-        raise ValueError(f"num_pairs must be positive, got {num_pairs}")
-    rng = np.random.default_rng(seed)
+    num_items = arguments.integer("num_items", num_items, 2)
+    num_pairs = arguments.integer("num_pairs", num_pairs, 1)
+    rng = np.random.default_rng(arguments.seed("seed", seed))
     first = rng.integers(num_items, size=num_pairs)
     second = (first + rng.integers(1, num_items, size=num_pairs)) % num_items
     return np.stack([np.minimum(first, second), np.maximum(first, second)], axis=1)
@@ -372,6 +369,7 @@ def token_coassignment(
     ValueError
         If a pair is out of range or pairs an item with itself.
     """
+    z = arguments.array("z", z, (None, None, None), kind="integers")
     pairs = _check_pairs(pairs, z.shape[2], "tokens")
     same = z[:, :, pairs[:, 0]] == z[:, :, pairs[:, 1]]
     return _coassignment(pairs, same.astype(np.float64))
@@ -401,10 +399,8 @@ def document_coassignment(
     ValueError
         If a pair is out of range, pairs a document with itself, or names an empty document.
     """
-    if doc.shape != z.shape[2:]:
-        raise ValueError(
-            f"doc must name the document of each of the {z.shape[2]} tokens, got shape {doc.shape}"
-        )
+    z = arguments.array("z", z, (None, None, None), kind="integers")
+    doc = arguments.array("doc", doc, z.shape[2:], kind="integers")
     pairs = _check_pairs(pairs, int(doc.max(initial=-1)) + 1, "documents")
     chosen, position = np.unique(pairs, return_inverse=True)
     position = position.reshape(pairs.shape)
@@ -425,6 +421,7 @@ def document_coassignment(
 
 def agreement(result: Coassignment) -> pd.DataFrame:
     """Compare every two chains: root mean square difference of their probabilities."""
+    arguments.instance("result", result, Coassignment, "a Coassignment", "use token_coassignment")
     differences = result.by_chain[:, None] - result.by_chain[None]
     chains = pd.RangeIndex(len(result.by_chain), name="chain")
     return pd.DataFrame(np.sqrt((differences**2).mean(axis=-1)), index=chains, columns=chains)
@@ -445,8 +442,9 @@ def _coassignment(pairs: np.ndarray, shared: Float[np.ndarray, "C S P"]) -> Coas
 
 
 def _check_pairs(pairs: np.ndarray, num_items: int, kind: str) -> np.ndarray:
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or not len(pairs):
-        raise ValueError(f"pairs must have shape [P, 2] with P > 0, got {pairs.shape}")
+    pairs = arguments.array("pairs", pairs, (None, 2), kind="integers")
+    if not len(pairs):
+        raise ValueError("pairs must have shape [P, 2] with P > 0, got none")
     if pairs.min() < 0 or pairs.max() >= num_items:
         raise ValueError(
             f"pairs must name {kind} in [0, {num_items}), got {pairs.min()}..{pairs.max()}"

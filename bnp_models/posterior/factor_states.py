@@ -13,10 +13,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int, Integer, Num
 
+from bnp_models.data import arguments
+from bnp_models.data.checks import positions
 from bnp_models.posterior.alignment import Alignment, by_share, pair, reference_state
 from bnp_models.posterior.cosine import cosine
 
-__all__ = ["Effects", "FactorStates", "Matching", "align_factors", "factor_states", "match"]
+__all__ = [
+    "Effects",
+    "FactorStates",
+    "Matching",
+    "align_factors",
+    "as_factor_states",
+    "factor_states",
+    "match",
+]
 
 MIN_SIMILARITY = 0.7
 """Least cosine of matched factors; independent factors with exponential entries have about 0.5."""
@@ -45,6 +55,9 @@ class FactorStates(NamedTuple):
 
     def take(self, which: Any) -> FactorStates:
         """Return some of the states, by numbers or by a mask."""
+        which = positions("which", which, len(self.lp), "state")
+        if not len(which):
+            raise ValueError("which is empty; give at least one state")
         of_states = [name for name in self._fields if name not in ("source", "mean")]
         return self._replace(**{name: getattr(self, name)[which] for name in of_states})
 
@@ -116,7 +129,20 @@ def factor_states(
     ValueError
         If shapes do not fit together or a number is not finite.
     """
-    phi, weights = np.asarray(phi), np.asarray(weights)
+    given = {"z": z, "source": source, "background": background, "lp": lp}
+    given |= {"chain": chain, "draw": draw}
+    shapes = {"z": 4, "source": 1, "background": 3, "lp": 2, "chain": 1, "draw": 1}
+    any_size = {name: (None,) * axes for name, axes in shapes.items()}
+    phi = arguments.array("phi", phi, (None,) * 4)
+    weights = arguments.array("weights", weights, (None,) * 4)
+    for name, values in given.items():
+        if values is not None:
+            arguments.array(
+                name,
+                values,
+                any_size[name],
+                kind="numbers or booleans" if name == "z" else "numbers",
+            )
     if phi.ndim != 4 or weights.ndim != 4 or not phi.size or not weights.size:
         raise ValueError(
             "phi and weights must be [chain, draw, K, M] and [chain, draw, N, K], got shapes "
@@ -166,6 +192,13 @@ def factor_states(
     )
 
 
+def as_factor_states(states: Any) -> FactorStates:
+    """Return states of a factor model, or raise `ValueError`."""
+    return arguments.instance(
+        "states", states, FactorStates, "FactorStates", "take fit.factor_states"
+    )
+
+
 def align_factors(
     states: FactorStates, *, min_similarity: float | int = MIN_SIMILARITY
 ) -> Alignment:
@@ -182,8 +215,8 @@ def align_factors(
         Factors are numbered by their mean share of all uses, largest first; `sizes` counts the
         rows that use a factor.
     """
-    if not 0 < min_similarity <= 1:
-        raise ValueError(f"min_similarity must be in (0, 1], got {min_similarity}")
+    as_factor_states(states)
+    arguments.real("min_similarity", min_similarity, above=0, at_most=1)
     sizes = states.sizes()
     reference = reference_state(states.lp)
     used = np.flatnonzero(sizes[reference])
@@ -205,6 +238,8 @@ def align_factors(
 
 def match(phi: Num[np.ndarray, "R M"], other: Num[np.ndarray, "K M"]) -> Matching:
     """Give each factor at most one partner, so that the summed absolute cosine is largest."""
+    phi = arguments.array("phi", phi, (None, None), finite=True)
+    other = arguments.array("other", other, (None, phi.shape[1]), finite=True)
     signed = cosine(phi, other)
     ours, theirs = pair(np.abs(signed), 1e-9)
     position, sign = np.full(len(phi), -1), np.ones(len(phi), int)

@@ -3,18 +3,22 @@
 import numpy as np
 import scipy.special
 
+from bnp_models.data import arguments
+
 __all__ = ["beta_interval", "tail_quantiles"]
 
 
 def tail_quantiles(interval: float) -> tuple[float, float]:
     """Return the probabilities below the lower and below the upper end of a central interval."""
-    if not 0 < interval < 1:
-        raise ValueError(f"interval must be in (0, 1), got {interval}; 0.9 is 90%")
+    interval = arguments.real("interval", interval, above=0, below=1)  # 0.9 is 90%
     return (1 - interval) / 2, (1 + interval) / 2
 
 
 def beta_interval(mean: np.ndarray, sd: np.ndarray, interval: float) -> list[np.ndarray]:
     """Return the bounds of the central intervals of Beta distributions with these moments."""
+    arguments.real("interval", interval, above=0, below=1)
+    mean = arguments.array("mean", mean, (None,), finite=True)
+    sd = arguments.array("sd", sd, mean.shape, finite=True)
     certain = (sd <= 0) | (mean <= 0) | (mean >= 1)
     m = np.where(certain, 0.5, mean)
     total = m * (1 - m) / np.where(certain, 0.1, sd) ** 2 - 1

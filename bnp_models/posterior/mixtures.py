@@ -20,7 +20,8 @@ from jaxtyping import Float, Int
 from bnp_models.base.author_model import AuthorModel
 from bnp_models.base.token_model import TokenModel
 from bnp_models.base.topics import Topics
-from bnp_models.data.corpus import Corpus
+from bnp_models.data import arguments
+from bnp_models.data.corpus import Corpus, as_corpus
 
 __all__ = [
     "AuthorMixture",
@@ -28,6 +29,7 @@ __all__ = [
     "Mixtures",
     "OneRow",
     "author_states",
+    "check_mixtures",
     "check_words",
     "document_rows",
     "mixture_states",
@@ -84,6 +86,10 @@ class MixtureStates:
 
     def state(self, index: int) -> State:
         """Return the variables of one state."""
+        if isinstance(index, bool) or not isinstance(index, int | np.integer):
+            raise ValueError(f"index must be the number of a state, got {arguments.shown(index)}")
+        if not -len(self) <= index < len(self):
+            raise ValueError(f"index must be below {len(self)}, the number of states, got {index}")
         at = self._place(index)
         return {name: np.asarray(values[at]) for name, values in self.states.items()}
 
@@ -224,6 +230,9 @@ def document_rows(
     ValueError
         If topics differ by group, but the corpus has no groups or an unknown one.
     """
+    arguments.text("name", name)
+    arguments.instance("mixture", mixture, Mixtures, "one of Mixtures, from one_by_one")
+    as_corpus("corpus", corpus)
     names = mixture.row_names
     if names is None:
         return None
@@ -255,6 +264,9 @@ def check_words(mixture: Mixtures, corpus: Corpus, name: str = "corpus") -> None
     ValueError
         If the numbers of words differ, or both sides name their words and differently.
     """
+    arguments.text("name", name)
+    arguments.instance("mixture", mixture, Mixtures, "one of Mixtures, from one_by_one")
+    as_corpus("corpus", corpus)
     num_words = mixture.phi.shape[-2]
     if corpus.num_words != num_words:
         raise ValueError(
@@ -277,6 +289,20 @@ def _numbered(num_words: int) -> tuple[str, ...]:
     return tuple(map(str, range(num_words)))
 
 
+def check_mixtures(mixtures: Any, kind: type = Mixtures) -> Any:
+    """Refuse what can't be posterior states; iterators are not read for that."""
+    listed = isinstance(mixtures, list | tuple) and not isinstance(mixtures, Mixtures)
+    wrong = not isinstance(mixtures, Iterable)
+    wrong |= isinstance(mixtures, str | bytes | Mapping | np.ndarray)
+    if wrong or (listed and not (mixtures and all(isinstance(x, kind) for x in mixtures))):
+        what = "author_mixtures()" if kind is AuthorMixture else "mixtures"
+        raise ValueError(
+            f"mixtures must be an iterable of {kind.__name__} such as fit.{what}, got "
+            f"{arguments.shown(mixtures)}"
+        )
+    return mixtures
+
+
 def one_by_one(mixtures: Mixtures | Iterable[Mixtures]) -> Iterator[Mixtures]:
     """Iterate over the states of one or several `Mixtures`, as `Mixtures` of one state each.
 
@@ -289,7 +315,9 @@ def one_by_one(mixtures: Mixtures | Iterable[Mixtures]) -> Iterator[Mixtures]:
         are negative or all zero, or rows have no names.
     """
     shape = None
+    check_mixtures(mixtures)
     for mixture in [mixtures] if isinstance(mixtures, Mixtures) else mixtures:
+        arguments.instance("mixtures", mixture, Mixtures, "Mixtures, or an iterable of them")
         for s in range(mixture.phi.shape[0]):
             part = _one_state(mixture, s)
             if shape not in (None, part.phi.shape):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -17,7 +16,8 @@ import numpy as np
 from numpyro.infer import Predictive
 
 from bnp_models.base.data_law import DataLaw
-from bnp_models.base.model import Model, check_integer, is_prior
+from bnp_models.base.model import Model, is_prior
+from bnp_models.data import arguments, memory
 from bnp_models.posterior import arviz_data
 
 __all__ = ["log_likelihood", "posterior_predictive", "prior_predictive"]
@@ -146,7 +146,7 @@ def prior_predictive(
     ValueError
         If `record` names what is no site, or the draws do not fit into memory.
     """
-    num_draws = check_integer("num_draws", num_draws, 1)
+    num_draws = arguments.integer("num_draws", num_draws, 1)
     name = _data_name(model, data)
     sampled = [n for n in model.hyperparameters if is_prior(getattr(model, n))]
     names = dict.fromkeys([*sampled, *record, name])
@@ -155,7 +155,7 @@ def prior_predictive(
         predictive = Predictive(model, num_samples=size, return_sites=[*names])
         return predictive(rng_key, data, observed=False)
 
-    rng_key = jax.random.key(check_integer("seed", seed, 0))
+    rng_key = jax.random.key(arguments.seed("seed", seed))
     one = jax.eval_shape(lambda rng_key: run(rng_key, 1), rng_key)
     if missing := [n for n in names if n not in one]:
         raise ValueError(
@@ -181,10 +181,10 @@ class _Kept:
         if not arviz_data.has_group(draws, "states"):
             raise ValueError("keep_states must be positive when fitting: no full state was kept")
         self._model, self._data, self._draws = model, data, draws
-        self._seed = check_integer("seed", seed, 0)
+        self._seed = arguments.seed("seed", seed)
         self._states = arviz_data.group(draws, "states")
         there = self._states.sizes["draw"]
-        num_draws = there if num_draws is None else check_integer("num_draws", num_draws, 1)
+        num_draws = there if num_draws is None else arguments.integer("num_draws", num_draws, 1)
         if num_draws > there:
             raise ValueError(
                 f"num_draws must be at most {there}, the number of states that each chain kept, "
@@ -251,21 +251,7 @@ def _data_name(model: Model, data: Any) -> str:
 
 def _check_memory(needed: int, num_draws: int, group: str) -> None:
     """Refuse to make more than there is memory for."""
-    free = _free_memory()
-    if free is not None and needed > free:
-        fit = int(num_draws * free / needed)
-        advice = f"ask for num_draws={fit}" if fit else "take fewer documents or rows"
-        raise ValueError(
-            f"num_draws={num_draws} needs {needed / 1e9:.3g} GB for {group}, but only "
-            f"{free / 1e9:.3g} GB of memory are free: {advice}"
-        )
-
-
-def _free_memory() -> int | None:
-    """Return the bytes that can be had, None where the system does not say."""
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-    except OSError:  # not Linux
-        return None
-    found = [int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
-    return 1024 * found[0] if found else None
+    free = memory.free_memory()
+    fit = int(num_draws * free / max(needed, 1)) if free is not None else 0
+    advice = f"ask for num_draws={fit}" if fit else "take fewer documents or rows"
+    memory.check_memory(f"num_draws is {num_draws} for {group}", needed, advice, limit=free)

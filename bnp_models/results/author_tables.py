@@ -15,7 +15,9 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from bnp_models.data.corpus import Corpus
+from bnp_models.base.author_model import AuthorModel
+from bnp_models.data import arguments
+from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.posterior.intervals import tail_quantiles
 from bnp_models.posterior.mixtures import AuthorMixture, check_words
 from bnp_models.results.result import Fit
@@ -58,8 +60,7 @@ def author_topics(
     ValueError
         If there is no author of that name, or a number is out of its range.
     """
-    if top < 1:
-        raise ValueError(f"top must be at least 1, got {top}")
+    top = arguments.integer("top", top, 1)
     rows = _rows(fit, authors)
     shares, _ = _shares(fit, rows)
     lower, upper = np.quantile(shares, tail_quantiles(interval), axis=0)
@@ -98,9 +99,8 @@ def similar_authors(fit: Fit, author: str, *, top: int = 10, interval: float = 0
     ValueError
         As `author_topics`.
     """
-    if top < 1:
-        raise ValueError(f"top must be at least 1, got {top}")
-    (row,) = _rows(fit, [author])
+    top = arguments.integer("top", top, 1)
+    (row,) = _rows(fit, [author], "author")
     root = (np.sqrt(state.theta) for state in fit.author_mixtures())
     values = np.stack([np.minimum(r @ r[row], 1.0) for r in root])
     lower, upper = np.quantile(values, tail_quantiles(interval), axis=0)
@@ -146,8 +146,9 @@ def infer_author(fit: Fit, corpus: Corpus, candidates: Sequence[str] | None = No
     ValueError
         As `author_topics`, or if the corpus is over other words.
     """
-    rows = _rows(fit, candidates)
+    rows = _rows(fit, candidates, "candidates")
     log_prob = []
+    as_corpus("corpus", corpus)
     counts = corpus.to_counts()
     for state in fit.author_mixtures():
         check_words(state.mixture, corpus)
@@ -179,9 +180,8 @@ def surprising_documents(fit: Fit, author: str, *, top: int = 10) -> pd.DataFram
     ValueError
         As `author_topics`.
     """
-    if top < 1:
-        raise ValueError(f"top must be at least 1, got {top}")
-    rows = _rows(fit, [author])
+    top = arguments.integer("top", top, 1)
+    rows = _rows(fit, [author], "author")
     corpus = fit.corpus
     ptr, idx = np.asarray(corpus.author_ptr), np.asarray(corpus.author_idx)
     num_authors, length = np.diff(ptr), np.asarray(corpus.doc_length)
@@ -221,11 +221,14 @@ def plot_author_topics(
     """
     from matplotlib import pyplot
 
+    from bnp_models.plots.panels import check_ax
     from bnp_models.plots.topic_plots import chain_colour, short_labels
 
+    _rows(fit, [author], "author")
+    check_ax(ax)
     table = author_topics(fit, [author], top=top, interval=interval)
     topics = table["topic"].to_list()
-    shares, chain = _shares(fit, _rows(fit, [author]))
+    shares, chain = _shares(fit, _rows(fit, [author], "author"))
     shares = shares[:, 0, topics]
     if ax is None:
         size = (6.4, 0.9 + 0.42 * len(topics))
@@ -249,16 +252,21 @@ def plot_author_topics(
     return ax
 
 
-def _rows(fit: Fit, authors: Sequence[str] | None) -> list[int]:
-    """Return the numbers of authors."""
+def _rows(fit: Fit, authors: Sequence[str] | None, argument: str = "authors") -> list[int]:
+    """Return the numbers of authors, which were given as an argument of this name."""
+    if not isinstance(getattr(fit, "model", None), AuthorModel):
+        raise ValueError(f"fit must be of an author-topic model, got {arguments.shown(fit)}")
     names = fit.corpus.author_names
     if authors is None:
         return list(range(len(names)))
-    if isinstance(authors, str) or not authors:
-        raise ValueError(f"authors must be a list of names, at least one, got {authors!r}")
+    if argument == "author":
+        arguments.text(argument, *authors)
+    authors = arguments.texts(argument, authors, some=True)
     number = {name: j for j, name in enumerate(names)}
     if unknown := [name for name in authors if name not in number]:
-        raise ValueError(f"{unknown[0]!r} is no author of the corpus; see corpus.author_names")
+        raise ValueError(
+            f"{argument} has {unknown[0]!r}, no author of the corpus; see corpus.author_names"
+        )
     return [number[name] for name in authors]
 
 

@@ -6,20 +6,28 @@ Topics have the numbers of the `Alignment`, as in `topic_tables`.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
-from bnp_models.data.corpus import Corpus
-from bnp_models.posterior.alignment import Alignment, TopicStates, align
+from bnp_models.data import arguments
+from bnp_models.data.corpus import Corpus, as_corpus
+from bnp_models.posterior.alignment import (
+    Alignment,
+    TopicStates,
+    align,
+    as_alignment,
+    as_topic_states,
+)
 from bnp_models.posterior.intervals import beta_interval
 from bnp_models.posterior.mixtures import Mixtures, document_rows, one_by_one
 
 __all__ = [
     "DocumentShares",
+    "checked_alignment",
     "document_shares",
     "documents",
     "new_document_shares",
@@ -44,7 +52,7 @@ def document_shares(
     In one state the posterior of $\theta_d$ is Dirichlet; its parameters are the document's topic
     counts plus the prior weights. Mean and variance are those of the mixture over all states.
     """
-    alignment = align(states) if alignment is None else alignment
+    alignment = checked_alignment(states, corpus, alignment)
     length = np.asarray(corpus.doc_length)
 
     def theta() -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -80,8 +88,12 @@ def new_document_shares(
     ValueError
         If there are more or fewer `theta` than states, or they are of other documents.
     """
-    alignment = align(states) if alignment is None else alignment
+    alignment = checked_alignment(states, corpus, alignment)
     length = np.asarray(corpus.doc_length)
+    if not isinstance(theta, Iterable) or isinstance(theta, str | bytes | Mapping):
+        raise ValueError(
+            f"theta must have one array [D, K] per state, got {arguments.shown(theta)}"
+        )
 
     def with_total() -> Iterator[tuple[np.ndarray, np.ndarray]]:
         count = len(states.z)
@@ -90,6 +102,7 @@ def new_document_shares(
             if mean is None or mixture is None:
                 found = "more" if mixture is None else s
                 raise ValueError(f"theta must have one entry per state, {count}, got {found}")
+            mean = arguments.array(f"theta[{s}]", mean, (None, mixture.phi.shape[-1]), finite=True)
             if len(mean) != corpus.num_docs:
                 raise ValueError(
                     f"theta must be of the {corpus.num_docs} documents of corpus, got {len(mean)}"
@@ -127,8 +140,8 @@ def documents(
     ValueError
         If an option is out of its domain or `shares` is of other documents.
     """
-    if not num_topics >= 1:
-        raise ValueError(f"num_topics must be positive, got {num_topics}")
+    num_topics = arguments.integer("num_topics", num_topics, 1)
+    _check_shares(shares, corpus)
     if len(shares.mean) != corpus.num_docs:
         raise ValueError(
             f"shares must be of the {corpus.num_docs} documents of corpus, got {len(shares.mean)}"
@@ -158,6 +171,7 @@ def documents(
 
 def topic_shares(shares: DocumentShares, corpus: Corpus) -> pd.DataFrame:
     """Return the mean topic shares as a table, documents (by name) by topics."""
+    _check_shares(shares, corpus)
     columns = pd.RangeIndex(shares.mean.shape[1], name="topic")
     return pd.DataFrame(
         shares.mean, index=pd.Index(corpus.doc_names, name="document"), columns=columns
@@ -178,6 +192,18 @@ def topic_counts(
     for z in states.z:
         counts = np.bincount(doc * num_slots + z, minlength=corpus.num_docs * num_slots)
         yield counts.reshape(corpus.num_docs, num_slots)
+
+
+def checked_alignment(states: Any, corpus: Any, alignment: Any) -> Alignment:
+    """Check what all tables take, and return the alignment; it is made here if it is None."""
+    as_topic_states(states)
+    as_corpus("corpus", corpus)
+    return align(states) if alignment is None else as_alignment(alignment)
+
+
+def _check_shares(shares: Any, corpus: Any) -> None:
+    arguments.instance("shares", shares, DocumentShares, "DocumentShares", "use document_shares")
+    as_corpus("corpus", corpus)
 
 
 def _prior_weights(mixture: Mixtures, corpus: Corpus) -> Float[np.ndarray, "_ K"]:

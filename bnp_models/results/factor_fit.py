@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from bnp_models.data.sources import Sources
+from bnp_models.data import arguments
+from bnp_models.data.sources import Sources, as_sources
 from bnp_models.results.report import Report
 from bnp_models.results.result import Fit
 
@@ -146,6 +147,7 @@ class FactorFit(Fit):
         """
         from bnp_models.scores.held_out_rows import expected_weights
 
+        as_sources("sources", sources)
         how = {"num_warmup": num_warmup, "num_kept": num_kept, "seed": seed}
         fit = self.of_chain(chain)
         return fit._table(expected_weights(fit, sources, known=known, **how), sources)
@@ -197,13 +199,13 @@ class FactorFit(Fit):
         """Score new rows of known sources, see `held_out_rows.predict_rows`."""
         from bnp_models.scores.held_out_rows import predict_rows
 
-        return predict_rows(self, sources, **options)
+        return predict_rows(self, as_sources("sources", sources), **options)
 
     def row_completion(self, sources: Sources, **options: Any) -> float:
         """Return the perplexity of one half of new rows of counts given the other half."""
         from bnp_models.scores.held_out_rows import row_completion
 
-        return row_completion(self, sources, **options)
+        return row_completion(self, as_sources("sources", sources), **options)
 
     def retrieve(
         self,
@@ -233,6 +235,7 @@ class FactorFit(Fit):
         from bnp_models.scores.held_out_rows import expected_weights
         from bnp_models.scores.retrieval import retrieve
 
+        as_sources("queries", queries)
         if row_class is None:
             names = self.sources.source_names
             row_class = [names[j] for j in np.asarray(self.sources.source)]
@@ -262,7 +265,9 @@ class FactorFit(Fit):
         from bnp_models.plots.factor_plots import plot_factors
 
         fit = self.of_chain(chain)
-        chosen = range(min(MAX_PANELS, fit.alignment.num_topics)) if factors is None else factors
+        count = fit.alignment.num_topics
+        chosen = range(min(MAX_PANELS, count)) if factors is None else factors
+        chosen = arguments.places("factors", chosen, count)
         options = {"feature_names": fit.sources.feature_names} | options
         return plot_factors(fit.effects(), factors=chosen, **options)
 
@@ -282,6 +287,7 @@ class FactorFit(Fit):
         """
         from bnp_models.results.factor_report import factors_text
 
+        arguments.optional(arguments.integer, "limit", limit, 1)
         fit = self.of_chain(chain)
         text = factors_text(
             fit.factors(num_features=num_features),
@@ -318,12 +324,16 @@ class FactorFit(Fit):
 
     def match(self, data: Sources) -> tuple[Sources, list[str]]:
         """Return new rows as they are, and notes about them for the user."""
-        fitted = data == self.sources
+        fitted = as_sources("data", data) == self.sources
         note = "these are the rows that were fitted: scores of new ones would be lower"
         return data, [note] * fitted
 
     def evaluate(self, score: str, data: Sources, *, seed: int = 0, num_words: int = 10) -> str:
         """Compute one of `model.scores` of new rows and return it as a line of text."""
+        arguments.one_of("score", score, self.model.scores)
+        as_sources("data", data)
+        arguments.seed("seed", seed)
+        arguments.integer("num_words", num_words, 1)
         say = {
             "predict": lambda: self.predict(data, seed=seed),
             "row_completion": lambda: (

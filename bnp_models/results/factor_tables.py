@@ -14,20 +14,23 @@ with the reference state.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
+from bnp_models.data import arguments
 from bnp_models.posterior import arviz_data
-from bnp_models.posterior.alignment import Alignment, stability
+from bnp_models.posterior.alignment import Alignment, as_alignment, stability
 from bnp_models.posterior.cosine import cosine
 from bnp_models.posterior.factor_states import (
     Effects,
     FactorStates,
     align_factors,
+    as_factor_states,
     factor_states,
     match,
 )
@@ -94,11 +97,9 @@ def num_factors(counts: Any, chains: Sequence[int] | None = None) -> pd.DataFram
         Index: number of factors, without gaps. Columns: `probability`, and `chain 0`, ... for each
         chain by itself.
     """
-    counts = np.asarray(counts)
-    if counts.ndim != 2 or not counts.size or counts.dtype.kind not in "iu":
-        raise ValueError(
-            f"counts must be integers [chain, draw], got {counts.dtype} of shape {counts.shape}"
-        )
+    counts = arguments.array("counts", counts, (None, None), kind="integers")
+    if not counts.size:
+        raise ValueError("counts is empty; give integers [chain, draw]")
     numbers = np.arange(counts.min(), counts.max() + 1)
     share = (counts[:, :, None] == numbers).mean(axis=1)
     table = {"probability": share.mean(axis=0)}
@@ -128,10 +129,8 @@ def sharing(
         source and itself, the number of factors that it uses), `lower`, `upper`.
     """
     tails = tail_quantiles(interval)
-    count = states.num_sources
-    names = [str(j) for j in range(count)] if source_names is None else list(source_names)
-    if len(names) != count:
-        raise ValueError(f"source_names must name {count} sources, got {len(names)}")
+    count = as_factor_states(states).num_sources
+    names = _names("source_names", source_names, count)
     uses = (states.used_by() > 0).astype(int)
     shared = uses @ uses.transpose(0, 2, 1)
     lower, upper = np.quantile(shared, tails, axis=0)
@@ -159,7 +158,7 @@ def effects(
     Holds one float64 per state, factor and feature.
     """
     tails = tail_quantiles(interval)
-    alignment = align_factors(states) if alignment is None else alignment
+    alignment = _checked(states, alignment)
     found = _effects(states, alignment)
     return Effects(np.nanmean(found, axis=0), *np.nanquantile(found, tails, axis=0))
 
@@ -178,10 +177,20 @@ def contributions(
         the rows that were fitted, these are `states.weights`. A state without the factor counts as
         zero.
     """
-    alignment = align_factors(states) if alignment is None else alignment
+    alignment = _checked(states, alignment)
+    if not isinstance(weights, Iterable) or isinstance(weights, str | bytes | Mapping):
+        raise ValueError(
+            f"weights must have one array [n, K] per state, got {arguments.shown(weights)}"
+        )
     sign = _signs(states, alignment)
     total: Any = 0.0
-    for s, (number, w) in enumerate(zip(alignment.number, weights, strict=True)):
+    for s, (number, w) in enumerate(itertools.zip_longest(alignment.number, weights)):
+        if number is None or w is None:
+            found = "more" if number is None else s
+            raise ValueError(
+                f"weights must have one array per state, {len(alignment.number)}, got {found}"
+            )
+        w = arguments.array(f"weights[{s}]", w, (None, len(number)))
         slots = np.flatnonzero(number >= 0)
         length = np.sqrt((states.phi[s, slots].astype(np.float64) ** 2).sum(axis=1))
         found = np.zeros((len(w), alignment.num_topics))
@@ -223,17 +232,12 @@ def factors(
         belong to factors which some chain has in less than half of its states.
     """
     tails = tail_quantiles(interval)
-    alignment = align_factors(states) if alignment is None else alignment
+    alignment = _checked(states, alignment)
+    num_features = arguments.integer("num_features", num_features, 1)
     mean = effects(states, alignment).mean
     count, num_sources = mean.shape[1], states.num_sources
-    features = [str(i) for i in range(count)] if feature_names is None else list(feature_names)
-    sources = [str(j) for j in range(num_sources)] if source_names is None else list(source_names)
-    for name, names, wanted in (
-        ("feature_names", features, count),
-        ("source_names", sources, num_sources),
-    ):
-        if len(names) != wanted:
-            raise ValueError(f"{name} must have {wanted} entries, got {len(names)}")
+    features = _names("feature_names", feature_names, count)
+    sources = _names("source_names", source_names, num_sources)
     top = np.argsort(-np.abs(mean), axis=1, kind="stable")[:, :num_features]
     by_source = states.used_by()
     uses = np.zeros((len(by_source), num_sources, alignment.num_topics))
@@ -273,12 +277,8 @@ def reconstruct(states: FactorStates, rows: Any = None) -> Reconstruction:
     rows
         Numbers of the rows wanted; all by default.
     """
-    rows = np.arange(states.weights.shape[1]) if rows is None else np.asarray(rows)
-    if rows.ndim != 1 or rows.dtype.kind not in "iu":
-        raise ValueError(f"rows must be numbers of rows, got {rows!r}")
-    outside = rows[(rows < 0) | (rows >= states.weights.shape[1])]
-    if outside.size:
-        raise ValueError(f"rows must be in [0, {states.weights.shape[1]}), got {outside[0]}")
+    num_rows = as_factor_states(states).weights.shape[1]
+    rows = np.asarray(range(num_rows) if rows is None else arguments.places("rows", rows, num_rows))
     source = states.source[rows]
     mean = np.zeros((len(rows), states.phi.shape[2]))
     squares = np.zeros_like(mean)
@@ -320,7 +320,10 @@ def recovery(
         which the state is right about whether they use the factor).
     """
     tails = tail_quantiles(interval)
-    phi, weights = np.asarray(phi), np.asarray(weights)
+    arguments.real("min_similarity", min_similarity, above=0, at_most=1)
+    as_factor_states(states)
+    phi = arguments.array("phi", phi, (None, None), finite=True)
+    weights = arguments.array("weights", weights, (None, None), finite=True)
     num_rows, num_slots = states.weights.shape[1:]
     num_features = states.phi.shape[2]
     if phi.ndim != 2 or phi.shape[1] != num_features:
@@ -349,6 +352,19 @@ def recovery(
         },
         index=pd.RangeIndex(len(phi), name="factor"),
     )
+
+
+def _checked(states: Any, alignment: Any) -> Alignment:
+    """Check the states, and return the alignment; made here if it is not given."""
+    as_factor_states(states)
+    return align_factors(states) if alignment is None else as_alignment(alignment)
+
+
+def _names(name: str, given: Sequence[str] | None, count: int) -> list[str]:
+    """Return `count` names; numbers if they are not given."""
+    if given is None:
+        return [str(i) for i in range(count)]
+    return arguments.texts(name, given, length=count)
 
 
 def _effects(states: FactorStates, alignment: Alignment) -> Float[np.ndarray, "S R M"]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from bnp_models.data import arguments
 from bnp_models.results.result import Fit, put_together, read_draws
 
 __all__ = ["load_run", "save_run"]
@@ -29,6 +30,9 @@ def save_run(fit: Fit, folder: Path, *, num_rows: int | None = None) -> str:
     """
     import matplotlib.pyplot as plt
 
+    arguments.instance("fit", fit, Fit, "what bnp_models.fit returns")
+    folder = arguments.path("folder", folder)
+    arguments.optional(arguments.integer, "num_rows", num_rows, 1)
     fit.save(folder / DRAWS)  # first, so that a failure below loses no draw
     fit.corpus.save(folder / fit.model.readers.file)
     judged = fit.convergence()
@@ -59,6 +63,7 @@ def load_run(folder: Path) -> Any:
     ValueError
         If the folder holds no such run, or its files do not belong together.
     """
+    folder = arguments.path("folder", folder)
     _check_file(folder, DRAWS)
     model, draws = read_draws(folder / DRAWS)
     _check_file(folder, model.readers.file)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 
 from bnp_models.base.model import Model, from_description
+from bnp_models.data import arguments
 from bnp_models.data.files import check_seal
 from bnp_models.posterior import arviz_data
 from bnp_models.results.report import Report
@@ -191,6 +192,7 @@ class Fit(abc.ABC):
         ValueError
             If the file does not come from a fit, or from one of other data.
         """
+        draws = arguments.path("draws", draws)
         return put_together(draws, *read_draws(draws), data)
 
     def posterior_predictive(self, num_draws: int | None = None, *, seed: int = 0) -> Any:
@@ -276,8 +278,9 @@ def read_draws(path: str | os.PathLike[str]) -> tuple[Model, Any]:
         If the file does not come from a fit, or is damaged. Files of older versions have no
         checksum, so that damage to them may pass unnoticed.
     """
+    path = arguments.path("path", path)
     check_seal(path, "restore it, or save the fit again")
-    draws = arviz_data.load(Path(path))
+    draws = arviz_data.load(path)
     try:
         description, _ = json.loads(draws.attrs["model"]), draws.attrs["data"]
     except (KeyError, ValueError):
@@ -293,6 +296,7 @@ def put_together(path: str | os.PathLike[str], model: Model, draws: Any, data: A
     ValueError
         If the draws are from a fit of other data.
     """
+    arguments.instance("data", data, model.readers.data_type, f"{model.readers.data_type.__name__}")
     if draws.attrs["data"] != data.digest:
         raise ValueError(f"data are not those of {path}; give the ones that were fitted")
     return model.result(model, data, draws)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from bnp_models.base.token_model import TokenModel
-from bnp_models.data.corpus import Corpus
+from bnp_models.data import arguments
+from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.results.report import Report
 from bnp_models.results.result import Fit
 
@@ -146,7 +147,8 @@ class TopicFit(Fit):
         """Score one random half of each new document given the other half."""
         from bnp_models.scores.held_out import document_completion
 
-        observed, heldout = corpus.halves(split_seed)
+        split_seed = arguments.seed("split_seed", split_seed)
+        observed, heldout = as_corpus("corpus", corpus).halves(split_seed)
         return document_completion(self.mixtures, observed, heldout, **options)
 
     def left_to_right(self, corpus: Corpus, **options: Any) -> HeldOutScore:
@@ -172,6 +174,7 @@ class TopicFit(Fit):
         from bnp_models.results.topic_tables import mean_topics
         from bnp_models.scores.coherence import npmi
 
+        top = arguments.integer("top", top, 2)
         fit = self.of_chain(chain)
         phi = mean_topics(fit.topic_states, fit.alignment, group=group)
         words = np.argsort(-phi, axis=0, kind="stable")[:top].T
@@ -198,7 +201,9 @@ class TopicFit(Fit):
         table = topic_words(
             fit.topic_states, fit.corpus, fit.alignment, num_words=num_words, group=group
         )
-        numbers = range(min(12, fit.alignment.num_topics)) if topics is None else topics
+        count = fit.alignment.num_topics
+        numbers = range(min(12, count)) if topics is None else topics
+        numbers = arguments.places("topics", numbers, count)
         chosen = table[table["topic"].isin(list(numbers))]
         return plot_topic_words(chosen, **options)
 
@@ -248,6 +253,8 @@ class TopicFit(Fit):
         chain
             Number of the chain to show alone, from 0; all chains by default.
         """
+        arguments.optional(arguments.integer, "limit", limit, 1)
+        arguments.flag("relevant", relevant)
         fit = self.of_chain(chain)
         table = fit.topics(num_words=num_words)
         if relevant:
@@ -271,7 +278,7 @@ class TopicFit(Fit):
 
     def match(self, data: Corpus) -> tuple[Corpus, list[str]]:
         """Return new documents over the words of the fit, and notes about them for the user."""
-        corpus, notes = data, []
+        corpus, notes = as_corpus("data", data), []
         if data.vocabulary != self.corpus.vocabulary:
             corpus = data.with_vocabulary(self.corpus.vocabulary)
         unknown = data.num_tokens - corpus.num_tokens
@@ -288,6 +295,10 @@ class TopicFit(Fit):
 
     def evaluate(self, score: str, data: Corpus, *, seed: int = 0, num_words: int = 10) -> str:
         """Compute one of `model.scores` of new documents and return it as a line of text."""
+        arguments.one_of("score", score, self.model.scores)
+        as_corpus("data", data)
+        arguments.seed("seed", seed)
+        num_words = arguments.integer("num_words", num_words, 2)
         say = {
             "document_completion": lambda: self.document_completion(
                 data, split_seed=seed, seed=seed
@@ -320,6 +331,4 @@ class TopicFit(Fit):
         count = self.alignment.num_topics
         if topics is None:
             return list(range(min(MAX_ROWS, count)))
-        if not topics or not all(0 <= k < count for k in topics):
-            raise ValueError(f"topics must be numbers below {count}, at least one, got {topics}")
-        return sorted({int(k) for k in topics})
+        return sorted(set(arguments.places("topics", topics, count)))

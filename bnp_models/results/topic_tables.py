@@ -19,17 +19,19 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int, Integer
 
+from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
 from bnp_models.posterior.alignment import (
     Alignment,
     TopicStates,
-    align,
+    as_alignment,
+    as_topic_states,
     pooled_topics,
     stability,
 )
 from bnp_models.posterior.intervals import tail_quantiles
 from bnp_models.posterior.mixtures import OneRow
-from bnp_models.results.document_tables import document_shares, topic_counts
+from bnp_models.results.document_tables import checked_alignment, document_shares, topic_counts
 
 __all__ = [
     "mean_topics",
@@ -47,6 +49,8 @@ def mean_topics(
 
     With `group` they are the probabilities in that group.
     """
+    as_topic_states(states)
+    as_alignment(alignment)
     total, count = None, np.isfinite(alignment.similarity).sum(axis=0)
     topics = pooled_topics(_of_group(states, group))
     for number, phi in zip(alignment.number, topics, strict=True):
@@ -100,7 +104,7 @@ def topic_words(
     ValueError
         If an option is out of its domain.
     """
-    alignment = align(states) if alignment is None else alignment
+    alignment = checked_alignment(states, corpus, alignment)
     lower_upper = tail_quantiles(interval)
     states = _of_group(states, group)
     phi = mean_topics(states, alignment)
@@ -178,16 +182,15 @@ def topics(
     ValueError
         If an option is out of its domain.
     """
-    alignment = align(states) if alignment is None else alignment
-    if not 0 < min_share <= 1:
-        raise ValueError(f"min_share must be in (0, 1], got {min_share}")
-    if num_documents < 0:
-        raise ValueError(f"num_documents must not be negative, got {num_documents}")
+    alignment = checked_alignment(states, corpus, alignment)
+    arguments.real("min_share", min_share, above=0, at_most=1)
+    num_documents = arguments.integer("num_documents", num_documents)
+    tails = tail_quantiles(interval)
     phi = mean_topics(states, alignment, group=group)
     by_probability = _top(_relevance(phi, corpus, 1.0), num_words)
     by_relevance = _top(_relevance(phi, corpus, relevance), num_words)
     prevalence = alignment.shares()
-    lower, upper = np.quantile(prevalence, tail_quantiles(interval), axis=0)
+    lower, upper = np.quantile(prevalence, tails, axis=0)
     length = np.asarray(corpus.doc_length)
     held = np.zeros(alignment.num_topics)
     for number, counts in zip(
@@ -254,12 +257,17 @@ def topic_prevalence_by_group(
     ValueError
         If there are no groups, or `by` and `names` do not fit the documents or one another.
     """
-    alignment = align(states) if alignment is None else alignment
+    alignment = checked_alignment(states, corpus, alignment)
     lower_upper = tail_quantiles(interval)
+    if by is None and names is not None:
+        raise ValueError(f"names is {arguments.shown(names)} but by is None; give both")
     if by is None:
         if corpus.group is None:
             raise ValueError("corpus must have groups; build it with groups=... or pass by=")
         by, names = np.asarray(corpus.group), corpus.group_names
+    by = arguments.array("by", by, (None,), kind="integers")
+    if names is not None:
+        names = arguments.texts("names", names)
     if by.shape != (corpus.num_docs,) or (by.size and by.min() < 0):
         raise ValueError(
             f"by must have one group from 0 for each of the {corpus.num_docs} documents, "
@@ -303,7 +311,7 @@ def pyldavis_arrays(
     out.
     Pass `sort_topics=False, start_index=0` to keep the topics' numbers.
     """
-    alignment = align(states) if alignment is None else alignment
+    alignment = checked_alignment(states, corpus, alignment)
     frequency = np.bincount(np.asarray(corpus.word), minlength=corpus.num_words)
     length = np.asarray(corpus.doc_length)
     words, docs = np.flatnonzero(frequency), np.flatnonzero(length)
@@ -320,6 +328,7 @@ def pyldavis_arrays(
 
 def _of_group(states: TopicStates, group: str | None) -> TopicStates:
     """Return the states with the topics of one group only."""
+    arguments.optional(arguments.text, "group", group)
     return states if group is None else states._replace(mixtures=OneRow(states.mixtures, group))
 
 
@@ -327,8 +336,7 @@ def _relevance(
     phi: Float[np.ndarray, "V R"], corpus: Corpus, relevance: float | int
 ) -> Float[np.ndarray, "V R"]:
     """Relevance in nats; words that never occur have none."""
-    if not 0 <= relevance <= 1:
-        raise ValueError(f"relevance must be in [0, 1], got {relevance}")
+    relevance = arguments.real("relevance", relevance, at_least=0, at_most=1)
     if len(phi) != corpus.num_words:
         raise ValueError(
             f"corpus must be the one that was fitted: it has {corpus.num_words} words, the "
@@ -342,8 +350,7 @@ def _relevance(
 
 
 def _top(scores: Float[np.ndarray, "V R"], num_words: int) -> Int[np.ndarray, "N R"]:
-    if not num_words >= 1:
-        raise ValueError(f"num_words must be positive, got {num_words}")
+    num_words = arguments.integer("num_words", num_words, 1)
     return np.argsort(-scores, axis=0, kind="stable")[:num_words]
 
 

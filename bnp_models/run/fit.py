@@ -3,10 +3,9 @@
 import contextlib
 import inspect
 import json
-import os
 import time
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,8 @@ import jax
 import numpy as np
 
 from bnp_models.base.gibbs import GibbsState
-from bnp_models.base.model import Model, check_integer, from_description
+from bnp_models.base.model import Model, from_description
+from bnp_models.data import arguments
 from bnp_models.results.result import Fit
 from bnp_models.run import checkpoint as files
 from bnp_models.run.draws import Draws, to_data, versions
@@ -27,6 +27,7 @@ from bnp_models.run.sizes import check_sizes
 __all__ = ["fit", "resume"]
 
 STRETCH_SECONDS = 1.0  # wanted length of a stretch; progress is shown after each stretch
+RESUMABLE = ("progress", "checkpoint_seconds", "devices")  # options of `resume`
 _BLOCK_OPTIONS = ("program", "ignore")  # options of `gibbs` for blocks of numpyro.infer.Gibbs
 
 
@@ -103,25 +104,26 @@ def fit(
         If an argument is out of its domain, before anything is compiled; or if `checkpoint` holds
         another run, or one that goes on in another process.
     """
-    if not isinstance(model, Model):
-        raise ValueError(f"model must be a model such as HDPLDA(), got {model!r}")
-    num_warmup = check_integer("num_warmup", num_warmup, 0)
-    num_samples = check_integer("num_samples", num_samples, 1)
-    num_chains = check_integer("num_chains", num_chains, 1)
-    thinning = check_integer("thinning", thinning, 1)
-    seed = check_integer("seed", seed, 0)
-    if seed >= 2**32:
-        raise ValueError(f"seed must be below 2**32, for JAX uses no more of it, got {seed}")
-    keep_states = check_integer("keep_states", keep_states, 0)
-    folder = None if checkpoint is None else _folder(checkpoint)
+    arguments.instance("model", model, Model, "a model such as HDPLDA()")
+    num_warmup = arguments.integer("num_warmup", num_warmup, 0)
+    num_samples = arguments.integer("num_samples", num_samples, 1)
+    num_chains = arguments.integer("num_chains", num_chains, 1)
+    thinning = arguments.integer("thinning", thinning, 1)
+    seed = arguments.seed("seed", seed)
+    keep_states = arguments.integer("keep_states", keep_states, 0)
     if thinning > num_samples:
         raise ValueError(f"thinning must be at most num_samples={num_samples}, got {thinning}")
-    if not checkpoint_seconds >= 0:
-        raise ValueError(f"checkpoint_seconds must not be negative, got {checkpoint_seconds!r}")
+    arguments.real("checkpoint_seconds", checkpoint_seconds, at_least=0, infinite=True)
     if num_warmup + num_samples >= 2**31:
         raise ValueError(
             f"num_warmup + num_samples must be below 2**31, got {num_warmup} + {num_samples}"
         )
+    if not isinstance(progress, bool | np.bool_ | Progress) or isinstance(progress, type):
+        raise ValueError(
+            "progress must be True, False or a Progress with update and close, got "
+            f"{arguments.shown(progress)}"
+        )
+    folder = arguments.optional(arguments.path, "checkpoint", checkpoint)
     _check_options(model, options)
     kernel = model.gibbs(record=record, **options)
     # Models without a parallel token sweep use one device by default, so that their draws do not
@@ -192,7 +194,12 @@ def resume(checkpoint: str | Path, **how: Any) -> Fit:
         If the folder holds no run, or an unfinished run of other versions or another number of
         devices, whose draws would differ.
     """
-    folder = _folder(checkpoint)
+    folder = arguments.path("checkpoint", checkpoint)
+    if unknown := [name for name in how if name not in RESUMABLE]:
+        raise ValueError(
+            f"{unknown[0]}={arguments.shown(how[unknown[0]])} is not an option of resume; give "
+            f"some of {list(RESUMABLE)}, all others are those of the run"
+        )
     header = files.read_header(folder)
     names = ("num_warmup", "num_samples", "num_chains", "thinning", "seed", "keep_states")
     if missing := [name for name in ("model", "options", *names) if name not in header]:
@@ -227,17 +234,12 @@ def _check_reading(reading: Any) -> dict[str, Any]:
 
 
 def _check_devices(devices: Sequence[Any]) -> list[Any]:
-    devices = list(devices)
-    if not devices or not all(isinstance(device, jax.Device) for device in devices):
-        raise ValueError(f"devices must be JAX devices such as jax.devices()[:1], got {devices}")
-    return devices
-
-
-def _folder(checkpoint: Any) -> Path:
-    """Return the path of a folder; the empty path would be the current one."""
-    if not isinstance(checkpoint, str | os.PathLike) or not str(checkpoint).strip():
-        raise ValueError(f"checkpoint must be the path of a folder, got {checkpoint!r}")
-    return Path(checkpoint)
+    found = list(devices) if isinstance(devices, Iterable) else []
+    if not found or not all(isinstance(device, jax.Device) for device in found):
+        raise ValueError(
+            f"devices must be JAX devices such as jax.devices()[:1], got {arguments.shown(devices)}"
+        )
+    return found
 
 
 def _locked(folder: Path) -> contextlib.AbstractContextManager[str | None]:
@@ -302,12 +304,12 @@ def _display(
     num_chains: int,
     start: int,
 ) -> Progress:
-    if progress is True:
+    if isinstance(progress, bool | np.bool_) and progress:
         return Bar(
             runner.num_warmup, runner.num_sweeps,
             start=start, items=num_chains * model.num_items(data), terms=model.terms,
         )  # fmt: skip
-    return Silent() if progress is False else progress
+    return progress if isinstance(progress, Progress) else Silent()
 
 
 def _run(

@@ -18,7 +18,8 @@ import numpy as np
 import scipy.sparse
 from jaxtyping import Float, Int
 
-from bnp_models.data.corpus import Corpus
+from bnp_models.data import arguments
+from bnp_models.data.corpus import Corpus, as_corpus
 
 __all__ = ["npmi"]
 
@@ -63,10 +64,10 @@ def npmi(
         If the reference is empty, `top` < 2, `window` < 1, or a topic has fewer than `top` words,
         repeats a word, or has a word which the reference's vocabulary lacks.
     """
-    if top < 2:
-        raise ValueError(f"top must be at least 2, to have a pair, got {top}")
-    if window is not None and window < 1:
-        raise ValueError(f"window must be at least 1 token, or None for documents, got {window}")
+    top = arguments.integer("top", top, 2)  # to have a pair
+    window = arguments.optional(arguments.integer, "window", window, 1)
+    as_corpus("reference", reference)
+    topics = arguments.entries("topics", topics, "topics, each a sequence of words", some=True)
     if reference.num_tokens == 0:
         raise ValueError("reference has no tokens; pass a corpus with text")
     ids = _word_ids(topics, reference, top)
@@ -94,8 +95,12 @@ def _word_ids(topics, reference: Corpus, top: int) -> np.ndarray:
     lookup = {word: index for index, word in enumerate(reference.vocabulary)}
     rows = []
     for k, topic in enumerate(topics):
+        topic = arguments.entries(f"topics[{k}]", topic, "words")
         if len(topic) < top:
-            raise ValueError(f"topics[{k}] has {len(topic)} words, fewer than top={top}")
+            raise ValueError(
+                f"topics[{k}] has {len(topic)} words, fewer than top={top}; give more words, or "
+                "make top smaller"
+            )
         row = []
         for word in topic[:top]:
             if isinstance(word, str):
@@ -105,18 +110,18 @@ def _word_ids(topics, reference: Corpus, top: int) -> np.ndarray:
                         "reference; leave it out or take a corpus built with the same vocabulary"
                     )
                 row.append(lookup[word])
-            elif 0 <= word < reference.num_words and int(word) == word:
+            elif isinstance(word, int | np.integer) and 0 <= word < reference.num_words:
                 row.append(int(word))
             else:
                 raise ValueError(
                     f"topics[{k}] has the word id {word}, which is not in "
-                    f"[0, {reference.num_words}), the words of reference"
+                    f"[0, {reference.num_words}); give numbers of the words of reference"
                 )
         if len(set(row)) < top:
-            raise ValueError(f"topics[{k}] names a word twice in its first {top}: {row}")
+            raise ValueError(
+                f"topics[{k}] names a word twice in its first {top}, give each one once: {row}"
+            )
         rows.append(row)
-    if not rows:
-        raise ValueError("topics is empty; pass at least one topic")
     return np.array(rows)
 
 

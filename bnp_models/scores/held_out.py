@@ -38,10 +38,12 @@ from jaxtyping import Bool, Float, Int
 from bnp_kernels.tokens.fold_in import fold_in, token_probability
 from bnp_kernels.tokens.layout import Tokens, make_tokens
 from bnp_kernels.tokens.left_to_right import left_to_right as run_particles
-from bnp_models.data.corpus import Corpus
+from bnp_models.data import arguments
+from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.posterior.mixtures import (
     AuthorMixture,
     Mixtures,
+    check_mixtures,
     check_words,
     document_rows,
     one_by_one,
@@ -109,7 +111,8 @@ def document_topics(
     """
     _check_sweeps(num_sweeps, num_kept)
     key = _key(seed)
-    data = _tokens(corpus)
+    data = _tokens(as_corpus("corpus", corpus))
+    mixtures = check_mixtures(mixtures)
 
     def one_state(s, mixture):
         rows = _checked_rows(mixture, corpus, "corpus")
@@ -166,6 +169,9 @@ def document_completion(
     """
     _check_sweeps(num_sweeps, num_kept)
     key = _key(seed)
+    as_corpus("observed", observed)
+    as_corpus("heldout", heldout)
+    mixtures = check_mixtures(mixtures)
     if observed.num_docs != heldout.num_docs:
         raise ValueError(
             f"observed has {observed.num_docs} documents and heldout {heldout.num_docs}; pass the "
@@ -212,7 +218,8 @@ def known_authors(mixtures: Iterable[AuthorMixture], corpus: Corpus) -> HeldOutS
     ValueError
         If the corpus has no tokens, or other words or authors than the model, or there is no state.
     """
-    _check_scored("corpus", corpus)
+    _check_scored("corpus", as_corpus("corpus", corpus))
+    mixtures = _check_authors(mixtures)
     doc, word = jnp.asarray(corpus.doc), jnp.asarray(corpus.word)
     num_links = np.diff(np.asarray(corpus.author_ptr)) if corpus.num_authors else np.zeros(1)
     if not num_links.all():
@@ -234,7 +241,9 @@ def known_authors(mixtures: Iterable[AuthorMixture], corpus: Corpus) -> HeldOutS
         rows.append(np.asarray(probability))
         chain.append(int(mixture.chain[0]))
     if not rows:
-        raise ValueError("mixtures holds no state; an iterator can be used only once")
+        raise ValueError(
+            "mixtures holds no state; an iterator can be used only once, pass fit.author_mixtures()"
+        )
     return _score_tokens(np.stack(rows), np.array(chain), corpus, {"method": "known_authors"})
 
 
@@ -320,17 +329,16 @@ def left_to_right(
     -----
     Memory: one float64 per state, document and particle.
     """
-    if combine not in ("mean_of_products", "product_of_means"):
-        raise ValueError(
-            f"combine must be 'mean_of_products' or 'product_of_means', got {combine!r}"
-        )
-    if num_particles < 1:
-        raise ValueError(f"num_particles must be at least 1, got {num_particles}")
+    arguments.one_of("combine", combine, ("mean_of_products", "product_of_means"))
+    num_particles = arguments.integer("num_particles", num_particles, 1)
     if not isinstance(resample, int | np.integer) or resample < 0:
-        raise ValueError(f"resample must be True, False or a number of redraws, got {resample!r}")
+        raise ValueError(
+            f"resample must be True, False or a number of redraws, got {arguments.shown(resample)}"
+        )
     num_redrawn = int(resample) if resample is not True else None
     key = _key(seed)
-    _check_scored("corpus", corpus)
+    _check_scored("corpus", as_corpus("corpus", corpus))
+    mixtures = check_mixtures(mixtures)
     longest = int(np.max(corpus.doc_length))
     if num_redrawn is None and longest >= 2**15:
         raise ValueError(
@@ -514,17 +522,25 @@ def _tokens(corpus: Corpus) -> Tokens:
 
 
 def _key(seed: int):
-    if not isinstance(seed, int | np.integer) or seed < 0:
-        raise ValueError(f"seed must be an integer that is not negative, got {seed!r}")
-    return jax.random.key(seed)
+    return jax.random.key(arguments.seed("seed", seed))
 
 
 def _check_sweeps(num_sweeps: int, num_kept: int) -> None:
-    if not 1 <= num_kept <= num_sweeps:
+    arguments.integer("num_sweeps", num_sweeps, 1)
+    arguments.integer("num_kept", num_kept, 1)
+    if num_kept > num_sweeps:
         raise ValueError(
             f"num_kept must be in [1, num_sweeps={num_sweeps}], got {num_kept}; sweeps before "
             "the kept ones are discarded"
         )
+
+
+def _check_authors(mixtures: Any) -> Iterator[AuthorMixture]:
+    """Return an iterator over states that are found to be those of a model with authors."""
+    return (
+        arguments.instance("mixtures", state, AuthorMixture, "made by fit.author_mixtures()")
+        for state in check_mixtures(mixtures, AuthorMixture)
+    )
 
 
 def _check_scored(name: str, corpus: Corpus) -> None:

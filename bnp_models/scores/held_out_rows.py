@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from bnp_models.base.model import check_integer
-from bnp_models.data.sources import Sources, check_counts
+from bnp_models.data import arguments
+from bnp_models.data.sources import Sources, as_sources, check_counts
 from bnp_models.posterior import arviz_data
 from bnp_models.scores.annealing import draw_rows
 from bnp_models.scores.gaussian_annealing import GaussianRows
@@ -88,6 +88,13 @@ def new_rows(fit: Any, *, unknown: bool = False, seed: int = 0) -> Iterator[NewR
     seed
         Seed of $\pi$.
     """
+    _check_fit(fit)
+    arguments.flag("unknown", unknown)
+    seed = arguments.seed("seed", seed)
+    return _new_rows(fit, unknown, seed)
+
+
+def _new_rows(fit: Any, unknown: bool, seed: int) -> Iterator[NewRows]:
     model, data = fit.model, fit.corpus
     states = arviz_data.group(fit.data, "states")
     num_rows = np.asarray(data.rows_per_source)[:, None]
@@ -159,11 +166,11 @@ def predict_rows(
     Gaussian model are log densities, which depend on the units of the data. Memory: five float32
     per temperature, particle, row and factor.
     """
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+    arguments.one_of("method", method, METHODS)
+    arguments.flag("totals", totals)
     effort = {"num_temperatures": num_temperatures, "num_particles": num_particles}
     _check(**effort, seed=seed)
-    values, observed, source = _prepare(fit, test)
+    values, observed, source = _prepare(fit, test, "test")
     states = new_rows(fit, seed=seed)
     if totals:
         check_counts(test)
@@ -236,9 +243,11 @@ def row_completion(
     `expected_shares` averaged over states. The perplexity is therefore comparable with the document
     completion of topic models on the same halves.
     """
+    _check_fit(fit)
+    as_sources("test", test)
     check_counts(test)
     _check(num_warmup=num_warmup, num_kept=num_kept, num_particles=num_particles, seed=seed)
-    _, _, source = _prepare(fit, test)
+    _, _, source = _prepare(fit, test, "test")
     values = np.asarray(test.values)  # counts, whatever the model does with them
     given = thin(values, seed)
     heldout = values - given
@@ -306,8 +315,16 @@ def expected_weights(
     num_warmup, num_kept
         Sweeps with the likelihood raised to rising powers, and sweeps that are averaged.
     """
+    arguments.flag("known", known)
     _check(num_warmup=num_warmup, num_kept=num_kept, seed=seed)
-    values, observed, source = _prepare(fit, rows, known)
+    prepared = _prepare(fit, rows, "rows", known)
+    return _expected_weights(fit, prepared, known, num_warmup, num_kept, seed)
+
+
+def _expected_weights(
+    fit: Any, prepared: Any, known: bool, num_warmup: int, num_kept: int, seed: int
+) -> Iterator[Float[np.ndarray, "N K"]]:
+    values, observed, source = prepared
     states = arviz_data.group(fit.data, "states")
     z = states["z"].transpose("chain", "draw", "row", "factor").to_numpy().astype(bool)
     used = z.any(axis=2).reshape(-1, z.shape[-1])
@@ -324,6 +341,7 @@ def expected_weights(
 
 def check_rows(fit: Any, rows: Sources) -> None:
     """Raise `ValueError` without kept states, or for rows of another kind or other features."""
+    _check_fit(fit)
     if not arviz_data.has_group(fit.data, "states"):
         raise ValueError("keep_states must be positive when fitting: no full state was kept")
     fit.model.check_data(rows)
@@ -362,13 +380,24 @@ def _chains(fit: Any) -> Int[np.ndarray, " S"]:
     return np.repeat(states["chain"].to_numpy(), states.sizes["draw"])
 
 
-def _prepare(fit: Any, test: Sources, known: bool = True) -> tuple[Any, Any, Int[np.ndarray, " N"]]:
+def _check_fit(fit: Any) -> None:
+    if not hasattr(getattr(fit, "model", None), "new_rows") or not hasattr(fit, "data"):
+        raise ValueError(
+            f"fit must be what bnp_models.fit returns for a factor model, got "
+            f"{arguments.shown(fit)}"
+        )
+
+
+def _prepare(
+    fit: Any, test: Sources, name: str, known: bool = True
+) -> tuple[Any, Any, Int[np.ndarray, " N"]]:
     """Return new rows, the mask of observed entries, and the sources as numbers in training.
 
     The rows are centred and scaled as the training data are. If the sources are not `known`, all
     rows are of source 0.
     """
-    check_rows(fit, test)
+    _check_fit(fit)
+    check_rows(fit, as_sources(name, test))
     source = np.asarray(test.source)
     source = fit.corpus.positions_of(test.source_names)[source] if known else np.zeros_like(source)
     observed = None if test.observed is None else np.asarray(test.observed)
@@ -387,4 +416,4 @@ def _log_units(fit: Any, test: Sources) -> Any:
 
 def _check(**numbers: Any) -> None:
     for name, value in numbers.items():
-        check_integer(name, value, 0 if name == "seed" else 1)
+        arguments.seed(name, value) if name == "seed" else arguments.integer(name, value, 1)

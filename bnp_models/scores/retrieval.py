@@ -13,12 +13,13 @@ Ties are broken by the order of the rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
 
+from bnp_models.data import arguments
 from bnp_models.posterior.cosine import cosine
 from bnp_models.scores.jackknife import jackknife_error
 
@@ -56,9 +57,13 @@ class Retrieval(NamedTuple):
         Sizes beyond the number of rows are refused with `ValueError`.
         """
         num_queries, num_rows = self.precision.shape
+        sizes = arguments.entries("sizes", sizes, f"numbers from 1 to {num_rows}", some=True)
         for size in sizes:
-            if not 1 <= size <= num_rows:
-                raise ValueError(f"sizes must be from 1 to {num_rows}, the rows, got {size}")
+            whole = isinstance(size, int | np.integer) and not isinstance(size, bool)
+            if not whole or not 1 <= size <= num_rows:
+                raise ValueError(
+                    f"sizes must be from 1 to {num_rows}, the rows, got {arguments.shown(size)}"
+                )
         chosen = self.precision[:, np.asarray(sizes, int) - 1]
         error = chosen.std(axis=0, ddof=1) / np.sqrt(num_queries) if num_queries > 1 else np.nan
         import pandas as pd  # slow to import, and models need this module
@@ -71,6 +76,7 @@ def precision_at(
     similarity: Float[np.ndarray, "Q N"], relevant: Bool[np.ndarray, "Q N"]
 ) -> Float[np.ndarray, "Q N"]:
     """Return the share of relevant rows among the 1, 2, ..., N most similar ones."""
+    similarity, relevant = _checked(similarity, relevant)
     found = _ranked(similarity, relevant)
     return np.cumsum(found, axis=1) / np.arange(1, found.shape[1] + 1)
 
@@ -85,6 +91,7 @@ def average_precision(
     ValueError
         If a query has no relevant row.
     """
+    similarity, relevant = _checked(similarity, relevant)
     nothing = np.flatnonzero(~relevant.any(axis=1))
     if nothing.size:
         raise ValueError(
@@ -125,7 +132,15 @@ def retrieve(
     -----
     Memory: one float32 per draw, query and row.
     """
-    query_class, row_class = np.asarray(query_class), np.asarray(row_class)
+    query_class = _classes("query_class", query_class)
+    row_class = _classes("row_class", row_class)
+    if not isinstance(draws, Iterable) or isinstance(draws, str | bytes | Mapping):
+        raise ValueError(
+            "draws must have a pair of arrays for each posterior draw, got "
+            f"{arguments.shown(draws)}"
+        )
+    if chain is not None:
+        chain = arguments.array("chain", chain, (None,), kind="integers")
     shape = len(query_class), len(row_class)
     relevant = query_class[:, None] == row_class[None, :]
     absent = np.flatnonzero(~relevant.any(axis=1))
@@ -135,15 +150,19 @@ def retrieve(
             "such queries out"
         )
     similarities = []
-    for s, (queries, rows) in enumerate(draws):
-        similarities.append(_similarity(s, np.asarray(queries), np.asarray(rows), shape))
+    for s, pair in enumerate(draws):
+        pair = arguments.entries(f"draws[{s}]", pair, "scores of queries and of rows", length=2)
+        queries, rows = (arguments.array(f"draws[{s}]", x, (None, None)) for x in pair)
+        similarities.append(_similarity(s, queries, rows, shape))
     if not similarities:
-        raise ValueError("draws is empty; an iterator can be used only once")
+        raise ValueError("draws is empty; give one or more, an iterator can be used only once")
     by_draw = np.stack(similarities)
     if chain is None:
         chain = np.zeros(len(by_draw), int)
     elif len(chain) != len(by_draw):
-        raise ValueError(f"chain has {len(chain)} entries but there are {len(by_draw)} draws")
+        raise ValueError(
+            f"chain has {len(chain)} entries but there are {len(by_draw)} draws; give one for each"
+        )
     total = by_draw.sum(axis=0, dtype=np.float64)
 
     def score_with(kept: Bool[np.ndarray, " S"]) -> float:
@@ -167,6 +186,27 @@ def retrieve(
             [average_precision(s.astype(np.float64), relevant).mean() for s in by_draw]
         ),
     )
+
+
+def _checked(similarity: Any, relevant: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the arguments of the measures as arrays of one shape, with a row at least."""
+    similarity = arguments.array("similarity", similarity, (None, None), finite=True)
+    relevant = arguments.array("relevant", relevant, similarity.shape, kind="booleans")
+    if not similarity.size:
+        raise ValueError(f"similarity has shape {similarity.shape}; give queries and rows")
+    return similarity, relevant
+
+
+def _classes(name: str, values: Any) -> np.ndarray:
+    """Return classes as an array of strings or integers."""
+    given = arguments.entries(name, values, "classes, strings or integers", some=True)
+    if not all(isinstance(one, str) for one in given) and not all(
+        isinstance(one, int | np.integer) for one in given
+    ):
+        raise ValueError(
+            f"{name} must be strings for all or integers for all, got {arguments.shown(values)}"
+        )
+    return np.asarray(given)
 
 
 def _similarity(

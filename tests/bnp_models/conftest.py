@@ -17,6 +17,7 @@ from bnp_kernels.random import bits, categorical
 from bnp_models.base import token_model
 from bnp_models.base.gibbs import GibbsKernel, Sampler
 from bnp_models.base.model import gamma_prior, is_prior
+from bnp_models.data import arguments
 
 
 def pytest_configure(config):
@@ -88,7 +89,7 @@ class Toy(token_model.TokenModel):
     def gibbs(self, *, schedule="sequential", record=(), init_topics=1, program=None, ignore=()):
         """Return the kernel."""
         options = {
-            "schedule": token_model.check_option("schedule", schedule, self.schedules),
+            "schedule": arguments.one_of("schedule", schedule, self.schedules),
             "record": token_model.check_record(record, self.recordable, ("z",) if program else ()),
             "init_topics": init_topics,
         }

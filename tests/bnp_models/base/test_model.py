@@ -16,7 +16,6 @@ from scipy import stats
 import bnp_models as bnp
 from bnp_models.base.model import (
     Model,
-    check_integer,
     concentration,
     from_description,
     gamma_prior,
@@ -185,13 +184,6 @@ class TestDescription:
         model = bnp.LDA(2, alpha=dist.Gamma(np.array([third, 0.1], np.float32), 1.0))
         again = from_description(json.loads(json.dumps(model.describe())))
         np.testing.assert_array_equal(again.alpha.concentration, model.alpha.concentration)
-
-
-def test_check_integer():
-    assert check_integer("seed", np.int64(3), 0) == 3
-    for value in (-1, 1.0, True, "1", None):
-        with pytest.raises(ValueError, match="seed must be an integer of at least 0, got"):
-            check_integer("seed", value, 0)
 
 
 def test_is_prior():

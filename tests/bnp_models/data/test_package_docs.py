@@ -54,7 +54,7 @@ def test_parts_repeat_and_missing_packages_do_not_matter(monkeypatch):
 
 @pytest.mark.parametrize("packages", [["torch"], "numpy"])
 def test_unknown_packages_are_refused(packages):
-    with pytest.raises(ValueError, match=f"packages is .*{packages[0][0]}.*; give a sequence"):
+    with pytest.raises(ValueError, match=f"packages must be .*got '{packages[0][0]}"):
         load_package_docs(packages)
 
 

@@ -373,7 +373,7 @@ def test_errors_of_folders(tmp_path):
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
-        ({"count": None}, {}, "has no array 'count' among doc, n_docs"),
+        ({"count": None}, {}, "has no array 'count' for the counts; give one of doc, n_docs"),
         ({}, {"label": "year"}, "has no array 'year'"),
         ({"doc": [0, 0, 2, 3]}, {}, r"doc holds 0 to 3, outside \[0, 3\)"),
         ({"word": [0, 1, 1]}, {}, "doc, word and count have 4, 3 and 4 entries"),
@@ -415,7 +415,7 @@ def test_errors_of_npz_name_file_and_array(change, options, message, tmp_path):
             "authors of document 0 are missing",
         ),
         (lambda: read_corpus("x.pdf"), "no format goes by .pdf; give format= one of npz"),
-        (lambda: read_corpus("x.npz", "pdf"), "format is 'pdf'; give one of npz"),
+        (lambda: read_corpus("x.npz", "pdf"), "format must be one of .*'npz'.* got 'pdf'"),
     ],
 )
 def test_other_errors(build, message):

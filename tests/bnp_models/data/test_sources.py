@@ -195,7 +195,7 @@ BAD = {
     "beyond float32": (lambda: Sources.from_arrays([[[1e300]]]), r"\[0, 0\] is 1e\+300; give fin"),
     "kind": (
         lambda: Sources.from_arrays([A], kind="real"),
-        "kind is 'real'; give 'counts', 'reals' or None",
+        r"kind must be one of \['counts', 'reals', None\], got 'real'",
     ),
     "names short": (
         lambda: Sources.from_arrays([A, B], names=["a"]),
@@ -205,7 +205,10 @@ BAD = {
         lambda: Sources.from_arrays([A, B], names=["a", "a"]),
         "names has 'a' at 0 and again at 1",
     ),
-    "names is a string": (lambda: Sources.from_arrays([A, B], names="ab"), "names is 'ab'; give"),
+    "names is a string": (
+        lambda: Sources.from_arrays([A, B], names="ab"),
+        "names must be a sequence of strings, got 'ab'",
+    ),
     "features twice": (
         lambda: Sources.from_arrays([A], feature_names=["x", "y", "x"]),
         "feature_names has 'x' at 0 and again at 2",
@@ -249,7 +252,7 @@ BAD = {
     ),
     "corpus by author": (
         lambda: Sources.from_corpus(Corpus.from_ids([[0]], 1), by="author"),
-        "by is 'author'; give 'group' or None",
+        r"by must be one of \['group', None\], got 'author'",
     ),
 }
 
@@ -263,10 +266,13 @@ def test_bad_input_is_refused_by_name(case):
 
 BAD_OPERATION = {
     "unknown source": (lambda s: s.select(["d"]), r"source_names has 'd'; give names out of \['a'"),
-    "a string": (lambda s: s.select("ab"), "source_names is 'ab'; give a sequence"),
+    "a string": (
+        lambda s: s.select("ab"),
+        "source_names must be a sequence of strings, got 'ab'",
+    ),
     "source twice": (lambda s: s.select(["a", "a"]), "source_names has 'a' at 0 and again at 1"),
     "no source": (lambda s: s.select([]), "source_names is empty"),
-    "matrix": (lambda s: s.matrix("d"), "source_names has 'd'"),
+    "matrix": (lambda s: s.matrix("d"), "source must be one of .*'c'.*, got 'd'"),
     "rows outside": (lambda s: s.select_rows([6]), r"rows holds 6, outside \[0, 6\)"),
     "short mask": (lambda s: s.select_rows([True]), r"rows has shape \(1,\); give 6 booleans"),
     "no rows": (lambda s: s.select_rows([]), "rows is empty; give at least one row"),
@@ -502,7 +508,7 @@ def test_models_can_refuse_what_they_do_not_take(counts, gaps):
         check_sources(gaps)
     with pytest.raises(ValueError, match=r"data must hold counts, got reals: .*kind='counts'"):
         check_counts(Sources.from_arrays([[[0.5]]]))
-    with pytest.raises(ValueError, match=r"data must be a Sources, got list: .*from_arrays"):
+    with pytest.raises(ValueError, match=r"data must be a Sources, got list .*from_arrays"):
         check_counts(A)
     with pytest.raises(ValueError, match="data must be concrete"):
         jax.jit(check_sources)(counts)

@@ -108,11 +108,11 @@ def test_some_factors_on_given_axes():
     ("options", "message"),
     [
         ({"shape": (2, 2)}, r"shape must hold the 6 features as pixels, got \(2, 2\)"),
-        ({"factors": [3]}, r"factors must be numbers below 3, at least one, got \[3\]"),
+        ({"factors": [3]}, r"factors must be numbers below 3, from 0 and at least one, got \[3\]"),
         ({"factors": []}, "factors must be numbers below 3"),
-        ({"titles": ["one"]}, "titles must name 3 factors, got 1"),
-        ({"feature_names": ["one"]}, "feature_names must have 6 entries, got 1"),
-        ({"num_columns": 0}, "num_columns must be positive, got 0"),
+        ({"titles": ["one"]}, "titles must have 3 entries"),
+        ({"feature_names": ["one"]}, "feature_names must have 6 entries"),
+        ({"num_columns": 0}, "num_columns must be an integer of at least 1, got 0"),
     ],
 )
 def test_bad_input_is_refused_by_name(options, message):

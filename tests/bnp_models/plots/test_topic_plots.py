@@ -136,7 +136,7 @@ def test_ranks_count_every_draw_once():
 def test_ranks_need_chains_and_bins():
     with pytest.raises(ValueError, match="data must have two chains or more to compare"):
         topic_plots.plot_ranks(draws(1))
-    with pytest.raises(ValueError, match="bins must be at least 2, got 1"):
+    with pytest.raises(ValueError, match="bins must be an integer of at least 2, got 1"):
         topic_plots.plot_ranks(draws(), bins=1)
 
 
@@ -181,8 +181,8 @@ def test_topic_words_of_some_topics():
     given = plt.subplots(1, 3)[1]
     assert topic_plots.plot_topic_words(table, axes=given)[2] is given[2]
     for options, message in (
-        ({"titles": ["one"]}, "titles must name 3 topics, got 1"),
-        ({"num_columns": 0}, "num_columns must be positive, got 0"),
+        ({"titles": ["one"]}, "titles must have 3 entries"),
+        ({"num_columns": 0}, "num_columns must be an integer of at least 1, got 0"),
         ({"axes": given[:2]}, r"axes must have shape \(3,\), got \(2,\)"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -216,7 +216,7 @@ def test_long_group_names_are_not_cut_off():
         by_group(names, 20), labels=[f"{k}: retrieval, representation" for k in range(20)]
     )
     assert_all_text_is_inside(ax.figure)
-    with pytest.raises(ValueError, match="labels must name 20 topics, got 1"):
+    with pytest.raises(ValueError, match="labels must have 20 entries"):
         topic_plots.plot_prevalence_by_group(by_group(names, 20), labels=["one"])
 
 

@@ -52,7 +52,9 @@ class TestSimilarity:
                 assert shannon[k, j] == pytest.approx(1 - jensenshannon(p, q, base=2) ** 2)
 
     def test_unknown_metric(self):
-        with pytest.raises(ValueError, match="metric must be 'hellinger' or 'jensen-shannon'"):
+        with pytest.raises(
+            ValueError, match=r"metric must be one of \['hellinger', 'jensen-shannon'\]"
+        ):
             alignment.similarity(np.ones((1, 1)), np.ones((1, 1)), metric="cosine")
 
 
@@ -130,7 +132,11 @@ class TestAlign:
     @pytest.mark.parametrize(
         ("change", "options", "message"),
         [
-            ({}, {"min_similarity": 0.0}, r"min_similarity must be in \(0, 1\], got 0.0"),
+            (
+                {},
+                {"min_similarity": 0.0},
+                r"min_similarity must be a finite number above 0 and at most 1, got 0.0",
+            ),
             ({"z": np.zeros((2, 0), int)}, {}, r"states.z must hold states and tokens"),
             ({"lp": np.full(2, np.nan)}, {}, "states.lp must be finite in some state"),
             ({"z": np.array([[0], [1]])}, {}, "states.z must be below the 1 topics of"),
@@ -185,7 +191,7 @@ class TestTopicStates:
         return make_data(groups, dims={"z": ["token"]}, group_coords=coords)
 
     def test_puts_states_in_chain_major_order_with_their_lp(self):
-        states = alignment.topic_states(self.data(), [])
+        states = alignment.topic_states(self.data(), iter(()))
         np.testing.assert_array_equal(states.z, np.arange(20).reshape(4, 5))
         assert states.z.dtype == np.uint8
         np.testing.assert_array_equal(states.chain, [0, 0, 1, 1])
@@ -194,8 +200,8 @@ class TestTopicStates:
 
     def test_data_without_states_are_refused(self):
         with pytest.raises(ValueError, match="data must have 'lp' in group 'sample_stats'"):
-            alignment.topic_states(self.data(sample_stats={"other": np.zeros((2, 30))}), [])
+            alignment.topic_states(self.data(sample_stats={"other": np.zeros((2, 30))}), iter(()))
         with pytest.raises(ValueError, match="data must have 'z' in group 'states'"):
-            alignment.topic_states(self.data(states={"beta": np.zeros((2, 2))}), [])
+            alignment.topic_states(self.data(states={"beta": np.zeros((2, 2))}), iter(()))
         with pytest.raises(ValueError, match=r"data must have lp for the draws .* \[29\]"):
-            alignment.topic_states(self.data(sample_stats={"lp": np.zeros((2, 20))}), [])
+            alignment.topic_states(self.data(sample_stats={"lp": np.zeros((2, 20))}), iter(()))

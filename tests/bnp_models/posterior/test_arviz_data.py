@@ -82,7 +82,7 @@ def test_groups_have_the_arrays_dims_and_labels_given(data, arrays):
 def test_group_names(data):
     assert arviz_data.has_group(data, "states")
     assert not arviz_data.has_group(data, "prior")
-    with pytest.raises(ValueError, match=r"name must be one of the groups \[.*'states'.*'prior'"):
+    with pytest.raises(ValueError, match=r"name must be one of \[.*'states'.*'prior'"):
         arviz_data.group(data, "prior")
 
 

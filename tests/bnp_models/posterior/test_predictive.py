@@ -21,6 +21,7 @@ from numpyro.infer import Predictive
 
 import bnp_models as bnp
 from bnp_models.base.data_law import break_rest, law_of_words
+from bnp_models.data import memory
 from bnp_models.posterior import arviz_data, predictive
 from bnp_models.testing.enumeration import log_dirichlet_multinomial
 from bnp_models.testing.statistics import one_sample
@@ -421,10 +422,10 @@ def test_refusals(few, toy, monkeypatch):
     stateless = few.model.result(few.model, few.corpus, arviz_data.make_data({"posterior": {}}))
     with pytest.raises(ValueError, match="keep_states must be positive"):
         stateless.posterior_predictive()
-    monkeypatch.setattr(predictive, "_free_memory", lambda: 45)  # bytes; a draw takes 2 chains x 5
-    with pytest.raises(ValueError, match=r"num_draws=8 needs .* posterior_predictive.*num_draws=4"):
+    monkeypatch.setattr(memory, "free_memory", lambda: 45)  # bytes; a draw takes 2 chains x 5
+    with pytest.raises(ValueError, match=r"num_draws is 8 for posterior_predictive.*num_draws=4"):
         few.posterior_predictive()
     assert few.posterior_predictive(4).posterior_predictive["w"].shape == (2, 4, 5)
-    monkeypatch.setattr(predictive, "_free_memory", lambda: 4)
+    monkeypatch.setattr(memory, "free_memory", lambda: 4)
     with pytest.raises(ValueError, match="take fewer documents or rows"):
         few.prior_predictive(1)

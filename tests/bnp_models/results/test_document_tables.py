@@ -96,7 +96,7 @@ class TestDocuments:
 
     def test_bad_options(self, states, corpus, numbered):
         shares = document_tables.document_shares(states, corpus, numbered)
-        with pytest.raises(ValueError, match="num_topics must be positive, got 0"):
+        with pytest.raises(ValueError, match="num_topics must be an integer of at least 1, got 0"):
             document_tables.documents(shares, corpus, num_topics=0)
         with pytest.raises(ValueError, match="shares must be of the 3 documents of corpus, got 24"):
             document_tables.documents(shares, corpus.select(np.arange(3)))

@@ -54,7 +54,7 @@ class TestStates:
         [
             (
                 {"phi": np.ones((2, 3))},
-                r"phi and weights must be \[chain, draw, K, M\] and .* \(2, 3\)",
+                r"phi must be an array of numbers of shape \[any, any, any, any\].* \(2, 3\)",
             ),
             (
                 {"weights": np.ones((1, 1, 2, 4))},
@@ -68,7 +68,7 @@ class TestStates:
                 {"source": [0, 1], "background": np.ones((1, 1, 1))},
                 r"background must have shape \(1, 1, 2\)",
             ),
-            ({"lp": [1.0]}, r"lp must have shape \(1, 1\)"),
+            ({"lp": [1.0]}, r"lp must be an array of numbers of shape \[any, any\]"),
             ({"phi": np.full((1, 1, 2, 3), np.nan)}, "phi must be finite"),
             ({"weights": np.full((1, 1, 2, 2), np.inf)}, "weights must be finite"),
             ({"chain": [0, 1]}, r"chain must have shape \(1,\)"),
@@ -91,7 +91,7 @@ class TestNumFactors:
 
     @pytest.mark.parametrize("counts", [[1, 2], [[1.0]], [[]]])
     def test_bad_input(self, counts):
-        with pytest.raises(ValueError, match=r"counts must be integers \[chain, draw\]"):
+        with pytest.raises(ValueError, match=r"counts (must be an array of integers|is empty)"):
             factor_tables.num_factors(counts)
 
 
@@ -118,9 +118,11 @@ class TestSharing:
 
     def test_bad_input(self):
         states, _ = shuffled()
-        with pytest.raises(ValueError, match="source_names must name 2 sources, got 1"):
+        with pytest.raises(ValueError, match="source_names must have 2 entries"):
             factor_tables.sharing(states, ["a"])
-        with pytest.raises(ValueError, match=r"interval must be in \(0, 1\), got 1"):
+        with pytest.raises(
+            ValueError, match=r"interval must be a finite number above 0 and below 1, got 1"
+        ):
             factor_tables.sharing(states, interval=1.0)
 
 
@@ -153,7 +155,9 @@ class TestAlignment:
 
     def test_bad_input(self):
         states, _ = shuffled()
-        with pytest.raises(ValueError, match=r"min_similarity must be in \(0, 1\], got 0"):
+        with pytest.raises(
+            ValueError, match=r"min_similarity must be a finite number above 0 and at most 1, got 0"
+        ):
             align_factors(states, min_similarity=0)
         empty = factor_states(np.ones((1, 1, 2, 3)), np.zeros((1, 1, 4, 2)))
         with pytest.raises(ValueError, match=r"states have a reference, .* without any factor"):
@@ -216,9 +220,9 @@ class TestTable:
 
     def test_bad_input(self):
         states, _ = shuffled()
-        with pytest.raises(ValueError, match="feature_names must have 4 entries, got 1"):
+        with pytest.raises(ValueError, match="feature_names must have 4 entries"):
             factor_tables.factors(states, ["p"])
-        with pytest.raises(ValueError, match="source_names must have 2 entries, got 3"):
+        with pytest.raises(ValueError, match="source_names must have 2 entries"):
             factor_tables.factors(states, source_names=list("abc"))
 
 
@@ -235,7 +239,7 @@ class TestReconstruction:
         np.testing.assert_allclose(some.mean, found.mean[[4, 0]])
 
     def test_rows_are_numbers(self):
-        with pytest.raises(ValueError, match="rows must be numbers of rows"):
+        with pytest.raises(ValueError, match="rows must be numbers below"):
             factor_tables.reconstruct(shuffled()[0], rows=[0.5])
         for row in (-1, 10**6):
             with pytest.raises(ValueError, match=rf"rows must be in \[0, \d+\), got {row}"):

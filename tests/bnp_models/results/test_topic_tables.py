@@ -71,11 +71,17 @@ class TestTopics:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"num_words": 0}, "num_words must be positive, got 0"),
-            ({"relevance": 1.5}, r"relevance must be in \[0, 1\], got 1.5"),
-            ({"interval": 90.0}, r"interval must be in \(0, 1\), got 90.0; 0.9 is 90%"),
-            ({"min_share": 0.0}, r"min_share must be in \(0, 1\], got 0.0"),
-            ({"num_documents": -1}, "num_documents must not be negative, got -1"),
+            ({"num_words": 0}, "num_words must be an integer of at least 1, got 0"),
+            (
+                {"relevance": 1.5},
+                r"relevance must be a finite number of at least 0 and at most 1, got 1.5",
+            ),
+            ({"interval": 90.0}, r"interval must be a finite number above 0 and below 1, got 90.0"),
+            (
+                {"min_share": 0.0},
+                r"min_share must be a finite number above 0 and at most 1, got 0.0",
+            ),
+            ({"num_documents": -1}, "num_documents must be an integer of at least 0, got -1"),
         ],
     )
     def test_bad_options(self, states, corpus, options, message):

@@ -88,14 +88,14 @@ def test_gensim_agrees(window):
 @pytest.mark.parametrize(
     ("topics", "options", "message"),
     [
-        ([[0, 1]], {"top": 1}, "top must be at least 2.*got 1"),
+        ([[0, 1]], {"top": 1}, "top must be an integer of at least 2, got 1"),
         ([[0, 1]], {"top": 3}, r"topics\[0\] has 2 words, fewer than top=3"),
-        ([[0, 1]], {"window": 0}, "window must be at least 1 token.*got 0"),
+        ([[0, 1]], {"window": 0}, "window must be an integer of at least 1, got 0"),
         ([[0, 1], [2, 6]], {}, r"topics\[1\] has the word id 6.*\[0, 6\)"),
         ([[0, -1]], {}, "word id -1"),
         ([["0", "x"]], {}, "word 'x', which is not in the vocabulary"),
         ([[2, 2]], {}, "names a word twice"),
-        ([], {}, "topics is empty"),
+        ([], {}, "topics must have at least one entry"),
     ],
 )
 def test_bad_input(topics, options, message):

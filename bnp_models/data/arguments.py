@@ -1,0 +1,314 @@
+"""Checks of the arguments of public functions; each error names argument, value and fix.
+
+Every function takes the name of the argument and its value, and returns the value in its plain
+form (`int`, `float`, `str`, `Path`, ...) or raises `ValueError`. Checks of the arrays and names of
+a corpus are in `checks`.
+"""
+
+import codecs
+import inspect
+import numbers
+import os
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bnp_models.data.memory import check_memory
+
+__all__ = [
+    "array",
+    "count_or_share",
+    "encoding",
+    "entries",
+    "flag",
+    "function",
+    "instance",
+    "integer",
+    "mapping",
+    "one_of",
+    "optional",
+    "options",
+    "path",
+    "pattern",
+    "places",
+    "real",
+    "seed",
+    "shown",
+    "text",
+    "texts",
+]
+
+LARGEST = 2**31 - 1  # sizes and numbers of things are int32
+MAX_SHOWN = 80  # characters of a value in a message
+
+
+def shown(value: Any) -> str:
+    """Return a value as a message shows it: in one line, and shortened."""
+    try:
+        line = " ".join(repr(value).split())
+    except Exception:  # an object of somebody else, whose `repr` may fail in any way
+        return f"a {type(value).__name__}"
+    return line if len(line) <= MAX_SHOWN else f"{line[:MAX_SHOWN]}..."
+
+
+def optional(check: Callable[..., Any], name: str, value: Any, *limits: Any, **how: Any) -> Any:
+    """Return None for None, and `check(name, value, ...)` for anything else."""
+    return None if value is None else check(name, value, *limits, **how)
+
+
+def integer(name: str, value: Any, minimum: int = 0, maximum: int = LARGEST) -> int:
+    """Return an integer in [minimum, maximum]; booleans and whole floats are refused."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:
+        raise ValueError(f"{name} must be an integer of at least {minimum}, got {shown(value)}")
+    if value > maximum:
+        raise ValueError(f"{name} must be an integer of at most {maximum}, got {shown(value)}")
+    return int(value)
+
+
+def seed(name: str, value: Any) -> int:
+    """Return a seed: JAX uses 32 bits of it."""
+    return integer(name, value, 0, 2**32 - 1)
+
+
+def real(
+    name: str,
+    value: Any,
+    *,
+    above: float | int | None = None,
+    at_least: float | int | None = None,
+    below: float | int | None = None,
+    at_most: float | int | None = None,
+    infinite: bool = False,
+) -> float:
+    """Return a number within limits as a float; NaN, booleans and strings are refused."""
+    limits = {"above": above, "of at least": at_least, "below": below, "at most": at_most}
+    allowed = " and ".join(
+        f"{what} {limit:g}" for what, limit in limits.items() if limit is not None
+    )
+    try:
+        if isinstance(value, bool) or not isinstance(value, numbers.Real):
+            raise TypeError
+        number = float(value)
+        wrong = np.isnan(number) or (np.isinf(number) and not infinite)
+    except (TypeError, OverflowError):
+        number, wrong = 0.0, True
+    if (
+        wrong
+        or (above is not None and not number > above)
+        or (at_least is not None and not number >= at_least)
+        or (below is not None and not number < below)
+        or (at_most is not None and not number <= at_most)
+    ):
+        kind = "number" if infinite else "finite number"
+        raise ValueError(f"{name} must be a {kind} {allowed}".rstrip() + f", got {shown(value)}")
+    return number
+
+
+def count_or_share(name: str, value: Any) -> int | float:
+    """Return a number of things as an integer, or a share of them as a float in [0, 1]."""
+    try:
+        if isinstance(value, float | np.floating):
+            return real(name, value, at_least=0, at_most=1)
+        return integer(name, value, 0)
+    except ValueError:
+        raise ValueError(
+            f"{name} must be a number as an integer, or a share as a float in [0, 1], got "
+            f"{shown(value)}"
+        ) from None
+
+
+def flag(name: str, value: Any) -> bool:
+    """Return True or False; 0, 1 and other stand-ins are refused."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False, got {shown(value)}")
+    return bool(value)
+
+
+def one_of(name: str, value: Any, allowed: Collection[Any]) -> Any:
+    """Return one of the allowed strings (or None, if None is allowed)."""
+    if not isinstance(value, str | None) or value not in allowed:
+        known = sorted(allowed, key=lambda entry: (entry is None, entry))
+        raise ValueError(f"{name} must be one of {known}, got {shown(value)}")
+    return value
+
+
+def text(name: str, value: Any, *, empty: bool = False) -> str:
+    """Return a string; the empty one only if allowed."""
+    if not isinstance(value, str) or not (value or empty):
+        raise ValueError(f"{name} must be a string that is not empty, got {shown(value)}")
+    return str(value)
+
+
+def entries(
+    name: str,
+    value: Any,
+    of: str,
+    *,
+    length: int | None = None,
+    some: bool = False,
+    ordered: bool = True,
+) -> list[Any]:
+    """Return the entries of a sequence, of a given length or at least one.
+
+    Strings and mappings are refused, and where the order matters sets, which have none.
+    """
+    refused = isinstance(value, str | bytes | Mapping)
+    refused = refused or (ordered and isinstance(value, set | frozenset))
+    if (
+        refused
+        or not isinstance(value, Iterable)
+        or (hasattr(value, "dtype") and np.ndim(value) == 0)
+    ):
+        raise ValueError(f"{name} must be a sequence of {of}, got {shown(value)}")
+    if hasattr(value, "__len__"):
+        try:
+            count = len(value)  # pyright: ignore[reportArgumentType]
+        except (TypeError, OverflowError):  # an array without axes, a range beyond all memory
+            raise ValueError(f"{name} must be a sequence of {of}, got {shown(value)}") from None
+        check_memory(f"{name} has {count} entries", 8 * count, "give fewer")
+    found = np.asarray(value).tolist() if hasattr(value, "__array__") else list(value)
+    if some and not found:
+        raise ValueError(f"{name} must have at least one entry, a sequence of {of}, got {value!r}")
+    if length is not None and len(found) != length:
+        raise ValueError(
+            f"{name} must have {length} entries, a sequence of {of}, got {len(found)}: "
+            f"{shown(value)}"
+        )
+    return found
+
+
+def texts(name: str, value: Any, *, length: int | None = None, some: bool = False) -> list[str]:
+    """Return the entries of a sequence of strings."""
+    found = entries(name, value, "strings", length=length, some=some)
+    for i, entry in enumerate(found):
+        if not isinstance(entry, str):
+            raise ValueError(f"{name}[{i}] must be a string, got {shown(entry)}")
+    return [str(entry) for entry in found]
+
+
+def places(name: str, value: Any, stop: int) -> list[int]:
+    """Return numbers of things that are counted from 0, in [0, stop), at least one."""
+    found = entries(name, value, f"numbers below {stop}")
+    numbered = (isinstance(k, int | np.integer) and not isinstance(k, bool) for k in found)
+    if not found or not all(numbered) or not all(0 <= k < stop for k in found):
+        raise ValueError(
+            f"{name} must be numbers below {stop}, from 0 and at least one, got {shown(value)}"
+        )
+    return [int(k) for k in found]
+
+
+def array(
+    name: str,
+    value: Any,
+    shape: tuple[int | None, ...],
+    *,
+    kind: str = "numbers",
+    finite: bool = False,
+) -> np.ndarray:
+    """Return an array of a shape, in which None stands for any length.
+
+    `kind` is "numbers", "integers", "booleans" or "numbers or booleans".
+    """
+    wanted = f"[{', '.join('any' if size is None else str(size) for size in shape)}]"
+    allowed = {"numbers": "iuf", "integers": "iu", "booleans": "b", "numbers or booleans": "iufb"}
+    allowed = allowed[kind]
+    try:
+        found = np.asarray(value)
+    except Exception:  # ragged, or an object that does not become an array
+        found = np.asarray(None)
+    fits = found.ndim == len(shape) and all(
+        want in (None, size) for want, size in zip(shape, found.shape, strict=True)
+    )
+    if found.dtype.kind not in allowed or not fits:
+        about = "" if found.dtype.kind == "O" else f" of dtype {found.dtype}, shape {found.shape}"
+        raise ValueError(
+            f"{name} must be an array of {kind} of shape {wanted}, got {shown(value)}{about}"
+        )
+    if finite and not np.isfinite(found).all():
+        raise ValueError(f"{name} must hold finite numbers, got {shown(value)}")
+    return found
+
+
+def instance(name: str, value: Any, kind: Any, what: str, advice: str = "") -> Any:
+    """Return an object of a class; `what` describes such objects, `advice` how to get one."""
+    if not isinstance(value, kind):
+        found = f"{type(value).__name__} {shown(value)}"
+        raise ValueError(f"{name} must be {what}, got {found}" + (advice and f": {advice}"))
+    return value
+
+
+def function(name: str, value: Any) -> Callable[..., Any]:
+    """Return something that can be called."""
+    if not callable(value):
+        raise ValueError(f"{name} must be a function, got {shown(value)}")
+    return value
+
+
+def mapping(name: str, value: Any, of: str) -> Mapping[Any, Any]:
+    """Return a dictionary, or another mapping."""
+    return instance(name, value, Mapping, f"a dictionary of {of}")
+
+
+def path(name: str, value: Any) -> Path:
+    """Return the path of a file or a folder, which need not exist."""
+    given = os.fspath(value) if isinstance(value, os.PathLike) else value
+    if not isinstance(given, str) or not given or "\0" in given:
+        raise ValueError(f"{name} must be the path of a file or a folder, got {shown(value)}")
+    return Path(given)
+
+
+def encoding(name: str, value: Any) -> str:
+    """Return the name of an encoding of texts that Python knows."""
+    try:
+        known = isinstance(value, str) and codecs.lookup(value)._is_text_encoding
+    except (LookupError, ValueError):  # ValueError: a NUL in the name
+        known = False
+    if not known:
+        raise ValueError(
+            f"{name} must be an encoding such as 'utf-8' or 'latin-1', got {shown(value)}"
+        )
+    return value
+
+
+def pattern(name: str, value: Any) -> str:
+    """Return a regular expression that finds tokens; it may have one group, the token."""
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{name} must be a regular expression, as a string, got {shown(value)}")
+    try:
+        groups = re.compile(value).groups
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"{name} must be a regular expression, got {value!r}: {error}") from None
+    if re.fullmatch(value, ""):
+        raise ValueError(
+            f"{name} must be a pattern that never matches an empty string, such as r'\\w+', got "
+            f"{value!r}"
+        )
+    if groups > 1:
+        raise ValueError(
+            f"{name} must have at most one group in parentheses, write the others (?:...), got "
+            f"{value!r}"
+        )
+    return value
+
+
+def options(
+    function: Callable[..., Any],
+    given: Mapping[str, Any],
+    *known: str,
+    but: Collection[str] = (),
+) -> None:
+    """Refuse keyword arguments that are not options of a function that they are passed on to.
+
+    `known` are options beside its keyword-only parameters, `but` those that the caller gives.
+    """
+    parameters = inspect.signature(function).parameters.values()
+    names = [*known, *(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)]
+    names = [name for name in names if name not in but]
+    if unknown := [name for name in given if name not in names]:
+        raise ValueError(
+            f"{unknown[0]}={shown(given[unknown[0]])} is not an option of {function.__name__}; "
+            f"give some of {names}"
+        )

@@ -1,0 +1,1223 @@
+"""Every public parameter refuses malformed values: by a `ValueError` that says what to give.
+
+The public interface is found by introspection: `bnp_models.__all__`, the methods of its classes,
+and the functions of the modules that users read (all but `INTERNAL`). Each parameter has a kind, by
+its name, and each kind a table of malformed values. A new public function joins by being public. A
+parameter without a kind, or a required one without a valid value, fails the test.
+"""
+
+import argparse
+import importlib
+import inspect
+import itertools
+import pkgutil
+import re
+import types
+import warnings
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jaxtyping
+import matplotlib.pyplot as plt
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pandas as pd
+import pytest
+
+import bnp_models as bnp
+from bnp_models.cli.arguments import make_parser
+from bnp_models.cli.command import COMMANDS, main
+from bnp_models.posterior import arviz_data, diagnostics
+from bnp_models.results import document_tables, factor_tables, topic_tables
+from bnp_models.scores import held_out, held_out_rows, retrieval
+
+ROOMS = ("scores", "plots", "posterior", "results", "data", "baselines")
+INTERNAL = {
+    "data.arguments": "the checks themselves",
+    "data.checks": "checks of the constructors, which call them with what users gave",
+    "data.docstrings": "of load_package_docs, called with its table of packages",
+    "data.encode": "of the constructors",
+    "data.files": "called with paths that the readers checked",
+    "data.matrices": "of the constructors",
+    "data.names": "holds what the constructors checked",
+    "data.partition": "of Corpus and Sources, which check",
+    "data.storage": "of save and load, which check",
+    "data.texts": "of Corpus.from_texts",
+    "plots.panels": "parts of the pictures",
+    "results.factor_report": "of FactorFit.text",
+    "results.report": "a container",
+    "results.topic_report": "of TopicFit.text",
+    "scores.gaussian_annealing": "of held_out_rows, runs compiled programs on checked arrays",
+    "scores.jackknife": "of the scores",
+    "scores.poisson_annealing": "of held_out_rows, runs compiled programs on checked arrays",
+}
+"""Modules that users do not call, with the reason."""
+INTERNAL_FUNCTIONS = {
+    "data.sources.check_counts": "of the models, which name their argument data",
+    "data.sources.check_sources": "of the models, which name their argument data",
+    "data.text_files.about_file": "of the readers",
+    "posterior.alignment.by_share": "of align, which made the alignment",
+    "posterior.alignment.pair": "of align and match",
+    "posterior.alignment.reference_state": "of align",
+    "data.corpus.as_corpus": "a check",
+    "data.sources.as_sources": "a check",
+    "posterior.alignment.as_alignment": "a check",
+    "posterior.alignment.as_topic_states": "a check",
+    "posterior.arviz_data.check_data": "a check",
+    "posterior.factor_states.as_factor_states": "a check",
+    "posterior.mixtures.check_mixtures": "a check",
+    "posterior.cosine.cosine": "of match and retrieve, called on float arrays that they checked",
+    "posterior.mixtures.author_states": "of AuthorFit.author_mixtures, with states of a fit",
+    "posterior.mixtures.mixture_states": "of TopicFit.mixtures, with states of a fit",
+    "results.factor_tables.states_of": "of FactorFit.factor_states",
+    "results.result.put_together": "of Fit.load",
+    "scores.held_out_rows.check_rows": "of the scores of rows",
+    "scores.held_out_rows.expected_shares": "one state of row_completion",
+    "scores.held_out_rows.row_evidence": "one state of predict_rows",
+    "scores.held_out_rows.thin": "one step of row_completion",
+}
+MODEL_METHODS = ("__call__", "gibbs", "collapsed", "truncation_bound")
+"""Methods of models that users call, those that the documentation shows; `fit` calls the rest."""
+
+OBJECT = object()
+NAN, INF = float("nan"), float("inf")
+
+
+class Of(NamedTuple):
+    """A value that is there once the fits are made, by its name in the context."""
+
+    name: str
+
+
+Table = dict[str, Any]
+
+
+def count(minimum=1, *, none=False) -> Table:
+    bad: Table = {
+        "negative": -1, "fraction": 1.5, "whole float": 3.0, "nan": NAN, "inf": INF, "bool": True,
+        "string": "3", "bytes": b"3", "list": [3], "dictionary": {}, "object": OBJECT,
+        "huge": 10**30, "array": np.array([1, 2]), "complex": 1j,
+    }  # fmt: skip
+    bad |= {} if none else {"None": None}
+    return bad | ({"too small": minimum - 1} if minimum > 0 else {})
+
+
+def real(*outside, none=False, infinite=False) -> Table:
+    bad: Table = {
+        "nan": NAN, "-inf": -INF, "bool": True, "string": "0.5", "bytes": b"0.5", "list": [0.5],
+        "object": OBJECT, "complex": 1j, "huge": 10**400, "array": np.array([0.5, 0.5]),
+    }  # fmt: skip
+    bad |= {f"outside: {value}": value for value in outside}
+    bad |= {} if none else {"None": None}
+    return bad | ({} if infinite else {"inf": INF})
+
+
+def flag(*, none=False) -> Table:
+    bad: Table = {
+        "zero": 0, "one": 1, "string": "True", "empty": "", "list": [], "nan": NAN,
+        "object": OBJECT, "array": np.array([True, False]),
+    }  # fmt: skip
+    return bad | ({} if none else {"None": None})
+
+
+def choice(*, none=False) -> Table:
+    bad: Table = {
+        "unknown": "nonsense", "empty": "", "number": 1, "bytes": b"x", "list": ["x"],
+        "dictionary": {"a": 1}, "bool": True, "object": OBJECT, "array": np.array(["x", "y"]),
+    }  # fmt: skip
+    return bad | ({} if none else {"None": None})
+
+
+def text(*, none=False, empty=False) -> Table:
+    bad: Table = {"number": 1, "bytes": b"x", "list": ["x"], "bool": True, "nan": NAN}
+    bad |= {"object": OBJECT}
+    return bad | ({} if none else {"None": None}) | ({} if empty else {"empty": ""})
+
+
+def path(*, none=False) -> Table:
+    return text(none=none) | {"NUL": "a\0b", "dictionary": {}}
+
+
+def wrong(*left_out: str) -> Table:
+    """Objects of other classes, for parameters that take an object."""
+    bad: Table = {
+        "None": None, "number": 3, "string": "abc", "bytes": b"abc", "list": [1, "a"], "empty": [],
+        "dictionary": {"a": 1}, "object": OBJECT, "class": int, "array": np.ones(2), "nan": NAN,
+        "bool": True,
+    }  # fmt: skip
+    return {label: value for label, value in bad.items() if label not in left_out}
+
+
+def names(*, none=True, length=True) -> Table:
+    bad: Table = {
+        "string": "ab", "bytes": b"ab", "number": 3, "numbers": [1, 2], "dictionary": {"a": 1},
+        "Nones": [None, None], "object": OBJECT, "bool": True, "nan": NAN,
+    }  # fmt: skip
+    bad |= {"wrong length": ["only"], "empty": []} if length else {}
+    return bad | ({} if none else {"None": None})
+
+
+def numbers_below(*, none=True) -> Table:
+    bad: Table = {
+        "string": "01", "bytes": b"01", "number": 0, "strings": ["0"], "negative": [-1],
+        "too large": [10**6], "fractions": [0.5], "whole floats": [1.0], "nan": [NAN],
+        "empty": [], "Nones": [None], "nested": [[0]], "object": OBJECT,
+    }  # fmt: skip
+    return bad | ({} if none else {"None": None})
+
+
+def numeric(*, none=False) -> Table:
+    """Arrays that are no numbers of the right shape."""
+    bad: Table = {
+        "string": "ab", "strings": [["a", "b"]], "ragged": [[1], [1, 2]],
+        "number": 3, "dictionary": {"a": 1}, "object": OBJECT, "bytes": b"ab", "empty": [],
+        "objects": [[OBJECT]], "too many axes": np.ones((2,) * 7),
+    }  # fmt: skip
+    return bad | ({} if none else {"None": None})
+
+
+SEED = count(0) | {"too many bits": 2**40}
+SEED.pop("too small", None)
+DF: Table = {
+    "negative": -1, "negative share": -0.5, "share above one": 1.5, "nan": NAN, "inf": INF,
+    "bool": True, "string": "2", "bytes": b"2", "None": None, "list": [1], "object": OBJECT,
+}  # fmt: skip
+CORPUS = wrong() | {"documents": [[0, 1]], "class Corpus": bnp.Corpus, "sources": Of("sources")}
+SOURCES = wrong() | {"rows": [[0.5, 1.0]], "class Sources": bnp.Sources, "corpus": Of("corpus")}
+AXES: Table = {"number": 3, "string": "axes", "dictionary": {}, "numbers": [1, 2], "object": OBJECT}
+PER_DOCUMENT = wrong("None", "class", "nan", "bool") | {"fractions": [0.5, 1.5, 2.5, 3.5]}
+POSITIVE = real(0, -1) | {"empty": [], "Normal": dist.Normal(0, 1), "dictionary": {}}
+del POSITIVE["list"], POSITIVE["array"]  # several values are for the model to judge
+
+KINDS: dict[str, Table] = {
+    # counts
+    **{
+        name: count(1)
+        for name in (
+            "num_columns", "num_features", "num_kept", "num_pairs", "num_particles",
+            "num_samples", "num_chains", "num_sweeps", "num_temperatures", "num_words",
+            "thinning", "max_topics", "max_factors", "num_topics",
+        )
+    },
+    **{name: count(0) for name in ("keep_states", "min_count", "min_tokens", "num_documents")},
+    **{
+        name: count(1, none=True)
+        for name in ("init_topics", "limit", "max_features", "max_words", "num_rows",
+                     "side_by_side", "window", "num_docs", "num_draws")
+    },
+    "bins": count(2, none=True),
+    "chain": count(0, none=True) | {"unknown": 10**6},
+    "init_factors": count(0, none=True),
+    "max_count": count(0, none=True),
+    "num_items": count(2),
+    "num_warmup": count(1),
+    "top": count(1),
+    "seed": SEED,
+    "split_seed": SEED,
+    # real numbers
+    "checkpoint_seconds": real(-1, infinite=True),
+    "interval": real(0, 1, -0.5, 1.5),
+    "max_df": DF,
+    "min_df": DF,
+    "max_rhat": real(1, 0.5, infinite=True),
+    "min_ess_per_chain": real(-1),
+    "min_share": real(0, 1.5),
+    "min_similarity": real(0, 1.5),
+    "relevance": real(-0.1, 1.1),
+    "test_size": DF | {"zero": 0, "all": 10**6, "share of one": 1.0, "huge": 10**30},
+    # hyperparameters
+    **{
+        name: POSITIVE
+        for name in ("a_lambda", "a_phi", "a_w", "alpha", "b_lambda", "b_phi", "b_w", "beta",
+                     "gamma", "sigma2_n", "sigma2_phi", "sigma2_w", "tau")
+    },
+    # flags
+    **{
+        name: flag()
+        for name in ("allow_missing", "centre", "known", "lowercase", "missing", "observed",
+                     "relevant", "scale", "stratify", "totals", "unknown")
+    },
+    # words from a list
+    **{name: choice() for name in ("births", "combine", "method", "metric", "schedule", "score")},
+    "by": choice(none=True),
+    "format": choice(none=True),
+    "kind": choice(none=True),
+    "var_name": choice(none=True),
+    # strings
+    "author": choice(),
+    "author_separator": text(),
+    "delimiter": text(none=True) | {"two characters": ",;", "a line": "\n"},
+    "encoding": text() | {"unknown": "utf8x", "no text": "rot13", "NUL": "a\0"},
+    "group": text(none=True) | {"unknown": "nonsense"},
+    "name": text(),
+    "token_pattern": text() | {"unfinished": "(", "two groups": "(a)(b)", "star": "*"},
+    # files and folders
+    **{name: path() for name in ("draws", "folder", "path")},
+    "checkpoint": path(none=True),
+    # objects
+    "alignment": wrong("None"),
+    "ax": AXES,
+    "axes": AXES | {"wrong number": Of("three_axes")},
+    "corpus": CORPUS,
+    "observed_half": CORPUS,
+    "heldout": CORPUS,
+    "reference": {label: value for label, value in CORPUS.items() if label != "None"},
+    "data": wrong(),
+    "effects": wrong(),
+    "fit": wrong() | {"corpus": Of("corpus")},
+    "fitted": wrong(),
+    "frame": wrong(),
+    "mcmc": wrong(),
+    "mixture": wrong(),
+    "mixtures": wrong(),
+    "model": wrong() | {"class LDA": bnp.LDA},
+    "progress": wrong("bool"),
+    "queries": SOURCES,
+    "rows": SOURCES,
+    "result": wrong(),
+    "shares": wrong(),
+    "sources": SOURCES,
+    "states": wrong(),
+    "table": wrong() | {"other columns": pd.DataFrame({"a": [1]}), "no columns": pd.DataFrame()},
+    "terms": wrong(),
+    "test": SOURCES,
+    "vectorizer": wrong("None"),
+    "program": wrong("None", "class"),
+    # collections
+    "attrs": wrong("None", "dictionary"),
+    "author2doc": wrong("None", "dictionary") | {"no documents": {"a": 3}, "out": {"a": [99]}},
+    "authors": PER_DOCUMENT,
+    "candidates": names(length=False) | {"unknown": ["nobody"], "empty": []},
+    "coords": wrong("None", "dictionary"),
+    "devices": wrong("None", "class"),
+    "dims": wrong("None", "dictionary"),
+    "extra": wrong("None", "dictionary", "empty") | {"no shape of draws": {"x": [1.0]}},
+    "factors": numbers_below(),
+    "feature_names": names(),
+    "group_coords": wrong("None", "dictionary"),
+    "groups": PER_DOCUMENT,
+    "id2word": wrong("None", "dictionary"),
+    "ignore": {label: x for label, x in names(length=False).items() if label != "dictionary"},
+    "labels": PER_DOCUMENT | {"nan": [NAN] * 4},
+    "packages": names(none=False, length=False) | {"unknown": ["nonsense"], "empty": []},
+    "record": names(none=False, length=False) | {"unknown": ["nonsense"]},
+    "sizes": numbers_below(none=False) | {"zero": [0]},
+    "source_names": names(),
+    "stop_words": wrong("None", "empty", "list") | {"numbers": [1, 2], "a language": "german"},
+    "suffixes": names(length=False) | {"empty": []},
+    "titles": names(),
+    "topics": numbers_below(),
+    "var_names": names(length=False) | {"unknown": ["nonsense"], "empty": []},
+    "doc_names": names(),
+    "row_names": names(),
+    "names": names(),
+    "group_names": names(),
+    "author_names": names(),
+    "label_names": names(),
+    "vocabulary": names() | {"twice": ["a"] * 6, "set": {"a", "b", "c", "d", "e", "f"}},
+    # arrays
+    **{
+        name: numeric()
+        for name in ("arrays", "counts", "doc", "docs", "lp", "mean", "other", "pairs", "phi",
+                     "relevant_rows", "sd", "similarity", "theta", "weights", "word", "z")
+    },
+    **{name: numeric(none=True) for name in ("author_idx", "author_ptr", "label")},
+    "shape": numeric(none=True) | {"wrong product": (1, 1), "negative": (-2, -3)},
+}  # fmt: skip
+"""Malformed values of a parameter, by its name."""
+
+FIT_OF_AUTHORS = wrong() | {"corpus": Of("corpus"), "of a factor model": Of("factor_fit")}
+FIT_OF_FACTORS = wrong() | {"corpus": Of("corpus"), "of a topic model": Of("topic_fit")}
+FIELD = text(none=True, empty=True) | {"unknown": "nonsense"}
+NUMBER_OF_ONE = {label: x for label, x in count(0).items() if label != "bool"} | {"out": 99}
+
+KINDS_AT: dict[str, Table] = {
+    "Fit.prior_predictive.num_draws": count(1),
+    "predictive.prior_predictive.num_draws": count(1),
+    "Corpus.document.d": NUMBER_OF_ONE,
+    "Corpus.words.d": NUMBER_OF_ONE,
+    "Corpus.authors.d": NUMBER_OF_ONE,
+    "Corpus.from_arrays.num_words": count(1, none=True),
+    "Corpus.from_ids.num_words": count(1, none=True),
+    "Corpus.from_arrays.group": numeric(none=True),
+    "Corpus.from_texts.texts": wrong("list") | {"a number inside": ["a", 1], "None inside": [None]},
+    "Corpus.prune.stop_words": wrong("empty", "list") | {"numbers": [1, 2]},
+    "Corpus.select.docs": numbers_below(none=False) | {"short mask": [True]},
+    "Corpus.with_vocabulary.vocabulary": names(none=False, length=False) | {"set": {"a", "b"}},
+    "FactorFit.evaluate.data": SOURCES,
+    "FactorFit.load.data": SOURCES,
+    "FactorFit.match.data": SOURCES,
+    "FactorFit.retrieve.query_class": wrong("bool") | {"unknown": ["nonsense"] * 4},
+    "FactorFit.retrieve.row_class": wrong("None", "bool"),
+    "FactorFit.reconstruct.rows": numbers_below() | {"mask": [True]},
+    "HDPLDA.gibbs.init_topics": count(1),
+    "NonparametricAuthorTopicModel.gibbs.init_topics": count(1),
+    "Sources.from_frame.source": {"unknown": "nonsense", "list": ["a"], "None": None, "number": 3},
+    "Sources.matrix.source": choice(),
+    "Sources.positions_of.source_names": names(none=False, length=False),
+    "Sources.select.source_names": names(none=False, length=False) | {"empty": []},
+    "Sources.select_rows.rows": numbers_below(none=False) | {"short mask": [True]},
+    "Sources.from_frame.names": names(),
+    "TopicFit.evaluate.data": CORPUS,
+    "TopicFit.load.data": CORPUS,
+    "TopicFit.match.data": CORPUS,
+    "AuthorFit.author_topics.authors": names(length=False) | {"unknown": ["nobody"], "empty": []},
+    "FactorFit.row_completion.num_warmup": count(1),
+    "TopicFit.npmi.top": count(2),
+    "TopicFit.topic_prevalence_by_group.by": numeric(none=True) | {"negative": [-1, 0, 0, 0]},
+    "TopicFit.topic_prevalence_by_group.names": names(),
+    "data.bags.read_ldac.vocabulary": names(length=False) | {"set": {"a", "b"}},
+    "data.bags.read_uci.vocabulary": names(length=False) | {"set": {"a", "b"}},
+    "data.readers.from_gensim.bow": wrong() | {"no pairs": [[1, 2]], "empty": []},
+    "data.readers.read_npz.group": FIELD,
+    "data.readers.read_npz.label": FIELD,
+    "data.readers.read_npz.name": FIELD,
+    "data.readers.read_npz.split": {"list": [1], "fraction": 1.5, "unknown": "nonsense"},
+    "data.source_readers.read_table.row": FIELD,
+    "data.source_readers.read_table.source": FIELD,
+    **{
+        f"data.text_files.{reader}.{name}": FIELD
+        for reader in ("read_csv", "read_jsonl")
+        for name in ("group", "authors", "label", "name")
+    },
+    "data.text_files.read_jsonl.tokens": FIELD,
+    **{
+        f"data.text_files.{reader}.text": FIELD | {"list": [1], "unknown": ["nonsense"]}
+        for reader in ("read_csv", "read_jsonl")
+    },
+    "data.text_files.read_folder.groups": flag(none=True),
+    "fit.num_warmup": count(0),
+    "load_package_docs.min_df": DF,
+    "load_package_docs.max_df": DF,
+    "plots.topic_plots.plot_prevalence_by_group.labels": names(),
+    "plots.topic_plots.plot_topic_similarity.labels": names(),
+    "posterior.arviz_data.group.name": choice(),
+    "posterior.arviz_data.has_group.name": text(),
+    "posterior.arviz_data.make_data.groups": wrong(),
+    "posterior.arviz_data.ess.draws": wrong(),
+    "posterior.arviz_data.mcse.draws": wrong(),
+    "posterior.arviz_data.rhat.draws": wrong(),
+    "posterior.diagnostics.document_coassignment.z": numeric(),
+    "posterior.factor_states.factor_states.z": numeric(none=True),
+    "posterior.factor_states.factor_states.lp": numeric(none=True),
+    "posterior.factor_states.factor_states.source": numeric(none=True),
+    "posterior.factor_states.factor_states.background": numeric(none=True),
+    "posterior.factor_states.factor_states.chain": numeric(none=True),
+    "posterior.factor_states.factor_states.draw": numeric(none=True),
+    "posterior.mixtures.MixtureStates.state.index": NUMBER_OF_ONE | {"below": -99},
+    "posterior.mixtures.check_words.name": text(),
+    "posterior.mixtures.document_rows.name": text(),
+    "posterior.alignment.topic_states.token_row": numeric(none=True),
+    "posterior.factor_states.FactorStates.take.which": numbers_below(none=False),
+    "resume.checkpoint": path(),
+    "results.author_tables.author_topics.authors": names(length=False) | {"unknown": ["nobody"]},
+    "results.factor_tables.num_factors.counts": numeric(),
+    "results.factor_tables.reconstruct.rows": numbers_below(),
+    "results.topic_tables.topic_prevalence_by_group.by": numeric(none=True),
+    "scores.coherence.npmi.top": count(2),
+    "scores.coherence.npmi.topics": wrong() | {"too few words": [[0]], "unknown": [list("qrs")]},
+    "scores.held_out.document_completion.observed": CORPUS,
+    "scores.retrieval.average_precision.relevant": numeric(),
+    "scores.retrieval.precision_at.relevant": numeric(),
+    "scores.retrieval.retrieve.chain": wrong("None", "array", "bool"),
+    "scores.retrieval.retrieve.draws": wrong(),
+    "scores.retrieval.retrieve.query_class": wrong("bool") | {"unknown": ["nonsense"] * 2},
+    "scores.retrieval.retrieve.row_class": wrong("bool"),
+    **{
+        f"{name}.resample": {
+            label: x for label, x in count(0).items() if label != "bool"
+        }
+        for name in ("scores.held_out.left_to_right", "TopicFit.left_to_right")
+    },
+    **{
+        f"results.author_tables.{name}.fit": FIT_OF_AUTHORS
+        for name in ("author_topics", "infer_author", "plot_author_topics", "similar_authors",
+                     "surprising_documents")
+    },
+    **{
+        f"scores.held_out_rows.{name}.fit": FIT_OF_FACTORS
+        for name in ("expected_weights", "new_rows", "predict_rows", "row_completion")
+    },
+    **{
+        f"posterior.diagnostics.{name}.{parameter}": numeric() | {"negative": -np.ones((2, 2))}
+        for name in ("document_coassignment", "token_coassignment")
+        for parameter in ("pairs",)
+    },
+    **{
+        f"{name}.alpha": POSITIVE | {"wrong length": (1.0,) * 7, "negative inside": (1.0, -1.0)}
+        for name in ("LDA", "AuthorTopicModel")
+    },
+}  # fmt: skip
+"""Malformed values where the name of the parameter does not tell, by function and parameter."""
+
+
+# What is passed on: method -> function that takes its `**options`
+PASSED_ON: dict[str, Any] = {
+    "TopicFit.topics": topic_tables.topics,
+    "TopicFit.documents": document_tables.documents,
+    "TopicFit.topic_prevalence_by_group": topic_tables.topic_prevalence_by_group,
+    "TopicFit.document_completion": held_out.document_completion,
+    "TopicFit.left_to_right": held_out.left_to_right,
+    "TopicFit.npmi": "scores.coherence.npmi",
+    "TopicFit.convergence": diagnostics.convergence,
+    "TopicFit.plot_num_topics": "plots.topic_plots.plot_number",
+    "TopicFit.plot_traces": "plots.topic_plots.plot_traces",
+    "TopicFit.plot_ranks": "plots.topic_plots.plot_ranks",
+    "TopicFit.plot_topic_words": "plots.topic_plots.plot_topic_words",
+    "TopicFit.plot_prevalence_by_group": "plots.topic_plots.plot_prevalence_by_group",
+    "TopicFit.plot_topic_similarity": "plots.topic_plots.plot_topic_similarity",
+    "AuthorFit.author_topics": "results.author_tables.author_topics",
+    "AuthorFit.similar_authors": "results.author_tables.similar_authors",
+    "AuthorFit.surprising_documents": "results.author_tables.surprising_documents",
+    "AuthorFit.plot_author_topics": "results.author_tables.plot_author_topics",
+    "FactorFit.factors": factor_tables.factors,
+    "FactorFit.effects": factor_tables.effects,
+    "FactorFit.sharing": factor_tables.sharing,
+    "FactorFit.predict": held_out_rows.predict_rows,
+    "FactorFit.row_completion": held_out_rows.row_completion,
+    "FactorFit.convergence": diagnostics.convergence,
+    "FactorFit.plot_num_factors": "plots.topic_plots.plot_number",
+    "FactorFit.plot_traces": "plots.topic_plots.plot_traces",
+    "FactorFit.plot_ranks": "plots.topic_plots.plot_ranks",
+    "FactorFit.plot_sharing": "plots.factor_plots.plot_sharing",
+    "FactorFit.plot_factors": "plots.factor_plots.plot_factors",
+    "fit": bnp.LDA.gibbs,
+    "resume": bnp.fit,
+    "data.bags.read_ldac": bnp.Corpus.from_counts,
+    "data.bags.read_uci": bnp.Corpus.from_counts,
+    "data.readers.from_gensim": bnp.Corpus.from_counts,
+    "data.readers.read_corpus": "data.text_files.read_lines",
+    "data.source_readers.read_sources": "data.source_readers.read_table",
+    "data.text_files.read_csv": bnp.Corpus.from_texts,
+    "data.text_files.read_folder": bnp.Corpus.from_texts,
+    "data.text_files.read_jsonl": bnp.Corpus.from_texts,
+    "data.text_files.read_lines": bnp.Corpus.from_texts,
+}
+NOT_PASSED_ON = {
+    "TopicFit.plot_prevalence_by_group.labels": "the method gives them",
+    "TopicFit.plot_topic_similarity.labels": "the method gives them",
+    "TopicFit.*.terms": "those of the model",
+    "FactorFit.*.terms": "those of the model",
+    "fit.program": "for blocks of numpyro.infer.Gibbs, which fit does not run",
+    "fit.ignore": "for blocks of numpyro.infer.Gibbs, which fit does not run",
+    "data.text_files.read_csv.groups": "read from the column group",
+    "data.text_files.read_csv.labels": "read from the column label",
+    "data.text_files.read_csv.doc_names": "read from the column name",
+    "data.text_files.read_jsonl.groups": "read from the field group",
+    "data.text_files.read_jsonl.labels": "read from the field label",
+    "data.text_files.read_jsonl.doc_names": "read from the field name",
+    "data.text_files.read_folder.doc_names": "the paths of the files",
+    **{
+        f"resume.{name}": "those of the run"
+        for name in ("num_warmup", "num_samples", "num_chains", "thinning", "seed", "record",
+                     "keep_states", "checkpoint")
+    },
+}  # fmt: skip
+
+
+def functions_of(room: str) -> Iterator[tuple[str, Any]]:
+    """Yield the public functions of the modules of a room, and the methods of their classes."""
+    package = importlib.import_module(f"bnp_models.{room}")
+    for info in pkgutil.iter_modules(package.__path__):
+        place = f"{room}.{info.name}"
+        if place in INTERNAL:
+            continue
+        module = importlib.import_module(f"bnp_models.{place}")
+        for name in module.__all__:
+            thing = getattr(module, name)
+            if name in bnp.__all__ or getattr(thing, "__module__", "") != module.__name__:
+                continue
+            if inspect.isclass(thing):
+                for method in methods_of(thing):
+                    yield f"{place}.{name}.{method}", getattr(thing, method)
+            elif callable(thing) and f"{place}.{name}" not in INTERNAL_FUNCTIONS:
+                yield f"{place}.{name}", thing
+
+
+def methods_of(cls: type) -> list[str]:
+    """List the public methods of a class that take something; those of tuples are Python's."""
+    return [
+        name
+        for name, member in inspect.getmembers(cls, callable)
+        if not name.startswith("_")
+        and not hasattr(tuple, name)
+        and isinstance(member, types.FunctionType | types.MethodType)
+        and len(inspect.signature(member).parameters) > isinstance(member, types.FunctionType)
+    ]
+
+
+def public() -> dict[str, Any]:
+    """Return the public functions by their names from the top of the library."""
+    found: dict[str, Any] = {}
+    for name in bnp.__all__:
+        thing = getattr(bnp, name)
+        if name in bnp.MODELS:
+            found[name] = thing
+            found |= {f"{name}.{m}": getattr(thing, m) for m in MODEL_METHODS if hasattr(thing, m)}
+        elif name == "Fit":
+            continue  # its methods are those of the other fits
+        elif inspect.isclass(thing):
+            inherited = methods_of(bnp.TopicFit) if name == "AuthorFit" else []
+            own = [method for method in methods_of(thing) if method not in inherited]
+            found |= {f"{name}.{method}": getattr(thing, method) for method in own}
+        elif callable(thing):
+            found[name] = thing
+    for room in ROOMS:
+        found |= dict(functions_of(room))
+    return found
+
+
+PUBLIC = public()
+
+
+def resolve(thing: Any) -> Any:
+    """Return a function, given it or its name in `PUBLIC`."""
+    return PUBLIC[thing] if isinstance(thing, str) else thing
+
+
+def parameters_of(name: str) -> dict[str, bool]:
+    """Return the parameters of a public function, and whether they are required."""
+    found: dict[str, bool] = {}
+    passed = None
+    for parameter in inspect.signature(PUBLIC[name]).parameters.values():
+        if parameter.name == "self":
+            continue
+        if parameter.kind is parameter.VAR_KEYWORD:
+            passed = resolve(PASSED_ON.get(name))
+        else:
+            found[parameter.name] = parameter.default is parameter.empty
+    if passed is not None:
+        for parameter in inspect.signature(passed).parameters.values():
+            owner, _, _ = name.rpartition(".")
+            left_out = {f"{name}.{parameter.name}", f"{owner}.*.{parameter.name}"} & set(
+                NOT_PASSED_ON
+            )
+            if parameter.kind is parameter.KEYWORD_ONLY and not left_out:
+                found.setdefault(parameter.name, False)
+    return found
+
+
+def kind_of(name: str, parameter: str) -> Table | None:
+    """Return the malformed values of a parameter, None if nothing is known about it."""
+    passed = PASSED_ON.get(name)
+    inner = passed if isinstance(passed, str) else None
+    if passed is not None and inner is None:
+        inner = next((n for n, f in PUBLIC.items() if f == passed), None)
+    for at in (name, inner):
+        if f"{at}.{parameter}" in KINDS_AT:
+            return KINDS_AT[f"{at}.{parameter}"]
+    if name.partition(".")[0] in bnp.MODELS and parameter == "data":
+        return SOURCES
+    return KINDS[parameter] if parameter in KINDS else kind_by_annotation(name, parameter)
+
+
+def kind_by_annotation(name: str, parameter: str) -> Table | None:
+    """Return malformed values of a field or an option of a new model, which need no entry here."""
+    model = bnp.MODELS.get(name.partition(".")[0])
+    if model is None:
+        return None
+    kind = inspect.signature(PUBLIC[name]).parameters[parameter].annotation
+    if kind is Any and parameter in model.hyperparameters:
+        return POSITIVE
+    known = {int: count(1), int | None: count(1, none=True), str: choice(), bool: flag()}
+    return known.get(kind)
+
+
+def inputs_of(name: str) -> list[tuple[str, str]]:
+    """List the malformed inputs of a public function: parameter and what is wrong."""
+    return [
+        (parameter, label)
+        for parameter in parameters_of(name)
+        for label in kind_of(name, parameter) or {}
+        if reason_to_accept(name, parameter, label) is None
+    ]
+
+
+ACCEPTED: dict[tuple[str, str, str], str] = {
+    ("*", "labels", "fractions"): "labels are any numbers",
+    ("Corpus.from_ids", "docs", "ragged"): "documents have different lengths",
+    ("data.bags.read_ldac", "vocabulary", "string"): "the path of a file",
+    ("data.bags.read_uci", "vocabulary", "string"): "the path of a file",
+    ("posterior.intervals.beta_interval", "mean", "empty"): "no interval is asked for",
+    ("posterior.mixtures.MixtureStates.state", "index", "negative"): "counts from the end",
+}
+"""Values of the tables that are legitimate somewhere: function, parameter (or *), label; why."""
+
+
+def reason_to_accept(name: str, parameter: str, label: str) -> str | None:
+    """Say why a value of a table is no malformed input here, None if it is one."""
+    for key in itertools.product((name, "*"), (parameter, "*"), (label, "*")):
+        if key in ACCEPTED:
+            return ACCEPTED[key]
+    return None
+
+
+# --- what is called ---------------------------------------------------------------------------
+
+
+class Context:
+    """Tiny data, one fit of each family, and what their functions take."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        texts = ["cat dog cat", "moon sun moon", "dog cat bird", "sun star moon sun"]
+        self.texts, self.people = texts, [["ann"], ["bob"], ["ann", "bob"], ["bob"]]
+        self.corpus = bnp.Corpus.from_texts(
+            texts, groups=["a", "b", "a", "b"], authors=self.people, labels=[0, 1, 0, 1]
+        )
+        rng = np.random.default_rng(0)
+        self.sources = bnp.Sources.from_arrays(
+            [rng.poisson(2.0, (4, 3)), rng.poisson(2.0, (3, 3))], names=["s", "t"]
+        )
+        how = {"num_warmup": 2, "num_samples": 4, "num_chains": 2, "keep_states": 2}
+        how |= {"progress": False, "schedule": "sequential"}
+        self.how = how
+        self.model = bnp.LDA(2)
+        self.checkpoint = folder / "checkpoint"
+        self.topic_fit = bnp.fit(self.model, self.corpus, checkpoint=self.checkpoint, **how)
+        self.author_fit = bnp.fit(bnp.AuthorTopicModel(2), self.corpus, **how)
+        self.factor_model = bnp.PoissonGammaFactorAnalysis(tau=1.0, max_factors=8)
+        self.factor_fit = bnp.fit(self.factor_model, self.sources, init_factors=3, **how)
+        for name in ("topic_fit", "author_fit", "factor_fit"):
+            getattr(self, name).save(folder / f"{name}.nc")
+        self.data = self.topic_fit.data
+        self.states, self.alignment = self.topic_fit.topic_states, self.topic_fit.alignment
+        self.mixtures = self.topic_fit.mixtures
+        self.shares = document_tables.document_shares(self.states, self.corpus, self.alignment)
+        self.factor_states = self.factor_fit.factor_states
+        self.z = self.topic_fit.states["z"].to_numpy()
+        self.pairs = diagnostics.random_pairs(self.corpus.num_docs, 3)
+        self.coassignment = diagnostics.token_coassignment(self.z, self.pairs)
+        scores, classes = rng.random((2, 3)), np.array(["x", "y"])
+        self.retrieved = retrieval.retrieve([(scores, scores)], classes, classes)
+        self.draws = arviz_data.group(self.data, "posterior")[["num_topics_used"]].astype(float)
+        self.write_files()
+
+    def write_files(self):
+        """Write the corpus in every format."""
+        (self.folder / "texts.csv").write_text(
+            "text,group,authors,label,name\n"
+            + "".join(f"{text},g,ann,1,n{i}\n" for i, text in enumerate(self.texts))
+        )
+        (self.folder / "texts.jsonl").write_text(
+            "".join(
+                f'{{"text": "{text}", "group": "g", "authors": ["ann"], "label": 1}}\n'
+                for text in self.texts
+            )
+        )
+        (self.folder / "texts.txt").write_text("\n".join(self.texts) + "\n")
+        (self.folder / "texts").mkdir()
+        for i, text in enumerate(self.texts):
+            (self.folder / "texts" / f"{i}.txt").write_text(text)
+        (self.folder / "words.txt").write_text("a\nb\n")
+        (self.folder / "docword.tiny.txt").write_text("4\n2\n4\n1 1 2\n2 2 1\n3 1 1\n4 2 1\n")
+        (self.folder / "tiny.ldac").write_text("1 0:2\n1 1:1\n1 0:1\n1 1:3\n")
+        (self.folder / "rows.csv").write_text("kind,x,y\ns,1,2\nt,3,4\n")
+        self.corpus.save(self.folder / "corpus.npz")
+        self.sources.save(self.folder / "sources.npz")
+        np.savez(self.folder / "counts.npz", doc=[0, 1], word=[0, 1], count=[1, 2], group=[0, 1])
+        for name, fit in (("run", self.topic_fit), ("factor_run", self.factor_fit)):
+            (self.folder / name).mkdir()
+            fit.save(self.folder / name / "draws.nc")
+            fit.corpus.save(self.folder / name / fit.model.readers.file)
+        self.run = self.folder / "run"
+
+    def three_axes(self):
+        """Return more panels than any picture here has, or fewer."""
+        return plt.subplots(1, 7)[1]
+
+
+def required_fields(model: type) -> dict[str, Any]:
+    """Return values of the fields that a model has no default of."""
+    fields = inspect.signature(model).parameters.values()
+    return {p.name: 2 if p.annotation is int else 1.0 for p in fields if p.default is p.empty}
+
+
+def program(function):
+    """Return a NumPyro program that runs by itself."""
+
+    def run(**arguments):
+        return numpyro.handlers.seed(function, rng_seed=0)(**arguments)
+
+    return run
+
+
+def target(context: Context, name: str) -> Any:
+    """Return what to call for a public function: methods are bound to an object of the context."""
+    first, _, method = name.rpartition(".")
+    objects = {
+        "Corpus": context.corpus,
+        "Sources": context.sources,
+        "TopicFit": context.topic_fit,
+        "AuthorFit": context.author_fit,
+        "FactorFit": context.factor_fit,
+        "posterior.alignment.Alignment": context.alignment,
+        "posterior.factor_states.FactorStates": context.factor_states,
+        "posterior.mixtures.MixtureStates": context.mixtures,
+        "scores.retrieval.Retrieval": context.retrieved,
+    }
+    if first in objects:
+        return getattr(objects[first], method)
+    if first in bnp.MODELS:
+        model = bnp.MODELS[first]
+        bound = getattr(model(**required_fields(model)), method)
+        return program(bound) if method in ("__call__", "collapsed") else bound
+    return PUBLIC[name]
+
+
+def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return valid values of required parameters, by name and by function and name."""
+    folder, corpus, sources = context.folder, context.corpus, context.sources
+    fit, factor_fit = context.topic_fit, context.factor_fit
+    by_name = {
+        "alignment": context.alignment,
+        "author": "ann",
+        "corpus": corpus,
+        "data": context.data,
+        "d": 0,
+        "docs": [0, 1],
+        "doc": np.asarray(corpus.doc),
+        "draws": context.draws,
+        "fit": context.author_fit,
+        "folder": context.run,
+        "frame": pd.DataFrame({"kind": ["s", "t"], "x": [1, 2]}),
+        "groups": {"posterior": {"x": np.zeros((2, 3))}},
+        "heldout": corpus,
+        "interval": 0.9,
+        "known": True,
+        "mcmc": None,
+        "mixture": context.mixtures[0],
+        "mixtures": context.mixtures,
+        "model": context.model,
+        "num_items": 5,
+        "num_pairs": 3,
+        "num_topics": 2,
+        "observed": corpus,
+        "pairs": context.pairs,
+        "path": folder / "corpus.npz",
+        "queries": sources,
+        "reference": corpus,
+        "relevant": np.eye(2, dtype=bool),
+        "result": context.coassignment,
+        "rows": sources,
+        "score": "document_completion",
+        "shares": context.shares,
+        "similarity": np.eye(2),
+        "source": "s",
+        "source_names": ["s"],
+        "sources": sources,
+        "states": context.states,
+        "test": sources,
+        "topics": [[0, 1, 2]],
+        "vocabulary": ["a", "cat"],
+        "weights": np.asarray(context.factor_states.weights),
+        "word": np.asarray(corpus.word),
+        "z": context.z,
+    }
+    files = {
+        "bags.read_ldac": "tiny.ldac", "bags.read_uci": "docword.tiny.txt",
+        "bags.read_vocabulary": "words.txt", "readers.read_corpus": "texts.txt",
+        "readers.guess_format": "texts.txt", "readers.read_npz": "counts.npz",
+        "source_readers.guess_source_format": "rows.csv",
+        "source_readers.read_sources": "rows.csv", "source_readers.read_table": "rows.csv",
+        "text_files.read_csv": "texts.csv", "text_files.read_folder": "texts",
+        "text_files.read_jsonl": "texts.jsonl", "text_files.read_lines": "texts.txt",
+    }  # fmt: skip
+    at = {f"data.{reader}.path": folder / name for reader, name in files.items()}
+    at |= {f"{kind}.save.path": folder / "written" for kind in ("Corpus", "Sources", "TopicFit")}
+    at |= {
+        f"scores.held_out_rows.{name}.fit": factor_fit
+        for name in ("expected_weights", "new_rows", "predict_rows", "row_completion")
+    }
+    at |= {
+        f"posterior.factor_states.{name}.states": context.factor_states
+        for name in ("align_factors",)
+    }
+    at |= {
+        f"results.factor_tables.{name}.states": context.factor_states
+        for name in ("contributions", "effects", "factors", "reconstruct", "recovery", "sharing")
+    }
+    similar = np.full((3, 2), 1 / 3)
+    at |= {
+        "Corpus.from_counts.counts": [[1, 0, 2], [0, 1, 1], [1, 1, 1], [2, 0, 0]],
+        "Corpus.from_ids.docs": [[0, 1], [1, 2], [0, 2], [2]],
+        "Corpus.from_ids.num_words": 3,
+        "Corpus.from_arrays.num_words": corpus.num_words,
+        "Corpus.from_texts.texts": context.texts,
+        "FactorFit.load.draws": folder / "factor_fit.nc",
+        "FactorFit.load.data": sources,
+        "FactorFit.evaluate.data": sources,
+        "FactorFit.evaluate.score": "predict",
+        "FactorFit.match.data": sources,
+        "FactorFit.save.path": folder / "written",
+        "FactorFit.retrieve.query_class": list("ssssttt"),
+        "Sources.from_arrays.arrays": [[[1, 2], [3, 4]], [[5, 6]]],
+        "Sources.from_frame.source": "kind",
+        "Sources.load.path": folder / "sources.npz",
+        "Sources.select_rows.rows": [0, 1],
+        "TopicFit.load.draws": folder / "topic_fit.nc",
+        "TopicFit.load.data": corpus,
+        "TopicFit.evaluate.data": corpus,
+        "TopicFit.match.data": corpus,
+        "baselines.sklearn_lda.sklearn_mixture.fitted": types.SimpleNamespace(
+            components_=np.ones((2, 3)), doc_topic_prior_=0.5
+        ),
+        "data.readers.from_gensim.bow": [[(0, 1)], [(1, 2)], [(0, 1)], [(1, 1)]],
+        "fit.data": corpus,
+        "plots.factor_plots.plot_factors.effects": factor_fit.effects(),
+        "plots.factor_plots.plot_sharing.table": factor_fit.sharing(),
+        "plots.topic_plots.plot_prevalence.table": fit.topics(),
+        "plots.topic_plots.plot_prevalence_by_group.table": fit.topic_prevalence_by_group(),
+        "plots.topic_plots.plot_topic_words.table": topic_tables.topic_words(
+            context.states, corpus, context.alignment
+        ),
+        "plots.topic_plots.short_labels.table": fit.topics(),
+        "posterior.alignment.similarity.phi": similar,
+        "posterior.alignment.similarity.other": similar,
+        "posterior.alignment.topic_states.mixtures": context.mixtures,
+        "posterior.arviz_data.group.name": "posterior",
+        "posterior.arviz_data.has_group.name": "posterior",
+        "posterior.arviz_data.load.path": folder / "topic_fit.nc",
+        "posterior.arviz_data.save.path": folder / "written",
+        "posterior.diagnostics.token_coassignment.pairs": context.pairs,
+        "posterior.factor_states.FactorStates.take.which": [0],
+        "posterior.factor_states.factor_states.phi": np.ones((2, 2, 3, 4)),
+        "posterior.factor_states.factor_states.weights": np.ones((2, 2, 5, 3)),
+        "posterior.factor_states.match.phi": np.eye(3),
+        "posterior.factor_states.match.other": np.eye(3),
+        "posterior.intervals.beta_interval.mean": np.full(2, 0.5),
+        "posterior.intervals.beta_interval.sd": np.full(2, 0.1),
+        "posterior.mixtures.MixtureStates.state.index": 0,
+        "results.factor_tables.num_factors.counts": np.array([[1, 2], [2, 2]]),
+        "results.factor_tables.recovery.phi": np.ones((1, 3)),
+        "results.factor_tables.recovery.weights": np.ones((7, 1)),
+        "results.folder.load_run.folder": context.run,
+        "results.folder.save_run.fit": fit,
+        "results.result.read_draws.path": folder / "topic_fit.nc",
+        "results.document_tables.new_document_shares.theta": np.full((4, 4, 2), 0.5),
+        "resume.checkpoint": context.checkpoint,
+        "scores.held_out.document_completion.observed": corpus,
+        "scores.retrieval.retrieve.draws": [(np.eye(2), np.eye(2))],
+        "scores.retrieval.retrieve.query_class": ["x", "y"],
+        "scores.retrieval.retrieve.row_class": ["x", "y"],
+        "scores.held_out.known_authors.mixtures": list(context.author_fit.author_mixtures()),
+        "scores.coherence.npmi.top": 3,
+        "load_package_docs.packages": ["optax"],
+    }
+    at |= {f"fit.{name}": value for name, value in context.how.items()}
+    at |= {
+        "resume.progress": False,
+        "TopicFit.npmi.top": 3,
+        "data.source_readers.read_sources.source": "kind",
+        "data.source_readers.read_table.source": "kind",
+        "scores.retrieval.Retrieval.scope.sizes": [1],
+    }
+    return by_name, at
+
+
+NEEDED = {  # optional parameters that others need
+    "Corpus.from_ids": ("num_words",),
+    "Corpus.from_arrays": ("num_words",),
+    "fit": ("num_warmup", "num_samples", "num_chains", "keep_states", "progress", "schedule"),
+    "load_package_docs": ("packages",),
+    "resume": ("progress",),
+    "scores.coherence.npmi": ("top",),
+    "TopicFit.npmi": ("top",),
+    "data.source_readers.read_sources": ("source",),
+    "data.source_readers.read_table": ("source",),
+    "scores.retrieval.Retrieval.scope": ("sizes",),
+}
+BESIDE: dict[str, dict[str, Any]] = {  # parameters that go together with another one
+    "group_names": {"groups": ["a", "b", "a", "b"], "group": [0, 1, 0, 1]},
+    "author_names": {
+        "authors": [["ann"], ["bob"], ["ann", "bob"], ["bob"]],
+        "author_idx": [0, 1, 0, 1],
+        "author_ptr": [0, 1, 2, 3, 4],
+    },
+    "label_names": {"labels": ["x", "y", "x", "y"], "label": [0, 1, 0, 1]},
+    "names": {"by": np.array([0, 1, 0, 1])},
+    "author_ptr": {"author_idx": [0, 1, 0, 1]},
+    "author_idx": {"author_ptr": [0, 1, 2, 3, 4]},
+}
+FIELDS_ARE_NAMES = (
+    "data.text_files.read_csv", "data.text_files.read_jsonl", "data.text_files.read_folder",
+)  # fmt: skip
+
+
+def arguments_of(context: Context, name: str, parameter: str) -> dict[str, Any]:
+    """Return valid arguments for what a function needs when one parameter is tried out."""
+    by_name, at = context.valid
+    needed = parameters_of(name)
+    if name in bnp.MODELS:
+        return required_fields(PUBLIC[name])
+    model = bnp.MODELS.get(name.partition(".")[0])
+    if model is not None and model.readers.data_type is bnp.Sources:
+        by_name = by_name | {"data": context.sources}
+    found = {
+        p: at.get(f"{name}.{p}", by_name.get(p))
+        for p, required in needed.items()
+        if required or p in NEEDED.get(name, ())
+    }
+    for other, value in BESIDE.get(parameter, {}).items():
+        if other in needed and name not in FIELDS_ARE_NAMES:
+            found[other] = value
+    return found
+
+
+class Outcome(NamedTuple):
+    input: str
+    verdict: str  # refused, raw, silent, unclear
+    text: str
+
+
+ADVICE = re.compile(
+    r"\b(must|give|pass|use|make|leave|choose|select|build|call|number|order|record|write|keep|"
+    r"raise|add|name|drop|take|declare|needs?|fill|restore|found|finish|see|read)\b"
+)
+
+
+def is_shown(value: Any, parameter: str, message: str) -> bool:
+    """Say whether a message shows a value, its type, its size or what is wrong with it."""
+    if f"not in {parameter};" in message or f"{parameter} is given but" in message:
+        return True  # another argument is at fault, or missing
+    shown = [repr(value)[:20], str(value)[:20], type(value).__name__]
+    if isinstance(value, np.ndarray):
+        shown += [str(value.shape), str(value.dtype), *map(repr, value.ravel().tolist()[:3])]
+        shown += [str(len(value))] if value.ndim else []
+    if isinstance(value, list | tuple | dict | set | str | bytes):
+        inside = [x for part in value for x in (part if isinstance(part, list) else [part])]
+        shown += [*map(repr, inside), str(len(value)), "empty", "ragged", "dtype"]
+    if value is None:
+        shown += ["missing"]
+    return any(" ".join(part.split()) in " ".join(message.split()) for part in shown)
+
+
+def try_out(context: Context, name: str, parameter: str, label: str) -> Outcome:
+    """Call a function with one malformed value and judge what happens."""
+    value = (kind_of(name, parameter) or {})[label]
+    if isinstance(value, Of):
+        value = getattr(context, value.name)
+        value = value() if callable(value) and not isinstance(value, type) else value
+    called = target(context, name)
+    arguments = arguments_of(context, name, parameter) | {parameter: value}
+    about = f"{name}({parameter}: {label})"
+    lowered = []
+    context.lowered = lowered
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = called(**arguments)
+            if isinstance(found, Iterator):
+                list(found)
+    except ValueError as error:
+        message = str(error)
+        if lowered:
+            return Outcome(about, "compiled", f"{lowered[:3]} before: {message}")
+        lacks = [] if parameter in message else ["no name"]
+        lacks += [] if is_shown(value, parameter, message) else ["no value"]
+        lacks += [] if ADVICE.search(message) else ["no fix"]
+        return Outcome(about, "unclear" if lacks else "refused", f"{', '.join(lacks)}: {message}")
+    except Exception as error:
+        return Outcome(about, "raw", f"{type(error).__name__}: {error}")
+    finally:
+        context.lowered = []
+        plt.close("all")
+    return Outcome(about, "silent", f"returned {type(found).__name__}")
+
+
+@pytest.fixture(scope="module")
+def context(tmp_path_factory):
+    """Fits and files; jaxtyping's checks of annotations, which users do not have, are off."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    made = Context(tmp_path_factory.mktemp("malformed"))
+    made.valid = valid(made)
+    made.lowered = []
+    listening = True
+
+    def listen(event, seconds, **about):
+        if listening and "jaxpr_to_mlir" in event:
+            made.lowered.append(about.get("fun_name", "?"))
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    yield made
+    listening = False
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(PUBLIC))
+def test_malformed_values_are_refused(context, name):
+    outcomes = [try_out(context, name, *malformed) for malformed in inputs_of(name)]
+    wrong = [outcome for outcome in outcomes if outcome.verdict != "refused"]
+    assert not wrong, "\n".join(f"{o.verdict}: {o.input}: {o.text[:300]}" for o in wrong)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(PUBLIC))
+def test_valid_values_are_taken(context, name):
+    """What the malformed values are tried out beside is valid."""
+    if name == "to_arviz":
+        return  # a run of MCMC is needed: tested elsewhere
+    found = target(context, name)(**arguments_of(context, name, ""))
+    if isinstance(found, Iterator):
+        list(found)
+    plt.close("all")
+
+
+# --- the command line -------------------------------------------------------------------------
+
+WHOLE = ("abc", "1.5", "", "nan", "-1", "12.5", "9" * 30, "True")
+CHOICE = ("nonsense", "")
+PATHS = ("", "a\0b")
+VALUES: dict[str, tuple[str, ...]] = {
+    "format": CHOICE,
+    "read": ("nonsense", "nonsense=1", "=1", ""),
+    "output": PATHS,
+    "checkpoint": PATHS,
+    "run": ("", "missing"),
+    "data": ("", "missing"),
+    "record": CHOICE,
+    "score": CHOICE,
+    "schedule": CHOICE,
+    "births": CHOICE,
+    "checkpoint_seconds": ("abc", "", "nan", "-1"),
+    **{
+        name: WHOLE
+        for name in ("num_topics", "max_topics", "max_factors", "init_topics", "init_factors",
+                     "side_by_side")
+    },
+}  # fmt: skip
+"""Malformed texts of the options that are no integers by their type, nor hyperparameters."""
+HYPERPARAMETER = (
+    "abc", "-1", "0", "nan", "1e400", "", "Normal(0, 1)", "Gamma(-1, 1)", "Gamm(1, 1)",
+    "__import__('os')", "[1", "0.1, -1",
+)  # fmt: skip
+
+
+def parsers(parser=None, names=()):
+    """Yield the commands of the command line with their parsers."""
+    parser = make_parser(COMMANDS) if parser is None else parser
+    inner = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+    for action in inner:
+        for name, one in action.choices.items():
+            yield from parsers(one, (*names, name))
+    if not inner:
+        yield " ".join(names), parser
+
+
+PARSERS = dict(parsers())
+
+
+def texts_of(command: str, action: argparse.Action) -> tuple[str, ...] | None:
+    """Return malformed texts of an argument of a command, None if its kind is not known."""
+    if action.nargs == 0:
+        return ()  # a switch takes no value
+    if action.dest in VALUES:
+        return VALUES[action.dest]
+    if action.type is int:
+        return WHOLE
+    model = bnp.MODELS.get(command.removeprefix("fit "))
+    fields = inspect.signature(model).parameters if model is not None else ()
+    return HYPERPARAMETER if action.dest in fields else None
+
+
+def command_line(context: Context, command: str) -> list[str]:
+    """Return arguments with which a command would run."""
+    folder = context.folder
+    if command.startswith("fit"):
+        model = bnp.MODELS[command.removeprefix("fit ")]
+        factors = model.readers.data_type is bnp.Sources
+        data = folder / ("sources.npz" if factors else "corpus.npz")
+        fields = required_fields(model).items()
+        required = [f"--{name.replace('_', '-')}={value}" for name, value in fields]
+        return [
+            *command.split(),
+            str(data),
+            f"--output={folder / 'out'}",
+            "--no-progress",
+            *required,
+        ]
+    run = folder / ("factor_run" if command == "factors" else "run")
+    return {
+        "resume": ["resume", str(context.checkpoint), f"--output={folder / 'out'}"],
+        "evaluate": ["evaluate", str(run), str(folder / "corpus.npz")],
+        "demo": ["demo", "--quick"],
+        "models": ["models"],
+    }.get(command, [command, str(run)])
+
+
+def with_text(arguments: list[str], action: argparse.Action, text: str, command: str) -> list[str]:
+    """Replace an argument of a command line."""
+    if action.option_strings:
+        return [*arguments, f"{action.option_strings[-1]}={text}"]
+    first = len(command.split())
+    place = first + (1 if action.dest == "data" and command == "evaluate" else 0)
+    return [*arguments[:place], text, *arguments[place + 1 :]]
+
+
+class TestCommandLine:
+    def test_every_argument_has_a_kind(self):
+        unknown = [
+            f"{command}: {action.dest}"
+            for command, parser in PARSERS.items()
+            for action in parser._actions
+            if texts_of(command, action) is None
+        ]
+        assert unknown == []
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("command", sorted(PARSERS))
+    def test_malformed_texts_are_refused(self, context, command, capfd, monkeypatch):
+        monkeypatch.chdir(context.folder)
+        wrong = []
+        for action in PARSERS[command]._actions:
+            for text in texts_of(command, action) or ():
+                if (command, action.dest, text) in ACCEPTED:
+                    continue
+                arguments = with_text(command_line(context, command), action, text, command)
+                status = main(arguments)
+                said = " ".join(capfd.readouterr().err.split())
+                about = f"{arguments[-1]!r}" if action.option_strings else f"{action.dest}={text!r}"
+                names = {action.dest, action.dest.replace("_", "-")}
+                shown = text if text else "''"
+                clear = any(name in said for name in names) or "missing" in text
+                parts = {shown[:20], repr(shown)[:20], shown.split("(")[0], shown.split(", ")[-1]}
+                clear = clear and any(part in said for part in parts)
+                if status != 2 or "Traceback" in said or not clear:
+                    wrong.append(f"{status}: {about}: {said[-300:]}")
+        assert not wrong, "\n".join(wrong)
+
+
+class TestTables:
+    def test_every_parameter_has_a_kind(self):
+        unknown = [
+            f"{name}.{parameter}"
+            for name in PUBLIC
+            for parameter in parameters_of(name)
+            if kind_of(name, parameter) is None
+        ]
+        assert unknown == []
+
+    def test_tables_name_what_exists(self):
+        places = {f"{name}.{parameter}" for name in PUBLIC for parameter in parameters_of(name)}
+        assert [place for place in KINDS_AT if place not in places] == []
+        assert [name for name in PASSED_ON if name not in PUBLIC] == []
+        for place in INTERNAL:
+            importlib.import_module(f"bnp_models.{place}")
+        for place in INTERNAL_FUNCTIONS:
+            module, _, name = place.rpartition(".")
+            assert name in importlib.import_module(f"bnp_models.{module}").__all__
+
+    def test_options_that_are_passed_on_are_known(self):
+        taking = [
+            name
+            for name, function in PUBLIC.items()
+            if any(p.kind is p.VAR_KEYWORD for p in inspect.signature(function).parameters.values())
+        ]
+        given = [name for name in taking if name.endswith(".collapsed")]  # hyperparameters
+        assert set(taking) == {*PASSED_ON, *given}
+
+    def test_there_are_more_than_a_thousand_inputs(self):
+        assert sum(len(inputs_of(name)) for name in PUBLIC) > 1000
