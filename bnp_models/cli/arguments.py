@@ -16,6 +16,7 @@ __all__ = [
     "given_values",
     "hyperparameters_text",
     "make_parser",
+    "not_negative",
     "summary",
     "text_options",
 ]
@@ -70,13 +71,13 @@ def make_parser(commands: Mapping[str, Callable[..., int]]) -> argparse.Argument
     )
     evaluate.add_argument(
         "--num-words",
-        type=_not_negative,
+        type=not_negative,
         default=10,
         metavar="N",
         help="words per topic for npmi (10)",
     )
     evaluate.add_argument(
-        "--seed", type=_not_negative, default=0, metavar="N", help="of the scores (0)"
+        "--seed", type=not_negative, default=0, metavar="N", help="of the scores (0)"
     )
     evaluate.add_argument(
         "--chain", type=int, metavar="N", help="score the states of this chain alone, from 0 (all)"
@@ -128,7 +129,7 @@ def _add_text(commands: Any, name: str, result: type[Fit], command: Callable[...
             continue
         text += "" if default is None else f" ({default})"
         parser.add_argument(
-            _option(option), type=_not_negative, default=default, metavar="N", help=text
+            _option(option), type=not_negative, default=default, metavar="N", help=text
         )
     parser.set_defaults(command=command, name=name)
 
@@ -276,7 +277,7 @@ def _gibbs_options(model: type[Model]) -> list[str]:
     return [name for name in parameters if name not in _NOT_OPTIONS]
 
 
-def _not_negative(text: str) -> int:
+def not_negative(text: str) -> int:
     """Read an integer that is not negative, for argparse."""
     try:
         number = int(text)

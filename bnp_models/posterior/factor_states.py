@@ -130,8 +130,8 @@ def factor_states(
         If shapes do not fit together or a number is not finite.
     """
     given = {"z": z, "source": source, "background": background, "lp": lp}
-    given |= {"chain": chain, "draw": draw}
-    shapes = {"z": 4, "source": 1, "background": 3, "lp": 2, "chain": 1, "draw": 1}
+    given |= {"chain": chain, "draw": draw, "mean": mean}
+    shapes = {"z": 4, "source": 1, "background": 3, "lp": 2, "chain": 1, "draw": 1, "mean": 1}
     any_size = {name: (None,) * axes for name, axes in shapes.items()}
     phi = arguments.array("phi", phi, (None,) * 4)
     weights = arguments.array("weights", weights, (None,) * 4)

@@ -146,7 +146,10 @@ def prior_predictive(
     ValueError
         If `record` names what is no site, or the draws do not fit into memory.
     """
+    _check(model, data)
     num_draws = arguments.integer("num_draws", num_draws, 1)
+    arguments.seed("seed", seed)
+    record = arguments.texts("record", record)
     name = _data_name(model, data)
     sampled = [n for n in model.hyperparameters if is_prior(getattr(model, n))]
     names = dict.fromkeys([*sampled, *record, name])
@@ -155,7 +158,7 @@ def prior_predictive(
         predictive = Predictive(model, num_samples=size, return_sites=[*names])
         return predictive(rng_key, data, observed=False)
 
-    rng_key = jax.random.key(arguments.seed("seed", seed))
+    rng_key = jax.random.key(seed)
     one = jax.eval_shape(lambda rng_key: run(rng_key, 1), rng_key)
     if missing := [n for n in names if n not in one]:
         raise ValueError(
@@ -178,13 +181,16 @@ class _Kept:
     """Some of the kept states of a fit, and the law of the data given each of them."""
 
     def __init__(self, model: Model, data: Any, draws: Any, num_draws: int | None, seed: int):
+        _check(model, data)
+        arviz_data.check_data("draws", draws)
+        num_draws = arguments.optional(arguments.integer, "num_draws", num_draws, 1)
+        self._seed = arguments.seed("seed", seed)
         if not arviz_data.has_group(draws, "states"):
             raise ValueError("keep_states must be positive when fitting: no full state was kept")
         self._model, self._data, self._draws = model, data, draws
-        self._seed = arguments.seed("seed", seed)
         self._states = arviz_data.group(draws, "states")
         there = self._states.sizes["draw"]
-        num_draws = there if num_draws is None else arguments.integer("num_draws", num_draws, 1)
+        num_draws = there if num_draws is None else num_draws
         if num_draws > there:
             raise ValueError(
                 f"num_draws must be at most {there}, the number of states that each chain kept, "
@@ -241,6 +247,11 @@ class _Kept:
             group_dims={n: dims or {} for n in groups},
             attrs={"inference_library": "bnp-models", "seed": self._seed},
         )
+
+
+def _check(model: Any, data: Any) -> None:
+    arguments.instance("model", model, Model, "a model such as HDPLDA()")
+    arguments.instance("data", data, model.readers.data_type, "the data that were fitted")
 
 
 def _data_name(model: Model, data: Any) -> str:

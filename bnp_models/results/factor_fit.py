@@ -179,7 +179,7 @@ class FactorFit(Fit):
         """
         import pandas as pd
 
-        sources = self.sources
+        sources = self.of_chain(chain).sources
         if sources.observed is None:
             raise ValueError("the data that were fitted have no missing entries to impute")
         row, feature = np.nonzero(~np.asarray(sources.observed))

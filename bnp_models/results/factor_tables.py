@@ -104,6 +104,7 @@ def num_factors(counts: Any, chains: Sequence[int] | None = None) -> pd.DataFram
     share = (counts[:, :, None] == numbers).mean(axis=1)
     table = {"probability": share.mean(axis=0)}
     numbered = range(len(share)) if chains is None else chains
+    numbered = arguments.array("chains", numbered, (len(share),), kind="integers")
     table |= {f"chain {c}": chain for c, chain in zip(numbered, share, strict=True)}
     return pd.DataFrame(table, index=pd.Index(numbers, name="number"))
 

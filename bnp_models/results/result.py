@@ -139,8 +139,11 @@ class Fit(abc.ABC):
         if chain is None:
             return self
         chains = self.posterior["chain"].to_numpy().tolist()
-        if isinstance(chain, bool) or chain not in chains:
-            raise ValueError(f"chain must be one of {chains}, or None for all, got {chain!r}")
+        known = isinstance(chain, int | np.integer) and not isinstance(chain, bool)
+        if not known or chain not in chains:
+            raise ValueError(
+                f"chain must be one of {chains}, or None for all, got {arguments.shown(chain)}"
+            )
         if len(chains) == 1:
             return self
         if chain not in self._of_chain:

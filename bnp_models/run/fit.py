@@ -124,6 +124,7 @@ def fit(
             f"{arguments.shown(progress)}"
         )
     folder = arguments.optional(arguments.path, "checkpoint", checkpoint)
+    reading = arguments.optional(_check_reading, "reading", reading)
     _check_options(model, options)
     kernel = model.gibbs(record=record, **options)
     # Models without a parallel token sweep use one device by default, so that their draws do not
@@ -157,7 +158,7 @@ def fit(
         "versions": versions(),
     }
     if reading is not None:
-        header["reading"] = _check_reading(reading)
+        header["reading"] = reading
     draws = Draws(keep_states, runner)
     keys = jax.random.key(seed)
     keys = jax.random.split(keys, num_chains) if num_chains > 1 else keys[None]
@@ -225,12 +226,15 @@ def _check_options(model: Model, options: dict[str, Any]) -> None:
         )
 
 
-def _check_reading(reading: Any) -> dict[str, Any]:
+def _check_reading(name: str, reading: Any) -> dict[str, Any]:
     """Return what JSON gives back."""
+    arguments.mapping(name, reading, "options of a reader")
     try:
         return json.loads(json.dumps(reading))
     except (TypeError, ValueError):
-        raise ValueError(f"reading must hold what JSON can, got {reading!r}") from None
+        raise ValueError(
+            f"{name} must hold what JSON can, got {arguments.shown(reading)}"
+        ) from None
 
 
 def _check_devices(devices: Sequence[Any]) -> list[Any]:
