@@ -155,10 +155,13 @@ def entries(
 
     Strings and mappings are refused, and where the order matters sets, which have none.
     """
-    refused = isinstance(value, str | bytes | Mapping)
-    refused = refused or (ordered and isinstance(value, set | frozenset))
+    if isinstance(value, Mapping) or (ordered and isinstance(value, set | frozenset)):
+        raise ValueError(
+            f"{name} must be a sequence of {of}, whose order counts: make the "
+            f"{type(value).__name__} a list in the right order, got {shown(value)}"
+        )
     if (
-        refused
+        isinstance(value, str | bytes)
         or not isinstance(value, Iterable)
         or (hasattr(value, "dtype") and np.ndim(value) == 0)
     ):

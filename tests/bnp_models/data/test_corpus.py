@@ -623,31 +623,34 @@ PAIR = Corpus.from_ids([[0], [0]], 1)
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: Corpus.from_ids([[0]], vocabulary={"a", "b"}), "vocabulary is a set, but its ord"),
+        (
+            lambda: Corpus.from_ids([[0]], vocabulary={"a", "b"}),
+            "vocabulary must be .* make the set a l",
+        ),
         (
             lambda: Corpus.from_ids([[0]], vocabulary={"a": 0}),
-            "vocabulary is a dict, .* its values",
+            "vocabulary must be .* make the dict a list in",
         ),
         (
             lambda: Corpus.from_texts(["ab"], vocabulary=frozenset({"ab"})),
-            "is a frozenset, but its",
+            "vocabulary must be .* make the frozenset a list",
         ),
         (
             lambda: Corpus.from_texts({"ab", "cd"}),
-            "texts is a set, but its order counts; give a li",
+            "texts must be .* make the set a list",
         ),
-        (lambda: Corpus.from_ids([[0]], 1, groups={"a"}), "groups is a set, but its order counts"),
+        (lambda: Corpus.from_ids([[0]], 1, groups={"a"}), "groups must be .* make the set a list"),
         (
             lambda: Corpus.from_texts(["ab"], token_pattern=""),
-            "token_pattern is '', which also mat",
+            "token_pattern must be a regular expression, as a string, got ''",
         ),
         (
             lambda: Corpus.from_texts(["ab"], token_pattern=r"\w*"),
-            r"pattern is '.*\*', which also m",
+            r"token_pattern must be a pattern that never matches an empty string, .* got '.*\*'",
         ),
         (
             lambda: Corpus.from_texts(["ab"], token_pattern="(a"),
-            "is no regular expression .missing",
+            "token_pattern must be a regular expression, got .*: missing",
         ),
         (
             lambda: Corpus.from_ids([[0], [0]], 1, doc_names=["x", "x"]),
@@ -659,13 +662,13 @@ PAIR = Corpus.from_ids([[0], [0]], 1)
         ),
         (
             lambda: inspect.unwrap(Corpus.train_test_split)(PAIR, 1, seed=None),  # pyright: ignore
-            "seed is None; give an integer",
+            "seed must be an integer of at least 0, got None",
         ),
         (
             lambda: PAIR.halves(seed=-1),
-            "seed is -1; give an integer that i",
+            "seed must be an integer of at least 0, got -1",
         ),
-        (lambda: PAIR.halves(seed=True), "seed is True; give an integer"),
+        (lambda: PAIR.halves(seed=True), "seed must be an integer of at least 0, got True"),
     ],
 )
 def test_is_refused_by_name(call, message):

@@ -21,7 +21,7 @@ REFUSED = {
     "listed": (lambda: Corpus.from_ids(range(10**12), 3), "docs has 1000000000000 entries"),
     "listed beyond": (
         lambda: Corpus.from_ids(range(10**30), 3),
-        r"docs is range\(0, 10.* give a s",
+        r"docs must be a sequence .*, got range\(0, 10",
     ),
     "sparse shape": (lambda: Corpus.from_counts(sparse((LARGE, 3))), r"counts has shape \(1000000"),
     "too many words": (lambda: Corpus.from_counts(sparse((1, 2**31))), "fewer than 2..31 documen"),

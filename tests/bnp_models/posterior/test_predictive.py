@@ -279,6 +279,7 @@ def exact_law(fit, kind):
     source, signal = np.asarray(fit.corpus.source), state["weights"] @ state["phi"]
     if kind == "counts":
         return scipy.stats.poisson(state["background"][source][:, None] + signal), state
+    signal = signal + np.asarray(fit.corpus.values).mean(axis=0)  # the model centres the data
     return scipy.stats.norm(signal, np.sqrt(state["sigma2_n"][source])[:, None]), state
 
 

@@ -239,10 +239,8 @@ class TestReconstruction:
         np.testing.assert_allclose(some.mean, found.mean[[4, 0]])
 
     def test_rows_are_numbers(self):
-        with pytest.raises(ValueError, match="rows must be numbers below"):
-            factor_tables.reconstruct(shuffled()[0], rows=[0.5])
-        for row in (-1, 10**6):
-            with pytest.raises(ValueError, match=rf"rows must be in \[0, \d+\), got {row}"):
+        for row in (0.5, -1, 10**6):
+            with pytest.raises(ValueError, match=rf"rows must be numbers below \d+, .*{row}\]"):
                 factor_tables.reconstruct(shuffled()[0], rows=[0, row])
 
 
