@@ -623,7 +623,7 @@ PAIR = Corpus.from_ids([[0], [0]], 1)
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (
+        (lambda: Corpus.from_ids([[0]], vocabulary={"a", "b"}), "vocabulary must .* make the set a"),
             lambda: Corpus.from_ids([[0]], vocabulary={"a", "b"}),
             "vocabulary must be .* make the set a l",
         ),
