@@ -119,10 +119,7 @@ class GaussianFactorAnalysis(FactorModel):
     def __post_init__(self):
         super().__post_init__()
         for name in ("centre", "scale"):
-            value = getattr(self, name)
-            if not isinstance(value, bool | np.bool_):
-                raise ValueError(f"{name} must be True or False, got {value!r}")
-            object.__setattr__(self, name, bool(value))
+            object.__setattr__(self, name, arguments.flag(name, getattr(self, name)))
 
     def check_data(self, data: Any) -> None:
         """Raise `ValueError` unless `data` is a `Sources`; entries may be missing."""
