@@ -160,11 +160,7 @@ def entries(
             f"{name} must be a sequence of {of}, whose order counts: make the "
             f"{type(value).__name__} a list in the right order, got {shown(value)}"
         )
-    if (
-        isinstance(value, str | bytes)
-        or not isinstance(value, Iterable)
-        or (hasattr(value, "dtype") and np.ndim(value) == 0)
-    ):
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise ValueError(f"{name} must be a sequence of {of}, got {shown(value)}")
     if hasattr(value, "__len__"):
         try:

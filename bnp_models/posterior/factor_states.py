@@ -132,18 +132,12 @@ def factor_states(
     given = {"z": z, "source": source, "background": background, "lp": lp}
     given |= {"chain": chain, "draw": draw, "mean": mean}
     shapes = {"z": 4, "source": 1, "background": 3, "lp": 2, "chain": 1, "draw": 1, "mean": 1}
-    any_size = {name: (None,) * axes for name, axes in shapes.items()}
     phi = arguments.array("phi", phi, (None,) * 4)
     weights = arguments.array("weights", weights, (None,) * 4)
-    for name, values in given.items():
-        if values is not None:
-            arguments.array(
-                name,
-                values,
-                any_size[name],
-                kind="numbers or booleans" if name == "z" else "numbers",
-            )
-    if phi.ndim != 4 or weights.ndim != 4 or not phi.size or not weights.size:
+    for name, axes in shapes.items():
+        kind = "numbers or booleans" if name == "z" else "numbers"
+        arguments.optional(arguments.array, name, given[name], (None,) * axes, kind=kind)
+    if not phi.size or not weights.size:
         raise ValueError(
             "phi and weights must be [chain, draw, K, M] and [chain, draw, N, K], got shapes "
             f"{phi.shape} and {weights.shape}"

@@ -212,7 +212,8 @@ def resume(checkpoint: str | Path, **how: Any) -> Fit:
         checkpoint=folder,
         **{name: header[name] for name in names},
         **header["options"],
-        **{"reading": header.get("reading"), **how},
+        reading=header.get("reading"),
+        **how,
     )
 
 

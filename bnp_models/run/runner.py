@@ -22,7 +22,7 @@ from jax.sharding import PartitionSpec as P
 from bnp_models.base.gibbs import GibbsKernel, GibbsState
 from bnp_models.base.program_memory import make_room, trim
 
-__all__ = ["Runner", "Stretch", "make_mesh", "mesh_shape"]
+__all__ = ["Runner", "Stretch", "make_mesh", "mesh_shape", "num_bytes"]
 
 BUFFER_BYTES = 64 * 2**20  # draws that wait on the device for the end of a stretch
 MARGIN = 16  # slots are added and dropped in multiples of this
@@ -139,8 +139,7 @@ class Runner:
         shapes = jax.tree.map(jnp.shape, state.chain)
         if shapes != self._shapes:
             make_room()  # for the program of these shapes
-            rows = jax.eval_shape(partial(_recorded, self.kernel), state, self._data)
-            size = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(rows))
+            size = num_bytes(self.recorded(state))
             self._slots = int(np.clip(BUFFER_BYTES // max(size, 1), 1, self.num_kept))
             self._shapes = shapes
         sweep = int(state.sweep)
@@ -235,6 +234,11 @@ class Runner:
             self.kernel, self._first, self._thinning, self._slots, self._mesh,
             state, self._data, int(num_sweeps),  # always int: another type compiles again
         )  # fmt: skip
+
+
+def num_bytes(tree: Any) -> int:
+    """Return the bytes of all arrays of a pytree, or of their shapes."""
+    return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree))
 
 
 def _recorded(kernel: GibbsKernel, state: GibbsState, data: Any) -> dict[str, Any]:

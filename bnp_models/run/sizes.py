@@ -1,11 +1,9 @@
 """Refuse runs whose arrays can't fit into memory, before anything is compiled or allocated."""
 
-from typing import Any
-
 import jax
 
 from bnp_models.data.memory import check_memory, total_memory
-from bnp_models.run.runner import Runner
+from bnp_models.run.runner import Runner, num_bytes
 
 __all__ = ["check_sizes"]
 
@@ -30,7 +28,7 @@ def check_sizes(
             f"model {runner.kernel.config!r} has arrays with more cells than int32 can count: use "
             "a smaller capacity or fewer topics (factors)"
         ) from error
-    chains = _num_bytes(state)
+    chains = num_bytes(state)
     what = f"num_chains is {num_chains}: the states of all chains are kept at once"
     fix = "use fewer chains, or a smaller model, or data with fewer words (features)"
     check_memory(what, chains, fix)
@@ -45,17 +43,13 @@ def check_sizes(
     check_memory(
         f"keep_states is {keep_states}: {num_states} states are kept in each of {num_chains} "
         "chains",
-        _num_bytes(snapshot) * num_states,
+        num_bytes(snapshot) * num_states,
         "keep fewer",
     )
     draw = runner.recorded(state)
     check_memory(
         f"num_samples is {num_samples}: {runner.num_kept} draws are kept in each of {num_chains} "
         "chains",
-        _num_bytes(draw) * runner.num_kept,
+        num_bytes(draw) * runner.num_kept,
         "keep fewer by a larger thinning, or record= less",
     )
-
-
-def _num_bytes(tree: Any) -> int:
-    return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree))
