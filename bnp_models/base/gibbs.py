@@ -20,6 +20,7 @@ from bnp_kernels.random.bits import fold_in, split
 from bnp_models.base.model import Model
 from bnp_models.base.numpyro_loop import reuse_loops
 from bnp_models.base.program_memory import make_room
+from bnp_models.base.warm_up import Annealing, next_sweep
 from bnp_models.data import arguments
 
 __all__ = ["GibbsKernel", "GibbsState", "Sampler", "as_batch"]
@@ -36,7 +37,7 @@ class Sampler(NamedTuple):
 
     prepare: Callable[[Any, int], Any]  # (model argument, number of lane shards) -> data
     init: Callable[[jax.Array, Any, Any], Any]  # (rng_key, data, model argument) -> chain state
-    step: Callable[..., Any]  # (rng_key, state, data, turn, axis_name) -> (state, info)
+    step: Callable[..., Any]  # (rng_key, state, data, turn, power, axis_name) -> (state, info)
     rotation: tuple[int, ...]  # cycle of the values of `turn`, see `Model.turns`
     draws: Callable[[jax.Array, Any, Any], dict[str, jax.Array]]  # (rng_key, state, data)
     means: Callable[[Any, Any], dict[str, jax.Array]]  # (state, data) -> terms of running means
@@ -48,6 +49,7 @@ class Sampler(NamedTuple):
     wanted: Callable[[Any, Any], jax.Array] | None = None  # (state, data): slots a sweep may need
     capacity: Callable[[Any], int] | None = None  # None: the model is finite
     grow: Callable[[Any, int], Any] | None = None
+    annealing: Annealing | None = None  # of the first part of the warm-up
 
 
 class GibbsState(NamedTuple):
@@ -185,12 +187,12 @@ class GibbsKernel(MCMCKernel):
         """Advance several chains by one sweep; `draws` and `lp` are not updated."""
         given = given or {}
         sampler = self.sampler(given)
+        turn, power = next_sweep(sampler.rotation, sampler.annealing, state.sweep, state.num_warmup)
 
         def one(rng_key, chain, means):
             rng_key, key_sweep = split(rng_key)
             chain = sampler.given(chain, given)
-            turn = jnp.asarray(sampler.rotation)[state.sweep % len(sampler.rotation)]
-            chain, info = sampler.step(key_sweep, chain, state.data, turn, self._axis_name)
+            chain, info = sampler.step(key_sweep, chain, state.data, turn, power, self._axis_name)
             chain = lax.optimization_barrier(chain)  # later use must not change its rounding
             since = (state.sweep + 1 - state.num_warmup).astype(jnp.float32)
 
@@ -260,9 +262,14 @@ class GibbsKernel(MCMCKernel):
         if capacity is not None and jnp.any(state.chain.overflow):
             _raise_overflow(self.config.terms.capacity, capacity(state.chain))
 
-    def for_fit(self, *, axis_name: str | None = None) -> "GibbsKernel":
-        """Return a copy for a caller that checks `overflow`, adds slots and may shard the lanes."""
+    def for_fit(self, num_warmup: int, *, axis_name: str | None = None) -> "GibbsKernel":
+        """Return a copy for a caller that checks `overflow`, adds slots and may shard the lanes.
+
+        Without warm-up no annealed sweep is compiled.
+        """
         kernel = copy.copy(self)
+        if num_warmup == 0 and "start_temperature" in self.options:
+            kernel.options = self.options | {"start_temperature": 1.0}
         kernel._raises, kernel._axis_name, kernel._sample_fn = False, axis_name, None
         return kernel
 
@@ -274,7 +281,7 @@ class GibbsKernel(MCMCKernel):
 def _sampler(kernel: GibbsKernel, elsewhere: frozenset[str]) -> Sampler:
     sampler = kernel.config.sampler(elsewhere, **kernel.options)
     # a step is traced once, wherever it is used
-    return sampler._replace(step=jax.jit(sampler.step, static_argnums=4))
+    return sampler._replace(step=jax.jit(sampler.step, static_argnums=5))
 
 
 @partial(jax.jit, static_argnums=0)
@@ -285,7 +292,8 @@ def _start(kernel: GibbsKernel, keys, num_warmup, data, argument, given) -> Gibb
         rng_key, key_init = split(rng_key)
         chain = sampler.given(sampler.init(key_init, data, argument), given)
         means = jax.tree.map(jnp.zeros_like, sampler.means(chain, data))
-        step = partial(sampler.step, key_init, chain, data, jnp.zeros((), jnp.int32), None)
+        turn, power = jnp.zeros((), jnp.int32), jnp.ones((), jnp.float32)
+        step = partial(sampler.step, key_init, chain, data, turn, power, None)
         info = jax.eval_shape(step)[1]
         info = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), info)
         return info, chain, means, rng_key

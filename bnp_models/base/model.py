@@ -22,8 +22,10 @@ import numpyro.distributions as dist
 
 from bnp_kernels.random.bits import split
 from bnp_kernels.random.concentration import GammaPrior, draw_from_priors
+from bnp_kernels.tokens.turns import ANNEALED
 from bnp_models.base.data_law import DataLaw
 from bnp_models.base.terms import Terms
+from bnp_models.base.warm_up import Annealing
 from bnp_models.data import arguments
 from bnp_models.data.readers import Readers
 
@@ -297,11 +299,21 @@ class Model(abc.ABC):
         values |= draw_from_priors(key_gamma, gammas)
         return values | {name: 1 / values[name] for name in inverse}
 
-    def turns(self, schedule: str) -> tuple[tuple[int, ...], tuple[str, ...]]:
-        """Return the cycle of a schedule, as positions in a tuple of sweeps, and this tuple."""
+    def turns(
+        self, schedule: str, start_temperature: float = 1.0
+    ) -> tuple[tuple[int, ...], tuple[str, ...], Annealing | None]:
+        """Return the cycle of a schedule, as positions in a tuple of sweeps, and this tuple.
+
+        If the warm-up starts at a temperature above one, the tuple ends with an annealed sweep: the
+        sequential one if the cycle has it, else the parallel one.
+        """
         names = self.schedules[schedule]
         sweeps = tuple(dict.fromkeys(names))
-        return tuple(sweeps.index(name) for name in names), sweeps
+        cycle = tuple(sweeps.index(name) for name in names)
+        if start_temperature == 1:
+            return cycle, sweeps, None
+        annealed = ANNEALED + ("sequential" if "sequential" in names else "parallel")
+        return cycle, (*sweeps, annealed), Annealing(len(sweeps), start_temperature)
 
     def gamma_priors(self, elsewhere: Collection[str]) -> dict[str, GammaPrior | None]:
         """Return the result of `gamma_prior` for each hyperparameter, by name."""

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from bnp_kernels.random.bits import split
@@ -60,6 +61,7 @@ def finite_sampler(
     record: tuple[str, ...],
     init_topics: int | None,
     side_by_side: int | None,
+    start_temperature: float,
 ) -> Sampler:
     """Return the pure functions of a model with a fixed number of topics.
 
@@ -75,11 +77,11 @@ def finite_sampler(
         Hyperparameters that another block samples.
     priors
         Class of the kernel's priors.
-    schedule, record, init_topics, side_by_side
+    schedule, record, init_topics, side_by_side, start_temperature
         See `FiniteTopics.gibbs`.
     """
     updated = priors(**model.gamma_priors(elsewhere))
-    rotation, sweeps = model.turns(schedule)
+    rotation, sweeps, annealing = model.turns(schedule, start_temperature)
 
     def init(rng_key, data, corpus):
         key_z, key_values = split(rng_key)
@@ -89,8 +91,10 @@ def finite_sampler(
             alpha=model.all_alpha(values["alpha"]), beta=values["beta"], init_topics=init_topics,
         )  # fmt: skip
 
-    def step(rng_key, state, data, turn, axis_name):
-        return kernel.step(rng_key, state, data, updated, turn, sweeps=sweeps, axis_name=axis_name)
+    def step(rng_key, state, data, turn, power, axis_name):
+        return kernel.step(
+            rng_key, state, data, updated, turn, sweeps=sweeps, power=power, axis_name=axis_name
+        )
 
     def draws(rng_key, state, data):
         key_phi, key_theta = split(rng_key)
@@ -132,6 +136,7 @@ def finite_sampler(
         init=init,
         step=step,
         rotation=rotation,
+        annealing=annealing,
         draws=draws,
         means=means,
         log_density=lambda state, data: (
@@ -153,8 +158,9 @@ def rooted_sampler(
     priors: Any,
     schedule: str,
     record: tuple[str, ...],
-    init_topics: int,
+    init_topics: int | None,
     side_by_side: int | None,
+    start_temperature: float,
 ) -> Sampler:
     """Return the pure functions of a model whose topics come from the root of an HDP.
 
@@ -167,22 +173,25 @@ def rooted_sampler(
         `grow`. Its state has the field `root`.
     rows, elsewhere, priors
         As for `finite_sampler`.
-    schedule, record, init_topics, side_by_side
+    schedule, record, init_topics, side_by_side, start_temperature
         See `RootedTopics.gibbs`.
     """
     updated = priors(**model.gamma_priors(elsewhere))
-    rotation, sweeps = model.turns(schedule)
+    rotation, sweeps, annealing = model.turns(schedule, start_temperature)
 
     def init(rng_key, data, corpus):
         key_z, key_values = split(rng_key)
+        start = _topics_to_begin_with(corpus.num_tokens) if init_topics is None else init_topics
         return kernel.init(
             key_z, data, num_words=corpus.num_words,
-            max_topics=max(model.max_topics, init_topics), init_topics=init_topics,
+            max_topics=max(model.max_topics, start), init_topics=start,
             **model.start_values(key_values),
         )  # fmt: skip
 
-    def step(rng_key, state, data, turn, axis_name):
-        return kernel.step(rng_key, state, data, updated, turn, sweeps=sweeps, axis_name=axis_name)
+    def step(rng_key, state, data, turn, power, axis_name):
+        return kernel.step(
+            rng_key, state, data, updated, turn, sweeps=sweeps, power=power, axis_name=axis_name
+        )
 
     def concentrations(state):
         return {"alpha": state.alpha, "gamma": state.root.gamma, "beta": state.beta}
@@ -229,6 +238,7 @@ def rooted_sampler(
         init=init,
         step=step,
         rotation=rotation,
+        annealing=annealing,
         draws=draws,
         means=lambda state, data: {},
         log_density=lambda state, data: (
@@ -244,6 +254,11 @@ def rooted_sampler(
         capacity=lambda state: state.topic.shape[-1],
         grow=kernel.grow,
     )
+
+
+def _topics_to_begin_with(num_tokens: int) -> int:
+    """Return the default of `init_topics`, see `RootedTopics.gibbs`."""
+    return int(np.clip(0.7 * num_tokens**0.5, 1, 500))
 
 
 def _phi_mean(state: Any) -> Float[Array, "K V"]:

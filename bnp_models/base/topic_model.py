@@ -89,6 +89,7 @@ class FiniteTopics(token_model.TokenModel):
         record: Collection[str] = (),
         init_topics: int | None = None,
         side_by_side: int | None = None,
+        start_temperature: float = 1.0,
         program: Callable | None = None,
         ignore: Collection[str] = (),
     ) -> GibbsKernel:
@@ -111,6 +112,11 @@ class FiniteTopics(token_model.TokenModel):
         side_by_side
             How many documents (in models with authors: tokens) the parallel schedule updates at
             once; chosen from the corpus and the machine by default. Does not change the draws.
+        start_temperature
+            Temperature T of the first sweep of the warm-up, in [1, 2]. Above 1, the warm-up begins
+            with annealed sweeps: in its first half T falls to 1, and the weights of the topics of
+            each token are taken to the power 1/T. The rest of the warm-up and all draws are exact
+            sweeps. Here annealing did not pay when it was measured, so it is off.
         program
             For use as the block of `numpyro.infer.Gibbs` that samples the tokens' sites: the
             program that the blocks share, which must end in a call of `collapsed`.
@@ -130,6 +136,9 @@ class FiniteTopics(token_model.TokenModel):
             ),
             "init_topics": arguments.optional(arguments.integer, "init_topics", init_topics, 1),
             "side_by_side": arguments.optional(arguments.integer, "side_by_side", side_by_side, 1),
+            "start_temperature": arguments.real(
+                "start_temperature", start_temperature, at_least=1, at_most=2
+            ),
         }
         self.check_init_topics(init_topics)
         return GibbsKernel(self, options, program=program, ignore=ignore)
@@ -193,8 +202,9 @@ class RootedTopics(token_model.TokenModel):
         *,
         schedule: str = "mixed",
         record: Collection[str] = (),
-        init_topics: int = 50,
+        init_topics: int | None = None,
         side_by_side: int | None = None,
+        start_temperature: float = 1.25,
         program: Callable | None = None,
         ignore: Collection[str] = (),
     ) -> GibbsKernel:
@@ -214,10 +224,17 @@ class RootedTopics(token_model.TokenModel):
             `tables`, and in models with authors `x` (author of each token) and `author_tokens`.
             Variables with a topic axis have one entry per slot, zero where no token uses it.
         init_topics
-            Number of topics among which the tokens are divided at random at the start.
+            Number of topics among which the tokens are divided at random at the start. By default
+            0.7 times the root of the number of tokens, but at most 500: more than most corpora
+            keep, because superfluous topics go sooner than missing ones come.
         side_by_side
             How many documents (in models with authors: tokens) the parallel schedule updates at
             once; chosen from the corpus and the machine by default. Does not change the draws.
+        start_temperature
+            Temperature T of the first sweep of the warm-up, in [1, 2]. Above 1, the warm-up begins
+            with annealed sweeps: in its first half T falls to 1, and the weights of the topics of
+            each token are taken to the power 1/T. Chains then find good topics in fewer sweeps. The
+            rest of the warm-up and all draws are exact sweeps. 1 leaves annealing out.
         program
             For use as the block of `numpyro.infer.Gibbs` that samples `root` and the tokens' sites:
             the program that the blocks share, which must end in a call of `collapsed`.
@@ -234,8 +251,11 @@ class RootedTopics(token_model.TokenModel):
         options = {
             "schedule": arguments.one_of("schedule", schedule, self.schedules),
             "record": token_model.check_record(record, self.recordable, sites),
-            "init_topics": arguments.integer("init_topics", init_topics, 1),
+            "init_topics": arguments.optional(arguments.integer, "init_topics", init_topics, 1),
             "side_by_side": arguments.optional(arguments.integer, "side_by_side", side_by_side, 1),
+            "start_temperature": arguments.real(
+                "start_temperature", start_temperature, at_least=1, at_most=2
+            ),
         }
         return GibbsKernel(self, options, program=program, ignore=ignore)
 

@@ -83,7 +83,7 @@ class Runner:
         mesh: Mesh | None = None,
     ):
         num_shards = 1 if mesh is None else mesh.shape["lane"]
-        self.kernel = kernel.for_fit(axis_name="lane" if num_shards > 1 else None)
+        self.kernel = kernel.for_fit(num_warmup, axis_name="lane" if num_shards > 1 else None)
         self.num_warmup = num_warmup
         self.num_sweeps = num_warmup + num_samples
         self.num_kept = num_samples // thinning

@@ -134,6 +134,7 @@ def _sequential_sweep(
     rng_key: Key[Array, ""],
     state: AuthorTopicState,
     data: AuthorTokens,
+    power: Float[Array, ""] | None = None,
     *,
     axis_name: str | None = None,
 ) -> AuthorTopicState:
@@ -153,7 +154,7 @@ def _sequential_sweep(
         weigh, rng_key, data.buckets, state.z, state.author_topic, tables,
         per_topic={"alpha": state.alpha},
         given={"sum_alpha": state.alpha.sum(), "beta": state.beta},
-        x=state.x, total=state.author,
+        x=state.x, total=state.author, power=power,
     )  # fmt: skip
     return state._replace(
         z=swept.z, x=swept.x, author_topic=swept.doc, author=swept.total,
@@ -165,6 +166,7 @@ def _parallel_sweep(
     rng_key: Key[Array, ""],
     state: AuthorTopicState,
     data: AuthorTokens,
+    power: Float[Array, ""] | None = None,
     *,
     axis_name: str | None = None,
 ) -> AuthorTopicState:
@@ -172,7 +174,7 @@ def _parallel_sweep(
     theta = gamma.draw_rows(key_theta, state.author_topic + state.alpha[None, :])
     phi = gamma.draw_topic_word(key_phi, state.word_topic, state.beta, axis_name=axis_name)
     z, x = author_sweeps.sweep_tokens(
-        key_z, data, state.z, state.x, theta, phi, axis_name=axis_name
+        key_z, data, state.z, state.x, theta, phi, axis_name=axis_name, power=power
     )
     num_words, num_topics = state.word_topic.shape
     author_topic, word_topic, topic = tally.tally(
@@ -192,6 +194,7 @@ def step(
     turn: Int[Array, ""] | int = 0,
     *,
     sweeps: tuple[str, ...] = ("parallel",),
+    power: Float[Array, ""] | None = None,
     axis_name: str | None = None,
 ) -> tuple[AuthorTopicState, AuthorTopicInfo]:
     r"""Resample author and topic of every token by `sweeps[turn]`, then the concentrations.
@@ -210,11 +213,11 @@ def step(
 
     Both $\theta$ and $\phi$ are discarded before the concentrations are drawn, with both integrated
     out. This order keeps the posterior invariant. With `axis_name` the blocks of tokens are sharded
-    over that mapped axis.
+    over that mapped axis. `power` is that of annealed sweeps, see `take_turn`.
     """
     key_z, key_rest = bits.split(rng_key)
     known = {"sequential": _sequential_sweep, "parallel": _parallel_sweep}
-    new = take_turn(known, sweeps, turn, key_z, state, data, axis_name=axis_name)
+    new = take_turn(known, sweeps, turn, key_z, state, data, power=power, axis_name=axis_name)
     alpha, beta = dirichlet_topics.resample_concentrations(
         key_rest, new.author_topic, new.author, new.word_topic, new.topic, new.alpha, new.beta,
         alpha_prior=priors.alpha, beta_prior=priors.beta,

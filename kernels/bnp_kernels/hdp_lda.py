@@ -136,6 +136,7 @@ def _sequential_sweep(
     rng_key: Key[Array, ""],
     state: HDPState,
     data: Tokens,
+    power: Float[Array, ""] | None = None,
     *,
     tail_share: float = TAIL_SHARE,
     axis_name: str | None = None,
@@ -155,6 +156,7 @@ def _sequential_sweep(
     swept = scan_tokens(
         weigh, rng_key, data.buckets, state.z, state.doc_topic, tables,
         given={"alpha": state.alpha, "beta": state.beta}, root=state.root, overflow=state.overflow,
+        power=power,
     )  # fmt: skip
     return state._replace(
         z=swept.z, doc_topic=swept.doc, word_topic=swept.tables["word"],
@@ -166,6 +168,7 @@ def _parallel_sweep(
     rng_key: Key[Array, ""],
     state: HDPState,
     data: Tokens,
+    power: Float[Array, ""] | None = None,
     *,
     tail_share: float = TAIL_SHARE,
     axis_name: str | None = None,
@@ -178,7 +181,7 @@ def _parallel_sweep(
     z = lanes.sweep_lanes(
         key_z, data.lanes, state.z, state.doc_topic,
         jnp.where(slots.taking_part, phi, 0.0), state.alpha * slots.sticks,
-        frozen=~slots.taking_part[state.z], axis_name=axis_name,
+        frozen=~slots.taking_part[state.z], axis_name=axis_name, power=power,
     )  # fmt: skip
     return _with_topics(state, data, z, slots.sticks, slots.overflow)
 
@@ -187,6 +190,7 @@ def _split_merge_sweep(
     rng_key: Key[Array, ""],
     state: HDPState,
     data: Tokens,
+    power: Float[Array, ""] | None = None,
     *,
     tail_share: float = TAIL_SHARE,
     axis_name: str | None = None,
@@ -239,6 +243,7 @@ def step(
     turn: Int[Array, ""] | int = 0,
     *,
     sweeps: tuple[str, ...] = ("parallel",),
+    power: Float[Array, ""] | None = None,
     tail_share: float = TAIL_SHARE,
     axis_name: str | None = None,
 ) -> tuple[HDPState, HDPInfo]:
@@ -261,6 +266,7 @@ def step(
     sharded over that mapped axis.
 
     "split-merge" proposes to merge pairs of topics and to split topics, see `split_merge`.
+    `power` is that of annealed sweeps, see `take_turn`.
     """
     key_sweep, key_rest = bits.split(rng_key)
     known = {
@@ -269,8 +275,9 @@ def step(
         "split-merge": _chain_by_chain(_split_merge_sweep, state),
     }
     new = take_turn(
-        known, sweeps, turn, key_sweep, state, data, tail_share=tail_share, axis_name=axis_name
-    )
+        known, sweeps, turn, key_sweep, state, data,
+        power=power, tail_share=tail_share, axis_name=axis_name,
+    )  # fmt: skip
     new = resample(key_rest, new, data, priors)
     return new, HDPInfo(num_moved=(new.z != state.z).sum())
 

@@ -94,7 +94,12 @@ def conditional(
 
 
 def _sequential_sweep(
-    rng_key: Key[Array, ""], state: LDAState, data: Tokens, *, axis_name: str | None = None
+    rng_key: Key[Array, ""],
+    state: LDAState,
+    data: Tokens,
+    power: Float[Array, ""] | None = None,
+    *,
+    axis_name: str | None = None,
 ) -> LDAState:
     num_words = state.word_topic.shape[0]
 
@@ -107,7 +112,7 @@ def _sequential_sweep(
     }
     swept = scan_tokens(
         weigh, rng_key, data.buckets, state.z, state.doc_topic, tables,
-        per_topic={"alpha": state.alpha}, given={"beta": state.beta},
+        per_topic={"alpha": state.alpha}, given={"beta": state.beta}, power=power,
     )  # fmt: skip
     return state._replace(
         z=swept.z,
@@ -118,13 +123,19 @@ def _sequential_sweep(
 
 
 def _parallel_sweep(
-    rng_key: Key[Array, ""], state: LDAState, data: Tokens, *, axis_name: str | None = None
+    rng_key: Key[Array, ""],
+    state: LDAState,
+    data: Tokens,
+    power: Float[Array, ""] | None = None,
+    *,
+    axis_name: str | None = None,
 ) -> LDAState:
     key_phi, key_z = bits.split(rng_key)
     phi = gamma.draw_topic_word(key_phi, state.word_topic, state.beta, axis_name=axis_name)
     z = lanes.sweep_lanes(
-        key_z, data.lanes, state.z, state.doc_topic, phi, state.alpha, axis_name=axis_name
-    )
+        key_z, data.lanes, state.z, state.doc_topic, phi, state.alpha,
+        axis_name=axis_name, power=power,
+    )  # fmt: skip
     num_words, num_topics = state.word_topic.shape
     tallied = tally.tally(z, data.doc, data.word, state.doc_topic.shape[0], num_words, num_topics)
     return LDAState(z, *tallied, alpha=state.alpha, beta=state.beta)
@@ -138,6 +149,7 @@ def step(
     turn: Int[Array, ""] | int = 0,
     *,
     sweeps: tuple[str, ...] = ("parallel",),
+    power: Float[Array, ""] | None = None,
     axis_name: str | None = None,
 ) -> tuple[LDAState, LDAInfo]:
     r"""Resample the topic of every token by the sweep `sweeps[turn]`, then the concentrations.
@@ -153,11 +165,11 @@ def step(
 
     The topics $\phi$ are discarded before the concentrations are drawn, with $\phi$ integrated out.
     This order keeps the posterior invariant. With `axis_name` the lanes are sharded over that
-    mapped axis.
+    mapped axis. `power` is that of annealed sweeps, see `take_turn`.
     """
     key_z, key_rest = bits.split(rng_key)
     known = {"sequential": _sequential_sweep, "parallel": _parallel_sweep}
-    new = take_turn(known, sweeps, turn, key_z, state, data, axis_name=axis_name)
+    new = take_turn(known, sweeps, turn, key_z, state, data, power=power, axis_name=axis_name)
     alpha, beta = dirichlet_topics.resample_concentrations(
         key_rest, new.doc_topic, data.doc_length, new.word_topic, new.topic, new.alpha, new.beta,
         alpha_prior=priors.alpha, beta_prior=priors.beta,

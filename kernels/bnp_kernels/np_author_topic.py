@@ -128,6 +128,7 @@ def _sequential_sweep(
     rng_key: Key[Array, ""],
     state: AuthorHDPState,
     data: AuthorTokens,
+    power: Float[Array, ""] | None = None,
     *,
     tail_share: float = TAIL_SHARE,
     axis_name: str | None = None,
@@ -147,7 +148,7 @@ def _sequential_sweep(
     swept = scan_tokens(
         weigh, rng_key, data.buckets, state.z, state.author_topic, tables,
         given={"alpha": state.alpha, "beta": state.beta}, x=state.x, total=state.author,
-        root=state.root, overflow=state.overflow,
+        root=state.root, overflow=state.overflow, power=power,
     )  # fmt: skip
     return state._replace(
         z=swept.z, x=swept.x, author_topic=swept.doc, author=swept.total,
@@ -178,6 +179,7 @@ def _parallel_sweep(
     rng_key: Key[Array, ""],
     state: AuthorHDPState,
     data: AuthorTokens,
+    power: Float[Array, ""] | None = None,
     *,
     tail_share: float = TAIL_SHARE,
     axis_name: str | None = None,
@@ -190,7 +192,7 @@ def _parallel_sweep(
     phi = gamma.draw_topic_word(key_phi, state.word_topic, state.beta, axis_name=axis_name)
     z, x = author_sweeps.sweep_tokens(
         key_z, data, state.z, state.x, theta, jnp.where(slots.taking_part[None, :], phi, 0.0),
-        frozen=~slots.taking_part[state.z], axis_name=axis_name,
+        frozen=~slots.taking_part[state.z], axis_name=axis_name, power=power,
     )  # fmt: skip
     num_words, capacity = state.word_topic.shape
     author_topic, word_topic, topic = tally.tally(
@@ -217,6 +219,7 @@ def step(
     turn: Int[Array, ""] | int = 0,
     *,
     sweeps: tuple[str, ...] = ("parallel",),
+    power: Float[Array, ""] | None = None,
     tail_share: float = TAIL_SHARE,
     axis_name: str | None = None,
 ) -> tuple[AuthorHDPState, AuthorTopicInfo]:
@@ -240,13 +243,15 @@ def step(
     which the draws of the tokens do not change. Every draw is a Gibbs draw restricted to a set of
     pairs (j, k) that contains the present pair, so the posterior is invariant. Only the entries of
     the mixtures that take part are needed; the others are merged into one entry of the same
-    Dirichlet. With `axis_name` the blocks of tokens are sharded over that mapped axis.
+    Dirichlet. With `axis_name` the blocks of tokens are sharded over that mapped axis. `power` is
+    that of annealed sweeps, see `take_turn`.
     """
     key_sweep, key_rest = bits.split(rng_key)
     known = {"sequential": _sequential_sweep, "parallel": _parallel_sweep}
     new = take_turn(
-        known, sweeps, turn, key_sweep, state, data, tail_share=tail_share, axis_name=axis_name
-    )
+        known, sweeps, turn, key_sweep, state, data,
+        power=power, tail_share=tail_share, axis_name=axis_name,
+    )  # fmt: skip
     new = resample(key_rest, new, priors)
     return new, AuthorTopicInfo((new.z != state.z).sum(), (new.x != state.x).sum())
 

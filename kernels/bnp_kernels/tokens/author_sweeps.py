@@ -15,6 +15,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from bnp_kernels.numerics.batching import vectorise_if
+from bnp_kernels.numerics.powers import rough_power
 from bnp_kernels.random import bits, categorical
 from bnp_kernels.tokens.author_layout import AuthorTokens
 
@@ -36,6 +37,7 @@ def sweep_tokens(
     *,
     frozen: Bool[Array, " T"] | None = None,
     axis_name: str | None = None,
+    power: Float[Array, ""] | None = None,
 ) -> tuple[Int[Array, " T"], Int[Array, " T"]]:
     r"""Resample topic and author of every token, all at once.
 
@@ -54,6 +56,9 @@ def sweep_tokens(
     axis_name
         Name of a `shard_map` axis over which `data.blocks` is sharded (each array along its last
         axis); all other arguments are replicated, and so is the result.
+    power
+        Draw the topic with weights to about this power, in (0, 1], see `rough_power`. Such a sweep
+        does not keep the posterior invariant.
 
     Returns
     -------
@@ -62,14 +67,14 @@ def sweep_tokens(
     """
     small = data.blocks.word.shape[-1] * mixture.shape[-1] < _LARGE
     new_z, new_x = vectorise_if(small, functools.partial(_sweep, axis_name=axis_name))(
-        rng_key, data, mixture, table
+        rng_key, data, mixture, table, power
     )
     if frozen is None:
         return new_z, new_x
     return jnp.where(frozen, z, new_z), jnp.where(frozen, x, new_x)
 
 
-def _sweep(rng_key, data: AuthorTokens, mixture, table, *, axis_name):
+def _sweep(rng_key, data: AuthorTokens, mixture, table, power, *, axis_name):
     num_topics = mixture.shape[1]
     # The sums of the weights of the first 1, 2, .. authors of every document. The topic is drawn
     # from the last sum. A search in the sums then finds the author.
@@ -83,6 +88,8 @@ def _sweep(rng_key, data: AuthorTokens, mixture, table, *, axis_name):
         (_, word, first, last), u_topic, u_author = block
         of_doc = sums.at[last].get(mode="promise_in_bounds")
         weights = of_doc * table.at[word].get(mode="promise_in_bounds")
+        if power is not None:
+            weights = rough_power(weights, power)
         # the barrier makes XLA look the weights up once; the draw reads them twice
         code = categorical.draw_code(lax.optimization_barrier(weights), u_topic, ones)
         # a token that is frozen may have no topic to move to

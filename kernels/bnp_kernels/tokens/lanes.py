@@ -20,6 +20,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from bnp_kernels.numerics.batching import vectorise_if
+from bnp_kernels.numerics.powers import rough_power
 from bnp_kernels.random import categorical
 from bnp_kernels.random.bits import random_bits, to_uniform
 
@@ -144,6 +145,7 @@ def sweep_lanes(
     tilt_shared: Any = None,
     frozen: Bool[Array, " T"] | None = None,
     axis_name: str | None = None,
+    power: Float[Array, ""] | None = None,
 ) -> Int[Array, " T"]:
     r"""Resample the topic of every token once: documents in parallel, their tokens in turn.
 
@@ -178,6 +180,9 @@ def sweep_lanes(
     axis_name
         Name of a `shard_map` axis over which `lanes` is sharded (each array along its last axis);
         all other arguments are replicated, and so is the result.
+    power
+        Draw the topic with weights to about this power, in (0, 1], see `rough_power`. Such a sweep
+        does not keep the posterior invariant.
 
     Returns
     -------
@@ -194,12 +199,13 @@ def sweep_lanes(
     small = lanes.word.shape[-1] * table.shape[1] < _LARGE
     sweep = vectorise_if(small, functools.partial(_sweep, tilt=tilt, axis_name=axis_name))
     of_docs = prior_row, table_row, tilt_docs
-    return sweep(rng_key, lanes, z, doc_topic, table, prior, of_docs, tilt_shared, frozen)
+    return sweep(rng_key, lanes, z, doc_topic, table, prior, of_docs, tilt_shared, frozen, power)
 
 
 def _sweep(
-    rng_key, lanes, z, doc_topic, table, prior, of_docs, tilt_shared, frozen, *, tilt, axis_name
-):
+    rng_key, lanes, z, doc_topic, table, prior, of_docs, tilt_shared, frozen, power, *,
+    tilt, axis_name,
+):  # fmt: skip
     prior_row, table_row, tilt_docs = of_docs
     num_tokens, num_topics = z.shape[0], table.shape[1]
     _, block, num_lanes = lanes.word.shape
@@ -227,12 +233,13 @@ def _sweep(
         prior, tilt_arrays = of_lane
         weights = (counts + prior) * look_up(table, word)
         if tilt is None:
-            return weights
+            return weights if power is None else rough_power(weights, power)
         factor = jax.vmap(tilt, in_axes=(0, 0, None))(
             counts[:, :num_topics], tilt_arrays, tilt_shared
         )
         # the maximum keeps XLA from rounding the product in two ways, see `draw_code`
-        return jnp.maximum(weights * categorical.pad_topics(factor), 0)
+        weights = jnp.maximum(weights * categorical.pad_topics(factor), 0)
+        return weights if power is None else rough_power(weights, power)
 
     def add(counts, new):
         return counts + jnp.where(codes == new[:, None], jnp.float32(1), 0)

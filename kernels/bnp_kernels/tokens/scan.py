@@ -23,6 +23,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int, Integer, Key
 
 from bnp_kernels.numerics.batching import chains_together
+from bnp_kernels.numerics.powers import rough_power
 from bnp_kernels.processes import hdp_root
 from bnp_kernels.processes.hdp_root import Root
 from bnp_kernels.random import bits, categorical
@@ -97,6 +98,7 @@ def scan_tokens(
     total: Int[Array, " R"] | None = None,
     root: Root | None = None,
     overflow: Array | None = None,
+    power: Float[Array, ""] | None = None,
 ) -> Swept:
     r"""Resample the topic of every token once, and what is drawn together with it.
 
@@ -136,6 +138,9 @@ def scan_tokens(
         Tokens of each row of the desks: the sums of `doc`.
     root, overflow
         Weights of the topics in use, and a flag that is raised if a birth finds no free slot.
+    power
+        Draw the topic with weights to about this power, in (0, 1], see `rough_power`. Such a sweep
+        does not keep the posterior invariant.
 
     Returns
     -------
@@ -150,6 +155,7 @@ def scan_tokens(
     }  # fmt: skip
     shared = {
         "buckets": buckets,
+        "power": power,
         "index": {name: t.row for name, t in tables.items() if t.row is not None},
         "largest": {name: t.largest for name, t in tables.items() if t.largest is not None},
     }
@@ -180,6 +186,7 @@ class _Desk(NamedTuple):
 
 def _scan_chains(own, shared, *, weigh, counted) -> Swept:
     z, x, total, root = own["z"], own["x"], own["total"], own["root"]
+    power = shared["power"]
     num_tokens, (num_rows, capacity) = z.shape[1], own["doc"].shape[1:]
     authors = total is not None  # outcomes are rows of the desk
     num_outcomes = len(next(iter(counted.values()))) if counted else 1
@@ -267,6 +274,9 @@ def _scan_chains(own, shared, *, weigh, counted) -> Swept:
             # for each use.
             of_topics = of_topics * factor / divisor
         of_new = 0.0 if new_topic is None else _sum_outcomes(new_topic)
+        if power is not None:
+            of_topics = rough_power(of_topics, power)
+            of_new = of_new if new_topic is None else rough_power(of_new, power)
         code = categorical.draw_code(of_topics, u[0], ones, of_new)
         now: Any = None
         if several:

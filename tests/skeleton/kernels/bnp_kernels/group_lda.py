@@ -95,7 +95,12 @@ def conditional(
 
 
 def _sequential_sweep(
-    rng_key: Key[Array, ""], state: GroupLDAState, data: Tokens, *, axis_name: str | None = None
+    rng_key: Key[Array, ""],
+    state: GroupLDAState,
+    data: Tokens,
+    power: Float[Array, ""] | None = None,
+    *,
+    axis_name: str | None = None,
 ) -> GroupLDAState:
     num_words = state.word_topic.shape[0]
 
@@ -109,6 +114,7 @@ def _sequential_sweep(
     swept = scan_tokens(
         weigh, rng_key, data.buckets, state.z, state.doc_topic, tables,
         per_doc_topic={"alpha": doc_weights(state, data)}, given={"beta": state.beta},
+        power=power,
     )  # fmt: skip
     return state._replace(
         z=swept.z,
@@ -119,7 +125,12 @@ def _sequential_sweep(
 
 
 def _parallel_sweep(
-    rng_key: Key[Array, ""], state: GroupLDAState, data: Tokens, *, axis_name: str | None = None
+    rng_key: Key[Array, ""],
+    state: GroupLDAState,
+    data: Tokens,
+    power: Float[Array, ""] | None = None,
+    *,
+    axis_name: str | None = None,
 ) -> GroupLDAState:
     key_phi, key_z = bits.split(rng_key)
     (num_docs, num_topics), num_words = state.doc_topic.shape, state.word_topic.shape[0]
@@ -127,7 +138,7 @@ def _parallel_sweep(
     prior = jnp.broadcast_to(state.alpha[:, None], (state.alpha.shape[0], num_topics))
     z = lanes.sweep_lanes(
         key_z, data.lanes, state.z, state.doc_topic, phi, prior,
-        prior_row=data.group, axis_name=axis_name,
+        prior_row=data.group, axis_name=axis_name, power=power,
     )  # fmt: skip
     counts = tally.tally(z, data.doc, data.word, num_docs, num_words, num_topics)
     return GroupLDAState(z, *counts, alpha=state.alpha, beta=state.beta)
@@ -141,6 +152,7 @@ def step(
     turn: Int[Array, ""] | int = 0,
     *,
     sweeps: tuple[str, ...] = ("parallel",),
+    power: Float[Array, ""] | None = None,
     axis_name: str | None = None,
 ) -> tuple[GroupLDAState, GroupLDAInfo]:
     r"""Resample the topic of every token by the sweep `sweeps[turn]`, then `beta`.
@@ -156,11 +168,12 @@ def step(
       p(z_t = k \mid z_{-t}, \phi) \propto (n_{dk} + \alpha_{g(d)}) \phi_{k w_t}$$
 
     The topics do not outlive the step, and `beta` is drawn without them: that order keeps the
-    posterior. With `axis_name` the lanes are sharded over that mapped axis.
+    posterior. With `axis_name` the lanes are sharded over that mapped axis. `power` is that of
+    annealed sweeps, see `take_turn`.
     """
     key_z, key_rest = bits.split(rng_key)
     known = {"sequential": _sequential_sweep, "parallel": _parallel_sweep}
-    new = take_turn(known, sweeps, turn, key_z, state, data, axis_name=axis_name)
+    new = take_turn(known, sweeps, turn, key_z, state, data, power=power, axis_name=axis_name)
     key_tables, key_beta = bits.split(key_rest)
     beta = dirichlet_topics.resample_beta(
         key_tables, key_beta, new.word_topic, new.topic, new.beta, priors.beta
