@@ -232,6 +232,7 @@ KINDS: dict[str, Table] = {
     "min_share": real(0, 1.5),
     "min_similarity": real(0, 1.5),
     "relevance": real(-0.1, 1.1),
+    "start_temperature": real(0.9, 2.1),
     "test_size": DF | {"zero": 0, "all": 10**6, "share of one": 1.0, "huge": 10**30},
     # hyperparameters
     **{
@@ -362,8 +363,6 @@ KINDS_AT: dict[str, Table] = {
     "FactorFit.retrieve.query_class": wrong("bool") | {"unknown": ["nonsense"] * 4},
     "FactorFit.retrieve.row_class": wrong("None", "bool"),
     "FactorFit.reconstruct.rows": numbers_below() | {"mask": [True]},
-    "HDPLDA.gibbs.init_topics": count(1),
-    "NonparametricAuthorTopicModel.gibbs.init_topics": count(1),
     "Sources.from_frame.source": {"unknown": "nonsense", "list": ["a"], "None": None, "number": 3},
     "Sources.matrix.source": choice(),
     "Sources.positions_of.source_names": names(none=False, length=False),
@@ -1100,6 +1099,7 @@ VALUES: dict[str, tuple[str, ...]] = {
     "schedule": CHOICE,
     "births": CHOICE,
     "checkpoint_seconds": ("abc", "", "nan", "-1"),
+    "start_temperature": ("abc", "", "nan", "0.5", "3"),
     **{
         name: WHOLE
         for name in ("num_topics", "max_topics", "max_factors", "init_topics", "init_factors",

@@ -133,8 +133,8 @@ def _parallel_sweep(
     key_phi, key_z = bits.split(rng_key)
     phi = gamma.draw_topic_word(key_phi, state.word_topic, state.beta, axis_name=axis_name)
     z = lanes.sweep_lanes(
-        key_z, data.lanes, state.z, state.doc_topic, phi, state.alpha,
-        axis_name=axis_name, power=power,
+        key_z, data.lanes, state.z, state.doc_topic, phi, state.alpha, axis_name=axis_name,
+        power=power,
     )  # fmt: skip
     num_words, num_topics = state.word_topic.shape
     tallied = tally.tally(z, data.doc, data.word, state.doc_topic.shape[0], num_words, num_topics)

@@ -276,7 +276,7 @@ def _scan_chains(own, shared, *, weigh, counted) -> Swept:
         of_new = 0.0 if new_topic is None else _sum_outcomes(new_topic)
         if power is not None:
             of_topics = rough_power(of_topics, power)
-            of_new = of_new if new_topic is None else rough_power(of_new, power)
+            of_new = 0.0 if new_topic is None else rough_power(jnp.asarray(of_new), power)
         code = categorical.draw_code(of_topics, u[0], ones, of_new)
         now: Any = None
         if several:

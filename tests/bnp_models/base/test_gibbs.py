@@ -252,7 +252,7 @@ class TestTracing:
             toy(gamma=3.0).gibbs(),
             toy().gibbs(schedule="mixed"),
             toy().gibbs(record=("z",)),
-            toy().gibbs().for_fit(),
+            toy().gibbs().for_fit(0),
             toy().gibbs(program=print, ignore=("x",)),
             "kernel",
         ):
