@@ -68,10 +68,8 @@ def corpora(settings: Settings, folder: str | None) -> Iterator[tuple[str, Any]]
         raise SystemExit("give the folder of the data: --data FOLDER, or BNP_DATA=FOLDER")
     yield "mlabs", read_npz(Path(folder) / "mlabs.npz")
     abstracts = Path(folder) / "nips12_abstracts.jsonl.gz"
-    yield (
-        "nips12 abstracts",
-        read_jsonl(abstracts, text="abstract", stop_words="english", min_count=5),
-    )
+    corpus = read_jsonl(abstracts, text="abstract", stop_words="english")
+    yield "nips12 abstracts", corpus.prune(min_count=5)
 
 
 def compare(model: Any, sweeps: tuple[int, int], corpus: Any, settings: Settings) -> dict[str, Any]:

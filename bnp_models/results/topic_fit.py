@@ -173,7 +173,8 @@ class TopicFit(Fit):
     ) -> AnyTopicFit:
         """Return this fit with weights of its chains that predict new documents best together.
 
-        For chains that do not agree, see `stacking`. It makes nothing converge. What follows the
+        For chains that do not agree, see `stacking`. It makes nothing converge. Chains of one model
+        that ran alike often get nearly equal weights, and then it gains nothing. What follows the
         weights: held-out scores, `transform`, `documents`, and the shares, words and intervals of
         the tables of topics. What does not: the numbers of the topics, how many chains have a
         topic, `convergence`, traces, and draws (`posterior_predictive`, `log_likelihood`), which
