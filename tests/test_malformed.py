@@ -72,6 +72,12 @@ INTERNAL_FUNCTIONS = {
     "posterior.factor_states.as_factor_states": "a check",
     "posterior.mixtures.check_mixtures": "a check",
     "posterior.arviz_data.one_chain": "of Fit.of_chain, which checks the number",
+    "posterior.arviz_data.with_group": "of stacking, which makes the group",
+    "posterior.intervals.weighted_quantiles": "of the tables, with weights of stacking",
+    "posterior.stacking.chain_weights": "of TopicFit, with draws of a fit",
+    "posterior.stacking.weights_table": "of TopicFit.chain_weights, with draws of a fit",
+    "posterior.stacking.weights_text": "of TopicFit.text",
+    "posterior.stacking.with_weights": "of TopicFit.stacked, which makes the weights",
     "results.document_tables.topic_counts": "of the tables, which check",
     "results.document_tables.checked_alignment": "a check",
     "posterior.cosine.cosine": "of match and retrieve, called on float arrays that they checked",
@@ -224,6 +230,7 @@ KINDS: dict[str, Table] = {
     "split_seed": SEED,
     # real numbers
     "checkpoint_seconds": real(-1, infinite=True),
+    "concentration": real(1, 0.5, -1),
     "interval": real(0, 1, -0.5, 1.5),
     "max_df": DF,
     "min_df": DF,
@@ -329,8 +336,8 @@ KINDS: dict[str, Table] = {
     # arrays
     **{
         name: numeric()
-        for name in ("arrays", "counts", "doc", "docs", "lp", "mean", "other", "pairs", "phi",
-                     "relevant_rows", "sd", "similarity", "theta", "weights", "word", "z")
+        for name in ("arrays", "counts", "doc", "docs", "log_prob", "lp", "mean", "other", "pairs",
+                     "phi", "relevant_rows", "sd", "similarity", "theta", "weights", "word", "z")
     },
     **{name: numeric(none=True) for name in ("author_idx", "author_ptr", "label")},
     "shape": numeric(none=True) | {"wrong product": (1, 1), "negative": (-2, -3)},
@@ -375,6 +382,7 @@ KINDS_AT: dict[str, Table] = {
     "AuthorFit.author_topics.authors": names(length=False) | {"unknown": ["nobody"], "empty": []},
     "FactorFit.row_completion.num_warmup": count(1),
     "TopicFit.npmi.top": count(2),
+    "TopicFit.stacked.heldout": {label: x for label, x in CORPUS.items() if label != "None"},
     "TopicFit.topic_prevalence_by_group.by": numeric(none=True) | {"negative": [-1, 0, 0, 0]},
     "TopicFit.topic_prevalence_by_group.names": names(),
     "data.bags.read_ldac.vocabulary": names(length=False) | {"set": {"a", "b"}},
@@ -471,6 +479,7 @@ PASSED_ON: dict[str, Any] = {
     "TopicFit.topic_prevalence_by_group": topic_tables.topic_prevalence_by_group,
     "TopicFit.document_completion": held_out.document_completion,
     "TopicFit.left_to_right": held_out.left_to_right,
+    "TopicFit.stacked": held_out.document_completion,
     "TopicFit.npmi": "scores.coherence.npmi",
     "TopicFit.convergence": diagnostics.convergence,
     "TopicFit.plot_num_topics": "plots.topic_plots.plot_number",
@@ -872,6 +881,9 @@ def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
         "TopicFit.load.data": corpus,
         "TopicFit.evaluate.data": corpus,
         "TopicFit.match.data": corpus,
+        "TopicFit.stacked.corpus": bnp.Corpus.from_texts(
+            ["cat dog sun", "moon bird"], vocabulary=corpus.vocabulary
+        ),
         "baselines.sklearn_lda.sklearn_mixture.fitted": types.SimpleNamespace(
             components_=np.ones((2, 3)), doc_topic_prior_=0.5
         ),
@@ -906,6 +918,7 @@ def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
         "posterior.intervals.beta_interval.mean": np.full(2, 0.5),
         "posterior.intervals.beta_interval.sd": np.full(2, 0.1),
         "posterior.mixtures.MixtureStates.state.index": 0,
+        "posterior.stacking.stack.log_prob": np.log([[0.5, 0.2], [0.1, 0.4]]),
         "results.factor_tables.num_factors.counts": np.array([[1, 2], [2, 2]]),
         "results.factor_tables.recovery.phi": np.ones((1, 3)),
         "results.factor_tables.recovery.weights": np.ones((7, 1)),

@@ -21,6 +21,7 @@ from jaxtyping import Bool, Float, Integer
 from bnp_models.data import arguments
 from bnp_models.posterior import arviz_data
 from bnp_models.posterior.mixtures import Mixtures, check_mixtures, one_by_one
+from bnp_models.posterior.stacking import chain_weights
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,6 +53,7 @@ class TopicStates(NamedTuple):
     draw: Integer[np.ndarray, " S"]
     lp: Float[np.ndarray, " S"]  # log joint density, nats
     token_row: Integer[np.ndarray, " T"] | None = None  # row of phi to read; None: the only one
+    weight: Float[np.ndarray, " S"] | None = None  # of stacking, any scale; None: all alike
 
 
 class Alignment(NamedTuple):
@@ -168,6 +170,7 @@ def topic_states(
         raise ValueError(f"data must have lp for the draws of its states, none for {missing[:5]}")
     if token_row is not None:
         token_row = arguments.array("token_row", token_row, (z.sizes["token"],), kind="integers")
+    weight = chain_weights(data)
     return TopicStates(
         mixtures,
         z.to_numpy().reshape(len(chains) * len(draws), -1),
@@ -175,6 +178,7 @@ def topic_states(
         np.tile(draws, len(chains)),
         lp.sel(chain=chains, draw=draws).to_numpy().astype(np.float64).reshape(-1),
         token_row,
+        None if weight is None else np.repeat(weight, len(draws)),
     )
 
 

@@ -36,6 +36,7 @@ __all__ = [
     "one_chain",
     "rhat",
     "save",
+    "with_group",
 ]
 
 RHATS = ("rank", "split", "folded", "z_scale", "identity")
@@ -153,6 +154,13 @@ def one_chain(data: Any, chain: int) -> Any:
         if "chain" in dataset.dims:
             at = int(np.flatnonzero(dataset["chain"].to_numpy() == chain)[0])
             found[name] = dataset.isel(chain=slice(at, at + 1))
+    return _container(found, dict(data.attrs))
+
+
+def with_group(data: Any, name: str, dataset: xarray.Dataset | None) -> Any:
+    """Return the data with this group added or replaced; None leaves the group out."""
+    found = {other: group(data, other) for other in groups(data) if other != name}
+    found |= {} if dataset is None else {name: dataset}
     return _container(found, dict(data.attrs))
 
 

@@ -46,6 +46,9 @@ class Mixtures(NamedTuple):
     Where topics and weights of all documents are the same, `phi` may also be [S, V, K] and
     `weights` [S, K]: that is taken as F = G = 1. Where topics, or weights, or both differ by group,
     `row_names` are the groups whose documents read the rows.
+
+    With `chain_weight` (see `stacking`), held-out scores weight the chains so, and the states of a
+    chain alike. Without it all states count alike.
     """
 
     phi: Float[np.ndarray, "S F V K"]  # word-major; each column [s, f, :, k] sums to one
@@ -54,6 +57,7 @@ class Mixtures(NamedTuple):
     draw: Int[np.ndarray, " S"]
     vocabulary: tuple[str, ...] | None = None  # None: only the number of words can be checked
     row_names: tuple[str, ...] | None = None  # of the rows; None: there is one for all
+    chain_weight: Float[np.ndarray, " S"] | None = None  # of the state's chain; None: no weights
 
 
 class AuthorMixture(NamedTuple):
@@ -78,6 +82,7 @@ class MixtureStates:
     vocabulary: tuple[str, ...] | None = None
     row_names: tuple[str, ...] | None = None
     chain: np.ndarray | None = None  # [chain], numbers of the chains; None: 0, 1, ...
+    chain_weight: np.ndarray | None = None  # [chain]; None: all states count alike
 
     def __len__(self) -> int:
         """Count the states: chains times draws."""
@@ -95,8 +100,8 @@ class MixtureStates:
 
     def __getitem__(self, index: int) -> Mixtures:
         """Ask the model for the topics of one state."""
-        chain, draw = self._place(index)
-        chain = chain if self.chain is None else int(self.chain[chain])
+        place, draw = self._place(index)
+        chain = place if self.chain is None else int(self.chain[place])
         try:
             topics = self.topics_of(self.state(index))
         except ValueError as error:
@@ -108,6 +113,7 @@ class MixtureStates:
             np.asarray(self.draw[draw]).reshape(1),
             self.vocabulary,
             self.row_names,
+            None if self.chain_weight is None else self.chain_weight[place : place + 1],
         )
 
     def __iter__(self) -> Iterator[Mixtures]:
@@ -118,7 +124,9 @@ class MixtureStates:
         """Hold all states at once: 4 S F V K bytes."""
         parts = list(self)
         arrays = (np.concatenate(leaf) for leaf in zip(*(m[:4] for m in parts), strict=True))
-        return Mixtures(*arrays, self.vocabulary, self.row_names)
+        weight = self.chain_weight
+        weight = None if weight is None else np.repeat(weight, len(self.draw))
+        return Mixtures(*arrays, self.vocabulary, self.row_names, weight)
 
     def _place(self, index: int) -> tuple[int, int]:
         if not -len(self) <= index < len(self):
@@ -127,7 +135,12 @@ class MixtureStates:
         return chain, draw
 
 
-def mixture_states(model: TokenModel, states: Any, corpus: Corpus) -> MixtureStates:
+def mixture_states(
+    model: TokenModel,
+    states: Any,
+    corpus: Corpus,
+    chain_weight: Float[np.ndarray, " C"] | None = None,
+) -> MixtureStates:
     """Return the mixtures of kept states, which are made one at a time by `model.topics_of`.
 
     Parameters
@@ -137,6 +150,8 @@ def mixture_states(model: TokenModel, states: Any, corpus: Corpus) -> MixtureSta
         and perhaps of the chains (`draw`, `chain`).
     corpus
         The one that was fitted.
+    chain_weight
+        Weights of the chains, in their order; None: all states count alike.
 
     Raises
     ------
@@ -162,15 +177,21 @@ def mixture_states(model: TokenModel, states: Any, corpus: Corpus) -> MixtureSta
     if draw.shape != shape[1:]:
         raise ValueError(f"draw must have length {shape[1]}, as the states have, got {draw.shape}")
     make = functools.partial(model.topics_of, corpus=corpus)
-    return MixtureStates(make, arrays, draw, corpus.vocabulary, model.row_names(corpus), chain)
+    rows = model.row_names(corpus)
+    return MixtureStates(make, arrays, draw, corpus.vocabulary, rows, chain, chain_weight)
 
 
-def author_states(model: AuthorModel, states: Any, corpus: Corpus) -> Iterator[AuthorMixture]:
+def author_states(
+    model: AuthorModel,
+    states: Any,
+    corpus: Corpus,
+    chain_weight: Float[np.ndarray, " C"] | None = None,
+) -> Iterator[AuthorMixture]:
     """Return an iterator over kept states: their topics, and every author's shares of them.
 
     Parameters and errors are those of `mixture_states`.
     """
-    mixtures = mixture_states(model, states, corpus)
+    mixtures = mixture_states(model, states, corpus, chain_weight)
 
     def one_state(index: int) -> AuthorMixture:
         mixture = mixtures[index]
@@ -365,5 +386,9 @@ def _one_state(mixture: Mixtures, s: int) -> Mixtures:
         )
     at = slice(s, s + 1)
     return mixture._replace(
-        phi=phi[None], weights=weights[None], chain=mixture.chain[at], draw=mixture.draw[at]
+        phi=phi[None],
+        weights=weights[None],
+        chain=mixture.chain[at],
+        draw=mixture.draw[at],
+        chain_weight=None if mixture.chain_weight is None else mixture.chain_weight[at],
     )

@@ -35,12 +35,15 @@ class AuthorFit(TopicFit):
     model: AuthorModel
 
     offers: ClassVar[str] = f"author_topics(), similar_authors(author), {TopicFit.offers}"
+    stacking_scores: ClassVar[tuple[str, ...]] = (*TopicFit.stacking_scores, "known_authors")
 
     def author_mixtures(self) -> Iterator[AuthorMixture]:
         """Return an iterator over kept states: their topics, and every author's shares of them."""
         from bnp_models.posterior.mixtures import author_states
+        from bnp_models.posterior.stacking import chain_weights
 
-        return author_states(self.model, self.states, self.corpus)
+        weight = chain_weights(self.data)
+        return author_states(self.model, self.states, self.corpus, weight)
 
     def known_authors(self, corpus: Corpus) -> HeldOutScore:
         """Score whole new documents given who wrote them, see `held_out.known_authors`."""

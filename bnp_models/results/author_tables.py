@@ -20,6 +20,7 @@ from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.posterior.intervals import tail_quantiles
 from bnp_models.posterior.mixtures import AuthorMixture, check_words
+from bnp_models.posterior.stacking import chain_weights
 from bnp_models.results.result import Fit
 
 if TYPE_CHECKING:
@@ -256,6 +257,11 @@ def _rows(fit: Fit, authors: Sequence[str] | None, argument: str = "authors") ->
     """Return the numbers of authors, which were given as an argument of this name."""
     if not isinstance(getattr(fit, "model", None), AuthorModel):
         raise ValueError(f"fit must be of an author-topic model, got {arguments.shown(fit)}")
+    if chain_weights(fit.data) is not None:
+        raise ValueError(
+            "fit has weights of its chains, which tables of authors do not use: give chain=, or "
+            "take fit.unstacked()"
+        )
     names = fit.corpus.author_names
     if authors is None:
         return list(range(len(names)))

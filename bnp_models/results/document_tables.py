@@ -50,7 +50,8 @@ def document_shares(
     r"""Estimate the topic shares of the documents that were fitted.
 
     In one state the posterior of $\theta_d$ is Dirichlet; its parameters are the document's topic
-    counts plus the prior weights. Mean and variance are those of the mixture over all states.
+    counts plus the prior weights. Mean and variance are those of the mixture over all states, which
+    have the weights of their chains after stacking.
     """
     alignment = checked_alignment(states, corpus, alignment)
     length = np.asarray(corpus.doc_length)
@@ -62,7 +63,7 @@ def document_shares(
             total = length + weights.sum(axis=1)
             yield (counts + weights) / total[:, None], total
 
-    return _collect(theta(), alignment)
+    return _collect(theta(), alignment, states.weight)
 
 
 def new_document_shares(
@@ -110,7 +111,7 @@ def new_document_shares(
             weights = _prior_weights(mixture, corpus)
             yield np.asarray(mean, np.float64), length + weights.sum(axis=1)
 
-    return _collect(with_total(), alignment)
+    return _collect(with_total(), alignment, states.weight)
 
 
 def documents(
@@ -214,24 +215,27 @@ def _prior_weights(mixture: Mixtures, corpus: Corpus) -> Float[np.ndarray, "_ K"
 
 
 def _collect(
-    theta: Iterator[tuple[np.ndarray, np.ndarray]], alignment: Alignment
+    theta: Iterator[tuple[np.ndarray, np.ndarray]],
+    alignment: Alignment,
+    weight: Float[np.ndarray, " S"] | None,
 ) -> DocumentShares:
     """Return mean and standard deviation of theta_d, and how often each topic is the largest.
 
     `theta` yields E[theta_d] and the sum of the Dirichlet parameters for each state.
     """
     sums = None
-    for number, (mean, concentration) in zip(alignment.number, theta, strict=True):
+    weight = np.ones(len(alignment.number)) if weight is None else weight
+    for w, number, (mean, concentration) in zip(weight, alignment.number, theta, strict=True):
         if sums is None:
             sums = np.zeros((3, len(mean), alignment.num_topics))
         first, second, largest = sums
         variance = mean * (1 - mean) / (concentration[:, None] + 1)
         slots = np.flatnonzero(number >= 0)
-        first[:, number[slots]] += mean[:, slots]
-        second[:, number[slots]] += (variance + mean**2)[:, slots]
+        first[:, number[slots]] += w * mean[:, slots]
+        second[:, number[slots]] += w * (variance + mean**2)[:, slots]
         winner = number[mean.argmax(axis=1)]
         known = np.flatnonzero(winner >= 0)
-        largest[known, winner[known]] += 1
+        largest[known, winner[known]] += w
     assert sums is not None  # `align` refuses to align nothing
-    mean, square, largest = sums / len(alignment.number)
+    mean, square, largest = sums / weight.sum()
     return DocumentShares(mean, np.sqrt(np.maximum(square - mean**2, 0)), largest)

@@ -17,6 +17,7 @@ from bnp_models.base.model import Model, from_description
 from bnp_models.data import arguments
 from bnp_models.data.files import check_seal
 from bnp_models.posterior import arviz_data
+from bnp_models.posterior.stacking import with_weights
 from bnp_models.results.report import Report
 
 if TYPE_CHECKING:
@@ -147,7 +148,8 @@ class Fit(abc.ABC):
         if len(chains) == 1:
             return self
         if chain not in self._of_chain:
-            alone = arviz_data.one_chain(self.data, chain)
+            # a chain alone has no weight
+            alone = arviz_data.one_chain(with_weights(self.data, None), chain)
             self._of_chain[chain] = dataclasses.replace(self, data=alone)
         return self._of_chain[chain]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from bnp_models.scores.held_out import HeldOutScore
 
 __all__ = ["TopicFit"]
+
+AnyTopicFit = TypeVar("AnyTopicFit", bound="TopicFit")
 
 MAX_ROWS = 30  # in a picture that has one row for each topic
 
@@ -54,13 +56,16 @@ class TopicFit(Fit):
     command: ClassVar[str] = "topics"
     default_scores: ClassVar[tuple[str, ...]] = ("document_completion", "npmi")
     counted: ClassVar[str] = "tokens"
+    stacking_scores: ClassVar[tuple[str, ...]] = ("document_completion", "left_to_right")
+    """Those that `stacked` can maximise."""
 
     @functools.cached_property
     def mixtures(self) -> MixtureStates:
         """Topics and prior weights of the kept states, made one at a time."""
         from bnp_models.posterior.mixtures import mixture_states
+        from bnp_models.posterior.stacking import chain_weights
 
-        return mixture_states(self.model, self.states, self.corpus)
+        return mixture_states(self.model, self.states, self.corpus, chain_weights(self.data))
 
     @functools.cached_property
     def topic_states(self) -> TopicStates:
@@ -156,6 +161,98 @@ class TopicFit(Fit):
         from bnp_models.scores.held_out import left_to_right
 
         return left_to_right(self.mixtures, corpus, **options)
+
+    def stacked(
+        self: AnyTopicFit,
+        corpus: Corpus,
+        *,
+        heldout: Corpus | None = None,
+        score: str = "document_completion",
+        concentration: float | int = 1.0001,
+        **options: Any,
+    ) -> AnyTopicFit:
+        """Return this fit with weights of its chains that predict new documents best together.
+
+        For chains that do not agree, see `stacking`. It makes nothing converge. Chains of one model
+        that ran alike often get nearly equal weights, and then it gains nothing. What follows the
+        weights: held-out scores, `transform`, `documents`, and the shares, words and intervals of
+        the tables of topics. What does not: the numbers of the topics, how many chains have a
+        topic, `convergence`, traces, and draws (`posterior_predictive`, `log_likelihood`), which
+        are those of each chain. Tables of authors refuse weights. `of_chain` and `chain=` give a
+        chain alone, `unstacked` takes the weights away.
+
+        Parameters
+        ----------
+        corpus
+            Documents that were not fitted; score the result on yet other ones, for the weights are
+            chosen on these. With `heldout`: the halves of documents that the chains may see.
+        heldout
+            The other halves of the documents of `corpus`, in the same order. They must not have
+            been fitted; those of `corpus` may have been.
+        score
+            What the weights make as large as possible, one of `stacking_scores`: the method of
+            this name scores new documents.
+        concentration
+            Of the prior of the weights, see `stacking.stack`.
+        **options
+            Options of the score, such as `split_seed`, `seed`, `num_sweeps`.
+
+        Raises
+        ------
+        ValueError
+            If the fit has one chain or no states, the documents are those that were fitted or do
+            not suit the model, or an option is out of its domain.
+        """
+        from bnp_models.posterior.stacking import stack, with_weights
+        from bnp_models.scores import held_out
+
+        as_corpus("corpus", corpus)
+        arguments.one_of("score", score, self.stacking_scores)
+        arguments.real("concentration", concentration, above=1)
+        if self.posterior.sizes["chain"] < 2:
+            raise ValueError("num_chains must be 2 or more when fitting: one chain has no weight")
+        if heldout is None:
+            name, scored = "corpus", corpus
+        else:
+            name, scored = "heldout", as_corpus("heldout", heldout)
+        if scored == self.corpus:
+            raise ValueError(f"{name} must be of documents that were not fitted, got fit.corpus")
+        fit = self.unstacked()
+        if heldout is None:
+            found = getattr(fit, score)(corpus, **options)
+        elif score == "document_completion":
+            found = held_out.document_completion(fit.mixtures, corpus, heldout, **options)
+        else:
+            raise ValueError(
+                f"heldout must be None for score={score!r}, which reads whole documents"
+            )
+        weights = stack(found.chain_log_prob, concentration=concentration)
+        log_prob = found.chain_log_prob.sum(axis=1) / found.num_tokens
+        about = {"score": score, "num_docs": scored.num_docs, "num_tokens": found.num_tokens}
+        return dataclasses.replace(fit, data=with_weights(fit.data, weights, log_prob, about))
+
+    def unstacked(self: AnyTopicFit) -> AnyTopicFit:
+        """Return this fit without weights of its chains, all states counting alike."""
+        from bnp_models.posterior.stacking import chain_weights, with_weights
+
+        if chain_weights(self.data) is None:
+            return self
+        return dataclasses.replace(self, data=with_weights(self.data, None))
+
+    def chain_weights(self) -> pd.DataFrame:
+        """Return the weights that `stacked` found, one row per chain.
+
+        Columns: `weight`, and `log_prob`, the score of the chain alone in nats per token. `attrs`
+        says which score it was, of how many documents and tokens.
+
+        Raises
+        ------
+        ValueError
+            If the fit has no weights.
+        """
+        from bnp_models.posterior.stacking import weights_table
+
+        return weights_table(self.data)
 
     def npmi(
         self,
@@ -274,7 +371,10 @@ class TopicFit(Fit):
         if self.corpus.group is not None:
             drawn["topics_by_group"] = self.plot_prevalence_by_group()
         text = functools.partial(self._text_of, table)
-        return Report({"topics": table, "documents": self.documents()}, text, drawn)
+        tables = {"topics": table, "documents": self.documents()}
+        if self._is_stacked():
+            tables["chain_weights"] = self.chain_weights()
+        return Report(tables, text, drawn)
 
     def match(self, data: Corpus) -> tuple[Corpus, list[str]]:
         """Return new documents over the words of the fit, and notes about them for the user."""
@@ -314,7 +414,17 @@ class TopicFit(Fit):
 
         num_chains = self.posterior.sizes["chain"]
         text = topics_text(table, num_chains=num_chains, num_rows=num_rows)
-        return f"{self._chains_text()}\n\n{text}"
+        said = self._chains_text()
+        if self._is_stacked():
+            from bnp_models.posterior.stacking import weights_text
+
+            said += f"\n{weights_text(self.chain_weights())}"
+        return f"{said}\n\n{text}"
+
+    def _is_stacked(self) -> bool:
+        from bnp_models.posterior.stacking import chain_weights
+
+        return chain_weights(self.data) is not None
 
     def _npmi_text(self, corpus: Corpus, num_words: int) -> str:
         """Return the coherence of the topics as text; the standard error is that of their mean."""

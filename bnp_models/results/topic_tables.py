@@ -3,7 +3,9 @@ r"""Tables of topics, made from the kept states of a fit.
 All tables number the topics by one `Alignment`, so topic 3 is the same in each of them. Means and
 intervals are over the given states; intervals are equal-tailed. With few states the intervals are
 rough. Where chains hold different topics, means and intervals mix these: `num_chains`, `found` and
-`similarity` show it, and the states of one chain (`fit.of_chain`) avoid it.
+`similarity` show it, and the states of one chain (`fit.of_chain`) avoid it. Means and intervals
+follow the weights of the chains, if the states have them (`stacking`). The numbers of the topics
+and what says how well chains agree do not: `num_chains`, `found`, `similarity`, `uncommon`.
 
 Where topics differ by group, the words of a topic are those of its average over the topic's tokens
 (see `alignment.pooled_topics`). With `group=` they are those of one group; the numbers of the
@@ -12,7 +14,7 @@ topics stay the same.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,7 +31,7 @@ from bnp_models.posterior.alignment import (
     pooled_topics,
     stability,
 )
-from bnp_models.posterior.intervals import tail_quantiles
+from bnp_models.posterior.intervals import tail_quantiles, weighted_quantiles
 from bnp_models.posterior.mixtures import OneRow
 from bnp_models.results.document_tables import checked_alignment, document_shares, topic_counts
 
@@ -51,13 +53,14 @@ def mean_topics(
     """
     as_topic_states(states)
     as_alignment(alignment)
-    total, count = None, np.isfinite(alignment.similarity).sum(axis=0)
+    weight = np.ones(len(alignment.number)) if states.weight is None else states.weight
+    total, count = None, weight @ np.isfinite(alignment.similarity)
     topics = pooled_topics(_of_group(states, group))
-    for number, phi in zip(alignment.number, topics, strict=True):
+    for w, number, phi in zip(weight, alignment.number, topics, strict=True):
         if total is None:
             total = np.zeros((len(phi), alignment.num_topics))
         slots = np.flatnonzero(number >= 0)
-        total[:, number[slots]] += phi[:, slots]
+        total[:, number[slots]] += w * phi[:, slots]
     assert total is not None  # one_by_one raises where there is no state
     return total / count
 
@@ -115,7 +118,7 @@ def topic_words(
         slots = np.flatnonzero(alignment.number[s] >= 0)
         r = alignment.number[s, slots]
         chosen[s][:, r] = of_state[top[:, r], slots]
-    lower, upper = np.nanquantile(chosen, lower_upper, axis=0)
+    lower, upper = _bounds(states, chosen, lower_upper, np.nanquantile)
     topic = np.arange(alignment.num_topics)
     return pd.DataFrame(
         {
@@ -190,15 +193,17 @@ def topics(
     by_probability = _top(_relevance(phi, corpus, 1.0), num_words)
     by_relevance = _top(_relevance(phi, corpus, relevance), num_words)
     prevalence = alignment.shares()
-    lower, upper = np.quantile(prevalence, tails, axis=0)
+    lower, upper = _bounds(states, prevalence, tails)
+    mean = np.average(prevalence, axis=0, weights=states.weight)
+    weight = np.ones(len(prevalence)) if states.weight is None else states.weight
     length = np.asarray(corpus.doc_length)
     held = np.zeros(alignment.num_topics)
-    for number, counts in zip(
-        alignment.number, topic_counts(states, corpus, alignment), strict=True
+    for w, number, counts in zip(
+        weight, alignment.number, topic_counts(states, corpus, alignment), strict=True
     ):
         slots = np.flatnonzero(number >= 0)
         enough = (counts[:, slots] >= min_share * length[:, None]) & (length[:, None] > 0)
-        held[number[slots]] += enough.sum(axis=0)
+        held[number[slots]] += w * enough.sum(axis=0)
     share = np.where(length[:, None] > 0, document_shares(states, corpus, alignment).mean, -1.0)
     typical = np.argsort(-share, axis=0, kind="stable")[: min(num_documents, (length > 0).sum())]
     exclusive = phi / phi.sum(axis=1, keepdims=True)
@@ -207,10 +212,10 @@ def topics(
         {
             "words": _join(corpus.vocabulary, by_probability),
             "relevant_words": _join(corpus.vocabulary, by_relevance),
-            "prevalence": prevalence.mean(axis=0),
+            "prevalence": mean,
             "lower": lower,
             "upper": upper,
-            "documents": held / (len(alignment.number) * max((length > 0).sum(), 1)),
+            "documents": held / (weight.sum() * max((length > 0).sum(), 1)),
             "num_chains": table["num_chains"],
             "found": table["found"],
             "similarity": table["similarity"],
@@ -220,7 +225,7 @@ def topics(
         },
         index=table.index,
     )
-    table.attrs["unmatched"] = float(1 - prevalence.sum(axis=1).mean())
+    table.attrs["unmatched"] = float(1 - mean.sum())
     table.attrs["uncommon"] = alignment.uncommon_share()
     return table
 
@@ -288,12 +293,12 @@ def topic_prevalence_by_group(
         prevalence[s][:, alignment.number[s, slots]] = counts[:, slots]
     prevalence /= np.maximum(num_tokens, 1)[:, None]
     prevalence[:, num_tokens == 0] = np.nan
-    lower, upper = np.quantile(prevalence, lower_upper, axis=0)
+    lower, upper = _bounds(states, prevalence, lower_upper)
     return pd.DataFrame(
         {
             "group": np.repeat(np.array(labels, object), alignment.num_topics),
             "topic": np.tile(np.arange(alignment.num_topics), num_groups),
-            "prevalence": prevalence.mean(axis=0).ravel(),
+            "prevalence": np.average(prevalence, axis=0, weights=states.weight).ravel(),
             "lower": lower.ravel(),
             "upper": upper.ravel(),
             "num_tokens": np.repeat(num_tokens, alignment.num_topics),
@@ -330,6 +335,21 @@ def _of_group(states: TopicStates, group: str | None) -> TopicStates:
     """Return the states with the topics of one group only."""
     arguments.optional(arguments.text, "group", group)
     return states if group is None else states._replace(mixtures=OneRow(states.mixtures, group))
+
+
+def _bounds(
+    states: TopicStates,
+    values: Float[np.ndarray, "S ..."],
+    tails: tuple[float, float],
+    plain: Callable[..., np.ndarray] = np.quantile,
+) -> np.ndarray:
+    """Return quantiles over states: by `plain`, or by the weights of the states if they have any.
+
+    Only the plain ones are interpolated.
+    """
+    if states.weight is None:
+        return plain(values, tails, axis=0)
+    return weighted_quantiles(values, tails, states.weight)
 
 
 def _relevance(

@@ -22,6 +22,9 @@ Every score carries standard errors of the log probability per token:
 Every score takes plain topics and weights: `Mixtures`, or an iterable of them. Where topics differ
 by group, a document is scored with the topics of its group, which is found by name.
 
+States count alike, unless the mixtures carry weights of the chains (`stacking`). Weights belong to
+these chains, so the error over chains is then NaN, and states are left out within their chain.
+
 The jackknife recomputes the score. It therefore stays valid where a few states or particles hold
 nearly all the weight of a document, unlike a linear approximation.
 """
@@ -77,6 +80,11 @@ class HeldOutScore(NamedTuple):
     doc_tokens: Int[np.ndarray, " D"]  # scored tokens of each document
     state_log_prob: Float[np.ndarray, "S D"]  # nats, each posterior state by itself
     settings: dict[str, Any]
+    chain_log_prob: Float[np.ndarray, "C U"]
+    """Nats, each chain by itself, for each unit in which the score averages over states.
+
+    Units are documents for `left_to_right`, tokens in corpus order for the other scores. `stack`
+    takes it."""
 
     def __str__(self) -> str:
         """Say the score and its errors in one line."""
@@ -141,8 +149,8 @@ def document_completion(
 
     in nats per held-out token, where $\hat\theta^s_d$ estimates $\mathrm{E}[\theta_d \mid
     w_{\mathrm{observed}(d)}, \phi^s]$ by Gibbs fold-in. Each held-out token is predicted on its
-    own, not given the other held-out tokens. All states have equal weight: the observed half
-    informs $\theta$, but does not reweight the states.
+    own, not given the other held-out tokens. All states have equal weight, or that of their chain
+    in the mixtures: the observed half informs $\theta$, but does not reweight the states.
 
     Parameters
     ----------
@@ -182,6 +190,7 @@ def document_completion(
     doc, word = jnp.asarray(heldout.doc), jnp.asarray(heldout.word)
     rows: list[np.ndarray] = []
     chain: list[int] = []
+    weight: list[np.ndarray | None] = []
     for s, mixture in enumerate(one_by_one(mixtures)):
         doc_row = _checked_rows(mixture, observed, "observed")
         _checked_rows(mixture, heldout, "heldout")
@@ -192,8 +201,10 @@ def document_completion(
         )
         rows.append(np.asarray(token_probability(theta, phi, doc, word, doc_row)))
         chain.append(int(mixture.chain[0]))
+        weight.append(mixture.chain_weight)
     settings = {"method": "document_completion", "num_sweeps": num_sweeps, "num_kept": num_kept}
-    return _score_tokens(np.stack(rows), np.array(chain), heldout, {**settings, "seed": seed})
+    parts = _parts(chain, weight)
+    return _score_tokens(np.stack(rows), parts, heldout, {**settings, "seed": seed})
 
 
 def known_authors(mixtures: Iterable[AuthorMixture], corpus: Corpus) -> HeldOutScore:
@@ -226,6 +237,7 @@ def known_authors(mixtures: Iterable[AuthorMixture], corpus: Corpus) -> HeldOutS
         raise ValueError("corpus has documents without authors; give every document a list of them")
     rows: list[np.ndarray] = []
     chain: list[int] = []
+    weight: list[np.ndarray | None] = []
     for state in mixtures:
         (mixture,) = one_by_one(state.mixture)
         doc_row = _checked_rows(mixture, corpus, "corpus")
@@ -240,35 +252,82 @@ def known_authors(mixtures: Iterable[AuthorMixture], corpus: Corpus) -> HeldOutS
         probability = token_probability(jnp.asarray(theta, jnp.float32), phi, doc, word, doc_row)
         rows.append(np.asarray(probability))
         chain.append(int(mixture.chain[0]))
+        weight.append(mixture.chain_weight)
     if not rows:
         raise ValueError(
             "mixtures holds no state; an iterator can be used only once, pass fit.author_mixtures()"
         )
-    return _score_tokens(np.stack(rows), np.array(chain), corpus, {"method": "known_authors"})
+    parts = _parts(chain, weight)
+    return _score_tokens(np.stack(rows), parts, corpus, {"method": "known_authors"})
+
+
+class _Parts(NamedTuple):
+    """How a score is averaged: the mean over the states of each chain, then over chains."""
+
+    chain: Int[np.ndarray, " S"]  # of each state: 0, 1, ... in the order in which chains come
+    count: Int[np.ndarray, " C"]  # states
+    weight: Float[np.ndarray, " C"]  # sums to one
+    weighted: bool  # False: all states count alike
+
+    def without(self, kept: Bool[np.ndarray, " S"]) -> "_Parts":
+        """Return the parts that are left of the kept states; a stacked chain keeps its weight."""
+        count = np.bincount(self.chain[kept], minlength=len(self.count))
+        weight = self.weight * (count > 0) if self.weighted else count
+        return self._replace(chain=self.chain[kept], count=count, weight=weight / weight.sum())
+
+
+def _parts(chain: list[int], weight: list[np.ndarray | None]) -> _Parts:
+    """Group states by chain, and check the weights that they carry.
+
+    Raises
+    ------
+    ValueError
+        If some states have weights and others have not, states of one chain have different ones,
+        or weights are negative, not finite or all zero.
+    """
+    place = {c: i for i, c in enumerate(dict.fromkeys(chain))}
+    of_state = np.array([place[c] for c in chain])
+    count = np.bincount(of_state)
+    given = [w for w in weight if w is not None]
+    if not given:
+        return _Parts(of_state, count, count / len(chain), weighted=False)
+    if len(given) < len(chain):
+        raise ValueError("mixtures must have chain_weight in all states or in none")
+    values = np.array([float(w[0]) for w in given])
+    by_chain = np.array([values[of_state == c][0] for c in range(len(count))])
+    good = np.isfinite(values).all() and (values >= 0).all() and by_chain.sum() > 0
+    if not good or (values != by_chain[of_state]).any():
+        raise ValueError(
+            "mixtures: chain_weight must be finite, not negative, not all zero, and the same in "
+            f"all states of a chain, got {arguments.shown(values)}"
+        )
+    return _Parts(of_state, count, by_chain / by_chain.sum(), weighted=True)
 
 
 def _score_tokens(
-    by_state: Float[np.ndarray, "S T"],
-    chain: Int[np.ndarray, " S"],
-    scored: Corpus,
-    settings: dict[str, Any],
+    by_state: Float[np.ndarray, "S T"], parts: _Parts, scored: Corpus, settings: dict[str, Any]
 ) -> HeldOutScore:
     """Average the probability of each token over states; documents are sums of their tokens."""
-    total = by_state.sum(0, dtype=np.float64)
+    chains = range(len(parts.count))
+    sums = np.stack([by_state[parts.chain == c].sum(0, dtype=np.float64) for c in chains])
 
     def per_doc(values):
         return np.bincount(scored.doc, values, minlength=scored.num_docs)
 
     def score_with(kept):
-        part = total - by_state[~kept].sum(0, dtype=np.float64)
-        return np.log(part / kept.sum()).sum()
+        left, rest = parts.without(kept), sums.copy()
+        for s in np.flatnonzero(~kept):
+            rest[parts.chain[s]] -= by_state[s]
+        return np.log((left.weight / np.maximum(left.count, 1)) @ rest).sum()
 
+    means = sums / parts.count[:, None]
     return _score(
-        per_doc(np.log(total / len(by_state))),
+        per_doc(np.log(parts.weight @ means)),
         np.stack([per_doc(np.log(row.astype(np.float64))) for row in by_state]),
         score_with,
+        chain_log_prob=np.log(means),
         doc_tokens=np.asarray(scored.doc_length),
-        chain=chain,
+        parts=parts,
         settings=settings | {"num_states": len(by_state)},
     )
 
@@ -352,7 +411,7 @@ def left_to_right(
             "(2**31); use less, or score the corpus in parts"
         )
     blocks = list(_blocks(corpus, max(_LANES // num_particles, 1)))
-    products, means, influences, chain = [], [], [], []
+    products, means, influences, chain, weight = [], [], [], [], []
     for s, mixture in enumerate(one_by_one(mixtures)):
         doc_row = _checked_rows(mixture, corpus, "corpus")
         phi, weights = _used_topics(mixture)
@@ -378,17 +437,22 @@ def left_to_right(
         influences.append(influence)
         means.append(mean)
         chain.append(int(mixture.chain[0]))
+        weight.append(mixture.chain_weight)
+    parts = _parts(chain, weight)
+    log_share = _log_shares(parts)
     if combine == "mean_of_products":
-        by_state, variance, bias = _particle_jackknife(np.stack(products))
+        by_state, variance, bias = _particle_jackknife(np.stack(products), log_share)
     else:
-        by_state, variance, bias = _particle_delta(np.stack(means), np.stack(influences))
+        by_state, variance, bias = _particle_delta(np.stack(means), np.stack(influences), log_share)
     settings = {"method": "left_to_right", "num_particles": num_particles, "resample": resample}
+    by_chain = [_log_mean_exp(by_state[parts.chain == c], axis=0) for c in range(len(parts.count))]
     return _score(
-        _log_mean_exp(by_state, axis=0),
+        _log_mix(by_state, log_share),
         by_state,
-        lambda kept: _log_mean_exp(by_state[kept], axis=0).sum(),
+        lambda kept: _log_mix(by_state[kept], _log_shares(parts.without(kept))).sum(),
+        chain_log_prob=np.stack(by_chain),
         doc_tokens=np.asarray(corpus.doc_length),
-        chain=np.array(chain),
+        parts=parts,
         settings=settings | {"combine": combine, "num_states": len(by_state), "seed": seed},
         variance=variance,
         bias=bias,
@@ -400,8 +464,9 @@ def _score(
     state_log_prob: Float[np.ndarray, "S D"],
     score_with: Callable[[Bool[np.ndarray, " S"]], float],
     *,
+    chain_log_prob: Float[np.ndarray, "C U"],
     doc_tokens: Int[np.ndarray, " D"],
-    chain: Int[np.ndarray, " S"],
+    parts: _Parts,
     settings: dict[str, Any],
     variance: Float[np.ndarray, " D"] | None = None,
     bias: Float[np.ndarray, " D"] | None = None,
@@ -420,12 +485,19 @@ def _score(
     residual = (doc_log_prob - log_prob * doc_tokens)[scored]
     num_docs = residual.size
     docs = math.sqrt(num_docs / (num_docs - 1) * (residual**2).sum()) if num_docs > 1 else np.nan
+    states = np.arange(len(parts.chain))
+    if parts.weighted:
+        error_states = jackknife_error(score_with, states, stratum=parts.chain)
+        error_chains = math.nan
+    else:
+        error_states = jackknife_error(score_with, states)
+        error_chains = jackknife_error(score_with, parts.chain)
     return HeldOutScore(
         log_prob=log_prob,
         perplexity=math.exp(-log_prob),
         error_docs=docs / num_tokens,
-        error_states=jackknife_error(score_with, np.arange(len(chain))) / num_tokens,
-        error_chains=jackknife_error(score_with, chain) / num_tokens,
+        error_states=error_states / num_tokens,
+        error_chains=error_chains / num_tokens,
         error_particles=math.sqrt(variance[scored].sum()) / num_tokens,
         bias_particles=float(bias[scored].sum() / num_tokens),
         num_tokens=num_tokens,
@@ -434,34 +506,39 @@ def _score(
         doc_tokens=doc_tokens,
         state_log_prob=state_log_prob,
         settings=settings,
+        chain_log_prob=chain_log_prob,
     )
 
 
-def _particle_jackknife(log_weight: Float[np.ndarray, "S D R"]):
+def _particle_jackknife(log_weight: Float[np.ndarray, "S D R"], log_share: Float[np.ndarray, " S"]):
     """Average over particles, and jackknife the average over states by leaving out particles.
 
     Returns log p of each state [S D], and variance and bias of log p averaged over states [D].
     """
-    num_states, num_docs, num_particles = log_weight.shape
+    _, num_docs, num_particles = log_weight.shape
     by_state = _log_mean_exp(log_weight, axis=2)
     if num_particles < 2:
         return by_state, np.full(num_docs, np.nan), np.full(num_docs, np.nan)
-    rest = _log_sum_without(by_state, axis=0)[:, :, None]
+    rest = _log_sum_without(by_state + log_share[:, None], axis=0)[:, :, None]
     without = _log_sum_without(log_weight, axis=2) - math.log(num_particles - 1)
-    without = np.logaddexp(rest, without) - math.log(num_states)
+    without = np.logaddexp(rest, without + log_share[:, None, None])
     centre = without.mean(2)
     variance = (num_particles - 1) * without.var(2).sum(0)
-    bias = (num_particles - 1) * (centre - _log_mean_exp(by_state, axis=0)).sum(0)
+    bias = (num_particles - 1) * (centre - _log_mix(by_state, log_share)).sum(0)
     return by_state, variance, bias
 
 
-def _particle_delta(by_state: Float[np.ndarray, "S D"], influence: Float[np.ndarray, "S D R"]):
+def _particle_delta(
+    by_state: Float[np.ndarray, "S D"],
+    influence: Float[np.ndarray, "S D R"],
+    log_share: Float[np.ndarray, " S"],
+):
     """As `_particle_jackknife` for products of means: to first order, with an unknown bias."""
-    num_states, num_docs, num_particles = influence.shape
+    _, num_docs, num_particles = influence.shape
     unknown = np.full(num_docs, np.nan)
     if num_particles < 2:
         return by_state, unknown, unknown
-    share = np.exp(by_state - _log_mean_exp(by_state, axis=0)) / num_states
+    share = np.exp(by_state + log_share[:, None] - _log_mix(by_state, log_share))
     variance = (share**2 * influence.var(2, ddof=1) / num_particles).sum(0)
     return by_state, variance, unknown
 
@@ -473,6 +550,19 @@ def _log_sum_without(values: np.ndarray, axis: int) -> np.ndarray:
     before = np.concatenate([none, np.logaddexp.accumulate(values[:-1], axis=0)])
     after = np.concatenate([np.logaddexp.accumulate(values[:0:-1], axis=0)[::-1], none])
     return np.moveaxis(np.logaddexp(before, after), 0, axis)
+
+
+def _log_shares(parts: _Parts) -> Float[np.ndarray, " S"]:
+    """Return the logarithm of the share of each state in the average; -inf for none."""
+    with np.errstate(divide="ignore"):
+        return np.log((parts.weight / np.maximum(parts.count, 1))[parts.chain])
+
+
+def _log_mix(
+    by_state: Float[np.ndarray, "S D"], log_share: Float[np.ndarray, " S"]
+) -> Float[np.ndarray, " D"]:
+    """Average over states in probability space."""
+    return np.logaddexp.reduce(by_state + log_share[:, None], axis=0)
 
 
 def _log_mean_exp(values: np.ndarray, axis: int) -> np.ndarray:

@@ -143,21 +143,22 @@ def test_particle_bias_is_estimated():
     assert abs(raw.estimate - exact - excess) < tolerance < 0.6 * abs(excess)
 
 
-def test_jackknife_by_leaving_out():
+@pytest.mark.parametrize("share", [[1 / 3, 1 / 3, 1 / 3], [0.1, 0.2, 0.7]])
+def test_jackknife_by_leaving_out(share):
     """Leave out each particle of each state in turn, with weights that differ by many nats."""
     rng = np.random.default_rng(0)
     log_weight = rng.normal(0, 6, (3, 2, 4)) - 500
-    by_state, variance, bias = held_out._particle_jackknife(log_weight)
+    by_state, variance, bias = held_out._particle_jackknife(log_weight, np.log(share))
     weight = np.exp(log_weight + 500)
     np.testing.assert_allclose(by_state + 500, np.log(weight.mean(2)), rtol=1e-9)
-    whole = np.log(weight.mean(2).mean(0))
+    whole = np.log(share @ weight.mean(2))
     expected_variance, expected_bias = np.zeros((2, 2))
     for s in range(3):
         without = []
         for r in range(4):
             means = weight.mean(2)
             means[s] = np.delete(weight[s], r, 1).mean(1)
-            without.append(np.log(means.mean(0)))
+            without.append(np.log(share @ means))
         expected_variance += 3 * np.var(without, axis=0)
         expected_bias += 3 * (np.mean(without, axis=0) - whole)
     np.testing.assert_allclose(variance, expected_variance)
@@ -288,3 +289,71 @@ def test_bad_completion(options, message):
     arguments = {"mixtures": mixtures(), "observed": from_ids([[0]]), "heldout": from_ids([[2]])}
     with pytest.raises(ValueError, match=message):
         document_completion(**(arguments | options))
+
+
+SHARES = np.array([0.8, 0.2])  # of the two chains of `mixtures`
+
+
+def weighted(num_states, shares=SHARES):
+    plain = mixtures(num_states)
+    return plain._replace(chain_weight=3 * shares[plain.chain])  # any scale
+
+
+SCORES = {
+    "document_completion": lambda m, c: document_completion(m, c, c, num_sweeps=6, num_kept=3),
+    "left_to_right": lambda m, c: left_to_right(m, c, num_particles=3),
+}
+DOCUMENTS = [[0, 1], [2], [2, 2, 1], [1, 0, 0, 2]]
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_weights_of_chains(name):
+    """Chains are averaged by weight, the states of a chain alike; errors by leaving out states."""
+    corpus = from_ids(DOCUMENTS)
+    plain, found = (SCORES[name](m, corpus) for m in (mixtures(6), weighted(6)))
+    np.testing.assert_array_equal(found.state_log_prob, plain.state_log_prob)
+    np.testing.assert_array_equal(found.chain_log_prob, plain.chain_log_prob)
+    by_chain = np.exp(found.chain_log_prob)
+    total = np.log(SHARES @ by_chain).sum()
+    assert found.log_prob * found.num_tokens == pytest.approx(total)
+    assert plain.log_prob * found.num_tokens == pytest.approx(np.log(by_chain.mean(0)).sum())
+    if name == "left_to_right":
+        p = np.exp(found.state_log_prob)
+        np.testing.assert_allclose(by_chain, [p[c::2].mean(0) for c in range(2)])
+        squared = 0.0
+        for c in range(2):
+            without = []
+            for s in range(3):
+                rest = by_chain.copy()
+                rest[c] = np.delete(p[c::2], s, 0).mean(0)
+                without.append(np.log(SHARES @ rest).sum())
+            squared += 2 * np.var(without)
+        assert found.error_states * found.num_tokens == pytest.approx(math.sqrt(squared))
+    assert 0 < found.error_states != pytest.approx(plain.error_states)
+    assert math.isnan(found.error_chains)
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_equal_weights_and_a_weight_of_zero(name):
+    corpus = from_ids(DOCUMENTS)
+    plain = SCORES[name](mixtures(4), corpus)
+    equal = SCORES[name](weighted(4, np.full(2, 0.5)), corpus)
+    np.testing.assert_allclose(equal.doc_log_prob, plain.doc_log_prob)
+    np.testing.assert_allclose(equal.doc_error_particles, plain.doc_error_particles)
+    alone = SCORES[name](weighted(4, np.array([0.0, 1.0])), corpus)
+    expected = plain.chain_log_prob[1].sum()
+    assert alone.log_prob * alone.num_tokens == pytest.approx(expected)
+    assert np.isfinite([alone.error_states, alone.error_docs]).all()
+
+
+@pytest.mark.parametrize("weight", [[0.0] * 4, [1.0, 1, 2, 1], [-1.0, 1, -1, 1], [np.nan, 1] * 2])
+def test_wrong_weights_are_refused(weight):
+    wrong = mixtures(4)._replace(chain_weight=np.array(weight))
+    with pytest.raises(ValueError, match="chain_weight must be finite, not negative, not all zero"):
+        document_completion(wrong, from_ids([[0]]), from_ids([[0]]))
+
+
+def test_weights_of_some_states_are_refused():
+    parts = [mixtures(1), weighted(1)]
+    with pytest.raises(ValueError, match="chain_weight in all states or in none"):
+        document_completion(parts, from_ids([[0]]), from_ids([[0]]))
