@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from bnp_models.posterior.alignment import Alignment, TopicStates
+    from bnp_models.posterior.functionals import Functionals
     from bnp_models.posterior.mixtures import MixtureStates
     from bnp_models.scores.held_out import HeldOutScore
 
@@ -157,6 +158,17 @@ class TopicFit(Fit):
 
         return left_to_right(self.mixtures, corpus, **options)
 
+    def functionals(self, test: Corpus | None = None, **options: Any) -> Functionals:
+        """Compare the chains by functionals that labels do not change.
+
+        These are the label-free scalars, the probability that documents, words or groups share a
+        topic, and, given new documents `test`, their scores. See
+        `functional_tables.topic_functionals`.
+        """
+        from bnp_models.results.functional_tables import topic_functionals
+
+        return topic_functionals(self, test, **options)
+
     def npmi(
         self,
         reference: Corpus | None = None,
@@ -274,7 +286,8 @@ class TopicFit(Fit):
         if self.corpus.group is not None:
             drawn["topics_by_group"] = self.plot_prevalence_by_group()
         text = functools.partial(self._text_of, table)
-        return Report({"topics": table, "documents": self.documents()}, text, drawn)
+        tables = {"topics": table, "documents": self.documents()}
+        return self._with_functionals(Report(tables, text, drawn))
 
     def match(self, data: Corpus) -> tuple[Corpus, list[str]]:
         """Return new documents over the words of the fit, and notes about them for the user."""
