@@ -403,8 +403,9 @@ def _more_draws(
         return str(short[0]), draw
     # R-hat^2 - 1 and 1 / ESS fall as one over the number of draws
     sizes = named[["ess_bulk", "ess_tail"]].min(axis=1)
-    times = np.maximum(wanted / sizes.clip(lower=1.0), (named["rhat"] ** 2 - 1) / (max_rhat**2 - 1))
-    name = str(times.idxmax())
+    short_of = wanted / sizes.clip(lower=1.0), (named["rhat"] ** 2 - 1) / (max_rhat**2 - 1)
+    times = dict(zip(map(str, named.index), np.maximum(*short_of), strict=True))
+    name = max(times, key=lambda name: times[name])
     shape = scalars[name].shape
     if shape[1] < MIN_LENGTH:
         seen = f"{shape[1]} draws per chain cannot show why"

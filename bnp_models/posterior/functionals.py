@@ -41,6 +41,7 @@ SCALAR = "scalars"
 """Kind of the functionals that are named one by one: the label-free scalars of `diagnostics`."""
 _DIGITS = {"mean": "4g", "sd": "3g", "lowest": "4g", "highest": "4g", "rhat": "3f", "ess": "0f"}
 _DIGITS |= {"rhat_nested": "3f", "median_rhat": "3f", "largest_rhat": "3f"}
+_DIGITS |= {"median_range": "3g"}
 _FORMATS = {name: f"{{:.{digits}}}".format for name, digits in _DIGITS.items()}
 
 
@@ -64,7 +65,9 @@ class Functionals:
         8 chains or more and ArviZ 1.x there is `rhat_nested`.
     summary
         One row per kind: how many functionals `agree`, `differ`, or have `too_few` states, how many
-        there are (`number`, without constants), and their `median_rhat` and `largest_rhat`.
+        there are (`number`, without constants), their `median_rhat` and `largest_rhat`, and the
+        median difference between the highest and the lowest mean of a chain (`median_range`), which
+        says whether a difference matters.
     max_rhat
         Largest R-hat of functionals that agree.
     num_states
@@ -202,12 +205,14 @@ def _groups(num_chains: int) -> list[int] | None:
 
 def _summary(table: pd.DataFrame) -> dict[str, int | float]:
     counts = table["verdict"].value_counts()
+    varying = table["verdict"] != "constant"
     rhat = table["rhat"]
     return {
         "agree": int(counts.get("agree", 0)),
         "differ": int(counts.get("differ", 0)),
         "too_few": int(counts.get("too few states", 0)),
         "number": len(table) - int(counts.get("constant", 0)),
-        "median_rhat": rhat.median(),
-        "largest_rhat": rhat.max(),
+        "median_rhat": float(rhat.median()),
+        "largest_rhat": float(rhat.max()),
+        "median_range": float((table["highest"] - table["lowest"]).loc[varying].median()),
     }

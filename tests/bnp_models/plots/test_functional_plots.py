@@ -35,8 +35,8 @@ def test_scalars_stand_above_kinds():
     assert infinite.get_offsets()[0, 0] == ax.get_xlim()[1]
     assert to_hex(infinite.get_facecolor()[0]) == COLOURS["differ"].lower()
     assert len(kind.get_offsets()) == 5
-    limit = ax.get_lines()[0].get_xdata()[0]
-    assert (kind.get_offsets()[:, 0] < limit).all()
+    limit = np.asarray(ax.get_lines()[0].get_xdata())[0]
+    assert (np.asarray(kind.get_offsets())[:, 0] < limit).all()
     assert "limit 1.05" in ax.get_xlabel()
 
 

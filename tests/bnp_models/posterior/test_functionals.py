@@ -58,6 +58,7 @@ def test_summary_and_text(found):
     assert row["number"] == 2  # without the constant
     assert row["differ"] + row["agree"] + row["too_few"] == 2
     assert found.summary.loc["like", ["agree", "number"]].tolist() == [5, 5]
+    assert found.summary.loc["unlike", "median_range"] == pytest.approx(9, abs=1.5)
     lines = found.text().splitlines()
     assert lines[0].startswith(
         "Functionals that agree over chains (R-hat at most 1.1): like 5 of 5"
@@ -79,9 +80,11 @@ def test_nested_rhat_of_many_chains():
     assert "rhat_nested" not in few.columns
     assert ("rhat_nested" in many.columns) == hasattr(arviz_data._import_arviz(), "rhat_nested")
     if "rhat_nested" in many.columns:
-        assert many["rhat_nested"].between(1, 1.1).all()
+        nested = many["rhat_nested"].to_numpy()
+        assert nested.min() >= 1
+        assert nested.max() < 1.1
         apart = functionals({"x": named(draws(chains=16, states=10, apart=1))}).table
-        assert (apart["rhat_nested"] > 1.5).all()
+        assert apart["rhat_nested"].to_numpy().min() > 1.5
 
 
 def test_chains_that_agree_are_seldom_said_to_differ():
