@@ -29,8 +29,8 @@ import pytest
 import bnp_models as bnp
 from bnp_models.cli.arguments import make_parser, not_negative
 from bnp_models.cli.command import COMMANDS, main
-from bnp_models.posterior import arviz_data, diagnostics
-from bnp_models.results import document_tables, factor_tables, topic_tables
+from bnp_models.posterior import arviz_data, diagnostics, functionals
+from bnp_models.results import document_tables, factor_tables, functional_tables, topic_tables
 from bnp_models.scores import held_out, held_out_rows, retrieval
 
 ROOMS = ("scores", "plots", "posterior", "results", "data", "baselines")
@@ -48,6 +48,7 @@ INTERNAL = {
     "data.texts": "of Corpus.from_texts",
     "data.standardise": "of GaussianFactorAnalysis, which checks",
     "plots.panels": "parts of the pictures",
+    "posterior.settling": "of diagnostics and functionals, called with draws they checked",
     "results.factor_report": "of FactorFit.text",
     "results.report": "a container",
     "results.topic_report": "of TopicFit.text",
@@ -71,6 +72,8 @@ INTERNAL_FUNCTIONS = {
     "posterior.arviz_data.check_data": "a check",
     "posterior.factor_states.as_factor_states": "a check",
     "posterior.mixtures.check_mixtures": "a check",
+    "posterior.arviz_data.rhat_nested": "of functionals, with groups that it made",
+    "posterior.diagnostics.shared_topics": "of document_coassignment, which checks the pairs",
     "posterior.arviz_data.one_chain": "of Fit.of_chain, which checks the number",
     "posterior.arviz_data.with_group": "of stacking, which makes the group",
     "posterior.intervals.weighted_quantiles": "of the tables, with weights of stacking",
@@ -345,6 +348,7 @@ KINDS: dict[str, Table] = {
 """Malformed values of a parameter, by its name."""
 
 FIT_OF_AUTHORS = wrong() | {"corpus": Of("corpus"), "of a factor model": Of("factor_fit")}
+FIT_OF_TOPICS = wrong() | {"corpus": Of("corpus"), "of a factor model": Of("factor_fit")}
 FIT_OF_FACTORS = wrong() | {"corpus": Of("corpus"), "of a topic model": Of("topic_fit")}
 FIELD = text(none=True, empty=True) | {"unknown": "nonsense"}
 NUMBER_OF_ONE = {label: x for label, x in count(0).items() if label != "bool"} | {"out": 99}
@@ -377,6 +381,13 @@ KINDS_AT: dict[str, Table] = {
     "Sources.select_rows.rows": numbers_below(none=False) | {"short mask": [True]},
     "Sources.from_frame.names": names(),
     "TopicFit.evaluate.data": CORPUS,
+    **{
+        f"{name}.test": {label: x for label, x in CORPUS.items() if label != "None"}
+        for name in ("TopicFit.functionals", "results.functional_tables.topic_functionals")
+    },
+    **{
+        f"{name}.plot_functionals.functionals": wrong("None") for name in ("TopicFit", "FactorFit")
+    },
     "TopicFit.load.data": CORPUS,
     "TopicFit.match.data": CORPUS,
     "AuthorFit.author_topics.authors": names(length=False) | {"unknown": ["nobody"], "empty": []},
@@ -424,6 +435,11 @@ KINDS_AT: dict[str, Table] = {
     "posterior.factor_states.factor_states.background": numeric(none=True),
     "posterior.factor_states.factor_states.chain": numeric(none=True),
     "posterior.factor_states.factor_states.draw": numeric(none=True),
+    "plots.functional_plots.plot_functionals.functionals": wrong(),
+    "posterior.functionals.functionals.values": wrong(),
+    "posterior.functionals.functionals.num_states": count(1, none=True),
+    "results.functional_tables.factor_functionals.fit": FIT_OF_FACTORS,
+    "results.functional_tables.topic_functionals.fit": FIT_OF_TOPICS,
     "posterior.mixtures.MixtureStates.state.index": NUMBER_OF_ONE | {"below": -99},
     "posterior.mixtures.check_words.name": text(),
     "posterior.mixtures.document_rows.name": text(),
@@ -482,6 +498,7 @@ PASSED_ON: dict[str, Any] = {
     "TopicFit.stacked": held_out.document_completion,
     "TopicFit.npmi": "scores.coherence.npmi",
     "TopicFit.convergence": diagnostics.convergence,
+    "TopicFit.functionals": functional_tables.topic_functionals,
     "TopicFit.plot_num_topics": "plots.topic_plots.plot_number",
     "TopicFit.plot_traces": "plots.topic_plots.plot_traces",
     "TopicFit.plot_ranks": "plots.topic_plots.plot_ranks",
@@ -498,6 +515,7 @@ PASSED_ON: dict[str, Any] = {
     "FactorFit.predict": held_out_rows.predict_rows,
     "FactorFit.row_completion": held_out_rows.row_completion,
     "FactorFit.convergence": diagnostics.convergence,
+    "FactorFit.functionals": functional_tables.factor_functionals,
     "FactorFit.plot_num_factors": "plots.topic_plots.plot_number",
     "FactorFit.plot_traces": "plots.topic_plots.plot_traces",
     "FactorFit.plot_ranks": "plots.topic_plots.plot_ranks",
@@ -891,6 +909,11 @@ def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
         "fit.data": corpus,
         "plots.factor_plots.plot_factors.effects": factor_fit.effects(),
         "plots.factor_plots.plot_sharing.table": factor_fit.sharing(),
+        "plots.functional_plots.plot_functionals.functionals": fit.functionals(),
+        "posterior.functionals.functionals.values": {
+            "x": functionals.Values(["a"], np.arange(8.0).reshape(2, 4, 1))
+        },
+        "results.functional_tables.factor_functionals.fit": factor_fit,
         "plots.topic_plots.plot_prevalence.table": fit.topics(),
         "plots.topic_plots.plot_prevalence_by_group.table": fit.topic_prevalence_by_group(),
         "plots.topic_plots.plot_topic_words.table": topic_tables.topic_words(

@@ -35,6 +35,7 @@ __all__ = [
     "mcse",
     "one_chain",
     "rhat",
+    "rhat_nested",
     "save",
     "with_group",
 ]
@@ -202,6 +203,22 @@ def rhat(draws: xarray.Dataset, *, method: str = "rank") -> xarray.Dataset:
     or as large as rounding allows. `diagnostics.convergence` tells the two cases apart.
     """
     return _statistic("rhat", draws, method)
+
+
+def rhat_nested(
+    draws: xarray.Dataset, superchain_ids: Sequence[int] | None
+) -> xarray.Dataset | None:
+    """Compute nested R-hat, which compares groups of chains; None if ArviZ 0.x is installed.
+
+    `superchain_ids` has the group of each chain. All groups must be of one size. Without it there
+    is no result either.
+    """
+    arviz = _import_arviz()
+    if superchain_ids is None or not hasattr(arviz, "rhat_nested"):
+        return None
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return arviz.rhat_nested(draws.astype(np.float64), superchain_ids=list(superchain_ids))
 
 
 def ess(draws: xarray.Dataset, *, method: str = "bulk") -> xarray.Dataset:

@@ -11,6 +11,10 @@ Analysis 16 (2021), as ArviZ computes them; the limits below are theirs too. Con
 separately. R-hat of a constant is 0/0. R-hat of chains that are constant at different values is 1/0
 (or 1e16, by rounding). ArviZ reports the number of draws as the effective sample size of a
 constant.
+
+R-hat alone does not say why chains disagree. `settling` tests for two reasons: the chains still
+move in one direction, or they stay in different places. If neither is found, longer chains may
+agree.
 """
 
 from __future__ import annotations
@@ -28,8 +32,10 @@ from jaxtyping import Float, Integer, Shaped
 from bnp_models.base.terms import TOPICS, Terms
 from bnp_models.data import arguments
 from bnp_models.posterior import arviz_data
+from bnp_models.posterior.settling import FALSE_ALARMS, MIN_LENGTH, separation, trend
 
 __all__ = [
+    "VERDICTS",
     "Coassignment",
     "Convergence",
     "agreement",
@@ -37,10 +43,15 @@ __all__ = [
     "document_coassignment",
     "label_free",
     "random_pairs",
+    "shared_topics",
     "token_coassignment",
 ]
 
+VERDICTS = ("still rising", "different modes", "too few draws", "converged")
+"""What `Convergence.verdict` may be; the first that holds."""
+
 MIN_DRAWS = 4  # per chain: R-hat compares halves, which need a variance
+CLEARLY = 5  # times the excess over 1 that the limit allows: what R-hat of different modes has
 NAMED_DIMS = ("source", "group", "author")  # the data name their entries, alike in all chains
 _DIGITS = {"mean": "6g", "sd": "3g", "mcse": "2g", "rhat": "3f", "ess_bulk": "0f", "ess_tail": "0f"}
 _FORMATS = {name: f"{{:.{digits}}}".format for name, digits in _DIGITS.items()}
@@ -48,11 +59,27 @@ _FORMATS = {name: f"{{:.{digits}}}".format for name, digits in _DIGITS.items()}
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Convergence:
-    """Convergence of the chains: a table of quantities, a verdict and a summary."""
+    """Convergence of the chains: a verdict, a table of quantities, and a summary with advice.
+
+    Attributes
+    ----------
+    table
+        One row per quantity, see `convergence`.
+    passed
+        Whether the verdict is "converged".
+    summary
+        The verdict in words: which quantity shows it, and what to do.
+    verdict
+        One of `VERDICTS`. "still rising": the chains move in one direction (up or down).
+        "different modes": each chain stays in a place of its own. "too few draws": neither was
+        found, but the draws do not show agreement; also if nothing can be judged (one chain,
+        constants, draws that are not finite), which `summary` says.
+    """
 
     table: pd.DataFrame
     passed: bool
     summary: str
+    verdict: str
 
     def __str__(self) -> str:
         return f"{self.summary}\n{self.table.to_string(formatters=_FORMATS)}"
@@ -172,35 +199,56 @@ def convergence(
     Returns
     -------
     convergence
-        `table` has the columns mean, sd, mcse (of the mean), rhat, ess_bulk, ess_tail (draws over
-        all chains) and verdict, which is "ok", "constant" (the same value in every chain) or says
-        what is wrong. `passed` is true if all verdicts are "ok" or "constant", at least one is
-        "ok", and there are two chains or more. `summary` says the same in words, with advice.
-        Agreement of these quantities is necessary but not sufficient: chains may still group the
-        tokens differently, which `token_coassignment` shows.
+        `verdict` is one of `VERDICTS`, see `Convergence`. `table` has the columns mean, sd, mcse
+        (of the mean), rhat, ess_bulk, ess_tail (draws over all chains) and verdict, which is "ok",
+        "constant" (the same value in every chain) or says what is wrong. `passed` is true if all
+        verdicts are "ok" or "constant", at least one is "ok", and there are two chains or more.
+        `summary` says the same in words, with advice. Agreement of these quantities is necessary
+        but not sufficient: chains may still group the tokens differently, which
+        `token_coassignment` shows.
 
     Raises
     ------
     ValueError
         If a limit is out of its domain, a name unknown, or there is nothing to judge.
+
+    Notes
+    -----
+    Quantities that fail a limit are tested for a reason, see `settling`. False alarms of each test:
+    1% for `lp` and the number in use together, 1% for all other quantities together. Chains are
+    said to be in different modes only where R-hat is clearly above the limit: above 1.05 for a
+    limit of 1.01. Fewer than 8 draws per chain are too few for the tests.
     """
     arguments.real("max_rhat", max_rhat, above=1, infinite=True)  # 1.01 is usual
     arguments.real("min_ess_per_chain", min_ess_per_chain, at_least=0)
     scalars = label_free(data, var_names=var_names, extra=extra, terms=terms)
     if not scalars:
         raise ValueError("data has no label-free scalar to judge; pass one through extra=")
-    rows = {name: _judge(values, max_rhat, min_ess_per_chain) for name, values in scalars.items()}
+    first = [name for name in ("lp", terms.used) if name in scalars]
+    rows = {}
+    for name, values in scalars.items():
+        together = len(first) if name in first else len(scalars) - len(first)
+        limits = _Limits(max_rhat, min_ess_per_chain * len(values), FALSE_ALARMS / together)
+        rows[name] = _judge(values, limits)
     table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("quantity")
     chains = next(iter(scalars.values())).shape[0]
     good = table["verdict"].isin(["ok", "constant"]).all()
     passed = bool(good and (table["verdict"] == "ok").any() and chains > 1)
-    summary = _summarise(table, scalars, passed, min_ess_per_chain * chains, terms)
-    return Convergence(table, passed, summary)
+    verdict = "converged" if passed else _most_urgent(table["verdict"])
+    wanted = min_ess_per_chain * chains
+    summary = _summarise(table, scalars, verdict, (max_rhat, wanted), terms)
+    return Convergence(table, passed, summary, verdict)
 
 
-def _judge(
-    draws: Shaped[np.ndarray, "C S"], max_rhat: float | int, min_ess: float | int
-) -> dict[str, Any]:
+class _Limits(NamedTuple):
+    """What a quantity is judged by."""
+
+    max_rhat: float | int
+    min_ess: float | int  # over all chains
+    level: float  # of the tests for a reason
+
+
+def _judge(draws: Shaped[np.ndarray, "C S"], limits: _Limits) -> dict[str, Any]:
     """Return one row of the table."""
     x = draws.astype(np.float64)
     nan = float("nan")
@@ -214,25 +262,53 @@ def _judge(
     if x.shape[1] < MIN_DRAWS:
         return row | {"verdict": f"too few draws ({x.shape[1]} per chain)"}
     still = np.ptp(x, axis=1) == 0
+    stuck = "different modes" if x.shape[1] >= MIN_LENGTH else "too few draws"
     if still.all():
         values = np.unique(x)
         if len(values) == 1:
             return row | {"sd": 0.0, "mcse": 0.0, "verdict": "constant"}
         listed = ", ".join(f"{value:.6g}" for value in values)
-        verdict = f"not converged (each chain stuck, at {listed})"
+        verdict = f"{stuck} (each chain stuck, at {listed})"
         return row | {"rhat": float("inf"), "verdict": verdict}
     row |= _statistics(x)
-    if still.any() and (draws.dtype.kind == "f" or row["rhat"] > max_rhat):
+    if still.any() and (draws.dtype.kind == "f" or row["rhat"] > limits.max_rhat):
         which = int(np.flatnonzero(still)[0])
-        return row | {"verdict": f"not converged (chain {which} stuck at {x[which, 0]:.6g})"}
+        return row | {"verdict": f"{stuck} (chain {which} stuck at {x[which, 0]:.6g})"}
     if np.isnan(row["rhat"]):
         return row | {"verdict": f"too few draws ({x.shape[1]} per chain)"}
-    if not row["rhat"] <= max_rhat:
-        return row | {"verdict": f"not converged (R-hat {_above(row['rhat'], max_rhat)})"}
     ess = min(row["ess_bulk"], row["ess_tail"])
-    if not ess >= min_ess * len(x):
-        return row | {"verdict": f"too few effective draws ({ess:.0f} of {min_ess * len(x):.0f})"}
-    return row | {"verdict": "ok"}
+    apart = not row["rhat"] <= limits.max_rhat
+    if not apart and ess >= limits.min_ess:
+        return row | {"verdict": "ok"}
+    said = f"R-hat {_above(row['rhat'], limits.max_rhat)}"
+    if not apart:
+        said = f"{ess:.0f} effective of {limits.min_ess:.0f}"
+    return row | {"verdict": f"{_reason(x, row['rhat'], limits)} ({said})"}
+
+
+def _reason(x: Float[np.ndarray, "C S"], rhat: float, limits: _Limits) -> str:
+    """Say why a quantity fails its limits, in words with which its verdict begins."""
+    if x.shape[1] < MIN_LENGTH:
+        return "too few draws"
+    found = trend(x)
+    if found.p_value < limits.level:
+        return "still rising" if found.sign > 0 else "still falling"
+    clearly = rhat - 1 > CLEARLY * (limits.max_rhat - 1)
+    if len(x) > 1 and clearly and separation(x) < limits.level:
+        return "different modes"
+    return "too few draws"
+
+
+def _most_urgent(verdicts: pd.Series) -> str:
+    """Return the verdict on all quantities, of which some fail or nothing is judged."""
+    found = {_kind(verdict) for verdict in verdicts}
+    kinds = () if "not finite" in found else ("still rising", "different modes")
+    return next((kind for kind in kinds if kind in found), "too few draws")
+
+
+def _kind(verdict: str) -> str:
+    """Return the words with which the verdict on a quantity begins; falling counts as rising."""
+    return verdict.partition(" (")[0].replace("falling", "rising")
 
 
 def _statistics(x: Float[np.ndarray, "C S"]) -> dict[str, float]:
@@ -256,15 +332,15 @@ def _statistics(x: Float[np.ndarray, "C S"]) -> dict[str, float]:
 def _summarise(
     table: pd.DataFrame,
     scalars: Mapping[str, np.ndarray],
-    passed: bool,
-    wanted: float | int,
+    verdict: str,
+    limits: tuple[float | int, float | int],
     terms: Terms,
 ) -> str:
-    """Say in a sentence what the table shows, why, and what to do."""
+    """Say in words what the table shows, and what to do; `limits` are of R-hat and of the ESS."""
     judged = table.loc[table["verdict"] != "constant"]
-    if passed:
+    if verdict == "converged":
         return (
-            f"No sign of trouble in {len(judged)} label-free quantities: largest R-hat "
+            f"Converged, as far as {len(judged)} label-free quantities show: largest R-hat "
             f"{judged['rhat'].max():.3f}, smallest effective sample size "
             f"{judged[['ess_bulk', 'ess_tail']].min(axis=None):.0f}."
         )
@@ -279,47 +355,66 @@ def _summarise(
             "Not judged: one chain cannot show whether it would be found again. Its own halves "
             "agree. Run num_chains=4."
         )
+    infinite = failed.index[failed["verdict"].str.startswith("not finite")]
+    if len(infinite):
+        name = infinite[0]
+        return f"Not judged: {name}: {failed.loc[name, 'verdict']}. Do not use these draws."
+    named = failed.loc[[_kind(text) == verdict for text in failed["verdict"]]]
     count = f"{len(failed)} of {len(table)} quantities fail"
-    for kind in ("not finite", "too few draws", "not converged", "too few effective draws"):
-        named = failed.loc[failed["verdict"].str.startswith(kind)]
-        if len(named):
-            break
-    head, worst = "Not judged", str(named.index[0])
-    if kind == "not finite":
-        advice = "Do not use these draws."
-    elif kind == "too few draws":
-        advice = f"Draw at least {MIN_DRAWS} per chain, better several hundred (num_samples=)."
-    elif kind == "not converged":
-        head, worst = "Not converged", str(named["rhat"].fillna(0).idxmax())
-        advice = _advice(worst, scalars[worst], terms)
+    if verdict == "still rising":
+        name = str(named.index[0])
+        said, advice = _movement(name, scalars[name], terms), "raise num_warmup, and judge again."
+        return f"Still rising: {said}; {count}. The chains have not settled yet: {advice}"
+    if verdict == "different modes":
+        name = str(named["rhat"].fillna(np.inf).idxmax())
+        advice = (
+            f"Each chain stays in a place of its own. Do not average {terms.found} over chains: "
+            "fit.functionals() shows what the chains agree on, and chain=fit.best_chain() shows "
+            f"one chain alone. Other starts ({terms.start}=) or a longer warm-up (num_warmup=) may "
+            "bring the chains together."
+        )
     else:
-        sizes = named[["ess_bulk", "ess_tail"]].min(axis=1)
-        head, worst = "Not enough draws", str(sizes.idxmin())
-        times = int(np.ceil(wanted / max(float(sizes[worst]), 1.0)))
-        agree = "The chains agree" if len(scalars[worst]) > 1 else "The halves of the chain agree"
-        advice = f"{agree}; draw about {times} times as many (num_samples=)."
-    verdict = str(table.loc[worst, "verdict"])
-    if kind == "not converged":  # the head says that already
-        verdict = verdict.removeprefix("not converged (").removesuffix(")")
-    return f"{head}: {worst}: {verdict}; {count}. {advice}"
+        name, advice = _more_draws(named, *limits, scalars)
+    said = str(table.loc[name, "verdict"]).partition(" (")[2].removesuffix(")")
+    return f"{verdict.capitalize()}: {name}: {said}; {count}. {advice}"
 
 
-def _advice(name: str, draws: Shaped[np.ndarray, "C S"], terms: Terms) -> str:
-    """Return advice: chains still drift, or they have settled in different places."""
-    half = draws.shape[1] // 2
-    first, second = draws[:, :half].astype(np.float64), draws[:, -half:].astype(np.float64)
-    spread = np.sqrt((first.var(axis=1) + second.var(axis=1)) / 2)
-    drift = second.mean(axis=1) - first.mean(axis=1)
-    for sign, verb in ((1, "rises"), (-1, "falls")):
-        if (sign * drift > spread / 2).all():
-            every = "all chains" if len(draws) > 1 else "the chain"
-            return f"{name} still {verb} in {every}: raise num_warmup."
-    if len(draws) == 1:
-        return "The halves of the chain differ: raise num_warmup and num_samples."
-    return (
-        "The chains have settled in different places: raise num_warmup, or start them "
-        f"elsewhere ({terms.start}=), and do not average {terms.found} over chains."
-    )
+def _movement(name: str, draws: Shaped[np.ndarray, "C S"], terms: Terms) -> str:
+    """Say what moves, where to, and in how many chains."""
+    found = trend(draws)
+    counted = name == terms.used
+    what = f"the number of {terms.found} in use" if counted else name
+    verb = ("grows", "shrinks") if counted else ("rises", "falls")
+    where = "in almost all chains" if found.num_against else "in all chains"
+    where = "in the chain" if len(draws) == 1 else where
+    return f"{what} still {verb[found.sign < 0]} {where}"
+
+
+def _more_draws(
+    named: pd.DataFrame,
+    max_rhat: float | int,
+    wanted: float | int,
+    scalars: Mapping[str, np.ndarray],
+) -> tuple[str, str]:
+    """Return the quantity that needs the most draws, and advice."""
+    short = named.index[~np.isfinite(named[["rhat", "ess_bulk"]]).all(axis=1)]
+    if len(short):
+        draw = f"Draw at least {MIN_LENGTH} per chain, better several hundred (num_samples=)."
+        return str(short[0]), draw
+    # R-hat^2 - 1 and 1 / ESS fall as one over the number of draws
+    sizes = named[["ess_bulk", "ess_tail"]].min(axis=1)
+    short_of = wanted / sizes.clip(lower=1.0), (named["rhat"] ** 2 - 1) / (max_rhat**2 - 1)
+    times = dict(zip(map(str, named.index), np.maximum(*short_of), strict=True))
+    name = max(times, key=lambda name: times[name])
+    shape = scalars[name].shape
+    if shape[1] < MIN_LENGTH:
+        seen = f"{shape[1]} draws per chain cannot show why"
+    elif shape[0] == 1:
+        seen = "The chain moves in no one direction"
+    else:
+        seen = "The chains move in no one direction, and none clearly stays apart"
+    more = f"about {np.ceil(times[name]):.0f} times" if times[name] <= 50 else "many times"
+    return name, f"{seen}: draw {more} as many (num_samples=)."
 
 
 class Coassignment(NamedTuple):
@@ -402,10 +497,30 @@ def document_coassignment(
     z = arguments.array("z", z, (None, None, None), kind="integers")
     doc = arguments.array("doc", doc, z.shape[2:], kind="integers")
     pairs = _check_pairs(pairs, int(doc.max(initial=-1)) + 1, "documents")
+    return _coassignment(pairs, shared_topics(z, doc, pairs))
+
+
+def shared_topics(
+    z: Integer[np.ndarray, "C S T"],
+    item: Integer[np.ndarray, " T"],
+    pairs: Integer[np.ndarray, "P 2"],
+) -> Float[np.ndarray, "C S P"]:
+    """Return the probability that tokens of two items share a topic, in each state.
+
+    Parameters
+    ----------
+    z
+        Topic of each token in the kept states, [chain, draw, token].
+    item
+        What each token belongs to: its document, its word or its group.
+    pairs
+        Pairs of items that have tokens. An item may be paired with itself: then both tokens are
+        drawn from it with replacement.
+    """
     chosen, position = np.unique(pairs, return_inverse=True)
     position = position.reshape(pairs.shape)
-    tokens = np.flatnonzero(np.isin(doc, chosen))
-    row = np.searchsorted(chosen, doc[tokens])
+    tokens = np.flatnonzero(np.isin(item, chosen))
+    row = np.searchsorted(chosen, item[tokens])
     length = np.bincount(row, minlength=len(chosen))
     if not length.all():
         raise ValueError(f"pairs must not name empty documents, got {chosen[length == 0][:5]}")
@@ -416,7 +531,7 @@ def document_coassignment(
         counts = np.bincount(cell, minlength=len(chosen) * num_topics)
         share = counts.reshape(len(chosen), num_topics) / length[:, None]
         shared[state] = (share[position[:, 0]] * share[position[:, 1]]).sum(axis=1)
-    return _coassignment(pairs, shared)
+    return shared
 
 
 def agreement(result: Coassignment) -> pd.DataFrame:

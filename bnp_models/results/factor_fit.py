@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from bnp_models.posterior.alignment import Alignment
     from bnp_models.posterior.factor_states import FactorStates
+    from bnp_models.posterior.functionals import Functionals
     from bnp_models.results.factor_tables import Effects, Reconstruction
     from bnp_models.scores.held_out_rows import RowScore
     from bnp_models.scores.retrieval import Retrieval
@@ -245,6 +246,16 @@ class FactorFit(Fit):
         pairs = zip(found, states.weights, strict=True)
         return retrieve(pairs, query_class, row_class, chain=states.chain)
 
+    def functionals(self, **options: Any) -> Functionals:
+        """Compare the chains by functionals that labels do not change.
+
+        These are the label-free scalars, expected values of cells of the data, and the factors that
+        two rows or two sources share. See `functional_tables.factor_functionals`.
+        """
+        from bnp_models.results.functional_tables import factor_functionals
+
+        return factor_functionals(self, **options)
+
     def plot_num_factors(self, **options: Any) -> np.ndarray:
         """Draw the number of factors in use: traces and histogram by chain."""
         return self._plot_number(**options)
@@ -312,7 +323,7 @@ class FactorFit(Fit):
             return Report(tables, None, drawn)
         states = self.factor_states
         if not states.z[reference_state(states.lp)].any():  # no factor to be aligned with
-            return Report(tables, None, drawn)
+            return self._with_functionals(Report(tables, None, drawn))
         tables |= {"factors": self.factors(), "weights": self.weights()}
         drawn["factors"] = self.plot_factors()
         if self.sources.num_sources > 1:
@@ -320,7 +331,9 @@ class FactorFit(Fit):
             drawn["sharing"] = self.plot_sharing()
         if self.sources.observed is not None:
             tables["imputed"] = self.impute()
-        return Report(tables, lambda num_rows: self.text(limit=num_rows), drawn)
+        return self._with_functionals(
+            Report(tables, lambda num_rows: self.text(limit=num_rows), drawn)
+        )
 
     def match(self, data: Sources) -> tuple[Sources, list[str]]:
         """Return new rows as they are, and notes about them for the user."""

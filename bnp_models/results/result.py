@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import json
 import os
+import textwrap
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -21,7 +22,10 @@ from bnp_models.posterior.stacking import with_weights
 from bnp_models.results.report import Report
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from bnp_models.posterior.diagnostics import Convergence
+    from bnp_models.posterior.functionals import Functionals
 
 __all__ = ["Fit", "put_together", "read_draws"]
 
@@ -63,6 +67,10 @@ class Fit(abc.ABC):
     @abc.abstractmethod
     def report(self) -> Report:
         """Return tables, text and pictures for the folder of a run."""
+
+    @abc.abstractmethod
+    def functionals(self, **options: Any) -> Functionals:
+        """Compare the chains by functionals of the posterior that labels do not change."""
 
     @abc.abstractmethod
     def text(self, **options: Any) -> str:
@@ -256,6 +264,29 @@ class Fit(abc.ABC):
 
         return plot_ranks(self.data, terms=self.model.terms, **options)
 
+    def plot_functionals(
+        self, functionals: Functionals | None = None, *, ax: Axes | None = None
+    ) -> Axes:
+        """Draw R-hat of each functional: what the chains agree on, beside what they do not.
+
+        Parameters
+        ----------
+        functionals
+            What `functionals` returned; by default it is called without options.
+        ax
+            Where to draw.
+        """
+        from bnp_models.plots.functional_plots import plot_functionals
+
+        if functionals is None:
+            functionals = self._functionals
+        return plot_functionals(functionals, ax=ax)
+
+    @functools.cached_property
+    def _functionals(self) -> Functionals:
+        """The functionals for the report and the picture."""
+        return self.functionals()
+
     @functools.cached_property
     def _of_chain(self) -> dict[int, Any]:
         """The fits of single chains that were asked for, which keep their alignments."""
@@ -266,7 +297,25 @@ class Fit(abc.ABC):
         from bnp_models.results.report import chains_text
 
         words = {"counted": self.counted, "terms": self.model.terms}
-        return chains_text(self.alignment, self.best_chain(), **words)
+        text = chains_text(self.alignment, self.best_chain(), **words)
+        if not self._comparable() or self.convergence().verdict != "different modes":
+            return text
+        agreed = self._functionals.text().splitlines()
+        head = "The chains have settled in different modes."
+        return "\n".join([text, *(textwrap.fill(line, 100) for line in [head, *agreed])])
+
+    def _comparable(self) -> bool:
+        """Say whether there are states of two chains or more."""
+        return self.has_states and self.posterior.sizes["chain"] > 1
+
+    def _with_functionals(self, report: Report) -> Report:
+        """Add the table and the picture of functionals to a report, if chains can be compared."""
+        if not self._comparable():
+            return report
+        return report._replace(
+            tables=report.tables | {"functionals": self._functionals.table},
+            drawn=report.drawn | {"functionals": self.plot_functionals()},
+        )
 
     def _plot_number(self, *, chain: int | None = None, **options: Any) -> np.ndarray:
         from bnp_models.plots.topic_plots import plot_number

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from bnp_models.posterior.alignment import Alignment, TopicStates
+    from bnp_models.posterior.functionals import Functionals
     from bnp_models.posterior.mixtures import MixtureStates
     from bnp_models.scores.held_out import HeldOutScore
 
@@ -254,6 +255,17 @@ class TopicFit(Fit):
 
         return weights_table(self.data)
 
+    def functionals(self, test: Corpus | None = None, **options: Any) -> Functionals:
+        """Compare the chains by functionals that labels do not change.
+
+        These are the label-free scalars, the probability that documents, words or groups share a
+        topic, and, given new documents `test`, their scores. See
+        `functional_tables.topic_functionals`.
+        """
+        from bnp_models.results.functional_tables import topic_functionals
+
+        return topic_functionals(self, test, **options)
+
     def npmi(
         self,
         reference: Corpus | None = None,
@@ -374,7 +386,7 @@ class TopicFit(Fit):
         tables = {"topics": table, "documents": self.documents()}
         if self._is_stacked():
             tables["chain_weights"] = self.chain_weights()
-        return Report(tables, text, drawn)
+        return self._with_functionals(Report(tables, text, drawn))
 
     def match(self, data: Corpus) -> tuple[Corpus, list[str]]:
         """Return new documents over the words of the fit, and notes about them for the user."""

@@ -20,7 +20,7 @@ from bnp_models.results.folder import load_run
 
 PICTURES = (
     "traces.png", "ranks.png", "num_topics.png", "topic_words.png", "topic_similarity.png",
-    "topics_by_group.png",
+    "topics_by_group.png", "functionals.png",
 )  # fmt: skip
 FIT = (
     "--num-warmup 4 --num-samples 12 --num-chains 2 --keep-states 3 --seed 5 --no-progress "
@@ -57,7 +57,7 @@ def test_fit_writes_all_there_is(run):
     names = {path.name for path in run.iterdir()}
     assert names == {
         "checkpoint", "draws.nc", "corpus.npz", "convergence.csv", "report.txt", "topics.csv",
-        "documents.csv", *PICTURES,
+        "documents.csv", "functionals.csv", *PICTURES,
     }  # fmt: skip
     data = arviz_data.load(run / "draws.nc")
     assert arviz_data.group(data, "posterior")["alpha"].shape == (2, 12)

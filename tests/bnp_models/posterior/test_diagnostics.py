@@ -105,7 +105,8 @@ class TestConvergence:
         assert row["sd"] == pytest.approx(draws().std(ddof=1))
         assert row["mcse"] == pytest.approx(1 / np.sqrt(4000), rel=0.1)
         assert row["ess_bulk"] == pytest.approx(4000, rel=0.15)
-        assert result.summary.startswith("No sign of trouble in 3 label-free quantities: largest")
+        assert result.verdict == "converged"
+        assert result.summary.startswith("Converged, as far as 3 label-free quantities show: larg")
         assert result.summary in str(result)
         assert "<table" in result._repr_html_()
 
@@ -114,14 +115,16 @@ class TestConvergence:
         assert not result.passed
         assert result.table.loc["a", "rhat"] > 1.3
         assert "verdict" in result.table
-        assert result.table.loc["a", "verdict"].startswith("not converged (R-hat ")
-        assert result.summary.startswith("Not converged: a: R-hat")
+        assert result.verdict == "different modes"
+        assert result.table.loc["a", "verdict"].startswith("different modes (R-hat ")
+        assert result.summary.startswith("Different modes: a: R-hat")
         assert "1 of 2 quantities fail" in result.summary
-        assert "different places" in result.summary
-        assert "(init_topics=), and do not average topics" in result.summary
+        assert "Do not average topics over chains: fit.functionals() shows" in result.summary
+        assert "Other starts (init_topics=)" in result.summary
         factors = of({"num_factors_used": np.round(draws(shift=(0, 0, 9, 0)))}, lp=draws())
         summary = diagnostics.convergence(factors, terms=FACTORS).summary
-        assert "(init_factors=), and do not average factors" in summary
+        assert "Do not average factors" in summary
+        assert "(init_factors=)" in summary
 
     def test_one_chain_too_short_for_halves(self, recwarn):
         result = diagnostics.convergence(of({"a": draws(size=6)[:1]}))
@@ -136,10 +139,63 @@ class TestConvergence:
 
     def test_a_drift_asks_for_warmup(self):
         x = draws() + np.linspace(0, 8, 1000)
-        summary = diagnostics.convergence(of({"a": draws()}, lp=x)).summary
-        assert "lp still rises in all chains: raise num_warmup" in summary
-        summary = diagnostics.convergence(of({"a": draws()}, lp=-x)).summary
-        assert "lp still falls in all chains" in summary
+        result = diagnostics.convergence(of({"a": draws()}, lp=x))
+        assert result.verdict == "still rising"
+        assert result.table.loc["lp", "verdict"].startswith("still rising (R-hat")
+        assert result.summary.startswith("Still rising: lp still rises in all chains; 1 of 2 quan")
+        assert "raise num_warmup" in result.summary
+        result = diagnostics.convergence(of({"a": draws()}, lp=-x))
+        assert result.verdict == "still rising"
+        assert result.table.loc["lp", "verdict"].startswith("still falling (R-hat")
+        assert "lp still falls in all chains" in result.summary
+
+    def test_a_number_of_topics_that_grows_asks_for_warmup(self):
+        used = np.floor(np.linspace(7, 12, 200) + draws(size=200) / 4).astype(int)
+        result = diagnostics.convergence(of({"num_topics_used": used}, lp=draws(size=200)))
+        assert result.verdict == "still rising"
+        assert "the number of topics in use still grows in all chains" in result.summary
+
+    def test_chains_that_rise_from_different_heights_still_rise(self):
+        """Before they have settled, chains can't be said to be in different modes."""
+        x = draws(shift=(0, 9, 50, 70), size=60) + np.linspace(0, 12, 60)
+        assert diagnostics.convergence(of({"lp": x})).verdict == "still rising"
+        flat = draws(shift=(0, 9, 50, 70), size=60)
+        assert diagnostics.convergence(of({"lp": flat})).verdict == "different modes"
+
+    @pytest.mark.parametrize("size", [8, 20, 60])
+    def test_each_kind_is_told_from_the_others(self, size):
+        kinds = {
+            "still rising": draws(size=size) + np.linspace(0, 25, size),
+            "different modes": draws(size=size, shift=(0, 12, -9, 25)),
+            "too few draws": draws(size=size),
+        }
+        found = {kind: diagnostics.convergence(of({"lp": x})).verdict for kind, x in kinds.items()}
+        assert found == {kind: kind for kind in kinds}
+
+    def test_agreeing_chains_of_few_draws_are_seldom_called_anything_else(self):
+        """The rate of false alarms is 1% for each of two reasons; the bound adds four errors."""
+        number = 150
+        verdicts = [
+            diagnostics.convergence(of({"lp": draws(size=20, rho=0.5, seed=seed)})).verdict
+            for seed in range(number)
+        ]
+        assert set(verdicts) <= set(diagnostics.VERDICTS)
+        wrong = np.mean([found != "too few draws" for found in verdicts])
+        assert wrong <= 0.02 + 4 * np.sqrt(0.02 * 0.98 / number)
+
+    def test_an_rhat_just_above_its_limit_asks_for_draws(self):
+        x = draws(rho=0.97, size=700, seed=4)
+        result = diagnostics.convergence(of({"lp": x}))
+        assert 1.01 < result.table.loc["lp", "rhat"] < 1.05
+        assert result.verdict == "too few draws"
+        assert result.summary.startswith("Too few draws: lp: R-hat 1.0")
+        assert "no one direction, and none clearly stays apart: draw about" in result.summary
+
+    def test_chains_that_are_apart_by_little_are_not_in_different_modes(self):
+        x = draws(shift=(0, 0, 0.35, 0), size=2000)
+        result = diagnostics.convergence(of({"lp": x}))
+        assert 1.01 < result.table.loc["lp", "rhat"] < 1.05
+        assert result.verdict == "too few draws"
 
     def test_few_effective_draws_say_how_many_more(self):
         result = diagnostics.convergence(of({"x": draws(rho=0.95, size=2000)}))
@@ -147,16 +203,17 @@ class TestConvergence:
         # AR(1): 8000 (1 - rho) / (1 + rho) = 205 of the 400 wanted
         assert row["ess_bulk"] == pytest.approx(205, rel=0.4)
         if row["rhat"] <= 1.01:
-            assert row["verdict"].startswith("too few effective draws (")
-            assert "of 400)" in row["verdict"]
+            assert row["verdict"].startswith("too few draws (")
+            assert row["verdict"].endswith(" effective of 400)")
         assert not result.passed
         relaxed = diagnostics.convergence(
             of({"x": draws(rho=0.95, size=2000)}), max_rhat=1.2, min_ess_per_chain=500
         )
-        assert relaxed.table.loc["x", "verdict"].endswith(" of 2000)")
+        assert relaxed.table.loc["x", "verdict"].endswith(" effective of 2000)")
         times = np.ceil(2000 / row[["ess_bulk", "ess_tail"]].min())
         assert f"draw about {times:.0f} times as many" in relaxed.summary
-        assert relaxed.summary.startswith("Not enough draws: x: ")
+        assert relaxed.summary.startswith("Too few draws: x: ")
+        assert relaxed.verdict == "too few draws"
 
     def test_constants_are_not_judged(self):
         constant = np.full((4, 1000), 7)
@@ -168,13 +225,16 @@ class TestConvergence:
         assert "1 label-free quantities" in result.summary
         alone = diagnostics.convergence(of({"k": constant}))
         assert not alone.passed
+        assert alone.verdict == "too few draws"
         assert alone.summary.startswith("Not judged: every quantity is constant")
 
     @pytest.mark.parametrize("kind", [int, float])
     def test_chains_stuck_at_different_values_fail(self, kind):
         x = np.tile(np.array([7, 7, 8, 7], kind)[:, None], (1, 100))
+        assert verdict(x[:, :5]) == "too few draws (each chain stuck, at 7, 8)"
         result = diagnostics.convergence(of({"x": x}))
-        assert result.table.loc["x", "verdict"] == "not converged (each chain stuck, at 7, 8)"
+        assert result.verdict == "different modes"
+        assert result.table.loc["x", "verdict"] == "different modes (each chain stuck, at 7, 8)"
         assert result.table.loc["x", "rhat"] == np.inf
         assert not result.passed
 
@@ -182,14 +242,14 @@ class TestConvergence:
         x = draws()
         x[2] = 0.1
         for limit in (1.01, 100.0):  # whatever R-hat says
-            assert verdict(x, max_rhat=limit) == "not converged (chain 2 stuck at 0.1)"
+            assert verdict(x, max_rhat=limit) == "different modes (chain 2 stuck at 0.1)"
 
     def test_a_count_that_rarely_moves_is_not_called_stuck(self):
         x = np.full((4, 1000), 8)
         x[0, 500] = x[1, 300] = x[3, 700] = 9
         assert verdict(x) == "ok"
         x[2] = 9
-        assert verdict(x) == "not converged (chain 2 stuck at 9)"
+        assert verdict(x) == "different modes (chain 2 stuck at 9)"
 
     def test_a_count_of_two_values_has_a_finite_rhat(self):
         x = np.tile([0, 1], (4, 500))  # the median is 0.5, equally far from every draw
@@ -199,7 +259,7 @@ class TestConvergence:
 
     def test_chains_of_different_spread_fail(self):
         x = draws() * np.array([1, 1, 1, 5])[:, None]
-        assert verdict(x).startswith("not converged (R-hat")
+        assert verdict(x).startswith("different modes (R-hat")
 
     def test_draws_that_are_not_finite_fail(self):
         x = draws()
@@ -208,6 +268,7 @@ class TestConvergence:
         result = diagnostics.convergence(of({"a": draws()}, lp=x))
         assert result.table.loc["lp", "verdict"] == "not finite (4 of 4000 draws)"
         assert result.summary.startswith("Not judged: lp: not finite")
+        assert result.verdict == "too few draws"
 
     @pytest.mark.parametrize("size", [1, 3])
     def test_a_handful_of_draws_is_not_judged(self, size):
@@ -220,6 +281,7 @@ class TestConvergence:
         assert result.table.loc["x", "verdict"] == "ok"
         assert result.table.loc["x", "rhat"] == pytest.approx(1, abs=0.01)
         assert not result.passed
+        assert result.verdict == "too few draws"
         assert "num_chains=4" in result.summary
         moving = diagnostics.convergence(of({"x": draws(chains=1) + np.linspace(0, 9, 1000)}))
         assert "x still rises in the chain" in moving.summary
