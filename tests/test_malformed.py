@@ -225,6 +225,7 @@ KINDS: dict[str, Table] = {
     # real numbers
     "checkpoint_seconds": real(-1, infinite=True),
     "interval": real(0, 1, -0.5, 1.5),
+    "max_gigabytes": real(-1, infinite=True),
     "max_df": DF,
     "min_df": DF,
     "max_rhat": real(1, 0.5, infinite=True),
@@ -399,6 +400,7 @@ KINDS_AT: dict[str, Table] = {
     },
     "data.text_files.read_folder.groups": flag(none=True),
     "fit.num_warmup": count(0),
+    "use_compilation_cache.path": path(none=True),
     "load_package_docs.min_df": DF,
     "load_package_docs.max_df": DF,
     "plots.topic_plots.plot_prevalence_by_group.labels": names(),
