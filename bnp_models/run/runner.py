@@ -173,7 +173,7 @@ class Runner:
             after, kept, lp, used, need = self._run(state, sweep, num_sweeps)
             if self._sampler.capacity is None:
                 break
-            self._needs.append((sweep, sweep + num_sweeps, int(np.max(need))))
+            self._needs.append((sweep, sweep + num_sweeps, int(np.asarray(need).max())))
             if not np.asarray(after.chain.overflow).any():
                 after, resized = self._shrink(after, np.asarray(used), sweep + num_sweeps)
                 note = resized or note
