@@ -9,6 +9,7 @@ from bnp_models.results.author_fit import AuthorFit
 from bnp_models.results.factor_fit import FactorFit
 from bnp_models.results.result import Fit
 from bnp_models.results.topic_fit import TopicFit
+from bnp_models.run.compilation import use_compilation_cache
 from bnp_models.run.draws import to_arviz
 from bnp_models.run.fit import fit, resume
 
@@ -26,5 +27,6 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - the names of models
     "load_package_docs",
     "resume",
     "to_arviz",
+    "use_compilation_cache",
     *MODELS,
 ]

@@ -29,6 +29,11 @@ EXAMPLES = {
     "models": "bnp-models models",
     "demo": "bnp-models demo --output demo-output",
 }
+CACHE = (
+    "Compiled programs are kept in the user's cache folder, at most 2 GB, for the next run. "
+    "JAX_COMPILATION_CACHE_DIR=FOLDER in the environment names another folder; "
+    "JAX_ENABLE_COMPILATION_CACHE=0 keeps none."
+)
 _NOT_OPTIONS = ("self", "record", "program", "ignore")  # of `gibbs`, but no options of the command
 
 
@@ -38,7 +43,9 @@ def make_parser(commands: Mapping[str, Callable[..., int]]) -> argparse.Argument
     Each class of fits has a command that prints the main table of a run. All these commands call
     the function `print`.
     """
-    parser = argparse.ArgumentParser(prog="bnp-models", description=bnp.__doc__, allow_abbrev=False)
+    parser = argparse.ArgumentParser(
+        prog="bnp-models", description=bnp.__doc__, epilog=CACHE, allow_abbrev=False
+    )
     parser.add_argument("--version", action="version", version=bnp.__version__)
     add = parser.add_subparsers(metavar="COMMAND", required=True)
 

@@ -29,7 +29,7 @@ from bnp_models.cli.arguments import (
     summary,
     text_options,
 )
-from bnp_models.cli.messages import say
+from bnp_models.cli.messages import say, seconds_text
 from bnp_models.cli.reading import read_again, read_data
 from bnp_models.data import arguments
 from bnp_models.results.folder import load_run, save_run
@@ -51,6 +51,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = make_parser(COMMANDS).parse_args(argv)
         for name in ("run", "data", "output", "checkpoint"):
             arguments.optional(arguments.path, name, getattr(args, name, None))
+        if args.command in COMPILING:
+            _keep_programs()
         status = args.command(args)
         sys.stdout.flush()  # inside `try`, which catches a closed pipe
         return status
@@ -167,6 +169,7 @@ def _finish(fit: bnp.Fit, folder: Path, saved: Path, wanted: int) -> int:
     print(save_run(fit, folder))
     drawn = fit.posterior.sizes["draw"]
     say(f"\nwritten to {folder}: draws.nc, report.txt, tables (.csv) and pictures (.png)")
+    say(seconds_text(fit))
     if drawn < wanted:
         say(
             f"bnp-models: interrupted after {drawn} of {wanted} draws; to finish:\n"
@@ -174,6 +177,14 @@ def _finish(fit: bnp.Fit, folder: Path, saved: Path, wanted: int) -> int:
         )
         return 130
     return 0
+
+
+def _keep_programs() -> None:
+    """Load compiled programs from the user's cache folder, and keep new ones there."""
+    try:
+        bnp.use_compilation_cache()
+    except ValueError as error:  # a home that can't be written to is no reason to stop
+        say(f"compiled programs are not kept: {error}")
 
 
 @contextlib.contextmanager
@@ -225,3 +236,4 @@ COMMANDS = {
     "models": _models,
     "demo": _demo,
 }
+COMPILING = (_fit, _resume, _evaluate, _demo)

@@ -92,9 +92,10 @@ def run(output: Path, *, size: Size = SIZE, seed: int = 0, progress: Any = True)
         )
     done = time.perf_counter()
     print(
-        f"{done - start:.0f} s: corpus {loaded - start:.0f}, chains {sampled - loaded:.0f}, "
-        f"tables, pictures and score {done - sampled:.0f}.\nIn {output}: draws.nc (for ArviZ), "
-        "report.txt, tables (.csv), pictures (.png), corpora (.npz)."
+        f"{done - start:.0f} s: corpus {loaded - start:.0f}, chains {sampled - loaded:.0f} "
+        f"(compiling: {fit.data.attrs['compile_seconds']:.0f}), tables, pictures and score "
+        f"{done - sampled:.0f}.\nIn {output}: draws.nc (for ArviZ), report.txt, tables (.csv), "
+        "pictures (.png), corpora (.npz)."
     )
     return fit
 

@@ -2,12 +2,13 @@
 
 import sys
 import time
+from typing import Any
 
 import numpy as np
 
 from bnp_models.base.terms import TOPICS, Terms
 
-__all__ = ["Lines", "say"]
+__all__ = ["Lines", "say", "seconds_text"]
 
 
 class Lines:
@@ -40,6 +41,13 @@ class Lines:
 
     def close(self) -> None:
         """Do nothing: every line is complete."""
+
+
+def seconds_text(fit: Any) -> str:
+    """Say how long the chains of a fit ran, and how much of it was compiling."""
+    attrs = fit.data.attrs
+    chains, compiling = (attrs.get(f"{name}_seconds", 0.0) for name in ("sampling", "compile"))
+    return f"chains: {chains:.0f} s, of which compiling: {compiling:.0f} s"
 
 
 def say(text: str) -> None:

@@ -38,6 +38,11 @@ def save_run(fit: Fit, folder: Path, *, num_rows: int | None = None) -> str:
     judged = fit.convergence()
     judged.table.to_csv(folder / "convergence.csv")
     parts, whole = [str(judged)], [str(judged)]
+    if "compile_seconds" in fit.data.attrs:  # not in older runs
+        whole.append(
+            "The chains ran for {sampling_seconds:.1f} s, of which compiling took "
+            "{compile_seconds:.1f} s.".format(**fit.data.attrs)
+        )
     pictures: dict[str, Any] = {"traces": fit.plot_traces()}
     if fit.posterior.sizes["chain"] > 1:
         pictures["ranks"] = fit.plot_ranks()

@@ -96,7 +96,9 @@ def fit(
     A `Fit` of the class that the model names, such as `TopicFit` or `FactorFit`: the draws
     (`.data`, an ArviZ object) with tables, diagnostics and pictures of them. After an interrupt
     from the keyboard (Ctrl-C) the `Fit` holds the draws made until then, and a checkpoint is
-    written if there is a folder for it.
+    written if there is a folder for it. `.data.attrs` say what was run: `sampling_seconds` is the
+    time from the start of the chains to the last sweep, and `compile_seconds` the part of it in
+    which programs were traced, compiled or loaded (see `use_compilation_cache`).
 
     Raises
     ------
@@ -174,7 +176,12 @@ def fit(
         if state is None:
             state = runner.init(keys)
         state = _run(state, start, draws, runner, bar, folder, checkpoint_seconds)
-    attrs = {**header, "sampling_seconds": time.perf_counter() - clock, "start_sweep": start}
+    attrs = {
+        **header,
+        "sampling_seconds": time.perf_counter() - clock,  # compiling included
+        "compile_seconds": runner.compile_seconds,
+        "start_sweep": start,
+    }
     means = {} if state is None else state.means
     return model.result(model, data, to_data(model, data, *draws.take(), means, attrs))
 

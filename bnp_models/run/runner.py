@@ -3,12 +3,15 @@
 Between two stretches progress is shown, draws move to the host and files are written. Where a run
 is cut into stretches does not change its draws. If an infinite model needs more slots than it has,
 the stretch is replayed from its start with more slots. Random numbers do not depend on the
-capacity, so the replay is the run that a larger capacity would have made.
+capacity, so the replay is the run that a larger capacity would have made. A replay costs a stretch,
+which is about a second, so nothing is added before a sweep has run short. `capacity` has the
+numbers of slots.
 """
 
+import contextlib
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -21,11 +24,12 @@ from jax.sharding import PartitionSpec as P
 
 from bnp_models.base.gibbs import GibbsKernel, GibbsState
 from bnp_models.base.program_memory import make_room, trim
+from bnp_models.run import capacity
 
 __all__ = ["Runner", "Stretch", "make_mesh", "mesh_shape", "num_bytes"]
 
 BUFFER_BYTES = 64 * 2**20  # draws that wait on the device for the end of a stretch
-MARGIN = 16  # slots are added and dropped in multiples of this
+QUARTER = 4  # capacity is not reduced in the first quarter of a run
 
 
 class Stretch(NamedTuple):
@@ -100,18 +104,30 @@ class Runner:
         self._shapes: Any = None  # of the chain state for which the buffer is sized
         self._slots = 0  # draws that the buffer holds
         self._ran: Any = None  # shapes of the last stretch, whose program is compiled
-        self._floor = 0  # a smaller capacity has overflowed before
+        self._floor = 0  # smaller capacities were too small
+        self._may_shrink = True  # once
+        self._needs: list[tuple[int, int, int]] = []  # first and last sweep, slots needed there
         self._sweep_seconds = 0.0
-        self._compile_seconds = math.inf
+        self._last_compile = math.inf  # seconds
         self._note = ""  # on a change of capacity before the first stretch
+        self.compile_seconds = 0.0
+        """Time until programs were ready: traced, and compiled or loaded from a cache."""
 
     def init(self, keys: jax.Array) -> GibbsState:
-        """Start the chains, one per key; add slots if the chains need more."""
-        state = self.kernel.start(keys, self.num_warmup, self._data, self._argument)
-        state = self.place(_bare(state))
-        if self._sampler.capacity is not None:
-            state, self._note = self._grow(state, self._need(state))
-        return state
+        """Start the chains, one per key; choose the capacity."""
+        with self._compiling():
+            state = self.kernel.start(keys, self.num_warmup, self._data, self._argument)
+            state = self.place(_bare(state))
+            if self._sampler.capacity is None:
+                return state
+            slots = capacity.first(self.kernel.config, self._argument)
+            need = int(_needed(self.kernel, state, self._data))
+            if need > slots:
+                slots = capacity.wanted_by_end(need, 0, self.num_sweeps)
+                self._note = f"{slots} slots"
+            if slots > self._sampler.capacity(state.chain):
+                state = self._with_capacity(state, slots)
+            return state
 
     def template(self, keys: Any) -> GibbsState:
         """Return the shapes of what `init` returns, for keys or the shape of keys."""
@@ -154,56 +170,47 @@ class Runner:
         note, self._note = self._note, ""
         sweep = int(state.sweep)
         while True:
-            after, kept, lp, used = self._run(state, sweep, num_sweeps)
+            after, kept, lp, used, need = self._run(state, sweep, num_sweeps)
             if self._sampler.capacity is None:
                 break
+            self._needs.append((sweep, sweep + num_sweeps, int(np.asarray(need).max())))
             if not np.asarray(after.chain.overflow).any():
-                after, resized = self._resize(after, used, sweep + num_sweeps)
+                after, resized = self._shrink(after, np.asarray(used), sweep + num_sweeps)
                 note = resized or note
                 break
-            self._floor = _round_up(self._sampler.capacity(state.chain) * 3 // 2 + MARGIN)
-            state = self._with_capacity(state, self._floor)
+            too_few = self._sampler.capacity(state.chain)
+            _, _, need = self._needs.pop()
+            more = capacity.larger(too_few, need, sweep, self.num_sweeps)
+            self._floor = too_few + 1
+            state = self._with_capacity(state, more)
             num_sweeps = min(num_sweeps, self.longest(state))
-            note = f"replayed with {self._floor} slots"
+            note = f"replayed with {more} slots"
         return Stretch(after, kept, np.asarray(lp), np.asarray(used).sum(-1), note, num_sweeps)
 
-    def _resize(self, state: GibbsState, used: Any, sweep: int) -> tuple[GibbsState, str]:
-        """Add slots before they are needed; after warm-up drop free ones at the end to save time.
+    def _shrink(self, state: GibbsState, used: np.ndarray, sweep: int) -> tuple[GibbsState, str]:
+        """Drop free slots at the end if that saves much more time than it takes to compile.
 
-        Every capacity needs a compilation of its own, so slots are added generously. During warm-up
-        nothing is dropped, because the number of topics may still rise.
+        This is done once at most, after the warm-up and a quarter of the run. What the last half of
+        the sweeps until now has needed decides how many slots are left.
         """
         assert self._sampler.capacity is not None
-        need = self._need(state)
-        state, note = self._grow(state, need)
-        if note:
-            return state, note
-        capacity = self._sampler.capacity(state.chain)
-        mask = np.asarray(used)
-        highest = int(np.max(np.nonzero(mask.any(0))[0], initial=0)) + 1
-        wanted = _round_up(max(need * 9 // 8, highest, self._floor))
-        saved = (1 - wanted / capacity) * self._sweep_seconds * (self.num_sweeps - sweep)
-        if sweep >= self.num_warmup and wanted < capacity and saved > 2 * self._compile_seconds:
-            return self._with_capacity(state, wanted), f"{wanted} slots"
-        return state, ""
-
-    def _grow(self, state: GibbsState, need: int) -> tuple[GibbsState, str]:
-        """Give the chains as many slots as the next sweeps may need, and some more."""
-        assert self._sampler.capacity is not None
-        if need <= self._sampler.capacity(state.chain):
+        slots, left = self._sampler.capacity(state.chain), self.num_sweeps - sweep
+        early = sweep < max(self.num_warmup, self.num_sweeps // QUARTER)
+        if early or not self._may_shrink or self._needs[0][0] > sweep // 2:
             return state, ""
-        larger = _round_up(need * 3 // 2)
-        return self._with_capacity(state, larger), f"{larger} slots"
+        need = max(need for _, last, need in self._needs if last > sweep // 2)
+        highest = int(np.max(np.nonzero(used.any(0))[0], initial=0)) + 1
+        fewer = capacity.at_least(
+            max(capacity.wanted_by_end(need, sweep, self.num_sweeps), highest, self._floor)
+        )
+        saved = (1 - fewer / slots) * self._sweep_seconds * left
+        if saved <= 2 * self._last_compile:
+            return state, ""
+        self._may_shrink = False
+        return self._with_capacity(state, fewer), f"{fewer} slots"
 
-    def _need(self, state: GibbsState) -> int:
-        assert self._sampler.wanted is not None
-        return int(np.max(jax.vmap(self._sampler.wanted, (0, None))(state.chain, self._data)))
-
-    def _with_capacity(self, state: GibbsState, capacity: int) -> GibbsState:
-        assert self._sampler.grow is not None
-        chain = self._sampler.grow(state.chain, capacity)
-        chain = chain._replace(overflow=jnp.zeros_like(chain.overflow))
-        return self.place(state._replace(chain=chain))
+    def _with_capacity(self, state: GibbsState, slots: int) -> GibbsState:
+        return self.place(state._replace(chain=_resized(self.kernel, state.chain, slots)))
 
     def _run(self, state: GibbsState, sweep: int, num_sweeps: int) -> tuple[Any, ...]:
         """Advance all chains and move the draws to the host."""
@@ -213,20 +220,30 @@ class Runner:
         if self._ran is not self._shapes:
             state = self._compile(state)
         clock = time.perf_counter()
-        state, buffer, lp, used = self._advance(state, num_sweeps)
+        state, buffer, lp, used, need = self._advance(state, num_sweeps)
         num_kept = self.kept_before(sweep + num_sweeps) - self.kept_before(sweep)
         kept = jax.tree.map(lambda x: np.swapaxes(np.asarray(x)[:num_kept], 0, 1).copy(), buffer)
         jax.block_until_ready(lp)
         self._sweep_seconds = (time.perf_counter() - clock) / num_sweeps
-        return state, kept, lp, used
+        return state, kept, lp, used, need
 
     def _compile(self, state: GibbsState) -> GibbsState:
         """Compile by running zero sweeps; return the state from which to continue."""
-        clock = time.perf_counter()
-        after = jax.block_until_ready(self._advance(state, 0))[0]
-        trim()  # return memory of the compiler before the sweeps need theirs
-        self._ran, self._compile_seconds = self._shapes, time.perf_counter() - clock
+        with self._compiling():
+            after = jax.block_until_ready(self._advance(state, 0))[0]
+            trim()  # return memory of the compiler before the sweeps need theirs
+        self._ran = self._shapes
         return after if self._in_place else state
+
+    @contextlib.contextmanager
+    def _compiling(self) -> Iterator[None]:
+        """Count the time of what is inside as time of compiling."""
+        clock = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._last_compile = time.perf_counter() - clock
+            self.compile_seconds += self._last_compile
 
     def _advance(self, state: GibbsState, num_sweeps: int) -> tuple[Any, ...]:
         advance = _advance_in_place if self._in_place else _advance
@@ -256,20 +273,27 @@ def _advance(
     data: Any,
     num_sweeps: Any,
 ) -> tuple[Any, ...]:
-    """Run the sweeps; return the state, the kept draws, and lp and mask of use at the end."""
+    """Run the sweeps; return the state, kept draws, lp and mask of use at the end, slots needed.
+
+    The last of these is the most that any of the sweeps needed, per chain; zero for a finite model.
+    """
     sampler = kernel.sampler()
+    wanted = sampler.wanted
 
     def run(state, data, num_sweeps):
         rows = jax.eval_shape(partial(_recorded, kernel), state, data)
         rows = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), rows)
         buffer = jax.tree.map(lambda x: jnp.zeros((num_slots, *x.shape), x.dtype), rows)
 
-        def sweep(_, carry):
-            state, buffer, slot = carry
+        def sweep(i, carry):
+            state, buffer, slot, _, need = carry
             state = kernel.advance(state._replace(data=data))._replace(data=None)
+            if wanted is not None:
+                need = jnp.maximum(need, jax.vmap(wanted, (0, None))(state.chain, data))
             since = state.sweep - first
             keep = (since > 0) & (since % thinning == 0)
-            row = lax.cond(keep, lambda s: _recorded(kernel, s, data), lambda s: rows, state)
+            report = keep | (i == num_sweeps - 1)  # the only place, so it is compiled once
+            row = lax.cond(report, lambda s: _recorded(kernel, s, data), lambda s: rows, state)
             buffer = jax.tree.map(
                 lambda b, x: lax.dynamic_update_index_in_dim(
                     b,
@@ -280,12 +304,12 @@ def _advance(
                 buffer,
                 row,
             )
-            return state, buffer, slot + keep
+            return state, buffer, slot + keep, row["lp"], need
 
-        start = state, buffer, jnp.zeros((), jnp.int32)
-        state, buffer, _ = lax.fori_loop(0, num_sweeps, sweep, start)
-        _, lp = kernel.report(state._replace(data=data))
-        return state, buffer, lp, jax.vmap(sampler.used)(state.chain)
+        need = jnp.zeros(state.rng_key.shape, jnp.int32)
+        start = state, buffer, jnp.zeros((), jnp.int32), rows["lp"], need
+        state, buffer, _, lp, need = lax.fori_loop(0, num_sweeps, sweep, start)
+        return state, buffer, lp, jax.vmap(sampler.used)(state.chain), need
 
     if mesh is not None:
         specs = _state_specs()
@@ -293,7 +317,7 @@ def _advance(
             run,
             mesh=mesh,
             in_specs=(specs, sampler.data_specs(data, P, "lane"), P()),
-            out_specs=(specs, P(None, "chain"), P("chain"), P("chain")),
+            out_specs=(specs, P(None, "chain"), P("chain"), P("chain"), P("chain")),
             check_vma=False,
         )
     return run(state, data, num_sweeps)
@@ -302,6 +326,22 @@ def _advance(
 _STATIC = ("kernel", "first", "thinning", "num_slots", "mesh")
 _advance_in_place = jax.jit(_advance, static_argnames=_STATIC, donate_argnames="state")
 _advance = jax.jit(_advance, static_argnames=_STATIC)
+
+
+@partial(jax.jit, static_argnames="kernel")
+def _needed(kernel: GibbsKernel, state: GibbsState, data: Any) -> jax.Array:
+    """Return how many slots the next sweep of any chain may need."""
+    wanted = kernel.sampler().wanted
+    assert wanted is not None
+    return jax.vmap(wanted, (0, None))(state.chain, data).max()
+
+
+@partial(jax.jit, static_argnames=("kernel", "slots"))
+def _resized(kernel: GibbsKernel, chain: Any, slots: int) -> Any:
+    """Add or drop free slots at the end; an overflow is forgotten."""
+    grow = kernel.sampler().grow
+    assert grow is not None
+    return grow(chain, slots)._replace(overflow=jnp.zeros_like(chain.overflow))
 
 
 def _bare(state: GibbsState) -> GibbsState:
@@ -321,7 +361,3 @@ def _put(tree: Any, mesh: Mesh, specs: Any) -> Any:
         partial(NamedSharding, mesh), specs, is_leaf=lambda x: isinstance(x, P)
     )
     return jax.device_put(tree, shardings)
-
-
-def _round_up(n: int) -> int:
-    return -(-n // MARGIN) * MARGIN

@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -79,6 +80,13 @@ def test_fit_takes_its_options(run):
     fit = load_run(run)
     assert fit.model == bnp.LDA(num_topics=2, alpha=Gamma(1.0, 1.0), beta=0.1)
     assert fit.posterior["topic_tokens"].shape == (2, 12, 2)
+
+
+def test_seconds_are_said(run):
+    report = (run / "report.txt").read_text()
+    assert re.search(r"The chains ran for [\d.]+ s, of which compiling took [\d.]+ s\.", report)
+    fit = load_run(run)
+    assert re.fullmatch(r"chains: \d+ s, of which compiling: \d+ s", messages.seconds_text(fit))
 
 
 def test_topics(run, capsys):

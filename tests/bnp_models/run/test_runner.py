@@ -9,6 +9,7 @@ import pytest
 from numpyro.infer import MCMC
 
 import bnp_models as bnp
+from bnp_models.run import capacity
 from bnp_models.run import runner as runner_module
 from bnp_models.run.runner import Runner, make_mesh, mesh_shape
 
@@ -161,7 +162,7 @@ class TestCapacity:
 
     @pytest.mark.slow
     def test_growth(self, toy, tiny, expected, monkeypatch):
-        monkeypatch.setattr(runner_module, "MARGIN", 2)
+        monkeypatch.setattr(capacity, "MARGIN", 2)
         notes = []
         kernel = toy(gamma=6.0, max_topics=1).gibbs(record=RECORD)
         found, _ = run(
@@ -175,26 +176,26 @@ class TestCapacity:
 
     def test_of_a_start_that_needs_more(self, toy, tiny, monkeypatch):
         """Before the first sweep is compiled, and said after it."""
-        monkeypatch.setattr(runner_module, "MARGIN", 2)
+        monkeypatch.setattr(capacity, "MARGIN", 2)
         runner = Runner(toy(gamma=1e-9, max_topics=1).gibbs(), tiny, 0, 3)
         state = runner.init(keys())
-        assert state.chain.topic.shape[-1] == 4  # half as many again as one in use and one to come
+        assert state.chain.topic.shape[-1] == 4  # for one in use and one to come, and more to come
         stretch = runner.stretch(state, 1)
         assert stretch.note == "4 slots"
         assert runner.stretch(stretch.state, 1).note == ""
 
     def test_shrinking(self, toy, tiny, expected, monkeypatch):
-        monkeypatch.setattr(runner_module, "MARGIN", 1)
+        monkeypatch.setattr(capacity, "MARGIN", 1)
         kernel = toy(gamma=6.0, max_topics=64).gibbs(record=RECORD)
         runner = Runner(kernel, tiny, 4, 12)
         sizes = []
 
         def after(stretch):
-            runner._compile_seconds, runner._sweep_seconds = 0.0, 1.0
+            runner._last_compile, runner._sweep_seconds = 0.0, 1.0
             sizes.append(stretch.state.chain.topic.shape[-1])
 
         found, _ = run(runner, [2, 2, 4, 8], after=after)
-        assert sizes[2] < 64
+        assert sizes[0] == 64 > sizes[1] == sizes[-1]  # after the warm-up, and once
         assert_equal(found, expected)
 
     def test_replay_when_the_buffer_is_full(self, toy, tiny, expected, monkeypatch):
@@ -219,22 +220,59 @@ class TestCapacity:
         large, _ = run(Runner(model.gibbs(**options), data, 4, 12), [16])
         check_full_buffer(Runner(small.gibbs(**options), data, 4, 12), large, monkeypatch)
 
-    @pytest.mark.slow
-    def test_a_size_that_overflowed_is_not_tried_again(self, toy, tiny, monkeypatch):
-        monkeypatch.setattr(runner_module, "MARGIN", 1)
-        runner = Runner(toy(gamma=6.0, max_topics=2).gibbs(), tiny, 0, 20)
-        stretch = runner.stretch(runner.init(keys()), 5)
-        runner._compile_seconds, runner._sweep_seconds = 0.0, 1.0
-        runner._sampler = runner._sampler._replace(wanted=lambda state, data: np.int32(1))
-        stretch = runner.stretch(stretch.state, 1)
-        assert stretch.state.chain.topic.shape[-1] >= runner._floor > 2
+    @pytest.fixture
+    def roomy(self, toy, tiny, monkeypatch):
+        """A run that could do with much fewer slots from its fifth sweep on."""
+        monkeypatch.setattr(capacity, "MARGIN", 1)
+        runner = Runner(toy(gamma=6.0, max_topics=64).gibbs(), tiny, 4, 12)
+        stretch = runner.stretch(runner.init(keys()), 3)
+        runner._last_compile, runner._sweep_seconds = 0.0, 1.0
+        return runner, stretch.state, np.asarray(stretch.state.chain.topic) > 0
+
+    def test_a_size_that_overflowed_is_not_tried_again(self, roomy):
+        runner, state, used = roomy
+        runner._floor = 40
+        state, note = runner._shrink(state, used, 4)
+        assert (state.chain.topic.shape[-1], note) == (40, "40 slots")
+
+    def test_shrinks_once(self, roomy):
+        runner, state, used = roomy
+        runner._floor = 60
+        state, _ = runner._shrink(state, used, 4)
+        runner._floor = 0
+        assert runner._shrink(state, used[:, :60], 8)[1] == ""
+
+    def test_does_not_shrink_to_what_it_may_need_again(self, roomy):
+        runner, state, used = roomy
+        runner._needs = [(0, 3, 39), (3, 4, 20)]
+        grown = 39 * 1.6  # 16 sweeps are four times as many
+        state, _ = runner._shrink(state, used, 4)
+        assert state.chain.topic.shape[-1] == pytest.approx(grown, abs=2)
+
+    @pytest.mark.parametrize(
+        ("sweep", "seconds", "needs"),
+        [(3, 0.0, [(0, 3, 9)]), (4, 9.0, [(0, 4, 9)]), (8, 0.0, [(5, 8, 9)])],
+        ids=["warm-up", "no saving", "not watched long enough"],
+    )
+    def test_keeps_its_slots(self, roomy, sweep, seconds, needs):
+        runner, state, used = roomy
+        runner._last_compile, runner._needs = seconds, needs
+        assert runner._shrink(state, used, sweep)[1] == ""
+        runner._last_compile, runner._needs = 0.0, [(0, sweep, 9)]
+        assert sweep < 4 or runner._shrink(state, used, sweep)[1] != ""
+
+    def test_most_that_a_sweep_needed(self, toy, tiny):
+        kernel = toy(gamma=6.0, max_topics=64).gibbs()
+        state, runner = Runner(kernel, tiny, 0, 9).init(keys()), Runner(kernel, tiny, 0, 9)
+        stretch = runner.stretch(state, 9)
+        most = stretch.kept["draws"]["num_topics_used"].max() + 1
+        assert runner._needs == [(0, 9, most)]
 
 
 def check_full_buffer(runner, expected, monkeypatch):
-    """Run short of slots, unforeseen, in a stretch that fills the buffer; compare the draws."""
+    """Run short of slots in a stretch that fills the buffer; compare the draws."""
     one_draw = sum(x[:, 0].nbytes for x in expected.values())  # with more slots than needed
     monkeypatch.setattr(runner_module, "BUFFER_BYTES", 2 * one_draw)
-    runner._sampler = runner._sampler._replace(wanted=lambda state, data: np.int32(1))
     state, parts, cut = runner.init(keys()), [], 0
     while (sweep := int(state.sweep)) < runner.num_sweeps:
         asked = min(runner.longest(state), runner.num_sweeps - sweep)
