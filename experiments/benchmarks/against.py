@@ -10,7 +10,6 @@ table shows the median of the turns, with the lowest and the highest.
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -22,7 +21,7 @@ from study.files import write_csv
 from study.machine import pin
 from study.report import markdown, span
 
-from benchmarks.processes import environment_of
+from benchmarks.processes import check_checkout, environment_of, path_of
 from benchmarks.settings import Settings
 
 __all__ = ["MODELS", "Checkout", "System", "add_options", "compare", "systems", "table"]
@@ -76,12 +75,11 @@ class Checkout:
 
     def __init__(self, folder: Path, data: str | None, seed: int, environment: dict[str, str]):
         self.folder = folder.resolve()
-        path = os.pathsep.join([str(self.folder), str(self.folder / "kernels")])
         self._process = subprocess.Popen(
             [sys.executable, str(Path(__file__).with_name("sweeps.py"))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**environment, "PYTHONPATH": path},
+            env={**environment, **path_of(self.folder)},
             text=True,
         )
         used = Path(self._ask({"data": data, "seed": seed, "mark": MARK})["checkout"])
@@ -114,12 +112,8 @@ def compare(arguments: argparse.Namespace, settings: Settings) -> int:
 
     Each row of `--output`, a CSV file, is written when it is measured. Returns the exit status.
     """
-    folder, quick, data = arguments.against, arguments.quick, arguments.data
-    if not (folder / "bnp_models" / "__init__.py").exists():
-        raise ValueError(
-            f"--against {folder} has no bnp_models/__init__.py; give the root of a checkout, for "
-            "example one that `git worktree add FOLDER COMMIT` made"
-        )
+    quick, data = arguments.quick, arguments.data
+    folder = check_checkout("--against", arguments.against)
     if not quick and not (data and (Path(data) / "nips12.npz").exists()):
         raise ValueError(f"--data {data}: give the folder with nips12.npz, or --quick")
     models = (arguments.models or ("LDA" if quick else ",".join(MODELS))).split(",")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Bag", "Split", "load", "split", "synthetic", "to_corpus"]
+__all__ = ["Bag", "Split", "load", "split", "subset", "synthetic", "to_corpus"]
 
 TEST_SHARE = 0.1
 
@@ -75,22 +75,24 @@ def synthetic(
 def load(name: str, *, data: str | None, seed: int, quick: bool = False) -> Bag:
     """Return a corpus by name.
 
-    It is "nips12", read from `nips12.npz` in the folder `data`; "package_docs", which the library
-    makes of the docstrings of installed packages; or "synthetic", drawn with the seed, and small if
-    it is to be quick.
+    It is "nips12" or "mlabs", read from the `.npz` file of this name in the folder `data`;
+    "package_docs", which the library makes of the docstrings of installed packages; "synthetic",
+    drawn with the seed, and small if it is to be quick; or the path of a file that `Corpus.save`
+    wrote.
     """
-    if name == "nips12":
+    if name in ("nips12", "mlabs"):
         if data is None:
-            raise ValueError("nips12 needs a folder: pass --data, or set BNP_DATA")
-        with np.load(Path(data) / "nips12.npz") as file:
+            raise ValueError(f"{name} needs a folder: pass --data, or set BNP_DATA")
+        with np.load(Path(data) / f"{name}.npz") as file:
             doc, word = (np.repeat(file[key], file["count"]) for key in ("doc", "word"))
             sizes = int(file["n_docs"]), int(file["n_words"])
             authors = file["author_ptr"], file["author_idx"]
         return Bag(doc.astype(np.int32), word.astype(np.int32), *sizes, *authors)
-    if name == "package_docs":
+    if name == "package_docs" or name.endswith(".npz"):
         import bnp_models as bnp
 
-        corpus = bnp.load_package_docs()
+        saved = name.endswith(".npz")
+        corpus = bnp.Corpus.load(name) if saved else bnp.load_package_docs()
         arrays = np.asarray(corpus.doc), np.asarray(corpus.word)
         return Bag(*arrays, corpus.num_docs, corpus.num_words)
     if name == "synthetic" and quick:
@@ -98,6 +100,24 @@ def load(name: str, *, data: str | None, seed: int, quick: bool = False) -> Bag:
     if name == "synthetic":
         return synthetic(seed)
     raise ValueError(f"no corpus is called {name!r}")
+
+
+def subset(bag: Bag, num_docs: int, seed: int) -> Bag:
+    """Return some documents drawn at random, with the words and the authors that they have."""
+    if not 1 <= num_docs <= bag.num_docs:
+        raise ValueError(f"num_docs must be in 1 to {bag.num_docs}, got {num_docs}")
+    rng = np.random.default_rng([seed, 3])
+    chosen = np.sort(rng.permutation(bag.num_docs)[:num_docs])
+    mask = np.isin(bag.doc, chosen)
+    doc = np.searchsorted(chosen, bag.doc[mask]).astype(np.int32)
+    words, word = np.unique(bag.word[mask], return_inverse=True)
+    part = Bag(doc, word.astype(np.int32), len(chosen), len(words))
+    if bag.author_ptr is None or bag.author_idx is None:
+        return part
+    count = np.diff(bag.author_ptr)
+    links = bag.author_idx[np.isin(np.repeat(np.arange(bag.num_docs), count), chosen)]
+    ptr, author = np.append(0, count[chosen].cumsum()), np.unique(links, return_inverse=True)[1]
+    return part._replace(author_ptr=ptr, author_idx=author)
 
 
 def split(bag: Bag, seed: int) -> Split:

@@ -1,6 +1,7 @@
 """Held-out score against time: train, keep states on the way, score them all by one procedure."""
 
 import itertools
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from benchmarks.bags import to_corpus
 from benchmarks.processes import Order, say
 from benchmarks.systems import make
 
-__all__ = ["SCORE", "pad", "score", "train", "unigram"]
+__all__ = ["SCORE", "pad", "score", "train", "train_sweeps", "unigram"]
 
 SCORE = {"num_sweeps": 50, "num_kept": 25}
 """Fold-in sweeps of a score, and how many of the last ones are averaged."""
@@ -38,6 +39,22 @@ def train(
     curve = until(made, look, seconds, points)
     say(f"{spec['name']}: {made.sweeps} sweeps, {made.topics()[0]} topics")
     return {**curve, "compile_seconds": made.compile_seconds}
+
+
+def train_sweeps(
+    order: Order, *, corpus: str, run: int, spec: dict[str, Any], sweeps: int
+) -> dict[str, Any]:
+    """Run a system for some sweeps; leave its last state in the scratch folder.
+
+    The seconds are those from the documents to the last sweep, compilation included.
+    """
+    train, clock = order.split(corpus).train, time.perf_counter()
+    made = make(spec, train, order.seed + run)
+    made.advance(sweeps)
+    seconds = time.perf_counter() - clock
+    ((phi, weights),) = made.mixtures()
+    np.savez(_state(order, 0), phi=phi, weights=weights)
+    return {"seconds": seconds, "sweeps": sweeps, "topics": made.topics()[0]}
 
 
 def score(order: Order, *, corpus: str) -> dict[str, Any]:

@@ -15,7 +15,10 @@ from typing import Any, NamedTuple
 
 from benchmarks import bags
 
-__all__ = ["WORKER", "Order", "Stage", "environment_of", "run_stages", "say", "work"]
+__all__ = [
+    "WORKER", "Order", "Stage", "check_checkout", "environment_of", "path_of", "run_stages", "say",
+    "work",
+]  # fmt: skip
 
 WORKER = "--worker"
 SCRIPT = Path(__file__).with_name("speed.py")
@@ -51,15 +54,35 @@ class Stage(NamedTuple):
     one_thread: bool = False  # of linear algebra, where the peer starts processes itself
 
 
-def run_stages(order: Order, stages: tuple[Stage, ...]) -> dict[str, Any]:
+def run_stages(
+    order: Order, stages: tuple[Stage, ...], checkout: Path | None = None
+) -> dict[str, Any]:
     """Do the stages one after the other, each in a process of its own; to be quick, in this one.
 
-    Returns what they found together.
+    With a `checkout`, the process imports the library from there, and has a cache of compiled
+    programs of its own, which is empty (to be quick: the usual one). Returns what they found
+    together.
     """
     found: dict[str, Any] = {}
     for stage in stages:
-        found |= _call(order, *stage[:2]) if order.quick else _in_process(order, stage)
+        here = order.quick and checkout is None
+        found |= _call(order, *stage[:2]) if here else _in_process(order, stage, checkout)
     return found
+
+
+def check_checkout(option: str, folder: Path) -> Path:
+    """Return the full path of a checkout of this project."""
+    if not (folder / "bnp_models" / "__init__.py").exists():
+        raise ValueError(
+            f"{option} {folder} has no bnp_models/__init__.py; give the root of a checkout, for "
+            "example one that `git worktree add FOLDER COMMIT` made"
+        )
+    return folder.resolve()
+
+
+def path_of(checkout: Path) -> dict[str, str]:
+    """Return the variable that makes a process import a checkout."""
+    return {"PYTHONPATH": os.pathsep.join([str(checkout), str(checkout / "kernels")])}
 
 
 def work() -> int:
@@ -87,8 +110,12 @@ def _call(order: Order, function: str, arguments: Mapping[str, Any]) -> dict[str
     return getattr(importlib.import_module(f"benchmarks.{module}"), name)(order, **arguments)
 
 
-def _in_process(order: Order, stage: Stage) -> dict[str, Any]:
+def _in_process(order: Order, stage: Stage, checkout: Path | None) -> dict[str, Any]:
     environment = environment_of(1 if stage.one_thread else order.cores)
+    if checkout is not None:
+        environment |= path_of(checkout)
+        if not order.quick:
+            environment["JAX_COMPILATION_CACHE_DIR"] = str(Path(order.scratch) / "compiled")
     request = json.dumps([order, stage.function, dict(stage.arguments)])
     command = [sys.executable, str(SCRIPT), WORKER]
     subprocess.run(command, input=request, env=environment, text=True, check=True)

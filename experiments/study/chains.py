@@ -9,19 +9,9 @@ import numpy as np
 
 from bnp_models.posterior.mixtures import mixture_states
 from bnp_models.run.runner import Runner, make_mesh
+from study.compiling import compiled_seconds
 
 __all__ = ["OurChains"]
-
-_COMPILE_EVENTS = ("jaxpr_to_mlir_module_duration", "backend_compile_duration")
-_compiled = [0.0]  # seconds that XLA has compiled in this process
-
-
-def _listen(name: str, seconds: float, **_: Any) -> None:
-    if name.rsplit("/", 1)[-1] in _COMPILE_EVENTS:
-        _compiled[0] += seconds
-
-
-jax.monitoring.register_event_duration_secs_listener(_listen)
 
 
 class OurChains:
@@ -58,9 +48,9 @@ class OurChains:
         while left:
             self._compile()
             length = min(left, self._runner.longest(self._state))
-            before, clock = _compiled[0], time.perf_counter()
+            before, clock = compiled_seconds(), time.perf_counter()
             stretch = self._runner.stretch(self._state, length)
-            took, inside = time.perf_counter() - clock, _compiled[0] - before
+            took, inside = time.perf_counter() - clock, compiled_seconds() - before
             if inside > 0:  # it ran out of slots, and replayed the stretch with more
                 self.compiled = True
                 self.compile_seconds += inside

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-__all__ = ["machine", "pin", "versions"]
+__all__ = ["digest_of", "machine", "pin", "versions"]
 
 PACKAGES = ("jax", "jaxlib", "numpyro", "numpy", "scipy", "arviz", "tomotopy", "gensim")
 REPORTING = ("claims", "command", "curves", "files", "report")
@@ -61,7 +61,12 @@ def versions(modules: Iterable[str | Path] = ()) -> dict[str, str]:
                 f"{name} cannot be imported: install the project, or set PYTHONPATH=.:kernels"
             )
         source += Path(spec.origin).parent.rglob("*.py")
+    return {**found, "code": digest_of(source)}
+
+
+def digest_of(files: Iterable[Path]) -> str:
+    """Return a short digest of the content of files."""
     digest = hashlib.sha256()
-    for file in sorted({file.resolve() for file in source}):
+    for file in sorted({file.resolve() for file in files}):
         digest.update(file.read_bytes())
-    return {**found, "code": digest.hexdigest()[:16]}
+    return digest.hexdigest()[:16]
