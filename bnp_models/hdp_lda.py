@@ -65,7 +65,7 @@ class HDPLDA(topic_model.RootedTopics):
     result: ClassVar[type[TopicFit]] = TopicFit
     rows: ClassVar[Rows] = BY_DOCUMENT
     schedules: ClassVar[dict[str, tuple[str, ...]]] = {
-        "mixed": ("sequential", "parallel", "sequential", "split-merge"),
+        "mixed": ("sequential", "sequential", "sequential", "split-merge"),
         "parallel": ("parallel",),
         "sequential": ("sequential",),
     }

@@ -250,10 +250,16 @@ def rooted_sampler(
         snapshot=snapshot,
         given=given,
         data_specs=rows.data_specs,
-        wanted=kernel.slots_wanted,
+        wanted=kernel.slots_wanted if "parallel" in sweeps else _slots_for_births,
         capacity=lambda state: state.topic.shape[-1],
         grow=kernel.grow,
     )
+
+
+def _slots_for_births(state: Any, data: Any) -> Int[Array, ""]:
+    """Return how many slots are plenty for a sweep that opens slots for births alone."""
+    used = (state.topic > 0).sum()
+    return used + used // 8 + 16
 
 
 def _topics_to_begin_with(num_tokens: int) -> int:

@@ -9,9 +9,9 @@ part. T falls linearly and is one long before the first draw: from there on all 
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
-__all__ = ["ANNEALED_SHARE", "Annealing", "next_sweep"]
+__all__ = ["ANNEALED_SHARE", "Annealing", "is_annealed", "next_sweep"]
 
 ANNEALED_SHARE = 0.5
 """Part of the warm-up in which sweeps are annealed."""
@@ -22,6 +22,13 @@ class Annealing(NamedTuple):
 
     turn: int  # position of the annealed sweep among the sweeps
     temperature: float  # at the first sweep, above one
+
+
+def is_annealed(
+    annealing: Annealing | None, sweep: Int[Array, ""], num_warmup: Int[Array, ""]
+) -> Bool[Array, ""]:
+    """Say whether the next sweep is an annealed one; arguments as for `next_sweep`."""
+    return jnp.asarray(annealing is not None) & (sweep < ANNEALED_SHARE * num_warmup)
 
 
 def next_sweep(
@@ -46,6 +53,6 @@ def next_sweep(
         return turn, power
     num_annealed = ANNEALED_SHARE * num_warmup.astype(jnp.float32)
     left = 1 - sweep.astype(jnp.float32) / num_annealed  # not a number without warm-up
-    hot = sweep < num_annealed
+    hot = is_annealed(annealing, sweep, num_warmup)
     turn = jnp.where(hot, annealing.turn, turn)
     return turn, jnp.where(hot, 1 / (1 + (annealing.temperature - 1) * left), power)

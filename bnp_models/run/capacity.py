@@ -20,7 +20,7 @@ __all__ = ["MARGIN", "at_least", "first", "larger", "wanted_by_end"]
 MARGIN = 16  # the number of slots is a multiple of this
 FIT = 12_500  # tokens up to which the default capacity is a good start
 GROWTH = 1 / 3  # power of the sweeps with which the number of topics grows
-MOST = 2.5  # largest factor by which the number of topics is extrapolated
+MOST = 1.25  # largest factor by which the number of topics is extrapolated
 LEAST = 1.5  # least factor of a growth
 
 

@@ -135,7 +135,7 @@ def fit(
     mesh = make_mesh(
         default if devices is None else _check_devices(devices),
         num_chains,
-        lanes=model.lanes and kernel.options["schedule"] != "sequential",
+        lanes=model.lanes and "parallel" in model.schedules[kernel.options["schedule"]],
     )
     runner = Runner(kernel, data, num_warmup, num_samples, thinning, mesh)
     num_devices = 1 if mesh is None else mesh.size

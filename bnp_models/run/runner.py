@@ -24,6 +24,7 @@ from jax.sharding import PartitionSpec as P
 
 from bnp_models.base.gibbs import GibbsKernel, GibbsState
 from bnp_models.base.program_memory import make_room, trim
+from bnp_models.base.warm_up import is_annealed
 from bnp_models.run import capacity
 
 __all__ = ["Runner", "Stretch", "make_mesh", "mesh_shape", "num_bytes"]
@@ -289,7 +290,10 @@ def _advance(
             state, buffer, slot, _, need = carry
             state = kernel.advance(state._replace(data=data))._replace(data=None)
             if wanted is not None:
-                need = jnp.maximum(need, jax.vmap(wanted, (0, None))(state.chain, data))
+                # an annealed sweep opens no slots, and its concentrations do not last
+                hot = is_annealed(sampler.annealing, state.sweep, state.num_warmup)
+                wants = jax.vmap(wanted, (0, None))(state.chain, data)
+                need = jnp.maximum(need, jnp.where(hot, 0, wants))
             since = state.sweep - first
             keep = (since > 0) & (since % thinning == 0)
             report = keep | (i == num_sweeps - 1)  # the only place, so it is compiled once

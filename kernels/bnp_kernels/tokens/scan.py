@@ -139,8 +139,8 @@ def scan_tokens(
     root, overflow
         Weights of the topics in use, and a flag that is raised if a birth finds no free slot.
     power
-        Draw the topic with weights to about this power, in (0, 1], see `rough_power`. Such a sweep
-        does not keep the posterior invariant.
+        Draw the topic with weights to about this power, in (0, 1], see `rough_power`, and give
+        birth to no topic. Such a sweep does not keep the posterior invariant.
 
     Returns
     -------
@@ -276,7 +276,7 @@ def _scan_chains(own, shared, *, weigh, counted) -> Swept:
         of_new = 0.0 if new_topic is None else _sum_outcomes(new_topic)
         if power is not None:
             of_topics = rough_power(of_topics, power)
-            of_new = 0.0 if new_topic is None else rough_power(jnp.asarray(of_new), power)
+            of_new = 0.0  # those born in the heat would soon die
         code = categorical.draw_code(of_topics, u[0], ones, of_new)
         now: Any = None
         if several:

@@ -45,9 +45,9 @@ class TestNextSweep:
 def test_the_annealed_sweep_of_a_schedule():
     """It is the sequential one, where the schedule has it."""
     assert HDP.turns("mixed", 1.2) == (
-        (0, 1, 0, 2),
-        ("sequential", "parallel", "split-merge", "annealed sequential"),
-        Annealing(3, 1.2),
+        (0, 0, 0, 1),
+        ("sequential", "split-merge", "annealed sequential"),
+        Annealing(2, 1.2),
     )
     assert HDP.turns("parallel", 1.2)[1] == ("parallel", "annealed parallel")
     assert HDP.turns("parallel") == ((0,), ("parallel",), None)
