@@ -51,8 +51,8 @@ SEQUENTIAL = testing.Schedule(
     num_programs=2,
 )  # fmt: skip
 OF_TURNS = testing.Schedule(
-    testing.late(np_author_topic, "step", sweeps=("parallel", "split-merge", "sequential")),
-    FAMILY.growth(96), testing.Effort(500, 40, 320),
+    testing.late(np_author_topic, "step", sweeps=("parallel", "split-merge")), FAMILY.growth(96),
+    testing.Effort(500, 40, 320),
     num_programs=2,
 )  # fmt: skip
 
@@ -132,7 +132,7 @@ CASE = FAMILY.case(
         "sequential": SEQUENTIAL,
         "parallel": OF_TURNS._replace(turns=(0,), growth=OF_TURNS.growth._replace(fewer=8)),
         "split-merge": OF_TURNS._replace(turns=(1,), growth=OF_TURNS.growth._replace(fewer=2)),
-        "mixed": OF_TURNS._replace(turns=(0, 1, 2), effort=testing.Effort(500, 40, 200)),
+        "mixed": OF_TURNS._replace(turns=(0, 1), effort=testing.Effort(500, 40, 200)),
     },
     mistakes=tuple(MISTAKES),
     skip=dict.fromkeys(

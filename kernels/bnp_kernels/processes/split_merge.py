@@ -60,15 +60,17 @@ def draw_anchors(
         jnp.minimum((to_uniform(bits) * num_tokens).astype(jnp.int32), num_tokens - 1)
         for bits in draws
     )
-    score = (random_bits(rng_key, 1, jnp.arange(num_tokens))[0] >> 1).astype(jnp.int32)
+    place = jnp.arange(num_tokens, dtype=jnp.int32)
+    score = (random_bits(rng_key, 1, place)[0] >> 1).astype(jnp.int32)
     twice = jnp.concatenate([score, score])  # every pair reads the scores from its own start
 
     def fellow(kind, pair):
         token, start = pair
-        alike = (kind == kind[token]) & (jnp.arange(num_tokens) != token)
-        own = lax.dynamic_slice_in_dim(twice, start, num_tokens)
-        best = jnp.argmax(jnp.where(alike, own, -1))
-        return jnp.where(alike[best], best, token).astype(jnp.int32)
+        alike = (kind == kind[token]) & (place != token)
+        own = jnp.where(alike, lax.dynamic_slice_in_dim(twice, start, num_tokens), -1)
+        # two maxima are faster than one argmax, which XLA does not vectorise on a CPU
+        found = jnp.where(alike & (own == own.max()), place, -1).max()
+        return jnp.where(found < 0, token, found)
 
     # one pair at a time, because its first token is compared with all others
     of_word, of_row = (
