@@ -105,8 +105,8 @@ MISTAKES = [
         "geweke/split-merge",
     ),
     testing.Mistake(
-        "splits forget the authors' concentration", np_author_topic, "_split_merge_sweep",
-        "alpha={state.alpha}", "jnp.ones_like(state.alpha)",
+        "a tenth of the authors' concentration", np_author_topic, "_split_merge_sweep",
+        "alpha={state.alpha}", "0.1 * state.alpha",
         "geweke/split-merge",
     ),
     testing.Mistake(
