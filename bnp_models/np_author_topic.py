@@ -68,7 +68,7 @@ class NonparametricAuthorTopicModel(topic_model.RootedTopics, author_model.Autho
     result: ClassVar[type[AuthorFit]] = AuthorFit
     rows: ClassVar[Rows] = author_model.BY_AUTHOR
     schedules: ClassVar[dict[str, tuple[str, ...]]] = {
-        "mixed": ("parallel", "parallel", "parallel", "sequential"),
+        "mixed": ("split-merge", "parallel", "split-merge", "sequential"),
         "parallel": ("parallel",),
         "sequential": ("sequential",),
     }

@@ -215,9 +215,8 @@ class RootedTopics(token_model.TokenModel):
         schedule
             "parallel" (a sweep draws sticks and topics first and then updates documents, or in
             models with authors tokens, side by side), "sequential" (fully collapsed, one token
-            after another) or "mixed" (both take turns, in models without authors also with splits
-            and merges of topics; `schedules` has the order). All are exact. "mixed" creates and
-            finds topics soonest.
+            after another) or "mixed" (sweeps take turns with splits and merges of topics;
+            `schedules` has the order). All are exact. "mixed" creates and finds topics soonest.
         record
             Variables to record besides the sampled hyperparameters and `num_topics_used`, out of
             `recordable`: `z`, `phi`, `theta`, `topic_tokens`, `root_weights`, `unused_weight`,

@@ -196,8 +196,9 @@ def _split_merge_sweep(
     axis_name: str | None = None,
 ) -> HDPState:
     z, weights, overflow, _ = split_merge.move(
-        rng_key, data, state.z, state.root.weights, state.topic, alpha=state.alpha,
-        beta=state.beta, gamma=state.root.gamma, num_words=state.word_topic.shape[0],
+        rng_key, data.doc, data.word, state.z, state.root.weights, state.topic,
+        alpha=state.alpha, beta=state.beta, gamma=state.root.gamma,
+        num_rows=data.doc_length.shape[0], num_words=state.word_topic.shape[0],
     )  # fmt: skip
     return _with_topics(state, data, z, weights, overflow)
 

@@ -2,14 +2,15 @@ r"""Gibbs kernels of the nonparametric author-topic model; program `Nonparametri
 
 The author-topic model (see `author_topic`) with the topics of the HDP (see `hdp_lda`): every
 author's mixture is $\theta_j \sim \mathrm{DP}(\alpha, \tau)$ with one root
-$\tau \sim \mathrm{GEM}(\gamma)$. Two exact sweeps of one posterior:
+$\tau \sim \mathrm{GEM}(\gamma)$. Exact sweeps of one posterior:
 
 - "sequential": topics and mixtures integrated out, author and topic of a token drawn together,
   one token after the other; topics are born and die during the sweep;
 - "parallel": sticks, mixtures and topic-word rows are drawn, then all tokens are independent;
-  the infinite tail is cut exactly by a threshold on the root weights.
+  the infinite tail is cut exactly by a threshold on the root weights;
+- "split-merge": moves that split and merge topics, given the authors of the tokens.
 
-Both end with draws of table counts, concentrations and root weights. Given the authors of the
+All end with draws of table counts, concentrations and root weights. Given the authors of the
 tokens, the model is the HDP topic model with authors in the place of documents.
 
 In three points Bleier, A simple non-parametric topic mixture for authors and documents (technical
@@ -31,7 +32,7 @@ from bnp_kernels.author_topic import AuthorTopicInfo, draw_start, share
 from bnp_kernels.hdp_lda import HDPPriors
 from bnp_kernels.numerics.densities import log_dirichlet_multinomial
 from bnp_kernels.numerics.sums import sum_pairwise
-from bnp_kernels.processes import dirichlet_topics, hdp_root, rooted_topics
+from bnp_kernels.processes import dirichlet_topics, hdp_root, rooted_topics, split_merge
 from bnp_kernels.processes.hdp_root import TAIL_SHARE, Root
 from bnp_kernels.processes.rooted_topics import log_prior, log_root
 from bnp_kernels.random import bits, gamma
@@ -194,15 +195,46 @@ def _parallel_sweep(
         key_z, data, state.z, state.x, theta, jnp.where(slots.taking_part[None, :], phi, 0.0),
         frozen=~slots.taking_part[state.z], axis_name=axis_name, power=power,
     )  # fmt: skip
+    return _with_topics(state, data, z, x, slots.sticks, slots.overflow)
+
+
+def _split_merge_sweep(
+    rng_key: Key[Array, ""],
+    state: AuthorHDPState,
+    data: AuthorTokens,
+    power: Float[Array, ""] | None = None,
+    *,
+    tail_share: float = TAIL_SHARE,
+    axis_name: str | None = None,
+) -> AuthorHDPState:
+    z, weights, overflow, _ = split_merge.move(
+        rng_key, state.x, data.word, state.z, state.root.weights, state.topic,
+        alpha=state.alpha, beta=state.beta, gamma=state.root.gamma,
+        num_rows=data.num_authors, num_words=state.word_topic.shape[0],
+    )  # fmt: skip
+    return _with_topics(state, data, z, state.x, weights, overflow)
+
+
+def _with_topics(
+    state: AuthorHDPState,
+    data: AuthorTokens,
+    z: Int[Array, " T"],
+    x: Int[Array, " T"],
+    weights: Float[Array, " K"],
+    overflow: Array,
+) -> AuthorHDPState:
+    """Count the new topics and authors.
+
+    `unused` and `tables` of the root are stale until `resample`, which follows, draws them.
+    """
     num_words, capacity = state.word_topic.shape
     author_topic, word_topic, topic = tally.tally(
         z, x, data.word, data.num_authors, num_words, capacity
     )
-    # `unused` and `tables` of the root are stale until `resample`, which follows, draws them
-    root = state.root._replace(weights=jnp.where(topic > 0, slots.sticks, 0.0))
+    root = state.root._replace(weights=jnp.where(topic > 0, weights, 0.0))
     return state._replace(
         z=z, x=x, author_topic=author_topic, word_topic=word_topic, topic=topic,
-        author=author_topic.sum(axis=1), root=root, overflow=state.overflow | slots.overflow,
+        author=author_topic.sum(axis=1), root=root, overflow=state.overflow | overflow,
     )  # fmt: skip
 
 
@@ -243,11 +275,17 @@ def step(
     which the draws of the tokens do not change. Every draw is a Gibbs draw restricted to a set of
     pairs (j, k) that contains the present pair, so the posterior is invariant. Only the entries of
     the mixtures that take part are needed; the others are merged into one entry of the same
-    Dirichlet. With `axis_name` the blocks of tokens are sharded over that mapped axis. `power` is
-    that of annealed sweeps, see `take_turn`.
+    Dirichlet. With `axis_name` the blocks of tokens are sharded over that mapped axis.
+
+    "split-merge" proposes to merge pairs of topics and to split topics, see `split_merge`. Every
+    token keeps its author. `power` is that of annealed sweeps, see `take_turn`.
     """
     key_sweep, key_rest = bits.split(rng_key)
-    known = {"sequential": _sequential_sweep, "parallel": _parallel_sweep}
+    known = {
+        "sequential": _sequential_sweep,
+        "parallel": _parallel_sweep,
+        "split-merge": _split_merge_sweep,
+    }
     new = take_turn(
         known, sweeps, turn, key_sweep, state, data,
         power=power, tail_share=tail_share, axis_name=axis_name,

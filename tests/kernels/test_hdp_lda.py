@@ -89,7 +89,7 @@ MISTAKES = [
         "geweke/split-merge",
     ),
     testing.Mistake(
-        "a merge does not ask how probable the split was", split_merge, "move",
+        "a merge does not ask how probable the split was", split_merge, "_move",
         "- ({log_proposal} +", "jnp.where(splits, log_proposal, 0.0)",
         "geweke/split-merge",
     ),

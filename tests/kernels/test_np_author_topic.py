@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bnp_kernels import author_topic, hdp_lda, np_author_topic
-from bnp_kernels.processes import hdp_root
+from bnp_kernels.processes import hdp_root, split_merge
 from bnp_kernels.tokens import scan
 from bnp_models import NonparametricAuthorTopicModel, testing
 from bnp_models.testing import author_corpora as tiny
@@ -51,7 +51,7 @@ SEQUENTIAL = testing.Schedule(
     num_programs=2,
 )  # fmt: skip
 OF_TURNS = testing.Schedule(
-    testing.late(np_author_topic, "step", sweeps=("parallel", "sequential")), FAMILY.growth(96),
+    testing.late(np_author_topic, "step", sweeps=("parallel", "split-merge")), FAMILY.growth(96),
     testing.Effort(500, 40, 320),
     num_programs=2,
 )  # fmt: skip
@@ -99,6 +99,31 @@ MISTAKES = [
         "rest > threshold", "False",
         "growth/parallel",
     ),
+    testing.Mistake(
+        "documents are split, not authors", np_author_topic, "_split_merge_sweep",
+        "rng_key, {state.x}, data.word", "data.doc",
+        "geweke/split-merge",
+    ),
+    testing.Mistake(
+        "a tenth of the authors' concentration", np_author_topic, "_split_merge_sweep",
+        "alpha={state.alpha}", "0.1 * state.alpha",
+        "geweke/split-merge",
+    ),
+    testing.Mistake(
+        "the share of a split is free", split_merge, "log_ratio",
+        "- {log_share.sum(1)}", "0.0",
+        "geweke/split-merge",
+    ),
+    testing.Mistake(
+        "the density of the proposed share is missing", split_merge, "_move",
+        "+ {_log_beta_density(log_share, concentration)}", "0.0",
+        "geweke/split-merge",
+    ),
+    testing.Mistake(
+        "the accepted weights are lost", np_author_topic, "_split_merge_sweep",
+        "state.x, {weights}, overflow", "state.root.weights",
+        "geweke/split-merge",
+    ),
 ]  # fmt: skip
 
 CASE = FAMILY.case(
@@ -106,6 +131,7 @@ CASE = FAMILY.case(
     schedules={  # programs: Geweke's test has more documents
         "sequential": SEQUENTIAL,
         "parallel": OF_TURNS._replace(turns=(0,), growth=OF_TURNS.growth._replace(fewer=8)),
+        "split-merge": OF_TURNS._replace(turns=(1,), growth=OF_TURNS.growth._replace(fewer=2)),
         "mixed": OF_TURNS._replace(turns=(0, 1), effort=testing.Effort(500, 40, 200)),
     },
     mistakes=tuple(MISTAKES),
@@ -115,6 +141,9 @@ CASE = FAMILY.case(
     )
     | {
         "enumeration/fixed/mixed": "the shipped rotation is compared with the same posterior",
+        "enumeration/*/split-merge": "alone it changes no author; Geweke's test need not mix, and "
+        '"mixed" enumerates with it',
+        "ranks/split-merge": '"parallel" traces the step for all turns',
         "batch/parallel": "it is about loops over chains, and this sweep has none",
     },
 )

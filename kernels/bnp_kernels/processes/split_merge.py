@@ -12,9 +12,13 @@ Given the root weights the posterior is a product over topics. So all pairs that
 each with its own acceptance test. `split_proposal` divides the tokens of a pair. It uses only
 quantities that are the same before and after the moves.
 
-Sizes: C pairs, T tokens, D documents, V words, K slots; sides of pair c are columns 2c and 2c + 1.
+A row is a document (`hdp_lda`), or an author (`np_author_topic`, whose moves keep the authors of
+the tokens). Rows may change from sweep to sweep, and the tokens of a row need not be contiguous.
+
+Sizes: C pairs, T tokens, R rows, V words, K slots; sides of pair c are columns 2c and 2c + 1.
 """
 
+import functools
 from typing import NamedTuple
 
 import jax
@@ -22,11 +26,11 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, Key
 
+from bnp_kernels.numerics.batching import LARGE_TABLE, vectorise_if
 from bnp_kernels.numerics.densities import log_rising
 from bnp_kernels.processes import split_proposal
 from bnp_kernels.random.bits import random_bits, split, to_uniform, uniform
 from bnp_kernels.random.gamma import draw_log_gamma
-from bnp_kernels.tokens.layout import Tokens
 
 __all__ = ["Pairs", "draw_anchors", "log_ratio", "move", "pairs_that_count"]
 
@@ -44,33 +48,36 @@ class Pairs(NamedTuple):
 
 
 def draw_anchors(
-    rng_key: Key[Array, ""], data: Tokens, num_pairs: int
+    rng_key: Key[Array, ""], row: Int[Array, " T"], word: Int[Array, " T"], num_pairs: int
 ) -> tuple[Int[Array, " C"], Int[Array, " C"]]:
-    """Draw pairs of tokens, alternately of the same word and of the same document; never by topic.
+    """Draw pairs of tokens, alternately of the same word and of the same row; never by topic.
 
-    If the first token is the only one of its word or document, the pair is this token twice.
+    If the first token is the only one of its word or row, the pair is this token twice.
     """
-    num_tokens = data.doc.shape[0]
-    u, u_place = (to_uniform(word) for word in random_bits(rng_key, 0, jnp.arange(num_pairs)))
-    first = jnp.minimum((u * num_tokens).astype(jnp.int32), num_tokens - 1)
+    num_tokens = row.shape[0]
+    draws = random_bits(rng_key, 0, jnp.arange(num_pairs))
+    first, start = (
+        jnp.minimum((to_uniform(bits) * num_tokens).astype(jnp.int32), num_tokens - 1)
+        for bits in draws
+    )
+    place = jnp.arange(num_tokens, dtype=jnp.int32)
+    score = (random_bits(rng_key, 1, place)[0] >> 1).astype(jnp.int32)
+    twice = jnp.concatenate([score, score])  # every pair reads the scores from its own start
 
-    # the tokens of a document are contiguous
-    doc = data.doc[first]
-    length = data.doc_length[doc]
-    start = jnp.cumsum(data.doc_length)[doc] - length
-    step = jnp.minimum(1 + (u_place * (length - 1)).astype(jnp.int32), length - 1)
-    of_doc = start + (first - start + step) % length
+    def fellow(kind, pair):
+        token, start = pair
+        alike = (kind == kind[token]) & (place != token)
+        own = jnp.where(alike, lax.dynamic_slice_in_dim(twice, start, num_tokens), -1)
+        # two maxima are faster than one argmax, which XLA does not vectorise on a CPU
+        found = jnp.where(alike & (own == own.max()), place, -1).max()
+        return jnp.where(found < 0, token, found)
 
-    score = (random_bits(rng_key, 1, jnp.arange(num_tokens))[0] >> 1).astype(jnp.int32)
-
-    def fellow(token):
-        alike = (data.word == data.word[token]) & (jnp.arange(num_tokens) != token)
-        best = jnp.argmax(jnp.where(alike, score, -1))
-        return jnp.where(alike[best], best, token).astype(jnp.int32)
-
-    # one token at a time, because each is compared with all others
-    of_word = lax.map(fellow, first[0::2])
-    return first, of_doc.at[0::2].set(of_word)
+    # one pair at a time, because its first token is compared with all others
+    of_word, of_row = (
+        lax.map(functools.partial(fellow, kind), (first[i::2], start[i::2]))
+        for i, kind in enumerate((word, row))
+    )
+    return first, jnp.zeros_like(first).at[0::2].set(of_word).at[1::2].set(of_row)
 
 
 def pairs_that_count(z: Int[Array, " T"], first: Array, second: Array) -> Pairs:
@@ -88,7 +95,7 @@ def pairs_that_count(z: Int[Array, " T"], first: Array, second: Array) -> Pairs:
 
 
 def log_ratio(
-    doc_side: Int[Array, "D S"],
+    row_side: Int[Array, "R S"],
     word_side: Int[Array, "V S"],
     log_share: Float[Array, "C 2"],
     weight: Float[Array, " C"],
@@ -99,8 +106,8 @@ def log_ratio(
 ) -> Float[Array, " C"]:
     r"""Return the log posterior density of the split less that of the merged topic, per pair.
 
-    With counts n of the two sides, root weight t of both together, $t_0 = b t$ and
-    $t_1 = (1 - b) t$:
+    With counts n of the two sides by row d and by word w, root weight t of both together,
+    $t_0 = b t$ and $t_1 = (1 - b) t$:
 
     $$\frac{\gamma}{b (1 - b)} \prod_d
       \frac{(\alpha t_0)^{(n_{d0})} (\alpha t_1)^{(n_{d1})}}{(\alpha t)^{(n_{d0} + n_{d1})}}
@@ -126,23 +133,23 @@ def log_ratio(
 
     a = alpha * weight[:, None] * jnp.exp(log_share)
     a = jnp.maximum(a, _TINY).reshape(1, -1)
-    documents = gain(a, jnp.maximum(alpha * weight, _TINY)[None, :], doc_side)
+    rows = gain(a, jnp.maximum(alpha * weight, _TINY)[None, :], row_side)
     words = gain(beta, beta, word_side)
     totals = gain(num_words * beta, num_words * beta, word_side.sum(0, keepdims=True))
-    return jnp.log(gamma) - log_share.sum(1) + documents + words - totals
+    return jnp.log(gamma) - log_share.sum(1) + rows + words - totals
 
 
 _TINY = 1e-30
 
 
-def _share_concentration(doc_side: Array, weight: Array, alpha: Array) -> Float[Array, "C 2"]:
+def _share_concentration(row_side: Array, weight: Array, alpha: Array) -> Float[Array, "C 2"]:
     """Return parameters of the beta proposal of the shares: about the table counts of the sides.
 
     Any positive numbers would be exact. These make the proposal resemble the posterior.
     """
     a = jnp.repeat(alpha * weight / 2, 2)[None, :]
-    tables = 1.0 + a * jnp.log1p(doc_side / (1.0 + a))
-    return jnp.where(doc_side > 0, tables, 0.0).sum(0).reshape(-1, 2)
+    tables = 1.0 + a * jnp.log1p(row_side / (1.0 + a))
+    return jnp.where(row_side > 0, tables, 0.0).sum(0).reshape(-1, 2)
 
 
 def _log_beta_density(log_share: Array, concentration: Array) -> Float[Array, " C"]:
@@ -153,7 +160,8 @@ def _log_beta_density(log_share: Array, concentration: Array) -> Float[Array, " 
 
 def move(
     rng_key: Key[Array, ""],
-    data: Tokens,
+    row: Int[Array, " T"],
+    word: Int[Array, " T"],
     z: Int[Array, " T"],
     root_weights: Float[Array, " K"],
     topic: Int[Array, " K"],
@@ -161,26 +169,48 @@ def move(
     alpha: Array,
     beta: Array,
     gamma: Array,
+    num_rows: int,
     num_words: int,
     num_pairs: int = NUM_PAIRS,
 ) -> tuple[Int[Array, " T"], Float[Array, " K"], Bool[Array, ""], Int[Array, " 2"]]:
     """Propose a split or a merge for every pair that counts.
+
+    Parameters
+    ----------
+    row, word
+        Row and word of each token, in [0, R) and [0, V). Not checked.
+    num_rows, num_words
+        R and V.
 
     Returns
     -------
     New topics and root weights, whether a free slot was missing, and the numbers of accepted
     splits and merges.
     """
+    # large chains take turns on a CPU: only one then holds temporary arrays in memory
+    small = num_words * root_weights.shape[0] < LARGE_TABLE
+    sizes = {"num_rows": num_rows, "num_words": num_words, "num_pairs": num_pairs}
+    concentrations = {"alpha": alpha, "beta": beta, "gamma": gamma}
+    moved = vectorise_if(small, functools.partial(_move, **sizes))
+    return moved(rng_key, row, word, z, root_weights, topic, concentrations)
+
+
+def _move(
+    rng_key, row, word, z, root_weights, topic, concentrations, *, num_rows, num_words, num_pairs
+):
+    alpha, beta, gamma = (concentrations[name] for name in ("alpha", "beta", "gamma"))
     key_anchor, key_scan, key_share, key_accept = split(rng_key, 4)
-    num_docs, capacity = data.doc_length.shape[0], root_weights.shape[0]
-    first, second = draw_anchors(key_anchor, data, num_pairs)
+    capacity = root_weights.shape[0]
+    first, second = draw_anchors(key_anchor, row, word, num_pairs)
     pairs = pairs_that_count(z, first, second)
     splits = pairs.first == pairs.second
     pair_of_slot = jnp.full(capacity, -1, jnp.int32)
     for slot in (pairs.second, pairs.first):
         at = jnp.where(pairs.counts, slot, capacity)
         pair_of_slot = pair_of_slot.at[at].set(jnp.arange(num_pairs, dtype=jnp.int32), mode="drop")
-    tokens = split_proposal.tokens_of_pairs(pair_of_slot[z], data, num_words, num_pairs)
+    tokens = split_proposal.tokens_of_pairs(
+        pair_of_slot[z], row, word, num_pairs, num_rows, num_words
+    )
     c = tokens.pair
 
     weight = root_weights[pairs.first] + jnp.where(splits, 0.0, root_weights[pairs.second])
@@ -188,8 +218,9 @@ def move(
     # the number of iterations depends only on what the moves keep: the tokens of the pairs that
     # count
     num_iterations = jnp.clip(z.shape[0] // jnp.maximum(tokens.num // NUM_VISITS, 1), *ITERATIONS)
+    anchors = jnp.stack([first, second], axis=1)
     share = split_proposal.soft_split(
-        tokens, data, (first, second), prior, beta, num_words, num_iterations
+        tokens, row[anchors], word[anchors], prior, beta, num_rows, num_words, num_iterations
     )
     # A split draws the sides. A merge computes the probability of drawing the present split.
     present = (z.at[tokens.token].get(mode="clip") == pairs.second[c]).astype(jnp.int32)
@@ -197,24 +228,24 @@ def move(
     wanted = jnp.where(tokens.token == second[c], 3, wanted)
     wanted = jnp.where(tokens.token == first[c], 2, wanted)
     side, log_proposal = split_proposal.propose(
-        key_scan, tokens, share, wanted, prior, beta, num_docs, num_words
+        key_scan, tokens, share, wanted, prior, beta, num_rows, num_words
     )
 
-    def tally(row, num_rows):
-        """Count the tokens of each row that are on each side."""
-        out = jnp.zeros(2 * num_rows * num_pairs, jnp.int32)
-        return out.at[2 * row + side].add(1, mode="drop").reshape(num_rows, 2 * num_pairs)
+    def tally(cell, size):
+        """Count the tokens of each row or word that are on each side."""
+        out = jnp.zeros(2 * size * num_pairs, jnp.int32)
+        return out.at[2 * cell + side].add(1, mode="drop").reshape(size, 2 * num_pairs)
 
-    doc_side, word_side = tally(tokens.doc, num_docs), tally(tokens.word, num_words)
+    row_side, word_side = tally(tokens.row, num_rows), tally(tokens.word, num_words)
 
-    concentration = _share_concentration(doc_side, weight, alpha)
+    concentration = _share_concentration(row_side, weight, alpha)
     item = jnp.arange(2 * num_pairs).reshape(num_pairs, 2)
     log_gamma = draw_log_gamma(key_share, concentration, 0, item)
     drawn = log_gamma - jax.nn.logsumexp(log_gamma, axis=1, keepdims=True)
     both = jnp.stack([root_weights[pairs.first], root_weights[pairs.second]], axis=1)
     log_share = jnp.where(splits[:, None], drawn, jnp.log(both / weight[:, None]))
     gain = log_ratio(
-        doc_side, word_side, log_share, weight, alpha=alpha, beta=beta, gamma=gamma
+        row_side, word_side, log_share, weight, alpha=alpha, beta=beta, gamma=gamma
     ) - (log_proposal + _log_beta_density(log_share, concentration))
     log_u = jnp.log(uniform(key_accept, (num_pairs,)))
     accepted = pairs.counts & jnp.isfinite(gain) & (log_u < jnp.where(splits, gain, -gain))

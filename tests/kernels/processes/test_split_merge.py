@@ -1,5 +1,7 @@
 """The parts of split and merge moves; the moves as a whole are a schedule in `test_hdp_lda.py`."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -43,10 +45,10 @@ def test_log_ratio_is_the_difference_of_joints(data):
         return hdp_lda.log_joint(state, data) + hdp_lda.log_root(state)
 
     side = jnp.array([{0: 0, 2: 1}.get(k, 2) for k in split])
-    doc_side = jnp.zeros((len(DOCS), 2), jnp.int32).at[data.doc, side].add(1, mode="drop")
+    row_side = jnp.zeros((len(DOCS), 2), jnp.int32).at[data.doc, side].add(1, mode="drop")
     word_side = jnp.zeros((NUM_WORDS, 2), jnp.int32).at[data.word, side].add(1, mode="drop")
     ratio = split_merge.log_ratio(
-        doc_side, word_side, jnp.log(jnp.array([[b, 1 - b]])), jnp.array([weight]),
+        row_side, word_side, jnp.log(jnp.array([[b, 1 - b]])), jnp.array([weight]),
         alpha=before.alpha, beta=before.beta, gamma=before.root.gamma,
     )  # fmt: skip
     # the root weight is split at share b: d tau_0 d tau_1 = weight d b d weight
@@ -79,26 +81,36 @@ def test_pairs_that_count_do_not_depend_on_the_moves_they_make():
         np.testing.assert_array_equal(before.counts, again.counts)
 
 
-def test_anchors_are_of_one_word_or_one_document(data):
-    first, second = map(np.asarray, split_merge.draw_anchors(jax.random.key(0), data, 4000))
-    word, doc = np.asarray(data.word), np.asarray(data.doc)
-    assert (word[first] == word[second])[0::2].all()
-    assert (doc[first] == doc[second])[1::2].all()
-    alone = np.flatnonzero([(word == w).sum() == 1 for w in word])
-    assert (first == second)[0::2].sum() == np.isin(first[0::2], alone).sum()
-    assert not (first == second)[1::2].any()  # every document has two tokens or none
-    # all pairs of tokens of one document are equally probable, of sd 0.004 at most
-    token = np.arange(len(doc))
-    pair = first[1::2] * len(doc) + second[1::2]
-    for t in token:
-        others = token[(doc == doc[t]) & (token != t)]
-        for other in others:
-            p = 1 / (len(doc) * len(others))
-            error = np.sqrt(p * (1 - p) / len(pair))
-            assert abs((pair == t * len(doc) + other).mean() - p) < 5 * error
+def draw_anchors(row, word, count):
+    """Draw 8 pairs of anchors, `count` times over."""
+    keys = jax.random.split(jax.random.key(0), count)
+    draw = functools.partial(split_merge.draw_anchors, num_pairs=8)
+    draws = jax.jit(jax.vmap(draw, (0, None, None)))(keys, jnp.asarray(row), jnp.asarray(word))
+    return map(np.asarray, draws)
 
 
-def test_a_token_alone_in_its_document_has_no_fellow():
-    data = make_tokens(np.array([0, 1]), np.array([0, 1]), 2)
-    first, second = split_merge.draw_anchors(jax.random.key(0), data, 8)
-    np.testing.assert_array_equal(first, second)
+def test_anchors_are_of_one_word_or_one_row():
+    row = np.array([2, 0, 1, 0, 2, 0, 4, 2, 0])  # in no order, as authors are
+    word = np.array([0, 0, 1, 3, 1, 2, 2, 3, 3])
+    first, second = draw_anchors(row, word, 3000)
+    for start, kind in ((0, word), (1, row)):
+        a, b = first[:, start::2].ravel(), second[:, start::2].ravel()
+        assert (kind[a] == kind[b]).all()
+        # all pairs of tokens of one kind are equally probable, those without a fellow excepted
+        pair = a * len(row) + b
+        for t in range(len(row)):
+            others = np.flatnonzero(kind == kind[t])
+            others = others[others != t] if len(others) > 1 else others
+            for other in others:
+                p = 1 / (len(row) * len(others))
+                error = np.sqrt(p * (1 - p) / len(pair))
+                assert abs((pair == t * len(row) + other).mean() - p) < 5 * error
+
+
+def test_pairs_of_one_row_differ_within_a_move():
+    """A corpus of one author: the pairs of a sweep are many, not one pair many times."""
+    row, word = np.zeros(60, int), np.arange(60)
+    first, second = draw_anchors(row, word, 20)
+    same = (second[:, 1::2, None] == second[:, None, 1::2]).sum() - second[:, 1::2].size
+    assert same < 20
+    np.testing.assert_array_equal(first[:, 0::2], second[:, 0::2])  # words that occur once

@@ -21,9 +21,21 @@ def data():
     return make_tokens(doc, word, len(DOCS))
 
 
+def of_pairs(data, pair, num_words, num_pairs):
+    """Collect the tokens of the pairs, with documents as rows."""
+    return split_proposal.tokens_of_pairs(
+        jnp.asarray(pair, jnp.int32),
+        data.doc,
+        data.word,
+        num_pairs,
+        len(data.doc_length),
+        num_words,
+    )
+
+
 @pytest.fixture(scope="module")
 def tokens(data):
-    return split_proposal.tokens_of_pairs(jnp.asarray(PAIR), data, NUM_WORDS, 2)
+    return of_pairs(data, PAIR, NUM_WORDS, 2)
 
 
 def test_tokens_of_pairs(data, tokens):
@@ -33,9 +45,9 @@ def test_tokens_of_pairs(data, tokens):
     assert (found[len(OF_PAIRS) :] == len(PAIR)).all()
     of = slice(len(OF_PAIRS))
     np.testing.assert_array_equal(tokens.pair[of], PAIR[OF_PAIRS])
-    np.testing.assert_array_equal(tokens.doc[of], 2 * data.doc[OF_PAIRS] + PAIR[OF_PAIRS])
+    np.testing.assert_array_equal(tokens.row[of], 2 * data.doc[OF_PAIRS] + PAIR[OF_PAIRS])
     np.testing.assert_array_equal(tokens.word[of], 2 * data.word[OF_PAIRS] + PAIR[OF_PAIRS])
-    assert (tokens.doc[len(OF_PAIRS) :] == 2 * len(DOCS)).all()
+    assert (tokens.row[len(OF_PAIRS) :] == 2 * len(DOCS)).all()
 
 
 def test_proposal_follows_its_equation(data, tokens):
@@ -106,7 +118,7 @@ def test_sides_that_have_to_be_taken_are_as_probable_as_when_they_are_drawn():
     doc = np.sort(rng.integers(0, 40, 20_000))
     data = make_tokens(doc, rng.integers(0, 30, doc.size), 40)
     pair = rng.integers(-1, 3, doc.size)
-    tokens = split_proposal.tokens_of_pairs(jnp.asarray(pair), data, 30, 3)
+    tokens = of_pairs(data, pair, 30, 3)
     num, places = int(tokens.num), tokens.token.shape[0]
     target = jnp.asarray(np.where(rng.uniform(size=places) < 0.1, rng.integers(2, 4, places), -1))
     share = jnp.asarray(rng.uniform(size=places), jnp.float32)
@@ -132,24 +144,31 @@ def test_soft_split_finds_what_is_planted():
     doc = np.repeat(np.arange(30), 20)
     word = rng.integers(0, 5, doc.size) + 5 * kind[doc]
     data = make_tokens(doc, word, 30)
-    tokens = split_proposal.tokens_of_pairs(jnp.zeros(doc.size, jnp.int32), data, 10, 1)
-    anchors = jnp.array([0]), jnp.array([25])
+    tokens = of_pairs(data, np.zeros(doc.size), 10, 1)
+    anchors = jnp.array([[0, 25]])
     share = split_proposal.soft_split(
-        tokens, data, anchors, jnp.array([0.3]), jnp.float32(0.1), 10, 20
+        tokens,
+        data.doc[anchors],
+        data.word[anchors],
+        jnp.array([0.3]),
+        jnp.float32(0.1),
+        30,
+        10,
+        20,
     )
     np.testing.assert_array_equal(np.asarray(share)[: doc.size].round(), kind[doc])
 
 
 def test_soft_split_ignores_tokens_of_no_pair(data, tokens):
     """Shares stay probabilities; what does not belong changes nothing."""
-    anchors = jnp.array([0, 1]), jnp.array([11, 10])
-    options = jnp.array([0.3, 0.6]), jnp.float32(0.1), NUM_WORDS, 5
-    share = split_proposal.soft_split(tokens, data, anchors, *options)
+    anchors = jnp.array([[0, 11], [1, 10]])
+    options = jnp.array([0.3, 0.6]), jnp.float32(0.1), len(DOCS), NUM_WORDS, 5
+    share = split_proposal.soft_split(tokens, data.doc[anchors], data.word[anchors], *options)
     assert ((share >= 0) & (share <= 1)).all()
     assert np.ptp(share[: len(OF_PAIRS)]) > 0.1
     keep = np.flatnonzero(PAIR >= 0)
     alone = make_tokens(np.asarray(data.doc)[keep], np.asarray(data.word)[keep], len(DOCS))
-    same = split_proposal.tokens_of_pairs(jnp.asarray(PAIR[keep]), alone, NUM_WORDS, 2)
-    moved = tuple(jnp.asarray(np.searchsorted(keep, np.asarray(a))) for a in anchors)
-    again = split_proposal.soft_split(same, alone, moved, *options)
+    same = of_pairs(alone, PAIR[keep], NUM_WORDS, 2)
+    moved = jnp.asarray(np.searchsorted(keep, np.asarray(anchors)))
+    again = split_proposal.soft_split(same, alone.doc[moved], alone.word[moved], *options)
     np.testing.assert_allclose(share[: len(keep)], again[: len(keep)], rtol=1e-6)
