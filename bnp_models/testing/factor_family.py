@@ -404,13 +404,8 @@ def _means(exact: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def birth_mistakes(caught_by: str) -> Sequence[Mistake]:
-    """List wrong births and deaths, for the check of any schedule by this name."""
+    """List wrong births, for the check of any schedule by this name."""
     return [
-        Mistake(
-            "births do not count the row's own factors", informed_births, "draw_own_factors",
-            "jnp.log(num_own + is_birth)", "0.0",
-            caught_by,
-        ),
         Mistake(
             "sticks of births as if from their law", informed_births, "_propose_sticks",
             "jnp.log(stick) - {log_q}", "0.0",

@@ -31,7 +31,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, ScalarLike
 from bnp_kernels.numerics.densities import log_gamma_prior
 from bnp_kernels.numerics.linear import draw_gaussian, product
 from bnp_kernels.numerics.sums import sum_pairwise
-from bnp_kernels.processes import beta_process, factor_slots, informed_births
+from bnp_kernels.processes import beta_process, factor_scales, factor_slots, informed_births
 from bnp_kernels.processes.approximate_births import MOST, NUM_DRAWS, draw_rows
 from bnp_kernels.processes.beta_process import (
     BetaProcessPriors,
@@ -41,7 +41,6 @@ from bnp_kernels.processes.beta_process import (
     observed_entries,
     sum_by_source,
 )
-from bnp_kernels.processes.factor_scales import Side, draw_scales
 from bnp_kernels.processes.factor_slots import add_up, for_each_slot, most_of_any_chain
 from bnp_kernels.random import bits
 from bnp_kernels.random.concentration import GammaPrior
@@ -488,14 +487,14 @@ def _rescale(
     sigma2_phi, sigma2_w = state.sigma2_phi, state.sigma2_w
     used, uses = state.z.any(axis=1), state.z.sum(axis=1)
     squares = sum_pairwise(product(state.phi, state.phi).T)
-    of_phi = Side(
+    of_phi = factor_scales.Side(
         0.5 * state.phi.shape[1] * used, squares / (2 * sigma2_phi), 1 / sigma2_phi,
         priors.sigma2_phi,
     )  # fmt: skip
     twice = 2 * sigma2_w[rows.source][:, None]
     squares = sum_pairwise(product(state.weights, state.weights).T / twice)
-    of_w = Side(0.5 * uses, squares, 1 / sigma2_w, priors.sigma2_w)
-    scale, together = draw_scales(rng_key, of_phi, of_w)
+    of_w = factor_scales.Side(0.5 * uses, squares, 1 / sigma2_w, priors.sigma2_w)
+    scale, together = factor_scales.draw_scales(rng_key, of_phi, of_w)
     root = jnp.sqrt(scale)[:, None]
     return state._replace(
         phi=product(root, state.phi),

@@ -39,11 +39,10 @@ from jaxtyping import Array, Bool, Float, Int, Key, ScalarLike
 from bnp_kernels.numerics.densities import log_gamma_prior
 from bnp_kernels.numerics.linear import product
 from bnp_kernels.numerics.sums import sum_pairwise
-from bnp_kernels.processes import beta_process, factor_slots, informed_births
+from bnp_kernels.processes import beta_process, factor_scales, factor_slots, informed_births
 from bnp_kernels.processes.allocation import Counts, allocate, rates, shares
 from bnp_kernels.processes.approximate_births import MOST, NUM_DRAWS, draw_rows
 from bnp_kernels.processes.beta_process import BetaProcessPriors, Rows, count_uses, sum_by_source
-from bnp_kernels.processes.factor_scales import Side, draw_scales
 from bnp_kernels.processes.factor_slots import add_up, most_of_any_chain
 from bnp_kernels.random import bits
 from bnp_kernels.random.concentration import GammaPrior
@@ -277,7 +276,7 @@ def _propose(
     (a, b), num_features = of_phi, phi.shape[1]
     key_w, key_phi = bits.split(rng_key)
     number, item = (jnp.arange(n, dtype=jnp.uint32) for n in phi.shape)
-    weight = jnp.where(is_birth, _draw_gamma(key_w, *of_w, 0, number), weight)
+    weight = jnp.where(is_birth, _draw_gamma(key_w, of_w[0], of_w[1], 0, number), weight)
     seen = jnp.broadcast_to(weight[None, :], phi.T.shape)
     if data.observed is not None:
         seen = jnp.where(data.observed, seen, 0.0)
@@ -423,12 +422,14 @@ def _rescale(
     """
     a_w = jnp.broadcast_to(jnp.asarray(priors.a_w, jnp.float32), state.b_w.shape)[rows.source]
     b_w = state.b_w[rows.source]
-    size = priors.a_phi * state.phi.shape[1] * state.z.any(axis=1)
+    size = jnp.where(state.z.any(axis=1), priors.a_phi * state.phi.shape[1], 0.0)
     sums = product(state.b_phi, sum_pairwise(state.phi.T))
-    of_phi = Side(size, sums, state.b_phi, priors.b_phi)
+    of_phi = factor_scales.Side(size, sums, state.b_phi, priors.b_phi)
     size = sum_pairwise(jnp.where(state.z, a_w[None, :], 0.0).T)
     sums = sum_pairwise(product(state.weights, b_w[None, :]).T)
-    scale, together = draw_scales(rng_key, of_phi, Side(size, sums, state.b_w, priors.b_w))
+    scale, together = factor_scales.draw_scales(
+        rng_key, of_phi, factor_scales.Side(size, sums, state.b_w, priors.b_w)
+    )
     return state._replace(
         phi=product(scale[:, None], state.phi),
         weights=state.weights / scale[:, None],

@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key, ScalarLike
+from jaxtyping import Array, Float, Key
 
 from bnp_kernels.numerics.linear import product
 from bnp_kernels.numerics.sums import sum_pairwise
@@ -89,7 +89,10 @@ def draw_scales(
 
 
 def _draw(
-    rng_key: Key[Array, ""], power: ScalarLike, growing: ScalarLike, falling: ScalarLike
+    rng_key: Key[Array, ""],
+    power: Float[Array, ""],
+    growing: Float[Array, ""],
+    falling: Float[Array, ""],
 ) -> Float[Array, ""]:
     """Take one slice step in log s from s = 1; a is `power`, g `growing` and h `falling`."""
 
