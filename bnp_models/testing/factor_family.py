@@ -414,26 +414,26 @@ def birth_mistakes(caught_by: str) -> Sequence[Mistake]:
     ]  # fmt: skip
 
 
-def ridge_mistakes(one_factor: str, together: str) -> Sequence[Mistake]:
-    """List wrong moves along the ridge of scales, for checks of any schedule by these names.
+def ridge_mistakes(caught_by: str) -> Sequence[Mistake]:
+    """List wrong moves along the ridge of scales, for the check of any schedule by this name.
 
-    The second check must sample the variances or rates of both sides.
+    The check must sample the variances or rates of both sides.
     """
     return [
         Mistake(
             "scale of a factor without its weights", factor_scales, "draw_scales",
             "phi.size - {weights.size}", "0.0",
-            one_factor,
+            caught_by,
         ),
         Mistake(
             "wrong exponent of the scale of all factors", factor_scales, "draw_scales",
             "power + {concentration.sum()}", "0.0",
-            together,
+            caught_by,
         ),
         Mistake(
             "scale of all factors without the prior of the factors", factor_scales, "draw_scales",
             "falling + {product(rate, phi.rate).sum()}", "0.0",
-            together,
+            caught_by,
         ),
     ]  # fmt: skip
 

@@ -131,7 +131,7 @@ MISTAKES = [
         "enumeration/A/parallel",
     ),
     *birth_mistakes("enumeration/A/parallel"),
-    *ridge_mistakes("enumeration/A/parallel", "geweke/parallel"),
+    *ridge_mistakes("geweke/parallel"),
     *sequential_mistakes("enumeration/B/sequential"),
 ]  # fmt: skip
 
