@@ -16,7 +16,7 @@ import numpy as np
 import numpyro.distributions as dist
 from numpyro.infer.util import log_density
 
-from bnp_kernels.processes import beta_process, factor_slots
+from bnp_kernels.processes import beta_process, factor_scales, factor_slots, informed_births
 from bnp_kernels.random.concentration import GammaPrior
 from bnp_models.data.sources import Sources
 from bnp_models.testing import simulate, token_corpora
@@ -33,9 +33,11 @@ __all__ = [
     "JOINT_SOURCE",
     "SHARP",
     "FactorFamily",
+    "birth_mistakes",
     "gamma_prior",
     "num_used",
     "quantities_of_z",
+    "ridge_mistakes",
     "sequential_mistakes",
 ]
 
@@ -399,6 +401,41 @@ class FactorFamily:
 def _means(exact: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
     """Return the posterior means of `factor_posteriors`, without the evidence."""
     return {name: x for name, x in exact().items() if name != "log_evidence"}
+
+
+def birth_mistakes(caught_by: str) -> Sequence[Mistake]:
+    """List wrong births, for the check of any schedule by this name."""
+    return [
+        Mistake(
+            "sticks of births as if from their law", informed_births, "_propose_sticks",
+            "jnp.log(stick) - {log_q}", "0.0",
+            caught_by,
+        ),
+    ]  # fmt: skip
+
+
+def ridge_mistakes(caught_by: str) -> Sequence[Mistake]:
+    """List wrong moves along the ridge of scales, for the check of any schedule by this name.
+
+    The check must sample the variances or rates of both sides.
+    """
+    return [
+        Mistake(
+            "scale of a factor without its weights", factor_scales, "draw_scales",
+            "phi.size - {weights.size}", "0.0",
+            caught_by,
+        ),
+        Mistake(
+            "wrong exponent of the scale of all factors", factor_scales, "draw_scales",
+            "power + {concentration.sum()}", "0.0",
+            caught_by,
+        ),
+        Mistake(
+            "scale of all factors without the prior of the factors", factor_scales, "draw_scales",
+            "falling + {product(rate, phi.rate).sum()}", "0.0",
+            caught_by,
+        ),
+    ]  # fmt: skip
 
 
 def sequential_mistakes(caught_by: str) -> Sequence[Mistake]:

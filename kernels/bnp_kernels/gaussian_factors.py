@@ -9,7 +9,8 @@ with j the source of row n; precisions may have gamma priors. Two exact schedule
 posterior. They differ in the update of z only. Either all rows are updated in parallel, given $\pi$
 and with one slice per row, or one row after the other, with $\pi$ integrated out (see
 `factor_slots`). An entry of z is drawn with its weight integrated out, and the weight is drawn
-right after it.
+right after it. Two further updates help a chain along: births and deaths that know the data
+(`informed_births`), and moves along the ridge of scales (`factor_scales`).
 
 Gupta, Phung and Venkatesh, A slice sampler for restricted hierarchical beta process with
 applications to shared subspace learning, UAI 2012, eq. 9. The paper does not print the updates.
@@ -30,7 +31,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, ScalarLike
 from bnp_kernels.numerics.densities import log_gamma_prior
 from bnp_kernels.numerics.linear import draw_gaussian, product
 from bnp_kernels.numerics.sums import sum_pairwise
-from bnp_kernels.processes import beta_process, factor_slots
+from bnp_kernels.processes import beta_process, factor_scales, factor_slots, informed_births
 from bnp_kernels.processes.approximate_births import MOST, NUM_DRAWS, draw_rows
 from bnp_kernels.processes.beta_process import (
     BetaProcessPriors,
@@ -194,7 +195,8 @@ def _step(
     *,
     sequential: bool,
 ) -> tuple[GaussianState, GaussianInfo]:
-    key_process, key_slots, key_z, key_phi, key_scales = bits.split(rng_key, 5)
+    key_births, key_process, key_slots, key_z, key_values = bits.split(rng_key, 5)
+    state = _draw_own_factors(key_births, state, data)
     beta, alpha, tau = beta_process.draw_process(
         key_process, state.z, state.beta, state.alpha, state.tau, data.rows,
         BetaProcessPriors(priors.alpha, priors.tau),
@@ -208,8 +210,7 @@ def _step(
     new = state._replace(
         z=z, beta=beta, phi=phi, weights=weights, alpha=alpha, tau=tau, overflow=overflow
     )
-    new = new._replace(phi=_draw_phi(key_phi, new, data))
-    return _draw_scales(key_scales, new, data, priors), GaussianInfo(z.sum(dtype=jnp.int32))
+    return _draw_values(key_values, new, data, priors), GaussianInfo(z.sum(dtype=jnp.int32))
 
 
 def approximate_step(
@@ -219,7 +220,7 @@ def approximate_step(
 
     This is a baseline, see `approximate_births`. The weights of new factors are integrated out.
     """
-    key_process, key_noise, key_z, key_phi, key_scales = bits.split(rng_key, 5)
+    key_process, key_noise, key_z, key_values = bits.split(rng_key, 4)
     rows, (num_slots, num_features) = data.rows, state.phi.shape
     source = rows.source
     beta, alpha, tau = beta_process.draw_process(
@@ -266,8 +267,67 @@ def approximate_step(
         z=z, beta=beta, phi=phi, weights=weights, alpha=alpha, tau=tau,
         overflow=state.overflow | short,
     )  # fmt: skip
-    new = new._replace(phi=_draw_phi(key_phi, new, data))
-    return _draw_scales(key_scales, new, data, priors), GaussianInfo(z.sum(dtype=jnp.int32))
+    return _draw_values(key_values, new, data, priors), GaussianInfo(z.sum(dtype=jnp.int32))
+
+
+def _draw_own_factors(rng_key: Key[Array, ""], state: GaussianState, data: Reals) -> GaussianState:
+    """Propose births and deaths of factors that one row uses, see `informed_births`."""
+    count = most_of_any_chain(state.z.any(axis=1).sum(dtype=jnp.int32))
+
+    def propose(rng_key, row, others, phi, weight, is_birth):
+        observed = None if data.observed is None else data.observed[:, row]
+        part = data._replace(x=data.x[:, row], observed=observed)
+        rest = _residual(part, state.phi, others, count)
+        source = data.rows.source[row]
+        of_rows = rest, observed, state.sigma2_n[source], state.sigma2_w[source]
+        return _propose(rng_key, of_rows, state.sigma2_phi, phi, weight, is_birth)
+
+    z, beta, phi, weights, short = informed_births.draw_own_factors(
+        rng_key, state.z, state.beta, state.phi, state.weights, state.alpha, state.tau, data.rows,
+        propose,
+    )  # fmt: skip
+    overflow = state.overflow | short
+    return state._replace(z=z, beta=beta, phi=phi, weights=weights, overflow=overflow)
+
+
+def _propose(
+    rng_key: Key[Array, ""], rows: tuple, sigma2_phi: Array, phi: Array, weight: Array,
+    is_birth: Array,
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    r"""Propose factors of single rows: a weight from its prior, and the factor given the weight.
+
+    With r the residual of the row, M its observed entries and $g = w^2 \sigma^2_\phi / \sigma^2_n$,
+    the factor integrated out, the ratio of the likelihoods is
+
+    $$\log \frac{p(r \mid w)}{p(r)} = -\frac M 2 \log(1 + g)
+      + \frac{|r|^2}{2 \sigma^2_n} \frac{g}{1 + g}.$$
+    """
+    rest, observed, sigma2_n, sigma2_w = rows
+    key_w, key_phi = bits.split(rng_key)
+    number, feature = (jnp.arange(n, dtype=jnp.uint32) for n in phi.shape)
+    drawn = product(jnp.sqrt(sigma2_w), bits.normal(key_w, 0, number))
+    weight = jnp.where(is_birth, drawn, weight)
+    gain = product(product(weight, weight), sigma2_phi / sigma2_n)
+    shrinkage = jnp.broadcast_to((sigma2_phi / (1.0 + gain))[None, :], rest.shape)
+    if observed is not None:
+        shrinkage = jnp.where(observed, shrinkage, sigma2_phi)
+    noise = bits.normal(key_phi, number[None, :], feature[:, None])
+    mean = product(shrinkage, product(rest, (weight / sigma2_n)[None, :]))
+    new = (mean + product(jnp.sqrt(shrinkage), noise)).T
+    squares = sum_pairwise(product(rest, rest)) / sigma2_n
+    number_seen = len(rest) if observed is None else observed.sum(axis=0)
+    log_ratio = 0.5 * (product(squares, gain / (1.0 + gain)) - number_seen * jnp.log1p(gain))
+    return jnp.where(is_birth[:, None], new, phi), weight, log_ratio
+
+
+def _draw_values(
+    rng_key: Key[Array, ""], state: GaussianState, data: Reals, priors: GaussianPriors
+) -> GaussianState:
+    """Redraw factors and variances, and move along the ridge of scales."""
+    key_phi, key_scales, key_ridge = bits.split(rng_key, 3)
+    state = state._replace(phi=_draw_phi(key_phi, state, data))
+    state = _draw_scales(key_scales, state, data, priors)
+    return _rescale(key_ridge, state, data.rows, priors)
 
 
 def _draw_z(
@@ -411,6 +471,37 @@ def _draw_scales(
     squares = sum_pairwise(sum_pairwise(product(state.phi, state.phi).T))
     sigma2_phi = draw(key_phi, priors.sigma2_phi, state.sigma2_phi, num_features * used, squares)
     return state._replace(sigma2_n=sigma2_n, sigma2_w=sigma2_w, sigma2_phi=sigma2_phi)
+
+
+def _rescale(
+    rng_key: Key[Array, ""], state: GaussianState, rows: Rows, priors: GaussianPriors
+) -> GaussianState:
+    r"""Move along the ridge of scales: $\sqrt s\, \phi_k$ and $w_k / \sqrt s$, see `factor_scales`.
+
+    Variances that are sampled move along, $s\, \sigma^2_\phi$ and $\sigma^2_w / s$. If both are,
+    only their priors are left in the law of s for all factors together:
+
+    $$p(s) \propto s^{\sum_j a_{wj} - a_\phi - 1} \exp\Big({-s} \sum_j \frac{b_{wj}}{\sigma^2_{wj}}
+      - \frac1s \frac{b_\phi}{\sigma^2_\phi}\Big).$$
+    """
+    sigma2_phi, sigma2_w = state.sigma2_phi, state.sigma2_w
+    used, uses = state.z.any(axis=1), state.z.sum(axis=1)
+    squares = sum_pairwise(product(state.phi, state.phi).T)
+    of_phi = factor_scales.Side(
+        0.5 * state.phi.shape[1] * used, squares / (2 * sigma2_phi), 1 / sigma2_phi,
+        priors.sigma2_phi,
+    )  # fmt: skip
+    twice = 2 * sigma2_w[rows.source][:, None]
+    squares = sum_pairwise(product(state.weights, state.weights).T / twice)
+    of_w = factor_scales.Side(0.5 * uses, squares, 1 / sigma2_w, priors.sigma2_w)
+    scale, together = factor_scales.draw_scales(rng_key, of_phi, of_w)
+    root = jnp.sqrt(scale)[:, None]
+    return state._replace(
+        phi=product(root, state.phi),
+        weights=state.weights / root,
+        sigma2_phi=sigma2_phi if priors.sigma2_phi is None else product(together, sigma2_phi),
+        sigma2_w=sigma2_w if priors.sigma2_w is None else sigma2_w / together,
+    )
 
 
 def log_joint(state: GaussianState, data: Reals) -> Float[Array, ""]:

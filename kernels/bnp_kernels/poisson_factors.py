@@ -10,7 +10,8 @@ with j the source of row n and gamma rates b. Two exact schedules sample the sam
 differ in the update of z only. Either all rows are updated in parallel, given $\pi$ and with one
 slice per row, or one row after the other, with $\pi$ integrated out (see `factor_slots`). The
 update of z integrates the allocation of counts to factors out. The allocation is drawn afterwards,
-and phi, w and lambda are drawn given it.
+and phi, w and lambda are drawn given it. Two further updates help a chain along: births and deaths
+that know the data (`informed_births`), and moves along the ridge of scales (`factor_scales`).
 
 Gupta, Phung and Venkatesh, A slice sampler for restricted hierarchical beta process with
 applications to shared subspace learning, UAI 2012, eqs. 8 and 26 to 31. In the paper, the rate of
@@ -36,8 +37,9 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int, Key, ScalarLike
 
 from bnp_kernels.numerics.densities import log_gamma_prior
+from bnp_kernels.numerics.linear import product
 from bnp_kernels.numerics.sums import sum_pairwise
-from bnp_kernels.processes import beta_process, factor_slots
+from bnp_kernels.processes import beta_process, factor_scales, factor_slots, informed_births
 from bnp_kernels.processes.allocation import Counts, allocate, rates, shares
 from bnp_kernels.processes.approximate_births import MOST, NUM_DRAWS, draw_rows
 from bnp_kernels.processes.beta_process import BetaProcessPriors, Rows, count_uses, sum_by_source
@@ -59,6 +61,7 @@ __all__ = [
 ]
 
 _SMALLEST = 1e-30  # a gamma variable never underflows to 0
+_NUM_STEPS = 4  # towards the fixed point of a proposal; any number is exact
 
 
 class PoissonState(NamedTuple):
@@ -156,8 +159,9 @@ def _step(
     *,
     sequential: bool,
 ) -> tuple[PoissonState, PoissonInfo]:
-    key_process, key_rates, key_slots, key_z, key_values = bits.split(rng_key, 5)
+    key_births, key_process, key_rates, key_slots, key_z, key_values = bits.split(rng_key, 6)
     rows = data.rows
+    state = _draw_own_factors(key_births, state, data, priors)
     beta, alpha, tau = beta_process.draw_process(
         key_process, state.z, state.beta, state.alpha, state.tau, rows,
         BetaProcessPriors(priors.alpha, priors.tau),
@@ -231,6 +235,72 @@ def approximate_step(
         state.overflow | short,
     )  # fmt: skip
     return _draw_values(key_values, new, data, priors), PoissonInfo(z.sum(dtype=jnp.int32))
+
+
+def _draw_own_factors(
+    rng_key: Key[Array, ""], state: PoissonState, data: Counts, priors: PoissonPriors
+) -> PoissonState:
+    """Propose births and deaths of factors that one row uses, see `informed_births`."""
+    count = most_of_any_chain(state.z.any(axis=1).sum(dtype=jnp.int32))
+    shape = jnp.broadcast_to(jnp.asarray(priors.a_w, jnp.float32), state.b_w.shape)
+
+    def propose(rng_key, row, others, phi, weight, is_birth):
+        source = data.rows.source[row]
+        part = data._replace(
+            x=data.x[:, row], rows=data.rows._replace(source=source),
+            feature=None if data.feature is None else data.feature[:, row],
+            observed=None if data.observed is None else data.observed[:, row],
+        )  # fmt: skip
+        rate = rates(state.phi, others, state.background, part, count)
+        of_phi, of_w = (priors.a_phi, state.b_phi), (shape[source], state.b_w[source])
+        return _propose(rng_key, part, rate, of_phi, of_w, phi, weight, is_birth)
+
+    z, beta, phi, weights, short = informed_births.draw_own_factors(
+        rng_key, state.z, state.beta, state.phi, state.weights, state.alpha, state.tau, data.rows,
+        propose,
+    )  # fmt: skip
+    overflow = state.overflow | short
+    return state._replace(z=z, beta=beta, phi=phi, weights=weights, overflow=overflow)
+
+
+def _propose(
+    rng_key: Key[Array, ""], data: Counts, rate: Array, of_phi: tuple, of_w: tuple, phi: Array,
+    weight: Array, is_birth: Array,
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    r"""Propose factors of single rows: a weight from its prior, and the factor given the weight.
+
+    Entry i of the factor is $\mathrm{Gamma}(a_\phi + s_i, b_\phi + w)$ with s about the part of the
+    counts that the factor would take. This is the fixed point of $s = x\, w \phi / (r + w \phi)$
+    with $\phi = (a_\phi + s) / (b_\phi + w)$. Here r is the rate without the factor.
+    """
+    (a, b), num_features = of_phi, phi.shape[1]
+    key_w, key_phi = bits.split(rng_key)
+    number, item = (jnp.arange(n, dtype=jnp.uint32) for n in phi.shape)
+    weight = jnp.where(is_birth, _draw_gamma(key_w, of_w[0], of_w[1], 0, number), weight)
+    seen = jnp.broadcast_to(weight[None, :], phi.T.shape)
+    if data.observed is not None:
+        seen = jnp.where(data.observed, seen, 0.0)
+
+    def at_cells(x):
+        return x if data.feature is None else jnp.take_along_axis(x, data.feature, axis=0)
+
+    exposed, taken = b + at_cells(seen), jnp.zeros_like(rate)
+    for _ in range(_NUM_STEPS):
+        share = weight[None, :] * (a + taken) / exposed
+        taken = data.x * share / (rate + share)
+    if data.feature is None:
+        of_features = taken
+    else:
+        of_features = jnp.zeros((num_features, len(number))).at[data.feature, number[None, :]]
+        of_features = of_features.add(taken)
+    shape, total = a + of_features, b + seen
+    drawn = _draw_gamma(key_phi, shape, total, number[None, :], item[:, None])
+    new = jnp.where(is_birth[None, :], drawn, phi.T)
+    gain = (data.x * jnp.log1p(at_cells(new) * weight[None, :] / rate)).sum(axis=0)
+    # the ratio of the gamma densities without exp(-w phi), which the likelihood has as well
+    constant = a * jnp.log(b / total) + lax.lgamma(shape) - lax.lgamma(jnp.full_like(shape, a))
+    each = constant - of_features * (jnp.log(total) + jnp.log(jnp.maximum(new, _SMALLEST)))
+    return new.T, weight, gain + sum_pairwise(each)
 
 
 def _draw_rates(
@@ -319,9 +389,9 @@ def _draw_values(
     """Redraw phi, w and lambda given an allocation of the counts (eqs. 26, 28 and 30).
 
     Given the allocation, lambda is independent of phi and w. So all three may use the same
-    allocation.
+    allocation. The end is a move along the ridge of scales.
     """
-    key_counts, key_phi, key_w, key_background = bits.split(rng_key, 4)
+    key_counts, key_phi, key_w, key_background, key_ridge = bits.split(rng_key, 5)
     (num_slots, num_rows), num_features = state.z.shape, state.phi.shape[1]
     source = data.rows.source
     by_row, by_feature, of_background = allocate(
@@ -338,7 +408,34 @@ def _draw_values(
     rate = state.b_w[source][None, :] + add_up(phi, data.observed, count)
     weights = _draw_gamma(key_w, shape[source][None, :] + by_row, rate, slot, row)
     background = _draw_background(key_background, of_background, data, priors)
-    return state._replace(phi=phi, weights=jnp.where(state.z, weights, 0.0), background=background)
+    weights = jnp.where(state.z, weights, 0.0)
+    new = state._replace(phi=phi, weights=weights, background=background)
+    return _rescale(key_ridge, new, data.rows, priors)
+
+
+def _rescale(
+    rng_key: Key[Array, ""], state: PoissonState, rows: Rows, priors: PoissonPriors
+) -> PoissonState:
+    r"""Move along the ridge of scales: $s\, \phi_k$ and $w_k / s$, see `factor_scales`.
+
+    Rates that are sampled move along: $b_\phi / s$ and $s\, b_w$.
+    """
+    a_w = jnp.broadcast_to(jnp.asarray(priors.a_w, jnp.float32), state.b_w.shape)[rows.source]
+    b_w = state.b_w[rows.source]
+    size = jnp.where(state.z.any(axis=1), priors.a_phi * state.phi.shape[1], 0.0)
+    sums = product(state.b_phi, sum_pairwise(state.phi.T))
+    of_phi = factor_scales.Side(size, sums, state.b_phi, priors.b_phi)
+    size = sum_pairwise(jnp.where(state.z, a_w[None, :], 0.0).T)
+    sums = sum_pairwise(product(state.weights, b_w[None, :]).T)
+    scale, together = factor_scales.draw_scales(
+        rng_key, of_phi, factor_scales.Side(size, sums, state.b_w, priors.b_w)
+    )
+    return state._replace(
+        phi=product(scale[:, None], state.phi),
+        weights=state.weights / scale[:, None],
+        b_phi=state.b_phi if priors.b_phi is None else state.b_phi / together,
+        b_w=state.b_w if priors.b_w is None else product(together, state.b_w),
+    )
 
 
 def _draw_background(

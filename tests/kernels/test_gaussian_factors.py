@@ -16,7 +16,12 @@ from bnp_kernels import gaussian_factors
 from bnp_kernels.gaussian_factors import GaussianPriors, GaussianState, make_reals
 from bnp_models import GaussianFactorAnalysis, testing
 from bnp_models.testing import factor_posteriors
-from bnp_models.testing.factor_family import JOINT_SOURCE, sequential_mistakes
+from bnp_models.testing.factor_family import (
+    JOINT_SOURCE,
+    birth_mistakes,
+    ridge_mistakes,
+    sequential_mistakes,
+)
 
 A = np.array([[1.2], [1.9], [-0.9]]), np.array([0, 0, 1])
 FIXED_A = {
@@ -120,6 +125,13 @@ MISTAKES = [
         "_with_missing(key_missing, state, data)", "data.x",
         "geweke/parallel",
     ),
+    testing.Mistake(
+        "weight of a birth costs nothing", gaussian_factors, "_propose",
+        "number_seen * jnp.log1p(gain)", "0.0",
+        "enumeration/A/parallel",
+    ),
+    *birth_mistakes("enumeration/A/parallel"),
+    *ridge_mistakes("geweke/parallel"),
     *sequential_mistakes("enumeration/B/sequential"),
 ]  # fmt: skip
 

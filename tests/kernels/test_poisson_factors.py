@@ -151,6 +151,16 @@ MISTAKES = [
         "jnp.where(state.z, of_w, 0.0)", "of_w",
         "log_joint",
     ),
+    testing.Mistake(
+        "factor of a birth as if from its prior", poisson_factors, "_propose",
+        "a * jnp.log(b / total)", "0.0",
+        "enumeration/fixed/parallel",
+    ),
+    testing.Mistake(
+        "rate of the weights does not move with them", poisson_factors, "_rescale",
+        "product(together, state.b_w)", "state.b_w",
+        "geweke/parallel",
+    ),
     *sequential_mistakes("enumeration/b_w/sequential"),
 ]  # fmt: skip
 

@@ -22,7 +22,7 @@ REALS = bnp.Sources.from_arrays(
     **NAMES,
 )
 # with as many slots as `test_growth` ends with, so that these are compiled once
-POISSON = bnp.PoissonGammaFactorAnalysis(tau=dist.Gamma(2.0, 2.0), max_factors=80)
+POISSON = bnp.PoissonGammaFactorAnalysis(tau=dist.Gamma(2.0, 2.0), max_factors=64)
 GAUSSIAN = bnp.GaussianFactorAnalysis(sigma2_phi=1.0, max_factors=32)
 BOTH = [(POISSON, COUNTS), (GAUSSIAN, REALS)]
 IDS = ["poisson", "gaussian"]
@@ -117,7 +117,7 @@ class TestFit:
 
     def test_growth(self, found, monkeypatch):
         """Ahead of need; and, as if that had not been foreseen, by replaying a sweep."""
-        few, note = 32, "80 slots"
+        few, note = 32, "64 slots"
         if found.model == GAUSSIAN:
             few, note = 3, "replayed with 32 slots"
             monkeypatch.setattr(Runner, "_grow", lambda self, state, need: (state, ""))
