@@ -373,6 +373,8 @@ def _summarise(
             f"one chain alone. Other starts ({terms.start}=) or a longer warm-up (num_warmup=) may "
             "bring the chains together."
         )
+        if terms.found == TOPICS.found:
+            advice += " fit.stacked(new_corpus) weights the chains for predictions."
     else:
         name, advice = _more_draws(named, *limits, scalars)
     said = str(table.loc[name, "verdict"]).partition(" (")[2].removesuffix(")")

@@ -15,13 +15,14 @@ from typing import Any
 from bnp_models.base.model import Model
 from bnp_models.base.token_model import TokenModel
 
-__all__ = ["MARGIN", "at_least", "first", "larger", "wanted_by_end"]
+__all__ = ["MARGIN", "at_least", "at_start", "first", "larger", "wanted_by_end"]
 
 MARGIN = 16  # the number of slots is a multiple of this
 FIT = 12_500  # tokens up to which the default capacity is a good start
 GROWTH = 1 / 3  # power of the sweeps with which the number of topics grows
-MOST = 1.25  # largest factor by which the number of topics is extrapolated
+MOST = 2.5  # largest factor by which the number of topics is extrapolated
 LEAST = 1.5  # least factor of a growth
+ROOM = 1.25  # at the start; topic models begin with more topics than most of them keep
 
 
 def first(model: Model, data: Any) -> int:
@@ -36,6 +37,11 @@ def first(model: Model, data: Any) -> int:
     if chosen != default or not isinstance(model, TokenModel):
         return chosen
     return max(chosen, at_least(chosen * (model.num_items(data) / FIT) ** 0.25))
+
+
+def at_start(need: int) -> int:
+    """Return the capacity of chains that start with a need beyond `first`."""
+    return at_least(need * ROOM)
 
 
 def larger(capacity: int, need: int, sweep: int, num_sweeps: int) -> int:

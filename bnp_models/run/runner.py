@@ -124,7 +124,7 @@ class Runner:
             slots = capacity.first(self.kernel.config, self._argument)
             need = int(_needed(self.kernel, state, self._data))
             if need > slots:
-                slots = capacity.wanted_by_end(need, 0, self.num_sweeps)
+                slots = capacity.at_start(need)
                 self._note = f"{slots} slots"
             if slots > self._sampler.capacity(state.chain):
                 state = self._with_capacity(state, slots)

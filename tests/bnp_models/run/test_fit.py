@@ -169,7 +169,7 @@ class TestSameDraws:
 
         monkeypatch.setattr(Runner, "stretch", watch)
         monkeypatch.setattr(capacity, "MARGIN", 1)
-        monkeypatch.setattr(runner_module, "BUFFER_BYTES", 5 * 2 * 4 * (11 + 4))
+        monkeypatch.setattr(runner_module, "BUFFER_BYTES", 2 * 4 * 30)
         monkeypatch.setattr(inspect.getmodule(bnp.fit), "STRETCH_SECONDS", 1e9)
         found = fit(toy(gamma=6.0, max_topics=1), tiny, record=record, keep_states=0, **sizes)
         assert any(cut)
@@ -194,7 +194,7 @@ class TestSameDraws:
     def test_hdp_that_grows(self, tiny):
         """From few slots against plenty of them."""
         priors = {"alpha": dist.Gamma(10.0, 10.0), "gamma": dist.Gamma(10.0, 10.0)}
-        large = bnp.HDPLDA(**priors, beta=dist.Gamma(1.0, 4.0), max_topics=80)
+        large = bnp.HDPLDA(**priors, beta=dist.Gamma(1.0, 4.0), max_topics=32)
         options = {"record": large.recordable, "init_topics": 2, "devices": jax.devices()[:1]}
         sizes = {"num_warmup": 10, "num_samples": 20}
         shown = Recorder(), Recorder()
@@ -202,7 +202,7 @@ class TestSameDraws:
         small = dataclasses.replace(large, max_topics=2)
         found = fit(small, tiny, progress=shown[1], **sizes, **options)
         notes = [[note for *_, note in recorder.seen if note] for recorder in shown]
-        assert notes == [[], ["80 slots"]]  # one size that is compiled for both
+        assert notes == [[], ["32 slots"]]  # one size that is compiled for both
         assert_equal(draws(found), draws(expected))
 
 
