@@ -29,7 +29,7 @@ import pytest
 import bnp_models as bnp
 from bnp_models.cli.arguments import make_parser, not_negative
 from bnp_models.cli.command import COMMANDS, main
-from bnp_models.posterior import arviz_data, diagnostics, functionals
+from bnp_models.posterior import arviz_data, coassignment, diagnostics, functionals
 from bnp_models.results import document_tables, factor_tables, functional_tables, topic_tables
 from bnp_models.scores import held_out, held_out_rows, retrieval
 
@@ -73,7 +73,7 @@ INTERNAL_FUNCTIONS = {
     "posterior.factor_states.as_factor_states": "a check",
     "posterior.mixtures.check_mixtures": "a check",
     "posterior.arviz_data.rhat_nested": "of functionals, with groups that it made",
-    "posterior.diagnostics.shared_topics": "of document_coassignment, which checks the pairs",
+    "posterior.coassignment.shared_topics": "of document_coassignment, which checks the pairs",
     "posterior.arviz_data.one_chain": "of Fit.of_chain, which checks the number",
     "posterior.arviz_data.with_group": "of stacking, which makes the group",
     "posterior.intervals.weighted_quantiles": "of the tables, with weights of stacking",
@@ -429,7 +429,7 @@ KINDS_AT: dict[str, Table] = {
     "posterior.arviz_data.ess.draws": wrong(),
     "posterior.arviz_data.mcse.draws": wrong(),
     "posterior.arviz_data.rhat.draws": wrong(),
-    "posterior.diagnostics.document_coassignment.z": numeric(),
+    "posterior.coassignment.document_coassignment.z": numeric(),
     "posterior.factor_states.factor_states.z": numeric(none=True),
     "posterior.factor_states.factor_states.lp": numeric(none=True),
     "posterior.factor_states.factor_states.mean": numeric(none=True),
@@ -478,7 +478,7 @@ KINDS_AT: dict[str, Table] = {
         for name in ("expected_weights", "new_rows", "predict_rows", "row_completion")
     },
     **{
-        f"posterior.diagnostics.{name}.{parameter}": numeric() | {"negative": -np.ones((2, 2))}
+        f"posterior.coassignment.{name}.{parameter}": numeric() | {"negative": -np.ones((2, 2))}
         for name in ("document_coassignment", "token_coassignment")
         for parameter in ("pairs",)
     },
@@ -728,8 +728,8 @@ class Context:
         self.shares = document_tables.document_shares(self.states, self.corpus, self.alignment)
         self.factor_states = self.factor_fit.factor_states
         self.z = self.topic_fit.states["z"].to_numpy()
-        self.pairs = diagnostics.random_pairs(self.corpus.num_docs, 3)
-        self.coassignment = diagnostics.token_coassignment(self.z, self.pairs)
+        self.pairs = coassignment.random_pairs(self.corpus.num_docs, 3)
+        self.coassignment = coassignment.token_coassignment(self.z, self.pairs)
         scores, classes = rng.random((2, 3)), np.array(["x", "y"])
         self.retrieved = retrieval.retrieve([(scores, scores)], classes, classes)
         self.draws = arviz_data.group(self.data, "posterior")[["num_topics_used"]].astype(float)
@@ -929,7 +929,7 @@ def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
         "posterior.arviz_data.has_group.name": "posterior",
         "posterior.arviz_data.load.path": folder / "topic_fit.nc",
         "posterior.arviz_data.save.path": folder / "written",
-        "posterior.diagnostics.token_coassignment.pairs": context.pairs,
+        "posterior.coassignment.token_coassignment.pairs": context.pairs,
         "posterior.factor_states.FactorStates.take.which": [0],
         "posterior.factor_states.factor_states.phi": np.ones((2, 2, 3, 4)),
         "posterior.factor_states.factor_states.weights": np.ones((2, 2, 5, 3)),

@@ -23,7 +23,8 @@ from jaxtyping import Integer
 
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
-from bnp_models.posterior.diagnostics import label_free, random_pairs, shared_topics
+from bnp_models.posterior.coassignment import random_pairs, shared_topics
+from bnp_models.posterior.diagnostics import label_free
 from bnp_models.posterior.functionals import SCALAR, Functionals, Values, functionals
 
 __all__ = ["factor_functionals", "topic_functionals"]
