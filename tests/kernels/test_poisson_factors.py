@@ -195,7 +195,8 @@ def test_without_factors_the_background_is_conjugate():
     target = TARGETS["fixed"]
     sweeps = CASE.compiled("parallel")
     states = sweeps.start(jax.random.key(0), target.start)
-    states = states._replace(z=jnp.zeros_like(states.z), beta=jnp.zeros_like(states.beta))
+    none = {"z": jnp.zeros_like(states.z), "beta": jnp.zeros_like(states.beta)}
+    states = states._replace(**none, tau=jnp.full_like(states.tau, 1e-8))  # nor births
     priors = target.priors._replace(tau=gamma_prior(10, 1e9))
     end = sweeps(jax.random.key(1), states, target.data, priors)
     assert not end.z.any()
