@@ -10,7 +10,7 @@ from numpyro.infer import MCMC
 
 import bnp_models as bnp
 from bnp_models.posterior import arviz_data
-from bnp_models.run.runner import Runner
+from bnp_models.run import runner
 
 SIZES = {"num_warmup": 2, "num_samples": 4, "num_chains": 2, "progress": False}
 NAMES = {"names": ["left", "right"], "feature_names": list("uvw")}
@@ -116,12 +116,11 @@ class TestFit:
         np.testing.assert_array_equal(posterior["alpha"].values, expected["alpha"])
 
     def test_growth(self, found, monkeypatch):
-        """Ahead of need; and, as if that had not been foreseen, by replaying a sweep."""
-        few, note = 32, "64 slots"
+        """Before the first sweep; and, as if that had not been foreseen, by replaying one."""
+        small, note = dataclasses.replace(found.model, max_factors=3), "48 slots"
         if found.model == GAUSSIAN:
-            few, note = 3, "replayed with 32 slots"
-            monkeypatch.setattr(Runner, "_grow", lambda self, state, need: (state, ""))
-        small = dataclasses.replace(found.model, max_factors=few)
+            note = "replayed with 48 slots"
+            monkeypatch.setattr(runner, "_needed", lambda *_: 0)
         shown = Notes()
         fit = bnp.fit(
             small, found.corpus, record=found.model.recordable,
