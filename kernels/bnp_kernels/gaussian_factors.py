@@ -282,12 +282,7 @@ def _draw_own_factors(rng_key: Key[Array, ""], state: GaussianState, data: Reals
         of_rows = rest, observed, state.sigma2_n[source], state.sigma2_w[source]
         return _propose(rng_key, of_rows, state.sigma2_phi, phi, weight, is_birth)
 
-    z, beta, phi, weights, short = informed_births.draw_own_factors(
-        rng_key, state.z, state.beta, state.phi, state.weights, state.alpha, state.tau, data.rows,
-        propose,
-    )  # fmt: skip
-    overflow = state.overflow | short
-    return state._replace(z=z, beta=beta, phi=phi, weights=weights, overflow=overflow)
+    return informed_births.draw_own_factors(rng_key, state, data.rows, propose)
 
 
 def _propose(

@@ -273,7 +273,7 @@ def step(
     known = {
         "sequential": _sequential_sweep,
         "parallel": _chain_by_chain(_parallel_sweep, state),
-        "split-merge": _chain_by_chain(_split_merge_sweep, state),
+        "split-merge": _split_merge_sweep,  # its moves take turns by themselves
     }
     new = take_turn(
         known, sweeps, turn, key_sweep, state, data,

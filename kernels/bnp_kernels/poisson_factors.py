@@ -255,12 +255,7 @@ def _draw_own_factors(
         of_phi, of_w = (priors.a_phi, state.b_phi), (shape[source], state.b_w[source])
         return _propose(rng_key, part, rate, of_phi, of_w, phi, weight, is_birth)
 
-    z, beta, phi, weights, short = informed_births.draw_own_factors(
-        rng_key, state.z, state.beta, state.phi, state.weights, state.alpha, state.tau, data.rows,
-        propose,
-    )  # fmt: skip
-    overflow = state.overflow | short
-    return state._replace(z=z, beta=beta, phi=phi, weights=weights, overflow=overflow)
+    return informed_births.draw_own_factors(rng_key, state, data.rows, propose)
 
 
 def _propose(

@@ -23,9 +23,10 @@ Biometrika 82 (1995).
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Key
 
 from bnp_kernels.processes.beta_process import LARGEST_STICK, SMALLEST_STICK, Rows, log_column
 from bnp_kernels.random import bits
@@ -45,29 +46,21 @@ $p(\phi) p(w) p(x_n \mid \phi, w) / [p(x_n) q(\phi, w)]$.
 """
 
 
-def draw_own_factors(
-    rng_key: Key[Array, ""],
-    z: Bool[Array, "K N"],
-    beta: Float[Array, " K"],
-    phi: Float[Array, "K M"],
-    weights: Float[Array, "K N"],
-    alpha: Float[Array, " J"],
-    tau: Float[Array, ""],
-    rows: Rows,
-    propose: Propose,
-) -> tuple[Array, Array, Array, Array, Array]:
+def draw_own_factors(rng_key: Key[Array, ""], state: Any, rows: Rows, propose: Propose) -> Any:
     """Propose a birth or a death in each of a few rows.
 
     Parameters
     ----------
-    z, beta, phi, weights
-        Factors in use come first.
+    state
+        State of a factor model, with the factors in use first: `z`, `beta`, `phi`, `weights`,
+        `alpha`, `tau`, `overflow`.
 
     Returns
     -------
-    z, beta, phi, weights, and whether a slot was missing. New factors follow those that were in
-    use, and the slots of dropped ones are free.
+    The state. New factors follow those that were in use, and the slots of dropped ones are free.
+    `overflow` is raised if a slot was missing.
     """
+    z, beta, phi, weights = state.z, state.beta, state.phi, state.weights
     num_slots, num_rows = z.shape
     key_rows, key_u, key_stick, key_values = bits.split(rng_key, 4)
     row = jnp.argsort(bits.uniform(key_rows, (num_rows,)))[:NUM_ROWS]
@@ -85,8 +78,8 @@ def draw_own_factors(
     new_phi, new_weight, log_ratio = propose(
         key_values, row, others, phi[slot], weights[slot, row], is_birth
     )
-    stick, log_prior = _propose_sticks(key_stick, beta[slot], is_birth, alpha, rows, row)
-    log_ratio = log_ratio + log_prior + jnp.log(tau) - jnp.log(num_own + is_birth)
+    stick, log_prior = _propose_sticks(key_stick, beta[slot], is_birth, state.alpha, rows, row)
+    log_ratio = log_ratio + log_prior + jnp.log(state.tau) - jnp.log(num_own + is_birth)
 
     is_death = ~is_birth & (num_own > 0) & (log_u < -log_ratio)
     is_birth = is_birth & (log_u < log_ratio)
@@ -98,7 +91,8 @@ def draw_own_factors(
     beta = beta.at[gone].set(0.0, mode="drop").at[free].set(stick, mode="drop")
     phi = phi.at[gone].set(0.0, mode="drop").at[free].set(new_phi, mode="drop")
     weights = weights.at[gone].set(0.0, mode="drop").at[free, row].set(new_weight, mode="drop")
-    return z, beta, phi, weights, num_used + is_birth.sum() > num_slots
+    overflow = state.overflow | (num_used + is_birth.sum() > num_slots)
+    return state._replace(z=z, beta=beta, phi=phi, weights=weights, overflow=overflow)
 
 
 def _propose_sticks(
