@@ -64,11 +64,6 @@ class HDPLDA(topic_model.RootedTopics):
 
     result: ClassVar[type[TopicFit]] = TopicFit
     rows: ClassVar[Rows] = BY_DOCUMENT
-    schedules: ClassVar[dict[str, tuple[str, ...]]] = {
-        "mixed": ("sequential", "sequential", "sequential", "split-merge"),
-        "parallel": ("parallel",),
-        "sequential": ("sequential",),
-    }
     recordable: ClassVar[tuple[str, ...]] = (
         "z", "phi", "theta", "topic_tokens", "root_weights", "unused_weight", "tables",
     )  # fmt: skip

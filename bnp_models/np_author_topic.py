@@ -67,11 +67,6 @@ class NonparametricAuthorTopicModel(topic_model.RootedTopics, author_model.Autho
 
     result: ClassVar[type[AuthorFit]] = AuthorFit
     rows: ClassVar[Rows] = author_model.BY_AUTHOR
-    schedules: ClassVar[dict[str, tuple[str, ...]]] = {
-        "mixed": ("split-merge", "parallel", "split-merge", "sequential"),
-        "parallel": ("parallel",),
-        "sequential": ("sequential",),
-    }
     recordable: ClassVar[tuple[str, ...]] = (
         "z", "x", "phi", "theta", "topic_tokens", "author_tokens", "root_weights",
         "unused_weight", "tables",

@@ -190,6 +190,11 @@ class RootedTopics(token_model.TokenModel):
     rows: ClassVar[Rows]
     """Access to the mixtures of topics."""
     slots: ClassVar[str | None] = "topic"
+    schedules: ClassVar[dict[str, tuple[str, ...]]] = {
+        "mixed": (*5 * ("sequential",), "split-merge"),
+        "parallel": ("parallel",),
+        "sequential": ("sequential",),
+    }
 
     def __post_init__(self):
         set_field = partial(object.__setattr__, self)
@@ -204,7 +209,7 @@ class RootedTopics(token_model.TokenModel):
         record: Collection[str] = (),
         init_topics: int | None = None,
         side_by_side: int | None = None,
-        start_temperature: float = 1.25,
+        start_temperature: float = 1.15,
         program: Callable | None = None,
         ignore: Collection[str] = (),
     ) -> GibbsKernel:
@@ -215,8 +220,8 @@ class RootedTopics(token_model.TokenModel):
         schedule
             "parallel" (a sweep draws sticks and topics first and then updates documents, or in
             models with authors tokens, side by side), "sequential" (fully collapsed, one token
-            after another) or "mixed" (sweeps take turns with splits and merges of topics;
-            `schedules` has the order). All are exact. "mixed" creates and finds topics soonest.
+            after another) or "mixed" (five sequential sweeps, then one of splits and merges of
+            topics). All are exact. "mixed" creates and finds topics soonest.
         record
             Variables to record besides the sampled hyperparameters and `num_topics_used`, out of
             `recordable`: `z`, `phi`, `theta`, `topic_tokens`, `root_weights`, `unused_weight`,
@@ -224,8 +229,9 @@ class RootedTopics(token_model.TokenModel):
             Variables with a topic axis have one entry per slot, zero where no token uses it.
         init_topics
             Number of topics among which the tokens are divided at random at the start. By default
-            0.7 times the root of the number of tokens, but at most 500: more than most corpora
-            keep, because superfluous topics go sooner than missing ones come.
+            one for 250 tokens that repeat a word of their document, but at most 300 and at least
+            0.3 times the root of the number of tokens: about as many as a corpus keeps, because
+            superfluous topics go sooner than missing ones come.
         side_by_side
             How many documents (in models with authors: tokens) the parallel schedule updates at
             once; chosen from the corpus and the machine by default. Does not change the draws.

@@ -126,7 +126,7 @@ class Runner:
             if need > slots:
                 slots = capacity.at_start(need)
                 self._note = f"{slots} slots"
-            if slots > self._sampler.capacity(state.chain):
+            if slots != self._sampler.capacity(state.chain):
                 state = self._with_capacity(state, slots)
             return state
 

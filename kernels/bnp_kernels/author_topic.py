@@ -75,7 +75,7 @@ class AuthorTopicInfo(NamedTuple):
 
 
 def draw_start(
-    rng_key: Key[Array, ""], data: AuthorTokens, num_topics: int
+    rng_key: Key[Array, ""], data: AuthorTokens, num_topics: int | Int[Array, ""]
 ) -> tuple[Int[Array, " T"], Int[Array, " T"]]:
     """Draw a topic out of `num_topics` and an author for every token, uniformly."""
     u_topic, u_author = (bits.uniform(key, data.doc.shape) for key in bits.split(rng_key))

@@ -91,7 +91,7 @@ def init(
     alpha: ArrayLike,
     gamma: ArrayLike,
     beta: ArrayLike,
-    init_topics: int,
+    init_topics: int | Int[Array, ""],
 ) -> HDPState:
     """Assign every token to one of `init_topics` topics at random and draw their root weights.
 

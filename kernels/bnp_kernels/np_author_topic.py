@@ -79,7 +79,7 @@ def init(
     alpha: ArrayLike,
     gamma: ArrayLike,
     beta: ArrayLike,
-    init_topics: int,
+    init_topics: int | Int[Array, ""],
 ) -> AuthorHDPState:
     """Give every token one of its authors and one of `init_topics` topics, and draw the root.
 
