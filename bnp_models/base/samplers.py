@@ -274,10 +274,11 @@ def _topics_to_begin_with(corpus: Corpus) -> tuple[Int[Array, ""], int]:
     best begun with fewer topics.
     """
     doc, word = lax.sort((jnp.asarray(corpus.doc), jnp.asarray(corpus.word)), num_keys=2)
-    repeats = ((doc[1:] == doc[:-1]) & (word[1:] == word[:-1])).sum()
-    least = int(np.clip(0.3 * corpus.num_tokens**0.5, 1, 300))
-    most = int(np.clip(corpus.num_tokens // 250, least, 300))
-    return jnp.clip(repeats // 250, least, most), most
+    repeats = ((doc[1:] == doc[:-1]) & (word[1:] == word[:-1])).sum().astype(jnp.float32)
+    least = int(np.clip(0.25 * corpus.num_tokens**0.5, 1, 300))
+    most = int(np.clip(corpus.num_tokens / 90, least, 300))
+    wanted = repeats * (repeats / corpus.num_tokens) / 90
+    return jnp.clip(wanted, least, most).astype(jnp.int32), most
 
 
 def _phi_mean(state: Any) -> Float[Array, "K V"]:

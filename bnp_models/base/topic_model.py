@@ -229,9 +229,8 @@ class RootedTopics(token_model.TokenModel):
             Variables with a topic axis have one entry per slot, zero where no token uses it.
         init_topics
             Number of topics among which the tokens are divided at random at the start. By default
-            one for 250 tokens that repeat a word of their document, but at most 300 and at least
-            0.3 times the root of the number of tokens: about as many as a corpus keeps, because
-            superfluous topics go sooner than missing ones come.
+            $R^2 / 90 N$, where R of the N tokens repeat a word of their document, but at least
+            0.25 times the root of N and at most 300. This is about as many as corpora keep.
         side_by_side
             How many documents (in models with authors: tokens) the parallel schedule updates at
             once; chosen from the corpus and the machine by default. Does not change the draws.

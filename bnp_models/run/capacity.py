@@ -9,39 +9,21 @@ the benchmarks (140,000 to 2,300,000 words) it grew about like $s^{1/3}$ over th
 sweeps, so the number of slots that the rest of a run needs is extrapolated in this way.
 """
 
-import dataclasses
-from typing import Any
-
-from bnp_models.base.model import Model
-from bnp_models.base.token_model import TokenModel
-
-__all__ = ["MARGIN", "at_least", "at_start", "first", "larger", "wanted_by_end"]
+__all__ = ["MARGIN", "at_least", "at_start", "larger", "wanted_by_end"]
 
 MARGIN = 16  # the number of slots is a multiple of this
-FIT = 12_500  # tokens up to which the default capacity is a good start
 GROWTH = 1 / 3  # power of the sweeps with which the number of topics grows
 MOST = 2.5  # largest factor by which the number of topics is extrapolated
 LEAST = 1.5  # least factor of a growth
-ROOM = 1.25  # at the start; topic models begin with more topics than most of them keep
+ROOM = 1.25  # at the start; topic models begin with about as many topics as they keep
 
 
-def first(model: Model, data: Any) -> int:
-    """Return with how many slots a chain starts.
+def at_start(chosen: int, need: int) -> int:
+    """Return the capacity of chains that need so many slots at the start.
 
-    A capacity that the user chose is the start. The default of a topic model grows with the fourth
-    root of the number of tokens.
+    `chosen` is the capacity that the model says; it is a start, and no limit.
     """
-    name = model.terms.capacity
-    chosen = getattr(model, name)
-    default = next(f.default for f in dataclasses.fields(model) if f.name == name)  # pyright: ignore[reportArgumentType]
-    if chosen != default or not isinstance(model, TokenModel):
-        return chosen
-    return max(chosen, at_least(chosen * (model.num_items(data) / FIT) ** 0.25))
-
-
-def at_start(need: int) -> int:
-    """Return the capacity of chains that start with a need beyond `first`."""
-    return at_least(need * ROOM)
+    return chosen if need <= chosen else at_least(need * ROOM)
 
 
 def larger(capacity: int, need: int, sweep: int, num_sweeps: int) -> int:

@@ -121,10 +121,10 @@ class Runner:
             state = self.place(_bare(state))
             if self._sampler.capacity is None:
                 return state
-            slots = capacity.first(self.kernel.config, self._argument)
-            need = int(_needed(self.kernel, state, self._data))
-            if need > slots:
-                slots = capacity.at_start(need)
+            config = self.kernel.config
+            chosen = getattr(config, config.terms.capacity)
+            slots = capacity.at_start(chosen, int(_needed(self.kernel, state, self._data)))
+            if slots != chosen:
                 self._note = f"{slots} slots"
             if slots != self._sampler.capacity(state.chain):
                 state = self._with_capacity(state, slots)

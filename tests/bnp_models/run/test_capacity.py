@@ -1,33 +1,14 @@
 """Numbers of slots: at the start, after an overflow, and for the rest of a run."""
 
-import pytest
-
-import bnp_models as bnp
 from bnp_models.run import capacity
 
 
-@pytest.fixture
-def of_size(monkeypatch):
-    """Make a model that finds so many tokens in any data."""
-
-    def make(model, num_tokens):
-        monkeypatch.setattr(type(model), "num_items", lambda self, data: num_tokens)
-        return model
-
-    return make
+def test_what_the_user_chose_is_the_start():
+    assert [capacity.at_start(128, need) for need in (17, 128)] == [128, 128]
 
 
-@pytest.mark.parametrize(
-    ("num_tokens", "slots"), [(31, 128), (12_500, 128), (200_000, 256), (2_300_000, 480)]
-)
-@pytest.mark.parametrize("model", [bnp.HDPLDA(), bnp.NonparametricAuthorTopicModel(beta=0.1)])
-def test_default_start_grows_with_the_corpus(of_size, model, num_tokens, slots):
-    assert capacity.first(of_size(model, num_tokens), None) == slots
-
-
-def test_chosen_start(of_size):
-    assert capacity.first(of_size(bnp.HDPLDA(max_topics=7), 10**6), None) == 7
-    assert capacity.first(of_size(bnp.GaussianFactorAnalysis(), 10**6), None) == 64
+def test_a_larger_need_gets_room():
+    assert capacity.at_start(128, 129) == 176
 
 
 def test_growth_is_for_the_rest_of_the_run():
