@@ -5,9 +5,10 @@ move that leaves the posterior invariant leaves their joint law as it is. So the
 quantity by one move has mean zero. Most of the noise of the draws cancels in this change, so one
 move shows mistakes that the means of long chains hide.
 
-The rate of false alarms is that of the harness, 1e-4 for all quantities of a model together. The
-check is the only one that sees whether births count the factors that a row has: rows with several
-factors of their own are too rare in the enumerations.
+For example, births must count the factors that a row has for itself. The enumerations of the models
+do not see whether they do: rows with several such factors are too rare there.
+
+The rate of false alarms is that of the harness, 1e-4 for all quantities of a model together.
 """
 
 import functools
