@@ -90,7 +90,7 @@ class PoissonGammaFactorAnalysis(FactorModel):
 
     hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "tau", "b_phi", "b_w")
     numbers: ClassVar[tuple[str, ...]] = ("a_phi", "a_w", "a_lambda", "b_lambda")
-    first_factors: ClassVar[int] = 20
+    first_factors: ClassVar[int] = 40
     by_source: ClassVar[tuple[str, ...]] = ("alpha", "a_w", "b_w", "a_lambda", "b_lambda")
     always: ClassVar[tuple[str, ...]] = ("background",)
     scores: ClassVar[tuple[str, ...]] = ("predict", "row_completion")

@@ -212,7 +212,7 @@ class FactorModel(Model):
             `weights`, `z`, `beta`, `pi`. A Poisson model always records `background`. Factors in
             use come first, by decreasing `beta`; the entries after them are zero.
         init_factors
-            Number of factors with which a chain starts, drawn from the prior. The default is 20 in
+            Number of factors with which a chain starts, drawn from the prior. The default is 40 in
             a Poisson model, where surplus factors disappear early and new ones are found late. It
             is 1 in a Gaussian model, where the opposite holds.
         births

@@ -143,3 +143,9 @@ def test_missing_entries_reach_the_kernel(model, kind):
     assert sampler.prepare(gaps.select(["1"]), 1).observed is None
     shown = model.data_groups(gaps)["observed_data"]["x"]
     np.testing.assert_array_equal(np.isnan(shown), ~np.asarray(gaps.observed))
+
+
+@pytest.mark.parametrize(("model", "number"), [(POISSON, 40), (GAUSSIAN, 1)], ids=IDS)
+def test_default_start(model, number):
+    """Planted factors of counts are found from many factors; `gibbs` documents these numbers."""
+    assert model.gibbs() == model.gibbs(init_factors=number)
