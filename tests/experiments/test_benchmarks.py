@@ -224,6 +224,82 @@ def test_report_says_which_targets_are_met(load, tmp_path):
         assert (tmp_path / f"speed_{name}.csv").exists()
 
 
+class TestEffectiveDraws:
+    """A value where chains mixed and made enough draws, a ratio where both sides have a value."""
+
+    def rows(self, load, systems):
+        def system(lp, chains=4):
+            names = ("ess", "ess_per_second", "rhat")
+            return {
+                "sweeps": 9, "chains": chains, "lp": dict(zip(names, lp, strict=True)),
+                "topics": dict.fromkeys(names),
+            }  # fmt: skip
+
+        cell = {
+            "part": "ess", "data": "c", "method": "LDA",
+            "systems": {name: system(*given) for name, given in systems.items()},
+        }  # fmt: skip
+        run = {"settings": {"ess_warmup_share": 0.5}, "cells": {"a": cell}}
+        table = load("benchmarks.report")._ess(run)
+        given = "effective_draws_of_log_density_per_second"
+        assert {row["effective_draws_of_number_of_topics_per_second"] for row in table.rows} == {
+            None
+        }
+        return {row["system"]: (row[given], row["ratio"]) for row in table.rows}, table.note
+
+    def test_values_near_the_floor_are_not_compared(self, load):
+        rows, note = self.rows(
+            load,
+            {
+                "four mixed": ((500.0, 25.0, 1.01),),
+                "four short": ((399.0, 20.0, 1.01),),
+                "four apart": ((500.0, 25.0, 1.06),),
+                "no number": ((500.0, 25.0, float("nan")),),
+                "tomotopy LDA, 1 worker": ((100.0, 5.0, 1.05), 1),
+                "tomotopy LDA, 2 workers": ((99.0, 5.0, 1.0), 1),
+            },
+        )
+        assert rows == {
+            "four mixed": (25.0, 5.0),
+            "four short": ("too few draws", None),
+            "four apart": ("not mixed", None),
+            "no number": ("not mixed", None),
+            "tomotopy LDA, 1 worker": (5.0, 1.0),
+            "tomotopy LDA, 2 workers": ("too few draws", None),
+        }
+        assert "No system" not in note
+
+    def test_a_peer_that_did_not_mix_is_no_base_of_ratios(self, load):
+        rows, note = self.rows(
+            load,
+            {
+                "four mixed": ((500.0, 25.0, 1.01),),
+                "tomotopy LDA, 1 worker": ((3.0, 0.2, 1.6), 1),
+            },
+        )
+        assert rows["four mixed"] == (25.0, None)
+        assert "No system" not in note
+
+    def test_the_report_says_if_there_is_nothing_to_compare(self, load):
+        rows, note = self.rows(load, {"four apart": ((5.0, 0.3, 2.0),)})
+        assert rows == {"four apart": ("not mixed", None)}
+        assert "No system got there" in note
+
+    @pytest.mark.parametrize("chains", [2, 4])
+    @pytest.mark.parametrize("kind", ["apart", "drifting"])
+    def test_chains_that_did_not_mix_have_an_ess_near_their_number(self, load, chains, kind):
+        """What the limits are for: the floor does not depend on how many draws there are."""
+        noise = np.random.default_rng(0).normal(size=(chains, 1000))
+        far = {"apart": 20.0 * np.arange(chains)[:, None], "drifting": np.linspace(0, 50, 1000)}
+        sizes = []
+        for draws in (noise[:, ::10], noise):
+            place = far[kind] if kind == "apart" else far[kind][:: 1000 // draws.shape[1]]
+            worth = load("benchmarks.ess")._worth(place + draws, 1.0)
+            assert worth["rhat"] > load("benchmarks.report").RHAT
+            sizes.append(worth["ess"])
+        assert chains < min(sizes) <= max(sizes) < 2 * chains
+
+
 class TestAgainst:
     @pytest.fixture
     def against(self, load):
