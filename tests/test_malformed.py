@@ -222,6 +222,7 @@ KINDS: dict[str, Table] = {
         for name in ("init_topics", "limit", "max_features", "max_words", "num_rows",
                      "side_by_side", "window", "num_docs", "num_draws")
     },
+    "against": choice(),
     "bins": count(2, none=True),
     "chain": count(0, none=True) | {"unknown": 10**6},
     "init_factors": count(0, none=True),
@@ -502,6 +503,7 @@ PASSED_ON: dict[str, Any] = {
     "TopicFit.convergence": diagnostics.convergence,
     "TopicFit.functionals": functional_tables.topic_functionals,
     "TopicFit.plot_num_topics": "plots.topic_plots.plot_number",
+    "TopicFit.plot_history": "plots.history_plots.plot_history",
     "TopicFit.plot_traces": "plots.topic_plots.plot_traces",
     "TopicFit.plot_ranks": "plots.topic_plots.plot_ranks",
     "TopicFit.plot_topic_words": "plots.topic_plots.plot_topic_words",
@@ -519,6 +521,7 @@ PASSED_ON: dict[str, Any] = {
     "FactorFit.convergence": diagnostics.convergence,
     "FactorFit.functionals": functional_tables.factor_functionals,
     "FactorFit.plot_num_factors": "plots.topic_plots.plot_number",
+    "FactorFit.plot_history": "plots.history_plots.plot_history",
     "FactorFit.plot_traces": "plots.topic_plots.plot_traces",
     "FactorFit.plot_ranks": "plots.topic_plots.plot_ranks",
     "FactorFit.plot_sharing": "plots.factor_plots.plot_sharing",

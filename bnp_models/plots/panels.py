@@ -23,6 +23,7 @@ __all__ = [
     "plain",
     "shaped",
     "single",
+    "title_with_chains",
 ]
 
 # Okabe and Ito, Color Universal Design (2008), without the yellow that is faint on white
@@ -134,3 +135,24 @@ def heat_map(
     bar = ax.figure.colorbar(image, ax=ax, shrink=0.9, label=meaning)
     bar.outline.set_visible(False)
     return ax
+
+
+def title_with_chains(ax: Axes, title: str) -> None:
+    """Write the title, and under it the colours of the chains unless there are too many."""
+    num_chains = len(ax.get_lines())
+    if not 1 < num_chains <= len(COLOURS):
+        ax.set_title(title, loc="left")
+        return
+    ax.set_title(title, loc="left", pad=20 if num_chains <= 4 else 32)  # in points; a row has 12
+    ax.legend(
+        loc="lower left",
+        bbox_to_anchor=(0.0, 1.0),
+        borderaxespad=0.2,
+        borderpad=0.0,
+        labelspacing=0.2,
+        ncols=min(num_chains, 4),
+        frameon=False,
+        fontsize="small",
+        handlelength=1.2,
+        columnspacing=1.0,
+    ).set_in_layout(False)

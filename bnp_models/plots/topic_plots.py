@@ -34,6 +34,7 @@ from bnp_models.plots.panels import (
     plain,
     shaped,
     single,
+    title_with_chains,
 )
 from bnp_models.posterior.alignment import Alignment, as_alignment
 from bnp_models.posterior.diagnostics import label_free
@@ -109,7 +110,7 @@ def plot_traces(
     axes[-1, 0].tick_params(labelbottom=True)
     axes[-1, 0].set_xlabel("kept draw")
     axes[-1, 1].set_xlabel("draws")
-    _title_with_chains(axes[0, 0], f"Label-free quantities by chain {left_out}".rstrip())
+    title_with_chains(axes[0, 0], f"Label-free quantities by chain {left_out}".rstrip())
     return axes
 
 
@@ -230,7 +231,7 @@ def plot_number(
     bars.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     bars.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     plain(bars)
-    _title_with_chains(trace, f"Number of {name}")
+    title_with_chains(trace, f"Number of {name}")
     return axes
 
 
@@ -421,24 +422,3 @@ def _topic_labels(labels: Sequence[str] | None, topics: Sequence[int]) -> list[s
     if labels is None:
         return [f"topic {topic}" for topic in topics]
     return arguments.texts("labels", labels, length=len(topics))
-
-
-def _title_with_chains(ax: Axes, title: str) -> None:
-    """Write the title, and under it the colours of the chains unless there are too many."""
-    num_chains = len(ax.get_lines())
-    if not 1 < num_chains <= len(COLOURS):
-        ax.set_title(title, loc="left")
-        return
-    ax.set_title(title, loc="left", pad=20 if num_chains <= 4 else 32)  # in points; a row has 12
-    ax.legend(
-        loc="lower left",
-        bbox_to_anchor=(0.0, 1.0),
-        borderaxespad=0.2,
-        borderpad=0.0,
-        labelspacing=0.2,
-        ncols=min(num_chains, 4),
-        frameon=False,
-        fontsize="small",
-        handlelength=1.2,
-        columnspacing=1.0,
-    ).set_in_layout(False)

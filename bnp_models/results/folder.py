@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from bnp_models.data import arguments
+from bnp_models.posterior.arviz_data import has_group
 from bnp_models.results.result import Fit, put_together, read_draws
 
 __all__ = ["load_run", "save_run"]
@@ -44,6 +45,8 @@ def save_run(fit: Fit, folder: Path, *, num_rows: int | None = None) -> str:
             "{compile_seconds:.1f} s.".format(**fit.data.attrs)
         )
     pictures: dict[str, Any] = {"traces": fit.plot_traces()}
+    if has_group(fit.data, "history"):  # not in older runs
+        pictures["history"] = fit.plot_history()
     if fit.posterior.sizes["chain"] > 1:
         pictures["ranks"] = fit.plot_ranks()
     tables, text, drawn = fit.report()

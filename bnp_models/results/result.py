@@ -258,6 +258,12 @@ class Fit(abc.ABC):
 
         return plot_traces(self.of_chain(chain).data, terms=self.model.terms, **options)
 
+    def plot_history(self, *, chain: int | None = None, **options: Any) -> np.ndarray:
+        """Draw log joint density and number in use from the start, with the end of the warm-up."""
+        from bnp_models.plots.history_plots import plot_history
+
+        return plot_history(self.of_chain(chain).data, terms=self.model.terms, **options)
+
     def plot_ranks(self, **options: Any) -> np.ndarray:
         """Draw the rank histograms of the label-free scalars."""
         from bnp_models.plots.topic_plots import plot_ranks

@@ -5,10 +5,12 @@ header.json         what is run: model, options, sizes, versions, digest of the 
 data.npz            the data
 state.npz           sampler state after the last saved sweep (random keys as integers)
 draws-00000000.npz  kept draws, named by the number of the first; states-*.npz likewise
+history.npz         log joint density and topics in use on the way, see `history`
 ```
 
-Draws are written before the state that follows them. A killed run therefore leaves a state and all
-draws before it. Draws after that state are made again, with the same values. Nothing is pickled.
+Draws and history are written before the state that follows them. A killed run therefore leaves a
+state and all draws before it. Draws after that state are made again, with the same values. Nothing
+is pickled.
 
 Every file has a SHA-256 of its content, which is compared when it is read: a header as the entry
 `checksum`, an `.npz` file at its end. Runs of the format "bnp-run 1" have none. They are read, with
@@ -33,9 +35,11 @@ __all__ = [
     "has_checkpoint",
     "read_blocks",
     "read_header",
+    "read_history",
     "read_state",
     "write_block",
     "write_header",
+    "write_history",
     "write_state",
 ]
 
@@ -196,3 +200,14 @@ def read_blocks(folder: Path, kind: str, stop: int) -> list[tuple[int, dict[str,
         else:
             blocks.append((start, _read_npz(path)))
     return blocks
+
+
+def write_history(folder: Path, arrays: dict[str, np.ndarray]) -> None:
+    """Write the history of a run, in place of an earlier one."""
+    write_sealed(folder / "history.npz", arrays)
+
+
+def read_history(folder: Path) -> dict[str, np.ndarray] | None:
+    """Read the history of a run; None where none was written, as by older versions."""
+    path = folder / "history.npz"
+    return _read_npz(path) if path.exists() else None

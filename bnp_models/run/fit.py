@@ -15,9 +15,11 @@ import numpy as np
 from bnp_models.base.gibbs import GibbsState
 from bnp_models.base.model import Model, from_description
 from bnp_models.data import arguments
+from bnp_models.posterior import arviz_data
 from bnp_models.results.result import Fit
 from bnp_models.run import checkpoint as files
 from bnp_models.run.draws import Draws, to_data, versions
+from bnp_models.run.history import History
 from bnp_models.run.interrupt import Interrupt
 from bnp_models.run.lock import locked
 from bnp_models.run.progress import Bar, Progress, Silent
@@ -98,7 +100,9 @@ def fit(
     from the keyboard (Ctrl-C) the `Fit` holds the draws made until then, and a checkpoint is
     written if there is a folder for it. `.data.attrs` say what was run: `sampling_seconds` is the
     time from the start of the chains to the last sweep, and `compile_seconds` the part of it in
-    which programs were traced, compiled or loaded (see `use_compilation_cache`).
+    which programs were traced, compiled or loaded (see `use_compilation_cache`). The group
+    `history` of `.data` has the log joint density and the topics in use of every chain about once
+    a second, warm-up included; which sweeps these are depends on the clock (see `plot_history`).
 
     Raises
     ------
@@ -172,10 +176,12 @@ def fit(
         start = 0 if state is None else int(state.sweep)
         bar = _display(progress, runner, model, data, num_chains, start)
         held.callback(bar.close)
-        clock = time.perf_counter()
+        clock, history = time.perf_counter(), History()
         if state is None:
             state = runner.init(keys)
-        state = _run(state, start, draws, runner, bar, folder, checkpoint_seconds)
+        elif folder is not None:
+            history.read(folder, start)
+        state = _run(state, start, draws, history, runner, bar, folder, checkpoint_seconds)
     attrs = {
         **header,
         "sampling_seconds": time.perf_counter() - clock,  # compiling included
@@ -183,7 +189,10 @@ def fit(
         "start_sweep": start,
     }
     means = {} if state is None else state.means
-    return model.result(model, data, to_data(model, data, *draws.take(), means, attrs))
+    found = to_data(model, data, *draws.take(), means, attrs)
+    way = history.dataset(model.terms.used)
+    found = found if way is None else arviz_data.with_group(found, "history", way)
+    return model.result(model, data, found)
 
 
 def resume(checkpoint: str | Path, **how: Any) -> Fit:
@@ -328,6 +337,7 @@ def _run(
     state: GibbsState,
     sweep: int,
     draws: Draws,
+    history: History,
     runner: Runner,
     bar: Progress,
     folder: Path | None,
@@ -341,6 +351,7 @@ def _run(
     def save() -> None:
         if folder is not None:
             draws.write(folder)
+            history.write(folder)
             files.write_state(folder, state, draws.num_kept)
 
     length, saved, begun_at = 1, time.monotonic(), sweep
@@ -355,6 +366,7 @@ def _run(
                 sweep += length
                 _check(stretch.lp, sweep)
                 draws.add(stretch.kept, state)
+                history.add(sweep, stretch.lp, stretch.used)
                 bar.update(sweep, stretch.used, stretch.lp, stretch.note)
                 seconds = max(time.monotonic() - clock, 1e-6)
                 length = min(2 * length, max(1, int(length * STRETCH_SECONDS / seconds)))

@@ -21,7 +21,7 @@ from bnp_models.results.folder import load_run
 
 PICTURES = (
     "traces.png", "ranks.png", "num_topics.png", "topic_words.png", "topic_similarity.png",
-    "topics_by_group.png", "functionals.png",
+    "topics_by_group.png", "functionals.png", "history.png",
 )  # fmt: skip
 FIT = (
     "--num-warmup 4 --num-samples 12 --num-chains 2 --keep-states 3 --seed 5 --no-progress "

@@ -231,6 +231,7 @@ READ = {
     "state.npz": lambda folder: checkpoint._read_npz(folder / "state.npz"),
     "draws-00000000.npz": lambda folder: of_blocks(folder, "draws"),
     "states-00000001.npz": lambda folder: of_blocks(folder, "states"),
+    "history.npz": checkpoint.read_history,
 }
 
 
@@ -256,7 +257,9 @@ def make_old(folder):
 
 class TestDamage:
     @pytest.mark.parametrize("how", ["truncated", "flipped", "empty", "text"])
-    @pytest.mark.parametrize("name", ["state.npz", "draws-00000000.npz", "data.npz", "header.json"])
+    @pytest.mark.parametrize(
+        "name", ["state.npz", "draws-00000000.npz", "history.npz", "data.npz", "header.json"]
+    )
     def test_is_noticed(self, registered, finished, name, how):
         path = finished / name
         content = bytearray(path.read_bytes())
