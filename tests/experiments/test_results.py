@@ -9,6 +9,7 @@ RESULTS = Path(__file__).parents[2] / "experiments" / "results"
 STUDIES = {
     "author_topic_standard": "author_claims",
     "factors_standard": "factor_claims",
+    "mixing_standard": "mixing",
     "speed_standard": "benchmarks.report",
 }
 

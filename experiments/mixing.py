@@ -1,0 +1,304 @@
+"""Corpora on which chains mix, and corpora of the same size on which they do not.
+
+    python experiments/mixing.py --data FOLDER
+
+Four chains with the default schedule and the default, overdispersed starts are judged twice: by the
+label-free scalars that `fit.convergence()` looks at, and by all functionals of
+`fit.functionals()`, with the same limits (R-hat of 1.01, 400 effective draws over all chains). One
+corpus is drawn from the program of LDA. The other one is a sample of a real corpus, 300 of the blog
+entries of KOS. With three topics its chains mix, with more they do not.
+
+Seconds run from the call of `fit` to its return; compiling counts, and nothing is compiled before.
+"""
+
+import dataclasses
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from study.cells import Cell
+from study.command import Study, parser_of, run_study
+from study.curves import Curve, Panel, draw
+from study.report import Table, head, write_report
+
+__all__ = ["QUICK", "STANDARD", "Settings", "cells", "main", "report", "row"]
+
+MAX_RHAT, MIN_ESS = 1.01, 400
+TITLE = "Corpora on which chains mix"
+
+
+class Fit(NamedTuple):
+    """What is fitted to a corpus; hyperparameters called "prior" have the prior Gamma(1, 1)."""
+
+    model: str
+    parameters: Mapping[str, float | str]
+    sweeps: tuple[int, int]  # warm-up and draws of the standard size
+    seconds: float  # about
+
+
+LEARNED = {"alpha": "prior", "beta": "prior"}
+FITS = {
+    "synthetic": (
+        Fit("LDA", {"num_topics": 5, **LEARNED}, (1000, 10000), 50),
+        Fit("HDPLDA", {"alpha": 1.0, "gamma": 1.0, "beta": 0.1}, (3500, 4000), 150),
+        Fit("HDPLDA", {"alpha": 1.0, "gamma": 1.0, "beta": 0.1}, (7000, 6000), 200),
+    ),
+    "kos": (
+        Fit("LDA", {"num_topics": 3, **LEARNED}, (1000, 20000), 60),
+        Fit("LDA", {"num_topics": 4, **LEARNED}, (1000, 20000), 70),
+    ),
+    "kos-many": (
+        Fit("LDA", {"num_topics": 10, "alpha": 0.1, "beta": 0.01}, (1000, 20000), 80),
+        Fit("HDPLDA", {"alpha": 1.0, "gamma": 1.0, "beta": 0.05}, (1000, 4000), 110),
+    ),
+}
+"""By part. The last one has the settings that are usual for topics that people read."""
+
+DATA = dict.fromkeys(("kos", "kos-many"), "kos.npz")
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Sizes of a run."""
+
+    size: str
+    cores: int = 2
+    seed: int = 0  # of chains
+    corpus_seed: int = 0
+    num_chains: int = 4
+    keep_states: int = 1000  # per chain, for functionals
+    documents: int = 300
+    words: int = 300  # of the real corpus: the most frequent ones in at most 30% of documents
+    drawn_words: int = 100  # of the corpus that is drawn from the model
+    drawn_length: int = 30
+    shorter: int = 1  # divides the numbers of sweeps
+
+
+STANDARD = Settings("standard")
+QUICK = Settings(
+    "quick", cores=1, num_chains=2, keep_states=10, documents=30, words=50, drawn_words=20,
+    drawn_length=8, shorter=500,
+)  # fmt: skip
+
+
+def drawn_from_lda(settings: Settings) -> Any:
+    """Draw a corpus from the program of LDA: five topics, alpha 0.2, beta 0.1."""
+    import jax
+    from numpyro.infer import Predictive
+
+    import bnp_models as bnp
+
+    length, num_words = settings.drawn_length, settings.drawn_words
+    template = bnp.Corpus.from_ids([[0] * length] * settings.documents, num_words=num_words)
+    program = Predictive(bnp.LDA(5, alpha=0.2, beta=0.1), num_samples=1)
+    words = program(jax.random.key(settings.corpus_seed), template, observed=False)["w"][0]
+    documents = np.asarray(words).reshape(settings.documents, length).tolist()
+    return bnp.Corpus.from_ids(documents, num_words=num_words)
+
+
+def sample_of(path: Path, settings: Settings) -> Any:
+    """Return some documents of a corpus, with its most frequent words."""
+    from bnp_models.data.readers import read_npz
+
+    corpus = read_npz(path)
+    rng = np.random.default_rng(settings.corpus_seed)
+    chosen = rng.permutation(corpus.num_docs)[: settings.documents]
+    sample = corpus.select(np.sort(chosen)).prune(min_df=5, max_df=0.3)
+    count = np.bincount(np.asarray(sample.word), minlength=sample.num_words)
+    frequent = np.sort(np.argsort(-count, kind="stable")[: settings.words])
+    return sample.with_vocabulary([sample.vocabulary[v] for v in frequent])
+
+
+def model_of(fit: Fit) -> Any:
+    """Return the model of a fit."""
+    import numpyro.distributions as dist
+
+    import bnp_models as bnp
+
+    given = {n: dist.Gamma(1.0, 1.0) if x == "prior" else x for n, x in fit.parameters.items()}
+    return getattr(bnp, fit.model)(**given)
+
+
+def cells(settings: Settings, folder: str | None) -> Iterator[Cell]:
+    """Return a cell per fit."""
+    for part, fits in FITS.items():
+        file = Path(folder) / DATA[part] if folder and part in DATA else None
+        data = "synthetic" if file is None else file.stem
+        for fit in fits:
+            sweeps = fit.sweeps[0] // settings.shorter, fit.sweeps[1] // settings.shorter
+            detail = {**fit.parameters, "num_warmup": sweeps[0], "num_samples": sweeps[1]}
+            yield Cell(
+                part, fit.model, partial(_measure, settings, file, fit, sweeps), data,
+                detail, chain_seed=settings.seed, seconds=fit.seconds,
+            )  # fmt: skip
+
+
+def _measure(
+    settings: Settings, file: Path | None, fit: Fit, sweeps: tuple[int, int]
+) -> dict[str, Any]:
+    """Fit, and judge all chains by scalars and by functionals."""
+    import bnp_models as bnp
+
+    if file is None:
+        corpus = drawn_from_lda(settings)
+    else:
+        corpus = sample_of(file, settings)
+    begun = time.perf_counter()
+    made = bnp.fit(
+        model_of(fit),
+        corpus,
+        num_warmup=sweeps[0],
+        num_samples=sweeps[1],
+        num_chains=settings.num_chains,
+        keep_states=min(settings.keep_states, sweeps[1]),
+        seed=settings.seed,
+        progress=False,
+    )
+    seconds = time.perf_counter() - begun
+    found = made.convergence(max_rhat=MAX_RHAT, min_ess_per_chain=MIN_ESS / settings.num_chains)
+    agreed = made.functionals(max_rhat=MAX_RHAT).table.drop(index="scalars", level="kind")
+    lp = made.data["sample_stats"]["lp"].transpose("chain", "draw").to_numpy()
+    shown = np.unique(np.linspace(0, lp.shape[1] - 1, 200).astype(int))
+    result = {
+        "documents": corpus.num_docs,
+        "tokens": corpus.num_tokens,
+        "words": corpus.num_words,
+        "seconds": round(seconds, 1),
+        "compile_seconds": round(float(made.data.attrs["compile_seconds"]), 1),
+        "verdict": found.verdict,
+        "scalars": _records(found.table, "rhat", "ess_bulk", "ess_tail", "mean"),
+        "functionals": _records(agreed, "rhat", "ess"),
+        "kept_states": made.states.sizes["draw"],
+        "lp_sweeps": (shown + 1).tolist(),
+        "lp": np.round(lp[:, shown].astype(float), 1).tolist(),
+    }
+    return {**result, "summary": found.summary}
+
+
+def _records(table: Any, *columns: str) -> dict[str, list[Any]]:
+    """Return the quantities of a table that vary, as JSON takes them: lists by column."""
+    table = table.loc[table["verdict"] != "constant"]
+    names = [" ".join(x) if isinstance(x, tuple) else str(x) for x in table.index]
+    values = {c: [float(f"{x:.5g}") for x in table[c]] for c in columns}
+    return {"name": names, **values}
+
+
+def row(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the row of the table of scalars: the largest R-hat, the smallest ESS, and whose."""
+    scalars = record["scalars"]
+    ess = np.minimum(scalars["ess_bulk"], scalars["ess_tail"])
+    worst, least = int(np.argmax(scalars["rhat"])), int(np.argmin(ess))
+    return {
+        "corpus": record["data"],
+        "documents": record["documents"],
+        "tokens": record["tokens"],
+        "words": record["words"],
+        "model": model_words(record),
+        "sweeps": f"{record['num_warmup']} + {record['num_samples']}",
+        "seconds": record["seconds"],
+        "seconds_compiling": record["compile_seconds"],
+        "scalars": ", ".join(scalars["name"]),
+        "largest_Rhat": f"{scalars['rhat'][worst]:.4f}",
+        "of": scalars["name"][worst],
+        "smallest_ESS": round(float(ess[least])),
+        "ESS_of": scalars["name"][least],
+        "verdict": record["verdict"],
+    }
+
+
+def functional_row(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the row of the table of functionals: how many pass, and the worst of them."""
+    found = record["functionals"]
+    rhat, ess = np.array(found["rhat"]), np.array(found["ess"])
+    far, few = int(rhat.argmax()), int(ess.argmin())
+    return {
+        "corpus": record["data"],
+        "model": model_words(record),
+        "kept_states": record["kept_states"],
+        "functionals": len(rhat),
+        "pass_both_limits": int(((rhat <= MAX_RHAT) & (ess >= MIN_ESS)).sum()),
+        "median_Rhat": f"{np.median(rhat):.4f}",
+        "largest_Rhat": f"{rhat[far]:.4f}",
+        "of": found["name"][far],
+        "smallest_ESS": round(float(ess[few])),
+        "ESS_of": found["name"][few],
+    }
+
+
+def model_words(record: Mapping[str, Any]) -> str:
+    """Say the model and its hyperparameters."""
+    names = ("num_topics", "alpha", "gamma", "beta")
+    given = [f"{'K' if n == 'num_topics' else n} {record[n]}" for n in names if n in record]
+    return f"{record['method']}, {', '.join(given)}"
+
+
+def report(run: dict[str, Any], output: Path) -> str:
+    """Write the table and the picture of the log joint density; return the report."""
+    records = list(run["cells"].values())
+    panels = [
+        Panel(
+            f"{record['data']}: {model_words(record)}",
+            "sweep after the warm-up",
+            "log joint density",
+            [
+                Curve(f"chain {c}", record["lp_sweeps"], lp, markers=False)
+                for c, lp in enumerate(record["lp"])
+            ],
+        )
+        for record in records
+    ]
+    draw(panels, output.with_suffix(".png"))
+    made = run["settings"]
+    about = (
+        f"{made['num_chains']} chains, the default schedule and starts. Limits: R-hat at most "
+        f"{MAX_RHAT}, and at least {MIN_ESS} effective draws of all chains together. Seconds run "
+        "from the call of `fit` to its return: compiling counts, without a cache."
+    )
+    scalars = (
+        "What `fit.convergence()` judges. The effective sample size is the smaller one of bulk and "
+        "tail. A hyperparameter is fixed where it has a number; the others have a Gamma(1, 1) "
+        "prior."
+    )
+    functionals = (
+        "What `fit.functionals()` judges by its kept states: the probability that two documents, "
+        "or two words, share a topic, and the shares of aligned topics. The effective sample size "
+        "is that of the bulk. Of several hundred functionals the largest R-hat is an extreme."
+    )
+    tables = [
+        Table("Scalars", "scalars", [row(r) for r in records], scalars),
+        Table("Functionals", "functionals", [functional_row(r) for r in records], functionals),
+    ]
+    return write_report(output, head(run, TITLE, about), tables)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure what is not measured yet, then report."""
+    study = Study(
+        name="mixing",
+        title=f"{TITLE}, and the time it takes.",
+        settings={"standard": STANDARD, "full": STANDARD, "quick": QUICK},
+        parts=tuple(FITS),
+        prepare=_prepare,
+        report=report,
+        modules=[Path(__file__)],
+        data_files=DATA,
+    )
+    return run_study(study, parser_of(study).parse_args(argv))
+
+
+def _prepare(
+    settings: Settings, folder: str | None, output: Path
+) -> tuple[dict[str, Any], list[Cell]]:
+    """Return the head of the run and its cells; from here on nothing compiled is loaded."""
+    if settings.size != "quick":
+        os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"  # read when JAX is imported
+    return {}, list(cells(settings, folder))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""The study of corpora on which chains mix: its small size, its corpora, its table."""
+
+import json
+
+import numpy as np
+import pytest
+
+from bnp_models.posterior.diagnostics import VERDICTS
+
+
+@pytest.mark.slow
+def test_quick(load, read_csv, in_this_process, tmp_path, capsys):
+    output = tmp_path / "mixing.json"
+    mixing = load("mixing")
+    assert mixing.main(["--quick", "--output", str(output)]) == 0
+    assert capsys.readouterr().out.startswith("7 of 7 measurements to make")
+    found = json.loads(output.read_text())
+    assert {cell["part"] for cell in found["cells"].values()} == set(mixing.FITS)
+    rows = read_csv(tmp_path / "mixing_scalars.csv")
+    assert [row["corpus"] for row in rows] == ["synthetic"] * 7  # no folder, no real corpus
+    assert {row["verdict"] for row in rows} <= set(VERDICTS)
+    for row, cell in zip(rows, found["cells"].values(), strict=True):
+        assert int(row["documents"]) == 30
+        assert float(row["seconds"]) >= float(row["seconds_compiling"]) > 0
+        assert np.shape(cell["lp"]) == (2, cell["num_samples"])
+    rows = read_csv(tmp_path / "mixing_functionals.csv")
+    assert {int(row["kept_states"]) for row in rows} == {8, 10}
+    assert (tmp_path / "mixing.png").exists()
+    assert mixing.main(["--quick", "--output", str(output)]) == 0
+    assert capsys.readouterr().out.startswith("0 of 7 measurements to make")
+
+
+def test_the_sample_has_its_most_frequent_words(load, tmp_path):
+    mixing = load("mixing")
+    rng = np.random.default_rng(0)
+    doc, word = (x.ravel() for x in np.mgrid[:60, :40])
+    count = rng.poisson(np.where(word < 12, 3, 1) * (rng.random(len(doc)) < 0.25))
+    there = count > 0
+    arrays = {"doc": doc[there], "word": word[there], "count": count[there]}
+    path = tmp_path / "kos.npz"
+    np.savez(
+        path, n_docs=60, n_words=40, **{name: x.astype(np.int32) for name, x in arrays.items()}
+    )
+    settings = mixing.Settings("standard", documents=50, words=10)
+    sample = mixing.sample_of(path, settings)
+    assert (sample.num_docs, sample.num_words) == (50, 10)
+    assert sample.digest == mixing.sample_of(path, settings).digest
+    assert {int(name) for name in sample.vocabulary} <= set(range(12))
+
+
+def test_the_drawn_corpus_is_drawn_from_the_program(load):
+    mixing = load("mixing")
+    corpus = mixing.drawn_from_lda(mixing.QUICK)
+    assert (corpus.num_docs, corpus.num_words) == (30, 20)
+    assert set(corpus.doc_length.tolist()) == {8}
+    assert len(np.unique(np.asarray(corpus.word))) > 5  # the template has one word
+
+
+def test_rows_name_the_quantity_that_is_worst(load):
+    record = {
+        "data": "kos", "documents": 3, "tokens": 9, "words": 4, "method": "LDA", "num_topics": 3,
+        "alpha": "prior", "beta": 1.0, "num_warmup": 1, "num_samples": 2, "seconds": 9.0,
+        "compile_seconds": 1.0, "verdict": "converged", "kept_states": 2,
+        "scalars": {
+            "name": ["lp", "alpha"], "rhat": [1.002, 1.001], "ess_bulk": [900.0, 800.0],
+            "ess_tail": [950.0, 420.0],
+        },
+        "functionals": {
+            "name": ["a", "b", "c"], "rhat": [1.0, 1.02, 1.01], "ess": [9.0, 500.0, 400.0],
+        },
+    }  # fmt: skip
+    mixing = load("mixing")
+    row = mixing.row(record)
+    assert row["model"] == "LDA, K 3, alpha prior, beta 1.0"
+    assert (row["largest_Rhat"], row["of"]) == ("1.0020", "lp")
+    assert (row["smallest_ESS"], row["ESS_of"]) == (420, "alpha")
+    row = mixing.functional_row(record)
+    assert (row["pass_both_limits"], row["functionals"]) == (1, 3)
+    assert (row["of"], row["ESS_of"]) == ("b", "a")
+
+
+def test_data_are_needed(load, monkeypatch, capsys):
+    monkeypatch.delenv("BNP_DATA", raising=False)
+    assert load("mixing").main([]) == 1
+    assert "--data FOLDER is needed: the folder with kos.npz" in capsys.readouterr().err
