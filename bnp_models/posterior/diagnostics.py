@@ -46,6 +46,7 @@ VERDICTS = ("still rising", "different modes", "too few draws", "converged")
 
 MIN_DRAWS = 4  # per chain: R-hat compares halves, which need a variance
 CLEARLY = 5  # times the excess over 1 that the limit allows: what R-hat of different modes has
+HINT = 0.1  # p-value of a trend that is not certain, but changes the advice
 NAMED_DIMS = ("source", "group", "author")  # the data name their entries, alike in all chains
 _DIGITS = {"mean": "6g", "sd": "3g", "mcse": "2g", "rhat": "3f", "ess_bulk": "0f", "ess_tail": "0f"}
 _FORMATS = {name: f"{{:.{digits}}}".format for name, digits in _DIGITS.items()}
@@ -402,15 +403,18 @@ def _more_draws(
     short_of = wanted / sizes.clip(lower=1.0), (named["rhat"] ** 2 - 1) / (max_rhat**2 - 1)
     times = dict(zip(map(str, named.index), np.maximum(*short_of), strict=True))
     name = max(times, key=lambda name: times[name])
-    shape = scalars[name].shape
-    if shape[1] < MIN_LENGTH:
-        seen = f"{shape[1]} draws per chain cannot show why"
-    elif shape[0] == 1:
-        seen = "The chain moves in no one direction"
-    else:
-        seen = "The chains move in no one direction, and none clearly stays apart"
     more = f"about {np.ceil(times[name]):.0f} times" if times[name] <= 50 else "many times"
-    return name, f"{seen}: draw {more} as many (num_samples=)."
+    draw = f"draw {more} as many (num_samples=)"
+    x = scalars[name]
+    chains = "The chain" if len(x) == 1 else "The chains"
+    if x.shape[1] < MIN_LENGTH:
+        return name, f"{x.shape[1]} draws per chain cannot show why: {draw}."
+    found = trend(x.astype(np.float64))
+    if found.p_value < HINT:
+        moves = "rising" if found.sign > 0 else "falling"
+        return name, f"{chains} may still be {moves}: raise num_warmup first, then {draw}."
+    apart = "" if len(x) == 1 else ", and none clearly stays apart"
+    return name, f"{chains} move in no one direction{apart}: {draw}."
 
 
 def _above(value: float, limit: float | int) -> str:

@@ -70,11 +70,14 @@ def axes_of(lines: int, columns: int, **options: Any) -> tuple[Any, np.ndarray]:
 
 
 def save(figure: Any, path: Path, dpi: int) -> None:
-    """Write a figure whole or not at all, and close it."""
+    """Write a figure whole or not at all, and close it; 64 colours are enough, and small."""
     from matplotlib import pyplot
+    from PIL import Image
 
-    picture = io.BytesIO()
-    figure.savefig(picture, format="png", dpi=dpi)
+    drawn, picture = io.BytesIO(), io.BytesIO()
+    figure.savefig(drawn, format="png", dpi=dpi)
+    few = Image.open(drawn).convert("RGB").quantize(64, dither=Image.Dither.NONE)
+    few.save(picture, format="png", optimize=True)
     write_bytes(path, picture.getvalue())
     pyplot.close(figure)
 

@@ -183,6 +183,13 @@ class TestConvergence:
         wrong = np.mean([found != "too few draws" for found in verdicts])
         assert wrong <= 0.02 + 4 * np.sqrt(0.02 * 0.98 / number)
 
+    def test_a_rise_that_is_not_certain_asks_for_warm_up_first(self):
+        x = draws(rho=0.97, size=200, seed=1) + np.linspace(0, 4, 200)
+        assert 0.01 < diagnostics.trend(x).p_value < diagnostics.HINT
+        result = diagnostics.convergence(of({"lp": x}))
+        assert result.verdict == "too few draws"
+        assert "may still be rising: raise num_warmup first, then draw" in result.summary
+
     def test_an_rhat_just_above_its_limit_asks_for_draws(self):
         x = draws(rho=0.97, size=700, seed=4)
         result = diagnostics.convergence(of({"lp": x}))
