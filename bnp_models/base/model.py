@@ -305,7 +305,8 @@ class Model(abc.ABC):
         """Return the cycle of a schedule, as positions in a tuple of sweeps, and this tuple.
 
         If the warm-up starts at a temperature above one, the tuple ends with an annealed sweep: the
-        sequential one if the cycle has it, else the parallel one.
+        sequential one if the cycle has it, else the parallel one. It takes the place of the sweeps
+        over tokens.
         """
         names = self.schedules[schedule]
         sweeps = tuple(dict.fromkeys(names))
@@ -313,7 +314,8 @@ class Model(abc.ABC):
         if start_temperature == 1:
             return cycle, sweeps, None
         annealed = ANNEALED + ("sequential" if "sequential" in names else "parallel")
-        return cycle, (*sweeps, annealed), Annealing(len(sweeps), start_temperature)
+        plain = tuple(i for i, name in enumerate(sweeps) if name not in ("sequential", "parallel"))
+        return cycle, (*sweeps, annealed), Annealing(len(sweeps), start_temperature, plain)
 
     def gamma_priors(self, elsewhere: Collection[str]) -> dict[str, GammaPrior | None]:
         """Return the result of `gamma_prior` for each hyperparameter, by name."""

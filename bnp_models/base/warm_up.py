@@ -4,6 +4,9 @@ The start of a chain is arbitrary, so a warm-up may begin with sweeps that do no
 invariant. In an annealed sweep the weights of the topics are taken to the power 1/T. While the
 temperature T is above one, tokens still cross between topics that a cold chain would never join or
 part. T falls linearly and is one long before the first draw: from there on all sweeps are exact.
+
+Annealed sweeps give birth to no topic. Splits and merges keep their places in the cycle, so that
+chains which start with few topics get more of them meanwhile.
 """
 
 from typing import NamedTuple
@@ -22,6 +25,7 @@ class Annealing(NamedTuple):
 
     turn: int  # position of the annealed sweep among the sweeps
     temperature: float  # at the first sweep, above one
+    plain: tuple[int, ...] = ()  # positions of sweeps of the cycle that stay as they are
 
 
 def is_annealed(
@@ -54,5 +58,6 @@ def next_sweep(
     num_annealed = ANNEALED_SHARE * num_warmup.astype(jnp.float32)
     left = 1 - sweep.astype(jnp.float32) / num_annealed  # not a number without warm-up
     hot = is_annealed(annealing, sweep, num_warmup)
+    hot &= (turn != jnp.asarray(annealing.plain, turn.dtype)).all()
     turn = jnp.where(hot, annealing.turn, turn)
     return turn, jnp.where(hot, 1 / (1 + (annealing.temperature - 1) * left), power)

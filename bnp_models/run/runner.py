@@ -290,7 +290,7 @@ def _advance(
             state, buffer, slot, _, need = carry
             state = kernel.advance(state._replace(data=data))._replace(data=None)
             if wanted is not None:
-                # an annealed sweep opens no slots, and its concentrations do not last
+                # concentrations of the annealed half do not last; a lack of slots is seen anyway
                 hot = is_annealed(sampler.annealing, state.sweep, state.num_warmup)
                 wants = jax.vmap(wanted, (0, None))(state.chain, data)
                 need = jnp.maximum(need, jnp.where(hot, 0, wants))

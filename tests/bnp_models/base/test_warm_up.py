@@ -34,6 +34,11 @@ class TestNextSweep:
         np.testing.assert_allclose(1 / power[:5], [1.5, 1.4, 1.3, 1.2, 1.1], rtol=1e-6)
         assert (power[5:] == 1).all()
 
+    def test_sweeps_that_stay_keep_their_places(self):
+        turn, power = turns(Annealing(3, 1.5, plain=(1,)), 10, 6)
+        assert turn == [3, 1, 3, 3, 1, 2]
+        np.testing.assert_allclose(1 / power, [1.5, 1, 1.3, 1.2, 1, 1], rtol=1e-6)
+
     @pytest.mark.parametrize(("annealing", "num_warmup"), [(None, 10), (Annealing(3, 1.5), 0)])
     def test_nothing_is_annealed(self, annealing, num_warmup):
         """Without a temperature, and without a warm-up."""
@@ -45,11 +50,11 @@ class TestNextSweep:
 def test_the_annealed_sweep_of_a_schedule():
     """It is the sequential one, where the schedule has it."""
     assert HDP.turns("mixed", 1.2) == (
-        (0, 0, 0, 1),
+        (0, 0, 0, 0, 0, 1),
         ("sequential", "split-merge", "annealed sequential"),
-        Annealing(2, 1.2),
+        Annealing(2, 1.2, plain=(1,)),
     )
-    assert HDP.turns("parallel", 1.2)[1] == ("parallel", "annealed parallel")
+    assert HDP.turns("parallel", 1.2)[1:] == (("parallel", "annealed parallel"), Annealing(1, 1.2))
     assert HDP.turns("parallel") == ((0,), ("parallel",), None)
 
 
