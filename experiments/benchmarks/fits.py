@@ -74,7 +74,12 @@ def measure(
         found["large_topics"] = (tokens > 1e-3 * tokens.sum(-1, keepdims=True)).sum(-1).tolist()
     if parts is not None:
         found |= _scores(fit, *map(bags.to_corpus, parts[1:]))
-    return {**found, **lines.seen}
+    return {**found, **{name: _thin(values) for name, values in lines.seen.items()}}
+
+
+def _thin(values: list[Any], most: int = 60) -> list[Any]:
+    """Keep so many points of a curve, the first and the last among them: the file stays small."""
+    return [values[i] for i in np.unique(np.linspace(0, len(values) - 1, most).round().astype(int))]
 
 
 def _scores(fit: Any, observed: Any, heldout: Any) -> dict[str, float]:
