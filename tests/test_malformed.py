@@ -662,6 +662,7 @@ def kind_by_annotation(name: str, parameter: str) -> Table | None:
     if kind is Any and parameter in model.hyperparameters:
         return POSITIVE
     known = {int: count(1), int | None: count(1, none=True), str: choice(), bool: flag()}
+    known[float] = real(0, -1)
     return known.get(kind)
 
 

@@ -235,21 +235,21 @@ def step(
         alpha_prior=priors.alpha, beta_prior=priors.beta,
     )  # fmt: skip
     new = new._replace(alpha=alpha, beta=beta)
+    score = label_regression.scores(new.doc_topic, data.doc_length, new.eta)
     if priors.dispersion is not None:
-        dispersion = _draw_dispersion(key_dispersion, new, data, priors.dispersion)
+        dispersion = _draw_dispersion(key_dispersion, new, data, score, priors.dispersion)
         new = new._replace(dispersion=dispersion)
     draw_eta = {"polya-gamma": _draw_eta_given_weights, "elliptical": _draw_eta_on_ellipse}
-    new = new._replace(eta=draw_eta[sampler](key_eta, new, data))
+    new = new._replace(eta=draw_eta[sampler](key_eta, new, data, score))
     return new, SupervisedLDAInfo(num_moved=(new.z != state.z).sum())
 
 
 def _draw_eta_given_weights(
-    rng_key: Key[Array, ""], state: SupervisedLDAState, data: Tokens
+    rng_key: Key[Array, ""], state: SupervisedLDAState, data: Tokens, score: Float[Array, " D"]
 ) -> Float[Array, " K"]:
     """Draw the Pólya-Gamma variable of every document, then eta given them."""
     key_weight, key_eta = bits.split(rng_key)
     labels = trials(state, data)
-    score = label_regression.scores(state.doc_topic, data.doc_length, state.eta)
     weight = label_regression.draw_polya_gamma_weights(key_weight, score, labels)
     linear = (labels.success - labels.failure) / 2
     return label_regression.draw_normal(
@@ -258,7 +258,7 @@ def _draw_eta_given_weights(
 
 
 def _draw_eta_on_ellipse(
-    rng_key: Key[Array, ""], state: SupervisedLDAState, data: Tokens
+    rng_key: Key[Array, ""], state: SupervisedLDAState, data: Tokens, score: Float[Array, " D"]
 ) -> Float[Array, " K"]:
     return label_regression.draw_on_ellipse(
         rng_key, state.eta, state.doc_topic, data.doc_length, trials(state, data),
@@ -267,16 +267,19 @@ def _draw_eta_on_ellipse(
 
 
 def _draw_dispersion(
-    rng_key: Key[Array, ""], state: SupervisedLDAState, data: Tokens, prior: GammaPrior
+    rng_key: Key[Array, ""],
+    state: SupervisedLDAState,
+    data: Tokens,
+    score: Float[Array, " D"],
+    prior: GammaPrior,
 ) -> Float[Array, ""]:
-    r"""Update $\log r$ by slice sampling, given z and eta.
+    r"""Update $\log r$ by slice sampling, given the scores.
 
     Its density is $r^a e^{-b r} [\prod_d \Gamma(y_d + r) / \Gamma(r) \, \sigma(-\omega_d)^r]^c$ with
     the prior Gamma(a, b); the factor r is that of the change of variables. (The draw by table
     counts needs c = 1.)
     """
     assert state.dispersion is not None
-    score = label_regression.scores(state.doc_topic, data.doc_length, state.eta)
     rate = sum_pairwise(jax.nn.softplus(score))
 
     def log_density(log_r):
