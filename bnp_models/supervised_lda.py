@@ -19,7 +19,6 @@ from bnp_models.base import token_model, topic_model
 from bnp_models.base.gibbs import GibbsKernel, Sampler
 from bnp_models.base.model import concentration
 from bnp_models.base.samplers import BY_DOCUMENT, Rows, finite_sampler
-from bnp_models.base.token_model import TokenModel
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
 from bnp_models.results.topic_fit import TopicFit
@@ -259,8 +258,8 @@ def _check_lengths(corpus: Corpus) -> None:
     if empty.size:
         raise ValueError(
             f"data has {empty.size} documents without words, such as "
-            f"{corpus.doc_names[empty[0]]!r}: their labels can't be explained by topics; leave them "
-            "out by data.select(data.doc_length > 0)"
+            f"{corpus.doc_names[empty[0]]!r}: topics can't explain their labels; leave them out by "
+            "data.select(data.doc_length > 0)"
         )
 
 

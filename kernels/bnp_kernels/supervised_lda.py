@@ -1,10 +1,11 @@
 r"""Gibbs kernels of logistic supervised LDA; their program is `bnp_models.SupervisedLDA`.
 
-The label $y_d$ of a document depends on its score $\omega_d = \sum_k \eta_k n_{dk} / N_d$. A binary
-label has the likelihood $\sigma(\omega_d)^{c y_d} \sigma(-\omega_d)^{c (1 - y_d)}$, a count has that
-of a negative binomial variable with dispersion r, to the power c:
+The label $y_d$ of a document depends on its score $\omega_d = \sum_k \eta_k n_{dk} / N_d$. The
+likelihood of a binary label is $\sigma(\omega_d)^{c y_d} \sigma(-\omega_d)^{c (1 - y_d)}$. That of
+a count is the one of a negative binomial variable with dispersion r, to the power c:
 
-$$\Big[ \tfrac{\Gamma(y_d + r)}{\Gamma(r)\,y_d!} \sigma(\omega_d)^{y_d} \sigma(-\omega_d)^r \Big]^c.$$
+$$\Big[ \tfrac{\Gamma(y_d + r)}{\Gamma(r)\,y_d!}
+  \sigma(\omega_d)^{y_d} \sigma(-\omega_d)^r \Big]^c.$$
 
 Two exact sweeps of one posterior $p(z, \eta, r, \alpha, \beta \mid w, y)$, as in `lda`:
 "sequential", with topics and documents integrated out, and "parallel", which draws the topics
@@ -275,16 +276,16 @@ def _draw_dispersion(
 ) -> Float[Array, ""]:
     r"""Update $\log r$ by slice sampling, given the scores.
 
-    Its density is $r^a e^{-b r} [\prod_d \Gamma(y_d + r) / \Gamma(r) \, \sigma(-\omega_d)^r]^c$ with
-    the prior Gamma(a, b); the factor r is that of the change of variables. (The draw by table
-    counts needs c = 1.)
+    With the prior Gamma(a, b), the density of $\log r$ is
+    $r^a e^{-b r} [\prod_d \Gamma(y_d + r) / \Gamma(r)\, \sigma(-\omega_d)^r]^c$. This update is
+    exact for every c; one by table counts would need c = 1.
     """
     assert state.dispersion is not None
-    rate = sum_pairwise(jax.nn.softplus(score))
+    label, rate = jnp.asarray(data.label), sum_pairwise(jax.nn.softplus(score))
 
     def log_density(log_r):
         r = jnp.exp(log_r)
-        rising = sum_pairwise(log_rising(r, data.label))
+        rising = sum_pairwise(log_rising(r, label))
         return prior.concentration * log_r - prior.rate * r + state.c * (rising - r * rate)
 
     value = draw_slice(rng_key, log_density, jnp.log(state.dispersion), _BRACKET)
@@ -304,7 +305,8 @@ def log_joint(state: SupervisedLDAState, data: Tokens) -> Float[Array, ""]:
     score = label_regression.scores(state.doc_topic, data.doc_length, state.eta)
     labels = sum_pairwise(label_regression.log_label(score, *trials(state, data)))
     if state.dispersion is not None:
-        choices = log_rising(state.dispersion, data.label) - log_rising(1.0, data.label)
+        label = jnp.asarray(data.label)
+        choices = log_rising(state.dispersion, label) - log_rising(1.0, label)
         labels = labels + state.c * sum_pairwise(choices)
     return documents + words + labels + label_regression.log_normal(state.eta, state.eta_variance)
 

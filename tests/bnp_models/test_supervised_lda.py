@@ -170,9 +170,9 @@ class TestFit:
 
 
 def test_command(tmp_path):
-    lines = ["text,opinion"]
-    lines += [f"{'good fine nice' if i % 2 else 'bad poor sad'} day,{'pn'[i % 2]}" for i in range(8)]
-    (tmp_path / "reviews.csv").write_text("\n".join(lines))
+    (tmp_path / "reviews.csv").write_text(
+        "text,opinion\n" + "good fine nice day,p\nbad poor sad day,n\n" * 4
+    )
     run = tmp_path / "run"
     assert cli.main([
         "fit", "SupervisedLDA", str(tmp_path / "reviews.csv"), "--read", "label=opinion",

@@ -77,9 +77,7 @@ def exact(c, dispersion=None, sampled=False):
     if sampled:
         concentrations = {name: enumeration.gamma_rule(*PRIORS[name]) for name in FIXED}
     alpha = concentrations["alpha"] if sampled else (FIXED["alpha"],) * NUM_TOPICS
-    of_words = enumeration.finite_topics(
-        DOCS, NUM_WORDS, NUM_TOPICS, alpha, concentrations["beta"]
-    )
+    of_words = enumeration.finite_topics(DOCS, NUM_WORDS, NUM_TOPICS, alpha, concentrations["beta"])
     z = of_words.states[0]
     y = np.array(BINARY if dispersion is None else COUNTS)
     rule = enumeration.Rule(np.array([dispersion or 0.0]), np.zeros(1))
@@ -170,49 +168,83 @@ TARGETS = {
 }
 
 
-# ---- the joint law: parameters, topics, words and labels from the prior, in NumPy; c = 1
+# ---- the joint law: parameters, topics, words and labels from the prior, in NumPy
 
 
-def states_of(draws):
+def states_of(draws, c=1.0):
     """Return kernel states and data of draws of everything, with a leading axis."""
 
-    def one(z, w, alpha, beta, eta):
+    def one(z, w, alpha, beta, eta, dispersion):
         return FAMILY.make_state(
             JOINT, z, JOINT.doc, w, NUM_TOPICS, alpha=alpha, beta=beta, eta=eta,
-            eta_variance=jnp.float32(VARIANCE), c=jnp.float32(1.0), dispersion=None,
+            eta_variance=jnp.float32(VARIANCE), c=jnp.float32(c), dispersion=dispersion,
         )  # fmt: skip
 
-    names, types = ("z", "w", "alpha", "beta", "eta"), "iifff"
-    arrays = [np.asarray(draws[n], {"i": np.int32, "f": np.float32}[t])
-              for n, t in zip(names, types, strict=True)]  # fmt: skip
-    states = testing.quick_jit(jax.vmap(one))(*arrays)
+    tokens = (np.asarray(draws[name], np.int32) for name in ("z", "w"))
+    parameters = (
+        np.asarray(draws[name], np.float32) if name in draws else None
+        for name in ("alpha", "beta", "eta", "dispersion")
+    )  # fmt: skip
+    states = testing.quick_jit(jax.vmap(one))(*tokens, *parameters)
     data = FAMILY.with_words_of(draws["w"])
     return states, data._replace(label=np.asarray(draws["y"], np.int32))
 
 
-def draw_prior(rng, size):
+def draw_parameters(rng, size):
+    """Draw all but words and labels."""
     draw, num_docs = np.arange(size)[:, None], len(JOINT.docs)
-    alpha, beta = (
+    alpha, beta, dispersion = (
         rng.gamma(PRIORS[name][0], 1 / PRIORS[name][1], (size, *shape))
-        for name, shape in (("alpha", (NUM_TOPICS,)), ("beta", ()))
+        for name, shape in (("alpha", (NUM_TOPICS,)), ("beta", ()), ("dispersion", ()))
     )
     theta = simulate.draw_dirichlet(rng, np.repeat(alpha[:, None], num_docs, axis=1))
-    shape = size, NUM_TOPICS, JOINT.num_words
-    phi = simulate.draw_dirichlet(rng, np.broadcast_to(beta[:, None, None], shape))
     z = simulate.draw_categorical(rng, theta[draw, JOINT.doc])
     eta = VARIANCE**0.5 * rng.normal(size=(size, NUM_TOPICS))
     doc_topic = simulate.tally(z, JOINT.doc, num_docs, NUM_TOPICS)
     score = np.einsum("sdk,sk->sd", doc_topic, eta) / doc_topic.sum(axis=2)
-    y = rng.uniform(size=score.shape) < expit(score)
-    w = simulate.draw_categorical(rng, phi[draw, z])
-    return states_of({"z": z, "w": w, "alpha": alpha, "beta": beta, "eta": eta, "y": y})
+    found = {"z": z, "alpha": alpha, "beta": beta, "eta": eta, "score": score}
+    return found | {"dispersion": dispersion}
 
 
-def draw_program(rng_key, size):
+def accepted(rng, size, c):
+    r"""Draw parameters with the weight $\prod_d \sum_y p(y \mid \omega_d)^c$, for c >= 1.
+
+    With c = 1 all draws are accepted. Otherwise the labels have the law with this power, and these
+    are the parameters that belong to it.
+    """
+    parts, number = [], 0
+    while number < size:
+        drawn = draw_parameters(rng, size if c == 1 else 4 * size)
+        score = drawn["score"]
+        log_weight = (np.logaddexp(c * score, 0) - c * np.logaddexp(score, 0)).sum(axis=1)
+        keep = np.log(rng.uniform(size=len(score))) < log_weight + 1e-9
+        parts.append({name: x[keep] for name, x in drawn.items()})
+        number += keep.sum()
+    return {name: np.concatenate([part[name] for part in parts])[:size] for name in parts[0]}
+
+
+def draw_prior(rng, size, c=1.0, counts=False):
+    drawn = accepted(rng, size, c)
+    shape = size, NUM_TOPICS, JOINT.num_words
+    phi = simulate.draw_dirichlet(rng, np.broadcast_to(drawn["beta"][:, None, None], shape))
+    w = simulate.draw_categorical(rng, phi[np.arange(size)[:, None], drawn["z"]])
+    score, r = drawn["score"], drawn["dispersion"]
+    y = rng.uniform(size=score.shape) < expit(c * score)
+    if counts:
+        y = rng.poisson(rng.gamma(r[:, None], np.exp(score)))
+    else:
+        drawn.pop("dispersion")
+    return states_of(drawn | {"w": w, "y": y}, c)
+
+
+def draw_program(rng_key, size, counts=False):
     alpha = dist.Gamma(*PRIORS["alpha"]).expand([NUM_TOPICS])
-    beta = dist.Gamma(*PRIORS["beta"])
-    model = SupervisedLDA(NUM_TOPICS, alpha=alpha, beta=beta, eta_variance=VARIANCE)
-    draws = FAMILY.program_draws(rng_key, model, ["alpha", "beta", "eta", "y"], size)
+    hyperparameters = {"alpha": alpha, "beta": dist.Gamma(*PRIORS["beta"])}
+    if counts:
+        hyperparameters |= {"response": "count", "dispersion": dist.Gamma(*PRIORS["dispersion"])}
+    model = SupervisedLDA(NUM_TOPICS, eta_variance=VARIANCE, **hyperparameters)
+    sites = ["alpha", "beta", "eta", "y", *(["dispersion"] if counts else [])]
+    draws = FAMILY.program_draws(rng_key, model, sites, size)
     return FAMILY.measure(measure_joint, *states_of(draws))
 
 
@@ -221,12 +253,18 @@ def redraw(rng_key, state, data):
     key_words, key_labels = jax.random.split(rng_key)
     state, data = FAMILY.redraw_words(key_words, state, data)
     score = (state.doc_topic * state.eta).sum(axis=1) / data.doc_length
-    y = jax.random.bernoulli(key_labels, jax.nn.sigmoid(score))
+    if state.dispersion is None:
+        y = jax.random.bernoulli(key_labels, jax.nn.sigmoid(state.c * score))
+    else:
+        key_rate, key_count = jax.random.split(key_labels)
+        rate = jax.random.gamma(key_rate, state.dispersion, score.shape) * jnp.exp(score)
+        y = jax.random.poisson(key_count, rate)
     return state, data._replace(label=y.astype(jnp.int32))
 
 
 def measure_joint(state, data):
     score = (state.doc_topic * state.eta).sum(axis=1) / data.doc_length
+    y = jnp.log1p(data.label)
     values = FAMILY.count_quantities(state, data) | {
         "log alpha": jnp.log(state.alpha.sum()),
         "alpha share": state.alpha[1] / state.alpha.sum(),
@@ -236,11 +274,30 @@ def measure_joint(state, data):
         "omega_0^2": score[0] ** 2,
         "omega_0 omega_1": score[0] * score[1],
         "|omega_2|": jnp.abs(score[2]),
-        "sum y": data.label.sum(),
-        "y omega": (data.label * score).sum(),
+        "sum log(1 + y)": y.sum(),
+        "log(1 + y) omega": (y * score).sum(),
         "y_0 = y_1": data.label[0] == data.label[1],
     }
+    if state.dispersion is not None:
+        log_r = jnp.log(state.dispersion)
+        values |= {"log r": log_r, "log r sum log(1 + y)": log_r * y.sum()}
     return testing.as_floats(values)
+
+
+def joint(c=1.0, counts=False):
+    """Return the joint law. The program is that of c = 1: other powers are no distributions."""
+    priors = {
+        "alpha": testing.gamma_prior(*PRIORS["alpha"], shape=(NUM_TOPICS,)),
+        "beta": testing.gamma_prior(*PRIORS["beta"]),
+    }
+    if counts:
+        priors["dispersion"] = testing.gamma_prior(*PRIORS["dispersion"])
+    return testing.Joint(
+        priors=supervised_lda.SupervisedLDAPriors(**priors),
+        simulate=functools.partial(draw_prior, c=c, counts=counts), redraw=redraw,
+        quantities=measure_joint,
+        program=functools.partial(draw_program, counts=counts) if c == 1 else None,
+    )  # fmt: skip
 
 
 def program_log_joint(state, data, priors):
@@ -372,19 +429,31 @@ CASE = testing.Case(
         "elliptical": schedule("parallel", sampler="elliptical"),
     },
     targets=TARGETS,
-    joint=testing.Joint(
-        priors=supervised_lda.SupervisedLDAPriors(
-            alpha=testing.gamma_prior(*PRIORS["alpha"], shape=(NUM_TOPICS,)),
-            beta=testing.gamma_prior(*PRIORS["beta"]),
-        ),
-        simulate=draw_prior, redraw=redraw, quantities=measure_joint, program=draw_program,
-    ),
+    joint=joint(),
     tally=FAMILY.tally,
     conditional=FAMILY.finite_conditional,
     log_joint=FAMILY.log_joint,
     program_log_joint=program_log_joint,
     mistakes=MISTAKES,
 )  # fmt: skip
+
+
+# Geweke's test of other joint laws, by the right kernels alone
+OTHER_LAWS = {
+    name: testing.Case(
+        name=f"supervised_lda, {name}", targets={}, joint=law,
+        schedules={n: CASE.schedules[n]._replace(num_programs=1) for n in CASE.schedules},
+        skip={"ranks/*": "the case of the model has it", "batch/*": "the case of the model has it"},
+    )
+    for name, law in (("c=4", joint(c=4.0)), ("counts", joint(counts=True)))
+}  # fmt: skip
+LAWS = [(name, check) for name, case in OTHER_LAWS.items() for check in case.checks()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "check"), LAWS)
+def test_other_laws(name, check):
+    print(OTHER_LAWS[name].checks()[check].run())
 
 
 @testing.each_check(CASE)

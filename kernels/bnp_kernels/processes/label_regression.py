@@ -8,7 +8,8 @@ $$\psi_d(\omega) = \sigma(\omega)^{s_d} \sigma(-\omega)^{f_d}$$
 with $s_d, f_d \ge 0$, like $s_d$ successes and $f_d$ failures, but not only whole numbers. Given a
 Pólya-Gamma variable $\lambda_d \sim \mathrm{PG}(s_d + f_d, \omega_d)$, $\psi_d$ is proportional to
 $\exp(\kappa_d \omega - \lambda_d \omega^2 / 2)$ with $\kappa_d = (s_d - f_d) / 2$, so the posterior
-of $\eta$ is normal. The topics of tokens are drawn with $\lambda$ integrated out, from $\psi$ itself.
+of $\eta$ is normal. The topics of tokens are drawn with $\lambda$ integrated out: they depend on
+$\psi$ itself.
 
 Zhu, Zheng and Zhang, Improved Bayesian logistic supervised topic models with data augmentation,
 ACL 2013. Sizes: D documents with at least one token each, K topics.
@@ -134,9 +135,7 @@ def _draw_given(gram, share, linear, variance, noise):
     num_topics = gram.shape[0]
     precision = gram + jnp.where(jnp.eye(num_topics, dtype=bool), 1 / variance, 0.0)
     potential = sum_pairwise(product(share, linear[:, None]))
-    return draw_gaussian(
-        precision, potential[:, None], noise[:, None], jnp.int32(num_topics)
-    )[:, 0]
+    return draw_gaussian(precision, potential[:, None], noise[:, None], jnp.int32(num_topics))[:, 0]
 
 
 def draw_on_ellipse(
