@@ -82,8 +82,8 @@ class SupervisedLDA(topic_model.FiniteTopics):
     num_topics: int
     alpha: Any = 0.1
     beta: Any = 0.01
-    c: float = 1.0
-    eta_variance: float = 1.0
+    c: Any = 1.0
+    eta_variance: Any = 1.0
     response: str = "binary"
     dispersion: Any = 1.0
 
