@@ -9,6 +9,7 @@ from bnp_models.np_author_topic import (
     NonparametricAuthorTopicModel as NonparametricAuthorTopicModel,
 )
 from bnp_models.poisson_factors import PoissonGammaFactorAnalysis as PoissonGammaFactorAnalysis
+from bnp_models.supervised_lda import SupervisedLDA as SupervisedLDA
 
 MODELS: dict[str, type[_base.Model]] = {
     name: x for name, x in globals().items() if isinstance(x, type)

@@ -64,6 +64,7 @@ def finite_sampler(
     init_topics: int | None,
     side_by_side: int | None,
     start_temperature: float,
+    parameters: Callable[[Any], dict[str, jax.Array]] = lambda state: {},
 ) -> Sampler:
     """Return the pure functions of a model with a fixed number of topics.
 
@@ -72,7 +73,8 @@ def finite_sampler(
     model
         A `FiniteTopics`.
     kernel
-        Module of the kernel: `init`, `step`, `log_joint`, `log_prior`.
+        Module of the kernel: `init`, `step`, `log_joint`, `log_prior`. Its state has a field for
+        each of the model's `hyperparameters`, or None for one that the model does not use.
     rows
         Access to the mixtures of topics.
     elsewhere
@@ -81,6 +83,8 @@ def finite_sampler(
         Class of the kernel's priors.
     schedule, record, init_topics, side_by_side, start_temperature
         See `FiniteTopics.gibbs`.
+    parameters
+        State -> parameters that are always recorded, and kept with full states.
     """
     updated = priors(**model.gamma_priors(elsewhere))
     rotation, sweeps, annealing = model.turns(schedule, start_temperature)
@@ -88,9 +92,10 @@ def finite_sampler(
     def init(rng_key, data, corpus):
         key_z, key_values = split(rng_key)
         values = model.start_values(key_values)
+        values["alpha"] = model.all_alpha(values["alpha"])
         return kernel.init(
             key_z, data, num_words=corpus.num_words, num_topics=model.num_topics,
-            alpha=model.all_alpha(values["alpha"]), beta=values["beta"], init_topics=init_topics,
+            init_topics=init_topics, **values,
         )  # fmt: skip
 
     def step(rng_key, state, data, turn, power, axis_name):
@@ -112,7 +117,7 @@ def finite_sampler(
         sampled = token_model.sampled(state, updated)
         if "alpha" in sampled:
             sampled["alpha"] = model.recorded_alpha(state.alpha)
-        always = {"num_topics_used": (state.topic > 0).sum(), **sampled}
+        always = {"num_topics_used": (state.topic > 0).sum(), **sampled, **parameters(state)}
         return always | token_model.make_these(record, lazy)
 
     def means(state, data):
@@ -126,12 +131,16 @@ def finite_sampler(
 
     def snapshot(state):
         kept = {name: getattr(state, name) for name in rows.assignments}
-        return kept | {"alpha": model.recorded_alpha(state.alpha), "beta": state.beta}
+        for name in model.hyperparameters:
+            value = getattr(state, name)
+            kept[name] = jnp.float32(getattr(model, name)) if value is None else value
+        return kept | {"alpha": model.recorded_alpha(state.alpha)} | parameters(state)
 
     def given(state, values):
+        values = dict(values)
         if "alpha" in values:
-            state = state._replace(alpha=jnp.broadcast_to(values["alpha"], state.alpha.shape))
-        return state._replace(beta=values.get("beta", state.beta))
+            values["alpha"] = jnp.broadcast_to(values["alpha"], state.alpha.shape)
+        return state._replace(**values)
 
     return Sampler(
         prepare=lambda corpus, num_shards: rows.prepare(corpus, num_shards, side_by_side),

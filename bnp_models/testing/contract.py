@@ -48,6 +48,8 @@ class Contract:
         Arguments of the class, one of them a prior that the kernel can't update.
     options
         Options of `gibbs` that the small data set needs.
+    labels
+        Sites of the program that are observed besides the last one.
     """
 
     model: Any
@@ -60,6 +62,7 @@ class Contract:
     data_refused: Sequence[tuple[Any, str]]
     no_update: Mapping[str, Any]
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    labels: Sequence[str] = ()
 
     def duties(self) -> dict[str, Callable[[], None]]:
         """List the duties by name."""
@@ -126,8 +129,9 @@ class Contract:
 
             shapes = {n: x.shape for n, x in jax.eval_shape(run, jax.random.key(0)).items()}
             assert shapes == dict(self.sites), shapes
-            assert found[data_site]["is_observed"] == observed
-            assert not any(found[name]["is_observed"] for name in self.sites if name != data_site)
+            for name in self.sites:
+                is_data = name == data_site or name in self.labels
+                assert found[name]["is_observed"] == (observed and is_data), name
 
     def predictive_draws(self) -> None:
         """Check that the program draws finite values of all sites, and different data each time."""

@@ -32,12 +32,13 @@ def lay_out(
     docs: Sequence[Sequence[int]],
     num_lanes: int | None = None,
     group: Sequence[int] | None = None,
+    label: Sequence[int] | None = None,
 ) -> Tokens:
     """Lay out documents, given as lists of word ids, as data of the kernels."""
     doc = np.repeat(np.arange(len(docs), dtype=np.int32), [len(words) for words in docs])
     word = np.concatenate([np.asarray(words, np.int32) for words in docs])
-    groups = None if group is None else np.asarray(group, np.int32)
-    return make_tokens(doc, word, len(docs), num_lanes=num_lanes, group=groups)
+    groups, labels = (None if x is None else np.asarray(x, np.int32) for x in (group, label))
+    return make_tokens(doc, word, len(docs), num_lanes=num_lanes, group=groups, label=labels)
 
 
 def tally(

@@ -77,8 +77,8 @@ class TinyCorpus:
         Documents as lists of word ids.
     authors, num_authors
         Authors of each document, if the model has authors.
-    group
-        Group of each document, if the model has groups.
+    group, label
+        Group and label of each document, if the model has groups or labels.
     layout
         Options for the layout of the kernels' data.
     """
@@ -88,13 +88,16 @@ class TinyCorpus:
     authors: Sequence[Sequence[int]] | None = None
     num_authors: int = 0
     group: Sequence[int] | None = None
+    label: Sequence[int] | None = None
     layout: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def data(self) -> Any:
         """The corpus as the kernels take it."""
         if self.authors is None:
-            return token_corpora.lay_out(self.docs, group=self.group, **self.layout)
+            return token_corpora.lay_out(
+                self.docs, group=self.group, label=self.label, **self.layout
+            )
         return author_corpora.lay_out(self.docs, self.authors, self.num_authors, **self.layout)
 
     @functools.cached_property
@@ -105,7 +108,7 @@ class TinyCorpus:
             names = {"authors": self.authors, "author_names": list("abcdef"[: self.num_authors])}
         if self.group is not None:
             names |= {"groups": self.group, "group_names": list("abcdef"[: max(self.group) + 1])}
-        return Corpus.from_ids(self.docs, num_words=self.num_words, **names)
+        return Corpus.from_ids(self.docs, num_words=self.num_words, labels=self.label, **names)
 
     @property
     def num_rows(self) -> int:

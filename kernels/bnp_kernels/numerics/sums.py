@@ -6,9 +6,10 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-__all__ = ["prefix_sums", "sum_pairwise", "sum_rows"]
+__all__ = ["prefix_sums", "sum_pairwise", "sum_rows", "sum_topics"]
 
 _BLOCKS = 32
+_COLUMNS = 8  # as in `categorical`
 
 
 def sum_pairwise(x: Float[Array, " n *rest"]) -> Float[Array, "*rest"]:
@@ -32,3 +33,15 @@ def sum_rows(x: Float[Array, "V K"]) -> Float[Array, " K"]:
         x = jnp.pad(x, ((0, size * blocks - x.shape[0]), (0, 0)))
         x = functools.reduce(jnp.add, [x[i * size : (i + 1) * size] for i in range(blocks)])
     return x[0]
+
+
+def sum_topics(x: Float[Array, "*rest K"]) -> Float[Array, "*rest"]:
+    """Sum over the last axis, eight columns side by side; for sums inside loops over tokens."""
+    missing = -x.shape[-1] % _COLUMNS
+    x = jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, missing)]) if missing else x
+    cells = [x[..., i : i + _COLUMNS] for i in range(0, x.shape[-1], _COLUMNS)]
+    column, width = functools.reduce(jnp.add, cells), _COLUMNS
+    while width > 1:
+        width //= 2
+        column = column[..., :width] + column[..., width:]
+    return column[..., 0]

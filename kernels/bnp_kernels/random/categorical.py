@@ -13,7 +13,7 @@ of the inversion, down one column after the other. `encode`, `decode`, `codes`, 
 import jax.numpy as jnp
 from jax import lax
 from jax.typing import DTypeLike
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 __all__ = [
     "codes",
@@ -22,6 +22,7 @@ __all__ = [
     "draw_code",
     "draw_or_new",
     "encode",
+    "exp_of_largest",
     "one_hot",
     "one_weights",
     "pad_topics",
@@ -60,6 +61,18 @@ def codes(num_topics: int) -> Float[Array, " K"]:
 def one_hot(code: Float[Array, " rows"], num_topics: int, dtype: DTypeLike) -> Array:
     """Return a one-hot row over the topics for each code, with the topics padded to whole rows."""
     return (codes(num_topics)[None, :] == code[:, None]).astype(dtype)
+
+
+def exp_of_largest(
+    logs: Float[Array, "... K"], possible: Bool[Array, "... K"]
+) -> Float[Array, "... K"]:
+    """Return the exponentials of logs in units of the largest one of those that are possible.
+
+    They are 0 where `possible` is false and at most 1 elsewhere, so none overflows, and each row
+    with a possible entry has a one.
+    """
+    logs = jnp.where(possible, logs, -jnp.inf)
+    return jnp.exp(logs - logs.max(axis=-1, keepdims=True))
 
 
 def one_weights(x: Float[Array, " K"]) -> Float[Array, " columns"]:

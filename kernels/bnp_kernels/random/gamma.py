@@ -115,6 +115,7 @@ def draw_topic_word(
     beta: ScalarLike,
     *,
     axis_name: str | None = None,
+    log: bool = False,
 ) -> Float[Array, "V K"]:
     r"""Draw the word distribution of every topic: column k ~ Dirichlet(beta + word_topic[:, k]).
 
@@ -130,17 +131,19 @@ def draw_topic_word(
     axis_name
         Name of a `shard_map` axis over which the work is divided. All arguments and the result are
         replicated. Up to rounding, the result is the same for any number of shards.
+    log
+        Return logs, in which small entries do not underflow.
 
     Returns
     -------
-    Probabilities, word-major; every column sums to one. Cell (v, k) is drawn from the
-    counter (k, v), so the columns do not change when K grows.
+    Probabilities (or their logs), word-major; every column sums to one. Cell (v, k) is drawn from
+    the counter (k, v), so the columns do not change when K grows.
     """
-    draw = functools.partial(_draw_columns, axis_name=axis_name)
+    draw = functools.partial(_draw_columns, axis_name=axis_name, log=log)
     return vectorise_if(word_topic.size < LARGE_TABLE, draw)(rng_key, word_topic, jnp.float32(beta))
 
 
-def _draw_columns(rng_key, word_topic, beta, *, axis_name):
+def _draw_columns(rng_key, word_topic, beta, *, axis_name, log):
     num_words, num_topics = word_topic.shape
     num_shards = 1 if axis_name is None else lax.axis_size(axis_name)
     word = min(_WORD, -(-num_words // num_shards))
@@ -163,10 +166,12 @@ def _draw_columns(rng_key, word_topic, beta, *, axis_name):
     top = log_gamma.max(axis=0, keepdims=True)
     if axis_name is not None:
         top = lax.pmax(top, axis_name)
-    weights = jnp.exp(log_gamma - top)
+    weights = log_gamma - top if log else jnp.exp(log_gamma - top)
     if axis_name is not None:
         weights = lax.all_gather(weights, axis_name, tiled=True, to="invarying")
     weights = weights[:num_words]
+    if log:
+        return (weights - jnp.log(sum_rows(jnp.exp(weights)))[None, :])[:, :num_topics]
     return (weights * (1 / sum_rows(weights))[None, :])[:, :num_topics]
 
 

@@ -35,12 +35,14 @@ _LARGE = 1024
 
 
 Tilt = Callable[[Float[Array, " K"], Any, Any], Float[Array, " K"]]
-"""A function that returns a factor of a token's weights: one non-negative number for each topic.
+"""A function that returns the log of a factor of a token's weights: one number for each topic.
 
 Its arguments are the counts of the token's document without the token (float32), the arrays of this
-document, and the arrays that all documents share. The function is written for one document. It is
-an argument of a compiled function, so it must be the same object in every call. It must not close
-over arrays: arrays are passed as the second and third argument.
+document, and the arrays that all documents share. The function is written for one document. Counts
+and result are padded to whole rows, see `categorical.pad_topics`; what the result has at the
+padding is ignored. The function is an argument of a compiled function, so it must be the same
+object in every call. It must not close over arrays: arrays are passed as the second and third
+argument.
 """
 
 
@@ -150,7 +152,7 @@ def sweep_lanes(
     r"""Resample the topic of every token once: documents in parallel, their tokens in turn.
 
     $$p(z_t = k) \propto (n_{dk}^{-t} + \mathrm{prior}_{r_d k})\,\mathrm{table}_{s_d + w_t, k}\,
-      \mathrm{tilt}_d(n_{d \cdot}^{-t})_k$$
+      \exp \mathrm{tilt}_d(n_{d \cdot}^{-t})_k$$
 
     Parameters
     ----------
@@ -159,7 +161,8 @@ def sweep_lanes(
     doc_topic
         Counts of `z`.
     table
-        Topic-word probabilities; a column of zeros is a topic that no token may move to.
+        Topic-word probabilities; a column of zeros is a topic that no token may move to. With a
+        tilt, the logs of all that.
     prior
         Prior weight of each topic in a document, non-negative. One vector for all documents, or
         several rows from which `prior_row` chooses.
@@ -170,8 +173,10 @@ def sweep_lanes(
         Row of `table` that holds word 0 of each document, $s_d$. Groups may have tables of their
         own, stacked one after the other. None: zero.
     tilt
-        A factor of the weights that depends on the counts of the document, such as the likelihood
-        of its label in a supervised model. See `Tilt`. None: no such factor.
+        The log of a factor of the weights that depends on the counts of the document, such as the
+        likelihood of its label in a supervised model. See `Tilt`. None: no such factor. The factors
+        of two topics may differ by more than float32 holds, and so may the probabilities of a word.
+        So weights are then made of logs, relative to the largest one.
     tilt_docs, tilt_shared
         Arrays for `tilt`: those that belong to documents (pytree, leading axis D), and those that
         all documents share.
@@ -231,14 +236,14 @@ def _sweep(
 
     def weigh(counts, word, of_lane):
         prior, tilt_arrays = of_lane
-        weights = (counts + prior) * look_up(table, word)
+        weights = counts + prior
         if tilt is None:
-            return weights if power is None else rough_power(weights, power)
-        factor = jax.vmap(tilt, in_axes=(0, 0, None))(
-            counts[:, :num_topics], tilt_arrays, tilt_shared
-        )
-        # the maximum keeps XLA from rounding the product in two ways, see `draw_code`
-        weights = jnp.maximum(weights * categorical.pad_topics(factor), 0)
+            weights = weights * look_up(table, word)
+        else:
+            factor = jax.vmap(tilt, in_axes=(0, 0, None))(counts, tilt_arrays, tilt_shared)
+            factor = categorical.exp_of_largest(look_up(table, word) + factor, weights > 0)
+            # the maximum keeps XLA from rounding the product in two ways, see `draw_code`
+            weights = jnp.maximum(weights * factor, 0)
         return weights if power is None else rough_power(weights, power)
 
     def add(counts, new):

@@ -22,6 +22,7 @@ class Tokens(NamedTuple):
     lanes: Lanes
     buckets: tuple[Bucket, ...]  # of the sequential schedule
     group: Int[Array, " D"] | None = None  # for models with groups of documents
+    label: Int[Array, " D"] | None = None  # for models with labels of documents
 
 
 def make_tokens(
@@ -32,6 +33,7 @@ def make_tokens(
     num_lanes: int | None = None,
     num_shards: int = 1,
     group: Int[np.ndarray, " D"] | None = None,
+    label: Int[np.ndarray, " D"] | None = None,
 ) -> Tokens:
     """Lay a corpus out for the kernels; runs on the host, on concrete arrays.
 
@@ -47,8 +49,8 @@ def make_tokens(
     num_shards
         Number of devices that will share the lanes. The number of lanes is made a multiple of this
         number.
-    group
-        Group of each document, for kernels that need it. Not checked.
+    group, label
+        Group and label of each document, for kernels that need them. Not checked.
 
     Raises
     ------
@@ -59,8 +61,9 @@ def make_tokens(
     doc_length = np.bincount(doc, minlength=num_docs).astype(np.int32)
     lanes = pack(doc_length, word, num_lanes, num_shards=num_shards)
     arrays = map(jnp.asarray, (doc, word, doc_length, most_of_a_word(word)))
-    groups = None if group is None else jnp.asarray(group, jnp.int32)
-    return Tokens(*arrays, lanes=lanes, buckets=(make_bucket(doc_length),), group=groups)
+    group, label = (None if x is None else jnp.asarray(x, jnp.int32) for x in (group, label))
+    buckets = (make_bucket(doc_length),)
+    return Tokens(*arrays, lanes=lanes, buckets=buckets, group=group, label=label)
 
 
 def most_of_a_word(word: Int[np.ndarray, " T"]) -> Integer[np.ndarray, ""]:

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from bnp_kernels.numerics.sums import prefix_sums, sum_pairwise, sum_rows
+from bnp_kernels.numerics.sums import prefix_sums, sum_pairwise, sum_rows, sum_topics
 
 RNG = np.random.default_rng(0)
 SIZES = (1, 2, 7, 33, 64, 150)
@@ -36,3 +36,14 @@ def test_sum_rows():
     total = np.asarray(jax.jit(sum_rows)(x))
     np.testing.assert_allclose(total, x.astype(np.float64).sum(0), atol=1e-5)
     np.testing.assert_array_equal(jax.jit(sum_rows)(np.pad(x, [(0, 0), (0, 9)]))[:40], total)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_sum_topics(size):
+    x = RNG.normal(size=(3, 2, size)).astype(np.float32)
+    total = np.asarray(jax.jit(sum_topics)(x))
+    np.testing.assert_allclose(total, x.astype(np.float64).sum(-1), atol=1e-5)
+    for more in (1, 3, 64):
+        padded = np.pad(x, [(0, 0), (0, 0), (0, more)])
+        np.testing.assert_array_equal(jax.jit(sum_topics)(padded), total)
+        np.testing.assert_array_equal(jax.jit(sum_topics)(padded[1, 1]), total[1, 1])

@@ -99,3 +99,11 @@ def test_any_leading_axes():
         drawn = draw(weights, u)
         assert drawn[1, 2] == draw(weights[1, 2], u[1, 2])
     np.testing.assert_array_equal(jax.vmap(draw)(weights, u), drawn)
+
+
+def test_exponentials_in_units_of_the_largest():
+    logs = jnp.array([[-900.0, -901.0, 0.0], [500.0, -jnp.inf, 499.0]])
+    possible = jnp.array([[True, True, False], [True, True, True]])
+    found = categorical.exp_of_largest(logs, possible)
+    expected = [[1, np.exp(-1), 0], [1, 0, np.exp(-1)]]
+    np.testing.assert_allclose(found, expected, rtol=1e-6)

@@ -1,3 +1,5 @@
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -121,6 +123,19 @@ def test_topic_word_without_tokens_does_not_underflow():
     assert len(np.unique(phi.argmax(axis=0))) == 3
 
 
+def test_logs_of_topic_words_do_not_underflow():
+    counts = jnp.asarray(np.random.default_rng(2).poisson(0.3, (200, 9)), jnp.int32)
+    key = jax.random.key(10)
+    phi = np.asarray(draw_topic_word(key, counts, 1e-3))
+    logs = np.asarray(jax.jit(partial(gamma.draw_topic_word, log=True))(key, counts, 1e-3))
+    assert np.isfinite(logs).all()
+    assert (phi == 0).any()
+    some = phi > 1e-30
+    np.testing.assert_allclose(np.exp(logs[some]), phi[some], rtol=2e-5)
+    assert logs[phi == 0].max() < np.log(1e-37)
+    assert len(np.unique(logs)) > 0.99 * logs.size
+
+
 @pytest.mark.parametrize("num_words", [3, 9000])  # vectorised over chains, one chain at a time
 def test_topic_word_vmap_is_one_by_one(num_words):
     counts = jnp.asarray(np.random.default_rng(0).poisson(0.5, (3, num_words, 12)), jnp.int32)
@@ -131,14 +146,16 @@ def test_topic_word_vmap_is_one_by_one(num_words):
         np.testing.assert_allclose(together[chain], alone, rtol=2e-5, atol=1e-30)
 
 
+@pytest.mark.parametrize("log", [False, True])
 @pytest.mark.skipif(jax.device_count() < 2, reason="needs two devices")
-def test_topic_word_divides_over_devices():
+def test_topic_word_divides_over_devices(log):
     counts = jnp.asarray(np.random.default_rng(1).poisson(0.5, (301, 6)), jnp.int32)
     mesh = jax.make_mesh((2,), ("s",), axis_types=(jax.sharding.AxisType.Auto,))
     key = jax.random.key(9)
 
     def draw(counts):
-        return gamma.draw_topic_word(key, counts, 0.1, axis_name="s")
+        return gamma.draw_topic_word(key, counts, 0.1, axis_name="s", log=log)
 
     divided = jax.jit(jax.shard_map(draw, mesh=mesh, in_specs=P(), out_specs=P()))(counts)
-    np.testing.assert_allclose(divided, draw_topic_word(key, counts, 0.1), rtol=2e-5, atol=1e-30)
+    whole = jax.jit(partial(gamma.draw_topic_word, log=log))(key, counts, 0.1)
+    np.testing.assert_allclose(divided, whole, rtol=2e-5, atol=1e-5 if log else 1e-30)

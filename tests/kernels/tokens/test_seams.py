@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from bnp_kernels.random import bits, gamma
+from bnp_kernels.random import bits, categorical, gamma
 from bnp_kernels.tokens import lanes, scan
 from bnp_kernels.tokens.scan import Table, Weights
 from bnp_models.testing import enumeration, token_corpora
@@ -78,13 +78,13 @@ def check(title, sweep, log_joint, start):
     return report
 
 
-def draw_topics(key, z, row, num_rows, groups=1):
+def draw_topics(key, z, row, num_rows, groups=1, log=False):
     """Draw the topic-word rows of each group given the assignments."""
     word_topic = token_corpora.tally(z, jnp.asarray(row), num_rows, NUM_TOPICS)
     tables = word_topic.reshape(groups, -1, NUM_TOPICS)
     return jnp.concatenate(
         [
-            gamma.draw_topic_word(bits.fold_in(key, g), tables[g], jnp.float32(BETA))
+            gamma.draw_topic_word(bits.fold_in(key, g), tables[g], jnp.float32(BETA), log=log)
             for g in range(groups)
         ]
     )
@@ -92,7 +92,7 @@ def draw_topics(key, z, row, num_rows, groups=1):
 
 def parallel(key, z, row=DATA.word, num_rows=NUM_WORDS, groups=1, prior=ONE_PRIOR, **options):
     key_phi, key_z = bits.split(key)
-    phi = draw_topics(key_phi, z, row, num_rows, groups)
+    phi = draw_topics(key_phi, z, row, num_rows, groups, log="tilt" in options)
     doc_topic = token_corpora.tally(z, DATA.doc, len(DOCS), NUM_TOPICS)
     return (lanes.sweep_lanes(key_z, DATA.lanes, z, doc_topic, phi, jnp.array(prior), **options),)
 
@@ -134,7 +134,8 @@ LABEL, ETA = np.array([1.0, -1.0, 1.0], np.float32), np.array([3.0, -2.0], np.fl
 def label_tilt(counts, of_doc, eta):
     """Weigh the label of a document by each topic that the token may have (logistic)."""
     label, length = of_doc
-    return jax.nn.sigmoid(label * ((counts * eta).sum() + eta) / length)
+    eta = categorical.pad_topics(eta)
+    return jax.nn.log_sigmoid(label * ((counts * eta).sum() + eta) / length)
 
 
 def test_tilts():
@@ -154,7 +155,7 @@ def test_seams_do_not_depend_on_the_lanes():
     """All of them together, in one lane and in three."""
     key, z = jax.random.key(1), jnp.array([0, 1, 1, 0, 0, 1])
     doc_topic = token_corpora.tally(z, DATA.doc, len(DOCS), NUM_TOPICS)
-    table = jax.random.uniform(jax.random.key(2), (2 * NUM_WORDS, NUM_TOPICS))
+    table = jnp.log(jax.random.uniform(jax.random.key(2), (2 * NUM_WORDS, NUM_TOPICS)))
     options = {
         "prior_row": jnp.asarray(GROUP), "table_row": jnp.asarray(GROUP * NUM_WORDS),
         "tilt": label_tilt, "tilt_docs": (jnp.asarray(LABEL), jnp.full(3, 2.0)),

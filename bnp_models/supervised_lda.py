@@ -1,0 +1,307 @@
+"""Logistic supervised LDA: the program, its hyperparameters and its Gibbs kernel."""
+
+import dataclasses
+from collections.abc import Collection
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from jax.core import Tracer
+from jaxtyping import Int
+
+from bnp_kernels import supervised_lda as kernel
+from bnp_models.base import token_model, topic_model
+from bnp_models.base.gibbs import GibbsKernel, Sampler
+from bnp_models.base.model import concentration
+from bnp_models.base.samplers import BY_DOCUMENT, Rows, finite_sampler
+from bnp_models.data import arguments
+from bnp_models.data.corpus import Corpus
+from bnp_models.results.topic_fit import TopicFit
+
+__all__ = ["SupervisedLDA"]
+
+_RESPONSES = ("binary", "count")
+_LARGEST_COUNT = 2**24  # float32 holds all whole numbers up to here
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class SupervisedLDA(topic_model.FiniteTopics):
+    r"""Logistic supervised LDA (Zhu, Zheng and Zhang, ACL 2013), for binary labels or counts.
+
+    LDA whose topics also explain a label of each document: $\phi_k \sim \mathrm{Dir}(\beta 1_V)$,
+    $\eta_k \sim \mathrm{N}(0, v)$, $\theta_d \sim \mathrm{Dir}(\alpha)$, $z_t \sim \theta_{d_t}$,
+    $w_t \sim \phi_{z_t}$, and with the score $\omega_d = \sum_k \eta_k n_{dk} / N_d$ a binary label
+    $y_d \sim \mathrm{Bernoulli}(\sigma(\omega_d))$, or a count
+    $y_d \sim \mathrm{NegativeBinomial}$ with mean $r e^{\omega_d}$ and dispersion r.
+
+    Parameters
+    ----------
+    num_topics
+        Number of topics, K.
+    alpha
+        Document-topic concentration per topic: a positive number, one number per topic, or a prior,
+        as for `LDA`.
+    beta
+        Topic-word concentration per word: a positive number or a prior.
+    c
+        Power of the likelihood of a label, positive. With 1 the labels have the distribution above.
+        A larger power keeps one label from being drowned by a hundred words; the paper has 25 for
+        two classes.
+    eta_variance
+        Prior variance v of each weight $\eta_k$, positive.
+    response
+        What labels are: "binary" (two names, of which the later one in `corpus.label_names` is 1,
+        or the numbers 0 and 1) or "count" (whole numbers from 0).
+    dispersion
+        Dispersion r of counts: a positive number or a prior. Binary labels have none.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its domain; the message names it, its value and what is allowed.
+
+    Notes
+    -----
+    There is no intercept: the shares $n_{dk} / N_d$ add up to one, so a common shift of the weights
+    is one. With c other than 1 the program multiplies its density by a factor that is not a
+    distribution of labels. The posterior is proper all the same. Labels drawn by the program have
+    the distribution with c = 1.
+
+    Examples
+    --------
+    >>> import bnp_models as bnp
+    >>> bnp.SupervisedLDA(num_topics=20, c=25.0).response
+    'binary'
+    """
+
+    num_topics: int
+    alpha: Any = 0.1
+    beta: Any = 0.01
+    c: Any = 1.0
+    eta_variance: Any = 1.0
+    response: str = "binary"
+    dispersion: Any = 1.0
+
+    result: ClassVar[type[TopicFit]] = TopicFit
+    rows: ClassVar[Rows] = BY_DOCUMENT
+    hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "beta", "dispersion")
+    always: ClassVar[tuple[str, ...]] = ("eta",)
+    recordable: ClassVar[tuple[str, ...]] = (
+        "z", "phi", "theta", "topic_tokens", "phi_mean", "theta_mean",
+    )  # fmt: skip
+    example: ClassVar[str] = (
+        "reviews.csv --read text=body --read label=opinion \\\n      --num-topics 20 --c 25"
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        set_field = partial(object.__setattr__, self)
+        for name in ("c", "eta_variance"):  # float32 holds these numbers and their inverses
+            number = arguments.real(name, getattr(self, name), at_least=1e-30, at_most=1e30)
+            set_field(name, number)
+        set_field("response", arguments.one_of("response", self.response, _RESPONSES))
+        set_field("dispersion", concentration("dispersion", self.dispersion))
+        if self.response == "binary" and self.dispersion != 1.0:
+            raise ValueError(
+                f"dispersion must be left out with response='binary', got {self.dispersion}: it "
+                "belongs to response='count'"
+            )
+
+    @property
+    def dims(self) -> dict[str, tuple[str, ...]]:
+        """Dims of the recorded variables, behind chain and draw."""
+        of_docs = dict.fromkeys(("doc_label", "omega", "y"), ("doc",))
+        return {**super().dims, "eta": ("topic",), **of_docs}
+
+    def __call__(self, corpus: Corpus, *, observed: bool = True) -> None:
+        """Run the generative program: an instance is a NumPyro model.
+
+        With `observed=False` words and labels are drawn as well, for predictive draws over
+        documents of these lengths. The corpus then needs no labels.
+        """
+        token_model.check_program(corpus, observed)
+        _check_lengths(corpus)
+        y = self._program_labels(corpus) if observed else None
+        values = self.sample_hyperparameters()
+        doc, word, num_tokens = token_model.program_tokens(corpus)
+        phi = topic_model.draw_phi(values["beta"], self.num_topics, corpus.num_words)
+        with numpyro.plate("topic", self.num_topics):
+            eta = numpyro.sample("eta", dist.Normal(0.0, self.eta_variance**0.5))
+        with numpyro.plate("doc", corpus.num_docs):
+            theta = numpyro.sample("theta", dist.Dirichlet(self.all_alpha(values["alpha"])))
+        with numpyro.plate("token", num_tokens):
+            z = numpyro.sample("z", dist.Categorical(theta[doc]))
+            numpyro.sample("w", dist.Categorical(phi[z]), obs=word if observed else None)
+        total = jnp.zeros(corpus.num_docs).at[doc].add(eta[z])
+        omega = numpyro.deterministic("omega", total / jnp.asarray(corpus.doc_length))
+        law = dist.Bernoulli(logits=omega)
+        if self.response == "count":
+            law = dist.NegativeBinomialLogits(values["dispersion"], omega)
+        with numpyro.plate("doc", corpus.num_docs), numpyro.handlers.scale(scale=self.c):
+            numpyro.sample("y", law, obs=y)
+
+    def gibbs(
+        self,
+        *,
+        schedule: str = "parallel",
+        sampler: str = "polya-gamma",
+        record: Collection[str] = (),
+        init_topics: int | None = None,
+        side_by_side: int | None = None,
+        start_temperature: float = 1.0,
+    ) -> GibbsKernel:
+        """Return the Gibbs kernel, a `numpyro.infer.mcmc.MCMCKernel`.
+
+        Parameters
+        ----------
+        schedule
+            "parallel" (a sweep draws the topics first and then updates documents side by side) or
+            "sequential" (fully collapsed, one token after another). Both are exact.
+        sampler
+            How the weights are updated: "polya-gamma" (drawn jointly, given one auxiliary variable
+            for each document) or "elliptical" (elliptical slice sampling). Both are exact; the
+            second is slow where the posterior is much narrower than the prior.
+        record
+            Variables to record besides the weights `eta`, the sampled hyperparameters and
+            `num_topics_used`, out of `recordable`: `z`, `phi`, `theta`, `topic_tokens`.
+            `phi_mean` and `theta_mean` are running means, which cost no memory per draw.
+        init_topics
+            Number of topics among which the tokens are divided at random at the start; all topics
+            by default.
+        side_by_side
+            How many documents the parallel schedule updates at once; chosen from the corpus and the
+            machine by default. Does not change the draws.
+        start_temperature
+            Temperature T of the first sweep of the warm-up, in [1, 2], see `FiniteTopics.gibbs`.
+
+        Raises
+        ------
+        ValueError
+            If an option is not one of those above. A prior without a Gibbs update is refused when
+            a chain starts.
+        """
+        made = super().gibbs(
+            schedule=schedule, record=record, init_topics=init_topics, side_by_side=side_by_side,
+            start_temperature=start_temperature,
+        )  # fmt: skip
+        how = arguments.one_of("sampler", sampler, ("polya-gamma", "elliptical"))
+        return GibbsKernel(self, made.options | {"sampler": how})
+
+    def sampler(self, elsewhere: frozenset[str], **options: Any) -> Sampler:
+        """Return the kernel's pure functions; hyperparameters in `elsewhere` are not updated."""
+        how = options.pop("sampler")
+
+        def prepare(corpus, num_shards, side_by_side):
+            token_model.check_corpus(corpus)
+            label = self.responses(corpus)
+            data = token_model.prepare(corpus, num_shards, side_by_side)
+            return data._replace(label=jnp.asarray(label))
+
+        def init(rng_key, data, *, dispersion, **values):
+            return kernel.init(
+                rng_key, data, c=self.c, eta_variance=self.eta_variance,
+                dispersion=dispersion if self.response == "count" else None, **values,
+            )  # fmt: skip
+
+        own = SimpleNamespace(
+            init=init,
+            step=partial(kernel.step, sampler=how),
+            log_joint=kernel.log_joint,
+            log_prior=kernel.log_prior,
+        )
+        return finite_sampler(
+            self, own, self.rows._replace(prepare=prepare), elsewhere,
+            priors=kernel.SupervisedLDAPriors, parameters=lambda state: {"eta": state.eta},
+            **options,
+        )  # fmt: skip
+
+    def data_groups(self, corpus: Corpus) -> dict[str, dict[str, np.ndarray]]:
+        """Return the data as ArviZ groups; `doc_label` is y, where the corpus has labels."""
+        groups = super().data_groups(corpus)
+        if corpus.label is None:  # for draws from the prior
+            return groups
+        of_docs = {"doc_label": self.responses(corpus)}
+        return groups | {"constant_data": groups["constant_data"] | of_docs}
+
+    def responses(self, corpus: Corpus) -> Int[np.ndarray, " D"]:
+        """Return the response y of each document.
+
+        Raises
+        ------
+        ValueError
+            If the corpus has no labels, labels of another kind, documents of one class only, or
+            documents without words.
+        """
+        if corpus.label is None:
+            raise ValueError(
+                "data has no labels: give every document one, as in "
+                "Corpus.from_texts(texts, labels=...)"
+            )
+        _check_lengths(corpus)
+        return _binary(corpus) if self.response == "binary" else _counts(corpus)
+
+    def _program_labels(self, corpus: Corpus) -> jax.Array:
+        """Return y for the program; where JAX traces the corpus, its values were checked before."""
+        if not isinstance(corpus.label, Tracer):
+            return jnp.asarray(self.responses(corpus))
+        label = jnp.asarray(corpus.label)
+        return (label > label.min() if self.response == "binary" else label).astype(jnp.int32)
+
+
+def _check_lengths(corpus: Corpus) -> None:
+    """Refuse documents without words, which have no score."""
+    if isinstance(corpus.doc_length, Tracer):
+        return
+    empty = np.flatnonzero(np.asarray(corpus.doc_length) == 0)
+    if empty.size:
+        raise ValueError(
+            f"data has {empty.size} documents without words, such as "
+            f"{corpus.doc_names[empty[0]]!r}: topics can't explain their labels; leave them out by "
+            "data.select(data.doc_length > 0)"
+        )
+
+
+def _binary(corpus: Corpus) -> Int[np.ndarray, " D"]:
+    label, names = np.asarray(corpus.label), corpus.label_names
+    values = np.unique(label)
+    if not names and not np.isin(values, (0, 1)).all():
+        d = int(np.argmin(np.isin(label, (0, 1))))
+        raise ValueError(
+            f"labels must be the numbers 0 and 1 or two names with response='binary', got "
+            f"{label[d]} for document {corpus.doc_names[d]!r}: give the names of the classes as "
+            "strings, or use response='count'"
+        )
+    classes = [names[i] if names else str(i) for i in values]
+    if len(classes) == 1:
+        raise ValueError(
+            f"labels must have two classes with response='binary', got one class only, "
+            f"{classes[0]!r}: give documents of both"
+        )
+    if len(classes) > 2:
+        raise ValueError(
+            f"labels must have two classes with response='binary', got {len(classes)}: "
+            f"{arguments.shown(classes)}; select the documents of two of them"
+        )
+    return (label > values[0]).astype(np.int32)
+
+
+def _counts(corpus: Corpus) -> Int[np.ndarray, " D"]:
+    if corpus.label_names:
+        raise ValueError(
+            f"labels must be whole numbers with response='count', got names "
+            f"{arguments.shown(list(corpus.label_names))}: give numbers, or use response='binary'"
+        )
+    label = np.asarray(corpus.label)
+    wrong = (label < 0) | (label != np.round(label)) | (label > _LARGEST_COUNT)
+    if wrong.any():
+        d = int(np.argmax(wrong))
+        raise ValueError(
+            f"labels must be whole numbers from 0 to {_LARGEST_COUNT} with response='count', got "
+            f"{label[d]} for document {corpus.doc_names[d]!r}: give counts"
+        )
+    return label.astype(np.int32)

@@ -1,0 +1,316 @@
+r"""Gibbs kernels of logistic supervised LDA; their program is `bnp_models.SupervisedLDA`.
+
+The label $y_d$ of a document depends on its score $\omega_d = \sum_k \eta_k n_{dk} / N_d$. The
+likelihood of a binary label is $\sigma(\omega_d)^{c y_d} \sigma(-\omega_d)^{c (1 - y_d)}$. That of
+a count is the one of a negative binomial variable with dispersion r, to the power c:
+
+$$\Big[ \tfrac{\Gamma(y_d + r)}{\Gamma(r)\,y_d!}
+  \sigma(\omega_d)^{y_d} \sigma(-\omega_d)^r \Big]^c.$$
+
+Two exact sweeps of one posterior $p(z, \eta, r, \alpha, \beta \mid w, y)$, as in `lda`:
+"sequential", with topics and documents integrated out, and "parallel", which draws the topics
+first. Both draw the topic of a token from the likelihood of the label itself; Pólya-Gamma variables
+appear in the draw of $\eta$ alone (`processes/label_regression.py`).
+
+Zhu, Zheng and Zhang, Improved Bayesian logistic supervised topic models with data augmentation,
+ACL 2013, section 3. Their eq. 9 draws the topics given the Pólya-Gamma variables instead.
+Sizes: T tokens, D documents with at least one token each, V words, K topics. Counts are int32, log
+densities in nats.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float, Int, Key
+
+from bnp_kernels.numerics.densities import log_dirichlet_multinomial, log_rising
+from bnp_kernels.numerics.sums import sum_pairwise
+from bnp_kernels.processes import dirichlet_topics, label_regression
+from bnp_kernels.processes.label_regression import Trials
+from bnp_kernels.random import bits, categorical, gamma
+from bnp_kernels.random.concentration import GammaPrior
+from bnp_kernels.random.slice_sampling import draw_slice
+from bnp_kernels.tokens import lanes, tally
+from bnp_kernels.tokens.layout import Tokens
+from bnp_kernels.tokens.scan import Table, Weights, scan_tokens
+from bnp_kernels.tokens.turns import take_turn
+
+__all__ = [
+    "SupervisedLDAInfo",
+    "SupervisedLDAPriors",
+    "SupervisedLDAState",
+    "conditional",
+    "init",
+    "log_joint",
+    "log_prior",
+    "step",
+    "trials",
+]
+
+_BRACKET = 3.0  # of log r, in which slice sampling starts
+
+
+class SupervisedLDAState(NamedTuple):
+    """What one sweep hands to the next; every count is a function of `z`."""
+
+    z: Int[Array, " T"]  # corpus order
+    doc_topic: Int[Array, "D K"]
+    word_topic: Int[Array, "V K"]  # word-major: a sweep reads and writes whole rows
+    topic: Int[Array, " K"]
+    alpha: Float[Array, " K"]
+    beta: Float[Array, ""]
+    eta: Float[Array, " K"]  # weights of the regression
+    eta_variance: Float[Array, ""]  # prior variance of each weight; it has no update
+    c: Float[Array, ""]  # power of the likelihood of the labels; it has no update
+    dispersion: Float[Array, ""] | None  # of counts; None: labels are binary
+
+
+class SupervisedLDAPriors(NamedTuple):
+    """Priors of the hyperparameters; None holds one fixed at its value in the state.
+
+    `alpha` is as in `LDAPriors`.
+    """
+
+    alpha: GammaPrior | None = None
+    beta: GammaPrior | None = None
+    dispersion: GammaPrior | None = None
+
+
+class SupervisedLDAInfo(NamedTuple):
+    """What one sweep reports and the next does not need."""
+
+    num_moved: Int[Array, ""]  # tokens whose topic changed
+
+
+def init(
+    rng_key: Key[Array, ""],
+    data: Tokens,
+    *,
+    num_words: int,
+    num_topics: int,
+    alpha: Float[Array, " K"],
+    beta: ArrayLike,
+    c: ArrayLike,
+    eta_variance: ArrayLike,
+    dispersion: ArrayLike | None = None,
+    init_topics: int | None = None,
+) -> SupervisedLDAState:
+    """Assign every token to one of the first `init_topics` topics (all by default) at random.
+
+    The weights start at zero, so the first sweep takes no notice of the labels.
+    """
+    start = num_topics if init_topics is None else init_topics
+    u = bits.uniform(rng_key, data.doc.shape)
+    z = jnp.minimum((u * start).astype(jnp.int32), start - 1)
+    tallied = tally.tally(z, data.doc, data.word, data.doc_length.shape[0], num_words, num_topics)
+    beta, c, eta_variance = (jnp.asarray(x, alpha.dtype) for x in (beta, c, eta_variance))
+    return SupervisedLDAState(
+        z, *tallied, alpha=alpha, beta=beta, eta=jnp.zeros_like(alpha), eta_variance=eta_variance,
+        c=c, dispersion=None if dispersion is None else jnp.asarray(dispersion, alpha.dtype),
+    )  # fmt: skip
+
+
+def trials(state: SupervisedLDAState, data: Tokens) -> Trials:
+    """Return the labels as successes and failures, see `label_regression`."""
+    y = jnp.asarray(data.label, state.c.dtype)
+    failure = 1 - y if state.dispersion is None else jnp.full_like(y, state.dispersion)
+    return Trials(state.c * y, state.c * failure)
+
+
+def conditional(
+    n_dk: Array, n_vk: Array, n_k: Array, log_label: Array, *,
+    alpha: ArrayLike, beta: ArrayLike, num_words: int,
+) -> Array:  # fmt: skip
+    r"""Return p(z_t = k | z_-t, w, y, eta) up to a constant; the counts leave token t out.
+
+    `log_label` is the log likelihood of the label of the token's document for each topic of the
+    token, see `label_regression.log_label_of_token`.
+    """
+    prior = n_dk + alpha
+    label = categorical.exp_of_largest(log_label, prior > 0)
+    return prior * (n_vk + beta) * label / (n_k + num_words * beta)
+
+
+def _sequential_sweep(
+    rng_key: Key[Array, ""],
+    state: SupervisedLDAState,
+    data: Tokens,
+    power: Float[Array, ""] | None = None,
+    *,
+    axis_name: str | None = None,
+) -> SupervisedLDAState:
+    num_words = state.word_topic.shape[0]
+
+    def weigh(doc, word, topic, alpha, beta, eta, success, failure, length):
+        of_doc = success, failure, length
+        log_label = label_regression.log_label_of_token(doc.astype(eta.dtype), of_doc, eta)
+        return Weights(
+            conditional(doc, word, topic, log_label, alpha=alpha, beta=beta, num_words=num_words)
+        )
+
+    tables = {
+        "word": Table(state.word_topic, data.word, largest=data.most_of_a_word),
+        "topic": Table(state.topic),
+    }
+    swept = scan_tokens(
+        weigh, rng_key, data.buckets, state.z, state.doc_topic, tables,
+        per_topic={"alpha": state.alpha, "eta": state.eta}, given={"beta": state.beta},
+        per_doc={**trials(state, data)._asdict(), "length": _lengths(state, data)}, power=power,
+    )  # fmt: skip
+    return state._replace(
+        z=swept.z,
+        doc_topic=swept.doc,
+        word_topic=swept.tables["word"],
+        topic=swept.tables["topic"],
+    )
+
+
+def _parallel_sweep(
+    rng_key: Key[Array, ""],
+    state: SupervisedLDAState,
+    data: Tokens,
+    power: Float[Array, ""] | None = None,
+    *,
+    axis_name: str | None = None,
+) -> SupervisedLDAState:
+    key_phi, key_z = bits.split(rng_key)
+    log_phi = gamma.draw_topic_word(
+        key_phi, state.word_topic, state.beta, axis_name=axis_name, log=True
+    )
+    z = lanes.sweep_lanes(
+        key_z, data.lanes, state.z, state.doc_topic, log_phi, state.alpha,
+        tilt=label_regression.log_label_of_token,
+        tilt_docs=(*trials(state, data), _lengths(state, data)),
+        tilt_shared=categorical.pad_topics(state.eta), axis_name=axis_name, power=power,
+    )  # fmt: skip
+    num_words, num_topics = state.word_topic.shape
+    doc_topic, word_topic, topic = tally.tally(
+        z, data.doc, data.word, state.doc_topic.shape[0], num_words, num_topics
+    )
+    return state._replace(z=z, doc_topic=doc_topic, word_topic=word_topic, topic=topic)
+
+
+def _lengths(state: SupervisedLDAState, data: Tokens) -> Float[Array, " D"]:
+    return data.doc_length.astype(state.eta.dtype)
+
+
+def step(
+    rng_key: Key[Array, ""],
+    state: SupervisedLDAState,
+    data: Tokens,
+    priors: SupervisedLDAPriors,
+    turn: Int[Array, ""] | int = 0,
+    *,
+    sweeps: tuple[str, ...] = ("parallel",),
+    sampler: str = "polya-gamma",
+    power: Float[Array, ""] | None = None,
+    axis_name: str | None = None,
+) -> tuple[SupervisedLDAState, SupervisedLDAInfo]:
+    r"""Resample the topic of every token by the sweep `sweeps[turn]`, then all parameters.
+
+    "sequential" draws the tokens in corpus order, with topics and documents integrated out:
+
+    $$p(z_t = k \mid z_{-t}, \eta) \propto
+      (n_{dk} + \alpha_k) (n_{vk} + \beta) / (n_k + V \beta)\; \psi_d(\omega_{dk})$$
+
+    with $\omega_{dk}$ the score of the document if the token has topic k. "parallel" draws the
+    topics first, then all documents in parallel:
+
+    $$\phi_k \mid z \sim \mathrm{Dir}(\beta + n_{\cdot k}), \qquad
+      p(z_t = k \mid z_{-t}, \phi, \eta) \propto
+      (n_{dk} + \alpha_k) \phi_{k w_t} \psi_d(\omega_{dk})$$
+
+    Then the concentrations, the dispersion of counts and $\eta$ are drawn, each given all others.
+    By the sampler "polya-gamma", $\lambda$ is drawn anew and $\eta$ given it; nothing else is drawn
+    given this $\lambda$, so it may be integrated out elsewhere. The sampler "elliptical" needs no
+    $\lambda$. With `axis_name` the lanes are sharded over that mapped axis. `power` is that of
+    annealed sweeps, see `take_turn`.
+    """
+    key_z, key_rest, key_dispersion, key_eta = bits.split(rng_key, 4)
+    known = {"sequential": _sequential_sweep, "parallel": _parallel_sweep}
+    new = take_turn(known, sweeps, turn, key_z, state, data, power=power, axis_name=axis_name)
+    alpha, beta = dirichlet_topics.resample_concentrations(
+        key_rest, new.doc_topic, data.doc_length, new.word_topic, new.topic, new.alpha, new.beta,
+        alpha_prior=priors.alpha, beta_prior=priors.beta,
+    )  # fmt: skip
+    new = new._replace(alpha=alpha, beta=beta)
+    score = label_regression.scores(new.doc_topic, data.doc_length, new.eta)
+    if priors.dispersion is not None:
+        dispersion = _draw_dispersion(key_dispersion, new, data, score, priors.dispersion)
+        new = new._replace(dispersion=dispersion)
+    draw_eta = {"polya-gamma": _draw_eta_given_weights, "elliptical": _draw_eta_on_ellipse}
+    new = new._replace(eta=draw_eta[sampler](key_eta, new, data, score))
+    return new, SupervisedLDAInfo(num_moved=(new.z != state.z).sum())
+
+
+def _draw_eta_given_weights(
+    rng_key: Key[Array, ""], state: SupervisedLDAState, data: Tokens, score: Float[Array, " D"]
+) -> Float[Array, " K"]:
+    """Draw the Pólya-Gamma variable of every document, then eta given them."""
+    key_weight, key_eta = bits.split(rng_key)
+    labels = trials(state, data)
+    weight = label_regression.draw_polya_gamma_weights(key_weight, score, labels)
+    linear = (labels.success - labels.failure) / 2
+    return label_regression.draw_normal(
+        key_eta, state.doc_topic, data.doc_length, weight, linear, state.eta_variance
+    )
+
+
+def _draw_eta_on_ellipse(
+    rng_key: Key[Array, ""], state: SupervisedLDAState, data: Tokens, score: Float[Array, " D"]
+) -> Float[Array, " K"]:
+    return label_regression.draw_on_ellipse(
+        rng_key, state.eta, state.doc_topic, data.doc_length, trials(state, data),
+        state.eta_variance,
+    )  # fmt: skip
+
+
+def _draw_dispersion(
+    rng_key: Key[Array, ""],
+    state: SupervisedLDAState,
+    data: Tokens,
+    score: Float[Array, " D"],
+    prior: GammaPrior,
+) -> Float[Array, ""]:
+    r"""Update $\log r$ by slice sampling, given the scores.
+
+    With the prior Gamma(a, b), the density of $\log r$ is
+    $r^a e^{-b r} [\prod_d \Gamma(y_d + r) / \Gamma(r)\, \sigma(-\omega_d)^r]^c$. This update is
+    exact for every c; one by table counts would need c = 1.
+    """
+    assert state.dispersion is not None
+    label, rate = jnp.asarray(data.label), sum_pairwise(jax.nn.softplus(score))
+
+    def log_density(log_r):
+        r = jnp.exp(log_r)
+        rising = sum_pairwise(log_rising(r, label))
+        return prior.concentration * log_r - prior.rate * r + state.c * (rising - r * rate)
+
+    value = draw_slice(rng_key, log_density, jnp.log(state.dispersion), _BRACKET)
+    return jnp.exp(value)
+
+
+def log_joint(state: SupervisedLDAState, data: Tokens) -> Float[Array, ""]:
+    r"""Return $\log p(w, y, z, \eta \mid \alpha, \beta, r)$ in nats, for c = 1.
+
+    Topics and documents are integrated out. With another c the likelihood of the labels has this
+    power.
+    """
+    documents = log_dirichlet_multinomial(
+        state.doc_topic, data.doc_length, state.alpha, state.alpha.sum()
+    )
+    words = dirichlet_topics.log_words(state.word_topic, state.topic, state.beta)
+    score = label_regression.scores(state.doc_topic, data.doc_length, state.eta)
+    labels = sum_pairwise(label_regression.log_label(score, *trials(state, data)))
+    if state.dispersion is not None:
+        label = jnp.asarray(data.label)
+        choices = log_rising(state.dispersion, label) - log_rising(1.0, label)
+        labels = labels + state.c * sum_pairwise(choices)
+    return documents + words + labels + label_regression.log_normal(state.eta, state.eta_variance)
+
+
+def log_prior(state: SupervisedLDAState, priors: SupervisedLDAPriors) -> Float[Array, ""]:
+    """Return the log prior density of the hyperparameters that are sampled."""
+    return dirichlet_topics.log_prior(state._asdict(), priors._asdict())
