@@ -58,9 +58,7 @@ def integrate_weights(
         given = np.exp(logs - totals[-1])
         means.append(
             {
-                name: np.tensordot(
-                    given, np.broadcast_to(x, (*given.shape, *x.shape[2:])), axes=2
-                )
+                name: np.tensordot(given, np.broadcast_to(x, (*given.shape, *x.shape[2:])), axes=2)
                 for name, x in quantities(eta, score).items()
             }
         )

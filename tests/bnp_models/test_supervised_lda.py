@@ -171,7 +171,9 @@ class TestFit:
 
 def test_command(tmp_path):
     lines = ["text,opinion"]
-    lines += [f"{'good fine nice' if i % 2 else 'bad poor sad'} day,{'pn'[i % 2]}" for i in range(8)]
+    lines += [
+        f"{'good fine nice' if i % 2 else 'bad poor sad'} day,{'pn'[i % 2]}" for i in range(8)
+    ]
     (tmp_path / "reviews.csv").write_text("\n".join(lines))
     run = tmp_path / "run"
     assert cli.main([

@@ -77,9 +77,7 @@ def exact(c, dispersion=None, sampled=False):
     if sampled:
         concentrations = {name: enumeration.gamma_rule(*PRIORS[name]) for name in FIXED}
     alpha = concentrations["alpha"] if sampled else (FIXED["alpha"],) * NUM_TOPICS
-    of_words = enumeration.finite_topics(
-        DOCS, NUM_WORDS, NUM_TOPICS, alpha, concentrations["beta"]
-    )
+    of_words = enumeration.finite_topics(DOCS, NUM_WORDS, NUM_TOPICS, alpha, concentrations["beta"])
     z = of_words.states[0]
     y = np.array(BINARY if dispersion is None else COUNTS)
     rule = enumeration.Rule(np.array([dispersion or 0.0]), np.zeros(1))

@@ -134,9 +134,7 @@ def _draw_given(gram, share, linear, variance, noise):
     num_topics = gram.shape[0]
     precision = gram + jnp.where(jnp.eye(num_topics, dtype=bool), 1 / variance, 0.0)
     potential = sum_pairwise(product(share, linear[:, None]))
-    return draw_gaussian(
-        precision, potential[:, None], noise[:, None], jnp.int32(num_topics)
-    )[:, 0]
+    return draw_gaussian(precision, potential[:, None], noise[:, None], jnp.int32(num_topics))[:, 0]
 
 
 def draw_on_ellipse(
