@@ -8,6 +8,7 @@ from bnp_models.registry import MODELS
 from bnp_models.results.author_fit import AuthorFit
 from bnp_models.results.factor_fit import FactorFit
 from bnp_models.results.result import Fit
+from bnp_models.results.supervised_fit import SupervisedFit
 from bnp_models.results.topic_fit import TopicFit
 from bnp_models.run.compilation import use_compilation_cache
 from bnp_models.run.draws import to_arviz
@@ -22,6 +23,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - the names of models
     "FactorFit",
     "Fit",
     "Sources",
+    "SupervisedFit",
     "TopicFit",
     "fit",
     "load_package_docs",

@@ -83,6 +83,7 @@ INTERNAL_FUNCTIONS = {
     "posterior.stacking.with_weights": "of TopicFit.stacked, which makes the weights",
     "results.document_tables.topic_counts": "of the tables, which check",
     "results.document_tables.checked_alignment": "a check",
+    "scores.labels.predict_means": "of SupervisedFit.predictions, with states of a fit",
     "posterior.cosine.cosine": "of match and retrieve, called on float arrays that they checked",
     "posterior.mixtures.author_states": "of AuthorFit.author_mixtures, with states of a fit",
     "posterior.mixtures.mixture_states": "of TopicFit.mixtures, with states of a fit",
@@ -223,6 +224,7 @@ KINDS: dict[str, Table] = {
                      "side_by_side", "window", "num_docs", "num_draws")
     },
     "against": choice(),
+    "approximation": choice(none=True),
     "bins": count(2, none=True),
     "chain": count(0, none=True) | {"unknown": 10**6},
     "init_factors": count(0, none=True),
@@ -457,6 +459,8 @@ KINDS_AT: dict[str, Table] = {
     "scores.coherence.npmi.top": count(2),
     "scores.coherence.npmi.topics": wrong() | {"too few words": [[0]], "unknown": [list("qrs")]},
     "scores.held_out.document_completion.observed": CORPUS,
+    "scores.labels.calibration.probability": numeric(),
+    "scores.labels.calibration.label": numeric(),
     "scores.retrieval.average_precision.relevant": numeric(),
     "scores.retrieval.precision_at.relevant": numeric(),
     "scores.retrieval.retrieve.chain": wrong("None", "array", "bool"),
@@ -513,6 +517,11 @@ PASSED_ON: dict[str, Any] = {
     "AuthorFit.similar_authors": "results.author_tables.similar_authors",
     "AuthorFit.surprising_documents": "results.author_tables.surprising_documents",
     "AuthorFit.plot_author_topics": "results.author_tables.plot_author_topics",
+    **{
+        f"SupervisedFit.{name}": "SupervisedFit.predictions"
+        for name in ("predict", "predict_proba", "score", "calibration", "plot_calibration")
+    },
+    "SupervisedFit.topic_weights": topic_tables.topics,
     "FactorFit.factors": factor_tables.factors,
     "FactorFit.effects": factor_tables.effects,
     "FactorFit.sharing": factor_tables.sharing,
@@ -602,7 +611,8 @@ def public() -> dict[str, Any]:
         elif name == "Fit":
             continue  # its methods are those of the other fits
         elif inspect.isclass(thing):
-            inherited = methods_of(bnp.TopicFit) if name == "AuthorFit" else []
+            more = name in ("AuthorFit", "SupervisedFit")
+            inherited = methods_of(bnp.TopicFit) if more else []
             own = [method for method in methods_of(thing) if method not in inherited]
             found |= {f"{name}.{method}": getattr(thing, method) for method in own}
         elif callable(thing):
@@ -722,6 +732,7 @@ class Context:
         self.checkpoint = folder / "checkpoint"
         self.topic_fit = bnp.fit(self.model, self.corpus, checkpoint=self.checkpoint, **how)
         self.author_fit = bnp.fit(bnp.AuthorTopicModel(2), self.corpus, **how)
+        self.supervised_fit = bnp.fit(bnp.SupervisedLDA(2), self.corpus, **how)
         self.factor_model = bnp.PoissonGammaFactorAnalysis(tau=1.0, max_factors=8)
         self.factor_fit = bnp.fit(self.factor_model, self.sources, init_factors=3, **how)
         for name in ("topic_fit", "author_fit", "factor_fit"):
@@ -796,6 +807,7 @@ def target(context: Context, name: str) -> Any:
         "Sources": context.sources,
         "TopicFit": context.topic_fit,
         "AuthorFit": context.author_fit,
+        "SupervisedFit": context.supervised_fit,
         "FactorFit": context.factor_fit,
         "posterior.alignment.Alignment": context.alignment,
         "posterior.factor_states.FactorStates": context.factor_states,
@@ -961,6 +973,15 @@ def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
         "scores.retrieval.retrieve.query_class": ["x", "y"],
         "scores.retrieval.retrieve.row_class": ["x", "y"],
         "scores.held_out.known_authors.mixtures": list(context.author_fit.author_mixtures()),
+        "scores.labels.calibration.probability": np.array([0.2, 0.9]),
+        "scores.labels.calibration.label": np.array([0, 1]),
+        "scores.labels.calibration.bins": 1,
+        "SupervisedFit.calibration.bins": 2,
+        "SupervisedFit.plot_calibration.bins": 2,
+        "plots.label_plots.plot_calibration.table": context.supervised_fit.calibration(
+            corpus, bins=2
+        ),
+        "plots.label_plots.plot_calibration.name": "1",
         "scores.coherence.npmi.top": 3,
         "load_package_docs.packages": ["optax"],
     }
@@ -983,6 +1004,9 @@ NEEDED = {  # optional parameters that others need
     "resume": ("progress",),
     "scores.coherence.npmi": ("top",),
     "TopicFit.npmi": ("top",),
+    "SupervisedFit.calibration": ("bins",),
+    "SupervisedFit.plot_calibration": ("bins",),
+    "scores.labels.calibration": ("bins",),
     "data.source_readers.read_sources": ("source",),
     "data.source_readers.read_table": ("source",),
     "scores.retrieval.Retrieval.scope": ("sizes",),

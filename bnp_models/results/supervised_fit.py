@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from jaxtyping import Int, Shaped
@@ -17,27 +17,9 @@ if TYPE_CHECKING:
 
     from bnp_models.scores.labels import Predictions
 
-__all__ = ["SupervisedFit", "SupervisedModel"]
+__all__ = ["SupervisedFit"]
 
 APPROXIMATIONS = (None, "plug-in")
-
-
-class SupervisedModel(Protocol):
-    """What a model has so that its fit predicts labels."""
-
-    response: str
-
-    def responses(self, corpus: Corpus) -> Int[np.ndarray, " D"]:
-        """Return the response y of each document; refuse other labels."""
-        ...
-
-    def classes(self, corpus: Corpus) -> tuple[str, ...]:
-        """Return the names of the classes of y = 0, 1, ...; none where labels are counts."""
-        ...
-
-    def label_parameters(self, state: Any) -> Any:
-        """Return the arrays of a kept state that `label_mean` needs."""
-        ...
 
 
 class SupervisedFit(TopicFit):

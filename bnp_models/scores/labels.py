@@ -137,15 +137,14 @@ def calibration(
     import pandas as pd
     import scipy.stats
 
-    probability, label = np.asarray(probability, np.float64), np.asarray(label, bool)
-    if probability.ndim != 1 or not ((probability >= 0) & (probability <= 1)).all():
+    probability = arguments.array("probability", probability, (None,), finite=True)
+    label = arguments.array("label", label, (len(probability),), kind="numbers or booleans")
+    if not ((probability >= 0) & (probability <= 1)).all():
         raise ValueError(
             f"probability must be an array of numbers in [0, 1], got {arguments.shown(probability)}"
         )
-    if label.shape != probability.shape:
-        raise ValueError(
-            f"label must have one entry per probability, {probability.shape}, got {label.shape}"
-        )
+    if not np.isin(label, (0, 1)).all():
+        raise ValueError(f"label must be an array of 0 and 1, got {arguments.shown(label)}")
     arguments.integer("bins", bins, 1)
     if bins > len(label):
         raise ValueError(f"bins must be at most {len(label)}, the number of documents, got {bins}")

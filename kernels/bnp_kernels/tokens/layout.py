@@ -61,9 +61,9 @@ def make_tokens(
     doc_length = np.bincount(doc, minlength=num_docs).astype(np.int32)
     lanes = pack(doc_length, word, num_lanes, num_shards=num_shards)
     arrays = map(jnp.asarray, (doc, word, doc_length, most_of_a_word(word)))
-    group, label = (None if x is None else jnp.asarray(x, jnp.int32) for x in (group, label))
+    of_docs = [None if x is None else jnp.asarray(x, jnp.int32) for x in (group, label)]
     buckets = (make_bucket(doc_length),)
-    return Tokens(*arrays, lanes=lanes, buckets=buckets, group=group, label=label)
+    return Tokens(*arrays, lanes=lanes, buckets=buckets, group=of_docs[0], label=of_docs[1])
 
 
 def most_of_a_word(word: Int[np.ndarray, " T"]) -> Integer[np.ndarray, ""]:

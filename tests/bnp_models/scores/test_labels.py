@@ -107,15 +107,15 @@ class TestCalibration:
         table = labels.calibration(p, p > 0.15, bins=2)
         np.testing.assert_allclose(table["predicted"], [0.15, 0.85])
         np.testing.assert_allclose(table["observed"], [0.5, 1.0])
-        assert (table["documents"] == 2).all()
-        assert (table["low"] < table["observed"]).all()
-        assert (table["high"] >= table["observed"]).all()
+        assert table["documents"].tolist() == [2, 2]
+        assert np.all(table["low"] < table["observed"])
+        assert np.all(table["high"] >= table["observed"])
 
     @pytest.mark.parametrize(
         ("p", "label", "bins", "message"),
         [
             ([0.5, 1.5], [0, 1], 1, "numbers in"),
-            ([0.5], [0, 1], 1, "one entry per probability"),
+            ([0.5], [0, 1], 1, "label must be an array"),
             ([0.5, 0.5], [0, 1], 3, "bins must be at most 2"),
         ],
     )
