@@ -411,7 +411,7 @@ MISTAKES = mistakes()
 def schedule(name, **options):
     """Return a schedule: programs for binary labels, for counts, and for Geweke's test."""
     step = testing.late(supervised_lda, "step", sweeps=(name,), **options)
-    return testing.Schedule(step, num_programs=3)
+    return testing.Schedule(step, num_programs=4)
 
 
 CASE = testing.Case(
