@@ -1,10 +1,12 @@
 r"""Draws from the Pólya-Gamma distribution PG(b, z) for every real b > 0 and every z.
 
 A draw is a quarter of $J(b, Z)$ with $Z = |z| / 2$, where J has the Laplace transform
-$(\cosh Z / \cosh \sqrt{Z^2 + 2 t})^b$. *Rejection.* The Lévy measure of $J(h, Z)$ is that of the
-inverse Gaussian $\mathrm{IG}(h / Z, h^2)$ times a factor between 0 and 1. So its density is at most
-$(1 + e^{-2 Z})^h$ times the inverse Gaussian one, for every h. A proposal x of the inverse Gaussian
-is accepted with the probability that relates the two densities, the alternating series
+$(\cosh Z / \cosh \sqrt{Z^2 + 2 t})^b$.
+
+*Rejection.* The Lévy measure of $J(h, Z)$ is that of the inverse Gaussian
+$\mathrm{IG}(h / Z, h^2)$ times a factor between 0 and 1. So the density of $J(h, Z)$ is at most
+$(1 + e^{-2 Z})^h$ times that of the inverse Gaussian, for every h > 0. A proposal x from the latter
+is accepted with probability
 
 $$S_h(x) = \sum_{n \ge 0} (-1)^n \frac{\Gamma(n + h)}{\Gamma(h)\,n!} \frac{2 n + h}{h}
   e^{-2 n (n + h) / x},$$
@@ -22,8 +24,9 @@ term is drawn exactly. An inverse Gaussian variable plus a constant stands for a
 their mean, variance and third cumulant.
 
 *Errors.* A part is exact but for float32 rounding and for twelve terms of the series: the distance
-in total variation is below 3e-7. With more than 64 parts the distribution function is wrong by less
-than 5e-8, rounding apart; with fewer `most_parts` by up to 1e-5 at b = 64, more at smaller b.
+in total variation, by quadrature, is below 3e-7. With more than 64 parts the distribution function
+is wrong by less than 5e-8, rounding apart; with fewer `most_parts` by up to 5e-6 at b = 64, and by
+more at smaller b.
 
 Polson, Scott and Windle, Bayesian inference for logistic models using Pólya-Gamma latent variables,
 JASA 108 (2013), definition 1 and section 4; Biane, Pitman and Yor, Probability laws related to the
@@ -66,8 +69,8 @@ def draw_polya_gamma(
     Parameters
     ----------
     b
-        Positive, real. Below 1e-18 the draws may be rounded up to 1e-37. Above 1e6 the standard
-        deviation is that of float32 rounding, as the relative one is then below 1e-3.
+        Positive, real. Draws below 1e-37 are rounded up to it, which b = 1e-18 may need. Rounding
+        is 0.1% of the standard deviation at b = 1e6, and as large as it at b = 1e12.
     z
         Real, of either sign.
     slot, item

@@ -162,7 +162,7 @@ def test_law_of_many_parts(b, z):
     mean, variance = mean_and_variance(b, abs(z))
     assert p_value_of_mean(x, mean, variance) > P_VALUE
     deviation = (x - mean) / np.sqrt(variance)
-    # skewness at z = 0: third over second cumulant of the reciprocal squares of odd numbers
+    # variance of the squares of nearly normal values: 2 and a small excess
     assert abs(np.var(deviation) - 1) < stats.norm.isf(P_VALUE / 2) * np.sqrt(2.2 / SIZE)
 
 
