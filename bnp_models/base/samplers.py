@@ -20,6 +20,9 @@ from bnp_models.data.corpus import Corpus
 
 __all__ = ["BY_DOCUMENT", "Rows", "finite_sampler", "rooted_sampler"]
 
+MOST_TOPICS = 300
+"""With which chains of infinite models start by default."""
+
 
 class Rows(NamedTuple):
     """Access to the mixtures of topics of a model, one row per document or per author."""
@@ -284,8 +287,8 @@ def _topics_to_begin_with(corpus: Corpus) -> tuple[Int[Array, ""], int]:
     """
     doc, word = lax.sort((jnp.asarray(corpus.doc), jnp.asarray(corpus.word)), num_keys=2)
     repeats = ((doc[1:] == doc[:-1]) & (word[1:] == word[:-1])).sum().astype(jnp.float32)
-    least = int(np.clip(0.25 * corpus.num_tokens**0.5, 1, 300))
-    most = int(np.clip(corpus.num_tokens / 90, least, 300))
+    least = int(np.clip(0.25 * corpus.num_tokens**0.5, 1, MOST_TOPICS))
+    most = int(np.clip(corpus.num_tokens / 90, least, MOST_TOPICS))
     wanted = repeats * (repeats / corpus.num_tokens) / 90
     return jnp.clip(wanted, least, most).astype(jnp.int32), most
 

@@ -237,8 +237,9 @@ class RootedTopics(token_model.TokenModel):
         start_temperature
             Temperature T of the first sweep of the warm-up, in [1, 2]. Above 1, the warm-up begins
             with annealed sweeps: in its first half T falls to 1, and the weights of the topics of
-            each token are taken to the power 1/T. Chains then find good topics in fewer sweeps. The
-            rest of the warm-up and all draws are exact sweeps. 1 leaves annealing out.
+            each token are taken to the power 1/T; splits and merges keep their turns. Chains then
+            find good topics in fewer sweeps. The rest of the warm-up and all draws are exact
+            sweeps. 1 leaves annealing out.
         program
             For use as the block of `numpyro.infer.Gibbs` that samples `root` and the tokens' sites:
             the program that the blocks share, which must end in a call of `collapsed`.

@@ -31,7 +31,7 @@ class Annealing(NamedTuple):
 def is_annealed(
     annealing: Annealing | None, sweep: Int[Array, ""], num_warmup: Int[Array, ""]
 ) -> Bool[Array, ""]:
-    """Say whether the next sweep is an annealed one; arguments as for `next_sweep`."""
+    """Say whether the next sweep is in the annealed part of the warm-up, see `next_sweep`."""
     return jnp.asarray(annealing is not None) & (sweep < ANNEALED_SHARE * num_warmup)
 
 
