@@ -1,7 +1,7 @@
 """Logistic supervised LDA: the program, its hyperparameters and its Gibbs kernel."""
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -21,7 +21,7 @@ from bnp_models.base.model import concentration
 from bnp_models.base.samplers import BY_DOCUMENT, Rows, finite_sampler
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
-from bnp_models.results.topic_fit import TopicFit
+from bnp_models.results.supervised_fit import SupervisedFit
 
 __all__ = ["SupervisedLDA"]
 
@@ -87,7 +87,7 @@ class SupervisedLDA(topic_model.FiniteTopics):
     response: str = "binary"
     dispersion: Any = 1.0
 
-    result: ClassVar[type[TopicFit]] = TopicFit
+    result: ClassVar[type[SupervisedFit]] = SupervisedFit
     rows: ClassVar[Rows] = BY_DOCUMENT
     hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "beta", "dispersion")
     always: ClassVar[tuple[str, ...]] = ("eta",)
@@ -241,6 +241,20 @@ class SupervisedLDA(topic_model.FiniteTopics):
             )
         _check_lengths(corpus)
         return _binary(corpus) if self.response == "binary" else _counts(corpus)
+
+    def classes(self, corpus: Corpus) -> tuple[str, ...]:
+        """Return the names of the two classes, y = 0 and y = 1; none where labels are counts."""
+        if self.response == "count":
+            return ()
+        values = np.unique(np.asarray(corpus.label)).tolist()
+        return tuple(corpus.label_names[i] if corpus.label_names else str(i) for i in values)
+
+    label_mean = staticmethod(kernel.label_mean)
+
+    def label_parameters(self, state: Mapping[str, np.ndarray]) -> tuple[jax.Array, Any]:
+        """Return the weights and, of counts, the dispersion of a kept state, for `label_mean`."""
+        dispersion = jnp.float32(state["dispersion"]) if self.response == "count" else None
+        return jnp.asarray(state["eta"], jnp.float32), dispersion
 
     def _program_labels(self, corpus: Corpus) -> jax.Array:
         """Return y for the program; where JAX traces the corpus, its values were checked before."""

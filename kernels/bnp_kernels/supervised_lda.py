@@ -43,6 +43,7 @@ __all__ = [
     "SupervisedLDAState",
     "conditional",
     "init",
+    "label_mean",
     "log_joint",
     "log_prior",
     "step",
@@ -117,6 +118,21 @@ def trials(state: SupervisedLDAState, data: Tokens) -> Trials:
     y = jnp.asarray(data.label, state.c.dtype)
     failure = 1 - y if state.dispersion is None else jnp.full_like(y, state.dispersion)
     return Trials(state.c * y, state.c * failure)
+
+
+def label_mean(
+    doc_topic: Int[Array, "D K"],
+    doc_length: Int[Array, " D"],
+    parameters: tuple[Float[Array, " K"], Float[Array, ""] | None],
+) -> Float[Array, " D"]:
+    r"""Return the mean label of documents given their topics, for c = 1.
+
+    It is $\sigma(\omega_d)$, or $r e^{\omega_d}$ of counts. `parameters` are $\eta$ and the
+    dispersion of counts, None where labels are binary.
+    """
+    eta, dispersion = parameters
+    score = label_regression.scores(doc_topic, doc_length, eta)
+    return jax.nn.sigmoid(score) if dispersion is None else dispersion * jnp.exp(score)
 
 
 def conditional(

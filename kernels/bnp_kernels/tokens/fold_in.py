@@ -10,6 +10,10 @@ Sizes: T tokens, D documents, V words, K topics; F and G rows of topics and weig
 number of groups.
 """
 
+import functools
+from collections.abc import Callable
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
@@ -18,7 +22,7 @@ from bnp_kernels.random import bits, categorical
 from bnp_kernels.tokens import lanes
 from bnp_kernels.tokens.layout import Tokens
 
-__all__ = ["fold_in", "token_probability"]
+__all__ = ["fold_in", "fold_in_mean", "token_probability"]
 
 _BLOCK = 4096  # tokens whose rows of K numbers are held at once
 
@@ -53,19 +57,59 @@ def fold_in(
     num_sweeps, num_kept
         Number of sweeps, and how many of the last ones count; 1 <= num_kept <= num_sweeps.
     """
+    of_doc = weights[0] if doc_row is None or len(weights) == 1 else weights[doc_row]
+    total = data.doc_length[:, None] + of_doc.sum(axis=-1, keepdims=True)
+    if data.word.shape[0] == 0:
+        return jnp.broadcast_to(of_doc, (len(total), phi.shape[2])) / total
+    kept = _sum_over_sweeps(
+        rng_key, data, phi, weights, doc_row, lambda doc_topic: doc_topic, num_sweeps, num_kept
+    )
+    return (kept / num_kept + of_doc) / total
+
+
+@functools.partial(jax.jit, static_argnames="of_counts")
+def fold_in_mean(
+    rng_key: Key[Array, ""],
+    data: Tokens,
+    phi: Float[Array, "F V K"],
+    weights: Float[Array, "G K"],
+    doc_row: Int[Array, " D"] | None = None,
+    *,
+    of_counts: Callable[[Int[Array, "D K"], Int[Array, " D"], Any], Float[Array, " D"]],
+    arrays: Any,
+    num_sweeps: int | Int[Array, ""],
+    num_kept: int | Int[Array, ""],
+) -> Float[Array, " D"]:
+    """Estimate the mean of a function of the topics of each document, given its words.
+
+    Parameters
+    ----------
+    of_counts
+        Function of the counts, the lengths of the documents, and `arrays`; the same object in every
+        call. Documents need at least one token.
+    arrays
+        Third argument of `of_counts`.
+    phi, weights, doc_row, num_sweeps, num_kept
+        See `fold_in`.
+    """
+
+    def look(doc_topic):
+        return of_counts(doc_topic, data.doc_length, arrays)
+
+    return (
+        _sum_over_sweeps(rng_key, data, phi, weights, doc_row, look, num_sweeps, num_kept)
+        / num_kept
+    )
+
+
+def _sum_over_sweeps(rng_key, data, phi, weights, doc_row, look, num_sweeps, num_kept):
+    """Return the sum over the kept sweeps of what `look` makes of the counts [D, K]."""
     num_docs, num_topics = data.doc_length.shape[0], phi.shape[2]
     table = phi.reshape(-1, num_topics)
     table_row = None if doc_row is None or len(phi) == 1 else doc_row * phi.shape[1]
     prior_row = None if len(weights) == 1 else doc_row
-    if prior_row is None:
-        prior = of_doc = weights[0]
-        of_token, total_weight = prior[None, :], prior.sum()
-    else:
-        prior, of_doc = weights, weights[prior_row]
-        of_token, total_weight = of_doc[data.doc], of_doc.sum(axis=1, keepdims=True)
-    total = data.doc_length[:, None] + total_weight
-    if data.word.shape[0] == 0:
-        return jnp.broadcast_to(of_doc, (num_docs, num_topics)) / total
+    prior = weights[0] if prior_row is None else weights
+    of_token = prior[None, :] if prior_row is None else weights[prior_row][data.doc]
     key_start, key_sweeps = bits.split(rng_key)
 
     def tally(z):
@@ -79,14 +123,14 @@ def fold_in(
             key, data.lanes, z, doc_topic, table, prior, prior_row=prior_row, table_row=table_row
         )
         doc_topic = tally(z)
-        return z, doc_topic, kept + jnp.where(i >= num_sweeps - num_kept, doc_topic, 0)
+        return z, doc_topic, kept + jnp.where(i >= num_sweeps - num_kept, look(doc_topic), 0)
 
     u = bits.uniform(key_start, data.word.shape)
     z = categorical.draw(of_token, u)
     doc_topic = tally(z)
-    kept = jnp.zeros_like(doc_topic)
+    kept = jnp.zeros_like(look(doc_topic))
     *_, kept = jax.lax.fori_loop(0, num_sweeps, sweep, (z, doc_topic, kept))
-    return (kept / num_kept + of_doc) / total
+    return kept
 
 
 @jax.jit

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bnp_kernels.tokens.fold_in import fold_in, token_probability
+from bnp_kernels.tokens.fold_in import fold_in, fold_in_mean, token_probability
 from bnp_kernels.tokens.layout import make_tokens
 from bnp_models.testing.statistics import one_sample
 
@@ -149,3 +149,29 @@ def test_equal_rows_are_one_row():
     row = jnp.arange(200) % 3
     several = fold_in(key, data, jnp.tile(phi, (3, 1, 1)), jnp.tile(weights, (3, 1)), row, **how)
     np.testing.assert_allclose(several, fold_in(key, data, phi, weights, **how), rtol=1e-6)
+
+
+def share_of_even(doc_topic, doc_length, arrays):
+    """A function of the topics that is not linear: whether topic 0 has an even number of tokens."""
+    return arrays * (doc_topic[:, 0] % 2 == 0)
+
+
+def test_mean_of_a_function_is_exact():
+    phi, weights = one_row(PHI, WEIGHTS)
+    data, key = tokens(DOCUMENTS[:3] * COPIES), jax.random.key(1)
+    found = fold_in_mean(
+        key, data, phi, weights, of_counts=share_of_even, arrays=jnp.float32(2), num_sweeps=30,
+        num_kept=15,
+    )  # fmt: skip
+    exact = []
+    for document in DOCUMENTS[:3]:
+        even = total = 0.0
+        for z in itertools.product(range(2), repeat=len(document)):
+            counts, p = np.zeros(2), 1.0
+            for n, (word, k) in enumerate(zip(document, z, strict=True)):
+                p *= (counts[k] + WEIGHTS[k]) / (n + WEIGHTS.sum()) * PHI[word, k]
+                counts[k] += 1
+            even, total = even + 2 * p * (counts[0] % 2 == 0), total + p
+        exact.append(even / total)
+    found = np.asarray(found, np.float64).reshape(COPIES, 3)
+    one_sample("mean over fold-in", {"even": found}, {"even": np.array(exact)})

@@ -1,0 +1,214 @@
+"""`SupervisedFit`: the draws of a topic model of labelled documents, with predicted labels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
+from jaxtyping import Int, Shaped
+
+from bnp_models.data import arguments
+from bnp_models.data.corpus import Corpus, as_corpus
+from bnp_models.results.topic_fit import TopicFit
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from bnp_models.scores.labels import Predictions
+
+__all__ = ["SupervisedFit", "SupervisedModel"]
+
+APPROXIMATIONS = (None, "plug-in")
+
+
+class SupervisedModel(Protocol):
+    """What a model has so that its fit predicts labels."""
+
+    response: str
+
+    def responses(self, corpus: Corpus) -> Int[np.ndarray, " D"]:
+        """Return the response y of each document; refuse other labels."""
+        ...
+
+    def classes(self, corpus: Corpus) -> tuple[str, ...]:
+        """Return the names of the classes of y = 0, 1, ...; none where labels are counts."""
+        ...
+
+    def label_parameters(self, state: Any) -> Any:
+        """Return the arrays of a kept state that `label_mean` needs."""
+        ...
+
+
+class SupervisedFit(TopicFit):
+    """What `fit` returns for a topic model of labelled documents: a `TopicFit`, and predictions.
+
+    Predictions average over the kept states of all chains. `approximation="plug-in"` is what the
+    papers do: one state, the last one of the last chain, with the means of its topics.
+
+    Attributes
+    ----------
+    model
+        The model that was fitted.
+    corpus
+        The `Corpus` it was fitted to.
+    data
+        The draws: `arviz.InferenceData` (ArviZ 0.x) or `xarray.DataTree` (1.x).
+    """
+
+    model: Any
+
+    offers: ClassVar[str] = f"predict(corpus), topic_weights(), {TopicFit.offers}"
+
+    def predictions(
+        self,
+        corpus: Corpus,
+        *,
+        approximation: str | None = None,
+        num_sweeps: int = 50,
+        num_kept: int = 25,
+        seed: int = 0,
+        chain: int | None = None,
+    ) -> Predictions:
+        """Return the predicted mean label of each new document in each kept state.
+
+        Parameters
+        ----------
+        corpus
+            New documents over the same vocabulary, as for `transform`, each with a word at least.
+            Labels are not needed.
+        approximation
+            None averages over the kept states. "plug-in" uses one state, see `SupervisedFit`.
+        num_sweeps, num_kept
+            Fold-in sweeps per state, and how many of the last ones are averaged.
+        seed
+            Seed of the topics that are drawn and of the fold-in.
+        chain
+            Number of the chain whose states to use, see `of_chain`; all by default.
+        """
+        from bnp_models.scores.labels import predict_means
+
+        fit = self.of_chain(chain)
+        how = arguments.one_of("approximation", approximation, APPROXIMATIONS)
+        return predict_means(
+            fit.model, fit.corpus, fit.mixtures, corpus, num_sweeps=num_sweeps, num_kept=num_kept,
+            seed=seed, plug_in=how == "plug-in",
+        )  # fmt: skip
+
+    def predict_proba(self, corpus: Corpus, **options: Any) -> pd.DataFrame:
+        """Return the probability of each class: documents by classes.
+
+        Options are those of `predictions`. Refused for counts.
+        """
+        import pandas as pd
+
+        names = self._class_names()
+        mean = self.predictions(corpus, **options).mean
+        index = pd.Index(corpus.doc_names, name="doc")
+        return pd.DataFrame(np.stack([1 - mean, mean], 1), index=index, columns=pd.Index(names))
+
+    def predict(self, corpus: Corpus, **options: Any) -> Shaped[np.ndarray, " D"]:
+        """Return the name of the more probable class of each document, or its mean count.
+
+        Options are those of `predictions`.
+        """
+        names = self.model.classes(self.corpus)
+        mean = self.predictions(corpus, **options).mean
+        return np.array(names)[(mean > 0.5).astype(int)] if names else mean
+
+    def score(self, corpus: Corpus, **options: Any) -> float:
+        """Return the share of labels that `predict` gets right; of counts the share of variance.
+
+        The second is the coefficient of determination, 1 at best. `corpus` has labels like those
+        that were fitted.
+        """
+        as_corpus("corpus", corpus)
+        y, found = self._labels(corpus), self.predict(corpus, **options)
+        if names := self.model.classes(self.corpus):
+            return float(np.mean(np.array(names)[y] == found))
+        if np.ptp(y) == 0:
+            raise ValueError("corpus must have documents with different counts to be scored")
+        return float(1 - ((y - found) ** 2).sum() / ((y - y.mean()) ** 2).sum())
+
+    def calibration(self, corpus: Corpus, *, bins: int = 10, **options: Any) -> pd.DataFrame:
+        """Compare probabilities with how often the second class occurs, see `labels.calibration`.
+
+        Other options are those of `predictions`.
+        """
+        from bnp_models.scores.labels import calibration
+
+        self._class_names()
+        y = self._labels(as_corpus("corpus", corpus))
+        mean = self.predictions(corpus, **options).mean
+        return calibration(np.clip(mean, 0, 1), y == 1, bins=bins)
+
+    def plot_calibration(
+        self, corpus: Corpus, *, bins: int = 10, ax: Axes | None = None, **options: Any
+    ) -> Axes:
+        """Draw the table of `calibration`; the diagonal is perfect calibration."""
+        from bnp_models.plots.label_plots import plot_calibration
+
+        table = self.calibration(corpus, bins=bins, **options)
+        return plot_calibration(table, self._class_names()[1], ax=ax)
+
+    def _class_names(self) -> tuple[str, ...]:
+        names = self.model.classes(self.corpus)
+        if not names:
+            raise ValueError(
+                f"response='{self.model.response}' has no classes and no probabilities: "
+                "predict(corpus) returns mean counts"
+            )
+        return names
+
+    def _labels(self, corpus: Corpus) -> Int[np.ndarray, " D"]:
+        """Return y of new documents: the number of their class among those that were fitted."""
+        names = self.model.classes(self.corpus)
+        if corpus.label is None:
+            raise ValueError(
+                "corpus has no labels to compare with: build it with labels=, or use predict"
+            )
+        if not names:
+            return self.model.responses(corpus)
+        label = np.asarray(corpus.label)
+        given = np.array(corpus.label_names)[label] if corpus.label_names else label.astype(str)
+        unknown = sorted(set(given.tolist()) - set(names))
+        if unknown:
+            raise ValueError(
+                f"corpus has labels {arguments.shown(unknown)}, the fit has {list(names)}: leave "
+                "the other documents out"
+            )
+        return (given == names[1]).astype(np.int32)
+
+    def topic_weights(
+        self, *, interval: float = 0.9, chain: int | None = None, **options: Any
+    ) -> pd.DataFrame:
+        r"""Describe each topic in one row: its weight, and what `topics` says of it.
+
+        Parameters
+        ----------
+        interval
+            Probability that the intervals enclose.
+        chain
+            See `of_chain`.
+        **options
+            Of `topics`.
+
+        Returns
+        -------
+        The columns `weight` (mean of $\eta$ over the states that have the topic), `weight_lower`
+        and `weight_upper`, and those of `topics`, sorted by weight. A topic of large weight makes
+        the second class, or a large count, probable. A shift of all weights is an intercept, so
+        compare them with each other.
+        """
+        from bnp_models.posterior.intervals import tail_quantiles
+
+        fit, tails = self.of_chain(chain), tail_quantiles(interval)
+        table = fit.topics(interval=interval, **options)
+        number = fit.alignment.number
+        eta = fit.states["eta"].to_numpy().reshape(number.shape)
+        of_topic = [eta[number == k] for k in range(fit.alignment.num_topics)]
+        table.insert(0, "weight", [values.mean() for values in of_topic])
+        for place, (name, tail) in enumerate(zip(("lower", "upper"), tails, strict=True)):
+            bounds = [np.quantile(values, tail) for values in of_topic]
+            table.insert(1 + place, f"weight_{name}", bounds)
+        return table.sort_values("weight", ascending=False)
