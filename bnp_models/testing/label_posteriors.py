@@ -21,7 +21,7 @@ def integrate_weights(
     variance: float,
     log_label: Callable[[Float[np.ndarray, "G D"]], Float[np.ndarray, "G M"]],
     quantities: Callable[[Float[np.ndarray, "G K"], Float[np.ndarray, "G D"]], Arrays],
-    kinks: Float[np.ndarray, " D"] | None = None,
+    kinks: Float[np.ndarray, "M D"] | None = None,
 ) -> tuple[Float[np.ndarray, " S"], dict[str, np.ndarray]]:
     r"""Integrate the weights $\eta_k \sim \mathrm{N}(0, v)$ out of a likelihood of labels.
 
@@ -41,8 +41,9 @@ def integrate_weights(
     quantities
         Weights and scores -> quantities by name, [G, M or 1, ...].
     kinks
-        The score of each document at which its likelihood is not smooth; K must be 2. The rule is
-        then that of Gauss and Legendre between these lines of the plane. None: it is smooth.
+        Scores of each document at which its likelihood, or a quantity, is not smooth; K must be 2.
+        The rule is then that of Gauss and Legendre between these lines of the plane. None: all is
+        smooth.
 
     Returns
     -------
@@ -58,7 +59,8 @@ def integrate_weights(
     for of_docs in counts.reshape(-1, num_docs, num_topics):
         share = of_docs / of_docs.sum(axis=1, keepdims=True)
         if kinks is not None:
-            eta, log_area = _between_lines(share, kinks, variance)
+            lines = np.tile(share, (len(kinks), 1))
+            eta, log_area = _between_lines(lines, kinks.reshape(-1), variance)
         log_prior = log_area - (eta**2).sum(axis=1) / (2 * variance)
         log_prior = (log_prior - logsumexp(log_prior))[:, None]
         score = eta @ share.T
@@ -78,23 +80,23 @@ def integrate_weights(
 
 
 def _between_lines(
-    share: Float[np.ndarray, "D 2"], kinks: Float[np.ndarray, " D"], variance: float
+    normal: Float[np.ndarray, "L 2"], height: Float[np.ndarray, " L"], variance: float
 ) -> tuple[Float[np.ndarray, "G 2"], Float[np.ndarray, " G"]]:
     r"""Return points of the plane and logs of their areas, none across a line.
 
-    Line d is where $\eta^T$ `share[d]` is `kinks[d]`.
+    Line l is where $\eta^T$ `normal[l]` is `height[l]`.
     """
-    (a, b), num_docs = share.T, len(kinks)
-    edge = 8 * variance**0.5
-    at = [np.array([kinks[d] / a[d]]) for d in range(num_docs) if b[d] == 0]
-    for i, j in itertools.combinations(range(num_docs), 2):  # where two lines cross
+    a, b = normal.T
+    edge, sloping = 8 * variance**0.5, b > 0
+    cuts = list(height[~sloping] / a[~sloping])
+    for i, j in itertools.combinations(range(len(height)), 2):  # where two lines cross
         if determinant := a[i] * b[j] - a[j] * b[i]:
-            at.append(np.array([(kinks[i] * b[j] - kinks[j] * b[i]) / determinant]))
+            cuts.append((height[i] * b[j] - height[j] * b[i]) / determinant)
     points, areas = [], []
-    for x, width in zip(*_panels(np.array(at).reshape(-1), edge), strict=True):
-        y, height = _panels((kinks[b > 0] - a[b > 0] * x) / b[b > 0], edge)
+    for x, width in zip(*_panels(np.array(cuts), edge), strict=True):
+        y, of_y = _panels((height[sloping] - a[sloping] * x) / b[sloping], edge)
         points.append(np.stack([np.full_like(y, x), y], axis=1))
-        areas.append(width * height)
+        areas.append(width * of_y)
     return np.concatenate(points), np.log(np.concatenate(areas))
 
 

@@ -78,7 +78,7 @@ def exact(c, ell, sampled=False, sign=tuple(SIGN)):
     doc_topic = simulate.tally(z, TINY.doc, len(DOCS), NUM_TOPICS)
     log_labels, given = label_posteriors.integrate_weights(
         doc_topic, VARIANCE, lambda score: label_posteriors.log_hinge(score, sign, c, ell),
-        of_weights, kinks=sign * ell,
+        of_weights, kinks=np.stack([sign * ell, 0 * sign]),
     )  # fmt: skip
     quantities = {**enumeration.token_quantities(z), **given}
     quantities["omega_0 if together"] = given["omega"][:, :1] * quantities["coassigned"]
