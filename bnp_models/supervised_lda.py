@@ -55,8 +55,8 @@ class SupervisedLDA(topic_model.FiniteTopics):
     eta_variance
         Prior variance v of each weight $\eta_k$, positive.
     response
-        What labels are: "binary" (two names, or the numbers 0 and 1; the second name in
-        alphabetical order is 1) or "count" (whole numbers from 0).
+        What labels are: "binary" (two names, of which the later one in `corpus.label_names` is 1,
+        or the numbers 0 and 1) or "count" (whole numbers from 0).
     dispersion
         Dispersion r of counts: a positive number or a prior. Binary labels have none.
 
@@ -82,8 +82,8 @@ class SupervisedLDA(topic_model.FiniteTopics):
     num_topics: int
     alpha: Any = 0.1
     beta: Any = 0.01
-    c: float = 1.0
-    eta_variance: float = 1.0
+    c: Any = 1.0
+    eta_variance: Any = 1.0
     response: str = "binary"
     dispersion: Any = 1.0
 
@@ -116,7 +116,8 @@ class SupervisedLDA(topic_model.FiniteTopics):
     @property
     def dims(self) -> dict[str, tuple[str, ...]]:
         """Dims of the recorded variables, behind chain and draw."""
-        return {**super().dims, "eta": ("topic",), "doc_label": ("doc",)}
+        of_docs = dict.fromkeys(("doc_label", "omega", "y"), ("doc",))
+        return {**super().dims, "eta": ("topic",), **of_docs}
 
     def __call__(self, corpus: Corpus, *, observed: bool = True) -> None:
         """Run the generative program: an instance is a NumPyro model.
@@ -221,8 +222,10 @@ class SupervisedLDA(topic_model.FiniteTopics):
         )  # fmt: skip
 
     def data_groups(self, corpus: Corpus) -> dict[str, dict[str, np.ndarray]]:
-        """Return the data as ArviZ groups; `doc_label` is y."""
+        """Return the data as ArviZ groups; `doc_label` is y, where the corpus has labels."""
         groups = super().data_groups(corpus)
+        if corpus.label is None:  # for draws from the prior
+            return groups
         of_docs = {"doc_label": self.responses(corpus)}
         return groups | {"constant_data": groups["constant_data"] | of_docs}
 

@@ -658,11 +658,11 @@ def kind_by_annotation(name: str, parameter: str) -> Table | None:
     model = bnp.MODELS.get(name.partition(".")[0])
     if model is None:
         return None
-    kind = inspect.signature(PUBLIC[name]).parameters[parameter].annotation
-    if kind is Any and parameter in model.hyperparameters:
+    field = inspect.signature(PUBLIC[name]).parameters[parameter]
+    kind = field.annotation
+    if kind is Any and (parameter in model.hyperparameters or isinstance(field.default, float)):
         return POSITIVE
     known = {int: count(1), int | None: count(1, none=True), str: choice(), bool: flag()}
-    known[float] = real(0, -1)
     return known.get(kind)
 
 
@@ -1136,6 +1136,7 @@ VALUES: dict[str, tuple[str, ...]] = {
     "record": CHOICE,
     "score": CHOICE,
     "schedule": CHOICE,
+    "sampler": CHOICE,
     "births": CHOICE,
     "checkpoint_seconds": ("abc", "", "nan", "-1"),
     "start_temperature": ("abc", "", "nan", "0.5", "3"),

@@ -1,15 +1,17 @@
 """`SupervisedLDA` as users meet it: the contract of all models, labels, names, the command."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 import pytest
 from numpyro.infer import Predictive
+from numpyro.infer.util import log_density
 
 import bnp_models as bnp
 from bnp_models import testing
 from bnp_models.cli import command as cli
-from bnp_models.posterior import arviz_data
+from bnp_models.posterior import arviz_data, predictive
 from bnp_models.results.folder import load_run
 
 DOCS = [[0, 1, 0, 3], [2, 1, 1], [4, 4], [0, 3]]
@@ -42,7 +44,8 @@ CONTRACT = testing.Contract(
         ({"num_topics": 0}, "num_topics must be an integer of at least 1, got 0"),
         ({"num_topics": 2, "alpha": -1.0}, "alpha must be positive"),
         ({"num_topics": 2, "beta": 0.0}, "beta must be positive"),
-        ({"num_topics": 2, "c": 0}, "c must be a finite number"),
+        ({"num_topics": 2, "c": 0}, "c must be a finite number of at least 1e-30 .* got 0"),
+        ({"num_topics": 2, "c": PRIOR}, "c must be a finite number .* got .*Gamma"),
         ({"num_topics": 2, "eta_variance": np.inf}, "eta_variance must be a finite number"),
         ({"num_topics": 2, "response": "ordinal"}, "response must be one of"),
         ({"num_topics": 2, "response": "count", "dispersion": 0}, "dispersion must be positive"),
@@ -120,6 +123,30 @@ def test_documents_without_words():
     corpus = bnp.Corpus.from_ids([[0], []], num_words=1, labels=[0, 1], doc_names=["k", "l"])
     with pytest.raises(ValueError, match=r"1 documents without words, such as 'l'.*select"):
         bnp.SupervisedLDA(2).gibbs().init(jax.random.key(0), 0, None, (corpus,), {})
+
+
+@pytest.mark.parametrize("response", ["binary", "count"])
+def test_program_of_a_traced_corpus(response):
+    """With a corpus as an argument of a compiled function, labels are read inside it."""
+    names = ["pos", "neg"] if response == "binary" else None
+    labels = ["neg", "pos", "pos", "neg"] if response == "binary" else [4, 0, 1, 2]
+    corpus = corpus_with(labels, label_names=names)
+    model = bnp.SupervisedLDA(2, c=3.0, response=response)
+    values = {
+        "phi": jnp.full((2, 5), 0.2), "theta": jnp.full((4, 2), 0.5), "eta": jnp.array([1.0, -2.0]),
+        "z": jnp.array([0, 1] * 5 + [0]),
+    }  # fmt: skip
+
+    def density(corpus):
+        return log_density(model, (corpus,), {}, values)[0]
+
+    np.testing.assert_allclose(jax.jit(density)(corpus), density(corpus), rtol=1e-6)
+
+
+def test_draws_from_the_prior_need_no_labels():
+    unlabelled = bnp.Corpus.from_ids(DOCS, num_words=5)
+    drawn = predictive.prior_predictive(bnp.SupervisedLDA(2), unlabelled, num_draws=3, record=["y"])
+    assert set(np.unique(arviz_data.group(drawn, "prior")["y"])) <= {0, 1}
 
 
 def test_labels_that_the_program_draws_follow_the_scores():
