@@ -62,12 +62,14 @@ class MedLDA(topic_model.FiniteTopics):
 
     Notes
     -----
-    Labels are two names, or the numbers 0 and 1; the second name in alphabetical order is $y = 1$.
-    The posterior is proper, but the factor is a loss and not a distribution of labels: there is no
-    probability of a class. A fit predicts classes (`predict`); the share of kept states and fold-in
-    sweeps with a positive score (`predictions`) says how firm they are. Labels that the program
-    draws have probabilities proportional to the factors of both labels. Draws of all its variables
-    are therefore not those of the posterior's joint density.
+    Labels are two names, of which the later one in `corpus.label_names` is $y = 1$, or the numbers
+    0 and 1.
+
+    The posterior is proper, but the factor is a loss and not a distribution of labels, so there is
+    no probability of a class. A fit predicts classes (`predict`); the share of kept states and
+    fold-in sweeps with a positive score (`predictions`) says how firm they are. Labels that the
+    program draws have probabilities proportional to the factors of both labels. Draws of all its
+    variables are therefore not draws from the joint density above.
 
     There is no intercept: the shares $n_{dk} / N_d$ add up to one, so a common shift of the weights
     is one.
@@ -82,9 +84,9 @@ class MedLDA(topic_model.FiniteTopics):
     num_topics: int
     alpha: Any = 0.1
     beta: Any = 0.01
-    c: float = 1.0
-    ell: float = 1.0
-    eta_variance: float = 1.0
+    c: Any = 1.0
+    ell: Any = 1.0
+    eta_variance: Any = 1.0
 
     result: ClassVar[type[SupervisedFit]] = SupervisedFit
     rows: ClassVar[Rows] = BY_DOCUMENT
@@ -109,7 +111,8 @@ class MedLDA(topic_model.FiniteTopics):
     @property
     def dims(self) -> dict[str, tuple[str, ...]]:
         """Dims of the recorded variables, behind chain and draw."""
-        return {**super().dims, "eta": ("topic",), "doc_label": ("doc",)}
+        of_docs = dict.fromkeys(("doc_label", "omega", "y"), ("doc",))
+        return {**super().dims, "eta": ("topic",), **of_docs}
 
     def __call__(self, corpus: Corpus, *, observed: bool = True) -> None:
         """Run the generative program: an instance is a NumPyro model.
@@ -205,8 +208,13 @@ class MedLDA(topic_model.FiniteTopics):
         )  # fmt: skip
 
     def data_groups(self, corpus: Corpus) -> dict[str, dict[str, np.ndarray]]:
-        """Return the data as ArviZ groups; `doc_label` is 1 in the second class, otherwise 0."""
+        """Return the data as ArviZ groups.
+
+        `doc_label` is 1 in the second class and 0 in the first, where the corpus has labels.
+        """
         groups = super().data_groups(corpus)
+        if corpus.label is None:  # for draws from the prior
+            return groups
         of_docs = {"doc_label": self.responses(corpus)}
         return groups | {"constant_data": groups["constant_data"] | of_docs}
 
