@@ -37,8 +37,9 @@ def test_integral_over_the_scale(score):
     def density(scale):
         margins = Margins(jnp.array([SLOPE]), jnp.array([OFFSET]))
         weight, linear = hinge_regression.quadratic(jnp.array([scale]), margins)
-        at_zero = np.exp(-((scale + OFFSET) ** 2) / (2 * scale)) / np.sqrt(2 * np.pi * scale)
-        return at_zero * np.exp(float(linear[0]) * score - float(weight[0]) * score**2 / 2)
+        exponent = float(linear[0]) * score - float(weight[0]) * score**2 / 2
+        exponent -= (scale + OFFSET) ** 2 / (2 * scale)  # of score 0
+        return np.exp(exponent) / np.sqrt(2 * np.pi * scale)
 
     found = sum(quad(density, *ends, epsrel=1e-6)[0] for ends in ((1e-3, 1), (1, 10), (10, 60)))
     np.testing.assert_allclose(found, np.exp(-2 * max(0, u)), rtol=1e-3)
