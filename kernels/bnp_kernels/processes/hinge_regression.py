@@ -100,4 +100,5 @@ def quadratic(
     """
     scale = jnp.maximum(scale, _SMALLEST_SCALE)
     slope, offset = margins
-    return slope * slope / scale, slope * (scale + offset) / scale
+    target = scale + offset  # of the score times the slope
+    return slope * slope / scale, slope * target / scale
