@@ -16,7 +16,6 @@ from jaxtyping import Int
 from numpyro.distributions import constraints
 
 from bnp_kernels import med_lda as kernel
-from bnp_kernels.processes.hinge_regression import log_hinge
 from bnp_models.base import document_labels, token_model, topic_model
 from bnp_models.base.gibbs import GibbsKernel, Sampler
 from bnp_models.base.samplers import BY_DOCUMENT, Rows, finite_sampler
@@ -263,7 +262,7 @@ class _Hinge(dist.Distribution):
 
     def log_prob(self, value: Any) -> jax.Array:
         sign = 2 * jnp.asarray(value, jnp.float32) - 1
-        return log_hinge(self.omega, self.c * sign, self.c * self.ell)
+        return -2 * self.c * jax.nn.relu(self.ell - sign * self.omega)
 
     def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> jax.Array:
         log_odds = self.log_prob(jnp.ones(())) - self.log_prob(jnp.zeros(()))

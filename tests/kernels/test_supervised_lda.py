@@ -16,7 +16,6 @@ from scipy.special import expit
 
 from bnp_kernels import supervised_lda
 from bnp_kernels.processes import label_regression, labelled_topics
-from bnp_kernels.random import elliptical_slice
 from bnp_kernels.tokens import scan
 from bnp_models import SupervisedLDA, testing
 from bnp_models.testing import enumeration, label_posteriors, simulate
@@ -369,15 +368,14 @@ def mistakes():
         ("sign of kappa", ours, "_draw_eta_given_weights",
          "{(labels.success - labels.failure) / 2}", "(labels.failure - labels.success) / 2",
          "enumeration/c=1/parallel"),
-        ("kappa without the half of b", ours, "_draw_eta_given_weights",
-         "linear = ({labels.success - labels.failure})", "2 * labels.success",
-         "enumeration/c=1/parallel"),
+        ("kappa without the half", labels, "_draw_given",
+         "product(share, {linear[:, None]})", "2 * linear[:, None]", "enumeration/c=1/parallel"),
         ("lambda and the dispersion from stale scores", ours, "step",
          "scores({new.doc_topic}, ", "state.doc_topic", "enumeration/c=4/parallel"),
         ("lambda as at score zero", labels, "draw_polya_gamma_weights",
          "trials.failure, {score}, 0", "jnp.zeros_like(score)", "enumeration/c=1/parallel"),
         ("b without c", labels, "draw_polya_gamma_weights",
-         "{trials.success + trials.failure}, score", "jnp.ones_like(score)",
+         "rng_key, {trials.success} + trials", "jnp.ones_like(score) - trials.failure",
          "enumeration/c=4/parallel"),
         ("prior precision is missing", labels, "_draw_given",
          "bool), {1 / variance}, 0.0", "1e-3", "enumeration/c=1/parallel"),
@@ -398,9 +396,9 @@ def mistakes():
          "enumeration/sampled/parallel"),
         ("ellipse with standard normal noise", labels, "draw_on_ellipse",
          "{jnp.sqrt(variance)} * bits", "1.0", "enumeration/c=1/elliptical"),
-        ("level of the slice at its top", elliptical_slice, "draw_elliptical",
+        ("level of the slice at its top", labels, "draw_elliptical",
          "likelihood + {log_u}, level", "0.0", "enumeration/c=1/elliptical"),
-        ("ellipse through the noise alone", elliptical_slice, "draw_elliptical",
+        ("ellipse through the noise alone", labels, "draw_elliptical",
          "return {value * jnp.cos(angle)} + noise", "jnp.zeros_like(value)",
          "enumeration/c=1/elliptical"),
     ]  # fmt: skip
