@@ -245,9 +245,10 @@ def joint(c, ell):
 
 
 def program_log_joint(state, data, priors):
-    """Return the program's density at the last target."""
+    """Return the program's density at the last targets with and without priors."""
     hyperparameters, values = testing.priors_in_program(FIXED, priors, state)
-    model = MedLDA(NUM_TOPICS, c=2.0, ell=0.5, eta_variance=VARIANCE, **hyperparameters)
+    c, ell = (2.0, 0.5) if values else (0.5, 4.0)
+    model = MedLDA(NUM_TOPICS, c=c, ell=ell, eta_variance=VARIANCE, **hyperparameters)
     values["eta"] = state.eta
     return FAMILY.density_without_mixtures(model, values, state, data, state.alpha)
 
