@@ -313,9 +313,9 @@ def mistakes():
          "{excess(score, *margins)}", "excess(score, jnp.abs(margins.slope), margins.offset)",
          "enumeration/c=1/parallel"),
         ("weight without the square of c", hinge, "quadratic",
-         "{slope * slope} / scale", "jnp.abs(slope)", "enumeration/c=0.5/parallel"),
+         "jnp.minimum({slope * slope} / scale,", "jnp.abs(slope)", "enumeration/c=0.5/parallel"),
         ("linear term without c", hinge, "quadratic",
-         "{slope} * target", "jnp.sign(slope)", "enumeration/c=0.5/parallel"),
+         "target / {slope}", "jnp.sign(slope)", "enumeration/c=0.5/parallel"),
         ("linear term without the scale", hinge, "quadratic",
          "target = {scale}", "0.0", "enumeration/c=1/parallel"),
         ("linear term without the margin", hinge, "quadratic",
@@ -479,7 +479,8 @@ def test_labels_flipped_flip_the_weights():
         med_lda.log_joint(mirrored, other), med_lda.log_joint(state, data), rtol=1e-6
     )
     scale, margins = jnp.array([0.3, 2.0, 7.0]), med_lda.margins(state, data)
-    weight, linear = hinge_regression.quadratic(scale, margins)
-    weight_other, linear_other = hinge_regression.quadratic(scale, med_lda.margins(mirrored, other))
+    weight, linear = hinge_regression.quadratic(scale, margins, VARIANCE, 2)
+    margins = med_lda.margins(mirrored, other)
+    weight_other, linear_other = hinge_regression.quadratic(scale, margins, VARIANCE, 2)
     np.testing.assert_array_equal(weight_other, weight)
     np.testing.assert_array_equal(linear_other, -linear)

@@ -24,6 +24,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Key
 
 from bnp_kernels.numerics.linear import product
+from bnp_kernels.numerics.sums import sum_pairwise
 from bnp_kernels.processes.label_regression import scores_of_token
 from bnp_kernels.random.inverse_gaussian import draw_reciprocal_inverse_gaussian
 
@@ -36,9 +37,7 @@ __all__ = [
     "quadratic",
 ]
 
-# The weight of a document is the inverse of its scale. A smaller scale would let the rounding of
-# one document drown the others in float32.
-_SMALLEST_SCALE = 1e-4
+_LARGEST_WEIGHT = 1e5  # of a document, over what is usual, see `quadratic`
 
 
 class Margins(NamedTuple):
@@ -85,20 +84,29 @@ def draw_scales(
 
 
 def quadratic(
-    scale: Float[Array, " D"], margins: Margins
+    scale: Float[Array, " D"], margins: Margins, variance: ArrayLike, num_topics: int
 ) -> tuple[Float[Array, " D"], Float[Array, " D"]]:
     r"""Return weights and linear terms of $\eta$ given $\lambda$, for `draw_normal`.
 
     The log likelihood of the score is $h_d \omega - w_d \omega^2 / 2$ up to a constant, with
-    $w_d = s_d^2 / \lambda_d$ and $h_d = s_d (\lambda_d + b_d) / \lambda_d$.
+    $w_d = s_d^2 / \lambda_d$ and $h_d = w_d (\lambda_d + b_d) / s_d$.
+
+    Parameters
+    ----------
+    variance
+        Prior variance v of each of the K entries of $\eta$.
 
     Notes
     -----
-    Scales below 1e-4 are raised to 1e-4. Of all draws of a scale, a share of 1e-4 times the
-    posterior density of $u_d$ at 0 is as small as that. Each of them fixes $u_d$ up to 0.01 at
-    most, with and without this change, so the law of $u_d$ moves by about 1e-6.
+    Scales near 0 have weights without bound, and in float32 the rounding of one such weight drowns
+    all others. Weights are therefore at most 1e5 times
+    $1 / v + \sum_d s_d^2 / \max(\lambda_d, 1) / K$, about the precision that a score has without
+    the document. A document of this weight leaves its score about 1/300 of the spread that it has
+    otherwise. So little changes if it leaves 1/300 in place of less, in the few draws with such
+    scales.
     """
-    scale = jnp.maximum(scale, _SMALLEST_SCALE)
     slope, offset = margins
+    usual = sum_pairwise(slope * slope / jnp.maximum(scale, 1)) / num_topics + 1 / variance
+    weight = jnp.minimum(slope * slope / scale, _LARGEST_WEIGHT * usual)
     target = scale + offset  # of the score times the slope
-    return slope * slope / scale, slope * target / scale
+    return weight, weight * target / slope

@@ -36,7 +36,7 @@ def test_integral_over_the_scale(score):
 
     def density(scale):
         margins = Margins(jnp.array([SLOPE]), jnp.array([OFFSET]))
-        weight, linear = hinge_regression.quadratic(jnp.array([scale]), margins)
+        weight, linear = hinge_regression.quadratic(jnp.array([scale]), margins, 1.0, 1)
         exponent = float(linear[0]) * score - float(weight[0]) * score**2 / 2
         exponent -= (scale + OFFSET) ** 2 / (2 * scale)  # of score 0
         return np.exp(exponent) / np.sqrt(2 * np.pi * scale)
@@ -56,7 +56,11 @@ def test_law_of_the_scales():
 
 
 def test_tiny_scales_have_bounded_weights():
-    margins = Margins(jnp.array([1.0, -1.0]), jnp.array([1.0, 1.0]))
-    weight, linear = hinge_regression.quadratic(jnp.array([1e-30, 1e-30]), margins)
-    np.testing.assert_allclose(weight, 1e4, rtol=1e-5)
-    np.testing.assert_allclose(linear / weight, (1.0001, -1.0001), rtol=1e-5)
+    """Bounded by what other documents and the prior say; the score that they ask for is right."""
+    slope = jnp.array([2.0, -2.0, 2.0])
+    margins = Margins(slope, jnp.array([3.0, 3.0, 3.0]))
+    for variance, usual in ((4.0, 4.25), (0.5, 6.0)):
+        scale = jnp.array([1e-30, 1e-30, 0.5])
+        weight, linear = hinge_regression.quadratic(scale, margins, variance, 3)
+        np.testing.assert_allclose(weight, (1e5 * usual, 1e5 * usual, 8), rtol=1e-5)
+        np.testing.assert_allclose(linear / weight, (1.5, -1.5, 1.75), rtol=1e-5)
