@@ -253,7 +253,7 @@ class _Hinge(dist.Distribution):
     It is not normalised. Draws have probabilities proportional to it.
     """
 
-    support = constraints.boolean
+    support = constraints.boolean  # pyright: ignore[reportAssignmentType]
     arg_constraints = {"omega": constraints.real}  # noqa: RUF012
 
     def __init__(self, omega: Any, c: float, ell: float):

@@ -50,10 +50,9 @@ def integrate_weights(
     Log integral of each assignment, and the mean of each quantity given assignment and labels.
     """
     num_states, num_docs, num_topics = doc_topic.shape
-    if kinks is None:
-        line = variance**0.5 * np.arange(-8, 8.125, 0.25)
-        eta = np.stack(np.meshgrid(*[line] * num_topics, indexing="ij"), axis=-1)
-        eta, log_area = eta.reshape(-1, num_topics), 0.0
+    line = variance**0.5 * np.arange(-8, 8.125, 0.25)
+    grid = np.stack(np.meshgrid(*[line] * num_topics, indexing="ij"), axis=-1)
+    eta, log_area = grid.reshape(-1, num_topics), np.zeros(())
     counts, which = np.unique(doc_topic.reshape(num_states, -1), axis=0, return_inverse=True)
     totals, means = [], []
     for of_docs in counts.reshape(-1, num_docs, num_topics):

@@ -204,9 +204,7 @@ def _draw_eta_given_scales(
     of_docs = margins(state, data)
     score = label_regression.scores(state.doc_topic, data.doc_length, state.eta)
     scale = hinge_regression.draw_scales(key_scale, score, of_docs)
-    weight, linear = hinge_regression.quadratic(
-        scale, of_docs, state.eta_variance, len(state.eta)
-    )
+    weight, linear = hinge_regression.quadratic(scale, of_docs, state.eta_variance, len(state.eta))
     return label_regression.draw_normal(
         key_eta, state.doc_topic, data.doc_length, weight, linear, state.eta_variance
     )

@@ -50,7 +50,7 @@ class Margins(NamedTuple):
 def excess(score: Array, slope: ArrayLike, offset: ArrayLike) -> Array:
     """Return u, which is positive where the margin is violated."""
     # `product` keeps XLA from rounding in two ways
-    return offset - product(score, jnp.asarray(slope))
+    return jnp.asarray(offset) - product(score, jnp.asarray(slope))
 
 
 def log_hinge(score: Array, slope: ArrayLike, offset: ArrayLike) -> Array:
