@@ -15,7 +15,7 @@ from jax.core import Tracer
 from jaxtyping import Int
 
 from bnp_kernels import supervised_lda as kernel
-from bnp_models.base import token_model, topic_model
+from bnp_models.base import document_labels, token_model, topic_model
 from bnp_models.base.gibbs import GibbsKernel, Sampler
 from bnp_models.base.model import concentration
 from bnp_models.base.samplers import BY_DOCUMENT, Rows, finite_sampler
@@ -89,6 +89,7 @@ class SupervisedLDA(topic_model.FiniteTopics):
 
     result: ClassVar[type[SupervisedFit]] = SupervisedFit
     rows: ClassVar[Rows] = BY_DOCUMENT
+    has_probabilities: ClassVar[bool] = True
     hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "beta", "dispersion")
     always: ClassVar[tuple[str, ...]] = ("eta",)
     recordable: ClassVar[tuple[str, ...]] = (
@@ -125,7 +126,7 @@ class SupervisedLDA(topic_model.FiniteTopics):
         documents of these lengths. The corpus then needs no labels.
         """
         token_model.check_program(corpus, observed)
-        _check_lengths(corpus)
+        document_labels.check_lengths(corpus)
         y = self._program_labels(corpus) if observed else None
         values = self.sample_hyperparameters()
         doc, word, num_tokens = token_model.program_tokens(corpus)
@@ -237,20 +238,16 @@ class SupervisedLDA(topic_model.FiniteTopics):
             If the corpus has no labels, labels of another kind, documents of one class only, or
             documents without words.
         """
-        if corpus.label is None:
-            raise ValueError(
-                "data has no labels: give every document one, as in "
-                "Corpus.from_texts(texts, labels=...)"
-            )
-        _check_lengths(corpus)
-        return _binary(corpus) if self.response == "binary" else _counts(corpus)
+        document_labels.check_labels(corpus)
+        if self.response == "count":
+            return _counts(corpus)
+        return document_labels.binary_responses(
+            corpus, setting=" with response='binary'", otherwise=", or use response='count'"
+        )
 
     def classes(self, corpus: Corpus) -> tuple[str, ...]:
         """Return the names of the two classes, y = 0 and y = 1; none where labels are counts."""
-        if self.response == "count":
-            return ()
-        values = np.unique(np.asarray(corpus.label)).tolist()
-        return tuple(corpus.label_names[i] if corpus.label_names else str(i) for i in values)
+        return () if self.response == "count" else document_labels.class_names(corpus)
 
     label_mean = staticmethod(kernel.label_mean)
 
@@ -265,43 +262,6 @@ class SupervisedLDA(topic_model.FiniteTopics):
             return jnp.asarray(self.responses(corpus))
         label = jnp.asarray(corpus.label)
         return (label > label.min() if self.response == "binary" else label).astype(jnp.int32)
-
-
-def _check_lengths(corpus: Corpus) -> None:
-    """Refuse documents without words, which have no score."""
-    if isinstance(corpus.doc_length, Tracer):
-        return
-    empty = np.flatnonzero(np.asarray(corpus.doc_length) == 0)
-    if empty.size:
-        raise ValueError(
-            f"data has {empty.size} documents without words, such as "
-            f"{corpus.doc_names[empty[0]]!r}: topics can't explain their labels; leave them out by "
-            "data.select(data.doc_length > 0)"
-        )
-
-
-def _binary(corpus: Corpus) -> Int[np.ndarray, " D"]:
-    label, names = np.asarray(corpus.label), corpus.label_names
-    values = np.unique(label)
-    if not names and not np.isin(values, (0, 1)).all():
-        d = int(np.argmin(np.isin(label, (0, 1))))
-        raise ValueError(
-            f"labels must be the numbers 0 and 1 or two names with response='binary', got "
-            f"{label[d]} for document {corpus.doc_names[d]!r}: give the names of the classes as "
-            "strings, or use response='count'"
-        )
-    classes = [names[i] if names else str(i) for i in values]
-    if len(classes) == 1:
-        raise ValueError(
-            f"labels must have two classes with response='binary', got one class only, "
-            f"{classes[0]!r}: give documents of both"
-        )
-    if len(classes) > 2:
-        raise ValueError(
-            f"labels must have two classes with response='binary', got {len(classes)}: "
-            f"{arguments.shown(classes)}; select the documents of two of them"
-        )
-    return (label > values[0]).astype(np.int32)
 
 
 def _counts(corpus: Corpus) -> Int[np.ndarray, " D"]:

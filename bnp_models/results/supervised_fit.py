@@ -54,6 +54,9 @@ class SupervisedFit(TopicFit):
     ) -> Predictions:
         """Return the predicted mean label of each new document in each kept state.
 
+        Where the model classifies by the sign of a score, without a distribution of labels, this is
+        the share of fold-in sweeps with a positive score.
+
         Parameters
         ----------
         corpus
@@ -80,7 +83,8 @@ class SupervisedFit(TopicFit):
     def predict_proba(self, corpus: Corpus, **options: Any) -> pd.DataFrame:
         """Return the probability of each class: documents by classes.
 
-        Options are those of `predictions`. Refused for counts.
+        Options are those of `predictions`. Refused for counts, and where the model has no
+        distribution of labels.
         """
         import pandas as pd
 
@@ -90,7 +94,7 @@ class SupervisedFit(TopicFit):
         return pd.DataFrame(np.stack([1 - mean, mean], 1), index=index, columns=pd.Index(names))
 
     def predict(self, corpus: Corpus, **options: Any) -> Shaped[np.ndarray, " D"]:
-        """Return the name of the more probable class of each document, or its mean count.
+        """Return the class of each document that most predictions are for, or its mean count.
 
         Options are those of `predictions`.
         """
@@ -137,8 +141,13 @@ class SupervisedFit(TopicFit):
         names = self.model.classes(self.corpus)
         if not names:
             raise ValueError(
-                f"response='{self.model.response}' has no classes and no probabilities: "
+                "response='count' has no classes and no probabilities: "
                 "predict(corpus) returns mean counts"
+            )
+        if not self.model.has_probabilities:
+            raise ValueError(
+                f"{type(self.model).__name__} has no probabilities of labels: predict(corpus) "
+                "returns classes, and predictions(corpus) how often their scores are positive"
             )
         return names
 

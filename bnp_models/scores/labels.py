@@ -29,7 +29,10 @@ __all__ = ["Predictions", "calibration", "predict_means"]
 
 
 class Predictions(NamedTuple):
-    """Mean labels of D documents in S states: probabilities of class 1, or mean counts."""
+    """Mean labels of D documents in S states: probabilities of class 1, or mean counts.
+
+    Where a model has no probabilities of classes: shares of fold-in sweeps with a positive score.
+    """
 
     by_state: Float[np.ndarray, "S D"]
     weight: Float[np.ndarray, " S"]  # of the states, sums to one

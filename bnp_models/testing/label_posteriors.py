@@ -4,13 +4,14 @@ Given the assignments, the weights $\eta$ of the regression are integrated on a 
 are float64 NumPy, and the code of the kernels is not used.
 """
 
+import itertools
 from collections.abc import Callable, Mapping
 
 import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import gammaln, logsumexp
 
-__all__ = ["integrate_weights", "log_binary", "log_count"]
+__all__ = ["integrate_weights", "log_binary", "log_count", "log_hinge"]
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -20,6 +21,7 @@ def integrate_weights(
     variance: float,
     log_label: Callable[[Float[np.ndarray, "G D"]], Float[np.ndarray, "G M"]],
     quantities: Callable[[Float[np.ndarray, "G K"], Float[np.ndarray, "G D"]], Arrays],
+    kinks: Float[np.ndarray, "M D"] | None = None,
 ) -> tuple[Float[np.ndarray, " S"], dict[str, np.ndarray]]:
     r"""Integrate the weights $\eta_k \sim \mathrm{N}(0, v)$ out of a likelihood of labels.
 
@@ -38,6 +40,10 @@ def integrate_weights(
         weights are included; M = 1 if there is none.
     quantities
         Weights and scores -> quantities by name, [G, M or 1, ...].
+    kinks
+        Scores of each document at which its likelihood, or a quantity, is not smooth; K must be 2.
+        The rule is then that of Gauss and Legendre between these lines of the plane. None: all is
+        smooth.
 
     Returns
     -------
@@ -45,14 +51,18 @@ def integrate_weights(
     """
     num_states, num_docs, num_topics = doc_topic.shape
     line = variance**0.5 * np.arange(-8, 8.125, 0.25)
-    eta = np.stack(np.meshgrid(*[line] * num_topics, indexing="ij"), axis=-1)
-    eta = eta.reshape(-1, num_topics)
-    log_prior = -(eta**2).sum(axis=1) / (2 * variance)
-    log_prior = (log_prior - logsumexp(log_prior))[:, None]
+    grid = np.stack(np.meshgrid(*[line] * num_topics, indexing="ij"), axis=-1)
+    eta, log_area = grid.reshape(-1, num_topics), np.zeros(())
     counts, which = np.unique(doc_topic.reshape(num_states, -1), axis=0, return_inverse=True)
     totals, means = [], []
     for of_docs in counts.reshape(-1, num_docs, num_topics):
-        score = eta @ (of_docs / of_docs.sum(axis=1, keepdims=True)).T
+        share = of_docs / of_docs.sum(axis=1, keepdims=True)
+        if kinks is not None:
+            lines = np.tile(share, (len(kinks), 1))
+            eta, log_area = _between_lines(lines, kinks.reshape(-1), variance)
+        log_prior = log_area - (eta**2).sum(axis=1) / (2 * variance)
+        log_prior = (log_prior - logsumexp(log_prior))[:, None]
+        score = eta @ share.T
         logs = log_label(score) + log_prior
         totals.append(logsumexp(logs))
         given = np.exp(logs - totals[-1])
@@ -66,6 +76,42 @@ def integrate_weights(
     return np.array(totals)[which], {
         name: np.array([mean[name] for mean in means])[which] for name in means[0]
     }
+
+
+def _between_lines(
+    normal: Float[np.ndarray, "L 2"], height: Float[np.ndarray, " L"], variance: float
+) -> tuple[Float[np.ndarray, "G 2"], Float[np.ndarray, " G"]]:
+    r"""Return points of the plane and logs of their areas, none across a line.
+
+    Line l is where $\eta^T$ `normal[l]` is `height[l]`.
+    """
+    a, b = normal.T
+    edge, sloping = 8 * variance**0.5, b > 0
+    cuts = list(height[~sloping] / a[~sloping])
+    for i, j in itertools.combinations(range(len(height)), 2):  # where two lines cross
+        if determinant := a[i] * b[j] - a[j] * b[i]:
+            cuts.append((height[i] * b[j] - height[j] * b[i]) / determinant)
+    points, areas = [], []
+    for x, width in zip(*_panels(np.array(cuts), edge), strict=True):
+        y, of_y = _panels((height[sloping] - a[sloping] * x) / b[sloping], edge)
+        points.append(np.stack([np.full_like(y, x), y], axis=1))
+        areas.append(width * of_y)
+    return np.concatenate(points), np.log(np.concatenate(areas))
+
+
+def _panels(cuts: np.ndarray, edge: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rule of Gauss and Legendre on the line from -edge to edge, cut at these points."""
+    ends = np.unique(np.clip(np.concatenate([np.linspace(-edge, edge, 9), cuts]), -edge, edge))
+    node, weight = np.polynomial.legendre.leggauss(12)
+    half = np.diff(ends)[:, None] / 2
+    return (ends[:-1, None] + half * (1 + node)).reshape(-1), (half * weight).reshape(-1)
+
+
+def log_hinge(
+    score: Float[np.ndarray, "G D"], sign: np.ndarray, c: float, ell: float
+) -> np.ndarray:
+    r"""Return minus the hinge losses, $-2 c \sum_d \max(0, \ell - y_d \omega_d)$, [G, 1]."""
+    return -2 * c * np.maximum(0, ell - sign * score).sum(axis=1, keepdims=True)
 
 
 def log_binary(score: Float[np.ndarray, "G D"], y: np.ndarray, c: float) -> np.ndarray:

@@ -27,21 +27,19 @@ from jaxtyping import Array, Float, Int, Key
 
 from bnp_kernels.numerics.densities import log_dirichlet_multinomial, log_rising
 from bnp_kernels.numerics.sums import sum_pairwise
-from bnp_kernels.processes import dirichlet_topics, label_regression
+from bnp_kernels.processes import dirichlet_topics, label_regression, labelled_topics
 from bnp_kernels.processes.label_regression import Trials
-from bnp_kernels.random import bits, categorical, gamma
+from bnp_kernels.random import bits
 from bnp_kernels.random.concentration import GammaPrior
 from bnp_kernels.random.slice_sampling import draw_slice
-from bnp_kernels.tokens import lanes, tally
+from bnp_kernels.tokens import tally
 from bnp_kernels.tokens.layout import Tokens
-from bnp_kernels.tokens.scan import Table, Weights, scan_tokens
 from bnp_kernels.tokens.turns import take_turn
 
 __all__ = [
     "SupervisedLDAInfo",
     "SupervisedLDAPriors",
     "SupervisedLDAState",
-    "conditional",
     "init",
     "label_mean",
     "log_joint",
@@ -135,20 +133,6 @@ def label_mean(
     return jax.nn.sigmoid(score) if dispersion is None else dispersion * jnp.exp(score)
 
 
-def conditional(
-    n_dk: Array, n_vk: Array, n_k: Array, log_label: Array, *,
-    alpha: ArrayLike, beta: ArrayLike, num_words: int,
-) -> Array:  # fmt: skip
-    r"""Return p(z_t = k | z_-t, w, y, eta) up to a constant; the counts leave token t out.
-
-    `log_label` is the log likelihood of the label of the token's document for each topic of the
-    token, see `label_regression.log_label_of_token`.
-    """
-    prior = n_dk + alpha
-    label = categorical.exp_of_largest(log_label, prior > 0)
-    return prior * (n_vk + beta) * label / (n_k + num_words * beta)
-
-
 def _sequential_sweep(
     rng_key: Key[Array, ""],
     state: SupervisedLDAState,
@@ -157,30 +141,9 @@ def _sequential_sweep(
     *,
     axis_name: str | None = None,
 ) -> SupervisedLDAState:
-    num_words = state.word_topic.shape[0]
-
-    def weigh(doc, word, topic, alpha, beta, eta, success, failure, length):
-        of_doc = success, failure, length
-        log_label = label_regression.log_label_of_token(doc.astype(eta.dtype), of_doc, eta)
-        return Weights(
-            conditional(doc, word, topic, log_label, alpha=alpha, beta=beta, num_words=num_words)
-        )
-
-    tables = {
-        "word": Table(state.word_topic, data.word, largest=data.most_of_a_word),
-        "topic": Table(state.topic),
-    }
-    swept = scan_tokens(
-        weigh, rng_key, data.buckets, state.z, state.doc_topic, tables,
-        per_topic={"alpha": state.alpha, "eta": state.eta}, given={"beta": state.beta},
-        per_doc={**trials(state, data)._asdict(), "length": _lengths(state, data)}, power=power,
-    )  # fmt: skip
-    return state._replace(
-        z=swept.z,
-        doc_topic=swept.doc,
-        word_topic=swept.tables["word"],
-        topic=swept.tables["topic"],
-    )
+    of_docs = *trials(state, data), _lengths(state, data)
+    tilt = label_regression.log_label_of_token
+    return labelled_topics.sequential_sweep(rng_key, state, data, tilt, of_docs, power)
 
 
 def _parallel_sweep(
@@ -191,21 +154,11 @@ def _parallel_sweep(
     *,
     axis_name: str | None = None,
 ) -> SupervisedLDAState:
-    key_phi, key_z = bits.split(rng_key)
-    log_phi = gamma.draw_topic_word(
-        key_phi, state.word_topic, state.beta, axis_name=axis_name, log=True
+    of_docs = *trials(state, data), _lengths(state, data)
+    tilt = label_regression.log_label_of_token
+    return labelled_topics.parallel_sweep(
+        rng_key, state, data, tilt, of_docs, power, axis_name=axis_name
     )
-    z = lanes.sweep_lanes(
-        key_z, data.lanes, state.z, state.doc_topic, log_phi, state.alpha,
-        tilt=label_regression.log_label_of_token,
-        tilt_docs=(*trials(state, data), _lengths(state, data)),
-        tilt_shared=categorical.pad_topics(state.eta), axis_name=axis_name, power=power,
-    )  # fmt: skip
-    num_words, num_topics = state.word_topic.shape
-    doc_topic, word_topic, topic = tally.tally(
-        z, data.doc, data.word, state.doc_topic.shape[0], num_words, num_topics
-    )
-    return state._replace(z=z, doc_topic=doc_topic, word_topic=word_topic, topic=topic)
 
 
 def _lengths(state: SupervisedLDAState, data: Tokens) -> Float[Array, " D"]:
@@ -277,9 +230,10 @@ def _draw_eta_given_weights(
 def _draw_eta_on_ellipse(
     rng_key: Key[Array, ""], state: SupervisedLDAState, data: Tokens, score: Float[Array, " D"]
 ) -> Float[Array, " K"]:
+    labels = trials(state, data)
     return label_regression.draw_on_ellipse(
-        rng_key, state.eta, state.doc_topic, data.doc_length, trials(state, data),
-        state.eta_variance,
+        rng_key, state.eta, state.doc_topic, data.doc_length,
+        lambda score: label_regression.log_label(score, *labels), state.eta_variance,
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ import pytest
 from scipy.special import expit
 
 from bnp_kernels import supervised_lda
-from bnp_kernels.processes import label_regression
+from bnp_kernels.processes import label_regression, labelled_topics
 from bnp_kernels.tokens import scan
 from bnp_models import SupervisedLDA, testing
 from bnp_models.testing import enumeration, label_posteriors, simulate
@@ -42,7 +42,7 @@ def weigh(state, data, token):
     labels = supervised_lda.trials(state, data)
     of_doc = labels.success[doc], labels.failure[doc], data.doc_length[doc]
     log_label = label_regression.log_label_of_token(n_d.astype(jnp.float32), of_doc, state.eta)
-    return supervised_lda.conditional(
+    return labelled_topics.conditional(
         n_d, state.word_topic[data.word[token]] - minus, state.topic - minus, log_label,
         alpha=state.alpha, beta=state.beta, num_words=num_words,
     )[None]  # fmt: skip
@@ -336,9 +336,9 @@ def mistakes():
     """List the mistakes as (name, module, function, right, wrong, check)."""
     ours, labels = supervised_lda, label_regression
     listed = [
-        ("V is missing from the denominator", ours, "conditional",
+        ("V is missing from the denominator", labelled_topics, "conditional",
          "n_k + {num_words} * beta", "1", "conditional"),
-        ("the token has no part in the score", labels, "log_label_of_token",
+        ("the token has no part in the score", labels, "scores_of_token",
          "+ {eta}) / length", "jnp.zeros_like(eta)", "conditional"),
         ("no prior of the weights", ours, "log_joint",
          "words + labels + {label_regression.log_normal(state.eta, state.eta_variance)}", "0.0",
@@ -347,10 +347,10 @@ def mistakes():
          "labels + {state.c} * sum", "1.0", "log_joint"),
         ("own count stays in the score and the document", scan, "_scan_chains",
          "dict(doc={without})", "desk.topic", "enumeration/c=4/sequential"),
-        ("no length in the score of a token", labels, "log_label_of_token",
+        ("no length in the score of a token", labels, "scores_of_token",
          "eta) / {length}", "1.0", "enumeration/c=4/sequential"),
         ("label of another document", ours, "_sequential_sweep",
-         '"length": {_lengths(state, data)}', "_lengths(state, data)[::-1]",
+         "{_lengths(state, data)}", "_lengths(state, data)[::-1]",
          "enumeration/c=4/sequential"),
         ("successes without the linear part", labels, "log_label",
          "both + {jnp.maximum(-score, 0)}", "jnp.zeros_like(score)",
@@ -358,12 +358,12 @@ def mistakes():
         ("lambda and eta from the same numbers in every sweep", ours, "_draw_eta_given_weights",
          "draw_normal(\n        {key_eta}, ", '__import__("jax").random.key(1)',
          "enumeration/c=1/sequential"),
-        ("topics are means, not draws", ours, "_parallel_sweep",
+        ("topics are means, not draws", labelled_topics, "parallel_sweep",
          "state.doc_topic, {log_phi}, state.alpha",
          "jnp.log((state.word_topic + state.beta) / (state.word_topic + state.beta).sum(axis=0))",
          "enumeration/c=1/parallel"),
         ("lengths of other documents", ours, "_parallel_sweep",
-         "state, data), {_lengths(state, data)})", "_lengths(state, data)[::-1]",
+         "{_lengths(state, data)}", "_lengths(state, data)[::-1]",
          "enumeration/c=4/parallel"),
         ("sign of kappa", ours, "_draw_eta_given_weights",
          "{(labels.success - labels.failure) / 2}", "(labels.failure - labels.success) / 2",
@@ -560,7 +560,7 @@ def test_a_large_power_neither_underflows_nor_overflows():
             jnp.array(n_d, jnp.float32), of_doc, jnp.array(eta, jnp.float32)
         )
         np.testing.assert_allclose(found, exact_label, rtol=1e-6)
-        weights = supervised_lda.conditional(
+        weights = labelled_topics.conditional(
             jnp.array(n_d), jnp.ones(8), jnp.full(8, 9), found, alpha=jnp.ones(8), beta=0.5,
             num_words=2,
         )  # fmt: skip
@@ -568,7 +568,7 @@ def test_a_large_power_neither_underflows_nor_overflows():
         np.testing.assert_allclose(weights, expected, rtol=1e-3, atol=1e-30)
     # topics that do not exist have no part in the scale
     alpha, log_label = jnp.array([1.0, 0.0]), jnp.array([-500.0, 0.0])
-    weights = supervised_lda.conditional(
+    weights = labelled_topics.conditional(
         jnp.zeros(2), jnp.ones(2), jnp.ones(2), log_label, alpha=alpha, beta=1.0, num_words=1
     )
     np.testing.assert_array_equal(weights, [1.0, 0.0])

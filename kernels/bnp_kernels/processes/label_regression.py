@@ -15,6 +15,7 @@ Zhu, Zheng and Zhang, Improved Bayesian logistic supervised topic models with da
 ACL 2013. Sizes: D documents with at least one token each, K topics.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -37,6 +38,7 @@ __all__ = [
     "log_label_of_token",
     "log_normal",
     "scores",
+    "scores_of_token",
 ]
 
 
@@ -78,8 +80,17 @@ def log_label_of_token(
         Successes, failures and length of the document; the length includes the token.
     """
     success, failure, length = of_doc
-    score = (sum_topics(product(n_d, eta)) + eta) / length
-    return log_label(score, success, failure)
+    return log_label(scores_of_token(n_d, length, eta), success, failure)
+
+
+def scores_of_token(
+    n_d: Float[Array, " K"], length: ArrayLike, eta: Float[Array, " K"]
+) -> Float[Array, " K"]:
+    """Return the score of a document for each topic that a token of it may have.
+
+    The counts leave the token out; the length includes it.
+    """
+    return (sum_topics(product(n_d, eta)) + eta) / length
 
 
 def draw_polya_gamma_weights(
@@ -143,15 +154,18 @@ def draw_on_ellipse(
     eta: Float[Array, " K"],
     doc_topic: Int[Array, "D K"],
     doc_length: Int[Array, " D"],
-    trials: Trials,
+    log_label: Callable[[Float[Array, " D"]], Float[Array, " D"]],
     variance: ArrayLike,
 ) -> Float[Array, " K"]:
-    r"""Update $\eta$ by elliptical slice sampling, which needs no $\lambda$ and is exact too."""
+    r"""Update $\eta$ by elliptical slice sampling, which needs no $\lambda$ and is exact too.
+
+    `log_label` returns the log likelihoods of the labels, given the scores of the documents.
+    """
     key_noise, key_step = bits.split(rng_key)
     noise = jnp.sqrt(variance) * bits.normal(key_noise, jnp.arange(eta.shape[0]), 0)
 
     def log_likelihood(eta):
-        return sum_pairwise(log_label(scores(doc_topic, doc_length, eta), *trials))
+        return sum_pairwise(log_label(scores(doc_topic, doc_length, eta)))
 
     return draw_elliptical(key_step, log_likelihood, eta, noise)
 

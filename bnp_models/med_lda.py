@@ -1,0 +1,270 @@
+"""Max-margin supervised LDA: the program, its hyperparameters and its Gibbs kernel."""
+
+import dataclasses
+from collections.abc import Collection, Mapping
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from jax.core import Tracer
+from jaxtyping import Int
+from numpyro.distributions import constraints
+
+from bnp_kernels import med_lda as kernel
+from bnp_models.base import document_labels, token_model, topic_model
+from bnp_models.base.gibbs import GibbsKernel, Sampler
+from bnp_models.base.samplers import BY_DOCUMENT, Rows, finite_sampler
+from bnp_models.data import arguments
+from bnp_models.data.corpus import Corpus
+from bnp_models.results.supervised_fit import SupervisedFit
+
+__all__ = ["MedLDA"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class MedLDA(topic_model.FiniteTopics):
+    r"""Max-margin supervised LDA (Zhu, Chen, Perkins and Zhang, JMLR 15, 2014), for two classes.
+
+    LDA whose topics also classify the documents: $\phi_k \sim \mathrm{Dir}(\beta 1_V)$,
+    $\eta_k \sim \mathrm{N}(0, v)$, $\theta_d \sim \mathrm{Dir}(\alpha)$, $z_t \sim \theta_{d_t}$,
+    $w_t \sim \phi_{z_t}$. The sign of the score $\omega_d = \sum_k \eta_k n_{dk} / N_d$ is the
+    decision. With the label $y_d \in \{-1, 1\}$, every document multiplies the density by
+    $\exp(-2 c \max(0, \ell - y_d \omega_d))$: the score must have the sign of the label and be at
+    least $\ell$ away from 0, or the document costs $2c$ times what is missing.
+
+    Parameters
+    ----------
+    num_topics
+        Number of topics, K.
+    alpha
+        Document-topic concentration per topic: a positive number, one number per topic, or a prior,
+        as for `LDA`.
+    beta
+        Topic-word concentration per word: a positive number or a prior.
+    c
+        Weight of the loss, in [1e-9, 1e9].
+    ell
+        Margin $\ell$, in [1e-9, 1e9]. The paper uses margins of the order of 100 with c = 1; choose
+        c and `ell` by cross-validation.
+    eta_variance
+        Prior variance v of each weight $\eta_k$, in [1e-18, 1e18].
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its domain; the message names it, its value and what is allowed.
+
+    Notes
+    -----
+    Labels are two names, of which the later one in `corpus.label_names` is $y = 1$, or the numbers
+    0 and 1.
+
+    The posterior is proper, but the factor is a loss and not a distribution of labels, so there is
+    no probability of a class. A fit predicts classes (`predict`); the share of kept states and
+    fold-in sweeps with a positive score (`predictions`) says how firm they are. Labels that the
+    program draws have probabilities proportional to the factors of both labels. Draws of all its
+    variables are therefore not draws from the joint density above.
+
+    There is no intercept: the shares $n_{dk} / N_d$ add up to one, so a common shift of the weights
+    is one.
+
+    Examples
+    --------
+    >>> import bnp_models as bnp
+    >>> bnp.MedLDA(num_topics=20, ell=64.0).c
+    1.0
+    """
+
+    num_topics: int
+    alpha: Any = 0.1
+    beta: Any = 0.01
+    c: Any = 1.0
+    ell: Any = 1.0
+    eta_variance: Any = 1.0
+
+    result: ClassVar[type[SupervisedFit]] = SupervisedFit
+    rows: ClassVar[Rows] = BY_DOCUMENT
+    has_probabilities: ClassVar[bool] = False
+    """Whether labels have a distribution."""
+    always: ClassVar[tuple[str, ...]] = ("eta",)
+    recordable: ClassVar[tuple[str, ...]] = (
+        "z", "phi", "theta", "topic_tokens", "phi_mean", "theta_mean",
+    )  # fmt: skip
+    example: ClassVar[str] = (
+        "reviews.csv --read text=body --read label=opinion \\\n      --num-topics 20 --ell 64"
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        set_field = partial(object.__setattr__, self)
+        # squares of scores times c must fit into float32
+        for name, most in (("c", 1e9), ("ell", 1e9), ("eta_variance", 1e18)):
+            number = arguments.real(name, getattr(self, name), at_least=1 / most, at_most=most)
+            set_field(name, number)
+
+    @property
+    def dims(self) -> dict[str, tuple[str, ...]]:
+        """Dims of the recorded variables, behind chain and draw."""
+        of_docs = dict.fromkeys(("doc_label", "omega", "y"), ("doc",))
+        return {**super().dims, "eta": ("topic",), **of_docs}
+
+    def __call__(self, corpus: Corpus, *, observed: bool = True) -> None:
+        """Run the generative program: an instance is a NumPyro model.
+
+        With `observed=False` words and labels are drawn as well, for predictive draws over
+        documents of these lengths. The corpus then needs no labels. See the notes of the class on
+        the labels.
+        """
+        token_model.check_program(corpus, observed)
+        document_labels.check_lengths(corpus)
+        y = self._program_labels(corpus) if observed else None
+        values = self.sample_hyperparameters()
+        doc, word, num_tokens = token_model.program_tokens(corpus)
+        phi = topic_model.draw_phi(values["beta"], self.num_topics, corpus.num_words)
+        with numpyro.plate("topic", self.num_topics):
+            eta = numpyro.sample("eta", dist.Normal(0.0, self.eta_variance**0.5))
+        with numpyro.plate("doc", corpus.num_docs):
+            theta = numpyro.sample("theta", dist.Dirichlet(self.all_alpha(values["alpha"])))
+        with numpyro.plate("token", num_tokens):
+            z = numpyro.sample("z", dist.Categorical(theta[doc]))
+            numpyro.sample("w", dist.Categorical(phi[z]), obs=word if observed else None)
+        total = jnp.zeros(corpus.num_docs).at[doc].add(eta[z])
+        omega = numpyro.deterministic("omega", total / jnp.asarray(corpus.doc_length))
+        with numpyro.plate("doc", corpus.num_docs):
+            numpyro.sample("y", _Hinge(omega, self.c, self.ell), obs=y)
+
+    def gibbs(
+        self,
+        *,
+        schedule: str = "parallel",
+        sampler: str = "augmented",
+        record: Collection[str] = (),
+        init_topics: int | None = None,
+        side_by_side: int | None = None,
+        start_temperature: float = 1.0,
+    ) -> GibbsKernel:
+        """Return the Gibbs kernel, a `numpyro.infer.mcmc.MCMCKernel`.
+
+        Parameters
+        ----------
+        schedule
+            "parallel" (a sweep draws the topics first and then updates documents side by side) or
+            "sequential" (fully collapsed, one token after another). Both are exact.
+        sampler
+            How the weights are updated: "augmented" (drawn jointly, given one auxiliary variable
+            for each document) or "elliptical" (elliptical slice sampling). Both are exact; the
+            second is slow where the posterior is much narrower than the prior.
+        record
+            Variables to record besides the weights `eta`, the sampled hyperparameters and
+            `num_topics_used`, out of `recordable`: `z`, `phi`, `theta`, `topic_tokens`.
+            `phi_mean` and `theta_mean` are running means, which cost no memory per draw.
+        init_topics
+            Number of topics among which the tokens are divided at random at the start; all topics
+            by default.
+        side_by_side
+            How many documents the parallel schedule updates at once; chosen from the corpus and the
+            machine by default. Does not change the draws.
+        start_temperature
+            Temperature T of the first sweep of the warm-up, in [1, 2], see `FiniteTopics.gibbs`.
+
+        Raises
+        ------
+        ValueError
+            If an option is not one of those above. A prior without a Gibbs update is refused when
+            a chain starts.
+        """
+        made = super().gibbs(
+            schedule=schedule, record=record, init_topics=init_topics, side_by_side=side_by_side,
+            start_temperature=start_temperature,
+        )  # fmt: skip
+        how = arguments.one_of("sampler", sampler, ("augmented", "elliptical"))
+        return GibbsKernel(self, made.options | {"sampler": how})
+
+    def sampler(self, elsewhere: frozenset[str], **options: Any) -> Sampler:
+        """Return the kernel's pure functions; hyperparameters in `elsewhere` are not updated."""
+        how = options.pop("sampler")
+
+        def prepare(corpus, num_shards, side_by_side):
+            token_model.check_corpus(corpus)
+            label = self.responses(corpus)
+            data = token_model.prepare(corpus, num_shards, side_by_side)
+            return data._replace(label=jnp.asarray(label))
+
+        own = SimpleNamespace(
+            init=partial(kernel.init, c=self.c, ell=self.ell, eta_variance=self.eta_variance),
+            step=partial(kernel.step, sampler=how),
+            log_joint=kernel.log_joint,
+            log_prior=kernel.log_prior,
+        )
+        return finite_sampler(
+            self, own, self.rows._replace(prepare=prepare), elsewhere,
+            priors=kernel.MedLDAPriors, parameters=lambda state: {"eta": state.eta}, **options,
+        )  # fmt: skip
+
+    def data_groups(self, corpus: Corpus) -> dict[str, dict[str, np.ndarray]]:
+        """Return the data as ArviZ groups.
+
+        `doc_label` is 1 in the second class and 0 in the first, where the corpus has labels.
+        """
+        groups = super().data_groups(corpus)
+        if corpus.label is None:  # for draws from the prior
+            return groups
+        of_docs = {"doc_label": self.responses(corpus)}
+        return groups | {"constant_data": groups["constant_data"] | of_docs}
+
+    def responses(self, corpus: Corpus) -> Int[np.ndarray, " D"]:
+        """Return 1 for each document of the second class, and 0 for those of the first.
+
+        Raises
+        ------
+        ValueError
+            If the corpus has no labels, labels of another kind, documents of one class only, or
+            documents without words.
+        """
+        document_labels.check_labels(corpus)
+        return document_labels.binary_responses(corpus)
+
+    def classes(self, corpus: Corpus) -> tuple[str, ...]:
+        """Return the names of the two classes; the score of the second is positive."""
+        return document_labels.class_names(corpus)
+
+    label_mean = staticmethod(kernel.positive_share)
+
+    def label_parameters(self, state: Mapping[str, np.ndarray]) -> jax.Array:
+        """Return the weights of a kept state, for `label_mean`."""
+        return jnp.asarray(state["eta"], jnp.float32)
+
+    def _program_labels(self, corpus: Corpus) -> jax.Array:
+        """Return y for the program; where JAX traces the corpus, its values were checked before."""
+        if not isinstance(corpus.label, Tracer):
+            return jnp.asarray(self.responses(corpus))
+        label = jnp.asarray(corpus.label)
+        return (label > label.min()).astype(jnp.int32)
+
+
+class _Hinge(dist.Distribution):
+    r"""The factor of labels 0 (for -1) and 1, $\exp(-2 c \max(0, \ell - y \omega))$.
+
+    It is not normalised. Draws have probabilities proportional to it.
+    """
+
+    support = constraints.boolean  # pyright: ignore[reportAssignmentType]
+    arg_constraints = {"omega": constraints.real}  # noqa: RUF012
+
+    def __init__(self, omega: Any, c: float, ell: float):
+        self.omega, self.c, self.ell = omega, c, ell
+        super().__init__(batch_shape=jnp.shape(omega))
+
+    def log_prob(self, value: Any) -> jax.Array:
+        sign = 2 * jnp.asarray(value, jnp.float32) - 1
+        return -2 * self.c * jax.nn.relu(self.ell - sign * self.omega)
+
+    def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> jax.Array:
+        log_odds = self.log_prob(jnp.ones(())) - self.log_prob(jnp.zeros(()))
+        drawn = jax.random.bernoulli(key, jax.nn.sigmoid(log_odds), sample_shape + self.batch_shape)
+        return drawn.astype(jnp.int32)

@@ -1,0 +1,239 @@
+r"""Gibbs kernels of max-margin supervised LDA; their program is `bnp_models.MedLDA`.
+
+The label $y_d \in \{-1, 1\}$ of a document is classified by the sign of its score
+$\omega_d = \sum_k \eta_k n_{dk} / N_d$. In place of a likelihood of the label the posterior has the
+factor $\exp(-2 c \max(0, \ell - y_d \omega_d))$, a hinge loss with margin $\ell$.
+
+Two exact sweeps of one posterior $p(z, \eta, \alpha, \beta \mid w, y)$, as in `supervised_lda`:
+"sequential", with topics and documents integrated out, and "parallel", which draws the topics
+first. Both draw the topic of a token from the loss itself; the scales $\lambda$ of the augmentation
+appear in the draw of $\eta$ alone (`processes/hinge_regression.py`).
+
+Zhu, Chen, Perkins and Zhang, Gibbs max-margin topic models with data augmentation, JMLR 15 (2014),
+section 3. They draw the topics given $\lambda$ instead.
+Sizes: T tokens, D documents with at least one token each, V words, K topics. Counts are int32, log
+densities in nats.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float, Int, Key
+
+from bnp_kernels.numerics.densities import log_dirichlet_multinomial
+from bnp_kernels.numerics.sums import sum_pairwise
+from bnp_kernels.processes import (
+    dirichlet_topics,
+    hinge_regression,
+    label_regression,
+    labelled_topics,
+)
+from bnp_kernels.processes.hinge_regression import Margins
+from bnp_kernels.random import bits
+from bnp_kernels.random.concentration import GammaPrior
+from bnp_kernels.tokens import tally
+from bnp_kernels.tokens.layout import Tokens
+from bnp_kernels.tokens.turns import take_turn
+
+__all__ = [
+    "MedLDAInfo",
+    "MedLDAPriors",
+    "MedLDAState",
+    "init",
+    "log_joint",
+    "log_prior",
+    "margins",
+    "positive_share",
+    "step",
+]
+
+
+class MedLDAState(NamedTuple):
+    """What one sweep hands to the next; every count is a function of `z`."""
+
+    z: Int[Array, " T"]  # corpus order
+    doc_topic: Int[Array, "D K"]
+    word_topic: Int[Array, "V K"]  # word-major: a sweep reads and writes whole rows
+    topic: Int[Array, " K"]
+    alpha: Float[Array, " K"]
+    beta: Float[Array, ""]
+    eta: Float[Array, " K"]  # weights of the classifier
+    eta_variance: Float[Array, ""]  # prior variance of each weight; it has no update
+    c: Float[Array, ""]  # weight of the loss; it has no update
+    ell: Float[Array, ""]  # margin; it has no update
+
+
+class MedLDAPriors(NamedTuple):
+    """Priors of the hyperparameters, as in `LDAPriors`."""
+
+    alpha: GammaPrior | None = None
+    beta: GammaPrior | None = None
+
+
+class MedLDAInfo(NamedTuple):
+    """What one sweep reports and the next does not need."""
+
+    num_moved: Int[Array, ""]  # tokens whose topic changed
+
+
+def init(
+    rng_key: Key[Array, ""],
+    data: Tokens,
+    *,
+    num_words: int,
+    num_topics: int,
+    alpha: Float[Array, " K"],
+    beta: ArrayLike,
+    c: ArrayLike,
+    ell: ArrayLike,
+    eta_variance: ArrayLike,
+    init_topics: int | None = None,
+) -> MedLDAState:
+    """Assign every token to one of the first `init_topics` topics (all by default) at random.
+
+    The weights start at zero, so the first sweep takes no notice of the labels.
+    """
+    start = num_topics if init_topics is None else init_topics
+    u = bits.uniform(rng_key, data.doc.shape)
+    z = jnp.minimum((u * start).astype(jnp.int32), start - 1)
+    tallied = tally.tally(z, data.doc, data.word, data.doc_length.shape[0], num_words, num_topics)
+    beta, c, ell, eta_variance = (jnp.asarray(x, alpha.dtype) for x in (beta, c, ell, eta_variance))
+    return MedLDAState(
+        z, *tallied, alpha=alpha, beta=beta, eta=jnp.zeros_like(alpha), eta_variance=eta_variance,
+        c=c, ell=ell,
+    )  # fmt: skip
+
+
+def margins(state: MedLDAState, data: Tokens) -> Margins:
+    """Return slopes and offsets of the losses; `data.label` is 0 for -1, and 1."""
+    sign = 2 * jnp.asarray(data.label, state.c.dtype) - 1
+    return Margins(state.c * sign, jnp.full_like(sign, state.c * state.ell))
+
+
+def positive_share(
+    doc_topic: Int[Array, "D K"], doc_length: Int[Array, " D"], eta: Float[Array, " K"]
+) -> Float[Array, " D"]:
+    """Return 1 for documents whose score is positive given their topics, and 0 for others.
+
+    The mean of this over draws of the topics is the share of draws with a positive score.
+    """
+    score = label_regression.scores(doc_topic, doc_length, eta)
+    return (score > 0).astype(eta.dtype)
+
+
+def _sequential_sweep(
+    rng_key: Key[Array, ""],
+    state: MedLDAState,
+    data: Tokens,
+    power: Float[Array, ""] | None = None,
+    *,
+    axis_name: str | None = None,
+) -> MedLDAState:
+    of_docs = *margins(state, data), _lengths(state, data)
+    tilt = hinge_regression.log_hinge_of_token
+    return labelled_topics.sequential_sweep(rng_key, state, data, tilt, of_docs, power)
+
+
+def _parallel_sweep(
+    rng_key: Key[Array, ""],
+    state: MedLDAState,
+    data: Tokens,
+    power: Float[Array, ""] | None = None,
+    *,
+    axis_name: str | None = None,
+) -> MedLDAState:
+    of_docs = *margins(state, data), _lengths(state, data)
+    tilt = hinge_regression.log_hinge_of_token
+    return labelled_topics.parallel_sweep(
+        rng_key, state, data, tilt, of_docs, power, axis_name=axis_name
+    )
+
+
+def _lengths(state: MedLDAState, data: Tokens) -> Float[Array, " D"]:
+    return data.doc_length.astype(state.eta.dtype)
+
+
+def step(
+    rng_key: Key[Array, ""],
+    state: MedLDAState,
+    data: Tokens,
+    priors: MedLDAPriors,
+    turn: Int[Array, ""] | int = 0,
+    *,
+    sweeps: tuple[str, ...] = ("parallel",),
+    sampler: str = "augmented",
+    power: Float[Array, ""] | None = None,
+    axis_name: str | None = None,
+) -> tuple[MedLDAState, MedLDAInfo]:
+    r"""Resample the topic of every token by the sweep `sweeps[turn]`, then all parameters.
+
+    "sequential" draws the tokens in corpus order, with topics and documents integrated out:
+
+    $$p(z_t = k \mid z_{-t}, \eta) \propto
+      (n_{dk} + \alpha_k) (n_{vk} + \beta) / (n_k + V \beta)\;
+      \exp(-2 c \max(0, \ell - y_d \omega_{dk}))$$
+
+    with $\omega_{dk}$ the score of the document if the token has topic k. "parallel" draws the
+    topics first, then all documents in parallel, as in `supervised_lda`.
+
+    Then the concentrations and $\eta$ are drawn, each given all others. By the sampler "augmented",
+    $\lambda$ is drawn anew and $\eta$ given it; nothing else is drawn given this $\lambda$, so it
+    may be integrated out elsewhere. The sampler "elliptical" needs no $\lambda$. With `axis_name`
+    the lanes are sharded over that mapped axis. `power` is that of annealed sweeps, see
+    `take_turn`.
+    """
+    key_z, key_rest, key_eta = bits.split(rng_key, 3)
+    known = {"sequential": _sequential_sweep, "parallel": _parallel_sweep}
+    new = take_turn(known, sweeps, turn, key_z, state, data, power=power, axis_name=axis_name)
+    alpha, beta = dirichlet_topics.resample_concentrations(
+        key_rest, new.doc_topic, data.doc_length, new.word_topic, new.topic, new.alpha, new.beta,
+        alpha_prior=priors.alpha, beta_prior=priors.beta,
+    )  # fmt: skip
+    new = new._replace(alpha=alpha, beta=beta)
+    draw_eta = {"augmented": _draw_eta_given_scales, "elliptical": _draw_eta_on_ellipse}
+    new = new._replace(eta=draw_eta[sampler](key_eta, new, data))
+    return new, MedLDAInfo(num_moved=(new.z != state.z).sum())
+
+
+def _draw_eta_given_scales(
+    rng_key: Key[Array, ""], state: MedLDAState, data: Tokens
+) -> Float[Array, " K"]:
+    """Draw the scale of every document, then eta given them."""
+    key_scale, key_eta = bits.split(rng_key)
+    of_docs = margins(state, data)
+    score = label_regression.scores(state.doc_topic, data.doc_length, state.eta)
+    scale = hinge_regression.draw_scales(key_scale, score, of_docs)
+    weight, linear = hinge_regression.quadratic(scale, of_docs, state.eta_variance, len(state.eta))
+    return label_regression.draw_normal(
+        key_eta, state.doc_topic, data.doc_length, weight, linear, state.eta_variance
+    )
+
+
+def _draw_eta_on_ellipse(
+    rng_key: Key[Array, ""], state: MedLDAState, data: Tokens
+) -> Float[Array, " K"]:
+    of_docs = margins(state, data)
+    return label_regression.draw_on_ellipse(
+        rng_key, state.eta, state.doc_topic, data.doc_length,
+        lambda score: hinge_regression.log_hinge(score, *of_docs), state.eta_variance,
+    )  # fmt: skip
+
+
+def log_joint(state: MedLDAState, data: Tokens) -> Float[Array, ""]:
+    r"""Return $\log p(w, z, \eta \mid \alpha, \beta)$ minus the losses, in nats.
+
+    Topics and documents are integrated out.
+    """
+    documents = log_dirichlet_multinomial(
+        state.doc_topic, data.doc_length, state.alpha, state.alpha.sum()
+    )
+    words = dirichlet_topics.log_words(state.word_topic, state.topic, state.beta)
+    score = label_regression.scores(state.doc_topic, data.doc_length, state.eta)
+    labels = sum_pairwise(hinge_regression.log_hinge(score, *margins(state, data)))
+    return documents + words + labels + label_regression.log_normal(state.eta, state.eta_variance)
+
+
+def log_prior(state: MedLDAState, priors: MedLDAPriors) -> Float[Array, ""]:
+    """Return the log prior density of the hyperparameters that are sampled."""
+    return dirichlet_topics.log_prior(state._asdict(), priors._asdict())

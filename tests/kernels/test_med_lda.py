@@ -1,0 +1,486 @@
+"""The kernels of `MedLDA`: enumeration, Geweke, densities, invariants, limits, mistakes.
+
+All checks but the limits come from the harness. This file holds the exact posteriors of a tiny
+corpus, a simulator of the joint law, and the weights of a token.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bnp_kernels import med_lda
+from bnp_kernels.processes import hinge_regression, label_regression, labelled_topics
+from bnp_kernels.tokens import scan
+from bnp_models import MedLDA, testing
+from bnp_models.testing import enumeration, label_posteriors, simulate
+
+DOCS, NUM_WORDS, NUM_TOPICS = [[0, 0, 1], [1, 2], [2]], 3, 2
+LABELS = (1, 0, 1)
+SIGN = 2 * np.array(LABELS) - 1
+TINY = testing.TinyCorpus(DOCS, NUM_WORDS, label=LABELS, layout={"num_lanes": 2})
+JOINT = testing.TinyCorpus(
+    [[0] * n for n in (3, 4, 2)], 4, label=(0, 0, 0), layout={"num_lanes": 2}
+)
+FIXED = {"alpha": 0.5, "beta": 0.25}
+VARIANCE = 4.0
+PRIORS = {"alpha": (2.0, 2.0), "beta": (2.0, 4.0)}  # with rates
+TINIEST = 1e-6  # of c: labels say nothing
+
+
+def weigh(state, data, token):
+    """Weigh the topics of a token by the functions that the kernel calls."""
+    num_words, num_topics = state.word_topic.shape
+    doc, minus = data.doc[token], jnp.arange(num_topics) == state.z[token]
+    n_d = state.doc_topic[doc] - minus
+    margins = med_lda.margins(state, data)
+    of_doc = margins.slope[doc], margins.offset[doc], data.doc_length[doc]
+    log_label = hinge_regression.log_hinge_of_token(n_d.astype(jnp.float32), of_doc, state.eta)
+    return labelled_topics.conditional(
+        n_d, state.word_topic[data.word[token]] - minus, state.topic - minus, log_label,
+        alpha=state.alpha, beta=state.beta, num_words=num_words,
+    )[None]  # fmt: skip
+
+
+FAMILY = testing.TopicFamily(
+    med_lda, MedLDA, med_lda.MedLDAState, med_lda.MedLDAPriors, weigh, TINY, JOINT
+)
+
+
+# ---- the exact posterior: a sum over all assignments, an integral over weights
+
+
+@functools.lru_cache(maxsize=16)
+def exact(c, ell, sampled=False, sign=tuple(SIGN), variance=VARIANCE):
+    """Return posterior means and the log evidence; with `sampled` concentrations have priors."""
+    concentrations = FIXED
+    if sampled:
+        concentrations = {name: enumeration.gamma_rule(*PRIORS[name]) for name in FIXED}
+    alpha = concentrations["alpha"] if sampled else (FIXED["alpha"],) * NUM_TOPICS
+    of_words = enumeration.finite_topics(DOCS, NUM_WORDS, NUM_TOPICS, alpha, concentrations["beta"])
+    z, sign = of_words.states[0], np.array(sign)
+
+    def of_weights(eta, score):
+        zeta = ell - sign * score
+        found = {
+            "omega": score,
+            "omega^2": score**2,
+            "hinge": np.maximum(zeta, 0),
+            "right": sign * score > 0,
+            "scale": 1 + c * abs(zeta),
+            "(omega_0 - omega_1)^2": (score[:, 0] - score[:, 1]) ** 2,
+            "eta^2": (eta**2).sum(axis=1),
+        }
+        return {name: np.asarray(x, float)[:, None] for name, x in found.items()}
+
+    doc_topic = simulate.tally(z, TINY.doc, len(DOCS), NUM_TOPICS)
+    log_labels, given = label_posteriors.integrate_weights(
+        doc_topic, variance, lambda score: label_posteriors.log_hinge(score, sign, c, ell),
+        of_weights, kinks=np.stack([sign * ell, 0 * sign]),
+    )  # fmt: skip
+    quantities = {**enumeration.token_quantities(z), **given}
+    quantities["omega_0 if together"] = given["omega"][:, :1] * quantities["coassigned"]
+    if sampled:
+        quantities |= {name: of_words.quantities[name] for name in FIXED}
+    posterior = enumeration.enumerate_posterior(
+        z, lambda _: of_words.log_joint + log_labels, lambda _: quantities
+    )
+    return posterior.means(), posterior.log_evidence
+
+
+def measure(state, data):
+    """Measure a state as `exact` does."""
+    score = (state.doc_topic * state.eta).sum(axis=1) / data.doc_length
+    sign = 2 * data.label - 1
+    zeta = state.ell - sign * score
+    values = FAMILY.token_quantities(state) | {
+        "omega": score,
+        "omega^2": score**2,
+        "hinge": jnp.maximum(zeta, 0),
+        "right": sign * score > 0,
+        "scale": 1 + state.c * jnp.abs(zeta),
+        "(omega_0 - omega_1)^2": (score[0] - score[1]) ** 2,
+        "eta^2": (state.eta**2).sum(),
+        "alpha": state.alpha[0],
+        "beta": state.beta,
+    }
+    values["omega_0 if together"] = score[0] * values["coassigned"]
+    return testing.as_floats(values)
+
+
+def start(rng_key, *, c, ell):
+    key_z, key_eta = jax.random.split(rng_key)
+    state = med_lda.init(
+        key_z, TINY.data, num_words=NUM_WORDS, num_topics=NUM_TOPICS,
+        alpha=jnp.full(NUM_TOPICS, FIXED["alpha"]), beta=FIXED["beta"], c=c, ell=ell,
+        eta_variance=VARIANCE,
+    )  # fmt: skip
+    return state._replace(eta=2 * jax.random.normal(key_eta, (NUM_TOPICS,)))
+
+
+def target(c, ell, priors=None, **options):
+    at = functools.partial(start, c=c, ell=ell)
+    priors = med_lda.MedLDAPriors(**(priors or {}))
+    return testing.Target(TINY.data, priors, at, measure, lambda: exact(c, ell, **options)[0])
+
+
+VAGUE = {name: testing.gamma_prior(*prior) for name, prior in PRIORS.items()}
+TARGETS = {
+    "c=1": target(1.0, 1.0),
+    "no loss": target(TINIEST, 1.0),
+    "c=0.5": target(0.5, 4.0),
+    "sampled": target(2.0, 0.5, VAGUE, sampled=True),
+}
+
+
+# ---- the joint law: parameters, topics, words and labels, in NumPy
+
+
+def states_of(draws, c, ell):
+    """Return kernel states and data of draws of everything, with a leading axis."""
+
+    def one(z, w, alpha, beta, eta):
+        return FAMILY.make_state(
+            JOINT, z, JOINT.doc, w, NUM_TOPICS, alpha=alpha, beta=beta, eta=eta,
+            eta_variance=jnp.float32(VARIANCE), c=jnp.float32(c), ell=jnp.float32(ell),
+        )  # fmt: skip
+
+    tokens = (np.asarray(draws[name], np.int32) for name in ("z", "w"))
+    parameters = (np.asarray(draws[name], np.float32) for name in ("alpha", "beta", "eta"))
+    states = testing.quick_jit(jax.vmap(one))(*tokens, *parameters)
+    data = FAMILY.with_words_of(draws["w"])
+    return states, data._replace(label=np.asarray(draws["y"], np.int32))
+
+
+def draw_parameters(rng, size):
+    """Draw all but words and labels from the prior."""
+    draw, num_docs = np.arange(size)[:, None], len(JOINT.docs)
+    alpha, beta = (
+        rng.gamma(PRIORS[name][0], 1 / PRIORS[name][1], (size, *shape))
+        for name, shape in (("alpha", (NUM_TOPICS,)), ("beta", ()))
+    )
+    theta = simulate.draw_dirichlet(rng, np.repeat(alpha[:, None], num_docs, axis=1))
+    z = simulate.draw_categorical(rng, theta[draw, JOINT.doc])
+    eta = VARIANCE**0.5 * rng.normal(size=(size, NUM_TOPICS))
+    doc_topic = simulate.tally(z, JOINT.doc, num_docs, NUM_TOPICS)
+    score = np.einsum("sdk,sk->sd", doc_topic, eta) / doc_topic.sum(axis=2)
+    return {"z": z, "alpha": alpha, "beta": beta, "eta": eta, "score": score}
+
+
+def accepted(rng, size, c, ell):
+    r"""Draw parameters with the weight $\prod_d \sum_y \exp(-2 c \max(0, \ell - y \omega_d))$.
+
+    The largest value of each factor, at $|\omega| = \ell$, is $1 + \exp(-4 c \ell)$.
+    """
+    parts, number = [], 0
+    while number < size:
+        drawn = draw_parameters(rng, 8 * size)
+        factors = log_factors(drawn["score"], c, ell)
+        log_weight = np.logaddexp(*factors) - np.log1p(np.exp(-4 * c * ell))
+        keep = np.log(rng.uniform(size=len(log_weight))) < log_weight.sum(axis=1) + 1e-9
+        parts.append({name: x[keep] for name, x in drawn.items()})
+        number += keep.sum()
+    return {name: np.concatenate([part[name] for part in parts])[:size] for name in parts[0]}
+
+
+def log_factors(score, c, ell):
+    """Return the log factors of the labels -1 and 1."""
+    return tuple(-2 * c * np.maximum(0, ell - sign * score) for sign in (-1, 1))
+
+
+def draw_joint(rng, size, c, ell):
+    drawn = accepted(rng, size, c, ell)
+    shape = size, NUM_TOPICS, JOINT.num_words
+    phi = simulate.draw_dirichlet(rng, np.broadcast_to(drawn["beta"][:, None, None], shape))
+    w = simulate.draw_categorical(rng, phi[np.arange(size)[:, None], drawn["z"]])
+    negative, positive = log_factors(drawn["score"], c, ell)
+    y = rng.uniform(size=positive.shape) < 1 / (1 + np.exp(negative - positive))
+    return states_of(drawn | {"w": w, "y": y}, c, ell)
+
+
+def redraw(rng_key, state, data):
+    """Draw words and labels given all else."""
+    key_words, key_labels = jax.random.split(rng_key)
+    state, data = FAMILY.redraw_words(key_words, state, data)
+    score = (state.doc_topic * state.eta).sum(axis=1) / data.doc_length
+    negative, positive = (
+        -2 * state.c * jnp.maximum(0, state.ell - sign * score) for sign in (-1, 1)
+    )
+    y = jax.random.bernoulli(key_labels, jax.nn.sigmoid(positive - negative))
+    return state, data._replace(label=y.astype(jnp.int32))
+
+
+def measure_joint(state, data):
+    score = (state.doc_topic * state.eta).sum(axis=1) / data.doc_length
+    y = 2 * data.label - 1
+    return testing.as_floats(
+        FAMILY.count_quantities(state, data)
+        | {
+            "log alpha": jnp.log(state.alpha.sum()),
+            "alpha share": state.alpha[1] / state.alpha.sum(),
+            "log beta": jnp.log(state.beta),
+            "sum eta^2": (state.eta**2).sum(),
+            "sum n_k eta_k": (state.topic * state.eta).sum(),
+            "omega_0^2": score[0] ** 2,
+            "omega_0 omega_1": score[0] * score[1],
+            "|omega_2|": jnp.abs(score[2]),
+            "y omega": (y * score).sum(),
+            "hinge": jnp.maximum(0, state.ell - y * score).sum(),
+            "y_0 = y_1": data.label[0] == data.label[1],
+        }
+    )
+
+
+def joint(c, ell):
+    priors = med_lda.MedLDAPriors(
+        alpha=testing.gamma_prior(*PRIORS["alpha"], shape=(NUM_TOPICS,)),
+        beta=testing.gamma_prior(*PRIORS["beta"]),
+    )
+    return testing.Joint(
+        priors=priors, simulate=functools.partial(draw_joint, c=c, ell=ell), redraw=redraw,
+        quantities=measure_joint,
+    )  # fmt: skip
+
+
+def program_log_joint(state, data, priors):
+    """Return the program's density at the last targets with and without priors."""
+    hyperparameters, values = testing.priors_in_program(FIXED, priors, state)
+    c, ell = (2.0, 0.5) if values else (0.5, 4.0)
+    model = MedLDA(NUM_TOPICS, c=c, ell=ell, eta_variance=VARIANCE, **hyperparameters)
+    values["eta"] = state.eta
+    return FAMILY.density_without_mixtures(model, values, state, data, state.alpha)
+
+
+def shipped_quantities(draws):
+    z, eta = draws["z"], draws["eta"]
+    score = (eta[..., None, :] * np.stack(
+        [(z[..., TINY.doc == d, None] == np.arange(NUM_TOPICS)).mean(axis=-2) for d in range(3)],
+        axis=-2,
+    )).sum(axis=-1)  # fmt: skip
+    return enumeration.token_quantities(z) | {
+        "omega": score, "omega^2": score**2, "eta^2": (eta**2).sum(axis=-1)
+    }  # fmt: skip
+
+
+def shipped_expected():
+    names = ("one_topic", "topics", "coassigned", "omega", "omega^2", "eta^2")
+    return {name: exact(0.5, 4.0)[0][name] for name in names}
+
+
+# ---- kernels that are wrong on purpose, and the check that must see it
+
+
+def mistakes():
+    """List the mistakes as (name, module, function, right, wrong, check)."""
+    ours, hinge, labels = med_lda, hinge_regression, label_regression
+    listed = [
+        ("V is missing from the denominator", labelled_topics, "conditional",
+         "n_k + {num_words} * beta", "1", "conditional"),
+        ("the token has no part in the score", labels, "scores_of_token",
+         "+ {eta}) / length", "jnp.zeros_like(eta)", "conditional"),
+        ("loss without the 2", hinge, "log_hinge",
+         "-{2} *", "1", "log_joint"),
+        ("no prior of the weights", ours, "log_joint",
+         "words + labels + {label_regression.log_normal(state.eta, state.eta_variance)}", "0.0",
+         "log_joint"),
+        ("losses beyond the margin are negative", hinge, "log_hinge",
+         "{jnp.maximum(excess(score, slope, offset), 0)}", "excess(score, slope, offset)",
+         "enumeration/c=1/sequential"),
+        ("offset without c", ours, "margins",
+         "{state.c * state.ell}", "state.ell", "enumeration/c=0.5/sequential"),
+        ("labels 0 and 1 in place of -1 and 1", ours, "margins",
+         "state.c * {sign}, ", "(sign + 1) / 2", "enumeration/c=1/sequential"),
+        ("own count stays in the score and the document", scan, "_scan_chains",
+         "dict(doc={without})", "desk.topic", "enumeration/c=0.5/sequential"),
+        ("lengths of other documents, sequential", ours, "_sequential_sweep",
+         "{_lengths(state, data)}", "_lengths(state, data)[::-1]",
+         "enumeration/c=0.5/sequential"),
+        ("lengths of other documents, parallel", ours, "_parallel_sweep",
+         "{_lengths(state, data)}", "_lengths(state, data)[::-1]",
+         "enumeration/c=0.5/parallel"),
+        ("topics are means, not draws", labelled_topics, "parallel_sweep",
+         "state.doc_topic, {log_phi}, state.alpha",
+         "jnp.log((state.word_topic + state.beta) / (state.word_topic + state.beta).sum(axis=0))",
+         "enumeration/c=1/parallel"),
+        ("scales and eta from the same numbers in every sweep", ours, "_draw_eta_given_scales",
+         "draw_normal(\n        {key_eta}, ", '__import__("jax").random.key(1)',
+         "enumeration/c=1/sequential"),
+        ("scales as where the loss has its kink", hinge, "draw_scales",
+         "{jnp.abs(u)}", "jnp.zeros_like(u)", "enumeration/c=1/parallel"),
+        ("scales from scores without labels", hinge, "draw_scales",
+         "{excess(score, *margins)}", "excess(score, jnp.abs(margins.slope), margins.offset)",
+         "enumeration/c=1/parallel"),
+        ("weight without the square of c", hinge, "quadratic",
+         "jnp.minimum({slope * slope} / scale,", "jnp.abs(slope)", "enumeration/c=0.5/parallel"),
+        ("linear term without c", hinge, "quadratic",
+         "target / {slope}", "jnp.sign(slope)", "enumeration/c=0.5/parallel"),
+        ("linear term without the scale", hinge, "quadratic",
+         "target = {scale}", "0.0", "enumeration/c=1/parallel"),
+        ("linear term without the margin", hinge, "quadratic",
+         "+ {offset}  #", "0.0", "enumeration/c=1/parallel"),
+        ("prior precision is missing", labels, "_draw_given",
+         "bool), {1 / variance}, 0.0", "1e-3", "enumeration/c=1/parallel"),
+        ("eta is its mean, not a draw", labels, "_draw_given",
+         "{noise[:, None]}", "jnp.zeros_like(noise)[:, None]", "enumeration/c=1/parallel"),
+        ("ellipse with standard normal noise", labels, "draw_on_ellipse",
+         "{jnp.sqrt(variance)} * bits", "1.0", "enumeration/c=1/elliptical"),
+    ]  # fmt: skip
+    return tuple(testing.Mistake(*mistake) for mistake in listed)
+
+
+MISTAKES = mistakes()
+
+
+def schedule(name, **options):
+    """Return a schedule: programs for fixed and sampled concentrations."""
+    step = testing.late(med_lda, "step", sweeps=(name,), **options)
+    return testing.Schedule(step, num_programs=2)
+
+
+CASE = testing.Case(
+    name="med_lda",
+    model=MedLDA,
+    shipped=testing.Shipped(
+        MedLDA(NUM_TOPICS, c=0.5, ell=4.0, eta_variance=VARIANCE, **FIXED), TINY.corpus,
+        shipped_quantities, shipped_expected, record=("z",),
+    ),
+    schedules={
+        "sequential": schedule("sequential"),
+        "parallel": schedule("parallel"),
+        "elliptical": schedule("parallel", sampler="elliptical"),
+    },
+    targets=TARGETS,
+    joint=joint(1.0, 1.0),
+    tally=FAMILY.tally,
+    conditional=FAMILY.finite_conditional,
+    log_joint=FAMILY.log_joint,
+    program_log_joint=program_log_joint,
+    skip={"program": "the loss is not a distribution of labels, so the program draws another law"},
+    mistakes=MISTAKES,
+)  # fmt: skip
+
+
+@testing.each_check(CASE)
+def test_check(check):
+    print(check())
+
+
+@testing.each_mistake(MISTAKES)
+def test_mistake(mistake):
+    CASE.must_catch(mistake)
+
+
+# Geweke's test of another joint law, by the right kernels alone
+OTHER_LAW = testing.Case(
+    name="med_lda, c=0.3", targets={}, joint=joint(0.3, 2.0),
+    schedules={n: x._replace(num_programs=1) for n, x in CASE.schedules.items()},
+    skip={"ranks/*": "the case of the model has it", "batch/*": "the case of the model has it"},
+)  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("check", OTHER_LAW.checks())
+def test_other_law(check):
+    print(OTHER_LAW.checks()[check].run())
+
+
+# ---- the enumeration itself, against independently computed numbers
+
+
+TABLE = {  # by c and ell
+    (1.0, 1.0): {
+        "evidence": -12.589502,
+        "eta^2": 9.917934,
+        "omega": (1.481996, -1.090331, 1.869064),
+        "hinge": (0.176780, 0.462291, 0.165378),
+        "right": (0.949272, 0.802236, 0.935843),
+        "scale": (1.835557, 2.014912, 2.199821),
+        "together": (0.938604, 0.600631, 0.161082, 0.794119, 0.797039, 0.266585),
+        "both used": 0.991261,
+    },
+    (0.5, 4.0): {
+        "evidence": -16.819115,
+        "eta^2": 26.204773,
+        "omega": (3.407104, -2.255414, 3.756843),
+        "hinge": (0.859914, 1.884041, 0.624771),
+        "right": (0.979115, 0.848291, 0.973430),
+        "scale": (1.563466, 2.011748, 1.503193),
+        "together": (0.971792, 0.790863, 0.074855, 0.914659, 0.904130, 0.116023),
+        "both used": 0.994738,
+    },
+}
+
+
+@pytest.mark.parametrize(("c", "ell"), TABLE)
+def test_exact_posteriors(c, ell):
+    found, evidence = exact(c, ell)
+    first, second = np.triu_indices(6, 1)
+    pairs = ((0, 1), (0, 2), (0, 3), (3, 4), (0, 5), (4, 5))
+    together = [found["coassigned"][(first == i) & (second == j)][0] for i, j in pairs]
+    also = {"evidence": evidence, "together": together, "both used": 1 - found["one_topic"]}
+    for name, expected in TABLE[c, ell].items():
+        np.testing.assert_allclose((found | also)[name], expected, rtol=0, atol=1e-6, err_msg=name)
+
+
+# ---- limits
+
+
+@pytest.mark.parametrize(("c", "variance"), [(TINIEST, VARIANCE), (1.0, 1e-10)])
+def test_without_loss_or_without_weights_it_is_lda(c, variance):
+    lda = enumeration.finite_topics(DOCS, NUM_WORDS, NUM_TOPICS, (0.5, 0.5), 0.25)
+    np.testing.assert_allclose(
+        exact(c, 1.0, variance=variance)[0]["coassigned"], lda.mean("coassigned"), rtol=0, atol=3e-5
+    )
+
+
+def run(state, data, sweep, sweeps=3):
+    """Run some sweeps; values of c, the margin and the variance share one program."""
+    for i in range(sweeps):
+        state = sweep_once(sweep)(jax.random.fold_in(jax.random.key(3), i), state, data)
+    return state
+
+
+@functools.cache
+def sweep_once(sweep):
+    def step(rng_key, state, data):
+        priors = med_lda.MedLDAPriors()
+        return med_lda.step(rng_key, state, data, priors, sweeps=(sweep,))[0]
+
+    return testing.quick_jit(step)
+
+
+@pytest.mark.parametrize("sweep", ["sequential", "parallel"])
+class TestLimits:
+    def test_weights_near_zero_say_nothing_about_topics(self, sweep):
+        at = start(jax.random.key(0), c=1.0, ell=1.0)
+        at = at._replace(eta=jnp.zeros(2), eta_variance=jnp.float32(1e-18))
+        without = run(at._replace(c=jnp.float32(1e-9)), TINY.data, sweep)
+        np.testing.assert_array_equal(run(at, TINY.data, sweep).z, without.z)
+
+    def test_large_losses_are_finite(self, sweep):
+        at = start(jax.random.key(1), c=1e3, ell=164.0)
+        end = run(at._replace(eta_variance=jnp.float32(1e4)), TINY.data, sweep, 10)
+        assert np.isfinite(end.eta).all()
+        assert np.isfinite(med_lda.log_joint(end, TINY.data))
+        score = label_regression.scores(end.doc_topic, TINY.data.doc_length, end.eta)
+        assert (np.asarray(score) * SIGN > 0).all()
+
+
+def test_labels_flipped_flip_the_weights():
+    found, evidence = exact(1.0, 1.0)
+    flipped, evidence_flipped = exact(1.0, 1.0, sign=tuple(-SIGN))
+    np.testing.assert_allclose(evidence_flipped, evidence, rtol=1e-9)
+    np.testing.assert_allclose(flipped["omega"], -found["omega"], rtol=1e-6)
+    state, data = start(jax.random.key(2), c=1.0, ell=1.0), TINY.data
+    mirrored, other = state._replace(eta=-state.eta), data._replace(label=1 - data.label)
+    np.testing.assert_allclose(
+        med_lda.log_joint(mirrored, other), med_lda.log_joint(state, data), rtol=1e-6
+    )
+    scale, margins = jnp.array([0.3, 2.0, 7.0]), med_lda.margins(state, data)
+    weight, linear = hinge_regression.quadratic(scale, margins, VARIANCE, 2)
+    margins = med_lda.margins(mirrored, other)
+    weight_other, linear_other = hinge_regression.quadratic(scale, margins, VARIANCE, 2)
+    np.testing.assert_array_equal(weight_other, weight)
+    np.testing.assert_array_equal(linear_other, -linear)
