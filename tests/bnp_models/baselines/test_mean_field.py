@@ -118,8 +118,10 @@ def test_logistic_moments_are_those_of_the_enumerated_topics(tiny):
         for n, found in enumerate(np.asarray(pushed)[mine]):
             shift = np.zeros_like(r_doc)
             shift[n] = [1e-5, -1e-5]  # a constant over topics changes nothing
-            up, down = bound(r_doc + shift, sign[d]), bound(r_doc - shift, sign[d])
-            assert float(found[0] - found[1]) == pytest.approx((up - down) / 2e-5, rel=1e-4, abs=1e-5)
+            up, down = (bound(r_doc + s, float(sign[d])) for s in (shift, -shift))
+            assert float(found[0] - found[1]) == pytest.approx(
+                (up - down) / 2e-5, rel=1e-4, abs=1e-5
+            )
 
 
 @pytest.mark.parametrize("response", [Logistic(2.0), Hinge(0.7, 1.0)], ids=["logistic", "hinge"])
