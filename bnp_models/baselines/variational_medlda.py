@@ -37,7 +37,7 @@ from bnp_models.baselines.variational import VariationalFit, fit_program
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
 
-__all__ = ["Hinge", "VariationalMedLDA", "fit_variational_medlda"]
+__all__ = ["VariationalMedLDA", "fit_variational_medlda"]
 
 SMALLEST = 1e-12  # rate of change where all weights are equal
 

@@ -18,7 +18,7 @@ from bnp_models.baselines.variational import VariationalFit, fit_program
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
 
-__all__ = ["Logistic", "VariationalSLDA", "fit_variational_slda"]
+__all__ = ["VariationalSLDA", "fit_variational_slda"]
 
 SMALLEST = 1e-12  # added under a square root, whose slope at zero is infinite
 

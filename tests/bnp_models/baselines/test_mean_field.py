@@ -53,7 +53,8 @@ def to_the_end(monkeypatch):
 def loss(response, batch, word_count, params):
     args = batch, jnp.asarray(SIGN)[batch.place], word_count
     model = program(response)
-    return TraceMeanField_ELBO().loss(jax.random.key(3), params, model, model.guide, *args)
+    elbo = TraceMeanField_ELBO()
+    return jnp.asarray(elbo.loss(jax.random.key(3), params, model, model.guide, *args))
 
 
 class TestLogDirichlet:
