@@ -27,6 +27,9 @@ import pandas as pd
 import pytest
 
 import bnp_models as bnp
+from bnp_models.baselines.lda_svm import fit_lda_svm
+from bnp_models.baselines.variational_medlda import fit_variational_medlda
+from bnp_models.baselines.variational_slda import fit_variational_slda
 from bnp_models.cli.arguments import make_parser, not_negative
 from bnp_models.cli.command import COMMANDS, main
 from bnp_models.posterior import arviz_data, coassignment, diagnostics, functionals
@@ -35,6 +38,10 @@ from bnp_models.scores import held_out, held_out_rows, retrieval
 
 ROOMS = ("scores", "plots", "posterior", "results", "data", "baselines")
 INTERNAL = {
+    "baselines.batches": "of the variational baselines",
+    "baselines.label_classes": "of the baselines, whose results have its methods",
+    "baselines.mean_field": "of the variational baselines",
+    "baselines.variational": "of the variational baselines, whose results have its methods",
     "data.arguments": "the checks themselves",
     "data.checks": "checks of the constructors, which call them with what users gave",
     "data.docstrings": "of load_package_docs, called with its table of packages",
@@ -214,7 +221,7 @@ KINDS: dict[str, Table] = {
         for name in (
             "num_columns", "num_features", "num_kept", "num_pairs", "num_particles",
             "num_samples", "num_chains", "num_sweeps", "num_temperatures", "num_words",
-            "thinning", "max_topics", "max_factors", "num_topics",
+            "batch_size", "num_steps", "thinning", "max_topics", "max_factors", "num_topics",
         )
     },
     **{name: count(0) for name in ("keep_states", "min_count", "min_tokens", "num_documents")},
@@ -235,9 +242,13 @@ KINDS: dict[str, Table] = {
     "seed": SEED,
     "split_seed": SEED,
     # real numbers
+    "c": real(0, -1),
     "checkpoint_seconds": real(-1, infinite=True),
     "concentration": real(1, 0.5, -1),
+    "ell": real(0, -1),
+    "eta_variance": real(0, -1),
     "interval": real(0, 1, -0.5, 1.5),
+    "learning_rate": real(0, -1),
     "max_gigabytes": real(-1, infinite=True),
     "max_df": DF,
     "min_df": DF,
@@ -247,6 +258,7 @@ KINDS: dict[str, Table] = {
     "min_similarity": real(0, 1.5),
     "relevance": real(-0.1, 1.1),
     "start_temperature": real(0.9, 2.1),
+    "svm_c": real(0, -1, none=True),
     "test_size": DF | {"zero": 0, "all": 10**6, "share of one": 1.0, "huge": 10**30},
     # hyperparameters
     **{
@@ -385,6 +397,8 @@ KINDS_AT: dict[str, Table] = {
     "Sources.select_rows.rows": numbers_below(none=False) | {"short mask": [True]},
     "Sources.from_frame.names": names(),
     "TopicFit.evaluate.data": CORPUS,
+    "baselines.lda_svm.fit_lda_svm.keep_states": count(1),
+    "baselines.lda_svm.fit_lda_svm.num_warmup": count(0),
     **{
         f"{name}.test": {label: x for label, x in CORPUS.items() if label != "None"}
         for name in ("TopicFit.functionals", "results.functional_tables.topic_functionals")
@@ -489,7 +503,7 @@ KINDS_AT: dict[str, Table] = {
     },
     **{
         f"{name}.alpha": POSITIVE | {"wrong length": (1.0,) * 7, "negative inside": (1.0, -1.0)}
-        for name in ("LDA", "AuthorTopicModel")
+        for name in ("LDA", "AuthorTopicModel", "baselines.lda_svm.fit_lda_svm")
     },
 }  # fmt: skip
 """Malformed values where the name of the parameter does not tell, by function and parameter."""
@@ -735,6 +749,9 @@ class Context:
         self.supervised_fit = bnp.fit(bnp.SupervisedLDA(2), self.corpus, **how)
         self.factor_model = bnp.PoissonGammaFactorAnalysis(tau=1.0, max_factors=8)
         self.factor_fit = bnp.fit(self.factor_model, self.sources, init_factors=3, **how)
+        self.slda_fit = fit_variational_slda(self.corpus, 2, num_steps=1)
+        self.medlda_fit = fit_variational_medlda(self.corpus, 2, num_steps=1)
+        self.svm_fit = fit_lda_svm(self.corpus, 2, num_warmup=1, num_samples=1)
         for name in ("topic_fit", "author_fit", "factor_fit"):
             getattr(self, name).save(folder / f"{name}.nc")
         self.data = self.topic_fit.data
@@ -809,6 +826,9 @@ def target(context: Context, name: str) -> Any:
         "AuthorFit": context.author_fit,
         "SupervisedFit": context.supervised_fit,
         "FactorFit": context.factor_fit,
+        "baselines.lda_svm.LDASVM": context.svm_fit,
+        "baselines.variational_medlda.VariationalMedLDA": context.medlda_fit,
+        "baselines.variational_slda.VariationalSLDA": context.slda_fit,
         "posterior.alignment.Alignment": context.alignment,
         "posterior.factor_states.FactorStates": context.factor_states,
         "posterior.mixtures.MixtureStates": context.mixtures,
@@ -984,6 +1004,15 @@ def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
         "plots.label_plots.plot_calibration.name": "1",
         "scores.coherence.npmi.top": 3,
         "load_package_docs.packages": ["optax"],
+        **{
+            f"baselines.{place}.num_steps": 1
+            for place in (
+                "variational_slda.fit_variational_slda",
+                "variational_medlda.fit_variational_medlda",
+            )
+        },
+        "baselines.lda_svm.fit_lda_svm.num_warmup": 1,
+        "baselines.lda_svm.fit_lda_svm.num_samples": 1,
     }
     at |= {f"fit.{name}": value for name, value in context.how.items()}
     at |= {
@@ -1000,6 +1029,9 @@ NEEDED = {  # optional parameters that others need
     "Corpus.from_ids": ("num_words",),
     "Corpus.from_arrays": ("num_words",),
     "fit": ("num_warmup", "num_samples", "num_chains", "keep_states", "progress", "schedule"),
+    "baselines.lda_svm.fit_lda_svm": ("num_warmup", "num_samples"),
+    "baselines.variational_medlda.fit_variational_medlda": ("num_steps",),
+    "baselines.variational_slda.fit_variational_slda": ("num_steps",),
     "load_package_docs": ("packages",),
     "resume": ("progress",),
     "scores.coherence.npmi": ("top",),

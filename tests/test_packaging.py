@@ -74,16 +74,17 @@ def test_modules_list_their_names(name):
 
 
 # Rooms of the library from the bottom up: a module imports from its own room and from those below.
-# Models, baselines and the registry are on top of what they are made of.
+# Models and the registry are on top of what they are made of, baselines on top of `fit`.
 ROOMS = [
     {"bnp_kernels"},
     {"base", "data"},
     {"posterior"},
     {"scores", "plots"},
     {"results"},
-    {"models", "baselines"},
+    {"models"},
     {"registry"},
     {"run"},
+    {"baselines"},
     {"package"},  # the names that users type
     {"cli"},
     {"testing"},

@@ -1,0 +1,117 @@
+"""Classes of documents, and what every classifier of documents does with its scores of them."""
+
+import abc
+import dataclasses
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from bnp_models.data.corpus import Corpus, as_corpus
+from bnp_models.posterior.mixtures import Mixtures, check_words
+
+__all__ = ["LabelFit", "class_signs", "classes_of"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LabelFit(abc.ABC):
+    """A classifier of documents, fitted to the labels of a corpus.
+
+    Sizes: L classes; P problems, one for two classes and otherwise one per class (one against the
+    rest); D documents.
+
+    Attributes
+    ----------
+    classes : Int[" L"]
+        The labels that occur, in increasing order, as `corpus.label` has them.
+    label_names : tuple of str
+        `corpus.label_names`: `label_names[classes[i]]` is the name of class i. Empty where labels
+        are numbers.
+    vocabulary : tuple of str
+        Words of the corpus; new documents must have the same.
+    seconds : float
+        Wall-clock time of the fit, compiling included.
+    """
+
+    classes: Int[np.ndarray, " L"]
+    label_names: tuple[str, ...]
+    vocabulary: tuple[str, ...]
+    seconds: float
+
+    @abc.abstractmethod
+    def _scores(self, corpus: Corpus) -> Float[np.ndarray, "D P"]:
+        """Return the score of each problem; its sign is the decision. `corpus` is checked."""
+
+    def decision_function(self, corpus: Corpus) -> Float[np.ndarray, "..."]:
+        """Return scores of new documents, whose labels are not read.
+
+        Returns
+        -------
+        Array [D] for two classes, positive where the second class is chosen. Otherwise [D, L], one
+        score per class. A document without tokens has the score of no topic, 0 without an
+        intercept.
+
+        Raises
+        ------
+        ValueError
+            If the corpus has other words than the one that was fitted.
+        """
+        self._check_words(corpus)
+        scores = self._scores(corpus)
+        return scores[:, 0] if len(self.classes) == 2 else scores
+
+    def predict(self, corpus: Corpus) -> Int[np.ndarray, " D"]:
+        """Return the class of each new document, as `corpus.label` of the fitted corpus has it.
+
+        Where scores are equal the first class is chosen.
+
+        Raises
+        ------
+        ValueError
+            If the corpus has other words than the one that was fitted.
+        """
+        scores = self.decision_function(corpus)
+        chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes[chosen]
+
+    def _check_words(self, corpus: Corpus) -> None:
+        as_corpus("corpus", corpus)
+        zero = np.zeros(1, int)
+        shape = np.empty((1, 1, len(self.vocabulary), 0), np.float32)
+        check_words(Mixtures(shape, shape[:, :, 0], zero, zero, self.vocabulary), corpus)
+
+
+def classes_of(corpus: Corpus) -> Int[np.ndarray, " L"]:
+    """Return the classes that a corpus has, two or more.
+
+    Raises
+    ------
+    ValueError
+        If there are no labels, labels are fractions, or all documents have the same one.
+    """
+    as_corpus("corpus", corpus)
+    if corpus.label is None:
+        raise ValueError("corpus must have labels, got None: build it with labels=")
+    label = np.asarray(corpus.label)
+    if label.dtype.kind == "f":
+        raise ValueError(
+            f"corpus must have classes as labels, got fractions such as {label[label % 1 != 0][0]}:"
+            " give strings or integers as labels="
+        )
+    classes = np.unique(label)
+    if len(classes) < 2:
+        name = corpus.label_names[classes[0]] if corpus.label_names else classes[0]
+        raise ValueError(
+            f"corpus must have documents of at least two classes, got only {name!r}: give labels "
+            "of more classes"
+        )
+    return classes
+
+
+def class_signs(corpus: Corpus, classes: Int[np.ndarray, " L"]) -> Float[np.ndarray, "P D"]:
+    """Return the labels of the binary problems: 1 in the class, -1 outside.
+
+    Two classes make one problem, in which the second class is positive. More classes make one
+    problem each.
+    """
+    positive = classes[1:] if len(classes) == 2 else classes
+    return np.where(np.asarray(corpus.label) == positive[:, None], 1.0, -1.0).astype(np.float32)
