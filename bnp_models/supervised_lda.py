@@ -3,7 +3,6 @@
 import dataclasses
 from collections.abc import Collection, Mapping
 from functools import partial
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import jax
@@ -11,27 +10,26 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-from jax.core import Tracer
 from jaxtyping import Int
 
 from bnp_kernels import supervised_lda as kernel
-from bnp_models.base import document_labels, token_model, topic_model
+from bnp_models.base import document_labels, token_model
 from bnp_models.base.gibbs import GibbsKernel, Sampler
+from bnp_models.base.labelled_model import LabelledTopics
 from bnp_models.base.model import concentration
-from bnp_models.base.samplers import BY_DOCUMENT, Rows, finite_sampler
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
+from bnp_models.results.one_vs_rest_fit import OneVsRestFit
 from bnp_models.results.supervised_fit import SupervisedFit
 
 __all__ = ["SupervisedLDA"]
 
-_RESPONSES = ("binary", "count")
 _LARGEST_COUNT = 2**24  # float32 holds all whole numbers up to here
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class SupervisedLDA(topic_model.FiniteTopics):
-    r"""Logistic supervised LDA (Zhu, Zheng and Zhang, ACL 2013), for binary labels or counts.
+class SupervisedLDA(LabelledTopics):
+    r"""Logistic supervised LDA (Zhu, Zheng and Zhang, ACL 2013), for labels or counts.
 
     LDA whose topics also explain a label of each document: $\phi_k \sim \mathrm{Dir}(\beta 1_V)$,
     $\eta_k \sim \mathrm{N}(0, v)$, $\theta_d \sim \mathrm{Dir}(\alpha)$, $z_t \sim \theta_{d_t}$,
@@ -56,9 +54,11 @@ class SupervisedLDA(topic_model.FiniteTopics):
         Prior variance v of each weight $\eta_k$, positive.
     response
         What labels are: "binary" (two names, of which the later one in `corpus.label_names` is 1,
-        or the numbers 0 and 1) or "count" (whole numbers from 0).
+        or the numbers 0 and 1), "one-vs-rest" (names or numbers of any classes, for each of which
+        there is an independent model of two classes: this class, and all others) or "count" (whole
+        numbers from 0).
     dispersion
-        Dispersion r of counts: a positive number or a prior. Binary labels have none.
+        Dispersion r of counts: a positive number or a prior. Other labels have none.
 
     Raises
     ------
@@ -88,16 +88,11 @@ class SupervisedLDA(topic_model.FiniteTopics):
     dispersion: Any = 1.0
 
     result: ClassVar[type[SupervisedFit]] = SupervisedFit
-    rows: ClassVar[Rows] = BY_DOCUMENT
+    result_by_class: ClassVar[type[OneVsRestFit]] = OneVsRestFit
+    responses_known: ClassVar[tuple[str, ...]] = ("binary", "one-vs-rest", "count")
+    otherwise: ClassVar[str] = ", or use response='one-vs-rest' or 'count'"
     has_probabilities: ClassVar[bool] = True
     hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "beta", "dispersion")
-    always: ClassVar[tuple[str, ...]] = ("eta",)
-    recordable: ClassVar[tuple[str, ...]] = (
-        "z", "phi", "theta", "topic_tokens", "phi_mean", "theta_mean",
-    )  # fmt: skip
-    example: ClassVar[str] = (
-        "reviews.csv --read text=body --read label=opinion \\\n      --num-topics 20 --c 25"
-    )
 
     def __post_init__(self):
         super().__post_init__()
@@ -105,19 +100,12 @@ class SupervisedLDA(topic_model.FiniteTopics):
         for name in ("c", "eta_variance"):  # float32 holds these numbers and their inverses
             number = arguments.real(name, getattr(self, name), at_least=1e-30, at_most=1e30)
             set_field(name, number)
-        set_field("response", arguments.one_of("response", self.response, _RESPONSES))
         set_field("dispersion", concentration("dispersion", self.dispersion))
-        if self.response == "binary" and self.dispersion != 1.0:
+        if self.response != "count" and self.dispersion != 1.0:
             raise ValueError(
-                f"dispersion must be left out with response='binary', got {self.dispersion}: it "
-                "belongs to response='count'"
+                f"dispersion must be left out with response={self.response!r}, got "
+                f"{self.dispersion}: it belongs to response='count'"
             )
-
-    @property
-    def dims(self) -> dict[str, tuple[str, ...]]:
-        """Dims of the recorded variables, behind chain and draw."""
-        of_docs = dict.fromkeys(("doc_label", "omega", "y"), ("doc",))
-        return {**super().dims, "eta": ("topic",), **of_docs}
 
     def __call__(self, corpus: Corpus, *, observed: bool = True) -> None:
         """Run the generative program: an instance is a NumPyro model.
@@ -125,21 +113,14 @@ class SupervisedLDA(topic_model.FiniteTopics):
         With `observed=False` words and labels are drawn as well, for predictive draws over
         documents of these lengths. The corpus then needs no labels.
         """
+        if self.by_class:
+            self.program_by_class(corpus, observed)
+            return
         token_model.check_program(corpus, observed)
         document_labels.check_lengths(corpus)
-        y = self._program_labels(corpus) if observed else None
+        y = self.program_labels(corpus) if observed else None
         values = self.sample_hyperparameters()
-        doc, word, num_tokens = token_model.program_tokens(corpus)
-        phi = topic_model.draw_phi(values["beta"], self.num_topics, corpus.num_words)
-        with numpyro.plate("topic", self.num_topics):
-            eta = numpyro.sample("eta", dist.Normal(0.0, self.eta_variance**0.5))
-        with numpyro.plate("doc", corpus.num_docs):
-            theta = numpyro.sample("theta", dist.Dirichlet(self.all_alpha(values["alpha"])))
-        with numpyro.plate("token", num_tokens):
-            z = numpyro.sample("z", dist.Categorical(theta[doc]))
-            numpyro.sample("w", dist.Categorical(phi[z]), obs=word if observed else None)
-        total = jnp.zeros(corpus.num_docs).at[doc].add(eta[z])
-        omega = numpyro.deterministic("omega", total / jnp.asarray(corpus.doc_length))
+        omega = self.draw_scores(corpus, observed, values)
         law = dist.Bernoulli(logits=omega)
         if self.response == "count":
             law = dist.NegativeBinomialLogits(values["dispersion"], omega)
@@ -195,13 +176,6 @@ class SupervisedLDA(topic_model.FiniteTopics):
 
     def sampler(self, elsewhere: frozenset[str], **options: Any) -> Sampler:
         """Return the kernel's pure functions; hyperparameters in `elsewhere` are not updated."""
-        how = options.pop("sampler")
-
-        def prepare(corpus, num_shards, side_by_side):
-            token_model.check_corpus(corpus)
-            label = self.responses(corpus)
-            data = token_model.prepare(corpus, num_shards, side_by_side)
-            return data._replace(label=jnp.asarray(label))
 
         def init(rng_key, data, *, dispersion, **values):
             return kernel.init(
@@ -209,28 +183,13 @@ class SupervisedLDA(topic_model.FiniteTopics):
                 dispersion=dispersion if self.response == "count" else None, **values,
             )  # fmt: skip
 
-        own = SimpleNamespace(
-            init=init,
-            step=partial(kernel.step, sampler=how),
-            log_joint=kernel.log_joint,
-            log_prior=kernel.log_prior,
-        )
-        return finite_sampler(
-            self, own, self.rows._replace(prepare=prepare), elsewhere,
-            priors=kernel.SupervisedLDAPriors, parameters=lambda state: {"eta": state.eta},
-            **options,
+        return self.sampler_of(
+            kernel, elsewhere, init=init, how=options.pop("sampler"),
+            priors=kernel.SupervisedLDAPriors, **options,
         )  # fmt: skip
 
-    def data_groups(self, corpus: Corpus) -> dict[str, dict[str, np.ndarray]]:
-        """Return the data as ArviZ groups; `doc_label` is y, where the corpus has labels."""
-        groups = super().data_groups(corpus)
-        if corpus.label is None:  # for draws from the prior
-            return groups
-        of_docs = {"doc_label": self.responses(corpus)}
-        return groups | {"constant_data": groups["constant_data"] | of_docs}
-
     def responses(self, corpus: Corpus) -> Int[np.ndarray, " D"]:
-        """Return the response y of each document.
+        """Return the response y of each document; of many classes, the number of its class.
 
         Raises
         ------
@@ -238,30 +197,21 @@ class SupervisedLDA(topic_model.FiniteTopics):
             If the corpus has no labels, labels of another kind, documents of one class only, or
             documents without words.
         """
+        if self.response != "count":
+            return super().responses(corpus)
         document_labels.check_labels(corpus)
-        if self.response == "count":
-            return _counts(corpus)
-        return document_labels.binary_responses(
-            corpus, setting=" with response='binary'", otherwise=", or use response='count'"
-        )
+        return _counts(corpus)
 
     def classes(self, corpus: Corpus) -> tuple[str, ...]:
-        """Return the names of the two classes, y = 0 and y = 1; none where labels are counts."""
-        return () if self.response == "count" else document_labels.class_names(corpus)
+        """Return the names of the classes, y = 0, 1, ...; none where labels are counts."""
+        return () if self.response == "count" else super().classes(corpus)
 
-    label_mean = staticmethod(kernel.label_mean)
+    label_mean = class_score = staticmethod(kernel.label_mean)
 
     def label_parameters(self, state: Mapping[str, np.ndarray]) -> tuple[jax.Array, Any]:
         """Return the weights and, of counts, the dispersion of a kept state, for `label_mean`."""
         dispersion = jnp.float32(state["dispersion"]) if self.response == "count" else None
         return jnp.asarray(state["eta"], jnp.float32), dispersion
-
-    def _program_labels(self, corpus: Corpus) -> jax.Array:
-        """Return y for the program; where JAX traces the corpus, its values were checked before."""
-        if not isinstance(corpus.label, Tracer):
-            return jnp.asarray(self.responses(corpus))
-        label = jnp.asarray(corpus.label)
-        return (label > label.min() if self.response == "binary" else label).astype(jnp.int32)
 
 
 def _counts(corpus: Corpus) -> Int[np.ndarray, " D"]:

@@ -7,7 +7,14 @@ from jaxtyping import Int
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
 
-__all__ = ["binary_responses", "check_labels", "check_lengths", "class_names"]
+__all__ = [
+    "against_rest",
+    "binary_responses",
+    "check_labels",
+    "check_lengths",
+    "class_names",
+    "class_numbers",
+]
 
 
 def check_labels(corpus: Corpus) -> None:
@@ -73,3 +80,40 @@ def binary_responses(
             f"{arguments.shown(list(classes))}; select the documents of two of them"
         )
     return (label > values[0]).astype(np.int32)
+
+
+def class_numbers(corpus: Corpus, *, setting: str) -> Int[np.ndarray, " D"]:
+    """Return the number of the class of each document, in the order of `class_names`.
+
+    `setting` is a part of the messages: the setting that asks for classes.
+
+    Raises
+    ------
+    ValueError
+        If labels are fractions, or there is one class only.
+    """
+    label = np.asarray(corpus.label)
+    fractions = label != np.round(label)
+    if fractions.any():
+        d = int(np.argmax(fractions))
+        raise ValueError(
+            f"labels must be names or whole numbers{setting}, got {label[d]} for document "
+            f"{corpus.doc_names[d]!r}: give the names of the classes as strings"
+        )
+    values, numbers = np.unique(label, return_inverse=True)
+    if len(values) == 1:
+        raise ValueError(
+            f"labels must have two classes or more{setting}, got one class only, "
+            f"{class_names(corpus)[0]!r}: give documents of others"
+        )
+    return numbers.astype(np.int32)
+
+
+def against_rest(corpus: Corpus, number: int) -> Corpus:
+    """Return the corpus with two classes: class `number` of `class_names`, which is 1, and others.
+
+    The class of all others is called `"not ..."`.
+    """
+    label, name = np.asarray(corpus.label), class_names(corpus)[number]
+    names = [f"not {name}", name]
+    return corpus.with_labels((label == np.unique(label)[number]).astype(int), names)

@@ -237,6 +237,14 @@ class Model(abc.ABC):
     def num_items(self, data: Any) -> int:
         """Count the items that one sweep of a chain updates, see `terms`."""
 
+    def fit_type(self) -> type[Any]:
+        """Return the class of what `fit` returns; `result`, if it does not depend on options."""
+        return self.result
+
+    def shares_chains(self, schedule: str) -> bool:
+        """Whether several devices can update one chain by this schedule."""
+        return self.lanes and "parallel" in self.schedules[schedule]
+
     def data_law(self, rng: np.random.Generator, state: Mapping[str, Any], data: Any) -> DataLaw:
         """Draw the parameters given one kept state; return the law of the data given both.
 

@@ -529,6 +529,15 @@ class Corpus:
             )
         return self._retain(word >= 0, word, vocabulary)
 
+    def with_labels(self, labels: Any, label_names: Any = None) -> "Corpus":
+        """Return the corpus with other labels; `labels` and `label_names` as for `from_ids`."""
+        if labels is None:
+            raise ValueError("labels must have one label for each document, got None")
+        known = encode_documents(self.doc_names, labels=labels, label_names=label_names)
+        arrays = self._arrays() | {"label": known["label"]}
+        label_names = known.get("label_names", ())
+        return _frozen(arrays, dataclasses.replace(self.names, label_names=label_names))
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the corpus to a compressed `.npz` file, completely or not at all; see `load`."""
         path = arguments.path("path", path)

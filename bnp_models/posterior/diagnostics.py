@@ -47,7 +47,12 @@ VERDICTS = ("still rising", "different modes", "too few draws", "converged")
 MIN_DRAWS = 4  # per chain: R-hat compares halves, which need a variance
 CLEARLY = 5  # times the excess over 1 that the limit allows: what R-hat of different modes has
 HINT = 0.1  # p-value of a trend that is not certain, but changes the advice
-NAMED_DIMS = ("source", "group", "author")  # the data name their entries, alike in all chains
+NAMED_DIMS = (
+    "source",
+    "group",
+    "author",
+    "class",
+)  # the data name their entries, alike in all chains
 _DIGITS = {"mean": "6g", "sd": "3g", "mcse": "2g", "rhat": "3f", "ess_bulk": "0f", "ess_tail": "0f"}
 _FORMATS = {name: f"{{:.{digits}}}".format for name, digits in _DIGITS.items()}
 
@@ -94,8 +99,8 @@ def label_free(
 
     These are `lp` of `sample_stats`, every scalar of `posterior`, and `sum(x)` for every numeric
     `x` of `posterior` with one value per topic or factor (unless the sum is constant, as for
-    weights). A numeric variable with one value per source, group or author gives one scalar per
-    value: `x[a]` is that of source "a". Variables with one value per token, document, row, word
+    weights). A numeric variable with one value per source, group, author or class gives one scalar
+    per value: `x[a]` is that of source "a". Variables with one value per token, document, row, word
     or feature are left out.
 
     Parameters

@@ -359,4 +359,4 @@ def put_together(path: str | os.PathLike[str], model: Model, draws: Any, data: A
     arguments.instance("data", data, model.readers.data_type, f"{model.readers.data_type.__name__}")
     if draws.attrs["data"] != data.digest:
         raise ValueError(f"data are not those of {path}; give the ones that were fitted")
-    return model.result(model, data, draws)
+    return model.fit_type()(model, data, draws)

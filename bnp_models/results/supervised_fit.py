@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -17,9 +18,44 @@ if TYPE_CHECKING:
 
     from bnp_models.scores.labels import Predictions
 
-__all__ = ["SupervisedFit"]
+__all__ = ["SupervisedFit", "labels_among", "predict"]
 
 APPROXIMATIONS = (None, "plug-in")
+
+
+def labels_among(corpus: Corpus, names: Sequence[str]) -> Int[np.ndarray, " D"]:
+    """Return the place of each document's label in `names`, the classes that were fitted.
+
+    Raises
+    ------
+    ValueError
+        If the corpus has no labels, or others.
+    """
+    if corpus.label is None:
+        raise ValueError(
+            "corpus has no labels to compare with: build it with labels=, or use predict"
+        )
+    label = np.asarray(corpus.label)
+    given = np.array(corpus.label_names)[label] if corpus.label_names else label.astype(str)
+    place = {name: i for i, name in enumerate(names)}
+    if unknown := sorted(set(given.tolist()) - set(names)):
+        raise ValueError(
+            f"corpus has labels {arguments.shown(unknown)}, the fit has {list(names)}: leave the "
+            "other documents out"
+        )
+    return np.array([place[name] for name in given.tolist()], np.int32)
+
+
+def predict(
+    fit: TopicFit, corpus: Corpus, *, approximation: str | None, **options: Any
+) -> Predictions:
+    """Return the predictions of a model of two classes; options are those of `predict_means`."""
+    from bnp_models.scores.labels import predict_means
+
+    how = arguments.one_of("approximation", approximation, APPROXIMATIONS)
+    return predict_means(
+        fit.model, fit.corpus, fit.mixtures, corpus, plug_in=how == "plug-in", **options
+    )
 
 
 class SupervisedFit(TopicFit):
@@ -71,13 +107,9 @@ class SupervisedFit(TopicFit):
         chain
             Number of the chain whose states to use, see `of_chain`; all by default.
         """
-        from bnp_models.scores.labels import predict_means
-
-        fit = self.of_chain(chain)
-        how = arguments.one_of("approximation", approximation, APPROXIMATIONS)
-        return predict_means(
-            fit.model, fit.corpus, fit.mixtures, corpus, num_sweeps=num_sweeps, num_kept=num_kept,
-            seed=seed, plug_in=how == "plug-in",
+        return predict(
+            self.of_chain(chain), corpus, approximation=approximation, num_sweeps=num_sweeps,
+            num_kept=num_kept, seed=seed,
         )  # fmt: skip
 
     def predict_proba(self, corpus: Corpus, **options: Any) -> pd.DataFrame:
@@ -115,6 +147,14 @@ class SupervisedFit(TopicFit):
         if np.ptp(y) == 0:
             raise ValueError("corpus must have documents with different counts to be scored")
         return float(1 - ((y - found) ** 2).sum() / ((y - y.mean()) ** 2).sum())
+
+    def evaluate(self, score: str, data: Corpus, *, seed: int = 0, num_words: int = 10) -> str:
+        """Compute one of `model.scores` of new documents and return it as a line of text."""
+        if score != "score":
+            return super().evaluate(score, data, seed=seed, num_words=num_words)
+        value = self.score(data, seed=seed)
+        said = "share of labels predicted" if self.model.classes(self.corpus) else "R squared"
+        return f"score: {value:.4f} ({said}, {data.num_docs} documents)"
 
     def calibration(self, corpus: Corpus, *, bins: int = 10, **options: Any) -> pd.DataFrame:
         """Compare probabilities with how often the second class occurs, see `labels.calibration`.
@@ -154,21 +194,9 @@ class SupervisedFit(TopicFit):
     def _labels(self, corpus: Corpus) -> Int[np.ndarray, " D"]:
         """Return y of new documents: the number of their class among those that were fitted."""
         names = self.model.classes(self.corpus)
-        if corpus.label is None:
-            raise ValueError(
-                "corpus has no labels to compare with: build it with labels=, or use predict"
-            )
-        if not names:
+        if not names and corpus.label is not None:
             return self.model.responses(corpus)
-        label = np.asarray(corpus.label)
-        given = np.array(corpus.label_names)[label] if corpus.label_names else label.astype(str)
-        unknown = sorted(set(given.tolist()) - set(names))
-        if unknown:
-            raise ValueError(
-                f"corpus has labels {arguments.shown(unknown)}, the fit has {list(names)}: leave "
-                "the other documents out"
-            )
-        return (given == names[1]).astype(np.int32)
+        return labels_among(corpus, names)
 
     def topic_weights(
         self, *, interval: float = 0.9, chain: int | None = None, **options: Any

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from bnp_models.posterior.mixtures import MixtureStates
     from bnp_models.scores.held_out import HeldOutScore
 
-__all__ = ["TopicFit"]
+__all__ = ["TopicFit", "match_words"]
 
 AnyTopicFit = TypeVar("AnyTopicFit", bound="TopicFit")
 
@@ -390,20 +390,7 @@ class TopicFit(Fit):
 
     def match(self, data: Corpus) -> tuple[Corpus, list[str]]:
         """Return new documents over the words of the fit, and notes about them for the user."""
-        corpus, notes = as_corpus("data", data), []
-        if data.vocabulary != self.corpus.vocabulary:
-            corpus = data.with_vocabulary(self.corpus.vocabulary)
-        unknown = data.num_tokens - corpus.num_tokens
-        if unknown:
-            share = unknown / data.num_tokens
-            notes.append(
-                f"{unknown} tokens ({share:.1%}) are left out: words that the fit has not seen"
-            )
-        if corpus == self.corpus:
-            notes.append(
-                "this is the corpus that was fitted: scores of new documents would be lower"
-            )
-        return corpus, notes
+        return match_words(self.corpus, data)
 
     def evaluate(self, score: str, data: Corpus, *, seed: int = 0, num_words: int = 10) -> str:
         """Compute one of `model.scores` of new documents and return it as a line of text."""
@@ -454,3 +441,19 @@ class TopicFit(Fit):
         if topics is None:
             return list(range(min(MAX_ROWS, count)))
         return sorted(set(arguments.places("topics", topics, count)))
+
+
+def match_words(fitted: Corpus, data: Any) -> tuple[Corpus, list[str]]:
+    """Return new documents over the words of the corpus that was fitted, and notes about them."""
+    corpus, notes = as_corpus("data", data), []
+    if data.vocabulary != fitted.vocabulary:
+        corpus = data.with_vocabulary(fitted.vocabulary)
+    unknown = data.num_tokens - corpus.num_tokens
+    if unknown:
+        share = unknown / data.num_tokens
+        notes.append(
+            f"{unknown} tokens ({share:.1%}) are left out: words that the fit has not seen"
+        )
+    if corpus == fitted:
+        notes.append("this is the corpus that was fitted: scores of new documents would be lower")
+    return corpus, notes

@@ -139,7 +139,7 @@ def fit(
     mesh = make_mesh(
         default if devices is None else _check_devices(devices),
         num_chains,
-        lanes=model.lanes and "parallel" in model.schedules[kernel.options["schedule"]],
+        lanes=model.shares_chains(kernel.options["schedule"]),
     )
     runner = Runner(kernel, data, num_warmup, num_samples, thinning, mesh)
     num_devices = 1 if mesh is None else mesh.size
@@ -192,7 +192,7 @@ def fit(
     found = to_data(model, data, *draws.take(), means, attrs)
     way = history.dataset(model.terms.used)
     found = found if way is None else arviz_data.with_group(found, "history", way)
-    return model.result(model, data, found)
+    return model.fit_type()(model, data, found)
 
 
 def resume(checkpoint: str | Path, **how: Any) -> Fit:

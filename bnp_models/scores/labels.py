@@ -32,20 +32,23 @@ class Predictions(NamedTuple):
     """Mean labels of D documents in S states: probabilities of class 1, or mean counts.
 
     Where a model has no probabilities of classes: shares of fold-in sweeps with a positive score.
+    Where there are L classes, each against the rest, there is one number for each class: its
+    probability, or its score where the model has no probabilities.
     """
 
-    by_state: Float[np.ndarray, "S D"]
+    by_state: Float[np.ndarray, " S D *L"]
     weight: Float[np.ndarray, " S"]  # of the states, sums to one
 
     @property
-    def mean(self) -> Float[np.ndarray, " D"]:
+    def mean(self) -> Float[np.ndarray, " D *L"]:
         """Mean over states."""
-        return self.weight @ self.by_state
+        return np.tensordot(self.weight, self.by_state, 1)
 
     @property
-    def sd(self) -> Float[np.ndarray, " D"]:
+    def sd(self) -> Float[np.ndarray, " D *L"]:
         """Standard deviation between states, of the prediction and not of the label."""
-        return np.sqrt(np.maximum(self.weight @ (self.by_state - self.mean) ** 2, 0))
+        square = np.tensordot(self.weight, (self.by_state - self.mean) ** 2, 1)
+        return np.sqrt(np.maximum(square, 0))
 
 
 def predict_means(
@@ -58,6 +61,7 @@ def predict_means(
     num_kept: int = 25,
     seed: int = 0,
     plug_in: bool = False,
+    of_class: bool = False,
 ) -> Predictions:
     """Predict the mean label of new documents in each kept state.
 
@@ -76,6 +80,9 @@ def predict_means(
         Seed of the topics that are drawn and of the fold-in.
     plug_in
         Use the last state alone, and the means of its topics in place of draws.
+    of_class
+        Return what decides between classes that have a model each (`model.class_score`), in place
+        of mean labels (`model.label_mean`).
 
     Raises
     ------
@@ -86,6 +93,7 @@ def predict_means(
     if arguments.integer("num_kept", num_kept, 1) > num_sweeps:
         raise ValueError(f"num_kept must be in [1, num_sweeps={num_sweeps}], got {num_kept}")
     arguments.flag("plug_in", plug_in)
+    arguments.flag("of_class", of_class)
     key = jax.random.key(arguments.seed("seed", seed))
     as_corpus("corpus", corpus)
     _check_lengths(corpus)
@@ -101,7 +109,8 @@ def predict_means(
             phi = model.draw_mixtures(rng, state, fitted)[0].T[None]
         mean = fold_in_mean(
             jax.random.fold_in(key, s), data, jnp.asarray(phi, jnp.float32),
-            jnp.asarray(mixture.weights[0], jnp.float32), of_counts=model.label_mean,
+            jnp.asarray(mixture.weights[0], jnp.float32),
+            of_counts=model.class_score if of_class else model.label_mean,
             arrays=model.label_parameters(state), num_sweeps=num_sweeps, num_kept=num_kept,
         )  # fmt: skip
         found.append(np.asarray(mean, np.float64))

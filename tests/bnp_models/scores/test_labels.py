@@ -20,7 +20,7 @@ NEW = bnp.Corpus.from_ids([[0, 2, 2], [1]] * COPIES, num_words=3)
 FITTED = bnp.Corpus.from_ids([[0, 1, 2], [2]], num_words=3, labels=[0, 1])
 
 
-class Model(bnp.SupervisedLDA):
+class HandMade(bnp.SupervisedLDA):
     """Topics are known, so draws of them are all alike."""
 
     def draw_mixtures(self, rng, state, corpus):
@@ -58,23 +58,23 @@ class TestPredictMeans:
     def test_probabilities_are_those_of_enumeration(self):
         of_documents = [exact(document, expit) for document in ([0, 2, 2], [1])]
         assert of_documents[0] == pytest.approx(0.461758, abs=1e-6)
-        found = predict(Model(2), states([ETA])).mean.reshape(COPIES, 2)
+        found = predict(HandMade(2), states([ETA])).mean.reshape(COPIES, 2)
         one_sample("labels", {"p": found}, {"p": np.array(of_documents)})
 
     def test_mean_counts_are_those_of_enumeration(self):
         of_documents = [exact(d, lambda omega: 1.5 * np.exp(omega)) for d in ([0, 2, 2], [1])]
         kept = states([ETA], dispersion=np.array([[1.5]]))
-        found = predict(Model(2, response="count"), kept).mean.reshape(COPIES, 2)
+        found = predict(HandMade(2, response="count"), kept).mean.reshape(COPIES, 2)
         one_sample("counts", {"mean": found}, {"mean": np.array(of_documents)})
 
     def test_states_are_averaged_and_one_is_plugged_in(self):
         few = bnp.Corpus.from_ids([[0, 2, 2], [1]], num_words=3)
         kept = states([[9.0, 9.0], [-9.0, -9.0], [0.0, 0.0]])
-        found = predict(Model(2), kept, few)
+        found = predict(HandMade(2), kept, few)
         np.testing.assert_allclose(found.by_state[:, 0], expit([9, -9, 0]), rtol=1e-5)
         np.testing.assert_allclose(found.mean, 0.5, rtol=1e-5)
         np.testing.assert_allclose(found.sd, np.std(expit([9, -9, 0])), rtol=1e-5)
-        last = predict(Model(2), kept, few, plug_in=True)
+        last = predict(HandMade(2), kept, few, plug_in=True)
         assert last.by_state.shape == (1, 2)
         np.testing.assert_allclose(last.mean, 0.5)
 
@@ -86,7 +86,7 @@ class TestPredictMeans:
             draw=np.zeros(1),
             chain_weight=np.array([0.75, 0.25]),
         )
-        assert predict(Model(2), kept, few).mean == pytest.approx(0.5 + 0.25 * 0.99975, abs=1e-4)
+        assert predict(HandMade(2), kept, few).mean == pytest.approx(0.5 + 0.25 * 0.99975, abs=1e-4)
 
     @pytest.mark.parametrize(
         ("corpus", "options", "message"),
@@ -98,7 +98,7 @@ class TestPredictMeans:
     )
     def test_refused(self, corpus, options, message):
         with pytest.raises(ValueError, match=message):
-            predict(Model(2), states([ETA]), corpus, **options)
+            predict(HandMade(2), states([ETA]), corpus, **options)
 
 
 class TestCalibration:

@@ -1,0 +1,102 @@
+"""Many classes, one against the rest: the sampler of a model of two classes, once for each class.
+
+The models of L classes are independent: each has topics, weights and hyperparameters of its own.
+All arrays of the state have the classes as their first axis, and the functions of the sampler of
+two classes are mapped over it. Of several devices each updates some of the classes.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from bnp_kernels.random.bits import split
+from bnp_models.base.gibbs import Sampler
+
+__all__ = ["LP_OF_CLASS", "one_vs_rest"]
+
+LP_OF_CLASS = "lp_of_class"
+"""Recorded variable: log joint density of the model of each class, in nats; `lp` is the sum."""
+
+
+def one_vs_rest(sampler: Sampler) -> Sampler:
+    """Return the sampler of one model for each class.
+
+    Parameters
+    ----------
+    sampler
+        Of a model of two classes. As `label`, the data that its `prepare` makes have the class of
+        each document, 0 to L - 1. All its other functions read labels 0 and 1.
+    """
+
+    def prepare(corpus, num_shards):
+        data = sampler.prepare(corpus, 1)
+        label = np.asarray(data.label)
+        member = label == np.arange(label.max() + 1)[:, None]
+        return data._replace(label=jnp.asarray(member, jnp.int32))
+
+    def init(rng_key, data, corpus):
+        keys = split(rng_key, len(data.label))
+        return _for_each(lambda data, key: sampler.init(key, data, corpus), data, keys)
+
+    def step(rng_key, state, data, turn, power, axis_name):
+        def of_class(data, key, state):
+            return sampler.step(key, state, data, turn, power, None)
+
+        keys = split(rng_key, len(data.label))
+        if axis_name is None:
+            state, info = _for_each(of_class, data, keys, state)
+        else:
+            state, info = _for_some(axis_name, of_class, data, keys, state)
+        return state, jax.tree.map(lambda x: x.sum(axis=0), info)
+
+    def log_densities(state, data):
+        return _for_each(lambda data, state: sampler.log_density(state, data), data, state)
+
+    def draws(rng_key, state, data):
+        def of_class(data, key, state):
+            return sampler.draws(key, state, data)
+
+        drawn = _for_each(of_class, data, split(rng_key, len(data.label)), state)
+        return drawn | {LP_OF_CLASS: log_densities(state, data)}
+
+    def means(state, data):
+        return _for_each(lambda data, state: sampler.means(state, data), data, state)
+
+    return sampler._replace(
+        prepare=prepare,
+        init=init,
+        step=step,
+        draws=draws,
+        means=means,
+        log_density=lambda state, data: log_densities(state, data).sum(),
+        used=lambda state: jax.vmap(sampler.used)(state).ravel(),
+        snapshot=jax.vmap(sampler.snapshot),
+        given=jax.vmap(sampler.given),
+        data_specs=lambda data, spec, axis: jax.tree.map(lambda _: spec(), data),
+    )
+
+
+def _for_each(function: Callable[..., Any], data: Any, *args: Any) -> Any:
+    """Call the function for each class: the first axis of the labels and of all `args`."""
+
+    def one(label, *args):
+        return function(data._replace(label=label), *args)
+
+    return jax.vmap(one)(data.label, *args)
+
+
+def _for_some(axis_name: str, function: Callable[..., Any], data: Any, *args: Any) -> Any:
+    """Call the function for this device's share of the classes; return the results of all devices.
+
+    Where the classes can't be divided evenly, the last devices repeat some of the first ones.
+    """
+    num_classes = len(data.label)
+    share = -(-num_classes // lax.axis_size(axis_name))
+    mine = (lax.axis_index(axis_name) * share + jnp.arange(share)) % num_classes
+    label, *shared = jax.tree.map(lambda x: x[mine], [data.label, *args])
+    found = _for_each(function, data._replace(label=label), *shared)
+    return jax.tree.map(lambda x: lax.all_gather(x, axis_name, tiled=True)[:num_classes], found)
