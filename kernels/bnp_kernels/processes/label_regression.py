@@ -58,11 +58,13 @@ def scores(
 
 def log_label(score: Array, success: ArrayLike, failure: ArrayLike) -> Array:
     r"""Return $\log \psi(\omega)$ in nats, without loss of digits for scores of any size."""
-    both = jnp.log1p(jnp.exp(-jnp.abs(score)))
+    size = jnp.abs(score)
+    small = jnp.exp(-size)
+    above = 1 + small
+    both = jnp.log(above) + (small - (above - 1)) / above  # log1p(small), which XLA makes slow
+    against = jnp.where(score > 0, jnp.asarray(failure), jnp.asarray(success))
     # `product` keeps XLA from rounding in two ways
-    of_success = product(both + jnp.maximum(-score, 0), jnp.asarray(success))
-    of_failure = product(both + jnp.maximum(score, 0), jnp.asarray(failure))
-    return -(of_success + of_failure)
+    return -(product(both, jnp.asarray(success + failure)) + product(size, against))
 
 
 def log_label_of_token(

@@ -15,6 +15,8 @@ from jax import lax
 from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
+from bnp_kernels.numerics.sums import max_topics
+
 __all__ = [
     "codes",
     "decode",
@@ -72,7 +74,7 @@ def exp_of_largest(
     with a possible entry has a one.
     """
     logs = jnp.where(possible, logs, -jnp.inf)
-    return jnp.exp(logs - logs.max(axis=-1, keepdims=True))
+    return jnp.exp(logs - max_topics(logs)[..., None])
 
 
 def one_weights(x: Float[Array, " K"]) -> Float[Array, " columns"]:
