@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from bnp_kernels.numerics.sums import prefix_sums, sum_pairwise, sum_rows, sum_topics
+from bnp_kernels.numerics.sums import max_topics, prefix_sums, sum_pairwise, sum_rows, sum_topics
 
 RNG = np.random.default_rng(0)
 SIZES = (1, 2, 7, 33, 64, 150)
@@ -47,3 +47,9 @@ def test_sum_topics(size):
         padded = np.pad(x, [(0, 0), (0, 0), (0, more)])
         np.testing.assert_array_equal(jax.jit(sum_topics)(padded), total)
         np.testing.assert_array_equal(jax.jit(sum_topics)(padded[1, 1]), total[1, 1])
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_max_topics(size):
+    x = -RNG.exponential(size=(3, size)).astype(np.float32)
+    np.testing.assert_array_equal(jax.jit(max_topics)(x), x.max(axis=1))
