@@ -114,7 +114,7 @@ def start(rng_key, *, c, ell):
     key_z, key_eta = jax.random.split(rng_key)
     state = med_lda.init(
         key_z, TINY.data, num_words=NUM_WORDS, num_topics=NUM_TOPICS,
-        alpha=jnp.full(NUM_TOPICS, FIXED["alpha"]), beta=FIXED["beta"], c=c, ell=ell,
+        alpha=jnp.full(NUM_TOPICS, FIXED["alpha"], jnp.float32), beta=FIXED["beta"], c=c, ell=ell,
         eta_variance=VARIANCE,
     )  # fmt: skip
     return state._replace(eta=2 * jax.random.normal(key_eta, (NUM_TOPICS,)))
@@ -334,9 +334,9 @@ MISTAKES = mistakes()
 
 
 def schedule(name, **options):
-    """Return a schedule: programs for fixed and sampled concentrations."""
+    """Return a schedule: programs for fixed and sampled concentrations, and for Geweke's test."""
     step = testing.late(med_lda, "step", sweeps=(name,), **options)
-    return testing.Schedule(step, num_programs=2)
+    return testing.Schedule(step, num_programs=3)
 
 
 CASE = testing.Case(

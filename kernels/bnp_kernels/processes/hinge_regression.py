@@ -25,7 +25,7 @@ from jaxtyping import Array, Float, Key
 
 from bnp_kernels.numerics.linear import product
 from bnp_kernels.numerics.sums import sum_pairwise
-from bnp_kernels.processes.label_regression import scores_of_token
+from bnp_kernels.processes import label_regression
 from bnp_kernels.random.inverse_gaussian import draw_reciprocal_inverse_gaussian
 
 __all__ = [
@@ -71,7 +71,7 @@ def log_hinge_of_token(
         Slope, offset and length of the document; the length includes the token.
     """
     slope, offset, length = of_doc
-    return log_hinge(scores_of_token(n_d, length, eta), slope, offset)
+    return log_hinge(label_regression.scores_of_token(n_d, length, eta), slope, offset)
 
 
 def draw_scales(
