@@ -199,15 +199,28 @@ def step(
 def _draw_eta_given_scales(
     rng_key: Key[Array, ""], state: MedLDAState, data: Tokens
 ) -> Float[Array, " K"]:
-    """Draw the scale of every document, then eta given them."""
-    key_scale, key_eta = bits.split(rng_key)
+    r"""Draw the scale of every document, then eta given them.
+
+    The normal distribution of the draw is the conditional distribution of eta, but for what
+    `hinge_regression.quadratic` leaves out. The draw is therefore a proposal of Metropolis and
+    Hastings, and the acceptance probability is the ratio of what was left out, at most 1. Nearly
+    always nothing was, and the probability is 1.
+    """
+    key_scale, key_eta, key_accept = bits.split(rng_key, 3)
     of_docs = margins(state, data)
     score = label_regression.scores(state.doc_topic, data.doc_length, state.eta)
     scale = hinge_regression.draw_scales(key_scale, score, of_docs)
-    weight, linear = hinge_regression.quadratic(scale, of_docs, state.eta_variance, len(state.eta))
-    return label_regression.draw_normal(
-        key_eta, state.doc_topic, data.doc_length, weight, linear, state.eta_variance
+    given = hinge_regression.quadratic(scale, of_docs, state.eta_variance, len(state.eta))
+    eta = label_regression.draw_normal(
+        key_eta, state.doc_topic, data.doc_length, given.weight, given.linear, state.eta_variance
     )
+    proposed = label_regression.scores(state.doc_topic, data.doc_length, eta)
+    before, after = (
+        hinge_regression.log_rest(x, scale, of_docs, given.rest) for x in (score, proposed)
+    )
+    # not accepted where the difference is that of two infinities
+    accepted = jnp.log(bits.uniform(key_accept, ())) < sum_pairwise(after - before)
+    return jnp.where(accepted, eta, state.eta)
 
 
 def _draw_eta_on_ellipse(

@@ -5,6 +5,7 @@ corpus, a simulator of the joint law, and the weights of a token.
 """
 
 import functools
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -313,13 +314,17 @@ def mistakes():
          "{excess(score, *margins)}", "excess(score, jnp.abs(margins.slope), margins.offset)",
          "enumeration/c=1/parallel"),
         ("weight without the square of c", hinge, "quadratic",
-         "jnp.minimum({slope * slope} / scale,", "jnp.abs(slope)", "enumeration/c=0.5/parallel"),
+         "largest = {slope * slope} / scale,", "jnp.abs(slope)", "enumeration/c=0.5/parallel"),
         ("linear term without c", hinge, "quadratic",
-         "target / {slope}", "jnp.sign(slope)", "enumeration/c=0.5/parallel"),
+         "/ {slope}, rest)", "jnp.sign(slope)", "enumeration/c=0.5/parallel"),
         ("linear term without the scale", hinge, "quadratic",
-         "target = {scale}", "0.0", "enumeration/c=1/parallel"),
+         "weight * ({scale}", "0.0", "enumeration/c=1/parallel"),
         ("linear term without the margin", hinge, "quadratic",
-         "+ {offset}  #", "0.0", "enumeration/c=1/parallel"),
+         "+ {offset})", "0.0", "enumeration/c=1/parallel"),
+        ("slope without c", ours, "margins",
+         "Margins({state.c}", "1.0", "enumeration/c=0.5/sequential"),
+        ("no length in the score of a token", labels, "scores_of_token",
+         "eta) / {length}", "1.0", "enumeration/c=0.5/sequential"),
         ("prior precision is missing", labels, "_draw_given",
          "bool), {1 / variance}, 0.0", "1e-3", "enumeration/c=1/parallel"),
         ("eta is its mean, not a draw", labels, "_draw_given",
@@ -370,6 +375,88 @@ def test_check(check):
 @testing.each_mistake(MISTAKES)
 def test_mistake(mistake):
     CASE.must_catch(mistake)
+
+
+# Weights that are nearly always too large for the normal draw: most draws of eta are refused. The
+# warm-up is longer because of that.
+CUT = testing.Case(
+    name="med_lda, divided weights", targets={"c=1": TARGETS["c=1"]},
+    schedules={
+        "parallel": CASE.schedules["parallel"]._replace(
+            num_programs=1, effort=testing.Effort(2500, 120, 80)
+        )
+    },
+    skip={"ranks/*": "the case of the model has it", "batch/*": "the case of the model has it"},
+    mistakes=(
+        testing.Mistake(
+            "every proposal is accepted", med_lda, "_draw_eta_given_scales",
+            "sum_pairwise({after - before})", "0 * after", "enumeration/c=1/parallel",
+        ),
+        testing.Mistake(
+            "rest of the new scores alone", med_lda, "_draw_eta_given_scales",
+            "after - {before}", "0.0", "enumeration/c=1/parallel",
+        ),
+        testing.Mistake(
+            "all in place of the rest", hinge_regression, "log_rest",
+            "product({rest}, ", "jnp.ones_like(rest)", "enumeration/c=1/parallel",
+        ),
+        testing.Mistake(
+            "rest without the scale", hinge_regression, "log_rest",
+            "away = {scale} +", "0.0", "enumeration/c=1/parallel",
+        ),
+        testing.Mistake(
+            "rest without the half", hinge_regression, "log_rest",
+            "scale) / {2}", "1.0", "enumeration/c=1/parallel",
+        ),
+    ),
+)  # fmt: skip
+
+
+@pytest.fixture
+def divided():
+    with mock.patch.object(hinge_regression, "_LARGEST_WEIGHT", 0.1):
+        yield
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("divided")
+@pytest.mark.parametrize("check", CUT.checks())
+def test_divided_weights(check):
+    print(CUT.checks()[check].run())
+
+
+@testing.each_mistake(CUT.mistakes)
+@pytest.mark.usefixtures("divided")
+def test_mistake_with_divided_weights(mistake):
+    CUT.must_catch(mistake)
+
+
+@pytest.mark.parametrize(("tiny", "least", "most"), [(3e-4, 0.6, 0.9), (1e-12, 0.0, 0.001)])
+def test_one_large_weight(tiny, least, most):
+    """The draw given scales keeps their normal law, also if one weight is 1e12."""
+    number, scale = 20_000, np.array([tiny, 1.0, 2.0])
+    state = start(jax.random.key(4), c=1.0, ell=1.0)
+    share = np.asarray(state.doc_topic) / np.asarray(TINY.data.doc_length)[:, None]
+    precision = np.eye(2) / VARIANCE + (share.T / scale) @ share
+    potential = ((scale + 1) / scale * SIGN) @ share
+    factor = np.linalg.cholesky(precision)
+    noise = np.random.default_rng(0).normal(size=(number, 2))
+    eta = np.linalg.solve(precision, potential) + np.linalg.solve(factor.T, noise.T).T
+    draw = testing.quick_jit(
+        jax.vmap(
+            lambda rng_key, eta: med_lda._draw_eta_given_scales(
+                rng_key, state._replace(eta=eta), TINY.data
+            )
+        )
+    )
+    eta = eta.astype(np.float32)
+    scale = jnp.float32(scale)
+    with mock.patch.object(hinge_regression, "draw_scales", return_value=scale):
+        new = np.asarray(draw(jax.random.split(jax.random.key(5), number), eta))
+    assert least <= (new != eta).any(axis=1).mean() <= most
+    white = (new - np.linalg.solve(precision, potential)) @ factor
+    np.testing.assert_allclose(white.mean(axis=0), 0, atol=5 / number**0.5)
+    np.testing.assert_allclose(np.cov(white.T), np.eye(2), atol=5 * (2 / number) ** 0.5)
 
 
 # Geweke's test of another joint law, by the right kernels alone
@@ -479,8 +566,8 @@ def test_labels_flipped_flip_the_weights():
         med_lda.log_joint(mirrored, other), med_lda.log_joint(state, data), rtol=1e-6
     )
     scale, margins = jnp.array([0.3, 2.0, 7.0]), med_lda.margins(state, data)
-    weight, linear = hinge_regression.quadratic(scale, margins, VARIANCE, 2)
+    weight, linear, _ = hinge_regression.quadratic(scale, margins, VARIANCE, 2)
     margins = med_lda.margins(mirrored, other)
-    weight_other, linear_other = hinge_regression.quadratic(scale, margins, VARIANCE, 2)
+    weight_other, linear_other, _ = hinge_regression.quadratic(scale, margins, VARIANCE, 2)
     np.testing.assert_array_equal(weight_other, weight)
     np.testing.assert_array_equal(linear_other, -linear)
