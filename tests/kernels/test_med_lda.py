@@ -13,7 +13,12 @@ import numpy as np
 import pytest
 
 from bnp_kernels import med_lda
-from bnp_kernels.processes import hinge_regression, label_regression, labelled_topics
+from bnp_kernels.processes import (
+    expected_hinge,
+    hinge_regression,
+    label_regression,
+    labelled_topics,
+)
 from bnp_kernels.tokens import scan
 from bnp_models import MedLDA, testing
 from bnp_models.testing import enumeration, label_posteriors, simulate
@@ -295,11 +300,11 @@ def mistakes():
          "state.c * {sign}, ", "(sign + 1) / 2", "enumeration/c=1/sequential"),
         ("own count stays in the score and the document", scan, "_scan_chains",
          "dict(doc={without})", "desk.topic", "enumeration/c=0.5/sequential"),
-        ("lengths of other documents, sequential", ours, "_sequential_sweep",
-         "{_lengths(state, data)}", "_lengths(state, data)[::-1]",
+        ("lengths of other documents, sequential", ours, "_tilt",
+         "data), {length})", "length[::-1]",
          "enumeration/c=0.5/sequential"),
-        ("lengths of other documents, parallel", ours, "_parallel_sweep",
-         "{_lengths(state, data)}", "_lengths(state, data)[::-1]",
+        ("lengths of other documents, parallel", ours, "_tilt",
+         "data), {length})", "length[::-1]",
          "enumeration/c=0.5/parallel"),
         ("topics are means, not draws", labelled_topics, "parallel_sweep",
          "state.doc_topic, {log_phi}, state.alpha",
@@ -457,6 +462,87 @@ def test_one_large_weight(tiny, least, most):
     white = (new - np.linalg.solve(precision, potential)) @ factor
     np.testing.assert_allclose(white.mean(axis=0), 0, atol=5 / number**0.5)
     np.testing.assert_allclose(np.cov(white.T), np.eye(2), atol=5 * (2 / number) ** 0.5)
+
+
+# ---- the approximation: topics given multipliers and weights, and without a loss
+
+
+TAU, MU = np.array([1.5, 3.0, 0.5]), np.array([2.0, -1.5])
+
+
+def start_expected(rng_key, *, held):
+    """Start at c near 0; or `held` at multipliers and weights that are never solved for."""
+    state = start(rng_key, c=TINIEST, ell=1.0)
+    expected = expected_hinge.init(len(DOCS), NUM_TOPICS)
+    if not held:
+        return state._replace(expected=expected)
+    expected = expected._replace(tau=jnp.float32(TAU), num_sweeps=jnp.int32(-(10**6)))
+    return state._replace(eta=jnp.float32(MU), expected=expected)
+
+
+def exact_expected(held):
+    """Sum over all assignments: LDA's law, times exp(sum_d tau_d y_d mu.zbar_d) if held."""
+    lda = enumeration.finite_topics(DOCS, NUM_WORDS, NUM_TOPICS, (0.5, 0.5), 0.25)
+    z = lda.states[0]
+    doc_topic = simulate.tally(z, TINY.doc, len(DOCS), NUM_TOPICS)
+    score = doc_topic @ MU / doc_topic.sum(axis=2)
+    factor = (TAU * SIGN * score).sum(axis=1) if held else 0
+    quantities = enumeration.token_quantities(z)
+    return enumeration.enumerate_posterior(
+        z, lambda _: lda.log_joint + factor, lambda _: quantities
+    ).means()
+
+
+def expected_target(held):
+    return testing.Target(
+        TINY.data, med_lda.MedLDAPriors(), functools.partial(start_expected, held=held),
+        lambda state, data: testing.as_floats(FAMILY.token_quantities(state)),
+        lambda: exact_expected(held),
+    )  # fmt: skip
+
+
+EXPECTED = testing.Case(
+    name="med_lda, expected",
+    targets={"no loss": expected_target(False), "held": expected_target(True)},
+    schedules={
+        name: CASE.schedules[name]._replace(num_programs=1) for name in ("sequential", "parallel")
+    },
+    mistakes=(
+        testing.Mistake(
+            "factor without the length", expected_hinge, "log_factor_of_token",
+            "/ {length}", "1.0", "enumeration/held/sequential",
+        ),
+        testing.Mistake(
+            "factor without the label", med_lda, "_tilt",
+            "tau * {_sign(state, data)}", "1.0", "enumeration/held/parallel",
+        ),
+        testing.Mistake(
+            "multipliers of any size", expected_hinge, "update",
+            "cost = {2 * c} * variance", "2.0", "enumeration/no loss/parallel",
+        ),
+    ),
+)  # fmt: skip
+
+
+@testing.each_check(EXPECTED)
+def test_expected(check):
+    print(check())
+
+
+@testing.each_mistake(EXPECTED.mistakes)
+def test_mistake_in_the_approximation(mistake):
+    EXPECTED.must_catch(mistake)
+
+
+def test_expected_labels_flipped_flip_the_weights():
+    at = start(jax.random.key(2), c=2.0, ell=1.0)
+    at = at._replace(eta=jnp.zeros(2), expected=expected_hinge.init(len(DOCS), NUM_TOPICS))
+    flipped = TINY.data._replace(label=1 - TINY.data.label)
+    one, other = (run(at, data, "parallel", 25) for data in (TINY.data, flipped))
+    assert one.eta.any()
+    np.testing.assert_array_equal(other.eta, -one.eta)
+    np.testing.assert_array_equal(other.z, one.z)
+    np.testing.assert_array_equal(other.expected.tau, one.expected.tau)
 
 
 # Geweke's test of another joint law, by the right kernels alone
