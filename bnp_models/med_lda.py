@@ -143,6 +143,7 @@ class MedLDA(topic_model.FiniteTopics):
         *,
         schedule: str = "parallel",
         sampler: str = "augmented",
+        approximation: str | None = None,
         record: Collection[str] = (),
         init_topics: int | None = None,
         side_by_side: int | None = None,
@@ -159,6 +160,15 @@ class MedLDA(topic_model.FiniteTopics):
             How the weights are updated: "augmented" (drawn jointly, given one auxiliary variable
             for each document) or "elliptical" (elliptical slice sampling). Both are exact; the
             second is slow where the posterior is much narrower than the prior.
+        approximation
+            None is exact. "expected" is that of Jiang, Zhu, Sun and Xing (NIPS 2012), which the
+            literature calls gMedLDA: the loss is that of the expected score of each document, and
+            the weights are those of a support vector machine of the topic shares, averaged over ten
+            sweeps and solved for anew after each ten. `eta` is then a mean of weights, not a draw,
+            and its spread says nothing of how certain the weights are. `duality_gap` of
+            `sample_stats` says how well the last problem was solved (a relative gap, 1 before the
+            first solution). Without a posterior distribution, `lp` is the log joint density of the
+            exact model at `eta`.
         record
             Variables to record besides the weights `eta`, the sampled hyperparameters and
             `num_topics_used`, out of `recordable`: `z`, `phi`, `theta`, `topic_tokens`.
@@ -183,11 +193,18 @@ class MedLDA(topic_model.FiniteTopics):
             start_temperature=start_temperature,
         )  # fmt: skip
         how = arguments.one_of("sampler", sampler, ("augmented", "elliptical"))
-        return GibbsKernel(self, made.options | {"sampler": how})
+        approximation = arguments.one_of("approximation", approximation, (None, "expected"))
+        if approximation is not None and how != "augmented":
+            raise ValueError(
+                f"sampler={how!r} is of the exact weights, and approximation={approximation!r} "
+                "solves for them: give one of the two"
+            )
+        own = {"sampler": how, "approximation": approximation}
+        return GibbsKernel(self, made.options | own)
 
     def sampler(self, elsewhere: frozenset[str], **options: Any) -> Sampler:
         """Return the kernel's pure functions; hyperparameters in `elsewhere` are not updated."""
-        how = options.pop("sampler")
+        how, approximation = options.pop("sampler"), options.pop("approximation")
 
         def prepare(corpus, num_shards, side_by_side):
             token_model.check_corpus(corpus)
@@ -196,7 +213,13 @@ class MedLDA(topic_model.FiniteTopics):
             return data._replace(label=jnp.asarray(label))
 
         own = SimpleNamespace(
-            init=partial(kernel.init, c=self.c, ell=self.ell, eta_variance=self.eta_variance),
+            init=partial(
+                kernel.init,
+                c=self.c,
+                ell=self.ell,
+                eta_variance=self.eta_variance,
+                approximation=approximation,
+            ),
             step=partial(kernel.step, sampler=how),
             log_joint=kernel.log_joint,
             log_prior=kernel.log_prior,

@@ -11,6 +11,10 @@ appear in the draw of $\eta$ alone (`processes/hinge_regression.py`).
 
 Zhu, Chen, Perkins and Zhang, Gibbs max-margin topic models with data augmentation, JMLR 15 (2014),
 section 3. They draw the topics given $\lambda$ instead.
+
+A state with the field `expected` has the loss of the expected scores instead
+(`processes/expected_hinge.py`). Its sweeps are an approximation.
+
 Sizes: T tokens, D documents with at least one token each, V words, K topics. Counts are int32, log
 densities in nats.
 """
@@ -25,18 +29,22 @@ from bnp_kernels.numerics.densities import log_dirichlet_multinomial
 from bnp_kernels.numerics.sums import sum_pairwise
 from bnp_kernels.processes import (
     dirichlet_topics,
+    expected_hinge,
     hinge_regression,
     label_regression,
     labelled_topics,
 )
+from bnp_kernels.processes.expected_hinge import Expected
 from bnp_kernels.processes.hinge_regression import Margins
 from bnp_kernels.random import bits
 from bnp_kernels.random.concentration import GammaPrior
 from bnp_kernels.tokens import tally
+from bnp_kernels.tokens.lanes import Tilt
 from bnp_kernels.tokens.layout import Tokens
 from bnp_kernels.tokens.turns import take_turn
 
 __all__ = [
+    "ExpectedInfo",
     "MedLDAInfo",
     "MedLDAPriors",
     "MedLDAState",
@@ -62,6 +70,7 @@ class MedLDAState(NamedTuple):
     eta_variance: Float[Array, ""]  # prior variance of each weight; it has no update
     c: Float[Array, ""]  # weight of the loss; it has no update
     ell: Float[Array, ""]  # margin; it has no update
+    expected: Expected | None = None  # of the approximation; None: the sweeps are exact
 
 
 class MedLDAPriors(NamedTuple):
@@ -77,6 +86,13 @@ class MedLDAInfo(NamedTuple):
     num_moved: Int[Array, ""]  # tokens whose topic changed
 
 
+class ExpectedInfo(NamedTuple):
+    """What one sweep of the approximation reports."""
+
+    num_moved: Int[Array, ""]  # tokens whose topic changed
+    duality_gap: Float[Array, ""]  # relative, of the last solution; 1 before the first
+
+
 def init(
     rng_key: Key[Array, ""],
     data: Tokens,
@@ -89,26 +105,34 @@ def init(
     ell: ArrayLike,
     eta_variance: ArrayLike,
     init_topics: int | None = None,
+    approximation: str | None = None,
 ) -> MedLDAState:
     """Assign every token to one of the first `init_topics` topics (all by default) at random.
 
-    The weights start at zero, so the first sweep takes no notice of the labels.
+    The weights start at zero, so the first sweep takes no notice of the labels. With the
+    approximation "expected" the sweeps of this state are those of `expected_hinge`.
     """
     start = num_topics if init_topics is None else init_topics
     u = bits.uniform(rng_key, data.doc.shape)
     z = jnp.minimum((u * start).astype(jnp.int32), start - 1)
     tallied = tally.tally(z, data.doc, data.word, data.doc_length.shape[0], num_words, num_topics)
     beta, c, ell, eta_variance = (jnp.asarray(x, alpha.dtype) for x in (beta, c, ell, eta_variance))
+    is_expected = approximation == "expected"
+    expected = expected_hinge.init(*tallied[0].shape) if is_expected else None
     return MedLDAState(
         z, *tallied, alpha=alpha, beta=beta, eta=jnp.zeros_like(alpha), eta_variance=eta_variance,
-        c=c, ell=ell,
+        c=c, ell=ell, expected=expected,
     )  # fmt: skip
 
 
 def margins(state: MedLDAState, data: Tokens) -> Margins:
     """Return slopes and offsets of the losses; `data.label` is 0 for -1, and 1."""
-    sign = 2 * jnp.asarray(data.label, state.c.dtype) - 1
+    sign = _sign(state, data)
     return Margins(state.c * sign, jnp.full_like(sign, state.c * state.ell))
+
+
+def _sign(state: MedLDAState, data: Tokens) -> Float[Array, " D"]:
+    return 2 * jnp.asarray(data.label, state.c.dtype) - 1
 
 
 def positive_share(
@@ -130,8 +154,7 @@ def _sequential_sweep(
     *,
     axis_name: str | None = None,
 ) -> MedLDAState:
-    of_docs = *margins(state, data), _lengths(state, data)
-    tilt = hinge_regression.log_hinge_of_token
+    tilt, of_docs = _tilt(state, data)
     return labelled_topics.sequential_sweep(rng_key, state, data, tilt, of_docs, power)
 
 
@@ -143,15 +166,19 @@ def _parallel_sweep(
     *,
     axis_name: str | None = None,
 ) -> MedLDAState:
-    of_docs = *margins(state, data), _lengths(state, data)
-    tilt = hinge_regression.log_hinge_of_token
+    tilt, of_docs = _tilt(state, data)
     return labelled_topics.parallel_sweep(
         rng_key, state, data, tilt, of_docs, power, axis_name=axis_name
     )
 
 
-def _lengths(state: MedLDAState, data: Tokens) -> Float[Array, " D"]:
-    return data.doc_length.astype(state.eta.dtype)
+def _tilt(state: MedLDAState, data: Tokens) -> tuple[Tilt, tuple[Float[Array, " D"], ...]]:
+    """Return the log factor of the label of a token's document, and its arrays of documents."""
+    length = data.doc_length.astype(state.eta.dtype)
+    if state.expected is None:
+        return hinge_regression.log_hinge_of_token, (*margins(state, data), length)
+    rate = state.expected.tau * _sign(state, data)
+    return expected_hinge.log_factor_of_token, (rate, length)
 
 
 def step(
@@ -165,7 +192,7 @@ def step(
     sampler: str = "augmented",
     power: Float[Array, ""] | None = None,
     axis_name: str | None = None,
-) -> tuple[MedLDAState, MedLDAInfo]:
+) -> tuple[MedLDAState, MedLDAInfo | ExpectedInfo]:
     r"""Resample the topic of every token by the sweep `sweeps[turn]`, then all parameters.
 
     "sequential" draws the tokens in corpus order, with topics and documents integrated out:
@@ -182,6 +209,9 @@ def step(
     may be integrated out elsewhere. The sampler "elliptical" needs no $\lambda$. With `axis_name`
     the lanes are sharded over that mapped axis. `power` is that of annealed sweeps, see
     `take_turn`.
+
+    If the state has the field `expected`, the label's factor in the draw of a topic is that of
+    `expected_hinge`, $\eta$ is the mean $\mu$, and `sampler` has no effect.
     """
     key_z, key_rest, key_eta = bits.split(rng_key, 3)
     known = {"sequential": _sequential_sweep, "parallel": _parallel_sweep}
@@ -191,23 +221,44 @@ def step(
         alpha_prior=priors.alpha, beta_prior=priors.beta,
     )  # fmt: skip
     new = new._replace(alpha=alpha, beta=beta)
+    moved = (new.z != state.z).sum()
+    if new.expected is not None:
+        share = new.doc_topic / data.doc_length[:, None]
+        expected, eta = expected_hinge.update(
+            new.expected, new.eta, share, _sign(new, data), new.c, new.ell, new.eta_variance
+        )
+        new = new._replace(expected=expected, eta=eta)
+        return new, ExpectedInfo(moved, expected.gap)
     draw_eta = {"augmented": _draw_eta_given_scales, "elliptical": _draw_eta_on_ellipse}
     new = new._replace(eta=draw_eta[sampler](key_eta, new, data))
-    return new, MedLDAInfo(num_moved=(new.z != state.z).sum())
+    return new, MedLDAInfo(num_moved=moved)
 
 
 def _draw_eta_given_scales(
     rng_key: Key[Array, ""], state: MedLDAState, data: Tokens
 ) -> Float[Array, " K"]:
-    """Draw the scale of every document, then eta given them."""
-    key_scale, key_eta = bits.split(rng_key)
+    r"""Draw the scale of every document, then eta given them.
+
+    The normal distribution of the draw is the conditional distribution of eta, but for what
+    `hinge_regression.quadratic` leaves out. The draw is therefore a proposal of Metropolis and
+    Hastings, and the acceptance probability is the ratio of what was left out, at most 1. Nearly
+    always nothing was, and the probability is 1.
+    """
+    key_scale, key_eta, key_accept = bits.split(rng_key, 3)
     of_docs = margins(state, data)
     score = label_regression.scores(state.doc_topic, data.doc_length, state.eta)
     scale = hinge_regression.draw_scales(key_scale, score, of_docs)
-    weight, linear = hinge_regression.quadratic(scale, of_docs, state.eta_variance, len(state.eta))
-    return label_regression.draw_normal(
-        key_eta, state.doc_topic, data.doc_length, weight, linear, state.eta_variance
+    given = hinge_regression.quadratic(scale, of_docs, state.eta_variance, len(state.eta))
+    eta = label_regression.draw_normal(
+        key_eta, state.doc_topic, data.doc_length, given.weight, given.linear, state.eta_variance
     )
+    proposed = label_regression.scores(state.doc_topic, data.doc_length, eta)
+    before, after = (
+        hinge_regression.log_rest(x, scale, of_docs, given.rest) for x in (score, proposed)
+    )
+    # not accepted where the difference is that of two infinities
+    accepted = jnp.log(bits.uniform(key_accept, ())) < sum_pairwise(after - before)
+    return jnp.where(accepted, eta, state.eta)
 
 
 def _draw_eta_on_ellipse(
@@ -223,7 +274,7 @@ def _draw_eta_on_ellipse(
 def log_joint(state: MedLDAState, data: Tokens) -> Float[Array, ""]:
     r"""Return $\log p(w, z, \eta \mid \alpha, \beta)$ minus the losses, in nats.
 
-    Topics and documents are integrated out.
+    Topics and documents are integrated out. In the approximation $\eta$ is the mean $\mu$.
     """
     documents = log_dirichlet_multinomial(
         state.doc_topic, data.doc_length, state.alpha, state.alpha.sum()

@@ -1,5 +1,7 @@
 """`MedLDA` as users meet it: the contract of all models, labels, predictions, the command."""
 
+import json
+
 import jax
 import numpy as np
 import numpyro.distributions as dist
@@ -47,6 +49,11 @@ CONTRACT = testing.Contract(
     options_refused=[
         ({"schedule": "mixed"}, r"schedule must be one of \['parallel', 'sequential'\]"),
         ({"sampler": "polya-gamma"}, r"sampler must be one of \['augmented', 'elliptical'\]"),
+        ({"approximation": "mean"}, r"approximation must be one of \['expected', None\]"),
+        (
+            {"approximation": "expected", "sampler": "elliptical"},
+            "sampler='elliptical' is of the exact weights, and approximation='expected' solves",
+        ),
         ({"init_topics": 4}, "init_topics must be at most num_topics=3"),
         ({"side_by_side": 0}, "side_by_side must be an integer of at least 1"),
         ({"record": ("eta",)}, "record must be one of"),
@@ -128,6 +135,29 @@ class TestFit:
 
     def test_weights_of_topics(self, fitted):
         assert "weight" in fitted.topic_weights().columns
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return bnp.fit(
+        bnp.MedLDA(2, c=2.0, eta_variance=25.0), CLEAR, num_warmup=40, num_samples=20, num_chains=2,
+        keep_states=4, progress=False, approximation="expected",
+    )  # fmt: skip
+
+
+class TestApproximation:
+    def test_the_fit_says_so(self, expected):
+        assert json.loads(expected.data.attrs["options"])["approximation"] == "expected"
+
+    def test_classes(self, expected):
+        assert expected.predict(NEW).tolist() == ["good", "bad"] * 2
+
+    def test_the_weights_change_every_ten_sweeps(self, expected):
+        eta = expected.posterior["eta"].to_numpy()  # the first draw is that of sweep 41
+        changed = (np.diff(eta, axis=1) != 0).any(axis=2)
+        assert np.nonzero(changed.any(axis=0))[0].tolist() == [8, 18]
+        gap = arviz_data.group(expected.data, "sample_stats")["duality_gap"]
+        assert ((gap >= 0) & (gap < 1e-3)).all()
 
 
 def test_command(tmp_path):

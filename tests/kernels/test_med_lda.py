@@ -5,6 +5,7 @@ corpus, a simulator of the joint law, and the weights of a token.
 """
 
 import functools
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +13,12 @@ import numpy as np
 import pytest
 
 from bnp_kernels import med_lda
-from bnp_kernels.processes import hinge_regression, label_regression, labelled_topics
+from bnp_kernels.processes import (
+    expected_hinge,
+    hinge_regression,
+    label_regression,
+    labelled_topics,
+)
 from bnp_kernels.tokens import scan
 from bnp_models import MedLDA, testing
 from bnp_models.testing import enumeration, label_posteriors, simulate
@@ -114,7 +120,7 @@ def start(rng_key, *, c, ell):
     key_z, key_eta = jax.random.split(rng_key)
     state = med_lda.init(
         key_z, TINY.data, num_words=NUM_WORDS, num_topics=NUM_TOPICS,
-        alpha=jnp.full(NUM_TOPICS, FIXED["alpha"]), beta=FIXED["beta"], c=c, ell=ell,
+        alpha=jnp.full(NUM_TOPICS, FIXED["alpha"], jnp.float32), beta=FIXED["beta"], c=c, ell=ell,
         eta_variance=VARIANCE,
     )  # fmt: skip
     return state._replace(eta=2 * jax.random.normal(key_eta, (NUM_TOPICS,)))
@@ -294,11 +300,11 @@ def mistakes():
          "state.c * {sign}, ", "(sign + 1) / 2", "enumeration/c=1/sequential"),
         ("own count stays in the score and the document", scan, "_scan_chains",
          "dict(doc={without})", "desk.topic", "enumeration/c=0.5/sequential"),
-        ("lengths of other documents, sequential", ours, "_sequential_sweep",
-         "{_lengths(state, data)}", "_lengths(state, data)[::-1]",
+        ("lengths of other documents, sequential", ours, "_tilt",
+         "data), {length})", "length[::-1]",
          "enumeration/c=0.5/sequential"),
-        ("lengths of other documents, parallel", ours, "_parallel_sweep",
-         "{_lengths(state, data)}", "_lengths(state, data)[::-1]",
+        ("lengths of other documents, parallel", ours, "_tilt",
+         "data), {length})", "length[::-1]",
          "enumeration/c=0.5/parallel"),
         ("topics are means, not draws", labelled_topics, "parallel_sweep",
          "state.doc_topic, {log_phi}, state.alpha",
@@ -313,13 +319,17 @@ def mistakes():
          "{excess(score, *margins)}", "excess(score, jnp.abs(margins.slope), margins.offset)",
          "enumeration/c=1/parallel"),
         ("weight without the square of c", hinge, "quadratic",
-         "jnp.minimum({slope * slope} / scale,", "jnp.abs(slope)", "enumeration/c=0.5/parallel"),
+         "largest = {slope * slope} / scale,", "jnp.abs(slope)", "enumeration/c=0.5/parallel"),
         ("linear term without c", hinge, "quadratic",
-         "target / {slope}", "jnp.sign(slope)", "enumeration/c=0.5/parallel"),
+         "/ {slope}, rest)", "jnp.sign(slope)", "enumeration/c=0.5/parallel"),
         ("linear term without the scale", hinge, "quadratic",
-         "target = {scale}", "0.0", "enumeration/c=1/parallel"),
+         "weight * ({scale}", "0.0", "enumeration/c=1/parallel"),
         ("linear term without the margin", hinge, "quadratic",
-         "+ {offset}  #", "0.0", "enumeration/c=1/parallel"),
+         "+ {offset})", "0.0", "enumeration/c=1/parallel"),
+        ("slope without c", ours, "margins",
+         "Margins({state.c}", "1.0", "enumeration/c=0.5/sequential"),
+        ("no length in the score of a token", labels, "scores_of_token",
+         "eta) / {length}", "1.0", "enumeration/c=0.5/sequential"),
         ("prior precision is missing", labels, "_draw_given",
          "bool), {1 / variance}, 0.0", "1e-3", "enumeration/c=1/parallel"),
         ("eta is its mean, not a draw", labels, "_draw_given",
@@ -334,9 +344,9 @@ MISTAKES = mistakes()
 
 
 def schedule(name, **options):
-    """Return a schedule: programs for fixed and sampled concentrations."""
+    """Return a schedule: programs for fixed and sampled concentrations, and for Geweke's test."""
     step = testing.late(med_lda, "step", sweeps=(name,), **options)
-    return testing.Schedule(step, num_programs=2)
+    return testing.Schedule(step, num_programs=3)
 
 
 CASE = testing.Case(
@@ -370,6 +380,169 @@ def test_check(check):
 @testing.each_mistake(MISTAKES)
 def test_mistake(mistake):
     CASE.must_catch(mistake)
+
+
+# Weights that are nearly always too large for the normal draw: most draws of eta are refused. The
+# warm-up is longer because of that.
+CUT = testing.Case(
+    name="med_lda, divided weights", targets={"c=1": TARGETS["c=1"]},
+    schedules={
+        "parallel": CASE.schedules["parallel"]._replace(
+            num_programs=1, effort=testing.Effort(2500, 120, 80)
+        )
+    },
+    skip={"ranks/*": "the case of the model has it", "batch/*": "the case of the model has it"},
+    mistakes=(
+        testing.Mistake(
+            "every proposal is accepted", med_lda, "_draw_eta_given_scales",
+            "sum_pairwise({after - before})", "0 * after", "enumeration/c=1/parallel",
+        ),
+        testing.Mistake(
+            "rest of the new scores alone", med_lda, "_draw_eta_given_scales",
+            "after - {before}", "0.0", "enumeration/c=1/parallel",
+        ),
+        testing.Mistake(
+            "all in place of the rest", hinge_regression, "log_rest",
+            "product({rest}, ", "jnp.ones_like(rest)", "enumeration/c=1/parallel",
+        ),
+        testing.Mistake(
+            "rest without the scale", hinge_regression, "log_rest",
+            "away = {scale} +", "0.0", "enumeration/c=1/parallel",
+        ),
+        testing.Mistake(
+            "rest without the half", hinge_regression, "log_rest",
+            "scale) / {2}", "1.0", "enumeration/c=1/parallel",
+        ),
+    ),
+)  # fmt: skip
+
+
+@pytest.fixture
+def divided():
+    with mock.patch.object(hinge_regression, "_LARGEST_WEIGHT", 0.1):
+        yield
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("divided")
+@pytest.mark.parametrize("check", CUT.checks())
+def test_divided_weights(check):
+    print(CUT.checks()[check].run())
+
+
+@testing.each_mistake(CUT.mistakes)
+@pytest.mark.usefixtures("divided")
+def test_mistake_with_divided_weights(mistake):
+    CUT.must_catch(mistake)
+
+
+@pytest.mark.parametrize(("tiny", "least", "most"), [(3e-4, 0.6, 0.9), (1e-12, 0.0, 0.001)])
+def test_one_large_weight(tiny, least, most):
+    """The draw given scales keeps their normal law, also if one weight is 1e12."""
+    number, scale = 20_000, np.array([tiny, 1.0, 2.0])
+    state = start(jax.random.key(4), c=1.0, ell=1.0)
+    share = np.asarray(state.doc_topic) / np.asarray(TINY.data.doc_length)[:, None]
+    precision = np.eye(2) / VARIANCE + (share.T / scale) @ share
+    potential = ((scale + 1) / scale * SIGN) @ share
+    factor = np.linalg.cholesky(precision)
+    noise = np.random.default_rng(0).normal(size=(number, 2))
+    eta = np.linalg.solve(precision, potential) + np.linalg.solve(factor.T, noise.T).T
+    draw = testing.quick_jit(
+        jax.vmap(
+            lambda rng_key, eta: med_lda._draw_eta_given_scales(
+                rng_key, state._replace(eta=eta), TINY.data
+            )
+        )
+    )
+    eta = eta.astype(np.float32)
+    scale = jnp.float32(scale)
+    with mock.patch.object(hinge_regression, "draw_scales", return_value=scale):
+        new = np.asarray(draw(jax.random.split(jax.random.key(5), number), eta))
+    assert least <= (new != eta).any(axis=1).mean() <= most
+    white = (new - np.linalg.solve(precision, potential)) @ factor
+    np.testing.assert_allclose(white.mean(axis=0), 0, atol=5 / number**0.5)
+    np.testing.assert_allclose(np.cov(white.T), np.eye(2), atol=5 * (2 / number) ** 0.5)
+
+
+# ---- the approximation: topics given multipliers and weights, and without a loss
+
+
+TAU, MU = np.array([1.5, 3.0, 0.5]), np.array([2.0, -1.5])
+
+
+def start_expected(rng_key, *, held):
+    """Start at c near 0; or `held` at multipliers and weights that are never solved for."""
+    state = start(rng_key, c=TINIEST, ell=1.0)
+    expected = expected_hinge.init(len(DOCS), NUM_TOPICS)
+    if not held:
+        return state._replace(expected=expected)
+    expected = expected._replace(tau=jnp.float32(TAU), num_sweeps=jnp.int32(-(10**6)))
+    return state._replace(eta=jnp.float32(MU), expected=expected)
+
+
+def exact_expected(held):
+    """Sum over all assignments: LDA's law, times exp(sum_d tau_d y_d mu.zbar_d) if held."""
+    lda = enumeration.finite_topics(DOCS, NUM_WORDS, NUM_TOPICS, (0.5, 0.5), 0.25)
+    z = lda.states[0]
+    doc_topic = simulate.tally(z, TINY.doc, len(DOCS), NUM_TOPICS)
+    score = doc_topic @ MU / doc_topic.sum(axis=2)
+    factor = (TAU * SIGN * score).sum(axis=1) if held else 0
+    quantities = enumeration.token_quantities(z)
+    return enumeration.enumerate_posterior(
+        z, lambda _: lda.log_joint + factor, lambda _: quantities
+    ).means()
+
+
+def expected_target(held):
+    return testing.Target(
+        TINY.data, med_lda.MedLDAPriors(), functools.partial(start_expected, held=held),
+        lambda state, data: testing.as_floats(FAMILY.token_quantities(state)),
+        lambda: exact_expected(held),
+    )  # fmt: skip
+
+
+EXPECTED = testing.Case(
+    name="med_lda, expected",
+    targets={"no loss": expected_target(False), "held": expected_target(True)},
+    schedules={
+        name: CASE.schedules[name]._replace(num_programs=1) for name in ("sequential", "parallel")
+    },
+    mistakes=(
+        testing.Mistake(
+            "factor without the length", expected_hinge, "log_factor_of_token",
+            "/ {length}", "1.0", "enumeration/held/sequential",
+        ),
+        testing.Mistake(
+            "factor without the label", med_lda, "_tilt",
+            "tau * {_sign(state, data)}", "1.0", "enumeration/held/parallel",
+        ),
+        testing.Mistake(
+            "multipliers of any size", expected_hinge, "update",
+            "cost = {2 * c} * variance", "2.0", "enumeration/no loss/parallel",
+        ),
+    ),
+)  # fmt: skip
+
+
+@testing.each_check(EXPECTED)
+def test_expected(check):
+    print(check())
+
+
+@testing.each_mistake(EXPECTED.mistakes)
+def test_mistake_in_the_approximation(mistake):
+    EXPECTED.must_catch(mistake)
+
+
+def test_expected_labels_flipped_flip_the_weights():
+    at = start(jax.random.key(2), c=2.0, ell=1.0)
+    at = at._replace(eta=jnp.zeros(2), expected=expected_hinge.init(len(DOCS), NUM_TOPICS))
+    flipped = TINY.data._replace(label=1 - TINY.data.label)
+    one, other = (run(at, data, "parallel", 25) for data in (TINY.data, flipped))
+    assert one.eta.any()
+    np.testing.assert_array_equal(other.eta, -one.eta)
+    np.testing.assert_array_equal(other.z, one.z)
+    np.testing.assert_array_equal(other.expected.tau, one.expected.tau)
 
 
 # Geweke's test of another joint law, by the right kernels alone
@@ -479,8 +652,8 @@ def test_labels_flipped_flip_the_weights():
         med_lda.log_joint(mirrored, other), med_lda.log_joint(state, data), rtol=1e-6
     )
     scale, margins = jnp.array([0.3, 2.0, 7.0]), med_lda.margins(state, data)
-    weight, linear = hinge_regression.quadratic(scale, margins, VARIANCE, 2)
+    weight, linear, _ = hinge_regression.quadratic(scale, margins, VARIANCE, 2)
     margins = med_lda.margins(mirrored, other)
-    weight_other, linear_other = hinge_regression.quadratic(scale, margins, VARIANCE, 2)
+    weight_other, linear_other, _ = hinge_regression.quadratic(scale, margins, VARIANCE, 2)
     np.testing.assert_array_equal(weight_other, weight)
     np.testing.assert_array_equal(linear_other, -linear)

@@ -25,19 +25,21 @@ from jaxtyping import Array, Float, Key
 
 from bnp_kernels.numerics.linear import product
 from bnp_kernels.numerics.sums import sum_pairwise
-from bnp_kernels.processes.label_regression import scores_of_token
+from bnp_kernels.processes import label_regression
 from bnp_kernels.random.inverse_gaussian import draw_reciprocal_inverse_gaussian
 
 __all__ = [
     "Margins",
+    "Quadratic",
     "draw_scales",
     "excess",
     "log_hinge",
     "log_hinge_of_token",
+    "log_rest",
     "quadratic",
 ]
 
-_LARGEST_WEIGHT = 1e5  # of a document, over what is usual, see `quadratic`
+_LARGEST_WEIGHT = 1e3  # of a document, over what is usual, see `quadratic`
 
 
 class Margins(NamedTuple):
@@ -45,6 +47,14 @@ class Margins(NamedTuple):
 
     slope: Float[Array, " D"]
     offset: Float[Array, " D"]
+
+
+class Quadratic(NamedTuple):
+    r"""Log likelihoods $h \omega - w \omega^2 / 2$ of scores, and what they leave out."""
+
+    weight: Float[Array, " D"]  # w
+    linear: Float[Array, " D"]  # h
+    rest: Float[Array, " D"]  # share of the log likelihood that is left out, see `log_rest`
 
 
 def excess(score: Array, slope: ArrayLike, offset: ArrayLike) -> Array:
@@ -71,7 +81,7 @@ def log_hinge_of_token(
         Slope, offset and length of the document; the length includes the token.
     """
     slope, offset, length = of_doc
-    return log_hinge(scores_of_token(n_d, length, eta), slope, offset)
+    return log_hinge(label_regression.scores_of_token(n_d, length, eta), slope, offset)
 
 
 def draw_scales(
@@ -85,11 +95,12 @@ def draw_scales(
 
 def quadratic(
     scale: Float[Array, " D"], margins: Margins, variance: ArrayLike, num_topics: int
-) -> tuple[Float[Array, " D"], Float[Array, " D"]]:
-    r"""Return weights and linear terms of $\eta$ given $\lambda$, for `draw_normal`.
+) -> Quadratic:
+    r"""Return quadratic log likelihoods of the scores given $\lambda$, for `draw_normal`.
 
-    The log likelihood of the score is $h_d \omega - w_d \omega^2 / 2$ up to a constant, with
-    $w_d = s_d^2 / \lambda_d$ and $h_d = w_d (\lambda_d + b_d) / s_d$.
+    The log likelihood $-(\lambda_d + u_d)^2 / (2 \lambda_d)$ is, up to a constant,
+    $h_d \omega - w_d \omega^2 / 2$ with $w_d = s_d^2 / \lambda_d$ and
+    $h_d = w_d (\lambda_d + b_d) / s_d$. Nearly always that is what is returned, without a rest.
 
     Parameters
     ----------
@@ -99,14 +110,24 @@ def quadratic(
     Notes
     -----
     Scales near 0 have weights without bound, and in float32 the rounding of one such weight drowns
-    all others. Weights are therefore at most 1e5 times
+    all others. Weights are therefore at most 1000 times
     $1 / v + \sum_d s_d^2 / \max(\lambda_d, 1) / K$, about the precision that a score has without
-    the document. A document of this weight leaves its score about 1/300 of the spread that it has
-    otherwise. So little changes if it leaves 1/300 in place of less, in the few draws with such
-    scales.
+    the document. Larger ones are divided: the same share of $w_d$ and $h_d$ is returned, and
+    `log_rest` is the rest. A scale is below $\epsilon$ with a probability of about $\epsilon$ times
+    the density of $u_d$ at 0, so this happens in few draws.
     """
     slope, offset = margins
     usual = sum_pairwise(slope * slope / jnp.maximum(scale, 1)) / num_topics + 1 / variance
-    weight = jnp.minimum(slope * slope / scale, _LARGEST_WEIGHT * usual)
-    target = scale + offset  # of the score times the slope
-    return weight, weight * target / slope
+    full, largest = slope * slope / scale, _LARGEST_WEIGHT * usual
+    weight = jnp.minimum(full, largest)
+    rest = jnp.where(full > largest, 1 - largest / full, 0.0)
+    return Quadratic(weight, weight * (scale + offset) / slope, rest)
+
+
+def log_rest(score: Array, scale: Array, margins: Margins, rest: Array) -> Array:
+    r"""Return the share `rest` of each log likelihood given $\lambda$, in nats; it may be infinite.
+
+    It is made of the same $u_d$ from which $\lambda_d$ was drawn, rounding included.
+    """
+    away = scale + excess(score, *margins)
+    return -product(rest, away * (away / scale) / 2)

@@ -36,7 +36,8 @@ def test_integral_over_the_scale(score):
 
     def density(scale):
         margins = Margins(jnp.array([SLOPE]), jnp.array([OFFSET]))
-        weight, linear = hinge_regression.quadratic(jnp.array([scale]), margins, 1.0, 1)
+        weight, linear, rest = hinge_regression.quadratic(jnp.array([scale]), margins, 1.0, 1)
+        assert rest == 0
         exponent = float(linear[0]) * score - float(weight[0]) * score**2 / 2
         exponent -= (scale + OFFSET) ** 2 / (2 * scale)  # of score 0
         return np.exp(exponent) / np.sqrt(2 * np.pi * scale)
@@ -55,12 +56,29 @@ def test_law_of_the_scales():
         assert abs(np.mean(drawn) - 1 - m) < 5 * ((2 + m) / number) ** 0.5
 
 
-def test_tiny_scales_have_bounded_weights():
+def test_large_weights_are_divided():
     """Bounded by what other documents and the prior say; the score that they ask for is right."""
     slope = jnp.array([2.0, -2.0, 2.0])
     margins = Margins(slope, jnp.array([3.0, 3.0, 3.0]))
     for variance, usual in ((4.0, 4.25), (0.5, 6.0)):
-        scale = jnp.array([1e-30, 1e-30, 0.5])
-        weight, linear = hinge_regression.quadratic(scale, margins, variance, 3)
-        np.testing.assert_allclose(weight, (1e5 * usual, 1e5 * usual, 8), rtol=1e-5)
-        np.testing.assert_allclose(linear / weight, (1.5, -1.5, 1.75), rtol=1e-5)
+        scale = jnp.array([1e-30, 1e-4, 0.5])
+        weight, linear, rest = hinge_regression.quadratic(scale, margins, variance, 3)
+        np.testing.assert_allclose(weight, (1e3 * usual, 1e3 * usual, 8), rtol=1e-5)
+        np.testing.assert_allclose(linear / weight, (1.5, -1.50005, 1.75), rtol=1e-5)
+        np.testing.assert_allclose(rest, (1, 1 - usual / 40, 0), rtol=1e-5)
+
+
+def test_both_parts_make_the_log_likelihood():
+    slope, offset, scale = (jnp.array([x]) for x in (-2.0, 3.0, 1e-4))
+    margins, scores = Margins(slope, offset), np.array([-1.4, -1.5, -1.52])
+    weight, linear, rest = (float(x[0]) for x in hinge_regression.quadratic(scale, margins, 4.0, 2))
+    assert 0.5 < rest < 1
+    left_out = [
+        hinge_regression.log_rest(jnp.array([x]), scale, margins, jnp.array([rest]))[0]
+        for x in scores
+    ]
+    found = linear * scores - weight * scores**2 / 2 + np.array(left_out)
+    expected = -((1e-4 + 3 + 2 * scores) ** 2) / 2e-4
+    np.testing.assert_allclose(np.diff(found), np.diff(expected), rtol=1e-3)
+    without = hinge_regression.log_rest(jnp.array([-1e30]), scale, margins, jnp.array([0.0]))
+    assert without == 0
