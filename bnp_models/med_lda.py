@@ -3,7 +3,6 @@
 import dataclasses
 from collections.abc import Collection, Mapping
 from functools import partial
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import jax
@@ -11,24 +10,24 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-from jax.core import Tracer
-from jaxtyping import Int
 from numpyro.distributions import constraints
 
 from bnp_kernels import med_lda as kernel
-from bnp_models.base import document_labels, token_model, topic_model
+from bnp_kernels.processes import label_regression
+from bnp_models.base import document_labels, token_model
 from bnp_models.base.gibbs import GibbsKernel, Sampler
-from bnp_models.base.samplers import BY_DOCUMENT, Rows, finite_sampler
+from bnp_models.base.labelled_model import LabelledTopics
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
+from bnp_models.results.one_vs_rest_fit import OneVsRestFit
 from bnp_models.results.supervised_fit import SupervisedFit
 
 __all__ = ["MedLDA"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class MedLDA(topic_model.FiniteTopics):
-    r"""Max-margin supervised LDA (Zhu, Chen, Perkins and Zhang, JMLR 15, 2014), for two classes.
+class MedLDA(LabelledTopics):
+    r"""Max-margin supervised LDA (Zhu, Chen, Perkins and Zhang, JMLR 15, 2014), for classes.
 
     LDA whose topics also classify the documents: $\phi_k \sim \mathrm{Dir}(\beta 1_V)$,
     $\eta_k \sim \mathrm{N}(0, v)$, $\theta_d \sim \mathrm{Dir}(\alpha)$, $z_t \sim \theta_{d_t}$,
@@ -53,6 +52,10 @@ class MedLDA(topic_model.FiniteTopics):
         c and `ell` by cross-validation.
     eta_variance
         Prior variance v of each weight $\eta_k$, in [1e-18, 1e18].
+    response
+        What labels are: "binary" (two names, of which the later one in `corpus.label_names` is
+        $y = 1$, or the numbers 0 and 1) or "one-vs-rest" (names or numbers of any classes, for each
+        of which there is an independent model of two classes: this class, and all others).
 
     Raises
     ------
@@ -61,9 +64,6 @@ class MedLDA(topic_model.FiniteTopics):
 
     Notes
     -----
-    Labels are two names, of which the later one in `corpus.label_names` is $y = 1$, or the numbers
-    0 and 1.
-
     The posterior is proper, but the factor is a loss and not a distribution of labels, so there is
     no probability of a class. A fit predicts classes (`predict`); the share of kept states and
     fold-in sweeps with a positive score (`predictions`) says how firm they are. Labels that the
@@ -87,14 +87,12 @@ class MedLDA(topic_model.FiniteTopics):
     ell: Any = 1.0
     eta_variance: Any = 1.0
 
+    response: str = "binary"
+
     result: ClassVar[type[SupervisedFit]] = SupervisedFit
-    rows: ClassVar[Rows] = BY_DOCUMENT
+    result_by_class: ClassVar[type[OneVsRestFit]] = OneVsRestFit
+    otherwise: ClassVar[str] = ", or use response='one-vs-rest'"
     has_probabilities: ClassVar[bool] = False
-    """Whether labels have a distribution."""
-    always: ClassVar[tuple[str, ...]] = ("eta",)
-    recordable: ClassVar[tuple[str, ...]] = (
-        "z", "phi", "theta", "topic_tokens", "phi_mean", "theta_mean",
-    )  # fmt: skip
     example: ClassVar[str] = (
         "reviews.csv --read text=body --read label=opinion \\\n      --num-topics 20 --ell 64"
     )
@@ -107,12 +105,6 @@ class MedLDA(topic_model.FiniteTopics):
             number = arguments.real(name, getattr(self, name), at_least=1 / most, at_most=most)
             set_field(name, number)
 
-    @property
-    def dims(self) -> dict[str, tuple[str, ...]]:
-        """Dims of the recorded variables, behind chain and draw."""
-        of_docs = dict.fromkeys(("doc_label", "omega", "y"), ("doc",))
-        return {**super().dims, "eta": ("topic",), **of_docs}
-
     def __call__(self, corpus: Corpus, *, observed: bool = True) -> None:
         """Run the generative program: an instance is a NumPyro model.
 
@@ -120,21 +112,13 @@ class MedLDA(topic_model.FiniteTopics):
         documents of these lengths. The corpus then needs no labels. See the notes of the class on
         the labels.
         """
+        if self.by_class:
+            self.program_by_class(corpus, observed)
+            return
         token_model.check_program(corpus, observed)
         document_labels.check_lengths(corpus)
-        y = self._program_labels(corpus) if observed else None
-        values = self.sample_hyperparameters()
-        doc, word, num_tokens = token_model.program_tokens(corpus)
-        phi = topic_model.draw_phi(values["beta"], self.num_topics, corpus.num_words)
-        with numpyro.plate("topic", self.num_topics):
-            eta = numpyro.sample("eta", dist.Normal(0.0, self.eta_variance**0.5))
-        with numpyro.plate("doc", corpus.num_docs):
-            theta = numpyro.sample("theta", dist.Dirichlet(self.all_alpha(values["alpha"])))
-        with numpyro.plate("token", num_tokens):
-            z = numpyro.sample("z", dist.Categorical(theta[doc]))
-            numpyro.sample("w", dist.Categorical(phi[z]), obs=word if observed else None)
-        total = jnp.zeros(corpus.num_docs).at[doc].add(eta[z])
-        omega = numpyro.deterministic("omega", total / jnp.asarray(corpus.doc_length))
+        y = self.program_labels(corpus) if observed else None
+        omega = self.draw_scores(corpus, observed, self.sample_hyperparameters())
         with numpyro.plate("doc", corpus.num_docs):
             numpyro.sample("y", _Hinge(omega, self.c, self.ell), obs=y)
 
@@ -204,70 +188,21 @@ class MedLDA(topic_model.FiniteTopics):
 
     def sampler(self, elsewhere: frozenset[str], **options: Any) -> Sampler:
         """Return the kernel's pure functions; hyperparameters in `elsewhere` are not updated."""
-        how, approximation = options.pop("sampler"), options.pop("approximation")
-
-        def prepare(corpus, num_shards, side_by_side):
-            token_model.check_corpus(corpus)
-            label = self.responses(corpus)
-            data = token_model.prepare(corpus, num_shards, side_by_side)
-            return data._replace(label=jnp.asarray(label))
-
-        own = SimpleNamespace(
-            init=partial(
-                kernel.init,
-                c=self.c,
-                ell=self.ell,
-                eta_variance=self.eta_variance,
-                approximation=approximation,
-            ),
-            step=partial(kernel.step, sampler=how),
-            log_joint=kernel.log_joint,
-            log_prior=kernel.log_prior,
-        )
-        return finite_sampler(
-            self, own, self.rows._replace(prepare=prepare), elsewhere,
-            priors=kernel.MedLDAPriors, parameters=lambda state: {"eta": state.eta}, **options,
+        init = partial(
+            kernel.init, c=self.c, ell=self.ell, eta_variance=self.eta_variance,
+            approximation=options.pop("approximation"),
+        )  # fmt: skip
+        return self.sampler_of(
+            kernel, elsewhere, init=init, how=options.pop("sampler"),
+            priors=kernel.MedLDAPriors, **options,
         )  # fmt: skip
 
-    def data_groups(self, corpus: Corpus) -> dict[str, dict[str, np.ndarray]]:
-        """Return the data as ArviZ groups.
-
-        `doc_label` is 1 in the second class and 0 in the first, where the corpus has labels.
-        """
-        groups = super().data_groups(corpus)
-        if corpus.label is None:  # for draws from the prior
-            return groups
-        of_docs = {"doc_label": self.responses(corpus)}
-        return groups | {"constant_data": groups["constant_data"] | of_docs}
-
-    def responses(self, corpus: Corpus) -> Int[np.ndarray, " D"]:
-        """Return 1 for each document of the second class, and 0 for those of the first.
-
-        Raises
-        ------
-        ValueError
-            If the corpus has no labels, labels of another kind, documents of one class only, or
-            documents without words.
-        """
-        document_labels.check_labels(corpus)
-        return document_labels.binary_responses(corpus)
-
-    def classes(self, corpus: Corpus) -> tuple[str, ...]:
-        """Return the names of the two classes; the score of the second is positive."""
-        return document_labels.class_names(corpus)
-
     label_mean = staticmethod(kernel.positive_share)
+    class_score = staticmethod(label_regression.scores)
 
     def label_parameters(self, state: Mapping[str, np.ndarray]) -> jax.Array:
         """Return the weights of a kept state, for `label_mean`."""
         return jnp.asarray(state["eta"], jnp.float32)
-
-    def _program_labels(self, corpus: Corpus) -> jax.Array:
-        """Return y for the program; where JAX traces the corpus, its values were checked before."""
-        if not isinstance(corpus.label, Tracer):
-            return jnp.asarray(self.responses(corpus))
-        label = jnp.asarray(corpus.label)
-        return (label > label.min()).astype(jnp.int32)
 
 
 class _Hinge(dist.Distribution):

@@ -51,7 +51,7 @@ def one_vs_rest(sampler: Sampler) -> Sampler:
             state, info = _for_each(of_class, data, keys, state)
         else:
             state, info = _for_some(axis_name, of_class, data, keys, state)
-        return state, jax.tree.map(lambda x: x.sum(axis=0), info)
+        return state, jax.tree.map(_of_all_classes, info)
 
     def log_densities(state, data):
         return _for_each(lambda data, state: sampler.log_density(state, data), data, state)
@@ -100,3 +100,8 @@ def _for_some(axis_name: str, function: Callable[..., Any], data: Any, *args: An
     label, *shared = jax.tree.map(lambda x: x[mine], [data.label, *args])
     found = _for_each(function, data._replace(label=label), *shared)
     return jax.tree.map(lambda x: lax.all_gather(x, axis_name, tiled=True)[:num_classes], found)
+
+
+def _of_all_classes(x: jax.Array) -> jax.Array:
+    """Add up a report's counts; of other numbers return the largest."""
+    return x.sum(axis=0) if jnp.issubdtype(x.dtype, jnp.integer) else x.max(axis=0)

@@ -2,6 +2,7 @@
 
 import ast
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpyro.distributions as dist
 __all__ = ["parse_value", "show_value"]
 
 MAX_LENGTH = 20_000  # characters; a vector of a thousand numbers is shorter
+HYPHENATED = re.compile(r"[A-Za-z]\w*(-[A-Za-z]\w*)+")  # as in one-vs-rest
 EXAMPLES = "a number (0.1), a list (0.1, 0.2) or a prior such as 'Gamma(1, 1)'"
 
 
@@ -21,7 +23,7 @@ def parse_value(name: str, text: str) -> Any:
     name
         What it is called, for the error message.
     text
-        A number, numbers with commas between them (a tuple), a bare word (a string; `None`,
+        A number, numbers with commas between them (a tuple), a bare word, perhaps with hyphens (a string; `None`,
         `True` and `False` are what they are in Python), or a distribution of
         `numpyro.distributions` whose arguments are numbers or lists of numbers.
 
@@ -37,6 +39,8 @@ def parse_value(name: str, text: str) -> Any:
     """
     if len(text) > MAX_LENGTH:
         raise ValueError(f"{name} must be shorter than {MAX_LENGTH} characters, got {len(text)}")
+    if HYPHENATED.fullmatch(text.strip()):
+        return text.strip()
     try:
         node = ast.parse(text.strip(), mode="eval").body
         return _value(node)

@@ -76,9 +76,9 @@ def test_contract(duty):
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        ([1, 1, 1, 1], "must have two classes, got one class only, '1'"),
-        (["a", "b", "c", "a"], r"must have two classes, got 3: \['a', 'b', 'c'\]"),
-        ([1, -1, -1, 1], "numbers 0 and 1 or two names, got -1 for document '1'"),
+        ([1, 1, 1, 1], "must have two classes .* got one class only, '1'"),
+        (["a", "b", "c", "a"], r"must have two classes .* got 3: \['a', 'b', 'c'\]"),
+        ([1, -1, -1, 1], "numbers 0 and 1 or two names .* got -1 for document '1'"),
     ],
 )
 def test_labels_of_the_wrong_kind(labels, message):

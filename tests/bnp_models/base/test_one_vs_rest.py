@@ -43,7 +43,12 @@ def test_each_class_is_updated_as_in_a_model_of_two_classes(name, schedule):
         own_data = alone.prepare(against_rest(CORPUS, i), 1)
         np.testing.assert_array_equal(own_data.label, data.label[i])
         own, _ = alone.step(
-            own_key, jax.tree.map(lambda x: x[i], first), own_data, turn, power, None  # noqa: B023
+            own_key,
+            jax.tree.map(lambda x: x[i], first),
+            own_data,
+            turn,
+            power,
+            None,  # noqa: B023
         )
         jax.tree.map(
             lambda x, y: np.testing.assert_allclose(x, y[i], rtol=1e-5),  # noqa: B023

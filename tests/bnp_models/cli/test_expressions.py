@@ -104,3 +104,11 @@ def test_refusals_say_what_is_wrong():
         parse_value("alpha", "Gama(1)")
     with pytest.raises(ValueError, match="Gamma has no parameter scale, only concentration, rate"):
         parse_value("alpha", "Gamma(1, scale=2)")
+
+
+def test_words_with_hyphens():
+    assert parse_value("response", " one-vs-rest") == "one-vs-rest"
+    assert parse_value("sampler", "polya-gamma") == "polya-gamma"
+    for text in ("1-2", "a-1", "-a", "a-", "a--b", "a - b"):
+        with pytest.raises(ValueError, match="is not a number|must be a number"):
+            parse_value("sampler", text)
