@@ -86,6 +86,8 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     (4, 2)
     """
 
+    _required_parameters = ("model",)  # scikit-learn 1.5 asks
+
     def __init__(
         self,
         model: Any,

