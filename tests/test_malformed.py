@@ -32,11 +32,12 @@ from bnp_models.baselines.variational_medlda import fit_variational_medlda
 from bnp_models.baselines.variational_slda import fit_variational_slda
 from bnp_models.cli.arguments import make_parser, not_negative
 from bnp_models.cli.command import COMMANDS, main
+from bnp_models.estimators import TopicClassifier, TopicEstimator
 from bnp_models.posterior import arviz_data, coassignment, diagnostics, functionals
 from bnp_models.results import document_tables, factor_tables, functional_tables, topic_tables
 from bnp_models.scores import held_out, held_out_rows, retrieval
 
-ROOMS = ("scores", "plots", "posterior", "results", "data", "baselines")
+ROOMS = ("scores", "plots", "posterior", "results", "data", "baselines", "estimators")
 INTERNAL = {
     "baselines.batches": "of the variational baselines",
     "baselines.label_classes": "of the baselines, whose results have its methods",
@@ -101,6 +102,13 @@ INTERNAL_FUNCTIONS = {
     "scores.held_out_rows.row_evidence": "one state of predict_rows",
     "scores.held_out_rows.thin": "one step of row_completion",
 }
+CHECKED_BY_FIT = ("get_params", "set_params")
+"""Methods of estimators that take anything, as scikit-learn asks; `fit` refuses it."""
+ESTIMATORS = {
+    "estimators.topic_classifier.TopicClassifier": TopicClassifier,
+    "estimators.topic_estimator.TopicEstimator": TopicEstimator,
+}
+"""Their parameters are tried out by a fit."""
 MODEL_METHODS = ("__call__", "gibbs", "collapsed", "truncation_bound")
 """Methods of models that users call, those that the documentation shows; `fit` calls the rest."""
 
@@ -241,6 +249,7 @@ KINDS: dict[str, Table] = {
     "top": count(1),
     "seed": SEED,
     "split_seed": SEED,
+    "random_state": {x: value for x, value in SEED.items() if x != "None"} | {"generator": int},
     # real numbers
     "c": real(0, -1),
     "checkpoint_seconds": real(-1, infinite=True),
@@ -345,6 +354,8 @@ KINDS: dict[str, Table] = {
     "titles": names(),
     "topics": numbers_below(),
     "var_names": names(length=False) | {"unknown": ["nonsense"], "empty": []},
+    "empty_documents": choice(),
+    "fit_options": wrong("None", "dictionary") | {"own": {"seed": 1}, "number": {1: 2}},
     "doc_names": names(),
     "row_names": names(),
     "names": names(),
@@ -353,6 +364,11 @@ KINDS: dict[str, Table] = {
     "label_names": names(),
     "vocabulary": names() | {"twice": ["a"] * 6, "set": {"a", "b", "c", "d", "e", "f"}},
     # arrays
+    "X": {  # scikit-learn checks the rest
+        "fractions": [[0.5, 1, 2]] * 4,
+        "negative": [[1, -1, 2]] * 4,
+    },
+    "y": {},  # scikit-learn checks it, in its own words
     **{
         name: numeric()
         for name in ("arrays", "counts", "doc", "docs", "log_prob", "lp", "mean", "other", "pairs",
@@ -435,6 +451,7 @@ KINDS_AT: dict[str, Table] = {
     },
     "data.text_files.read_folder.groups": flag(none=True),
     "fit.num_warmup": count(0),
+    **{f"{name}.num_warmup": count(0) for name in ESTIMATORS},
     "use_compilation_cache.path": path(none=True),
     "load_package_docs.min_df": DF,
     "load_package_docs.max_df": DF,
@@ -596,6 +613,8 @@ def functions_of(room: str) -> Iterator[tuple[str, Any]]:
             if name in bnp.__all__ or getattr(thing, "__module__", "") != module.__name__:
                 continue
             if inspect.isclass(thing):
+                if f"{place}.{name}" in ESTIMATORS:
+                    yield f"{place}.{name}", thing
                 for method in methods_of(thing):
                     yield f"{place}.{name}.{method}", getattr(thing, method)
             elif callable(thing) and f"{place}.{name}" not in INTERNAL_FUNCTIONS:
@@ -609,7 +628,9 @@ def methods_of(cls: type) -> list[str]:
         for name, member in inspect.getmembers(cls, callable)
         if not name.startswith("_")
         and not hasattr(tuple, name)
+        and name not in CHECKED_BY_FIT
         and isinstance(member, types.FunctionType | types.MethodType)
+        and not member.__module__.startswith("sklearn.")
         and len(inspect.signature(member).parameters) > isinstance(member, types.FunctionType)
     ]
 
@@ -752,6 +773,14 @@ class Context:
         self.slda_fit = fit_variational_slda(self.corpus, 2, num_steps=1)
         self.medlda_fit = fit_variational_medlda(self.corpus, 2, num_steps=1)
         self.svm_fit = fit_lda_svm(self.corpus, 2, num_warmup=1, num_samples=1)
+        self.counts, how = [[2, 1, 0], [0, 1, 2], [3, 0, 0], [0, 0, 2]], {"num_chains": 1}
+        how |= {"num_warmup": 1, "num_samples": 1, "num_sweeps": 1, "num_kept": 1}
+        self.estimators = {
+            name: estimator(
+                self.model if estimator is TopicEstimator else bnp.SupervisedLDA(2), **how
+            ).fit(self.counts, [0, 1, 0, 1])
+            for name, estimator in ESTIMATORS.items()
+        }
         for name in ("topic_fit", "author_fit", "factor_fit"):
             getattr(self, name).save(folder / f"{name}.nc")
         self.data = self.topic_fit.data
@@ -819,7 +848,10 @@ def program(function):
 def target(context: Context, name: str) -> Any:
     """Return what to call for a public function: methods are bound to an object of the context."""
     first, _, method = name.rpartition(".")
+    if name in ESTIMATORS:
+        return lambda **given: ESTIMATORS[name](**given).fit(context.counts, [0, 1, 0, 1])
     objects = {
+        **context.estimators,
         "Corpus": context.corpus,
         "Sources": context.sources,
         "TopicFit": context.topic_fit,
@@ -1015,6 +1047,10 @@ def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
         "baselines.lda_svm.fit_lda_svm.num_samples": 1,
     }
     at |= {f"fit.{name}": value for name, value in context.how.items()}
+    for name, estimator in context.estimators.items():
+        at |= {f"{name}.{parameter}": x for parameter, x in estimator.get_params(False).items()}
+        at |= {f"{name}.fit.y": [0, 1, 0, 1]}
+        at |= {f"{name}.{method}.X": context.counts for method in methods_of(ESTIMATORS[name])}
     at |= {
         "resume.progress": False,
         "TopicFit.npmi.top": 3,
@@ -1033,6 +1069,11 @@ NEEDED = {  # optional parameters that others need
     "baselines.variational_medlda.fit_variational_medlda": ("num_steps",),
     "baselines.variational_slda.fit_variational_slda": ("num_steps",),
     "load_package_docs": ("packages",),
+    **{
+        name: ("num_warmup", "num_samples", "num_chains", "num_sweeps", "num_kept")
+        for name in ESTIMATORS
+    },
+    **{f"{name}.fit": ("y",) for name in ESTIMATORS},
     "resume": ("progress",),
     "scores.coherence.npmi": ("top",),
     "TopicFit.npmi": ("top",),
