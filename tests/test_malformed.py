@@ -70,6 +70,9 @@ INTERNAL_FUNCTIONS = {
     "data.sources.check_counts": "of the models, which name their argument data",
     "data.sources.check_sources": "of the models, which name their argument data",
     "data.text_files.about_file": "of the readers",
+    "results.supervised_fit.labels_among": "of the fits, which check the corpus",
+    "results.supervised_fit.predict": "of the fits, which pass on to predict_means",
+    "results.topic_fit.match_words": "of the fits' match",
     "posterior.alignment.by_share": "of align, which made the alignment",
     "posterior.alignment.pair": "of align and match",
     "posterior.alignment.reference_state": "of align",
@@ -490,6 +493,15 @@ KINDS_AT: dict[str, Table] = {
     "scores.coherence.npmi.top": count(2),
     "scores.coherence.npmi.topics": wrong() | {"too few words": [[0]], "unknown": [list("qrs")]},
     "scores.held_out.document_completion.observed": CORPUS,
+    **{
+        f"{place}.bins": count(1)
+        for place in ("scores.labels.calibration", "SupervisedFit.calibration",
+                      "SupervisedFit.plot_calibration", "OneVsRestFit.calibration",
+                      "OneVsRestFit.plot_calibration")
+    },
+    "OneVsRestFit.of_class.label": text(),
+    "OneVsRestFit.calibration.label": text(),
+    "OneVsRestFit.plot_calibration.label": text(),
     "scores.labels.calibration.probability": numeric(),
     "scores.labels.calibration.label": numeric(),
     "scores.retrieval.average_precision.relevant": numeric(),
@@ -549,10 +561,12 @@ PASSED_ON: dict[str, Any] = {
     "AuthorFit.surprising_documents": "results.author_tables.surprising_documents",
     "AuthorFit.plot_author_topics": "results.author_tables.plot_author_topics",
     **{
-        f"SupervisedFit.{name}": "SupervisedFit.predictions"
+        f"{fit}.{name}": f"{fit}.predictions"
+        for fit in ("SupervisedFit", "OneVsRestFit")
         for name in ("predict", "predict_proba", "score", "calibration", "plot_calibration")
     },
     "SupervisedFit.topic_weights": topic_tables.topics,
+    "OneVsRestFit.topic_weights": "SupervisedFit.topic_weights",
     "FactorFit.factors": factor_tables.factors,
     "FactorFit.effects": factor_tables.effects,
     "FactorFit.sharing": factor_tables.sharing,
@@ -646,7 +660,7 @@ def public() -> dict[str, Any]:
         elif name == "Fit":
             continue  # its methods are those of the other fits
         elif inspect.isclass(thing):
-            more = name in ("AuthorFit", "SupervisedFit")
+            more = name in ("AuthorFit", "SupervisedFit", "OneVsRestFit")
             inherited = methods_of(bnp.TopicFit) if more else []
             own = [method for method in methods_of(thing) if method not in inherited]
             found |= {f"{name}.{method}": getattr(thing, method) for method in own}
@@ -768,6 +782,8 @@ class Context:
         self.topic_fit = bnp.fit(self.model, self.corpus, checkpoint=self.checkpoint, **how)
         self.author_fit = bnp.fit(bnp.AuthorTopicModel(2), self.corpus, **how)
         self.supervised_fit = bnp.fit(bnp.SupervisedLDA(2), self.corpus, **how)
+        many = bnp.SupervisedLDA(2, response="one-vs-rest")
+        self.one_vs_rest_fit = bnp.fit(many, self.corpus, **how)
         self.factor_model = bnp.PoissonGammaFactorAnalysis(tau=1.0, max_factors=8)
         self.factor_fit = bnp.fit(self.factor_model, self.sources, init_factors=3, **how)
         self.slda_fit = fit_variational_slda(self.corpus, 2, num_steps=1)
@@ -857,6 +873,7 @@ def target(context: Context, name: str) -> Any:
         "TopicFit": context.topic_fit,
         "AuthorFit": context.author_fit,
         "SupervisedFit": context.supervised_fit,
+        "OneVsRestFit": context.one_vs_rest_fit,
         "FactorFit": context.factor_fit,
         "baselines.lda_svm.LDASVM": context.svm_fit,
         "baselines.variational_medlda.VariationalMedLDA": context.medlda_fit,
@@ -1028,8 +1045,15 @@ def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
         "scores.labels.calibration.probability": np.array([0.2, 0.9]),
         "scores.labels.calibration.label": np.array([0, 1]),
         "scores.labels.calibration.bins": 1,
-        "SupervisedFit.calibration.bins": 2,
-        "SupervisedFit.plot_calibration.bins": 2,
+        **{
+            f"{name}.{method}.bins": 2
+            for name in ("SupervisedFit", "OneVsRestFit")
+            for method in ("calibration", "plot_calibration")
+        },
+        "Corpus.with_labels.labels": [0, 1, 1, 0],
+        "OneVsRestFit.of_class.label": "1",
+        "OneVsRestFit.calibration.label": "1",
+        "OneVsRestFit.plot_calibration.label": "1",
         "plots.label_plots.plot_calibration.table": context.supervised_fit.calibration(
             corpus, bins=2
         ),
@@ -1079,6 +1103,8 @@ NEEDED = {  # optional parameters that others need
     "TopicFit.npmi": ("top",),
     "SupervisedFit.calibration": ("bins",),
     "SupervisedFit.plot_calibration": ("bins",),
+    "OneVsRestFit.calibration": ("bins",),
+    "OneVsRestFit.plot_calibration": ("bins",),
     "scores.labels.calibration": ("bins",),
     "data.source_readers.read_sources": ("source",),
     "data.source_readers.read_table": ("source",),
@@ -1237,6 +1263,7 @@ VALUES: dict[str, tuple[str, ...]] = {
     "score": CHOICE,
     "schedule": CHOICE,
     "sampler": CHOICE,
+    "approximation": CHOICE,
     "births": CHOICE,
     "checkpoint_seconds": ("abc", "", "nan", "-1"),
     "start_temperature": ("abc", "", "nan", "0.5", "3"),

@@ -23,8 +23,8 @@ def parse_value(name: str, text: str) -> Any:
     name
         What it is called, for the error message.
     text
-        A number, numbers with commas between them (a tuple), a bare word, perhaps with hyphens (a string; `None`,
-        `True` and `False` are what they are in Python), or a distribution of
+        A number, numbers with commas between them (a tuple), a bare word, perhaps with hyphens (a
+        string; `None`, `True` and `False` are what they are in Python), or a distribution of
         `numpyro.distributions` whose arguments are numbers or lists of numbers.
 
     Raises

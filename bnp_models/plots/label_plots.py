@@ -7,7 +7,7 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from bnp_models.data import arguments
-from bnp_models.plots.panels import COLOURS, plain, single
+from bnp_models.plots.panels import COLOURS, check_ax, check_table, plain, single
 
 __all__ = ["plot_calibration"]
 
@@ -24,7 +24,9 @@ def plot_calibration(table: Any, name: str, *, ax: Axes | None = None) -> Axes:
     ax
         Axes to draw on.
     """
+    check_table(table, ("predicted", "observed", "low", "high"), "labels.calibration")
     arguments.text("name", name)
+    check_ax(ax)
     if ax is None:
         ax = single(4.0, 4.0)
     ax.plot([0, 1], [0, 1], color="0.7", lw=1, ls="--", label="perfect")

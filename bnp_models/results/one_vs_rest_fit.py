@@ -35,7 +35,7 @@ __all__ = ["OneVsRestFit"]
 class OneVsRestFit(Fit):
     """What `fit` returns with `response="one-vs-rest"`: an independent model for each class.
 
-    Draws have the dim `class`. `of_class(name)` is the fit of the model of one class, with all
+    Draws have the dim `class`. `of_class(label)` is the fit of the model of one class, with all
     methods that a `SupervisedFit` has: its topics are those of this model alone.
 
     Attributes
@@ -51,7 +51,7 @@ class OneVsRestFit(Fit):
     model: Any
 
     offers: ClassVar[str] = (
-        "predict(corpus), predict_proba(corpus), topics(), topic_weights(), and of_class(name), "
+        "predict(corpus), predict_proba(corpus), topics(), topic_weights(), and of_class(label), "
         "whose fit has the methods of other topic models"
     )
     command: ClassVar[str] = "topics"
@@ -63,7 +63,7 @@ class OneVsRestFit(Fit):
         """Names of the classes, in the order of the dim `class`."""
         return self.model.classes(self.corpus)
 
-    def of_class(self, name: str) -> SupervisedFit:
+    def of_class(self, label: str) -> SupervisedFit:
         """Return the fit of the model of this class against the rest.
 
         The class is the second one of its labels. `lp` is the log joint density of this model; the
@@ -74,7 +74,7 @@ class OneVsRestFit(Fit):
         ValueError
             If there is no such class.
         """
-        number = self.classes.index(arguments.one_of("name", name, self.classes))
+        number = self.classes.index(arguments.one_of("label", label, self.classes))
         if number not in self._of_class:
             self._of_class[number] = self._one_class(number)
         return self._of_class[number]
@@ -166,16 +166,29 @@ class OneVsRestFit(Fit):
         y = labels_among(as_corpus("corpus", corpus), self.classes)
         return float(np.mean(np.array(self.classes)[y] == self.predict(corpus, **options)))
 
-    def calibration(self, corpus: Corpus, *, label: str, **options: Any) -> pd.DataFrame:
+    def calibration(
+        self, corpus: Corpus, *, label: str, bins: int = 10, **options: Any
+    ) -> pd.DataFrame:
         """Compare probabilities of a class with how often it occurs.
 
-        `label` is the name of the class; see `SupervisedFit.calibration` for options.
+        `label` is the name of the class. The probabilities are those of its own model, see
+        `SupervisedFit.calibration`.
         """
-        return self.of_class(label).calibration(self._against_rest(corpus, label), **options)
+        test = self._against_rest(corpus, label)
+        return self.of_class(label).calibration(test, bins=bins, **options)
 
-    def plot_calibration(self, corpus: Corpus, *, label: str, **options: Any) -> Axes:
+    def plot_calibration(
+        self,
+        corpus: Corpus,
+        *,
+        label: str,
+        bins: int = 10,
+        ax: Axes | None = None,
+        **options: Any,
+    ) -> Axes:
         """Draw the table of `calibration`; the diagonal is perfect calibration."""
-        return self.of_class(label).plot_calibration(self._against_rest(corpus, label), **options)
+        test = self._against_rest(corpus, label)
+        return self.of_class(label).plot_calibration(test, bins=bins, ax=ax, **options)
 
     def _against_rest(self, corpus: Corpus, label: str) -> Corpus:
         y = labels_among(as_corpus("corpus", corpus), self.classes)
@@ -235,27 +248,27 @@ class OneVsRestFit(Fit):
         if score != "score":
             raise ValueError(
                 f"score must be 'score' with response='one-vs-rest', got {score!r}: other scores "
-                "are those of the model of one class, fit.of_class(name)"
+                "are those of the model of one class, fit.of_class(label)"
             )
         value = self.score(data, seed=seed)
         return f"score: {value:.4f} (share of labels predicted, {data.num_docs} documents)"
 
     def posterior_predictive(self, num_draws: int | None = None, *, seed: int = 0) -> Any:
-        """Refuse: each class has a model of its own, `of_class(name)`."""
+        """Refuse: each class has a model of its own, `of_class(label)`."""
         raise self._no_draws("posterior_predictive")
 
     def log_likelihood(self, num_draws: int | None = None, *, seed: int = 0) -> Any:
-        """Refuse: each class has a model of its own, `of_class(name)`."""
+        """Refuse: each class has a model of its own, `of_class(label)`."""
         raise self._no_draws("log_likelihood")
 
     def prior_predictive(
         self, num_draws: int = 100, *, record: Collection[str] = (), seed: int = 0
     ) -> Any:
-        """Refuse: each class has a model of its own, `of_class(name)`."""
+        """Refuse: each class has a model of its own, `of_class(label)`."""
         raise self._no_draws("prior_predictive")
 
     def _no_draws(self, method: str) -> ValueError:
         return ValueError(
             f"response must be 'binary' or 'count' for {method}: with 'one-vs-rest' each class has "
-            f"a model of its own; use fit.of_class(name).{method}()"
+            f"a model of its own; use fit.of_class(label).{method}()"
         )

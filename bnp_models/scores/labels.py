@@ -150,6 +150,8 @@ def calibration(
     import scipy.stats
 
     probability = arguments.array("probability", probability, (None,), finite=True)
+    if not len(probability):
+        raise ValueError("probability must have an entry for each document, got []")
     label = arguments.array("label", label, (len(probability),), kind="numbers or booleans")
     if not ((probability >= 0) & (probability <= 1)).all():
         raise ValueError(

@@ -27,6 +27,7 @@ CONTRACT = testing.Contract(
         bnp.SupervisedLDA(3, c=2.0),
         bnp.SupervisedLDA(3, eta_variance=2.0),
         bnp.SupervisedLDA(3, response="count"),
+        bnp.SupervisedLDA(3, response="one-vs-rest"),
         bnp.SupervisedLDA(3, response="count", dispersion=2.0),
         bnp.SupervisedLDA(3, alpha=(0.1, 0.2, 0.3), beta=0.1),
         bnp.SupervisedLDA(3, alpha=PRIOR),

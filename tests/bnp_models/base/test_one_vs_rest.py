@@ -1,5 +1,8 @@
 """One model for each class: each is updated as the model of two classes, whatever the devices."""
 
+from functools import partial
+from operator import itemgetter
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -42,18 +45,9 @@ def test_each_class_is_updated_as_in_a_model_of_two_classes(name, schedule):
     for i, own_key in enumerate(split(key, NUM_CLASSES)):
         own_data = alone.prepare(against_rest(CORPUS, i), 1)
         np.testing.assert_array_equal(own_data.label, data.label[i])
-        own, _ = alone.step(
-            own_key,
-            jax.tree.map(lambda x: x[i], first),
-            own_data,
-            turn,
-            power,
-            None,  # noqa: B023
-        )
-        jax.tree.map(
-            lambda x, y: np.testing.assert_allclose(x, y[i], rtol=1e-5),  # noqa: B023
-            own, after,
-        )  # fmt: skip
+        begun, ended = (jax.tree.map(itemgetter(i), state) for state in (first, after))
+        own, _ = alone.step(own_key, begun, own_data, turn, power, None)
+        jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5), own, ended)
         np.testing.assert_allclose(lp[i], alone.log_density(own, own_data), rtol=1e-5)
 
 

@@ -110,5 +110,5 @@ def test_words_with_hyphens():
     assert parse_value("response", " one-vs-rest") == "one-vs-rest"
     assert parse_value("sampler", "polya-gamma") == "polya-gamma"
     for text in ("1-2", "a-1", "-a", "a-", "a--b", "a - b"):
-        with pytest.raises(ValueError, match="is not a number|must be a number"):
+        with pytest.raises(ValueError, match="must be a number"):
             parse_value("sampler", text)

@@ -93,7 +93,7 @@ def test_the_fit_of_one_class(fit):
     np.testing.assert_array_equal(lp, fit.posterior[LP_OF_CLASS].sel({"class": "law"}))
     assert own.predict_proba(TEST).columns.tolist() == ["not law", "law"]
     assert own.of_chain(1).posterior.sizes["chain"] == 1
-    with pytest.raises(ValueError, match=r"name must be one of .*'art', 'law', 'sport'"):
+    with pytest.raises(ValueError, match=r"label must be one of .*'art', 'law', 'sport'"):
         fit.of_class("music")
 
 
@@ -146,7 +146,7 @@ def test_labels_of_new_documents(fit):
 
 @pytest.mark.parametrize("method", ["posterior_predictive", "log_likelihood", "prior_predictive"])
 def test_draws_of_data_are_those_of_one_class(fit, method):
-    with pytest.raises(ValueError, match=rf"use fit.of_class\(name\).{method}\(\)"):
+    with pytest.raises(ValueError, match=rf"use fit.of_class\(label\).{method}\(\)"):
         getattr(fit, method)()
 
 
