@@ -24,6 +24,7 @@ CONTRACT = testing.Contract(
         bnp.MedLDA(3),
         bnp.MedLDA(3, c=2.0),
         bnp.MedLDA(3, ell=2.0),
+        bnp.MedLDA(3, response="one-vs-rest"),
         bnp.MedLDA(3, eta_variance=2.0),
         bnp.MedLDA(3, alpha=(0.1, 0.2, 0.3), beta=0.1),
         bnp.MedLDA(3, alpha=PRIOR),

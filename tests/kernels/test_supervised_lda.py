@@ -353,7 +353,7 @@ def mistakes():
          "{_lengths(state, data)}", "_lengths(state, data)[::-1]",
          "enumeration/c=4/sequential"),
         ("successes without the linear part", labels, "log_label",
-         "both + {jnp.maximum(-score, 0)}", "jnp.zeros_like(score)",
+         "jnp.asarray(failure), {jnp.asarray(success)})", "jnp.zeros_like(score)",
          "enumeration/c=4/sequential"),
         ("lambda and eta from the same numbers in every sweep", ours, "_draw_eta_given_weights",
          "draw_normal(\n        {key_eta}, ", '__import__("jax").random.key(1)',
