@@ -106,6 +106,7 @@ class Settings:
     # burn-in, c, alpha
     marks: tuple[int, ...] = (1, 2, 5, 10, 20, 50, 100, 200)
     mark_topics: tuple[int, ...] = (10, 20, 30)
+    mark_schedules: tuple[str, ...] = ("parallel", "sequential")  # the second for the middle K
     roots_of_c: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
     c_topics: tuple[int, ...] = (5, 10, 20)
     masses: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0, 10.0)
@@ -115,6 +116,7 @@ class Settings:
     peer_marks: tuple[int, ...] = (1, 5, 10, 20, 50, 100, 200, 500)
     peer_weights: tuple[float, ...] = (1.0, 25.0)
     our_marks: tuple[int, ...] = (1, 2, 5, 10, 20, 50, 100)
+    our_schedules: tuple[str, ...] = ("parallel", "sequential")
     peer_sweeps: int = 500
     races: tuple[tuple[float, float], ...] = ((1.0, 1.0), (25.0, 1.0), (25.0, 25.0))  # ours, its
     race_schedule: str = "parallel"
@@ -122,6 +124,7 @@ class Settings:
     race_seeds: int = 5
     speed_topics: int = 20
     speed_models: tuple[str, ...] = ("SupervisedLDA", "MedLDA")
+    speed_schedules: tuple[str, ...] = ("sequential", "parallel")
     speed_chains: tuple[int, ...] = (1, 4)
     speed_warmup: int = 5
     speed_seconds: float = 2.0  # of a turn
@@ -139,16 +142,17 @@ FULL = Settings(
 )  # fmt: skip
 QUICK = Settings(
     "quick", cores=1, seeds=2, sweeps=4, schedule="parallel", states=2, fold_in=4, fold_in_kept=2,
-    topics=(3,), validation_splits=1, tuned_topics=3, tried_c=(25.0,), tried_margins=((1.0, 164.0),),
-    tried_svm_c=(1.0,), variational_topics=(3,), variational_seeds=1, variational_c=(25.0,),
-    variational_margins=(), steps=4, batch_size=16, class_methods=("gSLDA+", "gLDA+SVM"),
-    class_topics=(3,), class_share=1.0, class_seeds=2, class_sweeps=4, class_states=2,
-    class_fold_in=4, class_fold_in_kept=2, class_mass=1.0, class_marks=(), piece_topics=(3,),
-    piece_turns=1, marks=(2, 4), mark_topics=(3,), roots_of_c=(1.0, 5.0), c_topics=(3,),
-    masses=(1.0,), mass_c=(9.0,), mass_topics=3, peer_marks=(1, 8), peer_weights=(25.0,),
-    our_marks=(2, 4), peer_sweeps=8, races=((25.0, 1.0),), race_sweeps=4, race_seeds=1, speed_topics=3,
-    speed_models=("SupervisedLDA",), speed_chains=(1,), speed_warmup=1, speed_seconds=0.01,
-    speed_turns=2,
+    topics=(3,), validation_splits=1, tuned_topics=3, tried_c=(25.0,),
+    tried_margins=((1.0, 164.0),), tried_svm_c=(1.0,), variational_topics=(3,),
+    variational_seeds=1, variational_c=(25.0,), variational_margins=((1.0, 1.0),), steps=4,
+    batch_size=16, class_methods=("gSLDA+", "gLDA+SVM"), class_topics=(3,), class_share=1.0,
+    class_seeds=2, class_sweeps=4, class_fold_in=4, class_fold_in_kept=2, class_mass=1.0,
+    class_marks=(), piece_topics=(3,), piece_turns=1, marks=(2, 4), mark_topics=(3,),
+    mark_schedules=("parallel",), roots_of_c=(1.0, 5.0), c_topics=(3,), masses=(1.0,),
+    mass_c=(25.0,), mass_topics=3, peer_marks=(1, 8), peer_weights=(25.0,), our_marks=(2, 4),
+    our_schedules=("parallel",), peer_sweeps=8, races=((25.0, 25.0),), race_sweeps=4,
+    race_seeds=1, speed_topics=3, speed_models=("SupervisedLDA",), speed_schedules=("parallel",),
+    speed_chains=(1,), speed_warmup=1, speed_seconds=0.01, speed_turns=2,
 )  # fmt: skip
 """Small documents and few sweeps; what is compiled is shared where it can be."""
 
@@ -284,8 +288,9 @@ class Plan:
 
     def _burn_in(self) -> Iterator[Cell]:
         s = self.s
-        every = [("parallel", k) for k in s.mark_topics]
-        every += [("sequential", s.mark_topics[len(s.mark_topics) // 2])]
+        first, *others = s.mark_schedules
+        every = [(first, k) for k in s.mark_topics]
+        every += [(schedule, s.mark_topics[len(s.mark_topics) // 2]) for schedule in others]
         for schedule, k in every:
             for number in range(s.seeds):
                 about = {"c": 25.0, "schedule": schedule, "topics": k}
@@ -354,7 +359,7 @@ class Plan:
                     about = {"c": c, "workers": workers, "topics": s.speed_topics}
                     call = partial(self._tomotopy, split, number, **about)
                     yield Cell("tomotopy", "tomotopy", call, detail=about, seconds=12, **common)
-                for schedule in ("parallel", "sequential"):
+                for schedule in s.our_schedules:
                     about = {"c": c, "schedule": schedule, "topics": s.speed_topics}
                     call = partial(self._ours, split, number, s.our_marks, **about)
                     yield Cell("tomotopy", "ours", call, detail=about, seconds=25, **common)
@@ -399,6 +404,8 @@ def _there(kind: str, classes: bool = False) -> bool:
 
 def _seconds(kind: str, part: str, options: Any, s: Settings) -> float:
     """Estimate the seconds of a cell, on 2 cores."""
+    if s.size == "quick":
+        return 1.0
     tokens, problems = 1.13e5, 1
     if part == "classes":
         tokens, problems = 1.3e6 * s.class_share, 20
@@ -417,7 +424,8 @@ def prepare(settings: Settings, folder: str | None, output: Path) -> Any:
         with tempfile.TemporaryDirectory() as made_up:
             data.made_up(Path(made_up), settings.seed)
             plan = Plan(settings, Path(made_up), output)
-            plan.pair(), plan.classes()  # read while they are there
+            plan.pair()  # read while it is there
+            plan.classes()
     else:
         plan = Plan(settings, Path(folder), output)
     pair = plan.pair()

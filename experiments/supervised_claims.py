@@ -24,6 +24,19 @@ SHARE_OF_SPEED = 0.6  # of LDA's tokens per second
 Run = dict[str, Any]
 
 WAYS = {"plug_in": "plug-in", "one_state": "one state", "averaged": "averaged"}
+COLUMNS = {
+    "accuracy": "plug-in_accuracy", "seconds of training": "seconds_training",
+    "seconds of prediction": "seconds_predicting",
+}  # fmt: skip
+LOOKS = {
+    "gSLDA": (PALETTE[5], "-"), "gSLDA+": (PALETTE[0], "-"), "gSLDA tuned": (PALETTE[0], "--"),
+    "MedLDA": (PALETTE[4], "-"), "MedLDA tuned": (PALETTE[4], "--"),
+    "gMedLDA": (PALETTE[1], "-"), "gMedLDA tuned": (PALETTE[1], "--"),
+    "gLDA+SVM": (PALETTE[6], "-"), "gLDA+SVM tuned": (PALETTE[6], "--"),
+    "gLDA+SVM, C=100": ("#000000", "-"), "vSLDA": (PALETTE[3], "-"),
+    "vSLDA tuned": (PALETTE[3], "--"), "vMedLDA": (PALETTE[2], "-"),
+    "vMedLDA tuned": (PALETTE[2], "--"),
+}  # fmt: skip
 TASKS = {"binary": ("binary", "variational")}  # parts with the same test documents
 
 
@@ -709,7 +722,7 @@ def _draw_methods(run: Run, path: Path) -> None:
     panels = []
     for part, title in tasks:
         panels += [
-            _panel(run, part, f"{title}. Band: two standard errors over starts", "accuracy"),
+            _panel(run, part, f"{title}, means over starts", "accuracy"),
             _panel(run, part, f"{title}, compiling left out", "seconds of training"),
             _panel(run, part, f"{title}, compiling left out", "seconds of prediction"),
         ]
@@ -717,28 +730,18 @@ def _draw_methods(run: Run, path: Path) -> None:
 
 
 def _panel(run: Run, part: str, title: str, what: str) -> Panel:
-    rows = [row for row in _accuracies(run) if not row["sweeps"]]
     task = "20 classes" if part == "classes" else "2 classes"
-    methods = list(dict.fromkeys(row["method"] for row in rows if row["task"] == task))
+    rows: dict[str, list[Run]] = {}
+    for row in sorted(_accuracies(run), key=lambda row: row["topics"]):
+        if row["task"] == task and not row["sweeps"]:
+            rows.setdefault(row["method"], []).append(row)
     curves = []
-    for number, method in enumerate(methods):
-        mine = sorted(
-            (row for row in rows if (row["method"], row["task"]) == (method, task)),
-            key=lambda row: row["topics"],
-        )
-        column = {
-            "accuracy": "plug-in_accuracy", "seconds of training": "seconds_training",
-            "seconds of prediction": "seconds_predicting",
-        }[what]  # fmt: skip
-        x, y = [row["topics"] for row in mine], np.array([row[column] for row in mine])
-        band = ()
-        if what == "accuracy":
-            error = 2 * np.array([row["error_over_starts"] for row in mine])
-            band = (y - error, y + error)
-        style = ("-", "--")[number // len(PALETTE) % 2]
-        colour = PALETTE[number % len(PALETTE)]
-        curves.append(Curve(method, x, y.tolist(), *band, style=style, colour=colour))
-    return Panel(title, "topics", what, curves, log_y=what != "accuracy")
+    for method, (colour, style) in LOOKS.items():
+        if mine := rows.get(method):
+            x, y = ([row[name] for row in mine] for name in ("topics", COLUMNS[what]))
+            curves.append(Curve(method, x, y, style=style, colour=colour))
+    ticks = {row["topics"]: str(row["topics"]) for mine in rows.values() for row in mine}
+    return Panel(title, "topics", what, curves, ticks=ticks, log_y=what != "accuracy")
 
 
 def _draw_sensitivity(run: Run, path: Path) -> None:
@@ -779,8 +782,13 @@ def _draw_time(run: Run, path: Path) -> None:
         for name, records in _by_system(run).items():
             seconds = np.median([r["seconds"] for r in records], axis=0)
             values = np.mean([r[f"{which}_accuracy"] for r in records], axis=0)
-            style = "--" if name.startswith("tomotopy") else "-"
-            curves.append(Curve(name, seconds.tolist(), values.tolist(), style=style))
+            system = name.split(", ")
+            kinds = ("parallel", "sequential", "1 worker")
+            place = kinds.index(system[-1]) if system[-1] in kinds else len(kinds)
+            colour, style = PALETTE[(0, 5, 1, 4)[place]], "--" if system[1] == "c = 1" else "-"
+            curves.append(
+                Curve(name, seconds.tolist(), values.tolist(), style=style, colour=colour)
+            )
         panels.append(Panel("Means over starts", "seconds, compiling left out",
                             f"accuracy, {which} documents", curves, log_x=True))  # fmt: skip
     draw(panels, path)

@@ -192,12 +192,11 @@ def _arrival(path: dict[str, Any], goal: float) -> dict[str, Any]:
 def _nothing_compiled() -> Iterator[None]:
     """Forget compiled programs, and leave the folder of compiled programs alone."""
     jax.clear_caches()
-    before = jax.config.jax_enable_compilation_cache
     jax.config.update("jax_enable_compilation_cache", False)
     try:
         yield
     finally:
-        jax.config.update("jax_enable_compilation_cache", before)
+        jax.config.update("jax_enable_compilation_cache", True)
 
 
 def rates(corpus: Any, *, s: Any, seed: int) -> dict[str, Any]:
@@ -209,7 +208,7 @@ def rates(corpus: Any, *, s: Any, seed: int) -> dict[str, Any]:
            for name, (kind, given) in TIMED.items()
             if name in s.speed_models},
     }  # fmt: skip
-    for schedule in ("sequential", "parallel"):
+    for schedule in s.speed_schedules:
         for name, model in made.items():
             for chains in s.speed_chains:
                 keys = jax.random.split(jax.random.key(seed), chains)
