@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.experimental.compilation_cache import compilation_cache
 from study.chains import OurChains
 from study.timing import take_turns
 from supervised_data import predicted_classes
@@ -191,12 +192,15 @@ def _arrival(path: dict[str, Any], goal: float) -> dict[str, Any]:
 @contextlib.contextmanager
 def _nothing_compiled() -> Iterator[None]:
     """Forget compiled programs, and leave the folder of compiled programs alone."""
+    used = jax.config.jax_enable_compilation_cache  # pyright: ignore[reportAttributeAccessIssue]
     jax.clear_caches()
     jax.config.update("jax_enable_compilation_cache", False)
+    compilation_cache.reset_cache()  # JAX asks once whether the folder is used
     try:
         yield
     finally:
-        jax.config.update("jax_enable_compilation_cache", True)
+        jax.config.update("jax_enable_compilation_cache", used)
+        compilation_cache.reset_cache()
 
 
 def rates(corpus: Any, *, s: Any, seed: int) -> dict[str, Any]:

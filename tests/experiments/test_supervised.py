@@ -155,6 +155,31 @@ def test_a_race_ends_where_accuracy_stays(load):
     assert arrival(path, 0.92) == {"our_seconds": None, "our_sweeps": None}
 
 
+def test_a_race_compiles_anew(load, tmp_path):
+    """The folder of compiled programs is neither read nor written meanwhile."""
+    import jax
+    from jax.experimental.compilation_cache import compilation_cache
+
+    names = ("jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
+    before = {name: getattr(jax.config, name) for name in names}
+    try:
+        jax.config.update(names[0], str(tmp_path))
+        jax.config.update(names[1], 0.0)
+        compilation_cache.reset_cache()
+        jax.jit(lambda x: x * 17.0)(1.0)
+        written = len(list(tmp_path.iterdir()))
+        assert written
+        with load("supervised_speed")._nothing_compiled():
+            jax.jit(lambda x: x * 18.0)(1.0)
+        assert len(list(tmp_path.iterdir())) == written
+        jax.jit(lambda x: x * 19.0)(1.0)
+        assert len(list(tmp_path.iterdir())) > written
+    finally:
+        for name, value in before.items():
+            jax.config.update(name, value)
+        compilation_cache.reset_cache()
+
+
 def test_ratios_of_seconds_to_the_same_accuracy(claims):
     def race(ours, theirs=10.0, compiling=4.0):
         workers = {"1": {"seconds": theirs, "our_seconds": ours}}
