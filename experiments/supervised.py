@@ -66,10 +66,10 @@ class Settings:
     mass: float = 1.0
     beta: float = 0.01
     sweeps: int = 100
-    schedule: str | None = None  # None: the default one
     states: int = 10  # that predictions are averaged over, in the second half of the sweeps
     fold_in: int = 50  # sweeps over a new document
     fold_in_kept: int = 25
+    methods: tuple[str, ...] = (*BINARY, *VARIATIONAL)
     # binary
     topics: tuple[int, ...] = (5, 10, 20, 30)
     validation: float = 0.2
@@ -83,9 +83,9 @@ class Settings:
     variational_seeds: int = 3
     variational_splits: int = 1
     variational_c: tuple[float, ...] = (9.0, 25.0)
-    variational_margins: tuple[tuple[float, float], ...] = ((1.0, 1.0), (1.0, 4.0), (16.0, 1.0))
-    steps: int = 200
-    batch_size: int = 128
+    variational_margins: tuple[tuple[float, float], ...] = ((4.0, 1.0), (16.0, 1.0), (16.0, 4.0))
+    steps: int = 400
+    batch_size: int = 32
     learning_rate: float = 0.1
     # twenty classes
     class_methods: tuple[str, ...] = tuple(CLASSES)
@@ -141,18 +141,18 @@ FULL = Settings(
     roots_of_c=tuple(map(float, range(1, 11))),
 )  # fmt: skip
 QUICK = Settings(
-    "quick", cores=1, seeds=2, sweeps=4, schedule="parallel", states=2, fold_in=4, fold_in_kept=2,
-    topics=(3,), validation_splits=1, tuned_topics=3, tried_c=(25.0,),
-    tried_margins=((1.0, 164.0),), tried_svm_c=(1.0,), variational_topics=(3,),
-    variational_seeds=1, variational_c=(25.0,), variational_margins=((1.0, 1.0),), steps=4,
-    batch_size=16, class_methods=("gSLDA+", "gLDA+SVM"), class_topics=(3,), class_share=1.0,
-    class_seeds=2, class_sweeps=4, class_fold_in=4, class_fold_in_kept=2, class_mass=1.0,
-    class_marks=(), piece_topics=(3,), piece_turns=1, marks=(2, 4), mark_topics=(3,),
-    mark_schedules=("parallel",), roots_of_c=(1.0, 5.0), c_topics=(3,), masses=(1.0,),
-    mass_c=(25.0,), mass_topics=3, peer_marks=(1, 8), peer_weights=(25.0,), our_marks=(2, 4),
-    our_schedules=("parallel",), peer_sweeps=8, races=((25.0, 25.0),), race_sweeps=4,
-    race_seeds=1, speed_topics=3, speed_models=("SupervisedLDA",), speed_schedules=("parallel",),
-    speed_chains=(1,), speed_warmup=1, speed_seconds=0.01, speed_turns=2,
+    "quick", cores=1, seeds=2, sweeps=4, states=2, fold_in=4, fold_in_kept=2,
+    methods=("gSLDA", "gSLDA+", "gSLDA tuned", "MedLDA", "gLDA+SVM", "vSLDA"), topics=(3,),
+    validation_splits=1, tuned_topics=3, tried_c=(25.0,), variational_topics=(3,),
+    variational_seeds=1, steps=4, batch_size=16, class_methods=("gSLDA+", "gLDA+SVM"),
+    class_topics=(3,), class_share=1.0, class_seeds=2, class_sweeps=4, class_fold_in=4,
+    class_fold_in_kept=2, class_mass=1.0, class_marks=(), piece_topics=(3,), piece_turns=1,
+    marks=(2, 4), mark_topics=(3,), mark_schedules=("parallel",), roots_of_c=(1.0, 5.0),
+    c_topics=(3,), masses=(1.0,), mass_c=(25.0,), mass_topics=3, peer_marks=(1, 8),
+    peer_weights=(25.0,), our_marks=(2, 4), our_schedules=("parallel",), peer_sweeps=8,
+    races=((25.0, 25.0),), race_sweeps=4, race_seeds=1, speed_topics=3,
+    speed_models=("SupervisedLDA",), speed_schedules=("parallel",), speed_chains=(1,),
+    speed_warmup=1, speed_seconds=0.01, speed_turns=2,
 )  # fmt: skip
 """Small documents and few sweeps; what is compiled is shared where it can be."""
 
@@ -202,7 +202,7 @@ class Plan:
             measures.classify, kind, given if callable(given) else lambda: given, task,
             seed=s.seed + number, settings=s, **options,
         )  # fmt: skip
-        detail = {"topics": options["topics"], **detail}
+        detail = {"topics": options["topics"], **({} if callable(given) else given), **detail}
         seconds = _seconds(kind, part, options, s)
         return Cell(part, method, call, detail=detail, split_seed=split_seed,
                     chain_seed=s.seed + number, seconds=seconds)  # fmt: skip
@@ -222,15 +222,17 @@ class Plan:
                 "variational logistic": [{"c": c} for c in s.variational_c],
                 "variational hinge": [{"c": c, "ell": ell} for c, ell in s.variational_margins],
             }
+        methods = VARIATIONAL if variational else BINARY
+        tuned = {kind for name, (kind, given) in methods.items()
+                 if given is None and name in s.methods}  # fmt: skip
         for kind, every in tried.items():
-            if not _there(kind):
+            if kind not in tuned or not _there(kind):
                 continue
             for number in range(s.variational_splits if variational else s.validation_splits):
                 for given in every:
                     yield self._classify(
                         part, f"validation of {kind}", kind, given, partial(self.split, number),
-                        topics=s.tuned_topics, number=number, detail=given,
-                        split_seed=s.seed + number,
+                        topics=s.tuned_topics, number=number, split_seed=s.seed + number,
                     )  # fmt: skip
 
     def _methods(self, part: str, methods: Any, topics: Any, seeds: int) -> Iterator[Cell]:
@@ -238,7 +240,7 @@ class Plan:
 
         names = {"logistic": ("c",), "hinge": ("c", "ell"), "svm": ("svm_c",)}
         for method, (kind, given) in methods.items():
-            if not _there(kind):
+            if method not in self.s.methods or not _there(kind):
                 continue
             if given is None:
                 given = measures.chosen(self.output, part, kind, names[kind.split()[-1]])
@@ -337,14 +339,14 @@ class Plan:
                 for number in range(s.seeds):
                     yield self._classify(
                         "c", "gSLDA", "logistic", {"c": root**2}, self.pair, topics=k,
-                        number=number, averaged=False, detail={"c": root**2},
+                        number=number, averaged=False,
                     )  # fmt: skip
         for c in s.mass_c:
             for mass in s.masses:
                 for number in range(s.seeds):
                     yield self._classify(
                         "alpha", "gSLDA", "logistic", {"c": c}, self.pair, topics=s.mass_topics,
-                        mass=mass, number=number, averaged=False, detail={"c": c, "mass": mass},
+                        mass=mass, number=number, averaged=False, detail={"mass": mass},
                     )  # fmt: skip
 
     def _peers(self) -> Iterator[Cell]:
@@ -444,9 +446,9 @@ STUDY = Study(
     prepare=prepare,
     report=supervised_claims.report,
     modules=[Path(__file__).with_name(f"supervised_{name}.py")
-             for name in ("data", "measures", "speed")],
+             for name in ("data", "measures", "scores", "speed")],
     data_files=dict.fromkeys(PARTS, FILE),
-    may_change=("cores", "class_methods", "seeds", "class_seeds"),
+    may_change=("cores", "methods", "class_methods", "seeds", "class_seeds"),
 )  # fmt: skip
 
 

@@ -232,6 +232,26 @@ def _chains(run: Run) -> list[tuple[str, int]]:
     return list(dict.fromkeys((r["schedule"], r["topics"]) for r in of_part(run, "burn_in")))
 
 
+def _schedules(run: Run) -> Finding:
+    """Compare the schedules after as many sweeps, with as many topics."""
+    by_schedule: dict[int, dict[str, list[Run]]] = {}
+    for schedule, k in _chains(run):
+        records = of_part(run, "burn_in", schedule=schedule, topics=k)
+        by_schedule.setdefault(k, {})[schedule] = records
+    both = {k: found for k, found in by_schedule.items() if len(found) > 1}
+    if not both:
+        return not_run("part 'burn_in' has not both schedules with the same number of topics")
+    k, found = next(iter(both.items()))
+    sweeps = max(found["parallel"][0]["sweeps"])
+    one, other = (_at_mark(run, found[name], sweeps) for name in ("parallel", "sequential"))
+    if one is None or other is None:
+        return not_run(f"one of the schedules was not looked at after {sweeps} sweeps")
+    starts = min(len(one), len(other))
+    gap = compared(one[:starts], other[:starts])
+    text = f"K={k}, {sweeps} sweeps, parallel less sequential: {gap.value:+.3f} ± {gap.error:.3f}"
+    return Finding(text, decide(NEAR - abs(gap.value), gap.error), f"By less than {NEAR}.")
+
+
 def _flat_classes(run: Run, sweeps: int = 20) -> Finding:
     ways = [(r["topics"], r) for r in of_part(run, "classes", method="gSLDA+ on the way")]
     if not ways:
@@ -524,6 +544,7 @@ CLAIMS = (
             "above 0", partial(_above, part="binary", one=method, other=method, way="averaged",
                                other_way="plug_in"))
       for method in ("gSLDA", "gSLDA+", "MedLDA tuned")),
+    Claim(*OWN, "Both schedules are equally accurate after as many sweeps", "about 0", _schedules),
     *(Claim(*OWN, f"gSLDA is more accurate than tomotopy's sLDA, c = {c:g} in both", "not known",
             partial(_beside_tomotopy, c=c)) for c in (1.0, 25.0)),
     *(Claim(*OWN, f"Ours with c = {c:g} is as good on validation documents as tomotopy's sLDA "

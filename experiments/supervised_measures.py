@@ -58,7 +58,6 @@ def model_of(kind: str, topics: int, mass: float, beta: float, given: Mapping[st
 def classify(
     kind: str, given: Callable[[], Mapping[str, Any]], split: Callable[[], Task], *, topics: int,
     sweeps: int, seed: int, settings: Any, mass: float, averaged: bool = True,
-    schedule: str | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Train a method on the first part of `split()`, and classify the documents of the second.
 
@@ -71,7 +70,7 @@ def classify(
     elif kind == "svm":
         trained = _two_steps(task.train, parameters, **sizes)
     else:
-        trained = _sampled(kind, task.train, parameters, schedule, **sizes)
+        trained = _sampled(kind, task.train, parameters, **sizes)
     trained.plug_in(task.test)  # compiles
     found, said = {}, []
     for way in (trained.plug_in, trained.averaged) if averaged else (trained.plug_in,):
@@ -118,14 +117,13 @@ def chosen(
     return choose
 
 
-def _sampled(kind, corpus, given, schedule, *, topics, sweeps, seed, mass, s) -> Trained:
+def _sampled(kind, corpus, given, *, topics, sweeps, seed, mass, s) -> Trained:
     """Sample from a random start; states are kept in the second half of the sweeps."""
     half = max(sweeps // 2, 1)
-    options = {} if schedule is None else {"schedule": schedule}
     model = model_of(kind, topics, mass, s.beta, given)
     fit = bnp.fit(
         model, corpus, num_warmup=sweeps - half, num_samples=half, num_chains=1,
-        keep_states=min(s.states, half), seed=seed, progress=False, **options,
+        keep_states=min(s.states, half), seed=seed, progress=False,
     )  # fmt: skip
     attrs = fit.data.attrs
     compiling = float(attrs["compile_seconds"])
