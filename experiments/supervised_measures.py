@@ -27,12 +27,12 @@ Ways = Callable[[Any], dict[str, np.ndarray]]
 
 
 class Trained(NamedTuple):
-    """A trained method: `plug_in` and `averaged` give predictions of documents by their names."""
+    """A trained method: predictions of documents by their names, `averaged` where states are."""
 
     seconds: float  # of training, compiling left out
     compile_seconds: float
     plug_in: Ways
-    averaged: Ways
+    averaged: Ways | None
     about: dict[str, Any]
 
 
@@ -73,16 +73,17 @@ def classify(
         trained = _sampled(kind, task.train, parameters, **sizes)
     trained.plug_in(task.test)  # compiles
     found, said = {}, []
-    for way in (trained.plug_in, trained.averaged) if averaged else (trained.plug_in,):
+    for way in (trained.plug_in, trained.averaged if averaged else None):
+        if way is None:
+            continue
         clock = time.perf_counter()
         predicted = way(task.test)
         seconds = time.perf_counter() - clock
         for name, classes in predicted.items():
-            if name not in found:
-                right = predicted_classes(task.test, classes)
-                found[name] = {"accuracy": float(right.mean()), "correct": pack(right)}
-                found[name]["test_seconds"] = seconds
-                said.append(f"{name.replace('_', ' ')} {right.mean():.3f}")
+            right = predicted_classes(task.test, classes)
+            about = {"accuracy": float(right.mean()), "test_seconds": seconds}
+            found[name] = {**about, "correct": pack(right)}
+            said.append(f"{name.replace('_', ' ')} {right.mean():.3f}")
     return {
         "parameters": parameters, "train_seconds": trained.seconds,
         "compile_seconds": trained.compile_seconds, **trained.about,
@@ -193,4 +194,4 @@ def _variational(kind, corpus, given, *, topics, sweeps, seed, mass, s) -> Train
         return {"plug_in": made.predict(corpus)}
 
     about = {"bound": made.elbo.tolist(), "steps": sweeps}
-    return Trained(made.seconds - compiling, compiling, plug_in, plug_in, about)
+    return Trained(made.seconds - compiling, compiling, plug_in, None, about)
