@@ -93,7 +93,7 @@ class Settings:
     class_share: float = 0.25  # of the documents of each class, training and test
     class_seeds: int = 5
     class_variational_seeds: int = 1
-    class_steps: int = 50
+    class_steps: int = 200  # of 32 documents: some two passes over a quarter of them
     class_sweeps: int = 40
     class_mass: float = 5.6
     class_states: int = 2

@@ -125,7 +125,8 @@ def fit(load, method, right, seed, part="binary", topics=5, **more):
 
 
 def run_of(*records):
-    return {"cells": dict(enumerate(records)), "settings": {"mass": 1.0}}
+    settings = {"mass": 1.0, "class_steps": 3, "batch_size": 4}
+    return {"cells": dict(enumerate(records)), "settings": settings}
 
 
 def test_methods_are_compared_on_the_same_documents_and_starts(load, claims):
