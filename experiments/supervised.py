@@ -80,7 +80,7 @@ class Settings:
     tried_svm_c: tuple[float, ...] = (0.1, 1.0, 10.0, 100.0, 1000.0)
     # variational
     variational_topics: tuple[int, ...] = (5, 20)
-    variational_seeds: int = 3
+    variational_seeds: int = 5
     variational_splits: int = 1
     variational_c: tuple[float, ...] = (9.0, 25.0)
     variational_margins: tuple[tuple[float, float], ...] = ((4.0, 1.0), (16.0, 1.0), (16.0, 4.0))
@@ -93,7 +93,7 @@ class Settings:
     class_share: float = 0.25  # of the documents of each class, training and test
     class_seeds: int = 5
     class_variational_seeds: int = 1
-    class_steps: int = 200  # of 32 documents: some two passes over a quarter of them
+    class_steps: int = 100  # of 32 documents: a pass over a quarter of them
     class_sweeps: int = 40
     class_mass: float = 5.6
     class_states: int = 2
@@ -278,7 +278,7 @@ class Plan:
         for k in s.piece_topics:
             detail = {"topics": k}
             call = partial(self._pieces, k)
-            yield Cell("classes", "parts of a sweep", call, detail=detail, seconds=40)
+            yield Cell("classes", "parts of a sweep", call, detail=detail, seconds=20)
 
     def _pieces(self, topics: int) -> Any:
         import supervised_speed as speed
@@ -298,7 +298,7 @@ class Plan:
                 about = {"c": 25.0, "schedule": schedule, "topics": k}
                 call = partial(self._ours, None, number, s.marks, **about)
                 seed = s.seed + number
-                yield Cell("burn_in", "gSLDA+", call, detail=about, chain_seed=seed, seconds=25)
+                yield Cell("burn_in", "gSLDA+", call, detail=about, chain_seed=seed, seconds=14)
 
     def _ours(
         self, split: int | None, number: int, marks: Any, *, c: float, schedule: str, topics: int
@@ -360,24 +360,24 @@ class Plan:
                 for workers in dict.fromkeys((1, s.cores)) if speed.has_tomotopy() else ():
                     about = {"c": c, "workers": workers, "topics": s.speed_topics}
                     call = partial(self._tomotopy, split, number, **about)
-                    yield Cell("tomotopy", "tomotopy", call, detail=about, seconds=12, **common)
+                    yield Cell("tomotopy", "tomotopy", call, detail=about, seconds=6, **common)
                 for schedule in s.our_schedules:
                     about = {"c": c, "schedule": schedule, "topics": s.speed_topics}
                     call = partial(self._ours, split, number, s.our_marks, **about)
-                    yield Cell("tomotopy", "ours", call, detail=about, seconds=25, **common)
+                    yield Cell("tomotopy", "ours", call, detail=about, seconds=15, **common)
 
     def _speed(self) -> Iterator[Cell]:
         import supervised_speed as speed
 
         s = self.s
-        yield Cell("speed", "rates", self._rates, chain_seed=s.seed, seconds=400)
+        yield Cell("speed", "rates", self._rates, chain_seed=s.seed, seconds=300)
         for c, weight in s.races if speed.has_tomotopy() else ():
             for number in range(s.race_seeds):
                 split = number % s.validation_splits
                 yield Cell(
                     "speed", "race", partial(self._race, c, weight, split, number),
                     detail={"c": c, "c_of_tomotopy": weight}, split_seed=s.seed + split,
-                    chain_seed=s.seed + number, seconds=60,
+                    chain_seed=s.seed + number, seconds=35,
                 )  # fmt: skip
 
     def _rates(self) -> Any:
@@ -412,10 +412,10 @@ def _seconds(kind: str, part: str, options: Any, s: Settings) -> float:
     if part == "classes":
         tokens, problems = 1.3e6 * s.class_share, 20
     if kind.startswith("variational"):
-        return 10 + options["sweeps"] * 0.3 * problems
+        return 10 + options["sweeps"] * 0.1 * problems
     if kind == "svm":
-        return 10 + 2 * options["sweeps"] * tokens * 3e-7
-    return 6 + problems * options["sweeps"] * tokens * 4e-7
+        return 8 + 2 * options["sweeps"] * tokens * 2e-7
+    return 4 + problems * options["sweeps"] * tokens * 2.5e-7
 
 
 def prepare(settings: Settings, folder: str | None, output: Path) -> Any:
