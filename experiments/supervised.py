@@ -401,7 +401,7 @@ def _there(kind: str, classes: bool = False) -> bool:
     if kind == "logistic":
         return offered("SupervisedLDA", **response)
     if kind == "expected hinge":
-        return offered("MedLDA", approximation="expected", **response)
+        return offered("MedLDA", of_fit="approximation", **response)
     return kind != "hinge" or offered("MedLDA", **response)
 
 

@@ -5,6 +5,7 @@ document by document. `plug_in` is the prediction of the papers: one state, with
 topics. `one_state` draws its topics, and `averaged` averages over states of the same chain.
 """
 
+import inspect
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -36,13 +37,13 @@ class Trained(NamedTuple):
     about: dict[str, Any]
 
 
-def offered(model: str, **options: Any) -> bool:
-    """Say whether the library has a model with these options."""
+def offered(model: str, *, of_fit: str | None = None, **options: Any) -> bool:
+    """Say whether the library has a model with these options, and the option `of_fit` of `fit`."""
     try:
-        getattr(bnp, model)(num_topics=2, **options)
+        made = getattr(bnp, model)(num_topics=2, **options)
     except (TypeError, ValueError):
         return False
-    return True
+    return of_fit is None or of_fit in inspect.signature(made.gibbs).parameters
 
 
 def model_of(kind: str, topics: int, mass: float, beta: float, given: Mapping[str, Any]) -> Any:
@@ -50,8 +51,6 @@ def model_of(kind: str, topics: int, mass: float, beta: float, given: Mapping[st
     common = {"num_topics": topics, "alpha": mass / topics, "beta": beta, **given}
     if kind == "logistic":
         return bnp.SupervisedLDA(**common)
-    if kind == "expected hinge":
-        return bnp.MedLDA(approximation="expected", **common)
     return bnp.MedLDA(**common)
 
 
@@ -121,10 +120,11 @@ def chosen(
 def _sampled(kind, corpus, given, *, topics, sweeps, seed, mass, s) -> Trained:
     """Sample from a random start; states are kept in the second half of the sweeps."""
     half = max(sweeps // 2, 1)
+    options = {"approximation": "expected"} if kind == "expected hinge" else {}
     model = model_of(kind, topics, mass, s.beta, given)
     fit = bnp.fit(
         model, corpus, num_warmup=sweeps - half, num_samples=half, num_chains=1,
-        keep_states=min(s.states, half), seed=seed, progress=False,
+        keep_states=min(s.states, half), seed=seed, progress=False, **options,
     )  # fmt: skip
     attrs = fit.data.attrs
     compiling = float(attrs["compile_seconds"])
