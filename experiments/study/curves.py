@@ -42,6 +42,7 @@ class Panel(NamedTuple):
     log_x: bool = False
     ticks: Mapping[float, str] = {}  # where x is marked, and how; {}: as it comes
     ylim: tuple[float | None, float | None] = (None, None)
+    log_y: bool = False
 
 
 def draw(panels: Sequence[Panel], path: Path, dpi: int = 90) -> None:
@@ -102,6 +103,8 @@ def _fill(panel: Panel, axis: Any) -> None:
         axis.axhline(level, color="0.45", linestyle=style, linewidth=1.2, label=label, zorder=0)
     if panel.log_x:
         axis.set_xscale("log")
+    if panel.log_y:
+        axis.set_yscale("log")
     if panel.ticks:
         axis.minorticks_off()
         axis.set_xticks(list(panel.ticks), list(panel.ticks.values()))
