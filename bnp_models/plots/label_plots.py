@@ -39,6 +39,6 @@ def plot_calibration(table: Any, name: str, *, ax: Axes | None = None) -> Axes:
         xlabel=f"predicted probability of {name}", ylabel="observed share", xlim=(-0.03, 1.03),
         ylim=(-0.03, 1.03), aspect="equal",
     )  # fmt: skip
-    ax.legend(frameon=False, fontsize="small", loc="upper left")
+    ax.legend(frameon=False, fontsize="small", loc="best")
     plain(ax)
     return ax
