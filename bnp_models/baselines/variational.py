@@ -205,6 +205,8 @@ def fit_program(
         program=program,
         learning_rate=learning_rate,
     )
+    params = jax.block_until_ready(params)
+    seconds = time.perf_counter() - began  # the bound is no part of the fit
     elbo = bound(key_bound, params, *data, program=program)
     found = {"topic_word": "topic_word", "eta_mean": "eta_loc", "eta_sd": "eta_scale"}
     return {
@@ -216,5 +218,5 @@ def fit_program(
         "elbo_path": np.asarray(path),
         "alpha": program.alpha,
         "batch_size": batch_size,
-        "seconds": time.perf_counter() - began,
+        "seconds": seconds,
     }
