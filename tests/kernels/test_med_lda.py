@@ -300,10 +300,10 @@ def mistakes():
          "state.c * {sign}, ", "(sign + 1) / 2", "enumeration/c=1/sequential"),
         ("own count stays in the score and the document", scan, "_scan_chains",
          "dict(doc={without})", "desk.topic", "enumeration/c=0.5/sequential"),
-        ("lengths of other documents, sequential", ours, "_tilt",
+        ("lengths of other documents, sequential", ours, "tilt",
          "data), {length})", "length[::-1]",
          "enumeration/c=0.5/sequential"),
-        ("lengths of other documents, parallel", ours, "_tilt",
+        ("lengths of other documents, parallel", ours, "tilt",
          "data), {length})", "length[::-1]",
          "enumeration/c=0.5/parallel"),
         ("topics are means, not draws", labelled_topics, "parallel_sweep",
@@ -513,7 +513,7 @@ EXPECTED = testing.Case(
             "/ {length}", "1.0", "enumeration/held/sequential",
         ),
         testing.Mistake(
-            "factor without the label", med_lda, "_tilt",
+            "factor without the label", med_lda, "tilt",
             "tau * {_sign(state, data)}", "1.0", "enumeration/held/parallel",
         ),
         testing.Mistake(
