@@ -17,7 +17,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-import supervised_claims
+import supervised_report
 from study.cells import Cell
 from study.command import Study, parser_of, run_study
 
@@ -445,7 +445,7 @@ STUDY = Study(
     settings={"standard": STANDARD, "full": FULL, "quick": QUICK},
     parts=PARTS,
     prepare=prepare,
-    report=supervised_claims.report,
+    report=supervised_report.report,
     modules=[Path(__file__).with_name(f"supervised_{name}.py")
              for name in ("data", "measures", "scores", "speed")],
     data_files=dict.fromkeys(PARTS, FILE),

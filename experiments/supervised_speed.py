@@ -245,16 +245,7 @@ def pieces(corpus: Any, *, topics: int, c: float, mass: float, s: Any, seed: int
         jax.random.key(seed), data, num_words=corpus.num_words, num_topics=topics,
         alpha=jnp.full(topics, mass / topics, jnp.float32), beta=s.beta, c=c, eta_variance=1.0,
     )  # fmt: skip
-    sweep = {
-        name: jax.jit(lambda key, state, data, sweep=sweep: sweep(
-            key, state, data, label_regression.log_label_of_token,
-            (*kernel.trials(state, data), data.doc_length.astype(jnp.float32)),
-        ))
-        for name, sweep in (
-            ("sequential", labelled_topics.sequential_sweep),
-            ("parallel", labelled_topics.parallel_sweep),
-        )
-    }  # fmt: skip
+    sweep = {n: jax.jit(f) for n, f in labelled_topics.sweeps(kernel.tilt).items()}
 
     @jax.jit
     def weights(key, state, data):

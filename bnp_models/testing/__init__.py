@@ -10,6 +10,7 @@ from bnp_models.testing.enumeration import enumerate_posterior
 from bnp_models.testing.factor_family import FactorFamily
 from bnp_models.testing.finite_topics import FiniteTopics
 from bnp_models.testing.invariants import quick_jit
+from bnp_models.testing.labelled_topics import LabelledTopics
 from bnp_models.testing.mistakes import Mistake, Survived, made, switched
 from bnp_models.testing.parts import Check, Conditional, Joint, Schedule, Target
 from bnp_models.testing.registry import check_case, find
@@ -39,6 +40,7 @@ __all__ = [
     "FiniteTopics",
     "Growth",
     "Joint",
+    "LabelledTopics",
     "Mistake",
     "Rejected",
     "Report",

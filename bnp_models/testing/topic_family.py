@@ -1,7 +1,8 @@
 """What the cases of all topic models share: tiny corpora, counts, new words, densities.
 
 A token has a word and a row. The row is its document or, in author-topic models, its author.
-`finite_topics` and `rooted_topics` extend this module for finite and infinite numbers of topics.
+`finite_topics` and `rooted_topics` extend this module for finite and infinite numbers of topics,
+`labelled_topics` for models with labels of documents.
 """
 
 import dataclasses

@@ -37,6 +37,7 @@ from bnp_kernels.random.gamma import draw_topic_word
 from bnp_kernels.tokens import lanes, tally
 from bnp_kernels.tokens.layout import Tokens
 from bnp_kernels.tokens.scan import Table, Weights, scan_tokens
+from bnp_kernels.tokens.start import random_start
 from bnp_kernels.tokens.turns import take_turn
 
 __all__ = [
@@ -98,11 +99,7 @@ def init(
     The root weights are drawn as if each topic had one table.
     """
     key_z, key_root = bits.split(rng_key)
-    u = bits.uniform(key_z, data.doc.shape)
-    z = jnp.minimum((u * init_topics).astype(jnp.int32), init_topics - 1)
-    doc_topic, word_topic, topic = tally.tally(
-        z, data.doc, data.word, data.doc_length.shape[0], num_words, max_topics
-    )
+    z, doc_topic, word_topic, topic = random_start(key_z, data, num_words, max_topics, init_topics)
     root = hdp_root.init(key_root, topic, gamma)
     alpha, beta = jnp.asarray(alpha, jnp.float32), jnp.asarray(beta, jnp.float32)
     return HDPState(z, doc_topic, word_topic, topic, root, alpha, beta, jnp.zeros((), bool))

@@ -38,9 +38,9 @@ from bnp_kernels.processes.expected_hinge import Expected
 from bnp_kernels.processes.hinge_regression import Margins
 from bnp_kernels.random import bits
 from bnp_kernels.random.concentration import GammaPrior
-from bnp_kernels.tokens import tally
 from bnp_kernels.tokens.lanes import Tilt
 from bnp_kernels.tokens.layout import Tokens
+from bnp_kernels.tokens.start import random_start
 from bnp_kernels.tokens.turns import take_turn
 
 __all__ = [
@@ -54,6 +54,7 @@ __all__ = [
     "margins",
     "positive_share",
     "step",
+    "tilt",
 ]
 
 
@@ -112,15 +113,12 @@ def init(
     The weights start at zero, so the first sweep takes no notice of the labels. With the
     approximation "expected" the sweeps of this state are those of `expected_hinge`.
     """
-    start = num_topics if init_topics is None else init_topics
-    u = bits.uniform(rng_key, data.doc.shape)
-    z = jnp.minimum((u * start).astype(jnp.int32), start - 1)
-    tallied = tally.tally(z, data.doc, data.word, data.doc_length.shape[0], num_words, num_topics)
+    assigned = random_start(rng_key, data, num_words, num_topics, init_topics)
     beta, c, ell, eta_variance = (jnp.asarray(x, alpha.dtype) for x in (beta, c, ell, eta_variance))
     is_expected = approximation == "expected"
-    expected = expected_hinge.init(*tallied[0].shape) if is_expected else None
+    expected = expected_hinge.init(len(data.doc_length), num_topics) if is_expected else None
     return MedLDAState(
-        z, *tallied, alpha=alpha, beta=beta, eta=jnp.zeros_like(alpha), eta_variance=eta_variance,
+        *assigned, alpha=alpha, beta=beta, eta=jnp.zeros_like(alpha), eta_variance=eta_variance,
         c=c, ell=ell, expected=expected,
     )  # fmt: skip
 
@@ -146,33 +144,7 @@ def positive_share(
     return (score > 0).astype(eta.dtype)
 
 
-def _sequential_sweep(
-    rng_key: Key[Array, ""],
-    state: MedLDAState,
-    data: Tokens,
-    power: Float[Array, ""] | None = None,
-    *,
-    axis_name: str | None = None,
-) -> MedLDAState:
-    tilt, of_docs = _tilt(state, data)
-    return labelled_topics.sequential_sweep(rng_key, state, data, tilt, of_docs, power)
-
-
-def _parallel_sweep(
-    rng_key: Key[Array, ""],
-    state: MedLDAState,
-    data: Tokens,
-    power: Float[Array, ""] | None = None,
-    *,
-    axis_name: str | None = None,
-) -> MedLDAState:
-    tilt, of_docs = _tilt(state, data)
-    return labelled_topics.parallel_sweep(
-        rng_key, state, data, tilt, of_docs, power, axis_name=axis_name
-    )
-
-
-def _tilt(state: MedLDAState, data: Tokens) -> tuple[Tilt, tuple[Float[Array, " D"], ...]]:
+def tilt(state: MedLDAState, data: Tokens) -> tuple[Tilt, tuple[Float[Array, " D"], ...]]:
     """Return the log factor of the label of a token's document, and its arrays of documents."""
     length = data.doc_length.astype(state.eta.dtype)
     if state.expected is None:
@@ -214,7 +186,7 @@ def step(
     `expected_hinge`, $\eta$ is the mean $\mu$, and `sampler` has no effect.
     """
     key_z, key_rest, key_eta = bits.split(rng_key, 3)
-    known = {"sequential": _sequential_sweep, "parallel": _parallel_sweep}
+    known = labelled_topics.sweeps(tilt)
     new = take_turn(known, sweeps, turn, key_z, state, data, power=power, axis_name=axis_name)
     alpha, beta = dirichlet_topics.resample_concentrations(
         key_rest, new.doc_topic, data.doc_length, new.word_topic, new.topic, new.alpha, new.beta,

@@ -32,8 +32,9 @@ from bnp_kernels.processes.label_regression import Trials
 from bnp_kernels.random import bits
 from bnp_kernels.random.concentration import GammaPrior
 from bnp_kernels.random.slice_sampling import draw_slice
-from bnp_kernels.tokens import tally
+from bnp_kernels.tokens.lanes import Tilt
 from bnp_kernels.tokens.layout import Tokens
+from bnp_kernels.tokens.start import random_start
 from bnp_kernels.tokens.turns import take_turn
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "log_joint",
     "log_prior",
     "step",
+    "tilt",
     "trials",
 ]
 
@@ -100,13 +102,10 @@ def init(
 
     The weights start at zero, so the first sweep takes no notice of the labels.
     """
-    start = num_topics if init_topics is None else init_topics
-    u = bits.uniform(rng_key, data.doc.shape)
-    z = jnp.minimum((u * start).astype(jnp.int32), start - 1)
-    tallied = tally.tally(z, data.doc, data.word, data.doc_length.shape[0], num_words, num_topics)
+    assigned = random_start(rng_key, data, num_words, num_topics, init_topics)
     beta, c, eta_variance = (jnp.asarray(x, alpha.dtype) for x in (beta, c, eta_variance))
     return SupervisedLDAState(
-        z, *tallied, alpha=alpha, beta=beta, eta=jnp.zeros_like(alpha), eta_variance=eta_variance,
+        *assigned, alpha=alpha, beta=beta, eta=jnp.zeros_like(alpha), eta_variance=eta_variance,
         c=c, dispersion=None if dispersion is None else jnp.asarray(dispersion, alpha.dtype),
     )  # fmt: skip
 
@@ -133,36 +132,10 @@ def label_mean(
     return jax.nn.sigmoid(score) if dispersion is None else dispersion * jnp.exp(score)
 
 
-def _sequential_sweep(
-    rng_key: Key[Array, ""],
-    state: SupervisedLDAState,
-    data: Tokens,
-    power: Float[Array, ""] | None = None,
-    *,
-    axis_name: str | None = None,
-) -> SupervisedLDAState:
-    of_docs = *trials(state, data), _lengths(state, data)
-    tilt = label_regression.log_label_of_token
-    return labelled_topics.sequential_sweep(rng_key, state, data, tilt, of_docs, power)
-
-
-def _parallel_sweep(
-    rng_key: Key[Array, ""],
-    state: SupervisedLDAState,
-    data: Tokens,
-    power: Float[Array, ""] | None = None,
-    *,
-    axis_name: str | None = None,
-) -> SupervisedLDAState:
-    of_docs = *trials(state, data), _lengths(state, data)
-    tilt = label_regression.log_label_of_token
-    return labelled_topics.parallel_sweep(
-        rng_key, state, data, tilt, of_docs, power, axis_name=axis_name
-    )
-
-
-def _lengths(state: SupervisedLDAState, data: Tokens) -> Float[Array, " D"]:
-    return data.doc_length.astype(state.eta.dtype)
+def tilt(state: SupervisedLDAState, data: Tokens) -> tuple[Tilt, tuple[Float[Array, " D"], ...]]:
+    """Return the log likelihood of the label of a token's document, and its arrays of documents."""
+    of_docs = *trials(state, data), data.doc_length.astype(state.eta.dtype)
+    return label_regression.log_label_of_token, of_docs
 
 
 def step(
@@ -198,7 +171,7 @@ def step(
     annealed sweeps, see `take_turn`.
     """
     key_z, key_rest, key_dispersion, key_eta = bits.split(rng_key, 4)
-    known = {"sequential": _sequential_sweep, "parallel": _parallel_sweep}
+    known = labelled_topics.sweeps(tilt)
     new = take_turn(known, sweeps, turn, key_z, state, data, power=power, axis_name=axis_name)
     alpha, beta = dirichlet_topics.resample_concentrations(
         key_rest, new.doc_topic, data.doc_length, new.word_topic, new.topic, new.alpha, new.beta,

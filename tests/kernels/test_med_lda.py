@@ -1,7 +1,8 @@
 """The kernels of `MedLDA`: enumeration, Geweke, densities, invariants, limits, mistakes.
 
-All checks but the limits come from the harness. This file holds the exact posteriors of a tiny
-corpus, a simulator of the joint law, and the weights of a token.
+All checks but the limits come from the harness and its family of models with labels. This file
+holds what depends on the law of the labels: the exact posteriors of a tiny corpus, and a simulator
+of the joint law.
 """
 
 import functools
@@ -22,37 +23,31 @@ from bnp_kernels.processes import (
 from bnp_kernels.tokens import scan
 from bnp_models import MedLDA, testing
 from bnp_models.testing import enumeration, label_posteriors, simulate
+from bnp_models.testing.labelled_topics import FIXED, NUM_TOPICS, VARIANCE, weigh
 
-DOCS, NUM_WORDS, NUM_TOPICS = [[0, 0, 1], [1, 2], [2]], 3, 2
+DOCS, NUM_WORDS = [[0, 0, 1], [1, 2], [2]], 3
 LABELS = (1, 0, 1)
 SIGN = 2 * np.array(LABELS) - 1
 TINY = testing.TinyCorpus(DOCS, NUM_WORDS, label=LABELS, layout={"num_lanes": 2})
 JOINT = testing.TinyCorpus(
     [[0] * n for n in (3, 4, 2)], 4, label=(0, 0, 0), layout={"num_lanes": 2}
 )
-FIXED = {"alpha": 0.5, "beta": 0.25}
-VARIANCE = 4.0
 PRIORS = {"alpha": (2.0, 2.0), "beta": (2.0, 4.0)}  # with rates
 TINIEST = 1e-6  # of c: labels say nothing
 
 
-def weigh(state, data, token):
-    """Weigh the topics of a token by the functions that the kernel calls."""
-    num_words, num_topics = state.word_topic.shape
-    doc, minus = data.doc[token], jnp.arange(num_topics) == state.z[token]
-    n_d = state.doc_topic[doc] - minus
-    margins = med_lda.margins(state, data)
-    of_doc = margins.slope[doc], margins.offset[doc], data.doc_length[doc]
-    log_label = hinge_regression.log_hinge_of_token(n_d.astype(jnp.float32), of_doc, state.eta)
-    return labelled_topics.conditional(
-        n_d, state.word_topic[data.word[token]] - minus, state.topic - minus, log_label,
-        alpha=state.alpha, beta=state.beta, num_words=num_words,
-    )[None]  # fmt: skip
+def draw_labels(rng_key, state, score):
+    negative, positive = (
+        -2 * state.c * jnp.maximum(0, state.ell - sign * score) for sign in (-1, 1)
+    )
+    return jax.random.bernoulli(rng_key, jax.nn.sigmoid(positive - negative))
 
 
-FAMILY = testing.TopicFamily(
-    med_lda, MedLDA, med_lda.MedLDAState, med_lda.MedLDAPriors, weigh, TINY, JOINT
-)
+FAMILY = testing.LabelledTopics(
+    med_lda, MedLDA, med_lda.MedLDAState, med_lda.MedLDAPriors,
+    functools.partial(weigh, med_lda), TINY, JOINT, PRIORS, draw_labels,
+)  # fmt: skip
+start = FAMILY.start
 
 
 # ---- the exact posterior: a sum over all assignments, an integral over weights
@@ -61,69 +56,33 @@ FAMILY = testing.TopicFamily(
 @functools.lru_cache(maxsize=16)
 def exact(c, ell, sampled=False, sign=tuple(SIGN), variance=VARIANCE):
     """Return posterior means and the log evidence; with `sampled` concentrations have priors."""
-    concentrations = FIXED
-    if sampled:
-        concentrations = {name: enumeration.gamma_rule(*PRIORS[name]) for name in FIXED}
-    alpha = concentrations["alpha"] if sampled else (FIXED["alpha"],) * NUM_TOPICS
-    of_words = enumeration.finite_topics(DOCS, NUM_WORDS, NUM_TOPICS, alpha, concentrations["beta"])
-    z, sign = of_words.states[0], np.array(sign)
+    sign = np.array(sign)
 
     def of_weights(eta, score):
         zeta = ell - sign * score
         found = {
-            "omega": score,
-            "omega^2": score**2,
             "hinge": np.maximum(zeta, 0),
-            "right": sign * score > 0,
+            "right": 1.0 * (sign * score > 0),
             "scale": 1 + c * abs(zeta),
-            "(omega_0 - omega_1)^2": (score[:, 0] - score[:, 1]) ** 2,
-            "eta^2": (eta**2).sum(axis=1),
         }
-        return {name: np.asarray(x, float)[:, None] for name, x in found.items()}
+        return {name: x[:, None] for name, x in found.items()}
 
-    doc_topic = simulate.tally(z, TINY.doc, len(DOCS), NUM_TOPICS)
-    log_labels, given = label_posteriors.integrate_weights(
-        doc_topic, variance, lambda score: label_posteriors.log_hinge(score, sign, c, ell),
-        of_weights, kinks=np.stack([sign * ell, 0 * sign]),
+    return FAMILY.exact(
+        lambda score: label_posteriors.log_hinge(score, sign, c, ell), of_weights,
+        sampled=sampled, variance=variance, kinks=np.stack([sign * ell, 0 * sign]),
     )  # fmt: skip
-    quantities = {**enumeration.token_quantities(z), **given}
-    quantities["omega_0 if together"] = given["omega"][:, :1] * quantities["coassigned"]
-    if sampled:
-        quantities |= {name: of_words.quantities[name] for name in FIXED}
-    posterior = enumeration.enumerate_posterior(
-        z, lambda _: of_words.log_joint + log_labels, lambda _: quantities
-    )
-    return posterior.means(), posterior.log_evidence
 
 
 def measure(state, data):
     """Measure a state as `exact` does."""
-    score = (state.doc_topic * state.eta).sum(axis=1) / data.doc_length
-    sign = 2 * data.label - 1
+    score, sign = FAMILY.scores(state, data), 2 * data.label - 1
     zeta = state.ell - sign * score
-    values = FAMILY.token_quantities(state) | {
-        "omega": score,
-        "omega^2": score**2,
+    values = FAMILY.posterior_quantities(state, data) | {
         "hinge": jnp.maximum(zeta, 0),
         "right": sign * score > 0,
         "scale": 1 + state.c * jnp.abs(zeta),
-        "(omega_0 - omega_1)^2": (score[0] - score[1]) ** 2,
-        "eta^2": (state.eta**2).sum(),
-        "alpha": state.alpha[0],
-        "beta": state.beta,
     }
-    values["omega_0 if together"] = score[0] * values["coassigned"]
     return testing.as_floats(values)
-
-
-def start(rng_key, *, c, ell):
-    key_z, key_eta = jax.random.split(rng_key)
-    state = med_lda.init(
-        key_z, TINY.data, num_words=NUM_WORDS, num_topics=NUM_TOPICS,
-        alpha=jnp.full(NUM_TOPICS, FIXED["alpha"], jnp.float32), beta=FIXED["beta"], c=c, ell=ell,
-        eta_variance=VARIANCE,
-    )  # fmt: skip
-    return state._replace(eta=2 * jax.random.normal(key_eta, (NUM_TOPICS,)))
 
 
 def target(c, ell, priors=None, **options):
@@ -144,108 +103,39 @@ TARGETS = {
 # ---- the joint law: parameters, topics, words and labels, in NumPy
 
 
-def states_of(draws, c, ell):
-    """Return kernel states and data of draws of everything, with a leading axis."""
-
-    def one(z, w, alpha, beta, eta):
-        return FAMILY.make_state(
-            JOINT, z, JOINT.doc, w, NUM_TOPICS, alpha=alpha, beta=beta, eta=eta,
-            eta_variance=jnp.float32(VARIANCE), c=jnp.float32(c), ell=jnp.float32(ell),
-        )  # fmt: skip
-
-    tokens = (np.asarray(draws[name], np.int32) for name in ("z", "w"))
-    parameters = (np.asarray(draws[name], np.float32) for name in ("alpha", "beta", "eta"))
-    states = testing.quick_jit(jax.vmap(one))(*tokens, *parameters)
-    data = FAMILY.with_words_of(draws["w"])
-    return states, data._replace(label=np.asarray(draws["y"], np.int32))
-
-
-def draw_parameters(rng, size):
-    """Draw all but words and labels from the prior."""
-    draw, num_docs = np.arange(size)[:, None], len(JOINT.docs)
-    alpha, beta = (
-        rng.gamma(PRIORS[name][0], 1 / PRIORS[name][1], (size, *shape))
-        for name, shape in (("alpha", (NUM_TOPICS,)), ("beta", ()))
-    )
-    theta = simulate.draw_dirichlet(rng, np.repeat(alpha[:, None], num_docs, axis=1))
-    z = simulate.draw_categorical(rng, theta[draw, JOINT.doc])
-    eta = VARIANCE**0.5 * rng.normal(size=(size, NUM_TOPICS))
-    doc_topic = simulate.tally(z, JOINT.doc, num_docs, NUM_TOPICS)
-    score = np.einsum("sdk,sk->sd", doc_topic, eta) / doc_topic.sum(axis=2)
-    return {"z": z, "alpha": alpha, "beta": beta, "eta": eta, "score": score}
-
-
-def accepted(rng, size, c, ell):
-    r"""Draw parameters with the weight $\prod_d \sum_y \exp(-2 c \max(0, \ell - y \omega_d))$.
-
-    The largest value of each factor, at $|\omega| = \ell$, is $1 + \exp(-4 c \ell)$.
-    """
-    parts, number = [], 0
-    while number < size:
-        drawn = draw_parameters(rng, 8 * size)
-        factors = log_factors(drawn["score"], c, ell)
-        log_weight = np.logaddexp(*factors) - np.log1p(np.exp(-4 * c * ell))
-        keep = np.log(rng.uniform(size=len(log_weight))) < log_weight.sum(axis=1) + 1e-9
-        parts.append({name: x[keep] for name, x in drawn.items()})
-        number += keep.sum()
-    return {name: np.concatenate([part[name] for part in parts])[:size] for name in parts[0]}
-
-
 def log_factors(score, c, ell):
     """Return the log factors of the labels -1 and 1."""
     return tuple(-2 * c * np.maximum(0, ell - sign * score) for sign in (-1, 1))
 
 
 def draw_joint(rng, size, c, ell):
-    drawn = accepted(rng, size, c, ell)
-    shape = size, NUM_TOPICS, JOINT.num_words
-    phi = simulate.draw_dirichlet(rng, np.broadcast_to(drawn["beta"][:, None, None], shape))
-    w = simulate.draw_categorical(rng, phi[np.arange(size)[:, None], drawn["z"]])
+    r"""Draw parameters with the weight $\prod_d \sum_y \exp(-2 c \max(0, \ell - y \omega_d))$.
+
+    The largest value of each factor, at $|\omega| = \ell$, is $1 + \exp(-4 c \ell)$.
+    """
+
+    def log_weight(score):
+        return np.logaddexp(*log_factors(score, c, ell)) - np.log1p(np.exp(-4 * c * ell))
+
+    drawn = FAMILY.simulate(rng, size, log_weight, tries=8)
     negative, positive = log_factors(drawn["score"], c, ell)
     y = rng.uniform(size=positive.shape) < 1 / (1 + np.exp(negative - positive))
-    return states_of(drawn | {"w": w, "y": y}, c, ell)
-
-
-def redraw(rng_key, state, data):
-    """Draw words and labels given all else."""
-    key_words, key_labels = jax.random.split(rng_key)
-    state, data = FAMILY.redraw_words(key_words, state, data)
-    score = (state.doc_topic * state.eta).sum(axis=1) / data.doc_length
-    negative, positive = (
-        -2 * state.c * jnp.maximum(0, state.ell - sign * score) for sign in (-1, 1)
-    )
-    y = jax.random.bernoulli(key_labels, jax.nn.sigmoid(positive - negative))
-    return state, data._replace(label=y.astype(jnp.int32))
+    return FAMILY.states_of(drawn | {"y": y}, c=c, ell=ell)
 
 
 def measure_joint(state, data):
-    score = (state.doc_topic * state.eta).sum(axis=1) / data.doc_length
-    y = 2 * data.label - 1
-    return testing.as_floats(
-        FAMILY.count_quantities(state, data)
-        | {
-            "log alpha": jnp.log(state.alpha.sum()),
-            "alpha share": state.alpha[1] / state.alpha.sum(),
-            "log beta": jnp.log(state.beta),
-            "sum eta^2": (state.eta**2).sum(),
-            "sum n_k eta_k": (state.topic * state.eta).sum(),
-            "omega_0^2": score[0] ** 2,
-            "omega_0 omega_1": score[0] * score[1],
-            "|omega_2|": jnp.abs(score[2]),
-            "y omega": (y * score).sum(),
-            "hinge": jnp.maximum(0, state.ell - y * score).sum(),
-            "y_0 = y_1": data.label[0] == data.label[1],
-        }
-    )
+    score, y = FAMILY.scores(state, data), 2 * data.label - 1
+    values = FAMILY.joint_quantities(state, data) | {
+        "y omega": (y * score).sum(),
+        "hinge": jnp.maximum(0, state.ell - y * score).sum(),
+    }
+    return testing.as_floats(values)
 
 
 def joint(c, ell):
-    priors = med_lda.MedLDAPriors(
-        alpha=testing.gamma_prior(*PRIORS["alpha"], shape=(NUM_TOPICS,)),
-        beta=testing.gamma_prior(*PRIORS["beta"]),
-    )
     return testing.Joint(
-        priors=priors, simulate=functools.partial(draw_joint, c=c, ell=ell), redraw=redraw,
+        priors=med_lda.MedLDAPriors(**FAMILY.joint_priors()),
+        simulate=functools.partial(draw_joint, c=c, ell=ell), redraw=FAMILY.redraw,
         quantities=measure_joint,
     )  # fmt: skip
 
@@ -257,22 +147,6 @@ def program_log_joint(state, data, priors):
     model = MedLDA(NUM_TOPICS, c=c, ell=ell, eta_variance=VARIANCE, **hyperparameters)
     values["eta"] = state.eta
     return FAMILY.density_without_mixtures(model, values, state, data, state.alpha)
-
-
-def shipped_quantities(draws):
-    z, eta = draws["z"], draws["eta"]
-    score = (eta[..., None, :] * np.stack(
-        [(z[..., TINY.doc == d, None] == np.arange(NUM_TOPICS)).mean(axis=-2) for d in range(3)],
-        axis=-2,
-    )).sum(axis=-1)  # fmt: skip
-    return enumeration.token_quantities(z) | {
-        "omega": score, "omega^2": score**2, "eta^2": (eta**2).sum(axis=-1)
-    }  # fmt: skip
-
-
-def shipped_expected():
-    names = ("one_topic", "topics", "coassigned", "omega", "omega^2", "eta^2")
-    return {name: exact(0.5, 4.0)[0][name] for name in names}
 
 
 # ---- kernels that are wrong on purpose, and the check that must see it
@@ -300,10 +174,10 @@ def mistakes():
          "state.c * {sign}, ", "(sign + 1) / 2", "enumeration/c=1/sequential"),
         ("own count stays in the score and the document", scan, "_scan_chains",
          "dict(doc={without})", "desk.topic", "enumeration/c=0.5/sequential"),
-        ("lengths of other documents, sequential", ours, "_tilt",
+        ("lengths of other documents, sequential", ours, "tilt",
          "data), {length})", "length[::-1]",
          "enumeration/c=0.5/sequential"),
-        ("lengths of other documents, parallel", ours, "_tilt",
+        ("lengths of other documents, parallel", ours, "tilt",
          "data), {length})", "length[::-1]",
          "enumeration/c=0.5/parallel"),
         ("topics are means, not draws", labelled_topics, "parallel_sweep",
@@ -352,9 +226,9 @@ def schedule(name, **options):
 CASE = testing.Case(
     name="med_lda",
     model=MedLDA,
-    shipped=testing.Shipped(
-        MedLDA(NUM_TOPICS, c=0.5, ell=4.0, eta_variance=VARIANCE, **FIXED), TINY.corpus,
-        shipped_quantities, shipped_expected, record=("z",),
+    shipped=FAMILY.shipped(
+        MedLDA(NUM_TOPICS, c=0.5, ell=4.0, eta_variance=VARIANCE, **FIXED),
+        lambda: exact(0.5, 4.0)[0],
     ),
     schedules={
         "sequential": schedule("sequential"),
@@ -513,7 +387,7 @@ EXPECTED = testing.Case(
             "/ {length}", "1.0", "enumeration/held/sequential",
         ),
         testing.Mistake(
-            "factor without the label", med_lda, "_tilt",
+            "factor without the label", med_lda, "tilt",
             "tau * {_sign(state, data)}", "1.0", "enumeration/held/parallel",
         ),
         testing.Mistake(

@@ -1,7 +1,8 @@
 """The kernels of `SupervisedLDA`: enumeration, Geweke, densities, invariants, limits, mistakes.
 
-All checks but the limits come from the harness. This file holds the exact posteriors of tiny
-corpora with binary labels and with counts, a simulator of the prior, and the weights of a token.
+All checks but the limits come from the harness and its family of models with labels. This file
+holds what depends on the law of the labels: the exact posteriors of tiny corpora with binary labels
+and with counts, and a simulator of the prior.
 """
 
 import dataclasses
@@ -18,39 +19,33 @@ from bnp_kernels import supervised_lda
 from bnp_kernels.processes import label_regression, labelled_topics
 from bnp_kernels.tokens import scan
 from bnp_models import SupervisedLDA, testing
-from bnp_models.testing import enumeration, label_posteriors, simulate
+from bnp_models.testing import enumeration, label_posteriors
+from bnp_models.testing.labelled_topics import FIXED, NUM_TOPICS, VARIANCE, weigh
 
-DOCS, NUM_WORDS, NUM_TOPICS = [[0, 0, 1], [1, 2], [2]], 3, 2
-LENGTHS = np.array([len(words) for words in DOCS])
+DOCS, NUM_WORDS = [[0, 0, 1], [1, 2], [2]], 3
 BINARY, COUNTS = (1, 0, 1), (3, 0, 1)
 TINY = testing.TinyCorpus(DOCS, NUM_WORDS, label=BINARY, layout={"num_lanes": 2})
 TINY_COUNTS = dataclasses.replace(TINY, label=COUNTS)
 JOINT = testing.TinyCorpus(
     [[0] * n for n in (3, 4, 2)], 4, label=(0, 0, 0), layout={"num_lanes": 2}
 )
-FIXED = {"alpha": 0.5, "beta": 0.25}
-VARIANCE, DISPERSION = 4.0, 1.5
+DISPERSION = 1.5
 PRIORS = {"alpha": (2.0, 2.0), "beta": (2.0, 4.0), "dispersion": (2.0, 1.0)}  # with rates
 TINIEST = 1e-6  # of c: labels say nothing
 
 
-def weigh(state, data, token):
-    """Weigh the topics of a token by the functions that the kernel calls."""
-    num_words, num_topics = state.word_topic.shape
-    doc, minus = data.doc[token], jnp.arange(num_topics) == state.z[token]
-    n_d = state.doc_topic[doc] - minus
-    labels = supervised_lda.trials(state, data)
-    of_doc = labels.success[doc], labels.failure[doc], data.doc_length[doc]
-    log_label = label_regression.log_label_of_token(n_d.astype(jnp.float32), of_doc, state.eta)
-    return labelled_topics.conditional(
-        n_d, state.word_topic[data.word[token]] - minus, state.topic - minus, log_label,
-        alpha=state.alpha, beta=state.beta, num_words=num_words,
-    )[None]  # fmt: skip
+def draw_labels(rng_key, state, score):
+    if state.dispersion is None:
+        return jax.random.bernoulli(rng_key, jax.nn.sigmoid(state.c * score))
+    key_rate, key_count = jax.random.split(rng_key)
+    rate = jax.random.gamma(key_rate, state.dispersion, score.shape) * jnp.exp(score)
+    return jax.random.poisson(key_count, rate)
 
 
-FAMILY = testing.TopicFamily(
+FAMILY = testing.LabelledTopics(
     supervised_lda, SupervisedLDA, supervised_lda.SupervisedLDAState,
-    supervised_lda.SupervisedLDAPriors, weigh, TINY, JOINT,
+    supervised_lda.SupervisedLDAPriors, functools.partial(weigh, supervised_lda), TINY, JOINT,
+    PRIORS, draw_labels,
 )  # fmt: skip
 FAMILY_OF_COUNTS = dataclasses.replace(FAMILY, tiny=TINY_COUNTS)
 
@@ -72,12 +67,6 @@ def exact(c, dispersion=None, sampled=False):
     `dispersion` is None for binary labels, a number, or True for the rule of its prior. With
     `sampled` the concentrations have priors.
     """
-    concentrations = FIXED
-    if sampled:
-        concentrations = {name: enumeration.gamma_rule(*PRIORS[name]) for name in FIXED}
-    alpha = concentrations["alpha"] if sampled else (FIXED["alpha"],) * NUM_TOPICS
-    of_words = enumeration.finite_topics(DOCS, NUM_WORDS, NUM_TOPICS, alpha, concentrations["beta"])
-    z = of_words.states[0]
     y = np.array(BINARY if dispersion is None else COUNTS)
     rule = enumeration.Rule(np.array([dispersion or 0.0]), np.zeros(1))
     if dispersion is True:
@@ -92,11 +81,7 @@ def exact(c, dispersion=None, sampled=False):
     def of_weights(eta, score):
         sharpness = c if dispersion is None else c * (y + r[:, None])
         found = {
-            "omega": score[:, None],
             "label": expit(score)[:, None],
-            "omega^2": (score**2)[:, None],
-            "(omega_0 - omega_1)^2": (score[:, 0] - score[:, 1])[:, None] ** 2,
-            "eta^2": (eta**2).sum(axis=1)[:, None],
             "weight": mean_weight(sharpness, score[:, None], np.tanh),
         }
         if dispersion is True:
@@ -104,54 +89,25 @@ def exact(c, dispersion=None, sampled=False):
             found["r omega"] = r[None, :, None] * score[:, None]
         return found
 
-    doc_topic = simulate.tally(z, TINY.doc, len(DOCS), NUM_TOPICS)
-    log_labels, given = label_posteriors.integrate_weights(
-        doc_topic, VARIANCE, log_label, of_weights
-    )
-    quantities = {**enumeration.token_quantities(z), **given}
-    quantities["omega_0 if together"] = given["omega"][:, :1] * quantities["coassigned"]
-    if sampled:
-        quantities |= {name: of_words.quantities[name] for name in FIXED}
-    posterior = enumeration.enumerate_posterior(
-        z, lambda _: of_words.log_joint + log_labels, lambda _: quantities
-    )
-    return posterior.means(), posterior.log_evidence
+    return FAMILY.exact(log_label, of_weights, sampled=sampled)
 
 
 def measure(state, data):
     """Measure a state as `exact` does."""
-    score = (state.doc_topic * state.eta).sum(axis=1) / data.doc_length
-    r = state.dispersion
+    score, r = FAMILY.scores(state, data), state.dispersion
     sharpness = state.c if r is None else state.c * (data.label + r)
-    values = FAMILY.token_quantities(state) | {
-        "omega": score,
+    values = FAMILY.posterior_quantities(state, data) | {
         "label": jax.nn.sigmoid(score),
-        "omega^2": score**2,
-        "(omega_0 - omega_1)^2": (score[0] - score[1]) ** 2,
-        "eta^2": (state.eta**2).sum(),
         "weight": mean_weight(sharpness, score, jnp.tanh),
-        "alpha": state.alpha[0],
-        "beta": state.beta,
     }
-    values["omega_0 if together"] = score[0] * values["coassigned"]
     if r is not None:
         values |= {"r": r, "log r": jnp.log(r), "r omega": r * score}
     return testing.as_floats(values)
 
 
-def start(rng_key, *, data, c, dispersion):
-    key_z, key_eta = jax.random.split(rng_key)
-    state = supervised_lda.init(
-        key_z, data, num_words=NUM_WORDS, num_topics=NUM_TOPICS,
-        alpha=jnp.full(NUM_TOPICS, FIXED["alpha"], jnp.float32), beta=FIXED["beta"], c=c,
-        eta_variance=VARIANCE, dispersion=dispersion,
-    )  # fmt: skip
-    return state._replace(eta=2 * jax.random.normal(key_eta, (NUM_TOPICS,)))
-
-
 def target(c, dispersion=None, priors=None, **options):
     data = (TINY if dispersion is None else TINY_COUNTS).data
-    at = functools.partial(start, data=data, c=c, dispersion=dispersion and DISPERSION)
+    at = functools.partial(FAMILY.start, c=c, dispersion=dispersion and DISPERSION)
     priors = supervised_lda.SupervisedLDAPriors(**(priors or {}))
     return testing.Target(data, priors, at, measure, lambda: exact(c, dispersion, **options)[0])
 
@@ -170,70 +126,24 @@ TARGETS = {
 # ---- the joint law: parameters, topics, words and labels from the prior, in NumPy
 
 
-def states_of(draws, c=1.0):
-    """Return kernel states and data of draws of everything, with a leading axis."""
-
-    def one(z, w, alpha, beta, eta, dispersion):
-        return FAMILY.make_state(
-            JOINT, z, JOINT.doc, w, NUM_TOPICS, alpha=alpha, beta=beta, eta=eta,
-            eta_variance=jnp.float32(VARIANCE), c=jnp.float32(c), dispersion=dispersion,
-        )  # fmt: skip
-
-    tokens = (np.asarray(draws[name], np.int32) for name in ("z", "w"))
-    parameters = (
-        np.asarray(draws[name], np.float32) if name in draws else None
-        for name in ("alpha", "beta", "eta", "dispersion")
-    )  # fmt: skip
-    states = testing.quick_jit(jax.vmap(one))(*tokens, *parameters)
-    data = FAMILY.with_words_of(draws["w"])
-    return states, data._replace(label=np.asarray(draws["y"], np.int32))
-
-
-def draw_parameters(rng, size):
-    """Draw all but words and labels."""
-    draw, num_docs = np.arange(size)[:, None], len(JOINT.docs)
-    alpha, beta, dispersion = (
-        rng.gamma(PRIORS[name][0], 1 / PRIORS[name][1], (size, *shape))
-        for name, shape in (("alpha", (NUM_TOPICS,)), ("beta", ()), ("dispersion", ()))
-    )
-    theta = simulate.draw_dirichlet(rng, np.repeat(alpha[:, None], num_docs, axis=1))
-    z = simulate.draw_categorical(rng, theta[draw, JOINT.doc])
-    eta = VARIANCE**0.5 * rng.normal(size=(size, NUM_TOPICS))
-    doc_topic = simulate.tally(z, JOINT.doc, num_docs, NUM_TOPICS)
-    score = np.einsum("sdk,sk->sd", doc_topic, eta) / doc_topic.sum(axis=2)
-    found = {"z": z, "alpha": alpha, "beta": beta, "eta": eta, "score": score}
-    return found | {"dispersion": dispersion}
-
-
-def accepted(rng, size, c):
+def draw_prior(rng, size, c=1.0, counts=False):
     r"""Draw parameters with the weight $\prod_d \sum_y p(y \mid \omega_d)^c$, for c >= 1.
 
     With c = 1 all draws are accepted. Otherwise the labels have the law with this power, and these
     are the parameters that belong to it.
     """
-    parts, number = [], 0
-    while number < size:
-        drawn = draw_parameters(rng, size if c == 1 else 4 * size)
-        score = drawn["score"]
-        log_weight = (np.logaddexp(c * score, 0) - c * np.logaddexp(score, 0)).sum(axis=1)
-        keep = np.log(rng.uniform(size=len(score))) < log_weight + 1e-9
-        parts.append({name: x[keep] for name, x in drawn.items()})
-        number += keep.sum()
-    return {name: np.concatenate([part[name] for part in parts])[:size] for name in parts[0]}
 
+    def log_weight(score):
+        return np.logaddexp(c * score, 0) - c * np.logaddexp(score, 0)
 
-def draw_prior(rng, size, c=1.0, counts=False):
-    drawn = accepted(rng, size, c)
-    shape = size, NUM_TOPICS, JOINT.num_words
-    phi = simulate.draw_dirichlet(rng, np.broadcast_to(drawn["beta"][:, None, None], shape))
-    w = simulate.draw_categorical(rng, phi[np.arange(size)[:, None], drawn["z"]])
+    drawn = FAMILY.simulate(rng, size, log_weight, tries=1 if c == 1 else 4)
     score, r = drawn["score"], drawn["dispersion"]
     y = rng.uniform(size=score.shape) < expit(c * score)
     if counts:
         y = rng.poisson(rng.gamma(r[:, None], np.exp(score)))
     else:
         drawn.pop("dispersion")
-    return states_of(drawn | {"w": w, "y": y}, c)
+    return FAMILY.states_of(drawn | {"y": y}, c=c)
 
 
 def draw_program(rng_key, size, counts=False):
@@ -244,38 +154,14 @@ def draw_program(rng_key, size, counts=False):
     model = SupervisedLDA(NUM_TOPICS, eta_variance=VARIANCE, **hyperparameters)
     sites = ["alpha", "beta", "eta", "y", *(["dispersion"] if counts else [])]
     draws = FAMILY.program_draws(rng_key, model, sites, size)
-    return FAMILY.measure(measure_joint, *states_of(draws))
-
-
-def redraw(rng_key, state, data):
-    """Draw words and labels given all else."""
-    key_words, key_labels = jax.random.split(rng_key)
-    state, data = FAMILY.redraw_words(key_words, state, data)
-    score = (state.doc_topic * state.eta).sum(axis=1) / data.doc_length
-    if state.dispersion is None:
-        y = jax.random.bernoulli(key_labels, jax.nn.sigmoid(state.c * score))
-    else:
-        key_rate, key_count = jax.random.split(key_labels)
-        rate = jax.random.gamma(key_rate, state.dispersion, score.shape) * jnp.exp(score)
-        y = jax.random.poisson(key_count, rate)
-    return state, data._replace(label=y.astype(jnp.int32))
+    return FAMILY.measure(measure_joint, *FAMILY.states_of(draws, c=1.0))
 
 
 def measure_joint(state, data):
-    score = (state.doc_topic * state.eta).sum(axis=1) / data.doc_length
-    y = jnp.log1p(data.label)
-    values = FAMILY.count_quantities(state, data) | {
-        "log alpha": jnp.log(state.alpha.sum()),
-        "alpha share": state.alpha[1] / state.alpha.sum(),
-        "log beta": jnp.log(state.beta),
-        "sum eta^2": (state.eta**2).sum(),
-        "sum n_k eta_k": (state.topic * state.eta).sum(),
-        "omega_0^2": score[0] ** 2,
-        "omega_0 omega_1": score[0] * score[1],
-        "|omega_2|": jnp.abs(score[2]),
+    score, y = FAMILY.scores(state, data), jnp.log1p(data.label)
+    values = FAMILY.joint_quantities(state, data) | {
         "sum log(1 + y)": y.sum(),
         "log(1 + y) omega": (y * score).sum(),
-        "y_0 = y_1": data.label[0] == data.label[1],
     }
     if state.dispersion is not None:
         log_r = jnp.log(state.dispersion)
@@ -285,15 +171,12 @@ def measure_joint(state, data):
 
 def joint(c=1.0, counts=False):
     """Return the joint law. The program is that of c = 1: other powers are no distributions."""
-    priors = {
-        "alpha": testing.gamma_prior(*PRIORS["alpha"], shape=(NUM_TOPICS,)),
-        "beta": testing.gamma_prior(*PRIORS["beta"]),
-    }
-    if counts:
-        priors["dispersion"] = testing.gamma_prior(*PRIORS["dispersion"])
+    priors = FAMILY.joint_priors()
+    if not counts:
+        priors.pop("dispersion")
     return testing.Joint(
         priors=supervised_lda.SupervisedLDAPriors(**priors),
-        simulate=functools.partial(draw_prior, c=c, counts=counts), redraw=redraw,
+        simulate=functools.partial(draw_prior, c=c, counts=counts), redraw=FAMILY.redraw,
         quantities=measure_joint,
         program=functools.partial(draw_program, counts=counts) if c == 1 else None,
     )  # fmt: skip
@@ -311,22 +194,6 @@ def program_log_joint(state, data, priors):
     )  # fmt: skip
     values["eta"] = state.eta
     return family.density_without_mixtures(model, values, state, data, state.alpha)
-
-
-def shipped_quantities(draws):
-    z, eta = draws["z"], draws["eta"]
-    score = (eta[..., None, :] * np.stack(
-        [(z[..., TINY.doc == d, None] == np.arange(NUM_TOPICS)).mean(axis=-2) for d in range(3)],
-        axis=-2,
-    )).sum(axis=-1)  # fmt: skip
-    return enumeration.token_quantities(z) | {
-        "omega": score, "omega^2": score**2, "eta^2": (eta**2).sum(axis=-1)
-    }  # fmt: skip
-
-
-def shipped_expected():
-    names = ("one_topic", "topics", "coassigned", "omega", "omega^2", "eta^2")
-    return {name: exact(4.0)[0][name] for name in names}
 
 
 # ---- kernels that are wrong on purpose, and the check that must see it
@@ -349,8 +216,8 @@ def mistakes():
          "dict(doc={without})", "desk.topic", "enumeration/c=4/sequential"),
         ("no length in the score of a token", labels, "scores_of_token",
          "eta) / {length}", "1.0", "enumeration/c=4/sequential"),
-        ("label of another document", ours, "_sequential_sweep",
-         "{_lengths(state, data)}", "_lengths(state, data)[::-1]",
+        ("lengths of other documents, sequential", ours, "tilt",
+         "{data.doc_length}", "data.doc_length[::-1]",
          "enumeration/c=4/sequential"),
         ("successes without the linear part", labels, "log_label",
          "jnp.asarray(failure), {jnp.asarray(success)})", "jnp.zeros_like(score)",
@@ -362,8 +229,8 @@ def mistakes():
          "state.doc_topic, {log_phi}, state.alpha",
          "jnp.log((state.word_topic + state.beta) / (state.word_topic + state.beta).sum(axis=0))",
          "enumeration/c=1/parallel"),
-        ("lengths of other documents", ours, "_parallel_sweep",
-         "{_lengths(state, data)}", "_lengths(state, data)[::-1]",
+        ("lengths of other documents, parallel", ours, "tilt",
+         "{data.doc_length}", "data.doc_length[::-1]",
          "enumeration/c=4/parallel"),
         ("sign of kappa", ours, "_draw_eta_given_weights",
          "{(labels.success - labels.failure) / 2}", "(labels.failure - labels.success) / 2",
@@ -417,9 +284,8 @@ def schedule(name, **options):
 CASE = testing.Case(
     name="supervised_lda",
     model=SupervisedLDA,
-    shipped=testing.Shipped(
-        SupervisedLDA(NUM_TOPICS, c=4.0, eta_variance=VARIANCE, **FIXED), TINY.corpus,
-        shipped_quantities, shipped_expected, record=("z",),
+    shipped=FAMILY.shipped(
+        SupervisedLDA(NUM_TOPICS, c=4.0, eta_variance=VARIANCE, **FIXED), lambda: exact(4.0)[0]
     ),
     schedules={
         "sequential": schedule("sequential"),

@@ -8,6 +8,7 @@ The state of a kernel has the fields `z`, `doc_topic`, `word_topic`, `topic`, `a
 `eta`. Sizes: T tokens, D documents with at least one token each, V words, K topics.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -19,7 +20,7 @@ from bnp_kernels.tokens import lanes, tally
 from bnp_kernels.tokens.layout import Tokens
 from bnp_kernels.tokens.scan import Table, Weights, scan_tokens
 
-__all__ = ["conditional", "parallel_sweep", "sequential_sweep"]
+__all__ = ["conditional", "parallel_sweep", "sequential_sweep", "sweeps"]
 
 
 def conditional(
@@ -112,3 +113,25 @@ def parallel_sweep(
         z, data.doc, data.word, state.doc_topic.shape[0], num_words, num_topics
     )
     return state._replace(z=z, doc_topic=doc_topic, word_topic=word_topic, topic=topic)
+
+
+def sweeps(
+    tilt_of: Callable[[Any, Tokens], tuple[lanes.Tilt, tuple[Float[Array, " D"], ...]]],
+) -> dict[str, Callable[..., Any]]:
+    """Return both sweeps by name, as `take_turn` takes them.
+
+    Parameters
+    ----------
+    tilt_of
+        State and data -> log likelihood of the label, and its arrays of documents.
+    """
+
+    def sequential(rng_key, state, data, power=None, *, axis_name=None):
+        given = *tilt_of(state, data), power
+        return sequential_sweep(rng_key, state, data, *given)
+
+    def parallel(rng_key, state, data, power=None, *, axis_name=None):
+        given = *tilt_of(state, data), power
+        return parallel_sweep(rng_key, state, data, *given, axis_name=axis_name)
+
+    return {"sequential": sequential, "parallel": parallel}

@@ -22,6 +22,7 @@ from bnp_kernels.random.concentration import GammaPrior
 from bnp_kernels.tokens import lanes, tally
 from bnp_kernels.tokens.layout import Tokens
 from bnp_kernels.tokens.scan import Table, Weights, scan_tokens
+from bnp_kernels.tokens.start import random_start
 from bnp_kernels.tokens.turns import take_turn
 
 __all__ = [
@@ -72,11 +73,8 @@ def init(
     init_topics: int | None = None,
 ) -> GroupLDAState:
     """Assign every token to one of the first `init_topics` topics (all by default) at random."""
-    start = num_topics if init_topics is None else init_topics
-    u = bits.uniform(rng_key, data.doc.shape)
-    z = jnp.minimum((u * start).astype(jnp.int32), start - 1)
-    counts = tally.tally(z, data.doc, data.word, data.doc_length.shape[0], num_words, num_topics)
-    return GroupLDAState(z, *counts, alpha=alpha, beta=jnp.asarray(beta, alpha.dtype))
+    assigned = random_start(rng_key, data, num_words, num_topics, init_topics)
+    return GroupLDAState(*assigned, alpha=alpha, beta=jnp.asarray(beta, alpha.dtype))
 
 
 def doc_weights(state: GroupLDAState, data: Tokens) -> Float[Array, "D K"]:
