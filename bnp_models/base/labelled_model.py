@@ -126,13 +126,12 @@ class LabelledTopics(topic_model.FiniteTopics):
     def program_by_class(self, corpus: Corpus, observed: bool) -> None:
         """Run the program of each class; the names of its sites begin with that of the class."""
         token_model.check_program(corpus, observed)
-        document_labels.check_labels(corpus)
         if isinstance(corpus.label, Tracer):
             raise ValueError(
                 "corpus must not be traced by JAX with response='one-vs-rest': its classes decide "
                 "which sites the program has; close over it instead of passing it"
             )
-        self.responses(corpus)
+        self.responses(corpus)  # refuses labels that are no classes
         for number, name in enumerate(self.classes(corpus)):
             with numpyro.handlers.scope(prefix=name):
                 self.of_class()(document_labels.against_rest(corpus, number), observed=observed)

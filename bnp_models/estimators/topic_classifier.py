@@ -155,9 +155,7 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
         X
             Counts, documents by the words that were fitted.
         """
-        check_is_fitted(self, "fit_")
-        counts = self._counts(self._checked(X))
-        known = self._with_words(counts)
+        counts, known = self._new_documents(X)
         found = np.full(len(known), self.class_prior_.argmax())
         if known.any():
             place = {name: i for i, name in enumerate(_names(self.classes_))}
@@ -176,9 +174,7 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
         X
             Counts, documents by the words that were fitted.
         """
-        check_is_fitted(self, "fit_")
-        counts = self._counts(self._checked(X))
-        known = self._with_words(counts)
+        counts, known = self._new_documents(X)
         found = np.tile(self.class_prior_, (len(known), 1))
         if known.any():
             table = self.fit_.predict_proba(self._new_corpus(counts[known]), **self._fold_in())
@@ -220,6 +216,12 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
                 f"model must be one of classes, got {arguments.shown(model)}: use bnp_models.fit "
                 "for counts as labels"
             )
+
+    def _new_documents(self, X: Any) -> tuple[Any, Bool[np.ndarray, " D"]]:
+        """Return the counts of new documents, and which of them have words."""
+        check_is_fitted(self, "fit_")
+        counts = self._counts(self._checked(X))
+        return counts, self._with_words(counts)
 
     def _with_words(self, counts: Any) -> Bool[np.ndarray, " D"]:
         """Return which documents have words; refuse the others if so asked."""
