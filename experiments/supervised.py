@@ -227,7 +227,7 @@ class Plan:
         tuned = {kind for name, (kind, given) in methods.items()
                  if given is None and name in s.methods}  # fmt: skip
         for kind, every in tried.items():
-            if kind not in tuned or not _there(kind):
+            if kind not in tuned:
                 continue
             for number in range(s.variational_splits if variational else s.validation_splits):
                 for given in every:
@@ -241,7 +241,7 @@ class Plan:
 
         names = {"logistic": ("c",), "hinge": ("c", "ell"), "svm": ("svm_c",)}
         for method, (kind, given) in methods.items():
-            if method not in self.s.methods or not _there(kind):
+            if method not in self.s.methods:
                 continue
             if given is None:
                 given = measures.chosen(self.output, part, kind, names[kind.split()[-1]])
@@ -258,7 +258,7 @@ class Plan:
             mass=s.class_mass, sweeps=s.class_sweeps, steps=s.class_steps,
         )  # fmt: skip
         for method, (kind, given) in CLASSES.items():
-            if method not in s.class_methods or not _there(kind, classes=True):
+            if method not in s.class_methods:
                 continue
             sampled = kind in ("logistic", "hinge", "expected hinge")
             given = {**given, "response": "one-vs-rest"} if sampled else given
@@ -391,18 +391,6 @@ class Plan:
 
         seed = self.s.seed + number
         return speed.race(*self.split(split), c=c, weight=weight, seed=seed, s=self.s)
-
-
-def _there(kind: str, classes: bool = False) -> bool:
-    """Say whether the library has a method; those that it has not are left out."""
-    from supervised_measures import offered
-
-    response = {"response": "one-vs-rest"} if classes else {}
-    if kind == "logistic":
-        return offered("SupervisedLDA", **response)
-    if kind == "expected hinge":
-        return offered("MedLDA", of_fit="approximation", **response)
-    return kind != "hinge" or offered("MedLDA", **response)
 
 
 def _seconds(kind: str, part: str, options: Any, s: Settings) -> float:

@@ -5,7 +5,6 @@ document by document. `plug_in` is the prediction of the papers: one state, with
 topics. `one_state` draws its topics, and `averaged` averages over states of the same chain.
 """
 
-import inspect
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -22,7 +21,7 @@ from bnp_models.baselines.lda_svm import fit_lda_svm
 from bnp_models.baselines.variational_medlda import fit_variational_medlda
 from bnp_models.baselines.variational_slda import fit_variational_slda
 
-__all__ = ["Trained", "chosen", "classify", "explained", "model_of", "offered"]
+__all__ = ["Trained", "chosen", "classify", "explained", "model_of"]
 
 Ways = Callable[[Any], dict[str, np.ndarray]]
 
@@ -35,15 +34,6 @@ class Trained(NamedTuple):
     plug_in: Ways
     averaged: Ways | None
     about: dict[str, Any]
-
-
-def offered(model: str, *, of_fit: str | None = None, **options: Any) -> bool:
-    """Say whether the library has a model with these options, and the option `of_fit` of `fit`."""
-    try:
-        made = getattr(bnp, model)(num_topics=2, **options)
-    except (TypeError, ValueError):
-        return False
-    return of_fit is None or of_fit in inspect.signature(made.gibbs).parameters
 
 
 def model_of(kind: str, topics: int, mass: float, beta: float, given: Mapping[str, Any]) -> Any:
@@ -80,12 +70,12 @@ def classify(
         seconds = time.perf_counter() - clock
         for name, classes in predicted.items():
             right = predicted_classes(task.test, classes)
-            about = {"accuracy": float(right.mean()), "test_seconds": seconds}
+            about = {"accuracy": float(right.mean()), "test_seconds": round(seconds, 4)}
             found[name] = {**about, "correct": pack(right)}
             said.append(f"{name.replace('_', ' ')} {right.mean():.3f}")
     return {
-        "parameters": parameters, "train_seconds": trained.seconds,
-        "compile_seconds": trained.compile_seconds, **trained.about,
+        "parameters": parameters, "train_seconds": round(trained.seconds, 4),
+        "compile_seconds": round(trained.compile_seconds, 4), **trained.about,
         "test_documents": task.test.num_docs, "ways": found,
         "summary": f"trained in {trained.seconds:.1f} s; accuracy {', '.join(said)}",
     }  # fmt: skip
@@ -193,5 +183,6 @@ def _variational(kind, corpus, given, *, topics, sweeps, seed, mass, s) -> Train
     def plug_in(corpus):
         return {"plug_in": made.predict(corpus)}
 
-    about = {"bound": made.elbo.tolist(), "steps": sweeps}
+    bound = [float(part.mean()) for part in np.array_split(made.elbo, min(20, sweeps))]
+    about = {"bound": bound, "steps": sweeps}  # means over twenty parts of the steps
     return Trained(made.seconds - compiling, compiling, plug_in, None, about)

@@ -15,7 +15,7 @@ from typing import Any
 
 from study.files import read_json, write_json
 
-__all__ = ["Cell", "measure", "of_part", "open_run", "session_of"]
+__all__ = ["Cell", "joined", "measure", "of_part", "open_run", "session_of"]
 
 Record = dict[str, Any]
 
@@ -26,7 +26,8 @@ class Cell:
 
     All fields but two say what is measured, and are stored with the result: the part of the study,
     the method, the data set, anything else (`detail`), the seeds of split and chains, and where the
-    chains start. `measure` makes the result, as JSON takes it, in about so many `seconds`.
+    chains start. `measure` makes the result, as JSON takes it, in about so many `seconds`; its
+    `summary` is shown and not stored.
     """
 
     part: str
@@ -68,13 +69,7 @@ def open_run(
     if fresh or not output.exists():
         return {**head, "sessions": [begun], "cells": {}}
     run = read_json(output)
-
-    def fixed(value: Any) -> Any:
-        if not isinstance(value, dict):
-            return value
-        return {name: x for name, x in value.items() if name not in may_change}
-
-    if other := [name for name in head if fixed(run.get(name)) != fixed(head[name])]:
+    if other := _others(run, head, may_change):
         raise ValueError(
             f"{output} holds a run with other {' and '.join(other)}: give another --output, or "
             "--fresh to forget it"
@@ -87,6 +82,34 @@ def open_run(
             "what is new, --fresh forgets what is there, --output takes another file"
         )
     return {**run, **head, "sessions": [*run["sessions"], *([begun] if changed else [])]}
+
+
+def joined(run: Record, others: Mapping[Path, Record], may_change: Sequence[str] = ()) -> Record:
+    """Return a run with the cells of other files, too; the files share their head."""
+    sessions, cells = list(run["sessions"]), dict(run["cells"])
+    head = {name: x for name, x in run.items() if name not in ("sessions", "cells")}
+    for path, other in others.items():
+        if different := _others(other, head, may_change):
+            raise ValueError(
+                f"--also {path}: its run has other {' and '.join(different)}, leave it out"
+            )
+        if twice := sorted(set(cells) & set(other["cells"])):
+            raise ValueError(f"--also {path}: {twice[0]!r} is in another file, too; leave one out")
+        for key, record in other["cells"].items():
+            cells[key] = {**record, "session": record["session"] + len(sessions)}
+        sessions += other["sessions"]
+    return {**run, "sessions": sessions, "cells": cells}
+
+
+def _others(run: Record, head: Record, may_change: Sequence[str]) -> list[str]:
+    """Return the fields of the head that a run has with other values."""
+
+    def fixed(value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return {name: x for name, x in value.items() if name not in may_change}
+
+    return [name for name in head if fixed(run.get(name)) != fixed(head[name])]
 
 
 def measure(cells: Sequence[Cell], run: Record, output: Path) -> list[str]:
@@ -109,11 +132,11 @@ def measure(cells: Sequence[Cell], run: Record, output: Path) -> list[str]:
             continue
         took = round(time.perf_counter() - clock, 1)
         about = {"load_before": load, "seconds_in_all": took, "session": len(run["sessions"]) - 1}
+        said = [f"took {took:.0f} s", *([found.pop("summary")] if "summary" in found else [])]
         run["cells"][cell.key] = {**cell.about, **found, **about}
         stored = sorted(run["cells"], key=lambda key: order.get(key, len(order)))
         run["cells"] = {key: run["cells"][key] for key in stored}
         write_json(output, run)
-        said = [f"took {took:.0f} s", *([found["summary"]] if "summary" in found else [])]
         for name in ("perplexity", "topics"):
             if isinstance(found.get(name), int | float):
                 said.append(f"{name} {found[name]:.4g}")

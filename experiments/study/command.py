@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from study.cells import Cell, measure, open_run
+from study.cells import Cell, joined, measure, open_run
 from study.files import read_json
 from study.machine import machine, pin, versions
 
@@ -53,6 +53,8 @@ def parser_of(study: Study) -> argparse.ArgumentParser:
     parser.add_argument("--parts", default=",".join(study.parts), help="some of %(default)s")
     parser.add_argument("--plan", action="store_true", help="only say what is to be measured")
     parser.add_argument("--report", action="store_true", help="only write tables and pictures anew")
+    also = "results of other parts, which the report is about as well"
+    parser.add_argument("--also", type=Path, nargs="+", default=[], metavar="FILE", help=also)
     parser.add_argument("--cores", type=int, help="how many to use (default 2; with --quick 1)")
     parser.add_argument("--seed", type=int, help="of splits and chains (default 0)")
     size = parser.add_mutually_exclusive_group()
@@ -80,10 +82,13 @@ def run_study(study: Study, arguments: argparse.Namespace) -> int:
 def _run(study: Study, arguments: argparse.Namespace) -> int:
     settings = settings_of(study, arguments)
     output = arguments.output or RESULTS / f"{study.name}_{settings.size}.json"
+    if gone := [path for path in arguments.also if not path.exists()]:
+        raise ValueError(f"--also {gone[0]}: there is no such file")
+    also = {path: read_json(path) for path in arguments.also}
     if arguments.report:
         if not output.exists():
             raise ValueError(f"--report: there is no {output}; measure first, or give --output")
-        print(study.report(read_json(output), output))
+        print(study.report(joined(read_json(output), also, study.may_change), output))
         return 0
     if arguments.quick and not arguments.output:
         output = Path(tempfile.mkdtemp(prefix=f"bnp-{study.name}-")) / f"{study.name}.json"
@@ -117,7 +122,7 @@ def _run(study: Study, arguments: argparse.Namespace) -> int:
         return 0
     failed = measure(wanted, run, output)
     if run["cells"]:
-        print(f"\n{study.report(run, output)}")
+        print(f"\n{study.report(joined(run, also, study.may_change), output)}")
     return 1 if failed else 0
 
 

@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import os
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,10 +23,19 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write a value as indented JSON with every list of numbers on one line."""
-    text = json.dumps(value, indent=1, ensure_ascii=False)
-    text = re.sub(r"\[[^][{}\"]*\]", lambda found: re.sub(r"\s+", " ", found.group()), text)
-    write_bytes(path, f"{text}\n".encode())
+    """Write a value as JSON: a line for each field of it and of the mappings in it."""
+    write_bytes(path, f"{_lines(value)}\n".encode())
+
+
+def _lines(value: Any, depth: int = 0) -> str:
+    if depth == 2 or not (value and isinstance(value, Mapping)):
+        return json.dumps(value, ensure_ascii=False)
+    pad = " " * (depth + 1)
+    inner = (
+        f"{pad}{json.dumps(name, ensure_ascii=False)}: {_lines(x, depth + 1)}"
+        for name, x in value.items()
+    )
+    return "{\n" + ",\n".join(inner) + f"\n{' ' * depth}}}"
 
 
 def read_json(path: Path) -> Any:
