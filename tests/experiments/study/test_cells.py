@@ -42,6 +42,34 @@ def test_each_cell_is_stored_when_it_is_done_and_not_measured_again(cells, tmp_p
     assert [r["perplexity"] for r in cells.of_part(again, "fit", method="HDP")] == [3.0]
 
 
+def test_a_summary_is_shown_and_not_stored(cells, tmp_path, capsys):
+    run = cells.open_run(tmp_path / "run.json", HEAD, SESSION)
+    cells.measure([cell(cells, "LDA", {"summary": "all well"})], run, tmp_path / "run.json")
+    assert "all well" in capsys.readouterr().out
+    assert "all well" not in (tmp_path / "run.json").read_text()
+
+
+def test_files_are_joined_for_a_report(cells, tmp_path):
+    runs = []
+    for number, method in enumerate(("LDA", "HDP")):
+        output = tmp_path / f"{number}.json"
+        session = {**SESSION, "cores": number + 1}
+        run = cells.open_run(output, HEAD, session)
+        cells.measure([cell(cells, method, {})], run, output)
+        runs.append(json.loads(output.read_text()))
+    both = cells.joined(runs[0], {tmp_path / "1.json": runs[1]})
+    assert list(both["cells"]) == ["fit/method=LDA", "fit/method=HDP"]
+    cores = [cells.session_of(both, record)["cores"] for record in both["cells"].values()]
+    assert cores == [1, 2]
+    assert cells.joined(runs[0], {}) == runs[0]
+    with pytest.raises(ValueError, match=r"also .*'fit/method=LDA' is in another file"):
+        cells.joined(runs[0], {tmp_path / "0.json": runs[0]})
+    other = {**runs[1], "settings": {"seed": 1, "topics": [4]}}
+    with pytest.raises(ValueError, match=r"also .*1.json: its run has other settings"):
+        cells.joined(runs[0], {tmp_path / "1.json": other})
+    assert len(cells.joined(runs[0], {tmp_path / "1.json": other}, ["seed"])["cells"]) == 2
+
+
 def test_an_interrupt_keeps_what_is_done(cells, tmp_path):
     def interrupt():
         raise KeyboardInterrupt

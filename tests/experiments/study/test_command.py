@@ -56,6 +56,9 @@ def test_a_run_is_resumed_and_reported(command, study, tmp_path, capsys):
     assert run["study"] == "s"
     assert run["sessions"][0]["cores"] == 1
     assert [record["perplexity"] for record in run["cells"].values()] == [2.0, 2.0]
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps({**run, "cells": {"c": run["cells"]["a/method=m"]}}))
+    assert main("--report", "--also", str(other))[1].out == "3 cells\n"
     status, said = main("--quick", "--seed", "1")
     assert status == 1
     assert "other settings" in said.err
@@ -71,6 +74,7 @@ def test_a_run_is_resumed_and_reported(command, study, tmp_path, capsys):
         (["--parts", "b"], "--data FOLDER is needed: the folder with x.npz"),
         (["--parts", "b", "--data", "nowhere"], "--data nowhere: there is no x.npz"),
         (["--report"], "--report: there is no"),
+        (["--report", "--also", "nowhere.json"], "--also nowhere.json: there is no such file"),
     ],
 )
 def test_bad_input_is_named(command, study, argv, message, tmp_path, monkeypatch, capsys):
