@@ -29,7 +29,7 @@ def write_json(path: Path, value: Any) -> None:
 
 def _lines(value: Any, depth: int = 0) -> str:
     if depth == 2 or not (value and isinstance(value, Mapping)):
-        return json.dumps(value, ensure_ascii=False)
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     pad = " " * (depth + 1)
     inner = (
         f"{pad}{json.dumps(name, ensure_ascii=False)}: {_lines(x, depth + 1)}"

@@ -17,7 +17,7 @@ def test_records_stay_on_one_line_and_nothing_is_left_behind(files, tmp_path):
     path = tmp_path / "new" / "a.json"
     value = {"x": [1.5, 2.0], "cells": {"é": {"z": [["a", 1]], "ways": {"a": None}}}, "no": {}}
     files.write_json(path, value)
-    assert ' "x": [1.5, 2.0],\n "cells": {\n  "é": {"z": [["a", 1]], "ways"' in path.read_text()
+    assert ' "x": [1.5,2.0],\n "cells": {\n  "é": {"z":[["a",1]],"ways"' in path.read_text()
     assert json.loads(path.read_text()) == files.read_json(path) == value
     assert [p.name for p in path.parent.iterdir()] == ["a.json"]
 
