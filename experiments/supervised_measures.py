@@ -183,6 +183,7 @@ def _variational(kind, corpus, given, *, topics, sweeps, seed, mass, s) -> Train
     def plug_in(corpus):
         return {"plug_in": made.predict(corpus)}
 
-    bound = [float(part.mean()) for part in np.array_split(made.elbo, min(20, sweeps))]
-    about = {"bound": bound, "steps": sweeps}  # means over twenty parts of the steps
+    parts = np.array_split(made.elbo, min(20, len(made.elbo)))
+    bound = [float(part.mean()) for part in parts]
+    about = {"bound": bound, "steps": sweeps}  # means over at most twenty parts of the steps
     return Trained(made.seconds - compiling, compiling, plug_in, None, about)
