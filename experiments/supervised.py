@@ -47,11 +47,14 @@ CLASSES = {
     "gSLDA+": ("logistic", {"c": 256.0}),
     "MedLDA": ("hinge", {"c": 1.0, "ell": 64.0}),
     "gMedLDA": ("expected hinge", {"c": 1.0, "ell": 64.0}),
+    "MedLDA tuned": ("hinge", None),
+    "gMedLDA tuned": ("expected hinge", None),
     "gLDA+SVM": ("svm", {}),
     "gLDA+SVM, C=100": ("svm", {"svm_c": 100.0}),
     "vSLDA": ("variational logistic", {"c": 1.0}),
     "vMedLDA": ("variational hinge", {"c": 1.0, "ell": 4.0}),
 }
+CLASS_MARGINS = ((1.0, 64.0), (1.0, 1000.0), (16.0, 16.0), (64.0, 16.0))
 MARGINS = ((1.0, 1.0), (1.0, 16.0), (1.0, 64.0), (1.0, 164.0), (16.0, 1.0), (16.0, 16.0))
 
 
@@ -96,6 +99,7 @@ class Settings:
     class_steps: int = 100  # of 32 documents: a pass over a quarter of them
     class_sweeps: int = 40
     class_mass: float = 5.6
+    class_margins: tuple[tuple[float, float], ...] = CLASS_MARGINS
     class_states: int = 2
     class_fold_in: int = 20
     class_fold_in_kept: int = 10
@@ -257,11 +261,25 @@ class Plan:
             s, states=s.class_states, fold_in=s.class_fold_in, fold_in_kept=s.class_fold_in_kept,
             mass=s.class_mass, sweeps=s.class_sweeps, steps=s.class_steps,
         )  # fmt: skip
+
+        def tried(kind: str, number: int, margin: tuple[float, float]) -> Cell:
+            given = {"c": margin[0], "ell": margin[1], "response": "one-vs-rest"}
+            return self._classify(
+                "classes", f"validation of {kind}", kind, given, partial(self._class_split, number),
+                topics=s.class_topics[0], number=number, settings=small, averaged=False,
+                split_seed=s.seed + number,
+            )  # fmt: skip
+
         for method, (kind, given) in CLASSES.items():
             if method not in s.class_methods:
                 continue
+            if given is None:
+                for margin in s.class_margins:
+                    yield tried(kind, 0, margin)
+                given = self._chosen_margin(kind)
             sampled = kind in ("logistic", "hinge", "expected hinge")
-            given = {**given, "response": "one-vs-rest"} if sampled else given
+            if sampled and not callable(given):
+                given = {**given, "response": "one-vs-rest"}
             variational = kind.startswith("variational")
             for k in s.class_topics:
                 for number in range(s.class_variational_seeds if variational else s.class_seeds):
@@ -280,6 +298,16 @@ class Plan:
             detail = {"topics": k}
             call = partial(self._pieces, k)
             yield Cell("classes", "parts of a sweep", call, detail=detail, seconds=20)
+
+    def _class_split(self, number: int) -> Any:
+        task = self.classes()
+        return type(task)(*task.validation(self.s.validation, self.s.seed + number))
+
+    def _chosen_margin(self, kind: str) -> Any:
+        import supervised_measures as measures
+
+        names = ("c", "ell", "response")
+        return measures.chosen(self.output, "classes", kind, names)
 
     def _pieces(self, topics: int) -> Any:
         import supervised_speed as speed
@@ -437,7 +465,7 @@ STUDY = Study(
     modules=[Path(__file__).with_name(f"supervised_{name}.py")
              for name in ("data", "measures", "scores", "speed")],
     data_files=dict.fromkeys(PARTS, FILE),
-    may_change=("cores", "methods", "class_methods", "seeds", "class_seeds"),
+    may_change=("cores", "methods", "class_methods", "class_margins", "seeds", "class_seeds"),
 )  # fmt: skip
 
 

@@ -89,11 +89,10 @@ def _accuracies(run: Run) -> list[Run]:
 
 
 def _row(part: str, method: str, topics: int, sweeps: int | None, records: list[Run]) -> Run:
-    given = {n: x for n, x in records[0]["parameters"].items() if n != "response"}
     row = {
-        "task": "20 classes" if part == "classes" else "2 classes",
+        "task": _task(part),
         "method": method, "topics": topics, "sweeps": sweeps,
-        "parameters": ", ".join(f"{name} = {x:g}" for name, x in given.items()),
+        "parameters": _parameters(records[0]),
         "starts": len(records),
     }  # fmt: skip
     for way, name in WAYS.items():
@@ -111,21 +110,30 @@ def _row(part: str, method: str, topics: int, sweeps: int | None, records: list[
 
 def _validation(run: Run) -> list[Run]:
     rows: dict[tuple, list[Run]] = {}
-    for record in of_part(run, "binary", "variational"):
+    for record in of_part(run, "binary", "variational", "classes"):
         if record["method"].startswith("validation of "):
-            given = ", ".join(f"{name} = {x:g}" for name, x in record["parameters"].items())
-            rows.setdefault((record["method"], given), []).append(record)
+            at = (_task(record["part"]), record["method"], _parameters(record))
+            rows.setdefault(at, []).append(record)
     return [
         {
-            "method": method.removeprefix("validation of "), "parameters": given,
+            "task": task, "method": method.removeprefix("validation of "), "parameters": given,
             "splits": len(records),
             **{f"{name}_accuracy".replace(" ", "_"): None if not found else mean(found)
                for way, name in WAYS.items()
                for found in [[r["ways"][way]["accuracy"] for r in records if way in r["ways"]]]},
             "seconds_training": median(r["train_seconds"] for r in records),
         }
-        for (method, given), records in rows.items()
+        for (task, method, given), records in rows.items()
     ]  # fmt: skip
+
+
+def _task(part: str) -> str:
+    return "20 classes" if part == "classes" else "2 classes"
+
+
+def _parameters(record: Run) -> str:
+    given = {n: x for n, x in record["parameters"].items() if n != "response"}
+    return ", ".join(f"{name} = {x:g}" for name, x in given.items())
 
 
 def _by_sweeps(run: Run) -> list[Run]:
@@ -228,7 +236,7 @@ def _draw_methods(run: Run, path: Path) -> None:
 
 
 def _panel(run: Run, part: str, title: str, what: str) -> Panel:
-    task = "20 classes" if part == "classes" else "2 classes"
+    task = _task(part)
     rows: dict[str, list[Run]] = {}
     for row in sorted(_accuracies(run), key=lambda row: row["topics"]):
         if row["task"] == task and not row["sweeps"]:
