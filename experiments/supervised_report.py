@@ -243,7 +243,8 @@ def _panel(run: Run, part: str, title: str, what: str) -> Panel:
             rows.setdefault(row["method"], []).append(row)
     curves = []
     for method, (colour, style) in LOOKS.items():
-        if mine := rows.get(method):
+        tuned = part == "classes" and f"{method} tuned" in rows  # points of one colour
+        if (mine := rows.get(method)) and not tuned:
             x, y = ([row[name] for row in mine] for name in ("topics", COLUMNS[what]))
             curves.append(Curve(method, x, y, style=style, colour=colour))
     ticks = {row["topics"]: str(row["topics"]) for mine in rows.values() for row in mine}

@@ -11,13 +11,21 @@ STUDIES = {
     "factors_standard": "factor_claims",
     "mixing_standard": "mixing",
     "speed_standard": "benchmarks.report",
+    "supervised_standard": "supervised_report",
 }
+PARTS = ("binary", "variational", "classes", "burn_in", "sensitivity")
+ALSO = {"supervised_standard": [f"supervised_{part}.json" for part in PARTS]}  # the same report
+MAY = ("cores", "methods", "class_methods", "class_margins", "seeds", "class_seeds")
 
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_tables_are_made_anew_from_the_json_file(load, tmp_path, name):
     module = load(STUDIES[name])
-    module.report(json.loads((RESULTS / f"{name}.json").read_text()), tmp_path / f"{name}.json")
+    also = {
+        path: json.loads(path.read_text()) for path in map(RESULTS.joinpath, ALSO.get(name, ()))
+    }
+    run = load("study.cells").joined(json.loads((RESULTS / f"{name}.json").read_text()), also, MAY)
+    module.report(run, tmp_path / f"{name}.json")
     made = {path.name: path for path in tmp_path.iterdir()}
     assert set(made) == {path.name for path in RESULTS.glob(f"{name}*") if path.suffix != ".json"}
     for file, path in made.items():
