@@ -7,6 +7,7 @@ from bnp_models.registry import *  # noqa: F403 - one export for each line of th
 from bnp_models.registry import MODELS
 from bnp_models.results.author_fit import AuthorFit
 from bnp_models.results.factor_fit import FactorFit
+from bnp_models.results.group_fit import GroupFit
 from bnp_models.results.one_vs_rest_fit import OneVsRestFit
 from bnp_models.results.result import Fit
 from bnp_models.results.supervised_fit import SupervisedFit
@@ -23,6 +24,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - the names of models
     "Corpus",
     "FactorFit",
     "Fit",
+    "GroupFit",
     "Sources",
     "OneVsRestFit",
     "SupervisedFit",

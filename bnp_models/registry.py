@@ -6,6 +6,7 @@ from bnp_models.gaussian_factors import GaussianFactorAnalysis as GaussianFactor
 from bnp_models.hdp_lda import HDPLDA as HDPLDA
 from bnp_models.lda import LDA as LDA
 from bnp_models.med_lda import MedLDA as MedLDA
+from bnp_models.multi_task_hdp_lda import MultiTaskHDPLDA as MultiTaskHDPLDA
 from bnp_models.np_author_topic import (
     NonparametricAuthorTopicModel as NonparametricAuthorTopicModel,
 )

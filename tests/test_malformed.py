@@ -276,7 +276,7 @@ KINDS: dict[str, Table] = {
     **{
         name: POSITIVE
         for name in ("a_lambda", "a_phi", "a_w", "alpha", "b_lambda", "b_phi", "b_w", "beta",
-                     "gamma", "sigma2_n", "sigma2_phi", "sigma2_w", "tau")
+                     "gamma", "group_alpha", "sigma2_n", "sigma2_phi", "sigma2_w", "tau")
     },
     # flags
     **{
@@ -382,6 +382,7 @@ KINDS: dict[str, Table] = {
 }  # fmt: skip
 """Malformed values of a parameter, by its name."""
 
+FIT_OF_GROUPS = wrong() | {"corpus": Of("corpus"), "of another model": Of("topic_fit")}
 FIT_OF_AUTHORS = wrong() | {"corpus": Of("corpus"), "of a factor model": Of("factor_fit")}
 FIT_OF_TOPICS = wrong() | {"corpus": Of("corpus"), "of a factor model": Of("factor_fit")}
 FIT_OF_FACTORS = wrong() | {"corpus": Of("corpus"), "of a topic model": Of("topic_fit")}
@@ -522,6 +523,26 @@ KINDS_AT: dict[str, Table] = {
                      "surprising_documents")
     },
     **{
+        f"results.group_tables.{name}.fit": FIT_OF_GROUPS
+        for name in ("compare_alone", "own_topics", "plot_sharing", "shared_topics", "sharing")
+    },
+    **{
+        f"{place}.{name}": table
+        for place in ("results.group_tables.compare_alone", "GroupFit.compare_alone")
+        for name, table in {"group": choice(), "alone": wrong()}.items()
+    },
+    **{
+        f"{place}.group": choice()
+        for place in ("results.group_tables.own_topics", "GroupFit.own_topics",
+                      "results.group_tables.corpus_of", "GroupFit.corpus_of")
+    },
+    **{
+        f"{place}.{name}": table
+        for place in ("results.group_tables.own_topics", "GroupFit.own_topics",
+                      "results.group_tables.shared_topics", "GroupFit.shared_topics")
+        for name, table in {"probability": real(0, 1.5), "weak": real(-0.1, 1.1)}.items()
+    },
+    **{
         f"scores.held_out_rows.{name}.fit": FIT_OF_FACTORS
         for name in ("expected_weights", "new_rows", "predict_rows", "row_completion")
     },
@@ -556,6 +577,13 @@ PASSED_ON: dict[str, Any] = {
     "TopicFit.plot_topic_words": "plots.topic_plots.plot_topic_words",
     "TopicFit.plot_prevalence_by_group": "plots.topic_plots.plot_prevalence_by_group",
     "TopicFit.plot_topic_similarity": "plots.topic_plots.plot_topic_similarity",
+    **{
+        f"GroupFit.{name}": f"results.group_tables.{name}"
+        for name in ("sharing", "shared_topics", "plot_sharing")
+    },
+    "GroupFit.own_topics": "results.group_tables.shared_topics",
+    "results.group_tables.own_topics": "results.group_tables.shared_topics",
+    "GroupFit.compare_alone": "results.group_tables.compare_alone",
     "AuthorFit.author_topics": "results.author_tables.author_topics",
     "AuthorFit.similar_authors": "results.author_tables.similar_authors",
     "AuthorFit.surprising_documents": "results.author_tables.surprising_documents",
@@ -660,7 +688,7 @@ def public() -> dict[str, Any]:
         elif name == "Fit":
             continue  # its methods are those of the other fits
         elif inspect.isclass(thing):
-            more = name in ("AuthorFit", "SupervisedFit", "OneVsRestFit")
+            more = name in ("AuthorFit", "GroupFit", "SupervisedFit", "OneVsRestFit")
             inherited = methods_of(bnp.TopicFit) if more else []
             own = [method for method in methods_of(thing) if method not in inherited]
             found |= {f"{name}.{method}": getattr(thing, method) for method in own}
@@ -781,6 +809,8 @@ class Context:
         self.checkpoint = folder / "checkpoint"
         self.topic_fit = bnp.fit(self.model, self.corpus, checkpoint=self.checkpoint, **how)
         self.author_fit = bnp.fit(bnp.AuthorTopicModel(2), self.corpus, **how)
+        rooted = {**how, "init_topics": 2}
+        self.group_fit = bnp.fit(bnp.MultiTaskHDPLDA(max_topics=32), self.corpus, **rooted)
         self.supervised_fit = bnp.fit(bnp.SupervisedLDA(2), self.corpus, **how)
         many = bnp.SupervisedLDA(2, response="one-vs-rest")
         self.one_vs_rest_fit = bnp.fit(many, self.corpus, **how)
@@ -872,6 +902,7 @@ def target(context: Context, name: str) -> Any:
         "Sources": context.sources,
         "TopicFit": context.topic_fit,
         "AuthorFit": context.author_fit,
+        "GroupFit": context.group_fit,
         "SupervisedFit": context.supervised_fit,
         "OneVsRestFit": context.one_vs_rest_fit,
         "FactorFit": context.factor_fit,
@@ -1051,6 +1082,23 @@ def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
             for method in ("calibration", "plot_calibration")
         },
         "Corpus.with_labels.labels": [0, 1, 1, 0],
+        **{
+            f"results.group_tables.{name}.fit": context.group_fit
+            for name in ("compare_alone", "own_topics", "plot_sharing", "shared_topics", "sharing")
+        },
+        **{
+            f"{place}.{name}": value
+            for place in (
+                "results.group_tables.compare_alone",
+                "GroupFit.compare_alone",
+                "results.group_tables.own_topics",
+                "GroupFit.own_topics",
+                "results.group_tables.corpus_of",
+                "GroupFit.corpus_of",
+            )
+            for name, value in {"group": "a", "alone": context.group_fit}.items()
+        },
+        "plots.topic_plots.plot_sharing.table": context.group_fit.sharing(),
         "OneVsRestFit.of_class.label": "1",
         "OneVsRestFit.calibration.label": "1",
         "OneVsRestFit.plot_calibration.label": "1",

@@ -5,6 +5,7 @@ documents or authors have mixtures of topics (see `Rows`).
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -163,6 +164,10 @@ def finite_sampler(
     )
 
 
+def _of_the_root(state: Any, data: Any) -> tuple[jax.Array, jax.Array]:
+    return state.alpha * state.root.weights, state.alpha * state.root.unused
+
+
 def rooted_sampler(
     model: Any,
     kernel: Any,
@@ -175,6 +180,10 @@ def rooted_sampler(
     init_topics: int | None,
     side_by_side: int | None,
     start_temperature: float,
+    sizes: Callable[[Corpus], dict[str, int]] = lambda corpus: {},
+    open_sweeps: tuple[str, ...] = ("parallel",),
+    mixtures: Callable[[Any, Any], tuple[jax.Array, jax.Array]] = _of_the_root,
+    parameters: Callable[[Any], dict[str, jax.Array]] = lambda state: {},
 ) -> Sampler:
     """Return the pure functions of a model whose topics come from the root of an HDP.
 
@@ -189,9 +198,18 @@ def rooted_sampler(
         As for `finite_sampler`.
     schedule, record, init_topics, side_by_side, start_temperature
         See `RootedTopics.gibbs`.
+    sizes
+        Corpus -> further sizes that `kernel.init` needs.
+    open_sweeps
+        Sweeps that give slots to topics without tokens.
+    mixtures
+        State, data -> prior weights of the topics in use, of all rows or of each, and of the rest.
+    parameters
+        State -> parameters that are kept with full states, and recorded on request.
     """
     updated = priors(**model.gamma_priors(elsewhere))
     rotation, sweeps, annealing = model.turns(schedule, start_temperature)
+    opens_slots = bool(set(sweeps) & set(open_sweeps))
 
     def init(rng_key, data, corpus):
         key_z, key_values = split(rng_key)
@@ -200,7 +218,7 @@ def rooted_sampler(
             start, most = _topics_to_begin_with(corpus)
         return kernel.init(
             key_z, data, num_words=corpus.num_words,
-            max_topics=max(model.max_topics, most), init_topics=start,
+            max_topics=max(model.max_topics, most), init_topics=start, **sizes(corpus),
             **model.start_values(key_values),
         )  # fmt: skip
 
@@ -210,7 +228,8 @@ def rooted_sampler(
         )
 
     def concentrations(state):
-        return {"alpha": state.alpha, "gamma": state.root.gamma, "beta": state.beta}
+        values = {**state._asdict(), "gamma": state.root.gamma}
+        return {name: values[name] for name in model.hyperparameters}
 
     def draws(rng_key, state, data):
         key_phi, key_theta = split(rng_key)
@@ -222,6 +241,7 @@ def rooted_sampler(
 
         lazy = {
             **rows.recorded(state),
+            **{name: partial(jnp.asarray, x) for name, x in parameters(state).items()},
             "z": lambda: state.z,
             "topic_tokens": lambda: state.topic,
             "root_weights": lambda: root.weights,
@@ -230,7 +250,7 @@ def rooted_sampler(
             "root": lambda: collapsed.pack_root(root.weights, root.unused),
             "phi": phi,
             "theta": lambda: token_model.draw_theta(
-                key_theta, rows.topic(state), state.alpha * root.weights, state.alpha * root.unused
+                key_theta, rows.topic(state), *mixtures(state, data)
             ),
         }
         sampled = {
@@ -241,7 +261,7 @@ def rooted_sampler(
 
     def snapshot(state):
         kept = {name: getattr(state, name) for name in rows.assignments}
-        kept |= concentrations(state)
+        kept |= concentrations(state) | parameters(state)
         return kept | {"root_weights": state.root.weights, "unused_weight": state.root.unused}
 
     def given(state, values):
@@ -266,7 +286,7 @@ def rooted_sampler(
         snapshot=snapshot,
         given=given,
         data_specs=rows.data_specs,
-        wanted=kernel.slots_wanted if "parallel" in sweeps else _slots_for_births,
+        wanted=kernel.slots_wanted if opens_slots else _slots_for_births,
         capacity=lambda state: state.topic.shape[-1],
         grow=kernel.grow,
     )

@@ -49,6 +49,8 @@ DIMS = {
     "topic_tokens": ("topic",),
     "root_weights": ("topic",),
     "tables": ("topic",),
+    "group_weights": ("group", "topic"),
+    "group_unused": ("group",),
     "w": ("token",),
     "token_doc": ("token",),
     "doc_length": ("doc",),
@@ -163,22 +165,45 @@ def check_program(corpus: Any, observed: Any) -> None:
     arguments.flag("observed", observed)
 
 
-def check_groups(corpus: Corpus) -> None:
-    """Refuse a corpus without groups."""
+def check_groups(corpus: Corpus, *, several: bool = False) -> None:
+    """Refuse a corpus without groups; with `several`, also one group alone or an empty one."""
     if corpus.group is None:
         raise ValueError(
             "data has no groups: give every document one, as in "
             "Corpus.from_texts(texts, groups=...)"
         )
+    if not several:
+        return
+    if corpus.num_groups < 2:
+        raise ValueError(
+            f"data has one group, {corpus.group_names[0]!r}: topics are shared between two groups "
+            "or more; fit HDPLDA to one collection"
+        )
+    of_tokens = np.asarray(corpus.group)[np.asarray(corpus.doc)]
+    num_tokens = np.bincount(of_tokens, minlength=corpus.num_groups)
+    if not num_tokens.all():
+        name = corpus.group_names[int(np.argmin(num_tokens))]
+        raise ValueError(
+            f"data has no tokens in group {name!r}: leave the group out, or check the vocabulary's "
+            "pruning"
+        )
 
 
 def prepare(
-    corpus: Any, num_shards: int, side_by_side: int | None, *, groups: bool = False
+    corpus: Any,
+    num_shards: int,
+    side_by_side: int | None,
+    *,
+    groups: bool = False,
+    several: bool = False,
 ) -> Tokens:
-    """Lay a corpus out for the kernels, with the groups of its documents if these are needed."""
+    """Lay a corpus out for the kernels, with the groups of its documents if these are needed.
+
+    `several` asks for two groups or more, none of them empty.
+    """
     check_corpus(corpus)
     if groups:
-        check_groups(corpus)
+        check_groups(corpus, several=several)
     return make_tokens(
         np.asarray(corpus.doc),
         np.asarray(corpus.word),

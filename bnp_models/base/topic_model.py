@@ -286,12 +286,23 @@ class RootedTopics(token_model.TokenModel):
         words from the prior, and weights from the root process: the unused weight is divided into
         sticks until less than 1e-4 replicated tokens are expected in what is left.
         """
-        *used, unused = self.topics_of(state, corpus).weights[0].astype(np.float64)
+        weights = self.topics_of(state, corpus).weights.astype(np.float64)
         row, num_rows = self.token_rows(state, corpus)
         length = np.bincount(row, minlength=num_rows)
-        expected = (length * unused / (length + sum(used) + unused)).sum()
-        rest = unused * break_rest(rng, float(state["gamma"]), expected)
-        return _draw_mixtures(rng, self, state, corpus, np.array([*used, *rest]))
+        of_row = np.broadcast_to(_of_rows(self, weights, corpus), (num_rows, weights.shape[1]))
+        expected = (length * of_row[:, -1] / (length + of_row.sum(axis=1))).sum()
+        rest = self.divide_rest(rng, state, break_rest(rng, float(state["gamma"]), expected))
+        weights = np.concatenate([weights[:, :-1], weights[:, -1:] * rest], axis=1)
+        return _draw_mixtures(rng, self, state, corpus, _of_rows(self, weights, corpus))
+
+    def divide_rest(
+        self, rng: np.random.Generator, state: Mapping[str, np.ndarray], shares: np.ndarray
+    ) -> Float[np.ndarray, "G L"]:
+        """Return the shares of L topics not in use in the unused weight of each row of weights.
+
+        `shares` are those in the unused weight of the root.
+        """
+        return shares[None]
 
 
 def _of_rows(model: token_model.TokenModel, weights: np.ndarray, corpus: Corpus) -> np.ndarray:

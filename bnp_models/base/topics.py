@@ -85,9 +85,10 @@ def rooted_topics(
     alpha
         Document concentration.
     root_weights
-        $\tau_k$ of each slot, zero in empty ones.
+        $\tau_k$ of each slot, zero in empty ones; or, where groups have weights of their own, a row
+        for each, [G, K].
     unused_weight
-        $\tau_u$, the weight of all topics that are not in use.
+        $\tau_u$, the weight of all topics that are not in use; or that of each group.
     z, word, num_words, beta
         As in `finite_topics`.
 
@@ -97,15 +98,15 @@ def rooted_topics(
         As `finite_topics`, and if the root weights and the unused weight do not sum to one.
     """
     root = np.asarray(root_weights, np.float64)
-    if root.ndim != 1:
+    if root.ndim not in (1, 2):
         raise ValueError(f"root_weights must have one entry per topic, got shape {root.shape}")
     root = _positive("root_weights", root, root.shape, zero=True)
-    unused = _positive("unused_weight", unused_weight, (), zero=True)
-    total = root.sum() + unused
-    if not np.isclose(total, 1.0, atol=1e-4):
+    unused = _positive("unused_weight", unused_weight, root.shape[:-1], zero=True)
+    total = root.sum(axis=-1) + unused
+    if not np.allclose(total, 1.0, atol=1e-4):
         raise ValueError(f"root_weights and unused_weight must sum to one, got {total}")
-    weights = _positive("alpha", alpha, ()) * np.append(root, unused)
-    return _dirichlet_topics(z, word, num_words, len(root), beta, weights)
+    weights = _positive("alpha", alpha, ()) * np.append(root, unused[..., None], axis=-1)
+    return _dirichlet_topics(z, word, num_words, root.shape[-1], beta, weights)
 
 
 def _dirichlet_topics(z, word, num_words: int, num_used: int, beta, weights) -> Topics:

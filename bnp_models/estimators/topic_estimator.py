@@ -16,6 +16,7 @@ from bnp_models.base.model import Model
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
 from bnp_models.results.author_fit import AuthorFit
+from bnp_models.results.group_fit import GroupFit
 from bnp_models.results.supervised_fit import SupervisedFit
 from bnp_models.results.topic_fit import TopicFit
 from bnp_models.run.fit import fit
@@ -216,7 +217,8 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _check_model(self) -> None:
         """Refuse models that need more than counts."""
         model = arguments.instance("model", self.model, Model, "a topic model such as LDA(20)")
-        if not issubclass(model.result, TopicFit) or issubclass(model.result, AuthorFit):
+        more = AuthorFit, GroupFit  # than counts
+        if not issubclass(model.result, TopicFit) or issubclass(model.result, more):
             raise ValueError(
                 f"model must be a topic model of counts, got {arguments.shown(model)}: use "
                 "bnp_models.fit with a Corpus or Sources"

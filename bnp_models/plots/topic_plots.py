@@ -45,6 +45,7 @@ __all__ = [
     "plot_prevalence",
     "plot_prevalence_by_group",
     "plot_ranks",
+    "plot_sharing",
     "plot_topic_similarity",
     "plot_topic_words",
     "plot_traces",
@@ -341,6 +342,33 @@ def plot_prevalence_by_group(
     labels = _topic_labels(labels, topics)
     ax = heat_map(values, labels, [str(g) for g in groups], "share of the group's tokens", ax)
     ax.set_title("Topics by group", loc="left")
+    return ax
+
+
+def plot_sharing(
+    table: pd.DataFrame, *, labels: Sequence[str] | None = None, ax: Axes | None = None
+) -> Axes:
+    """Draw the probability that each group has each topic as a heat map.
+
+    Parameters
+    ----------
+    table
+        From `group_tables.sharing`; select rows to draw some topics or groups.
+    labels
+        One per topic, from `short_labels` for instance; "topic 0", ... if not given.
+    ax
+        Where to draw.
+    """
+    check_table(table, ("group", "topic", "probability"), "group_tables.sharing")
+    check_ax(ax)
+    groups, topics = (list(dict.fromkeys(table[name])) for name in ("group", "topic"))
+    values = table.pivot(index="topic", columns="group", values="probability")
+    values = values.loc[topics, groups].to_numpy()
+    labels = _topic_labels(labels, topics)
+    ax = heat_map(
+        values, labels, [str(g) for g in groups], "probability that the group has it", ax, top=1.0
+    )
+    ax.set_title("Topics that groups share", loc="left")
     return ax
 
 

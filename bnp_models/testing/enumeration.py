@@ -27,6 +27,7 @@ __all__ = [
     "enumerate_posterior",
     "finite_topics",
     "gamma_rule",
+    "grouped_topics",
     "log_dirichlet_multinomial",
     "log_stirling",
     "num_distinct",
@@ -341,6 +342,128 @@ def rooted_topics(
     }
     log_joint = total + words - _log_choices(doc, authors)
     return enumerate_posterior(states, lambda _: log_joint, lambda _: quantities)
+
+
+def grouped_topics(
+    docs: Sequence[Any],
+    group: Sequence[int],
+    num_words: int,
+    *,
+    alpha: float | Rule,
+    group_alpha: float | Rule,
+    gamma: float | Rule,
+    beta: float | Rule,
+) -> Posterior:
+    r"""Enumerate the posterior of the three-level HDP topic model over all set partitions.
+
+    $$p(z) = \prod_d \frac{\Gamma(\alpha)}{\Gamma(\alpha + N_d)} \sum_{m, t} \alpha^M
+      \prod_{dk} |s(n_{dk}, m_{dk})|
+      \prod_g \frac{\Gamma(\alpha_0)}{\Gamma(\alpha_0 + m_{g \cdot})} \, \alpha_0^T
+      \prod_{gk} |s(m_{gk}, t_{gk})| \, \gamma^K
+      \frac{\Gamma(\gamma)}{\Gamma(\gamma + T)} \prod_k \Gamma(t_{\cdot k})$$
+
+    with $m_{gk}$ the tables of all documents of group g, and $t_{gk}$ those of the group. The sum
+    is over arrays of coefficients with an axis for the tables $m_{g \cdot}$ of each group and one
+    for T. Topics are added one by one.
+
+    Returns
+    -------
+    Posterior
+        States are z. Quantities: `tables` (M), `group_tables` (T), `unused_weight` (the mean root
+        mass of all unused topics), `group_unused` (that of each group), `alpha`, `group_alpha`,
+        `gamma` and `beta`, all of them as means given z; and those of `token_quantities`.
+    """
+    doc, word = _tokens(docs)
+    size, of_doc = len(word), np.asarray(group)
+    num_groups = int(of_doc.max()) + 1
+    states = set_partitions(size)
+    of_row = _counts(states, np.tile(doc, (len(states), 1)), len(docs), size)
+    of_topic = _counts(states, word, num_words, size).swapaxes(1, 2)
+    stirling = np.exp(log_stirling(size))
+    lengths = [int(np.isin(doc, np.flatnonzero(of_doc == g)).sum()) for g in range(num_groups)]
+    shape = (*(n + 1 for n in lengths), size + 1)  # m of each group, T
+    place = np.indices(shape)
+    m, t = place[:-1], place[-1]
+
+    def of_one_topic(counts):
+        """Return the coefficients of one topic, with counts [D]."""
+        found = np.ones((1,) * num_groups + (1,))
+        for g in range(num_groups):
+            tables = np.ones(1)  # by m
+            for n in counts[of_doc == g]:
+                tables = np.convolve(tables, stirling[n, : n + 1])
+            both = tables[:, None] * stirling[: len(tables), : len(tables)]  # [m, t]
+            axes = [1] * num_groups
+            axes[g] = len(tables)
+            found = _multiply(found, both.reshape(*axes, -1))
+        factorial = np.exp(gammaln(np.maximum(np.arange(found.shape[-1]), 1)))
+        return found * factorial  # T > 0 if there are tokens
+
+    def coefficients(counts):
+        """Return those of an assignment, with counts [D, K] of the topics in use."""
+        found = np.ones((1,) * (num_groups + 1))
+        for of_docs in counts.T:
+            found = _multiply(found, of_one_topic(of_docs))
+        padded = np.zeros(shape)
+        padded[tuple(slice(n) for n in found.shape)] = found
+        return padded
+
+    used = states.max(axis=1) + 1
+    every = np.stack([coefficients(n[:, :k]) for n, k in zip(of_row, used, strict=True)])
+    alpha, group_alpha, gamma = (_as_rule(value) for value in (alpha, group_alpha, gamma))
+    column = (slice(None), *[None] * len(shape))
+
+    def integrated(rule, log_value):
+        """Integrate a concentration out; return logs and its means given the tables."""
+        logs = log_value + rule.log_weights[column]
+        total = logsumexp(logs, axis=0)
+        return total, (rule.nodes[column] * np.exp(logs - total)).sum(axis=0)
+
+    a, a0, c = (rule.nodes[column] for rule in (alpha, group_alpha, gamma))
+    of_docs = sum(gammaln(a) - gammaln(a + len(words)) for words in docs)
+    log_alpha, mean_alpha = integrated(alpha, of_docs + m.sum(axis=0) * np.log(a))
+    of_groups = sum(gammaln(a0) - gammaln(a0 + m[g]) for g in range(num_groups))
+    log_group, mean_group = integrated(group_alpha, of_groups + t * np.log(a0))
+    by_topics = [
+        integrated(gamma, gammaln(c) - gammaln(c + t) + k * np.log(c)) for k in range(size + 1)
+    ]
+    log_gamma, mean_gamma = (np.stack(x)[used] for x in zip(*by_topics, strict=True))
+    with np.errstate(divide="ignore"):
+        joint = np.log(every) + log_alpha + log_group + log_gamma
+    axes = tuple(range(1, joint.ndim))
+    total = np.asarray(logsumexp(joint, axis=axes))
+    given = np.exp(joint - total.reshape(-1, *[1] * len(shape)))  # p(m, T | z, w)
+
+    def mean(values):
+        return (given * values).sum(axis=axes)
+
+    words, mean_beta = word_factor(of_topic, beta)
+    quantities = {
+        "tables": mean(m.sum(axis=0)),
+        "group_tables": mean(t),
+        "alpha": mean(mean_alpha),
+        "group_alpha": mean(mean_group),
+        "gamma": mean(mean_gamma),
+        "beta": mean_beta,
+        **token_quantities(states, None),
+    }
+    if len(group_alpha.nodes) == len(gamma.nodes) == 1:
+        unused = gamma.nodes[0] / (gamma.nodes[0] + t)
+        a0 = group_alpha.nodes[0]
+        quantities["unused_weight"] = mean(unused)
+        quantities["group_unused"] = np.stack([mean(a0 * unused / (a0 + n)) for n in m], axis=1)
+    log_joint = total + words
+    return enumerate_posterior(states, lambda _: log_joint, lambda _: quantities)
+
+
+def _multiply(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Multiply two polynomials in several variables, given as arrays of coefficients."""
+    found = np.zeros([n + m - 1 for n, m in zip(one.shape, other.shape, strict=True)])
+    for at in np.argwhere(one):
+        found[tuple(slice(i, i + m) for i, m in zip(at, other.shape, strict=True))] += (
+            one[tuple(at)] * other
+        )
+    return found
 
 
 def _with_rows(

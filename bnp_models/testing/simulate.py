@@ -8,6 +8,7 @@ __all__ = [
     "draw_categorical",
     "draw_dirichlet",
     "draw_log_gamma",
+    "grouped_franchise",
     "restaurant_franchise",
     "tally",
 ]
@@ -78,6 +79,73 @@ def restaurant_franchise(
         tables[rows[opens], topic[opens]] += 1
         num_tables[rows, d] += opens
     return z, tables
+
+
+def grouped_franchise(
+    rng: np.random.Generator,
+    alpha: Float[np.ndarray, " S"],
+    group_alpha: Float[np.ndarray, " S"],
+    gamma: Float[np.ndarray, " S"],
+    doc: Int[np.ndarray, " T"],
+    group: Int[np.ndarray, " D"],
+) -> tuple[Int[np.ndarray, "S T"], Int[np.ndarray, "S G T"], Int[np.ndarray, "S T"]]:
+    """Seat tokens in the franchise of three levels: documents, groups of documents, root.
+
+    As `restaurant_franchise`, but a new table of a document is a customer in the restaurant of its
+    group, and only a new table of a group takes a topic with regard to the tables of all groups.
+
+    Returns
+    -------
+    z, doc_tables, group_tables
+        Topic of each token, numbered in order of appearance; tables of the documents of each group
+        and tables of the groups, by topic.
+    """
+    (num_draws,), num_tokens, num_groups = alpha.shape, len(doc), int(max(group)) + 1
+    rows = np.arange(num_draws)
+    z = np.zeros((num_draws, num_tokens), np.int32)
+    of_topic = np.zeros((num_draws, num_tokens), np.int32)  # tables of the groups
+    of_group = np.zeros((num_draws, num_groups, num_tokens), np.int32)  # tables of the documents
+    # restaurants: the customers of each table, its topic, and how many tables there are
+    docs = _Restaurants(num_draws, int(doc.max()) + 1, num_tokens)
+    groups = _Restaurants(num_draws, num_groups, num_tokens)
+    for t, d in enumerate(doc):
+        g = group[d]
+        at_doc, opens = docs.choose(rng, d, alpha)
+        at_group, opens_too = groups.choose(rng, g, group_alpha)
+        fresh = draw_categorical(rng, np.column_stack([of_topic, gamma]))
+        fresh = np.where(fresh == num_tokens, (of_topic > 0).sum(axis=1), fresh)
+        dish = np.where(opens_too, fresh, groups.topic[rows, g, at_group])
+        z[:, t] = np.where(opens, dish, docs.topic[rows, d, at_doc])
+        docs.seat(d, at_doc, z[:, t], opens, np.ones(num_draws, bool))
+        groups.seat(g, at_group, z[:, t], opens & opens_too, opens)
+        of_group[rows[opens], g, z[opens, t]] += 1
+        new = opens & opens_too
+        of_topic[rows[new], z[new, t]] += 1
+    return z, of_group, of_topic
+
+
+class _Restaurants:
+    """Tables of several restaurants, for many draws."""
+
+    def __init__(self, num_draws: int, num_restaurants: int, num_tables: int):
+        self.customers = np.zeros((num_draws, num_restaurants, num_tables))
+        self.topic = np.zeros(self.customers.shape, np.int32)
+        self.number = np.zeros((num_draws, num_restaurants), int)
+        self.rows = np.arange(num_draws)
+
+    def choose(self, rng, restaurant, concentration):
+        """Choose a table for a customer; say where it is a new one."""
+        weights = np.column_stack([self.customers[self.rows, restaurant], concentration])
+        table = draw_categorical(rng, weights)
+        opens = table == self.customers.shape[2]
+        return np.where(opens, self.number[self.rows, restaurant], table), opens
+
+    def seat(self, restaurant, table, topic, opens, comes):
+        """Seat the customers that come; tables that they open get the topic."""
+        new = opens & comes
+        self.topic[self.rows[new], restaurant, table[new]] = topic[new]
+        self.customers[self.rows[comes], restaurant, table[comes]] += 1
+        self.number[self.rows, restaurant] += new
 
 
 def tally(

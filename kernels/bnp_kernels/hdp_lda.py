@@ -18,15 +18,12 @@ key, from the state before it, padded by `grow`. No draw depends on K.
 Sizes: T tokens, D documents, V words. Counts are int32, log densities in nats.
 """
 
-import functools
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from bnp_kernels.numerics.batching import LARGE_TABLE, vectorise_if
 from bnp_kernels.numerics.densities import log_dirichlet_multinomial
 from bnp_kernels.processes import dirichlet_topics, hdp_root, rooted_topics, split_merge
 from bnp_kernels.processes.hdp_root import TAIL_SHARE, Root
@@ -192,12 +189,12 @@ def _split_merge_sweep(
     tail_share: float = TAIL_SHARE,
     axis_name: str | None = None,
 ) -> HDPState:
-    z, weights, overflow, _ = split_merge.move(
+    moved = split_merge.move(
         rng_key, data.doc, data.word, state.z, state.root.weights, state.topic,
         alpha=state.alpha, beta=state.beta, gamma=state.root.gamma,
         num_rows=data.doc_length.shape[0], num_words=state.word_topic.shape[0],
     )  # fmt: skip
-    return _with_topics(state, data, z, weights, overflow)
+    return _with_topics(state, data, moved.z, moved.root_weights, moved.overflow)
 
 
 def _with_topics(
@@ -216,16 +213,6 @@ def _with_topics(
         z=z, doc_topic=doc_topic, word_topic=word_topic, topic=topic, root=root,
         overflow=state.overflow | overflow,
     )  # fmt: skip
-
-
-def _chain_by_chain(sweep: Callable, state: HDPState) -> Callable:
-    """Make large chains take turns on a CPU: only one then holds temporary arrays in memory."""
-
-    def in_turn(*args, **options):
-        small = state.word_topic.size < LARGE_TABLE
-        return vectorise_if(small, functools.partial(sweep, **options))(*args)
-
-    return in_turn
 
 
 def resample(rng_key: Key[Array, ""], state: HDPState, data: Tokens, priors: HDPPriors) -> HDPState:
@@ -269,7 +256,7 @@ def step(
     key_sweep, key_rest = bits.split(rng_key)
     known = {
         "sequential": _sequential_sweep,
-        "parallel": _chain_by_chain(_parallel_sweep, state),
+        "parallel": rooted_topics.chain_by_chain(_parallel_sweep, state),
         "split-merge": _split_merge_sweep,  # its moves take turns by themselves
     }
     new = take_turn(

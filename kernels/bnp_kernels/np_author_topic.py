@@ -207,12 +207,12 @@ def _split_merge_sweep(
     tail_share: float = TAIL_SHARE,
     axis_name: str | None = None,
 ) -> AuthorHDPState:
-    z, weights, overflow, _ = split_merge.move(
+    moved = split_merge.move(
         rng_key, state.x, data.word, state.z, state.root.weights, state.topic,
         alpha=state.alpha, beta=state.beta, gamma=state.root.gamma,
         num_rows=data.num_authors, num_words=state.word_topic.shape[0],
     )  # fmt: skip
-    return _with_topics(state, data, z, state.x, weights, overflow)
+    return _with_topics(state, data, moved.z, state.x, moved.root_weights, moved.overflow)
 
 
 def _with_topics(

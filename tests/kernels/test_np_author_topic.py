@@ -116,12 +116,12 @@ MISTAKES = [
     ),
     testing.Mistake(
         "the density of the proposed share is missing", split_merge, "_move",
-        "+ {_log_beta_density(log_share, concentration)}", "0.0",
+        "+ {_log_beta_density(log_share, proposal)}", "0.0",
         "geweke/split-merge",
     ),
     testing.Mistake(
         "the accepted weights are lost", np_author_topic, "_split_merge_sweep",
-        "state.x, {weights}, overflow", "state.root.weights",
+        "state.x, {moved.root_weights}, moved.overflow", "state.root.weights",
         "geweke/split-merge",
     ),
 ]  # fmt: skip

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import lax
 from jax.typing import ArrayLike
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key, Shaped
 
 from bnp_kernels.numerics.sums import prefix_sums, sum_pairwise
 from bnp_kernels.random import bits, categorical
@@ -61,10 +61,10 @@ def init(rng_key: Key[Array, ""], topic: Int[Array, " K"], gamma: ArrayLike) -> 
     return Root(*draw_root(rng_key, tables, gamma), tables, gamma)
 
 
-def grow(x: Array, max_topics: int) -> Array:
+def grow(x: Array, max_topics: int, fill: float = 0) -> Array:
     """Pad the last axis with free slots up to `max_topics`, or drop free slots at its end."""
-    extra = max(max_topics - x.shape[-1], 0)
-    return jnp.pad(x[..., :max_topics], [(0, 0)] * (x.ndim - 1) + [(0, extra)])
+    extra = [(0, 0)] * (x.ndim - 1) + [(0, max(max_topics - x.shape[-1], 0))]
+    return jnp.pad(x[..., :max_topics], extra, constant_values=fill)
 
 
 def grow_root(root: Root, max_topics: int) -> Root:
@@ -229,7 +229,7 @@ def draw_sticks(
     return sticks, unused_weight * jnp.exp(log_after[-1])
 
 
-def reach(alpha: Array, doc_length: Int[Array, " D"], share: ArrayLike) -> Array:
+def reach(alpha: Array, doc_length: Shaped[Array, " D"], share: ArrayLike) -> Array:
     r"""Return the root weight above which topics take part in a parallel sweep.
 
     The threshold is `share` over about the expected number of tables,
@@ -254,7 +254,7 @@ def open_slots(
     root: Root,
     topic: Int[Array, " K"],
     alpha: Float[Array, ""],
-    row_length: Int[Array, " R"],
+    row_length: Shaped[Array, " R"],
     tail_share: ArrayLike,
 ) -> OpenSlots:
     r"""Draw sticks for the free slots; topics heavier than `reach` take part in the sweep."""
@@ -268,7 +268,7 @@ def slots_wanted(
     root: Root,
     topic: Int[Array, " K"],
     alpha: Float[Array, ""],
-    row_length: Int[Array, " R"],
+    row_length: Shaped[Array, " R"],
     tail_share: ArrayLike,
 ) -> Int[Array, ""]:
     r"""Return how many slots make an overflow of the next sweep very improbable.

@@ -6,14 +6,26 @@ counts by row and topic, `word_topic` and `topic`, the nested state `root`, and 
 """
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 from jaxtyping import Array, Float, Int, Key
 
+from bnp_kernels.numerics.batching import LARGE_TABLE, vectorise_if
 from bnp_kernels.processes import dirichlet_topics, hdp_root
 from bnp_kernels.random import bits
 
-__all__ = ["grow", "log_prior", "log_root", "resample"]
+__all__ = ["chain_by_chain", "grow", "log_prior", "log_root", "resample"]
+
+
+def chain_by_chain(sweep: Callable, state: Any) -> Callable:
+    """Make large chains take turns on a CPU: only one then holds temporary arrays in memory."""
+
+    def in_turn(*args, **options):
+        small = state.word_topic.size < LARGE_TABLE
+        return vectorise_if(small, functools.partial(sweep, **options))(*args)
+
+    return in_turn
 
 
 def grow(state: Any, max_topics: int, rows_field: str) -> Any:

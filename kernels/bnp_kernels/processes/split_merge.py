@@ -14,12 +14,14 @@ quantities that are the same before and after the moves.
 
 A row is a document (`hdp_lda`), or an author (`np_author_topic`, whose moves keep the authors of
 the tokens). Rows may change from sweep to sweep, and the tokens of a row need not be contiguous.
+Where rows belong to groups with weights of their own (`multi_task_hdp_lda`), these are split, too.
 
-Sizes: C pairs, T tokens, R rows, V words, K slots; sides of pair c are columns 2c and 2c + 1.
+Sizes: C pairs, T tokens, R rows, G groups, V words, K slots; sides of pair c are columns 2c and
+2c + 1.
 """
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -32,11 +34,21 @@ from bnp_kernels.processes import split_proposal
 from bnp_kernels.random.bits import random_bits, split, to_uniform, uniform
 from bnp_kernels.random.gamma import draw_log_gamma
 
-__all__ = ["Pairs", "draw_anchors", "log_ratio", "move", "pairs_that_count"]
+__all__ = ["Groups", "Moved", "Pairs", "draw_anchors", "log_ratio", "move", "pairs_that_count"]
 
 NUM_PAIRS = 64
 NUM_VISITS = 30  # a soft split visits about this many times T tokens in all,
 ITERATIONS = (20, 200)  # but each token at least and at most this often
+
+
+class Moved(NamedTuple):
+    """What moves change."""
+
+    z: Int[Array, " T"]
+    root_weights: Float[Array, " K"]
+    group_log_weights: Any  # [G, K]; None without groups
+    overflow: Bool[Array, ""]  # a free slot was missing
+    accepted: Int[Array, " 2"]  # numbers of splits and merges
 
 
 class Pairs(NamedTuple):
@@ -45,6 +57,14 @@ class Pairs(NamedTuple):
     first: Int[Array, " C"]  # slot of the first anchor: side 0
     second: Int[Array, " C"]
     counts: Bool[Array, " C"]  # whether the pair takes part
+
+
+class Groups(NamedTuple):
+    r"""Groups of rows: $\pi_g \sim \mathrm{DP}(\alpha_0, \tau)$ takes the place of the root."""
+
+    group: Int[Array, " R"]  # of each row
+    log_weights: Float[Array, "G K"]  # log pi
+    alpha: Float[Array, ""]  # alpha_0
 
 
 def draw_anchors(
@@ -98,11 +118,12 @@ def log_ratio(
     row_side: Int[Array, "R S"],
     word_side: Int[Array, "V S"],
     log_share: Float[Array, "C 2"],
-    weight: Float[Array, " C"],
+    weight: Float[Array, " C"] | Float[Array, "R C"],
     *,
     alpha: Array,
     beta: Array,
     gamma: Array,
+    row_log_share: Float[Array, "R C 2"] | None = None,
 ) -> Float[Array, " C"]:
     r"""Return the log posterior density of the split less that of the merged topic, per pair.
 
@@ -121,7 +142,10 @@ def log_ratio(
     log_share
         $\log b$ and $\log (1 - b)$.
     weight
-        t.
+        t; with groups, the weight of both sides in the group of each row.
+    row_log_share
+        With groups, $\log b$ and $\log (1 - b)$ of the group of each row. They take the place of
+        the root's shares in the product over rows.
     """
     num_words = word_side.shape[0]
 
@@ -131,9 +155,11 @@ def log_ratio(
         merged = log_rising(whole, counts.reshape(counts.shape[0], -1, 2).sum(-1))
         return (split - merged).sum(0)
 
-    a = alpha * weight[:, None] * jnp.exp(log_share)
-    a = jnp.maximum(a, _TINY).reshape(1, -1)
-    rows = gain(a, jnp.maximum(alpha * weight, _TINY)[None, :], row_side)
+    of_rows = log_share[None] if row_log_share is None else row_log_share
+    weight = jnp.atleast_2d(weight)
+    a = alpha * weight[:, :, None] * jnp.exp(of_rows)
+    a = jnp.maximum(a, _TINY).reshape(len(a), -1)
+    rows = gain(a, jnp.maximum(alpha * weight, _TINY), row_side)
     words = gain(beta, beta, word_side)
     totals = gain(num_words * beta, num_words * beta, word_side.sum(0, keepdims=True))
     return jnp.log(gamma) - log_share.sum(1) + rows + words - totals
@@ -142,20 +168,33 @@ def log_ratio(
 _TINY = 1e-30
 
 
-def _share_concentration(row_side: Array, weight: Array, alpha: Array) -> Float[Array, "C 2"]:
-    """Return parameters of the beta proposal of the shares: about the table counts of the sides.
+def _about_tables(row_side: Array, weight: Array, alpha: Array) -> Float[Array, "R S"]:
+    """Return about the table counts of the sides, zero in rows without tokens.
 
-    Any positive numbers would be exact. These make the proposal resemble the posterior.
+    They are parameters of the beta proposals of shares. Any positive numbers would be exact. These
+    make the proposals resemble the posterior.
     """
-    a = jnp.repeat(alpha * weight / 2, 2)[None, :]
+    a = jnp.repeat(jnp.atleast_2d(alpha * weight / 2), 2, axis=1)
     tables = 1.0 + a * jnp.log1p(row_side / (1.0 + a))
-    return jnp.where(row_side > 0, tables, 0.0).sum(0).reshape(-1, 2)
+    return jnp.where(row_side > 0, tables, 0.0)
+
+
+def _log_beta_normaliser(concentration: Float[Array, "*rest 2"]) -> Float[Array, "*rest"]:
+    gammaln = jax.scipy.special.gammaln
+    return gammaln(concentration.sum(-1)) - gammaln(concentration).sum(-1)
 
 
 def _log_beta_density(log_share: Array, concentration: Array) -> Float[Array, " C"]:
-    gammaln = jax.scipy.special.gammaln
-    normaliser = gammaln(concentration.sum(1)) - gammaln(concentration).sum(1)
-    return normaliser + ((concentration - 1.0) * log_share).sum(1)
+    return _log_beta_normaliser(concentration) + ((concentration - 1.0) * log_share).sum(-1)
+
+
+def _draw_log_shares(
+    rng_key: Key[Array, ""], slot: int, concentration: Float[Array, "*rest 2"]
+) -> Float[Array, "*rest 2"]:
+    """Draw b ~ Beta(concentration); return the logs of b and 1 - b."""
+    item = jnp.arange(concentration.size).reshape(concentration.shape)
+    log_gamma = draw_log_gamma(rng_key, concentration, slot, item)
+    return log_gamma - jax.nn.logsumexp(log_gamma, axis=-1, keepdims=True)
 
 
 def move(
@@ -172,7 +211,8 @@ def move(
     num_rows: int,
     num_words: int,
     num_pairs: int = NUM_PAIRS,
-) -> tuple[Int[Array, " T"], Float[Array, " K"], Bool[Array, ""], Int[Array, " 2"]]:
+    groups: Groups | None = None,
+) -> Moved:
     """Propose a split or a merge for every pair that counts.
 
     Parameters
@@ -181,23 +221,21 @@ def move(
         Row and word of each token, in [0, R) and [0, V). Not checked.
     num_rows, num_words
         R and V.
-
-    Returns
-    -------
-    New topics and root weights, whether a free slot was missing, and the numbers of accepted
-    splits and merges.
+    groups
+        The groups, where rows belong to groups.
     """
     # large chains take turns on a CPU: only one then holds temporary arrays in memory
     small = num_words * root_weights.shape[0] < LARGE_TABLE
     sizes = {"num_rows": num_rows, "num_words": num_words, "num_pairs": num_pairs}
     concentrations = {"alpha": alpha, "beta": beta, "gamma": gamma}
     moved = vectorise_if(small, functools.partial(_move, **sizes))
-    return moved(rng_key, row, word, z, root_weights, topic, concentrations)
+    return moved(rng_key, row, word, z, root_weights, topic, concentrations, groups)
 
 
 def _move(
-    rng_key, row, word, z, root_weights, topic, concentrations, *, num_rows, num_words, num_pairs
-):
+    rng_key, row, word, z, root_weights, topic, concentrations, groups, *,
+    num_rows, num_words, num_pairs,
+):  # fmt: skip
     alpha, beta, gamma = (concentrations[name] for name in ("alpha", "beta", "gamma"))
     key_anchor, key_scan, key_share, key_accept = split(rng_key, 4)
     capacity = root_weights.shape[0]
@@ -238,15 +276,26 @@ def _move(
 
     row_side, word_side = tally(tokens.row, num_rows), tally(tokens.word, num_words)
 
-    concentration = _share_concentration(row_side, weight, alpha)
-    item = jnp.arange(2 * num_pairs).reshape(num_pairs, 2)
-    log_gamma = draw_log_gamma(key_share, concentration, 0, item)
-    drawn = log_gamma - jax.nn.logsumexp(log_gamma, axis=1, keepdims=True)
+    halves: Any = None  # with groups
+    shares: Any = None
+    counts, concentration = row_side, alpha
+    if groups is not None:
+        halves = _halves(groups, pairs, splits, row_side, alpha)
+        counts, concentration = halves.tables.reshape(len(halves.tables), -1), groups.alpha
+    proposal = _about_tables(counts, weight, concentration).sum(0).reshape(-1, 2)
     both = jnp.stack([root_weights[pairs.first], root_weights[pairs.second]], axis=1)
+    drawn = _draw_log_shares(key_share, 0, proposal)
     log_share = jnp.where(splits[:, None], drawn, jnp.log(both / weight[:, None]))
+    of_rows: dict[str, Any] = {"weight": weight}
+    if groups is not None:
+        prior = jnp.maximum(groups.alpha * weight[:, None] * jnp.exp(log_share), _TINY)
+        shares, of_groups = _group_shares(key_share, halves, splits, prior)
+        log_proposal = log_proposal - of_groups
+        of_rows = {"weight": jnp.exp(halves.log_weight)[groups.group]}
+        of_rows["row_log_share"] = shares[groups.group]
     gain = log_ratio(
-        row_side, word_side, log_share, weight, alpha=alpha, beta=beta, gamma=gamma
-    ) - (log_proposal + _log_beta_density(log_share, concentration))
+        row_side, word_side, log_share, **of_rows, alpha=alpha, beta=beta, gamma=gamma
+    ) - (log_proposal + _log_beta_density(log_share, proposal))
     log_u = jnp.log(uniform(key_accept, (num_pairs,)))
     accepted = pairs.counts & jnp.isfinite(gain) & (log_u < jnp.where(splits, gain, -gain))
 
@@ -259,11 +308,56 @@ def _move(
     slot = jnp.where(side == 0, pairs.first[c], new_slot[c])
     z = z.at[jnp.where(accepted[c], tokens.token, z.shape[0])].set(slot, mode="drop")
 
+    slots = [jnp.where(accepted, slot, capacity) for slot in (pairs.second, pairs.first)]
+    slots.append(jnp.where(born, new_slot, capacity))
+
+    def put(weights, none, whole, halves):
+        """Empty the second slot, fill the first one, and that of a new topic."""
+        filled = none, jnp.where(splits, halves[0], whole), halves[1]
+        for at, new in zip(slots, filled, strict=True):
+            weights = weights.at[..., at].set(new, mode="drop")
+        return weights
+
     new_weight = jnp.exp(log_share) * weight[:, None]
-    at = jnp.where(accepted, pairs.second, capacity)
-    root_weights = root_weights.at[at].set(0.0, mode="drop")
-    at = jnp.where(accepted, pairs.first, capacity)
-    root_weights = root_weights.at[at].set(jnp.where(splits, new_weight[:, 0], weight), mode="drop")
-    at = jnp.where(born, new_slot, capacity)
-    root_weights = root_weights.at[at].set(new_weight[:, 1], mode="drop")
-    return z, root_weights, overflow, jnp.stack([born.sum(), (accepted & ~splits).sum()])
+    root_weights = put(root_weights, 0.0, weight, new_weight.T)
+    log_weights = None
+    if groups is not None:
+        whole = halves.log_weight
+        log_weights = put(
+            groups.log_weights, -jnp.inf, whole, jnp.moveaxis(shares + whole[:, :, None], 2, 0)
+        )
+    numbers = jnp.stack([born.sum(), (accepted & ~splits).sum()])
+    return Moved(z, root_weights, log_weights, overflow, numbers)
+
+
+class _Halves(NamedTuple):
+    """What groups have of the topics of each pair."""
+
+    log_weight: Float[Array, "G C"]  # of both sides together
+    present: Float[Array, "G C 2"]  # logs of the shares of both sides, where these are two topics
+    tables: Float[Array, "G C 2"]  # about the number of tables of each side
+
+
+def _halves(
+    groups: Groups, pairs: Pairs, splits: Bool[Array, " C"], row_side: Array, alpha: Array
+) -> _Halves:
+    first, second = (groups.log_weights[:, slot] for slot in (pairs.first, pairs.second))
+    whole = jnp.where(splits, first, jnp.logaddexp(first, second))
+    of_rows = _about_tables(row_side, jnp.exp(whole)[groups.group], alpha)
+    tables = jnp.zeros((len(whole), of_rows.shape[1])).at[groups.group].add(of_rows)
+    present = jnp.stack([first, second], axis=2) - whole[:, :, None]
+    return _Halves(whole, present, tables.reshape(*whole.shape, 2))
+
+
+def _group_shares(
+    rng_key: Key[Array, ""], halves: _Halves, splits: Bool[Array, " C"], prior: Float[Array, "C 2"]
+) -> tuple[Float[Array, "G C 2"], Float[Array, " C"]]:
+    """Draw the groups' shares, or read the present ones; return their logs and a log ratio.
+
+    The ratio is that of their prior density Beta(prior) and the density of their proposal.
+    """
+    proposal = prior[None] + halves.tables
+    drawn = _draw_log_shares(rng_key, 1, proposal)
+    shares = jnp.where(splits[None, :, None], drawn, halves.present)
+    norm = _log_beta_normaliser(prior)[None] - _log_beta_normaliser(proposal)
+    return shares, (norm - (halves.tables * shares).sum(-1)).sum(0)

@@ -19,7 +19,9 @@ from jaxtyping import Array, Float, Int, Key
 from bnp_kernels.numerics.batching import LARGE_TABLE, vectorise_if
 from bnp_kernels.random.bits import random_bits, to_uniform
 
-__all__ = ["draw_tables"]
+__all__ = ["draw_tables", "draw_tables_of_groups"]
+
+_WORD = 32  # cells whose marks share a word
 
 
 def draw_tables(
@@ -40,22 +42,61 @@ def draw_tables(
     Tables per column (int32); 0 in a column without customers. Cell (r, k) is drawn from the
     counter (k, r), so the draws do not change when columns are added.
     """
-    return vectorise_if(counts.size < LARGE_TABLE, _draw)(rng_key, counts, concentration)
+    return vectorise_if(counts.size < LARGE_TABLE, _draw_sums)(rng_key, counts, concentration)
+
+
+def draw_tables_of_groups(
+    rng_key: Key[Array, ""],
+    counts: Int[Array, "R K"],
+    group: Int[Array, " R"],
+    concentration: Float[Array, "G K"],
+) -> Int[Array, "G K"]:
+    """Draw the number of tables of every restaurant and sum over the restaurants of each group.
+
+    As `draw_tables`; all restaurants of a group have its row of concentrations.
+    """
+    draw = vectorise_if(counts.size < LARGE_TABLE, _draw_sums_of_groups)
+    return draw(rng_key, counts, group, concentration)
+
+
+def _draw_sums(rng_key, counts, concentration):
+    num_rows, num_columns = counts.shape
+    word = min(_WORD, max(num_rows, 1))
+    num_lanes = -(-num_rows // word)
+    counts = jnp.pad(counts, ((0, word * num_lanes - num_rows), (0, 0)))
+    counts = counts.reshape(word, num_lanes, num_columns)
+    return _draw(rng_key, counts, concentration[None, :]).sum(axis=0)
+
+
+def _draw_sums_of_groups(rng_key, counts, group, concentration):
+    """Deal the rows of each group to lanes of its own, as many as are certain to be enough."""
+    num_rows, num_columns = counts.shape
+    num_groups = concentration.shape[0]
+    num_lanes = num_rows // _WORD + num_groups
+    sizes = jnp.zeros(num_groups, jnp.int32).at[group].add(1)
+    lanes_of = -(-sizes // _WORD)
+    first_lane = jnp.cumsum(lanes_of) - lanes_of
+    order = jnp.argsort(group, stable=True)
+    begin = jnp.cumsum(sizes) - sizes
+    place = jnp.arange(num_rows) - begin[group[order]]  # in its group
+    lane = first_lane[group[order]] + place // _WORD
+    row = jnp.full((_WORD, num_lanes), num_rows).at[place % _WORD, lane].set(order)
+    dealt = jnp.pad(counts, ((0, 1), (0, 0)))[row]  # one row without customers
+    group_of = jnp.zeros(num_lanes, jnp.int32).at[lane].set(group[order])
+    tables = _draw(rng_key, dealt, concentration[group_of])
+    return jnp.zeros((num_groups, num_columns), jnp.int32).at[group_of].add(tables)
 
 
 def _draw(rng_key, counts, concentration):
-    num_rows, num_columns = counts.shape
+    """Draw tables, summed over the rows of each lane: [word, lanes, K] and [lanes or 1, K]."""
     # As in the grid of `gamma`, one pass makes the first jump of all cells. The bits of one word
     # mark which of its (at most) 32 cells landed on a candidate. Each iteration then moves the cell
     # of the lowest bit of every word.
-    word = min(32, max(num_rows, 1))
-    num_groups = -(-num_rows // word)
-    num_lanes = num_groups * num_columns
-    counts = jnp.pad(counts, ((0, word * num_groups - num_rows), (0, 0)))
-    counts = counts.reshape(word, num_groups, num_columns)
-    a = concentration.astype(jnp.float32)[None, :]
+    word, num_lanes, num_columns = counts.shape
+    num_cells = num_lanes * num_columns
+    a = concentration.astype(jnp.float32)
     slot = jnp.arange(num_columns, dtype=jnp.uint32)[None, :]
-    group = jnp.arange(num_groups, dtype=jnp.uint32)[:, None]
+    lane = jnp.arange(num_lanes, dtype=jnp.uint32)[:, None]
 
     def jump(at, u, opened):
         """Jump from customer `at` + 1 to the next candidate, returned in the same way: less one.
@@ -70,7 +111,7 @@ def _draw(rng_key, counts, concentration):
     def first_jump(carry, block):
         waiting, tables = carry
         bit, n = block
-        bits = random_bits(rng_key, slot, group + bit * jnp.uint32(num_groups))
+        bits = random_bits(rng_key, slot, lane + bit * jnp.uint32(num_lanes))
         second = to_uniform(bits[0]) * (a + 1) < a
         at, second = jump(1.0, to_uniform(bits[1]), second)
         landed = (at <= n.astype(jnp.float32) - 1).astype(jnp.uint32)
@@ -81,17 +122,17 @@ def _draw(rng_key, counts, concentration):
     blocks = jnp.arange(word, dtype=jnp.uint32), counts
     (waiting, tables), reached = lax.scan(first_jump, start, blocks)
 
-    lane = jnp.arange(num_lanes).reshape(num_groups, num_columns)
+    cell_of = jnp.arange(num_cells).reshape(num_lanes, num_columns)
     reached, counts = reached.reshape(-1), counts.reshape(-1)
 
     def next_jump(carry):
         waiting, tables, jumps, at = carry
         bit = lax.population_count((waiting & -waiting) - 1)
         bit = jnp.minimum(bit, jnp.uint32(word - 1))
-        cell = bit.astype(jnp.int32) * num_lanes + lane
+        cell = bit.astype(jnp.int32) * num_cells + cell_of
         last = counts.at[cell].get(mode="promise_in_bounds").astype(jnp.float32) - 1
         at = jnp.where(jumps == 1, reached.at[cell].get(mode="promise_in_bounds"), at)
-        bits = random_bits(rng_key, slot, group + bit * jnp.uint32(num_groups), jumps)
+        bits = random_bits(rng_key, slot, lane + bit * jnp.uint32(num_lanes), jumps)
         hit = -jnp.expm1(a * jnp.log1p(-1 / at))
         opened = to_uniform(bits[0]) * hit * (a + at) < a
         at, opened = jump(at, to_uniform(bits[1]), opened)
@@ -101,4 +142,4 @@ def _draw(rng_key, counts, concentration):
 
     carry = waiting, tables, jnp.ones_like(waiting), jnp.ones(waiting.shape, jnp.float32)
     _, tables, _, _ = lax.while_loop(lambda carry: (carry[0] != 0).any(), next_jump, carry)
-    return tables.sum(axis=0)
+    return tables

@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float, Int, Integer, Key
+from jaxtyping import Array, Bool, Float, Int, Integer, Key
 
 from bnp_kernels.numerics.batching import chains_together
 from bnp_kernels.numerics.powers import rough_power
@@ -98,6 +98,7 @@ def scan_tokens(
     total: Int[Array, " R"] | None = None,
     root: Root | None = None,
     overflow: Array | None = None,
+    frozen: Bool[Array, " T"] | None = None,
     power: Float[Array, ""] | None = None,
 ) -> Swept:
     r"""Resample the topic of every token once, and what is drawn together with it.
@@ -138,6 +139,8 @@ def scan_tokens(
         Tokens of each row of the desks: the sums of `doc`.
     root, overflow
         Weights of the topics in use, and a flag that is raised if a birth finds no free slot.
+    frozen
+        Tokens that keep their topic; for models without `x`.
     power
         Draw the topic with weights to about this power, in (0, 1], see `rough_power`, and give
         birth to no topic. Such a sweep does not keep the posterior invariant.
@@ -151,7 +154,7 @@ def scan_tokens(
         "tables": {name: table.counts for name, table in tables.items()},
         "per_topic": dict(per_topic or {}), "given": dict(given or {}),
         "per_doc_topic": dict(per_doc_topic or {}), "per_doc": dict(per_doc or {}),
-        "root": root, "overflow": overflow,
+        "root": root, "overflow": overflow, "frozen": frozen,
     }  # fmt: skip
     shared = {
         "buckets": buckets,
@@ -200,6 +203,7 @@ def _scan_chains(own, shared, *, weigh, counted) -> Swept:
     uniforms = jax.vmap(lambda key: bits.uniform(key, shape), out_axes=2)(own["rng_key"])
     old_code = categorical.encode(z, capacity).T
     old_x: Any = None if x is None else x.T
+    frozen: Any = None if own["frozen"] is None else own["frozen"].T
 
     def start(name, counts):
         if name not in index:
@@ -278,6 +282,8 @@ def _scan_chains(own, shared, *, weigh, counted) -> Swept:
             of_topics = rough_power(of_topics, power)
             of_new = 0.0  # those born in the heat would soon die
         code = categorical.draw_code(of_topics, u[0], ones, of_new)
+        if frozen is not None:
+            code = jnp.where(read(frozen, t), old, code)
         now: Any = None
         if several:
             now = _draw_outcome(weights, new_topic, code, u[1], capacity)

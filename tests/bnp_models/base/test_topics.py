@@ -35,6 +35,10 @@ def test_rooted_has_one_topic_more():
     np.testing.assert_allclose(topics.phi[0, :, 2], 1 / 3, rtol=1e-6)
     np.testing.assert_allclose(topics.phi[0, :, 0], np.array([2.3, 1.3, 1.3]) / 4.9, rtol=1e-6)
     np.testing.assert_allclose(topics.phi.sum(1), 1.0, rtol=1e-6)
+    of_groups = {"root_weights": [[0.4, 0.4], [0.9, 0.0]], "unused_weight": [0.2, 0.1]}
+    groups = rooted_topics(np.zeros(4, int), WORD, **(ROOTED | of_groups))
+    np.testing.assert_allclose(groups.weights, [[0.8, 0.8, 0.4], [1.8, 0, 0.2]], rtol=1e-6)
+    np.testing.assert_array_equal(groups.phi, topics.phi)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +62,11 @@ def test_bad_finite_input(changes, message):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"root_weights": np.ones((2, 2))}, "root_weights must have one entry per topic, got shap"),
+        ({"root_weights": np.ones((1, 2, 2))}, "root_weights must have one entry per topic"),
+        (
+            {"root_weights": [[0.5, 0.3], [0.1, 0.2]], "unused_weight": [0.2, 0.2]},
+            r"must sum to one, got \[1.  0.5\]",
+        ),
         ({"root_weights": [0.3, 0.3]}, "must sum to one, got 0.8"),
         ({"unused_weight": -0.2}, "unused_weight must be finite and not negative, got -0.2"),
         ({"root_weights": [1.0], "unused_weight": 0.0}, r"z must lie in \[0, 1\), got 0..1"),

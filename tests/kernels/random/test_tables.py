@@ -114,3 +114,36 @@ def test_vmap_is_one_by_one(num_rows):
 def test_rank_promotion():
     with jax.numpy_rank_promotion("raise"):
         jax.eval_shape(tables.draw_tables, jax.random.key(0), jnp.ones((40, 8), int), jnp.ones(8))
+
+
+def test_tables_of_groups_are_those_of_their_rows():
+    """Each group has its own concentrations; rows of a group need not be neighbours."""
+    rng = np.random.default_rng(0)
+    group = rng.permutation(np.repeat([0, 1, 3], [40, 3, 27]))  # group 2 has no rows
+    counts = jnp.asarray(rng.integers(0, 6, (len(group), 3)), jnp.int32)
+    concentration = jnp.asarray(rng.gamma(1.0, size=(4, 3)), jnp.float32)
+    draw = jax.jit(jax.vmap(tables.draw_tables_of_groups, (0, None, None, None)))
+    keys = jax.random.split(jax.random.key(4), 4000)
+    drawn = np.asarray(draw(keys, counts, jnp.asarray(group), concentration), np.float64)
+    a, n = np.asarray(concentration, np.float64)[group][:, :, None], np.asarray(counts)[:, :, None]
+    place = np.arange(6)
+    chance = np.where(place < n, a / (a + place), 0.0)
+    mean, variance = (
+        np.stack([x[group == g].sum((0, 2)) for g in range(4)])
+        for x in (chance, chance * (1 - chance))
+    )
+    error = np.sqrt(variance / len(drawn))
+    assert (np.abs(drawn.mean(0) - mean) <= 4.5 * error + 1e-12).all()
+    np.testing.assert_allclose(drawn.var(0), variance, rtol=0.15, atol=1e-12)
+
+
+def test_tables_of_groups_do_not_depend_on_columns():
+    rng = np.random.default_rng(1)
+    counts = jnp.asarray(rng.integers(0, 9, (70, 4)), jnp.int32)
+    group = jnp.asarray(rng.integers(0, 2, 70))
+    a = jnp.asarray(rng.gamma(1.0, size=(2, 4)), jnp.float32)
+    key, pads = jax.random.key(0), ((0, 0), (0, 5))
+    drawn = tables.draw_tables_of_groups(key, counts, group, a)
+    wide = tables.draw_tables_of_groups(key, jnp.pad(counts, pads), group, jnp.pad(a, pads))
+    np.testing.assert_array_equal(wide[:, :4], drawn)
+    assert not wide[:, 4:].any()

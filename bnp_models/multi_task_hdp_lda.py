@@ -1,0 +1,154 @@
+"""HDP topic model of several collections: program, hyperparameters and exact Gibbs kernel."""
+
+import dataclasses
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from jaxtyping import Float
+
+from bnp_kernels import multi_task_hdp_lda as kernel
+from bnp_models.base import token_model, topic_model
+from bnp_models.base.data_law import draw_dirichlet
+from bnp_models.base.gibbs import Sampler
+from bnp_models.base.samplers import BY_DOCUMENT, Rows, rooted_sampler
+from bnp_models.base.topics import Topics, rooted_topics
+from bnp_models.data.corpus import Corpus
+from bnp_models.hdp_lda import HDPLDA
+from bnp_models.results.group_fit import GroupFit
+
+__all__ = ["MultiTaskHDPLDA"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class MultiTaskHDPLDA(topic_model.RootedTopics):
+    r"""HDP topic model with a level of its own for collections of documents.
+
+    $\tau \sim \mathrm{GEM}(\gamma)$, $\pi_g \sim \mathrm{DP}(\alpha_0, \tau)$,
+    $\theta_d \sim \mathrm{DP}(\alpha, \pi_{g(d)})$, $\phi_k \sim \mathrm{Dir}(\beta 1_V)$,
+    $z_t \sim \theta_{d_t}$, $w_t \sim \phi_{z_t}$ (Teh, Jordan, Beal and Blei, JASA 101, 2006).
+    The groups g of a corpus are the collections, also called tasks. All share their topics, and
+    each has its own weights of them. It is what Faisal, Gillberg, Leen and Peltonen (2013) compare
+    their transfer model with.
+
+    Parameters
+    ----------
+    alpha
+        Document concentration: a positive number or a prior.
+    group_alpha
+        Concentration of the groups, alpha_0: a positive number or a prior. The larger it is, the
+        more alike are the weights of the groups.
+    gamma
+        Root concentration: a positive number or a prior. Larger values give more topics.
+    beta
+        Topic-word concentration per word: a positive number or a prior.
+    max_topics
+        Capacity: a buffer, not a truncation. `fit` enlarges it when a sweep needs more; plain
+        `MCMC` raises an error then. The program (not the sampler) is truncated at this level.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its domain; the message names it, its value and what is allowed.
+
+    Examples
+    --------
+    >>> import bnp_models as bnp
+    >>> bnp.MultiTaskHDPLDA(beta=0.01).max_topics
+    128
+    """
+
+    alpha: Any = topic_model.VAGUE
+    group_alpha: Any = topic_model.VAGUE
+    gamma: Any = topic_model.VAGUE
+    beta: Any = 0.01
+    max_topics: int = 128
+
+    hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "group_alpha", "gamma", "beta")
+    result: ClassVar[type[GroupFit]] = GroupFit
+    rows: ClassVar[Rows] = BY_DOCUMENT._replace(
+        prepare=partial(token_model.prepare, groups=True, several=True)
+    )
+    recordable: ClassVar[tuple[str, ...]] = (
+        "z", "phi", "theta", "topic_tokens", "root_weights", "unused_weight", "tables",
+        "group_weights", "group_unused",
+    )  # fmt: skip
+    example: ClassVar[str] = f"{topic_model.RootedTopics.example} --read groups=source"
+
+    def __call__(self, corpus: Corpus, *, observed: bool = True) -> None:
+        """Run the truncated generative program: an instance is a NumPyro model.
+
+        With `observed=False` the words are drawn as well, for predictive draws over documents of
+        these lengths and groups.
+        """
+        token_model.check_program(corpus, observed)
+        token_model.check_groups(corpus)
+        values = self.sample_hyperparameters()
+        doc, word, num_tokens = token_model.program_tokens(corpus)
+        weights = topic_model.draw_root_weights(values["gamma"], self.max_topics)
+        phi = topic_model.draw_phi(values["beta"], self.max_topics, corpus.num_words)
+        with numpyro.plate("group", corpus.num_groups):
+            # the floor keeps a float32 Dirichlet from returning exact zeros
+            concentration = jnp.maximum(values["group_alpha"] * weights, 1e-6)
+            group_weights = numpyro.sample("group_weights", dist.Dirichlet(concentration))
+        of_docs = group_weights[jnp.asarray(corpus.group)]
+        with numpyro.plate("doc", corpus.num_docs):
+            concentration = jnp.maximum(values["alpha"] * of_docs, 1e-6)
+            theta = numpyro.sample("theta", dist.Dirichlet(concentration))
+        with numpyro.plate("token", num_tokens):
+            z = numpyro.sample("z", dist.Categorical(theta[doc]))
+            numpyro.sample("w", dist.Categorical(phi[z]), obs=word if observed else None)
+
+    def sampler(self, elsewhere: frozenset[str], **options: Any) -> Sampler:
+        """Return the kernel's pure functions; hyperparameters in `elsewhere` are not updated."""
+
+        def parameters(state):
+            weights, unused = state.group_log_weights, state.group_log_unused
+            return {"group_weights": jnp.exp(weights), "group_unused": jnp.exp(unused)}
+
+        def mixtures(state, data):
+            unused = jnp.exp(state.group_log_unused)[data.group]
+            return kernel.doc_weights(state, data), state.alpha * unused
+
+        return rooted_sampler(
+            self, kernel, self.rows, elsewhere, priors=kernel.MultiTaskPriors,
+            sizes=lambda corpus: {"num_groups": corpus.num_groups}, mixtures=mixtures,
+            parameters=parameters, open_sweeps=("parallel", "sequential"), **options,
+        )  # fmt: skip
+
+    def alone(self) -> HDPLDA:
+        """Return the model of one group by itself."""
+        return HDPLDA(
+            alpha=self.alpha, gamma=self.gamma, beta=self.beta, max_topics=self.max_topics
+        )
+
+    def row_names(self, corpus: Corpus) -> tuple[str, ...]:
+        """Name the rows of `topics_of`."""
+        return corpus.group_names
+
+    def topics_of(self, state: Mapping[str, np.ndarray], corpus: Corpus) -> Topics:
+        """Return topics and prior weights of one kept state, a row for each group.
+
+        The last topic stands for new ones.
+        """
+        return rooted_topics(
+            state["z"],
+            np.asarray(corpus.word),
+            num_words=corpus.num_words,
+            alpha=state["alpha"],
+            beta=state["beta"],
+            root_weights=state["group_weights"],
+            unused_weight=state["group_unused"],
+        )
+
+    def divide_rest(
+        self, rng: np.random.Generator, state: Mapping[str, np.ndarray], shares: np.ndarray
+    ) -> Float[np.ndarray, "G L"]:
+        """Return the shares of L topics not in use in the unused weight of each group."""
+        prior = state["group_alpha"] * state["unused_weight"] * shares
+        num_groups = len(state["group_unused"])
+        return draw_dirichlet(rng, np.broadcast_to(prior, (num_groups, len(shares))))
