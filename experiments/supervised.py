@@ -135,8 +135,7 @@ class Settings:
     speed_turns: int = 7
 
 
-# A variational step takes 9 s of a core with 20 problems: hours for one fit
-STANDARD = Settings("standard", class_methods=tuple(n for n in CLASSES if not n.startswith("v")))
+STANDARD = Settings("standard")
 FULL = Settings(
     "full", topics=(5, 10, 15, 20, 25, 30), validation_splits=5,
     variational_topics=(5, 10, 15, 20, 25, 30), variational_seeds=5, variational_splits=3,
