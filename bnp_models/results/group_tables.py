@@ -216,6 +216,10 @@ def compare_alone(
             f"alone must be a fit of a topic model, got {arguments.shown(alone)}: use "
             "bnp_models.fit(fit.model.alone(), fit.corpus_of(group))"
         )
+    if group not in corpus.group_names:
+        raise ValueError(
+            f"corpus must have documents of group {group!r}, got the groups {corpus.group_names}"
+        )
     test = corpus_of(corpus, group)
     if test.num_tokens == 0:
         raise ValueError(f"corpus must have documents of group {group!r} with tokens, got none")
@@ -248,10 +252,7 @@ def corpus_of(corpus: Corpus, group: str) -> Corpus:
         If there is no group of that name.
     """
     as_corpus("corpus", corpus)
-    if group not in corpus.group_names:
-        raise ValueError(
-            f"corpus must have documents of group {group!r}, got the groups {corpus.group_names}"
-        )
+    arguments.one_of("group", group, corpus.group_names)
     return corpus.select(np.asarray(corpus.group) == corpus.group_names.index(group))
 
 
