@@ -482,8 +482,8 @@ TABLE_1, FIG_3, FIG_4 = (PAPER, "Table 1"), (PAPER, "Fig. 3"), (PAPER, "Fig. 4")
 FIG_5, FIG_6 = (PAPER, "Fig. 5"), (PAPER, "Fig. 6")
 OWN = ("own question", "-")
 SLOWER = (
-    "Our variational methods take stochastic steps, and their number is our choice; the bound at "
-    "the end is part of their time."
+    "Our variational methods take stochastic steps, and their number is our choice; the bound is "
+    "no part of their time."
 )
 NO_CLUSTER = "240 cores are not at hand; the parallel schedule here is exact and uses two."
 

@@ -93,6 +93,8 @@ INTERNAL_FUNCTIONS = {
     "posterior.stacking.weights_text": "of TopicFit.text",
     "posterior.stacking.with_weights": "of TopicFit.stacked, which makes the weights",
     "results.document_tables.topic_counts": "of the tables, which check",
+    "results.topic_tables.bounds": "of the tables, which check",
+    "results.topic_tables.counts_by_group": "of the tables, which check",
     "results.document_tables.checked_alignment": "a check",
     "scores.labels.predict_means": "of SupervisedFit.predictions, with states of a fit",
     "posterior.cosine.cosine": "of match and retrieve, called on float arrays that they checked",

@@ -335,12 +335,7 @@ def plot_prevalence_by_group(
     """
     columns = ("group", "topic", "prevalence")
     check_table(table, columns, "topic_tables.topic_prevalence_by_group")
-    check_ax(ax)
-    groups, topics = (list(dict.fromkeys(table[name])) for name in ("group", "topic"))
-    values = table.pivot(index="topic", columns="group", values="prevalence")
-    values = values.loc[topics, groups].to_numpy()
-    labels = _topic_labels(labels, topics)
-    ax = heat_map(values, labels, [str(g) for g in groups], "share of the group's tokens", ax)
+    ax = _map_by_group(table, "prevalence", "share of the group's tokens", labels, ax)
     ax.set_title("Topics by group", loc="left")
     return ax
 
@@ -360,16 +355,27 @@ def plot_sharing(
         Where to draw.
     """
     check_table(table, ("group", "topic", "probability"), "group_tables.sharing")
-    check_ax(ax)
-    groups, topics = (list(dict.fromkeys(table[name])) for name in ("group", "topic"))
-    values = table.pivot(index="topic", columns="group", values="probability")
-    values = values.loc[topics, groups].to_numpy()
-    labels = _topic_labels(labels, topics)
-    ax = heat_map(
-        values, labels, [str(g) for g in groups], "probability that the group has it", ax, top=1.0
-    )
+    meaning = "probability that the group has it"
+    ax = _map_by_group(table, "probability", meaning, labels, ax, top=1.0)
     ax.set_title("Topics that groups share", loc="left")
     return ax
+
+
+def _map_by_group(
+    table: pd.DataFrame,
+    column: str,
+    meaning: str,
+    labels: Sequence[str] | None,
+    ax: Axes | None,
+    **options: Any,
+) -> Axes:
+    """Draw one column of a table of topics and groups as a heat map."""
+    check_ax(ax)
+    groups, topics = (list(dict.fromkeys(table[name])) for name in ("group", "topic"))
+    values = table.pivot(index="topic", columns="group", values=column)
+    values = values.loc[topics, groups].to_numpy()
+    labels = _topic_labels(labels, topics)
+    return heat_map(values, labels, [str(g) for g in groups], meaning, ax, **options)
 
 
 def plot_topic_similarity(

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Int
 
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
-from bnp_models.posterior.intervals import tail_quantiles, weighted_quantiles
+from bnp_models.posterior.intervals import tail_quantiles
 from bnp_models.results.result import Fit
+from bnp_models.results.topic_tables import bounds, counts_by_group
+from bnp_models.scores.jackknife import ratio_error
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,15 +52,12 @@ def sharing(fit: Any, *, min_tokens: int = 1, interval: float = 0.9) -> pd.DataF
     _check(fit)
     min_tokens = arguments.integer("min_tokens", min_tokens, 1)
     tails = tail_quantiles(interval)
-    counts, weight = _counts(fit), fit.topic_states.weight
-    num_tokens = counts[0].sum(axis=1)
-    counts = counts[:, :, :-1]
-    share = counts / num_tokens[None, :, None]
-    if weight is None:
-        lower, upper = np.quantile(share, tails, axis=0)
-    else:
-        lower, upper = weighted_quantiles(share, tails, weight)
+    states, corpus, weight = fit.topic_states, fit.corpus, fit.topic_states.weight
+    token_group = np.asarray(corpus.group)[np.asarray(corpus.doc)].astype(np.int64)
+    counts = counts_by_group(states, fit.alignment, token_group, corpus.num_groups)
     num_groups, num_topics = counts.shape[1:]
+    share = counts / np.bincount(token_group, minlength=num_groups)[:, None]
+    lower, upper = bounds(states, share, tails)
     words = fit.topics()["words"].to_numpy()
     probability = np.average(counts >= min_tokens, axis=0, weights=weight)
     return pd.DataFrame(
@@ -80,18 +78,6 @@ def _check(fit: Any) -> None:
         raise ValueError(
             f"fit must be that of a model of several groups, got {arguments.shown(fit)}"
         )
-
-
-def _counts(fit: Any) -> Int[np.ndarray, "S G R"]:
-    """Count the tokens of each group in each topic, by state; those without a number come last."""
-    corpus, alignment = fit.corpus, fit.alignment
-    token_group = np.asarray(corpus.group)[np.asarray(corpus.doc)]
-    num_topics = alignment.num_topics
-    found = np.zeros((len(alignment.number), corpus.num_groups, num_topics + 1), int)
-    for counts, number, z in zip(found, alignment.number, fit.topic_states.z, strict=True):
-        of_token = np.where(number[z] < 0, num_topics, number[z])
-        np.add.at(counts, (token_group, of_token), 1)
-    return found
 
 
 def shared_topics(
@@ -226,21 +212,16 @@ def compare_alone(
     scores = [
         each.document_completion(test, split_seed=split_seed, seed=seed) for each in (fit, alone)
     ]
-    some = scores[0].doc_tokens > 0
-    count, tokens = int(some.sum()), scores[0].doc_tokens[some]
-    gap = (scores[0].doc_log_prob - scores[1].doc_log_prob)[some]
-    mean = gap.sum() / tokens.sum()
-    residual = gap - mean * tokens
-    error = np.nan
-    if count > 1:
-        error = np.sqrt(count / (count - 1) * (residual**2).sum()) / tokens.sum()
+    tokens = scores[0].doc_tokens
+    gap = scores[0].doc_log_prob - scores[1].doc_log_prob  # 0 where nothing was scored
+    mean, error = gap.sum() / tokens.sum(), ratio_error(gap, tokens)
     rows = {
         name: (score.log_prob, score.error_docs, score.perplexity)
         for name, score in zip(("with the others", "alone"), scores, strict=True)
     }
     rows["difference"] = (mean, error, np.exp(-mean))
     table = pd.DataFrame.from_dict(rows, "index", columns=["log_prob", "error", "perplexity"])
-    return table.assign(num_docs=count, num_tokens=int(tokens.sum()))
+    return table.assign(num_docs=int((tokens > 0).sum()), num_tokens=int(tokens.sum()))
 
 
 def corpus_of(corpus: Corpus, group: str) -> Corpus:

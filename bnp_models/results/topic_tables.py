@@ -36,6 +36,8 @@ from bnp_models.posterior.mixtures import OneRow
 from bnp_models.results.document_tables import checked_alignment, document_shares, topic_counts
 
 __all__ = [
+    "bounds",
+    "counts_by_group",
     "mean_topics",
     "pyldavis_arrays",
     "topic_prevalence_by_group",
@@ -118,7 +120,7 @@ def topic_words(
         slots = np.flatnonzero(alignment.number[s] >= 0)
         r = alignment.number[s, slots]
         chosen[s][:, r] = of_state[top[:, r], slots]
-    lower, upper = _bounds(states, chosen, lower_upper, np.nanquantile)
+    lower, upper = bounds(states, chosen, lower_upper, np.nanquantile)
     topic = np.arange(alignment.num_topics)
     return pd.DataFrame(
         {
@@ -193,7 +195,7 @@ def topics(
     by_probability = _top(_relevance(phi, corpus, 1.0), num_words)
     by_relevance = _top(_relevance(phi, corpus, relevance), num_words)
     prevalence = alignment.shares()
-    lower, upper = _bounds(states, prevalence, tails)
+    lower, upper = bounds(states, prevalence, tails)
     mean = np.average(prevalence, axis=0, weights=states.weight)
     weight = np.ones(len(prevalence)) if states.weight is None else states.weight
     length = np.asarray(corpus.doc_length)
@@ -283,17 +285,11 @@ def topic_prevalence_by_group(
         raise ValueError(f"names must name {by.max() + 1} groups, got {num_groups}")
     labels = [str(g) for g in range(num_groups)] if names is None else list(names)
     token_group = by[np.asarray(corpus.doc)].astype(np.int64)
-    num_slots = alignment.number.shape[1]
-    prevalence = np.zeros((len(alignment.number), num_groups, alignment.num_topics))
     num_tokens = np.bincount(token_group, minlength=num_groups)
-    for s, z in enumerate(states.z):
-        cell = token_group * num_slots + z
-        counts = np.bincount(cell, minlength=num_groups * num_slots).reshape(num_groups, -1)
-        slots = np.flatnonzero(alignment.number[s] >= 0)
-        prevalence[s][:, alignment.number[s, slots]] = counts[:, slots]
-    prevalence /= np.maximum(num_tokens, 1)[:, None]
+    prevalence = counts_by_group(states, alignment, token_group, num_groups)
+    prevalence = prevalence / np.maximum(num_tokens, 1)[:, None]
     prevalence[:, num_tokens == 0] = np.nan
-    lower, upper = _bounds(states, prevalence, lower_upper)
+    lower, upper = bounds(states, prevalence, lower_upper)
     return pd.DataFrame(
         {
             "group": np.repeat(np.array(labels, object), alignment.num_topics),
@@ -304,6 +300,23 @@ def topic_prevalence_by_group(
             "num_tokens": np.repeat(num_tokens, alignment.num_topics),
         }
     )
+
+
+def counts_by_group(
+    states: TopicStates,
+    alignment: Alignment,
+    token_group: Int[np.ndarray, " T"],
+    num_groups: int,
+) -> Int[np.ndarray, "S G R"]:
+    """Count the tokens of each group in each topic that has a number, by state."""
+    num_slots = alignment.number.shape[1]
+    found = np.zeros((len(alignment.number), num_groups, alignment.num_topics), np.int64)
+    for of_state, number, z in zip(found, alignment.number, states.z, strict=True):
+        cell = token_group * num_slots + z
+        counts = np.bincount(cell, minlength=num_groups * num_slots).reshape(num_groups, -1)
+        slots = np.flatnonzero(number >= 0)
+        of_state[:, number[slots]] = counts[:, slots]
+    return found
 
 
 def pyldavis_arrays(
@@ -337,7 +350,7 @@ def _of_group(states: TopicStates, group: str | None) -> TopicStates:
     return states if group is None else states._replace(mixtures=OneRow(states.mixtures, group))
 
 
-def _bounds(
+def bounds(
     states: TopicStates,
     values: Float[np.ndarray, "S ..."],
     tails: tuple[float, float],

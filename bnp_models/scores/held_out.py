@@ -51,7 +51,7 @@ from bnp_models.posterior.mixtures import (
     document_rows,
     one_by_one,
 )
-from bnp_models.scores.jackknife import jackknife_error
+from bnp_models.scores.jackknife import jackknife_error, ratio_error
 
 __all__ = [
     "HeldOutScore",
@@ -482,9 +482,6 @@ def _score(
     scored = doc_tokens > 0
     doc_log_prob = np.where(scored, doc_log_prob, 0.0)  # exactly 0, without rounding
     log_prob = float(doc_log_prob.sum() / num_tokens)
-    residual = (doc_log_prob - log_prob * doc_tokens)[scored]
-    num_docs = residual.size
-    docs = math.sqrt(num_docs / (num_docs - 1) * (residual**2).sum()) if num_docs > 1 else np.nan
     states = np.arange(len(parts.chain))
     if parts.weighted:
         error_states = jackknife_error(score_with, states, stratum=parts.chain)
@@ -495,7 +492,7 @@ def _score(
     return HeldOutScore(
         log_prob=log_prob,
         perplexity=math.exp(-log_prob),
-        error_docs=docs / num_tokens,
+        error_docs=ratio_error(doc_log_prob, doc_tokens),
         error_states=error_states / num_tokens,
         error_chains=error_chains / num_tokens,
         error_particles=math.sqrt(variance[scored].sum()) / num_tokens,

@@ -1,12 +1,12 @@
-"""Standard errors of scores that average over posterior states, by leaving some states out."""
+"""Standard errors of scores: over posterior states by the jackknife, over documents of a ratio."""
 
 import math
 from collections.abc import Callable
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 
-__all__ = ["jackknife_error"]
+__all__ = ["jackknife_error", "ratio_error"]
 
 
 def jackknife_error(
@@ -29,3 +29,17 @@ def jackknife_error(
         without = [score_with(group != value) for value in values]
         squared += (len(values) - 1) * np.var(without)
     return math.sqrt(squared)
+
+
+def ratio_error(values: Float[np.ndarray, " D"], sizes: Int[np.ndarray, " D"]) -> float:
+    """Return the standard error of the ratio of two sums over units; NaN with fewer than two.
+
+    Units of size zero do not count.
+    """
+    some = sizes > 0
+    values, sizes = values[some], sizes[some]
+    residual = values - values.sum() / sizes.sum() * sizes
+    if len(residual) < 2:
+        return math.nan
+    count = len(residual)
+    return float(math.sqrt(count / (count - 1) * (residual**2).sum()) / sizes.sum())
