@@ -57,12 +57,12 @@ def empirical_likelihood(
 
     **Look at the effective number of draws.** The likelihoods of the draws differ by more nats the
     longer a document is. From some dozens of tokens on, one draw of thousands often holds nearly
-    all the weight. The score then says how well the best draw fits: it is far too low, and goes up
-    with every factor in `num_draws`. `doc_effective_draws` is $(\sum_i u_i)^2 / \sum_i u_i^2$ of
+    all the weight. The score then says how well the best draw fits: it is far too low, and rises as
+    `num_draws` grows. `doc_effective_draws` is $(\sum_i u_i)^2 / \sum_i u_i^2$ of
     the weighted likelihoods u of all draws of all states. Where it is near 1, `error_particles` and
     `bias_particles` show only a part of the error, because no draw came near the best shares. Use
-    `left_to_right` for such documents; a score of this function compares only with others of the
-    same `num_draws`, states and documents.
+    `left_to_right` for such documents. Scores that rest on few draws depend on the number of all
+    draws, so compare them at equal `num_draws` and numbers of states only.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def _draw_shares(
 ) -> Float[np.ndarray, "R K"]:
     """Draw topic shares of new documents from the prior of one state, for documents of a row."""
     weights = mixture.weights[0, row if mixture.weights.shape[1] > 1 else 0].astype(np.float64)
-    some = weights > 0  # topics without weight have a share of exactly zero
+    some = weights > 0  # the other topics have a share of exactly zero
     theta = np.zeros((num_draws, len(weights)))
     theta[:, some] = rng.dirichlet(weights[some], num_draws)
     return theta
