@@ -58,8 +58,8 @@ def empirical_likelihood(
     **Look at the effective number of draws.** The likelihoods of the draws differ by more nats the
     longer a document is. From some dozens of tokens on, one draw of thousands often holds nearly
     all the weight. The score then says how well the best draw fits: it is far too low, and rises as
-    `num_draws` grows. `doc_effective_draws` is $(\sum_i u_i)^2 / \sum_i u_i^2$ of
-    the weighted likelihoods u of all draws of all states. Where it is near 1, `error_particles` and
+    `num_draws` grows. `doc_effective_draws` is $(\sum_i u_i)^2 / \sum_i u_i^2$ of the weighted
+    likelihoods u of all draws of all states. Where it is near 1, `error_particles` and
     `bias_particles` show only a part of the error, because no draw came near the best shares. Use
     `left_to_right` for such documents. Scores that rest on few draws depend on the number of all
     draws, so compare them at equal `num_draws` and numbers of states only.
@@ -92,7 +92,7 @@ def empirical_likelihood(
     Notes
     -----
     Time per state: R U K for U different words in the corpus and K topics, and R for each different
-    word of each document. Memory: 20 float64 per state and document.
+    word of each document. Memory: 20 float64 per state and document, a few times over.
 
     A document can get log p of -inf, if each draw gives probability zero to one of its words. That
     needs topics with words of probability exactly zero.
