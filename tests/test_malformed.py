@@ -62,6 +62,7 @@ INTERNAL = {
     "results.topic_report": "of TopicFit.text",
     "scores.annealing": "of held_out_rows, runs compiled programs on checked arrays",
     "scores.gaussian_annealing": "of held_out_rows, runs compiled programs on checked arrays",
+    "scores.held_out_score": "of held_out and empirical_likelihood",
     "scores.jackknife": "of the scores",
     "scores.poisson_annealing": "of held_out_rows, runs compiled programs on checked arrays",
 }
@@ -520,6 +521,12 @@ KINDS_AT: dict[str, Table] = {
         for name in ("scores.held_out.left_to_right", "TopicFit.left_to_right")
     },
     **{
+        f"{name}.num_draws": count(20) | {"no whole blocks": 50}
+        for name in (
+            "scores.empirical_likelihood.empirical_likelihood", "TopicFit.empirical_likelihood"
+        )
+    },
+    **{
         f"results.author_tables.{name}.fit": FIT_OF_AUTHORS
         for name in ("author_topics", "infer_author", "plot_author_topics", "similar_authors",
                      "surprising_documents")
@@ -568,6 +575,7 @@ PASSED_ON: dict[str, Any] = {
     "TopicFit.topic_prevalence_by_group": topic_tables.topic_prevalence_by_group,
     "TopicFit.document_completion": held_out.document_completion,
     "TopicFit.left_to_right": held_out.left_to_right,
+    "TopicFit.empirical_likelihood": "scores.empirical_likelihood.empirical_likelihood",
     "TopicFit.stacked": held_out.document_completion,
     "TopicFit.npmi": "scores.coherence.npmi",
     "TopicFit.convergence": diagnostics.convergence,

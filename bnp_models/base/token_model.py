@@ -65,7 +65,12 @@ class TokenModel(Model):
     terms: ClassVar[Terms] = TOPICS
     unit: ClassVar[str] = "doc"
     readers: ClassVar[Readers] = CORPUS_READERS
-    scores: ClassVar[tuple[str, ...]] = ("document_completion", "left_to_right", "npmi")
+    scores: ClassVar[tuple[str, ...]] = (
+        "document_completion",
+        "left_to_right",
+        "empirical_likelihood",
+        "npmi",
+    )
     example: ClassVar[str] = (
         "reviews.csv --read text=body --read min_df=5 \\\n      --alpha 'Gamma(1, 1)'"
     )

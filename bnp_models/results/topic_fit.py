@@ -163,6 +163,12 @@ class TopicFit(Fit):
 
         return left_to_right(self.mixtures, corpus, **options)
 
+    def empirical_likelihood(self, corpus: Corpus, **options: Any) -> HeldOutScore:
+        """Score whole short documents by draws from the prior, see `empirical_likelihood`."""
+        from bnp_models.scores.empirical_likelihood import empirical_likelihood
+
+        return empirical_likelihood(self.mixtures, corpus, **options)
+
     def stacked(
         self: AnyTopicFit,
         corpus: Corpus,
@@ -403,6 +409,7 @@ class TopicFit(Fit):
                 data, split_seed=seed, seed=seed
             ),
             "left_to_right": lambda: self.left_to_right(data, seed=seed),
+            "empirical_likelihood": lambda: self.empirical_likelihood(data, seed=seed),
             "npmi": lambda: self._npmi_text(data, num_words),
         }
         return f"{score.replace('_', ' ')}: {say[score]()}"

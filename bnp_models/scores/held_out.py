@@ -5,6 +5,8 @@ Scores, all averaged over posterior states in probability space (not a plug-in o
 - `document_completion`, the cheap default: topics of a document from one half of its tokens, then
   the probability of the other half;
 - `left_to_right`: the evidence p(w) of whole documents, unbiased; slower;
+- `empirical_likelihood`: the same evidence by draws from the prior, in a module of its own; for
+  short documents;
 - `known_authors`, for models with authors: whole documents, each token given the authors.
 
 Logarithms are natural and averages are over tokens, not types: perplexity = exp(-nats per token).
@@ -16,8 +18,8 @@ Every score carries standard errors of the log probability per token:
 - states, chains: jackknife, one posterior state or one chain left out at a time. The error over
   chains includes differences between chains that stay in different modes; it is rough with few
   chains;
-- particles: the Monte Carlo error of left-to-right alone, by the jackknife over particles, which
-  also estimates its bias.
+- particles: the Monte Carlo error of left-to-right and of empirical likelihood alone, by the
+  jackknife over particles, which also estimates its bias.
 
 Every score takes plain topics and weights: `Mixtures`, or an iterable of them. Where topics differ
 by group, a document is scored with the topics of its group, which is found by name.
@@ -29,29 +31,32 @@ The jackknife recomputes the score. It therefore stays valid where a few states 
 nearly all the weight of a document, unlike a linear approximation.
 """
 
-import math
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 
 from bnp_kernels.tokens.fold_in import fold_in, token_probability
 from bnp_kernels.tokens.layout import Tokens, make_tokens
 from bnp_kernels.tokens.left_to_right import left_to_right as run_particles
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
-from bnp_models.posterior.mixtures import (
-    AuthorMixture,
-    Mixtures,
-    check_mixtures,
-    check_words,
-    document_rows,
-    one_by_one,
+from bnp_models.posterior.mixtures import AuthorMixture, Mixtures, check_mixtures, one_by_one
+from bnp_models.scores.held_out_score import (
+    HeldOutScore,
+    Parts,
+    check_scored,
+    checked_rows,
+    log_shares,
+    make_score,
+    particle_delta,
+    particle_jackknife,
+    parts_of,
+    score_documents,
 )
-from bnp_models.scores.jackknife import jackknife_error, ratio_error
 
 __all__ = [
     "HeldOutScore",
@@ -62,39 +67,6 @@ __all__ = [
 ]
 
 _LANES = 2048  # particles that advance side by side
-
-
-class HeldOutScore(NamedTuple):
-    """Log probability of held-out tokens, its standard errors and how it was computed."""
-
-    log_prob: float  # nats per scored token
-    perplexity: float  # exp(-log_prob)
-    error_docs: float  # standard errors of log_prob; NaN where one cannot be had (one chain, ...)
-    error_states: float
-    error_chains: float
-    error_particles: float
-    bias_particles: float  # estimated and not subtracted; negative: log_prob is too low
-    num_tokens: int  # scored tokens
-    doc_log_prob: Float[np.ndarray, " D"]  # nats per document, 0 where nothing was scored
-    doc_error_particles: Float[np.ndarray, " D"]
-    doc_tokens: Int[np.ndarray, " D"]  # scored tokens of each document
-    state_log_prob: Float[np.ndarray, "S D"]  # nats, each posterior state by itself
-    settings: dict[str, Any]
-    chain_log_prob: Float[np.ndarray, "C U"]
-    """Nats, each chain by itself, for each unit in which the score averages over states.
-
-    Units are documents for `left_to_right`, tokens in corpus order for the other scores. `stack`
-    takes it."""
-
-    def __str__(self) -> str:
-        """Say the score and its errors in one line."""
-        errors = {"documents": self.error_docs, "states": self.error_states}
-        errors |= {"chains": self.error_chains, "particles": self.error_particles}
-        known = ", ".join(f"{name} {e:.2g}" for name, e in errors.items() if not math.isnan(e))
-        return (
-            f"{self.log_prob:.4f} nats per token (perplexity {self.perplexity:.2f}) over "
-            f"{self.num_tokens} tokens; standard errors: {known or 'unknown'}"
-        )
 
 
 def document_topics(
@@ -123,7 +95,7 @@ def document_topics(
     mixtures = check_mixtures(mixtures)
 
     def one_state(s, mixture):
-        rows = _checked_rows(mixture, corpus, "corpus")
+        rows = checked_rows(mixture, corpus, "corpus")
         phi, weights = jnp.asarray(mixture.phi[0]), jnp.asarray(mixture.weights[0])
         sweep_key = jax.random.fold_in(key, s)
         return np.asarray(
@@ -185,15 +157,15 @@ def document_completion(
             f"observed has {observed.num_docs} documents and heldout {heldout.num_docs}; pass the "
             "two parts that corpus.halves(seed) returns"
         )
-    _check_scored("heldout", heldout)
+    check_scored("heldout", heldout)
     data = _tokens(observed)
     doc, word = jnp.asarray(heldout.doc), jnp.asarray(heldout.word)
     rows: list[np.ndarray] = []
     chain: list[int] = []
     weight: list[np.ndarray | None] = []
     for s, mixture in enumerate(one_by_one(mixtures)):
-        doc_row = _checked_rows(mixture, observed, "observed")
-        _checked_rows(mixture, heldout, "heldout")
+        doc_row = checked_rows(mixture, observed, "observed")
+        checked_rows(mixture, heldout, "heldout")
         phi, weights = _used_topics(mixture)
         sweep_key = jax.random.fold_in(key, s)
         theta = fold_in(
@@ -203,7 +175,7 @@ def document_completion(
         chain.append(int(mixture.chain[0]))
         weight.append(mixture.chain_weight)
     settings = {"method": "document_completion", "num_sweeps": num_sweeps, "num_kept": num_kept}
-    parts = _parts(chain, weight)
+    parts = parts_of(chain, weight)
     return _score_tokens(np.stack(rows), parts, heldout, {**settings, "seed": seed})
 
 
@@ -229,7 +201,7 @@ def known_authors(mixtures: Iterable[AuthorMixture], corpus: Corpus) -> HeldOutS
     ValueError
         If the corpus has no tokens, or other words or authors than the model, or there is no state.
     """
-    _check_scored("corpus", as_corpus("corpus", corpus))
+    check_scored("corpus", as_corpus("corpus", corpus))
     mixtures = _check_authors(mixtures)
     doc, word = jnp.asarray(corpus.doc), jnp.asarray(corpus.word)
     num_links = np.diff(np.asarray(corpus.author_ptr)) if corpus.num_authors else np.zeros(1)
@@ -240,7 +212,7 @@ def known_authors(mixtures: Iterable[AuthorMixture], corpus: Corpus) -> HeldOutS
     weight: list[np.ndarray | None] = []
     for state in mixtures:
         (mixture,) = one_by_one(state.mixture)
-        doc_row = _checked_rows(mixture, corpus, "corpus")
+        doc_row = checked_rows(mixture, corpus, "corpus")
         if corpus.author_names != state.author_names:
             raise ValueError(
                 "corpus has other authors than the model; build it with author_names= of the "
@@ -257,55 +229,12 @@ def known_authors(mixtures: Iterable[AuthorMixture], corpus: Corpus) -> HeldOutS
         raise ValueError(
             "mixtures holds no state; an iterator can be used only once, pass fit.author_mixtures()"
         )
-    parts = _parts(chain, weight)
+    parts = parts_of(chain, weight)
     return _score_tokens(np.stack(rows), parts, corpus, {"method": "known_authors"})
 
 
-class _Parts(NamedTuple):
-    """How a score is averaged: the mean over the states of each chain, then over chains."""
-
-    chain: Int[np.ndarray, " S"]  # of each state: 0, 1, ... in the order in which chains come
-    count: Int[np.ndarray, " C"]  # states
-    weight: Float[np.ndarray, " C"]  # sums to one
-    weighted: bool  # False: all states count alike
-
-    def without(self, kept: Bool[np.ndarray, " S"]) -> "_Parts":
-        """Return the parts that are left of the kept states; a stacked chain keeps its weight."""
-        count = np.bincount(self.chain[kept], minlength=len(self.count))
-        weight = self.weight * (count > 0) if self.weighted else count
-        return self._replace(chain=self.chain[kept], count=count, weight=weight / weight.sum())
-
-
-def _parts(chain: list[int], weight: list[np.ndarray | None]) -> _Parts:
-    """Group states by chain, and check the weights that they carry.
-
-    Raises
-    ------
-    ValueError
-        If some states have weights and others have not, states of one chain have different ones,
-        or weights are negative, not finite or all zero.
-    """
-    place = {c: i for i, c in enumerate(dict.fromkeys(chain))}
-    of_state = np.array([place[c] for c in chain])
-    count = np.bincount(of_state)
-    given = [w for w in weight if w is not None]
-    if not given:
-        return _Parts(of_state, count, count / len(chain), weighted=False)
-    if len(given) < len(chain):
-        raise ValueError("mixtures must have chain_weight in all states or in none")
-    values = np.array([float(w[0]) for w in given])
-    by_chain = np.array([values[of_state == c][0] for c in range(len(count))])
-    good = np.isfinite(values).all() and (values >= 0).all() and by_chain.sum() > 0
-    if not good or (values != by_chain[of_state]).any():
-        raise ValueError(
-            "mixtures: chain_weight must be finite, not negative, not all zero, and the same in "
-            f"all states of a chain, got {arguments.shown(values)}"
-        )
-    return _Parts(of_state, count, by_chain / by_chain.sum(), weighted=True)
-
-
 def _score_tokens(
-    by_state: Float[np.ndarray, "S T"], parts: _Parts, scored: Corpus, settings: dict[str, Any]
+    by_state: Float[np.ndarray, "S T"], parts: Parts, scored: Corpus, settings: dict[str, Any]
 ) -> HeldOutScore:
     """Average the probability of each token over states; documents are sums of their tokens."""
     chains = range(len(parts.count))
@@ -321,7 +250,7 @@ def _score_tokens(
         return np.log((left.weight / np.maximum(left.count, 1)) @ rest).sum()
 
     means = sums / parts.count[:, None]
-    return _score(
+    return make_score(
         per_doc(np.log(parts.weight @ means)),
         np.stack([per_doc(np.log(row.astype(np.float64))) for row in by_state]),
         score_with,
@@ -396,7 +325,7 @@ def left_to_right(
         )
     num_redrawn = int(resample) if resample is not True else None
     key = _key(seed)
-    _check_scored("corpus", as_corpus("corpus", corpus))
+    check_scored("corpus", as_corpus("corpus", corpus))
     mixtures = check_mixtures(mixtures)
     longest = int(np.max(corpus.doc_length))
     if num_redrawn is None and longest >= 2**15:
@@ -413,7 +342,7 @@ def left_to_right(
     blocks = list(_blocks(corpus, max(_LANES // num_particles, 1)))
     products, means, influences, chain, weight = [], [], [], [], []
     for s, mixture in enumerate(one_by_one(mixtures)):
-        doc_row = _checked_rows(mixture, corpus, "corpus")
+        doc_row = checked_rows(mixture, corpus, "corpus")
         phi, weights = _used_topics(mixture)
         key_s = jax.random.fold_in(key, s)
         product, influence = np.zeros((2, corpus.num_docs, num_particles))
@@ -438,133 +367,15 @@ def left_to_right(
         means.append(mean)
         chain.append(int(mixture.chain[0]))
         weight.append(mixture.chain_weight)
-    parts = _parts(chain, weight)
-    log_share = _log_shares(parts)
+    parts = parts_of(chain, weight)
+    log_share = log_shares(parts)
     if combine == "mean_of_products":
-        by_state, variance, bias = _particle_jackknife(np.stack(products), log_share)
+        by_state, particles = particle_jackknife(np.stack(products), log_share)
     else:
-        by_state, variance, bias = _particle_delta(np.stack(means), np.stack(influences), log_share)
+        by_state, particles = particle_delta(np.stack(means), np.stack(influences), log_share)
     settings = {"method": "left_to_right", "num_particles": num_particles, "resample": resample}
-    by_chain = [_log_mean_exp(by_state[parts.chain == c], axis=0) for c in range(len(parts.count))]
-    return _score(
-        _log_mix(by_state, log_share),
-        by_state,
-        lambda kept: _log_mix(by_state[kept], _log_shares(parts.without(kept))).sum(),
-        chain_log_prob=np.stack(by_chain),
-        doc_tokens=np.asarray(corpus.doc_length),
-        parts=parts,
-        settings=settings | {"combine": combine, "num_states": len(by_state), "seed": seed},
-        variance=variance,
-        bias=bias,
-    )
-
-
-def _score(
-    doc_log_prob: Float[np.ndarray, " D"],
-    state_log_prob: Float[np.ndarray, "S D"],
-    score_with: Callable[[Bool[np.ndarray, " S"]], float],
-    *,
-    chain_log_prob: Float[np.ndarray, "C U"],
-    doc_tokens: Int[np.ndarray, " D"],
-    parts: _Parts,
-    settings: dict[str, Any],
-    variance: Float[np.ndarray, " D"] | None = None,
-    bias: Float[np.ndarray, " D"] | None = None,
-) -> HeldOutScore:
-    """Add up the documents; `score_with` gives the total when only some states are kept.
-
-    `variance` and `bias` are those of `doc_log_prob` due to particles.
-    """
-    unknown = np.full(doc_tokens.shape, np.nan)
-    variance = unknown if variance is None else variance
-    bias = unknown if bias is None else bias
-    num_tokens = int(doc_tokens.sum())
-    scored = doc_tokens > 0
-    doc_log_prob = np.where(scored, doc_log_prob, 0.0)  # exactly 0, without rounding
-    log_prob = float(doc_log_prob.sum() / num_tokens)
-    states = np.arange(len(parts.chain))
-    if parts.weighted:
-        error_states = jackknife_error(score_with, states, stratum=parts.chain)
-        error_chains = math.nan
-    else:
-        error_states = jackknife_error(score_with, states)
-        error_chains = jackknife_error(score_with, parts.chain)
-    return HeldOutScore(
-        log_prob=log_prob,
-        perplexity=math.exp(-log_prob),
-        error_docs=ratio_error(doc_log_prob, doc_tokens),
-        error_states=error_states / num_tokens,
-        error_chains=error_chains / num_tokens,
-        error_particles=math.sqrt(variance[scored].sum()) / num_tokens,
-        bias_particles=float(bias[scored].sum() / num_tokens),
-        num_tokens=num_tokens,
-        doc_log_prob=doc_log_prob,
-        doc_error_particles=np.sqrt(variance),
-        doc_tokens=doc_tokens,
-        state_log_prob=state_log_prob,
-        settings=settings,
-        chain_log_prob=chain_log_prob,
-    )
-
-
-def _particle_jackknife(log_weight: Float[np.ndarray, "S D R"], log_share: Float[np.ndarray, " S"]):
-    """Average over particles, and jackknife the average over states by leaving out particles.
-
-    Returns log p of each state [S D], and variance and bias of log p averaged over states [D].
-    """
-    _, num_docs, num_particles = log_weight.shape
-    by_state = _log_mean_exp(log_weight, axis=2)
-    if num_particles < 2:
-        return by_state, np.full(num_docs, np.nan), np.full(num_docs, np.nan)
-    rest = _log_sum_without(by_state + log_share[:, None], axis=0)[:, :, None]
-    without = _log_sum_without(log_weight, axis=2) - math.log(num_particles - 1)
-    without = np.logaddexp(rest, without + log_share[:, None, None])
-    centre = without.mean(2)
-    variance = (num_particles - 1) * without.var(2).sum(0)
-    bias = (num_particles - 1) * (centre - _log_mix(by_state, log_share)).sum(0)
-    return by_state, variance, bias
-
-
-def _particle_delta(
-    by_state: Float[np.ndarray, "S D"],
-    influence: Float[np.ndarray, "S D R"],
-    log_share: Float[np.ndarray, " S"],
-):
-    """As `_particle_jackknife` for products of means: to first order, with an unknown bias."""
-    _, num_docs, num_particles = influence.shape
-    unknown = np.full(num_docs, np.nan)
-    if num_particles < 2:
-        return by_state, unknown, unknown
-    share = np.exp(by_state + log_share[:, None] - _log_mix(by_state, log_share))
-    variance = (share**2 * influence.var(2, ddof=1) / num_particles).sum(0)
-    return by_state, variance, unknown
-
-
-def _log_sum_without(values: np.ndarray, axis: int) -> np.ndarray:
-    """For each entry, log of the summed exponentials of all others along the axis."""
-    values = np.moveaxis(values, axis, 0)
-    none = np.full((1, *values.shape[1:]), -np.inf)
-    before = np.concatenate([none, np.logaddexp.accumulate(values[:-1], axis=0)])
-    after = np.concatenate([np.logaddexp.accumulate(values[:0:-1], axis=0)[::-1], none])
-    return np.moveaxis(np.logaddexp(before, after), 0, axis)
-
-
-def _log_shares(parts: _Parts) -> Float[np.ndarray, " S"]:
-    """Return the logarithm of the share of each state in the average; -inf for none."""
-    with np.errstate(divide="ignore"):
-        return np.log((parts.weight / np.maximum(parts.count, 1))[parts.chain])
-
-
-def _log_mix(
-    by_state: Float[np.ndarray, "S D"], log_share: Float[np.ndarray, " S"]
-) -> Float[np.ndarray, " D"]:
-    """Average over states in probability space."""
-    return np.logaddexp.reduce(by_state + log_share[:, None], axis=0)
-
-
-def _log_mean_exp(values: np.ndarray, axis: int) -> np.ndarray:
-    """Average in probability space: log of the mean of exponentials."""
-    return np.logaddexp.reduce(values, axis=axis) - math.log(values.shape[axis])
+    settings |= {"combine": combine, "num_states": len(by_state), "seed": seed}
+    return score_documents(by_state, parts, corpus, settings, particles)
 
 
 def _blocks(corpus: Corpus, size: int):
@@ -628,32 +439,3 @@ def _check_authors(mixtures: Any) -> Iterator[AuthorMixture]:
         arguments.instance("mixtures", state, AuthorMixture, "made by fit.author_mixtures()")
         for state in check_mixtures(mixtures, AuthorMixture)
     )
-
-
-def _check_scored(name: str, corpus: Corpus) -> None:
-    if corpus.num_tokens == 0:
-        raise ValueError(f"{name} has no tokens, so there is nothing to score")
-
-
-def _checked_rows(mixture: Mixtures, corpus: Corpus, name: str) -> Int[np.ndarray, " D"] | None:
-    """Return the row that each document reads, see `document_rows`.
-
-    Raises `ValueError` for other words than the model's, and for words of probability zero in a
-    state.
-    """
-    check_words(mixture, corpus, name)
-    rows = document_rows(mixture, corpus, name)
-    row = np.zeros(corpus.num_docs, int) if rows is None else rows
-    doc, word = np.asarray(corpus.doc), np.asarray(corpus.word)
-    for g in np.unique(row):
-        words = np.unique(word[row[doc] == g])
-        phi, weights = (x[0, g if x.shape[1] > 1 else 0] for x in (mixture.phi, mixture.weights))
-        possible = (phi[words][:, weights > 0] > 0).any(1)
-        if not possible.all():
-            v = int(words[~possible][0])
-            raise ValueError(
-                f"mixtures gives word {v}, which occurs in {name}, probability zero in chain "
-                f"{int(mixture.chain[0])}, draw {int(mixture.draw[0])}; use posterior mean topics, "
-                "which are positive"
-            )
-    return rows

@@ -111,14 +111,17 @@ def test_topics(run, capsys):
 def test_evaluate(run, tmp_path, capsys):
     new = tmp_path / "new.txt"
     new.write_text("cat dog mouse comet\nmars moon sun venus mars\n")
-    scores = [f"--score={name}" for name in ("document_completion", "left_to_right", "npmi")]
+    names = ("document_completion", "left_to_right", "empirical_likelihood", "npmi")
+    scores = [f"--score={name}" for name in names]
     assert cli.main(["evaluate", str(run), str(new), "--num-words", "3", *scores]) == 0
     out, err = capsys.readouterr()
-    first, second, third = out.splitlines()
+    first, second, third, fourth = out.splitlines()
     assert first.startswith("document completion: -")
     assert "standard errors: documents" in first
     assert second.startswith("left to right: -")
-    assert third.startswith("npmi: ")
+    assert third.startswith("empirical likelihood: -")
+    assert "effective pseudo-documents: median" in third
+    assert fourth.startswith("npmi: ")
     assert "1 tokens (11.1%) are left out" in err
     one = ["evaluate", str(run), str(new), "--score=document_completion", "--chain", "1"]
     assert cli.main(one) == 0

@@ -213,6 +213,7 @@ def test_new_documents_through_the_fit(fitted, new):
     calls = {
         fitted.transform: "corpus",
         fitted.left_to_right: "corpus",
+        fitted.empirical_likelihood: "corpus",
         fitted.document_completion: "observed",
     }
     for call, name in calls.items():

@@ -9,8 +9,8 @@ import pytest
 
 from bnp_models.data.corpus import Corpus
 from bnp_models.posterior.mixtures import Mixtures
-from bnp_models.scores import held_out
 from bnp_models.scores.held_out import document_completion, document_topics, left_to_right
+from bnp_models.scores.held_out_score import particle_jackknife
 from bnp_models.testing.statistics import one_sample, rejection_threshold
 
 PHI = np.array([[[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]], [[0.5, 0.4, 0.1], [0.05, 0.05, 0.9]]])
@@ -148,7 +148,7 @@ def test_jackknife_by_leaving_out(share):
     """Leave out each particle of each state in turn, with weights that differ by many nats."""
     rng = np.random.default_rng(0)
     log_weight = rng.normal(0, 6, (3, 2, 4)) - 500
-    by_state, variance, bias = held_out._particle_jackknife(log_weight, np.log(share))
+    by_state, particles = particle_jackknife(log_weight, np.log(share))
     weight = np.exp(log_weight + 500)
     np.testing.assert_allclose(by_state + 500, np.log(weight.mean(2)), rtol=1e-9)
     whole = np.log(share @ weight.mean(2))
@@ -161,8 +161,11 @@ def test_jackknife_by_leaving_out(share):
             without.append(np.log(share @ means))
         expected_variance += 3 * np.var(without, axis=0)
         expected_bias += 3 * (np.mean(without, axis=0) - whole)
-    np.testing.assert_allclose(variance, expected_variance)
-    np.testing.assert_allclose(bias, expected_bias)
+    np.testing.assert_allclose(particles.variance, expected_variance)
+    np.testing.assert_allclose(particles.bias, expected_bias)
+    assert particles.total == pytest.approx(expected_variance.sum())
+    same = particle_jackknife(log_weight[:, [0, 0]], np.log(share), shared=True)[1]
+    assert same.total == pytest.approx(4 * same.variance[0])  # twice the same error
 
 
 def test_left_to_right_blocks_and_options():
