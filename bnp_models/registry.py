@@ -4,6 +4,7 @@ from bnp_models.author_topic import AuthorTopicModel as AuthorTopicModel
 from bnp_models.base import model as _base
 from bnp_models.gaussian_factors import GaussianFactorAnalysis as GaussianFactorAnalysis
 from bnp_models.hdp_lda import HDPLDA as HDPLDA
+from bnp_models.ibp_compound_dirichlet import IBPCompoundDirichlet as IBPCompoundDirichlet
 from bnp_models.lda import LDA as LDA
 from bnp_models.med_lda import MedLDA as MedLDA
 from bnp_models.multi_task_hdp_lda import MultiTaskHDPLDA as MultiTaskHDPLDA
@@ -11,6 +12,7 @@ from bnp_models.np_author_topic import (
     NonparametricAuthorTopicModel as NonparametricAuthorTopicModel,
 )
 from bnp_models.poisson_factors import PoissonGammaFactorAnalysis as PoissonGammaFactorAnalysis
+from bnp_models.sparse_transfer import SparseTransferTopicModel as SparseTransferTopicModel
 from bnp_models.supervised_lda import SupervisedLDA as SupervisedLDA
 
 MODELS: dict[str, type[_base.Model]] = {

@@ -4,8 +4,9 @@ A model supplies a kernel with `init`, `step`, `log_joint` and `log_prior`. It a
 documents or authors have mixtures of topics (see `Rows`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import jax
@@ -19,7 +20,7 @@ from bnp_models.base import collapsed, token_model
 from bnp_models.base.gibbs import Sampler
 from bnp_models.data.corpus import Corpus
 
-__all__ = ["BY_DOCUMENT", "Rows", "finite_sampler", "rooted_sampler"]
+__all__ = ["BY_DOCUMENT", "Rows", "finite_sampler", "infinite_sampler", "rooted_sampler"]
 
 MOST_TOPICS = 300
 """With which chains of infinite models start by default."""
@@ -164,11 +165,7 @@ def finite_sampler(
     )
 
 
-def _of_the_root(state: Any, data: Any) -> tuple[jax.Array, jax.Array]:
-    return state.alpha * state.root.weights, state.alpha * state.root.unused
-
-
-def rooted_sampler(
+def infinite_sampler(
     model: Any,
     kernel: Any,
     rows: Rows,
@@ -180,36 +177,50 @@ def rooted_sampler(
     init_topics: int | None,
     side_by_side: int | None,
     start_temperature: float,
-    sizes: Callable[[Corpus], dict[str, int]] = lambda corpus: {},
-    open_sweeps: tuple[str, ...] = ("parallel",),
-    mixtures: Callable[[Any, Any], tuple[jax.Array, jax.Array]] = _of_the_root,
-    parameters: Callable[[Any], dict[str, jax.Array]] = lambda state: {},
+    log_density: Callable[[Any, Any], jax.Array],
+    theta: Callable[[jax.Array, Any, Any], jax.Array],
+    parameters: Callable[[Any], dict[str, jax.Array]],
+    wanted: Callable[[Any, Any], jax.Array],
+    recorded: Callable[[Any], dict[str, Callable[[], jax.Array]]] = lambda state: {},
+    sizes: Callable[[Corpus], dict[str, Any]] = lambda corpus: {},
+    step_options: Mapping[str, Any] = MappingProxyType({}),
+    read: Callable[[Any, str], jax.Array] = getattr,
+    given: Callable[[Any, dict[str, jax.Array]], Any] = lambda state, values: state._replace(
+        **values
+    ),
 ) -> Sampler:
-    """Return the pure functions of a model whose topics come from the root of an HDP.
+    """Return the pure functions of a model whose number of topics is not bounded.
 
     Parameters
     ----------
     model
-        A `RootedTopics`.
+        An `InfiniteTopics`.
     kernel
-        Module of the kernel: `init`, `step`, `log_joint`, `log_root`, `log_prior`, `slots_wanted`,
-        `grow`. Its state has the field `root`.
+        Module of the kernel: `init`, `step`, `log_prior`, `grow`.
     rows, elsewhere, priors
         As for `finite_sampler`.
     schedule, record, init_topics, side_by_side, start_temperature
-        See `RootedTopics.gibbs`.
-    sizes
-        Corpus -> further sizes that `kernel.init` needs.
-    open_sweeps
-        Sweeps that give slots to topics without tokens.
-    mixtures
-        State, data -> prior weights of the topics in use, of all rows or of each, and of the rest.
+        See `InfiniteTopics.gibbs`.
+    log_density
+        State, data -> log density, without the priors of the hyperparameters.
+    theta
+        Key, state, data -> a draw of the mixtures of the rows, without what is left for topics that
+        no token uses.
     parameters
         State -> parameters that are kept with full states, and recorded on request.
+    wanted
+        See `Sampler`.
+    recorded
+        State -> functions that make further variables to record, by name.
+    sizes
+        Corpus -> further arguments of `kernel.init`.
+    step_options
+        Further options of `kernel.step`.
+    read, given
+        State, name -> a hyperparameter; state, values by name -> the state with these.
     """
     updated = priors(**model.gamma_priors(elsewhere))
     rotation, sweeps, annealing = model.turns(schedule, start_temperature)
-    opens_slots = bool(set(sweeps) & set(open_sweeps))
 
     def init(rng_key, data, corpus):
         key_z, key_values = split(rng_key)
@@ -224,16 +235,16 @@ def rooted_sampler(
 
     def step(rng_key, state, data, turn, power, axis_name):
         return kernel.step(
-            rng_key, state, data, updated, turn, sweeps=sweeps, power=power, axis_name=axis_name
-        )
+            rng_key, state, data, updated, turn, sweeps=sweeps, power=power, axis_name=axis_name,
+            **step_options,
+        )  # fmt: skip
 
-    def concentrations(state):
-        values = {**state._asdict(), "gamma": state.root.gamma}
-        return {name: values[name] for name in model.hyperparameters}
+    def hyperparameters(state):
+        return {name: read(state, name) for name in model.hyperparameters}
 
     def draws(rng_key, state, data):
         key_phi, key_theta = split(rng_key)
-        root, used = state.root, (state.topic > 0)[:, None]
+        used = (state.topic > 0)[:, None]
 
         def phi():
             drawn = token_model.draw_phi(key_phi, state.word_topic, state.beta)
@@ -242,32 +253,21 @@ def rooted_sampler(
         lazy = {
             **rows.recorded(state),
             **{name: partial(jnp.asarray, x) for name, x in parameters(state).items()},
+            **recorded(state),
             "z": lambda: state.z,
             "topic_tokens": lambda: state.topic,
-            "root_weights": lambda: root.weights,
-            "unused_weight": lambda: root.unused,
-            "tables": lambda: root.tables,
-            "root": lambda: collapsed.pack_root(root.weights, root.unused),
             "phi": phi,
-            "theta": lambda: token_model.draw_theta(
-                key_theta, rows.topic(state), *mixtures(state, data)
-            ),
+            "theta": lambda: theta(key_theta, state, data),
         }
         sampled = {
-            n: x for n, x in concentrations(state).items() if getattr(updated, n) is not None
+            n: x for n, x in hyperparameters(state).items() if getattr(updated, n) is not None
         }
         always = {"num_topics_used": (state.topic > 0).sum(), **sampled}
         return always | token_model.make_these(record, lazy)
 
     def snapshot(state):
         kept = {name: getattr(state, name) for name in rows.assignments}
-        kept |= concentrations(state) | parameters(state)
-        return kept | {"root_weights": state.root.weights, "unused_weight": state.root.unused}
-
-    def given(state, values):
-        values = {name: jnp.asarray(x) for name, x in values.items()}
-        root = state.root._replace(gamma=values.pop("gamma", state.root.gamma))
-        return state._replace(root=root, **values)
+        return kept | hyperparameters(state) | parameters(state)
 
     return Sampler(
         prepare=lambda corpus, num_shards: rows.prepare(corpus, num_shards, side_by_side),
@@ -277,19 +277,77 @@ def rooted_sampler(
         annealing=annealing,
         draws=draws,
         means=lambda state, data: {},
-        log_density=lambda state, data: (
-            kernel.log_joint(state, data)
-            + kernel.log_root(state)
-            + kernel.log_prior(state, updated)
-        ),
+        log_density=lambda state, data: log_density(state, data) + kernel.log_prior(state, updated),
         used=lambda state: state.topic > 0,
         snapshot=snapshot,
-        given=given,
+        given=lambda state, values: given(state, {n: jnp.asarray(x) for n, x in values.items()}),
         data_specs=rows.data_specs,
-        wanted=kernel.slots_wanted if opens_slots else _slots_for_births,
+        wanted=wanted,
         capacity=lambda state: state.topic.shape[-1],
         grow=kernel.grow,
     )
+
+
+def _of_the_root(state: Any, data: Any) -> tuple[jax.Array, jax.Array]:
+    return state.alpha * state.root.weights, state.alpha * state.root.unused
+
+
+def rooted_sampler(
+    model: Any,
+    kernel: Any,
+    rows: Rows,
+    elsewhere: frozenset[str],
+    *,
+    schedule: str,
+    start_temperature: float,
+    open_sweeps: tuple[str, ...] = ("parallel",),
+    mixtures: Callable[[Any, Any], tuple[jax.Array, jax.Array]] = _of_the_root,
+    parameters: Callable[[Any], dict[str, jax.Array]] = lambda state: {},
+    **options: Any,
+) -> Sampler:
+    """Return the pure functions of a model whose topics come from the root of an HDP.
+
+    Parameters
+    ----------
+    model
+        A `RootedTopics`.
+    kernel
+        Module of the kernel: as for `infinite_sampler`, and `log_joint`, `log_root`,
+        `slots_wanted`. Its state has the field `root`.
+    rows, elsewhere, schedule, start_temperature, parameters, options
+        As for `infinite_sampler`.
+    open_sweeps
+        Sweeps that give slots to topics without tokens.
+    mixtures
+        State, data -> prior weights of the topics in use, of all rows or of each, and of the rest.
+    """
+    opens_slots = bool(set(model.turns(schedule, start_temperature)[1]) & set(open_sweeps))
+
+    def theta(rng_key, state, data):
+        return token_model.draw_theta(rng_key, rows.topic(state), *mixtures(state, data))
+
+    def recorded(state):
+        root = state.root
+        return {
+            "tables": lambda: root.tables,
+            "root": lambda: collapsed.pack_root(root.weights, root.unused),
+        }
+
+    def of_root(state):
+        return {"root_weights": state.root.weights, "unused_weight": state.root.unused}
+
+    def given(state, values):
+        root = state.root._replace(gamma=values.pop("gamma", state.root.gamma))
+        return state._replace(root=root, **values)
+
+    return infinite_sampler(
+        model, kernel, rows, elsewhere, schedule=schedule, start_temperature=start_temperature,
+        log_density=lambda state, data: kernel.log_joint(state, data) + kernel.log_root(state),
+        theta=theta, parameters=lambda state: parameters(state) | of_root(state),
+        wanted=kernel.slots_wanted if opens_slots else _slots_for_births, recorded=recorded,
+        read=lambda state, name: state.root.gamma if name == "gamma" else getattr(state, name),
+        given=given, **options,
+    )  # fmt: skip
 
 
 def _slots_for_births(state: Any, data: Any) -> Int[Array, ""]:
@@ -299,7 +357,7 @@ def _slots_for_births(state: Any, data: Any) -> Int[Array, ""]:
 
 
 def _topics_to_begin_with(corpus: Corpus) -> tuple[Int[Array, ""], int]:
-    """Return the default of `init_topics`, see `RootedTopics.gibbs`, and its largest value.
+    """Return the default of `init_topics`, see `InfiniteTopics.gibbs`, and its largest value.
 
     The largest one depends on the number of tokens alone. The rule was tuned on three corpora.
     Words that occur once in a document say little about topics, so corpora with many of them are

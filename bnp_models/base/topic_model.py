@@ -26,7 +26,14 @@ from bnp_models.base.topics import Topics, finite_topics, rooted_topics
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
 
-__all__ = ["VAGUE", "FiniteTopics", "RootedTopics", "draw_phi", "draw_root_weights"]
+__all__ = [
+    "VAGUE",
+    "FiniteTopics",
+    "InfiniteTopics",
+    "RootedTopics",
+    "draw_phi",
+    "draw_root_weights",
+]
 
 VAGUE = dist.Gamma(1.0, 1.0)  # nothing changes a distribution, so models may share it
 
@@ -178,23 +185,18 @@ class FiniteTopics(token_model.TokenModel):
         return _draw_mixtures(rng, self, state, corpus, _of_rows(self, topics.weights, corpus))
 
 
-class RootedTopics(token_model.TokenModel):
-    r"""A topic model whose mixtures are $\mathrm{DP}(\alpha, \tau)$, $\tau \sim \mathrm{GEM}$."""
+class InfiniteTopics(token_model.TokenModel):
+    """A topic model whose number of topics is not bounded."""
 
     alpha: Any
-    gamma: Any
     beta: Any
     max_topics: int
 
-    hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "gamma", "beta")
     rows: ClassVar[Rows]
     """Access to the mixtures of topics."""
     slots: ClassVar[str | None] = "topic"
-    schedules: ClassVar[dict[str, tuple[str, ...]]] = {
-        "mixed": (*5 * ("sequential",), "split-merge"),
-        "parallel": ("parallel",),
-        "sequential": ("sequential",),
-    }
+    block_sites: ClassVar[tuple[str, ...]] = ()
+    """Sites that a block of `numpyro.infer.Gibbs` samples besides those of the tokens."""
 
     def __post_init__(self):
         set_field = partial(object.__setattr__, self)
@@ -218,14 +220,15 @@ class RootedTopics(token_model.TokenModel):
         Parameters
         ----------
         schedule
-            "parallel" (a sweep draws sticks and topics first and then updates documents, or in
-            models with authors tokens, side by side), "sequential" (fully collapsed, one token
-            after another) or "mixed" (five sequential sweeps, then one of splits and merges of
-            topics). All are exact. "mixed" creates and finds topics soonest.
+            "sequential" (fully collapsed, one token after another), "parallel" (a sweep draws what
+            documents share first, and then updates documents, or in models with authors tokens,
+            side by side) or "mixed" (several sequential sweeps, then one of another kind: of splits
+            and merges of topics, or a parallel one). All are exact. "mixed" creates and finds
+            topics soonest.
         record
             Variables to record besides the sampled hyperparameters and `num_topics_used`, out of
-            `recordable`: `z`, `phi`, `theta`, `topic_tokens`, `root_weights`, `unused_weight`,
-            `tables`, and in models with authors `x` (author of each token) and `author_tokens`.
+            `recordable`: `z`, `phi`, `theta`, `topic_tokens`, in models with authors `x` (author of
+            each token) and `author_tokens`, and weights of the model, such as `root_weights`.
             Variables with a topic axis have one entry per slot, zero where no token uses it.
         init_topics
             Number of topics among which the tokens are divided at random at the start. By default
@@ -241,8 +244,9 @@ class RootedTopics(token_model.TokenModel):
             find good topics in fewer sweeps. The rest of the warm-up and all draws are exact
             sweeps. 1 leaves annealing out.
         program
-            For use as the block of `numpyro.infer.Gibbs` that samples `root` and the tokens' sites:
-            the program that the blocks share, which must end in a call of `collapsed`.
+            For use as the block of `numpyro.infer.Gibbs` that samples the tokens' sites, and the
+            site `root` where there is one: the program that the blocks share, which must end in a
+            call of `collapsed`.
         ignore
             Sites of `program` on which tokens do not depend, given the hyperparameters.
 
@@ -252,7 +256,7 @@ class RootedTopics(token_model.TokenModel):
             If an option is not one of those above. A prior without a Gibbs update is refused when
             a chain starts.
         """
-        sites = ("root", *self.rows.assignments) if program is not None else ()
+        sites = (*self.block_sites, *self.rows.assignments) if program is not None else ()
         options = {
             "schedule": arguments.one_of("schedule", schedule, self.schedules),
             "record": token_model.check_record(record, self.recordable, sites),
@@ -263,6 +267,20 @@ class RootedTopics(token_model.TokenModel):
             ),
         }
         return GibbsKernel(self, options, program=program, ignore=ignore)
+
+
+class RootedTopics(InfiniteTopics):
+    r"""A topic model whose mixtures are $\mathrm{DP}(\alpha, \tau)$, $\tau \sim \mathrm{GEM}$."""
+
+    gamma: Any
+
+    hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "gamma", "beta")
+    schedules: ClassVar[dict[str, tuple[str, ...]]] = {
+        "mixed": (*5 * ("sequential",), "split-merge"),
+        "parallel": ("parallel",),
+        "sequential": ("sequential",),
+    }
+    block_sites: ClassVar[tuple[str, ...]] = ("root",)
 
     def topics_of(self, state: Mapping[str, np.ndarray], corpus: Corpus) -> Topics:
         """Return topics and prior weights of one kept state; the last topic stands for new ones."""

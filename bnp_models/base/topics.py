@@ -4,7 +4,8 @@ All functions for new documents (fold-in, held-out scores, tables) need two thin
 state: the probability of each word in each topic, and the weight of each topic in a document that
 was not seen. Given the topic counts $n_k$ of a document of N tokens, its $\mathrm{E}[\theta_k]$ is
 $(n_k + a_k) / (N + \sum_j a_j)$, where a are the weights. The method `topics_of` of a model returns
-both; the functions here compute them for topics with Dirichlet priors.
+both; the functions here compute them for topics with Dirichlet priors. Where documents switch
+topics on and off, a topic that the document has no token of has another weight.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Integer
 
-__all__ = ["Topics", "finite_topics", "rooted_topics"]
+__all__ = [
+    "Topics",
+    "expected_shares",
+    "finite_topics",
+    "focused_topics",
+    "rooted_topics",
+    "weighted_topics",
+]
 
 Numbers = np.ndarray | Sequence[Any] | float | int
 
@@ -27,6 +35,25 @@ class Topics(NamedTuple):
 
     phi: Float[np.ndarray, "F V K"]  # word-major; each column [f, :, k] sums to one
     weights: Float[np.ndarray, "G K"]  # Dirichlet concentration of the topics in a new document
+    joins: Float[np.ndarray, "G K"] | None = None
+    """Weights of topics that the document has no token of; None: `weights`, a Dirichlet law."""
+
+
+def expected_shares(
+    counts: Integer[np.ndarray, "D K"],
+    weights: Float[np.ndarray, "D K"],
+    joins: Float[np.ndarray, "D K"] | None,
+) -> tuple[Float[np.ndarray, "D K"], Float[np.ndarray, " D"]]:
+    """Return the shares of the topics in documents with these counts, and the sums they divide.
+
+    The share of a topic is the probability that one more word of the document has this topic. For a
+    Dirichlet law this is the expected share. Weights with one row are those of all documents.
+    """
+    weighed = counts + weights
+    if joins is not None:
+        weighed = np.where(counts > 0, weighed, joins)
+    total = weighed.sum(axis=1)
+    return weighed / total[:, None], total
 
 
 def finite_topics(
@@ -107,6 +134,74 @@ def rooted_topics(
         raise ValueError(f"root_weights and unused_weight must sum to one, got {total}")
     weights = _positive("alpha", alpha, ()) * np.append(root, unused[..., None], axis=-1)
     return _dirichlet_topics(z, word, num_words, root.shape[-1], beta, weights)
+
+
+def weighted_topics(
+    z: Integer[np.ndarray, "..."],
+    word: Integer[np.ndarray, "..."],
+    *,
+    num_words: int,
+    beta: Numbers,
+    weights: Numbers,
+) -> Topics:
+    """Return topics and weights of a state whose groups have weights of their own.
+
+    Parameters
+    ----------
+    weights
+        Dirichlet concentration of each slot in the documents of each group, [G, K + 1]; the last
+        column is that of a topic without tokens.
+    z, word, num_words, beta
+        As in `finite_topics`.
+
+    Raises
+    ------
+    ValueError
+        As `finite_topics`.
+    """
+    weights = _positive("weights", weights, np.shape(weights), zero=True)
+    return _dirichlet_topics(z, word, num_words, weights.shape[-1] - 1, beta, weights)
+
+
+def focused_topics(
+    z: Integer[np.ndarray, "..."],
+    word: Integer[np.ndarray, "..."],
+    *,
+    num_words: int,
+    beta: Numbers,
+    strength: Numbers,
+    join: Numbers,
+    new_strength: float,
+    new_join: float,
+) -> Topics:
+    """Return topics and weights of a state of a model whose documents switch topics on and off.
+
+    As `rooted_topics`, with one more topic at the end for all that no token uses.
+
+    Parameters
+    ----------
+    strength
+        Weight of each slot beside the count of its tokens, where a document has any; zero in empty
+        slots.
+    join
+        Weight of each slot where a document has no token of it; zero in empty slots.
+    new_strength, new_join
+        Those of the last topic.
+    z, word, num_words, beta
+        As in `finite_topics`.
+
+    Raises
+    ------
+    ValueError
+        As `finite_topics`.
+    """
+    num_slots = np.shape(strength)[-1]
+    rows = [
+        _positive(name, np.append(values, new), (num_slots + 1,), zero=True)
+        for name, values, new in (("strength", strength, new_strength), ("join", join, new_join))
+    ]
+    topics = _dirichlet_topics(z, word, num_words, num_slots, beta, rows[0])
+    return topics._replace(joins=rows[1][None].astype(np.float32))
 
 
 def _dirichlet_topics(z, word, num_words: int, num_used: int, beta, weights) -> Topics:

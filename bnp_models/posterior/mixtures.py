@@ -58,6 +58,11 @@ class Mixtures(NamedTuple):
     vocabulary: tuple[str, ...] | None = None  # None: only the number of words can be checked
     row_names: tuple[str, ...] | None = None  # of the rows; None: there is one for all
     chain_weight: Float[np.ndarray, " S"] | None = None  # of the state's chain; None: no weights
+    joins: Float[np.ndarray, "S G K"] | None = None  # of topics that a document has no token of
+
+    def joins_of(self, state: int = 0) -> Float[np.ndarray, "G K"] | None:
+        """Return the weights of topics that a document does not have; None: as `weights`."""
+        return None if self.joins is None else self.joins[state]
 
 
 class AuthorMixture(NamedTuple):
@@ -114,6 +119,7 @@ class MixtureStates:
             self.vocabulary,
             self.row_names,
             None if self.chain_weight is None else self.chain_weight[place : place + 1],
+            None if topics.joins is None else topics.joins[None],
         )
 
     def __iter__(self) -> Iterator[Mixtures]:
@@ -126,7 +132,10 @@ class MixtureStates:
         arrays = (np.concatenate(leaf) for leaf in zip(*(m[:4] for m in parts), strict=True))
         weight = self.chain_weight
         weight = None if weight is None else np.repeat(weight, len(self.draw))
-        return Mixtures(*arrays, self.vocabulary, self.row_names, weight)
+        joins = None
+        if parts[0].joins is not None:
+            joins = np.concatenate([m.joins for m in parts if m.joins is not None])
+        return Mixtures(*arrays, self.vocabulary, self.row_names, weight, joins)
 
     def _place(self, index: int) -> tuple[int, int]:
         if not -len(self) <= index < len(self):
@@ -227,11 +236,11 @@ class OneRow:
                     f"group must be one of those the topics differ by ({known}), got {self.name!r}"
                 )
             row = names.index(self.name)
-            phi, weights = (
-                x if x.shape[1] == 1 else x[:, row : row + 1]
-                for x in (mixture.phi, mixture.weights)
+            phi, weights, joins = (
+                x if x is None or x.shape[1] == 1 else x[:, row : row + 1]
+                for x in (mixture.phi, mixture.weights, mixture.joins)
             )
-            yield mixture._replace(phi=phi, weights=weights, row_names=None)
+            yield mixture._replace(phi=phi, weights=weights, joins=joins, row_names=None)
 
 
 def document_rows(
@@ -384,8 +393,17 @@ def _one_state(mixture: Mixtures, s: int) -> Mixtures:
             "mixtures: weights must be finite, not negative and not all zero, "
             f"got {weights.min()}..{weights.max()}"
         )
+    joins = mixture.joins_of(s)
+    if joins is not None:
+        joins = np.asarray(joins).reshape(1, *weights.shape)
+        if not ((joins >= 0).all() and (joins.sum(-1) > 0).all() and np.isfinite(joins).all()):
+            raise ValueError(
+                "mixtures: joins must be finite, not negative and not all zero, "
+                f"got {joins.min()}..{joins.max()}"
+            )
     at = slice(s, s + 1)
     return mixture._replace(
+        joins=joins,
         phi=phi[None],
         weights=weights[None],
         chain=mixture.chain[at],

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
+from bnp_models.base.topics import expected_shares
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.posterior.alignment import (
@@ -54,14 +55,11 @@ def document_shares(
     have the weights of their chains after stacking.
     """
     alignment = checked_alignment(states, corpus, alignment)
-    length = np.asarray(corpus.doc_length)
 
     def theta() -> Iterator[tuple[np.ndarray, np.ndarray]]:
         mixtures = one_by_one(states.mixtures)
         for counts, mixture in zip(topic_counts(states, corpus, alignment), mixtures, strict=True):
-            weights = _prior_weights(mixture, corpus)
-            total = length + weights.sum(axis=1)
-            yield (counts + weights) / total[:, None], total
+            yield expected_shares(counts, *_prior_weights(mixture, corpus))
 
     return _collect(theta(), alignment, states.weight)
 
@@ -108,8 +106,9 @@ def new_document_shares(
                 raise ValueError(
                     f"theta must be of the {corpus.num_docs} documents of corpus, got {len(mean)}"
                 )
-            weights = _prior_weights(mixture, corpus)
-            yield np.asarray(mean, np.float64), length + weights.sum(axis=1)
+            weights, joins = _prior_weights(mixture, corpus)
+            prior = weights if joins is None else joins
+            yield np.asarray(mean, np.float64), length + prior.sum(axis=1)
 
     return _collect(with_total(), alignment, states.weight)
 
@@ -207,11 +206,20 @@ def _check_shares(shares: Any, corpus: Any) -> None:
     as_corpus("corpus", corpus)
 
 
-def _prior_weights(mixture: Mixtures, corpus: Corpus) -> Float[np.ndarray, "_ K"]:
-    """Return the prior weights of each document; one row if they are the same for all."""
-    weights = np.asarray(mixture.weights[0], np.float64)
+def _prior_weights(mixture: Mixtures, corpus: Corpus) -> tuple[Any, Any]:
+    """Return the prior weights of each document, and those of topics that it does not have.
+
+    There is one row if they are the same for all.
+    """
     rows = document_rows(mixture, corpus)
-    return weights if rows is None or len(weights) == 1 else weights[rows]
+
+    def of_docs(table):
+        if table is None:
+            return None
+        table = np.asarray(table, np.float64)
+        return table if rows is None or len(table) == 1 else table[rows]
+
+    return of_docs(mixture.weights[0]), of_docs(mixture.joins_of())
 
 
 def _collect(

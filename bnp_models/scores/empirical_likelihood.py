@@ -22,6 +22,7 @@ from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.posterior.mixtures import Mixtures, check_mixtures, one_by_one
 from bnp_models.scores.held_out_score import (
     HeldOutScore,
+    check_dirichlet,
     check_scored,
     checked_rows,
     log_mix,
@@ -110,6 +111,7 @@ def empirical_likelihood(
     counts = corpus.to_counts()[:, words].astype(np.float64)
     means, squares, chain, weight = [], [], [], []
     for s, mixture in enumerate(one_by_one(mixtures)):
+        check_dirichlet(mixture)
         rows = checked_rows(mixture, corpus, "corpus")
         rows = np.zeros(corpus.num_docs, int) if rows is None else rows
         mean, square = np.empty((corpus.num_docs, _BLOCKS)), np.empty(corpus.num_docs)

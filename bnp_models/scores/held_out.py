@@ -48,6 +48,7 @@ from bnp_models.posterior.mixtures import AuthorMixture, Mixtures, check_mixture
 from bnp_models.scores.held_out_score import (
     HeldOutScore,
     Parts,
+    check_dirichlet,
     check_scored,
     checked_rows,
     log_shares,
@@ -97,10 +98,14 @@ def document_topics(
     def one_state(s, mixture):
         rows = checked_rows(mixture, corpus, "corpus")
         phi, weights = jnp.asarray(mixture.phi[0]), jnp.asarray(mixture.weights[0])
-        sweep_key = jax.random.fold_in(key, s)
+        joins = mixture.joins_of()
         return np.asarray(
-            fold_in(sweep_key, data, phi, weights, rows, num_sweeps=num_sweeps, num_kept=num_kept)
-        )
+            fold_in(
+                jax.random.fold_in(key, s), data, phi, weights, rows,
+                None if joins is None else jnp.asarray(joins),
+                num_sweeps=num_sweeps, num_kept=num_kept,
+            )
+        )  # fmt: skip
 
     return (one_state(s, mixture) for s, mixture in enumerate(one_by_one(mixtures)))
 
@@ -164,6 +169,7 @@ def document_completion(
     chain: list[int] = []
     weight: list[np.ndarray | None] = []
     for s, mixture in enumerate(one_by_one(mixtures)):
+        check_dirichlet(mixture)
         doc_row = checked_rows(mixture, observed, "observed")
         checked_rows(mixture, heldout, "heldout")
         phi, weights = _used_topics(mixture)
@@ -342,6 +348,7 @@ def left_to_right(
     blocks = list(_blocks(corpus, max(_LANES // num_particles, 1)))
     products, means, influences, chain, weight = [], [], [], [], []
     for s, mixture in enumerate(one_by_one(mixtures)):
+        check_dirichlet(mixture)
         doc_row = checked_rows(mixture, corpus, "corpus")
         phi, weights = _used_topics(mixture)
         key_s = jax.random.fold_in(key, s)

@@ -16,6 +16,7 @@ __all__ = [
     "HeldOutScore",
     "ParticleError",
     "Parts",
+    "check_dirichlet",
     "check_scored",
     "checked_rows",
     "log_mean_exp",
@@ -264,6 +265,15 @@ def check_scored(name: str, corpus: Corpus) -> None:
     """Raise `ValueError` for a corpus without tokens."""
     if corpus.num_tokens == 0:
         raise ValueError(f"{name} has no tokens, so there is nothing to score")
+
+
+def check_dirichlet(mixture: Mixtures) -> None:
+    """Raise `ValueError` for mixtures of a new document that are not from a Dirichlet law."""
+    if mixture.joins is not None:
+        raise ValueError(
+            "mixtures must be of a model whose documents have Dirichlet mixtures, but the lengths "
+            "of documents are part of this model: it has no held-out score of words yet"
+        )
 
 
 def checked_rows(mixture: Mixtures, corpus: Corpus, name: str) -> Int[np.ndarray, " D"] | None:

@@ -55,6 +55,7 @@ __all__ = [
     "log_atoms",
     "log_joint",
     "log_prior",
+    "mixtures",
     "open_atoms",
     "slots_wanted",
     "step",
@@ -238,10 +239,12 @@ def _sequential_sweep(
 
 def _with_topics(state: FocusedState, counts, stick, strength, overflow) -> FocusedState:
     """Replace the topics of the tokens, and keep the atoms of topics in use alone."""
-    used = counts[-1] > 0
-    return FocusedState(
-        *counts, jnp.where(used, stick, 0.0), jnp.where(used, strength, 0.0), state.alpha,
-        state.strength_shape, state.beta, state.overflow | overflow,
+    z, doc_topic, word_topic, topic = counts
+    used = topic > 0
+    return state._replace(
+        z=z, doc_topic=doc_topic, word_topic=word_topic, topic=topic,
+        stick=jnp.where(used, stick, 0.0), strength=jnp.where(used, strength, 0.0),
+        overflow=state.overflow | overflow,
     )  # fmt: skip
 
 
@@ -299,9 +302,7 @@ def _parallel_sweep(
     return _with_topics(state, (z, *tallied), atoms.stick, atoms.strength, atoms.overflow)
 
 
-def _resample(
-    rng_key: Key[Array, ""], state: FocusedState, priors: FocusedPriors
-) -> FocusedState:
+def _resample(rng_key: Key[Array, ""], state: FocusedState, priors: FocusedPriors) -> FocusedState:
     r"""Draw atoms and hyperparameters given the topics.
 
     The switches, and the tables that the tokens of a document in one topic would take in a
@@ -390,14 +391,20 @@ def step(
     }
     new = take_turn(known, sweeps, turn, key_sweep, state, data, power=power, axis_name=axis_name)
     new = _resample(key_rest, new, priors)
+    new = new._replace(overflow=new.overflow | (_room_for_atoms(new) > len(new.topic)))
     return new, FocusedInfo(num_moved=(new.z != state.z).sum())
 
 
 def slots_wanted(state: FocusedState, data: Tokens) -> Int[Array, ""]:
     """Return how many slots make an overflow of the next sweep very improbable."""
-    num_docs = len(state.doc_topic)
-    atoms = buffet.slots_for(buffet.expected_atoms(state.alpha, num_docs))
-    return (state.topic > 0).sum() + jnp.maximum(buffet.slots_for(buffet.SPARE), atoms)
+    used = (state.topic > 0).sum()
+    return jnp.maximum(used + buffet.slots_for(buffet.SPARE), _room_for_atoms(state))
+
+
+def _room_for_atoms(state: FocusedState) -> Int[Array, ""]:
+    """Return how many slots the topics in use and any draw of other atoms want."""
+    expected = buffet.expected_atoms(state.alpha, len(state.doc_topic))
+    return (state.topic > 0).sum() + buffet.slots_for(expected)
 
 
 def log_joint(state: FocusedState, data: Tokens) -> Float[Array, ""]:
@@ -427,3 +434,13 @@ def log_atoms(state: FocusedState) -> Float[Array, ""]:
 def log_prior(state: FocusedState, priors: FocusedPriors) -> Float[Array, ""]:
     """Return the log prior density of the hyperparameters that are sampled."""
     return dirichlet_topics.log_prior(state._asdict(), priors._asdict())
+
+
+def mixtures(
+    rng_key: Key[Array, ""], state: FocusedState
+) -> tuple[Float[Array, "M K"], Float[Array, " M"]]:
+    r"""Draw prior weights $b_{dk} s_k$ of the topics in use, and of all others together."""
+    atoms = open_atoms(rng_key, state)
+    weights = jnp.where(atoms.on, atoms.strength[None, :], 0.0)
+    used = (state.topic > 0)[None, :]
+    return jnp.where(used, weights, 0.0), sum_pairwise(jnp.where(used, 0.0, weights).T)

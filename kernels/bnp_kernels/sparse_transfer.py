@@ -404,7 +404,7 @@ def _resample(
     *,
     sizes: bool,
 ) -> TransferState:
-    """Draw switches, auxiliary variables, strengths, sticks and hyperparameters given the topics."""
+    """Draw switches, auxiliary variables, atoms and hyperparameters given the topics."""
     keys = bits.split(rng_key, 10)
     state = _draw_switches(keys[0], state)
     state = _draw_sizes(keys[1], state, data, sizes=sizes)

@@ -68,14 +68,12 @@ class Atoms(NamedTuple):
     overflow: Bool[Array, ""]  # there are more than K
 
 
-def expected_atoms(
-    alpha: ArrayLike, num_rows: int, epsilon: ArrayLike = 1.0
-) -> Float[Array, ""]:
+def expected_atoms(alpha: ArrayLike, num_rows: int, epsilon: ArrayLike = 1.0) -> Float[Array, ""]:
     r"""Return how many atoms are expected to be on in a row at least.
 
     This is $\alpha \sum_{j=1}^R (1 - (1 - \epsilon)^j) / j$.
     """
-    return alpha * sum_pairwise(_first_rows(num_rows, epsilon))
+    return jnp.asarray(alpha) * sum_pairwise(_first_rows(num_rows, epsilon))
 
 
 def _first_rows(num_rows: int, epsilon: ArrayLike) -> Float[Array, " R"]:
@@ -119,9 +117,7 @@ def draw_atoms(
     return Atoms(stick, on & exists[None, :], exists, exists[-1])
 
 
-def draw_switches(
-    rng_key: Key[Array, ""], probability: Float[Array, "R K"]
-) -> Bool[Array, "R K"]:
+def draw_switches(rng_key: Key[Array, ""], probability: Float[Array, "R K"]) -> Bool[Array, "R K"]:
     """Draw which switches are on; cell (r, k) is drawn from the counter (k, r)."""
     num_rows, num_slots = probability.shape
     slot = jnp.arange(num_slots, dtype=jnp.uint32)[None, :]

@@ -6,6 +6,9 @@ This is the document update of the parallel schedule. It is exact for that targe
 posterior: new words do not change the topics. Topics, or weights, or both may differ by group. A
 document then reads one row of those that differ.
 
+Where documents switch topics on and off, a topic weighs $n_{dk} + \alpha_k$ in a document that has
+it, and $j_k$ in one that does not ("joins").
+
 Sizes: T tokens, D documents, V words, K topics; F and G rows of topics and weights, each 1 or the
 number of groups.
 """
@@ -34,6 +37,7 @@ def fold_in(
     phi: Float[Array, "F V K"],
     weights: Float[Array, "G K"],
     doc_row: Int[Array, " D"] | None = None,
+    joins: Float[Array, "G K"] | None = None,
     *,
     num_sweeps: int | Int[Array, ""],
     num_kept: int | Int[Array, ""],
@@ -54,9 +58,15 @@ def fold_in(
     doc_row
         Row of `phi` and `weights` that each document reads. If one of them has a single row, all
         documents read that row. None: both have a single row.
+    joins
+        Weight of each topic that a document does not have, not negative, zero only where `weights`
+        is; the result is then the mean of the probability that one more word has the topic. None:
+        as `weights`.
     num_sweeps, num_kept
         Number of sweeps, and how many of the last ones count; 1 <= num_kept <= num_sweeps.
     """
+    if joins is not None:
+        return _fold_in_joining(rng_key, data, phi, weights, doc_row, joins, num_sweeps, num_kept)
     of_doc = weights[0] if doc_row is None or len(weights) == 1 else weights[doc_row]
     total = data.doc_length[:, None] + of_doc.sum(axis=-1, keepdims=True)
     if data.word.shape[0] == 0:
@@ -65,6 +75,29 @@ def fold_in(
         rng_key, data, phi, weights, doc_row, lambda doc_topic: doc_topic, num_sweeps, num_kept
     )
     return (kept / num_kept + of_doc) / total
+
+
+def _fold_in_joining(rng_key, data, phi, weights, doc_row, joins, num_sweeps, num_kept):
+    """Fold in documents that switch topics on; return mean probabilities of one more word."""
+    rows = jnp.zeros_like(data.doc_length) if doc_row is None or len(weights) == 1 else doc_row
+    prior, joining = weights[rows], joins[rows]
+
+    def shares(doc_topic):
+        weighed = jnp.where(doc_topic > 0, doc_topic + prior, joining)
+        return weighed / weighed.sum(axis=-1, keepdims=True)
+
+    if data.word.shape[0] == 0:
+        return shares(jnp.zeros(prior.shape, jnp.int32))
+    log_first = jnp.log(jnp.where(weights > 0, joins / jnp.where(weights > 0, weights, 1.0), 1.0))
+    kept = _sum_over_sweeps(
+        rng_key, data, phi, weights, doc_row, shares, num_sweeps, num_kept, log_first[rows]
+    )
+    return kept / num_kept
+
+
+def _join(counts: Array, log_first: Array, _: None) -> Array:
+    """Return the log of the factor of a topic that the document does not have, see `lanes.Tilt`."""
+    return jnp.where(counts > 0, 0.0, log_first)
 
 
 @functools.partial(jax.jit, static_argnames="of_counts")
@@ -102,14 +135,24 @@ def fold_in_mean(
     )
 
 
-def _sum_over_sweeps(rng_key, data, phi, weights, doc_row, look, num_sweeps, num_kept):
-    """Return the sum over the kept sweeps of what `look` makes of the counts [D, K]."""
+def _sum_over_sweeps(
+    rng_key, data, phi, weights, doc_row, look, num_sweeps, num_kept, log_first=None
+):
+    """Return the sum over the kept sweeps of what `look` makes of the counts [D, K].
+
+    `log_first` has the logs of the factors of topics that the documents do not have.
+    """
     num_docs, num_topics = data.doc_length.shape[0], phi.shape[2]
     table = phi.reshape(-1, num_topics)
     table_row = None if doc_row is None or len(phi) == 1 else doc_row * phi.shape[1]
     prior_row = None if len(weights) == 1 else doc_row
     prior = weights[0] if prior_row is None else weights
     of_token = prior[None, :] if prior_row is None else weights[prior_row][data.doc]
+    tilt = {}
+    if log_first is not None:
+        of_token = of_token * jnp.exp(log_first)[data.doc]
+        table = jnp.log(table)
+        tilt = {"tilt": _join, "tilt_docs": categorical.pad_topics(log_first)}
     key_start, key_sweeps = bits.split(rng_key)
 
     def tally(z):
@@ -120,8 +163,9 @@ def _sum_over_sweeps(rng_key, data, phi, weights, doc_row, look, num_sweeps, num
         z, doc_topic, kept = carry
         key = bits.fold_in(key_sweeps, i)
         z = lanes.sweep_lanes(
-            key, data.lanes, z, doc_topic, table, prior, prior_row=prior_row, table_row=table_row
-        )
+            key, data.lanes, z, doc_topic, table, prior, prior_row=prior_row, table_row=table_row,
+            **tilt,
+        )  # fmt: skip
         doc_topic = tally(z)
         return z, doc_topic, kept + jnp.where(i >= num_sweeps - num_kept, look(doc_topic), 0)
 

@@ -1,0 +1,195 @@
+"""IBP compound Dirichlet topic model: program, hyperparameters and exact Gibbs kernel."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from jaxtyping import Float
+
+from bnp_kernels import ibp_compound_dirichlet as kernel
+from bnp_kernels.random.bits import split
+from bnp_models.base import token_model, topic_model
+from bnp_models.base.data_law import count_rows, draw_dirichlet
+from bnp_models.base.gibbs import Sampler
+from bnp_models.base.samplers import BY_DOCUMENT, Rows, infinite_sampler
+from bnp_models.base.topics import Topics, focused_topics
+from bnp_models.data.corpus import Corpus
+from bnp_models.results.topic_fit import TopicFit
+
+__all__ = ["IBPCompoundDirichlet"]
+
+_LOG2 = float(np.log(2.0))
+_ABOUT_50 = dist.Gamma(5.0, 0.1)  # nothing changes a distribution
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class IBPCompoundDirichlet(topic_model.InfiniteTopics):
+    r"""Focused topic model: how common a topic is does not say how much of a document it is.
+
+    Sticks $\pi_k$ of an Indian buffet process of mass $\alpha$, strengths
+    $s_k \sim \mathrm{Gamma}(a, 1)$, $b_{dk} \sim \mathrm{Bernoulli}(\pi_k)$, document length
+    $N_d \sim \mathrm{NB}(\sum_k b_{dk} s_k, 1/2)$, $\theta_d \sim \mathrm{Dir}(b_d \cdot s)$,
+    $\phi_k \sim \mathrm{Dir}(\beta 1_V)$, $z_t \sim \theta_{d_t}$, $w_t \sim \phi_{z_t}$
+    (Williamson, Wang, Heller and Blei, ICML 2010). A rare topic can be most of a document.
+
+    Parameters
+    ----------
+    alpha
+        Mass of the buffet process, the expected number of topics that a document switches on: a
+        positive number or a prior.
+    strength_shape
+        Shape a of the strengths: a positive number or a prior. A topic that is on has a tokens
+        in a document, on average.
+    beta
+        Topic-word concentration per word: a positive number or a prior.
+    max_topics
+        Capacity: a buffer, not a truncation. `fit` enlarges it when a sweep needs more; plain
+        `MCMC` raises an error then. The program (not the sampler) is truncated at this level.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its domain; the message names it, its value and what is allowed.
+
+    Notes
+    -----
+    The lengths of the documents are data, and empty documents count. Given its length, a new
+    document has no Dirichlet law of its mixture, so `document_completion` scores it, and
+    `left_to_right` and `empirical_likelihood` refuse it. Tables of documents give the share of a
+    topic as the probability that one more word has it.
+
+    Examples
+    --------
+    >>> import bnp_models as bnp
+    >>> bnp.IBPCompoundDirichlet(beta=0.01).max_topics
+    128
+    """
+
+    alpha: Any = topic_model.VAGUE
+    strength_shape: Any = _ABOUT_50
+    beta: Any = 0.01
+    max_topics: int = 128
+
+    hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "strength_shape", "beta")
+    result: ClassVar[type[TopicFit]] = TopicFit
+    rows: ClassVar[Rows] = BY_DOCUMENT
+    schedules: ClassVar[dict[str, tuple[str, ...]]] = {
+        "mixed": (*3 * ("sequential",), "parallel"),
+        "parallel": ("parallel",),
+        "sequential": ("sequential",),
+    }
+    recordable: ClassVar[tuple[str, ...]] = (
+        "z", "phi", "theta", "topic_tokens", "stick", "strength",
+    )  # fmt: skip
+    scores: ClassVar[tuple[str, ...]] = ("document_completion", "npmi")
+
+    def __call__(self, corpus: Corpus, *, observed: bool = True) -> None:
+        """Run the truncated generative program: an instance is a NumPyro model.
+
+        With `observed=False` lengths and words are drawn as well. Words are those of documents of
+        the corpus' lengths, and the lengths are a site of their own, `doc_length`.
+        """
+        token_model.check_program(corpus, observed)
+        values = self.sample_hyperparameters()
+        doc, word, num_tokens = token_model.program_tokens(corpus)
+        with numpyro.plate("stick", self.max_topics):
+            shares = numpyro.sample("shares", dist.Beta(values["alpha"], 1.0))
+            strength = numpyro.sample("strength", dist.Gamma(values["strength_shape"], 1.0))
+        stick = numpyro.deterministic("stick", jnp.cumprod(shares))
+        phi = topic_model.draw_phi(values["beta"], self.max_topics, corpus.num_words)
+        with numpyro.plate("doc", corpus.num_docs):
+            chance = jnp.broadcast_to(stick, (corpus.num_docs, self.max_topics))
+            on = numpyro.sample("on", dist.Bernoulli(chance).to_event(1))
+            rate = numpyro.sample(
+                "rate", dist.Gamma(jnp.broadcast_to(strength, chance.shape)).to_event(1)
+            )
+            weights = jnp.asarray(on * rate) + 1e-30  # some probability where nothing is on
+            lengths = jnp.asarray(corpus.doc_length) if observed else None
+            numpyro.sample("doc_length", dist.Poisson(weights.sum(axis=1)), obs=lengths)
+        theta = weights / weights.sum(axis=1, keepdims=True)
+        with numpyro.plate("token", num_tokens):
+            z = numpyro.sample("z", dist.Categorical(theta[doc]))
+            numpyro.sample("w", dist.Categorical(phi[z]), obs=word if observed else None)
+
+    def sampler(self, elsewhere: frozenset[str], **options: Any) -> Sampler:
+        """Return the kernel's pure functions; hyperparameters in `elsewhere` are not updated."""
+
+        def theta(rng_key, state, data):
+            key_open, key_theta = split(rng_key)
+            weights, rest = kernel.mixtures(key_open, state)
+            return token_model.draw_theta(key_theta, state.doc_topic, weights, rest)
+
+        return infinite_sampler(
+            self, kernel, self.rows, elsewhere, priors=kernel.FocusedPriors,
+            log_density=lambda state, data: (
+                kernel.log_joint(state, data) + kernel.log_atoms(state)
+            ),
+            theta=theta, wanted=kernel.slots_wanted,
+            parameters=lambda state: {"stick": state.stick, "strength": state.strength},
+            **options,
+        )  # fmt: skip
+
+    def topics_of(self, state: Mapping[str, np.ndarray], corpus: Corpus) -> Topics:
+        """Return topics and prior weights of one kept state; the last topic stands for new ones.
+
+        The weights are those of one more document, given its length.
+        """
+        stick, strength = (np.asarray(state[n], np.float64) for n in ("stick", "strength"))
+        silent = stick * np.exp2(-strength)
+        rates = 1 + _LOG2 * np.arange(1, corpus.num_docs + 2)
+        shape = float(state["strength_shape"])
+        of_rates = rates ** -(shape + 1)
+        return focused_topics(
+            state["z"],
+            np.asarray(corpus.word),
+            num_words=corpus.num_words,
+            beta=state["beta"],
+            strength=strength,
+            join=strength * silent / (1 - stick + silent),
+            new_strength=(shape + 1) * (of_rates / rates).sum() / of_rates.sum(),
+            new_join=float(state["alpha"]) * shape * of_rates.mean(),
+        )
+
+    def draw_mixtures(
+        self, rng: np.random.Generator, state: Mapping[str, np.ndarray], corpus: Corpus
+    ) -> tuple[Float[np.ndarray, "K V"], Float[np.ndarray, "R K"]]:
+        r"""Draw the topics, and the mixture of each document, given one kept state.
+
+        $\phi_k \mid z \sim \mathrm{Dir}(\beta + n_k)$ and
+        $\theta_d \mid z, b \sim \mathrm{Dir}(n_d + b_d s)$, with switches b given z, and with the
+        topics that are on in some document but have no token.
+        """
+        stick, strength = (np.asarray(state[n], np.float64) for n in ("stick", "strength"))
+        z, doc, num_docs = state["z"], np.asarray(corpus.doc), corpus.num_docs
+        counts = count_rows(doc, z, num_docs, len(stick))
+        silent = stick * np.exp2(-strength)
+        on = (counts > 0) | (rng.random(counts.shape) < silent / (1 - stick + silent))
+        new_strength, new_on = _draw_unused(
+            rng, float(state["alpha"]), float(state["strength_shape"]), num_docs
+        )
+        of_word = count_rows(z, np.asarray(corpus.word), len(stick), corpus.num_words)
+        none = np.zeros((len(new_strength), corpus.num_words))
+        phi = draw_dirichlet(rng, np.concatenate([of_word, none]) + float(state["beta"]))
+        weights = np.concatenate([counts + on * strength, new_on * new_strength], axis=1)
+        weights[weights.sum(axis=1) == 0, 0] = 1.0  # an empty document: any mixture will do
+        return phi, draw_dirichlet(rng, weights)
+
+
+def _draw_unused(
+    rng: np.random.Generator, alpha: float, shape: float, num_docs: int
+) -> tuple[Float[np.ndarray, " J"], np.ndarray]:
+    """Draw strengths and switches [D, J] of topics that are on in some document without a token."""
+    rank = np.arange(1, num_docs + 1)
+    first = rng.choice(
+        num_docs, rng.poisson(alpha * (1 / rank).sum()), p=1 / rank / (1 / rank).sum()
+    )
+    stick = 1 - rng.random(len(first)) ** (1 / (first + 1))
+    row = np.arange(num_docs)[:, None]
+    on = (row == first) | ((row > first) & (rng.random((num_docs, len(first))) < stick))
+    strength = rng.gamma(shape, size=len(first))
+    kept = rng.random(len(first)) < np.exp2(-strength * on.sum(axis=0))
+    return strength[kept], on[:, kept]

@@ -1,0 +1,211 @@
+"""Sparse transfer topic model of several collections: program, hyperparameters, Gibbs kernel."""
+
+import dataclasses
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from jaxtyping import Float
+
+from bnp_kernels import sparse_transfer as kernel
+from bnp_models.base import token_model, topic_model
+from bnp_models.base.data_law import count_rows, draw_dirichlet
+from bnp_models.base.gibbs import Sampler
+from bnp_models.base.samplers import BY_DOCUMENT, Rows, infinite_sampler
+from bnp_models.base.topics import Topics, weighted_topics
+from bnp_models.data import arguments
+from bnp_models.data.corpus import Corpus
+from bnp_models.hdp_lda import HDPLDA
+from bnp_models.results.group_fit import GroupFit
+
+__all__ = ["SparseTransferTopicModel"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class SparseTransferTopicModel(topic_model.InfiniteTopics):
+    r"""Topic model in which collections of documents share some topics, strong or weak.
+
+    Sticks $\pi_k$ of an Indian buffet process of mass $\alpha$,
+    $\gamma_k \sim \mathrm{Gamma}(a_1, a_2)$. Group c, a collection, has topic k on with probability
+    $\epsilon \pi_k$, and then with the strength $s_{ck} \sim \mathrm{Gamma}(\gamma_k, 1)$. It has
+    $n_c \sim \mathrm{NB}(\sum_k s_{ck}, 1/2)$ tokens. Its documents have the mixtures
+    $\theta_d \sim \mathrm{Dir}(s_c)$; $\phi_k \sim \mathrm{Dir}(\beta 1_V)$,
+    $z_t \sim \theta_{d_t}$, $w_t \sim \phi_{z_t}$ (Faisal, Gillberg, Leen and Peltonen,
+    Neurocomputing 112, 2013). Whether a group has a topic, and how much of it, are apart: topics
+    that are weak everywhere can be shared.
+
+    Parameters
+    ----------
+    alpha
+        Mass of the buffet process: a positive number or a prior.
+    epsilon
+        Probability in (0, 1] that the mask keeps a topic that the buffet process switches on. The
+        paper's text calls it the probability that it does not; its numbers agree with this meaning.
+    strength_shape, strength_scale
+        Shape and scale of $\gamma_k$, $a_1$ and $a_2$: positive numbers.
+    beta
+        Topic-word concentration per word: a positive number or a prior.
+    size_model
+        "task_nb" is the model above. "none" leaves the law of $n_c$ out: the sizes of the groups
+        then say nothing about the strengths.
+    max_topics
+        Capacity: a buffer, not a truncation. `fit` enlarges it when a sweep needs more; plain
+        `MCMC` raises an error then. The program (not the sampler) is truncated at this level.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its domain; the message names it, its value and what is allowed.
+
+    Notes
+    -----
+    A topic has the strengths that it has in each group, `group_strength`, and $\gamma_k$,
+    `strength`.
+
+    Examples
+    --------
+    >>> import bnp_models as bnp
+    >>> bnp.SparseTransferTopicModel(beta=0.01).epsilon
+    0.5
+    """
+
+    alpha: Any = 5.0
+    epsilon: Any = 0.5
+    strength_shape: Any = 5.0
+    strength_scale: Any = 0.1
+    beta: Any = 0.01
+    size_model: str = "task_nb"
+    max_topics: int = 128
+
+    hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "beta")
+    result: ClassVar[type[GroupFit]] = GroupFit
+    rows: ClassVar[Rows] = BY_DOCUMENT._replace(
+        prepare=partial(token_model.prepare, groups=True, several=True)
+    )
+    schedules: ClassVar[dict[str, tuple[str, ...]]] = {
+        "mixed": (*3 * ("sequential",), "parallel"),
+        "parallel": ("parallel",),
+        "sequential": ("sequential",),
+    }
+    recordable: ClassVar[tuple[str, ...]] = (
+        "z", "phi", "theta", "topic_tokens", "stick", "strength", "group_strength",
+    )  # fmt: skip
+    example: ClassVar[str] = f"{topic_model.InfiniteTopics.example} --read groups=source"
+
+    def __post_init__(self):
+        super().__post_init__()
+        set_field = partial(object.__setattr__, self)
+        set_field("epsilon", arguments.real("epsilon", self.epsilon, above=0, at_most=1))
+        for name in ("strength_shape", "strength_scale"):
+            set_field(name, arguments.real(name, getattr(self, name), above=0))
+        arguments.one_of("size_model", self.size_model, ("task_nb", "none"))
+
+    def __call__(self, corpus: Corpus, *, observed: bool = True) -> None:
+        """Run the truncated generative program: an instance is a NumPyro model.
+
+        With `observed=False` the words are drawn as well, for documents of these lengths and
+        groups, and so are sizes of the groups, as a site of their own, `group_size`.
+        """
+        token_model.check_program(corpus, observed)
+        token_model.check_groups(corpus)
+        values = self.sample_hyperparameters()
+        doc, word, num_tokens = token_model.program_tokens(corpus)
+        shape = corpus.num_groups, self.max_topics
+        with numpyro.plate("stick", self.max_topics):
+            shares = numpyro.sample("shares", dist.Beta(values["alpha"], 1.0))
+            strength = numpyro.sample(
+                "strength", dist.Gamma(self.strength_shape, 1 / self.strength_scale)
+            )
+        stick = numpyro.deterministic("stick", jnp.cumprod(shares))
+        phi = topic_model.draw_phi(values["beta"], self.max_topics, corpus.num_words)
+        with numpyro.plate("group", corpus.num_groups):
+            chance = jnp.broadcast_to(self.epsilon * stick, shape)
+            on = numpyro.sample("on", dist.Bernoulli(chance).to_event(1))
+            of_on = dist.Gamma(jnp.broadcast_to(jnp.maximum(strength, 1e-6), shape))
+            own = numpyro.sample("own_strength", of_on.to_event(1))
+            # some probability where nothing is on
+            group_strength = jnp.maximum(jnp.where(on == 1, own, 0.0), 1e-30)
+            numpyro.deterministic("group_strength", group_strength)
+            if self.size_model == "task_nb":
+                group = jnp.asarray(corpus.group)
+                sizes = jnp.zeros(corpus.num_groups, jnp.int32).at[group[doc]].add(1)
+                law = dist.NegativeBinomialProbs(group_strength.sum(axis=1), probs=0.5)
+                numpyro.sample("group_size", law, obs=sizes if observed else None)
+        with numpyro.plate("doc", corpus.num_docs):
+            of_docs = group_strength[jnp.asarray(corpus.group)]
+            theta = numpyro.sample("theta", dist.Dirichlet(jnp.maximum(of_docs, 1e-6)))
+        with numpyro.plate("token", num_tokens):
+            z = numpyro.sample("z", dist.Categorical(theta[doc]))
+            numpyro.sample("w", dist.Categorical(phi[z]), obs=word if observed else None)
+
+    def sampler(self, elsewhere: frozenset[str], **options: Any) -> Sampler:
+        """Return the kernel's pure functions; hyperparameters in `elsewhere` are not updated."""
+        sizes = self.size_model == "task_nb"
+
+        def theta(rng_key, state, data):
+            weights = state.group_strength[data.group]
+            used = (state.topic > 0)[None, :]
+            rest = jnp.where(used, 0.0, weights).sum(axis=1)
+            return token_model.draw_theta(
+                rng_key, state.doc_topic, jnp.where(used, weights, 0.0), rest
+            )
+
+        def parameters(state):
+            return {name: getattr(state, name) for name in ("stick", "strength", "group_strength")}
+
+        def more(corpus):
+            names = ("epsilon", "strength_shape", "strength_scale")
+            return {"num_groups": corpus.num_groups, **{n: getattr(self, n) for n in names}}
+
+        return infinite_sampler(
+            self, kernel, self.rows, elsewhere, priors=kernel.TransferPriors,
+            log_density=lambda state, data: (
+                kernel.log_joint(state, data, sizes=sizes) + kernel.log_atoms(state)
+            ),
+            theta=theta, wanted=kernel.slots_wanted, parameters=parameters, sizes=more,
+            step_options={"sizes": sizes}, **options,
+        )  # fmt: skip
+
+    def alone(self) -> HDPLDA:
+        """Return a model of one group by itself, with topics of the same prior."""
+        return HDPLDA(beta=self.beta, max_topics=self.max_topics)
+
+    def row_names(self, corpus: Corpus) -> tuple[str, ...]:
+        """Name the rows of `topics_of`."""
+        return corpus.group_names
+
+    def topics_of(self, state: Mapping[str, np.ndarray], corpus: Corpus) -> Topics:
+        """Return topics and prior weights of one kept state, a row for each group.
+
+        The last topic stands for those that are on, but that no token uses.
+        """
+        weights = np.asarray(state["group_strength"], np.float64)
+        used = np.bincount(state["z"], minlength=weights.shape[1]) > 0
+        unused = np.where(used, 0.0, weights).sum(axis=1)
+        return weighted_topics(
+            state["z"],
+            np.asarray(corpus.word),
+            num_words=corpus.num_words,
+            beta=state["beta"],
+            weights=np.column_stack([np.where(used, weights, 0.0), unused]),
+        )
+
+    def draw_mixtures(
+        self, rng: np.random.Generator, state: Mapping[str, np.ndarray], corpus: Corpus
+    ) -> tuple[Float[np.ndarray, "K V"], Float[np.ndarray, "R K"]]:
+        r"""Draw the topics, and the mixture of each document, given one kept state.
+
+        $\phi_k \mid z \sim \mathrm{Dir}(\beta + n_k)$ and
+        $\theta_d \mid z \sim \mathrm{Dir}(s_c + n_d)$ over all topics that are on.
+        """
+        weights = np.asarray(state["group_strength"], np.float64)
+        num_slots = weights.shape[1]
+        of_word = count_rows(state["z"], np.asarray(corpus.word), num_slots, corpus.num_words)
+        of_doc = count_rows(np.asarray(corpus.doc), state["z"], corpus.num_docs, num_slots)
+        place = np.array([self.row_names(corpus).index(name) for name in corpus.group_names])
+        of_doc = of_doc + weights[place[np.asarray(corpus.group)]]
+        return draw_dirichlet(rng, of_word + float(state["beta"])), draw_dirichlet(rng, of_doc)
