@@ -96,7 +96,7 @@ class IBPCompoundDirichlet(topic_model.InfiniteTopics):
         token_model.check_program(corpus, observed)
         values = self.sample_hyperparameters()
         doc, word, num_tokens = token_model.program_tokens(corpus)
-        with numpyro.plate("stick", self.max_topics):
+        with numpyro.plate("atom", self.max_topics):
             shares = numpyro.sample("shares", dist.Beta(values["alpha"], 1.0))
             strength = numpyro.sample("strength", dist.Gamma(values["strength_shape"], 1.0))
         stick = numpyro.deterministic("stick", jnp.cumprod(shares))

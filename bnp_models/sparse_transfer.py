@@ -115,7 +115,7 @@ class SparseTransferTopicModel(topic_model.InfiniteTopics):
         values = self.sample_hyperparameters()
         doc, word, num_tokens = token_model.program_tokens(corpus)
         shape = corpus.num_groups, self.max_topics
-        with numpyro.plate("stick", self.max_topics):
+        with numpyro.plate("atom", self.max_topics):
             shares = numpyro.sample("shares", dist.Beta(values["alpha"], 1.0))
             strength = numpyro.sample(
                 "strength", dist.Gamma(self.strength_shape, 1 / self.strength_scale)

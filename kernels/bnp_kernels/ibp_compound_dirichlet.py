@@ -317,6 +317,7 @@ def _resample(rng_key: Key[Array, ""], state: FocusedState, priors: FocusedPrior
     log_strength = draw_log_gamma(keys[2], state.strength_shape + tables, slot, 0)
     strength = jnp.maximum(jnp.exp(log_strength) / (1 + _LOG2 * num_on), _SMALLEST)
     num_on = jnp.where(used, num_on, 1)
+    num_on = num_on.astype(jnp.float32)
     log_stick = draw_log_beta(keys[3], num_on, 1 + num_docs - num_on, slot, 0)
     stick = jnp.clip(jnp.exp(log_stick), _SMALLEST, _LARGEST)
     state = state._replace(

@@ -67,6 +67,7 @@ __all__ = [
     "log_prior",
     "slots_wanted",
     "step",
+    "weigh_pairs",
 ]
 
 _LOG2 = math.log(2.0)
@@ -214,16 +215,24 @@ def draw_pool(rng_key: Key[Array, ""], state: TransferState) -> Pool:
     log_pairs = draw_log_gamma(key_pairs, (strength + 1)[None, :] * one, slot[None, :], group)
     pairs = jnp.maximum(jnp.exp(log_pairs) / (1 + state.tilt)[:, None], _SMALLEST)
     represented = state.group_topic + state.size_tables > 0
+    join, birth = weigh_pairs(state, stick, strength)
+    return Pool(
+        stick, strength, jnp.where(represented, state.group_strength, pairs), join,
+        jnp.where(in_play[None, :], birth, 0.0), overflow,
+    )  # fmt: skip
+
+
+def weigh_pairs(
+    state: TransferState, stick: Float[Array, " K"], strength: Float[Array, " K"]
+) -> tuple[Float[Array, "C K"], Float[Array, "C K"]]:
+    """Return the weights of topics that a group joins, and of atoms of free slots."""
     log_silent = _log_silent(state.tilt, strength)
     absent = _absent(stick, state.epsilon, log_silent)
     join = (state.epsilon * stick * strength)[None, :] * jnp.exp(log_silent)
     join = join / (1 + state.tilt)[:, None] / absent
     none = jnp.exp(sum_pairwise(jnp.log(absent)))  # no group has it
     birth = (state.alpha * none / stick / buffet.SPARE)[None, :] * join
-    return Pool(
-        stick, strength, jnp.where(represented, state.group_strength, pairs), join,
-        jnp.where(in_play[None, :], birth, 0.0), overflow,
-    )  # fmt: skip
+    return join, birth
 
 
 def _sequential_sweep(
@@ -428,6 +437,7 @@ def _resample(
     hidden = state.stick * (1 - state.epsilon) / (1 - state.epsilon * state.stick)
     hidden = buffet.draw_switches(keys[6], jnp.broadcast_to(hidden, on.shape))
     num_on = jnp.where(explicit, (on | hidden).sum(axis=0), 1)
+    num_on = num_on.astype(jnp.float32)
     log_stick = draw_log_beta(keys[7], num_on, 1 + num_groups - num_on, slot, 0)
     stick = jnp.clip(jnp.exp(log_stick), _SMALLEST, _LARGEST)
     alpha = state.alpha
