@@ -22,7 +22,6 @@ Williamson et al., ICML 2010; Faisal et al., Neurocomputing 2013. The second pap
 that a mask is off with probability epsilon. Its values of epsilon are those of on, as here.
 """
 
-import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -197,10 +196,10 @@ def switched_topics(
     tilts = [
         group_tilts(lengths[of_group == c], sized, shape, scale) for c in range(of_group.max() + 1)
     ]
-    if sum(len(tilt.sign) > 1 for tilt in tilts) > 2:
+    if sum(len(tilt.log_size) > 1 for tilt in tilts) > 2:
         raise ValueError(f"at most two tasks may need a sum over tilts, got group {list(group)}")
     # The task with the most tilts comes last: the sum over atoms is a product of matrices with it.
-    order = np.argsort([len(tilt.sign) for tilt in tilts], kind="stable")
+    order = np.argsort([len(tilt.log_size) for tilt in tilts], kind="stable")
     of_group, tilts = np.argsort(order)[of_group], [tilts[c] for c in order]
     z, of_doc, words, mean_beta = _partitions(docs, num_words, _as_rule(beta))
     blocks, which = _blocks(of_doc)
@@ -221,7 +220,6 @@ def switched_topics(
         for k, power in enumerate(powers):
             power += a**k * value
     log_tilt = on_grid([tilt.log_size for tilt in tilts])
-    sign = functools.reduce(np.multiply.outer, [tilt.sign for tilt in tilts])
     total = np.zeros(len(z))
     quantities = {name: np.zeros(len(z)) for name in ("alpha", *means[-1])}
     for s, topics in enumerate(which):
@@ -231,8 +229,8 @@ def switched_topics(
         of_pairs = on_grid([-n * tilt.log_rate for n, tilt in zip(more, tilts, strict=True)])
         of_blocks = sum(log_block[b] for b in topics[:k])
         logs = log_tilt + np.log(powers[k]) + of_pairs + of_blocks
-        total[s] = logsumexp(logs, b=sign)
-        given = sign * np.exp(logs - total[s])  # signed weights of the tilts, with sum 1
+        total[s] = logsumexp(logs)
+        given = np.exp(logs - total[s])  # p(tilts | z, w)
         quantities["alpha"][s] = (given * powers[k + 1] / powers[k]).sum()
         for name in ("strength_0", "stick_0", "group_strength_0"):
             quantities[name][s] = (given * means[topics[0]][name]).sum()

@@ -28,6 +28,8 @@ Prior = (
 
 LOG_2 = math.log(2.0)
 CHUNK = 50_000
+MOST = 200_000_000
+"""Proposals; a few minutes."""
 
 
 class FocusedDraws(NamedTuple):
@@ -75,7 +77,7 @@ def focused_topics(
     Raises
     ------
     ValueError
-        If the lengths are so rare that fewer than one in 100,000 draws is kept.
+        If the lengths are so rare that more than `MOST` draws would be tried.
     """
     num_tokens = int(sum(doc_length))
     doc = np.repeat(np.arange(len(doc_length)), doc_length)
@@ -131,7 +133,7 @@ def switched_topics(
     Raises
     ------
     ValueError
-        If fewer than one in 100,000 draws is kept.
+        If the sizes are so rare that more than `MOST` draws would be tried.
     """
     if size_model not in ("task_nb", "none"):
         raise ValueError(f'size_model must be "task_nb" or "none", got {size_model!r}')
@@ -180,8 +182,11 @@ def _collect(size, draw):
         number = min(max(4 * size, 1000), CHUNK)
         chunks.append(draw(number))
         kept, tried = kept + len(chunks[-1].z), tried + number
-        if tried >= 1_000_000 and kept < 1e-5 * tried:
-            raise ValueError(f"too few draws have the given sizes: {kept} of {tried}")
+        if tried >= 1_000_000 and kept * MOST < size * tried:
+            raise ValueError(
+                f"the sizes are too rare under the prior: {kept} of {tried} draws have them; use "
+                "smaller ones, or a prior with a mean closer to them"
+            )
     joined = []
     for arrays in zip(*chunks, strict=True):
         if arrays[0].ndim > 1:

@@ -18,7 +18,7 @@ __all__ = ["Atoms", "Tilts", "group_tilts", "on_grid", "partial_fractions", "sti
 
 
 class Tilts(NamedTuple):
-    r"""A function of R as a sum of signed weights times $e^{-T R}$.
+    r"""A function of R as a sum of weights times $e^{-T R}$.
 
     The weights are given times $(1 + T)^{-m}$ for m documents with words: topics give at least this
     power, and alone the weights of large T overflow.
@@ -26,8 +26,7 @@ class Tilts(NamedTuple):
 
     num_docs: int  # m
     log_rate: np.ndarray  # [U], log(1 + T)
-    log_size: np.ndarray  # [U], logs of absolute weights times (1 + T)**-m
-    sign: np.ndarray  # [U], 1 or -1
+    log_size: np.ndarray  # [U], logs of the weights times (1 + T)**-m
 
 
 def partial_fractions(
@@ -81,7 +80,7 @@ def group_tilts(lengths: np.ndarray, sized: bool, shape: float, scale: float) ->
     rate = 1.0 + math.log(2.0) if sized else 1.0  # plus u
     if not terms:
         log_rate = np.log([rate])
-        return Tilts(num_docs, log_rate, -num_docs * log_rate, np.ones(1))
+        return Tilts(num_docs, log_rate, -num_docs * log_rate)
     # Trapezoids in t, with u = exp(x) and x = t but for its ends: all tails fall exponentially.
     last = 60.0 if sized else 60.0 + math.exp(30.0 / shape) / scale
     step = 0.2
@@ -95,12 +94,14 @@ def group_tilts(lengths: np.ndarray, sized: bool, shape: float, scale: float) ->
         [(i - num_docs) * x - num_docs * above - j * u - gammaln(i) + log_area for j, i, _ in terms]
     )
     coefficients = np.array([[c] for _, _, c in terms])
-    log_size, sign = logsumexp(logs, b=coefficients, axis=0, return_sign=True)
+    # The sum is not negative, but for rounding where it is tiny: A(R) is a product of 1 / (R + j)
+    # and of (R + i) / (R + j) = 1 + (i - j) / (R + j) with i > j.
+    log_size, _ = logsumexp(logs, b=coefficients, axis=0, return_sign=True)
     log_rate = x + above
     if sized:  # the term 1
-        log_rate, sign = np.append(log_rate, math.log(rate)), np.append(sign, 1.0)
+        log_rate = np.append(log_rate, math.log(rate))
         log_size = np.append(log_size, -num_docs * math.log(rate))
-    return Tilts(num_docs, log_rate, log_size, sign)
+    return Tilts(num_docs, log_rate, log_size)
 
 
 class Atoms:

@@ -197,7 +197,7 @@ def test_draws_depend_on_the_generator_only():
 
 
 def test_rare_sizes_are_refused():
-    with pytest.raises(ValueError, match="too few draws have the given sizes: 0 of 1000000"):
+    with pytest.raises(ValueError, match="too rare under the prior: 0 of 1000000 draws"):
         buffet_simulations.focused_topics(
             np.random.default_rng(7), 10, (30, 30), alpha=1e-9, strength_shape=1.0
         )
