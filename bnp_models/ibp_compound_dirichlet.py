@@ -85,7 +85,7 @@ class IBPCompoundDirichlet(topic_model.InfiniteTopics):
     recordable: ClassVar[tuple[str, ...]] = (
         "z", "phi", "theta", "topic_tokens", "stick", "strength",
     )  # fmt: skip
-    scores: ClassVar[tuple[str, ...]] = ("document_completion", "npmi")
+    scores: ClassVar[tuple[str, ...]] = ("npmi",)
 
     def __call__(self, corpus: Corpus, *, observed: bool = True) -> None:
         """Run the truncated generative program: an instance is a NumPyro model.

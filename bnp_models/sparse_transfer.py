@@ -1,7 +1,7 @@
 """Sparse transfer topic model of several collections: program, hyperparameters, Gibbs kernel."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -14,7 +14,7 @@ from jaxtyping import Float
 from bnp_kernels import sparse_transfer as kernel
 from bnp_models.base import token_model, topic_model
 from bnp_models.base.data_law import count_rows, draw_dirichlet
-from bnp_models.base.gibbs import Sampler
+from bnp_models.base.gibbs import GibbsKernel, Sampler
 from bnp_models.base.samplers import BY_DOCUMENT, Rows, infinite_sampler
 from bnp_models.base.topics import Topics, weighted_topics
 from bnp_models.data import arguments
@@ -142,9 +142,68 @@ class SparseTransferTopicModel(topic_model.InfiniteTopics):
             z = numpyro.sample("z", dist.Categorical(theta[doc]))
             numpyro.sample("w", dist.Categorical(phi[z]), obs=word if observed else None)
 
+    def gibbs(
+        self,
+        *,
+        schedule: str = "mixed",
+        approximation: str | None = None,
+        record: Collection[str] = (),
+        init_topics: int | None = None,
+        side_by_side: int | None = None,
+        start_temperature: float = 1.15,
+    ) -> GibbsKernel:
+        """Return the Gibbs kernel, a `numpyro.infer.mcmc.MCMCKernel`.
+
+        Parameters
+        ----------
+        schedule
+            "sequential" (fully collapsed, one token after another), "parallel" (a sweep draws
+            topics and strengths first, and then updates documents side by side) or "mixed" (three
+            sequential sweeps, then a parallel one). All are exact.
+        approximation
+            None is exact. "taylor" is the sampler of the paper, its Algorithm 1, for reproduction;
+            it needs `schedule="sequential"`.
+        record
+            Variables to record besides the sampled hyperparameters and `num_topics_used`, out of
+            `recordable`: `z`, `phi`, `theta`, `topic_tokens`, `stick`, `strength` and
+            `group_strength`. Variables with a topic axis have one entry per slot, zero where no
+            group has the topic on.
+        init_topics
+            Number of topics among which the tokens are divided at random at the start, see
+            `InfiniteTopics.gibbs`.
+        side_by_side
+            How many documents the parallel schedule updates at once; chosen from the corpus and the
+            machine by default. Does not change the draws.
+        start_temperature
+            Temperature T of the first sweep of the warm-up, in [1, 2], see `InfiniteTopics.gibbs`.
+
+        Raises
+        ------
+        ValueError
+            If an option is not one of those above. A prior without a Gibbs update is refused when
+            a chain starts.
+        """
+        made = super().gibbs(
+            schedule=schedule, record=record, init_topics=init_topics, side_by_side=side_by_side,
+            start_temperature=start_temperature,
+        )  # fmt: skip
+        approximation = arguments.one_of("approximation", approximation, (None, "taylor"))
+        if approximation is not None and schedule != "sequential":
+            raise ValueError(
+                f"approximation='taylor' goes from token to token, got schedule={schedule!r}: give "
+                "schedule='sequential', or leave approximation out"
+            )
+        if approximation is not None and self.size_model != "task_nb":
+            raise ValueError(
+                f"approximation='taylor' is of size_model='task_nb', got {self.size_model!r}: "
+                "leave approximation out"
+            )
+        return GibbsKernel(self, made.options | {"approximation": approximation})
+
     def sampler(self, elsewhere: frozenset[str], **options: Any) -> Sampler:
         """Return the kernel's pure functions; hyperparameters in `elsewhere` are not updated."""
         sizes = self.size_model == "task_nb"
+        step = kernel.step if options.pop("approximation") is None else kernel.taylor_step
 
         def theta(rng_key, state, data):
             weights = state.group_strength[data.group]
@@ -167,7 +226,7 @@ class SparseTransferTopicModel(topic_model.InfiniteTopics):
                 kernel.log_joint(state, data, sizes=sizes) + kernel.log_atoms(state)
             ),
             theta=theta, wanted=kernel.slots_wanted, parameters=parameters, sizes=more,
-            step_options={"sizes": sizes}, **options,
+            step=partial(step, sizes=sizes), **options,
         )  # fmt: skip
 
     def alone(self) -> HDPLDA:

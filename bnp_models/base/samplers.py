@@ -4,9 +4,8 @@ A model supplies a kernel with `init`, `step`, `log_joint` and `log_prior`. It a
 documents or authors have mixtures of topics (see `Rows`).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import jax
@@ -183,7 +182,7 @@ def infinite_sampler(
     wanted: Callable[[Any, Any], jax.Array],
     recorded: Callable[[Any], dict[str, Callable[[], jax.Array]]] = lambda state: {},
     sizes: Callable[[Corpus], dict[str, Any]] = lambda corpus: {},
-    step_options: Mapping[str, Any] = MappingProxyType({}),
+    step: Callable[..., Any] | None = None,
     read: Callable[[Any, str], jax.Array] = getattr,
     given: Callable[[Any, dict[str, jax.Array]], Any] = lambda state, values: state._replace(
         **values
@@ -214,8 +213,8 @@ def infinite_sampler(
         State -> functions that make further variables to record, by name.
     sizes
         Corpus -> further arguments of `kernel.init`.
-    step_options
-        Further options of `kernel.step`.
+    step
+        The step of the kernel, if it is not `kernel.step`.
     read, given
         State, name -> a hyperparameter; state, values by name -> the state with these.
     """
@@ -233,11 +232,12 @@ def infinite_sampler(
             **model.start_values(key_values),
         )  # fmt: skip
 
-    def step(rng_key, state, data, turn, power, axis_name):
-        return kernel.step(
-            rng_key, state, data, updated, turn, sweeps=sweeps, power=power, axis_name=axis_name,
-            **step_options,
-        )  # fmt: skip
+    step_of_kernel = kernel.step if step is None else step
+
+    def one_step(rng_key, state, data, turn, power, axis_name):
+        return step_of_kernel(
+            rng_key, state, data, updated, turn, sweeps=sweeps, power=power, axis_name=axis_name
+        )
 
     def hyperparameters(state):
         return {name: read(state, name) for name in model.hyperparameters}
@@ -272,7 +272,7 @@ def infinite_sampler(
     return Sampler(
         prepare=lambda corpus, num_shards: rows.prepare(corpus, num_shards, side_by_side),
         init=init,
-        step=step,
+        step=one_step,
         rotation=rotation,
         annealing=annealing,
         draws=draws,

@@ -41,8 +41,8 @@ class Topics(NamedTuple):
 
 def expected_shares(
     counts: Integer[np.ndarray, "D K"],
-    weights: Float[np.ndarray, "D K"],
-    joins: Float[np.ndarray, "D K"] | None,
+    weights: Float[np.ndarray, "_ K"],
+    joins: Float[np.ndarray, "_ K"] | None,
 ) -> tuple[Float[np.ndarray, "D K"], Float[np.ndarray, " D"]]:
     """Return the shares of the topics in documents with these counts, and the sums they divide.
 

@@ -121,7 +121,7 @@ def init(
     alpha, shape, beta = values
     _, doc_topic, _, topic = counts
     num_docs = (doc_topic > 0).sum(axis=0)
-    stick = jnp.where(topic > 0, num_docs / (1.0 + len(doc_topic)), 0.0)
+    stick = jnp.where(topic > 0, num_docs / jnp.float32(1 + len(doc_topic)), 0.0)
     strength = jnp.where(topic > 0, shape, 0.0)
     return FocusedState(*counts, stick, strength, alpha, shape, beta, jnp.zeros((), bool))
 

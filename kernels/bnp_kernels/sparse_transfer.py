@@ -24,7 +24,7 @@ Two exact sweeps of one posterior:
 - "sequential": topics, and switches and strengths that are not represented, integrated out;
 - "parallel": all switches and strengths, and the topics, are given; documents are independent.
 
-"taylor" is the algorithm of the paper, an approximation: see `_taylor_sweep`.
+`taylor_step` is the sampler of the paper, which is not exact, see `taylor_transfer`.
 
 Faisal, Gillberg, Leen and Peltonen, Transfer learning using a nonparametric sparse topic model,
 Neurocomputing 112 (2013). Sizes: T tokens, D documents, C groups, V words, K slots. Counts are
@@ -34,6 +34,7 @@ int32, log densities in nats. Free slots hold zeros.
 import math
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.scipy.special import gammaln
@@ -43,7 +44,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from bnp_kernels.numerics.batching import LARGE_TABLE, vectorise_if
 from bnp_kernels.numerics.densities import log_rising
 from bnp_kernels.numerics.sums import prefix_sums, sum_pairwise, sum_rows
-from bnp_kernels.processes import buffet, dirichlet_topics, hdp_root
+from bnp_kernels.processes import buffet, dirichlet_topics, hdp_root, taylor_transfer
 from bnp_kernels.processes.rooted_topics import chain_by_chain
 from bnp_kernels.random import bits
 from bnp_kernels.random.concentration import GammaPrior
@@ -67,6 +68,7 @@ __all__ = [
     "log_prior",
     "slots_wanted",
     "step",
+    "taylor_step",
     "weigh_pairs",
 ]
 
@@ -133,7 +135,7 @@ def init(
     alpha, epsilon, shape, scale, beta = (jnp.asarray(x, jnp.float32) for x in values)
     group_topic = _by_group(doc_topic, _group_of(data), num_groups)
     used = topic > 0
-    stick = jnp.where(used, (group_topic > 0).sum(axis=0) / (1.0 + num_groups), 0.0)
+    stick = jnp.where(used, (group_topic > 0).sum(axis=0) / jnp.float32(1 + num_groups), 0.0)
     strength = jnp.where(used, shape * scale, 0.0)
     of_groups = jnp.where(group_topic > 0, shape * scale, 0.0)
     tilt = jnp.full(num_groups, _LOG2)
@@ -384,7 +386,7 @@ def _draw_size_tables(
     """
     num_groups, num_slots = group_strength.shape
     key_open, key_topic = bits.split(rng_key)
-    until = prefix_sums(group_strength.T).T
+    until = jax.vmap(prefix_sums)(group_strength)
     total = until[:, -1]
     own = token_group[None, :] == jnp.arange(num_groups)[:, None]
     rank = jnp.take_along_axis(jnp.cumsum(own, axis=1), token_group[None, :], axis=0)[0] - 1
@@ -414,7 +416,7 @@ def _resample(
     sizes: bool,
 ) -> TransferState:
     """Draw switches, auxiliary variables, atoms and hyperparameters given the topics."""
-    keys = bits.split(rng_key, 10)
+    keys = bits.split(rng_key, 9)
     state = _draw_switches(keys[0], state)
     state = _draw_sizes(keys[1], state, data, sizes=sizes)
     on = state.group_strength > 0
@@ -440,20 +442,28 @@ def _resample(
     num_on = num_on.astype(jnp.float32)
     log_stick = draw_log_beta(keys[7], num_on, 1 + num_groups - num_on, slot, 0)
     stick = jnp.clip(jnp.exp(log_stick), _SMALLEST, _LARGEST)
-    alpha = state.alpha
+    state = state._replace(
+        stick=jnp.where(explicit, stick, 0.0), strength=jnp.where(explicit, strength, 0.0),
+        group_strength=jnp.where(on, pairs, 0.0),
+    )  # fmt: skip
+    return _draw_hyperparameters(keys[8], state, priors)
+
+
+def _draw_hyperparameters(
+    rng_key: Key[Array, ""], state: TransferState, priors: TransferPriors
+) -> TransferState:
+    """Draw those that have a prior."""
+    key_alpha, key_words, key_beta = bits.split(rng_key, 3)
     if priors.alpha is not None:
-        concentration = jnp.asarray(priors.alpha.concentration + explicit.sum(), jnp.float32)
-        mass = buffet.expected_atoms(1.0, num_groups, state.epsilon)
-        alpha = jnp.exp(draw_log_gamma(keys[8], concentration, 0, 0)) / (priors.alpha.rate + mass)
-        alpha = jnp.maximum(alpha, _SMALLEST)
-    key_words, key_beta = bits.split(keys[9])
+        number = (state.stick > 0).sum()
+        concentration = jnp.asarray(priors.alpha.concentration + number, jnp.float32)
+        rate = priors.alpha.rate + buffet.expected_atoms(1.0, len(state.tilt), state.epsilon)
+        alpha = jnp.exp(draw_log_gamma(key_alpha, concentration, 0, 0)) / rate
+        state = state._replace(alpha=jnp.maximum(alpha, _SMALLEST))
     beta = dirichlet_topics.resample_beta(
         key_words, key_beta, state.word_topic, state.topic, state.beta, priors.beta
     )
-    return state._replace(
-        stick=jnp.where(explicit, stick, 0.0), strength=jnp.where(explicit, strength, 0.0),
-        group_strength=jnp.where(on, pairs, 0.0), alpha=alpha, beta=beta,
-    )  # fmt: skip
+    return state._replace(beta=beta)
 
 
 def step(
@@ -487,6 +497,74 @@ def step(
     new = take_turn(known, sweeps, turn, key_sweep, state, data, power=power, axis_name=axis_name)
     new = _resample(key_rest, new, data, priors, sizes=sizes)
     return new, TransferInfo(num_moved=(new.z != state.z).sum())
+
+
+def taylor_step(
+    rng_key: Key[Array, ""],
+    state: TransferState,
+    data: Tokens,
+    priors: TransferPriors,
+    turn: Int[Array, ""] | int = 0,
+    *,
+    sweeps: tuple[str, ...] = ("sequential",),
+    sizes: bool = True,
+    power: Float[Array, ""] | None = None,
+    axis_name: str | None = None,
+) -> tuple[TransferState, TransferInfo]:
+    """Resample the topics, then the atoms, by the algorithm of the paper; **not exact**.
+
+    As `step` with the sweep "sequential", see `taylor_transfer`. The sizes of the groups count.
+    """
+    key_sweep, key_atoms, key_rest = bits.split(rng_key, 3)
+    known = {"sequential": _taylor_sweep}
+    new = take_turn(known, sweeps, turn, key_sweep, state, data, power=power, axis_name=axis_name)
+    stick, strength, pairs = taylor_transfer.draw_atoms(key_atoms, new)
+    new = new._replace(stick=stick, strength=strength, group_strength=pairs)
+    new = _draw_hyperparameters(key_rest, new, priors)
+    return new, TransferInfo(num_moved=(new.z != state.z).sum())
+
+
+def _taylor_sweep(
+    rng_key: Key[Array, ""],
+    state: TransferState,
+    data: Tokens,
+    power: Float[Array, ""] | None = None,
+    *,
+    axis_name: str | None = None,
+) -> TransferState:
+    num_words, group = state.word_topic.shape[0], _group_of(data)
+    key_slots, key_pool, key_z = bits.split(rng_key, 3)
+    used = state.topic > 0
+    in_play, overflow = buffet.slots_in_play(key_slots, used)
+    stick, strength, pairs = taylor_transfer.draw_pool(key_pool, state, used)
+    chance = state.epsilon * stick
+    new = state.alpha * state.epsilon * state.strength_shape * state.strength_scale
+    if power is not None:
+        new = 0.0 * new  # those born in the heat would soon die
+
+    def weigh(doc, group, word, topic, strength, expected, shrunk, in_play, new, beta):
+        weights = taylor_transfer.mixture(
+            doc, group, topic, strength=strength, expected=expected, shrunk=shrunk, new=new,
+            in_play=in_play,
+        )  # fmt: skip
+        return Weights(weights * (word + beta) / (topic + num_words * beta))
+
+    tables = {
+        "group": Table(state.group_topic, group[data.doc]),
+        "word": Table(state.word_topic, data.word, largest=data.most_of_a_word),
+        "topic": Table(state.topic),
+    }
+    per_topic = {
+        "expected": chance * strength,
+        "shrunk": (1 - chance) * strength,
+        "in_play": in_play.astype(jnp.float32),
+    }
+    swept = scan_tokens(
+        weigh, key_z, _read_groups(data), state.z, state.doc_topic, tables, per_topic=per_topic,
+        given={"beta": state.beta, "new": new}, per_doc_topic={"strength": pairs}, power=power,
+    )  # fmt: skip
+    counts = swept.z, swept.doc, *(swept.tables[name] for name in ("group", "word", "topic"))
+    return _with_topics(state, counts, stick, strength, pairs, overflow)
 
 
 def slots_wanted(state: TransferState, data: Tokens) -> Int[Array, ""]:

@@ -112,7 +112,7 @@ class SwitchedTopics(TopicFamily):
                 rng_key, TINY.data, num_words=TINY.num_words, num_groups=2, max_topics=CAPACITY,
                 init_topics=2, **FIXED, **NUMBERS,
             )  # fmt: skip
-            used, slot = state.topic > 0, jnp.arange(CAPACITY)
+            used, slot = state.topic > 0, jnp.arange(CAPACITY, dtype=jnp.float32)
             on = state.group_strength > 0
             return state._replace(  # different values, so that densities tell them apart
                 stick=jnp.where(used, 0.7 - 0.4 * slot, 0.0),
@@ -163,7 +163,7 @@ class SwitchedTopics(TopicFamily):
         return testing.Joint(
             priors=kernel.TransferPriors(**{n: gamma_prior(*p) for n, p in PRIORS.items()}),
             simulate=self.simulate, redraw=self.redraw_words, quantities=self.joint_quantities,
-            program=self.draw_program if self.sizes else None, num_reference=20_000,
+            num_reference=20_000,
         )  # fmt: skip
 
     def simulate(self, rng, size):
@@ -217,27 +217,6 @@ class SwitchedTopics(TopicFamily):
 
         many = testing.quick_jit(jax.vmap(one))(z, np.asarray(word, np.int32), fields)
         return many, self.with_words_of(word)
-
-    def draw_program(self, rng_key, size):
-        """Keep the draws whose groups have the right sizes."""
-        priors = {name: dist.Gamma(*prior) for name, prior in PRIORS.items()}
-        num_atoms = 32
-        model = SparseTransferTopicModel(**priors, **NUMBERS, max_topics=num_atoms)
-        names = [*PRIORS, *PROCESS, "group_size"]
-        wanted, kept = np.bincount(np.array(GROUPS)[JOINT.doc]), []
-        while sum(len(part["z"]) for part in kept) < size:
-            rng_key, key = jax.random.split(rng_key)
-            draws = self.program_draws(key, model, names, 40_000)
-            right = (draws["group_size"] == wanted).all(axis=1)
-            kept.append({name: x[right] for name, x in draws.items() if name != "x"})
-        draws = {name: np.concatenate([part[name] for part in kept])[:size] for name in kept[0]}
-        atoms = [draws[name] for name in PROCESS]
-        atoms[-1] = np.where(atoms[-1] > 1e-20, atoms[-1], 0)  # what is off
-        on = (atoms[-1] > 0).any(axis=1)
-        atoms[:2] = (np.where(on, x, 0) for x in atoms[:2])
-        hyper = {name: draws[name] for name in PRIORS}
-        states = self.states(np.random.default_rng(0), draws["z"], draws["w"], atoms, hyper)
-        return self.measure(self.joint_quantities, *states)
 
     def joint_quantities(self, state, data):
         on = state.group_strength > 0
@@ -433,14 +412,19 @@ MISTAKES = [
         "enumeration/fixed/parallel",
     ),
     testing.Mistake(
-        "the mass counts topics with tokens", kernel, "_resample",
-        "priors.alpha.concentration + {explicit.sum()}", "(state.topic > 0).sum()",
+        "the mass counts topics with tokens", kernel, "_draw_hyperparameters",
+        "number = {(state.stick > 0).sum()}", "(state.topic > 0).sum()",
         "enumeration/hyper/sequential",
     ),
     testing.Mistake(
         "too few free slots are not reported", buffet, "slots_in_play",
         "{place[-1] < wanted}", "jnp.zeros((), bool)",
         "growth/sequential",
+    ),
+    testing.Mistake(
+        "atoms without a free slot are dropped", buffet, "into_free_slots",
+        "{number > place[-1] + 1}", "jnp.zeros((), bool)",
+        "growth/parallel",
     ),
 ]  # fmt: skip
 
@@ -461,7 +445,10 @@ CASE = FAMILY.case(
         [f"{check}/mixed" for check in ("geweke", "batch", "ranks", "invariants", "growth")],
         "each kind of sweep that it takes passes by itself",
     )
-    | {"ranks/sequential": '"parallel" traces the step for all turns'},
+    | {
+        "ranks/sequential": '"parallel" traces the step for all turns',
+        "program": "the simulator is given the sizes; those that the program draws have a test",
+    },
 )
 
 NO_SIZES = WITHOUT_SIZES.case(
@@ -490,6 +477,19 @@ def test_check_without_sizes(check):
 @testing.each_mistake(MISTAKES)
 def test_mistake(mistake):
     CASE.must_catch(mistake)
+
+
+def test_sizes_from_the_program():
+    """How often the program draws sizes is their evidence, where there is a single word."""
+    model = SparseTransferTopicModel(**FIXED, **NUMBERS, max_topics=24)
+    size, key = 20_000, jax.random.key(0)
+    drawn = token_corpora.draw_program(key, model, TINY.corpus, ["group_size"], size)["group_size"]
+    for n in [(0, 1), (1, 0), (1, 1), (2, 1), (0, 3), (2, 2)]:
+        docs = [[0] * each for each in n]
+        exact = buffet_posteriors.switched_topics(docs, [0, 1], 1, **FIXED, **NUMBERS)
+        exact, found = np.exp(exact.log_evidence), (drawn == np.array(n)).all(axis=1).mean()
+        # six two-sided tests at 4.2 standard errors: false alarms below 2e-4
+        assert abs(found - exact) < 4.2 * (exact * (1 - exact) / size) ** 0.5, (n, found, exact)
 
 
 # ---- limits
