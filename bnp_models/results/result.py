@@ -304,6 +304,10 @@ class Fit(abc.ABC):
 
         words = {"counted": self.counted, "terms": self.model.terms}
         text = chains_text(self.alignment, self.best_chain(), **words)
+        options = json.loads(self.data.attrs.get("options", "{}"))
+        for name in ("approximation", "births"):
+            if options.get(name) not in (None, "exact"):
+                text += f"\nThe sampler was not exact: {name}={options[name]!r}."
         if not self._comparable() or self.convergence().verdict != "different modes":
             return text
         agreed = self._functionals.text().splitlines()

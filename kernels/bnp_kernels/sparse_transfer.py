@@ -138,7 +138,7 @@ def init(
     stick = jnp.where(used, (group_topic > 0).sum(axis=0) / jnp.float32(1 + num_groups), 0.0)
     strength = jnp.where(used, shape * scale, 0.0)
     of_groups = jnp.where(group_topic > 0, shape * scale, 0.0)
-    tilt = jnp.full(num_groups, _LOG2)
+    tilt = jnp.full(num_groups, _LOG2, jnp.float32)
     return TransferState(
         z, doc_topic, group_topic, word_topic, topic, jnp.zeros_like(group_topic), tilt, stick,
         strength, of_groups, alpha, epsilon, shape, scale, beta, jnp.zeros((), bool),
@@ -414,17 +414,26 @@ def _resample(
     priors: TransferPriors,
     *,
     sizes: bool,
+    one_document: bool = False,
 ) -> TransferState:
-    """Draw switches, auxiliary variables, atoms and hyperparameters given the topics."""
+    """Draw switches, auxiliary variables, atoms and hyperparameters given the topics.
+
+    With `one_document` the documents of a group are taken for a single one, which is **not exact**:
+    then there are no auxiliary variables.
+    """
     keys = bits.split(rng_key, 9)
     state = _draw_switches(keys[0], state)
-    state = _draw_sizes(keys[1], state, data, sizes=sizes)
+    counts, group = state.doc_topic, _group_of(data)
+    if one_document:
+        counts, group = state.group_topic, jnp.arange(len(state.tilt))
+    else:
+        state = _draw_sizes(keys[1], state, data, sizes=sizes)
     on = state.group_strength > 0
     explicit, num_groups = on.any(axis=0), len(state.tilt)
-    slot, group = jnp.arange(len(explicit)), jnp.arange(num_groups)[:, None]
+    slot, row = jnp.arange(len(explicit)), jnp.arange(num_groups)[:, None]
 
     # strengths: tables of documents, and tables of these tables
-    tables = draw_tables_of_groups(keys[2], state.doc_topic, _group_of(data), state.group_strength)
+    tables = draw_tables_of_groups(keys[2], counts, group, state.group_strength)
     tables = tables + state.size_tables
     of_topics = draw_tables(keys[3], tables, state.strength)
     log_tilt = jnp.log1p(state.tilt)[:, None]
@@ -432,7 +441,7 @@ def _resample(
     log_strength = draw_log_gamma(keys[4], state.strength_shape + of_topics, slot, 0)
     strength = jnp.maximum(jnp.exp(log_strength) / rate, _SMALLEST)
     shape = jnp.where(on, strength[None, :] + tables, 1.0)
-    log_pairs = draw_log_gamma(keys[5], shape, slot[None, :], group)
+    log_pairs = draw_log_gamma(keys[5], shape, slot[None, :], row)
     pairs = jnp.maximum(jnp.exp(log_pairs) / (1 + state.tilt)[:, None], _SMALLEST)
 
     # sticks: switches of the process that the mask hides
@@ -515,12 +524,10 @@ def taylor_step(
 
     As `step` with the sweep "sequential", see `taylor_transfer`. The sizes of the groups count.
     """
-    key_sweep, key_atoms, key_rest = bits.split(rng_key, 3)
+    key_sweep, key_rest = bits.split(rng_key)
     known = {"sequential": _taylor_sweep}
     new = take_turn(known, sweeps, turn, key_sweep, state, data, power=power, axis_name=axis_name)
-    stick, strength, pairs = taylor_transfer.draw_atoms(key_atoms, new)
-    new = new._replace(stick=stick, strength=strength, group_strength=pairs)
-    new = _draw_hyperparameters(key_rest, new, priors)
+    new = _resample(key_rest, new, data, priors, sizes=True, one_document=True)
     return new, TransferInfo(num_moved=(new.z != state.z).sum())
 
 
@@ -533,10 +540,11 @@ def _taylor_sweep(
     axis_name: str | None = None,
 ) -> TransferState:
     num_words, group = state.word_topic.shape[0], _group_of(data)
-    key_slots, key_pool, key_z = bits.split(rng_key, 3)
-    used = state.topic > 0
-    in_play, overflow = buffet.slots_in_play(key_slots, used)
-    stick, strength, pairs = taylor_transfer.draw_pool(key_pool, state, used)
+    key_pool, key_stick, key_z = bits.split(rng_key, 3)
+    pool = draw_pool(key_pool, state)
+    slot, used = jnp.arange(len(state.topic)), state.topic > 0
+    log_stick = draw_log_beta(key_stick, jnp.ones(len(slot)), jnp.float32(len(state.tilt)), slot, 0)
+    stick = jnp.where(used, state.stick, jnp.clip(jnp.exp(log_stick), _SMALLEST, _LARGEST))
     chance = state.epsilon * stick
     new = state.alpha * state.epsilon * state.strength_shape * state.strength_scale
     if power is not None:
@@ -555,16 +563,17 @@ def _taylor_sweep(
         "topic": Table(state.topic),
     }
     per_topic = {
-        "expected": chance * strength,
-        "shrunk": (1 - chance) * strength,
-        "in_play": in_play.astype(jnp.float32),
+        "expected": chance * pool.strength,
+        "shrunk": (1 - chance) * pool.strength,
+        "in_play": (used | (pool.birth > 0).any(axis=0)).astype(jnp.float32),
     }
     swept = scan_tokens(
         weigh, key_z, _read_groups(data), state.z, state.doc_topic, tables, per_topic=per_topic,
-        given={"beta": state.beta, "new": new}, per_doc_topic={"strength": pairs}, power=power,
+        given={"beta": state.beta, "new": new}, power=power,
+        per_doc_topic={"strength": pool.group_strength},
     )  # fmt: skip
     counts = swept.z, swept.doc, *(swept.tables[name] for name in ("group", "word", "topic"))
-    return _with_topics(state, counts, stick, strength, pairs, overflow)
+    return _with_topics(state, counts, stick, pool.strength, pool.group_strength, pool.overflow)
 
 
 def slots_wanted(state: TransferState, data: Tokens) -> Int[Array, ""]:

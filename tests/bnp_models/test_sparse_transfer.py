@@ -2,6 +2,7 @@
 
 import numpy as np
 import numpyro.distributions as dist
+import pytest
 
 import bnp_models as bnp
 from bnp_models import testing
@@ -48,7 +49,12 @@ CONTRACT = testing.Contract(
         ({"size_model": "poisson"}, r"size_model must be one of"),
         ({"alpha": dist.Gamma(np.ones(2), 1.0)}, "alpha must have a scalar prior"),
     ],
-    options_refused=[*refusals.ROOTED_OPTIONS, ({"record": ("x",)}, "record must be one of")],
+    options_refused=[
+        *refusals.ROOTED_OPTIONS,
+        ({"record": ("x",)}, "record must be one of"),
+        ({"approximation": "mean"}, "approximation must be one of"),
+        ({"approximation": "taylor"}, "goes from token to token, got schedule='mixed'"),
+    ],
     data_refused=[
         ([[0, 1]], "data must be a Corpus, got list"),
         (bnp.Corpus.from_ids([[0, 1]], num_words=2), "data has no groups: give every document one"),
@@ -65,16 +71,25 @@ def test_contract(duty):
     duty()
 
 
-def test_groups_share_one_topic_and_have_topics_of_their_own():
+def planted():
+    """Return documents of two groups that share one topic, and have one topic each besides."""
     rng = np.random.default_rng(0)
     pools = [[range(5), range(5, 10)], [range(5), range(10, 15)]]  # of the groups
     docs = [rng.choice(pools[d % 2][d // 2 % 2], 30) for d in range(24)]
-    corpus = bnp.Corpus.from_ids(docs, num_words=15, groups=["left", "right"] * 12)
+    return bnp.Corpus.from_ids(docs, num_words=15, groups=["left", "right"] * 12)
+
+
+def fitted(**options):
     model = bnp.SparseTransferTopicModel(beta=0.1, max_topics=40)
-    fit = bnp.fit(
-        model, corpus, num_warmup=60, num_samples=20, num_chains=1, progress=False, init_topics=4,
-        schedule="sequential", record=("group_strength",),
+    return bnp.fit(
+        model, planted(), num_warmup=60, num_samples=20, num_chains=1, progress=False,
+        init_topics=4, schedule="sequential", record=("group_strength",), **options,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("approximation", [None, "taylor"])
+def test_groups_share_one_topic_and_have_topics_of_their_own(approximation):
+    fit = fitted(approximation=approximation)
     table = fit.shared_topics(min_tokens=20)
     kinds = dict(zip(table["groups"], table["kind"], strict=True))
     assert set(table["kind"][:3]) == {"common", "own"}
@@ -85,3 +100,11 @@ def test_groups_share_one_topic_and_have_topics_of_their_own():
     new = bnp.Corpus.from_ids([[0, 1, 2], [12, 13]], num_words=15, groups=["left", "right"])
     assert "perplexity" in fit.evaluate("document_completion", new)
     assert np.isfinite(fit.empirical_likelihood(new, num_draws=100).log_prob)
+    said = "The sampler was not exact: approximation='taylor'."
+    assert (said in fit.report().text(None)) == (approximation == "taylor")
+
+
+def test_the_approximation_is_of_the_whole_model():
+    model = bnp.SparseTransferTopicModel(size_model="none")
+    with pytest.raises(ValueError, match="is of size_model='task_nb', got 'none'"):
+        model.gibbs(schedule="sequential", approximation="taylor")

@@ -369,7 +369,7 @@ MISTAKES = [
     testing.Mistake(
         "pairs with size tables alone are not represented", kernel, "conditional",
         "represented = {n_ck + tables} > 0", "1.0 * n_ck",
-        "enumeration/fixed/sequential",
+        "conditional",
     ),
     testing.Mistake(
         "documents read the strengths of the other group", kernel, "_parallel_sweep",
