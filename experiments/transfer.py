@@ -51,14 +51,14 @@ class Settings:
     seed: int = 0
     empirical_draws: int = 200  # pseudo-documents of each kept state
     # continuum: mixing coefficients and problems
-    continuum: Fits = Fits(ALL, 500, 500, 128, 1024)
+    continuum: Fits = Fits(ALL, 500, 500, 96, 1024)
     mixings: tuple[float, ...] = tuple(u / 8 for u in range(9))
     num_tasks: int = 10
     problems: int = 10
     num_interest: int = 24
     num_test: int = 100
     # numbers of tasks; those of `num_tasks` are in "continuum"
-    tasks: Fits = Fits(TWO, 500, 500, 192, 1024)
+    tasks: Fits = Fits(TWO, 500, 500, 64, 1024)
     numbers_of_tasks: tuple[int, ...] = (2, 5, 20, 30)  # one task has nothing to share
     task_mixings: tuple[float, ...] = (0.25, 0.5, 1.0)
     # text: documents of the task of interest, and of each other task
@@ -78,7 +78,7 @@ class Settings:
     speed_schedules: tuple[str, ...] = ("parallel", "sequential")
     speed_chains: tuple[int, ...] = (1, 4)
     speed_topics: int = 100  # at the start
-    speed_slots: int = 192
+    speed_slots: int = 384  # as many for all: the multi-task HDP keeps more of them free
     speed_beta: float = 0.05
     speed_words: int | None = None  # None: all
     speed_warmup: int = 5
@@ -89,8 +89,8 @@ class Settings:
 STANDARD = Settings("standard")
 FULL = Settings(
     "full", empirical_draws=1000,
-    continuum=Fits(ALL, 1500, 1500, 128, 1024, num_chains=1, keep_states=100),
-    tasks=Fits(TWO, 1500, 1500, 192, 1024, num_chains=1, keep_states=100),
+    continuum=Fits(ALL, 1500, 1500, 96, 1024, num_chains=1, keep_states=100),
+    tasks=Fits(TWO, 1500, 1500, 64, 1024, num_chains=1, keep_states=100),
     numbers_of_tasks=(2, 3, 5, 7, 15, 20, 25, 30),
     newsgroups=Fits(ALL, 1000, 500, 64, 640, num_chains=1, keep_states=10),
     newsgroups_sizes=(5, 10, 15, 20, 25, 30, 35, 40),

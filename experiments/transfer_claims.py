@@ -226,7 +226,7 @@ def _of_starts(
 
 def _grows(run: Run, score: str, mixing: float) -> Finding:
     """Decide whether both methods are better with the most tasks than with the fewest."""
-    said, verdicts = [], []
+    said, verdicts, margins = [], [], []
     for method in (SPARSE, MULTI_TASK):
         found = log_probs(run, score, "tasks", method)
         found = {place: x for place, x in found.items() if place[0] == mixing}
@@ -237,11 +237,12 @@ def _grows(run: Run, score: str, mixing: float) -> Finding:
         gap = _mean([found[many][n] - found[few][n] for n in both])
         said.append(f"{method}: {_plus(gap)}, {many[1]} to {few[1]} tasks")
         verdicts.append(decide(gap.value, gap.error))
-    for verdict in ("does not hold", "not decided"):
-        if verdict in verdicts:
-            why = "Open: more problems." if verdict == "not decided" else ""
-            return Finding("; ".join(said), verdict, why)
-    return Finding("; ".join(said), "holds")
+        margins.append(abs(gap.value))
+    verdict = next((v for v in ("does not hold", "not decided") if v in verdicts), "holds")
+    finding = Finding(
+        "; ".join(said), verdict, "Open: more problems." if verdict == "not decided" else ""
+    )
+    return _of_starts(run, score, "tasks", (SPARSE, MULTI_TASK), min(margins), finding)
 
 
 def _starts_agree(run: Run, score: str) -> Finding:
