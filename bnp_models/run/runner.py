@@ -29,6 +29,9 @@ from bnp_models.run import capacity
 
 __all__ = ["Runner", "Stretch", "make_mesh", "mesh_shape", "num_bytes"]
 
+_slowest: dict[str, float] = {}
+"""The most seconds that this process took to compile a program, by the class of the model."""
+
 BUFFER_BYTES = 64 * 2**20  # draws that wait on the device for the end of a stretch
 QUARTER = 4  # capacity is not reduced in the first quarter of a run
 
@@ -109,7 +112,7 @@ class Runner:
         self._may_shrink = True  # once
         self._needs: list[tuple[int, int, int]] = []  # first and last sweep, slots needed there
         self._sweep_seconds = 0.0
-        self._last_compile = math.inf  # seconds
+        self._last_compile = math.inf  # seconds, or of the slowest one before
         self._note = ""  # on a change of capacity before the first stretch
         self.compile_seconds = 0.0
         """Time until programs were ready: traced, and compiled or loaded from a cache."""
@@ -243,8 +246,11 @@ class Runner:
         try:
             yield
         finally:
-            self._last_compile = time.perf_counter() - clock
-            self.compile_seconds += self._last_compile
+            took = time.perf_counter() - clock
+            self.compile_seconds += took
+            # what was compiled before is ready at once, another capacity is not
+            model = type(self.kernel.config).__name__
+            self._last_compile = _slowest[model] = max(took, _slowest.get(model, 0.0))
 
     def _advance(self, state: GibbsState, num_sweeps: int) -> tuple[Any, ...]:
         advance = _advance_in_place if self._in_place else _advance

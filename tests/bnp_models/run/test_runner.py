@@ -261,6 +261,19 @@ class TestCapacity:
         runner._last_compile, runner._needs = 0.0, [(0, sweep, 9)]
         assert sweep < 4 or runner._shrink(state, used, sweep)[1] != ""
 
+    def test_a_program_that_was_there_says_nothing_about_the_next_one(self, toy, tiny, monkeypatch):
+        """A second run of the same shapes compiles nothing; fewer slots would be compiled."""
+        monkeypatch.setattr("bnp_models.run.runner._slowest", {})
+        kernel = toy(gamma=6.0, max_topics=64).gibbs()
+        first, second = (Runner(kernel, tiny, 4, 12) for _ in range(2))
+        clock = iter([0.0, 9.0, 9.0, 9.1])  # start and end of compiling, of both
+        monkeypatch.setattr("time.perf_counter", lambda: next(clock))
+        for runner in (first, second):
+            with runner._compiling():
+                pass
+        assert (first.compile_seconds, second.compile_seconds) == pytest.approx((9.0, 0.1))
+        assert second._last_compile == 9.0
+
     def test_most_that_a_sweep_needed(self, toy, tiny):
         kernel = toy(gamma=6.0, max_topics=64).gibbs()
         state, runner = Runner(kernel, tiny, 0, 9).init(keys()), Runner(kernel, tiny, 0, 9)
