@@ -183,3 +183,26 @@ def test_vocabularies():
         check_words(mixture, Corpus.from_ids([[0]], vocabulary=["a", "x", "c"]))
     with pytest.raises(ValueError, match="test has 4 words, the model has 3"):
         check_words(mixture, Corpus.from_ids([[0]], num_words=4), "test")
+
+
+def test_weights_of_topics_that_a_document_does_not_have():
+    phi = np.full((2, 1, 3, 2), 1 / 3, np.float32)
+    weights = np.array([[[1.0, 2.0]], [[3.0, 4.0]]])
+    mixture = Mixtures(phi, weights, np.zeros(2, int), np.arange(2), joins=weights / 2)
+    first, second = one_by_one(mixture)
+    np.testing.assert_array_equal(first.joins_of(), [[0.5, 1.0]])
+    np.testing.assert_array_equal(second.joins_of(), [[1.5, 2.0]])
+    for bad in (-weights, 0 * weights, np.nan * weights):
+        with pytest.raises(ValueError, match="joins must be finite, not negative and not all zero"):
+            list(one_by_one(mixture._replace(joins=bad)))
+
+
+def test_states_with_such_weights_can_be_stacked():
+    state = {
+        "z": Z, "stick": 0.3 * np.ones((2, 2, 2)), "strength": np.full((2, 2, 2), 1.5),
+        "alpha": EACH, "strength_shape": EACH, "beta": EACH, "draw": [10, 20],
+    }  # fmt: skip
+    states = mixture_states(bnp.IBPCompoundDirichlet(), state, CORPUS)
+    stacked = states.stack()
+    assert stacked.joins.shape == stacked.weights.shape == (4, 1, 3)
+    np.testing.assert_array_equal(stacked.joins_of(2), states[2].joins_of())

@@ -31,6 +31,23 @@ def enumerate_theta(document, phi, weights):
     return theta / evidence, evidence
 
 
+def enumerate_joining(document, phi, weights, joins):
+    """E[share of one more token | document], where a topic that the document has not weighs less.
+
+    The order of the tokens has no effect on the weight of an assignment.
+    """
+    num_topics, shares, evidence = len(weights), 0.0, 0.0
+    for z in itertools.product(range(num_topics), repeat=len(document)):
+        counts, p = np.zeros(num_topics), 1.0
+        for word, k in zip(document, z, strict=True):
+            p *= (counts[k] + weights[k] if counts[k] else joins[k]) * phi[word, k]
+            counts[k] += 1
+        weighed = np.where(counts > 0, counts + weights, joins)
+        evidence += p
+        shares = shares + p * weighed / weighed.sum()
+    return shares / evidence
+
+
 def tokens(documents):
     length = [len(document) for document in documents]
     word = np.array([word for document in documents for word in document], np.int32)
@@ -175,3 +192,24 @@ def test_mean_of_a_function_is_exact():
         exact.append(even / total)
     found = np.asarray(found, np.float64).reshape(COPIES, 3)
     one_sample("mean over fold-in", {"even": found}, {"even": np.array(exact)})
+
+
+def test_documents_that_switch_topics_on():
+    joins = np.array([0.2, 0.3])
+    phi, weights = one_row(PHI, WEIGHTS)
+    data, key = tokens(DOCUMENTS * COPIES), jax.random.key(1)
+    shares = fold_in(
+        key, data, phi, weights, None, jnp.asarray(joins, jnp.float32)[None], num_sweeps=30,
+        num_kept=15,
+    )  # fmt: skip
+    shares = np.asarray(shares, np.float64).reshape(COPIES, len(DOCUMENTS), -1)
+    exact = np.array([enumerate_joining(d, PHI, WEIGHTS, joins)[0] for d in DOCUMENTS[:3]])
+    one_sample("joins", {"share": shares[:, :3, 0]}, {"share": exact}).check()
+    np.testing.assert_allclose(shares[:, 3], np.broadcast_to(joins / 0.5, (COPIES, 2)), rtol=1e-5)
+    # rows of groups: every document reads the second row
+    both = jnp.concatenate([1 + weights, weights])
+    rows = jnp.ones(len(DOCUMENTS) * COPIES, jnp.int32)
+    of_groups = fold_in(
+        key, data, phi, both, rows, jnp.array([[9.0, 9.0], joins]), num_sweeps=30, num_kept=15
+    )
+    np.testing.assert_allclose(of_groups.reshape(shares.shape), shares, rtol=1e-5)
