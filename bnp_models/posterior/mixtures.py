@@ -60,10 +60,6 @@ class Mixtures(NamedTuple):
     chain_weight: Float[np.ndarray, " S"] | None = None  # of the state's chain; None: no weights
     joins: Float[np.ndarray, "S G K"] | None = None  # of topics that a document has no token of
 
-    def joins_of(self, state: int = 0) -> Float[np.ndarray, "G K"] | None:
-        """Return the weights of topics that a document does not have; None: as `weights`."""
-        return None if self.joins is None else self.joins[state]
-
 
 class AuthorMixture(NamedTuple):
     """One posterior state of a model with authors: topics, and every author's shares of them."""
@@ -393,9 +389,9 @@ def _one_state(mixture: Mixtures, s: int) -> Mixtures:
             "mixtures: weights must be finite, not negative and not all zero, "
             f"got {weights.min()}..{weights.max()}"
         )
-    joins = mixture.joins_of(s)
+    joins = mixture.joins
     if joins is not None:
-        joins = np.asarray(joins).reshape(1, *weights.shape)
+        joins = np.asarray(joins[s]).reshape(1, *weights.shape)
         if not ((joins >= 0).all() and (joins.sum(-1) > 0).all() and np.isfinite(joins).all()):
             raise ValueError(
                 "mixtures: joins must be finite, not negative and not all zero, "

@@ -213,13 +213,13 @@ def _prior_weights(mixture: Mixtures, corpus: Corpus) -> tuple[Any, Any]:
     """
     rows = document_rows(mixture, corpus)
 
-    def of_docs(table):
-        if table is None:
+    def of_docs(tables):
+        if tables is None:
             return None
-        table = np.asarray(table, np.float64)
+        table = np.asarray(tables[0], np.float64)
         return table if rows is None or len(table) == 1 else table[rows]
 
-    return of_docs(mixture.weights[0]), of_docs(mixture.joins_of())
+    return of_docs(mixture.weights), of_docs(mixture.joins)
 
 
 def _collect(

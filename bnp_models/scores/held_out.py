@@ -98,11 +98,11 @@ def document_topics(
     def one_state(s, mixture):
         rows = checked_rows(mixture, corpus, "corpus")
         phi, weights = jnp.asarray(mixture.phi[0]), jnp.asarray(mixture.weights[0])
-        joins = mixture.joins_of()
+        joins = mixture.joins
         return np.asarray(
             fold_in(
                 jax.random.fold_in(key, s), data, phi, weights, rows,
-                None if joins is None else jnp.asarray(joins),
+                None if joins is None else jnp.asarray(joins[0]),
                 num_sweeps=num_sweeps, num_kept=num_kept,
             )
         )  # fmt: skip
