@@ -57,10 +57,14 @@ class IBPCompoundDirichlet(topic_model.InfiniteTopics):
 
     Notes
     -----
-    The lengths of the documents are data, and empty documents count. Given its length, a new
-    document has no Dirichlet law of its mixture, so `document_completion` scores it, and
-    `left_to_right` and `empirical_likelihood` refuse it. Tables of documents give the share of a
-    topic as the probability that one more word has it.
+    The lengths of the documents are data, and empty documents count. A new document has no
+    Dirichlet law of its mixture. So `left_to_right` scores it, given its length, and
+    `document_completion` and `empirical_likelihood` refuse it. Tables of documents give the share
+    of a topic as the probability that one more word has it.
+
+    A document has about $s_k$ tokens of each topic that is on, and hardly ever a few. Where the
+    strengths are large, single tokens then seldom change their topic, and chains stay near their
+    start. Start from few topics (`init_topics=`), and look at the convergence.
 
     Examples
     --------
@@ -85,7 +89,7 @@ class IBPCompoundDirichlet(topic_model.InfiniteTopics):
     recordable: ClassVar[tuple[str, ...]] = (
         "z", "phi", "theta", "topic_tokens", "stick", "strength",
     )  # fmt: skip
-    scores: ClassVar[tuple[str, ...]] = ("npmi",)
+    scores: ClassVar[tuple[str, ...]] = ("left_to_right", "npmi")
 
     def __call__(self, corpus: Corpus, *, observed: bool = True) -> None:
         """Run the truncated generative program: an instance is a NumPyro model.

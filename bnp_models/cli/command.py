@@ -143,7 +143,8 @@ def _evaluate(args: argparse.Namespace) -> int:
     data, notes = fit.match(data)
     for note in notes:
         say(note)
-    for score in args.score or fit.default_scores:
+    defaults = [score for score in fit.default_scores if score in model.scores]
+    for score in args.score or defaults:
         print(fit.evaluate(score, data, seed=args.seed, num_words=args.num_words))
     return 0
 

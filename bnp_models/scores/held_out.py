@@ -37,7 +37,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from bnp_kernels.tokens.fold_in import fold_in, token_probability
 from bnp_kernels.tokens.layout import Tokens, make_tokens
@@ -58,6 +58,7 @@ from bnp_models.scores.held_out_score import (
     parts_of,
     score_documents,
 )
+from bnp_models.scores.length_law import log_total_weight
 
 __all__ = [
     "HeldOutScore",
@@ -172,7 +173,7 @@ def document_completion(
         check_dirichlet(mixture)
         doc_row = checked_rows(mixture, observed, "observed")
         checked_rows(mixture, heldout, "heldout")
-        phi, weights = _used_topics(mixture)
+        phi, weights, _ = _used_topics(mixture)
         sweep_key = jax.random.fold_in(key, s)
         theta = fold_in(
             sweep_key, data, phi, weights, doc_row, num_sweeps=num_sweeps, num_kept=num_kept
@@ -288,7 +289,8 @@ def left_to_right(
     tens of nats on a document of a thousand tokens, where the log weights of particles spread that
     far. So score few documents, with `resample`, and look at `bias_particles`, which shows only a
     part of a large bias. Tokens are read in corpus order: the evidence does not depend on the
-    order, but the error does a little.
+    order, but the error does a little. Where the length of a document is part of the model, the
+    evidence is that of the words given the length.
 
     Parameters
     ----------
@@ -348,9 +350,8 @@ def left_to_right(
     blocks = list(_blocks(corpus, max(_LANES // num_particles, 1)))
     products, means, influences, chain, weight = [], [], [], [], []
     for s, mixture in enumerate(one_by_one(mixtures)):
-        check_dirichlet(mixture)
         doc_row = checked_rows(mixture, corpus, "corpus")
-        phi, weights = _used_topics(mixture)
+        phi, weights, joins = _used_topics(mixture)
         key_s = jax.random.fold_in(key, s)
         product, influence = np.zeros((2, corpus.num_docs, num_particles))
         mean = np.zeros(corpus.num_docs)
@@ -363,12 +364,16 @@ def left_to_right(
                 phi,
                 weights,
                 None if doc_row is None else doc_row[doc],
+                joins,
                 num_particles=num_particles,
                 num_redrawn=num_redrawn,
             )
             product[docs] = np.asarray(run.log_product)[: len(docs)]
             influence[docs] = np.asarray(run.influence)[: len(docs)]
             mean[docs] = np.asarray(run.log_mean)[: len(docs)]
+        if joins is not None:
+            total = _log_total_weights(mixture, corpus, doc_row)
+            product, mean = product - total[:, None], mean - total
         products.append(product)
         influences.append(influence)
         means.append(mean)
@@ -419,7 +424,22 @@ def _used_topics(mixture: Mixtures):
     positive = (weights > 0).any(axis=0)
     used, spare = np.flatnonzero(positive), np.flatnonzero(~positive)
     chosen = np.sort(np.concatenate([used, spare[: -len(used) % 32]]))
-    return jnp.asarray(mixture.phi[0][:, :, chosen]), jnp.asarray(weights[:, chosen])
+    joins = None if mixture.joins is None else jnp.asarray(mixture.joins[0][:, chosen])
+    return jnp.asarray(mixture.phi[0][:, :, chosen]), jnp.asarray(weights[:, chosen]), joins
+
+
+def _log_total_weights(
+    mixture: Mixtures, corpus: Corpus, doc_row: Int[np.ndarray, " D"] | None
+) -> Float[np.ndarray, " D"]:
+    """Return the log of the sum over topics by which left-to-right must divide, per document."""
+    assert mixture.joins is not None
+    length, found = np.asarray(corpus.doc_length), np.zeros(corpus.num_docs)
+    row = np.zeros(corpus.num_docs, int) if doc_row is None else doc_row
+    for g in np.unique(row):
+        at = g if mixture.weights.shape[1] > 1 else 0
+        docs = np.flatnonzero(row == g)
+        found[docs] = log_total_weight(mixture.weights[0, at], mixture.joins[0, at], length[docs])
+    return found
 
 
 def _tokens(corpus: Corpus) -> Tokens:

@@ -272,7 +272,7 @@ def check_dirichlet(mixture: Mixtures) -> None:
     if mixture.joins is not None:
         raise ValueError(
             "mixtures must be of a model whose documents have Dirichlet mixtures, but the lengths "
-            "of documents are part of this model: it has no held-out score of words yet"
+            "of documents are part of this model: use left_to_right"
         )
 
 

@@ -6,6 +6,8 @@ import pytest
 
 import bnp_models as bnp
 from bnp_models import testing
+from bnp_models.posterior.mixtures import mixture_states
+from bnp_models.scores.held_out import left_to_right
 from bnp_models.testing import refusals
 
 CORPUS = bnp.Corpus.from_ids([[0, 1, 0, 3], [], [2, 1, 1]], num_words=5)
@@ -73,7 +75,7 @@ def test_new_documents_get_topics(fit):
 
 def test_scores_that_need_a_dirichlet_law_are_refused(fit):
     new = bnp.Corpus.from_ids([[0, 1], [7]], num_words=10)
-    for score in (fit.document_completion, fit.left_to_right, fit.empirical_likelihood):
+    for score in (fit.document_completion, fit.empirical_likelihood):
         with pytest.raises(ValueError, match="the lengths of documents are part of this model"):
             score(new)
 
@@ -97,3 +99,27 @@ def test_weights_of_new_documents():
     np.testing.assert_allclose(topics.joins[0, 2], weight.sum(), rtol=1e-3)
     mean = (weight * s).sum() / weight.sum()
     np.testing.assert_allclose(topics.weights[0, 2], mean, rtol=1e-3)
+
+
+def test_new_documents_have_a_score(fit):
+    """Words of a topic are more probable in one document than words of two topics."""
+    new = bnp.Corpus.from_ids([[0, 1, 2, 3, 4] * 6, [0, 1, 7, 8, 6] * 6], num_words=10)
+    score = fit.left_to_right(new, num_particles=50)
+    one, two = score.doc_log_prob / 30
+    assert -np.log(5.5) < one < -np.log(4.5)
+    assert two < one - 0.1
+    assert "perplexity" in fit.evaluate("left_to_right", new)
+
+
+def test_the_probabilities_of_words_sum_to_one():
+    """Over all documents of two words, the scores are a distribution."""
+    state = {
+        "z": np.zeros((1, 1, 3), int), "stick": np.array([[[0.4, 0.0]]]),
+        "strength": np.array([[[1.5, 0.0]]]), "alpha": np.full((1, 1), 2.0),
+        "strength_shape": np.full((1, 1), 0.7), "beta": np.full((1, 1), 0.5), "draw": [0],
+    }  # fmt: skip
+    fitted = bnp.Corpus.from_ids([[0, 0], [1]], num_words=2)
+    states = mixture_states(bnp.IBPCompoundDirichlet(), state, fitted)
+    new = bnp.Corpus.from_ids([[v, w] for v in range(2) for w in range(2)], num_words=2)
+    score = left_to_right(states, new, num_particles=2000)
+    np.testing.assert_allclose(np.exp(score.doc_log_prob).sum(), 1, atol=0.01)

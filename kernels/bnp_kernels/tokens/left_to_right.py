@@ -16,6 +16,10 @@ long documents, because early topics are no longer frozen.
 Topics, or weights, or both may differ by group. A document then reads one row of those that
 differ.
 
+Where documents switch topics on and off, a topic weighs $n_k + \alpha_k$ only in a document that
+has it, and $j_k$ elsewhere ("joins"). The terms then have no common sum, and $q_n$ is not divided:
+the product is an unbiased estimate of a sum over topics, which the caller must normalise.
+
 Sizes: B documents, N positions (padded), R particles, V words, K topics; F and G rows of topics and
 weights, each 1 or the number of groups. Log values in nats.
 Wallach, Murray, Salakhutdinov and Mimno, Evaluation methods for topic models, ICML 2009, section
@@ -67,6 +71,7 @@ def left_to_right(
     phi: Float[Array, "F V K"],
     weights: Float[Array, "G K"],
     doc_row: Int[Array, " B"] | None = None,
+    joins: Float[Array, "G K"] | None = None,
     *,
     num_particles: int,
     num_redrawn: int | None = 0,
@@ -95,6 +100,8 @@ def left_to_right(
     doc_row
         Row of `phi` and `weights` that each document reads. If one of them has a single row, all
         documents read that row. None: both have a single row.
+    joins
+        Weight of each topic that a document does not have yet, not negative. None: as `weights`.
     num_particles
         R, at least 1.
     num_redrawn
@@ -115,10 +122,16 @@ def left_to_right(
     else:
         prior = weights[doc_row][:, None, :]
         total_weight = prior.sum(-1)
+    joining = None
+    if joins is not None:
+        joining = joins[0] if prior.ndim == 1 else joins[doc_row][:, None, :]
 
     def given(counts, n):
         """Unnormalised p(z_n = k, w_n | other topics), shape [B, R, K]."""
-        return (counts + prior) * table[place_in_table[n]][:, None, :]
+        weighed = counts + prior
+        if joining is not None:
+            weighed = jnp.where(counts > 0, weighed, joining)
+        return weighed * table[place_in_table[n]][:, None, :]
 
     def one_hot(z, inside):
         return jax.nn.one_hot(z, num_topics, dtype=phi.dtype) * inside[..., None]
@@ -156,7 +169,7 @@ def left_to_right(
         if num_redrawn != 0:
             counts, z = redraw(n, inside, counts, z)
         joint = given(counts, n)
-        q = joint.sum(-1) / (n + total_weight)
+        q = joint.sum(-1) / (n + total_weight if joining is None else 1.0)
         mean = q.mean(-1)
         log_product = _add(log_product, jnp.where(inside, jnp.log(q), 0.0))
         new = draw(joint, _uniform(key_new, slot, n))

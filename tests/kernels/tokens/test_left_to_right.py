@@ -194,3 +194,28 @@ def test_what_is_the_same_for_all_has_one_row(one):
     how = {"row": jnp.array([0, 1, 1]), "num_particles": 4, "num_redrawn": 2}
     expected, found = (run([DOCUMENT, DOCUMENT, [0]], **given, **how) for given in (rows, few))
     np.testing.assert_allclose(found.log_product, expected.log_product, rtol=1e-6)
+
+
+def test_documents_that_switch_topics_on():
+    """The mean product is the sum over topics, with and without redrawn topics."""
+    joins = np.array([0.4, 0.1])
+
+    def product(z):
+        counts, p = np.zeros(2), 1.0
+        for word, k in zip(DOCUMENT, z, strict=True):
+            p *= (counts[k] + WEIGHTS[k] if counts[k] else joins[k]) * PHI[word, k]
+            counts[k] += 1
+        return p
+
+    exact = math.fsum(product(z) for z in itertools.product(range(2), repeat=len(DOCUMENT)))
+    copies = 200
+    word = jnp.broadcast_to(jnp.array(DOCUMENT)[:, None], (len(DOCUMENT), copies))
+    arrays = (jnp.asarray(x, jnp.float32)[None] for x in (PHI, WEIGHTS))
+    for num_redrawn in (0, None):
+        run = left_to_right(
+            jax.random.key(2), word, jnp.full(copies, len(DOCUMENT)), jnp.arange(copies), *arrays,
+            None, jnp.asarray(joins, jnp.float32)[None], num_particles=50, num_redrawn=num_redrawn,
+        )  # fmt: skip
+        arrays = (jnp.asarray(x, jnp.float32)[None] for x in (PHI, WEIGHTS))
+        means = np.exp(np.asarray(run.log_product, np.float64)).mean(axis=1)
+        one_sample("joins", {"evidence": means}, {"evidence": exact}).check()
