@@ -203,7 +203,7 @@ class SparseTransferTopicModel(topic_model.InfiniteTopics):
     def sampler(self, elsewhere: frozenset[str], **options: Any) -> Sampler:
         """Return the kernel's pure functions; hyperparameters in `elsewhere` are not updated."""
         sizes = self.size_model == "task_nb"
-        step = kernel.step if options.pop("approximation") is None else kernel.taylor_step
+        step = partial(kernel.step, sizes=sizes, approximation=options.pop("approximation"))
 
         def theta(rng_key, state, data):
             weights = state.group_strength[data.group]
@@ -226,7 +226,7 @@ class SparseTransferTopicModel(topic_model.InfiniteTopics):
                 kernel.log_joint(state, data, sizes=sizes) + kernel.log_atoms(state)
             ),
             theta=theta, wanted=kernel.slots_wanted, parameters=parameters, sizes=more,
-            step=partial(step, sizes=sizes), **options,
+            step=step, **options,
         )  # fmt: skip
 
     def alone(self) -> HDPLDA:

@@ -24,7 +24,7 @@ Two exact sweeps of one posterior:
 - "sequential": topics, and switches and strengths that are not represented, integrated out;
 - "parallel": all switches and strengths, and the topics, are given; documents are independent.
 
-`taylor_step` is the sampler of the paper, which is not exact, see `taylor_transfer`.
+The sampler of the paper, which is not exact, is an option of `step`, see `taylor_transfer`.
 
 Faisal, Gillberg, Leen and Peltonen, Transfer learning using a nonparametric sparse topic model,
 Neurocomputing 112 (2013). Sizes: T tokens, D documents, C groups, V words, K slots. Counts are
@@ -68,7 +68,6 @@ __all__ = [
     "log_prior",
     "slots_wanted",
     "step",
-    "taylor_step",
     "weigh_pairs",
 ]
 
@@ -297,6 +296,51 @@ def _with_topics(state, counts, stick, strength, group_strength, overflow) -> Tr
     )  # fmt: skip
 
 
+def _taylor_sweep(
+    rng_key: Key[Array, ""],
+    state: TransferState,
+    data: Tokens,
+    power: Float[Array, ""] | None = None,
+    *,
+    axis_name: str | None = None,
+) -> TransferState:
+    num_words, group = state.word_topic.shape[0], _group_of(data)
+    key_pool, key_stick, key_z = bits.split(rng_key, 3)
+    pool = draw_pool(key_pool, state)
+    slot, used = jnp.arange(len(state.topic)), state.topic > 0
+    log_stick = draw_log_beta(key_stick, jnp.ones(len(slot)), jnp.float32(len(state.tilt)), slot, 0)
+    stick = jnp.where(used, state.stick, jnp.clip(jnp.exp(log_stick), _SMALLEST, _LARGEST))
+    chance = state.epsilon * stick
+    new = state.alpha * state.epsilon * state.strength_shape * state.strength_scale
+    if power is not None:
+        new = 0.0 * new  # those born in the heat would soon die
+
+    def weigh(doc, group, word, topic, strength, expected, shrunk, in_play, new, beta):
+        weights = taylor_transfer.mixture(
+            doc, group, topic, strength=strength, expected=expected, shrunk=shrunk, new=new,
+            in_play=in_play,
+        )  # fmt: skip
+        return Weights(weights * (word + beta) / (topic + num_words * beta))
+
+    tables = {
+        "group": Table(state.group_topic, group[data.doc]),
+        "word": Table(state.word_topic, data.word, largest=data.most_of_a_word),
+        "topic": Table(state.topic),
+    }
+    per_topic = {
+        "expected": chance * pool.strength,
+        "shrunk": (1 - chance) * pool.strength,
+        "in_play": (used | (pool.birth > 0).any(axis=0)).astype(jnp.float32),
+    }
+    swept = scan_tokens(
+        weigh, key_z, _read_groups(data), state.z, state.doc_topic, tables, per_topic=per_topic,
+        given={"beta": state.beta, "new": new}, power=power,
+        per_doc_topic={"strength": pool.group_strength},
+    )  # fmt: skip
+    counts = swept.z, swept.doc, *(swept.tables[name] for name in ("group", "word", "topic"))
+    return _with_topics(state, counts, stick, pool.strength, pool.group_strength, pool.overflow)
+
+
 def _parallel_sweep(
     rng_key: Key[Array, ""],
     state: TransferState,
@@ -484,6 +528,7 @@ def step(
     *,
     sweeps: tuple[str, ...] = ("sequential",),
     sizes: bool = True,
+    approximation: str | None = None,
     power: Float[Array, ""] | None = None,
     axis_name: str | None = None,
 ) -> tuple[TransferState, TransferInfo]:
@@ -497,83 +542,19 @@ def step(
     A group gets a topic then only if it has it on, so "sequential" mixes faster. With `sizes` false
     the numbers of tokens of the groups are given, not modelled. With `axis_name` the lanes are
     sharded over that mapped axis. `power` is that of annealed sweeps, see `take_turn`.
+
+    With the `approximation` "taylor" the sweep "sequential" and all else are those of the paper,
+    which are **not exact**, see `taylor_transfer`.
     """
     key_sweep, key_rest = bits.split(rng_key)
+    taylor = approximation == "taylor"
     known = {
-        "sequential": _sequential_sweep,
+        "sequential": _taylor_sweep if taylor else _sequential_sweep,
         "parallel": chain_by_chain(_parallel_sweep, state),
     }
     new = take_turn(known, sweeps, turn, key_sweep, state, data, power=power, axis_name=axis_name)
-    new = _resample(key_rest, new, data, priors, sizes=sizes)
+    new = _resample(key_rest, new, data, priors, sizes=sizes, one_document=taylor)
     return new, TransferInfo(num_moved=(new.z != state.z).sum())
-
-
-def taylor_step(
-    rng_key: Key[Array, ""],
-    state: TransferState,
-    data: Tokens,
-    priors: TransferPriors,
-    turn: Int[Array, ""] | int = 0,
-    *,
-    sweeps: tuple[str, ...] = ("sequential",),
-    sizes: bool = True,
-    power: Float[Array, ""] | None = None,
-    axis_name: str | None = None,
-) -> tuple[TransferState, TransferInfo]:
-    """Resample the topics, then the atoms, by the algorithm of the paper; **not exact**.
-
-    As `step` with the sweep "sequential", see `taylor_transfer`. The sizes of the groups count.
-    """
-    key_sweep, key_rest = bits.split(rng_key)
-    known = {"sequential": _taylor_sweep}
-    new = take_turn(known, sweeps, turn, key_sweep, state, data, power=power, axis_name=axis_name)
-    new = _resample(key_rest, new, data, priors, sizes=True, one_document=True)
-    return new, TransferInfo(num_moved=(new.z != state.z).sum())
-
-
-def _taylor_sweep(
-    rng_key: Key[Array, ""],
-    state: TransferState,
-    data: Tokens,
-    power: Float[Array, ""] | None = None,
-    *,
-    axis_name: str | None = None,
-) -> TransferState:
-    num_words, group = state.word_topic.shape[0], _group_of(data)
-    key_pool, key_stick, key_z = bits.split(rng_key, 3)
-    pool = draw_pool(key_pool, state)
-    slot, used = jnp.arange(len(state.topic)), state.topic > 0
-    log_stick = draw_log_beta(key_stick, jnp.ones(len(slot)), jnp.float32(len(state.tilt)), slot, 0)
-    stick = jnp.where(used, state.stick, jnp.clip(jnp.exp(log_stick), _SMALLEST, _LARGEST))
-    chance = state.epsilon * stick
-    new = state.alpha * state.epsilon * state.strength_shape * state.strength_scale
-    if power is not None:
-        new = 0.0 * new  # those born in the heat would soon die
-
-    def weigh(doc, group, word, topic, strength, expected, shrunk, in_play, new, beta):
-        weights = taylor_transfer.mixture(
-            doc, group, topic, strength=strength, expected=expected, shrunk=shrunk, new=new,
-            in_play=in_play,
-        )  # fmt: skip
-        return Weights(weights * (word + beta) / (topic + num_words * beta))
-
-    tables = {
-        "group": Table(state.group_topic, group[data.doc]),
-        "word": Table(state.word_topic, data.word, largest=data.most_of_a_word),
-        "topic": Table(state.topic),
-    }
-    per_topic = {
-        "expected": chance * pool.strength,
-        "shrunk": (1 - chance) * pool.strength,
-        "in_play": (used | (pool.birth > 0).any(axis=0)).astype(jnp.float32),
-    }
-    swept = scan_tokens(
-        weigh, key_z, _read_groups(data), state.z, state.doc_topic, tables, per_topic=per_topic,
-        given={"beta": state.beta, "new": new}, power=power,
-        per_doc_topic={"strength": pool.group_strength},
-    )  # fmt: skip
-    counts = swept.z, swept.doc, *(swept.tables[name] for name in ("group", "word", "topic"))
-    return _with_topics(state, counts, stick, pool.strength, pool.group_strength, pool.overflow)
 
 
 def slots_wanted(state: TransferState, data: Tokens) -> Int[Array, ""]:

@@ -1,7 +1,6 @@
 r"""Weights of topics in the sampler of the sparse transfer paper, its Algorithm 1: **not exact**.
 
-It is here so that the paper can be reproduced; the sampler is `sparse_transfer.taylor_step`. What
-is approximate:
+It is here so that the paper can be reproduced; see `sparse_transfer.step`. What is approximate:
 
 - The weight of a topic for a token is a mean over switches, of their *prior*, to first order
   (eq. A.11 to A.13), see `mixture`.
