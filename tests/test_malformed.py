@@ -74,6 +74,7 @@ INTERNAL_FUNCTIONS = {
     "results.supervised_fit.labels_among": "of the fits, which check the corpus",
     "results.supervised_fit.predict": "of the fits, which pass on to predict_means",
     "results.topic_fit.match_words": "of the fits' match",
+    "scores.length_law.log_total_weight": "of left_to_right, which checked the mixtures",
     "posterior.alignment.by_share": "of align, which made the alignment",
     "posterior.alignment.pair": "of align and match",
     "posterior.alignment.reference_state": "of align",

@@ -45,7 +45,7 @@ class ByGroup(TokenModel):
             )
             for g, alpha in enumerate(self.alpha)
         ]  # fmt: skip
-        return Topics(*(np.concatenate(leaf) for leaf in zip(*rows, strict=True)))
+        return Topics(*(np.concatenate(leaf) for leaf in zip(*(r[:2] for r in rows), strict=True)))
 
     def row_names(self, corpus):
         """Name the groups."""
