@@ -62,9 +62,10 @@ class IBPCompoundDirichlet(topic_model.InfiniteTopics):
     `document_completion` and `empirical_likelihood` refuse it. Tables of documents give the share
     of a topic as the probability that one more word has it.
 
-    A document has about $s_k$ tokens of each topic that is on, and hardly ever a few. Where the
-    strengths are large, single tokens then seldom change their topic, and chains stay near their
-    start. Start from few topics (`init_topics=`), and look at the convergence.
+    **Chains mix badly.** A document has about $s_k$ tokens of each topic that is on, and hardly
+    ever a few. Where the strengths are large, as on real text, single tokens seldom change their
+    topic, and chains stay near their start: their topics are then worse than those of `HDPLDA`.
+    Start from few topics (`init_topics=`), compare starts, and look at the convergence.
 
     Examples
     --------
