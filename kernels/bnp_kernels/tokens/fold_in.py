@@ -150,9 +150,9 @@ def _sum_over_sweeps(
     of_token = prior[None, :] if prior_row is None else weights[prior_row][data.doc]
     tilt = {}
     if log_first is not None:
-        # Topics that documents once have are hard to leave, so they start from those of the words.
+        # Such topics are hard to enter and to leave one by one: start with those of the words.
         row = data.word if table_row is None else table_row[data.doc] + data.word
-        of_token = of_token * jnp.exp(log_first)[data.doc] * table[row]
+        of_token = of_token * table[row]
         table = jnp.log(table)
         tilt = {"tilt": _join, "tilt_docs": categorical.pad_topics(log_first)}
     key_start, key_sweeps = bits.split(rng_key)

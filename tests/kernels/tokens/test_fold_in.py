@@ -213,3 +213,13 @@ def test_documents_that_switch_topics_on():
         key, data, phi, both, rows, jnp.array([[9.0, 9.0], joins]), num_sweeps=30, num_kept=15
     )
     np.testing.assert_allclose(of_groups.reshape(shares.shape), shares, rtol=1e-5)
+
+
+def test_documents_can_be_in_a_topic_that_is_strong_and_rare():
+    """Its first token alone would be very improbable."""
+    phi = np.array([[0.5, 0.5, 0, 0], [0, 0, 0.5, 0.5]]).T + 1e-3
+    phi, weights = one_row(phi / phi.sum(axis=0), [6.0, 50.0])
+    joins = jnp.array([[6 * 0.9 / 7, 50 * 0.06 * 2.0**-50]])
+    data = tokens([[2, 3] * 25] * 50)
+    shares = fold_in(jax.random.key(0), data, phi, weights, None, joins, num_sweeps=10, num_kept=5)
+    assert (np.asarray(shares)[:, 1] > 0.9).all()
