@@ -189,8 +189,11 @@ def _parameters(readers: Readers, format: str) -> dict[str, inspect.Parameter]:
     known = {name: found[name] for name in names}
     if passes_on:
         maker = bnp.Corpus.from_texts if format in TEXT_FORMATS else bnp.Corpus.from_counts
-        known = dict(list(inspect.signature(maker).parameters.items())[1:]) | known
-        known.pop("vectorizer", None)  # no value on a command line is one
+        others = dict(list(inspect.signature(maker).parameters.items())[1:])
+        others.pop("vectorizer", None)  # no value on a command line is one
+        if format in TEXT_FORMATS:  # fields of the file, which the reader names
+            others = {n: p for n, p in others.items() if n not in ("groups", "labels", "doc_names")}
+        known = others | known
     return known
 
 

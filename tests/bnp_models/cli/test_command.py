@@ -1,6 +1,7 @@
 """The command line, end to end on a small corpus: files, results, messages and exit statuses."""
 
 import functools
+import itertools
 import json
 import os
 import re
@@ -15,7 +16,7 @@ from numpyro.distributions import Gamma
 
 import bnp_models as bnp
 from bnp_models.cli import command as cli
-from bnp_models.cli import messages
+from bnp_models.cli import messages, reading
 from bnp_models.posterior import arviz_data
 from bnp_models.results.folder import load_run
 
@@ -253,6 +254,16 @@ def test_help_has_an_example(command, capsys):
     assert cli.main([*command.split(), "--help"]) == 0
     out = capsys.readouterr().out
     assert f"example:\n  bnp-models {command.split()[0]}" in out
+
+
+@pytest.mark.parametrize("name", bnp.MODELS)
+def test_examples_name_options_of_the_reader(name, tmp_path):
+    model = bnp.MODELS[name]
+    path, *words = model.example.replace("\\\n", "").split()
+    (tmp_path / path).touch()
+    pairs = [after for before, after in itertools.pairwise(words) if before == "--read"]
+    given = reading._given(model.readers, model.readers.guess(str(tmp_path / path)), pairs)
+    assert len(given) == len(pairs) > 0
 
 
 def test_version(capsys):
