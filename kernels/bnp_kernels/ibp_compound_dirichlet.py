@@ -13,7 +13,7 @@ Two exact sweeps of one posterior $p(z, \pi, s, \alpha, a, \beta \mid w, N)$:
 - "sequential": topics and switches integrated out, one scan over the tokens;
 - "parallel": topics, switches and unused atoms are drawn, then documents are independent.
 
-After either, `resample` draws sticks, strengths and hyperparameters. All draws but that of a, by
+After either, `_resample` draws sticks, strengths and hyperparameters. All draws but that of a, by
 slice sampling, are from conditionals in closed form.
 
 Williamson, Wang, Heller and Blei, The IBP compound Dirichlet process and its application to focused

@@ -34,7 +34,6 @@ int32, log densities in nats. Free slots hold zeros.
 import math
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.scipy.special import gammaln
@@ -43,7 +42,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from bnp_kernels.numerics.batching import LARGE_TABLE, vectorise_if
 from bnp_kernels.numerics.densities import log_rising
-from bnp_kernels.numerics.sums import prefix_sums, sum_pairwise, sum_rows
+from bnp_kernels.numerics.sums import sum_pairwise, sum_rows
 from bnp_kernels.processes import buffet, dirichlet_topics, hdp_root, taylor_transfer
 from bnp_kernels.processes.rooted_topics import chain_by_chain
 from bnp_kernels.random import bits
@@ -430,21 +429,23 @@ def _draw_size_tables(
     """
     num_groups, num_slots = group_strength.shape
     key_open, key_topic = bits.split(rng_key)
-    until = jax.vmap(prefix_sums)(group_strength)
-    total = until[:, -1]
+    # running sums never decrease, and stay the same at a strength of zero
+    total, until = lax.scan(
+        lambda total, x: (total + x, total + x), jnp.zeros(num_groups), group_strength.T
+    )
     own = token_group[None, :] == jnp.arange(num_groups)[:, None]
     rank = jnp.take_along_axis(jnp.cumsum(own, axis=1), token_group[None, :], axis=0)[0] - 1
     shape = token_group.shape
     mine = total[token_group]
     opens = bits.uniform(key_open, shape) * (mine + rank) < mine
-    place = jnp.minimum(bits.uniform(key_topic, shape), _LARGEST) * mine
-    # the first topic whose prefix sum exceeds the place: its strength is not zero
+    place = bits.uniform(key_topic, shape) * mine
+    # the first topic whose running sum exceeds the place: its strength is not zero
     low, high = jnp.zeros(shape, jnp.int32), jnp.full(shape, num_slots - 1)
 
     def halve(_, bounds):
         low, high = bounds
         middle = (low + high) // 2
-        beyond = until[token_group, middle] > place
+        beyond = until[middle, token_group] > place
         return jnp.where(beyond, low, middle + 1), jnp.where(beyond, middle, high)
 
     _, topic = lax.fori_loop(0, num_slots.bit_length(), halve, (low, high))
