@@ -90,6 +90,7 @@ def test_weights_of_new_documents():
     topics = bnp.IBPCompoundDirichlet(alpha=2.0).topics_of(state, corpus)
     on = 0.4 * 2**-1.5
     np.testing.assert_allclose(topics.weights[0, :2], [1.5, 0.0])
+    assert topics.joins is not None
     np.testing.assert_allclose(topics.joins[0, :2], [1.5 * on / (0.6 + on), 0.0], rtol=1e-5)
     # a new topic: integrate the process of unused atoms with the factor of one token
     x, step = np.linspace(-16, 5, 2001, retstep=True)

@@ -204,5 +204,6 @@ def test_states_with_such_weights_can_be_stacked():
     }  # fmt: skip
     states = mixture_states(bnp.IBPCompoundDirichlet(), state, CORPUS)
     stacked = states.stack()
+    assert stacked.joins is not None
     assert stacked.joins.shape == stacked.weights.shape == (4, 1, 3)
     np.testing.assert_array_equal(stacked.joins[2:3], states[2].joins)
