@@ -103,7 +103,6 @@ def scored(found: Any, test: Any, name: str, seed: int, draws: int) -> dict[str,
         "num_tokens": int(score.num_tokens),
         "error_docs": None if np.isnan(score.error_docs) else float(score.error_docs),
         "chain_log_prob": np.round(per_chain, 5).tolist(),
-        "doc_log_prob": np.round(score.doc_log_prob, 1).tolist(),
     }
 
 
