@@ -12,18 +12,21 @@ STUDIES = {
     "mixing_standard": "mixing",
     "speed_standard": "benchmarks.report",
     "supervised_standard": "supervised_report",
+    "transfer_standard": "transfer_report",
 }
-PARTS = ("binary", "variational", "classes", "burn_in", "sensitivity")
-ALSO = {"supervised_standard": [f"supervised_{part}.json" for part in PARTS]}  # the same report
+PARTS = {  # their files are in the same report
+    "supervised": ("binary", "variational", "classes", "burn_in", "sensitivity"),
+    "transfer": ("continuum_1", "continuum_2", "tasks"),
+}
 
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_tables_are_made_anew_from_the_json_file(load, tmp_path, name):
     module = load(STUDIES[name])
-    also = {
-        path: json.loads(path.read_text()) for path in map(RESULTS.joinpath, ALSO.get(name, ()))
-    }
-    may_change = load("supervised").STUDY.may_change if also else ()
+    study = name.removesuffix("_standard")
+    paths = [RESULTS / f"{study}_{part}.json" for part in PARTS.get(study, ())]
+    also = {path: json.loads(path.read_text()) for path in paths}
+    may_change = load(study).STUDY.may_change if also else ()
     run = json.loads((RESULTS / f"{name}.json").read_text())
     run = load("study.cells").joined(run, also, may_change)
     module.report(run, tmp_path / f"{name}.json")
