@@ -69,6 +69,8 @@ def finite_sampler(
     side_by_side: int | None,
     start_temperature: float,
     parameters: Callable[[Any], dict[str, jax.Array]] = lambda state: {},
+    topics: Callable[[Any, Any], dict[str, Callable[[], jax.Array]]] | None = None,
+    sizes: Callable[[Corpus], dict[str, Any]] = lambda corpus: {},
 ) -> Sampler:
     """Return the pure functions of a model with a fixed number of topics.
 
@@ -89,6 +91,10 @@ def finite_sampler(
         See `FiniteTopics.gibbs`.
     parameters
         State -> parameters that are always recorded, and kept with full states.
+    topics
+        Key, state -> functions that draw the topics to record, by name; None: `phi`, Dirichlet.
+    sizes
+        Corpus -> further arguments of `kernel.init`.
     """
     updated = priors(**model.gamma_priors(elsewhere))
     rotation, sweeps, annealing = model.turns(schedule, start_temperature)
@@ -99,7 +105,7 @@ def finite_sampler(
         values["alpha"] = model.all_alpha(values["alpha"])
         return kernel.init(
             key_z, data, num_words=corpus.num_words, num_topics=model.num_topics,
-            init_topics=init_topics, **values,
+            init_topics=init_topics, **sizes(corpus), **values,
         )  # fmt: skip
 
     def step(rng_key, state, data, turn, power, axis_name):
@@ -107,13 +113,16 @@ def finite_sampler(
             rng_key, state, data, updated, turn, sweeps=sweeps, power=power, axis_name=axis_name
         )
 
+    def draw_topics(rng_key, state):
+        return {"phi": lambda: token_model.draw_phi(rng_key, state.word_topic, state.beta)}
+
     def draws(rng_key, state, data):
         key_phi, key_theta = split(rng_key)
         lazy = {
             **rows.recorded(state),
+            **(topics or draw_topics)(key_phi, state),
             "z": lambda: state.z,
             "topic_tokens": lambda: state.topic,
-            "phi": lambda: token_model.draw_phi(key_phi, state.word_topic, state.beta),
             "theta": lambda: token_model.draw_theta(
                 key_theta, rows.topic(state), rows.weights(state, data)
             ),

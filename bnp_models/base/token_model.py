@@ -42,7 +42,10 @@ __all__ = [
 
 DIMS = {
     "z": ("token",),
+    "switch": ("token",),
     "phi": ("topic", "word"),
+    "group_phi": ("group", "topic", "word"),
+    "psi": ("group", "topic"),
     "phi_mean": ("topic", "word"),
     "theta": ("doc", "topic"),
     "theta_mean": ("doc", "topic"),

@@ -180,7 +180,7 @@ class FiniteTopics(token_model.TokenModel):
         if len(topics.phi) > 1:
             raise ValueError(
                 f"the topics of {type(self).__name__} differ by group: it must define "
-                "draw_mixtures to have predictive draws"
+                "data_law to have predictive draws"
             )
         return _draw_mixtures(rng, self, state, corpus, _of_rows(self, topics.weights, corpus))
 
