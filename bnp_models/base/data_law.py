@@ -32,7 +32,7 @@ class DataLaw(NamedTuple):
 
 
 def law_of_words(
-    phi: Float[np.ndarray, "F K V"],
+    phi: Float[np.ndarray, "*F K V"],
     theta: Float[np.ndarray, "D K"],
     doc: Integer[np.ndarray, " T"],
     word: Integer[np.ndarray, " T"],
