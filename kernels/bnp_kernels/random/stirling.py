@@ -6,8 +6,8 @@ $S^{n+1}_t = S^n_{t-1} + (n - t a) S^n_t$, $S^0_0 = 1$. (At a = 0 they are the u
 numbers of the first kind.) The numbers themselves overflow any float. Kernels need ratios of
 neighbours only, and all of these follow from one table, $V^n_t = S^n_t / S^n_{t-1}$:
 
-$$V^{n+1}_t = \frac{1 + (n - t a) V^n_t}{1 / V^n_{t-1} + n - (t - 1) a}, \qquad V^n_1 = \infty, \quad
-  V^n_t = 0 \text{ for } t > n$$
+$$V^{n+1}_t = \frac{1 + (n - t a) V^n_t}{1 / V^n_{t-1} + n - (t - 1) a}, \quad
+  V^n_1 = \infty, \quad V^n_t = 0 \text{ for } t > n$$
 
 Buntine and Hutter, A Bayesian view of the Poisson-Dirichlet process, arXiv 1007.0296.
 """

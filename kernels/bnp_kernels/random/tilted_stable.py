@@ -1,9 +1,13 @@
 r"""Exponentially tilted positive stable variates: jumps of a generalised gamma process, added up.
 
 $\mathrm{TS}(a, c)$ has the Laplace transform $\exp(-c ((1 + s)^a - 1))$, 0 < a < 1, c > 0. Its mean
-is $a c$. It is infinitely divisible in c, so a variate is cut into pieces of at most 1. A piece is
-a positive stable variate (Kanter's representation, Annals of Probability 3, 1975), accepted with
-probability $e^{-s}$: at least 1/e of them are.
+is $a c$.
+
+For $c \le 1$ a positive stable variate (Kanter, Annals of Probability 3, 1975) is accepted with
+probability $e^{-s}$, which at least 1/e of them are. For larger c there is the double rejection of
+Devroye (Random variate generation for exponentially and polynomially tilted stable distributions,
+ACM TOMACS 19, 2009, section 4), whose cost is bounded in a and c: it draws an angle, and given the
+angle a variable x, of which the variate is a power.
 """
 
 import jax.numpy as jnp
@@ -15,6 +19,8 @@ from bnp_kernels.random.bits import random_bits, to_uniform
 __all__ = ["draw_tilted_stable"]
 
 _LANES = 2048
+_PI = jnp.pi
+_HALF = (_PI / 2) ** 0.5
 
 
 def draw_tilted_stable(
@@ -27,45 +33,98 @@ def draw_tilted_stable(
     discount
         The index a, in (0, 1).
     c
-        Not negative; the draw is 0 where it is 0. Time is proportional to the sum of c, with each
-        cell rounded up to a whole number.
+        Not negative; the draw is 0 where it is 0.
 
     Notes
     -----
-    The pieces of all cells are in one row, which is divided evenly among lanes. A lane proposes for
-    its piece until a proposal is accepted, and goes on to the next piece. A draw depends on the
-    number of its piece, not on the lanes.
+    Cells are divided among lanes. A lane proposes for its cell until a proposal is accepted, and
+    goes on to the next cell. A draw depends on the number of its cell, not on the lanes.
     """
     a, shape, c = jnp.float32(discount), c.shape, c.reshape(-1)
-    num_cells, lanes = c.shape[0], min(_LANES, max(c.shape[0], 1))
-    pieces = jnp.ceil(c).astype(jnp.int32)
-    ends = jnp.cumsum(pieces)
-    share = -(-ends[-1] // lanes)
-    log_size = jnp.log(c / jnp.maximum(pieces, 1))
-    first = jnp.arange(lanes) * share
-    last = jnp.minimum(first + share, ends[-1])
+    num_cells = c.shape[0]
+    large = jnp.nonzero(c > 1, size=num_cells, fill_value=num_cells)[0]
+    everywhere = jnp.arange(num_cells), jnp.where(c > 1, 0.0, c), num_cells
+    drawn = _draw(_kanter, 3, rng_key, a, *everywhere)
+    return (drawn + _draw(_devroye, 7, rng_key, a, large, c, (c > 1).sum())).reshape(shape)
 
-    def propose(piece, number, log_size):
-        bits = random_bits(rng_key, piece, number, 0)
-        angle = jnp.float32(jnp.pi) * to_uniform(bits[0])
-        exponential = -jnp.log(to_uniform(bits[1]))
-        one_less = 1 - a
-        log_s = (
-            log_size + a * jnp.log(jnp.sin(a * angle)) - jnp.log(jnp.sin(angle))
-            + one_less * (jnp.log(jnp.sin(one_less * angle)) - jnp.log(exponential))
-        ) / a  # fmt: skip
-        return jnp.exp(log_s), to_uniform(random_bits(rng_key, piece, number, 1)[0])
+
+def _draw(propose, num_uniforms: int, rng_key, a, cells, c, number) -> Float[Array, " cells"]:
+    """Draw for the first `number` of these cells, side by side in lanes; 0 elsewhere."""
+    num_cells = c.shape[0]
+    lanes = min(_LANES, num_cells)
+    share = -(-number // lanes)
+    last = jnp.minimum((jnp.arange(lanes) + 1) * share, number)
 
     def advance(carry):
-        piece, number, total = carry
-        active = piece < last
-        cell = jnp.searchsorted(ends, piece, side="right").astype(jnp.int32)
-        cell = jnp.minimum(cell, num_cells - 1)
-        value, u = propose(piece, number, log_size.at[cell].get(mode="promise_in_bounds"))
-        accepted = active & (u < jnp.exp(-value))
-        total = total.at[jnp.where(accepted, cell, num_cells)].add(value, mode="drop")
-        return piece + accepted, jnp.where(accepted, 0, number + 1), total
+        place, attempt, drawn = carry
+        here = cells.at[jnp.minimum(place, num_cells - 1)].get(mode="promise_in_bounds")
+        here = jnp.minimum(here, num_cells - 1)
+        blocks = range(-(-num_uniforms // 2))
+        bits = [x for block in blocks for x in random_bits(rng_key, here, attempt, block)]
+        size = c.at[here].get(mode="promise_in_bounds")
+        value, accepted = propose(a, size, *map(to_uniform, bits[:num_uniforms]))
+        accepted = (place < last) & accepted
+        drawn = drawn.at[jnp.where(accepted, here, num_cells)].set(value, mode="drop")
+        return place + accepted, jnp.where(accepted, 0, attempt + 1), drawn
 
-    start = first, jnp.zeros(lanes, jnp.int32), jnp.zeros(num_cells, jnp.float32)
-    _, _, total = lax.while_loop(lambda carry: (carry[0] < last).any(), advance, start)
-    return total.reshape(shape)
+    start = jnp.arange(lanes) * share, jnp.zeros(lanes, jnp.int32), jnp.zeros(num_cells)
+    return lax.while_loop(lambda carry: (carry[0] < last).any(), advance, start)[2]
+
+
+def _kanter(a, c, u, v, w):
+    """Propose for c <= 1; return the value, and whether it is accepted."""
+    angle, rest = jnp.float32(_PI) * u, 1 - a
+    log_value = (
+        jnp.log(c) + a * jnp.log(jnp.sin(a * angle)) - jnp.log(jnp.sin(angle))
+        + rest * (jnp.log(jnp.sin(rest * angle)) - jnp.log(-jnp.log(v)))
+    ) / a  # fmt: skip
+    value = jnp.where(c > 0, jnp.exp(log_value), 0.0)
+    return value, w < jnp.exp(-value)
+
+
+def _log_sinc(x):
+    return jnp.where(x > 1e-3, jnp.log(jnp.sin(x) / x), -x * x / 6)
+
+
+def _devroye(a, c, choice, place, keep, sign, normal, part, within):
+    """Propose for c > 1; return the value, and whether it is accepted."""
+    rest = 1 - a
+    gamma = jnp.maximum(c, 1.0) * a * rest
+    root = jnp.sqrt(gamma)
+    # the envelope of the angle: half a normal (or uniform) density, and a peak at pi
+    factor = (2 + _HALF) * root
+    xi = (1 + 2**0.5 * factor) / _PI
+    psi = factor * jnp.exp(-gamma * _PI**2 / 8) / _PI**0.5
+    peaked = gamma >= 1
+    mass = xi * jnp.where(peaked, _HALF / root, _PI)
+    mass_at_pi = 2 * _PI**0.5 * psi
+    half_normal = jnp.sqrt(-2 * jnp.log(place)) * jnp.abs(jnp.cos(2 * _PI * sign))
+    body = jnp.where(peaked, half_normal / root, _PI * place)
+    angle = jnp.where(choice * (mass + mass_at_pi) < mass, body, _PI * (1 - place * place))
+    inside = angle < _PI
+    angle = jnp.where(inside, angle, 1.0)
+    # log of B(angle) / B(0), with B as in the paper, and of the scale given the angle
+    log_ratio = _log_sinc(angle) - a * _log_sinc(a * angle) - rest * _log_sinc(rest * angle)
+    zeta = jnp.exp(0.5 * log_ratio)
+    z = -1 / jnp.expm1(-jnp.log1p(a * zeta / root) / a)
+    envelope = psi / jnp.sqrt(_PI - angle)
+    envelope = envelope + xi * jnp.where(peaked, jnp.exp(-gamma * angle * angle / 2), 1.0)
+    log_rho = c * jnp.expm1(-log_ratio) + jnp.log(_PI * envelope / ((1 + _HALF) * root / zeta + z))
+    log_keep = jnp.log(keep) + log_rho
+    # x given the angle, in units of its mode: uniform near it, normal below, exponential above
+    log_scale = a * jnp.log(a) + rest * jnp.log(rest) - log_ratio  # that of x, to the power 1 - a
+    power = rest / a
+    steepness = jnp.exp(jnp.log(c) + a * jnp.log(power) + log_scale)
+    step, tail = jnp.sqrt(a / steepness), z / steepness
+    target = part * (step * (_HALF + 1) + tail)
+    n = jnp.sqrt(-2 * jnp.log(normal)) * jnp.cos(2 * _PI * within)
+    e = -jnp.log(normal)
+    below, near = target < step * _HALF, target < step * (_HALF + 1)
+    move = jnp.where(below, -step * jnp.abs(n), jnp.where(near, step * within, step + e * tail))
+    positive = move > -1
+    log_x = jnp.log1p(jnp.where(positive, move, 0.0))
+    log_peak = jnp.log(c) - rest * jnp.log(power) + log_scale
+    excess = steepness * move + jnp.exp(log_peak) * jnp.expm1(-power * log_x)
+    excess = excess - jnp.where(below, n * n / 2, jnp.where(near, 0.0, e))
+    value = jnp.exp(log_peak - power * log_x)
+    return value, inside & positive & (log_keep <= 0) & (excess <= -log_keep)
