@@ -12,6 +12,7 @@ from bnp_models.multi_task_hdp_lda import MultiTaskHDPLDA as MultiTaskHDPLDA
 from bnp_models.np_author_topic import (
     NonparametricAuthorTopicModel as NonparametricAuthorTopicModel,
 )
+from bnp_models.pitman_yor_lda import PitmanYorLDA as PitmanYorLDA
 from bnp_models.poisson_factors import PoissonGammaFactorAnalysis as PoissonGammaFactorAnalysis
 from bnp_models.sparse_transfer import SparseTransferTopicModel as SparseTransferTopicModel
 from bnp_models.supervised_lda import SupervisedLDA as SupervisedLDA

@@ -71,6 +71,9 @@ def finite_sampler(
     parameters: Callable[[Any], dict[str, jax.Array]] = lambda state: {},
     topics: Callable[[Any, Any], dict[str, Callable[[], jax.Array]]] | None = None,
     sizes: Callable[[Corpus], dict[str, Any]] = lambda corpus: {},
+    kept: Callable[[Any, Any], dict[str, jax.Array]] = lambda state, data: {},
+    make: Callable[..., Any] | None = None,
+    advance: Callable[..., Any] | None = None,
 ) -> Sampler:
     """Return the pure functions of a model with a fixed number of topics.
 
@@ -95,6 +98,10 @@ def finite_sampler(
         Key, state -> functions that draw the topics to record, by name; None: `phi`, Dirichlet.
     sizes
         Corpus -> further arguments of `kernel.init`.
+    kept
+        State, data -> what is kept with full states besides.
+    make, advance
+        The `init` and the `step` of the kernel, if they are not those of the module.
     """
     updated = priors(**model.gamma_priors(elsewhere))
     rotation, sweeps, annealing = model.turns(schedule, start_temperature)
@@ -103,13 +110,13 @@ def finite_sampler(
         key_z, key_values = split(rng_key)
         values = model.start_values(key_values)
         values["alpha"] = model.all_alpha(values["alpha"])
-        return kernel.init(
+        return (make or kernel.init)(
             key_z, data, num_words=corpus.num_words, num_topics=model.num_topics,
             init_topics=init_topics, **sizes(corpus), **values,
         )  # fmt: skip
 
     def step(rng_key, state, data, turn, power, axis_name):
-        return kernel.step(
+        return (advance or kernel.step)(
             rng_key, state, data, updated, turn, sweeps=sweeps, power=power, axis_name=axis_name
         )
 
@@ -142,12 +149,13 @@ def finite_sampler(
         total = rows.length(state, data)[:, None] + weights.sum(axis=-1, keepdims=True)
         return (rows.topic(state) + weights) / total
 
-    def snapshot(state):
-        kept = {name: getattr(state, name) for name in rows.assignments}
+    def snapshot(state, data):
+        own = {name: getattr(state, name) for name in rows.assignments}
         for name in model.hyperparameters:
             value = getattr(state, name)
-            kept[name] = jnp.float32(getattr(model, name)) if value is None else value
-        return kept | {"alpha": model.recorded_alpha(state.alpha)} | parameters(state)
+            own[name] = jnp.float32(getattr(model, name)) if value is None else value
+        values = {"alpha": model.recorded_alpha(state.alpha)} | parameters(state)
+        return own | values | kept(state, data)
 
     def given(state, values):
         values = dict(values)
@@ -274,7 +282,7 @@ def infinite_sampler(
         always = {"num_topics_used": (state.topic > 0).sum(), **sampled}
         return always | token_model.make_these(record, lazy)
 
-    def snapshot(state):
+    def snapshot(state, data):
         kept = {name: getattr(state, name) for name in rows.assignments}
         return kept | hyperparameters(state) | parameters(state)
 

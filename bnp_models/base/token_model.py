@@ -50,6 +50,7 @@ DIMS = {
     "theta": ("doc", "topic"),
     "theta_mean": ("doc", "topic"),
     "topic_tokens": ("topic",),
+    "topic_tables": ("topic",),
     "root_weights": ("topic",),
     "tables": ("topic",),
     "group_weights": ("group", "topic"),
@@ -207,10 +208,12 @@ def prepare(
     *,
     groups: bool = False,
     several: bool = False,
+    sizes: bool = False,
 ) -> Tokens:
     """Lay a corpus out for the kernels, with the groups of its documents if these are needed.
 
-    `several` asks for two groups or more, none of them empty.
+    `several` asks for two groups or more, none of them empty; `sizes` for the numbers of tokens
+    that a word may have in a topic.
     """
     check_corpus(corpus)
     if groups:
@@ -222,6 +225,7 @@ def prepare(
         num_lanes=side_by_side,
         num_shards=num_shards,
         group=np.asarray(corpus.group) if groups else None,
+        num_sizes=1 + int(np.bincount(np.asarray(corpus.word)).max()) if sizes else None,
     )
 
 

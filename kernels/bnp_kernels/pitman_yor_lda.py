@@ -23,6 +23,7 @@ from functools import partial
 from typing import NamedTuple
 
 import jax.numpy as jnp
+from jax import lax
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int, Key
 
@@ -46,6 +47,7 @@ __all__ = [
     "init",
     "log_joint",
     "log_prior",
+    "opens",
     "step",
     "tables_wanted",
     "weigh",
@@ -115,13 +117,18 @@ def init(
 
 def grow(state: PitmanYorState, max_tables: int) -> PitmanYorState:
     """Make room for more tables; every draw to come is the same."""
-    return state._replace(room=jnp.zeros(max_tables, bool))
+    return state._replace(room=jnp.zeros((*state.room.shape[:-1], max_tables), bool))
 
 
 def tables_wanted(state: PitmanYorState, data: Tokens) -> Int[Array, ""]:
-    """Return how much room makes an overflow of the next sweep improbable."""
-    most = state.tables.max()
-    return most + most // 4 + 8
+    """Return how much room makes an overflow of the next sweep improbable.
+
+    At the start every word has one table. It is about to have more, so there is room for as many as
+    a discount of 0.7 gives to the most frequent word if it is in one topic.
+    """
+    assert data.sizes is not None
+    largest, most = data.sizes.shape[0], state.tables.max()
+    return jnp.minimum(jnp.maximum(most + most // 4, int(1.5 * largest**0.7)) + 16, largest)
 
 
 def _ratios(state: PitmanYorState, data: Tokens) -> Float[Array, "N C"]:
@@ -254,6 +261,19 @@ def draw_topics(
         discount=state.discount, concentration=state.concentration, dirichlet=dirichlet,
     )  # fmt: skip
     return drawn.phi
+
+
+def opens(state: PitmanYorState, data: Tokens) -> Bool[Array, " T"]:
+    """Say which tokens opened their table, for storage: any of a cell may have, here the first."""
+    num_tokens, num_topics = state.z.shape[0], state.word_topic.shape[1]
+    cell = data.word.astype(jnp.uint32) * jnp.uint32(num_topics) + state.z.astype(jnp.uint32)
+    order = jnp.argsort(cell, stable=True)
+    at = jnp.arange(num_tokens)
+    sorted_cell = cell[order]
+    first = jnp.concatenate([jnp.ones(1, bool), sorted_cell[1:] != sorted_cell[:-1]])
+    rank = at - lax.cummax(jnp.where(first, at, 0))
+    opened = rank < state.tables.reshape(-1)[sorted_cell]
+    return jnp.zeros(num_tokens, bool).at[order].set(opened)
 
 
 def step(

@@ -38,7 +38,7 @@ from bnp_kernels.random import bits, stirling
 from bnp_kernels.random.concentration import GammaPrior
 from bnp_kernels.random.gamma import draw_log_gamma, draw_log_gamma_table
 from bnp_kernels.random.slice_sampling import draw_slice
-from bnp_kernels.random.tilted_stable import draw_tilted_stable
+from bnp_kernels.random.tilted_stable import draw_log_tilted_stable
 from bnp_kernels.tokens.scan import Weights
 
 __all__ = [
@@ -184,20 +184,23 @@ def draw_topics(
     log_rate = jnp.where(all_customers > 0, jax.nn.softplus(log_y), 0.0)
     log_size = draw_log_gamma(key_size, concentration / discount + all_tables, slot, item)
     phi, log_total = draw(
-        key_stable, key_gamma, customers, tables, base.reshape(shape), jnp.exp(log_size), discount
+        key_stable, key_gamma, customers, tables, base.reshape(shape), log_size, discount
     )
     return Drawn(phi.reshape(base.shape), log_total, log_size, log_rate)
 
 
-def _draw(key_stable, key_gamma, customers, tables, base, size, discount):
+def _draw(key_stable, key_gamma, customers, tables, base, log_size, discount):
     columns = customers.shape[2]
-    jumps = draw_tilted_stable(key_stable, discount, (size[:, None] * base).reshape(-1, columns))
+    log_c = (log_size[:, None] + jnp.log(base)).reshape(-1, columns)
+    jumps = draw_log_tilted_stable(key_stable, discount, log_c)
     shape = jnp.where(customers > 0, customers - discount * tables, 0.0)
-    at_tables = jnp.exp(draw_log_gamma_table(key_gamma, shape.reshape(-1, columns)))
-    mu = (jumps + at_tables).reshape(customers.shape)
+    at_tables = draw_log_gamma_table(key_gamma, shape.reshape(-1, columns))
+    log_mu = jnp.logaddexp(jumps, at_tables).reshape(customers.shape)
+    top = log_mu.max(axis=1)
+    mu = jnp.exp(log_mu - top[:, None])
     mu = jnp.where(customers > 0, jnp.maximum(mu, 1e-37), mu)  # a token can stay
     total = jax.vmap(sum_rows)(mu)
-    return mu / total[:, None], jnp.log(total)
+    return mu / total[:, None], jnp.log(total) + top
 
 
 def _draw_dirichlet(key_gamma, customers, base, concentration):

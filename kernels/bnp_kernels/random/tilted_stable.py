@@ -16,41 +16,41 @@ from jaxtyping import Array, Float, Key, ScalarLike
 
 from bnp_kernels.random.bits import random_bits, to_uniform
 
-__all__ = ["draw_tilted_stable"]
+__all__ = ["draw_log_tilted_stable"]
 
 _LANES = 2048
 _PI = jnp.pi
 _HALF = (_PI / 2) ** 0.5
 
 
-def draw_tilted_stable(
-    rng_key: Key[Array, ""], discount: ScalarLike, c: Float[Array, "R K"]
+def draw_log_tilted_stable(
+    rng_key: Key[Array, ""], discount: ScalarLike, log_c: Float[Array, "R K"]
 ) -> Float[Array, "R K"]:
-    r"""Draw $\mathrm{TS}(a, c)$ for every cell, exactly; values below 1e-38 are 0.
+    r"""Draw the log of $\mathrm{TS}(a, c)$ for every cell, exactly.
 
     Parameters
     ----------
     discount
         The index a, in (0, 1).
-    c
-        Not negative; the draw is 0 where it is 0.
+    log_c
+        Log of c, finite.
 
     Notes
     -----
     Cells are divided among lanes. A lane proposes for its cell until a proposal is accepted, and
     goes on to the next cell. A draw depends on the number of its cell, not on the lanes.
     """
-    a, shape, c = jnp.float32(discount), c.shape, c.reshape(-1)
-    num_cells = c.shape[0]
-    large = jnp.nonzero(c > 1, size=num_cells, fill_value=num_cells)[0]
-    everywhere = jnp.arange(num_cells), jnp.where(c > 1, 0.0, c), num_cells
-    drawn = _draw(_kanter, 3, rng_key, a, *everywhere)
-    return (drawn + _draw(_devroye, 7, rng_key, a, large, c, (c > 1).sum())).reshape(shape)
+    a, log_c, shape = jnp.float32(discount), log_c.reshape(-1), log_c.shape
+    num_cells, is_large = log_c.shape[0], log_c > 0
+    large = jnp.nonzero(is_large, size=num_cells, fill_value=num_cells)[0]
+    small = _draw(_kanter, 3, rng_key, a, jnp.arange(num_cells), log_c, num_cells)
+    drawn = _draw(_devroye, 7, rng_key, a, large, log_c, is_large.sum())
+    return jnp.where(is_large, drawn, small).reshape(shape)
 
 
-def _draw(propose, num_uniforms: int, rng_key, a, cells, c, number) -> Float[Array, " cells"]:
+def _draw(propose, num_uniforms: int, rng_key, a, cells, log_c, number) -> Float[Array, " cells"]:
     """Draw for the first `number` of these cells, side by side in lanes; 0 elsewhere."""
-    num_cells = c.shape[0]
+    num_cells = log_c.shape[0]
     lanes = min(_LANES, num_cells)
     share = -(-number // lanes)
     last = jnp.minimum((jnp.arange(lanes) + 1) * share, number)
@@ -61,7 +61,7 @@ def _draw(propose, num_uniforms: int, rng_key, a, cells, c, number) -> Float[Arr
         here = jnp.minimum(here, num_cells - 1)
         blocks = range(-(-num_uniforms // 2))
         bits = [x for block in blocks for x in random_bits(rng_key, here, attempt, block)]
-        size = c.at[here].get(mode="promise_in_bounds")
+        size = log_c.at[here].get(mode="promise_in_bounds")
         value, accepted = propose(a, size, *map(to_uniform, bits[:num_uniforms]))
         accepted = (place < last) & accepted
         drawn = drawn.at[jnp.where(accepted, here, num_cells)].set(value, mode="drop")
@@ -71,25 +71,27 @@ def _draw(propose, num_uniforms: int, rng_key, a, cells, c, number) -> Float[Arr
     return lax.while_loop(lambda carry: (carry[0] < last).any(), advance, start)[2]
 
 
-def _kanter(a, c, u, v, w):
-    """Propose for c <= 1; return the value, and whether it is accepted."""
+def _kanter(a, log_c, u, v, w):
+    """Propose for c <= 1; return the log of the value, and whether it is accepted.
+
+    Larger ones are not used here: anything is accepted for them.
+    """
     angle, rest = jnp.float32(_PI) * u, 1 - a
     log_value = (
-        jnp.log(c) + a * jnp.log(jnp.sin(a * angle)) - jnp.log(jnp.sin(angle))
+        log_c + a * jnp.log(jnp.sin(a * angle)) - jnp.log(jnp.sin(angle))
         + rest * (jnp.log(jnp.sin(rest * angle)) - jnp.log(-jnp.log(v)))
     ) / a  # fmt: skip
-    value = jnp.where(c > 0, jnp.exp(log_value), 0.0)
-    return value, w < jnp.exp(-value)
+    return log_value, (w < jnp.exp(-jnp.exp(log_value))) | (log_c > 0)
 
 
 def _log_sinc(x):
     return jnp.where(x > 1e-3, jnp.log(jnp.sin(x) / x), -x * x / 6)
 
 
-def _devroye(a, c, choice, place, keep, sign, normal, part, within):
-    """Propose for c > 1; return the value, and whether it is accepted."""
-    rest = 1 - a
-    gamma = jnp.maximum(c, 1.0) * a * rest
+def _devroye(a, log_c, choice, place, keep, sign, normal, part, within):
+    """Propose for c > 1; return the log of the value, and whether it is accepted."""
+    rest, c = 1 - a, jnp.exp(jnp.maximum(log_c, 0.0))
+    gamma = c * a * rest
     root = jnp.sqrt(gamma)
     # the envelope of the angle: half a normal (or uniform) density, and a peak at pi
     factor = (2 + _HALF) * root
@@ -114,7 +116,7 @@ def _devroye(a, c, choice, place, keep, sign, normal, part, within):
     # x given the angle, in units of its mode: uniform near it, normal below, exponential above
     log_scale = a * jnp.log(a) + rest * jnp.log(rest) - log_ratio  # that of x, to the power 1 - a
     power = rest / a
-    steepness = jnp.exp(jnp.log(c) + a * jnp.log(power) + log_scale)
+    steepness = c * jnp.exp(a * jnp.log(power) + log_scale)
     step, tail = jnp.sqrt(a / steepness), z / steepness
     target = part * (step * (_HALF + 1) + tail)
     n = jnp.sqrt(-2 * jnp.log(normal)) * jnp.cos(2 * _PI * within)
@@ -123,8 +125,8 @@ def _devroye(a, c, choice, place, keep, sign, normal, part, within):
     move = jnp.where(below, -step * jnp.abs(n), jnp.where(near, step * within, step + e * tail))
     positive = move > -1
     log_x = jnp.log1p(jnp.where(positive, move, 0.0))
-    log_peak = jnp.log(c) - rest * jnp.log(power) + log_scale
+    log_peak = log_c - rest * jnp.log(power) + log_scale
     excess = steepness * move + jnp.exp(log_peak) * jnp.expm1(-power * log_x)
     excess = excess - jnp.where(below, n * n / 2, jnp.where(near, 0.0, e))
-    value = jnp.exp(log_peak - power * log_x)
-    return value, inside & positive & (log_keep <= 0) & (excess <= -log_keep)
+    accepted = inside & positive & (log_keep <= 0) & (excess <= -log_keep)
+    return log_peak - power * log_x, accepted
