@@ -105,7 +105,7 @@ def path_similarities(
         scores[row, first + row] = 1.0
         for distance in range(farthest + 1):
             # words with many relations are done early; the rest of them costs the most time
-            row = np.flatnonzero((scores > 0).sum(axis=1) < (top if distance else num_words + 1))
+            row = np.flatnonzero((scores > 0).sum(axis=1) < top)
             near = np.zeros((len(row), num_words), bool)
             for up in range(max(0, distance + 1 - len(levels)), min(distance + 1, len(levels))):
                 near[(levels[up][first + row] @ levels[distance - up].T).nonzero()] = True
@@ -128,7 +128,7 @@ def _levels(reader: Any, vocabulary: Sequence[str]) -> list[scipy.sparse.csr_arr
             found[steps][0].extend([v] * len(front))
             found[steps][1].extend(number.setdefault(synset, len(number)) for synset in front)
             reached |= front
-            for synset in front - parents.keys():
+            for synset in [synset for synset in front if synset not in parents]:
                 parents[synset] = [*synset.hypernyms(), *synset.instance_hypernyms()]
             front = {parent for synset in front for parent in parents[synset]} - reached
             steps += 1
