@@ -796,6 +796,7 @@ def inputs_of(name: str) -> list[tuple[str, str]]:
 ACCEPTED: dict[tuple[str, str, str], str] = {
     ("*", "labels", "fractions"): "labels are any numbers",
     ("Corpus.from_ids", "docs", "ragged"): "documents have different lengths",
+    ("Transform.neighbours", "word", "number"): "the number of a word",
     ("data.bags.read_ldac", "vocabulary", "string"): "the path of a file",
     ("data.bags.read_uci", "vocabulary", "string"): "the path of a file",
     ("posterior.intervals.beta_interval", "mean", "empty"): "no interval is asked for",

@@ -57,6 +57,8 @@ def open_wordnet(folder: Path | None) -> Iterator[Any]:
     if not (folder / "data.noun").is_file():
         raise ValueError(f"folder {str(folder)!r} has no file data.noun of WordNet: {_HOW}")
 
+    opened: list[Any] = []
+
     class Reader(wordnet.WordNetCorpusReader):
         """WordNet in a folder as Debian has it: without `lexnames`, and without NLTK's own copy."""
 
@@ -64,7 +66,8 @@ def open_wordnet(folder: Path | None) -> Iterator[Any]:
             if file == "lexnames" and not (folder / file).exists():
                 # NLTK numbers the 45 files of the lexicographers; no similarity needs their names
                 return io.StringIO("".join(f"{i:02d} unknown 0\n" for i in range(45)))
-            return super().open(file)
+            opened.append(super().open(file))
+            return opened[-1]
 
         def map_wn(self, version: str = "wordnet") -> None:
             """Skip the map to NLTK's own copy, which may be missing; other languages need it."""
@@ -83,6 +86,8 @@ def open_wordnet(folder: Path | None) -> Iterator[Any]:
         yield reader
     finally:
         nltk.data.path.remove(str(folder))
+        for file in opened:  # NLTK leaves them open
+            file.close()
 
 
 def path_similarities(

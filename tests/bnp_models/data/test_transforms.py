@@ -259,7 +259,7 @@ class TestVectors:
         named = {name: vectors[v] for v, name in enumerate("abcdefghi")} | {"other": [0.0] * 3}
         again = Transform.from_vectors(named, list("abcdefghi"), top=4, threshold=0.3)
         np.testing.assert_array_equal(again.weight, made.weight)
-        assert again.neighbours("c")["word"].isin(list("abcdefghi")).all()
+        assert set(again.neighbours("c")["word"]) <= set("abcdefghi")
 
     def test_words_without_vectors_stand_for_themselves(self):
         made = Transform.from_vectors({"a": [1, 0], "b": [2, 0], "z": [0, 0]}, list("azbx"))
@@ -424,7 +424,7 @@ class TestNLTK:
         assert made.vocabulary == tuple(WORDS)
 
     def test_missing_files_are_named(self, tmp_path, monkeypatch, nltk):
-        with pytest.raises(ValueError, match=r"has no file data.noun .* apt install wordnet-base"):
+        with pytest.raises(ValueError, match=r"has no file data.noun .*apt install wordnet-base"):
             Transform.from_wordnet(["dog"], folder=tmp_path)
         write_wordnet(tmp_path)
         (tmp_path / "verb.exc").unlink()
