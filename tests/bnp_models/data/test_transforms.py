@@ -478,6 +478,8 @@ class TestOfCorpora:
         lacks = np.array([[0, 0.5, 0.5], [1, 0.5, 0.5], [0, 0, 0]])
         made = Transform.from_matrix({"a": empty, "b": lacks}, vocabulary=list("xyz"))
         made.check(self.make())  # z is in group a only
+        turned = {"vocabulary": list("xyz"), "groups": ["a", "b"], "group_names": ["b", "a"]}
+        made.check(Corpus.from_ids([[2], [0]], **turned))
         with pytest.raises(ValueError, match="the word 'z' in group 'b' 2 times, but its row"):
             made.check(self.make(docs=((2, 2), (2, 0), (1, 1))))
         with pytest.raises(ValueError, match="the word 'z' 1 times"):
