@@ -3,6 +3,7 @@
 from bnp_models.data.corpus import Corpus
 from bnp_models.data.package_docs import load_package_docs
 from bnp_models.data.sources import Sources
+from bnp_models.data.transforms import Transform
 from bnp_models.registry import *  # noqa: F403 - one export for each line of the registry
 from bnp_models.registry import MODELS
 from bnp_models.results.author_fit import AuthorFit
@@ -29,6 +30,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - the names of models
     "OneVsRestFit",
     "SupervisedFit",
     "TopicFit",
+    "Transform",
     "fit",
     "load_package_docs",
     "resume",

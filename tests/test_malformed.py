@@ -48,12 +48,16 @@ INTERNAL = {
     "data.docstrings": "of load_package_docs, called with its table of packages",
     "data.encode": "of the constructors",
     "data.files": "called with paths that the readers checked",
+    "data.encoded_arrays": "of Transform.describe and from_description",
     "data.matrices": "of the constructors",
     "data.memory": "a check",
     "data.names": "holds what the constructors checked",
     "data.partition": "of Corpus and Sources, which check",
     "data.storage": "of save and load, which check",
+    "data.stochastic": "of Transform",
     "data.texts": "of Corpus.from_texts",
+    "data.word_relations": "of Transform, which checks",
+    "data.wordnet": "of Transform.from_wordnet, which checks",
     "data.standardise": "of GaussianFactorAnalysis, which checks",
     "plots.panels": "parts of the pictures",
     "posterior.settling": "of diagnostics and functionals, called with draws they checked",
@@ -275,6 +279,7 @@ KINDS: dict[str, Table] = {
     "relevance": real(-0.1, 1.1),
     "start_temperature": real(0.9, 2.1),
     "svm_c": real(0, -1, none=True),
+    "threshold": real(-0.1, 1.1),
     "test_size": DF | {"zero": 0, "all": 10**6, "share of one": 1.0, "huge": 10**30},
     # hyperparameters
     **{
@@ -285,8 +290,8 @@ KINDS: dict[str, Table] = {
     # flags
     **{
         name: flag()
-        for name in ("allow_missing", "centre", "known", "lowercase", "missing", "observed",
-                     "relevant", "scale", "stratify", "totals", "unknown")
+        for name in ("allow_missing", "centre", "include_self", "known", "lowercase", "missing",
+                     "normalise", "observed", "relevant", "scale", "stratify", "totals", "unknown")
     },
     # words from a list
     **{name: choice() for name in ("births", "combine", "method", "metric", "schedule", "score")},
@@ -369,6 +374,7 @@ KINDS: dict[str, Table] = {
     "group_names": names(),
     "author_names": names(),
     "label_names": names(),
+    "global_vocabulary": names() | {"twice": ["a"] * 4},
     "vocabulary": names() | {"twice": ["a"] * 6, "set": {"a", "b", "c", "d", "e", "f"}},
     # arrays
     "X": {  # scikit-learn checks the rest
@@ -452,6 +458,16 @@ KINDS_AT: dict[str, Table] = {
         for reader in ("read_csv", "read_jsonl")
         for name in ("group", "authors", "label", "name")
     },
+    "Transform.from_cooccurrence.weights": choice(),
+    "Transform.from_cooccurrence.window": count(2, none=True),
+    "Transform.from_description.description": wrong("dictionary") | {"incomplete": {"a": 1}},
+    "Transform.from_matrix.matrix": numeric() | {"sums": [[0.5]], "negative": [[-1.0]]},
+    "Transform.from_vectors.vectors": numeric() | {"nan": [[NAN]]},
+    "Transform.from_vectors.vocabulary": names(),
+    "Transform.from_wordnet.folder": path(none=True),
+    "Transform.from_wordnet.vocabulary": names(none=False, length=False) | {"empty": []},
+    "Transform.identity.num_words": count(1, none=True),
+    "Transform.neighbours.word": choice() | {"unknown number": 10**6, "negative": -1},
     "data.text_files.read_jsonl.tokens": FIELD,
     **{
         f"data.text_files.{reader}.text": FIELD | {"list": [1], "unknown": ["nonsense"]}
@@ -780,6 +796,7 @@ def inputs_of(name: str) -> list[tuple[str, str]]:
 ACCEPTED: dict[tuple[str, str, str], str] = {
     ("*", "labels", "fractions"): "labels are any numbers",
     ("Corpus.from_ids", "docs", "ragged"): "documents have different lengths",
+    ("Transform.neighbours", "word", "number"): "the number of a word",
     ("data.bags.read_ldac", "vocabulary", "string"): "the path of a file",
     ("data.bags.read_uci", "vocabulary", "string"): "the path of a file",
     ("posterior.intervals.beta_interval", "mean", "empty"): "no interval is asked for",
@@ -840,6 +857,10 @@ class Context:
         }
         for name in ("topic_fit", "author_fit", "factor_fit"):
             getattr(self, name).save(folder / f"{name}.nc")
+        identity = np.eye(self.corpus.num_words)
+        self.transform = bnp.Transform.from_matrix(
+            {"a": identity, "b": identity}, vocabulary=self.corpus.vocabulary
+        )
         self.data = self.topic_fit.data
         self.states, self.alignment = self.topic_fit.topic_states, self.topic_fit.alignment
         self.mixtures = self.topic_fit.mixtures
@@ -917,6 +938,7 @@ def target(context: Context, name: str) -> Any:
         "SupervisedFit": context.supervised_fit,
         "OneVsRestFit": context.one_vs_rest_fit,
         "FactorFit": context.factor_fit,
+        "Transform": context.transform,
         "baselines.lda_svm.LDASVM": context.svm_fit,
         "baselines.variational_medlda.VariationalMedLDA": context.medlda_fit,
         "baselines.variational_slda.VariationalSLDA": context.slda_fit,
@@ -1020,6 +1042,12 @@ def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
         "FactorFit.match.data": sources,
         "FactorFit.save.path": folder / "written",
         "FactorFit.retrieve.query_class": list("ssssttt"),
+        "Transform.from_description.description": context.transform.describe(),
+        "Transform.from_matrix.matrix": np.eye(4),
+        "Transform.from_vectors.vectors": np.eye(4),
+        "Transform.identity.num_words": 4,
+        "Transform.neighbours.word": "cat",
+        "Transform.to_sparse.group": "a",
         "Sources.from_arrays.arrays": [[[1, 2], [3, 4]], [[5, 6]]],
         "Sources.from_frame.source": "kind",
         "Sources.load.path": folder / "sources.npz",
@@ -1157,6 +1185,8 @@ NEEDED = {  # optional parameters that others need
         for name in ESTIMATORS
     },
     **{f"{name}.fit": ("y",) for name in ESTIMATORS},
+    "Transform.identity": ("num_words",),
+    "Transform.to_sparse": ("group",),
     "resume": ("progress",),
     "scores.coherence.npmi": ("top",),
     "TopicFit.npmi": ("top",),
@@ -1298,8 +1328,8 @@ def test_malformed_values_are_refused(context, name):
 @pytest.mark.parametrize("name", sorted(PUBLIC))
 def test_valid_values_are_taken(context, name):
     """What the malformed values are tried out beside is valid."""
-    if name in ("to_arviz", "FactorFit.impute"):
-        return  # a run of MCMC, or data with gaps, are needed: tested elsewhere
+    if name in ("to_arviz", "FactorFit.impute", "Transform.from_wordnet"):
+        return  # a run of MCMC, data with gaps, or NLTK are needed: tested elsewhere
     found = target(context, name)(**arguments_of(context, name, ""))
     if isinstance(found, Iterator):
         list(found)
