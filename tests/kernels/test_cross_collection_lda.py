@@ -482,3 +482,101 @@ def test_check(check):
 @testing.each_mistake(MISTAKES)
 def test_mistake(mistake):
     CASE.must_catch(mistake)
+
+
+# ---- limits
+
+DOCS, GROUP = [[0, 0, 1], [1, 2], [2, 2, 1]], [1, 0, 1]
+Z = [0, 1, 2, 1, 1, 0, 2, 0]
+HYPER = {
+    "alpha": (0.5, 1.2, 0.3), "beta": 0.4, "group_beta": 0.7, "switch_common": 1.5,
+    "switch_own": 0.8,
+}  # fmt: skip
+
+
+def log_joint(switch, group=None, z=Z, **hyper):
+    group = GROUP if group is None else group
+    data = token_corpora.lay_out(DOCS, group=group)
+    state = make_state(z, switch, data, 3, max(group) + 1, **HYPER | hyper)
+    return testing.quick_jit(kernel.log_joint)(state, data)
+
+
+def lda_log_joint(docs, z, beta):
+    data, z = token_corpora.lay_out(docs), jnp.array(z)
+    alpha = jnp.array(HYPER["alpha"], jnp.float32)
+    counts = (token_corpora.tally(z, *of, 3) for of in ((data.doc, len(docs)), (data.word, 3)))
+    doc_topic, word_topic = counts
+    state = lda.LDAState(z, doc_topic, word_topic, word_topic.sum(0), alpha, jnp.float32(beta))
+    return testing.quick_jit(lda.log_joint)(state, data)
+
+
+def test_without_own_words_it_is_lda_of_all_documents():
+    found = log_joint([0] * 8, switch_own=1e-8)
+    np.testing.assert_allclose(found, lda_log_joint(DOCS, Z, HYPER["beta"]), rtol=1e-6)
+    assert log_joint([0] * 7 + [1], switch_own=1e-8) < found - 15  # no token has the switch
+
+
+def test_without_common_words_it_is_lda_of_each_group():
+    found = log_joint([1] * 8, switch_common=1e-8)
+    beta = HYPER["group_beta"]
+    of_groups = lda_log_joint(DOCS[1:2], Z[3:5], beta) + lda_log_joint(
+        [DOCS[0], DOCS[2]], Z[:3] + Z[5:], beta
+    )
+    np.testing.assert_allclose(found, of_groups, rtol=1e-6)
+    assert log_joint([1] * 7 + [0], switch_common=1e-8) < found - 15
+
+
+def test_one_group_with_equal_priors_is_symmetric():
+    """The two kinds of words of any topic may be exchanged, so that P(s = 1) = 1/2."""
+    equal = {"group": [0] * 3, "group_beta": HYPER["beta"], "switch_own": HYPER["switch_common"]}
+    switch = np.array([0, 1, 1, 0, 1, 0, 0, 0])
+    found = log_joint(switch, **equal)
+    np.testing.assert_allclose(log_joint(1 - switch, **equal), found, rtol=1e-6)
+    of_one_topic = np.where(np.array(Z) == 1, 1 - switch, switch)
+    np.testing.assert_allclose(log_joint(of_one_topic, **equal), found, rtol=1e-6)
+    assert abs(log_joint(1 - switch) - log_joint(switch)) > 0.1  # it is not so with two groups
+
+
+@pytest.mark.parametrize("schedule", ["sequential", "parallel"])
+def test_one_topic(schedule):
+    data = token_corpora.lay_out(DOCS, num_lanes=1, group=GROUP)
+    hyper = HYPER | {"alpha": (0.5,)}
+    state = make_state([0] * 8, [0, 1] * 4, data, 3, 2, **hyper)
+    step = testing.quick_jit(CASE.schedules[schedule].step)
+    after, info = step(jax.random.key(0), state, data, kernel.CrossCollectionPriors())
+    assert info.num_moved == 0
+    np.testing.assert_array_equal(after.z, 0)
+    assert (np.asarray(after.switch) != np.asarray(state.switch)).any()
+    # documents are certain; the rest is that of words and switches
+    switch, word = np.array([0, 1, 0, 0, 1, 0, 1, 1]), np.concatenate(DOCS)
+    token_group = np.repeat(GROUP, [3, 2, 3])
+    log_dm = enumeration.log_dirichlet_multinomial
+    expected = log_dm(np.bincount(word[switch == 0], minlength=3), HYPER["beta"])
+    for g in range(2):
+        mine = token_group == g
+        own = np.bincount(word[mine & (switch == 1)], minlength=3)
+        pair = np.array([HYPER["switch_common"], HYPER["switch_own"]])
+        expected += log_dm(own, HYPER["group_beta"])
+        expected += log_dm(np.bincount(switch[mine], minlength=2), pair)
+    found = log_joint(switch, z=[0] * 8, alpha=(0.5,))
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_concentrations_with_and_without_priors():
+    """One that has no prior keeps its value, and does not change the draw of another."""
+    data = TINY.data
+    state = testing.quick_jit(CASE.targets["fixed"].start)(jax.random.key(0))
+    resample = testing.quick_jit(kernel._resample)
+    priors = {n: gamma_prior(*p) for n, p in PRIORS.items()}
+
+    def drawn(*names):
+        of_these = kernel.CrossCollectionPriors(**{n: priors[n] for n in names})
+        return resample(jax.random.key(1), state, data, of_these)
+
+    none, both, own = drawn(), drawn("switch_common", "switch_own"), drawn("switch_own")
+    jax.tree.map(np.testing.assert_array_equal, none, state)
+    assert own.switch_common == state.switch_common != both.switch_common
+    assert own.switch_own == both.switch_own != state.switch_own
+    alpha = np.asarray(drawn("alpha").alpha)
+    assert (alpha == alpha[0]).all()
+    assert alpha[0] not in np.asarray(state.alpha)
