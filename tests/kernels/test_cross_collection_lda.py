@@ -264,9 +264,7 @@ class SwitchedTopics(testing.FiniteTopics):
     def joint(self):
         shapes = {"alpha": (JOINT_TOPICS,)}
         priors = {n: gamma_prior(*p, shape=shapes.get(n, ())) for n, p in PRIORS.items()}
-        return dataclasses.replace(
-            super().joint(), priors=kernel.CrossCollectionPriors(**priors)
-        )
+        return dataclasses.replace(super().joint(), priors=kernel.CrossCollectionPriors(**priors))
 
     def switched_states(self, z, switch, word, hyper):
         """Return kernel states and data of draws of everything, with a leading axis."""
@@ -404,7 +402,8 @@ MISTAKES = [
     ),
     testing.Mistake(
         "own words of the other group", kernel, "_sequential_sweep",
-        "state.group_word_topic, {_own_row(data, num_words)}", "(1 - group) * num_words + data.word",
+        "state.group_word_topic, {_own_row(data, num_words)}",
+        "(1 - group) * num_words + data.word",
         "enumeration/fixed/sequential",
     ),
     testing.Mistake(
