@@ -54,6 +54,9 @@ class CrossCollectionLDA(topic_model.FiniteTopics):
         Concentrations c_0 and c_1 of the switches: positive numbers or priors. A token of a topic
         has its word from the own words of the group with probability
         `switch_own` / (`switch_common` + `switch_own`) before anything is seen.
+        Only common words hold the groups' versions of a topic together: with a weak prior a topic
+        can be about other things in each group. A `switch_common` as large as the number of tokens
+        that a topic has in a group, and a smaller `switch_own`, prevent this.
 
     Raises
     ------

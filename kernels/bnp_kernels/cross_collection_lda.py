@@ -234,7 +234,7 @@ def _parallel_sweep(
     (num_words, num_topics), num_groups = state.word_topic.shape, len(state.group_own)
     phi, own, log_psi = _draw(key_topics, state, axis_name=axis_name)
     of_own = jnp.exp(log_psi)[:, None, :] * own
-    both = (of_own - jnp.expm1(log_psi)[:, None, :] * phi).reshape(-1, num_topics)
+    both = (of_own - jnp.expm1(log_psi)[:, None, :] * phi[None]).reshape(-1, num_topics)
     z = lanes.sweep_lanes(
         key_z, data.lanes, state.z, state.doc_topic, both, state.alpha,
         table_row=_group_of(data) * num_words, axis_name=axis_name, power=power,
