@@ -139,7 +139,8 @@ class GroupClassifier(ClassEstimator):
         X
             Counts, documents by the words that were fitted.
         """
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        best = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[best]
 
     def predict_proba(self, X: Any) -> Float[np.ndarray, "D L"]:
         """Return the probability of each class, in the order of `classes_`.
@@ -188,9 +189,9 @@ class GroupClassifier(ClassEstimator):
         super()._check_parameters()
         arguments.one_of("prior", self.prior, _PRIORS)
         arguments.integer("num_particles", self.num_particles, 1)
-        if not isinstance(self.resample, int | np.integer) or self.resample < 0:
+        if not isinstance(self.resample, int | np.integer) or not 0 <= self.resample < 2**31:
             raise ValueError(
-                "resample must be True, False or a number of redraws, got "
+                "resample must be True, False or a number of redraws below 2**31, got "
                 f"{arguments.shown(self.resample)}"
             )
 

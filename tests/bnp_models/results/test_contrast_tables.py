@@ -280,9 +280,7 @@ class Elsewhere(bnp.CrossCollectionLDA):
 
 def test_common_version_over_other_words(fit, corpus, numbers):
     model = Elsewhere(3)
-    other = fit_of(
-        corpus, fit.states["z"].to_numpy(), fit.states["switch"].to_numpy(), model=model
-    )
+    other = fit_of(corpus, fit.states["z"].to_numpy(), fit.states["switch"].to_numpy(), model=model)
     table = other.contrast()
     assert "likeness" not in table.columns
     assert table["common"].tolist() == ["second, first"] * 3
