@@ -105,15 +105,25 @@ def contrast(
     """
     _check(fit)
     arguments.optional(arguments.one_of, "by", by, ORDERS)
-    topics = _numbers(fit, topic)
-    num_words = arguments.integer("num_words", num_words, 1)
-    tails = tail_quantiles(interval)
-    found = _averages(fit, topics, min_tokens)
-    if by == "likeness" and found.likeness is None:
+    how = {"num_words": num_words, "interval": interval, "min_tokens": min_tokens}
+    table = _contrast(fit, _numbers(fit, topic), **how)
+    if by is None:
+        return table
+    if by not in table.columns:
         raise ValueError(
             f"by must be 'distance' or None for {type(fit.model).__name__}, which has no likeness, "
             f"got {by!r}"
         )
+    return table.sort_values(by, ascending=by == "distance", kind="stable", na_position="last")
+
+
+def _contrast(
+    fit: Any, topics: Sequence[int], *, num_words: int, interval: float, min_tokens: int
+) -> pd.DataFrame:
+    """Return the rows of `contrast` of these topics."""
+    num_words = arguments.integer("num_words", num_words, 1)
+    tails = tail_quantiles(interval)
+    found = _averages(fit, topics, min_tokens)
     columns: dict[str, Any] = {}
     for name, values in (("likeness", found.likeness), ("distance", found.distance)):
         if values is not None:
@@ -126,10 +136,7 @@ def contrast(
     for g, label in enumerate(_labels(fit.corpus)):
         ranked = _ranked(different[g], num_words)
         columns[label] = _join(fit.corpus.vocabulary, ranked, different[g])
-    table = pd.DataFrame(columns, index=pd.Index(topics, name="topic"))
-    if by is None:
-        return table
-    return table.sort_values(by, ascending=by == "distance", kind="stable", na_position="last")
+    return pd.DataFrame(columns, index=pd.Index(topics, name="topic"))
 
 
 def contrast_words(
@@ -174,7 +181,20 @@ def contrast_words(
     """
     _check(fit)
     arguments.one_of("by", by, WORDS_BY)
-    topics = _numbers(fit, topic)
+    how = {"num_words": num_words, "interval": interval, "min_tokens": min_tokens}
+    return _contrast_words(fit, _numbers(fit, topic), by=by, **how)
+
+
+def _contrast_words(
+    fit: Any,
+    topics: Sequence[int],
+    *,
+    num_words: int,
+    interval: float,
+    min_tokens: int,
+    by: str,
+) -> pd.DataFrame:
+    """Return the rows of `contrast_words` of these topics."""
     num_words = arguments.integer("num_words", num_words, 1)
     tails = tail_quantiles(interval)
     found = _averages(fit, topics, min_tokens, probability=by == "probability")
@@ -337,10 +357,10 @@ def plot_contrast(
     count = fit.alignment.num_topics
     numbers = range(min(MAX_PANELS, count)) if topics is None else topics
     numbers = sorted(set(arguments.places("topics", numbers, count)))
-    how = {"num_words": num_words, "min_tokens": min_tokens}
-    table = contrast(fit, **how).loc[numbers]
-    words = contrast_words(fit, by="probability", **how)
-    return draw(table, words[words["topic"].isin(numbers)], axes=axes)
+    how: dict[str, Any] = {"num_words": num_words, "min_tokens": min_tokens, "interval": 0.9}
+    table = _contrast(fit, numbers, **how)
+    words = _contrast_words(fit, numbers, by="probability", **how)
+    return draw(table, words, axes=axes)
 
 
 def plot_distances(
@@ -366,7 +386,7 @@ def plot_distances(
 
     _check(fit)
     numbers = fit._rows(topics)
-    table = contrast(fit, num_words=5, interval=interval, min_tokens=min_tokens).loc[numbers]
+    table = _contrast(fit, numbers, num_words=5, interval=interval, min_tokens=min_tokens)
     return draw(table, ax=ax)
 
 
