@@ -124,7 +124,7 @@ class GroupClassifier(ClassEstimator):
         counts, known, classes, number = self._classified(X, y)
         if len(classes) < 2:
             raise ValueError(
-                f"y must have two classes or more, got {arguments.shown(classes.tolist())}: give "
+                f"y must have two classes or more, got one class, {classes[0]!r}: give "
                 "documents of another class"
             )
         names = names_of(classes)

@@ -123,7 +123,7 @@ def test_documents_without_words_are_refused(classifier, counts):
         ({"model": bnp.SupervisedLDA(2)}, None, "use TopicClassifier for labels"),
         ({"prior": None}, None, "prior must be one of"),
         ({"resample": -1}, None, "resample must be True, False or a number"),
-        ({}, np.zeros(24, int), "y must have two classes or more, got"),
+        ({}, np.zeros(24, int), "y must have two classes or more, got one class"),
         ({}, np.linspace(0, 1, 24), "Unknown label type"),
     ],
 )

@@ -30,7 +30,20 @@ class RoundedClassifier(Rounded, TopicClassifier):
 
 
 class RoundedGroups(Rounded, GroupClassifier):
-    pass
+    """Without the bound on the score of `check_classifiers_train`; the rest of the check runs.
+
+    Its three classes of documents over two words differ also in length, which no model of words
+    sees: multinomial naive Bayes, which scikit-learn exempts too, and this classifier are both
+    right on 0.797 of them, below the bound of 0.83.
+    """
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True
+        return tags
+
+    def _more_tags(self):
+        return {**super()._more_tags(), "poor_score": True}
 
 
 CHEAP = {  # compiling dominates, so sweeps are cheap

@@ -202,6 +202,15 @@ def test_words_that_differ(fit, numbers):
         np.testing.assert_allclose(mine["upper"], np.quantile(ratio, 0.75, axis=0), rtol=1e-5)
 
 
+def test_words_that_differ_by_the_priors_alone_are_left_out(fit, numbers):
+    """A rare word is smoothed differently; less than one token of it says nothing."""
+    words = fit.contrast_words(numbers["same"], num_words=20)
+    tokens = {"a": 6 * 20, "b": 8 * 20}  # about as many as have the topic
+    expected = words["probability"] * words["group"].map(tokens)
+    assert expected.min() > 0.3  # the mean over states, in some of which it was left out
+    assert {"o0", "o1"}.isdisjoint(words["word"])
+
+
 def test_most_probable_words_of_versions(fit, numbers):
     _, versions, _ = by_hand(fit)
     table = fit.contrast_words(numbers["contrast"], num_words=5, by="probability")
@@ -244,6 +253,10 @@ def test_chains_and_weights(fit, numbers):
     words = stacked.contrast_words(by="probability")
     assert words["probability"].max() == pytest.approx(pooled[1])
     assert stacked.contrast().loc[k, "distance"] != fit.contrast().loc[k, "distance"]
+    # the words are chosen by the same weights
+    alone = fit.of_chain(1).contrast_words(num_words=20)
+    counted = stacked.contrast_words(num_words=20)
+    assert sorted(counted["word"]) == sorted(alone["word"])
 
 
 def test_names_of_groups_stay_apart_from_other_columns(corpus, fit):
