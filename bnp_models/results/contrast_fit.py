@@ -78,6 +78,6 @@ class ContrastFit(GroupFit):
             return made
         tables = {"contrast": self.contrast(), "contrast_words": self.contrast_words()}
         drawn: dict[str, Any] = {"contrast": self.plot_contrast()}
-        if tables["contrast"]["distance"].notna().any():
+        if tables["contrast"]["distance"].count():  # of the topics that have one
             drawn["distances"] = self.plot_distances()
         return made._replace(tables=made.tables | tables, drawn=made.drawn | drawn)
