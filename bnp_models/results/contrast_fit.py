@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from bnp_models.data.corpus import Corpus
 from bnp_models.results.group_fit import GroupFit
 from bnp_models.results.report import Report
 
 if TYPE_CHECKING:
-    import numpy as np
     import pandas as pd
     from matplotlib.axes import Axes
 
@@ -78,6 +79,6 @@ class ContrastFit(GroupFit):
             return made
         tables = {"contrast": self.contrast(), "contrast_words": self.contrast_words()}
         drawn: dict[str, Any] = {"contrast": self.plot_contrast()}
-        if tables["contrast"]["distance"].count():  # of the topics that have one
+        if np.isfinite(tables["contrast"]["distance"].to_numpy()).any():
             drawn["distances"] = self.plot_distances()
         return made._replace(tables=made.tables | tables, drawn=made.drawn | drawn)
