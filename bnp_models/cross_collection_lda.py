@@ -20,7 +20,7 @@ from bnp_models.base.samplers import BY_DOCUMENT, Rows, finite_sampler
 from bnp_models.base.topics import Topics
 from bnp_models.data.corpus import Corpus
 from bnp_models.lda import LDA
-from bnp_models.results.group_fit import GroupFit
+from bnp_models.results.contrast_fit import ContrastFit
 
 __all__ = ["CrossCollectionLDA"]
 
@@ -78,7 +78,7 @@ class CrossCollectionLDA(topic_model.FiniteTopics):
     switch_own: Any = 1.0
 
     hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "beta", *_OWN)
-    result: ClassVar[type[GroupFit]] = GroupFit
+    result: ClassVar[type[ContrastFit]] = ContrastFit
     rows: ClassVar[Rows] = BY_DOCUMENT._replace(
         prepare=partial(token_model.prepare, groups=True, several=True),
         assignments=("z", "switch"),
@@ -149,6 +149,24 @@ class CrossCollectionLDA(topic_model.FiniteTopics):
         phi = (1 - psi) * (common / common.sum(axis=-1, keepdims=True))
         phi = phi + psi * (own / own.sum(axis=-1, keepdims=True))
         return Topics(phi.swapaxes(1, 2).astype(np.float32), weights)
+
+    def common_topics_of(
+        self, state: Mapping[str, np.ndarray], corpus: Corpus
+    ) -> Float[np.ndarray, "V K"]:
+        r"""Return the common words of each topic, the mean of $\phi_k$ given one kept state."""
+        common = np.add(*self._counts(state, corpus)[0])
+        return (common / common.sum(axis=-1, keepdims=True)).T.astype(np.float32)
+
+    def likeness_of(
+        self, state: Mapping[str, np.ndarray], corpus: Corpus
+    ) -> Float[np.ndarray, " K"]:
+        r"""Return the share of common words in each topic, in [0, 1].
+
+        This is one minus the mean of $\psi_{gk}$ over the groups, weighted by their tokens.
+        """
+        switches = np.add(*self._counts(state, corpus)[2])
+        psi = switches[..., 1] / switches.sum(axis=-1)
+        return 1 - token_model.group_shares(corpus) @ psi
 
     def _counts(
         self, state: Mapping[str, np.ndarray], corpus: Corpus

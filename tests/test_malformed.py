@@ -32,7 +32,7 @@ from bnp_models.baselines.variational_medlda import fit_variational_medlda
 from bnp_models.baselines.variational_slda import fit_variational_slda
 from bnp_models.cli.arguments import make_parser, not_negative
 from bnp_models.cli.command import COMMANDS, main
-from bnp_models.estimators import TopicClassifier, TopicEstimator
+from bnp_models.estimators import GroupClassifier, TopicClassifier, TopicEstimator
 from bnp_models.posterior import arviz_data, coassignment, diagnostics, functionals
 from bnp_models.results import document_tables, factor_tables, functional_tables, topic_tables
 from bnp_models.scores import held_out, held_out_rows, retrieval
@@ -59,12 +59,14 @@ INTERNAL = {
     "data.word_relations": "of Transform, which checks",
     "data.wordnet": "of Transform.from_wordnet, which checks",
     "data.standardise": "of GaussianFactorAnalysis, which checks",
+    "estimators.class_estimator": "of the classifiers",
     "plots.panels": "parts of the pictures",
     "posterior.settling": "of diagnostics and functionals, called with draws they checked",
     "results.factor_report": "of FactorFit.text",
     "results.report": "a container",
     "results.topic_report": "of TopicFit.text",
     "scores.annealing": "of held_out_rows, runs compiled programs on checked arrays",
+    "scores.group_scores": "of group_probabilities, which checks",
     "scores.gaussian_annealing": "of held_out_rows, runs compiled programs on checked arrays",
     "scores.held_out_score": "of held_out and empirical_likelihood",
     "scores.jackknife": "of the scores",
@@ -116,6 +118,7 @@ INTERNAL_FUNCTIONS = {
 CHECKED_BY_FIT = ("get_params", "set_params")
 """Methods of estimators that take anything, as scikit-learn asks; `fit` refuses it."""
 ESTIMATORS = {
+    "estimators.group_classifier.GroupClassifier": GroupClassifier,
     "estimators.topic_classifier.TopicClassifier": TopicClassifier,
     "estimators.topic_estimator.TopicEstimator": TopicEstimator,
 }
@@ -256,6 +259,10 @@ KINDS: dict[str, Table] = {
     "init_factors": count(0, none=True),
     "max_count": count(0, none=True),
     "num_items": count(2),
+    "prior": choice(none=True),
+    "resample": {label: x for label, x in count(0).items() if label != "bool"},
+    "theta_from": choice(),
+    "topic": count(0, none=True) | {"too large": 10**6},
     "num_warmup": count(1),
     "top": count(1),
     "seed": SEED,
@@ -332,6 +339,7 @@ KINDS: dict[str, Table] = {
     "queries": SOURCES,
     "rows": SOURCES,
     "result": wrong(),
+    "words": wrong() | {"other columns": pd.DataFrame({"a": [1]})},
     "shares": wrong(),
     "sources": SOURCES,
     "states": wrong(),
@@ -532,12 +540,6 @@ KINDS_AT: dict[str, Table] = {
     "scores.retrieval.retrieve.query_class": wrong("bool") | {"unknown": ["nonsense"] * 2},
     "scores.retrieval.retrieve.row_class": wrong("bool"),
     **{
-        f"{name}.resample": {
-            label: x for label, x in count(0).items() if label != "bool"
-        }
-        for name in ("scores.held_out.left_to_right", "TopicFit.left_to_right")
-    },
-    **{
         f"{name}.num_draws": count(20) | {"no whole blocks": 50}
         for name in (
             "scores.empirical_likelihood.empirical_likelihood", "TopicFit.empirical_likelihood"
@@ -547,6 +549,15 @@ KINDS_AT: dict[str, Table] = {
         f"results.author_tables.{name}.fit": FIT_OF_AUTHORS
         for name in ("author_topics", "infer_author", "plot_author_topics", "similar_authors",
                      "surprising_documents")
+    },
+    **{
+        f"results.contrast_tables.{name}.fit": FIT_OF_GROUPS
+        for name in ("contrast", "contrast_words", "group_probabilities", "plot_contrast",
+                     "plot_distances")
+    },
+    **{
+        f"{place}.contrast_words.by": choice()
+        for place in ("ContrastFit", "results.contrast_tables")
     },
     **{
         f"results.group_tables.{name}.fit": FIT_OF_GROUPS
@@ -607,6 +618,16 @@ PASSED_ON: dict[str, Any] = {
     **{
         f"GroupFit.{name}": f"results.group_tables.{name}"
         for name in ("sharing", "shared_topics", "plot_sharing")
+    },
+    **{
+        f"ContrastFit.{name}": f"results.contrast_tables.{name}"
+        for name in (
+            "contrast",
+            "contrast_words",
+            "group_probabilities",
+            "plot_contrast",
+            "plot_distances",
+        )
     },
     "GroupFit.own_topics": "results.group_tables.shared_topics",
     "results.group_tables.own_topics": "results.group_tables.shared_topics",
@@ -717,6 +738,7 @@ def public() -> dict[str, Any]:
         elif inspect.isclass(thing):
             more = name in ("AuthorFit", "GroupFit", "SupervisedFit", "OneVsRestFit")
             inherited = methods_of(bnp.TopicFit) if more else []
+            inherited = methods_of(bnp.GroupFit) if name == "ContrastFit" else inherited
             own = [method for method in methods_of(thing) if method not in inherited]
             found |= {f"{name}.{method}": getattr(thing, method) for method in own}
         elif callable(thing):
@@ -839,6 +861,7 @@ class Context:
         self.author_fit = bnp.fit(bnp.AuthorTopicModel(2), self.corpus, **how)
         rooted = {**how, "init_topics": 2}
         self.group_fit = bnp.fit(bnp.MultiTaskHDPLDA(max_topics=32), self.corpus, **rooted)
+        self.contrast_fit = bnp.fit(bnp.CrossCollectionLDA(2), self.corpus, **how)
         self.supervised_fit = bnp.fit(bnp.SupervisedLDA(2), self.corpus, **how)
         many = bnp.SupervisedLDA(2, response="one-vs-rest")
         self.one_vs_rest_fit = bnp.fit(many, self.corpus, **how)
@@ -849,10 +872,11 @@ class Context:
         self.svm_fit = fit_lda_svm(self.corpus, 2, num_warmup=1, num_samples=1)
         self.counts, how = [[2, 1, 0], [0, 1, 2], [3, 0, 0], [0, 0, 2]], {"num_chains": 1}
         how |= {"num_warmup": 1, "num_samples": 1, "num_sweeps": 1, "num_kept": 1}
+        models = {TopicEstimator: self.model, GroupClassifier: bnp.CrossCollectionLDA(2)}
         self.estimators = {
-            name: estimator(
-                self.model if estimator is TopicEstimator else bnp.SupervisedLDA(2), **how
-            ).fit(self.counts, [0, 1, 0, 1])
+            name: estimator(models.get(estimator, bnp.SupervisedLDA(2)), **how).fit(
+                self.counts, [0, 1, 0, 1]
+            )
             for name, estimator in ESTIMATORS.items()
         }
         for name in ("topic_fit", "author_fit", "factor_fit"):
@@ -935,6 +959,7 @@ def target(context: Context, name: str) -> Any:
         "TopicFit": context.topic_fit,
         "AuthorFit": context.author_fit,
         "GroupFit": context.group_fit,
+        "ContrastFit": context.contrast_fit,
         "SupervisedFit": context.supervised_fit,
         "OneVsRestFit": context.one_vs_rest_fit,
         "FactorFit": context.factor_fit,
@@ -1137,6 +1162,23 @@ def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
             )
             for name, value in {"group": "a", "alone": context.group_fit}.items()
         },
+        **{
+            f"results.contrast_tables.{name}.{parameter}": value
+            for name in (
+                "contrast",
+                "contrast_words",
+                "group_probabilities",
+                "plot_contrast",
+                "plot_distances",
+            )
+            for parameter, value in {"fit": context.contrast_fit, "min_tokens": 1}.items()
+        },
+        "ContrastFit.plot_distances.min_tokens": 1,
+        "plots.contrast_plots.plot_contrast.table": context.contrast_fit.contrast(min_tokens=1),
+        "plots.contrast_plots.plot_contrast.words": context.contrast_fit.contrast_words(
+            min_tokens=1
+        ),
+        "plots.contrast_plots.plot_distances.table": context.contrast_fit.contrast(min_tokens=1),
         "plots.topic_plots.plot_sharing.table": context.group_fit.sharing(),
         "OneVsRestFit.of_class.label": "1",
         "OneVsRestFit.calibration.label": "1",
@@ -1192,6 +1234,8 @@ NEEDED = {  # optional parameters that others need
     "TopicFit.npmi": ("top",),
     "SupervisedFit.calibration": ("bins",),
     "SupervisedFit.plot_calibration": ("bins",),
+    "ContrastFit.plot_distances": ("min_tokens",),
+    "results.contrast_tables.plot_distances": ("min_tokens",),
     "OneVsRestFit.calibration": ("bins",),
     "OneVsRestFit.plot_calibration": ("bins",),
     "scores.labels.calibration": ("bins",),
