@@ -3,9 +3,11 @@
 from bnp_models.data.corpus import Corpus
 from bnp_models.data.package_docs import load_package_docs
 from bnp_models.data.sources import Sources
+from bnp_models.data.transforms import Transform
 from bnp_models.registry import *  # noqa: F403 - one export for each line of the registry
 from bnp_models.registry import MODELS
 from bnp_models.results.author_fit import AuthorFit
+from bnp_models.results.contrast_fit import ContrastFit
 from bnp_models.results.factor_fit import FactorFit
 from bnp_models.results.group_fit import GroupFit
 from bnp_models.results.one_vs_rest_fit import OneVsRestFit
@@ -21,6 +23,7 @@ __version__ = "0.1.0"
 __all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - the names of models come from the registry
     "MODELS",
     "AuthorFit",
+    "ContrastFit",
     "Corpus",
     "FactorFit",
     "Fit",
@@ -29,6 +32,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - the names of models
     "OneVsRestFit",
     "SupervisedFit",
     "TopicFit",
+    "Transform",
     "fit",
     "load_package_docs",
     "resume",

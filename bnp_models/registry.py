@@ -2,6 +2,7 @@
 
 from bnp_models.author_topic import AuthorTopicModel as AuthorTopicModel
 from bnp_models.base import model as _base
+from bnp_models.cross_collection_lda import CrossCollectionLDA as CrossCollectionLDA
 from bnp_models.gaussian_factors import GaussianFactorAnalysis as GaussianFactorAnalysis
 from bnp_models.hdp_lda import HDPLDA as HDPLDA
 from bnp_models.ibp_compound_dirichlet import IBPCompoundDirichlet as IBPCompoundDirichlet
@@ -11,6 +12,7 @@ from bnp_models.multi_task_hdp_lda import MultiTaskHDPLDA as MultiTaskHDPLDA
 from bnp_models.np_author_topic import (
     NonparametricAuthorTopicModel as NonparametricAuthorTopicModel,
 )
+from bnp_models.pitman_yor_lda import PitmanYorLDA as PitmanYorLDA
 from bnp_models.poisson_factors import PoissonGammaFactorAnalysis as PoissonGammaFactorAnalysis
 from bnp_models.sparse_transfer import SparseTransferTopicModel as SparseTransferTopicModel
 from bnp_models.supervised_lda import SupervisedLDA as SupervisedLDA

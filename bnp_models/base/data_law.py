@@ -32,33 +32,43 @@ class DataLaw(NamedTuple):
 
 
 def law_of_words(
-    phi: Float[np.ndarray, "K V"],
+    phi: Float[np.ndarray, "*F K V"],
     theta: Float[np.ndarray, "D K"],
     doc: Integer[np.ndarray, " T"],
     word: Integer[np.ndarray, " T"],
+    group: Integer[np.ndarray, " D"] | None = None,
 ) -> DataLaw:
     r"""Return the law of words that are independent given topics and mixtures.
 
-    $p(w_t = v) = \sum_k \theta_{d_t k} \phi_{kv}$.
+    $p(w_t = v) = \sum_k \theta_{d_t k} \phi_{f k v}$, where f is the group of the document.
 
     Parameters
     ----------
     phi, theta
-        Topics, and the mixture of each document; the rows sum to one.
+        Topics of each group, and the mixture of each document; the rows sum to one. [K, V] for
+        topics that all documents share.
     doc, word
         Of the observed tokens, in corpus order.
+    group
+        Group of each document, where topics differ by group.
     """
+    num_topics, num_words = phi.shape[-2:]
+    rows = phi.reshape(-1, num_words)  # of topic k in group f: f K + k
+    of_token = np.zeros(len(doc), np.int64) if group is None else np.asarray(group)[doc]
 
     def replicate(rng: np.random.Generator) -> np.ndarray:
-        drawn = _draw_from_rows(rng, phi, _draw_from_rows(rng, theta, doc))
-        return drawn.astype(np.min_scalar_type(-phi.shape[1]))  # ArviZ wants signed integers
+        drawn = _draw_from_rows(rng, rows, of_token * num_topics + _draw_from_rows(rng, theta, doc))
+        return drawn.astype(np.min_scalar_type(-num_words))  # ArviZ wants signed integers
 
     def log_likelihood() -> np.ndarray:
-        word_major, log_p = np.ascontiguousarray(phi.T), np.empty(len(word))
-        block = max(1, _BLOCK // len(phi))
+        # a row for each word of each group
+        word_major = np.ascontiguousarray(phi.reshape(-1, num_topics, num_words).swapaxes(1, 2))
+        word_major, place = word_major.reshape(-1, num_topics), of_token * num_words + word
+        log_p = np.empty(len(word))
+        block = max(1, _BLOCK // num_topics)
         for start in range(0, len(word), block):
             part = slice(start, start + block)
-            log_p[part] = np.einsum("tk,tk->t", word_major[word[part]], theta[doc[part]])
+            log_p[part] = np.einsum("tk,tk->t", word_major[place[part]], theta[doc[part]])
         np.log(log_p, out=log_p)
         return np.bincount(doc, weights=log_p, minlength=len(theta))
 

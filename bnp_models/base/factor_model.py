@@ -257,7 +257,7 @@ class FactorModel(Model):
             }
             return always | {name: make() for name, make in lazy.items() if name in record}
 
-        def snapshot(state):
+        def snapshot(state, data):
             own = ("beta", "phi", *self.always, *self.hyperparameters)
             out = {name: getattr(state, name) for name in own}
             return out | {"z": state.z.T, "weights": state.weights.T}

@@ -43,7 +43,7 @@ class Sampler(NamedTuple):
     means: Callable[[Any, Any], dict[str, jax.Array]]  # (state, data) -> terms of running means
     log_density: Callable[[Any, Any], jax.Array]  # (state, data) -> nats
     used: Callable[[Any], jax.Array]  # mask of the topics (factors) in use
-    snapshot: Callable[[Any], dict[str, jax.Array]]  # the part for predictions
+    snapshot: Callable[[Any, Any], dict[str, jax.Array]]  # (state, data): for predictions
     given: Callable[[Any, dict[str, jax.Array]], Any]  # set values of other blocks in a state
     data_specs: Callable[..., Any]  # (data, spec, axis): how `data` is sharded over a lane axis
     wanted: Callable[[Any, Any], jax.Array] | None = None  # (state, data): slots a sweep may need

@@ -74,7 +74,9 @@ def one_vs_rest(sampler: Sampler) -> Sampler:
         means=means,
         log_density=lambda state, data: log_densities(state, data).sum(),
         used=lambda state: jax.vmap(sampler.used)(state).ravel(),
-        snapshot=jax.vmap(sampler.snapshot),
+        snapshot=lambda state, data: _for_each(
+            lambda data, state: sampler.snapshot(state, data), data, state
+        ),
         given=jax.vmap(sampler.given),
         data_specs=lambda data, spec, axis: jax.tree.map(lambda _: spec(), data),
     )

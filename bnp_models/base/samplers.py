@@ -69,6 +69,11 @@ def finite_sampler(
     side_by_side: int | None,
     start_temperature: float,
     parameters: Callable[[Any], dict[str, jax.Array]] = lambda state: {},
+    topics: Callable[[Any, Any], dict[str, Callable[[], jax.Array]]] | None = None,
+    sizes: Callable[[Corpus], dict[str, Any]] = lambda corpus: {},
+    kept: Callable[[Any, Any], dict[str, jax.Array]] = lambda state, data: {},
+    make: Callable[..., Any] | None = None,
+    advance: Callable[..., Any] | None = None,
 ) -> Sampler:
     """Return the pure functions of a model with a fixed number of topics.
 
@@ -89,6 +94,14 @@ def finite_sampler(
         See `FiniteTopics.gibbs`.
     parameters
         State -> parameters that are always recorded, and kept with full states.
+    topics
+        Key, state -> functions that draw the topics to record, by name; None: `phi`, Dirichlet.
+    sizes
+        Corpus -> further arguments of `kernel.init`.
+    kept
+        State, data -> what is kept with full states besides.
+    make, advance
+        The `init` and the `step` of the kernel, if they are not those of the module.
     """
     updated = priors(**model.gamma_priors(elsewhere))
     rotation, sweeps, annealing = model.turns(schedule, start_temperature)
@@ -97,23 +110,26 @@ def finite_sampler(
         key_z, key_values = split(rng_key)
         values = model.start_values(key_values)
         values["alpha"] = model.all_alpha(values["alpha"])
-        return kernel.init(
+        return (make or kernel.init)(
             key_z, data, num_words=corpus.num_words, num_topics=model.num_topics,
-            init_topics=init_topics, **values,
+            init_topics=init_topics, **sizes(corpus), **values,
         )  # fmt: skip
 
     def step(rng_key, state, data, turn, power, axis_name):
-        return kernel.step(
+        return (advance or kernel.step)(
             rng_key, state, data, updated, turn, sweeps=sweeps, power=power, axis_name=axis_name
         )
+
+    def draw_topics(rng_key, state):
+        return {"phi": lambda: token_model.draw_phi(rng_key, state.word_topic, state.beta)}
 
     def draws(rng_key, state, data):
         key_phi, key_theta = split(rng_key)
         lazy = {
             **rows.recorded(state),
+            **(topics or draw_topics)(key_phi, state),
             "z": lambda: state.z,
             "topic_tokens": lambda: state.topic,
-            "phi": lambda: token_model.draw_phi(key_phi, state.word_topic, state.beta),
             "theta": lambda: token_model.draw_theta(
                 key_theta, rows.topic(state), rows.weights(state, data)
             ),
@@ -133,12 +149,13 @@ def finite_sampler(
         total = rows.length(state, data)[:, None] + weights.sum(axis=-1, keepdims=True)
         return (rows.topic(state) + weights) / total
 
-    def snapshot(state):
-        kept = {name: getattr(state, name) for name in rows.assignments}
+    def snapshot(state, data):
+        own = {name: getattr(state, name) for name in rows.assignments}
         for name in model.hyperparameters:
             value = getattr(state, name)
-            kept[name] = jnp.float32(getattr(model, name)) if value is None else value
-        return kept | {"alpha": model.recorded_alpha(state.alpha)} | parameters(state)
+            own[name] = jnp.float32(getattr(model, name)) if value is None else value
+        values = {"alpha": model.recorded_alpha(state.alpha)} | parameters(state)
+        return own | values | kept(state, data)
 
     def given(state, values):
         values = dict(values)
@@ -265,7 +282,7 @@ def infinite_sampler(
         always = {"num_topics_used": (state.topic > 0).sum(), **sampled}
         return always | token_model.make_these(record, lazy)
 
-    def snapshot(state):
+    def snapshot(state, data):
         kept = {name: getattr(state, name) for name in rows.assignments}
         return kept | hyperparameters(state) | parameters(state)
 

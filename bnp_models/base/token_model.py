@@ -34,6 +34,7 @@ __all__ = [
     "data_specs",
     "draw_phi",
     "draw_theta",
+    "group_shares",
     "make_these",
     "prepare",
     "program_tokens",
@@ -42,11 +43,15 @@ __all__ = [
 
 DIMS = {
     "z": ("token",),
+    "switch": ("token",),
     "phi": ("topic", "word"),
+    "group_phi": ("group", "topic", "word"),
+    "psi": ("group", "topic"),
     "phi_mean": ("topic", "word"),
     "theta": ("doc", "topic"),
     "theta_mean": ("doc", "topic"),
     "topic_tokens": ("topic",),
+    "topic_tables": ("topic",),
     "root_weights": ("topic",),
     "tables": ("topic",),
     "group_weights": ("group", "topic"),
@@ -96,6 +101,34 @@ class TokenModel(Model):
 
         A document of a new corpus reads the row with the name of its group. `corpus` is the one
         that was fitted.
+        """
+        return None
+
+    def common_topics_of(
+        self, state: Mapping[str, np.ndarray], corpus: Corpus
+    ) -> Float[np.ndarray, "V0 K"]:
+        """Return the version of each topic that all groups have in common, word-major.
+
+        By default this is the mean over the rows of `topics_of`, weighted by the tokens of the
+        groups. A model with a common version of its own returns that; its words are
+        `common_words`. `corpus` is the one that was fitted. Columns sum to one.
+        """
+        phi = self.topics_of(state, corpus).phi
+        if len(phi) == 1:
+            return phi[0]
+        return np.einsum("gvk,g->vk", phi, group_shares(corpus)).astype(np.float32)
+
+    def common_words(self, corpus: Corpus) -> tuple[str, ...]:
+        """Return the names of the words of `common_topics_of`."""
+        return corpus.vocabulary
+
+    def likeness_of(
+        self, state: Mapping[str, np.ndarray], corpus: Corpus
+    ) -> Float[np.ndarray, " K"] | None:
+        """Return how alike the groups' versions of each topic are, according to the model.
+
+        Larger numbers mean more alike; the model says what they measure. None: the model has no
+        such quantity.
         """
         return None
 
@@ -197,6 +230,13 @@ def check_groups(corpus: Corpus, *, several: bool = False) -> None:
         )
 
 
+def group_shares(corpus: Corpus) -> Float[np.ndarray, " G"]:
+    """Return the share of each group of the tokens of a corpus with groups."""
+    of_tokens = np.asarray(corpus.group)[np.asarray(corpus.doc)]
+    counts = np.bincount(of_tokens, minlength=corpus.num_groups)
+    return counts / max(counts.sum(), 1)
+
+
 def prepare(
     corpus: Any,
     num_shards: int,
@@ -204,10 +244,12 @@ def prepare(
     *,
     groups: bool = False,
     several: bool = False,
+    sizes: bool = False,
 ) -> Tokens:
     """Lay a corpus out for the kernels, with the groups of its documents if these are needed.
 
-    `several` asks for two groups or more, none of them empty.
+    `several` asks for two groups or more, none of them empty; `sizes` for the numbers of tokens
+    that a word may have in a topic.
     """
     check_corpus(corpus)
     if groups:
@@ -219,6 +261,7 @@ def prepare(
         num_lanes=side_by_side,
         num_shards=num_shards,
         group=np.asarray(corpus.group) if groups else None,
+        num_sizes=1 + int(np.bincount(np.asarray(corpus.word)).max()) if sizes else None,
     )
 
 

@@ -33,6 +33,7 @@ __all__ = [
     "RootedTopics",
     "draw_phi",
     "draw_root_weights",
+    "refuse_missing_topics",
 ]
 
 VAGUE = dist.Gamma(1.0, 1.0)  # nothing changes a distribution, so models may share it
@@ -180,7 +181,7 @@ class FiniteTopics(token_model.TokenModel):
         if len(topics.phi) > 1:
             raise ValueError(
                 f"the topics of {type(self).__name__} differ by group: it must define "
-                "draw_mixtures to have predictive draws"
+                "data_law to have predictive draws"
             )
         return _draw_mixtures(rng, self, state, corpus, _of_rows(self, topics.weights, corpus))
 
@@ -356,12 +357,17 @@ def draw_root_weights(gamma: Any, max_topics: int) -> Any:
     return numpyro.deterministic("root_weights", jnp.append(sticks, 1.0) * jnp.append(1.0, left))
 
 
+def refuse_missing_topics() -> None:
+    """Refuse to run a program with draws of a kernel in which topics were not recorded."""
+    new = "the topics of documents are drawn from the prior, as those of new documents"
+    refuse_prior_draws(TOPICS.used, ("phi",), ("theta", "z"), new)
+
+
 def draw_phi(beta: Any, num_topics: int, num_words: int) -> Any:
     """Run the topics' part of a program: site `phi` in plate `topic`.
 
     Refuses draws of a kernel in which topics were not recorded, see `refuse_prior_draws`.
     """
-    new = "the topics of documents are drawn from the prior, as those of new documents"
-    refuse_prior_draws(TOPICS.used, ("phi",), ("theta", "z"), new)
+    refuse_missing_topics()
     with numpyro.plate("topic", num_topics):
         return numpyro.sample("phi", dist.Dirichlet(jnp.full(num_words, beta)))

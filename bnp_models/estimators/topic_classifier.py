@@ -3,35 +3,25 @@
 from typing import Any, TypeVar
 
 import numpy as np
-from jaxtyping import Bool, Float, Shaped
-from sklearn.base import ClassifierMixin
+from jaxtyping import Float, Shaped
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
 
 from bnp_models.base.model import Model
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
-from bnp_models.estimators.topic_estimator import TopicEstimator
+from bnp_models.estimators.class_estimator import ClassEstimator, names_of
 from bnp_models.results.supervised_fit import SupervisedFit
 
 __all__ = ["TopicClassifier"]
 
 AnyClassifier = TypeVar("AnyClassifier", bound="TopicClassifier")
 
-_EMPTY = ("error", "class_prior")
-
 
 def _has_probabilities(estimator: Any) -> bool:
     return bool(getattr(estimator.model, "has_probabilities", False))
 
 
-def _names(classes: np.ndarray) -> list[str]:
-    """Return the names that the classes have in `fit_`."""
-    return [str(name) for name in classes]
-
-
-class TopicClassifier(ClassifierMixin, TopicEstimator):
+class TopicClassifier(ClassEstimator):
     """A topic model of labelled documents as a classifier of scikit-learn.
 
     Its `transform` returns topic shares, as that of `TopicEstimator`; where each class has a model
@@ -125,27 +115,9 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
             Class of each document: strings, integers or booleans.
         """
         self._check_parameters()
-        X, y = self._checked(X, reset=True, y=y)
-        check_classification_targets(y)
-        classes, number = np.unique(y, return_inverse=True)
-        if len(classes) > 2 and not self._takes_many_classes():
-            raise ValueError(  # scikit-learn asks for the first sentence
-                f"Only binary classification is supported. y has {len(classes)} classes, "
-                f"{arguments.shown(classes.tolist())}, and model {arguments.shown(self.model)} "
-                "takes two: select the documents of two of them"
-            )
-        counts = self._counts(X)
-        known = self._with_words(counts)
-        missing = np.setdiff1d(np.arange(len(classes)), number[known])
-        if missing.size:
-            raise ValueError(
-                f"y has class {_names(classes)[missing[0]]!r} only in documents without words: "
-                "leave them out, or give documents of this class with words"
-            )
-        self._draw(counts[known], labels=number[known].tolist(), label_names=_names(classes))
-        self.classes_ = classes
-        self.class_prior_ = np.bincount(number) / len(number)
-        return self
+        counts, known, classes, number = self._classified(X, y)
+        self._draw(counts[known], labels=number[known].tolist(), label_names=names_of(classes))
+        return self._keep(classes, number)
 
     def predict(self, X: Any) -> Shaped[np.ndarray, " D"]:
         """Return the class of each new document.
@@ -158,7 +130,7 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
         counts, known = self._new_documents(X)
         found = np.full(len(known), self.class_prior_.argmax())
         if known.any():
-            place = {name: i for i, name in enumerate(_names(self.classes_))}
+            place = {name: i for i, name in enumerate(names_of(self.classes_))}
             names = self.fit_.predict(self._new_corpus(counts[known]), **self._fold_in())
             found[known] = [place[str(name)] for name in names]
         return self.classes_[found]
@@ -178,16 +150,8 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
         found = np.tile(self.class_prior_, (len(known), 1))
         if known.any():
             table = self.fit_.predict_proba(self._new_corpus(counts[known]), **self._fold_in())
-            found[known] = np.clip(table[_names(self.classes_)], 0, 1)  # a mean may round up
+            found[known] = np.clip(table[names_of(self.classes_)], 0, 1)  # a mean may round up
         return found
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = self._takes_many_classes()
-        return tags
-
-    def _more_tags(self) -> dict[str, Any]:
-        return {**super()._more_tags(), "binary_only": not self._takes_many_classes()}
 
     def _takes_many_classes(self) -> bool:
         return getattr(self.model, "response", None) == "one-vs-rest"
@@ -195,11 +159,7 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
     def _topic_fits(self) -> list[Any]:
         if not self._takes_many_classes():
             return super()._topic_fits()
-        return [self.fit_.of_class(name) for name in _names(self.classes_)]
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        arguments.one_of("empty_documents", self.empty_documents, _EMPTY)
+        return [self.fit_.of_class(name) for name in names_of(self.classes_)]
 
     def _check_model(self) -> None:
         what = "a model of classes such as SupervisedLDA(20)"
@@ -216,21 +176,3 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
                 f"model must be one of classes, got {arguments.shown(model)}: use bnp_models.fit "
                 "for counts as labels"
             )
-
-    def _new_documents(self, X: Any) -> tuple[Any, Bool[np.ndarray, " D"]]:
-        """Return the counts of new documents, and which of them have words."""
-        check_is_fitted(self, "fit_")
-        counts = self._counts(self._checked(X))
-        return counts, self._with_words(counts)
-
-    def _with_words(self, counts: Any) -> Bool[np.ndarray, " D"]:
-        """Return which documents have words; refuse the others if so asked."""
-        known = counts.sum(axis=1) > 0
-        empty = np.flatnonzero(~known)
-        if empty.size and self.empty_documents == "error":
-            raise ValueError(
-                f"X has {empty.size} documents without words, rows "
-                f"{arguments.shown(empty.tolist())}: no topic can classify them; leave them out, "
-                "or set empty_documents='class_prior'"
-            )
-        return known

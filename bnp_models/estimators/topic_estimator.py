@@ -40,7 +40,8 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     ----------
     model
         A configured topic model such as `bnp_models.LDA(20)`. Models with authors need more than
-        counts and are refused; for models of labels see `TopicClassifier`.
+        counts and are refused; for models of labels see `TopicClassifier`, for models whose topics
+        differ by group `GroupClassifier`.
     num_warmup, num_samples, num_chains, progress
         As those of `bnp_models.fit`.
     fit_options

@@ -77,18 +77,20 @@ def check_ax(ax: Any) -> None:
     arguments.optional(arguments.instance, "ax", ax, Axes, "an Axes of matplotlib")
 
 
-def check_table(table: Any, columns: Sequence[str], source: str) -> None:
-    """Refuse what is no table of the function `source`, or has no rows."""
+def check_table(
+    table: Any, columns: Sequence[str], source: str, *, name: str = "table", empty: bool = False
+) -> None:
+    """Refuse what is no table of the function `source`, or has no rows unless it may be `empty`."""
     import pandas as pd
 
-    arguments.instance("table", table, pd.DataFrame, f"a table from {source}")
-    if missing := [name for name in columns if name not in table.columns]:
+    arguments.instance(name, table, pd.DataFrame, f"a table from {source}")
+    if missing := [column for column in columns if column not in table.columns]:
         raise ValueError(
-            f"table must be one from {source}: it lacks {missing}, got the columns "
+            f"{name} must be one from {source}: it lacks {missing}, got the columns "
             f"{list(map(str, table.columns))} of a {type(table).__name__}"
         )
-    if not len(table):
-        raise ValueError(f"table must have rows; {source} makes one")
+    if not (len(table) or empty):
+        raise ValueError(f"{name} must have rows; {source} makes one")
 
 
 def plain(ax: Axes) -> Axes:

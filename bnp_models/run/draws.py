@@ -75,7 +75,7 @@ class Draws:
             self.num_kept += n
         last = self.num_kept - 1
         if last in self._wanted and int(state.sweep) == self._runner.sweep_of(last):
-            self._states.append((last, _snapshot(self._runner.kernel, state)))
+            self._states.append((last, _snapshot(self._runner.kernel, state, self._runner.data)))
 
     def write(self, folder: Path) -> None:
         """Write what is not on disk yet."""
@@ -148,9 +148,9 @@ def _by_group(flat: dict[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
     return groups
 
 
-def _snapshot(kernel: GibbsKernel, state: GibbsState) -> dict[str, np.ndarray]:
+def _snapshot(kernel: GibbsKernel, state: GibbsState, data: Any) -> dict[str, np.ndarray]:
     """Return the part of a state of several chains for predictions, [chain, 1, ...]."""
-    arrays = jax.vmap(kernel.sampler().snapshot)(state.chain)
+    arrays = jax.vmap(kernel.sampler().snapshot, (0, None))(state.chain, data)
     arrays = {name: np.asarray(x)[:, None] for name, x in arrays.items()}
     return _pack(arrays, kernel.config.dims)
 
@@ -275,7 +275,7 @@ def to_arviz(mcmc: Any) -> Any:
     samples = mcmc.get_samples(group_by_chain=True)
     flat = _flatten(samples, fields["lp"], info, kernel.config.dims)
     state = as_batch(state)
-    groups = {**_by_group(flat), "states": _snapshot(kernel, state)}
+    groups = {**_by_group(flat), "states": _snapshot(kernel, state, state.data)}
     last = groups["sample_stats"]["lp"].shape[1] - 1
     sizes = {name: getattr(mcmc, name) for name in ("num_warmup", "num_samples", "num_chains")}
     attrs = {

@@ -102,9 +102,9 @@ class Runner:
         self._sampler = self.kernel.sampler()
         # an infinite model may replay a stretch, so the state before a stretch is kept
         self._in_place = self._sampler.capacity is None
-        self._data = self._sampler.prepare(data, num_shards)
+        self.data = self._sampler.prepare(data, num_shards)
         if mesh is not None:
-            self._data = _put(self._data, mesh, self._sampler.data_specs(self._data, P, "lane"))
+            self.data = _put(self.data, mesh, self._sampler.data_specs(self.data, P, "lane"))
         self._shapes: Any = None  # of the chain state for which the buffer is sized
         self._slots = 0  # draws that the buffer holds
         self._ran: Any = None  # shapes of the last stretch, whose program is compiled
@@ -120,13 +120,13 @@ class Runner:
     def init(self, keys: jax.Array) -> GibbsState:
         """Start the chains, one per key; choose the capacity."""
         with self._compiling():
-            state = self.kernel.start(keys, self.num_warmup, self._data, self._argument)
+            state = self.kernel.start(keys, self.num_warmup, self.data, self._argument)
             state = self.place(_bare(state))
             if self._sampler.capacity is None:
                 return state
             config = self.kernel.config
             chosen = getattr(config, config.terms.capacity)
-            slots = capacity.at_start(chosen, int(_needed(self.kernel, state, self._data)))
+            slots = capacity.at_start(chosen, int(_needed(self.kernel, state, self.data)))
             if slots != chosen:
                 self._note = f"{slots} slots"
             if slots != self._sampler.capacity(state.chain):
@@ -136,11 +136,11 @@ class Runner:
     def template(self, keys: Any) -> GibbsState:
         """Return the shapes of what `init` returns, for keys or the shape of keys."""
         start = partial(self.kernel.start, num_warmup=self.num_warmup)
-        return _bare(jax.eval_shape(start, keys, data=self._data, argument=self._argument))
+        return _bare(jax.eval_shape(start, keys, data=self.data, argument=self._argument))
 
     def recorded(self, state: GibbsState) -> dict[str, Any]:
         """Return the shapes of what is kept of a state."""
-        return jax.eval_shape(partial(_recorded, self.kernel), state, self._data)
+        return jax.eval_shape(partial(_recorded, self.kernel), state, self.data)
 
     def place(self, state: GibbsState) -> GibbsState:
         """Put a state on the devices of the mesh."""
@@ -256,7 +256,7 @@ class Runner:
         advance = _advance_in_place if self._in_place else _advance
         return advance(
             self.kernel, self._first, self._thinning, self._slots, self._mesh,
-            state, self._data, int(num_sweeps),  # always int: another type compiles again
+            state, self.data, int(num_sweeps),  # always int: another type compiles again
         )  # fmt: skip
 
 

@@ -39,7 +39,9 @@ def check_sizes(
     if available is None or FEW * chains * (runner.num_kept + keep_states) < available:
         return  # the usual case, without tracing what is recorded
     num_states = min(keep_states, runner.num_kept)
-    snapshot = jax.eval_shape(jax.vmap(runner.kernel.sampler().snapshot), state.chain)
+    snapshot = jax.eval_shape(
+        jax.vmap(runner.kernel.sampler().snapshot, (0, None)), state.chain, runner.data
+    )
     check_memory(
         f"keep_states is {keep_states}: {num_states} states are kept in each of {num_chains} "
         "chains",

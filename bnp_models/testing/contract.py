@@ -149,7 +149,7 @@ class Contract:
         model, rng = self.configurations[0], np.random.default_rng(0)
         sampler = model.gibbs(**self.options).sampler()
         data = sampler.prepare(self.data, 1)
-        start = quick_jit(lambda key: sampler.snapshot(sampler.init(key, data, self.data)))
+        start = quick_jit(lambda key: sampler.snapshot(sampler.init(key, data, self.data), data))
         state = {name: np.asarray(x) for name, x in start(jax.random.key(0)).items()}
         law = model.data_law(rng, state, self.data)
         groups = model.data_groups(self.data)

@@ -80,7 +80,7 @@ def run_shipped(
     report = one_sample(title, means, of.expected())
     report.check()
     end: Any = mcmc.last_state
-    held = jax.vmap(kernel.sampler().snapshot)(end.chain)
+    held = jax.vmap(kernel.sampler().snapshot, (0, None))(end.chain, end.data)
     for name in of.model.hyperparameters:
         number = np.asarray(getattr(of.model, name), np.float32)
         if not (np.asarray(held[name]) == number).all():

@@ -56,20 +56,25 @@ def with_words(data: Tokens, word: Int[Array, " T"]) -> Tokens:
 
 
 def draw_words(
-    rng_key: Key[Array, ""], z: Int[Array, " T"], num_words: int, beta: ScalarLike
+    rng_key: Key[Array, ""],
+    z: Int[Array, " T"],
+    num_words: int,
+    beta: ScalarLike | Float[Array, " T"],
 ) -> Int[Array, " T"]:
     """Draw words given topics, with the topic-word rows integrated out.
 
     Every topic has an urn, which starts with `beta` of each word. A token draws a word from the urn
-    of its topic and adds one of this word to the urn.
+    of its topic and adds one of this word to the urn. Where topics have concentrations of their
+    own, `beta` is that of each token's topic.
     """
     tokens = jnp.arange(z.shape[0])
+    beta = jnp.broadcast_to(jnp.asarray(beta), z.shape)
     u = jax.random.uniform(rng_key, z.shape)
 
     def draw(word, t):
         earlier = (z == z[t]) & (tokens < t)
         urn = (earlier[:, None] & (word[:, None] == jnp.arange(num_words)[None, :])).sum(axis=0)
-        total = jnp.cumsum(urn + beta)
+        total = jnp.cumsum(urn + beta[t])
         return word.at[t].set((total[:-1] <= u[t] * total[-1]).sum()), None
 
     return jax.lax.scan(draw, jnp.zeros_like(z), tokens)[0]

@@ -9,7 +9,7 @@ import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -155,7 +155,8 @@ class TopicFamily:
     weigh
         State, data, token -> weights [rows, K] of all possible rows and topics of the token, from
         the function that the kernel calls. The possible rows are the document of the token (one
-        row), or all authors. In `RootedTopics` the weights have another shape.
+        row), all authors, or all values of `outcome`. In `RootedTopics` the weights have another
+        shape.
     tiny, joint_corpus
         The corpora of enumeration and of Geweke's test.
     """
@@ -167,6 +168,10 @@ class TopicFamily:
     weigh: Callable[..., Any]
     tiny: TinyCorpus
     joint_corpus: TinyCorpus
+
+    outcome: ClassVar[tuple[str, int] | None] = None
+    """What is drawn together with the topic of a token, besides its author: the field of the state
+    and the site of the program that hold it, and the number of its values."""
 
     @property
     def has_authors(self) -> bool:
@@ -209,14 +214,21 @@ class TopicFamily:
         return self.state_type(z=z, **rows, **counts, **rest)
 
     def move(self, state: Any, data: Any, token: Any, row: Any, topic: Any) -> Any:
-        """Return the state after one token has moved to this row and topic."""
+        """Return the state after one token has moved to this row (or outcome) and topic."""
         state = state._replace(z=state.z.at[token].set(topic))
-        if self.has_authors:
-            state = state._replace(x=state.x.at[token].set(row))
+        field = "x" if self.has_authors else self.outcome and self.outcome[0]
+        if field is not None:
+            state = state._replace(**{field: getattr(state, field).at[token].set(row)})
         return state._replace(**self.tally(state, data))
 
     def possible_rows(self, data: Any, token: Any) -> tuple[Any, Any]:
-        """Return candidates for the row of a token, and which are allowed, [candidates, 1]."""
+        """Return candidates for the row of a token, and which are allowed, [candidates, 1].
+
+        Where something else is drawn with the topic, the candidates are its values.
+        """
+        if self.outcome is not None:
+            _, number = self.outcome
+            return jnp.arange(number), jnp.ones((number, 1), bool)
         if not self.has_authors:
             return data.doc[token][None], jnp.ones((1, 1), bool)
         allowed = jnp.asarray(self.tiny.may_be_of)[data.doc[token]]
@@ -274,6 +286,9 @@ class TopicFamily:
     def program_density(self, model: Any, values: dict[str, Any], state: Any, data: Any) -> Any:
         """Return the log density of a program on the tiny corpus at these values and this state."""
         values = values | {"z": state.z}
+        if self.outcome is not None:
+            field, _ = self.outcome
+            values[field] = getattr(state, field)
         if self.has_authors:  # the program draws the place of an author in the list
             place = jnp.cumsum(jnp.asarray(self.tiny.may_be_of), axis=1) - 1
             values["place"] = place[data.doc, state.x]
@@ -307,8 +322,9 @@ class TopicFamily:
     def program_draws(
         self, rng_key: Any, model: Any, names: Sequence[str], size: int
     ) -> dict[str, np.ndarray]:
-        """Draw hyperparameters, rows `x`, topics `z` and words `w` from a program."""
+        """Draw hyperparameters, rows `x`, topics `z`, outcomes and words `w` from a program."""
         sites = [*names, *(["x"] if self.has_authors else []), "z", "w"]
+        sites += [] if self.outcome is None else [self.outcome[0]]
         corpus = self.joint_corpus
         draws = token_corpora.draw_program(rng_key, model, corpus.corpus, sites, size)
         rows = np.broadcast_to(corpus.doc, draws["z"].shape)

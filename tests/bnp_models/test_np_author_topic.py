@@ -57,7 +57,7 @@ def test_collapsed_density_is_that_of_the_kernel():
     data = sampler.prepare(CORPUS, 1)
     state = jax.jit(lambda key: sampler.init(key, data, CORPUS))(jax.random.key(3))
     assert (state.topic > 0).sum() > 1
-    snapshot = sampler.snapshot(state)
+    snapshot = sampler.snapshot(state, data)
     root = collapsed.pack_root(snapshot["root_weights"], snapshot["unused_weight"])
     values = {name: snapshot[name] for name in ("x", "z", *model.hyperparameters)} | {"root": root}
     found = jax.jit(lambda values: log_density(model.collapsed, (CORPUS,), {}, values)[0])(values)

@@ -20,7 +20,13 @@ from bnp_kernels.numerics.batching import LARGE_TABLE, vectorise_if
 from bnp_kernels.numerics.sums import sum_pairwise, sum_rows
 from bnp_kernels.random.bits import random_bits, split, to_uniform
 
-__all__ = ["draw_log_beta", "draw_log_gamma", "draw_rows", "draw_topic_word"]
+__all__ = [
+    "draw_log_beta",
+    "draw_log_gamma",
+    "draw_log_gamma_table",
+    "draw_rows",
+    "draw_topic_word",
+]
 
 # Keeps every log value finite in float32, whatever the concentration.
 _LOG_FLOOR = -1e38
@@ -189,22 +195,38 @@ def draw_rows(
     return draw(rng_key, concentration, *(() if rest is None else (rest,)))
 
 
-def _draw_rows(rng_key, concentration, rest=None):
+def draw_log_gamma_table(
+    rng_key: Key[Array, ""], concentration: Float[Array, "R K"]
+) -> Float[Array, "R K"]:
+    """Draw the log of Gamma(concentration, 1) for every cell of a table, -inf where it is 0.
+
+    As `draw_log_gamma`, for large tables: cell (r, k) is drawn from the counter (k, r).
+    """
+    draw = vectorise_if(concentration.size < LARGE_TABLE, _draw_table)
+    return draw(rng_key, concentration)
+
+
+def _draw_table(rng_key, concentration):
     num_rows, num_columns = concentration.shape
-    key_cells, key_rest = split(rng_key)
     word = min(_WORD, num_rows)
     spare = -num_rows % word, -num_columns % 8 if concentration.size >= LARGE_TABLE else 0
     padded = jnp.pad(concentration, [(0, n) for n in spare])
     some = padded > 0
     cells = jnp.where(some, padded, 1).reshape(word, -1, padded.shape[1])
     item = jnp.arange(len(padded), dtype=jnp.uint32).reshape(word, -1, 1)
-    log_gamma = _draw_log_gamma_grid(key_cells, cells, item).reshape(padded.shape)
-    log_gamma = jnp.where(some, log_gamma, -jnp.inf)[:num_rows, :num_columns]
+    log_gamma = _draw_log_gamma_grid(rng_key, cells, item).reshape(padded.shape)
+    return jnp.where(some, log_gamma, -jnp.inf)[:num_rows, :num_columns]
+
+
+def _draw_rows(rng_key, concentration, rest=None):
+    num_rows = len(concentration)
+    key_cells, key_rest = split(rng_key)
+    log_gamma = _draw_table(key_cells, concentration)
     # An exponential ends in a product. `where` keeps XLA from fusing this product with the sum,
     # which would change the rounding.
     top, of_rest = log_gamma.max(axis=1), 0.0
     if rest is not None:
-        number = item.reshape(-1)[:num_rows]
+        number = jnp.arange(num_rows, dtype=jnp.uint32)
         log_rest = draw_log_gamma(key_rest, jnp.where(rest > 0, rest, 1), 0, number)
         top = jnp.maximum(top, jnp.where(rest > 0, log_rest, -jnp.inf))
         of_rest = jnp.where(rest > 0, jnp.exp(log_rest - top), 0.0)

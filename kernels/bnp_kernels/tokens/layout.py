@@ -23,6 +23,7 @@ class Tokens(NamedTuple):
     buckets: tuple[Bucket, ...]  # of the sequential schedule
     group: Int[Array, " D"] | None = None  # for models with groups of documents
     label: Int[Array, " D"] | None = None  # for models with labels of documents
+    sizes: Int[Array, " N"] | None = None  # 0, 1, ..: how often a word may be in a topic
 
 
 def make_tokens(
@@ -34,6 +35,7 @@ def make_tokens(
     num_shards: int = 1,
     group: Int[np.ndarray, " D"] | None = None,
     label: Int[np.ndarray, " D"] | None = None,
+    num_sizes: int | None = None,
 ) -> Tokens:
     """Lay a corpus out for the kernels; runs on the host, on concrete arrays.
 
@@ -51,6 +53,8 @@ def make_tokens(
         number.
     group, label
         Group and label of each document, for kernels that need them. Not checked.
+    num_sizes
+        For kernels with tables: one more than the largest number of tokens of a cell.
 
     Raises
     ------
@@ -63,7 +67,10 @@ def make_tokens(
     arrays = map(jnp.asarray, (doc, word, doc_length, most_of_a_word(word)))
     of_docs = [None if x is None else jnp.asarray(x, jnp.int32) for x in (group, label)]
     buckets = (make_bucket(doc_length),)
-    return Tokens(*arrays, lanes=lanes, buckets=buckets, group=of_docs[0], label=of_docs[1])
+    sizes = None if num_sizes is None else jnp.arange(num_sizes)
+    return Tokens(
+        *arrays, lanes=lanes, buckets=buckets, group=of_docs[0], label=of_docs[1], sizes=sizes
+    )
 
 
 def most_of_a_word(word: Int[np.ndarray, " T"]) -> Integer[np.ndarray, ""]:

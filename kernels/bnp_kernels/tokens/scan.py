@@ -60,6 +60,7 @@ class Weights(NamedTuple):
     new: Float[Array, "*outcomes"] | None = None  # of a new topic, where there is a root
     factor: Float[Array, " K"] | None = None  # `topics` must still be multiplied by this, and
     divisor: Float[Array, " K"] | None = None  # divided by this, for all outcomes alike
+    overflow: Bool[Array, ""] | None = None  # a buffer is too small for these weights
 
 
 class Swept(NamedTuple):
@@ -100,6 +101,7 @@ def scan_tokens(
     overflow: Array | None = None,
     frozen: Bool[Array, " T"] | None = None,
     power: Float[Array, ""] | None = None,
+    leave: Callable[..., Array] | None = None,
 ) -> Swept:
     r"""Resample the topic of every token once, and what is drawn together with it.
 
@@ -138,12 +140,18 @@ def scan_tokens(
     total
         Tokens of each row of the desks: the sums of `doc`.
     root, overflow
-        Weights of the topics in use, and a flag that is raised if a birth finds no free slot.
+        Weights of the topics in use, and a flag that is raised if a birth finds no free slot, or
+        if `weigh` says so.
     frozen
         Tokens that keep their topic; for models without `x`.
     power
         Draw the topic with weights to about this power, in (0, 1], see `rough_power`, and give
         birth to no topic. Such a sweep does not keep the posterior invariant.
+    leave
+        Function that returns the probability that the outcome of a token is 1 while the token is
+        still there, given the counts. The outcome is one of two then, and is drawn when the token
+        leaves its topic instead of being stored in `x`; for models without a root. The arguments
+        are each of `tables` and `per_topic` (the entry of the token's topic) and `given`.
 
     Returns
     -------
@@ -163,7 +171,7 @@ def scan_tokens(
         "largest": {name: t.largest for name, t in tables.items() if t.largest is not None},
     }
     counted = {name: t.counted for name, t in tables.items() if t.counted is not None}
-    scan = functools.partial(_scan_chains, weigh=weigh, counted=counted)
+    scan = functools.partial(_scan_chains, weigh=weigh, counted=counted, leave=leave)
     return chains_together(scan)(own, shared)
 
 
@@ -187,7 +195,7 @@ class _Desk(NamedTuple):
     given: dict[str, Array]  # what belongs to the document, [chain, ...]
 
 
-def _scan_chains(own, shared, *, weigh, counted) -> Swept:
+def _scan_chains(own, shared, *, weigh, counted, leave) -> Swept:
     z, x, total, root = own["z"], own["x"], own["total"], own["root"]
     power = shared["power"]
     num_tokens, (num_rows, capacity) = z.shape[1], own["doc"].shape[1:]
@@ -199,7 +207,7 @@ def _scan_chains(own, shared, *, weigh, counted) -> Swept:
     of_docs = {name: categorical.pad_topics(a) for name, a in own["per_doc_topic"].items()}
     of_docs = {name: a.swapaxes(0, 1) for name, a in (of_docs | own["per_doc"]).items()}
     # one bulk draw per sweep: for the topic, the outcome, the share of a birth; [T, n, chain]
-    shape = (num_tokens, 1 + several + (root is not None))
+    shape = (num_tokens, 1 + several + (root is not None) + (leave is not None))
     uniforms = jax.vmap(lambda key: bits.uniform(key, shape), out_axes=2)(own["rng_key"])
     old_code = categorical.encode(z, capacity).T
     old_x: Any = None if x is None else x.T
@@ -228,9 +236,23 @@ def _scan_chains(own, shared, *, weigh, counted) -> Swept:
         def ask(row):
             return weigh(**row, **rest)
 
-        return jax.vmap(ask, out_axes=_axes(0, 0, None, None))(by_row)
+        return jax.vmap(ask, out_axes=_axes(0, 0, None, None, None))(by_row)
 
-    weights_of = jax.vmap(weights_of_chain, (1, 0), _axes(1, 1, 0, 0))
+    weights_of = jax.vmap(weights_of_chain, (1, 0), _axes(1, 1, 0, 0, 0))
+
+    def leaving(carry, t, minus, u):
+        """Draw the outcome of a token that leaves; a one-hot."""
+
+        def entry(x):
+            return (x * minus).sum(axis=1)  # exact: all others are zero
+
+        here = {
+            name: entry(count_rows.read(table, read(index[name], t)) if name in index else table)
+            for name, table in carry.tables.items()
+        }
+        here |= {name: entry(x) for name, x in per_topic.items()}
+        one = u < jax.vmap(lambda x: leave(**x))(here | own["given"])
+        return jnp.stack([~one, one]).astype(jnp.int32)
 
     def visit(t, state):
         desk, carry = state
@@ -238,7 +260,9 @@ def _scan_chains(own, shared, *, weigh, counted) -> Swept:
         minus = categorical.one_hot(old, capacity, jnp.int32)
         was: Any = None  # one-hot: the old outcome, [A, chain]
         values = desk.row if authors else jnp.arange(num_outcomes)
-        if several:
+        if leave is not None:
+            was = leaving(carry, t, minus, u[-1])
+        elif several:
             was = (values[:, None] == read(old_x, t)[None, :]).astype(jnp.int32)
         roots = {}
         if root is not None:
@@ -264,7 +288,7 @@ def _scan_chains(own, shared, *, weigh, counted) -> Swept:
         without = desk.topic - at_desk
         by_row = dict(doc=without, total=desk.total - was) if authors else dict(doc=without)
         rest = rows | roots | per_topic | own["given"] | desk.given
-        weights, new_topic, factor, divisor = weights_of(by_row, rest)
+        weights, new_topic, factor, divisor, short = weights_of(by_row, rest)
         if authors:
             here = (desk.row < num_rows)[:, None]
             weights = jnp.where(here[:, :, None], weights, 0)
@@ -288,6 +312,8 @@ def _scan_chains(own, shared, *, weigh, counted) -> Swept:
         if several:
             now = _draw_outcome(weights, new_topic, code, u[1], capacity)
         overflow, new = carry.overflow, code
+        if short is not None:
+            overflow = overflow | short
         if root is not None:
             new, *after, overflow = hdp_root.join(
                 code, old, carry.tables["topic"], roots["root_weights"], roots["unused_weight"],
@@ -309,7 +335,7 @@ def _scan_chains(own, shared, *, weigh, counted) -> Swept:
         )
         code = lax.dynamic_update_index_in_dim(carry.code, new, t, 0)
         x = carry.x
-        if several:
+        if x is not None:
             outcome = (now * values[:, None]).sum(axis=0)
             x = lax.dynamic_update_index_in_dim(x, outcome, t, 0)
         weights, unused = roots.get("root_weights"), roots.get("unused_weight")

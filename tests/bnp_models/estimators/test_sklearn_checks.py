@@ -11,7 +11,7 @@ import scipy.sparse
 from sklearn.utils import estimator_checks
 
 import bnp_models as bnp
-from bnp_models.estimators import TopicClassifier, TopicEstimator
+from bnp_models.estimators import GroupClassifier, TopicClassifier, TopicEstimator
 
 
 class Rounded:
@@ -29,11 +29,29 @@ class RoundedClassifier(Rounded, TopicClassifier):
     pass
 
 
+class RoundedGroups(Rounded, GroupClassifier):
+    """Without the bound on the score of `check_classifiers_train`; the rest of the check runs.
+
+    Its three classes of documents over two words differ also in length, which no model of words
+    sees: multinomial naive Bayes, which scikit-learn exempts too, and this classifier are both
+    right on 0.797 of them, below the bound of 0.83.
+    """
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True
+        return tags
+
+    def _more_tags(self):
+        return {**super()._more_tags(), "poor_score": True}
+
+
 CHEAP = {  # compiling dominates, so sweeps are cheap
     "num_warmup": 100, "num_samples": 10, "num_chains": 1, "num_sweeps": 30, "num_kept": 15,
     "fit_options": {"schedule": "sequential", "keep_states": 5},
 }  # fmt: skip
 CLASSIFIER = {"model": bnp.SupervisedLDA(2, alpha=0.5, c=25.0), "empty_documents": "class_prior"}
+GROUPS = {"model": bnp.CrossCollectionLDA(2, alpha=0.5), "empty_documents": "class_prior"}
 
 FRACTIONS = dict.fromkeys(
     [
@@ -102,11 +120,13 @@ def name_of(check):
     [
         *checks_of(TopicEstimator(bnp.LDA(2), **CHEAP), FRACTIONS | FRACTIONS_OF_TRANSFORMERS),
         *checks_of(TopicClassifier(**CLASSIFIER, **CHEAP), FRACTIONS | FRACTIONS_OF_TRANSFORMERS),
+        *checks_of(GroupClassifier(**GROUPS, **CHEAP), FRACTIONS | FRACTIONS_OF_TRANSFORMERS),
         *(
             each
             for estimator in (
                 RoundedEstimator(bnp.LDA(2), **CHEAP),
                 RoundedClassifier(**CLASSIFIER, **CHEAP),
+                RoundedGroups(**GROUPS, **CHEAP),
             )
             for each in checks_of(estimator, SIMULATED, pytest.mark.slow, run=False)
         ),
@@ -122,7 +142,11 @@ def test_the_table_names_checks():
         pytest.skip("scikit-learn 1.5 has fewer checks")
     known = [
         name_of(check.values[1])
-        for estimator in (TopicEstimator(bnp.LDA(2)), TopicClassifier(bnp.SupervisedLDA(2)))
+        for estimator in (
+            TopicEstimator(bnp.LDA(2)),
+            TopicClassifier(bnp.SupervisedLDA(2)),
+            GroupClassifier(bnp.CrossCollectionLDA(2)),
+        )
         for check in checks_of(estimator, {})
     ]
     assert set(FRACTIONS) | set(FRACTIONS_OF_TRANSFORMERS) | set(SIMULATED) <= set(known)

@@ -1,0 +1,209 @@
+"""Cross-collection LDA: the program, its hyperparameters and its Gibbs kernel."""
+
+import dataclasses
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from jaxtyping import Float
+
+from bnp_kernels import cross_collection_lda as kernel
+from bnp_models.base import token_model, topic_model
+from bnp_models.base.data_law import DataLaw, count_rows, draw_dirichlet, law_of_words
+from bnp_models.base.gibbs import Sampler
+from bnp_models.base.model import concentration
+from bnp_models.base.samplers import BY_DOCUMENT, Rows, finite_sampler
+from bnp_models.base.topics import Topics
+from bnp_models.data.corpus import Corpus
+from bnp_models.lda import LDA
+from bnp_models.results.contrast_fit import ContrastFit
+
+__all__ = ["CrossCollectionLDA"]
+
+_OWN = ("group_beta", "switch_common", "switch_own")
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class CrossCollectionLDA(topic_model.FiniteTopics):
+    r"""LDA of several collections whose topics have common words, and words of each collection.
+
+    $\phi_k \sim \mathrm{Dir}(\beta 1_V)$, $\phi_{gk} \sim \mathrm{Dir}(\beta' 1_V)$,
+    $\psi_{gk} \sim \mathrm{Beta}(c_1, c_0)$, $\theta_d \sim \mathrm{Dir}(\alpha)$,
+    $z_t \sim \theta_{d_t}$, $s_t \sim \mathrm{Bernoulli}(\psi_{g z_t})$, and
+    $w_t \sim \phi_{z_t}$ where $s_t = 0$, $w_t \sim \phi_{g z_t}$ where $s_t = 1$, with g the group
+    of document $d_t$ (Paul, thesis, University of Illinois, 2009; Paul and Girju, EMNLP 2009).
+    The groups g of a corpus are the collections.
+
+    Parameters
+    ----------
+    num_topics
+        Number of topics, K.
+    alpha
+        Document-topic concentration per topic: a positive number, one number per topic, or a prior,
+        as for `LDA`.
+    beta
+        Concentration of the common words of a topic, per word: a positive number or a prior.
+    group_beta
+        Concentration of the words that a topic has in one group only, per word: a positive number
+        or a prior.
+    switch_common, switch_own
+        Concentrations c_0 and c_1 of the switches: positive numbers or priors. A token of a topic
+        has its word from the own words of the group with probability
+        `switch_own` / (`switch_common` + `switch_own`) before anything is seen.
+        Only common words hold the groups' versions of a topic together: with a weak prior a topic
+        can be about other things in each group. A `switch_common` as large as the number of tokens
+        that a topic has in a group, and a smaller `switch_own`, prevent this.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its domain; the message names it, its value and what is allowed.
+
+    Examples
+    --------
+    >>> import bnp_models as bnp
+    >>> bnp.CrossCollectionLDA(num_topics=20, switch_common=2.0).switch_own
+    1.0
+    """
+
+    num_topics: int
+    alpha: Any = 0.1
+    beta: Any = 0.01
+    group_beta: Any = 0.01
+    switch_common: Any = 1.0
+    switch_own: Any = 1.0
+
+    hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "beta", *_OWN)
+    result: ClassVar[type[ContrastFit]] = ContrastFit
+    rows: ClassVar[Rows] = BY_DOCUMENT._replace(
+        prepare=partial(token_model.prepare, groups=True, several=True),
+        assignments=("z", "switch"),
+        recorded=lambda state: {"switch": lambda: state.switch},
+    )
+    recordable: ClassVar[tuple[str, ...]] = (
+        "z", "switch", "phi", "group_phi", "psi", "theta", "topic_tokens", "theta_mean",
+    )  # fmt: skip
+    example: ClassVar[str] = f"{topic_model.FiniteTopics.example} --read group=source"
+
+    def __post_init__(self):
+        super().__post_init__()
+        for name in _OWN:
+            object.__setattr__(self, name, concentration(name, getattr(self, name)))
+
+    def __call__(self, corpus: Corpus, *, observed: bool = True) -> None:
+        """Run the generative program: an instance is a NumPyro model.
+
+        With `observed=False` the words are drawn as well, for predictive draws over documents of
+        these lengths and groups.
+        """
+        token_model.check_program(corpus, observed)
+        token_model.check_groups(corpus)
+        values = self.sample_hyperparameters()
+        doc, word, num_tokens = token_model.program_tokens(corpus)
+        phi = topic_model.draw_phi(values["beta"], self.num_topics, corpus.num_words)
+        with (
+            numpyro.plate("group", corpus.num_groups, dim=-2),
+            numpyro.plate("topic", self.num_topics, dim=-1),
+        ):
+            each = jnp.full(corpus.num_words, values["group_beta"])
+            group_phi = numpyro.sample("group_phi", dist.Dirichlet(each))
+            law = dist.Beta(values["switch_own"], values["switch_common"])
+            psi = numpyro.sample("psi", law)
+        with numpyro.plate("doc", corpus.num_docs):
+            theta = numpyro.sample("theta", dist.Dirichlet(self.all_alpha(values["alpha"])))
+        group = jnp.asarray(corpus.group)[doc]
+        with numpyro.plate("token", num_tokens):
+            z = numpyro.sample("z", dist.Categorical(theta[doc]))
+            switch = numpyro.sample("switch", dist.Bernoulli(psi[group, z]))
+            words = jnp.where((switch == 1)[..., None], group_phi[group, z], phi[z])
+            numpyro.sample("w", dist.Categorical(words), obs=word if observed else None)
+
+    def sampler(self, elsewhere: frozenset[str], **options: Any) -> Sampler:
+        """Return the kernel's pure functions; hyperparameters in `elsewhere` are not updated."""
+        return finite_sampler(
+            self, kernel, self.rows, elsewhere, priors=kernel.CrossCollectionPriors,
+            topics=kernel.draw_topics, sizes=lambda corpus: {"num_groups": corpus.num_groups},
+            **options,
+        )  # fmt: skip
+
+    def alone(self) -> LDA:
+        """Return the model of one group by itself."""
+        return LDA(self.num_topics, alpha=self.alpha, beta=self.beta)
+
+    def row_names(self, corpus: Corpus) -> tuple[str, ...]:
+        """Name the rows of `topics_of`."""
+        return corpus.group_names
+
+    def topics_of(self, state: Mapping[str, np.ndarray], corpus: Corpus) -> Topics:
+        r"""Return topics, a row for each group, and prior weights of one kept state.
+
+        The topics are $(1 - \psi_{gk}) \phi_k + \psi_{gk} \phi_{gk}$, at the means given the state.
+        """
+        weights = np.broadcast_to(np.asarray(state["alpha"], np.float32), (1, self.num_topics))
+        common, own, switches = (x + a for x, a in self._counts(state, corpus))
+        psi = (switches[..., 1] / switches.sum(axis=-1))[:, :, None]
+        phi = (1 - psi) * (common / common.sum(axis=-1, keepdims=True))
+        phi = phi + psi * (own / own.sum(axis=-1, keepdims=True))
+        return Topics(phi.swapaxes(1, 2).astype(np.float32), weights)
+
+    def common_topics_of(
+        self, state: Mapping[str, np.ndarray], corpus: Corpus
+    ) -> Float[np.ndarray, "V K"]:
+        r"""Return the common words of each topic, the mean of $\phi_k$ given one kept state."""
+        common = np.add(*self._counts(state, corpus)[0])
+        return (common / common.sum(axis=-1, keepdims=True)).T.astype(np.float32)
+
+    def likeness_of(
+        self, state: Mapping[str, np.ndarray], corpus: Corpus
+    ) -> Float[np.ndarray, " K"]:
+        r"""Return the share of common words in each topic, in [0, 1].
+
+        This is one minus the mean of $\psi_{gk}$ over the groups, weighted by their tokens.
+        """
+        switches = np.add(*self._counts(state, corpus)[2])
+        psi = switches[..., 1] / switches.sum(axis=-1)
+        return 1 - token_model.group_shares(corpus) @ psi
+
+    def _counts(
+        self, state: Mapping[str, np.ndarray], corpus: Corpus
+    ) -> tuple[tuple[np.ndarray, Any], ...]:
+        """Return counts and prior of common words, words of each group, and switches.
+
+        The counts are [K, V], [G, K, V] and [G, K, 2].
+        """
+        z, switch, word = state["z"], np.asarray(state["switch"]), np.asarray(corpus.word)
+        num_groups, shape = corpus.num_groups, (self.num_topics, corpus.num_words)
+        own = switch == 1
+        row = np.asarray(corpus.group)[np.asarray(corpus.doc)].astype(np.int64) * shape[0] + z
+        common = count_rows(z[~own], word[~own], *shape)
+        of_groups = count_rows(row[own], word[own], num_groups * shape[0], shape[1])
+        switches = count_rows(row, switch.astype(int), num_groups * shape[0], 2)
+        prior = np.array([state["switch_common"], state["switch_own"]], np.float64)
+        return (
+            (common, float(state["beta"])),
+            (of_groups.reshape(num_groups, *shape), float(state["group_beta"])),
+            (switches.reshape(num_groups, shape[0], 2), prior),
+        )
+
+    def data_law(
+        self, rng: np.random.Generator, state: Mapping[str, np.ndarray], data: Corpus
+    ) -> DataLaw:
+        """Draw topics and mixtures given one kept state; return the law of the words given them."""
+        common, own, switches = (self._draw(rng, *pair) for pair in self._counts(state, data))
+        phi = switches[..., :1] * common + switches[..., 1:] * own
+        doc, word = np.asarray(data.doc), np.asarray(data.word)
+        counts = count_rows(doc, state["z"], data.num_docs, self.num_topics)
+        theta = draw_dirichlet(rng, counts + np.asarray(state["alpha"], np.float64))
+        return law_of_words(phi, theta, doc, word, np.asarray(data.group))
+
+    @staticmethod
+    def _draw(
+        rng: np.random.Generator, counts: np.ndarray, prior: Any
+    ) -> Float[np.ndarray, "*shape"]:
+        """Draw a Dirichlet vector along the last axis."""
+        rows = (counts + prior).reshape(-1, counts.shape[-1])
+        return draw_dirichlet(rng, rows).reshape(counts.shape)

@@ -1,0 +1,84 @@
+"""`ContrastFit`: the draws of a model whose topics differ by group, with tables of how."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from bnp_models.data.corpus import Corpus
+from bnp_models.results.group_fit import GroupFit
+from bnp_models.results.report import Report
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+__all__ = ["ContrastFit"]
+
+
+class ContrastFit(GroupFit):
+    """What `fit` returns for a model whose topics differ by group: a `GroupFit`, and contrasts.
+
+    Every topic has a version in each group, and one that all groups have in common.
+
+    Attributes
+    ----------
+    model
+        The model that was fitted.
+    corpus
+        The `Corpus` it was fitted to.
+    data
+        The draws: `arviz.InferenceData` (ArviZ 0.x) or `xarray.DataTree` (1.x).
+    """
+
+    offers: ClassVar[str] = (
+        f"contrast(), contrast_words(topic), group_probabilities(corpus), {GroupFit.offers}"
+    )
+
+    def contrast(
+        self, topic: int | None = None, *, chain: int | None = None, **options: Any
+    ) -> pd.DataFrame:
+        """Put each topic side by side in every group, see `contrast_tables.contrast`."""
+        from bnp_models.results.contrast_tables import contrast
+
+        return contrast(self.of_chain(chain), topic, **options)
+
+    def contrast_words(
+        self, topic: int | None = None, *, chain: int | None = None, **options: Any
+    ) -> pd.DataFrame:
+        """List the words that differ between groups, see `contrast_tables.contrast_words`."""
+        from bnp_models.results.contrast_tables import contrast_words
+
+        return contrast_words(self.of_chain(chain), topic, **options)
+
+    def group_probabilities(
+        self, corpus: Corpus, *, chain: int | None = None, **options: Any
+    ) -> pd.DataFrame:
+        """Say which group new documents are from, see `contrast_tables.group_probabilities`."""
+        from bnp_models.results.contrast_tables import group_probabilities
+
+        return group_probabilities(self.of_chain(chain), corpus, **options)
+
+    def plot_contrast(self, *, chain: int | None = None, **options: Any) -> np.ndarray:
+        """Draw topics and below them their versions, see `contrast_tables.plot_contrast`."""
+        from bnp_models.results.contrast_tables import plot_contrast
+
+        return plot_contrast(self.of_chain(chain), **options)
+
+    def plot_distances(self, *, chain: int | None = None, **options: Any) -> Axes:
+        """Draw how far the versions of topics are apart, see `contrast_tables.plot_distances`."""
+        from bnp_models.results.contrast_tables import plot_distances
+
+        return plot_distances(self.of_chain(chain), **options)
+
+    def report(self) -> Report:
+        """Return tables, text and pictures of topics, of what groups share and how they differ."""
+        made = super().report()
+        if not self.has_states:
+            return made
+        tables = {"contrast": self.contrast(), "contrast_words": self.contrast_words()}
+        drawn: dict[str, Any] = {"contrast": self.plot_contrast()}
+        if np.isfinite(tables["contrast"]["distance"].to_numpy()).any():
+            drawn["distances"] = self.plot_distances()
+        return made._replace(tables=made.tables | tables, drawn=made.drawn | drawn)

@@ -1,0 +1,436 @@
+"""Tables of topics that differ by group, on made-up states of cross-collection LDA."""
+
+import dataclasses
+import json
+from typing import ClassVar
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.special
+
+import bnp_models as bnp
+from bnp_models.base.token_model import DIMS
+from bnp_models.posterior.arviz_data import make_data
+from bnp_models.posterior.mixtures import Mixtures
+from bnp_models.posterior.stacking import with_weights
+from bnp_models.results import contrast_tables
+from bnp_models.scores.held_out import document_topics, left_to_right
+
+COMMON, OWN = ("c0", "c1", "c2"), {"a": ("a0", "a1"), "b": ("b0", "b1")}
+SAME, ONLY_A, BOTH = ("s0", "s1", "s2"), ("o0", "o1"), ("c0", "s0")
+WORDS = (*COMMON, *OWN["a"], *OWN["b"], *SAME, *ONLY_A, "unused")
+TOPIC = dict.fromkeys((*COMMON, *OWN["a"], *OWN["b"]), 0) | dict.fromkeys(SAME, 1)
+TOPIC |= dict.fromkeys(ONLY_A, 2)
+MODEL = bnp.CrossCollectionLDA(3, alpha=0.2, beta=0.1, group_beta=0.05, switch_common=2.0)
+
+
+def draw(rng, group, num_docs, length=20):
+    """Draw documents of one topic each; half of the tokens of topic 0 are own words."""
+    docs = []
+    for d in range(num_docs):
+        words = rng.choice((COMMON, SAME, ONLY_A if group == "a" else SAME)[d % 3], length)
+        if d % 3 == 0:
+            words = np.where(rng.random(length) < 0.5, words, rng.choice(OWN[group], length))
+        docs.append([WORDS.index(word) for word in words])
+    return docs
+
+
+def make_corpus(seed, num_docs=(12, 18), length=20):
+    rng = np.random.default_rng(seed)
+    docs, groups = [], []
+    for group, count in zip("ba", num_docs, strict=True):  # the order of the names is another
+        docs += draw(rng, group, count, length)
+        groups += [group] * count
+    return bnp.Corpus.from_ids(docs, vocabulary=WORDS, groups=groups, group_names=["a", "b"])
+
+
+def documents_of(corpus):
+    doc, word = np.asarray(corpus.doc), np.asarray(corpus.word)
+    return [word[doc == d] for d in range(corpus.num_docs)]
+
+
+def fit_of(corpus, z, switch, model=MODEL, **states):
+    shape = z.shape[:2]
+    values = {"alpha": 0.2, "beta": 0.1, "group_beta": 0.05, "switch_common": 2, "switch_own": 1}
+    states |= {"z": z, "switch": switch}
+    states |= {name: np.full(shape, value, np.float32) for name, value in values.items()}
+    groups = {
+        "posterior": {"num_topics_used": np.full(shape, 3)},
+        "sample_stats": {"lp": -np.arange(float(z[:, :, 0].size)).reshape(shape)},
+        "states": states,
+    }
+    attrs = {"model": json.dumps(model.describe()), "data": corpus.digest}
+    return model.result(model, corpus, make_data(groups, dims=DIMS, attrs=attrs))
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return make_corpus(0)
+
+
+@pytest.fixture(scope="module")
+def fit(corpus):
+    """Two chains of two states near the truth; chain 1 has the slots in another order."""
+    rng = np.random.default_rng(1)
+    word = np.asarray(corpus.word)
+    z = np.array([TOPIC.get(name, 0) for name in WORDS])[word]
+    own = np.isin(word, [WORDS.index(name) for names in OWN.values() for name in names])
+    z = np.tile(z, (2, 2, 1))
+    moved = (rng.random(z.shape) < 0.03) & (z < 2)
+    z = np.where(moved, 1 - z, z)
+    switch = np.where(rng.random(z.shape) < 0.02, 1 - own, own)
+    z[1] = np.array([2, 0, 1])[z[1]]
+    return fit_of(corpus, z.astype(np.uint8), switch.astype(np.uint8))
+
+
+@pytest.fixture(scope="module")
+def new():
+    return make_corpus(3, num_docs=(6, 6), length=8)
+
+
+@pytest.fixture(scope="module")
+def numbers(fit):
+    """Numbers of the topics by what they are about."""
+    words = fit.topics(num_words=11)["words"]
+    return {
+        name: next(k for k in words.index if words[k].split(", ")[0] in of)
+        for name, of in (("contrast", (*COMMON, *OWN["a"], *OWN["b"])), ("same", SAME),
+                         ("only a", ONLY_A))
+    }  # fmt: skip
+
+
+def by_hand(fit):
+    """Return common version [S, V, 3], versions [S, 2, V, 3] and psi [S, 2, 3], topics as truth."""
+    corpus, found = fit.corpus, []
+    group, word = np.asarray(corpus.group)[np.asarray(corpus.doc)], np.asarray(corpus.word)
+    for chain in range(2):
+        for state in range(2):
+            z = fit.states["z"].to_numpy()[chain, state]
+            z = z if chain == 0 else np.array([1, 2, 0])[z]
+            switch = fit.states["switch"].to_numpy()[chain, state]
+            common, psi = np.full((len(WORDS), 3), 0.1), np.zeros((2, 3))
+            own, counts = np.full((2, len(WORDS), 3), 0.05), np.tile([2.0, 1.0], (2, 3, 1))
+            for g, v, k, s in zip(group, word, z, switch, strict=True):
+                counts[g, k, s] += 1
+                if s:
+                    own[g, v, k] += 1
+                else:
+                    common[v, k] += 1
+            common /= common.sum(0)
+            psi = counts[..., 1] / counts.sum(-1)
+            own /= own.sum(1, keepdims=True)
+            found.append((common, (1 - psi)[:, None] * common + psi[:, None] * own, psi))
+    return [np.stack(part) for part in zip(*found, strict=True)]
+
+
+def test_the_seam_of_the_model(fit, corpus):
+    common, versions, psi = by_hand(fit)
+    share = np.array([0.6, 0.4])  # of the tokens
+    for s in (0, 1):  # of chain 0, whose slots are the true topics
+        state = fit.mixtures.state(s)
+        found = fit.model.common_topics_of(state, corpus)
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, common[s], rtol=1e-5)
+        np.testing.assert_allclose(fit.mixtures[s].phi[0], versions[s], rtol=1e-5)
+        np.testing.assert_allclose(fit.model.likeness_of(state, corpus), 1 - share @ psi[s])
+        # what a model without a common version says
+        mean = super(type(fit.model), fit.model).common_topics_of(state, corpus)
+        assert mean.dtype == np.float32
+        np.testing.assert_allclose(mean, np.tensordot(share, versions[s], 1), rtol=1e-5)
+        assert super(type(fit.model), fit.model).likeness_of(state, corpus) is None
+
+
+def test_one_row_is_common_to_all(corpus):
+    model = bnp.LDA(2)
+    state = {"z": np.arange(corpus.num_tokens) % 2, "alpha": 0.1, "beta": 0.1}
+    topics = model.topics_of(state, corpus)
+    np.testing.assert_array_equal(model.common_topics_of(state, corpus), topics.phi[0])
+
+
+def test_likeness_and_distance_are_those_of_the_states(fit, numbers):
+    _, versions, psi = by_hand(fit)
+    table = fit.contrast(interval=0.5)
+    likeness = 1 - np.tensordot([0.6, 0.4], psi, (0, 1))  # [S, 3]
+    root = np.sqrt(versions)
+    distance = np.sqrt(1 - (root[:, 0] * root[:, 1]).sum(1))
+    for k, name in enumerate(("contrast", "same")):
+        row = table.loc[numbers[name]]
+        for column, values in (("likeness", likeness[:, k]), ("distance", distance[:, k])):
+            assert row[column] == pytest.approx(values.mean(), rel=1e-5)
+            bounds = np.quantile(values, [0.25, 0.75])
+            found = row[[f"{column}_lower", f"{column}_upper"]].tolist()
+            np.testing.assert_allclose(found, bounds, rtol=1e-5)
+    assert table.loc[numbers["contrast"], "distance"] > 0.4
+    assert table.loc[numbers["same"], "distance"] < 0.2
+    assert np.isnan(table.loc[numbers["only a"], "distance"])  # there is nothing to compare
+
+
+def test_versions_side_by_side(fit, numbers):
+    table = fit.contrast()
+    assert list(table.columns)[-3:] == ["common", "a", "b"]
+    row = table.loc[numbers["contrast"]]
+    assert set(row["common"].split(", ")[:3]) == set(COMMON)
+    assert {name: set(row[name].split(", ")[:2]) for name in "ab"} == {
+        name: set(words) for name, words in OWN.items()
+    }
+    assert "unused" not in " ".join(table.to_numpy().astype(str).ravel())
+    assert set(table.loc[numbers["same"], "common"].split(", ")[:3]) == set(SAME)
+    assert table.loc[numbers["only a"], "b"] == ""  # the group does not have the topic
+    one = fit.contrast(numbers["contrast"], num_words=2)
+    assert one.index.tolist() == [numbers["contrast"]]
+    assert one["common"].iloc[0] == ", ".join(row["common"].split(", ")[:2])
+
+
+def test_words_that_differ(fit, numbers):
+    common, versions, _ = by_hand(fit)
+    table = fit.contrast_words(numbers["contrast"], num_words=3, interval=0.5)
+    order = scipy.special.rel_entr(versions, common[:, None]).mean(0)[:, :, 0]  # [G, V]
+    for g, name in enumerate("ab"):
+        mine = table[table["group"] == name]
+        ids = [WORDS.index(word) for word in mine["word"]]
+        top = np.argsort(-order[g])[:3]
+        assert ids == top[order[g, top] > 0][: len(ids)].tolist()
+        assert set(mine["word"][:2]) == set(OWN[name])
+        p, q = versions[:, g, ids, 0], common[:, ids, 0]
+        np.testing.assert_allclose(mine["probability"], p.mean(0), rtol=1e-5)
+        np.testing.assert_allclose(mine["common"], q.mean(0), rtol=1e-5)
+        ratio = np.log(p / q)
+        np.testing.assert_allclose(mine["log_ratio"], ratio.mean(0), rtol=1e-5)
+        np.testing.assert_allclose(mine["lower"], np.quantile(ratio, 0.25, axis=0), rtol=1e-5)
+        np.testing.assert_allclose(mine["upper"], np.quantile(ratio, 0.75, axis=0), rtol=1e-5)
+
+
+def test_words_that_differ_by_the_priors_alone_are_left_out(fit, numbers):
+    """A rare word is smoothed differently; less than one token of it says nothing."""
+    words = fit.contrast_words(numbers["same"], num_words=20)
+    tokens = {"a": 6 * 20, "b": 8 * 20}  # about as many as have the topic
+    expected = words["probability"] * words["group"].map(tokens)
+    assert expected.min() > 0.3  # the mean over states, in some of which it was left out
+    assert {"o0", "o1"}.isdisjoint(words["word"])
+
+
+def test_most_probable_words_of_versions(fit, numbers):
+    _, versions, _ = by_hand(fit)
+    table = fit.contrast_words(numbers["contrast"], num_words=5, by="probability")
+    for g, name in enumerate("ab"):
+        top = np.argsort(-versions.mean(0)[g, :, 0])[:5]
+        assert table.loc[table["group"] == name, "word"].tolist() == [WORDS[v] for v in top]
+    every = fit.contrast_words(by="probability")
+    pairs = set(zip(every["topic"], every["group"], strict=True))
+    assert pairs == {(numbers[n], g) for n, g in (("contrast", "a"), ("contrast", "b"),
+                                                 ("same", "a"), ("same", "b"),
+                                                 ("only a", "a"))}  # fmt: skip
+
+
+def test_order_of_the_rows(fit, numbers):
+    assert fit.contrast().index.tolist() == [0, 1, 2]
+    by_distance = fit.contrast(by="distance").index.tolist()
+    assert by_distance == [numbers["same"], numbers["contrast"], numbers["only a"]]
+    likeness = fit.contrast(by="likeness")["likeness"]
+    assert likeness.is_monotonic_decreasing
+    assert likeness.index[-1] == numbers["contrast"]
+
+
+def test_topics_of_one_group(fit, numbers):
+    """What `GroupFit` says of topics that only one group has is right for these models too."""
+    assert fit.own_topics("a").index.tolist() == [numbers["only a"]]
+    assert len(fit.own_topics("b")) == 0
+    kinds = fit.shared_topics()["kind"]
+    assert kinds[[numbers["contrast"], numbers["same"]]].tolist() == ["common", "common"]
+
+
+def test_chains_and_weights(fit, numbers):
+    """A stacked chain counts as its weight says, and `chain=` uses it alone."""
+    k = numbers["contrast"]
+    alone = [fit.contrast(chain=c)["distance"].min() for c in (0, 1)]
+    pooled = [fit.of_chain(c).contrast_words(by="probability")["probability"].max() for c in (0, 1)]
+    about = {"score": "left_to_right", "num_docs": 1, "num_tokens": 1}
+    data = with_weights(fit.data, np.array([0.0, 1.0]), np.zeros(2), about)
+    stacked = dataclasses.replace(fit, data=data)
+    assert stacked.contrast()["distance"].min() == pytest.approx(alone[1])
+    words = stacked.contrast_words(by="probability")
+    assert words["probability"].max() == pytest.approx(pooled[1])
+    assert stacked.contrast().loc[k, "distance"] != fit.contrast().loc[k, "distance"]
+    # the words are chosen by the same weights
+    alone = fit.of_chain(1).contrast_words(num_words=20)
+    counted = stacked.contrast_words(num_words=20)
+    assert sorted(counted["word"]) == sorted(alone["word"])
+
+
+def test_names_of_groups_stay_apart_from_other_columns(corpus, fit):
+    names = bnp.Corpus.from_ids(
+        documents_of(corpus),
+        vocabulary=WORDS,
+        groups=[("common", "distance")[g] for g in np.asarray(corpus.group)],
+    )
+    states = fit.states
+    other = fit_of(names, states["z"].to_numpy(), states["switch"].to_numpy())
+    table = other.contrast()
+    assert list(table.columns)[-3:] == ["common", "common (group)", "distance (group)"]
+    assert table["common"].tolist() == fit.contrast()["common"].tolist()
+    assert set(other.contrast_words()["group"]) == {"common (group)", "distance (group)"}
+    assert list(other.group_probabilities(names).columns) == ["common", "distance"]
+    assert other.plot_contrast().size == 3
+    plt.close("all")
+
+
+class Elsewhere(bnp.CrossCollectionLDA):
+    """Common versions over other words, no likeness."""
+
+    names: ClassVar[tuple[str, ...]] = ("first", "second")
+
+    def common_topics_of(self, state, corpus):
+        return np.tile(np.float32([[0.3], [0.7]]), (1, 3))
+
+    def common_words(self, corpus):
+        return self.names
+
+    def likeness_of(self, state, corpus):
+        return None
+
+
+def test_common_version_over_other_words(fit, corpus, numbers):
+    model = Elsewhere(3)
+    other = fit_of(corpus, fit.states["z"].to_numpy(), fit.states["switch"].to_numpy(), model=model)
+    table = other.contrast()
+    assert "likeness" not in table.columns
+    assert table["common"].tolist() == ["second, first"] * 3
+    _, versions, _ = by_hand(fit)
+    mean = np.tensordot([0.6, 0.4], versions, (0, 1))
+    words = other.contrast_words(numbers["contrast"])
+    assert set(words.loc[words["group"] == "a", "word"][:2]) == set(OWN["a"])
+    first = words.iloc[0]
+    expected = mean[:, WORDS.index(first["word"]), 0].mean()
+    assert first["common"] == pytest.approx(expected, rel=1e-5)
+    with pytest.raises(ValueError, match="by must be 'distance' or None for Elsewhere"):
+        other.contrast(by="likeness")
+    with pytest.raises(ValueError, match="theta_from must be 'group' for this Elsewhere"):
+        other.group_probabilities(corpus, theta_from="root")
+
+
+class TestGroupsOfNewDocuments:
+    def test_they_are_found(self, fit, new):
+        table = fit.group_probabilities(new)
+        np.testing.assert_allclose(table.sum(axis=1), 1)
+        assert table.index.tolist() == list(new.doc_names)
+        truth = [new.group_names[g] for g in np.asarray(new.group)]
+        told = np.arange(12) % 3 == 0  # has words of its group
+        assert (table.idxmax(axis=1).to_numpy() == truth)[told].all()
+        assert table.max(axis=1)[told].min() > 0.95
+        only_a = np.array(truth) == "a"
+        assert table.loc[only_a & (np.arange(12) % 3 == 2), "a"].min() > 0.9
+        neither = np.arange(12) % 3 == 1
+        np.testing.assert_allclose(table.loc[neither, "a"], 0.6, atol=0.15)  # the prior
+
+    def test_it_is_the_evidence_times_the_prior(self, fit, new):
+        """Of left-to-right where each document is said to be of either group."""
+        table = fit.group_probabilities(new, seed=4)
+        uniform = fit.group_probabilities(new, seed=4, prior="uniform")
+        evidence = []
+        for name in "ab":
+            said = bnp.Corpus.from_ids(documents_of(new), vocabulary=WORDS, groups=[name] * 12)
+            evidence.append(left_to_right(fit.mixtures, said, seed=4).doc_log_prob)
+        evidence = np.stack(evidence, axis=1)
+        for found, prior in ((table, [18 / 30, 12 / 30]), (uniform, [0.5, 0.5])):
+            expected = scipy.special.softmax(evidence + np.log(prior), axis=1)
+            np.testing.assert_allclose(found, expected, rtol=1e-5)
+        assert 0 < table.attrs["log_error"] < 0.5
+
+    def test_one_word_is_exact(self, fit):
+        """With one token per document there is nothing to sample."""
+        words = [[WORDS.index(w)] for w in ("a0", "c1", "s2")]
+        found = fit.group_probabilities(bnp.Corpus.from_ids(words, vocabulary=WORDS))
+        _, versions, _ = by_hand(fit)
+        p = versions.mean(axis=(0, 3)).T[[w[0] for w in words]] * [0.6, 0.4]  # alpha is symmetric
+        np.testing.assert_allclose(found, p / p.sum(axis=1, keepdims=True), rtol=1e-5)
+
+    @pytest.mark.parametrize("theta_from", ["root", "group"])
+    def test_scores_as_printed(self, fit, new, theta_from):
+        how = {"num_sweeps": 5, "num_kept": 3, "seed": 2}
+        common, versions, _ = by_hand(fit)
+        docs, word = np.asarray(new.doc), np.asarray(new.word)
+        slots = [np.arange(3)] * 2 + [np.array([2, 0, 1])] * 2  # where each true topic is
+        total, product = np.zeros((2, 12, 2))
+        for g, name in enumerate("ab"):
+            said = bnp.Corpus.from_ids(documents_of(new), vocabulary=WORDS, groups=[name] * 12)
+            if theta_from == "group":
+                thetas = document_topics(fit.mixtures, said, **how)
+            else:
+                phi = np.stack([x[:, np.argsort(s)] for x, s in zip(common, slots, strict=True)])
+                phi = phi.astype(np.float32)[:, None]
+                at = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
+                weights = np.full((4, 1, 3), 0.2, np.float32)
+                thetas = document_topics(Mixtures(phi, weights, *at), new, **how)
+            for s, theta in enumerate(thetas):
+                p = (theta[docs][:, slots[s]] * versions[s, g, word]).sum(1)
+                total[:, g] += np.bincount(docs, p) / 4
+                product[:, g] += np.exp(np.bincount(docs, np.log(p))) / 4
+        found = fit.group_probabilities(new, score="sum", theta_from=theta_from, **how)
+        np.testing.assert_allclose(found, total / total.sum(1, keepdims=True), rtol=1e-4)
+        if theta_from == "root":
+            found = fit.group_probabilities(new, theta_from="root", prior="uniform", **how)
+            np.testing.assert_allclose(found, product / product.sum(1, keepdims=True), rtol=1e-4)
+
+    def test_documents_without_words(self, fit):
+        new = bnp.Corpus.from_ids([[], [0, 1]], vocabulary=WORDS)
+        np.testing.assert_allclose(fit.group_probabilities(new).iloc[0], [0.6, 0.4])
+        assert fit.group_probabilities(new, score="sum").iloc[0].isna().all()
+
+    def test_bad_options_are_named(self, fit, new):
+        with pytest.raises(ValueError, match="prior must be None with score='sum'"):
+            fit.group_probabilities(new, score="sum", prior="sizes")
+        with pytest.raises(ValueError, match="corpus has 3 words, the model has 13"):
+            fit.group_probabilities(bnp.Corpus.from_ids([[0]], num_words=3))
+        with pytest.raises(ValueError, match="num_kept must be at most"):
+            fit.group_probabilities(new, num_sweeps=2, num_kept=3)
+
+
+def test_pictures(fit, numbers):
+    axes = fit.plot_contrast(num_words=4)
+    assert axes.shape == (3,)
+    assert [ax.get_title(loc="left").split(",")[0] for ax in axes] == [
+        "topic 0", "topic 1", "topic 2",
+    ]  # fmt: skip
+    one = fit.plot_contrast(topics=[numbers["only a"]])[0]
+    shown = [text.get_text() for text in one.texts]
+    assert "\N{EN DASH}" in shown
+    assert set(ONLY_A) < set(shown)
+    ax = fit.plot_distances()
+    assert len(ax.get_yticklabels()) == 2  # topics that one group has are left out
+    assert ax.get_yticklabels()[0].get_text().startswith(f"{numbers['contrast']}: ")
+    with pytest.raises(ValueError, match="table must have a topic of two groups"):
+        fit.plot_distances(topics=[numbers["only a"]])
+    plt.close("all")
+
+
+def test_the_report_has_contrasts(fit):
+    made = fit.report()
+    assert {"topics", "sharing", "contrast", "contrast_words"} <= set(made.tables)
+    assert {"contrast", "distances"} <= set(made.drawn)
+    plt.close("all")
+
+
+def test_a_report_without_topics_of_two_groups(corpus):
+    """Tiny corpora have fewer tokens than `min_tokens` in every topic."""
+    small = bnp.Corpus.from_ids([[0, 1], [5, 7]], vocabulary=WORDS, groups=["a", "b"])
+    z = np.zeros((1, 1, 4), np.uint8)
+    made = fit_of(small, z, z).report()
+    assert "distances" not in made.drawn
+    assert made.tables["contrast"]["a"].tolist() == [""]
+    assert len(made.tables["contrast_words"]) == 0
+    plt.close("all")
+
+
+def test_other_fits_and_topics_are_refused(fit, corpus):
+    with pytest.raises(ValueError, match="topic must be below 3"):
+        fit.contrast(3)
+    with pytest.raises(ValueError, match="by must be one of"):
+        fit.contrast_words(by="likeness")
+    z = np.zeros((1, 1, corpus.num_tokens), np.uint8)
+    lda = fit_of(corpus, z, z, model=bnp.LDA(1))
+    with pytest.raises(ValueError, match="fit must be that of a model whose topics differ"):
+        contrast_tables.contrast(lda)
+    assert isinstance(fit, bnp.ContrastFit)
+    assert isinstance(fit.contrast(), pd.DataFrame)
