@@ -48,7 +48,7 @@ def log_stirling(size: int, discount: Any) -> np.ndarray:
     return table
 
 
-def log_rising(start: Any, step: Any, n: int) -> Any:
+def log_rising(start: Any, step: Any, n: Any) -> Any:
     """Return log of start (start + step) ... (start + (n - 1) step)."""
     start = np.asarray(start, float)
     return sum((np.log(start + j * step) for j in range(n)), np.zeros_like(start + step))

@@ -179,7 +179,7 @@ def draw_topics(
         return Drawn(phi.reshape(base.shape), none, none, none)
     all_customers, all_tables = customers.sum(axis=1), tables.sum(axis=1)
     slot, item = jnp.arange(shape[2])[None, :], jnp.arange(num_groups)[:, None]
-    log_y = draw_log_gamma(key_m, jnp.maximum(all_customers, 1), slot, item)
+    log_y = draw_log_gamma(key_m, jnp.maximum(all_customers, 1.0), slot, item)
     log_y = log_y - draw_log_gamma(key_b, jnp.broadcast_to(concentration, log_y.shape), slot, item)
     log_rate = jnp.where(all_customers > 0, jax.nn.softplus(log_y), 0.0)
     log_size = draw_log_gamma(key_size, concentration / discount + all_tables, slot, item)
@@ -239,7 +239,7 @@ def draw_tables(
     else:
         all_customers = customers.reshape(shape).sum(axis=1)
         slot, item = jnp.arange(num_topics)[None, :], jnp.arange(num_groups)[:, None]
-        log_y = draw_log_gamma(key_y, jnp.maximum(all_customers, 1), slot, item)
+        log_y = draw_log_gamma(key_y, jnp.maximum(all_customers, 1.0), slot, item)
         log_y = log_y - drawn.log_total + drawn.log_rate
         log_rate = jnp.where(all_customers > 0, jax.nn.softplus(log_y), 0.0)
         log_weight = jnp.log(discount) + drawn.log_size + discount * (log_rate - drawn.log_rate)
