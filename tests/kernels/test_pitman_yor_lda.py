@@ -25,7 +25,7 @@ from bnp_models.testing import enumeration, pitman_yor_topics, simulate, token_c
 from bnp_models.testing.topic_family import SHARP
 
 NUM_TOPICS, NUM_WORDS = 2, 3
-CAPACITY = 10  # as many tables as any cell has tokens
+CAPACITY = 11  # one more than any cell has tokens
 TINY = testing.TinyCorpus(
     [[0, 0, 1], [0, 2, 2]], NUM_WORDS, layout={"num_lanes": 1, "num_sizes": 4}
 )
@@ -187,7 +187,7 @@ def states_of(drawn):
 
     def one(z, word, tables, alpha, beta, discount, concentration):
         return FAMILY.make_state(
-            JOINT, z, None, word, NUM_TOPICS, alpha=jnp.full(NUM_TOPICS, alpha), beta=beta,
+            JOINT, z, JOINT.doc, word, NUM_TOPICS, alpha=jnp.full(NUM_TOPICS, alpha), beta=beta,
             tables=tables, discount=discount, concentration=concentration,
             room=jnp.zeros(CAPACITY, bool), overflow=jnp.zeros((), bool),
         )  # fmt: skip
