@@ -140,11 +140,8 @@ def pitman_yor_topics(
         given = np.exp(logs - total)  # [A, B]
         log_joint.append(log_docs[i] + total)
 
-        def mean(values, given=given):
-            return np.tensordot(given, values, axes=2)
-
         here = {
-            name: mean(sum(topic.mean[name] for topic in topics))
+            name: np.tensordot(given, sum(topic.mean[name] for topic in topics), axes=2)
             for name in topics[0].mean
             if name != "phi"
         }
@@ -190,7 +187,7 @@ def _documents(doc_topic, group, alpha) -> tuple[np.ndarray, np.ndarray]:
             ]
         )
         logs = logs + alpha.log_weights[:, None]
-        of_group = logsumexp(logs, axis=0)
+        of_group = np.asarray(logsumexp(logs, axis=0))
         total += of_group
         means[:, g] = alpha.nodes @ np.exp(logs - of_group)
     return total, means
@@ -214,7 +211,7 @@ def _one_topic(customers, a, b, c, transforms, stirling, fixed) -> _Topic:
             log_rising(b.nodes[None, :], a.nodes[:, None], int(n)) for n in tables.sum(axis=1)
         )
         of_b = opened - of_customers + b.log_weights  # [A, N]
-        over_b = logsumexp(of_b, axis=1)
+        over_b = np.asarray(logsumexp(of_b, axis=1))
         mean_b = np.exp(of_b - over_b[:, None]) @ b.nodes
         base, labels, root = _base_of_tables(tables, c, transforms)  # [B], [B, V0], [B, V0]
         log_weight = (seats + over_b)[:, None] + base[None, :]
@@ -271,7 +268,7 @@ def _base_of_tables(tables, c, transforms) -> tuple[np.ndarray, np.ndarray, np.n
     logs = np.log(np.array(list(by_labels.values())))[:, None] + np.stack(
         [enumeration.log_dirichlet_multinomial(labels, x) for x in c.nodes], axis=1
     )  # [L, B]
-    total = logsumexp(logs, axis=0)
+    total = np.asarray(logsumexp(logs, axis=0))
     given = np.exp(logs - total)
     root = labels[:, None, :] + c.nodes[None, :, None]
     root = root / root.sum(axis=2, keepdims=True)
