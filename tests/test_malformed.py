@@ -408,6 +408,8 @@ FIELD = text(none=True, empty=True) | {"unknown": "nonsense"}
 NUMBER_OF_ONE = {label: x for label, x in count(0).items() if label != "bool"} | {"out": 99}
 
 KINDS_AT: dict[str, Table] = {
+    "PitmanYorLDA.concentration": POSITIVE,
+    "PitmanYorLDA.discount": real(1, 1.5, -0.1),
     **{
         f"{name}.prior_predictive.num_draws": count(1)
         for name in ("TopicFit", "FactorFit", "posterior.predictive")

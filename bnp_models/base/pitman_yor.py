@@ -49,6 +49,8 @@ class PitmanYor(dist.Distribution):
 
     def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> jax.Array:
         """Draw the weights."""
+        if not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):  # NumPyro passes raw keys, too
+            key = jax.random.wrap_key_data(key)
         none = jnp.zeros(self.base.T.shape, jnp.int32)
 
         def one(key):

@@ -33,12 +33,15 @@ def lay_out(
     num_lanes: int | None = None,
     group: Sequence[int] | None = None,
     label: Sequence[int] | None = None,
+    num_sizes: int | None = None,
 ) -> Tokens:
     """Lay out documents, given as lists of word ids, as data of the kernels."""
     doc = np.repeat(np.arange(len(docs), dtype=np.int32), [len(words) for words in docs])
     word = np.concatenate([np.asarray(words, np.int32) for words in docs])
     groups, labels = (None if x is None else np.asarray(x, np.int32) for x in (group, label))
-    return make_tokens(doc, word, len(docs), num_lanes=num_lanes, group=groups, label=labels)
+    return make_tokens(
+        doc, word, len(docs), num_lanes=num_lanes, group=groups, label=labels, num_sizes=num_sizes
+    )
 
 
 def tally(

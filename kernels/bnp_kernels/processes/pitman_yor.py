@@ -126,9 +126,8 @@ def weigh(
             stays = tables > customers
             joins = jnp.where(stays, 1.0, joins)
     # ends in a division, which XLA computes once
-    share = (
-        doc[None] * jnp.stack([joins, opens]) / jnp.maximum(all_customers + concentration, _TINY)
-    )
+    total = jnp.maximum(all_customers + concentration, _TINY)
+    share = doc[None] * jnp.stack([joins, opens]) / total[None]
     share = jnp.where(stays.any(), jnp.where(stays[None], jnp.stack([joins, opens]), 0.0), share)
     return Weights(share, overflow=(tables >= most).any())
 
@@ -179,10 +178,11 @@ def draw_topics(
         return Drawn(phi.reshape(base.shape), none, none, none)
     all_customers, all_tables = customers.sum(axis=1), tables.sum(axis=1)
     slot, item = jnp.arange(shape[2])[None, :], jnp.arange(num_groups)[:, None]
-    log_y = draw_log_gamma(key_m, jnp.maximum(all_customers, 1), slot, item)
+    log_y = draw_log_gamma(key_m, jnp.maximum(all_customers, 1.0), slot, item)
     log_y = log_y - draw_log_gamma(key_b, jnp.broadcast_to(concentration, log_y.shape), slot, item)
     log_rate = jnp.where(all_customers > 0, jax.nn.softplus(log_y), 0.0)
-    log_size = draw_log_gamma(key_size, concentration / discount + all_tables, slot, item)
+    shape_of_size = concentration[None] / discount + all_tables
+    log_size = draw_log_gamma(key_size, shape_of_size, slot, item)
     phi, log_total = draw(
         key_stable, key_gamma, customers, tables, base.reshape(shape), log_size, discount
     )
@@ -235,11 +235,11 @@ def draw_tables(
     num_groups, num_topics = drawn.log_total.shape
     shape = num_groups, -1, num_topics
     if dirichlet:
-        log_weight = jnp.log(concentration)
+        log_weight = jnp.log(concentration)[None, None]
     else:
         all_customers = customers.reshape(shape).sum(axis=1)
         slot, item = jnp.arange(num_topics)[None, :], jnp.arange(num_groups)[:, None]
-        log_y = draw_log_gamma(key_y, jnp.maximum(all_customers, 1), slot, item)
+        log_y = draw_log_gamma(key_y, jnp.maximum(all_customers, 1.0), slot, item)
         log_y = log_y - drawn.log_total + drawn.log_rate
         log_rate = jnp.where(all_customers > 0, jax.nn.softplus(log_y), 0.0)
         log_weight = jnp.log(discount) + drawn.log_size + discount * (log_rate - drawn.log_rate)
@@ -268,8 +268,8 @@ def log_restaurants(
     """Return the log density of tokens and tables given the topics, but for the base measure."""
     shape = num_groups, -1, customers.shape[1]
     all_customers, all_tables = (x.reshape(shape).sum(axis=1) for x in (customers, tables))
-    of_topics = log_rising_by(concentration, discount, all_tables)
-    of_topics = of_topics - log_rising(concentration, all_customers)
+    of_topics = log_rising_by(concentration[None], discount, all_tables)
+    of_topics = of_topics - log_rising(concentration[None], all_customers)
     of_cells = stirling.log_stirling(ratios, discount, customers, tables)
     return sum_pairwise(sum_rows(of_topics)) + sum_pairwise(sum_rows(of_cells))
 
@@ -346,8 +346,8 @@ def draw_discount(
 
         first = jax.tree.map(lambda x: jnp.stack([x, x]), stirling.first_row(columns))
         (total, _), _ = lax.scan(add, (jnp.float32(0), first), (sizes, number))
-        of_topics = log_rising_by(concentration, new, all_tables)
-        of_topics = of_topics - log_rising_by(concentration, discount, all_tables)
+        of_topics = log_rising_by(concentration[None], new, all_tables)
+        of_topics = of_topics - log_rising_by(concentration[None], discount, all_tables)
         density = total + of_topics.sum() + log_beta_prior(new, prior)
         return jnp.where(inside, density, -jnp.inf)
 

@@ -276,3 +276,98 @@ def test_outcomes_with_tables_of_their_own():
     report = one_sample("outcomes", jax.tree.map(np.asarray, means), exact.means())
     report.check()
     print(report)
+
+
+# ---- the sequential sweep with an outcome that is drawn anew: a token is marked or not
+
+MARKED, BETA_MARKED = 0.3, 2.0
+
+
+def marks(key, z, marked, limit=None):
+    """Sweep LDA with marked tokens, whose words have another concentration.
+
+    The state counts the marked tokens of each cell, and does not say which ones they are.
+    """
+    word_topic = token_corpora.tally(z, DATA.word, NUM_WORDS, NUM_TOPICS)
+    tables = {
+        "word": Table(word_topic, DATA.word),
+        "marked": Table(marked, DATA.word, (0, 1)),
+        "topic": Table(word_topic.sum(axis=0)),
+        "of_marked": Table(marked.sum(axis=0), None, (0, 1)),
+    }
+
+    def weigh(doc, word, marked, topic, of_marked, alpha, share):
+        plain = (word - marked + BETA) / (topic - of_marked + NUM_WORDS * BETA)
+        special = (marked + BETA_MARKED) / (of_marked + NUM_WORDS * BETA_MARKED)
+        both = jnp.stack([(1 - share) * plain, share * special])
+        overflow = None if limit is None else (marked >= limit).any()
+        return Weights(jnp.maximum((doc + alpha) * both, 0), overflow=overflow)
+
+    def leave(word, marked, topic, of_marked, alpha, share):
+        return marked / word
+
+    doc_topic = token_corpora.tally(z, DATA.doc, len(DOCS), NUM_TOPICS)
+    return scan.scan_tokens(
+        weigh, key, DATA.buckets, z, doc_topic, tables, leave=leave,
+        per_topic={"alpha": jnp.asarray(ONE_PRIOR)}, given={"share": jnp.float32(MARKED)},
+        overflow=None if limit is None else jnp.zeros((), bool),
+    )  # fmt: skip
+
+
+def test_outcomes_that_are_drawn_when_a_token_leaves():
+    num_tokens = len(WORD)
+    both = enumeration.assignments(2 * NUM_TOPICS, num_tokens)
+    x, z = both // NUM_TOPICS, both % NUM_TOPICS
+    log_joint = log_dirichlet_multinomial(count(z, DOC, len(DOCS)), ONE_PRIOR).sum(axis=1)
+    log_joint = log_joint + np.where(x == 1, np.log(MARKED), np.log(1 - MARKED)).sum(axis=1)
+    cells = []
+    for outcome, beta in ((0, BETA), (1, BETA_MARKED)):
+        topics = np.where(x == outcome, z, NUM_TOPICS)
+        cells.append(count(topics, WORD, NUM_WORDS, NUM_TOPICS + 1)[..., :NUM_TOPICS])
+        log_joint = log_joint + log_dirichlet_multinomial(cells[-1].swapaxes(1, 2), beta).sum(1)
+
+    def measured(z, marked):
+        each = quantities(z) | {"marked": marked, "marked^2": (marked**2).sum(axis=(-2, -1))}
+        return each | {"marked of a topic": (marked.sum(axis=-2) ** 2).sum(axis=-1)}
+
+    exact = enumeration.enumerate_posterior(
+        both, lambda _: log_joint, lambda _: measured(z, cells[1])
+    )
+
+    def chain(key):
+        def one(carry, i):
+            swept = marks(jax.random.fold_in(key, i), *carry[:2])
+            z, marked = swept.z, swept.tables["marked"]
+            fresh = token_corpora.tally(z, DATA.word, NUM_WORDS, NUM_TOPICS)
+            wrong = (swept.tables["word"] != fresh).sum() + (marked > fresh).sum()
+            wrong += (marked < 0).sum()
+            wrong += (swept.tables["of_marked"] != marked.sum(axis=0)).sum()
+            sums = {
+                n: (i >= NUM_WARMUP) * jnp.asarray(q, jnp.float32)
+                for n, q in measured(z, marked).items()
+            }
+            return (z, marked, carry[2] + wrong), sums
+
+        start = (*START, jnp.zeros((NUM_WORDS, NUM_TOPICS), jnp.int32), jnp.int32(0))
+        (*_, wrong), kept = jax.lax.scan(one, start, jnp.arange(NUM_WARMUP + NUM_SWEEPS))
+        return wrong, jax.tree.map(lambda x: x.sum(axis=0) / NUM_SWEEPS, kept)
+
+    keys = jax.random.split(jax.random.key(zlib.crc32(b"marks")), NUM_CHAINS)
+    wrong, means = jax.jit(jax.vmap(chain), compiler_options=OPTIMISED)(keys)
+    assert not wrong.any()
+    report = one_sample("marks", jax.tree.map(np.asarray, means), exact.means())
+    report.check()
+    print(report)
+
+
+def test_weights_can_ask_for_more_room():
+    """The flag is raised if any token of the sweep asks; draws do not depend on it."""
+    key, z = jax.random.key(3), jnp.array([0, 1, 1, 0, 0, 1])
+    none = jnp.zeros((NUM_WORDS, NUM_TOPICS), jnp.int32)
+    plain, enough, short = (marks(key, z, none, limit) for limit in (None, 7, 1))
+    assert plain.overflow is None
+    assert not enough.overflow
+    assert short.overflow
+    for other in (enough, short):
+        np.testing.assert_array_equal(plain.z, other.z)
+        jax.tree.map(np.testing.assert_array_equal, plain.tables, other.tables)
