@@ -30,7 +30,7 @@ class Transform:
 
     $P^i_{wv} = p(\text{local word } w \mid \text{global word } v)$ in group i: no entry is
     negative, and each column sums to one. The words of a group have the distribution $P^i \phi^0$
-    where the global ones have $\phi^0$. A `DifferentialTopicModel` takes it as `transform`.
+    where the global ones have $\phi^0$. It is for differential topic models.
 
     Build one with `from_matrix`, `from_cooccurrence`, `from_vectors`, `from_wordnet` or `identity`,
     which check their input; the class itself checks nothing. Two transforms are equal when they
