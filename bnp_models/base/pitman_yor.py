@@ -16,6 +16,8 @@ from bnp_models.data import arguments
 
 __all__ = ["PitmanYor", "discount", "discount_prior", "draw_posterior"]
 
+_draw_topics = jax.jit(partial(draw_topics, dirichlet=False))
+
 
 class PitmanYor(dist.Distribution):
     r"""Law of the weights of a Pitman-Yor process, $\mathrm{PYP}(a, b, H)$, over V words.
@@ -118,13 +120,12 @@ def draw_posterior(
     which is divided among all words by $\mathrm{PYP}(a, b + a T, H)$.
     """
     if discount == 0:
-        return draw_dirichlet(rng, customers + concentration[:, None] * base)
+        return draw_dirichlet(rng, np.maximum(customers + concentration[:, None] * base, 1e-30))
     total = concentration + discount * tables.sum(axis=1)
     shares = np.concatenate([customers - discount * tables, total[:, None]], axis=1)
     shares = draw_dirichlet(rng, np.maximum(shares, 0.0))
-    draw = jax.jit(partial(draw_topics, dirichlet=False))
     none = np.zeros(base.T.shape, np.int32)
-    rest = draw(
+    rest = _draw_topics(
         jax.random.key(int(rng.integers(2**31))), none, none,
         np.maximum(base.T, 1e-37).astype(np.float32), discount=np.float32(discount),
         concentration=total.astype(np.float32),
