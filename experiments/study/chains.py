@@ -91,7 +91,8 @@ class OurChains:
 
     def states(self) -> dict[str, np.ndarray]:
         """Return the present states, as a fit keeps one draw of each chain."""
-        snapshot = jax.vmap(self._runner.kernel.sampler().snapshot)(self._state.chain)
+        take = jax.vmap(self._runner.kernel.sampler().snapshot, (0, None))
+        snapshot = take(self._state.chain, self._runner.data)
         kept = {name: np.asarray(x)[:, None] for name, x in snapshot.items()}
         return {**kept, "draw": np.zeros(1, int)}
 

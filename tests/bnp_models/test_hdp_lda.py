@@ -55,7 +55,7 @@ def test_collapsed_density_is_that_of_the_kernel(tiny):
     data = sampler.prepare(tiny, 1)
     state = jax.jit(lambda key: sampler.init(key, data, tiny))(jax.random.key(3))
     assert (state.topic > 0).sum() == 4
-    snapshot = sampler.snapshot(state)
+    snapshot = sampler.snapshot(state, data)
     weights, unused = snapshot["root_weights"], snapshot["unused_weight"]
     values = {name: snapshot[name] for name in ("z", *model.hyperparameters)}
     density = jax.jit(lambda values: log_density(model.collapsed, (tiny,), {}, values)[0])

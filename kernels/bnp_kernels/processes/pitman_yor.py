@@ -129,7 +129,7 @@ def weigh(
     total = jnp.maximum(all_customers + concentration, _TINY)
     share = doc[None] * jnp.stack([joins, opens]) / total[None]
     share = jnp.where(stays.any(), jnp.where(stays[None], jnp.stack([joins, opens]), 0.0), share)
-    return Weights(share, overflow=(tables >= most).any())
+    return Weights(share, overflow=(tables > most).any())
 
 
 class Drawn(NamedTuple):

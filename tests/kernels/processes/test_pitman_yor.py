@@ -156,8 +156,8 @@ def test_weights_that_would_need_more_ratios(sampler):
             discount=jnp.float32(DISCOUNT), concentration=jnp.ones(2),
         ).overflow  # fmt: skip
 
-    assert not overflow(4, [1, 3])
-    assert overflow(3, [1, 3])
+    assert not overflow(3, [1, 3])
+    assert overflow(2, [1, 3])
 
 
 # ---- all cells at once
