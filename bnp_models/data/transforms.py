@@ -4,10 +4,9 @@ import dataclasses
 import functools
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
-import pandas as pd
 import scipy.sparse
 from jaxtyping import Float32, Int32
 
@@ -18,6 +17,9 @@ from bnp_models.data.encoded_arrays import decode_array, encode_array
 from bnp_models.data.stochastic import as_entries, from_lists, stochastic, to_lists
 from bnp_models.data.storage import array_digest
 from bnp_models.data.wordnet import open_wordnet, path_similarities
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Transform"]
 
@@ -324,7 +326,7 @@ class Transform:
             )
         return self._matrix(self.group_names.index(group) if group is not None else 0)
 
-    def neighbours(self, word: Any, top: int = 10) -> pd.DataFrame:
+    def neighbours(self, word: Any, top: int = 10) -> "pd.DataFrame":
         """List the global words that a local word stands for, the largest weights first.
 
         Parameters
@@ -340,6 +342,8 @@ class Transform:
             `group` (if the matrices are of groups), `word` (the global word; its number if it has
             no name) and `weight`, the probability of the local word given the global one.
         """
+        import pandas as pd
+
         top = arguments.integer("top", top, 1)
         v = self._number_of(word)
         tables = []

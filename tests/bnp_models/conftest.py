@@ -151,7 +151,7 @@ class Toy(token_model.TokenModel):
                 jnp.where(state.topic > 0, jnp.log(state.gamma * jnp.maximum(state.topic, 1)), 0.0)
             )[-1],
             used=lambda state: state.topic > 0,
-            snapshot=lambda state: {"z": state.z, "gamma": state.gamma},
+            snapshot=lambda state, data: {"z": state.z, "gamma": state.gamma},
             given=lambda state, values: state._replace(**values),
             data_specs=token_model.data_specs,
             wanted=lambda state, data: (state.topic > 0).sum() + 1,
