@@ -823,6 +823,7 @@ ACCEPTED: dict[tuple[str, str, str], str] = {
     ("Transform.neighbours", "word", "number"): "the number of a word",
     ("data.bags.read_ldac", "vocabulary", "string"): "the path of a file",
     ("data.bags.read_uci", "vocabulary", "string"): "the path of a file",
+    ("fit PitmanYorLDA", "discount", "0"): "topics are then Dirichlet draws",
     ("posterior.intervals.beta_interval", "mean", "empty"): "no interval is asked for",
     ("posterior.mixtures.MixtureStates.state", "index", "negative"): "counts from the end",
 }
