@@ -292,7 +292,7 @@ class PitmanYorLDA(topic_model.FiniteTopics):
         return np.broadcast_to(value, (self.num_topics,))
 
     def _counts(
-        self, state: Mapping[str, np.ndarray], corpus: Corpus, prior: float | None = None
+        self, state: Mapping[str, np.ndarray], corpus: Corpus
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return tokens, tables, and the mean of the base measure, each [K, V]."""
         z, word = np.asarray(state["z"]), np.asarray(corpus.word)
