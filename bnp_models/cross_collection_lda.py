@@ -126,7 +126,8 @@ class CrossCollectionLDA(topic_model.FiniteTopics):
         """Return the kernel's pure functions; hyperparameters in `elsewhere` are not updated."""
         return finite_sampler(
             self, kernel, self.rows, elsewhere, priors=kernel.CrossCollectionPriors,
-            topics=kernel.draw_topics, sizes=lambda corpus: {"num_groups": corpus.num_groups},
+            topics=lambda key, state, data: kernel.draw_topics(key, state),
+            sizes=lambda corpus: {"num_groups": corpus.num_groups},
             **options,
         )  # fmt: skip
 

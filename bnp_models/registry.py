@@ -3,6 +3,7 @@
 from bnp_models.author_topic import AuthorTopicModel as AuthorTopicModel
 from bnp_models.base import model as _base
 from bnp_models.cross_collection_lda import CrossCollectionLDA as CrossCollectionLDA
+from bnp_models.differential import DifferentialTopicModel as DifferentialTopicModel
 from bnp_models.gaussian_factors import GaussianFactorAnalysis as GaussianFactorAnalysis
 from bnp_models.hdp_lda import HDPLDA as HDPLDA
 from bnp_models.ibp_compound_dirichlet import IBPCompoundDirichlet as IBPCompoundDirichlet

@@ -28,6 +28,7 @@ from bnp_models.base.terms import Terms
 from bnp_models.base.warm_up import Annealing
 from bnp_models.data import arguments
 from bnp_models.data.readers import Readers
+from bnp_models.data.transforms import Transform
 
 __all__ = [
     "Model",
@@ -147,6 +148,8 @@ def _describe(value: Any) -> Any:
     if is_prior(value):
         parameters = {name: _shortest(getattr(value, name)) for name in value.arg_constraints}
         return {"distribution": type(value).__name__, **parameters}
+    if isinstance(value, Transform):
+        return {"transform": value.describe()}
     if isinstance(value, str | bool | int | float | type(None)):
         return value
     return [_describe(x) for x in value]
@@ -171,6 +174,8 @@ def _restore(value: Any) -> Any:
         return tuple(_restore(x) for x in value)
     if not isinstance(value, dict):
         return value
+    if set(value) == {"transform"}:
+        return Transform.from_description(value["transform"])
     parameters = dict(value)
     name = parameters.pop("distribution", None)
     family = getattr(dist, name, None) if name in dist.__all__ else None
@@ -203,6 +208,8 @@ class Model(abc.ABC):
     """Data and options in an example of the command line."""
     unit: ClassVar[str]
     """Dim of the parts of the data that are independent given the parameters."""
+    only_python: ClassVar[tuple[str, ...]] = ()
+    """Fields that the command line cannot give."""
     lanes: ClassVar[bool] = True
     """Whether a parallel sweep can be divided over devices."""
     slots: ClassVar[str | None] = None
@@ -334,7 +341,12 @@ class Model(abc.ABC):
 
     @functools.cached_property
     def _identity(self) -> str:
-        return json.dumps(self.describe(), sort_keys=True)
+        fields: dict[str, Any] = self.describe()
+        for name in fields:
+            value = getattr(self, name, None)
+            if isinstance(value, Transform):
+                fields[name] = value.digest
+        return json.dumps(fields, sort_keys=True)
 
     def describe(self) -> dict[str, Any]:
         """Return the configuration as JSON-able data: class name and hyperparameters."""

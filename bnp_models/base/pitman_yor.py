@@ -33,7 +33,8 @@ class PitmanYor(dist.Distribution):
     concentration
         The concentration b of each draw, positive, [K].
     base
-        The base measure H of each draw, positive; rows sum to one, [K, V].
+        The base measure H of each draw, positive; rows sum to one, [K, V], or [G, K, V] for G draws
+        with each concentration.
     """
 
     arg_constraints = {  # noqa: RUF012 (as in NumPyro)
@@ -53,14 +54,17 @@ class PitmanYor(dist.Distribution):
         """Draw the weights."""
         if not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):  # NumPyro passes raw keys, too
             key = jax.random.wrap_key_data(key)
-        none = jnp.zeros(self.base.T.shape, jnp.int32)
+        *_, num_topics, num_words = self.base.shape
+        base = self.base.reshape(-1, num_topics, num_words).swapaxes(1, 2)
+        rows = jnp.maximum(base.reshape(-1, num_topics), 1e-37)
+        none = jnp.zeros(rows.shape, jnp.int32)
 
         def one(key):
             drawn = draw_topics(
-                key, none, none, jnp.maximum(self.base.T, 1e-37), discount=self.discount,
-                concentration=self.concentration, dirichlet=self.is_dirichlet,
+                key, none, none, rows, discount=self.discount, concentration=self.concentration,
+                num_groups=base.shape[0], dirichlet=self.is_dirichlet,
             )  # fmt: skip
-            return drawn.phi.T
+            return drawn.phi.reshape(base.shape).swapaxes(1, 2).reshape(self.base.shape)
 
         if not sample_shape:
             return one(key)

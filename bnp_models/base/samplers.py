@@ -69,7 +69,7 @@ def finite_sampler(
     side_by_side: int | None,
     start_temperature: float,
     parameters: Callable[[Any], dict[str, jax.Array]] = lambda state: {},
-    topics: Callable[[Any, Any], dict[str, Callable[[], jax.Array]]] | None = None,
+    topics: Callable[[Any, Any, Any], dict[str, Callable[[], jax.Array]]] | None = None,
     sizes: Callable[[Corpus], dict[str, Any]] = lambda corpus: {},
     kept: Callable[[Any, Any], dict[str, jax.Array]] = lambda state, data: {},
     make: Callable[..., Any] | None = None,
@@ -95,7 +95,8 @@ def finite_sampler(
     parameters
         State -> parameters that are always recorded, and kept with full states.
     topics
-        Key, state -> functions that draw the topics to record, by name; None: `phi`, Dirichlet.
+        Key, state, data -> functions that draw the topics to record, by name; None: `phi`,
+        Dirichlet.
     sizes
         Corpus -> further arguments of `kernel.init`.
     kept
@@ -108,7 +109,7 @@ def finite_sampler(
 
     def init(rng_key, data, corpus):
         key_z, key_values = split(rng_key)
-        values = model.start_values(key_values)
+        values = model.start_values(key_values, model.shapes(corpus))
         values["alpha"] = model.all_alpha(values["alpha"])
         return (make or kernel.init)(
             key_z, data, num_words=corpus.num_words, num_topics=model.num_topics,
@@ -120,14 +121,14 @@ def finite_sampler(
             rng_key, state, data, updated, turn, sweeps=sweeps, power=power, axis_name=axis_name
         )
 
-    def draw_topics(rng_key, state):
+    def draw_topics(rng_key, state, data):
         return {"phi": lambda: token_model.draw_phi(rng_key, state.word_topic, state.beta)}
 
     def draws(rng_key, state, data):
         key_phi, key_theta = split(rng_key)
         lazy = {
             **rows.recorded(state),
-            **(topics or draw_topics)(key_phi, state),
+            **(topics or draw_topics)(key_phi, state, data),
             "z": lambda: state.z,
             "topic_tokens": lambda: state.topic,
             "theta": lambda: token_model.draw_theta(

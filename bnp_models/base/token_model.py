@@ -23,12 +23,14 @@ from bnp_models.base.topics import Topics
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.data.readers import CORPUS_READERS, Readers
+from bnp_models.data.transforms import Transform
 
 __all__ = [
     "DIMS",
     "TokenModel",
     "check_corpus",
     "check_groups",
+    "check_names",
     "check_program",
     "check_record",
     "data_specs",
@@ -46,6 +48,7 @@ DIMS = {
     "switch": ("token",),
     "phi": ("topic", "word"),
     "group_phi": ("group", "topic", "word"),
+    "group_tables": ("group", "topic"),
     "psi": ("group", "topic"),
     "phi_mean": ("topic", "word"),
     "theta": ("doc", "topic"),
@@ -245,15 +248,21 @@ def prepare(
     groups: bool = False,
     several: bool = False,
     sizes: bool = False,
+    transform: Transform | None = None,
 ) -> Tokens:
     """Lay a corpus out for the kernels, with the groups of its documents if these are needed.
 
     `several` asks for two groups or more, none of them empty; `sizes` for the numbers of tokens
-    that a word may have in a topic.
+    that a word may have in a topic of its group; `transform` is that of the words.
     """
     check_corpus(corpus)
+    word, rows = np.asarray(corpus.word), None
     if groups:
         check_groups(corpus, several=several)
+        of_tokens = np.asarray(corpus.group, np.int64)[np.asarray(corpus.doc)]
+        word = of_tokens * corpus.num_words + word
+    if transform is not None:
+        rows = tuple(x.reshape(-1, x.shape[-1]) for x in transform.rows_for(corpus))
     return make_tokens(
         np.asarray(corpus.doc),
         np.asarray(corpus.word),
@@ -261,7 +270,8 @@ def prepare(
         num_lanes=side_by_side,
         num_shards=num_shards,
         group=np.asarray(corpus.group) if groups else None,
-        num_sizes=1 + int(np.bincount(np.asarray(corpus.word)).max()) if sizes else None,
+        num_sizes=1 + int(np.bincount(word).max()) if sizes else None,
+        transform=rows,
     )
 
 
@@ -285,13 +295,18 @@ def check_record(
     `sites` are the ones that the kernel samples as a block of `numpyro.infer.Gibbs`. They are
     always recorded.
     """
-    if isinstance(record, str):
-        raise ValueError(f"record must be a tuple of names, got the string {record!r}")
-    if not isinstance(record, Collection) or isinstance(record, bytes | Mapping):
-        raise ValueError(f"record must be a tuple of names, got {arguments.shown(record)}")
-    for name in record:
-        arguments.one_of("record", name, (*allowed, *sites))
-    return tuple(sorted({*record, *sites}))
+    return tuple(sorted({*check_names("record", record, (*allowed, *sites)), *sites}))
+
+
+def check_names(argument: str, names: Any, allowed: Collection[str]) -> tuple[str, ...]:
+    """Return distinct names out of those allowed, sorted, or raise `ValueError`."""
+    if isinstance(names, str):
+        raise ValueError(f"{argument} must be a tuple of names, got the string {names!r}")
+    if not isinstance(names, Collection) or isinstance(names, bytes | Mapping):
+        raise ValueError(f"{argument} must be a tuple of names, got {arguments.shown(names)}")
+    for name in names:
+        arguments.one_of(argument, name, tuple(allowed))
+    return tuple(sorted(set(names)))
 
 
 def sampled(state: Any, priors: Any) -> dict[str, jax.Array]:

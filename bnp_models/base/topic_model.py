@@ -82,6 +82,10 @@ class FiniteTopics(token_model.TokenModel):
         """Dims of the recorded variables, behind chain and draw."""
         return {**super().dims, **({"alpha": (self.alpha_dim,)} if self.alpha_is_vector else {})}
 
+    def shapes(self, corpus: Corpus) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of hyperparameters of which one prior stands for many entries."""
+        return {}
+
     def recorded_alpha(self, alpha: jax.Array) -> jax.Array:
         """Return one value where all entries are the same one."""
         return alpha if self.alpha_is_vector else alpha[0]

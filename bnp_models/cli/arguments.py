@@ -164,7 +164,7 @@ def given_values(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, An
     ValueError
         If a value can't be read.
     """
-    fields = [field.name for field in dataclasses.fields(args.model)]
+    fields = [field.name for field in _fields(args.model)]
     found = tuple(
         {
             name: parse_value(_option(name), text)
@@ -240,7 +240,7 @@ def _add_fit(parser: argparse.ArgumentParser, model: type[Model]) -> None:
         "A VALUE is a number, a list such as 0.1,0.2, True or False, or a prior such as\n"
         "'Gamma(1, 1)', any distribution of numpyro.distributions with numbers as parameters.",
     )
-    for field in dataclasses.fields(model):
+    for field in _fields(model):
         default = "required" if _required(field) else show_value(field.default)
         group.add_argument(
             _option(field.name),
@@ -277,6 +277,10 @@ def _add_data(parser: argparse.ArgumentParser, models: Iterable[type[Model]]) ->
 
 def _add_no_progress(parser: Any) -> None:
     parser.add_argument("--no-progress", action="store_true", help="say nothing on the way")
+
+
+def _fields(model: type[Model]) -> list[dataclasses.Field]:
+    return [field for field in dataclasses.fields(model) if field.name not in model.only_python]
 
 
 def _gibbs_options(model: type[Model]) -> list[str]:

@@ -16,6 +16,7 @@ from scipy import special
 from bnp_kernels import lda
 from bnp_kernels import pitman_yor_lda as kernel
 from bnp_kernels.processes import pitman_yor
+from bnp_kernels.processes import pitman_yor_topics as shared
 from bnp_kernels.processes.pitman_yor import BetaPrior
 from bnp_kernels.random import stirling
 from bnp_models import PitmanYorLDA, testing
@@ -161,7 +162,7 @@ def conditional(state, data, token):
     minus = jnp.arange(NUM_TOPICS) == old
     tables = state.tables.at[v, old].add(-flag)
     ratios = stirling.ratios(state.discount, data.sizes, CAPACITY)
-    weights = kernel.weigh(
+    weights = shared.weigh(
         state.doc_topic[d] - minus, state.word_topic[v] - minus, tables[v], state.topic - minus,
         tables.sum(axis=0), state.alpha, state.concentration, ratios, state.discount, state.beta,
         sampler="ti", num_words=NUM_WORDS,
@@ -299,8 +300,8 @@ MISTAKES = [
         "conditional",
     ),
     testing.Mistake(
-        "base measure from tokens", kernel, "weigh",
-        "base = ({tables} + beta)", "word",
+        "base measure from tokens", shared, "weigh",
+        "base = ({of_word} + beta)", "word",
         "conditional",
     ),
     testing.Mistake(
@@ -356,8 +357,8 @@ MISTAKES = [
         "enumeration/uniform sampled/sequential",
     ),
     testing.Mistake(
-        "beta from tokens", kernel, "_resample",
-        "key_beta, {state.tables}, all_tables", "state.word_topic",
+        "beta from tokens", shared, "_resample",
+        "key_beta, {of_words}, of_words.sum", "state.word_topic",
         "geweke/sequential",
     ),
 ]  # fmt: skip

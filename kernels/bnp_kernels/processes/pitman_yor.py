@@ -22,6 +22,7 @@ with it when it leaves, and in what the weights of its new place then are:
 Sizes: V words, G groups with topics of their own, R = G V rows of cells, K topics.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -35,6 +36,7 @@ from bnp_kernels.numerics.batching import LARGE_TABLE, vectorise_if
 from bnp_kernels.numerics.densities import log_gamma_prior, log_rising
 from bnp_kernels.numerics.sums import sum_pairwise, sum_rows
 from bnp_kernels.random import bits, stirling
+from bnp_kernels.random.bits import random_bits, to_uniform
 from bnp_kernels.random.concentration import GammaPrior
 from bnp_kernels.random.gamma import draw_log_gamma, draw_log_gamma_table
 from bnp_kernels.random.slice_sampling import draw_slice
@@ -59,6 +61,8 @@ __all__ = [
 
 SAMPLERS = ("ti", "ss", "cs")
 _TINY = 1e-30
+_BLOCK = 8  # numbers of tables that are weighed at once
+_NEGLIGIBLE = -23.0  # log of a share of the probability that float32 does not see
 
 
 class BetaPrior(NamedTuple):
@@ -363,50 +367,85 @@ def draw_held_tables(
     discount: Array,
     concentration: Float[Array, " K"],
     beta: Array | None,
+    base: Float[Array, "R K"] | None = None,
     num_groups: int = 1,
 ) -> stirling.Seated:
     r"""Draw the tables of one cell after the other, as "cs" needs; the topics side by side.
 
-    $$p(t) \propto S^m_t \prod_{j < t} (b + a (T' + j))
-      \frac{\beta + Q'_w + j}{V \beta + Q' + j}$$
+    $$p(t) \propto S^m_t \prod_{j < t} (b + a (T' + j)) H_j, \qquad
+      H_j = \frac{\beta + Q'_w + j}{V \beta + Q' + j}$$
 
-    where a prime means without the cell, and Q are the tables of all groups. Without `beta` the
-    base measure is uniform.
+    where a prime means without the cell, and Q are the tables of all groups. With `base` H is that;
+    with neither it is uniform.
+
+    Notes
+    -----
+    Numbers of tables come in blocks, from small to large. Each block takes the draw over with its
+    share of the sum so far, so that a row is done after the blocks of its largest cell.
     """
+    if base is None and beta is None:
+        base = jnp.full(customers.shape, jnp.float32(num_groups / customers.shape[0]))
+    draw = vectorise_if(customers.size < LARGE_TABLE, partial(_draw_held, num_groups=num_groups))
+    return stirling.Seated(
+        *draw(rng_key, customers, tables, ratios, discount, concentration, beta, base)
+    )
+
+
+def _draw_held(
+    rng_key, customers, tables, ratios, discount, concentration, beta, base, *, num_groups
+):
     num_rows, num_topics = customers.shape
     num_words, most = num_rows // num_groups, ratios.shape[1] - 2
     shape = num_groups, num_words, num_topics
+    # the last column is never reached, so blocks may be cut off there
     logs = jnp.where(jnp.isfinite(ratios) & (ratios > 0), jnp.log(ratios), 0.0)
-    logs = jnp.cumsum(logs, axis=1)[:, 1 : most + 1]
-    number = jnp.arange(most)
-    uniforms = bits.uniform(rng_key, (num_rows, num_topics))
+    logs = jnp.pad(logs[:, 1 : most + 1], ((0, 0), (0, -most % _BLOCK)))
     of_words = tables.reshape(shape).sum(axis=0)
     start = tables.reshape(shape).sum(axis=1), of_words, of_words.sum(axis=0), jnp.zeros((), bool)
+    slot = jnp.arange(num_topics)
 
     def draw(carry, row):
         of_groups, of_words, total, overflow = carry
-        index, m, t, u = row
+        index, m, t, h = row
         group, word = index // num_words, index % num_words
         own, of_word, total = of_groups[group] - t, of_words[word] - t, total - t
-        step = concentration + discount * own
-        log_step = jnp.log(step[:, None] + discount * number[None, :])
-        if beta is None:
-            log_step = log_step - jnp.log(jnp.float32(num_words))
-        else:
-            log_step = log_step + jnp.log(beta + of_word[:, None] + number[None, :])
-            log_step = log_step - jnp.log(num_words * beta + total[:, None] + number[None, :])
-        weight = logs[m] + jnp.cumsum(log_step, axis=1)
-        weight = jnp.where(number[None, :] < m[:, None], weight, -jnp.inf)
-        sums = jnp.cumsum(jnp.exp(weight - weight.max(axis=1, keepdims=True)), axis=1)
-        new = 1 + (sums[:, :-1] <= u[:, None] * sums[:, -1:]).sum(axis=1)
+
+        def block(carry):
+            first, up, log_sum, new, small = carry
+            j = first + jnp.arange(_BLOCK)[None, :]
+            log_step = jnp.log((concentration + discount * own)[:, None] + discount * j)
+            if h is None:
+                log_step = log_step + jnp.log(beta + of_word[:, None] + j)
+                log_step = log_step - jnp.log(num_words * beta + total[:, None] + j)
+            else:
+                log_step = log_step + jnp.log(h)[:, None]
+            some = lax.dynamic_slice_in_dim(logs, first, _BLOCK, axis=1)[m]
+            weight = up[:, None] + jnp.cumsum(log_step + some, axis=1)
+            up = weight[:, -1]
+            weight = jnp.where(j < jnp.minimum(m, most)[:, None], weight, -jnp.inf)
+            largest = jnp.maximum(log_sum, weight.max(axis=1))
+            sums = jnp.cumsum(jnp.exp(weight - largest[:, None]), axis=1)
+            before = jnp.exp(log_sum - largest)
+            here = random_bits(rng_key, index * num_topics + slot, first)
+            u, v = to_uniform(here[0]), to_uniform(here[1])
+            place = (sums[:, :-1] <= v[:, None] * sums[:, -1:]).sum(axis=1)
+            takes = u * (before + sums[:, -1]) >= before
+            new = jnp.where((first < m) & takes, first + 1 + place, new)
+            log_sum = largest + jnp.log(before + sums[:, -1])
+            last = weight[:, (most - 1) % _BLOCK]
+            small = jnp.where(first + _BLOCK >= most, last < log_sum + _NEGLIGIBLE, small)
+            return first + _BLOCK, up, log_sum, new, small
+
+        zeros = jnp.zeros(num_topics, jnp.float32)
+        begin = jnp.int32(0), zeros, zeros - jnp.inf, jnp.minimum(m, 1), zeros > 0
+        end = jnp.minimum(jnp.where(m > 1, m, 0).max(), most)
+        _, _, _, new, small = lax.while_loop(lambda carry: carry[0] < end, block, begin)
         new = jnp.where(m > 1, new, m)
-        overflow = overflow | ((m > most) & (new >= most)).any()
         carry = (
             of_groups.at[group].set(own + new), of_words.at[word].set(of_word + new),
-            total + new, overflow,
+            total + new, overflow | ((m > most) & ~small).any(),
         )  # fmt: skip
         return carry, new
 
-    rows = jnp.arange(num_rows), customers, tables, uniforms
-    carry, tables = lax.scan(draw, start, rows)
-    return stirling.Seated(tables, carry[3])
+    carry, tables = lax.scan(draw, start, (jnp.arange(num_rows), customers, tables, base))
+    return tables, carry[3]

@@ -19,7 +19,13 @@ from bnp_kernels.numerics.sums import sum_pairwise
 from bnp_kernels.random.bits import split
 from bnp_kernels.random.gamma import draw_log_beta, draw_log_gamma
 
-__all__ = ["Concentration", "GammaPrior", "draw_concentrations", "draw_from_priors"]
+__all__ = [
+    "Concentration",
+    "GammaPrior",
+    "draw_concentrations",
+    "draw_concentrations_of_groups",
+    "draw_from_priors",
+]
 
 _SMALLEST = 1e-30  # a concentration never underflows to 0
 
@@ -93,6 +99,31 @@ def draw_concentrations(
         drawn = jnp.exp(drawn.reshape(jnp.shape(this.value)) - log_rate)
         new[name] = jnp.maximum(drawn, jnp.float32(_SMALLEST))
     return new
+
+
+def draw_concentrations_of_groups(
+    rng_key: Key[Array, ""],
+    value: Float[Array, " G"],
+    group: Int[Array, " J"],
+    totals: Int[Array, " J"],
+    num_tables: Int[Array, " G"],
+    prior: GammaPrior,
+    *,
+    scale: ScalarLike = 1.0,
+) -> Float[Array, " G"]:
+    r"""Resample a concentration for each group of restaurants given the table counts.
+
+    As `draw_concentrations`, with a scalar for each group; all have one prior. `group` is that of
+    each restaurant.
+    """
+    key_eta, key_value = split(rng_key)
+    a, customers = scale * value[group], jnp.maximum(totals, 1).astype(jnp.float32)
+    eta = draw_log_beta(key_eta, a, customers, jnp.zeros_like(group), jnp.arange(len(group)))
+    eta = jnp.where(totals > 0, eta, 0.0)
+    rate = prior.rate - scale * jnp.zeros_like(value).at[group].add(eta)
+    shape = jnp.asarray(prior.concentration + num_tables, jnp.float32)
+    drawn = draw_log_gamma(key_value, shape, jnp.zeros_like(num_tables), jnp.arange(len(value)))
+    return jnp.maximum(jnp.exp(drawn - jnp.log(rate)), jnp.float32(_SMALLEST))
 
 
 def draw_from_priors(rng_key: Key[Array, ""], priors: Mapping[str, GammaPrior]) -> dict[str, Array]:

@@ -4,12 +4,22 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int, Integer
+from jaxtyping import Array, Float, Int, Integer
 
 from bnp_kernels.tokens.lanes import Lanes, pack
 from bnp_kernels.tokens.scan import Bucket, make_bucket
 
-__all__ = ["Tokens", "check_tokens", "make_tokens", "most_of_a_word"]
+__all__ = ["Tokens", "WordTransform", "check_tokens", "make_tokens", "most_of_a_word"]
+
+
+class WordTransform(NamedTuple):
+    """Rows of matrices from global to local words: the entries that are not zero.
+
+    Word v of group g has the row g V + v. Padding has weight 0.
+    """
+
+    alternative: Int[Array, "R S"]  # global words
+    weight: Float[Array, "R S"]
 
 
 class Tokens(NamedTuple):
@@ -24,6 +34,7 @@ class Tokens(NamedTuple):
     group: Int[Array, " D"] | None = None  # for models with groups of documents
     label: Int[Array, " D"] | None = None  # for models with labels of documents
     sizes: Int[Array, " N"] | None = None  # 0, 1, ..: how often a word may be in a topic
+    transform: WordTransform | None = None  # for models with words of groups
 
 
 def make_tokens(
@@ -36,6 +47,7 @@ def make_tokens(
     group: Int[np.ndarray, " D"] | None = None,
     label: Int[np.ndarray, " D"] | None = None,
     num_sizes: int | None = None,
+    transform: tuple[Int[np.ndarray, "R S"], Float[np.ndarray, "R S"]] | None = None,
 ) -> Tokens:
     """Lay a corpus out for the kernels; runs on the host, on concrete arrays.
 
@@ -55,6 +67,8 @@ def make_tokens(
         Group and label of each document, for kernels that need them. Not checked.
     num_sizes
         For kernels with tables: one more than the largest number of tokens of a cell.
+    transform
+        Arrays of a `WordTransform`. Not checked.
 
     Raises
     ------
@@ -68,9 +82,11 @@ def make_tokens(
     of_docs = [None if x is None else jnp.asarray(x, jnp.int32) for x in (group, label)]
     buckets = (make_bucket(doc_length),)
     sizes = None if num_sizes is None else jnp.arange(num_sizes)
+    rows = None if transform is None else WordTransform(*map(jnp.asarray, transform))
     return Tokens(
-        *arrays, lanes=lanes, buckets=buckets, group=of_docs[0], label=of_docs[1], sizes=sizes
-    )
+        *arrays, lanes=lanes, buckets=buckets, group=of_docs[0], label=of_docs[1], sizes=sizes,
+        transform=rows,
+    )  # fmt: skip
 
 
 def most_of_a_word(word: Int[np.ndarray, " T"]) -> Integer[np.ndarray, ""]:

@@ -29,7 +29,7 @@ from bnp_kernels.processes.hdp_root import Root
 from bnp_kernels.random import bits, categorical
 from bnp_kernels.tokens import count_rows
 
-__all__ = ["Bucket", "Swept", "Table", "Weights", "make_bucket", "scan_tokens"]
+__all__ = ["Bucket", "PerRow", "Swept", "Table", "Weights", "make_bucket", "scan_tokens"]
 
 # Uniforms are capped at 1 - 2**-23, the largest value for which u * total < total after rounding.
 _BELOW_ONE = 1 - 2.0**-23
@@ -51,6 +51,13 @@ class Table(NamedTuple):
     row: Int[Array, " T"] | None = None  # of each token; None: `counts` is one row for all
     counted: tuple[int, ...] | None = None  # for each outcome 1 if its tokens count; None: all do
     largest: Integer[Array, ""] | None = None  # its dtype must hold every count; None: int32
+
+
+class PerRow(NamedTuple):
+    """An input with an entry for each topic, in the row of each token. It does not change."""
+
+    values: Float[Array, "rows K"]
+    row: Int[Array, " T"]
 
 
 class Weights(NamedTuple):
@@ -93,6 +100,7 @@ def scan_tokens(
     *,
     per_topic: Mapping[str, Float[Array, " K"]] | None = None,
     given: Mapping[str, Array] | None = None,
+    per_row: Mapping[str, PerRow] | None = None,
     per_doc_topic: Mapping[str, Float[Array, "D K"]] | None = None,
     per_doc: Mapping[str, Array] | None = None,
     x: Int[Array, " T"] | None = None,
@@ -110,11 +118,11 @@ def scan_tokens(
     weigh
         Function that returns the weights of one token in one chain. Its arguments have these names:
         `doc` (a row of the desk) and each of `tables` (the token's row); each of `per_topic`,
-        `given`, `per_doc_topic` and `per_doc`; `total` if there is one; `root_weights` and
-        `unused_weight` if there is a root. All counts leave the token out. If the token was the
-        last one of its topic, the root is the one after the death of this topic. The function must
-        not close over traced arrays. The factor and the divisor that it returns must not depend on
-        `doc` and `total`.
+        `given`, `per_row` (the token's row), `per_doc_topic` and `per_doc`; `total` if there is
+        one; `root_weights` and `unused_weight` if there is a root. All counts leave the token out.
+        If the token was the last one of its topic, the root is the one after the death of this
+        topic. The function must not close over traced arrays. The factor and the divisor that it
+        returns must not depend on `doc` and `total`.
     buckets
         All documents with tokens.
     z
@@ -128,6 +136,8 @@ def scan_tokens(
         topics that don't exist.
     given
         Other inputs of `weigh`, the same for all tokens, by name.
+    per_row
+        Inputs of `weigh` with an entry for each topic, which belong to rows such as words, by name.
     per_doc_topic, per_doc
         Inputs of `weigh` that belong to documents, by name. Documents are the first axis, and
         `weigh` gets the entry of the token's document.
@@ -157,10 +167,12 @@ def scan_tokens(
     -------
     The arrays after the sweep. `root.tables` and `root.gamma` are unchanged.
     """
+    in_rows = dict(per_row or {})
     own = {
         "rng_key": rng_key, "z": z, "x": x, "doc": doc, "total": total,
         "tables": {name: table.counts for name, table in tables.items()},
         "per_topic": dict(per_topic or {}), "given": dict(given or {}),
+        "per_row": {name: of_rows.values for name, of_rows in in_rows.items()},
         "per_doc_topic": dict(per_doc_topic or {}), "per_doc": dict(per_doc or {}),
         "root": root, "overflow": overflow, "frozen": frozen,
     }  # fmt: skip
@@ -168,6 +180,7 @@ def scan_tokens(
         "buckets": buckets,
         "power": power,
         "index": {name: t.row for name, t in tables.items() if t.row is not None},
+        "row": {name: of_rows.row for name, of_rows in in_rows.items()},
         "largest": {name: t.largest for name, t in tables.items() if t.largest is not None},
     }
     counted = {name: t.counted for name, t in tables.items() if t.counted is not None}
@@ -203,6 +216,10 @@ def _scan_chains(own, shared, *, weigh, counted, leave) -> Swept:
     num_outcomes = len(next(iter(counted.values()))) if counted else 1
     several = authors or num_outcomes > 1
     index = {name: row.astype(jnp.uint32) for name, row in shared["index"].items()}
+    in_rows = {
+        name: (count_rows.rows_first(values, values.dtype), shared["row"][name].astype(jnp.uint32))
+        for name, values in own["per_row"].items()
+    }
     per_topic = {name: categorical.pad_topics(a) for name, a in own["per_topic"].items()}
     of_docs = {name: categorical.pad_topics(a) for name, a in own["per_doc_topic"].items()}
     of_docs = {name: a.swapaxes(0, 1) for name, a in (of_docs | own["per_doc"]).items()}
@@ -287,7 +304,8 @@ def _scan_chains(own, shared, *, weigh, counted, leave) -> Swept:
         rows = {name: row_of(name) for name in carry.tables}
         without = desk.topic - at_desk
         by_row = dict(doc=without, total=desk.total - was) if authors else dict(doc=without)
-        rest = rows | roots | per_topic | own["given"] | desk.given
+        of_rows = {name: read(values, read(row, t)) for name, (values, row) in in_rows.items()}
+        rest = rows | roots | per_topic | own["given"] | of_rows | desk.given
         weights, new_topic, factor, divisor, short = weights_of(by_row, rest)
         if authors:
             here = (desk.row < num_rows)[:, None]
@@ -308,6 +326,10 @@ def _scan_chains(own, shared, *, weigh, counted, leave) -> Swept:
         code = categorical.draw_code(of_topics, u[0], ones, of_new)
         if frozen is not None:
             code = jnp.where(read(frozen, t), old, code)
+        if short is not None:
+            # Such a sweep is discarded. That the writes of this token need this, XLA must see: it
+            # would copy the tables to read them for the flag after they are written.
+            code = jnp.where(short, old, code)
         now: Any = None
         if several:
             now = _draw_outcome(weights, new_topic, code, u[1], capacity)
