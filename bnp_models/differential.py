@@ -391,6 +391,26 @@ class DifferentialTopicModel(PitmanYorTopics):
         alternative, weight = self.transform.rows_for(corpus)
         return np.einsum("gvs,kgvs->gkv", weight, root[:, alternative])
 
+    def tables_for(
+        self,
+        rng: np.random.Generator,
+        state: Mapping[str, np.ndarray],
+        corpus: Corpus,
+        global_word: int,
+    ) -> Float[np.ndarray, "G K V"]:
+        r"""Return the expected number of tables that stand for a global word v, by local word w.
+
+        $t_{gkw} P^g_{wv} \phi_{kv} / \sum_u P^g_{wu} \phi_{ku}$, with common words $\phi$ drawn
+        given the state. It needs a transform.
+        """
+        tables = self._counts(state, corpus)[1]
+        root = draw_dirichlet(rng, self._shape(state, tables))
+        alternative, weight = self.transform.rows_for(corpus)
+        value = np.where(alternative == global_word, weight, 0).sum(axis=2)[:, None]
+        value = value * root[None, :, global_word, None]
+        base = self._through(root, corpus)
+        return tables * value / np.where(base > 0, base, 1.0)
+
     def data_law(
         self, rng: np.random.Generator, state: Mapping[str, np.ndarray], data: Corpus
     ) -> DataLaw:

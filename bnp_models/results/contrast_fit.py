@@ -52,6 +52,14 @@ class ContrastFit(GroupFit):
 
         return contrast_words(self.of_chain(chain), topic, **options)
 
+    def associations(
+        self, word: str, topic: int | None = None, *, chain: int | None = None, **options: Any
+    ) -> pd.DataFrame:
+        """List the words of each group for a common one, see `association_tables.associations`."""
+        from bnp_models.results.association_tables import associations
+
+        return associations(self.of_chain(chain), word, topic, **options)
+
     def group_probabilities(
         self, corpus: Corpus, *, chain: int | None = None, **options: Any
     ) -> pd.DataFrame:

@@ -308,6 +308,8 @@ class Fit(abc.ABC):
         for name in ("approximation", "births"):
             if options.get(name) not in (None, "exact"):
                 text += f"\nThe sampler was not exact: {name}={options[name]!r}."
+        if options.get("optimise"):
+            text += f"\nOptimised, not sampled: {', '.join(options['optimise'])}."
         if not self._comparable() or self.convergence().verdict != "different modes":
             return text
         agreed = self._functionals.text().splitlines()

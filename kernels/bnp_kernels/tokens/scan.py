@@ -217,7 +217,10 @@ def _scan_chains(own, shared, *, weigh, counted, leave) -> Swept:
     several = authors or num_outcomes > 1
     index = {name: row.astype(jnp.uint32) for name, row in shared["index"].items()}
     in_rows = {
-        name: (count_rows.rows_first(values, values.dtype), shared["row"][name].astype(jnp.uint32))
+        name: (
+            categorical.pad_topics(values).swapaxes(0, 1),
+            shared["row"][name].astype(jnp.uint32),
+        )
         for name, values in own["per_row"].items()
     }
     per_topic = {name: categorical.pad_topics(a) for name, a in own["per_topic"].items()}
