@@ -282,7 +282,10 @@ class DifferentialTopicModel(PitmanYorTopics):
             return corpus.num_words if self.transform is None else self.transform.num_global
 
         def sizes(corpus):
-            return {"num_groups": corpus.num_groups, "num_global": num_global(corpus)}
+            return {
+                "num_groups": corpus.num_groups, "num_global": num_global(corpus),
+                "approximate": how["approximation"] is not None,
+            }  # fmt: skip
 
         def topics(rng_key, state, data):
             draw = partial(kernel.draw_topics, rng_key, state, data, dirichlet=self.is_dirichlet)

@@ -58,6 +58,7 @@ def init(
     concentration: ArrayLike,
     init_topics: int | None = None,
     num_global: int | None = None,
+    approximate: bool = False,
 ) -> PitmanYorState:
     """Assign tokens to topics at random, with one table for each word of a topic in a group.
 
@@ -68,12 +69,14 @@ def init(
     num_global
         Number of global words V0, if `data` has a transform; else None. In approximate sweeps it is
         the number of words without a transform, too.
+    approximate
+        Sweeps are approximate, see `pitman_yor_topics.step`.
     """
     of_groups = jnp.broadcast_to(jnp.asarray(alpha, jnp.float32), (num_groups,))
     return pitman_yor_topics.start(
         rng_key, data, num_words=num_words, num_topics=num_topics, max_tables=max_tables,
         alpha=of_groups, beta=beta, discount=discount, concentration=concentration,
-        init_topics=init_topics, num_global=num_global,
+        init_topics=init_topics, num_global=num_global, approximate=approximate,
     )  # fmt: skip
 
 

@@ -133,10 +133,12 @@ def start(
     concentration: ArrayLike,
     init_topics: int | None = None,
     num_global: int | None = None,
+    approximate: bool = False,
 ) -> PitmanYorState:
     """Assign tokens to topics at random, with one table for each word of a topic.
 
-    With `num_global` there is a root of so many words, which starts uniform.
+    With `num_global` there is a root of so many words, which starts uniform. `approximate` says
+    that its tables are expected numbers.
     """
     z = random_start(rng_key, data, num_words, num_topics, init_topics)[0]
     num_groups = 1 if data.group is None else alpha.shape[0]
@@ -144,7 +146,8 @@ def start(
     root = None
     if num_global is not None:
         log_phi = jnp.full((num_global, num_topics), -jnp.log(jnp.float32(num_global)))
-        root = Root(log_phi, jnp.zeros(log_phi.shape, jnp.int32), jnp.zeros(()))
+        kind = jnp.float32 if approximate else jnp.int32
+        root = Root(log_phi, jnp.zeros(log_phi.shape, kind), jnp.zeros(()))
     return PitmanYorState(
         z, *counts, jnp.minimum(counts[1], 1), alpha=alpha,
         beta=None if beta is None else jnp.asarray(beta, jnp.float32),
@@ -588,7 +591,7 @@ def log_joint(state: PitmanYorState, data: Tokens) -> Float[Array, ""]:
     r"""Return $\log p(w, z, t \mid \ldots)$ in nats, topics, base and documents integrated out.
 
     With a transform it is $\log p(w, z, t, v \mid \ldots)$, where v is the global word of each
-    table.
+    table. In approximate sweeps it is $\log p(w, z, t \mid H, \ldots)$.
     """
     num_groups, num_topics = _num_groups(state, data), state.topic.shape[0]
     if data.group is None:
@@ -605,6 +608,10 @@ def log_joint(state: PitmanYorState, data: Tokens) -> Float[Array, ""]:
         num_tables = state.tables.sum()
         return documents + restaurants - num_tables * jnp.log(jnp.float32(state.tables.shape[0]))
     tables = _global_tables(state, num_groups)
+    if jnp.issubdtype(tables.dtype, jnp.floating):
+        assert state.root is not None
+        log_base = jnp.log(_through(state.root, data, num_groups))
+        return documents + restaurants + (state.tables * log_base).sum()
     base = dirichlet_topics.log_words(tables, tables.sum(axis=0), state.beta)
     labels = 0.0 if state.root is None else state.root.log_labels
     return documents + restaurants + base + labels
