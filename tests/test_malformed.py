@@ -408,11 +408,19 @@ FIELD = text(none=True, empty=True) | {"unknown": "nonsense"}
 NUMBER_OF_ONE = {label: x for label, x in count(0).items() if label != "bool"} | {"out": 99}
 
 KINDS_AT: dict[str, Table] = {
-    "PitmanYorLDA.concentration": POSITIVE,
-    "PitmanYorLDA.discount": real(1, 1.5, -0.1),
+    **{
+        f"{name}.{parameter}": kind
+        for name in ("PitmanYorLDA", "DifferentialTopicModel")
+        for parameter, kind in (("concentration", POSITIVE), ("discount", real(1, 1.5, -0.1)))
+    },
+    "DifferentialTopicModel.transform": wrong("None") | {"matrix": np.eye(2)},
     **{
         f"{name}.prior_predictive.num_draws": count(1)
         for name in ("TopicFit", "FactorFit", "posterior.predictive")
+    },
+    **{
+        f"{name}.word": text(empty=True) | {"unknown": "nonsense", "empty": ""}
+        for name in ("ContrastFit.associations", "results.association_tables.associations")
     },
     "Corpus.document.d": NUMBER_OF_ONE,
     "Corpus.words.d": NUMBER_OF_ONE,
@@ -557,6 +565,7 @@ KINDS_AT: dict[str, Table] = {
         for name in ("contrast", "contrast_words", "group_probabilities", "plot_contrast",
                      "plot_distances")
     },
+    "results.association_tables.associations.fit": FIT_OF_GROUPS,
     **{
         f"{place}.contrast_words.by": choice()
         for place in ("ContrastFit", "results.contrast_tables")
@@ -631,6 +640,7 @@ PASSED_ON: dict[str, Any] = {
             "plot_distances",
         )
     },
+    "ContrastFit.associations": "results.association_tables.associations",
     "GroupFit.own_topics": "results.group_tables.shared_topics",
     "results.group_tables.own_topics": "results.group_tables.shared_topics",
     "GroupFit.compare_alone": "results.group_tables.compare_alone",
@@ -823,6 +833,7 @@ ACCEPTED: dict[tuple[str, str, str], str] = {
     ("Transform.neighbours", "word", "number"): "the number of a word",
     ("data.bags.read_ldac", "vocabulary", "string"): "the path of a file",
     ("data.bags.read_uci", "vocabulary", "string"): "the path of a file",
+    ("fit DifferentialTopicModel", "discount", "0"): "topics are then Dirichlet draws",
     ("fit PitmanYorLDA", "discount", "0"): "topics are then Dirichlet draws",
     ("posterior.intervals.beta_interval", "mean", "empty"): "no interval is asked for",
     ("posterior.mixtures.MixtureStates.state", "index", "negative"): "counts from the end",
@@ -864,7 +875,12 @@ class Context:
         self.author_fit = bnp.fit(bnp.AuthorTopicModel(2), self.corpus, **how)
         rooted = {**how, "init_topics": 2}
         self.group_fit = bnp.fit(bnp.MultiTaskHDPLDA(max_topics=32), self.corpus, **rooted)
-        self.contrast_fit = bnp.fit(bnp.CrossCollectionLDA(2), self.corpus, **how)
+        identity = np.eye(self.corpus.num_words)
+        self.transform = bnp.Transform.from_matrix(
+            {"a": identity, "b": identity}, vocabulary=self.corpus.vocabulary
+        )
+        differential = bnp.DifferentialTopicModel(2, transform=self.transform)
+        self.contrast_fit = bnp.fit(differential, self.corpus, **how)
         self.supervised_fit = bnp.fit(bnp.SupervisedLDA(2), self.corpus, **how)
         many = bnp.SupervisedLDA(2, response="one-vs-rest")
         self.one_vs_rest_fit = bnp.fit(many, self.corpus, **how)
@@ -884,10 +900,6 @@ class Context:
         }
         for name in ("topic_fit", "author_fit", "factor_fit"):
             getattr(self, name).save(folder / f"{name}.nc")
-        identity = np.eye(self.corpus.num_words)
-        self.transform = bnp.Transform.from_matrix(
-            {"a": identity, "b": identity}, vocabulary=self.corpus.vocabulary
-        )
         self.data = self.topic_fit.data
         self.states, self.alignment = self.topic_fit.topic_states, self.topic_fit.alignment
         self.mixtures = self.topic_fit.mixtures
@@ -1177,6 +1189,11 @@ def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
             for parameter, value in {"fit": context.contrast_fit, "min_tokens": 1}.items()
         },
         "ContrastFit.plot_distances.min_tokens": 1,
+        "results.association_tables.associations.fit": context.contrast_fit,
+        **{
+            f"{name}.word": context.corpus.vocabulary[0]
+            for name in ("ContrastFit.associations", "results.association_tables.associations")
+        },
         "plots.contrast_plots.plot_contrast.table": context.contrast_fit.contrast(min_tokens=1),
         "plots.contrast_plots.plot_contrast.words": context.contrast_fit.contrast_words(
             min_tokens=1

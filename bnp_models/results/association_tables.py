@@ -55,13 +55,16 @@ def associations(
     if getattr(model, "transform", None) is None:
         raise ValueError(
             "fit must be that of a DifferentialTopicModel with a transform, got "
-            f"{arguments.shown(fit if model is None else model)}"
+            f"{arguments.shown(fit)}"
         )
     num_words = arguments.integer("num_words", num_words, 1)
     names = fit.model.common_words(fit.corpus)
     word = arguments.text("word", word)
     if word not in names:
-        raise ValueError(f"word is {word!r}, which is no global word of the transform")
+        raise ValueError(
+            f"word is {word!r}, which is no global word of the transform; give one of "
+            f"{arguments.shown(list(names))}"
+        )
     number, rng = fit.alignment.number, np.random.default_rng(0)
     if topic is not None:
         topic = arguments.integer("topic", topic)
