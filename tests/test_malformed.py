@@ -366,7 +366,10 @@ KINDS: dict[str, Table] = {
     "ignore": {label: x for label, x in names(length=False).items() if label != "dictionary"},
     "labels": PER_DOCUMENT | {"nan": [NAN] * 4},
     "packages": names(none=False, length=False) | {"unknown": ["nonsense"], "empty": []},
-    "record": names(none=False, length=False) | {"unknown": ["nonsense"]},
+    **{
+        name: names(none=False, length=False) | {"unknown": ["nonsense"]}
+        for name in ("record", "optimise")
+    },
     "sizes": numbers_below(none=False) | {"zero": [0]},
     "source_names": names(),
     "stop_words": wrong("None", "empty", "list") | {"numbers": [1, 2], "a language": "german"},
