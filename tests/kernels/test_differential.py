@@ -475,10 +475,140 @@ def joint(of):
     )  # fmt: skip
 
 
-# ---- the cases
+# ---- kernels that are wrong on purpose
 
-MISTAKES = []
-TRANSFORMED_MISTAKES = []
+FIRST_RESTAURANT = "jnp.zeros_like(all_tables).at[0].set(all_tables.sum(axis=0))"
+MISTAKES = [
+    testing.Mistake(
+        "base measure from the tables of one group", shared, "weigh",
+        "if root_tables is None else {root_tables}", "tables",
+        "conditional",
+    ),
+    testing.Mistake(
+        "tables of one group in the denominator of the base measure", shared, "weigh",
+        "if all_root_tables is None else {all_root_tables}", "all_tables",
+        "enumeration/fixed/sequential",
+    ),
+    testing.Mistake(
+        "row of the token without its group", shared, "_sequential_sweep",
+        "row, of_group = {_row(data, num_words)}, None", "data.word",
+        "enumeration/fixed/sequential",
+    ),
+    testing.Mistake(
+        "tokens and tables of a topic in the first group", shared, "_sequential_sweep",
+        "of_group = {data.group[data.doc]} if", "jnp.zeros_like(data.doc)",
+        "enumeration/fixed/ss",
+    ),
+    testing.Mistake(
+        "alpha of the other group", shared, "_sequential_sweep",
+        "per_doc[\"alpha\"] = {state.alpha[data.group]}", "state.alpha[1 - data.group]",
+        "enumeration/fixed/sequential",
+    ),
+    testing.Mistake(
+        "held tables see the topic in all groups", pitman_yor, "_draw_held",
+        "own, of_word, total = {of_groups[group]} - t", "of_groups.sum(axis=0)",
+        "enumeration/fixed/cs",
+    ),
+    testing.Mistake(
+        "alpha of the other group in lanes", shared, "_prior_of_docs",
+        "shape), {data.group}", "1 - data.group",
+        "enumeration/fixed/parallel",
+    ),
+    testing.Mistake(
+        "topics of the first group for all documents", shared, "_parallel_sweep",
+        "table_row = {data.group * num_words}", "jnp.zeros_like(data.group)",
+        "enumeration/fixed/parallel",
+    ),
+    testing.Mistake(
+        "base measures in the order of words, not of groups", shared, "_base",
+        "jnp.maximum({jnp.tile(drawn, (num_groups, 1))}", "jnp.repeat(drawn, num_groups, axis=0)",
+        "enumeration/fixed/parallel",
+    ),
+    testing.Mistake(
+        "sizes of the topics from the tables of all groups", pitman_yor, "draw_topics",
+        "shape_of_size = concentration[None] / discount + {all_tables}\n",
+        "jnp.broadcast_to(all_tables.sum(axis=0, keepdims=True), all_tables.shape)",
+        "enumeration/fixed/parallel",
+    ),
+    testing.Mistake(
+        "rate of alpha without the number of topics", shared, "_draw_alpha_of_groups",
+        "scale={num_topics}", "1",
+        "enumeration/sampled/sequential",
+    ),
+    testing.Mistake(
+        "alpha from the documents of the other group", shared, "_draw_alpha_of_groups",
+        "state.doc_topic, {data.group}, each", "1 - data.group",
+        "enumeration/sampled/sequential",
+    ),
+    testing.Mistake(
+        "beta from tokens", shared, "_resample",
+        "key_beta, of_words, {of_words.sum(axis=0)}", "state.topic",
+        "geweke/sequential",
+    ),
+    testing.Mistake(
+        "concentrations from one restaurant for all groups", shared, "_resample",
+        "_by_group(state.word_topic, num_groups), {all_tables}, state", FIRST_RESTAURANT,
+        "enumeration/sampled/parallel",
+    ),
+    testing.Mistake(
+        "tokens of all groups are added before the rising factorial", pitman_yor,
+        "draw_concentrations",
+        "discount, tables) - {log_rising(b, customers)}",
+        "log_rising(b, customers.sum()) / customers.shape[0]",
+        "enumeration/sampled/parallel",
+    ),
+    testing.Mistake(
+        "discount from one restaurant for all groups", shared, "_resample",
+        "state.word_topic, state.tables, {all_tables},", FIRST_RESTAURANT,
+        "geweke/parallel",
+    ),
+]  # fmt: skip
+TRANSFORMED_MISTAKES = [
+    testing.Mistake(
+        "labels without the weights of the transform", word_transforms, "_draw_labels",
+        "{values[:, s]} * jnp.maximum(phi", "(values[:, s] > 0)",
+        "enumeration/fixed/sequential",
+    ),
+    testing.Mistake(
+        "labels without the root", word_transforms, "_draw_labels",
+        "values[:, s] * {jnp.maximum(phi[words[:, s], topic], 1e-37)}", "1.0",
+        "enumeration/fixed/parallel",
+    ),
+    testing.Mistake(
+        "base measures without the weights of the transform", word_transforms, "apply",
+        "total + {weight[:, s, None]} * rows", "(weight[:, s, None] > 0) / 2",
+        "enumeration/fixed/ss",
+    ),
+    testing.Mistake(
+        "root without beta", kernel, "step",
+        "key_phi, new.root.tables, {new.beta}", "jnp.ones(())",
+        "enumeration/fixed/sequential",
+    ),
+    testing.Mistake(
+        "root from the tables of local words", kernel, "step",
+        "key_phi, {new.root.tables}, new.beta",
+        "new.root.tables.at[:3].set(new.tables.reshape(2, 3, -1).sum(axis=0)).at[3:].set(0)",
+        "enumeration/fixed/parallel",
+    ),
+    testing.Mistake(
+        "root is not drawn again", kernel, "step",
+        "_replace(log_phi={log_phi})", "state.root.log_phi",
+        "enumeration/fixed/cs",
+    ),
+    testing.Mistake(
+        "held tables with a uniform base measure", shared, "_sequential_sweep",
+        "beta=state.beta, base={base}", "jnp.full_like(base, 1 / 3)",
+        "enumeration/fixed/cs",
+    ),
+    testing.Mistake(
+        "density of the labels of the sweep before", kernel, "step",
+        "tables=tables, log_labels={log_labels}", "state.root.log_labels",
+        "geweke/sequential",
+    ),
+]  # fmt: skip
+
+
+# ---- the cases
 
 GROWTH = testing.Growth(
     num_used=lambda state: state.tables.max(), resize=kernel.grow,
@@ -538,3 +668,242 @@ def test_check(check):
 @testing.each_check(CASE_OF_TRANSFORM)
 def test_check_with_transform(check):
     print(check())
+
+
+@testing.each_mistake(MISTAKES)
+def test_mistake(mistake):
+    CASE.must_catch(mistake)
+
+
+@testing.each_mistake(TRANSFORMED_MISTAKES)
+def test_mistake_with_transform(mistake):
+    CASE_OF_TRANSFORM.must_catch(mistake)
+
+
+def no_discount(of):
+    return testing.Case(
+        name=f"differential, no discount{', with a transform' * of.transformed}",
+        targets={"sampled": target(of, True, discount=0.0)},
+        tally=of.tally,
+        schedules={
+            name: testing.Schedule(
+                testing.late(kernel, "step", sweeps=(name,), dirichlet=name == "parallel"), GROWTH
+            )
+            for name in ("sequential", "parallel")
+        },
+    )
+
+
+@testing.each_check(no_discount(IDENTITY))
+def test_check_without_discount(check):
+    print(check())
+
+
+@testing.each_check(no_discount(TRANSFORMED))
+def test_check_without_discount_with_transform(check):
+    print(check())
+
+
+# ---- the joint density, and limits
+
+
+SMALL = testing.TinyCorpus(
+    [[0, 0], [1], [0, 2]], NUM_WORDS, group=[0, 0, 1], layout={"num_sizes": 4}
+)
+
+
+def state_of(corpus, z, **values):
+    """Return a state without tables; its data are those of the corpus."""
+    num_topics = max(z) + 1
+    none = np.zeros((NUM_GROUPS * NUM_WORDS, num_topics), np.int32)
+    values = {**FIXED, **values}
+    values["concentration"] = np.full(num_topics, values["concentration"])
+    values["alpha"] = np.broadcast_to(values["alpha"], NUM_GROUPS)
+    state = kernel.PitmanYorState(
+        jnp.asarray(z), jnp.zeros((len(corpus.docs), num_topics), jnp.int32), none, jnp.zeros(0),
+        none, **{name: jnp.asarray(x, jnp.float32) for name, x in values.items()},
+        room=jnp.zeros(CAPACITY, bool), overflow=jnp.zeros((), bool),
+    )  # fmt: skip
+    return state._replace(**IDENTITY.tally(state, corpus.data))
+
+
+def log_of_tables(corpus, z, transformed=False, **values):
+    """Return the kernel's log p(w, z): its density summed over tables and their global words."""
+    data, state = corpus_of(corpus, transformed).data, state_of(corpus, z, **values)
+    m = np.asarray(state.word_topic)
+    every = np.array(list(np.ndindex(*(m.ravel() + 1)))).reshape(-1, *m.shape)
+    every = every[((every > 0) == (m > 0)).all(axis=(1, 2))]
+    if not transformed:
+        log_joint = jax.vmap(lambda t: kernel.log_joint(state._replace(tables=t), data))
+        logs = testing.quick_jit(log_joint)(jnp.asarray(every))
+        return special.logsumexp(np.asarray(logs, float))
+    rows, found = TRANSFORMS.reshape(len(m), -1), []
+    for tables in every:
+        cells = [tuple(x) for x in np.argwhere(tables) for _ in range(tables[tuple(x)])]
+        for labels in itertools.product(*(np.flatnonzero(rows[row]) for row, _ in cells)):
+            of_words = np.zeros((rows.shape[1], m.shape[1]), np.int32)
+            log_labels = 0.0
+            for (row, k), v in zip(cells, labels, strict=True):
+                of_words[v, k] += 1
+                log_labels += np.log(rows[row, v])
+            found.append((tables, of_words, np.float32(log_labels)))
+
+    def of_one(tables, of_words, log_labels):
+        root = shared.Root(jnp.zeros(of_words.shape), of_words, log_labels)
+        return kernel.log_joint(state._replace(tables=tables, root=root), data)
+
+    parts = map(np.stack, zip(*found, strict=True))
+    return special.logsumexp(np.asarray(testing.quick_jit(jax.vmap(of_one))(*parts), float))
+
+
+@pytest.mark.parametrize("transformed", [False, True])
+@pytest.mark.parametrize("z", [[0, 1, 0, 1, 0], [1, 0, 0, 0, 0], [0] * 5], ids=str)
+def test_sum_over_tables_is_the_enumerated_density(transformed, z):
+    num_topics = max(z) + 1
+    posterior = pitman_yor_topics.pitman_yor_topics(
+        SMALL.docs, NUM_WORDS, num_topics, group=SMALL.group,
+        transforms=TRANSFORMS if transformed else None,
+        **{**FIXED, "alpha": np.reshape(FIXED["alpha"], (-1, 1))},
+    )  # fmt: skip
+    place = (posterior.states == z).all(axis=1)
+    found = log_of_tables(SMALL, z, transformed)
+    np.testing.assert_allclose(found, posterior.log_joint[place][0], rtol=1e-5)
+
+
+Z = [0, 1, 0, 1, 1, 0, 1, 0]
+
+
+def test_one_group_is_pitman_yor_lda():
+    z, alpha = jnp.array(Z), 0.7
+    tables = jnp.array([[2, 1], [1, 2], [0, 1]])
+    found = []
+    for module, group in ((kernel, [0, 0, 0]), (one_group, None)):
+        data = token_corpora.lay_out(TINY.docs, group=group, num_sizes=6)
+        counts = [token_corpora.tally(z, row, n, 2) for row, n in ((data.doc, 3), (data.word, 3))]
+        state = module.PitmanYorState(
+            z, *counts, counts[0].sum(axis=0), tables, jnp.full(2 if group is None else 1, alpha),
+            jnp.float32(0.6), jnp.float32(0.4), jnp.array([1.5, 0.8]), jnp.zeros(6, bool),
+            jnp.zeros((), bool),
+        )  # fmt: skip
+        found.append(testing.quick_jit(module.log_joint)(state, data))
+    np.testing.assert_allclose(*found, rtol=1e-6)
+
+
+def test_topics_of_a_large_concentration_are_those_of_lda_of_all_documents():
+    beta = 0.6
+    found = log_of_tables(TINY, Z, alpha=0.7, beta=beta, concentration=1e6)
+    state = lda.LDAState(
+        jnp.array(Z), *(jnp.zeros((3, NUM_TOPICS), int) for _ in range(2)),
+        jnp.zeros(NUM_TOPICS, int), jnp.full(NUM_TOPICS, 0.7), jnp.float32(beta),
+    )  # fmt: skip
+    pooled = testing.TinyCorpus(TINY.docs, NUM_WORDS)
+    counts = (
+        token_corpora.tally(state.z, row, 3, NUM_TOPICS)
+        for row in (pooled.data.doc, pooled.data.word)
+    )
+    names = "doc_topic", "word_topic"
+    state = state._replace(**dict(zip(names, counts, strict=True)))
+    state = state._replace(topic=state.doc_topic.sum(axis=0))
+    np.testing.assert_allclose(found, lda.log_joint(state, pooled.data), atol=1e-3)
+
+
+# ---- approximations and optimised hyperparameters
+
+
+def dirichlet_mean_of_logs(shape):
+    return special.digamma(shape) - special.digamma(shape.sum(axis=0, keepdims=True))
+
+
+@pytest.mark.parametrize("transformed", [False, True])
+@pytest.mark.parametrize("approximation", shared.APPROXIMATIONS)
+def test_root_of_approximate_sweeps(approximation, transformed):
+    """Expected tables by global word, and the root from them; the density given the root."""
+    rng = np.random.default_rng(0)
+    matrices = TRANSFORMS if transformed else np.stack([np.eye(NUM_WORDS)] * NUM_GROUPS)
+    num_global, beta = matrices.shape[2], 1.4
+    phi = rng.dirichlet(np.full(num_global, 2.0), NUM_TOPICS).T
+    tables = rng.integers(0, 9, (NUM_GROUPS * NUM_WORDS, NUM_TOPICS))
+    data = corpus_of(TINY, transformed).data
+    state = state_of(TINY, Z, beta=beta)
+    log_phi = jnp.asarray(np.log(phi), jnp.float32)
+    root = shared.Root(log_phi, jnp.zeros(phi.shape), jnp.zeros(()))
+    state = state._replace(tables=jnp.asarray(tables), root=root)
+    new = testing.quick_jit(shared._update_root, static_argnums=2)(state, data, approximation).root
+
+    base = np.einsum("gwv,vk->gwk", matrices, phi)
+    share = matrices[..., None] * phi / base[:, :, None]  # [G, V, V0, K]
+    expected = np.einsum("gwk,gwvk->vk", tables.reshape(base.shape), share)
+    np.testing.assert_allclose(new.tables, expected, rtol=1e-5)
+    np.testing.assert_allclose(new.tables.sum(axis=0), tables.sum(axis=0), rtol=1e-5)
+    if approximation == "variational":
+        found = dirichlet_mean_of_logs(beta + expected)
+        assert (np.exp(found).sum(axis=0) < 1).all()  # not a distribution
+    else:
+        mode = beta - 1 + expected
+        found = np.log(mode / mode.sum(axis=0))
+    np.testing.assert_allclose(new.log_phi, found, rtol=1e-5, atol=1e-6)
+
+    flat = root._replace(log_phi=jnp.full_like(log_phi, -jnp.log(jnp.float32(num_global))))
+    tables = np.asarray(state.word_topic)  # every token has one
+    own, of_flat = (
+        kernel.log_joint(state._replace(tables=jnp.asarray(tables), root=x), data)
+        for x in (root, flat)
+    )
+    ratio = base / np.einsum("gwv->gw", matrices)[..., None] * num_global
+    expected = (tables * np.log(ratio.reshape(tables.shape))).sum()
+    np.testing.assert_allclose(own - of_flat, expected, rtol=1e-4)
+
+
+def test_mode_of_a_root_without_tables_is_finite():
+    """With beta below 1 the mode has no mass on words without tables."""
+    tables = np.zeros((NUM_GROUPS * NUM_WORDS, NUM_TOPICS), np.int32)
+    tables[0], tables[4] = 3, (2, 0)
+    state = state_of(TINY, Z, beta=0.25)
+    root = shared.Root(jnp.zeros((NUM_WORDS, NUM_TOPICS)), jnp.zeros(()), jnp.zeros(()))
+    state = state._replace(tables=jnp.asarray(tables), root=root)
+    new = shared._update_root(state, TINY.data, "em").root
+    assert np.isfinite(np.asarray(new.log_phi)).all()
+    shares = np.exp(np.asarray(new.log_phi))
+    np.testing.assert_allclose(shares[:, 0], [2.25 / 3.5, 1.25 / 3.5, 0.0], atol=1e-6)
+    np.testing.assert_allclose(shares[:, 1], [1.0, 0.0, 0.0], atol=1e-6)
+
+
+def test_optimised_concentrations_are_the_most_likely_ones():
+    """Many steps of the fixed point, against a direct search; a group without tokens stays."""
+    rng = np.random.default_rng(1)
+    num_topics, group = 4, np.repeat([0, 1, 2, 0, 1], [30, 20, 5, 10, 20])
+    alpha, length = np.array([0.3, 1.5, 0.9]), np.where(group == 2, 0, 25)
+    theta = rng.dirichlet(np.ones(num_topics), len(group))
+    for g in range(2):
+        theta[group == g] = rng.dirichlet(np.full(num_topics, alpha[g]), (group == g).sum())
+    doc_topic = np.stack([rng.multinomial(*x) for x in zip(length, theta, strict=True)])
+    phi = rng.dirichlet(np.full(40, 0.4), num_topics)
+    tables = np.stack([[rng.multinomial(60, p) for p in phi] for _ in range(2)]).swapaxes(1, 2)
+    tables = np.concatenate([*tables, np.zeros((40, num_topics), int)])
+    data = token_corpora.lay_out([[0] * n for n in length], group=group, num_sizes=3)
+    state = kernel.PitmanYorState(
+        data.doc, jnp.asarray(doc_topic), jnp.asarray(tables), jnp.asarray(doc_topic.sum(axis=0)),
+        jnp.asarray(tables), jnp.asarray(alpha, jnp.float32), jnp.float32(2.0), jnp.float32(0.4),
+        jnp.ones(num_topics), jnp.zeros(9, bool), jnp.zeros((), bool),
+    )  # fmt: skip
+
+    @testing.quick_jit
+    def many(state):
+        step = lambda _, x: shared._optimise(x, data, ("alpha", "beta"))  # noqa: E731
+        return jax.lax.fori_loop(0, 300, step, state)
+
+    def best(counts):
+        def minus_log(x):
+            return -enumeration.log_dirichlet_multinomial(counts, np.exp(x)).sum()
+
+        return np.exp(optimize.minimize_scalar(minus_log, bounds=(-6, 6), method="bounded").x)
+
+    new = many(state)
+    of_words = tables.reshape(3, 40, num_topics).sum(axis=0).T
+    expected = [best(doc_topic[group == g]) for g in range(2)]
+    np.testing.assert_allclose(new.alpha[:2], expected, rtol=2e-3)
+    np.testing.assert_allclose(new.beta, best(of_words), rtol=2e-3)
+    assert new.alpha[2] == state.alpha[2]
+    only = shared._optimise(state, data, ("beta",))
+    np.testing.assert_array_equal(only.alpha, state.alpha)
+    assert only.beta != state.beta
