@@ -571,7 +571,7 @@ TRANSFORMED_MISTAKES = [
     ),
     testing.Mistake(
         "labels without the root", word_transforms, "_draw_labels",
-        "values[:, s] * {jnp.maximum(phi[words[:, s], topic], 1e-37)}", "1.0",
+        "values[:, s] * {jnp.maximum(phi[words[:, s], topic], 1e-30)}", "1.0",
         "enumeration/fixed/parallel",
     ),
     testing.Mistake(
@@ -880,7 +880,7 @@ def test_optimised_concentrations_are_the_most_likely_ones():
     phi = rng.dirichlet(np.full(40, 0.4), num_topics)
     tables = np.stack([[rng.multinomial(60, p) for p in phi] for _ in range(2)]).swapaxes(1, 2)
     tables = np.concatenate([*tables, np.zeros((40, num_topics), int)])
-    data = token_corpora.lay_out([[0] * n for n in length], group=group, num_sizes=3)
+    data = token_corpora.lay_out([[0] * int(n) for n in length], group=group.tolist(), num_sizes=3)
     state = kernel.PitmanYorState(
         data.doc, jnp.asarray(doc_topic), jnp.asarray(tables), jnp.asarray(doc_topic.sum(axis=0)),
         jnp.asarray(tables), jnp.asarray(alpha, jnp.float32), jnp.float32(2.0), jnp.float32(0.4),

@@ -83,8 +83,7 @@ def test_labels_of_one_row_are_multinomial(row):
 
 def test_tables_of_a_cell_are_independent():
     """Two tables of one cell, many times: pairs of labels have the product law."""
-    tables = np.zeros(BASE.shape, np.int32)
-    tables[0] = 2
+    tables = jnp.zeros(BASE.shape, jnp.int32).at[0].set(2)
     keys = jax.random.split(jax.random.key(1), 10_000)
     draw = jax.jit(
         jax.vmap(lambda key: word_transforms.draw_labels(key, TRANSFORM, tables, log_phi(), 4)[0])
