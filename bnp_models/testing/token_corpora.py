@@ -34,14 +34,16 @@ def lay_out(
     group: Sequence[int] | None = None,
     label: Sequence[int] | None = None,
     num_sizes: int | None = None,
+    transform: Any = None,
 ) -> Tokens:
-    """Lay out documents, given as lists of word ids, as data of the kernels."""
+    """Lay out documents, given as lists of word ids, as data of the kernels; see `make_tokens`."""
     doc = np.repeat(np.arange(len(docs), dtype=np.int32), [len(words) for words in docs])
     word = np.concatenate([np.asarray(words, np.int32) for words in docs])
     groups, labels = (None if x is None else np.asarray(x, np.int32) for x in (group, label))
     return make_tokens(
-        doc, word, len(docs), num_lanes=num_lanes, group=groups, label=labels, num_sizes=num_sizes
-    )
+        doc, word, len(docs), num_lanes=num_lanes, group=groups, label=labels, num_sizes=num_sizes,
+        transform=transform,
+    )  # fmt: skip
 
 
 def tally(

@@ -92,7 +92,7 @@ def _draw_labels(rng_key, transform, tables, log_phi, *, most):
         number = begin + place - (look_up(ends, cell) - look_up(counts, cell))  # in its cell
         words, values = look_up(alternative, row), look_up(weight, row)
         each = [
-            values[:, s] * jnp.maximum(phi[words[:, s], topic], 1e-37)
+            values[:, s] * jnp.maximum(phi[words[:, s], topic], 1e-30)
             for s in range(words.shape[1])
         ]
         sums = each[:1]

@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from bnp_kernels.random.concentration import Concentration, GammaPrior, draw_concentrations
+from bnp_kernels.random.concentration import (
+    Concentration,
+    GammaPrior,
+    draw_concentrations,
+    draw_concentrations_of_groups,
+)
 
 P_VALUE = 1e-6  # false-alarm rate of each statistical assertion; keys are fixed
 SIZE = 20_000
@@ -81,6 +86,33 @@ def test_vector_keeps_its_target():
         law = stats.beta(own, 3 * prior.concentration + num_tables.sum() - own)
         share = np.clip(after[:, k] / after.sum(axis=1), 0, 1)
         assert stats.kstest(share, law.cdf).pvalue > P_VALUE
+
+
+def test_of_groups_keep_their_targets():
+    """Groups whose restaurants are not neighbours; the last group has none."""
+    group, totals = jnp.array([1, 0, 1, 0, 1]), jnp.array([5, 400, 0, 2, 9])
+    num_tables, prior, scale = jnp.array([4, 7, 0]), GammaPrior(1.5, 0.8), 3.0
+    laws = [
+        posterior_cdf(totals[group == g].tolist(), num_tables[g], prior, scale) for g in range(3)
+    ]
+    rng = np.random.default_rng(2)
+    before = np.stack([quantile(rng.random(SIZE)) for _, quantile in laws], axis=1)
+
+    @jax.jit
+    @jax.vmap
+    def draw_groups(key, value):
+        return draw_concentrations_of_groups(
+            key, value, group, totals, num_tables, prior, scale=scale
+        )
+
+    keys = jax.random.split(jax.random.key(6), SIZE)
+    after = np.asarray(draw_groups(keys, jnp.asarray(before, jnp.float32)), np.float64)
+    for g, (cdf, _) in enumerate(laws):
+        assert stats.kstest(cdf(before[:, g]), "uniform").pvalue > P_VALUE
+        assert stats.kstest(cdf(after[:, g]), "uniform").pvalue > P_VALUE
+        assert np.corrcoef(np.log(before[:, g]), np.log(after[:, g]))[0, 1] < 0.9
+    r = np.corrcoef(np.log(after).T)[np.triu_indices(3, 1)]
+    assert 6 * stats.norm.sf(abs(r).max() * np.sqrt(SIZE)) > P_VALUE
 
 
 def test_ignores_what_is_appended():
