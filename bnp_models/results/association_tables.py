@@ -51,14 +51,14 @@ def associations(
         If the model has no transform, there is no topic of that number, or the transform has no
         such global word.
     """
-    model = fit.model if isinstance(fit, Fit) else None
+    model: Any = fit.model if isinstance(fit, Fit) else None
     if getattr(model, "transform", None) is None:
         raise ValueError(
             "fit must be that of a DifferentialTopicModel with a transform, got "
             f"{arguments.shown(fit)}"
         )
     num_words = arguments.integer("num_words", num_words, 1)
-    names = fit.model.common_words(fit.corpus)
+    names = model.common_words(fit.corpus)
     word = arguments.text("word", word)
     if word not in names:
         raise ValueError(
@@ -75,7 +75,7 @@ def associations(
     total = np.zeros((fit.corpus.num_groups, fit.corpus.num_words))
     for s in range(len(fit.mixtures)):
         state = fit.mixtures.state(s)
-        tables = fit.model.tables_for(rng, state, fit.corpus, names.index(word))
+        tables = model.tables_for(rng, state, fit.corpus, names.index(word))
         slots = slice(None) if topic is None else np.flatnonzero(number[s] == topic)
         total += tables[:, slots].sum(axis=1)
     total /= len(fit.mixtures)

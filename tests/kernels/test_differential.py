@@ -181,6 +181,7 @@ def measure(state, data):
         "beta": state.beta,
         "log_joint": kernel.log_joint(state, data),
     }
+    assert TINY.group is not None
     if state.root is None:
         of_words = by_word(tables)
         root = of_words + state.beta

@@ -267,6 +267,7 @@ def weigh(
     if base is None and beta is None:
         base = jnp.full(tables.shape, jnp.float32(1 / num_words))
     elif base is None:
+        assert beta is not None
         of_word = tables if root_tables is None else root_tables
         of_all = all_tables if all_root_tables is None else all_root_tables
         base = (of_word + beta) / (of_all + num_words * beta)

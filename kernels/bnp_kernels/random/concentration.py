@@ -117,7 +117,8 @@ def draw_concentrations_of_groups(
     each restaurant.
     """
     key_eta, key_value = split(rng_key)
-    a, customers = scale * value[group], jnp.maximum(totals, 1).astype(jnp.float32)
+    a = jnp.asarray(scale * value[group])
+    customers = jnp.maximum(totals, 1).astype(jnp.float32)
     eta = draw_log_beta(key_eta, a, customers, jnp.zeros_like(group), jnp.arange(len(group)))
     eta = jnp.where(totals > 0, eta, 0.0)
     rate = prior.rate - scale * jnp.zeros_like(value).at[group].add(eta)
