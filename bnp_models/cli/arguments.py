@@ -34,7 +34,7 @@ CACHE = (
     "JAX_COMPILATION_CACHE_DIR=FOLDER in the environment names another folder; "
     "JAX_ENABLE_COMPILATION_CACHE=0 keeps none."
 )
-_NOT_OPTIONS = (
+_NOT_OPTIONS = ("self", "record", "program", "ignore", "optimise")  # of `gibbs`, not of the command
     "self",
     "record",
     "program",
