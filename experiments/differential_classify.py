@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from differential_data import labelled, transform_of
-from differential_methods import METHODS, POOLED, fits_of, mixtures_of, model_of
 from differential_measures import of_start
+from differential_methods import METHODS, fits_of, mixtures_of, model_of
+from differential_settings import CORRECTED, PLUG_IN, POOLED, PRINTED
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.svm import SVC, LinearSVC
@@ -22,9 +23,8 @@ from supervised_scores import pack
 
 from bnp_models.scores.held_out import document_topics
 
-__all__ = ["CORRECTED", "PRINTED", "SCORES", "SVMS", "by_svm", "by_topics", "by_topics_and_svm"]
+__all__ = ["SCORES", "SVMS", "by_svm", "by_topics", "by_topics_and_svm"]
 
-CORRECTED, PRINTED, PLUG_IN = "corrected", "printed", "plug_in"
 SCORES = {
     CORRECTED: {"score": "log", "theta_from": "group", "prior": "sizes"},
     PRINTED: {"score": "sum", "theta_from": "root"},

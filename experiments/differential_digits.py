@@ -1,4 +1,4 @@
-"""Digits: does one topic carry the shape of the class, and do all classes share the others?
+"""Digits: whether one topic carries the shape of the class, and all classes share the others.
 
 Chen et al. (2015), section 6.4 and figure 9, show pictures of three classes. Here this is measured
 for all classes. The versions of a topic name the class if the version of each class is nearer to
@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 from differential_data import of_group
 from differential_measures import of_start
-from differential_methods import LDA, TII, fits_of, model_of
+from differential_methods import fits_of, model_of
+from differential_settings import POOLED, TII
 from jaxtyping import Float
 from study.scores import convergence, worst_rhat
 
 from bnp_models.posterior.mixtures import one_by_one
 
-__all__ = ["SHAPES", "by_class", "class_pictures", "names_class", "shape_topics", "version_distance"]
-
-SHAPES = 0.5  # share of classes that the versions of a topic name if it carries their shape
+__all__ = [
+    "by_class", "by_class_alone", "class_pictures", "names_class", "version_distance",
+]  # fmt: skip
 
 
 def class_pictures(corpus: Any) -> Float[np.ndarray, "G V"]:
@@ -44,11 +45,6 @@ def version_distance(phi: Float[np.ndarray, "G V K"]) -> Float[np.ndarray, " K"]
     distance = np.sqrt(np.maximum(1 - root @ root.swapaxes(1, 2), 0.0))
     pairs = np.triu_indices(phi.shape[0], 1)
     return distance[:, pairs[0], pairs[1]].mean(axis=1)
-
-
-def shape_topics(share: Any) -> int:
-    """Count the topics whose versions name more than half of the classes."""
-    return int((np.asarray(share) > SHAPES).sum())
 
 
 def by_class(
@@ -102,7 +98,7 @@ def by_class_alone(
     drawn = {}
     for name in shown:
         (fit,) = fits_of(
-            "LDA, groups pooled", of_group(few, name), model_of(LDA, topics),
+            POOLED, of_group(few, name), model_of(POOLED, topics),
             num_warmup=sizes.num_warmup, num_samples=sizes.num_samples, num_chains=1,
             keep_states=1, seed=seed, schedule=sizes.schedule,
         )  # fmt: skip

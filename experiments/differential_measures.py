@@ -11,8 +11,9 @@ import numpy as np
 import scipy.optimize
 import scipy.stats
 import xarray
-from differential_data import halves_of, transform_of
-from differential_methods import METHODS, TII, fits_of, mixtures_of, model_of
+from differential_data import Split, halves_of, transform_of
+from differential_methods import METHODS, fits_of, mixtures_of, model_of
+from differential_settings import TII
 from study.chains import OurChains
 from study.scores import convergence, unigram, worst_rhat
 from study.timing import take_turns
@@ -205,9 +206,7 @@ def of_samplers(
     return {**found, "compile_seconds": chains.compile_seconds, "num_chains": sizes.num_chains}
 
 
-def on_the_way(
-    chains: Any, test: Any, marks: Sequence[int], seed: int
-) -> dict[str, Any]:
+def on_the_way(chains: Any, test: Any, marks: Sequence[int], seed: int) -> dict[str, Any]:
     """Score single states after some numbers of sweeps, the clock stopped meanwhile."""
     observed, heldout = test.halves(seed)
     found: dict[str, Any] = {"sweeps": [], "seconds": [], "chain_log_prob": []}
@@ -224,15 +223,13 @@ def on_the_way(
     return {**found, "summary": f"{marks[-1]} sweeps in {clock:.1f} s; perplexity {last:.1f}"}
 
 
-def speeds(
-    corpora: Mapping[str, Any], methods: Sequence[str], *, s: Any
-) -> dict[str, Any]:
+def speeds(corpora: Mapping[str, Any], methods: Sequence[str], *, s: Any) -> dict[str, Any]:
     """Return tokens per second of whole sweeps of all chains, in turns, by schedule."""
     found = {}
     for schedule, corpus in corpora.items():
         running, lengths = {}, {}
         for name, (model, options) in _timed(corpus, methods, schedule, s).items():
-            for chains in s.speed_chains[schedule]:
+            for chains in s.speed_chains if schedule == "parallel" else (1,):
                 keys = jax.random.split(jax.random.key(s.seed), chains)
                 at = f"{name}, {schedule}, {chains} chain{'s' if chains > 1 else ''}"
                 running[at] = OurChains(
@@ -256,8 +253,6 @@ def _timed(corpus: Any, methods: Sequence[str], schedule: str, s: Any) -> dict[s
     """Return models and their options by a name; those with samplers have one for each."""
     transform = None
     if any(METHODS[name].transformed for name in methods):
-        from differential_data import Split
-
         transform = transform_of(Split(corpus, corpus, False), window=s.sizes.window,
                                  top=s.sizes.top)  # fmt: skip
     made = {}
@@ -278,8 +273,6 @@ def table_megabytes(corpus: Any, method: str, *, s: Any) -> dict[str, Any]:
     """
     transform = None
     if METHODS[method].transformed:
-        from differential_data import Split
-
         transform = transform_of(Split(corpus, corpus, False), window=s.sizes.window,
                                  top=s.sizes.top)  # fmt: skip
     model = model_of(method, s.speed_topics, transform=transform)

@@ -7,19 +7,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpyro.distributions as dist
 from differential_data import of_group
+from differential_settings import CCLDA, LDA, POOLED, PYP, PYP_POOLED, TI, TII
 
 import bnp_models as bnp
 from bnp_models.posterior.mixtures import Mixtures
 
 __all__ = [
-    "CCLDA", "LDA", "METHODS", "POOLED", "PYP", "PYP_POOLED", "SAMPLERS", "TI", "TII", "fits_of",
-    "left_out", "mixtures_of", "model_of",
+    "METHODS", "fits_of", "left_out", "mixtures_of", "model_of",
 ]  # fmt: skip
 
-TI, TII, CCLDA = "TI", "TII", "ccLDA"
-PYP, LDA = "PYP, each group alone", "LDA, each group alone"
-PYP_POOLED, POOLED = "PYP, groups pooled", "LDA, groups pooled"
-SAMPLERS = {"ti": "table indicators", "cs": "table counts (CS)", "ss": "seats (SS)"}
 
 DISCOUNT = 0.7  # the paper's
 
@@ -44,9 +40,7 @@ def _pitman_yor(num_topics: int, discount: float, transform: Any) -> Any:
 
 
 def _cross(num_topics: int, discount: float, transform: Any) -> Any:
-    return bnp.CrossCollectionLDA(
-        num_topics, alpha=_vague(), beta=_vague(), group_beta=_vague()
-    )
+    return bnp.CrossCollectionLDA(num_topics, alpha=_vague(), beta=_vague(), group_beta=_vague())
 
 
 class Method(NamedTuple):
