@@ -290,7 +290,7 @@ class Plan:
             return measures.speeds(corpora, methods, s=s)
 
         systems = len(methods) * (len(s.speed_chains) + 1) + len(s.speed_samplers) - 1
-        yield self._cell("speed", "rates", rates, "blogs, abstracts", s.seed, None, 75 * systems)
+        yield self._cell("speed", "rates", rates, "blogs, abstracts", s.seed, None, 60 * systems)
         for name in (PYP_POOLED, TI, TII):
             if name in methods:
 

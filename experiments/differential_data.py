@@ -153,7 +153,10 @@ def planted(
     for g in range(num_groups):
         for _ in range(docs_per_group):
             z = rng.choice(num_topics, size=length, p=rng.dirichlet(np.full(num_topics, alpha)))
-            docs.append(np.array([rng.choice(num_words, p=phi[g, k]) for k in z]))
+            words = np.empty(length, int)
+            for k in np.unique(z):
+                words[z == k] = rng.choice(num_words, size=(z == k).sum(), p=phi[g, k])
+            docs.append(words)
             topics.append(z)
             groups.append(f"group {g}")
     corpus = bnp.Corpus.from_ids(docs, num_words, groups=groups)

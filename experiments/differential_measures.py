@@ -277,7 +277,7 @@ def table_megabytes(corpus: Any, method: str, *, s: Any) -> dict[str, Any]:
                                  top=s.sizes.top)  # fmt: skip
     model = model_of(method, s.speed_topics, transform=transform)
     keys = jax.random.split(jax.random.key(s.seed), 1)
-    chains = OurChains(model, corpus, keys, num_samples=1000, schedule="parallel")
+    chains = OurChains(model, corpus, keys, num_samples=1000, schedule=s.speed_schedules[0])
     chains.advance(s.table_sweeps)
     rows, columns = chains.table_shape()
     size = 4 * rows * columns / 1e6

@@ -26,9 +26,8 @@ def _vague() -> Any:
 
 
 def _differential(num_topics: int, discount: float, transform: Any) -> Any:
-    return bnp.DifferentialTopicModel(
-        num_topics, alpha=_vague(), beta=_vague(), transform=transform, discount=discount
-    )
+    model = getattr(bnp, METHODS[TI].model)
+    return model(num_topics, alpha=_vague(), beta=_vague(), transform=transform, discount=discount)
 
 
 def _plain(num_topics: int, discount: float, transform: Any) -> Any:
