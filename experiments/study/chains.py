@@ -66,7 +66,7 @@ class OurChains:
 
     def _compile(self) -> None:
         """Compile for the present capacity by a sweep of a copy that is thrown away."""
-        shape = self._state.chain.word_topic.shape
+        shape = [x.shape for x in jax.tree.leaves(self._state.chain)]
         if shape == self._shape:
             return
         clock = time.perf_counter()
@@ -88,6 +88,18 @@ class OurChains:
     def slots(self) -> int:
         """Return the capacity."""
         return int(self._state.chain.word_topic.shape[-1])
+
+    def table_shape(self) -> tuple[int, int]:
+        """Return rows and columns of the table of Stirling ratios of a Pitman-Yor model.
+
+        There is a row for each number of tokens that a word may have, and a column for each number
+        of tables that there is room for (two more are needed).
+        """
+        capacity = self._runner.kernel.sampler().capacity
+        sizes = getattr(self._runner.data, "sizes", None)
+        if capacity is None or sizes is None:
+            raise ValueError(f"{type(self.model).__name__} has no table of Stirling ratios")
+        return int(sizes.shape[0]), int(capacity(self._state.chain)) + 2
 
     def states(self) -> dict[str, np.ndarray]:
         """Return the present states, as a fit keeps one draw of each chain."""
