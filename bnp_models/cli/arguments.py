@@ -34,13 +34,8 @@ CACHE = (
     "JAX_COMPILATION_CACHE_DIR=FOLDER in the environment names another folder; "
     "JAX_ENABLE_COMPILATION_CACHE=0 keeps none."
 )
-_NOT_OPTIONS = ("self", "record", "program", "ignore", "optimise")  # of `gibbs`, not of the command
-    "self",
-    "record",
-    "program",
-    "ignore",
-    "optimise",
-)  # of `gibbs`, but no options of the command
+# of `gibbs`, but no options of the command
+_NOT_OPTIONS = ("self", "record", "program", "ignore", "optimise")
 
 
 def make_parser(commands: Mapping[str, Callable[..., int]]) -> argparse.ArgumentParser:
