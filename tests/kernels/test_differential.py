@@ -51,12 +51,13 @@ def sparse_rows(matrices):
 
 ROWS = sparse_rows(TRANSFORMS)
 # documents of a group are not neighbours
+FIRST_GROUP, GROUP_OF_JOINT = 0, np.array([1, 0, 1])
 TINY = testing.TinyCorpus(
-    [[0, 0, 1], [0, 0, 2], [1, 0]], NUM_WORDS, group=[0, 1, 0],
+    [[0, 0, 1], [0, 0, 2], [1, 0]], NUM_WORDS, group=[FIRST_GROUP, 1, 0],
     layout={"num_lanes": 1, "num_sizes": 4},
 )  # fmt: skip
 JOINT = testing.TinyCorpus(
-    [[0] * n for n in (3, 4, 3)], NUM_WORDS, group=[1, 0, 1],
+    [[0] * n for n in (3, 4, 3)], NUM_WORDS, group=GROUP_OF_JOINT.tolist(),
     layout={"num_lanes": 2, "num_sizes": 7},
 )  # fmt: skip
 FIXED = {"alpha": (0.5, 1.2), "beta": 0.6, "discount": 0.4, "concentration": 1.5}
@@ -188,16 +189,15 @@ def measure(state, data):
         base = root / root.sum(axis=0)[None]
     else:
         of_words = state.root.tables
-        first = jnp.asarray(TRANSFORMS[TINY.group[0]], jnp.float32)
+        first = jnp.asarray(TRANSFORMS[FIRST_GROUP], jnp.float32)
         base = first @ jnp.exp(state.root.log_phi)
     values["global_tables"] = of_words.sum(axis=1)
-    group = TINY.group[0]
-    mine = slice(group * NUM_WORDS, (group + 1) * NUM_WORDS)
-    all_tokens, all_tables = by_group(state.word_topic)[group], by_group(tables)[group]
+    mine = slice(FIRST_GROUP * NUM_WORDS, (FIRST_GROUP + 1) * NUM_WORDS)
+    all_tokens, all_tables = by_group(state.word_topic)[FIRST_GROUP], by_group(tables)[FIRST_GROUP]
     phi = state.word_topic[mine] - state.discount * tables[mine]
     phi = phi + (state.concentration + state.discount * all_tables)[None] * base
     phi = phi / (state.concentration + all_tokens)[None]
-    theta = state.doc_topic[0] + state.alpha[group]
+    theta = state.doc_topic[0] + state.alpha[FIRST_GROUP]
     values["next_word"] = (phi * (theta / theta.sum())[None]).sum(axis=1)
     return testing.as_floats(values)
 
@@ -302,7 +302,6 @@ def conditional(state, data, token):
 OF_TABLES = ("tables", "sum t^2", "sum T^2", "discount * tables", "log b * tables", "log joint",
              "sum Q^2", "log beta * sum Q^2", "tables of group 0")  # fmt: skip
 FLOATS = "alpha", "beta", "discount", "concentration"
-GROUP = np.asarray(JOINT.group)
 
 
 def draw_joint(of, rng, size):
@@ -313,10 +312,12 @@ def draw_joint(of, rng, size):
         drawn[name] = rng.gamma(c, 1 / r, (size, count))
     drawn["discount"] = rng.uniform(size=size)
     shape = size, JOINT.num_rows, JOINT_TOPICS
-    theta = simulate.draw_dirichlet(rng, np.broadcast_to(drawn["alpha"][:, GROUP, None], shape))
+    theta = simulate.draw_dirichlet(
+        rng, np.broadcast_to(drawn["alpha"][:, GROUP_OF_JOINT, None], shape)
+    )
     z = simulate.draw_categorical(rng, theta[:, JOINT.doc])
     word, tables, label = pitman_yor_topics.seat_tokens(
-        rng, z, num_words=NUM_WORDS, group=GROUP[JOINT.doc],
+        rng, z, num_words=NUM_WORDS, group=GROUP_OF_JOINT[JOINT.doc],
         transforms=TRANSFORMS if of.transformed else None,
         **{name: drawn[name] for name in ("discount", "concentration", "beta")},
     )  # fmt: skip
@@ -335,7 +336,7 @@ def draw_root(rng, drawn, label):
         opened = np.flatnonzero(label[:, t] >= 0)
         v, word = label[opened, t], drawn["word"][opened, t]
         tables[opened, v, drawn["z"][opened, t]] += 1
-        log_labels[opened] += np.log(TRANSFORMS[GROUP[JOINT.doc[t]], word, v])
+        log_labels[opened] += np.log(TRANSFORMS[GROUP_OF_JOINT[JOINT.doc[t]], word, v])
     shape = tables.swapaxes(1, 2) + drawn["beta"][:, None, None]
     log_phi = simulate.draw_log_gamma(rng, shape)
     log_phi -= special.logsumexp(log_phi, axis=2, keepdims=True)
