@@ -77,7 +77,7 @@ class Settings:
     planted_discount: float = 0.3
     planted_docs: int = 60  # of each group
     # digits
-    digits: Sizes = Sizes(400, 400, num_chains=2)
+    digits: Sizes = Sizes(300, 300, num_chains=2)
     digit_topics: int = 10
     shown: tuple[str, ...] = ("V", "X", "Z")
     # speed

@@ -325,7 +325,7 @@ MISTAKES = [
         "enumeration/dirichlet/cs",
     ),
     testing.Mistake(
-        "base measure counts the tables that are drawn again", pitman_yor, "draw_held_tables",
+        "base measure counts the tables that are drawn again", pitman_yor, "_draw_held",
         "of_words[word] - t, {total - t}", "total",
         "enumeration/dirichlet/cs",
     ),

