@@ -95,11 +95,12 @@ class TinyCorpus:
     @functools.cached_property
     def data(self) -> Any:
         """The corpus as the kernels take it."""
-        if self.authors is None:
-            return token_corpora.lay_out(
-                self.docs, group=self.group, label=self.label, **self.layout
-            )
-        return author_corpora.lay_out(self.docs, self.authors, self.num_authors, **self.layout)
+        with jax.ensure_compile_time_eval():  # it is kept, and its first use may be traced
+            if self.authors is None:
+                return token_corpora.lay_out(
+                    self.docs, group=self.group, label=self.label, **self.layout
+                )
+            return author_corpora.lay_out(self.docs, self.authors, self.num_authors, **self.layout)
 
     @functools.cached_property
     def corpus(self) -> Corpus:
