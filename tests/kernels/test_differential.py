@@ -602,11 +602,6 @@ TRANSFORMED_MISTAKES = [
         "beta=state.beta, base={base}", "jnp.full_like(base, 1 / 3)",
         "enumeration/fixed/cs",
     ),
-    testing.Mistake(
-        "density of the labels of the sweep before", kernel, "step",
-        "tables=tables, log_labels={log_labels}", "state.root.log_labels",
-        "geweke/sequential",
-    ),
 ]  # fmt: skip
 
 
