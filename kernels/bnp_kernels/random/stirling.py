@@ -20,6 +20,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int, Key, ScalarLike
 
 from bnp_kernels.random.bits import random_bits, to_uniform
+from bnp_kernels.random.rounds import repeat
 
 __all__ = [
     "RatioRow",
@@ -32,8 +33,8 @@ __all__ = [
     "seat",
 ]
 
-_LANES = 2048
-_NEGLIGIBLE = -23.0  # log of a share of the probability that float32 does not see
+_NEGLIGIBLE = 1e-10  # a share of the probability that float32 does not see
+_LIMIT = 60.0  # of the log of a ratio of probabilities; float32 sees no further
 
 
 class RatioRow(NamedTuple):
@@ -129,6 +130,12 @@ def log_stirling(
     return jnp.where(customers > 0, first + logs[customers, tables], 0.0)
 
 
+class _Walk(NamedTuple):
+    up: Float[Array, " cells"]  # probabilities at both ends, over the sum so far; 0: ended
+    down: Float[Array, " cells"]
+    draw: Int[Array, " cells"]  # of those met so far; 0: more ratios are needed
+
+
 class Seated(NamedTuple):
     """Tables of each cell, and whether any cell might have more than the ratios go up to."""
 
@@ -164,72 +171,44 @@ def draw_seating(
     -----
     The law is log-concave in t. A cell walks from its start in both directions at once. It adds up
     the probabilities that it meets, and each of these takes the draw over with its share of the
-    sum. A direction ends where the probability falls and is negligible in float32. Many cells walk
-    side by side. One that is done makes room for the next.
+    sum. A direction ends where the probability falls and is negligible in float32, and at the
+    ends of the law. All cells take a step at once, see `repeat`.
     """
     most, shape = table.shape[1] - 2, customers.shape
-    customers, log_weight = customers.reshape(-1), log_weight.reshape(-1)
-    num_cells = customers.shape[0]
-    # others have no choice
-    cells = jnp.nonzero(customers >= 2, size=num_cells, fill_value=num_cells)[0]
-    number = (customers >= 2).sum()
-    lanes = min(_LANES, num_cells)
-    start = jnp.clip(near.reshape(-1), 1, jnp.minimum(customers, most))
+    customers, near = customers.reshape(-1), near.reshape(-1)
+    start = jnp.clip(near, 1, jnp.minimum(customers, most))
+    weight = jnp.exp(jnp.clip(log_weight.reshape(-1), -_LIMIT, _LIMIT))
     flat, width = table.reshape(-1), jnp.uint32(table.shape[1])
 
-    def read(x, cell):
-        return x.at[cell].get(mode="promise_in_bounds")
+    def advance(number, walk, cells):
+        cell, n, weight, start = cells
+        above, below = start + (number + 1), start - (number + 1)
 
-    class Walk(NamedTuple):
-        place: Array  # of the lane's cell in `cells`
-        step: Array
-        up: Array  # logs of the probability at both ends, and of the sum; -inf: ended
-        down: Array
-        total: Array
-        draw: Array
+        def ratio(t):
+            place = n.astype(jnp.uint32) * width + jnp.clip(t, 2, most + 1).astype(jnp.uint32)
+            found = flat.at[place].get(mode="promise_in_bounds") * weight
+            return jnp.clip(found, jnp.exp(-_LIMIT), jnp.exp(_LIMIT))
 
-    def begin(place):
-        cell = read(cells, jnp.minimum(place, num_cells - 1))
-        at = read(start, jnp.minimum(cell, num_cells - 1))
-        zeros = jnp.zeros(place.shape, jnp.float32)
-        return Walk(place, jnp.zeros_like(place), zeros, zeros, zeros, at)
+        rise, fall = ratio(above), 1 / ratio(below + 1)
+        up = jnp.where(above <= n, walk.up * rise, 0.0)
+        too_many = (above > most) & (up > 0)
+        down = jnp.where(below >= 1, walk.down * fall, 0.0)
+        total = 1 + up + down
+        up, down = up / total, down / total
+        u = to_uniform(random_bits(rng_key, cell, number + 1)[0])
+        draw = jnp.where(u < up, above, jnp.where(u < up + down, below, walk.draw))
+        draw = jnp.where(too_many, 0, draw)
+        up_ends = too_many | (above >= n) | ((up < _NEGLIGIBLE) & (rise < 1))
+        down_ends = too_many | (below <= 1) | ((down < _NEGLIGIBLE) & (fall < 1))
+        waits = (walk.up > 0) | (walk.down > 0)
+        return _Walk(
+            jnp.where(up_ends, 0.0, up), jnp.where(down_ends, 0.0, down),
+            jnp.where(waits, draw, walk.draw),
+        )  # fmt: skip
 
-    def advance(carry):
-        walk, tables, overflow, waiting = carry
-        active = walk.place < number
-        cell = read(cells, jnp.minimum(walk.place, num_cells - 1))
-        cell = jnp.minimum(cell, num_cells - 1)
-        n, weight, first = read(customers, cell), read(log_weight, cell), read(start, cell)
-        step = walk.step + 1
-        above, below = first + step, first - step
-        row = n.astype(jnp.uint32) * width
-
-        def log_ratio(t):
-            t = jnp.clip(t, 2, most + 1).astype(jnp.uint32)
-            return jnp.log(flat.at[row + t].get(mode="promise_in_bounds")) + weight
-
-        rise, fall = log_ratio(above), -log_ratio(below + 1)
-        up = jnp.where(above <= n, walk.up + rise, -jnp.inf)
-        too_many = active & (above > most) & (up > -jnp.inf)
-        up = jnp.where(above <= most, up, -jnp.inf)
-        down = jnp.where(below >= 1, walk.down + fall, -jnp.inf)
-        total = jnp.logaddexp(walk.total, jnp.logaddexp(up, down))
-        u = to_uniform(random_bits(rng_key, cell, step)[0])
-        to_up, to_down = jnp.exp(up - total), jnp.exp(down - total)
-        draw = jnp.where(u < to_up, above, jnp.where(u < to_up + to_down, below, walk.draw))
-        small = total + _NEGLIGIBLE
-        up = jnp.where((up < small) & (rise < 0), -jnp.inf, up)
-        down = jnp.where((down < small) & (fall < 0), -jnp.inf, down)
-        done = active & (up == -jnp.inf) & (down == -jnp.inf)
-        tables = tables.at[jnp.where(done, cell, num_cells)].set(draw, mode="drop")
-        turn = jnp.cumsum(done)
-        fresh = begin(waiting + turn - 1)
-        walk = Walk(walk.place, step, up, down, total, draw)
-        walk = jax.tree.map(lambda new, old: jnp.where(done, new, old), fresh, walk)
-        return walk, tables, overflow | too_many.any(), waiting + turn[-1]
-
-    tables = jnp.minimum(customers, 1)
-    carry = begin(jnp.arange(lanes)), tables, jnp.zeros((), bool), jnp.int32(lanes)
-    going_on = lambda carry: (carry[0].place < number).any() & ~carry[2]  # noqa: E731
-    _, tables, overflow, _ = lax.while_loop(going_on, advance, carry)
-    return Seated(tables.reshape(shape), overflow)
+    has_choice = (customers >= 2).astype(jnp.float32)  # others have the tables that they start with
+    walk = _Walk(has_choice, has_choice, jnp.where(customers > 0, start, 0))
+    cells = jnp.arange(customers.shape[0]), customers, weight, start
+    walk = repeat(advance, lambda walk: (walk.up > 0) | (walk.down > 0), walk, cells)
+    overflow = (walk.draw == 0) & (customers > 0)
+    return Seated(jnp.where(overflow, 1, walk.draw).reshape(shape), overflow.any())
