@@ -11,7 +11,8 @@ PIP_FLAGS := --quiet --no-compile
 # programs that are compiled by the hundred and run for a moment
 QUICK   := XLA_FLAGS="$(XLA_FLAGS) --xla_backend_optimization_level=0"
 PYTEST  := $(BIN)/pytest -n $(WORKERS) --dist=worksteal
-NOTEBOOKS := BNP_SMOKE=1 $(PYTEST) --nbmake --nbmake-timeout=600
+NBMAKE  ?= --nbmake --nbmake-timeout=600
+NOTEBOOKS := BNP_SMOKE=1 $(PYTEST) $(NBMAKE)
 
 unexport PYTHONPATH
 .NOTPARALLEL:

@@ -63,6 +63,7 @@ JOINT = testing.TinyCorpus(
 FIXED = {"alpha": (0.5, 1.2), "beta": 0.6, "discount": 0.4, "concentration": 1.5}
 PRIORS = {"alpha": (2.0, 2.0), "beta": (1.5, 1.0), "concentration": (2.0, 1.0)}  # with rates
 UNIFORM = BetaPrior(np.float32(1), np.float32(1))
+EFFORT = testing.Effort(500, 40, 200)
 
 
 def corpus_of(corpus, transformed):
@@ -615,7 +616,7 @@ GROWTH = testing.Growth(
 
 def schedule(name, sampler="ti", fewer=0):
     step = testing.late(kernel, "step", sweeps=(name,), sampler=sampler)
-    return testing.Schedule(step, GROWTH._replace(fewer=fewer), num_programs=2)
+    return testing.Schedule(step, GROWTH._replace(fewer=fewer), EFFORT, num_programs=2)
 
 
 SCHEDULES = {
@@ -684,7 +685,9 @@ def no_discount(of):
         tally=of.tally,
         schedules={
             name: testing.Schedule(
-                testing.late(kernel, "step", sweeps=(name,), dirichlet=name == "parallel"), GROWTH
+                testing.late(kernel, "step", sweeps=(name,), dirichlet=name == "parallel"),
+                GROWTH,
+                EFFORT,
             )
             for name in ("sequential", "parallel")
         },

@@ -36,6 +36,7 @@ JOINT = testing.TinyCorpus(
 FIXED = {"alpha": 0.5, "beta": 0.8, "discount": 0.4, "concentration": 1.5}
 PRIORS = {"alpha": (2.0, 2.0), "beta": (1.5, 1.0), "concentration": (2.0, 1.0)}  # with rates
 UNIFORM = BetaPrior(np.float32(1), np.float32(1))
+EFFORT = testing.Effort(500, 40, 200)
 FAMILY = testing.TopicFamily(
     kernel, PitmanYorLDA, kernel.PitmanYorState, kernel.PitmanYorPriors, lambda *_: None, TINY,
     JOINT,
@@ -338,7 +339,7 @@ MISTAKES = [
     testing.Mistake(
         "the rate is not drawn again", pitman_yor, "draw_tables",
         "discount * ({log_rate} - drawn.log_rate)", "drawn.log_rate",
-        "enumeration/dirichlet/parallel",
+        "enumeration/uniform sampled/parallel",
     ),
     testing.Mistake(
         "the size forgets the tables", pitman_yor, "draw_topics",
@@ -371,7 +372,7 @@ GROWTH = testing.Growth(
 
 def sequential(sampler, fewer=0):
     step = testing.late(kernel, "step", sweeps=("sequential",), sampler=sampler)
-    return testing.Schedule(step, GROWTH._replace(fewer=fewer), num_programs=3)
+    return testing.Schedule(step, GROWTH._replace(fewer=fewer), EFFORT, num_programs=3)
 
 
 CASE = testing.Case(
@@ -388,7 +389,7 @@ CASE = testing.Case(
         "cs": sequential("cs"),
         "parallel": testing.Schedule(
             testing.late(kernel, "step", sweeps=("parallel",)), GROWTH._replace(fewer=2),
-            num_programs=3,
+            EFFORT, num_programs=3,
         ),
     },
     skip={"log_joint": "the density of the program is an integral, see test_density_of_program"},
@@ -401,10 +402,10 @@ NO_DISCOUNT = testing.Case(
     tally=FAMILY.tally,
     schedules={
         "parallel": testing.Schedule(
-            testing.late(kernel, "step", sweeps=("parallel",), dirichlet=True), GROWTH
+            testing.late(kernel, "step", sweeps=("parallel",), dirichlet=True), GROWTH, EFFORT
         ),
         "sequential": testing.Schedule(
-            testing.late(kernel, "step", sweeps=("sequential",), sampler="ti"), GROWTH
+            testing.late(kernel, "step", sweeps=("sequential",), sampler="ti"), GROWTH, EFFORT
         ),
     },
 )
