@@ -30,7 +30,7 @@ from bnp_kernels.random import bits, gamma
 from bnp_kernels.random.concentration import Concentration, GammaPrior, draw_concentrations
 from bnp_kernels.random.tables import draw_tables
 from bnp_kernels.tokens import lanes, tally
-from bnp_kernels.tokens.layout import Tokens
+from bnp_kernels.tokens.layout import Tokens, group_of
 from bnp_kernels.tokens.scan import Table, Weights, scan_tokens
 from bnp_kernels.tokens.turns import take_turn
 
@@ -125,18 +125,13 @@ def _tally(z, switch, data: Tokens, num_words: int, num_groups: int, num_topics:
     doc_topic, words, topic = tally.tally(z, data.doc, row, num_docs, rows, num_topics)
     word_topic, group_word_topic = words[:num_words], words[num_words:]
     group_own = group_word_topic.reshape(num_groups, num_words, num_topics).sum(axis=1)
-    group_topic = jnp.zeros((num_groups, num_topics), jnp.int32).at[_group_of(data)].add(doc_topic)
+    group_topic = jnp.zeros((num_groups, num_topics), jnp.int32).at[group_of(data)].add(doc_topic)
     return doc_topic, topic, word_topic, group_word_topic, group_topic, group_own
-
-
-def _group_of(data: Tokens) -> Int[Array, " D"]:
-    assert data.group is not None  # the program asks for groups
-    return data.group
 
 
 def _own_row(data: Tokens, num_words: int) -> Int[Array, " T"]:
     """Return the row of each token in the words of its group."""
-    return _group_of(data)[data.doc] * num_words + data.word
+    return group_of(data)[data.doc] * num_words + data.word
 
 
 def conditional(
@@ -197,7 +192,7 @@ def _sequential_sweep(
             )
         )  # fmt: skip
 
-    group = _group_of(data)[data.doc]
+    group = group_of(data)[data.doc]
     tables = {
         "word": Table(state.word_topic, data.word, (1, 0), data.most_of_a_word),
         "common": Table(state.topic - state.group_own.sum(axis=0), counted=(1, 0)),
@@ -237,7 +232,7 @@ def _parallel_sweep(
     both = (of_own - jnp.expm1(log_psi)[:, None, :] * phi[None]).reshape(-1, num_topics)
     z = lanes.sweep_lanes(
         key_z, data.lanes, state.z, state.doc_topic, both, state.alpha,
-        table_row=_group_of(data) * num_words, axis_name=axis_name, power=power,
+        table_row=group_of(data) * num_words, axis_name=axis_name, power=power,
     )  # fmt: skip
     row = _own_row(data, num_words)
     u = bits.uniform(key_switch, data.doc.shape)

@@ -40,7 +40,7 @@ from bnp_kernels.random.concentration import Concentration, GammaPrior, draw_con
 from bnp_kernels.random.gamma import draw_log_gamma, draw_topic_word
 from bnp_kernels.random.tables import draw_tables_of_groups
 from bnp_kernels.tokens import lanes, tally
-from bnp_kernels.tokens.layout import Tokens
+from bnp_kernels.tokens.layout import Tokens, group_of
 from bnp_kernels.tokens.scan import Table, Weights, scan_tokens
 from bnp_kernels.tokens.start import random_start
 from bnp_kernels.tokens.turns import take_turn
@@ -265,7 +265,7 @@ def _split_merge_sweep(
     tail_share: float = TAIL_SHARE,
     axis_name: str | None = None,
 ) -> MultiTaskState:
-    groups = split_merge.Groups(_group_of(data), state.group_log_weights, state.group_alpha)
+    groups = split_merge.Groups(group_of(data), state.group_log_weights, state.group_alpha)
     moved = split_merge.move(
         rng_key, data.doc, data.word, state.z, state.root.weights, state.topic,
         alpha=state.alpha, beta=state.beta, gamma=state.root.gamma, groups=groups,
@@ -276,11 +276,6 @@ def _split_merge_sweep(
         group_log_weights=moved.group_log_weights, overflow=state.overflow | moved.overflow,
     )  # fmt: skip
     return _with_topics(state, moved.z, *_tally(moved.z, state, data))
-
-
-def _group_of(data: Tokens) -> Int[Array, " D"]:
-    assert data.group is not None  # the program asks for groups
-    return data.group
 
 
 def _tally(z: Int[Array, " T"], state: MultiTaskState, data: Tokens) -> tuple[Array, Array, Array]:
@@ -311,7 +306,7 @@ def resample(
     """
     key_tables, key_alpha, key_root, key_groups, key_words, key_beta = bits.split(rng_key, 6)
     tables = draw_tables_of_groups(
-        key_tables, state.doc_topic, _group_of(data), state.alpha * jnp.exp(state.group_log_weights)
+        key_tables, state.doc_topic, group_of(data), state.alpha * jnp.exp(state.group_log_weights)
     )
     alpha = state.alpha
     if priors.alpha is not None:

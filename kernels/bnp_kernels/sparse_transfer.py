@@ -50,7 +50,7 @@ from bnp_kernels.random.concentration import GammaPrior
 from bnp_kernels.random.gamma import draw_log_beta, draw_log_gamma, draw_topic_word
 from bnp_kernels.random.tables import draw_tables, draw_tables_of_groups
 from bnp_kernels.tokens import lanes, tally
-from bnp_kernels.tokens.layout import Tokens
+from bnp_kernels.tokens.layout import Tokens, group_of
 from bnp_kernels.tokens.scan import Table, Weights, scan_tokens
 from bnp_kernels.tokens.start import random_start
 from bnp_kernels.tokens.turns import take_turn
@@ -131,7 +131,7 @@ def init(
     )
     values = (alpha, epsilon, strength_shape, strength_scale, beta)
     alpha, epsilon, shape, scale, beta = (jnp.asarray(x, jnp.float32) for x in values)
-    group_topic = _by_group(doc_topic, _group_of(data), num_groups)
+    group_topic = _by_group(doc_topic, group_of(data), num_groups)
     used = topic > 0
     stick = jnp.where(used, (group_topic > 0).sum(axis=0) / jnp.float32(1 + num_groups), 0.0)
     strength = jnp.where(used, shape * scale, 0.0)
@@ -150,11 +150,6 @@ def grow(state: TransferState, max_topics: int) -> TransferState:
         "group_strength",
     )  # fmt: skip
     return state._replace(**{n: hdp_root.grow(getattr(state, n), max_topics) for n in per_slot})
-
-
-def _group_of(data: Tokens) -> Int[Array, " D"]:
-    assert data.group is not None  # the program asks for groups
-    return data.group
 
 
 def _by_group(doc_topic: Array, group: Array, num_groups: int) -> Int[Array, "C K"]:
@@ -243,7 +238,7 @@ def _sequential_sweep(
     *,
     axis_name: str | None = None,
 ) -> TransferState:
-    num_words, group = state.word_topic.shape[0], _group_of(data)
+    num_words, group = state.word_topic.shape[0], group_of(data)
     key_pool, key_z = bits.split(rng_key)
     pool = draw_pool(key_pool, state)
     births = 1.0 if power is None else 0.0  # those born in the heat would soon die
@@ -278,7 +273,7 @@ def _sequential_sweep(
 
 def _read_groups(data: Tokens) -> tuple:
     """Return the buckets of a sweep in which documents read the rows of their groups."""
-    group = _group_of(data)
+    group = group_of(data)
     return tuple(bucket._replace(doc=group[bucket.doc]) for bucket in data.buckets)
 
 
@@ -303,7 +298,7 @@ def _taylor_sweep(
     *,
     axis_name: str | None = None,
 ) -> TransferState:
-    num_words, group = state.word_topic.shape[0], _group_of(data)
+    num_words, group = state.word_topic.shape[0], group_of(data)
     key_pool, key_stick, key_z = bits.split(rng_key, 3)
     pool = draw_pool(key_pool, state)
     slot, used = jnp.arange(len(state.topic)), state.topic > 0
@@ -353,11 +348,11 @@ def _parallel_sweep(
     phi = jnp.where((state.stick > 0)[None, :], phi, 0.0)
     z = lanes.sweep_lanes(
         key_z, data.lanes, state.z, state.doc_topic, phi, state.group_strength,
-        prior_row=_group_of(data), axis_name=axis_name, power=power,
+        prior_row=group_of(data), axis_name=axis_name, power=power,
     )  # fmt: skip
     (num_docs, num_slots), num_words = state.doc_topic.shape, state.word_topic.shape[0]
     doc, word, topic = tally.tally(z, data.doc, data.word, num_docs, num_words, num_slots)
-    counts = z, doc, _by_group(doc, _group_of(data), len(state.tilt)), word, topic
+    counts = z, doc, _by_group(doc, group_of(data), len(state.tilt)), word, topic
     atoms = state.stick, state.strength, state.group_strength
     return _with_topics(state, counts, *atoms, jnp.zeros((), bool))
 
@@ -403,7 +398,7 @@ def _draw_sizes(
 ) -> TransferState:
     """Draw the auxiliary variables of the factors of R: tilts, and tables if sizes count."""
     key_x, key_tables = bits.split(rng_key)
-    group, num_groups = _group_of(data), len(state.tilt)
+    group, num_groups = group_of(data), len(state.tilt)
     total = sum_pairwise(state.group_strength.T)
     length = data.doc_length.astype(jnp.float32)
     some = length > 0
@@ -468,7 +463,7 @@ def _resample(
     """
     keys = bits.split(rng_key, 9)
     state = _draw_switches(keys[0], state)
-    counts, group = state.doc_topic, _group_of(data)
+    counts, group = state.doc_topic, group_of(data)
     if one_document:
         counts, group = state.group_topic, jnp.arange(len(state.tilt))
     else:
@@ -567,7 +562,7 @@ def slots_wanted(state: TransferState, data: Tokens) -> Int[Array, ""]:
 
 def log_joint(state: TransferState, data: Tokens, *, sizes: bool = True) -> Float[Array, ""]:
     r"""Return $\log p(w, z, n \mid s, \beta)$ in nats, mixtures and topics integrated out."""
-    group = _group_of(data)
+    group = group_of(data)
     total = sum_pairwise(state.group_strength.T)
     cells = log_rising(state.group_strength[group], state.doc_topic)
     documents = sum_pairwise(sum_rows(cells)) - sum_pairwise(

@@ -413,7 +413,7 @@ MISTAKES = [
     ),
     testing.Mistake(
         "topics drawn with the words of the other group", kernel, "_parallel_sweep",
-        "table_row={_group_of(data)} * num_words", "(1 - _group_of(data))",
+        "table_row={group_of(data)} * num_words", "(1 - group_of(data))",
         "enumeration/fixed/parallel",
     ),
     testing.Mistake(

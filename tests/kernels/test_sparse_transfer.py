@@ -373,7 +373,7 @@ MISTAKES = [
     ),
     testing.Mistake(
         "documents read the strengths of the other group", kernel, "_parallel_sweep",
-        "prior_row={_group_of(data)}", "1 - _group_of(data)",
+        "prior_row={group_of(data)}", "1 - group_of(data)",
         "enumeration/fixed/parallel",
     ),
     testing.Mistake(

@@ -181,10 +181,10 @@ def draw_topics(
         none = jnp.zeros(phi.shape[::2])
         return Drawn(phi.reshape(base.shape), none, none, none)
     all_customers, all_tables = customers.sum(axis=1), tables.sum(axis=1)
-    slot, item = jnp.arange(shape[2])[None, :], jnp.arange(num_groups)[:, None]
-    log_y = draw_log_gamma(key_m, jnp.maximum(all_customers, 1.0), slot, item)
-    log_y = log_y - draw_log_gamma(key_b, jnp.broadcast_to(concentration, log_y.shape), slot, item)
-    log_rate = jnp.where(all_customers > 0, jax.nn.softplus(log_y), 0.0)
+    slot, item = _counters(all_customers)
+    each = jnp.broadcast_to(concentration, all_customers.shape)
+    log_total = draw_log_gamma(key_b, each, slot, item)
+    log_rate = _draw_log_rate(key_m, all_customers, log_total)
     shape_of_size = concentration[None] / discount + all_tables
     log_size = draw_log_gamma(key_size, shape_of_size, slot, item)
     phi, log_total = draw(
@@ -193,15 +193,27 @@ def draw_topics(
     return Drawn(phi.reshape(base.shape), log_total, log_size, log_rate)
 
 
+def _counters(of_topics: Array) -> tuple[Array, Array]:
+    """Return the counters of draws for each topic of each group, see `draw_log_gamma`."""
+    num_groups, num_topics = of_topics.shape
+    return jnp.arange(num_topics)[None, :], jnp.arange(num_groups)[:, None]
+
+
+def _draw_log_rate(rng_key, all_customers, log_total):
+    r"""Draw $\log(1 + y)$, $y \sim \mathrm{Gamma}(M) / \mathrm{total}$; 0 without customers."""
+    log_y = draw_log_gamma(rng_key, jnp.maximum(all_customers, 1.0), *_counters(all_customers))
+    return jnp.where(all_customers > 0, jax.nn.softplus(log_y - log_total), 0.0)
+
+
 def _draw(key_stable, key_gamma, customers, tables, base, log_size, discount):
     columns = customers.shape[2]
     log_c = (log_size[:, None] + jnp.log(base)).reshape(-1, columns)
     jumps = draw_log_tilted_stable(key_stable, discount, log_c)
     shape = jnp.where(customers > 0, customers - discount * tables, 0.0)
     at_tables = draw_log_gamma_table(key_gamma, shape.reshape(-1, columns))
-    log_mu = jnp.logaddexp(jumps, at_tables).reshape(customers.shape)
-    top = log_mu.max(axis=1)
-    mu = jnp.exp(log_mu - top[:, None])
+    jumps, at_tables = (x.reshape(customers.shape) for x in (jumps, at_tables))
+    top = jnp.maximum(jumps.max(axis=1), at_tables.max(axis=1))
+    mu = jnp.exp(jumps - top[:, None]) + jnp.exp(at_tables - top[:, None])
     mu = jnp.where(customers > 0, jnp.maximum(mu, 1e-37), mu)  # a token can stay
     total = jax.vmap(sum_rows)(mu)
     return mu / total[:, None], jnp.log(total) + top
@@ -242,10 +254,7 @@ def draw_tables(
         log_weight = jnp.log(concentration)[None, None]
     else:
         all_customers = customers.reshape(shape).sum(axis=1)
-        slot, item = jnp.arange(num_topics)[None, :], jnp.arange(num_groups)[:, None]
-        log_y = draw_log_gamma(key_y, jnp.maximum(all_customers, 1.0), slot, item)
-        log_y = log_y - drawn.log_total + drawn.log_rate
-        log_rate = jnp.where(all_customers > 0, jax.nn.softplus(log_y), 0.0)
+        log_rate = _draw_log_rate(key_y, all_customers, drawn.log_total - drawn.log_rate)
         log_weight = jnp.log(discount) + drawn.log_size + discount * (log_rate - drawn.log_rate)
         log_weight = log_weight[:, None]
     log_weight = (jnp.log(base).reshape(shape) + log_weight).reshape(base.shape)

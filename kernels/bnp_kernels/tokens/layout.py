@@ -9,7 +9,14 @@ from jaxtyping import Array, Float, Int, Integer
 from bnp_kernels.tokens.lanes import Lanes, pack
 from bnp_kernels.tokens.scan import Bucket, make_bucket
 
-__all__ = ["Tokens", "WordTransform", "check_tokens", "make_tokens", "most_of_a_word"]
+__all__ = [
+    "Tokens",
+    "WordTransform",
+    "check_tokens",
+    "group_of",
+    "make_tokens",
+    "most_of_a_word",
+]
 
 
 class WordTransform(NamedTuple):
@@ -35,6 +42,12 @@ class Tokens(NamedTuple):
     label: Int[Array, " D"] | None = None  # for models with labels of documents
     sizes: Int[Array, " N"] | None = None  # 0, 1, ..: how often a word may be in a topic
     transform: WordTransform | None = None  # for models with words of groups
+
+
+def group_of(data: Tokens) -> Int[Array, " D"]:
+    """Return the group of each document, for kernels that ask for groups."""
+    assert data.group is not None
+    return data.group
 
 
 def make_tokens(
