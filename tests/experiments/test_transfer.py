@@ -4,11 +4,13 @@ import json
 import os
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 import scipy.stats
 
 import bnp_models as bnp
+from bnp_models.base import program_memory
 
 DATA = os.environ.get("BNP_DATA", "")
 EL, COMPLETION = "empirical_likelihood", "document_completion"
@@ -34,7 +36,10 @@ def claims(load):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("in_this_process")
-def test_quick_study_resumes(load, read_csv, capsys, tmp_path):
+def test_quick_study_resumes(load, read_csv, capsys, monkeypatch, tmp_path):
+    # programs are dropped before the study, not during it: it is seen what is compiled twice
+    jax.clear_caches()
+    monkeypatch.setattr(program_memory, "SHARE", 0.95)
     study, output = load("transfer"), tmp_path / "transfer.json"
     assert study.main(["--quick", "--output", str(output)]) == 0
     capsys.readouterr()
