@@ -1,5 +1,6 @@
 """Reports: Markdown, one tidy CSV file per table, and who measured what."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
@@ -9,6 +10,8 @@ from study.cells import session_of
 from study.files import write_bytes, write_csv
 
 __all__ = ["Table", "head", "markdown", "rates", "span", "write_report"]
+
+_FEW = 6  # cells that a report names one by one
 
 
 class Table(NamedTuple):
@@ -43,13 +46,21 @@ def head(run: dict[str, Any], title: str, about: str) -> str:
         text += ", ".join(f"{name} {value}" for name, value in session["versions"].items())
         text += f". {session['note']}".removesuffix(".") if "note" in session else ""
         keys = [key for key, record in run["cells"].items() if record["session"] == number]
-        text += f"; {len(keys)} measurements" + (f": {', '.join(keys)}." if number else ".")
+        text += f"; {len(keys)} measurements" + (f": {_listed(keys)}." if number else ".")
     if busy := [r["load_before"] for r in run["cells"].values() if _was_busy(run, r)]:
         text += (
             f"\n\n**The machine was busy** (load up to {max(busy):.1f} when a measurement began): "
             "times are preliminary."
         )
     return text
+
+
+def _listed(keys: Sequence[str]) -> str:
+    """Name some cells, or count many by part."""
+    if len(keys) <= _FEW:
+        return ", ".join(keys)
+    parts = Counter(key.split("/")[0] for key in keys)
+    return ", ".join(f"{count} of {part}" for part, count in parts.items())
 
 
 def rates(records: Sequence[Mapping[str, Any]], peer: str | None = None) -> list[dict[str, Any]]:

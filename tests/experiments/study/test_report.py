@@ -53,6 +53,13 @@ def test_the_head_says_who_measured_what(report):
     assert "busy" not in report.head(run_of(idle), "T", "about")
 
 
+def test_many_cells_are_counted_by_part(report):
+    run = run_of({"versions": {"jax": "0"}}, {"versions": {"jax": "1"}})
+    record = run["cells"].pop("fit/b")
+    run["cells"] = {f"{part}/{i}": record for part in ("fit", "speed") for i in range(5)}
+    assert "jax 1; 10 measurements: 5 of fit, 5 of speed." in report.head(run, "T", "about")
+
+
 def test_a_table_without_rows_is_left_out(report, tmp_path):
     tables = [report.Table("A", "a", [{"x": 1}], "note"), report.Table("B", "b", [])]
     text = report.write_report(tmp_path / "r.json", "# T", tables)
