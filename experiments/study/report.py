@@ -46,7 +46,7 @@ def head(run: dict[str, Any], title: str, about: str) -> str:
         text += ", ".join(f"{name} {value}" for name, value in session["versions"].items())
         text += f". {session['note']}".removesuffix(".") if "note" in session else ""
         keys = [key for key, record in run["cells"].items() if record["session"] == number]
-        text += f"; {len(keys)} measurements" + (f": {_listed(keys)}." if number else ".")
+        text += f"; {len(keys)} measurements" + (f": {_listed(keys)}." if number and keys else ".")
     if busy := [r["load_before"] for r in run["cells"].values() if _was_busy(run, r)]:
         text += (
             f"\n\n**The machine was busy** (load up to {max(busy):.1f} when a measurement began): "
