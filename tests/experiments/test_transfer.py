@@ -37,7 +37,7 @@ def claims(load):
 @pytest.mark.slow
 @pytest.mark.usefixtures("in_this_process")
 def test_quick_study_resumes(load, read_csv, capsys, monkeypatch, tmp_path):
-    # programs are dropped before the study, not during it: it is seen what is compiled twice
+    # drop programs now, so that none is dropped during the study: it says which fits compiled
     jax.clear_caches()
     monkeypatch.setattr(program_memory, "SHARE", 0.95)
     study, output = load("transfer"), tmp_path / "transfer.json"

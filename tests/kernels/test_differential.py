@@ -519,7 +519,7 @@ MISTAKES = [
     ),
     testing.Mistake(
         "topics of the first group for all documents", shared, "_parallel_sweep",
-        "table_row = {data.group * num_words}", "jnp.zeros_like(data.group)",
+        "table_row = {group_of(data) * num_words}", "jnp.zeros_like(data.group)",
         "enumeration/fixed/parallel",
     ),
     testing.Mistake(
@@ -540,7 +540,7 @@ MISTAKES = [
     ),
     testing.Mistake(
         "alpha from the documents of the other group", shared, "_draw_alpha_of_groups",
-        "state.doc_topic, {data.group}, each", "1 - data.group",
+        "state.doc_topic, {group}, each", "1 - group",
         "enumeration/sampled/sequential",
     ),
     testing.Mistake(

@@ -49,7 +49,7 @@ from bnp_kernels.random.concentration import (
 )
 from bnp_kernels.random.tables import draw_tables_of_groups
 from bnp_kernels.tokens import lanes, tally
-from bnp_kernels.tokens.layout import Tokens
+from bnp_kernels.tokens.layout import Tokens, group_of
 from bnp_kernels.tokens.scan import PerRow, Table, Weights, scan_tokens
 from bnp_kernels.tokens.start import random_start
 from bnp_kernels.tokens.turns import take_turn
@@ -365,8 +365,7 @@ def _parallel_sweep(
     (num_rows, num_topics), table_row = state.word_topic.shape, None
     num_words = num_rows // num_groups
     if num_groups > 1:
-        assert data.group is not None
-        table_row = data.group * num_words
+        table_row = group_of(data) * num_words
     z = lanes.sweep_lanes(
         key_z, data.lanes, state.z, state.doc_topic, drawn.phi, prior, prior_row=prior_row,
         table_row=table_row, axis_name=axis_name, power=power,
@@ -543,13 +542,12 @@ def _resample(
 
 
 def _draw_alpha_of_groups(rng_key, state: PitmanYorState, data: Tokens, prior: GammaPrior):
-    assert data.group is not None
     key_tables, key_alpha = bits.split(rng_key)
-    num_topics = state.topic.shape[0]
+    group, num_topics = group_of(data), state.topic.shape[0]
     each = jnp.broadcast_to(state.alpha[:, None], (state.alpha.shape[0], num_topics))
-    tables = draw_tables_of_groups(key_tables, state.doc_topic, data.group, each)
+    tables = draw_tables_of_groups(key_tables, state.doc_topic, group, each)
     return draw_concentrations_of_groups(
-        key_alpha, state.alpha, data.group, data.doc_length, tables.sum(axis=1), prior,
+        key_alpha, state.alpha, group, data.doc_length, tables.sum(axis=1), prior,
         scale=num_topics,
     )  # fmt: skip
 
@@ -570,8 +568,7 @@ def _optimise(state: PitmanYorState, data: Tokens, names: tuple[str, ...]) -> Pi
         return jnp.where((total > 0) & (new > 0), new, value)
 
     if "alpha" in names:
-        assert data.group is not None
-        own = data.group[None, :] == jnp.arange(state.alpha.shape[0])[:, None]  # [G, D]
+        own = group_of(data)[None, :] == jnp.arange(state.alpha.shape[0])[:, None]  # [G, D]
         length = jnp.where(own, data.doc_length[None, :], 0)
 
         def of_group(alpha, own, length):
