@@ -251,10 +251,7 @@ def speeds(corpora: Mapping[str, Any], methods: Sequence[str], *, s: Any) -> dic
 
 def _timed(corpus: Any, methods: Sequence[str], schedule: str, s: Any) -> dict[str, Any]:
     """Return models and their options by a name; those with samplers have one for each."""
-    transform = None
-    if any(METHODS[name].transformed for name in methods):
-        transform = transform_of(Split(corpus, corpus, False), window=s.sizes.window,
-                                 top=s.sizes.top)  # fmt: skip
+    transform = _transform(corpus, methods, s)
     made = {}
     for name in methods:
         model = model_of(name, s.speed_topics, transform=transform)
@@ -265,16 +262,21 @@ def _timed(corpus: Any, methods: Sequence[str], schedule: str, s: Any) -> dict[s
     return made
 
 
+def _transform(corpus: Any, methods: Sequence[str], s: Any) -> Any:
+    """Return the words that are connected with each word, None if no method uses them."""
+    if not any(METHODS[name].transformed for name in methods):
+        return None
+    whole = Split(corpus, corpus, False)
+    return transform_of(whole, window=s.perplexity.window, top=s.perplexity.top)
+
+
 def table_megabytes(corpus: Any, method: str, *, s: Any) -> dict[str, Any]:
     """Return the size of the table of Stirling ratios after some sweeps, for each chain.
 
     It has a row for every number of tokens that a word may have, and a column for every number of
     tables there is room for.
     """
-    transform = None
-    if METHODS[method].transformed:
-        transform = transform_of(Split(corpus, corpus, False), window=s.sizes.window,
-                                 top=s.sizes.top)  # fmt: skip
+    transform = _transform(corpus, [method], s)
     model = model_of(method, s.speed_topics, transform=transform)
     keys = jax.random.split(jax.random.key(s.seed), 1)
     chains = OurChains(model, corpus, keys, num_samples=1000, schedule=s.speed_schedules[0])

@@ -114,7 +114,7 @@ QUICK = Settings(
     pooled_sets=(), discount_train=1000, discount_topics=3, classification=TINY,
     classified_topics=3, lda_topics=3, shown=("V",), particles=4, resample=1, svm_c=(1.0,),
     svm_gamma=(1.0,), planted=TINY, concentrations=(3.0, 100.0, 3000.0), planted_docs=4,
-    digits=TINY, digit_topics=3, speed_methods=(TII,), speed_schedules=("sequential",),
+    digits=TINY, digit_topics=3, speed_methods=(TII, TI), speed_schedules=("sequential",),
     speed_chains=(1,), speed_samplers=("ti",), speed_topics=3, speed_warmup=1,
     speed_seconds=0.01, speed_turns=2, table_sweeps=1,
 )  # fmt: skip

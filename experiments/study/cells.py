@@ -85,10 +85,13 @@ def open_run(
 
 
 def joined(run: Record, others: Mapping[Path, Record], may_change: Sequence[str] = ()) -> Record:
-    """Return a run with the cells of other files, too; the files share their head."""
+    """Return a run with the cells of other files, too, in the order of their names.
+
+    All files share their head.
+    """
     sessions, cells = list(run["sessions"]), dict(run["cells"])
     head = {name: x for name, x in run.items() if name not in ("sessions", "cells")}
-    for path, other in others.items():
+    for path, other in sorted(others.items()):
         if different := _others(other, head, may_change):
             raise ValueError(
                 f"--also {path}: its run has other {' and '.join(different)}, leave it out"

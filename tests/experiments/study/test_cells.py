@@ -51,7 +51,7 @@ def test_a_summary_is_shown_and_not_stored(cells, tmp_path, capsys):
 
 def test_files_are_joined_for_a_report(cells, tmp_path):
     runs = []
-    for number, method in enumerate(("LDA", "HDP")):
+    for number, method in enumerate(("LDA", "HDP", "pLSA")):
         output = tmp_path / f"{number}.json"
         session = {**SESSION, "cores": number + 1}
         run = cells.open_run(output, HEAD, session)
@@ -61,6 +61,9 @@ def test_files_are_joined_for_a_report(cells, tmp_path):
     assert list(both["cells"]) == ["fit/method=LDA", "fit/method=HDP"]
     cores = [cells.session_of(both, record)["cores"] for record in both["cells"].values()]
     assert cores == [1, 2]
+    others = {tmp_path / "2.json": runs[2], tmp_path / "1.json": runs[1]}
+    methods = [record["method"] for record in cells.joined(runs[0], others)["cells"].values()]
+    assert methods == ["LDA", "HDP", "pLSA"]  # in whatever order the files are given
     assert cells.joined(runs[0], {}) == runs[0]
     with pytest.raises(ValueError, match=r"also .*'fit/method=LDA' is in another file"):
         cells.joined(runs[0], {tmp_path / "0.json": runs[0]})
