@@ -8,6 +8,7 @@ import pytest
 RESULTS = Path(__file__).parents[2] / "experiments" / "results"
 STUDIES = {
     "author_topic_standard": "author_claims",
+    "differential_standard": "differential_report",
     "factors_standard": "factor_claims",
     "mixing_standard": "mixing",
     "speed_standard": "benchmarks.report",
