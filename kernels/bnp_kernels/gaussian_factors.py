@@ -31,7 +31,14 @@ from jaxtyping import Array, Bool, Float, Int, Key, ScalarLike
 from bnp_kernels.numerics.densities import log_gamma_prior
 from bnp_kernels.numerics.linear import draw_gaussian, product
 from bnp_kernels.numerics.sums import sum_pairwise
-from bnp_kernels.processes import beta_process, factor_scales, factor_slots, informed_births
+from bnp_kernels.processes import (
+    beta_process,
+    factor_scales,
+    factor_slots,
+    factor_splits,
+    gaussian_splits,
+    informed_births,
+)
 from bnp_kernels.processes.approximate_births import MOST, NUM_DRAWS, draw_rows
 from bnp_kernels.processes.beta_process import (
     BetaProcessPriors,
@@ -195,7 +202,8 @@ def _step(
     *,
     sequential: bool,
 ) -> tuple[GaussianState, GaussianInfo]:
-    key_births, key_process, key_slots, key_z, key_values = bits.split(rng_key, 5)
+    key_births, key_process, key_slots, key_z, key_values, key_split = bits.split(rng_key, 6)
+    state = _split_or_merge(key_split, state, data)
     state = _draw_own_factors(key_births, state, data)
     beta, alpha, tau = beta_process.draw_process(
         key_process, state.z, state.beta, state.alpha, state.tau, data.rows,
@@ -268,6 +276,21 @@ def approximate_step(
         overflow=state.overflow | short,
     )  # fmt: skip
     return _draw_values(key_values, new, data, priors), GaussianInfo(z.sum(dtype=jnp.int32))
+
+
+def _split_or_merge(rng_key: Key[Array, ""], state: GaussianState, data: Reals) -> GaussianState:
+    """Propose to part a factor or to join two, see `factor_splits` and `gaussian_splits`."""
+    source = data.rows.source
+    count = most_of_any_chain(state.z.any(axis=1).sum(dtype=jnp.int32))
+
+    def explain(rng_key, others, *sides):
+        rest = gaussian_splits.Unexplained(
+            _residual(data, state.phi, others, count), data.observed, state.sigma2_n[source],
+            state.sigma2_w[source], state.sigma2_phi,
+        )  # fmt: skip
+        return gaussian_splits.explain(rng_key, rest, *sides)
+
+    return factor_splits.split_or_merge(rng_key, state, data.rows, explain)
 
 
 def _draw_own_factors(rng_key: Key[Array, ""], state: GaussianState, data: Reals) -> GaussianState:

@@ -36,17 +36,24 @@ from jax import lax
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int, Key, ScalarLike
 
-from bnp_kernels.numerics.densities import log_gamma_prior
+from bnp_kernels.numerics.densities import log_gamma_density, log_gamma_prior
 from bnp_kernels.numerics.linear import product
 from bnp_kernels.numerics.sums import sum_pairwise
-from bnp_kernels.processes import beta_process, factor_scales, factor_slots, informed_births
+from bnp_kernels.processes import (
+    beta_process,
+    factor_scales,
+    factor_slots,
+    factor_splits,
+    informed_births,
+    poisson_splits,
+)
 from bnp_kernels.processes.allocation import Counts, allocate, rates, shares
 from bnp_kernels.processes.approximate_births import MOST, NUM_DRAWS, draw_rows
 from bnp_kernels.processes.beta_process import BetaProcessPriors, Rows, count_uses, sum_by_source
 from bnp_kernels.processes.factor_slots import add_up, most_of_any_chain
 from bnp_kernels.random import bits
 from bnp_kernels.random.concentration import GammaPrior
-from bnp_kernels.random.gamma import draw_log_gamma
+from bnp_kernels.random.gamma import SMALLEST, draw_gamma
 
 __all__ = [
     "PoissonInfo",
@@ -60,7 +67,6 @@ __all__ = [
     "sequential_step",
 ]
 
-_SMALLEST = 1e-30  # a gamma variable never underflows to 0
 _NUM_STEPS = 4  # towards the fixed point of a proposal; any number is exact
 
 
@@ -124,10 +130,10 @@ def init(
     slot, feature, row = factor_slots.counters(max_factors, num_features, num_rows)
     used = slot < init_factors
     z = used & (bits.to_uniform(bits.random_bits(key_z, slot, row)[0]) < 0.5)
-    phi = _draw_gamma(key_phi, priors.a_phi, b_phi, slot, feature)
+    phi = draw_gamma(key_phi, priors.a_phi, b_phi, slot, feature)
     shape = jnp.broadcast_to(jnp.asarray(priors.a_w, jnp.float32), b_w.shape)
     source = data.rows.source
-    weights = _draw_gamma(key_w, shape[source][None, :], b_w[source][None, :], slot, row)
+    weights = draw_gamma(key_w, shape[source][None, :], b_w[source][None, :], slot, row)
     counts = sum_by_source(data.x.sum(axis=0), data.rows)
     background = _draw_background(key_background, counts, data, priors)
     z, beta, phi, weights = factor_slots.used_first(
@@ -159,8 +165,11 @@ def _step(
     *,
     sequential: bool,
 ) -> tuple[PoissonState, PoissonInfo]:
-    key_births, key_process, key_rates, key_slots, key_z, key_values = bits.split(rng_key, 6)
+    key_births, key_process, key_rates, key_slots, key_z, key_values, key_split = bits.split(
+        rng_key, 7
+    )
     rows = data.rows
+    state = _split_or_merge(key_split, state, data, priors)
     state = _draw_own_factors(key_births, state, data, priors)
     beta, alpha, tau = beta_process.draw_process(
         key_process, state.z, state.beta, state.alpha, state.tau, rows,
@@ -198,7 +207,7 @@ def approximate_step(
     b_phi, b_w = _draw_rates(key_rates, state, rows, priors)
     a_w = jnp.broadcast_to(jnp.asarray(priors.a_w, jnp.float32), b_w.shape)[source]
     slot, feature, row = factor_slots.counters(num_slots, num_features, source.shape[0])
-    fresh = _draw_gamma(key_w, a_w[None, :], b_w[source][None, :], slot, row)
+    fresh = draw_gamma(key_w, a_w[None, :], b_w[source][None, :], slot, row)
     weights = jnp.where(state.z, state.weights, fresh)
     rate = rates(state.phi, state.weights, state.background, data, jnp.int32(num_slots))
     of_rows = data.x, data.feature, state.background[source], data.observed, a_w, b_w[source]
@@ -214,8 +223,8 @@ def approximate_step(
         x, at, _, observed, a_w, b_w = row
         key_phi, key_w = bits.split(rng_key)
         number = jnp.arange(NUM_DRAWS * MOST, dtype=jnp.uint32)[:, None]
-        phi = _draw_gamma(key_phi, priors.a_phi, b_phi, number, feature)
-        weights = _draw_gamma(key_w, a_w[None, :], b_w[None, :], number, 0)
+        phi = draw_gamma(key_phi, priors.a_phi, b_phi, number, feature)
+        weights = draw_gamma(key_w, a_w[None, :], b_w[None, :], number, 0)
         exposure = add_up(phi, observed, jnp.int32(len(phi)))
         share = (phi if at is None else phi[:, at[:, 0]]) * weights
         shape = NUM_DRAWS, MOST, -1
@@ -271,7 +280,7 @@ def _propose(
     (a, b), num_features = of_phi, phi.shape[1]
     key_w, key_phi = bits.split(rng_key)
     number, item = (jnp.arange(n, dtype=jnp.uint32) for n in phi.shape)
-    weight = jnp.where(is_birth, _draw_gamma(key_w, of_w[0], of_w[1], 0, number), weight)
+    weight = jnp.where(is_birth, draw_gamma(key_w, of_w[0], of_w[1], 0, number), weight)
     seen = jnp.broadcast_to(weight[None, :], phi.T.shape)
     if data.observed is not None:
         seen = jnp.where(data.observed, seen, 0.0)
@@ -289,13 +298,31 @@ def _propose(
         of_features = jnp.zeros((num_features, len(number))).at[data.feature, number[None, :]]
         of_features = of_features.add(taken)
     shape, total = a + of_features, b + seen
-    drawn = _draw_gamma(key_phi, shape, total, number[None, :], item[:, None])
+    drawn = draw_gamma(key_phi, shape, total, number[None, :], item[:, None])
     new = jnp.where(is_birth[None, :], drawn, phi.T)
     gain = (data.x * jnp.log1p(at_cells(new) * weight[None, :] / rate)).sum(axis=0)
     # the ratio of the gamma densities without exp(-w phi), which the likelihood has as well
     constant = a * jnp.log(b / total) + lax.lgamma(shape) - lax.lgamma(jnp.full_like(shape, a))
-    each = constant - of_features * (jnp.log(total) + jnp.log(jnp.maximum(new, _SMALLEST)))
+    each = constant - of_features * (jnp.log(total) + jnp.log(jnp.maximum(new, SMALLEST)))
     return new.T, weight, gain + sum_pairwise(each)
+
+
+def _split_or_merge(
+    rng_key: Key[Array, ""], state: PoissonState, data: Counts, priors: PoissonPriors
+) -> PoissonState:
+    """Propose to part a factor or to join two, see `factor_splits` and `poisson_splits`."""
+    source = data.rows.source
+    count = most_of_any_chain(state.z.any(axis=1).sum(dtype=jnp.int32))
+    a_w = jnp.broadcast_to(jnp.asarray(priors.a_w, jnp.float32), state.b_w.shape)[source]
+
+    def explain(rng_key, others, *sides):
+        rest = poisson_splits.Unexplained(
+            data.x, rates(state.phi, others, state.background, data, count), data.feature,
+            data.observed, priors.a_phi, state.b_phi, a_w, state.b_w[source],
+        )  # fmt: skip
+        return poisson_splits.explain(rng_key, rest, *sides)
+
+    return factor_splits.split_or_merge(rng_key, state, data.rows, explain)
 
 
 def _draw_rates(
@@ -319,7 +346,7 @@ def _draw_rates(
     if not shapes:
         return b_phi, b_w
     shape, rate = (jnp.hstack(x) for x in (shapes, rates))
-    drawn = _draw_gamma(rng_key, shape, rate, 0, jnp.arange(len(shape), dtype=jnp.uint32))
+    drawn = draw_gamma(rng_key, shape, rate, 0, jnp.arange(len(shape), dtype=jnp.uint32))
     if priors.b_w is not None:
         b_w = drawn[-len(b_w) :]
     if priors.b_phi is not None:
@@ -343,7 +370,7 @@ def _draw_z(
     a_w = jnp.broadcast_to(jnp.asarray(priors.a_w, jnp.float32), state.b_w.shape)[source]
     shape = jnp.append(jnp.full(num_features, priors.a_phi, jnp.float32), a_w)
     rate = jnp.append(jnp.broadcast_to(state.b_phi, (num_features,)), state.b_w[source])
-    fresh = _draw_gamma(key_fresh, shape[None, :], rate[None, :], slot, item)
+    fresh = draw_gamma(key_fresh, shape[None, :], rate[None, :], slot, item)
     phi = factor_slots.arrange(slots, state.phi, fresh[:, :num_features])
     weights = fresh[:, num_features:]
     weights = jnp.where(slots.z, state.weights[slots.before], weights)
@@ -397,11 +424,11 @@ def _draw_values(
     count = most_of_any_chain(used.sum(dtype=jnp.int32))
     by_rows = None if data.observed is None else data.observed.T
     rate = state.b_phi + add_up(state.weights, by_rows, count)
-    phi = _draw_gamma(key_phi, priors.a_phi + by_feature, rate, slot, feature)
+    phi = draw_gamma(key_phi, priors.a_phi + by_feature, rate, slot, feature)
     phi = jnp.where(used, phi, 0.0)
     shape = jnp.broadcast_to(jnp.asarray(priors.a_w, jnp.float32), state.b_w.shape)
     rate = state.b_w[source][None, :] + add_up(phi, data.observed, count)
-    weights = _draw_gamma(key_w, shape[source][None, :] + by_row, rate, slot, row)
+    weights = draw_gamma(key_w, shape[source][None, :] + by_row, rate, slot, row)
     background = _draw_background(key_background, of_background, data, priors)
     weights = jnp.where(state.z, weights, 0.0)
     new = state._replace(phi=phi, weights=weights, background=background)
@@ -442,14 +469,7 @@ def _draw_background(
     """
     shape, rate = priors.background
     item = jnp.arange(counts.shape[0], dtype=jnp.uint32)
-    return _draw_gamma(rng_key, shape + counts, rate + data.num_observed, 0, item)
-
-
-def _draw_gamma(rng_key, shape, rate, slot, item) -> Array:
-    """Draw Gamma(shape, rate) by counters, see `draw_log_gamma`."""
-    log_value = draw_log_gamma(rng_key, jnp.asarray(shape, jnp.float32), slot, item)
-    # no exponential of a difference of logs: its fused rounding would vary with the program
-    return jnp.maximum(jnp.exp(log_value) / rate, _SMALLEST)
+    return draw_gamma(rng_key, shape + counts, rate + data.num_observed, 0, item)
 
 
 def log_joint(state: PoissonState, data: Counts, priors: PoissonPriors) -> Float[Array, ""]:
@@ -463,8 +483,8 @@ def log_joint(state: PoissonState, data: Counts, priors: PoissonPriors) -> Float
     law = beta_process.log_law(state.beta, uses, state.alpha, state.tau, data.rows)
     used = state.z.any(axis=1)
     a_w = jnp.broadcast_to(jnp.asarray(priors.a_w, jnp.float32), state.b_w.shape)[source]
-    phi = jnp.where(used[:, None], _log_gamma(state.phi, priors.a_phi, state.b_phi), 0.0)
-    of_w = _log_gamma(state.weights, a_w[None, :], state.b_w[source][None, :])
+    phi = jnp.where(used[:, None], log_gamma_density(state.phi, priors.a_phi, state.b_phi), 0.0)
+    of_w = log_gamma_density(state.weights, a_w[None, :], state.b_w[source][None, :])
     weights = jnp.where(state.z, of_w, 0.0)
     background = log_gamma_prior(state.background, *priors.background)
 
@@ -475,12 +495,6 @@ def log_joint(state: PoissonState, data: Counts, priors: PoissonPriors) -> Float
     total = (state.background * data.num_observed).sum() + sum_pairwise(by_slot)
     parameters = sum_pairwise(phi.sum(axis=1)) + sum_pairwise(weights.sum(axis=1)) + background
     return law + parameters + counts.sum() - total
-
-
-def _log_gamma(x: Array, shape: ArrayLike, rate: ArrayLike) -> Array:
-    """Return the log density of Gamma(shape, rate), elementwise; x = 0 counts as 1e-30."""
-    x, shape = jnp.maximum(x, _SMALLEST), jnp.asarray(shape)
-    return shape * jnp.log(rate) - lax.lgamma(shape) + (shape - 1.0) * jnp.log(x) - rate * x
 
 
 def log_prior(state: PoissonState, priors: PoissonPriors) -> Float[Array, ""]:

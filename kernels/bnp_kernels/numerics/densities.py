@@ -6,15 +6,17 @@ $\Gamma(a + n) / \Gamma(a) = a (a + 1) \cdots (a + n - 1)$, which is exactly one
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 
 from bnp_kernels.numerics.batching import LARGE_TABLE, vectorise_if
 from bnp_kernels.numerics.sums import sum_pairwise, sum_rows
 
-__all__ = ["log_dirichlet_multinomial", "log_gamma_prior", "log_rising"]
+__all__ = ["log_dirichlet_multinomial", "log_gamma_density", "log_gamma_prior", "log_rising"]
 
 _SHIFT = 8
+_SMALLEST = 1e-30
 
 
 def _shift(x: Array) -> tuple[Array, Array]:
@@ -79,6 +81,12 @@ def log_dirichlet_multinomial(
 def _sum(x: Float[Array, "A B"]) -> Float[Array, ""]:
     """Sum all entries in a fixed order; zero columns at the end change no bit of the result."""
     return sum_pairwise(sum_rows(x))
+
+
+def log_gamma_density(x: ArrayLike, shape: ArrayLike, rate: ArrayLike) -> Array:
+    """Return the log density of Gamma(shape, rate), elementwise; x = 0 counts as 1e-30."""
+    x, shape = jnp.maximum(x, _SMALLEST), jnp.asarray(shape)
+    return shape * jnp.log(rate) - lax.lgamma(shape) + (shape - 1.0) * jnp.log(x) - rate * x
 
 
 def log_gamma_prior(value: ArrayLike, concentration: ArrayLike, rate: ArrayLike) -> Array:

@@ -21,12 +21,17 @@ from bnp_kernels.numerics.sums import sum_pairwise, sum_rows
 from bnp_kernels.random.bits import random_bits, split, to_uniform
 
 __all__ = [
+    "SMALLEST",
+    "draw_gamma",
     "draw_log_beta",
     "draw_log_gamma",
     "draw_log_gamma_table",
     "draw_rows",
     "draw_topic_word",
 ]
+
+SMALLEST = 1e-30
+"""Gamma variables that are not in log space are at least this: they never underflow to 0."""
 
 # Keeps every log value finite in float32, whatever the concentration.
 _LOG_FLOOR = -1e38
@@ -95,6 +100,19 @@ def draw_log_gamma(
     start = 0, jnp.full(concentration.shape, -jnp.inf, jnp.float32)
     _, value = lax.while_loop(lambda carry: (carry[1] == -jnp.inf).any(), attempt, start)
     return jnp.maximum(value + boost, jnp.float32(_LOG_FLOOR)).reshape(shape)
+
+
+def draw_gamma(
+    rng_key: Key[Array, ""],
+    shape: Float[Array, "..."] | ScalarLike,
+    rate: Float[Array, "..."] | ScalarLike,
+    slot: Integer[Array, "..."] | int,
+    item: Integer[Array, "..."] | int,
+) -> Float[Array, "..."]:
+    """Draw Gamma(shape, rate) for every cell; counters as in `draw_log_gamma`."""
+    log_value = draw_log_gamma(rng_key, jnp.asarray(shape, jnp.float32), slot, item)
+    # no exponential of a difference of logs: its fused rounding would vary with the program
+    return jnp.maximum(jnp.exp(log_value) / rate, SMALLEST)
 
 
 def draw_log_beta(

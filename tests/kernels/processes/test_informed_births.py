@@ -1,14 +1,8 @@
 """Births and deaths of factors of one row: a move keeps the joint law, and wrong moves do not.
 
-States and data are drawn together from the prior, exactly and without the code of the kernels. A
-move that leaves the posterior invariant leaves their joint law as it is. So the change of any
-quantity by one move has mean zero. Most of the noise of the draws cancels in this change, so one
-move shows mistakes that the means of long chains hide.
-
-For example, births must count the factors that a row has for itself. The enumerations of the models
-do not see whether they do: rows with several such factors are too rare there.
-
-The rate of false alarms is that of the harness, 1e-4 for all quantities of a model together.
+Births must count the factors that a row has for itself, for example. The enumerations of the models
+do not see whether they do: rows with several such factors are too rare there. See
+`testing.OneMove`.
 """
 
 import functools
@@ -24,42 +18,10 @@ from bnp_kernels import gaussian_factors, poisson_factors
 from bnp_kernels.processes import informed_births
 from bnp_kernels.processes.beta_process import make_rows
 from bnp_models import MODELS, testing
-from bnp_models.testing.invariants import check_tally
-from bnp_models.testing.statistics import one_sample
 
-NUM_DRAWS = 40_000
 CASES = testing.find(Path(__file__).parents[1], MODELS, "CASE")  # their joint laws and tallies
 GAUSSIAN, POISSON = "GaussianFactorAnalysis", "PoissonGammaFactorAnalysis"
 JOINT_LAW = "the joint law"  # the check that must see the mistakes
-
-
-def quantities(state, data):
-    """Return quantities that a birth or a death changes; large values are damped."""
-    z, observed = state.z, data.observed
-    uses = z.sum(axis=1)
-    factors, own = (uses > 0).sum(), (z & (uses == 1)[:, None]).sum(axis=0)
-    signal = state.phi.T @ state.weights  # [M, N]
-    unseen = jnp.where(observed, 0.0, signal)
-    rest = jnp.where(observed, data.x - signal, 0.0)
-    log_beta = jnp.log(jnp.where(state.beta > 0, state.beta, 1.0))
-    of_source = own @ jax.nn.one_hot(data.rows.source, 2)
-    values = {
-        "factors": factors,
-        "factors^2": factors**2,
-        "factors of one row": own,
-        "factors of one row^2": (own**2).sum(),
-        "of one row * log alpha": of_source * jnp.log(state.alpha),
-        "of one row * log tau": own.sum() * jnp.log(state.tau),
-        "sticks": state.beta.sum(),
-        "log sticks": log_beta.sum(),
-        "phi^2": jnp.log1p(state.phi**2).sum(),
-        "w^2": jnp.log1p(state.weights**2).sum(),
-        "signal^2": jnp.log1p(signal**2).sum(),
-        "unseen signal^2": jnp.log1p(unseen**2).sum(),
-        "signal * x": jnp.tanh(signal * data.x).sum(),
-        "rest^2": jnp.log1p(rest**2).sum(),
-    }
-    return testing.as_floats(values)
 
 
 # moves that are wrong on purpose
@@ -159,78 +121,46 @@ OF_MODEL = {
 }  # fmt: skip
 
 
-def mistakes_of(model):
-    return OF_ALL + OF_MODEL[model]
 
 
-EACH_MODEL = pytest.mark.parametrize("model", OF_MODEL)
+def own_factors(model):
+    """Return the move of a model as `OneMove` makes it."""
+    if model == GAUSSIAN:
+        return lambda rng_key, state, data, _: gaussian_factors._draw_own_factors(
+            rng_key, state, data
+        )
+    return lambda *args: poisson_factors._draw_own_factors(*args)  # as it is then
+
+
+MOVES = {
+    model: testing.OneMove(model, CASES[model], own_factors(model), OF_ALL + mistakes)
+    for model, mistakes in OF_MODEL.items()
+}
+EACH_MODEL = pytest.mark.parametrize("move", MOVES.values(), ids=MOVES)
 EACH_MISTAKE = pytest.mark.parametrize(
-    ("model", "mistake"),
-    [pytest.param(of, m, id=f"{of}: {m.name}") for of in OF_MODEL for m in mistakes_of(of)],
+    ("move", "mistake"),
+    [pytest.param(x, m, id=f"{x.name}: {m.name}") for x in MOVES.values() for m in x.mistakes],
 )
-
-
-@functools.cache
-def moves(model):
-    """Return one move of each draw from the prior, as a function of the mistakes to make.
-
-    The move is compiled once, with the mistakes behind switches. It returns the changes of the
-    quantities, and the states after it.
-    """
-    joint = CASES[model].joint
-    states, data = joint.simulate(np.random.default_rng(0), NUM_DRAWS)
-    keys = jax.random.split(jax.random.key(1), NUM_DRAWS)
-
-    def move(rng_key, state, data):
-        if model == GAUSSIAN:
-            after = gaussian_factors._draw_own_factors(rng_key, state, data)
-        else:
-            after = poisson_factors._draw_own_factors(rng_key, state, data, joint.priors)
-        before, now = quantities(state, data), quantities(after, data)
-        return {name: now[name] - before[name] for name in now}, after
-
-    @testing.quick_jit
-    def move_all(keys, states, data, switches):
-        with testing.switched(mistakes_of(model), switches):
-            return jax.vmap(move)(keys, states, data)
-
-    def moved(mistakes):
-        switches = np.array([mistake in mistakes for mistake in mistakes_of(model)])
-        return move_all(keys, states, data, switches)
-
-    return moved
-
-
-def check(model, mistakes=()):
-    """Check that the mean of no quantity changes; return how their number of factors changes."""
-    changes, after = moves(model)(mistakes)
-    changes = {name: np.asarray(x) for name, x in changes.items()}
-    assert not after.overflow.any()
-    report = one_sample(model, changes, {n: np.zeros(x.shape[1:]) for n, x in changes.items()})
-    print(report)
-    report.check()
-    check_tally(model, CASES[model].tally, after, None)
-    return changes["factors"]
 
 
 @pytest.mark.slow
 @EACH_MODEL
-def test_a_move_keeps_the_joint_law(model):
-    change = check(model)
+def test_a_move_keeps_the_joint_law(move):
+    change = move.check()
     assert (change > 0).mean() > 0.05  # births
     assert (change < 0).mean() > 0.05  # deaths
 
 
 @pytest.mark.slow
 @EACH_MISTAKE
-def test_a_wrong_move_changes_the_joint_law(model, mistake):
+def test_a_wrong_move_changes_the_joint_law(move, mistake):
     with pytest.raises(testing.Rejected):
-        check(model, [mistake])
+        move.check([mistake])
 
 
 @EACH_MODEL
-def test_mistakes_fit_the_source(model):
-    with testing.switched(mistakes_of(model), np.zeros(len(mistakes_of(model)), bool)):
+def test_mistakes_fit_the_source(move):
+    with testing.switched(move.mistakes, np.zeros(len(move.mistakes), bool)):
         pass
 
 
