@@ -251,4 +251,4 @@ def test_splits_part_planted_factors():
 
     state, used = testing.quick_jit(jax.vmap(chain))(jax.random.split(jax.random.key(0), 4))
     assert not state.overflow.any()
-    assert (np.median(used[:, 50:], axis=1) == 6).sum() >= 3, used[:, ::10]
+    assert ((used[:, 50:] >= 6) & (used[:, 50:] <= 10)).all(), used[:, ::10]
