@@ -9,8 +9,9 @@ with j the source of row n; precisions may have gamma priors. Two exact schedule
 posterior. They differ in the update of z only. Either all rows are updated in parallel, given $\pi$
 and with one slice per row, or one row after the other, with $\pi$ integrated out (see
 `factor_slots`). An entry of z is drawn with its weight integrated out, and the weight is drawn
-right after it. Two further updates help a chain along: births and deaths that know the data
-(`informed_births`), and moves along the ridge of scales (`factor_scales`).
+right after it. Three further updates help a chain along: splits and merges of factors
+(`factor_splits`), births and deaths that know the data (`informed_births`), and moves along the
+ridge of scales (`factor_scales`).
 
 Gupta, Phung and Venkatesh, A slice sampler for restricted hierarchical beta process with
 applications to shared subspace learning, UAI 2012, eq. 9. The paper does not print the updates.

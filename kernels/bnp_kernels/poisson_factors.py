@@ -10,8 +10,9 @@ with j the source of row n and gamma rates b. Two exact schedules sample the sam
 differ in the update of z only. Either all rows are updated in parallel, given $\pi$ and with one
 slice per row, or one row after the other, with $\pi$ integrated out (see `factor_slots`). The
 update of z integrates the allocation of counts to factors out. The allocation is drawn afterwards,
-and phi, w and lambda are drawn given it. Two further updates help a chain along: births and deaths
-that know the data (`informed_births`), and moves along the ridge of scales (`factor_scales`).
+and phi, w and lambda are drawn given it. Three further updates help a chain along: splits and
+merges of factors (`factor_splits`), births and deaths that know the data (`informed_births`), and
+moves along the ridge of scales (`factor_scales`).
 
 Gupta, Phung and Venkatesh, A slice sampler for restricted hierarchical beta process with
 applications to shared subspace learning, UAI 2012, eqs. 8 and 26 to 31. In the paper, the rate of

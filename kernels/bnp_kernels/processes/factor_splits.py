@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax.scipy.special import betaln, digamma
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Key
 
 from bnp_kernels.numerics.sums import sum_pairwise
 from bnp_kernels.processes.beta_process import (

@@ -74,7 +74,9 @@ def explain(
         _evidence(rest, z, phi[k : k + 1], *alone[k], exposure[k : k + 1]) for k in range(2)
     ]
     evidence += [_evidence(rest, both, phi, weights, shapes, exposure)]
-    chosen, log_chosen = factor_splits.draw_patterns(key_patterns, jnp.stack(evidence), z[0], two.z, is_split)
+    chosen, log_chosen = factor_splits.draw_patterns(
+        key_patterns, jnp.stack(evidence), z[0], two.z, is_split
+    )
     alone = jnp.concatenate([w for w, _ in alone])
     weights = jnp.where(chosen, jnp.where(chosen[::-1], weights, alone), 0.0)
     phi, weights = _fit(rest, chosen, phi, weights, _FEW_STEPS)
@@ -144,9 +146,7 @@ def _fit(
     return lax.fori_loop(0, num_steps, step, (phi, weights))
 
 
-def _fit_weights(
-    rest: Unexplained, z: Array, phi: Array, weights: Array
-) -> tuple[Array, Array]:
+def _fit_weights(rest: Unexplained, z: Array, phi: Array, weights: Array) -> tuple[Array, Array]:
     """Return the mean and shape of weights, given the factors."""
     for _ in range(_FEW_STEPS):
         weights = _mean_weights(rest, z, _take(rest, phi, weights), phi)

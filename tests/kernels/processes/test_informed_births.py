@@ -121,8 +121,6 @@ OF_MODEL = {
 }  # fmt: skip
 
 
-
-
 def own_factors(model):
     """Return the move of a model as `OneMove` makes it."""
     if model == GAUSSIAN:
