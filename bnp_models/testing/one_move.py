@@ -49,6 +49,7 @@ class OneMove:
     def _move_all(self) -> Callable[[Sequence[Mistake]], Any]:
         """One move of each draw, compiled once, with the mistakes behind switches."""
         joint = self.case.joint
+        assert joint is not None
         states, data = joint.simulate(np.random.default_rng(0), NUM_DRAWS)
         keys = jax.random.split(jax.random.key(1), NUM_DRAWS)
 

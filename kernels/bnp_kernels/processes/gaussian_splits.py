@@ -299,16 +299,13 @@ def _log_proposal(fit: _Fit, law: _Law, phi: Float[Array, "R M"]) -> Array:
     ]
     for k in range(size):
         capacity[k][k] = capacity[k][k] + 1 / product(fit.spread, fit.spread)
-    log_det = sum_pairwise(_log_det(law))
-    log_det_scales = None
     each = []
     for number in range(2**size):
         signs = [1.0 if number >> k & 1 else -1.0 for k in range(size)]
         change = [signs[k] * phi[k] - fit.mean[k] for k in range(size)]
         moved = weighted(change)
         scales = _law(capacity, [dot(fit.mean[k], moved[k]) for k in range(size)])
-        square = sum_pairwise(_quadratic(law, change)) - _quadratic(scales, scales.mean)
-        log_det_scales = _log_det(scales)
-        each.append(-0.5 * square)
-    log_det = log_det - (log_det_scales + 2 * size * jnp.log(fit.spread))
-    return 0.5 * log_det + logsumexp(jnp.stack(each)) - size * jnp.log(2.0)
+        each.append(sum_pairwise(_quadratic(law, change)) - _quadratic(scales, scales.mean))
+    scales = _law(capacity, [jnp.float32(0)] * size)
+    log_det = sum_pairwise(_log_det(law)) - _log_det(scales) - 2 * size * jnp.log(fit.spread)
+    return 0.5 * log_det + logsumexp(-0.5 * jnp.stack(each)) - size * jnp.log(2.0)

@@ -121,7 +121,7 @@ def _exposure_of_features(rest: Unexplained, weights: Float[Array, "R N"]) -> Fl
 def _mean_phi(rest: Unexplained, taken: Array, weights: Array, num_features: int) -> Array:
     """Return the mean of factors that take these counts."""
     exposure = rest.b_phi + _exposure_of_features(rest, weights)
-    return (rest.a_phi + _by_feature(rest, taken, num_features)) / exposure
+    return jnp.asarray(rest.a_phi + _by_feature(rest, taken, num_features)) / exposure
 
 
 def _mean_weights(rest: Unexplained, z: Array, taken: Array, phi: Array) -> Array:

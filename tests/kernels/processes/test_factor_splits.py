@@ -89,12 +89,12 @@ OF_MODEL = {
         ),
         testing.Mistake(
             "a factor has one sign only", gaussian_splits, "_log_proposal",
-            "{logsumexp(jnp.stack(each))} - size", "each[-1]",
+            "{logsumexp(-0.5 * jnp.stack(each))} - size", "-0.5 * each[-1]",
             JOINT_LAW,
         ),
         testing.Mistake(
             "the spread of scales does not count", gaussian_splits, "_log_proposal",
-            "log_det_scales + {2 * size * jnp.log(fit.spread)}", "0.0",
+            "_log_det(scales) - {2 * size * jnp.log(fit.spread)}", "0.0",
             JOINT_LAW,
         ),
         testing.Mistake(
