@@ -192,8 +192,8 @@ def draw_patterns(
     -------
     The choices, and the log of their probability.
     """
-    weight = jnp.exp(log_evidence - log_evidence.max(axis=0))
-    p = (1 - 3 * _LEAST) * weight / weight.sum(axis=0) + _LEAST
+    weight = jnp.exp(log_evidence - log_evidence.max(axis=0, keepdims=True))
+    p = (1 - 3 * _LEAST) * weight / weight.sum(axis=0, keepdims=True) + _LEAST
     u = bits.uniform(rng_key, members.shape)
     drawn = (u >= p[0]).astype(jnp.int32) + (u >= p[0] + p[1])
     present = jnp.where(z[0] & z[1], 2, jnp.where(z[0], 0, 1))

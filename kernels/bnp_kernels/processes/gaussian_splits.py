@@ -73,7 +73,7 @@ def explain(
     evidence = jnp.stack([_weigh(rest, fit.mean, fit.precision, p)[1] for p in _TWO])
     z, log_chosen = factor_splits.draw_patterns(key_patterns, evidence, members, two.z, is_split)
     chosen = jnp.stack([(z == jnp.array(p)[:, None]).all(axis=0) for p in _TWO])
-    fit = _fit(rest, fit.mean, _TWO, chosen & members, _FEW_STEPS)
+    fit = _fit(rest, fit.mean, _TWO, chosen & members[None, :], _FEW_STEPS)
     two, log_two = _draw(key_two, rest, fit, two._replace(z=z), is_split)
     return one, two, log_two - log_one - log_chosen
 
@@ -194,9 +194,10 @@ def _fit(
         inner = _inner(rest, phi, precision)
         laws, evidence = zip(*(_weights_law(rest, *inner, p) for p in patterns), strict=True)
         evidence = jnp.where(allowed, jnp.stack(evidence), -jnp.inf)
-        best = jnp.max(evidence, axis=0)
+        best = evidence.max(axis=0, keepdims=True)
         share = jnp.exp(evidence - jnp.where(jnp.isfinite(best), best, 0.0))
-        share = share / jnp.maximum(share.sum(axis=0), 1e-30)  # zero in rows that are no members
+        # zero in rows that are no members
+        share = share / jnp.maximum(share.sum(axis=0, keepdims=True), 1e-30)
         first: list[Any] = [0.0] * size
         second: list[list[Any]] = [[0.0] * size for _ in range(size)]
         for p, law, part in zip(patterns, laws, share, strict=True):
@@ -216,7 +217,7 @@ def _fit(
             scaled = weight / rest.sigma2_n
             if rest.observed is None:
                 return jnp.broadcast_to(sum_pairwise(scaled), (num_features,))
-            return sum_pairwise(jnp.where(rest.observed, scaled, 0.0).T)
+            return sum_pairwise(jnp.where(rest.observed, scaled[None, :], 0.0).T)
 
         precision = [[over_rows(second[k][m]) for m in range(size)] for k in range(size)]
         for k in range(size):

@@ -26,7 +26,7 @@ from bnp_kernels.numerics.sums import sum_pairwise
 from bnp_kernels.processes import factor_splits
 from bnp_kernels.processes.factor_splits import Factors
 from bnp_kernels.random import bits
-from bnp_kernels.random.gamma import draw_gamma
+from bnp_kernels.random.gamma import SMALLEST, draw_gamma
 
 __all__ = ["Unexplained", "explain"]
 
@@ -55,19 +55,20 @@ def explain(
     key_one, key_two, key_patterns = bits.split(rng_key, 3)
     z = one.z
     phi = jnp.full_like(one.phi, rest.a_phi / rest.b_phi)
-    phi, weights = _fit(rest, z, phi, jnp.where(z, rest.a_w / rest.b_w, 0.0), _NUM_STEPS)
+    phi, weights = _fit(rest, z, phi, jnp.where(z, (rest.a_w / rest.b_w)[None, :], 0.0), _NUM_STEPS)
     one, log_one, rate_one = _draw(key_one, rest, phi, weights, one, ~is_split)
 
     # the part of the counts that the factor takes, at the anchors only
-    is_anchor = jnp.arange(z.shape[1]) == anchors[:, None]
+    is_anchor = jnp.arange(z.shape[1])[None, :] == anchors[:, None]
     share = _shares(rest, phi, weights)
-    taken = jnp.where(is_anchor[:, None, :], rest.x * share / (rest.rate + share), 0.0)
+    taken = jnp.where(is_anchor[:, None, :], rest.x[None] * share / (rest.rate[None] + share), 0.0)
     phi = _mean_phi(rest, taken, jnp.where(is_anchor, weights, 0.0), phi.shape[1])
     both = jnp.broadcast_to(z, is_anchor.shape)
     phi, weights = _fit(rest, both, phi, jnp.broadcast_to(0.5 * weights, both.shape), _NUM_STEPS)
 
     exposure = _exposure_of_rows(rest, phi)
-    alone = weights + weights[::-1] * exposure[::-1] / exposure
+    # a row that observes nothing has no exposure
+    alone = weights + weights[::-1] * exposure[::-1] / jnp.maximum(exposure, SMALLEST)
     alone = [_fit_weights(rest, z, phi[k : k + 1], alone[k : k + 1]) for k in range(2)]
     shapes = _weight_shapes(rest, phi, weights)
     evidence = [
@@ -125,14 +126,14 @@ def _mean_phi(rest: Unexplained, taken: Array, weights: Array, num_features: int
 
 
 def _mean_weights(rest: Unexplained, z: Array, taken: Array, phi: Array) -> Array:
-    exposure = rest.b_w + _exposure_of_rows(rest, phi)
-    return jnp.where(z, (rest.a_w + taken.sum(axis=1)) / exposure, 0.0)
+    exposure = rest.b_w[None, :] + _exposure_of_rows(rest, phi)
+    return jnp.where(z, (rest.a_w[None, :] + taken.sum(axis=1)) / exposure, 0.0)
 
 
 def _take(rest: Unexplained, phi: Array, weights: Array) -> Float[Array, "R L N"]:
     """Return the counts that the factors take on average."""
     share = _shares(rest, phi, weights)
-    return share * (rest.x / (rest.rate + share.sum(axis=0)))
+    return share * (rest.x / (rest.rate + share.sum(axis=0)))[None]
 
 
 def _fit(
@@ -156,12 +157,12 @@ def _fit_weights(rest: Unexplained, z: Array, phi: Array, weights: Array) -> tup
 def _uncertain(rest: Unexplained, phi: Array, weights: Array) -> Float[Array, "R L N"]:
     """Return $s^2 / x$ of each cell."""
     share = _shares(rest, phi, weights)
-    part = share / (rest.rate + share.sum(axis=0))
-    return rest.x * part * part
+    part = share / (rest.rate + share.sum(axis=0))[None]
+    return rest.x[None] * part * part
 
 
 def _weight_shapes(rest: Unexplained, phi: Array, weights: Array) -> Float[Array, "R N"]:
-    return rest.a_w + _uncertain(rest, phi, weights).sum(axis=1)
+    return rest.a_w[None, :] + _uncertain(rest, phi, weights).sum(axis=1)
 
 
 def _evidence(
@@ -171,7 +172,7 @@ def _evidence(
     total = rest.rate + _shares(rest, phi, weights).sum(axis=0)
     gain = (rest.x * jnp.log(total / rest.rate)).sum(axis=0)
     w = jnp.where(z, weights, 1.0)
-    prior = log_gamma_density(w, rest.a_w, rest.b_w) - w * exposure
+    prior = log_gamma_density(w, rest.a_w[None, :], rest.b_w[None, :]) - w * exposure
     return gain + (prior - log_gamma_density(w, shapes, shapes / w)).sum(axis=0)
 
 
@@ -191,16 +192,16 @@ def _draw(
         jnp.arange(n, dtype=jnp.uint32) for n in (len(phi), phi.shape[1], weights.shape[1])
     )
     shapes = rest.a_phi + _by_feature(rest, _uncertain(rest, phi, weights), phi.shape[1])
-    drawn = draw_gamma(key_phi, shapes, shapes / phi, number[:, None], feature)
+    drawn = draw_gamma(key_phi, shapes, shapes / phi, number[:, None], feature[None, :])
     new_phi = jnp.where(is_new, drawn, given.phi)
     log_phi = log_gamma_density(new_phi, rest.a_phi, rest.b_phi)
     log_phi = log_phi - log_gamma_density(new_phi, shapes, shapes / phi)
 
     weights, shapes = _fit_weights(rest, given.z, new_phi, weights)
     mean = jnp.where(given.z, weights, 1.0)
-    drawn = draw_gamma(key_w, shapes, shapes / mean, number[:, None], row)
+    drawn = draw_gamma(key_w, shapes, shapes / mean, number[:, None], row[None, :])
     new_w = jnp.where(given.z, jnp.where(is_new, drawn, given.weights), 0.0)
-    log_w = log_gamma_density(new_w, rest.a_w, rest.b_w)
+    log_w = log_gamma_density(new_w, rest.a_w[None, :], rest.b_w[None, :])
     log_w = log_w - log_gamma_density(new_w, shapes, shapes / mean)
     log_w = jnp.where(given.z, log_w, 0.0) - new_w * _exposure_of_rows(rest, new_phi)
     new = Factors(given.z, new_phi, new_w)
