@@ -12,7 +12,7 @@ from bnp_models.testing.finite_topics import FiniteTopics
 from bnp_models.testing.invariants import quick_jit
 from bnp_models.testing.labelled_topics import LabelledTopics
 from bnp_models.testing.mistakes import Mistake, Survived, made, switched
-from bnp_models.testing.one_move import OneMove
+from bnp_models.testing.one_move import OneMove, each_move, each_wrong_move
 from bnp_models.testing.parts import Check, Conditional, Joint, Schedule, Target
 from bnp_models.testing.registry import check_case, find
 from bnp_models.testing.rooted_topics import RootedTopics
@@ -60,6 +60,8 @@ __all__ = [
     "each_check",
     "each_duty",
     "each_mistake",
+    "each_move",
+    "each_wrong_move",
     "enumerate_posterior",
     "enumeration",
     "find",

@@ -7,7 +7,7 @@ move shows mistakes that the means of long chains hide.
 """
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -20,7 +20,7 @@ from bnp_models.testing.mistakes import Mistake, switched
 from bnp_models.testing.statistics import one_sample
 from bnp_models.testing.topic_family import as_floats
 
-__all__ = ["OneMove"]
+__all__ = ["OneMove", "each_move", "each_wrong_move"]
 
 NUM_DRAWS = 40_000
 
@@ -80,6 +80,22 @@ class OneMove:
         report.check()
         check_tally(self.name, self.case.tally, after, None)
         return changes["factors"]
+
+
+def each_move(moves: Mapping[str, OneMove]) -> Any:
+    """Run a test with `move` for each of the models."""
+    import pytest
+
+    return pytest.mark.parametrize("move", moves.values(), ids=moves)
+
+
+def each_wrong_move(moves: Mapping[str, OneMove]) -> Any:
+    """Run a test with `move` and `mistake` for each way to make the move of a model wrong."""
+    import pytest
+
+    each = [(move, mistake) for move in moves.values() for mistake in move.mistakes]
+    ids = [f"{move.name}: {mistake.name}" for move, mistake in each]
+    return pytest.mark.parametrize(("move", "mistake"), each, ids=ids)
 
 
 def _quantities(state: Any, data: Any) -> dict[str, Any]:

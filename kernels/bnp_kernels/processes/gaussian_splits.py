@@ -70,7 +70,8 @@ def explain(
     one, log_one = _draw(key_one, rest, fit, one, ~is_split)
 
     fit = _fit(rest, phi, _TWO, jnp.broadcast_to(members, (3, *members.shape)), _NUM_STEPS)
-    evidence = jnp.stack([_weigh(rest, fit.mean, fit.precision, p)[1] for p in _TWO])
+    inner = _inner(rest, fit.mean, fit.precision)
+    evidence = jnp.stack([_weights_law(rest, *inner, p)[1] for p in _TWO])
     z, log_chosen = factor_splits.draw_patterns(key_patterns, evidence, members, two.z, is_split)
     chosen = jnp.stack([(z == jnp.array(p)[:, None]).all(axis=0) for p in _TWO])
     fit = _fit(rest, fit.mean, _TWO, chosen & members[None, :], _FEW_STEPS)
@@ -154,22 +155,15 @@ def _covariance(law: _Law) -> list[list[Array]]:
     return [[first, -product(slope, last)], [-product(slope, last), last]]
 
 
-def _weigh(
-    rest: Unexplained, phi: Float[Array, "R M"], precision: Float[Array, "R R M"] | None,
-    z: Any,
-) -> tuple[_Law, Float[Array, " N"]]:  # fmt: skip
-    """Return the law of the weights of the factors in use, and the evidence of each row.
-
-    The evidence is the log likelihood ratio to a row without the factors, the weights integrated
-    out. `z` says which factors are in use, for all rows or for each; the others have the weight
-    zero.
-    """
-    return _weights_law(rest, *_inner(rest, phi, precision), z)
-
-
 def _weights_law(
     rest: Unexplained, gram: list[list[Array]], cross: list[Array], z: Any
 ) -> tuple[_Law, Float[Array, " N"]]:
+    """Return the law of the weights of the factors in use, and the evidence of each row.
+
+    The evidence is the log likelihood ratio to a row without the factors, the weights integrated
+    out. `gram` and `cross` are those of `_inner`. `z` says which factors are in use, for all rows
+    or for each; the others have the weight zero.
+    """
     size = range(len(cross))
     prior = 1 / rest.sigma2_w
     both = [[jnp.asarray(z[k]) & z[m] for m in size] for k in size]
@@ -267,7 +261,7 @@ def _draw(
     squares = sum_pairwise(product(phi, phi).T) / rest.sigma2_phi
     log_phi = -0.5 * (squares + num_features * jnp.log(rest.sigma2_phi)).sum()
 
-    weights, evidence = _weigh(rest, phi, None, given.z)
+    weights, evidence = _weights_law(rest, *_inner(rest, phi, None), given.z)
     noise = [jnp.where(given.z[k], bits.normal(key_w, k, row), 0.0) for k in range(size)]
     change = _solve_transposed(weights.root, noise)
     drawn = jnp.stack([m + d for m, d in zip(weights.mean, change, strict=True)])

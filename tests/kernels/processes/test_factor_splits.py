@@ -146,15 +146,10 @@ MOVES = {
     model: testing.OneMove(model, CASES[model], split_or_merge(model), OF_ALL + mistakes)
     for model, mistakes in OF_MODEL.items()
 }
-EACH_MODEL = pytest.mark.parametrize("move", MOVES.values(), ids=MOVES)
-EACH_MISTAKE = pytest.mark.parametrize(
-    ("move", "mistake"),
-    [pytest.param(x, m, id=f"{x.name}: {m.name}") for x in MOVES.values() for m in x.mistakes],
-)
 
 
 @pytest.mark.slow
-@EACH_MODEL
+@testing.each_move(MOVES)
 def test_a_move_keeps_the_joint_law(move):
     change = move.check()
     print("splits", (change > 0).mean(), "merges", (change < 0).mean())
@@ -163,13 +158,13 @@ def test_a_move_keeps_the_joint_law(move):
 
 
 @pytest.mark.slow
-@EACH_MISTAKE
+@testing.each_wrong_move(MOVES)
 def test_a_wrong_move_changes_the_joint_law(move, mistake):
     with pytest.raises(testing.Rejected):
         move.check([mistake])
 
 
-@EACH_MODEL
+@testing.each_move(MOVES)
 def test_mistakes_fit_the_source(move):
     with testing.switched(move.mistakes, np.zeros(len(move.mistakes), bool)):
         pass
@@ -216,7 +211,8 @@ def test_gaussian_evidence_integrates_the_weights_out(z):
         *(jnp.asarray(y, jnp.float32) if y is not None else None
           for y in (x, None, sigma2_n, sigma2_w, 1.0))
     )  # fmt: skip
-    evidence = gaussian_splits._weigh(rest, jnp.asarray(phi, jnp.float32), None, z)[1]
+    inner = gaussian_splits._inner(rest, jnp.asarray(phi, jnp.float32), None)
+    evidence = gaussian_splits._weights_law(rest, *inner, z)[1]
     for n in range(2):
         used = phi[list(z)]
         covariance = sigma2_n[n] * np.eye(4) + sigma2_w[n] * used.T @ used

@@ -134,15 +134,10 @@ MOVES = {
     model: testing.OneMove(model, CASES[model], own_factors(model), OF_ALL + mistakes)
     for model, mistakes in OF_MODEL.items()
 }
-EACH_MODEL = pytest.mark.parametrize("move", MOVES.values(), ids=MOVES)
-EACH_MISTAKE = pytest.mark.parametrize(
-    ("move", "mistake"),
-    [pytest.param(x, m, id=f"{x.name}: {m.name}") for x in MOVES.values() for m in x.mistakes],
-)
 
 
 @pytest.mark.slow
-@EACH_MODEL
+@testing.each_move(MOVES)
 def test_a_move_keeps_the_joint_law(move):
     change = move.check()
     assert (change > 0).mean() > 0.05  # births
@@ -150,13 +145,13 @@ def test_a_move_keeps_the_joint_law(move):
 
 
 @pytest.mark.slow
-@EACH_MISTAKE
+@testing.each_wrong_move(MOVES)
 def test_a_wrong_move_changes_the_joint_law(move, mistake):
     with pytest.raises(testing.Rejected):
         move.check([mistake])
 
 
-@EACH_MODEL
+@testing.each_move(MOVES)
 def test_mistakes_fit_the_source(move):
     with testing.switched(move.mistakes, np.zeros(len(move.mistakes), bool)):
         pass
