@@ -16,14 +16,12 @@ from differential_gaps import (
     accuracy_gap,
     better,
     gap_of,
-    lowered,
     mean_of,
-    plus,
     start_gaps,
 )
 from differential_settings import CCLDA, LDA, POOLED, PRINTED, PYP, SAMPLERS, SETS, TI, TII
 from study.cells import of_part
-from study.claims import Finding, about_posterior, decide, not_run
+from study.claims import Finding, about_posterior, about_starts, decide, not_run, plus
 from study.report import span
 
 __all__ = [
@@ -80,7 +78,7 @@ def _both_discounts(run: Run, one: Which, other: Which, how: str) -> Finding:
     if gap is None:
         return not_run(f"no fits of {one.method} with both discounts to the {one.data}")
     found = {f"{w.method}, a = {w.discount:g}": start_gaps(run, w, how) for w in (one, other)}
-    return lowered(finding, gap.value, found)
+    return about_starts(finding, gap.value, found)
 
 
 def transformed(run: Run, data: str, how: str) -> Finding:
@@ -139,7 +137,7 @@ def of_samplers(run: Run, other: str, *, equal: bool = False) -> Finding:
             x - every[(*key[:2], "")] for key, x in every.items()
             if key[2] and (*key[:2], "") in every
         ]  # fmt: skip
-    return lowered(Finding(text, verdict, why), margin, starts)
+    return about_starts(Finding(text, verdict, why), margin, starts)
 
 
 def likeness_ranks(run: Run, data: str) -> Finding:
@@ -159,7 +157,7 @@ def likeness_ranks(run: Run, data: str) -> Finding:
         f"rank correlation of b and closeness {plus(mean, 2)}", decide(mean.value, mean.error)
     )
     apart = start_gaps(run, _perplexity(data, TII), TOKENS)
-    return lowered(finding, mean.value, {TII: apart})
+    return about_starts(finding, mean.value, {TII: apart})
 
 
 def planted_ranks(run: Run) -> Finding:
@@ -195,7 +193,7 @@ def alignment(run: Run, data: str) -> Finding:
     finding = Finding(text, decide(gap.value + ALIGNED, gap.error), "One measure of our own: the "
                       "paper's is in an appendix that we do not have.")  # fmt: skip
     starts = {m: start_gaps(run, _perplexity(data, m), TOKENS) for m in (TII, CCLDA)}
-    return lowered(finding, ALIGNED, starts)
+    return about_starts(finding, ALIGNED, starts)
 
 
 def of_digits(run: Run, ask: str) -> Finding:
@@ -245,7 +243,7 @@ def accuracy(
                 if "start" in r and score in r["accuracy"]
                 for n, x in ((r["split_seed"], r["accuracy"][score]),) if n in usual
             ]  # fmt: skip
-    return lowered(Finding(text, verdict, why), gap.value, starts)
+    return about_starts(Finding(text, verdict, why), gap.value, starts)
 
 
 def steadier(run: Run, data: str) -> Finding:

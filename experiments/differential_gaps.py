@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from study.cells import of_part
-from study.claims import Finding, decide, not_run
+from study.claims import Finding, about_starts, decide, not_run, plus, would_decide
 from study.scores import Difference, paired_cells
 
 __all__ = [
@@ -18,9 +18,7 @@ __all__ = [
     "better",
     "doc_tokens",
     "gap_of",
-    "lowered",
     "mean_of",
-    "plus",
     "start_gaps",
     "values",
 ]  # fmt: skip
@@ -105,12 +103,6 @@ def gap_of(run: Run, one: Which, other: Which, how: str) -> Gap | None:
     return Gap(over_splits.value, math.hypot(over_splits.error, docs), len(seeds), by_topics)
 
 
-def plus(gap: Any, digits: int = 3) -> str:
-    """Write a difference with its standard error."""
-    error = f" ± {gap.error:.{digits}f}" if math.isfinite(gap.error) else ", error unknown"
-    return f"{gap.value:+.{digits}f}{error}"
-
-
 def mean_of(numbers: Sequence[float]) -> Difference:
     """Return a mean and its standard error, which one number does not have."""
     return paired_cells([(x, 0.0) for x in numbers])
@@ -125,28 +117,6 @@ def start_gaps(run: Run, which: Which, how: str) -> list[float]:
         other = values(run, which, how, start)
         found += [other[at] - usual[at] for at in sorted(set(other) & set(usual))]
     return found
-
-
-def lowered(finding: Finding, margin: float, gaps: Mapping[str, Sequence[float]]) -> Finding:
-    """Lower a verdict where chains from another start do not score the same.
-
-    `gaps` has for each method that several starts were tried for by how much the other start is
-    better; a method without any was not tried. Two starts agree if they differ by less than half of
-    the margin on average.
-    """
-    if finding.verdict not in ("holds", "does not hold"):
-        return finding
-    alone = f"The numbers alone would say '{finding.verdict}'."
-    for method, of_method in gaps.items():
-        if not of_method:
-            why = f"{alone} Open: fit {method} from another start, too. {finding.why}"
-            return Finding(finding.found, "not decided", why.strip())
-    for method, of_method in gaps.items():
-        apart = float(np.mean(of_method))
-        if abs(apart) > abs(margin) / 2:
-            why = f"{alone} From another start {method} differs by {apart:+.3f}: run more sweeps."
-            return Finding(finding.found, "not converged", f"{why} {finding.why}".strip())
-    return finding
 
 
 def better(
@@ -164,20 +134,10 @@ def better(
     text = f"{plus(gap)} nats per token, {gap.splits} splits ({by_topics})"
     verdict, why = decide(gap.value - least, gap.error), ""
     if verdict == "not decided":
-        why = _would_decide(gap, least)
+        why = would_decide(Difference(gap.value - least, gap.error), gap.splits)
     finding = Finding(text, verdict, why)
     found = {which.method: start_gaps(run, which, how) for which in starts}
-    return lowered(finding, gap.value - least, found)
-
-
-def _would_decide(gap: Gap, least: float) -> str:
-    margin = abs(gap.value - least)
-    if not margin or not math.isfinite(gap.error):
-        return "Open: run at least two splits."
-    needed = math.ceil(gap.splits * (2 * gap.error / margin) ** 2)
-    if needed > 1000:
-        return "Open: the difference is too small to be decided by any number of splits."
-    return f"Open: about {needed} splits would decide a difference of this size."
+    return about_starts(finding, gap.value - least, found)
 
 
 def accuracies(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from study.cells import of_part
-from study.claims import Claim, Finding, decide, judge, not_run
+from study.claims import Claim, Finding, decide, judge, not_run, plus, would_decide
 from study.report import span
 from study.scores import Difference, paired_cells
 from transfer_methods import ALONE, MULTI_TASK, SPARSE, TAYLOR
@@ -93,14 +93,9 @@ def _mean(values: Sequence[float]) -> Difference:
     return paired_cells([(x, 0.0) for x in values])
 
 
-def _plus(gap: Difference) -> str:
-    error = f" ± {gap.error:.3f}" if math.isfinite(gap.error) else ", error unknown"
-    return f"{gap.value:+.3f}{error}"
-
-
 def _said(by_place: dict[Place, dict[int, float]], name: Callable[[Place], str]) -> str:
     each = differences(by_place).items()
-    return ", ".join(f"{name(place)}: {_plus(gap)}" for place, gap in each)
+    return ", ".join(f"{name(place)}: {plus(gap)}" for place, gap in each)
 
 
 def _few_draws(run: Run, score: str, part: str, methods: Sequence[str]) -> str:
@@ -117,16 +112,6 @@ def _few_draws(run: Run, score: str, part: str, methods: Sequence[str]) -> str:
     )
 
 
-def _open(gap: Difference, number: int, what: str) -> str:
-    """Say which run would decide a difference of this size."""
-    if not gap.value or not math.isfinite(gap.error):
-        return f"Open: run at least two {what}."
-    needed = math.ceil(number * (2 * gap.error / gap.value) ** 2)
-    if needed > 1000:
-        return f"Open: the difference is too small to be decided by any number of {what}."
-    return f"Open: about {needed} {what} would decide a difference of this size."
-
-
 def _better(
     run: Run, score: str, part: str, one: str, other: str, at: Callable[[Place], bool], *,
     least: float = 0.0,
@@ -141,7 +126,7 @@ def _better(
     if not by_place:
         return not_run(f"no {score} of both {one} and {other} there, in part {part!r}")
     gap, number = _pooled(by_place)
-    text = f"{_plus(gap)} in {number} {_splits(part)}s"
+    text = f"{plus(gap)} in {number} {_splits(part)}s"
     text += f" ({_said(by_place, partial(_named, part))})" if len(by_place) > 1 else ""
     verdict, why = decide(gap.value - least, gap.error), ""
     if lost := [p for p, d in differences(by_place).items() if d.value < -2 * d.error]:
@@ -149,7 +134,7 @@ def _better(
         why = f"Worse at {', '.join(_named(part, place) for place in lost)}."
     if verdict == "not decided":
         short = Difference(gap.value - least, gap.error)
-        why = f"{_open(short, number, f'{_splits(part)}s')} {why}".strip()
+        why = f"{would_decide(short, number, f'{_splits(part)}s')} {why}".strip()
     why = f"{why} {_few_draws(run, score, part, (one, other))}".strip()
     finding = Finding(text, verdict, why)
     return _of_starts(run, score, part, (one, other), gap.value - least, finding)
@@ -164,12 +149,12 @@ def _within(
     if not by_place:
         return not_run(f"no {score} of both {one} and {other} there, in part {part!r}")
     gap, number = _pooled(by_place)
-    text = f"{_plus(gap)} in {number} {_splits(part)}s"
+    text = f"{plus(gap)} in {number} {_splits(part)}s"
     room = margin - abs(gap.value)
     verdict = decide(room, gap.error)
     why = ""
     if verdict == "not decided":
-        why = _open(Difference(room, gap.error), number, f"{_splits(part)}s")
+        why = would_decide(Difference(room, gap.error), number, f"{_splits(part)}s")
     why = f"{why} {_few_draws(run, score, part, (one, other))}".strip()
     finding = Finding(text, verdict, why)
     return _of_starts(run, score, part, (one, other), room, finding)
@@ -219,7 +204,7 @@ def _of_starts(
             return Finding(finding.found, "not decided", f"{why} {finding.why}".strip())
         gap = _mean(found)
         if len(found) > 1 and abs(gap.value) > max(2 * gap.error, abs(margin) / 2):
-            why = f"{alone} From another start {method} scores {_plus(gap)}: run more sweeps."
+            why = f"{alone} From another start {method} scores {plus(gap)}: run more sweeps."
             return Finding(finding.found, "not converged", f"{why} {finding.why}".strip())
     return finding
 
@@ -235,7 +220,7 @@ def _grows(run: Run, score: str, mixing: float) -> Finding:
         few, many = min(found), max(found)
         both = sorted(set(found[few]) & set(found[many]))
         gap = _mean([found[many][n] - found[few][n] for n in both])
-        said.append(f"{method}: {_plus(gap)}, {many[1]} to {few[1]} tasks")
+        said.append(f"{method}: {plus(gap)}, {many[1]} to {few[1]} tasks")
         verdicts.append(decide(gap.value, gap.error))
         margins.append(abs(gap.value))
     verdict = next((v for v in ("does not hold", "not decided") if v in verdicts), "holds")
@@ -252,7 +237,7 @@ def _starts_agree(run: Run, score: str) -> Finding:
         for method in (SPARSE, TAYLOR, MULTI_TASK):
             if found := start_gaps(run, score, part, method):
                 gap = _mean(found)
-                said.append(f"{part}, {method}: {_plus(gap)}")
+                said.append(f"{part}, {method}: {plus(gap)}")
                 rooms.append(decide(EQUAL - abs(gap.value), gap.error))
     if not said:
         return not_run("no chains from another start")

@@ -1,11 +1,17 @@
 """Claims of papers: declared before anything is measured, judged by what was, none left out."""
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from study.scores import worst_rhat
+import numpy as np
 
-__all__ = ["RHAT", "VERDICTS", "Claim", "Finding", "about_posterior", "decide", "judge", "not_run"]
+from study.scores import Difference, worst_rhat
+
+__all__ = [
+    "RHAT", "VERDICTS", "Claim", "Finding", "about_posterior", "about_starts", "decide", "judge",
+    "not_run", "plus", "would_decide",
+]  # fmt: skip
 
 VERDICTS = ("holds", "does not hold", "not decided", "not converged", "not run")
 RHAT = 1.05  # above it chains have not come together
@@ -80,3 +86,44 @@ def about_posterior(finding: Finding, fits: Sequence[dict[str, Any]], starts: in
         return finding
     why = f"The numbers alone would say '{finding.verdict}'. {reason} {finding.why}"
     return Finding(finding.found, verdict, why.strip())
+
+
+def about_starts(
+    finding: Finding, margin: float, gaps: Mapping[str, Sequence[float]], digits: int = 3
+) -> Finding:
+    """Lower the verdict of a claim about scores where chains from another start score otherwise.
+
+    `gaps` has for each method that several starts were tried for by how much the other start is
+    better; a method without any was not tried. Two starts agree if they differ by less than half of
+    the margin on average.
+    """
+    if finding.verdict not in ("holds", "does not hold"):
+        return finding
+    alone = f"The numbers alone would say '{finding.verdict}'."
+    for method, of_method in gaps.items():
+        if not of_method:
+            why = f"{alone} Open: fit {method} from another start, too. {finding.why}"
+            return Finding(finding.found, "not decided", why.strip())
+    for method, of_method in gaps.items():
+        apart = float(np.mean(of_method))
+        if abs(apart) > abs(margin) / 2:
+            why = f"{alone} From another start {method} differs by {apart:+.{digits}f}: "
+            why += f"run more sweeps. {finding.why}"
+            return Finding(finding.found, "not converged", why.strip())
+    return finding
+
+
+def plus(gap: Any, digits: int = 3) -> str:
+    """Write a difference, anything with a `value` and an `error`, with its standard error."""
+    error = f" ± {gap.error:.{digits}f}" if math.isfinite(gap.error) else ", error unknown"
+    return f"{gap.value:+.{digits}f}{error}"
+
+
+def would_decide(gap: Difference, number: int, what: str = "splits") -> str:
+    """Say how many splits (or problems, folds) would decide a difference of this size."""
+    if not gap.value or not math.isfinite(gap.error):
+        return f"Open: run at least two {what}."
+    needed = math.ceil(number * (2 * gap.error / gap.value) ** 2)
+    if needed > 1000:
+        return f"Open: the difference is too small to be decided by any number of {what}."
+    return f"Open: about {needed} {what} would decide a difference of this size."

@@ -347,9 +347,6 @@ class TestClaims:
         found = self.judge(claims, run_of(*records))
         assert found.verdict == "not decided"
         assert "problems would decide" in found.why or "too small" in found.why
-        open_ = claims._open(claims.Difference(0.1, 0.1), 10, "problems")
-        assert open_ == "Open: about 40 problems would decide a difference of this size."
-        assert "too small" in claims._open(claims.Difference(0.001, 0.1), 10, "problems")
         assert "at least two" in claims._open(claims.Difference(0.1, np.inf), 1, "problems")
 
     def test_the_other_sign_at_the_ends(self, claims):

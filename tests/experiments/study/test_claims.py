@@ -41,6 +41,29 @@ def test_a_claim_about_a_posterior_needs_chains_that_came_together(claims):
     assert claims.about_posterior(open_one, [fit(2.5)]) == open_one
 
 
+def test_a_start_that_scores_otherwise_lowers_a_verdict(claims):
+    held = claims.Finding("found", "holds", "reason")
+    assert claims.about_starts(held, 0.1, {"A": [0.01, -0.03], "B": [0.04]}) == held
+    untried = claims.about_starts(held, 0.1, {"A": [0.0], "B": []})
+    assert untried.verdict == "not decided"
+    assert "fit B from another start" in untried.why
+    apart = claims.about_starts(held, -0.1, {"A": [0.06, 0.08]})
+    assert apart.verdict == "not converged"
+    assert "From another start A differs by +0.070" in apart.why
+    open_one = held._replace(verdict="not decided")
+    assert claims.about_starts(open_one, 0.1, {"A": [9.0]}) == open_one
+
+
+def test_what_would_decide_a_difference(claims, load):
+    gap = load("study.scores").Difference
+    said = claims.would_decide(gap(0.1, 0.1), 10, "problems")
+    assert said == "Open: about 40 problems would decide a difference of this size."
+    assert "too small" in claims.would_decide(gap(0.001, 0.1), 10)
+    assert claims.would_decide(gap(0.1, math.inf), 1) == "Open: run at least two splits."
+    assert claims.plus(gap(0.1, math.inf)) == "+0.100, error unknown"
+    assert claims.plus(gap(-0.1, 0.02), 1) == "-0.1 ± 0.0"
+
+
 def test_every_claim_has_one_row(claims):
     made = [
         claims.Claim("p", "figure 1", "a is b", "1", lambda run: claims.not_run("no time")),
