@@ -347,7 +347,6 @@ class TestClaims:
         found = self.judge(claims, run_of(*records))
         assert found.verdict == "not decided"
         assert "problems would decide" in found.why or "too small" in found.why
-        assert "at least two" in claims._open(claims.Difference(0.1, np.inf), 1, "problems")
 
     def test_the_other_sign_at_the_ends(self, claims):
         gains = {0.0: -0.1, 0.125: -0.1, 0.5: 0.1, 0.875: 0.1, 1.0: 0.1}
