@@ -18,7 +18,7 @@ from bnp_models.data.readers import read_npz
 
 __all__ = [
     "Images", "Planted", "Section", "bundled", "class_images", "corpus_of", "digits", "planted",
-    "section_rows", "sections", "tiny_images", "tiny_sections",
+    "section_rows", "sections", "simulated", "tiny_images", "tiny_sections",
 ]  # fmt: skip
 
 NUM_FEATURES = 100  # of planted factors
@@ -72,6 +72,25 @@ def planted(rows_per_source: int = 100, *, seed: int = 0) -> Planted:
     return Planted(sources, phi, weights)
 
 
+def simulated(seed: int = 0) -> Sources:
+    """Draw counts of two sources from the hierarchical model, where it pays to tell them apart.
+
+    Rows of the target, "VP", use four factors of their own and two that both sources share; rows
+    of "auxiliary" use these two and 18 others. A row uses a factor of the first six with
+    probability 0.6, one of the others with probability 0.4.
+    """
+    rng = np.random.default_rng([seed, 24])
+    phi = rng.gamma(0.3, 1.0, (24, NUM_FEATURES))
+    pi = np.zeros((2, 24))
+    pi[0, :6] = pi[1, 4:6] = 0.6
+    pi[1, 6:] = 0.4
+    made = []
+    for j, rows in enumerate((140, 80)):
+        z = rng.random((rows, 24)) < pi[j]
+        made.append(rng.poisson(BACKGROUND + np.where(z, rng.gamma(1.0, 2.0, z.shape), 0.0) @ phi))
+    return Sources.from_arrays(made, names=["VP", "auxiliary"])
+
+
 def sections(folder: str | Path, max_words: int | None = None) -> Sources:
     """Read the nine sections of NIPS 1988 to 1999 as sources, their papers in a random order.
 
@@ -90,22 +109,27 @@ def sections(folder: str | Path, max_words: int | None = None) -> Sources:
 
 
 def section_rows(
-    sources: Sources, auxiliary: str, num_target: int, run: int, *, num_auxiliary: int,
+    sources: Sources, auxiliary: str | None, num_target: int, run: int, *, num_auxiliary: int,
     num_test: int, target: str = "VP",
 ) -> Section:  # fmt: skip
     """Divide the papers of a target and an auxiliary section for one run.
 
     The first `num_test` rows of the target are the test, the same in every run. The rest is put in
     an order by the run, of which the first `num_target` are fitted: those of a smaller training set
-    are in each larger one. Too few rows raise a `ValueError`.
+    are in each larger one. Without an auxiliary section there is the target only. Too few rows
+    raise a `ValueError`.
     """
-    targets, other = sources.select([target]), sources.select([auxiliary])
+    targets = sources.select([target])
     rest = max(targets.num_rows - num_test, 0)
     ours = num_test + chosen(rest, num_target, (run, 1), "num_target")
+    test = targets.select_rows(range(num_test))
+    if auxiliary is None:
+        alone = targets.select_rows(ours)
+        return Section(alone, alone, alone, test)
+    other = sources.select([auxiliary])
     theirs = chosen(other.num_rows, num_auxiliary, (run, 2), "num_auxiliary")
     rows = np.concatenate([ours, targets.num_rows + theirs])
     both = sources.select([target, auxiliary]).select_rows(rows)
-    test = targets.select_rows(range(num_test))
     return Section(both, both.select([target]), both.pooled(), test)
 
 

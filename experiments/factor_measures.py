@@ -3,7 +3,7 @@
 import json
 import math
 import time
-from typing import Any
+from typing import Any, ClassVar
 
 import factor_data
 import numpy as np
@@ -13,6 +13,7 @@ from scipy.special import gammaln
 from study.scores import convergence, unigram
 
 import bnp_models as bnp
+from bnp_models import Sources
 from bnp_models.posterior import arviz_data
 from bnp_models.posterior.factor_states import match
 from bnp_models.results import factor_tables
@@ -21,7 +22,12 @@ from bnp_models.scores.held_out import document_completion, left_to_right
 from bnp_models.scores.held_out_rows import predict_rows, row_completion, thin
 from bnp_models.scores.retrieval import retrieve
 
-__all__ = ["fit", "measure_features", "measure_gaussian", "measure_planted", "measure_section"]
+__all__ = [
+    "SCOPES", "fit", "measure_births", "measure_features", "measure_gaussian", "measure_planted",
+    "measure_section",
+]  # fmt: skip
+
+SCOPES = (1, 2, 5, 10, 20, 50, 100)
 
 
 class Clock(Silent):
@@ -62,56 +68,134 @@ def about(found: Any) -> dict[str, Any]:
     return {"factors_or_topics": float(used.mean()), "convergence": convergence(found)}
 
 
-def measure_planted(
-    a_phi: float, births: str, schedule: str, first: int, settings: Any
-) -> dict[str, Any]:
-    """Fit the planted factors from `first` factors, and see when and what is found."""
-    made = factor_data.planted(settings.rows_per_source, seed=settings.seed)
-    clock = Clock()
-    sweeps = settings.sweeps if births == "exact" else settings.approximate_sweeps
-    options = {"births": births, "schedule": schedule}
-    options = {name: x for name, x in options.items() if x not in ("exact", "default")}
+class Begun(bnp.PoissonGammaFactorAnalysis):
+    """The model, with chains that begin at the planted factors; `begun` makes one."""
+
+    planted: ClassVar[Any] = None
+
+    def sampler(self, elsewhere: frozenset[str], **options: Any) -> Any:
+        """Return the usual sampler with another first state."""
+        usual, made = super().sampler(elsewhere, **options), self.planted
+
+        def init(rng_key: Any, data: Any, sources: Any) -> Any:
+            state = usual.init(rng_key, data, sources)
+            k = len(made.phi)
+            z = state.z.at[:].set(False).at[:k].set(made.weights.T > 0)
+            # zero is no value of a gamma variable: a sparse prior would have infinite density there
+            phi = state.phi.at[:].set(0.0).at[:k].set(np.maximum(made.phi, 1e-3))
+            weights = state.weights.at[:].set(0.0).at[:k].set(made.weights.T)
+            beta = state.beta.at[:k].set(np.linspace(0.5, 0.3, k))
+            return state._replace(z=z, phi=phi, weights=weights, beta=beta)
+
+        return usual._replace(init=init)
+
+
+def begun(made: factor_data.Planted, **options: Any) -> Begun:
+    """Return the model whose chains begin at the planted factors."""
+    model = Begun(**options)
+    object.__setattr__(model, "planted", made)
+    return model
+
+
+def measure_planted(a_phi: float, seed: int, first: int | None, settings: Any) -> dict[str, Any]:
+    """Fit planted factors from `first` factors, or from the true ones (None).
+
+    The second half of the sweeps is the posterior. Log density and number of factors are kept by
+    chain, so that chains of different starts can be held against each other.
+    """
+    made = factor_data.planted(settings.rows_per_source, seed=seed)
+    if first is None:
+        model, options = begun(made, a_phi=a_phi), {"init_factors": len(made.phi)}
+    else:
+        model, options = bnp.PoissonGammaFactorAnalysis(a_phi=a_phi), {"init_factors": first}
     found = fit(
-        bnp.PoissonGammaFactorAnalysis(a_phi=a_phi), made.sources, settings, num_warmup=0,
-        num_samples=sweeps, num_chains=settings.planted_chains,
-        keep_states=2 * settings.keep_states, init_factors=first, progress=clock, **options,
+        model, made.sources, settings, num_warmup=0, num_samples=settings.planted_sweeps,
+        num_chains=settings.planted_chains, keep_states=settings.planted_states, **options,
     )  # fmt: skip
-    counts = np.asarray(found.posterior["num_factors_used"])
-    reached = [settled(chain, len(made.phi)) for chain in counts]
-    half = sweeps // 2
-    posterior = factor_tables.num_factors(counts[:, half:])
+    half = settings.planted_sweeps // 2
+    lp, counts = traces(found)
     states = factor_tables.states_of(found)
-    states = states.take(states.draw >= half)
-    table = factor_tables.recovery(states, made.phi, made.weights)
-    shared = factor_tables.sharing(states, made.sources.source_names)
-    mode = int(posterior["probability"].idxmax())
+    late = states.take(states.draw >= half)
+    table = factor_tables.recovery(late, made.phi, made.weights)
+    shared = factor_tables.sharing(late, made.sources.source_names)
+    probability = factor_tables.num_factors(counts[:, half:])["probability"]
+    several, step = int((table["found"] >= 0.5).sum()), max(half // 50, 1)
     return {
-        "summary": f"{mode} factors, {int((table['found'] >= 0.5).sum())} of them planted",
-        "sweeps": sweeps,
-        "factors_in_use_by_chain": counts[:, :: max(sweeps // 100, 1)].tolist(),
-        "sweeps_to_all": reached,
-        "seconds_to_all": [None if sweep is None else clock.until(sweep + 1) for sweep in reached],
-        "seconds_of_sweeps": clock.until(sweeps),
-        "posterior": {str(k): p for k, p in posterior["probability"].items()},
-        "recovery": json.loads(table.to_json(orient="records")),
+        "summary": f"{int(probability.idxmax())} factors, {several} of them planted",
+        "sweeps": settings.planted_sweeps,
+        "factors_in_use_by_chain": counts[:, :: 2 * step].tolist(),
+        "lp_of_second_half_by_chain": np.round(lp[:, half::step], 1).tolist(),
+        "sweeps_to_all": arrivals(states, made.phi),
+        "posterior": {str(k): p for k, p in probability.items()},
+        "factors_or_topics": float(counts[:, half:].mean()),
+        "recovery": json.loads(table.round(4).to_json(orient="records")),
         "shared": json.loads(shared.to_json(orient="records")),
-        "images": images(states, made),
-        **about(found),
-        "convergence": of_half(found, half),
-        "convergence_from_sweep": half,
+        **({"images": images(late, made)} if seed == settings.data_seeds[0] else {}),
+        "convergence": rhats({"lp": lp[:, half:], "num_factors_used": counts[:, half:]}),
     }
 
 
-def of_half(found: Any, half: int) -> list[dict[str, Any]]:
-    """Return R-hat of log density and number of factors after the first sweeps."""
-    lp = np.asarray(arviz_data.group(found.data, "sample_stats")["lp"])
-    traces = {"lp": lp, "num_factors_used": np.asarray(found.posterior["num_factors_used"])}
-    traces = {n: (("chain", "draw"), x[:, half:].astype(float)) for n, x in traces.items()}
-    hats = arviz_data.rhat(xarray.Dataset(traces))
-    return [{"quantity": name, "rhat": number(hat)} for name, hat in hats.items()]
+def measure_births(a_phi: float, births: str, number: int, settings: Any) -> dict[str, Any]:
+    """Find planted factors from one factor, row by row, with exact or approximate births.
+
+    `number` is the place of these births in the settings. Times are those of all chains together,
+    which run side by side, without compiling.
+    """
+    made = factor_data.planted(settings.rows_per_source, seed=settings.seed)
+    options = {} if births == "exact" else {"births": births}
+    clock = Clock()
+    sweeps = settings.births_sweeps[number]
+    found = fit(
+        bnp.PoissonGammaFactorAnalysis(a_phi=a_phi), made.sources, settings, num_warmup=0,
+        num_samples=sweeps, num_chains=settings.births_chains, init_factors=1, progress=clock,
+        keep_states=settings.births_states[number], schedule="sequential", **options,
+    )  # fmt: skip
+    lp, counts = traces(found)
+    reached = arrivals(factor_tables.states_of(found), made.phi)
+    seconds = clock.until(sweeps)
+    step = max(sweeps // 100, 1)
+    return {
+        "summary": f"{sum(x is not None for x in reached)} of {len(reached)} chains",
+        "sweeps": sweeps,
+        "seconds_of_sweeps": seconds,
+        "sweeps_to_all": reached,
+        "seconds_to_all": [None if sweep is None else clock.until(sweep) for sweep in reached],
+        "factors_in_use_by_chain": counts[:, ::step].tolist(),
+        "lp_by_chain": np.round(lp[:, ::step], 1).tolist(),
+        "factors_or_topics": float(counts[:, sweeps // 2 :].mean()),
+    }
 
 
-def number(value: Any) -> float | None:
+def traces(found: Any) -> tuple[Float[np.ndarray, "C D"], Int[np.ndarray, "C D"]]:
+    """Return log densities and numbers of factors in use, by chain."""
+    lp = np.asarray(arviz_data.group(found.data, "sample_stats")["lp"], float)
+    return lp, np.asarray(found.posterior["num_factors_used"])
+
+
+def arrivals(states: Any, phi: Float[np.ndarray, "R M"]) -> list[int | None]:
+    """Return for each chain after how many sweeps a kept state first has all planted factors.
+
+    A factor is there if one in use has a cosine of at least 0.9 with it.
+    """
+    whole = np.array([
+        (match(phi, state[used]).similarity >= 0.9).all() if used.any() else False
+        for state, used in zip(states.phi, states.sizes() > 0, strict=True)
+    ])  # fmt: skip
+    found = []
+    for chain in np.unique(states.chain):
+        there = states.draw[(states.chain == chain) & whole]
+        found.append(int(there.min()) + 1 if there.size else None)
+    return found
+
+
+def rhats(by_name: dict[str, np.ndarray]) -> list[dict[str, Any]]:
+    """Return R-hat of traces [C, D], as `study.scores.convergence` has them."""
+    of_name = {name: (("chain", "draw"), x.astype(float)) for name, x in by_name.items()}
+    hats = arviz_data.rhat(xarray.Dataset(of_name))
+    return [{"quantity": name, "rhat": number_of(hat)} for name, hat in hats.items()]
+
+
+def number_of(value: Any) -> float | None:
     """Return a number as JSON takes it, None for NaN."""
     return None if np.isnan(value) else float(value)
 
@@ -126,72 +210,87 @@ def images(states: Any, made: factor_data.Planted) -> dict[str, Any]:
     return {"planted": made.phi.astype(int).tolist(), "found": shares.round(2).tolist()}
 
 
-def settled(counts: Any, wanted: int, span: int = 20) -> int | None:
-    """Return the sweep at which a chain has so many factors, and as a rule in the next ones.
-
-    To pass the number on the way to another one is not enough: it must be the median of `span`
-    sweeps.
-    """
-    for sweep in range(len(counts) - span + 1):
-        if counts[sweep] == wanted and np.median(counts[sweep : sweep + span]) == wanted:
-            return sweep
-    return None
-
-
 def measure_section(
-    sources: Any, auxiliary: str, size: int, run: int, method: str, settings: Any
-) -> dict[str, Any]:
-    """Fit the target section with, without or mixed with another one, and predict its test."""
+    sources: Any, auxiliary: str | None, size: int, run: int, method: str, first: int | None,
+    settings: Any,
+) -> dict[str, Any]:  # fmt: skip
+    """Fit the target with, without or mixed with another source, and predict its test rows."""
     sizes = {"num_auxiliary": settings.num_auxiliary, "num_test": settings.num_test}
     rows = factor_data.section_rows(sources, auxiliary, size, run, **sizes)
-    seed = settings.seed + run
+    options = {"seed": settings.seed + run}
+    if first is not None:
+        options["init_factors"] = first
+    kind, _, sparse = method.partition(" ")
     if method == "unigram":
         values = np.asarray(rows.test.values)
         rest = values - thin(values, settings.seed)
         score = unigram(np.asarray(rows.pooled.values).sum(axis=0), rest, settings.hdp_beta)
         perplexity = score["perplexity"]
         return {"summary": f"perplexity {perplexity:.1f}", "word_perplexity": perplexity}
-    if method.startswith("HDP"):
+    if kind == "HDP":
         train = rows.alone if method == "HDP alone" else rows.pooled
-        found = fit(
-            bnp.HDPLDA(beta=settings.hdp_beta), factor_data.corpus_of(train), settings, seed=seed
-        )
+        model = bnp.HDPLDA(beta=settings.hdp_beta)
+        found = fit(model, factor_data.corpus_of(train), settings, **options)
         score = predict_topics(found, rows.test, settings)
+        nats = score["nats_per_paper_given_its_length"]
+    elif kind == "Gaussian,":
+        exact = sparse.startswith("exact")
+        half = settings.gaussian_sweeps[0 if exact else 1] // 2
+        options |= {"num_warmup": half, "num_samples": half}
+        options |= {} if exact else {"births": "approximate", "schedule": "sequential"}
+        reals = [as_reals(x) for x in (rows.hierarchical, rows.test)]
+        found = fit(bnp.GaussianFactorAnalysis(), reals[0], settings, **options)
+        score = of_rows(predict_rows(found, reals[1], **effort(settings)))
+        nats = score["nats_per_paper_together"]
     else:
-        kind, _, sparse = method.partition(" ")
         model = bnp.PoissonGammaFactorAnalysis(a_phi=settings.sparse_a_phi if sparse else 1.0)
-        found = fit(model, getattr(rows, kind), settings, seed=seed)
+        found = fit(model, getattr(rows, kind), settings, **options)
         score = predict(found, rows.test.pooled() if kind == "pooled" else rows.test, settings)
-    nats = score["nats_per_paper_given_its_length"]
-    summary = f"{nats:.1f} nats, perplexity {score['word_perplexity']:.1f}"
-    return {"summary": summary, **score, **about(found)}
+        nats = score["nats_per_paper_together"]
+    return {"summary": f"{nats:.1f} nats", **score, **about(found)}
+
+
+def as_reals(counts: Any) -> Any:
+    """Return sources of counts as sources of real numbers."""
+    values = [np.asarray(counts.select([name]).values, np.float32) for name in counts.source_names]
+    return Sources.from_arrays(values, names=counts.source_names)
+
+
+def effort(settings: Any) -> dict[str, int]:
+    """Return how long rows are annealed."""
+    quick = settings.size == "quick"
+    return {
+        "num_temperatures": 5 if quick else 200, "num_particles": 1 if quick else 2,
+        "seed": settings.seed,
+    }  # fmt: skip
+
+
+def of_rows(score: Any) -> dict[str, Any]:
+    """Return the score of rows as JSON takes it; nats, the lower the better.
+
+    `nats_per_paper_together` is the paper's log of the perplexity per document: -log p(test |
+    training), all rows together. `nats_per_paper` is the mean of -log p of one row.
+    """
+    return {
+        "nats_per_paper_together": -score.joint_log_prob,
+        "nats_per_paper": -score.log_prob,
+        "error_states": number_of(score.error_states),
+        "row_log_prob": np.round(score.row_log_prob, 2).tolist(),
+    }
 
 
 def predict(found: Any, test: Any, settings: Any) -> dict[str, Any]:
     """Score the test rows as the paper does, and in two ways that other models can be held against.
 
-    Scores are nats, the lower the better. `nats_per_paper_together` is the paper's log of the
-    perplexity per document: -log p(test | training), all rows together. `nats_per_paper` is the
-    mean of -log p of one row, `nats_per_paper_given_its_length` that of a row given its total, a
-    bag of words, with the standard error over rows. `word_perplexity` is that of one half of the
-    words given the other. Rows and states are kept, so that methods can be compared in pairs.
+    `nats_per_paper_given_its_length` is that of a row given its total, a bag of words, with the
+    standard error over rows. `word_perplexity` is that of one half of the words given the other.
     """
-    effort = {
-        "num_temperatures": 5 if settings.size == "quick" else 200,
-        "num_particles": 1 if settings.size == "quick" else 2,
-        "seed": settings.seed,
-    }
-    score = predict_rows(found, test, **effort)
-    totals = predict_rows(found, test, totals=True, **effort)
+    score = predict_rows(found, test, **effort(settings))
+    totals = predict_rows(found, test, totals=True, **effort(settings))
     sweeps = {"num_warmup": 2, "num_kept": 2} if settings.size == "quick" else {}
-    bag = totals.row_log_prob - score.row_log_prob
     return {
-        "nats_per_paper_together": -score.joint_log_prob,
-        "nats_per_paper": -score.log_prob,
-        **given_length(bag),
-        "error_states": score.error_states,
-        "row_log_prob": np.round(score.row_log_prob, 2).tolist(),
-        "state_log_prob": np.round(score.state_log_prob, 1).tolist(),
+        **of_rows(score),
+        **given_length(totals.row_log_prob - score.row_log_prob),
         "word_perplexity": row_completion(found, test, **sweeps, seed=settings.seed),
     }
 
@@ -205,8 +304,8 @@ def predict_topics(found: Any, test: Any, settings: Any) -> dict[str, Any]:
     values = np.asarray(test.values)
     few = settings.size == "quick"
     whole = left_to_right(
-        found.mixtures, factor_data.corpus_of(test), num_particles=2, resample=0 if few else 8,
-        seed=settings.seed,
+        found.mixtures, factor_data.corpus_of(test), num_particles=settings.num_particles,
+        resample=0 if few else 8, seed=settings.seed,
     )  # fmt: skip
     bag = -(whole.doc_log_prob + gammaln(values.sum(axis=1) + 1) - gammaln(values + 1).sum(axis=1))
     observed = thin(values, settings.seed)
@@ -215,7 +314,6 @@ def predict_topics(found: Any, test: Any, settings: Any) -> dict[str, Any]:
     half = document_completion(found.mixtures, *parts, **sweeps, seed=settings.seed)
     return {
         **given_length(bag),
-        "state_log_prob": np.round(whole.state_log_prob, 1).tolist(),
         "bias": whole.bias_particles * whole.num_tokens / len(bag),
         "word_perplexity": half.perplexity,
     }
@@ -230,20 +328,53 @@ def given_length(bag: Float[np.ndarray, " N"]) -> dict[str, Any]:
     }
 
 
-def measure_features(images: factor_data.Images, components: int | None = None) -> dict[str, Any]:
-    """Retrieve without a model, by all features or principal components of the training rows."""
+def measure_features(
+    images: factor_data.Images, components: tuple[int, ...] | None, settings: Any
+) -> dict[str, Any]:
+    """Retrieve without a model: by all features, or by principal components of the training rows.
+
+    How many components there are is chosen on training rows alone: every fourth one is a query, and
+    the others are what it retrieves.
+    """
     rows, queries = np.asarray(images.train.values), images.queries
-    if components is not None:
-        axes = np.linalg.svd(rows, full_matrices=False)[2][:components]
-        rows, queries = rows @ axes.T, queries @ axes.T
-    return retrieved([(queries, rows)], None, images)
+    if components is None:
+        return retrieved([(queries, rows)], None, images.query_class, images.row_class)
+    classes = np.asarray(images.row_class)
+    asks = np.arange(len(rows)) % 4 == 0
+    scores = {}
+    for k in components:
+        axes = principal(rows[~asks], k)
+        pair = (rows[asks] @ axes.T, rows[~asks] @ axes.T)
+        made = retrieve([pair], classes[asks], classes[~asks])
+        scores[k] = made.mean_average_precision
+    best = max(scores, key=lambda k: scores[k])
+    axes = principal(rows, best)
+    pair = (queries @ axes.T, rows @ axes.T)
+    return {
+        "components": best,
+        "score_on_training_rows": {str(k): x for k, x in scores.items()},
+        **retrieved([pair], None, images.query_class, images.row_class),
+    }
 
 
-def measure_gaussian(images: factor_data.Images, first: int, settings: Any) -> dict[str, Any]:
-    """Retrieve by the factors of each kept state; queries are rows of no known source."""
-    half = settings.digit_sweeps // 2
-    sizes = {"num_warmup": half, "num_samples": half}
-    found = fit(bnp.GaussianFactorAnalysis(), images.train, settings, init_factors=first, **sizes)
+def principal(rows: Float[np.ndarray, "N M"], k: int) -> Float[np.ndarray, "k M"]:
+    """Return the directions of the first principal components."""
+    return np.linalg.svd(rows, full_matrices=False)[2][:k]
+
+
+def measure_gaussian(
+    images: factor_data.Images, first: int, number: int, settings: Any
+) -> dict[str, Any]:
+    """Retrieve by the factors of each kept state; queries are rows of no known source.
+
+    `number` is 0 for exact births and 1 for approximate ones.
+    """
+    half = settings.image_sweeps[number] // 2
+    options = {"births": "approximate", "schedule": "sequential"} if number else {}
+    found = fit(
+        bnp.GaussianFactorAnalysis(), images.train, settings, init_factors=first, num_warmup=half,
+        num_samples=half, num_chains=settings.image_chains, **options,
+    )  # fmt: skip
     states = factor_tables.states_of(found)
     kept = arviz_data.group(found.data, "states")
     ratio = np.asarray(kept["sigma2_n"].mean("source") / kept["sigma2_w"].mean("source")).ravel()
@@ -251,7 +382,15 @@ def measure_gaussian(images: factor_data.Images, first: int, settings: Any) -> d
     for s, used in enumerate(states.sizes() > 0):
         scores = ridge(states.phi[s, used], images.queries, ratio[s])
         draws.append((scores, states.weights[s][:, used]))
-    return retrieved(draws, states.chain, images) | about(found)
+    lp, counts = traces(found)
+    step = max(half // 50, 1)
+    return {
+        **retrieved(draws, states.chain, images.query_class, images.row_class),
+        "sweeps": 2 * half,
+        "factors_in_use_by_chain": counts[:, ::step].tolist(),
+        "lp_of_second_half_by_chain": np.round(lp[:, ::step], 1).tolist(),
+        **about(found),
+    }
 
 
 def ridge(
@@ -262,17 +401,21 @@ def ridge(
     return np.linalg.solve(gram, phi.astype(np.float64) @ x.T).T
 
 
-def retrieved(draws: Any, chain: Int[np.ndarray, " S"] | None, images: Any) -> dict[str, Any]:
-    """Score the ranking of the training rows."""
-    score = retrieve(draws, images.query_class, images.row_class, chain=chain)
-    most = len(images.row_class)
-    scope = score.scope([n for n in (1, 2, 5, 10, 20, 50, 100) if n <= most])
+def retrieved(
+    draws: Any, chain: Int[np.ndarray, " S"] | None, query_class: Any, row_class: Any
+) -> dict[str, Any]:
+    """Score the ranking of the training rows, and keep what pairs of methods are compared by."""
+    score = retrieve(draws, query_class, row_class, chain=chain)
+    scopes = [n for n in SCOPES if n <= len(row_class)]
+    of_query = np.round(score.precision[:, np.array(scopes) - 1] * np.array(scopes)).astype(int)
     return {
         "summary": str(score),
         "mean_average_precision": score.mean_average_precision,
         "error_over_queries": score.error_queries,
-        "error_over_draws": number(score.error_draws),
-        "error_over_chains": number(score.error_chains),
+        "error_over_draws": number_of(score.error_draws),
+        "error_over_chains": number_of(score.error_chains),
         "average_precision_of_each_query": np.round(score.average_precision, 4).tolist(),
-        "precision_by_scope": {int(n): p for n, p in scope["precision"].items()},
+        "relevant_of_each_query_by_scope": {
+            str(n): of_query[:, i].tolist() for i, n in enumerate(scopes)
+        },
     }

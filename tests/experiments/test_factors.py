@@ -88,6 +88,11 @@ class TestSections:
         assert first.hierarchical.select(["near"]) != second.hierarchical.select(["near"])
         assert self.divide(data, "far", 5, 0).alone == first.alone
 
+    def test_without_an_auxiliary_section(self, data):
+        found = self.divide(data, None, 5, 0)
+        assert found.alone == self.divide(data, "near", 5, 0).alone
+        assert found.hierarchical == found.pooled == found.alone
+
     def test_too_few_papers(self, data):
         with pytest.raises(ValueError, match="num_target=15 is more than the 14 papers"):
             self.divide(data, "near", 15, 0)
@@ -137,14 +142,28 @@ def test_tiny_data_are_of_the_kinds_wanted(data):
     assert isinstance(data.tiny_images().train, Sources)
 
 
+def test_simulated_sources_share_two_factors(data):
+    """Each source has features that the other hardly has, because factors are sparse."""
+    made = data.simulated(1)
+    assert made.source_names == ("VP", "auxiliary")
+    assert made.rows_per_source == (140, 80)
+    means = [made.select([name]).values.mean(axis=0) for name in made.source_names]
+    assert 0.1 < np.corrcoef(means)[0, 1] < 0.8
+    assert data.simulated(1) == made != data.simulated(2)
+
+
+def of_cells(*cells, **settings):
+    given = {"max_words": None, "num_particles": 20, **settings}
+    return {"settings": given, "cells": dict(enumerate(cells))}
+
+
 def planted(**changed):
     """What was measured of two planted factors, in agreement with the claims but for changes."""
     row = {"similarity": 0.95, "weights": 0.92}
     found = {
-        "part": "planted", "a_phi": 1.0, "births": "exact", "schedule": "default",
-        "start": "from 1 factor", "sweeps_to_all": [40, 30], "seconds_to_all": [1.25, 1.0],
-        "posterior": {"1": 0.4, "2": 0.6}, "recovery": [row, row], "convergence": [{"rhat": 1.0}],
-        "convergence_from_sweep": 10,
+        "part": "planted", "a_phi": 1.0, "split_seed": 0, "start": "from 1 factor",
+        "sweeps_to_all": [40, 30], "posterior": {"1": 0.4, "2": 0.6}, "recovery": [row, row],
+        "lp_of_second_half_by_chain": [[1.0, 2.0, 1.5, 1.8], [1.2, 1.9, 1.4, 2.1]],
         "shared": [
             {"source": "a", "other": "a", "shared": 2.0},
             {"source": "a", "other": "b", "shared": 3.6},
@@ -153,68 +172,119 @@ def planted(**changed):
     return found | changed
 
 
-def of_cells(*cells, **settings):
-    return {"settings": {"max_words": None, **settings}, "cells": dict(enumerate(cells))}
+def starts(**changed):
+    """Fits to two data sets, from one factor (with the changes) and from the true ones."""
+    both = {"from 1 factor": changed, "from the true factors": {}}
+    return [
+        planted(split_seed=seed, start=start, **of_start)
+        for seed in (0, 1)
+        for start, of_start in both.items()
+    ]
 
 
 class TestClaimsOfPlantedFactors:
-    def ask(self, claims, *cells):
-        asked = (claims._soon, claims._mode, claims._shared)
-        return [claims._planted(of_cells(*cells), 1.0, one) for one in asked]
+    def ask(self, claims, cells):
+        asked = (claims._soon, claims._mode, claims._shared, claims._together)
+        return [one(of_cells(*cells), 1.0) for one in asked]
 
-    def test_two_starts_that_agree(self, claims):
-        found = self.ask(claims, planted(), planted(start="from 20 factors"))
-        assert [f.verdict for f in found] == ["holds"] * 3
-        assert found[0].found == "sweeps 40, 30; seconds 1.2, 1.0"
-        assert found[1].found == "; ".join(["most probable: 2, p(2) = 0.60"] * 2)
-        assert found[2].found == "3.60, 3.60"
+    def test_starts_that_agree(self, claims):
+        found = self.ask(claims, starts())
+        assert [f.verdict for f in found] == ["holds"] * 4
+        assert found[0].found == "4 of 4 chains; sweeps 35 (30 to 40)"
+        assert found[1].found == (
+            "in 4 of 4 fits to 2 data sets; the mode is 2 to 2, p(12) 0.60 (0.60 to 0.60)"
+        )
+        assert found[3].found.startswith("from 1 factor: +0.0 ± 0.0 nats; R-hat over all starts up")
 
     def test_one_start_decides_nothing_of_a_posterior(self, claims):
-        assert [f.verdict for f in self.ask(claims, planted())] == [
-            "holds", "not decided", "not decided",
-        ]  # fmt: skip
+        found = self.ask(claims, [planted()])
+        assert [f.verdict for f in found] == [
+            "not decided",
+            "not decided",
+            "not decided",
+            "not run",
+        ]
 
-    def test_chains_that_did_not_come_together(self, claims):
-        apart = planted(convergence=[{"rhat": 1.9}], sweeps_to_all=[40, None])
-        found = self.ask(claims, apart, apart)
-        assert [f.verdict for f in found] == ["does not hold", "not converged", "not converged"]
+    def test_starts_that_differ(self, claims):
+        stuck = {"posterior": {"1": 0.9, "2": 0.1}, "sweeps_to_all": [None, 400]}
+        stuck["lp_of_second_half_by_chain"] = [[-499.0, -498.0, -499.0, -498.0]] * 2
+        found = self.ask(claims, starts(**stuck))
+        assert [f.verdict for f in found] == ["does not hold", "not converged", "holds",
+                                              "does not hold"]  # fmt: skip
+        assert "The starts differ in 2 data sets; R-hat" in found[1].why
 
     def test_recovery(self, claims):
         bad = [planted()["recovery"][0], {"similarity": 0.5, "weights": 0.95}]
-        both = [planted(recovery=bad), planted(recovery=bad)]
-        found = claims._recovered(both, "similarity")
-        assert (found.verdict, found.found[:24]) == ("does not hold", "1 of 2, lowest 0.50; 1 o")
-        assert claims._recovered(both, "weights").verdict == "holds"
+        cells = starts()
+        run = of_cells(*({**cell, "recovery": bad} for cell in cells))
+        found = claims._recovered(run, 1.0, "similarity")
+        assert (found.verdict, found.found[:22]) == ("does not hold", "in 0 of 4 fits to 2 da")
+        assert claims._recovered(run, 1.0, "weights").verdict == "holds"
 
     def test_nothing_measured(self, claims):
-        assert {f.verdict for f in self.ask(claims)} == {"not run"}
-        assert claims._births(of_cells(planted())).verdict == "not run"
+        assert {f.verdict for f in self.ask(claims, [])} == {"not run"}
 
-    def test_times_with_different_schedules_decide_nothing(self, claims):
-        slow = planted(births="approximate", schedule="sequential", seconds_to_all=[None, None])
-        found = claims._births(of_cells(planted(), slow))
+
+def births(name, sweeps, seconds, length=(1000, 50.0), a_phi=1.0):
+    return {
+        "part": "births", "method": f"{name} births", "a_phi": a_phi, "sweeps_to_all": sweeps,
+        "seconds_to_all": seconds, "sweeps": length[0], "seconds_of_sweeps": length[1],
+    }  # fmt: skip
+
+
+class TestClaimsOfBirths:
+    exact = births("exact", [20, 30, 40, 50, 60, 70], [1, 2, 3, 4, 5, 6])
+    slow = births("approximate", [80, 90, 100, None, None, None], [30, 40, 50, None, None, None],
+                  (100, 50.0))  # fmt: skip
+
+    def test_sooner_up_to_a_common_horizon(self, claims):
+        found = claims._births(of_cells(self.exact, self.slow), "sweeps")
+        assert found.verdict == "holds"
+        assert found.found.startswith(
+            "a_phi 1, up to 100 sweeps: 6 of 6 chains against 3 of 6, z ="
+        )
+        turned = [births("exact", *(self.slow[f"{n}_to_all"] for n in ("sweeps", "seconds"))),
+                  births("approximate", [1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 5, 6])]  # fmt: skip
+        assert claims._births(of_cells(*turned), "seconds").verdict == "does not hold"
+
+    def test_what_happens_after_the_horizon_does_not_count(self, claims):
+        late = births("exact", [200, 300, 400, 500, 600, None], [10, 20, 30, 40, 50, None])
+        never = births("approximate", [None] * 6, [None] * 6, (100, 50.0))
+        found = claims._births(of_cells(late, never), "sweeps")
         assert found.verdict == "not decided"
-        assert "1.0 s against never" in found.found
-        assert "The schedules differ" in found.why
+        assert "0 of 6 chains against 0 of 6" in found.found
+        assert claims._births(of_cells(late, never), "seconds").verdict == "holds"
 
-    def test_chains_that_pass_by_have_not_settled(self, load):
-        settled = load("factor_measures").settled
-        assert settled([0, 12, 17, 17, 17, 12, 13, 12, 12, 12], 12, span=4) == 5
-        assert settled([0, 12, 17, 17, 17, 12], 12, span=4) is None
-        assert settled([12, 12], 12) is None
+    def test_priors_that_differ_decide_nothing(self, claims):
+        other = [births(name, [5] * 6, [1] * 6, a_phi=0.2) for name in ("exact", "approximate")]
+        found = claims._births(of_cells(self.exact, self.slow, *other), "sweeps")
+        assert found.verdict == "not decided"
+        assert "By prior: holds, not decided." in found.why
+        assert claims._births(of_cells(self.exact), "sweeps").verdict == "not run"
 
 
-def sections_found(scores, rhat=1.0, name="nats_per_paper_together"):
+def test_chains_arrive_when_all_planted_factors_are_there(load):
+    factor_states = load("bnp_models.posterior.factor_states").factor_states
+    phi = np.eye(2, 4)
+    half, whole = np.array([phi[0], phi[0] * 0]), phi + 0.05
+    states = factor_states(
+        np.array([[half, whole, whole], [half, half, half]]), np.ones((2, 3, 3, 2)), draw=[4, 9, 14]
+    )
+    assert load("factor_measures").arrivals(states, phi) == [10, None]
+
+
+def sections_found(scores, name="nats_per_paper_together", start=None):
     """What was measured, from {(auxiliary, size, method): values of the splits}."""
-    return of_cells(*(
+    more = {} if start is None else {"start": start}
+    return [
         {
             "part": "sections", "method": method, "auxiliary_section": other,
             "training_papers_of_target": size, "split_seed": split, name: value,
-            "convergence": [{"rhat": rhat}],
+            "row_log_prob": [-value - 20, -value + 20], **more,
         }
         for (other, size, method), values in scores.items()
         for split, value in enumerate(values)
-    ))  # fmt: skip
+    ]  # fmt: skip
 
 
 NATS = {
@@ -232,35 +302,66 @@ NATS = {
 
 
 class TestClaimsOfSections:
-    def test_the_worst_training_size_decides(self, claims):
-        found = claims._compare("hierarchical", "alone")(sections_found(NATS, rhat=2.0))
-        assert found.verdict == "not converged"
-        assert "would say 'holds'" in found.why
-        assert (
-            found.found == "nats per paper better: 10 papers: +22.5 ± 2.5, 80 papers: +19.0 ± 0.4"
+    def run(self, shift=0.0):
+        """The fits above, and the first split from another start, `shift` nats better."""
+        first = {at: values[:1] for at, values in NATS.items() if at[0] != "AP"}
+        other = {at: [x - shift for x in values] for at, values in first.items()}
+        more = sections_found(other, start="from 1 factor")
+        return of_cells(*sections_found(NATS), *more)
+
+    def ask(self, run, load, one, other, **options):
+        gaps = load("factor_gaps")
+        return gaps.better(run, gaps.Pair("sections", one, other), **options)
+
+    def test_the_worst_training_size_decides(self, load):
+        found = self.ask(self.run(), load, "hierarchical", "alone")
+        assert found.verdict == "holds"
+        assert found.found == (
+            "better by 10: +22.5 ± 2.5, 80: +19.0 ± 0.5 (nats per paper, by training papers; "
+            "2 splits)"
         )
-        found = claims._compare("hierarchical", "pooled")(sections_found(NATS))
+        found = self.ask(self.run(), load, "hierarchical", "pooled")
         assert found.verdict == "not decided"  # with 10 papers
+        assert found.why.startswith("Open: about")
 
-    def test_pooling_helps_and_harms(self, claims):
-        run = sections_found(NATS, rhat=2.0)
+    def test_another_start_has_to_agree(self, load):
+        assert self.ask(self.run(50.0), load, "hierarchical", "alone").verdict == "not converged"
+        alone = of_cells(*sections_found(NATS))
+        found = self.ask(alone, load, "hierarchical", "alone")
+        assert found.verdict == "not decided"
+        assert "fit hierarchical from another start" in found.why
+        assert self.ask(alone, load, "hierarchical", "alone", starts=()).verdict == "holds"
+
+    def test_pooling_helps_and_harms(self, load):
         for sizes, harms in ((lambda n: n < 50, False), (lambda n: n > 50, True)):
-            found = claims._compare("pooled", "alone", sizes, harms=harms)(run)
-            assert "would say 'holds'" in found.why
-            found = claims._compare("pooled", "alone", sizes, harms=not harms)(run)
-            assert "would say 'does not hold'" in found.why
+            found = self.ask(self.run(), load, "pooled", "alone", sizes=sizes, harms=harms)
+            assert found.verdict == "holds"
+            found = self.ask(self.run(), load, "pooled", "alone", sizes=sizes, harms=not harms)
+            assert found.verdict == "does not hold"
 
-    def test_splits_that_are_missing_are_left_out(self, claims):
-        pairs = claims.gaps(sections_found(NATS), "hierarchical", "pooled")
-        assert {size: len(found) for size, found in pairs.items()} == {10: 4, 80: 3}
-        assert claims.gaps(sections_found({}), "pooled", "alone") == {}
+    def test_errors_are_over_splits_and_papers(self, load):
+        gaps = load("factor_gaps")
+        found = sections_found({("IM", 10, "pooled"): [9.0], ("IM", 10, "hierarchical"): [5.0]})
+        found[0]["row_log_prob"] = [-9.0, -7.0]
+        found[1]["row_log_prob"] = [-6.0, -2.0]
+        pair = gaps.Pair("sections", "hierarchical", "pooled")
+        gap, splits = gaps.size_gap(of_cells(*found), pair, 10)
+        assert (gap.value, gap.error, splits) == (4.0, pytest.approx(1.0), 1)
+        assert gaps.size_gap(of_cells(*found), pair, 20) is None
 
     def test_the_order_needs_all_sections(self, claims):
-        assert claims._order(sections_found(NATS)).verdict == "not run"
-        more = {("SSP", 10, "hierarchical"): [79.5, 84.0], ("SSP", 80, "hierarchical"): [71, 71.0]}
-        found = claims._order(sections_found(NATS | more, rhat=2.0))
-        assert found.found == "AP, SSP, IM"
-        assert "would say 'does not hold'" in found.why
+        run = self.run()
+        assert claims._order(run).verdict == "not run"
+        more = {
+            ("SSP", 10, "hierarchical"): [79.5, 84.0],
+            ("SSP", 80, "hierarchical"): [71, 71.0],
+            ("NS", 10, "hierarchical"): [60, 66],
+            ("NS", 80, "hierarchical"): [60, 62],
+        }
+        found = claims._order(of_cells(*run["cells"].values(), *sections_found(more)))
+        assert found.found == "NS 62.0, AP 75.5, SSP 76.4, IM 78.0 nats"
+        assert found.verdict == "does not hold"
+        assert found.why.startswith("NS is better than IM by +16.0")
 
     def test_topics(self, claims):
         words = {
@@ -268,32 +369,63 @@ class TestClaimsOfSections:
             ("IM", 10, "HDP pooled"): [20.0, 22.0],
             ("IM", 80, "HDP pooled"): [20.0],
         }
-        run = sections_found(words, rhat=2.0, name="word_perplexity")
-        found = claims._hdp_words(run, "hierarchical")
-        assert found.verdict == "not converged"
-        assert found.found.startswith("perplexity 42, HDP 21; log ratio -0.693")
-        assert claims._hdp_bag(run, "hierarchical").verdict == "not run"
+        name = "word_perplexity"
+        other = sections_found({("IM", 10, "hierarchical"): [41.0]}, name, "from 1 factor")
+        run = of_cells(*sections_found(words, name), *other)
+        found = claims._hdp(run, "hierarchical", name)
+        assert found.verdict == "does not hold"
+        assert found.found.startswith("better by 10: -0.693 ± 0.000 (log ratio of perplexities")
+        assert claims._hdp(run, "hierarchical", claims.BAG).verdict == "not run"
 
 
-def test_claims_of_digits(claims):
-    def cell(method, value, rhat=1.0, **more):
+class TestClaimsOfDigits:
+    def cell(self, method, values, first=(3, 3), **more):
         return {
-            "part": "digits", "method": method, "mean_average_precision": value,
-            "error_over_queries": 0.02, "convergence": [{"rhat": rhat}], **more,
+            "part": "digits", "method": method, "average_precision_of_each_query": values,
+            "mean_average_precision": float(np.mean(values)),
+            "relevant_of_each_query_by_scope": {"1": list(first)}, **more,
         }  # fmt: skip
 
-    others = [cell("features", 0.5), cell("2 principal components", 0.6)]
-    ours = cell("GaussianFactorAnalysis", 0.7)
-    found = claims._retrieval(of_cells(*others, ours, ours), "digits")
-    assert found.verdict == "holds"
-    assert found.found.startswith("0.700 against 0.600 (2 principal components); difference +0.100")
-    close = cell("GaussianFactorAnalysis", 0.65)
-    assert claims._retrieval(of_cells(*others, close, close), "digits").verdict == "not decided"
-    name = "average_precision_of_each_query"
-    kept = [{**others[1], name: [0.5, 0.6, 0.7]}, {**close, name: [0.55, 0.65, 0.75]}]
-    paired = claims._retrieval(of_cells(others[0], *kept, kept[1]), "digits")
-    assert paired.verdict == "holds"  # each query is better by as much
-    assert claims._retrieval(of_cells(*others), "digits").verdict == "not run"
+    def test_pairs_of_queries(self, claims):
+        exact, approximate = (claims.FACTORS.format(b) for b in ("exact", "approximate"))
+        others = [self.cell("features", [0.5, 0.5], (1, 1)),
+                  self.cell("principal components", [0.5, 0.7], (0, 1), components=7)]  # fmt: skip
+        ours = [self.cell(exact, [0.6, 0.81], (0, 0), start=start) for start in "ab"]
+        run = of_cells(*others, *ours)
+        found = claims._retrieval(run, "digits", None)
+        assert found.verdict == "holds"
+        assert found.found == "0.705 against 0.600 (7 principal components); +0.105 ± 0.005"
+        assert claims._retrieval(run, "digits", 1).verdict == "does not hold"  # at scope 1
+        one = claims._retrieval(of_cells(*others, ours[0]), "digits", None)
+        assert one.verdict == "not decided"
+        assert "from another start" in one.why
+        far = self.cell(exact, [0.4, 0.5], start="b")
+        assert (
+            claims._retrieval(of_cells(*others, ours[0], far), "digits", None).verdict
+            == "not converged"
+        )
+        assert claims._retrieval(of_cells(*others), "digits", None).verdict == "not run"
+        assert claims._exact_births(run, "digits", None).verdict == "not run"
+        worse = self.cell(approximate, [0.3, 0.5], start="from 1 factor")
+        found = claims._exact_births(of_cells(*ours, worse), "digits", None)
+        assert (found.verdict, found.found[:31]) == ("holds", "0.705 against 0.400 (approximat")
+
+    def test_the_number_of_components_is_chosen_on_training_rows(self, load, data):
+        measures, settings = load("factor_measures"), load("factor_settings").QUICK
+        rng = np.random.default_rng(0)
+        group = np.repeat(np.arange(4), 24)
+        x = rng.normal(size=(4, 3))[group] * 4 + rng.normal(size=(96, 3))
+        x = np.hstack([x, rng.normal(size=(96, 40))])
+        images = data.class_images(x, group, np.arange(96) % 3 == 0, tuple("abcd"))
+        found = measures.measure_features(images, (1, 3, 20), settings)
+        assert found["components"] == max(
+            (1, 3, 20), key=lambda k: found["score_on_training_rows"][str(k)]
+        )
+        wrong = images._replace(
+            query_class=tuple("abcd"[(ord(c) + 1) % 4] for c in images.query_class)
+        )
+        again = measures.measure_features(wrong, (1, 3, 20), settings)
+        assert again["score_on_training_rows"] == found["score_on_training_rows"]
 
 
 def check_study(main, parts, output, capsys):
@@ -307,7 +439,6 @@ def check_study(main, parts, output, capsys):
     assert list(found) == planned
     assert {cell["part"] for cell in found.values()} == set(parts.split(","))
     assert output.with_name("study_claims.csv").exists()
-    assert output.with_suffix(".png").stat().st_size > 2500
     capsys.readouterr()
     assert main(command) == 0
     assert capsys.readouterr().out.startswith("0 of")
@@ -316,8 +447,9 @@ def check_study(main, parts, output, capsys):
 
 @pytest.mark.slow
 def test_quick_study_resumes(load, in_this_process, tmp_path, capsys):
-    check_study(load("factors").main, "planted", tmp_path / "study.json", capsys)
-    assert (tmp_path / "study_planted_factors.png").stat().st_size > 5000
+    check_study(load("factors").main, "planted,births", tmp_path / "study.json", capsys)
+    for name in ("planted", "planted_factors"):
+        assert (tmp_path / f"study_{name}.png").stat().st_size > 5000
 
 
 def test_quick_study_of_made_up_fits(
@@ -333,4 +465,21 @@ def test_quick_study_of_made_up_fits(
         return made_up_factors(model, sources, phi, weights, **of_source)
 
     monkeypatch.setattr(load("factor_measures"), "fit", fit)
-    check_study(load("factors").main, "sections,digits,bundled", tmp_path / "study.json", capsys)
+    parts = "simulated,sections,digits,bundled"
+    check_study(load("factors").main, parts, tmp_path / "study.json", capsys)
+    for name in ("study.png", "study_retrieval.png"):
+        assert (tmp_path / name).stat().st_size > 5000
+
+
+def test_the_standard_plan_has_everything_that_was_asked_for(load):
+    module = load("factors")
+    plan = list(module.section_fits(module.STANDARD))
+    assert len(plan) == len(set(plan))
+    fits = {(f.method, f.size, f.auxiliary) for f in plan if f.first is None}
+    for method in ("hierarchical", "pooled"):
+        for other in module.STANDARD.auxiliaries:
+            assert {(method, n, other) for n in (10, 20, 40, 80)} <= fits
+    assert {("alone sparse", n, None) for n in (10, 80)} <= fits
+    assert {f.method for f in plan if f.first == 1} == {
+        *module.KINDS, *(f"{kind} sparse" for kind in module.KINDS)
+    }  # fmt: skip

@@ -1,0 +1,83 @@
+"""Sizes of the factor studies, and the names of what is compared."""
+
+import dataclasses
+
+__all__ = ["FULL", "PARTS", "QUICK", "SECTIONS", "STANDARD", "TRUE", "Settings", "from_factors"]
+
+PARTS = ("planted", "births", "simulated", "sections", "digits", "bundled")
+SECTIONS = ("IM", "SSP", "AP", "AA", "CNP", "CS", "LT", "NS")
+TRUE = "from the true factors"
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Size of a run; `FULL` is as large as the paper's where that says how large it is."""
+
+    size: str
+    cores: int = 2
+    seed: int = 0
+    # planted factors
+    rows_per_source: int = 100
+    data_seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
+    a_phi: tuple[float, ...] = (1.0, 0.2)  # shape of planted factors: the paper's, and a sparse one
+    starts: tuple[int | None, ...] = (1, 20, None)  # factors at the start; None: the true ones
+    planted_chains: int = 4
+    planted_sweeps: int = 1000  # the second half is the posterior
+    planted_states: int = 200  # kept per chain
+    # exact and approximate births, on the first planted data set
+    births_chains: int = 10
+    births_sweeps: tuple[int, int] = (2000, 100)  # exact, approximate: about the same time
+    births_states: tuple[int, int] = (500, 100)  # kept per chain; so often a chain is looked at
+    # sections of NIPS, and counts drawn from the model
+    simulated_sizes: tuple[int, ...] = (10, 40)  # rows of the target
+    simulated_runs: int = 5
+    auxiliaries: tuple[str, ...] = SECTIONS
+    target_sizes: tuple[int, ...] = (10, 20, 40, 80)
+    num_auxiliary: int = 80
+    num_test: int = 44
+    runs: int = 3
+    sparse_auxiliaries: tuple[str, ...] = ("IM", "SSP", "AP")
+    sparse_sizes: tuple[int, ...] = (10, 80)
+    sparse_a_phi: float = 0.1  # the paper's is 1
+    topic_runs: int = 1  # of the HDP, which takes longer
+    topic_auxiliaries: tuple[str, ...] = ("IM",)
+    gaussian_sizes: tuple[int, ...] = (80,)
+    gaussian_sweeps: tuple[int, int] = (600, 60)  # exact, approximate; a half is warm-up
+    other_start: int = 1  # factors at the other start, in the first run
+    hdp_beta: float = 0.05
+    max_words: int | None = 1000
+    num_warmup: int = 300
+    num_samples: int = 300
+    num_chains: int = 2
+    keep_states: int = 10  # per chain
+    num_particles: int = 20  # of the left-to-right estimate
+    # digits
+    image_starts: tuple[int, ...] = (1, 40)
+    image_chains: int = 4
+    image_sweeps: tuple[int, int] = (2000, 200)  # exact, approximate; the second half is used
+    components: tuple[int, ...] = (5, 10, 15, 20, 30, 40, 60)  # among which training rows choose
+
+
+STANDARD = Settings("standard")
+FULL = Settings(
+    "full", planted_sweeps=10_000, births_sweeps=(20_000, 5000), births_states=(2000, 1000),
+    target_sizes=tuple(range(10, 90, 10)), runs=10, sparse_auxiliaries=SECTIONS,
+    sparse_sizes=tuple(range(10, 90, 10)), topic_runs=10, topic_auxiliaries=SECTIONS,
+    gaussian_sizes=tuple(range(10, 90, 10)), gaussian_sweeps=(2000, 2000), max_words=None,
+    num_warmup=1000, num_samples=1000, num_chains=4, image_sweeps=(10_000, 2000),
+)  # fmt: skip
+QUICK = Settings(
+    "quick", cores=1, rows_per_source=10, data_seeds=(0,), a_phi=(1.0,), starts=(1, None),
+    planted_chains=2, planted_sweeps=20, planted_states=10, births_chains=2, births_sweeps=(6, 4),
+    births_states=(3, 2), simulated_sizes=(5,), simulated_runs=1, auxiliaries=("near",),
+    target_sizes=(5,), num_auxiliary=9, num_test=6, runs=1, sparse_auxiliaries=(), sparse_sizes=(),
+    topic_runs=0, gaussian_sizes=(), num_warmup=3, num_samples=4, keep_states=4, num_particles=1,
+    image_starts=(1,), image_chains=2, image_sweeps=(8, 4), components=(2, 3),
+)  # fmt: skip
+
+
+def from_factors(first: int | None) -> str:
+    """Name a start."""
+    if first is None:
+        return TRUE
+    return f"from {first} factor{'' if first == 1 else 's'}"
