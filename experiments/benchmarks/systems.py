@@ -79,15 +79,16 @@ class _Peer:
 
 
 class Tomotopy(_Peer):
-    """`LDAModel` and `HDPModel` of tomotopy with fixed concentrations.
+    """`LDAModel` and `HDPModel` of tomotopy with fixed concentrations, or with its own updates.
 
-    Its HDP samples another law than the model's, and with several workers either model works
-    with counts that are out of date: speeds of different things, to be read with that in mind.
+    With `optimise` it updates its concentrations as often as it does by default. Its HDP samples
+    another law than the model's, and with several workers either model works with counts that are
+    out of date: speeds of different things, to be read with that in mind.
     """
 
     def __init__(
         self, model: str, bag: Bag, *, seed: int, workers: int, topics: int, alpha: float,
-        beta: float, gamma: float = 1.0, record: bool = False,
+        beta: float, gamma: float = 1.0, record: bool = False, optimise: bool = False,
     ):  # fmt: skip
         import warnings
 
@@ -102,7 +103,8 @@ class Tomotopy(_Peer):
             made = tomotopy.HDPModel(initial_k=topics, gamma=gamma, **common)
         else:
             made = tomotopy.LDAModel(k=topics, **common)
-        made.optim_interval = 0
+        if not optimise:
+            made.optim_interval = 0
         ends = np.searchsorted(bag.doc, np.arange(1, bag.num_docs))
         for words in np.split(bag.word.astype(str), ends):
             made.add_doc(words.tolist())
@@ -157,7 +159,7 @@ class Tomotopy(_Peer):
 
 
 class Gensim(_Peer):
-    """Online variational inference of gensim: `LdaModel`, `LdaMulticore`, `HdpModel`.
+    """Online variational inference of gensim: `LdaModel`, `LdaMulticore`.
 
     A sweep is a pass over the documents in chunks.
     """
@@ -166,52 +168,40 @@ class Gensim(_Peer):
         self, model: str, bag: Bag, *, seed: int, topics: int = 100, alpha: float = 1.0,
         beta: float = 0.01, workers: int = 1,
     ):  # fmt: skip
-        from gensim.models import HdpModel, LdaModel, LdaMulticore
+        from gensim.models import LdaModel, LdaMulticore
 
         super().__init__()
         ends = np.searchsorted(bag.doc, np.arange(1, bag.num_docs))
         parts = [np.unique(words, return_counts=True) for words in np.split(bag.word, ends)]
         self._corpus = [list(zip(v.tolist(), n.tolist(), strict=True)) for v, n in parts]
         names = {v: str(v) for v in range(bag.num_words)}
-        common = {"id2word": names, "eta": beta, "chunksize": 256, "random_state": seed + 1}
-        finite = {"num_topics": topics, "alpha": alpha, "eval_every": None, **common}
-        self._infinite = model == "HdpModel"
-        self._first = 0.0
-        if self._infinite:
-            clock = time.perf_counter()  # it makes the first pass while it is built
-            self._model: Any = HdpModel(self._corpus, **common)
-            self._first = time.perf_counter() - clock
-        elif model == "LdaModel":
-            self._model = LdaModel(**finite)
+        options = {
+            "id2word": names, "eta": beta, "chunksize": 256, "random_state": seed + 1,
+            "num_topics": topics, "alpha": alpha, "eval_every": None,
+        }  # fmt: skip
+        if model == "LdaModel":
+            self._model: Any = LdaModel(**options)
         else:
-            self._model = LdaMulticore(workers=workers, **finite)
+            self._model = LdaMulticore(workers=workers, **options)
 
     def advance(self, num_sweeps: int) -> float:
         """Make passes."""
-        seconds, self._first = self._first, 0.0
         clock = time.perf_counter()
-        for _ in range(num_sweeps - (seconds > 0)):
+        for _ in range(num_sweeps):
             self._model.update(self._corpus)
         self.sweeps += num_sweeps
-        return seconds + time.perf_counter() - clock
+        return time.perf_counter() - clock
 
     def topics(self) -> list[int]:
-        """Return the number of topics it carries; of an HDP those with a share above 0.1%."""
-        if not self._infinite:
-            return [int(self._model.num_topics)]
-        alpha, _ = self._model.hdp_to_lda()
-        return [int((alpha > 1e-3 * alpha.sum()).sum())]
+        """Return the number of topics."""
+        return [int(self._model.num_topics)]
 
     def slots(self) -> int:
-        """Return the number of topics it carries."""
-        return int(getattr(self._model, "m_T", 0) or self._model.num_topics)
+        """Return the number of topics."""
+        return int(self._model.num_topics)
 
     def mixtures(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return its topics and the concentrations; for an HDP those of its own conversion."""
-        if self._infinite:
-            alpha, phi = self._model.hdp_to_lda()
-        else:
-            alpha, phi = self._model.alpha, self._model.get_topics()
-        phi = np.asarray(phi, np.float64).T
+        """Return its topics and the concentrations."""
+        phi = np.asarray(self._model.get_topics(), np.float64).T
         phi /= phi.sum(0)
-        return [(phi.astype(np.float32), np.asarray(alpha, np.float32))]
+        return [(phi.astype(np.float32), np.asarray(self._model.alpha, np.float32))]
