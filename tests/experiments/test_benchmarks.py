@@ -76,8 +76,8 @@ def test_all_systems_are_planned(load, monkeypatch):
     assert "tomotopy HDP, 2 workers" in names["tokens", "HDP", "nips12"]
     assert ("tokens", "authors", "synthetic") not in names
     of_completion = {key[1] for key in asked if key[0] == "completion"}
-    wanted = {"unigram", "parallel", "mixed", "gensim LdaModel", "tomotopy HDP optimised, 2 workers"}
-    assert of_completion >= wanted
+    assert of_completion >= {"unigram", "parallel", "mixed", "gensim LdaModel"}
+    assert "tomotopy HDP optimised, 2 workers" in of_completion
 
 
 @pytest.mark.slow
