@@ -124,7 +124,7 @@ def measure_planted(a_phi: float, seed: int, first: int | None, settings: Any) -
         "summary": f"{int(probability.idxmax())} factors, {several} of them planted",
         "sweeps": settings.planted_sweeps,
         "factors_in_use_by_chain": counts[:, :: 2 * step].tolist(),
-        "lp_of_second_half_by_chain": np.round(lp[:, half::step], 1).tolist(),
+        "lp_of_second_half_by_chain": lp[:, half::step].round().astype(int).tolist(),
         "sweeps_to_all": arrivals(states, made.phi),
         "posterior": {str(k): p for k, p in probability.items()},
         "factors_or_topics": float(counts[:, half:].mean()),
@@ -161,7 +161,7 @@ def measure_births(a_phi: float, births: str, number: int, settings: Any) -> dic
         "sweeps_to_all": reached,
         "seconds_to_all": [None if sweep is None else clock.until(sweep) for sweep in reached],
         "factors_in_use_by_chain": counts[:, ::step].tolist(),
-        "lp_by_chain": np.round(lp[:, ::step], 1).tolist(),
+        "lp_by_chain": lp[:, ::step].round().astype(int).tolist(),
         "factors_or_topics": float(counts[:, sweeps // 2 :].mean()),
     }
 
@@ -201,13 +201,19 @@ def number_of(value: Any) -> float | None:
 
 
 def images(states: Any, made: factor_data.Planted) -> dict[str, Any]:
-    """Return planted factors, and those in their place in the most probable state, from 0 to 1."""
+    """Return planted factors, and those in their place in the most probable state.
+
+    Entries of these are tenths of the largest one of the factor.
+    """
     best = int(np.argmax(states.lp))
     phi = states.phi[best][states.z[best].any(axis=0)]
     partner = match(made.phi, phi).position
     phi = np.where(partner[:, None] >= 0, phi[partner], 0.0)
     shares = phi / np.maximum(phi.max(axis=1, keepdims=True), 1e-30)
-    return {"planted": made.phi.astype(int).tolist(), "found": shares.round(2).tolist()}
+    return {
+        "planted": made.phi.astype(int).tolist(),
+        "found": (10 * shares).round().astype(int).tolist(),
+    }
 
 
 def measure_section(
@@ -388,7 +394,7 @@ def measure_gaussian(
         **retrieved(draws, states.chain, images.query_class, images.row_class),
         "sweeps": 2 * half,
         "factors_in_use_by_chain": counts[:, ::step].tolist(),
-        "lp_of_second_half_by_chain": np.round(lp[:, ::step], 1).tolist(),
+        "lp_of_second_half_by_chain": lp[:, ::step].round().astype(int).tolist(),
         **about(found),
     }
 

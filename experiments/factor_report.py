@@ -269,7 +269,8 @@ def _draw_factors(run: Run, path: Path) -> None:
         return
     pictures = {"planted": records[0]["images"]["planted"]}
     for r in records:
-        pictures[f"a_phi {r['a_phi']:g}, {r['start']}"] = r["images"]["found"]
+        found = np.array(r["images"]["found"]) / 10
+        pictures[f"a_phi {r['a_phi']:g}, {r['start']}"] = found
     figure, axes = axes_of(len(pictures), 1, figsize=(8, 1.5 * len(pictures)), sharex=True)
     image: Any = None
     for ax, (name, picture) in zip(axes[:, 0], pictures.items(), strict=True):

@@ -31,6 +31,7 @@ class Settings:
     # sections of NIPS, and counts drawn from the model
     simulated_sizes: tuple[int, ...] = (10, 40)  # rows of the target
     simulated_runs: int = 5
+    simulated_starts: int = 2  # how many of these runs have the other start, too
     auxiliaries: tuple[str, ...] = SECTIONS
     target_sizes: tuple[int, ...] = (10, 20, 40, 80)
     num_auxiliary: int = 80

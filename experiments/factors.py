@@ -83,7 +83,7 @@ def simulated_fits(s: Settings) -> Iterator[Fit]:
         for size in s.simulated_sizes:
             for kind in KINDS:
                 other = None if kind == "alone" else "auxiliary"
-                for first in (None, s.other_start):
+                for first in (None, s.other_start)[: 2 if run < s.simulated_starts else 1]:
                     yield Fit("simulated", run, kind, size, other, first)
 
 
@@ -161,7 +161,7 @@ STUDY = Study(
     may_change=(
         "cores", "data_seeds", "a_phi", "starts", "auxiliaries", "target_sizes", "runs",
         "sparse_auxiliaries", "sparse_sizes", "topic_runs", "topic_auxiliaries", "gaussian_sizes",
-        "simulated_sizes", "simulated_runs", "image_starts",
+        "simulated_sizes", "simulated_runs", "simulated_starts", "image_starts",
     ),
 )  # fmt: skip
 
