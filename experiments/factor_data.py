@@ -17,13 +17,14 @@ from bnp_models import Corpus, Sources
 from bnp_models.data.readers import read_npz
 
 __all__ = [
-    "Images", "Planted", "Section", "bundled", "class_images", "corpus_of", "digits", "planted",
-    "section_rows", "sections", "simulated", "tiny_images", "tiny_sections",
+    "MASS", "Images", "Planted", "Section", "bundled", "class_images", "corpus_of", "digits",
+    "planted", "section_rows", "sections", "simulated", "tiny_images", "tiny_sections",
 ]  # fmt: skip
 
 NUM_FEATURES = 100  # of planted factors
 DENSITY = 0.2  # share of their entries that is 1
 BACKGROUND = 0.1  # of the planted counts
+MASS = 6.0  # of the counts drawn from the model: factors that a row uses on average
 
 
 class Planted(NamedTuple):
@@ -73,20 +74,17 @@ def planted(rows_per_source: int = 100, *, seed: int = 0) -> Planted:
 
 
 def simulated(seed: int = 0) -> Sources:
-    """Draw counts of two sources from the hierarchical model, where it pays to tell them apart.
+    """Draw counts of two sources, "VP" and "auxiliary", from the hierarchical model itself.
 
-    Rows of the target, "VP", use four factors of their own and two that both sources share; rows
-    of "auxiliary" use these two and 18 others. A row uses a factor of the first six with
-    probability 0.6, one of the others with probability 0.4.
+    Its mass is `MASS`, its concentrations are 1, phi has shape and rate 1, and weights have shape 1
+    and scale 2. On average no model of these counts predicts better than this one.
     """
     rng = np.random.default_rng([seed, 24])
-    phi = rng.gamma(0.3, 1.0, (24, NUM_FEATURES))
-    pi = np.zeros((2, 24))
-    pi[0, :6] = pi[1, 4:6] = 0.6
-    pi[1, 6:] = 0.4
+    beta = np.cumprod(rng.beta(MASS, 1.0, 80))
+    phi = rng.gamma(1.0, 1.0, (len(beta), NUM_FEATURES))
     made = []
-    for j, rows in enumerate((140, 80)):
-        z = rng.random((rows, 24)) < pi[j]
+    for rows in (140, 80):
+        z = rng.random((rows, len(beta))) < rng.beta(beta, 1 - beta)
         made.append(rng.poisson(BACKGROUND + np.where(z, rng.gamma(1.0, 2.0, z.shape), 0.0) @ phi))
     return Sources.from_arrays(made, names=["VP", "auxiliary"])
 

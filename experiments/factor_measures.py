@@ -216,16 +216,18 @@ def images(states: Any, made: factor_data.Planted) -> dict[str, Any]:
     }
 
 
-def measure_section(
-    sources: Any, auxiliary: str | None, size: int, run: int, method: str, first: int | None,
-    settings: Any,
-) -> dict[str, Any]:  # fmt: skip
-    """Fit the target with, without or mixed with another source, and predict its test rows."""
-    sizes = {"num_auxiliary": settings.num_auxiliary, "num_test": settings.num_test}
-    rows = factor_data.section_rows(sources, auxiliary, size, run, **sizes)
-    options = {"seed": settings.seed + run}
-    if first is not None:
-        options["init_factors"] = first
+def measure_section(sources: Any, wanted: Any, settings: Any) -> dict[str, Any]:
+    """Fit the target with, without or mixed with another source, and predict its test rows.
+
+    `wanted` is a `factors.Fit`.
+    """
+    rows = factor_data.section_rows(
+        sources, wanted.auxiliary, wanted.size, wanted.run, num_auxiliary=settings.num_auxiliary,
+        num_test=settings.num_test,
+    )  # fmt: skip
+    method, options = wanted.method, {"seed": settings.seed + wanted.run}
+    if wanted.first is not None:
+        options["init_factors"] = wanted.first
     kind, _, sparse = method.partition(" ")
     if method == "unigram":
         values = np.asarray(rows.test.values)
@@ -249,7 +251,9 @@ def measure_section(
         score = of_rows(predict_rows(found, reals[1], **effort(settings)))
         nats = score["nats_per_paper_together"]
     else:
-        model = bnp.PoissonGammaFactorAnalysis(a_phi=settings.sparse_a_phi if sparse else 1.0)
+        prior = {"a_phi": settings.sparse_a_phi if sparse else 1.0}
+        prior |= {"tau": factor_data.MASS} if wanted.part == "simulated" else {}
+        model = bnp.PoissonGammaFactorAnalysis(**prior)
         found = fit(model, getattr(rows, kind), settings, **options)
         score = predict(found, rows.test.pooled() if kind == "pooled" else rows.test, settings)
         nats = score["nats_per_paper_together"]

@@ -53,9 +53,7 @@ def cells(s: Settings, folder: str | None) -> Iterator[Cell]:
         source = f"simulated {fit.run}" if fit.part == "simulated" else fit.part
         yield Cell(
             fit.part, fit.method,
-            lambda f=fit, of=source: measures.measure_section(
-                data(of), f.auxiliary, f.size, f.run, f.method, f.first, s
-            ),
+            lambda f=fit, of=source: measures.measure_section(data(of), f, s),
             "nips12" if fit.part == "sections" else "",
             {"auxiliary_section": fit.auxiliary or "none", "training_papers_of_target": fit.size},
             split_seed=fit.run, chain_seed=s.seed + fit.run,
