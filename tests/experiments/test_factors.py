@@ -147,8 +147,8 @@ def test_counts_are_drawn_from_the_model(data):
     assert made.source_names == ("VP", "auxiliary")
     assert made.rows_per_source == (140, 80)
     assert data.simulated(1) == made != data.simulated(2)
-    # The expected count is the background and 6 factors of mean weight 2 and mean entry 1. Over data
-    # sets the mean varies, because few sticks are large; its standard deviation is below 6.
+    # The expected count is the background and 6 factors of mean weight 2 and mean entry 1. The mean
+    # varies over data sets, because few sticks are large; its standard deviation is below 6.
     means = [data.simulated(n).values.mean() for n in range(100)]
     assert abs(np.mean(means) - 12.1) < 5 * 6 / np.sqrt(100)
 
