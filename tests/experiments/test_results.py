@@ -9,7 +9,7 @@ RESULTS = Path(__file__).parents[2] / "experiments" / "results"
 STUDIES = {
     "author_topic_standard": "author_claims",
     "differential_standard": "differential_report",
-    "factors_standard": "factor_claims",
+    "factors_standard": "factor_report",
     "mixing_standard": "mixing",
     "speed_standard": "benchmarks.report",
     "supervised_standard": "supervised_report",
