@@ -1,16 +1,21 @@
-"""What the study of author-topic models measures: documents, fits and scores on the way."""
+"""What the study of author-topic models measures: documents, fits and scores."""
 
+import contextlib
 import shutil
 import sys
 import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 import numpyro.distributions as dist
-from benchmarks.bags import synthetic, to_corpus
+from author_settings import ALL, AUTHORS
+from benchmarks.bags import Bag, synthetic, to_corpus
+from benchmarks.completion import pad
+from benchmarks.systems import make
 from study.chains import OurChains
 from study.scores import convergence, kept, unigram, worst_rhat
 from study.splits import Halves, first_words, present_authors
@@ -21,7 +26,10 @@ from bnp_models.data.readers import read_npz
 from bnp_models.posterior.mixtures import AuthorMixture, author_states
 from bnp_models.scores.held_out import document_completion, known_authors
 
-__all__ = ["curve", "fit", "load", "of_prolific_authors", "one_word_distribution", "words"]
+__all__ = [
+    "all_words_possible", "curve", "fit", "load", "nothing_known", "of_prolific_authors",
+    "one_word_distribution", "tomotopy_hdp",
+]  # fmt: skip
 
 
 def load(settings: Any, folder: str | None) -> Any:
@@ -53,80 +61,57 @@ def of_prolific_authors(corpus: Any, num_docs: int) -> np.ndarray:
 
 
 def fit(
-    name: str, topics: int | None, first: int, settings: Any, data: Halves, folder: Path
-) -> dict[str, Any]:
-    """Fit a model to everything but the second halves, and predict these.
+    data: Halves, name: str, *, topics: int | None, first: int = 0, per_topic: bool = False,
+    settings: Any, seed: int, folder: Path,
+) -> dict[str, Any]:  # fmt: skip
+    """Fit a model to the training documents, and predict the second halves of the test documents.
 
-    An infinite model (`topics` None) starts with `first` topics. In `folder` are checkpoints: an
-    interrupted fit goes on where it was.
+    Parameters
+    ----------
+    topics
+        None: their number is inferred, and the chains begin with `first` topics.
+    per_topic
+        Give each topic an alpha of its own.
+    folder
+        For checkpoints: an interrupted fit goes on where it was.
     """
-    found, seconds = _run(name, topics, first, settings, data.together, folder)
-    if isinstance(found, bnp.AuthorFit):
-        score = found.known_authors(data.heldout)
-    else:
-        score = document_completion(found.mixtures, data.observed, data.heldout)
+    found, seconds = _run(
+        _model(name, topics, per_topic, settings), first if topics is None else None, data.train,
+        settings, seed, folder,
+    )  # fmt: skip
+    clock = time.perf_counter()
+    scores = _scores(found, data, settings, seed)
     used = found.posterior["num_topics_used"]
     return {
-        **kept(score, settings.num_chains),
-        "seconds": seconds,
+        "scores": scores,
+        "perplexity": next(reversed(scores.values()))["perplexity"],
         "topics": float(used.mean()),
         "topics_by_chain": used.mean("draw").to_numpy().tolist(),
         "convergence": (rows := convergence(found)),
         "worst_rhat": worst_rhat([{"convergence": rows}]),
+        "seconds": seconds,
+        "compile_seconds": float(found.data.attrs["compile_seconds"]),
+        "score_seconds": time.perf_counter() - clock,
     }
 
 
-def words(name: str, settings: Any, data: Halves, folder: Path) -> dict[str, Any]:
-    """Fit to the training documents alone; predict second halves from so many words of the first.
-
-    The author-topic model predicts from the authors, so it needs no words. (With shares that many
-    documents have taught it, a few words more would hardly change them.)
-    """
-    found, seconds = _run(name, settings.words_topics, 0, settings, data.train, folder)
-    scores = {}
+def _scores(found: Any, data: Halves, settings: Any, seed: int) -> dict[str, Any]:
+    """Predict from the authors, or from some of the words of the first halves and then all."""
     if isinstance(found, bnp.AuthorFit):
-        scores["authors"] = found.known_authors(data.heldout)
+        scores = {AUTHORS: found.known_authors(data.heldout)}
     else:
-        for number in settings.words:
-            if number:
-                seen = first_words(data.observed, number, settings.seed)
-                score = document_completion(found.mixtures, seen, data.heldout)
-            else:
-                score = nothing_known(found, data.heldout)
-            scores[str(number)] = score
-    scores = {seen: kept(score, settings.num_chains) for seen, score in scores.items()}
-    return {"scores": scores, "seconds": seconds, "convergence": convergence(found)}
-
-
-def curve(schedule: str, num_chains: int, settings: Any, data: Halves) -> dict[str, Any]:
-    """Score the author-topic model at points in time, by all chains as they are then."""
-    model = _model("AuthorTopicModel", settings.curve_topics, settings)
-    keys = jax.random.key(settings.seed)
-    keys = jax.random.split(keys, num_chains) if num_chains > 1 else keys[None]
-    # the sizes of a fit, so that they share what is compiled
-    sizes = {"num_warmup": settings.num_warmup, "num_samples": settings.num_samples}
-    chains = OurChains(model, data.together, keys, schedule=schedule, **sizes)
-
-    def look() -> dict[str, Any]:
-        states = author_states(model, chains.states(), data.together)
-        score = known_authors(states, data.heldout)
-        print(f"    sweep {chains.sweeps}: perplexity {score.perplexity:.1f}", flush=True)
-        return {"scores": kept(score, num_chains)}
-
-    found = until(chains, look, settings.curve_seconds, settings.curve_points)
-    return {**found, "compile_seconds": chains.compile_seconds}
-
-
-def one_word_distribution(fitted: Any, settings: Any, data: Halves) -> dict[str, Any]:
-    """Score second halves by the words of everything that is fitted."""
-    counts = np.asarray(fitted.to_counts().sum(axis=0))
-    return unigram(counts, data.heldout.to_counts(), settings.beta)
+        seen = {str(n): first_words(data.observed, n, seed) for n in settings.words if n}
+        scores = {"0": nothing_known(found, data.heldout)} if 0 in settings.words else {}
+        for number, words in (seen | {ALL: data.observed}).items():
+            scores[number] = document_completion(found.mixtures, words, data.heldout, seed=seed)
+    chains = settings.num_chains
+    return {known: kept(score, chains, by_state=False) for known, score in scores.items()}
 
 
 def nothing_known(found: Any, heldout: Any) -> Any:
     """Score documents by the topics' prior shares, as if these were the shares of every author."""
 
-    def states():
+    def states() -> Iterator[AuthorMixture]:
         for mixture in found.mixtures:
             shares = np.reshape(mixture.weights, (1, -1)) / mixture.weights.sum()
             shares = np.repeat(shares, heldout.num_authors, axis=0)
@@ -135,34 +120,126 @@ def nothing_known(found: Any, heldout: Any) -> Any:
     return known_authors(states(), heldout)
 
 
-def _model(name: str, topics: int | None, settings: Any) -> Any:
+def one_word_distribution(data: Halves, beta: float) -> dict[str, Any]:
+    """Score second halves by the words of the training documents; also describe the split."""
+    train, heldout = data.train, data.heldout
+    counts = np.asarray(train.to_counts().sum(axis=0))
+    signed = len(np.unique(train.author_idx))
+    return {
+        **unigram(counts, heldout.to_counts(), beta),
+        "doc_tokens": np.asarray(heldout.doc_length).tolist(),
+        "words_of_a_first_half": float(np.mean(data.observed.doc_length)),
+        "sizes": {
+            "training documents": train.num_docs,
+            "test documents": heldout.num_docs,
+            "training tokens": train.num_tokens,
+            "predicted tokens": heldout.num_tokens,
+            "words": train.num_words,
+            "authors": train.num_authors,
+            "authors without a training document": train.num_authors - signed,
+        },
+        "digest": train.digest,
+    }
+
+
+def curve(data: Halves, schedule: str, num_chains: int, settings: Any, seed: int) -> dict[str, Any]:
+    """Score the author-topic model at points in time, by all chains as they are then."""
+    model = _model("AuthorTopicModel", settings.curve_topics, False, settings)
+    keys = jax.random.split(jax.random.key(seed), num_chains)
+    # the sizes of a fit, so that they share what is compiled
+    sizes = {"num_warmup": settings.num_warmup, "num_samples": settings.num_samples}
+    with _strangers():
+        chains = OurChains(model, data.train, keys, schedule=schedule, **sizes)
+    last: list[Any] = []
+
+    def look() -> dict[str, Any]:
+        with _strangers():
+            states = author_states(model, chains.states(), data.train)
+            last[:] = [known_authors(states, data.heldout)]
+        print(f"    sweep {chains.sweeps}: perplexity {last[0].perplexity:.1f}", flush=True)
+        return {"perplexity": last[0].perplexity}
+
+    found = until(chains, look, settings.curve_seconds, settings.curve_points)
+    return {
+        "curve": found,
+        "scores": {AUTHORS: kept(last[0], num_chains, by_state=False)},
+        "compile_seconds": chains.compile_seconds,
+    }
+
+
+def tomotopy_hdp(data: Halves, *, first: int, settings: Any, seed: int) -> dict[str, Any]:
+    """Train tomotopy's HDP with its optimisation of hyperparameters; score its last state.
+
+    It makes as many sweeps as our fits, and is scored as one state of ours is.
+    """
+    spec = {
+        "library": "tomotopy", "model": "HDP", "optimise": True, "workers": settings.cores,
+        "topics": first, "alpha": 0.1, "gamma": 1.0, "beta": settings.beta,
+    }  # fmt: skip
+    train = data.train
+    bag = Bag(np.asarray(train.doc), np.asarray(train.word), train.num_docs, train.num_words)
+    made = make(spec, bag, seed)
+    seconds = made.advance(sweeps := settings.num_warmup + settings.num_samples)
+    ((phi, weights),) = made.mixtures()
+    state = pad(all_words_possible(phi), weights)
+    score = document_completion(state, data.observed, data.heldout, seed=seed)
+    return {
+        "scores": {ALL: kept(score, 1, by_state=False)},
+        "perplexity": score.perplexity,
+        "topics": made.topics()[0],
+        "seconds": seconds,
+        "sweeps": sweeps,
+    }
+
+
+def all_words_possible(phi: np.ndarray) -> np.ndarray:
+    """Give a word without a training token the share of the rarest word in each topic [V, K].
+
+    tomotopy leaves such words out, so that their probability is zero.
+    """
+    known = phi.any(axis=1, keepdims=True)
+    least = np.where(known, phi, np.inf).min(axis=0)
+    phi = np.where(known, phi, least)
+    return phi / phi.sum(axis=0)
+
+
+def _model(name: str, topics: int | None, per_topic: bool, settings: Any) -> Any:
     """Configure a model; where `topics` is None their number is inferred."""
-    alpha = dist.Gamma(1.0, 1.0) if settings.sampled else 1.0
+    prior = dist.Gamma(1.0, 1.0)
+    alpha = prior if settings.sampled else 1.0
     made = getattr(bnp, name)
-    if topics is not None:
-        return made(topics, alpha=alpha, beta=settings.beta)
-    return made(alpha=alpha, gamma=alpha, beta=settings.beta, max_topics=settings.max_topics)
+    if topics is None:
+        return made(alpha=alpha, gamma=alpha, beta=settings.beta, max_topics=settings.max_topics)
+    if per_topic:
+        alpha = prior.expand([topics])
+    return made(topics, alpha=alpha, beta=settings.beta)
 
 
 def _run(
-    name: str, topics: int | None, first: int, settings: Any, corpus: Any, folder: Path
+    model: Any, first: int | None, corpus: Any, settings: Any, seed: int, folder: Path
 ) -> tuple[Any, float | None]:
-    """Fit; the time is None if it went on from a checkpoint."""
+    """Fit; the time, compiling left out, is None if it went on from a checkpoint."""
     options: dict[str, Any] = {} if settings.schedule is None else {"schedule": settings.schedule}
-    if topics is None:
+    if first is not None:
         options["init_topics"] = first
-    clock = time.perf_counter()
-    with warnings.catch_warnings():
-        # without the test documents some authors have none
-        warnings.filterwarnings("ignore", ".*authors have no document", UserWarning)
+    with _strangers():
         found = bnp.fit(
-            _model(name, topics, settings), corpus, num_warmup=settings.num_warmup,
-            num_samples=settings.num_samples, num_chains=settings.num_chains,
-            keep_states=settings.keep_states, seed=settings.seed, checkpoint=folder,
-            progress=sys.stderr.isatty(), **options,
+            model, corpus, num_warmup=settings.num_warmup, num_samples=settings.num_samples,
+            num_chains=settings.num_chains, keep_states=settings.keep_states, seed=seed,
+            checkpoint=folder, progress=sys.stderr.isatty(), **options,
         )  # fmt: skip
     if found.posterior.sizes["draw"] < settings.num_samples:
         raise KeyboardInterrupt  # `fit` returned what it had; its checkpoint stays
-    seconds = time.perf_counter() - clock
     shutil.rmtree(folder)
-    return found, None if found.data.attrs["start_sweep"] else seconds
+    attrs = found.data.attrs
+    if attrs["start_sweep"]:
+        return found, None
+    return found, float(attrs["sampling_seconds"]) - float(attrs["compile_seconds"])
+
+
+@contextlib.contextmanager
+def _strangers() -> Iterator[None]:
+    """Accept authors of test documents who have no training document."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*authors have no document", UserWarning)
+        yield

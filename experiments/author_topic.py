@@ -1,166 +1,210 @@
-"""LDA, the author-topic model and their nonparametric forms: scores, and gensim beside them.
+"""LDA, the author-topic model and their nonparametric forms: scores, and peers beside them.
 
     python experiments/author_topic.py --data FOLDER
 
-Bleier's article leaves open how well its model predicts. Which of the models predicts best, and
-does inferring the number of topics cost anything? Test documents are split into halves; the first
-halves are fitted together with all other documents, the second ones are predicted: by LDA and the
-HDP from the words of the first half, by the author-topic models from the authors. What Rosen-Zvi,
-Griffiths, Steyvers and Smyth (UAI 2004) found is tried as well: how many words of a document are
-its authors worth? The speed of the models is part of `benchmarks/speed.py`.
+Bleier's article leaves open how well its model predicts. Does inferring the number of topics cost
+anything, and what does it gain? Rosen-Zvi, Griffiths, Steyvers and Smyth (UAI 2004) ask how many
+words of a document its authors are worth. The second halves of test documents are predicted in two
+conditions: LDA and the HDP see some words of the first half, the author-topic models know the
+authors. No part of a test document is ever fitted. gensim's author-topic model and tomotopy's HDP
+stand beside ours.
 """
 
 import dataclasses
 import importlib.util
 import sys
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-import author_claims
+import author_report
+from author_settings import (
+    ATM,
+    FULL,
+    GENSIM,
+    INFERRED,
+    LDA,
+    PARTS,
+    PER_TOPIC,
+    QUICK,
+    STANDARD,
+    TOMOTOPY,
+    Settings,
+    start_name,
+)
 from study.cells import Cell
 from study.command import Study, parser_of, run_study
 
-__all__ = ["STUDY", "Settings", "main"]
+__all__ = ["FULL", "PARTS", "QUICK", "STANDARD", "STUDY", "main"]
 
-FINITE = ("LDA", "AuthorTopicModel")
-PARTS = ("unigram", "fit", "gensim", "curve", "words")
-
-
-@dataclasses.dataclass(frozen=True)
-class Settings:
-    """Sizes of a run."""
-
-    size: str
-    cores: int = 2
-    seed: int = 0
-    num_docs: int | None = 400  # those of the most prolific authors; None: all
-    min_count: int = 10  # rarer words are dropped
-    test_share: float = 0.2
-    topics: tuple[int, ...] = (25, 50, 100, 200, 400)
-    infinite: tuple[str, ...] = ("HDPLDA", "NonparametricAuthorTopicModel")
-    beta: float = 0.01
-    sampled: bool = True  # the other concentrations; else fixed
-    starts: tuple[int, ...] = (100, 10)  # topics at the start of the infinite models
-    num_chains: int = 4
-    num_warmup: int = 250
-    num_samples: int = 250
-    schedule: str | None = None  # None: the default one of each model
-    keep_states: int = 5  # per chain
-    max_topics: int = 288  # room enough from the start: to grow is to compile again
-    curve_topics: int = 50
-    curves: tuple[tuple[str, int], ...] = (("parallel", 4), ("sequential", 4), ("parallel", 1))
-    curve_seconds: float = 60.0  # of sweeps (ours) or passes (gensim)
-    curve_points: int = 12
-    chunks: tuple[int, ...] = (50, 2000)  # documents between two updates of gensim; 2000: default
-    words_topics: int = 50
-    words: tuple[int, ...] = (0, 1, 4, 16, 64, 256)  # seen of a document; (): not tried
+FINITE = (LDA, ATM)
+# For the estimates, on 2 cores: nanoseconds of a token, more of them for each topic
+_COST = {LDA: (12, 0.45), ATM: (12, 1.0)}
+_COST_INFERRED = (1000, 0.0)
+_TOKENS = {"quick": 1e3, "standard": 4.1e5, "full": 1.8e6}  # of the training documents
 
 
-STANDARD = Settings("standard")
-FULL = Settings(
-    "full", num_docs=None, starts=(400, 10), num_warmup=1500, num_samples=1500, keep_states=10,
-    curve_topics=100, curve_seconds=600.0, curve_points=18, words_topics=100,
-)  # fmt: skip
-QUICK = Settings(
-    "quick", cores=1, num_docs=40, topics=(4,), infinite=("NonparametricAuthorTopicModel",),
-    beta=0.1, sampled=False, starts=(4,), num_chains=2, num_warmup=4, num_samples=6,
-    schedule="sequential", keep_states=2, max_topics=32, curve_topics=4,
-    curves=(("sequential", 2),), curve_seconds=0.05, curve_points=2, chunks=(2000,), words=(),
-)  # fmt: skip
-"""One program for each model serves everything, because compiling takes most of the time."""
+class Plan:
+    """The cells of a run, all of the first split first; data are read when they are needed."""
 
-# For the estimates, on 2 cores with 4 chains: nanoseconds of a token, more of them for each topic
-# (100 where their number is inferred), and seconds of compiling
-_COST = {"LDA": (50, 0.4, 8), "AuthorTopicModel": (55, 1.0, 10)}
-_COST_INFERRED = (400, 5.0, 40)
-_TOKENS = {"quick": 1e3, "standard": 4.6e5, "full": 2.1e6}  # of the documents fitted
+    def __init__(self, settings: Settings, folder: str | None, output: Path):
+        self.s, self.folder, self.output = settings, folder, output
+        self.corpus, self.split = cache(self._corpus), cache(self._split)
+        self.seeds = range(settings.seed, settings.seed + settings.splits)
 
+    def _corpus(self) -> Any:
+        import author_measures
 
-def cells(s: Settings, data: Any, output: Path) -> Iterator[Cell]:
-    """Return what is measured, in order; gensim's is left out where that is not installed."""
-    import author_measures as measures
-    from study.peers import gensim_authors
+        return author_measures.load(self.s, self.folder)
 
-    def cell(part: str, method: str, call: Any, seconds: float, start: str = "", **about) -> Cell:
-        seeds = {"split_seed": s.seed, "chain_seed": s.seed}
-        return Cell(part, method, call, detail=about, start=start, seconds=seconds, **seeds)
+    def _split(self, seed: int) -> Any:
+        from study.splits import halves
 
-    def checkpoint(*names: Any) -> Path:
-        return output.with_name(f".{output.stem}.{'.'.join(map(str, names))}")
+        return halves(self.corpus(), self.s.test_share, seed)
 
-    def fit_seconds(method: str, topics: int = 100) -> float:
-        first, more, compiling = _COST.get(method, _COST_INFERRED)
-        work = s.num_chains * (s.num_warmup + s.num_samples) * _TOKENS[s.size]
-        return work * (first + more * topics) * 1e-9 + compiling + 5
+    def cells(self) -> Iterator[Cell]:
+        """Return all cells, in the order in which they are measured."""
+        for seed in self.seeds:
+            yield from self._fits(seed)
+        for seed in self.seeds:
+            yield from self._peers(seed)
+        for seed in self.seeds:
+            yield from self._curves(seed)
 
-    unigram = partial(measures.one_word_distribution, settings=s, data=data)
-    yield cell("unigram", "unigram", partial(unigram, data.together), 1)
-    alone = "training documents alone"  # as in the part "words"
-    yield cell("unigram", "unigram", partial(unigram, data.train), 1, fitted=alone)
-    for k in s.topics:
-        for m in FINITE:
-            call = partial(measures.fit, m, k, 0, s, data, checkpoint("fit", m, k))
-            yield cell("fit", m, call, fit_seconds(m, k), topics_asked=k)
-    for first in s.starts:
-        for m in s.infinite:
-            call = partial(measures.fit, m, None, first, s, data, checkpoint("fit", m, first))
-            start = f"from {first} topics"
-            yield cell("fit", m, call, fit_seconds(m), start, topics_asked="inferred")
-    for k in s.topics if importlib.util.find_spec("gensim") else ():
-        for n in s.chunks:
-            call = partial(
-                gensim_authors, data.together, data.heldout, topics=k, chunk=n, beta=s.beta,
-                seconds=s.curve_seconds, points=s.curve_points, seed=s.seed,
+    def _cell(
+        self, part: str, method: str, measure: str, seed: int, seconds: float, start: str = "",
+        detail: dict[str, Any] | None = None, **options: Any,
+    ) -> Cell:  # fmt: skip
+        """Return a cell that calls the method `measure` of this plan."""
+        call = partial(getattr(self, measure), seed=seed, **options)
+        seconds = 1.0 if self.s.size == "quick" else seconds
+        return Cell(part, method, call, "", detail or {}, seed, seed, start, seconds)
+
+    def _fits(self, seed: int) -> Iterator[Cell]:
+        s = self.s
+        yield self._cell("fit", "unigram", "unigram", seed, 2)
+        plans = [(k, m, False) for k in s.topics for m in FINITE]
+        plans += [(k, m, True) for k in s.per_topic for m in FINITE]
+        for k, m, per_topic in plans:
+            about = {"topics_asked": k} | ({"alpha": PER_TOPIC} if per_topic else {})
+            yield self._cell(
+                "fit", m, "fit", seed, self._seconds(m, k), detail=about, name=m, topics=k,
+                per_topic=per_topic,
             )  # fmt: skip
-            about = {"topics_asked": k, "documents_per_update": n}
-            yield cell("gensim", "gensim's AuthorTopicModel", call, 1.1 * s.curve_seconds, **about)
-    for schedule, chains in s.curves:
-        call = partial(measures.curve, schedule, chains, s, data)
-        about = {"topics_asked": s.curve_topics, "schedule": schedule, "chains": chains}
-        yield cell("curve", "AuthorTopicModel", call, 10 + 1.1 * s.curve_seconds, **about)
-    for m in FINITE if s.words else ():
-        call = partial(measures.words, m, s, data, checkpoint("words", m))
-        seconds = fit_seconds(m, s.words_topics)
-        yield cell("words", m, call, seconds, topics_asked=s.words_topics)
+        both = seed < s.seed + s.start_splits
+        for first in s.starts if both else s.starts[:1]:
+            for m in s.infinite:
+                yield self._cell(
+                    "fit", m, "fit", seed, self._seconds(m), start_name(first),
+                    {"topics_asked": INFERRED}, name=m, topics=None, first=first,
+                )  # fmt: skip
+
+    def _peers(self, seed: int) -> Iterator[Cell]:
+        """Return the cells of peers, those that are not installed left out."""
+        s = self.s
+        for k in s.gensim_topics if importlib.util.find_spec("gensim") else ():
+            seconds = 1.15 * s.tune_seconds * (len(s.etas) * len(s.chunks) + 1)
+            about = {"topics_asked": k}
+            yield self._cell("peers", GENSIM, "gensim", seed, seconds, detail=about, topics=k)
+        for first in s.tomotopy_starts if importlib.util.find_spec("tomotopy") else ():
+            tokens = _TOKENS[s.size] * (s.num_warmup + s.num_samples)
+            yield self._cell(
+                "peers", TOMOTOPY, "tomotopy", seed, tokens / 2e6, start_name(first),
+                {"topics_asked": INFERRED}, first=first,
+            )  # fmt: skip
+
+    def _curves(self, seed: int) -> Iterator[Cell]:
+        s = self.s
+        for schedule, chains in s.curves:
+            about = {"topics_asked": s.curve_topics, "schedule": schedule, "chains": chains}
+            yield self._cell(
+                "curve", ATM, "curve", seed, 15 + 1.1 * s.curve_seconds, detail=about,
+                schedule=schedule, num_chains=chains,
+            )  # fmt: skip
+
+    def _seconds(self, method: str, topics: int = 0) -> float:
+        """Estimate the seconds of a fit and its scores."""
+        first, more = _COST.get(method, _COST_INFERRED)
+        work = self.s.num_chains * (self.s.num_warmup + self.s.num_samples) * _TOKENS[self.s.size]
+        return work * (first + more * topics) * 1e-9 + 20
+
+    def unigram(self, seed: int) -> dict[str, Any]:
+        """Score one word distribution for all documents."""
+        import author_measures
+
+        return author_measures.one_word_distribution(self.split(seed), self.s.beta)
+
+    def fit(self, seed: int, name: str, topics: int | None, **options: Any) -> dict[str, Any]:
+        """Fit one of our models."""
+        import author_measures
+
+        named = name, topics, *options.values(), seed
+        folder = self.output.with_name(f".{self.output.stem}.{'.'.join(map(str, named))}")
+        return author_measures.fit(
+            self.split(seed), name, topics=topics, settings=self.s, seed=seed, folder=folder,
+            **options,
+        )  # fmt: skip
+
+    def gensim(self, seed: int, topics: int) -> dict[str, Any]:
+        """Tune and train gensim's author-topic model."""
+        from study.peers import tuned_gensim
+
+        s, data = self.s, self.split(seed)
+        return tuned_gensim(
+            data.train, data.heldout, topics=topics, etas=s.etas, chunks=s.chunks,
+            validation_share=s.validation_share, seconds=s.tune_seconds, points=s.tune_points,
+            seed=seed,
+        )  # fmt: skip
+
+    def tomotopy(self, seed: int, first: int) -> dict[str, Any]:
+        """Train tomotopy's HDP."""
+        import author_measures
+
+        return author_measures.tomotopy_hdp(
+            self.split(seed), first=first, settings=self.s, seed=seed
+        )
+
+    def curve(self, seed: int, schedule: str, num_chains: int) -> dict[str, Any]:
+        """Follow our author-topic model."""
+        import author_measures
+
+        return author_measures.curve(self.split(seed), schedule, num_chains, self.s, seed)
 
 
 def prepare(settings: Settings, folder: str | None, output: Path) -> Any:
-    """Read and split the documents; return their description and the cells."""
-    import author_measures
-    from study.splits import halves
-
-    corpus = author_measures.load(settings, folder)
-    data = halves(corpus, settings.test_share, settings.seed)
-    sizes = {
-        "documents": data.together.num_docs,
-        "tokens": data.together.num_tokens + data.heldout.num_tokens,
-        "words": data.together.num_words,
-        "authors": data.together.num_authors,
-        "test documents": data.heldout.num_docs,
-    }
-    tokens = data.heldout.doc_length.tolist()
-    head = {"data": data.together.digest, "sizes": sizes, "heldout_tokens": tokens}
-    return head, list(cells(settings, data, output))
+    """Return the head of the run, and its cells."""
+    return {}, list(Plan(settings, folder, output).cells())
 
 
+_HERE = Path(__file__)
 STUDY = Study(
     name="author_topic",
     title="LDA, the author-topic model and their nonparametric forms.",
     settings={"standard": STANDARD, "full": FULL, "quick": QUICK},
     parts=PARTS,
     prepare=prepare,
-    report=author_claims.report,
-    modules=[Path(__file__).with_name("author_measures.py")],
+    report=author_report.report,
+    modules=[_HERE.with_name("author_measures.py"),
+             *(_HERE.parent / "benchmarks" / f"{name}.py"
+               for name in ("bags", "completion", "systems"))],
     data_files=dict.fromkeys(PARTS, "nips12.npz"),
-    may_change=("cores", "topics", "starts", "chunks", "curves"),
-)
+    may_change=("cores", "splits", "topics", "per_topic", "infinite", "start_splits",
+                "gensim_topics", "tomotopy_starts", "curves"),
+)  # fmt: skip
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure what is not measured yet, then report."""
-    return run_study(STUDY, parser_of(STUDY).parse_args(argv))
+    parser = parser_of(STUDY)
+    parser.add_argument("--splits", type=int, help="how many divisions into training and test")
+    arguments = parser.parse_args(argv)
+    study = STUDY
+    if arguments.splits is not None:
+        number = {"splits": arguments.splits}
+        sizes = {name: dataclasses.replace(s, **number) for name, s in STUDY.settings.items()}
+        study = STUDY._replace(settings=sizes)
+    return run_study(study, arguments)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
-"""Peers from other packages, trained on the same documents and scored by the same functions."""
+"""Peers from other packages: tuned on validation documents, scored by the library's functions."""
 
+import itertools
 import time
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,27 +12,91 @@ from bnp_models.scores.held_out import known_authors
 from study.scores import kept
 from study.timing import Marks
 
-__all__ = ["gensim_authors"]
+__all__ = ["train_gensim", "tuned_gensim"]
+
+Look = Callable[[Any, int, float], bool]
+"""Is shown the model, the number of updates so far and their seconds; True ends training."""
 
 
 class _Enough(Exception):
     """Ends training from inside."""
 
 
-def gensim_authors(
-    train: Any, heldout: Any, *, topics: int, chunk: int, beta: float, seconds: float,
-    points: int, seed: int,
-) -> dict[str, Any]:  # fmt: skip
-    """Train gensim's variational author-topic model and score its estimates on the way.
+class _Point(NamedTuple):
+    """Where training was when a score was taken."""
 
-    The clock is stopped while it is scored. Options are its defaults, but for: `eta` is our `beta`
-    (it is not tuned), `alpha` is learned as ours is, the topics are updated after `chunk`
-    documents, and its own bound, which takes time, is not evaluated.
+    seconds: float
+    updates: int
+    score: Any  # a `HeldOutScore`
+
+
+def tuned_gensim(
+    train: Any, heldout: Any, *, topics: int, etas: Sequence[float | str], chunks: Sequence[int],
+    validation_share: float, seconds: float, points: int, seed: int,
+    trainer: Callable[..., None] | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Tune gensim's author-topic model on validation documents, then score test documents.
+
+    Validation documents are some of the training documents. With each eta and chunk size the model
+    is trained on the other ones for some seconds, and validated on the way. The best choice of eta,
+    chunk size and number of passes is then used to train on all training documents.
+
+    Parameters
+    ----------
+    heldout
+        What is predicted from the authors: no part of it is in `train`.
+    etas, chunks
+        What is tried: concentrations of words in topics, documents between two updates.
+    points
+        Scores that are taken in the `seconds` of each training, the clock stopped.
+    trainer
+        Stands for `train_gensim`.
+    """
+    trainer = trainer or train_gensim
+    rest, validation = train.train_test_split(validation_share, seed=seed)
+    tried = []
+    for eta, chunk in itertools.product(etas, chunks):
+        options = {"topics": topics, "eta": eta, "chunk": chunk, "seed": seed}
+        found = _followed(trainer, rest, validation, options, seconds, points)
+        best = min(found, key=lambda point: point.score.perplexity)
+        tried.append({
+            "eta": eta, "documents_per_update": chunk,
+            "passes": best.updates / _updates_of_a_pass(rest, chunk), "seconds": best.seconds,
+            "perplexity": best.score.perplexity,
+            "perplexity_at_the_end": found[-1].score.perplexity,
+            "stopped_at_the_end": best is found[-1],
+        })  # fmt: skip
+        print(f"    eta {eta}, {chunk}: {best.score.perplexity:.1f} in validation", flush=True)
+    chosen = min(tried, key=lambda one: one["perplexity"])
+    eta, chunk = chosen["eta"], chosen["documents_per_update"]
+    updates = max(round(chosen["passes"] * _updates_of_a_pass(train, chunk)), 1)
+    options = {"topics": topics, "eta": eta, "chunk": chunk, "seed": seed}
+    found = _followed(trainer, train, heldout, options, seconds, points, updates)
+    (end,) = (point for point in found if point.updates == updates)
+    return {
+        "scores": {"authors": kept(end.score, 1, by_state=False)},
+        "perplexity": end.score.perplexity,
+        "topics": topics,
+        "chosen": chosen,
+        "seconds": end.seconds,
+        "validation": tried,
+        "curve": {
+            "seconds": [point.seconds for point in found],
+            "perplexity": [point.score.perplexity for point in found],
+        },
+    }
+
+
+def train_gensim(
+    train: Any, *, topics: int, eta: float | str, chunk: int, seed: int, look: Look
+) -> None:
+    """Train gensim's variational author-topic model, and show it after every update.
+
+    `alpha` is learned. Its own bound, which takes time, is not evaluated. Other options are its
+    defaults.
     """
     from gensim.models import AuthorTopicModel
 
-    found: dict[str, list[Any]] = {"seconds": [], "updates": [], "scores": []}
-    marks = Marks(seconds, points)
     updates, start = 0, 0.0
 
     class Watched(AuthorTopicModel):
@@ -39,14 +105,9 @@ def gensim_authors(
             super().do_mstep(*args, **options)
             updates += 1
             spent = time.perf_counter() - start
-            if marks.passed(spent):
-                found["scores"].append(score := _score(self, heldout))
-                found["seconds"].append(spent)
-                found["updates"].append(updates)
-                print(f"    {spent:.1f} s: perplexity {score['perplexity']:.1f}", flush=True)
-                start = time.perf_counter() - spent
-            if marks.next() is None:
+            if look(self, updates, spent):
                 raise _Enough
+            start = time.perf_counter() - spent  # the clock was stopped
 
     rows = train.to_counts()
     bags = [list(zip(row.indices.tolist(), row.data.tolist(), strict=True)) for row in rows]
@@ -54,28 +115,50 @@ def gensim_authors(
     for d in range(train.num_docs):
         for author in train.authors(d):
             author2doc.setdefault(author, []).append(d)
-    options = {
-        "num_topics": topics, "id2word": dict(enumerate(train.vocabulary)), "eta": beta,
-        "alpha": "auto", "chunksize": chunk, "eval_every": 0, "random_state": seed,
-        "passes": 10**9,  # how many there will be does not change what the earlier ones do
-    }  # fmt: skip
     start = time.perf_counter()
     try:
-        Watched(bags, author2doc=author2doc, **options)
+        Watched(
+            bags, author2doc=author2doc, id2word=dict(enumerate(train.vocabulary)),
+            num_topics=topics, eta=eta, alpha="auto", chunksize=chunk, random_state=seed,
+            eval_every=0, passes=10**9,  # their number does not change what the first ones do
+        )  # fmt: skip
     except _Enough:
-        return found
+        return
     raise AssertionError("training ended by itself")
 
 
-def _score(model: Any, heldout: Any) -> dict[str, Any]:
-    """Predict with the means of what it fitted, as one state of ours."""
+def _followed(
+    trainer: Callable[..., None], train: Any, scored: Any, options: dict[str, Any],
+    seconds: float, points: int, updates: int = 0,
+) -> list[_Point]:  # fmt: skip
+    """Train for some seconds and at least so many updates; score on the way and after these."""
+    marks, found = Marks(seconds, points), []
+
+    def look(model: Any, number: int, spent: float) -> bool:
+        if marks.passed(spent) or number == updates:
+            found.append(_Point(spent, number, known_authors([_state(model, scored)], scored)))
+        return marks.next() is None and number >= updates
+
+    trainer(train, **options, look=look)
+    return found
+
+
+def _updates_of_a_pass(corpus: Any, chunk: int) -> int:
+    return -(-corpus.num_docs // chunk)
+
+
+def _state(model: Any, corpus: Any) -> AuthorMixture:
+    """Return the means of what gensim fitted, as one state of ours.
+
+    An author without a training document has the shares of the prior.
+    """
     phi = np.asarray(model.get_topics().T, np.float32)
     prior = np.asarray(model.alpha, np.float64)
-    shares = np.tile(prior, (heldout.num_authors, 1))
-    for j, name in enumerate(heldout.author_names):
+    shares = np.tile(prior, (corpus.num_authors, 1))
+    for j, name in enumerate(corpus.author_names):
         if name in model.author2id:
             shares[j] = model.state.gamma[model.author2id[name]]
     shares = (shares / shares.sum(axis=1, keepdims=True)).astype(np.float32)
     one = np.zeros(1, int)
-    state = Mixtures(phi[None], prior[None].astype(np.float32), one, one, heldout.vocabulary)
-    return kept(known_authors([AuthorMixture(state, shares, heldout.author_names)], heldout), 1)
+    state = Mixtures(phi[None], prior[None].astype(np.float32), one, one, corpus.vocabulary)
+    return AuthorMixture(state, shares, corpus.author_names)

@@ -7,7 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Difference", "convergence", "kept", "paired", "paired_cells", "unigram", "worst_rhat"]
+__all__ = [
+    "Difference", "convergence", "kept", "over_splits", "paired", "paired_cells", "unigram",
+    "worst_rhat",
+]  # fmt: skip
 
 Record = Mapping[str, Any]
 
@@ -25,16 +28,20 @@ class Difference(NamedTuple):
         return f"{math.exp(self.value):.3f} ({low:.3f} to {high:.3f})"
 
 
-def kept(score: Any, num_chains: int | None = None) -> dict[str, Any]:
+def kept(score: Any, num_chains: int | None = None, by_state: bool = True) -> dict[str, Any]:
     """Return a `HeldOutScore` as JSON takes it, with the number of chains of its states.
 
     `perplexity` averages the states in probability; `single_state_perplexity` is the mean over
     states of the perplexity of one state. `doc_log_prob` has the averaged score of each document;
-    `state_log_prob` that of each state by itself: states by documents, chain by chain.
+    `state_log_prob` that of each state by itself: states by documents, chain by chain. Without
+    `by_state` the mean over states, `single_doc_log_prob`, takes the place of the latter.
     """
     errors = {n: getattr(score, f"error_{n}") for n in ("docs", "chains", "states")}
     states = np.asarray(score.state_log_prob)
     single = np.exp(-states.sum(axis=1) / score.num_tokens)
+    of_states = {"single_doc_log_prob": np.round(states.mean(axis=0), 2).tolist()}
+    if by_state:
+        of_states = {"state_log_prob": np.round(states, 1).tolist()}
     return {
         "perplexity": score.perplexity,
         "single_state_perplexity": float(single.mean()),
@@ -42,7 +49,7 @@ def kept(score: Any, num_chains: int | None = None) -> dict[str, Any]:
         **{f"error_{n}": None if math.isnan(x) else x for n, x in errors.items()},
         "chains_of_states": num_chains,
         "doc_log_prob": np.round(score.doc_log_prob, 2).tolist(),
-        "state_log_prob": np.round(states, 1).tolist(),
+        **of_states,
     }
 
 
@@ -80,6 +87,17 @@ def paired_cells(pairs: Sequence[tuple[float, float]]) -> Difference:
     values = np.array([one - other for one, other in pairs])
     error = values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else math.inf
     return Difference(float(values.mean()), float(error))
+
+
+def over_splits(gaps: Sequence[Difference]) -> Difference:
+    """Average what was found in each split; the variances over splits and within them are added.
+
+    Each variance has a part of the other in it, so the error is rather too large. With one split
+    the error is not known.
+    """
+    mean = paired_cells([(gap.value, 0.0) for gap in gaps])
+    within = math.sqrt(sum(gap.error**2 for gap in gaps)) / len(gaps)
+    return Difference(mean.value, math.hypot(mean.error, within))
 
 
 def unigram(train_counts: Any, heldout_counts: Any, beta: float) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """How data are divided: test documents in halves, words seen, nested sizes, classes.
 
-Documents (rows) of a test set are in no training set, unless a function says so.
+Documents (rows) of a test set are in no training set.
 """
 
 from typing import Any, NamedTuple
@@ -16,8 +16,7 @@ __all__ = ["Halves", "chosen", "first_words", "halves", "present_authors", "stan
 class Halves(NamedTuple):
     """Training documents, and the test documents in halves; one vocabulary, the same authors."""
 
-    together: Any  # training documents and first halves: fitted where the protocol says so
-    train: Any  # training documents alone
+    train: Any
     observed: Any  # first halves of the test documents
     heldout: Any  # second halves
 
@@ -26,7 +25,7 @@ def halves(corpus: Any, test_share: float, seed: int) -> Halves:
     """Split off test documents, and these into halves."""
     train, test = corpus.train_test_split(test_share, seed=seed)
     observed, heldout = test.halves(seed)
-    return Halves(_joined((train, observed), corpus.author_names), train, observed, heldout)
+    return Halves(train, observed, heldout)
 
 
 def first_words(corpus: Any, number: int, seed: int) -> Any:
@@ -40,7 +39,13 @@ def first_words(corpus: Any, number: int, seed: int) -> Any:
 def present_authors(corpus: Any) -> Any:
     """Forget the authors who signed none of the documents."""
     present = np.unique(corpus.author_idx)
-    return _joined((corpus,), [corpus.author_names[j] for j in present])
+    return bnp.Corpus.from_ids(
+        [corpus.document(d).tolist() for d in range(corpus.num_docs)],
+        vocabulary=corpus.vocabulary,
+        authors=[corpus.authors(d) for d in range(corpus.num_docs)],
+        author_names=[corpus.author_names[j] for j in present],
+        doc_names=corpus.doc_names,
+    )
 
 
 def chosen(num_rows: int, wanted: int, seed: tuple[int, int], name: str) -> Int[np.ndarray, " _"]:
@@ -62,14 +67,3 @@ def standardised(
     mean, sd = train.mean(axis=0, dtype=np.float64), train.std(axis=0, dtype=np.float64)
     scale = np.where(sd <= 1e-12 * np.abs(mean), np.inf, sd)
     return tuple(((values - mean) / scale).astype(np.float32) for values in (train, *others))
-
-
-def _joined(parts: tuple[Any, ...], author_names: Any) -> Any:
-    every = [(part, d) for part in parts for d in range(part.num_docs)]
-    return bnp.Corpus.from_ids(
-        [part.document(d).tolist() for part, d in every],
-        vocabulary=parts[0].vocabulary,
-        authors=[part.authors(d) for part, d in every],
-        author_names=author_names,
-        doc_names=[part.doc_names[d] for part, d in every],
-    )

@@ -7,7 +7,7 @@ import pytest
 
 RESULTS = Path(__file__).parents[2] / "experiments" / "results"
 STUDIES = {
-    "author_topic_standard": "author_claims",
+    "author_topic_standard": "author_report",
     "differential_standard": "differential_report",
     "factors_standard": "factor_report",
     "mixing_standard": "mixing",

@@ -35,6 +35,15 @@ def test_cells_are_compared_in_pairs(scores):
     assert math.isinf(scores.paired_cells([(5.0, 4.0)]).error)
 
 
+def test_averages_over_splits(scores):
+    """Two variances are added: over splits 0.02, and of documents within them 0.01."""
+    gaps = [scores.Difference(x, 0.1) for x in (0.1, 0.3)]
+    found = scores.over_splits(gaps)
+    assert found.value == pytest.approx(0.2)
+    assert found.error == pytest.approx(math.sqrt(0.02 / 2 + 0.01 / 2))
+    assert math.isinf(scores.over_splits(gaps[:1]).error)
+
+
 def test_scores_are_kept_by_document_and_state(scores):
     score = SimpleNamespace(
         perplexity=4.0, log_prob=-math.log(4), error_docs=0.1, error_chains=math.nan,
@@ -46,6 +55,9 @@ def test_scores_are_kept_by_document_and_state(scores):
     assert found["error_chains"] is None
     assert found["state_log_prob"] == [[-1.0, -1.0], [-2.0, -2.0]]
     assert found["chains_of_states"] == 2
+    short = scores.kept(score, num_chains=2, by_state=False)
+    assert short["single_doc_log_prob"] == [-1.5, -1.5]
+    assert "state_log_prob" not in short
 
 
 def test_worst_rhat(scores):

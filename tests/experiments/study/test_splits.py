@@ -20,12 +20,12 @@ def corpus():
 def test_halves(splits, corpus):
     data = splits.halves(corpus, 0.2, seed=1)
     assert data.observed.num_docs == data.heldout.num_docs == 4
-    assert data.together.num_docs == corpus.num_docs
-    assert data.together.num_tokens == data.train.num_tokens + data.observed.num_tokens
+    assert data.train.num_docs + data.heldout.num_docs == corpus.num_docs
+    assert data.observed.num_tokens == data.heldout.num_tokens
     assert not set(data.train.doc_names) & set(data.heldout.doc_names)
-    assert data.together.author_names == data.heldout.author_names
-    assert splits.halves(corpus, 0.2, seed=1).together == data.together
-    assert splits.halves(corpus, 0.2, seed=2).together != data.together
+    assert data.train.author_names == data.heldout.author_names
+    assert splits.halves(corpus, 0.2, seed=1).train == data.train
+    assert splits.halves(corpus, 0.2, seed=2).train != data.train
 
 
 def test_first_words(splits, corpus):
