@@ -14,6 +14,7 @@ from bnp_models.results.one_vs_rest_fit import OneVsRestFit
 from bnp_models.results.result import Fit
 from bnp_models.results.supervised_fit import SupervisedFit
 from bnp_models.results.topic_fit import TopicFit
+from bnp_models.run.choose_topics import choose_num_topics
 from bnp_models.run.compilation import use_compilation_cache
 from bnp_models.run.draws import to_arviz
 from bnp_models.run.fit import fit, resume
@@ -33,6 +34,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - the names of models
     "SupervisedFit",
     "TopicFit",
     "Transform",
+    "choose_num_topics",
     "fit",
     "load_package_docs",
     "resume",

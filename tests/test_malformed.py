@@ -64,6 +64,7 @@ INTERNAL = {
     "posterior.settling": "of diagnostics and functionals, called with draws they checked",
     "results.factor_report": "of FactorFit.text",
     "results.report": "a container",
+    "results.topic_methods": "methods of TopicFit",
     "results.topic_report": "of TopicFit.text",
     "scores.annealing": "of held_out_rows, runs compiled programs on checked arrays",
     "scores.group_scores": "of group_probabilities, which checks",
@@ -101,6 +102,8 @@ INTERNAL_FUNCTIONS = {
     "posterior.stacking.weights_text": "of TopicFit.text",
     "posterior.stacking.with_weights": "of TopicFit.stacked, which makes the weights",
     "results.document_tables.topic_counts": "of the tables, which check",
+    "results.topic_relations.document_weights": "of the tables, which check",
+    "results.topic_rankings.checked_labels": "of TopicFit.with_labels, as a check",
     "results.topic_tables.bounds": "of the tables, which check",
     "results.topic_tables.counts_by_group": "of the tables, which check",
     "results.document_tables.checked_alignment": "a check",
@@ -236,6 +239,12 @@ PER_DOCUMENT = wrong("None", "class", "nan", "bool") | {"fractions": [0.5, 1.5, 
 POSITIVE = real(0, -1) | {"empty": [], "Normal": dist.Normal(0, 1), "dictionary": {}}
 del POSITIVE["list"], POSITIVE["array"]  # several values are for the model to judge
 
+COVARIATES: Table = wrong() | {
+    "short": {"x": [1, 2]}, "missing": {"x": [1, 2, 3, NAN]}, "constant": {"x": [1, 1, 1, 1]},
+    "objects": {"x": [OBJECT] * 4}, "repeated": {"x": [1, 2, 3, 5], "y": [2, 4, 6, 10]},
+}  # fmt: skip
+PREVALENCE = wrong("None", "class") | {"text": {0: "a", 1: "b"}, "too large": {0: 2.0, 1: 0.5}}
+
 KINDS: dict[str, Table] = {
     # counts
     **{
@@ -259,6 +268,10 @@ KINDS: dict[str, Table] = {
     "init_factors": count(0, none=True),
     "max_count": count(0, none=True),
     "num_items": count(2),
+    "num_bins": count(1),
+    "folds": count(2) | {"more than documents": 10**6},
+    "measure": choice(),
+    "term": choice(none=True),
     "prior": choice(none=True),
     "resample": {label: x for label, x in count(0).items() if label != "bool"},
     "theta_from": choice(),
@@ -284,6 +297,8 @@ KINDS: dict[str, Table] = {
     "min_share": real(0, 1.5),
     "min_similarity": real(0, 1.5),
     "relevance": real(-0.1, 1.1),
+    "frex_weight": real(-0.1, 1.1),
+    "min_correlation": real(-0.1, 1.0),
     "start_temperature": real(0.9, 2.1),
     "svm_c": real(0, -1, none=True),
     "threshold": real(-0.1, 1.1),
@@ -327,6 +342,10 @@ KINDS: dict[str, Table] = {
     "heldout": CORPUS,
     "reference": {label: value for label, value in CORPUS.items() if label != "None"},
     "data": wrong(),
+    "covariates": COVARIATES,
+    "query": wrong("list") | {"unknown": "nonsense", "numbers": [1, 2]},
+    "time": wrong("array")
+    | {"short": [1, 2], "missing": [1, 2, 3, NAN], "constant": [1] * 4},
     "effects": wrong(),
     "fit": wrong() | {"corpus": Of("corpus")},
     "fitted": wrong(),
@@ -526,6 +545,42 @@ KINDS_AT: dict[str, Table] = {
     "posterior.mixtures.document_rows.name": text(),
     "posterior.alignment.topic_states.token_row": numeric(none=True),
     "posterior.factor_states.FactorStates.take.which": numbers_below(none=False),
+    "choose_num_topics.num_topics": numbers_below(none=False)
+    | {"zero": [0], "number": 2, "too large": [10**30]},
+    "choose_num_topics.top": count(2) | {"more than words": 10**6},
+    **{
+        f"{place}.{parameter}": kind
+        for place in ("TopicFit", "results.topic_effects")
+        for parameter, kind in {
+            "effects.num_draws": count(1),
+            "topics_over_time.bins": wrong("None", "array") | {"decreasing": [2, 1]},
+        }.items()
+    },
+    **{
+        f"{place}.{name}.by": choice()
+        for place, name in (
+            ("TopicFit", "topic_words"), ("results.topic_tables", "topic_words"),
+            ("results.topic_rankings", "word_scores"), ("results.topic_rankings", "topic_labels"),
+        )
+    },
+    **{
+        f"{place}.representative_documents.topic": count(0) | {"too large": 10**6}
+        for place in ("TopicFit", "results.topic_relations")
+    },
+    "TopicFit.plot_topics_over_time.bins": wrong("None", "array") | {"decreasing": [2, 1]},
+    "TopicFit.topic_labels.by": choice(),
+    "TopicFit.coherence.top": count(2),
+    "TopicFit.plot_effects.effects": wrong("dictionary"),
+    "results.topic_rankings.first_words.scores": numeric(),
+    "results.topic_rankings.topic_labels.own": wrong("None", "dictionary"),
+    "scores.coherence.coherence.top": count(2),
+    "scores.coherence.coherence.topics": wrong() | {"too few words": [[0]]},
+    "plots.relation_plots.plot_topic_correlation.prevalence": PREVALENCE,
+    **{
+        f"plots.{name}.labels": names()
+        for name in ("relation_plots.plot_topic_correlation", "relation_plots.plot_topic_map",
+                     "effect_plots.plot_effects", "effect_plots.plot_topics_over_time")
+    },
     "resume.checkpoint": path(),
     "results.author_tables.author_topics.authors": names(length=False) | {"unknown": ["nobody"]},
     "results.factor_tables.num_factors.counts": numeric(),
@@ -613,6 +668,18 @@ KINDS_AT: dict[str, Table] = {
 # What is passed on: method -> function that takes its `**options`
 PASSED_ON: dict[str, Any] = {
     "TopicFit.topics": topic_tables.topics,
+    "TopicFit.topic_words": topic_tables.topic_words,
+    **{
+        f"TopicFit.{name}": f"results.{module}.{name}"
+        for module, names_of in {
+            "topic_effects": ("effects", "topics_over_time"),
+            "topic_relations": ("find_topics", "representative_documents", "topic_correlation"),
+        }.items()
+        for name in names_of
+    },
+    "TopicFit.plot_topics_over_time": "plots.effect_plots.plot_topics_over_time",
+    "results.topic_rankings.topic_labels": "results.topic_rankings.word_scores",
+    "choose_num_topics": bnp.fit,
     "TopicFit.documents": document_tables.documents,
     "TopicFit.topic_prevalence_by_group": topic_tables.topic_prevalence_by_group,
     "TopicFit.document_completion": held_out.document_completion,
@@ -686,6 +753,10 @@ PASSED_ON: dict[str, Any] = {
 NOT_PASSED_ON = {
     "TopicFit.plot_prevalence_by_group.labels": "the method gives them",
     "TopicFit.plot_topic_similarity.labels": "the method gives them",
+    "TopicFit.plot_topics_over_time.labels": "the method gives them",
+    "choose_num_topics.checkpoint": "many fits have no one folder",
+    "choose_num_topics.reading": "the corpus is divided",
+    "choose_num_topics.record": "only scores are returned",
     "TopicFit.*.terms": "those of the model",
     "FactorFit.*.terms": "those of the model",
     "fit.program": "for blocks of numpyro.infer.Gibbs, which fit does not run",
@@ -1024,6 +1095,12 @@ def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
         "mixtures": context.mixtures,
         "model": context.model,
         "num_items": 5,
+        "covariates": {"x": [1.0, 2.0, 4.0, 3.0]},
+        "query": "cat dog",
+        "folds": 2,
+        "time": [2000, 2001, 2003, 2004],
+        "topic": 0,
+        "labels": {0: "pets"},
         "num_pairs": 3,
         "num_topics": 2,
         "observed": corpus,
@@ -1120,6 +1197,21 @@ def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
             context.states, corpus, context.alignment
         ),
         "plots.topic_plots.short_labels.table": fit.topics(),
+        "plots.relation_plots.plot_topic_correlation.table": fit.topic_correlation(),
+        "plots.relation_plots.plot_topic_map.table": fit.topic_map(),
+        "plots.effect_plots.plot_effects.table": fit.effects({"x": [1.0, 2.0, 4.0, 3.0]}),
+        "plots.effect_plots.plot_topics_over_time.table": fit.topics_over_time([1, 2, 3, 4]),
+        "TopicFit.plot_effects.effects": {"x": [1.0, 2.0, 4.0, 3.0]},
+        "TopicFit.coherence.top": 3,
+        "scores.coherence.coherence.top": 3,
+        **{
+            f"results.topic_rankings.{name}.phi": np.full((corpus.num_words, 2), 0.1)
+            for name in ("word_scores", "topic_labels")
+        },
+        "results.topic_rankings.first_words.scores": np.ones((3, 2)),
+        "choose_num_topics.num_topics": [2],
+        "choose_num_topics.top": 2,
+        **{f"choose_num_topics.{name}": x for name, x in context.how.items()},
         "posterior.alignment.similarity.phi": similar,
         "posterior.alignment.similarity.other": similar,
         "posterior.alignment.topic_states.mixtures": context.mixtures,
@@ -1254,6 +1346,9 @@ NEEDED = {  # optional parameters that others need
     "Transform.to_sparse": ("group",),
     "resume": ("progress",),
     "scores.coherence.npmi": ("top",),
+    "scores.coherence.coherence": ("top",),
+    "TopicFit.coherence": ("top",),
+    "choose_num_topics": ("top", "num_warmup", "num_samples", "num_chains", "progress", "schedule"),
     "TopicFit.npmi": ("top",),
     "SupervisedFit.calibration": ("bins",),
     "SupervisedFit.plot_calibration": ("bins",),
@@ -1395,8 +1490,8 @@ def test_malformed_values_are_refused(context, name):
 @pytest.mark.parametrize("name", sorted(PUBLIC))
 def test_valid_values_are_taken(context, name):
     """What the malformed values are tried out beside is valid."""
-    if name in ("to_arviz", "FactorFit.impute", "Transform.from_wordnet"):
-        return  # a run of MCMC, data with gaps, or NLTK are needed: tested elsewhere
+    if name in ("to_arviz", "FactorFit.impute", "Transform.from_wordnet", "TopicFit.pyldavis"):
+        return  # a run of MCMC, data with gaps, NLTK or pyLDAvis are needed: tested elsewhere
     found = target(context, name)(**arguments_of(context, name, ""))
     if isinstance(found, Iterator):
         list(found)

@@ -408,10 +408,12 @@ def plot_topic_similarity(
 
 
 def short_labels(table: pd.DataFrame, *, num_words: int = 3) -> list[str]:
-    """Name topics by number and first words, from the table of `topic_tables.topics`."""
+    """Name topics by number and label, or first words, from the table of `TopicFit.topics`."""
     check_table(table, ("words",), "topic_tables.topics")
     num_words = arguments.integer("num_words", num_words, 1)
     firsts = [", ".join(words.split(", ")[:num_words]) for words in table["words"]]
+    if "label" in table:
+        firsts = [label or first for label, first in zip(table["label"], firsts, strict=True)]
     return [f"{topic}: {first}" for topic, first in zip(table.index, firsts, strict=True)]
 
 

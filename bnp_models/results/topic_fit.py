@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -13,26 +12,21 @@ from bnp_models.base.token_model import TokenModel
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.results.report import Report
-from bnp_models.results.result import Fit
+from bnp_models.results.topic_methods import TopicMethods
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
 
-    from bnp_models.posterior.alignment import Alignment, TopicStates
     from bnp_models.posterior.functionals import Functionals
-    from bnp_models.posterior.mixtures import MixtureStates
     from bnp_models.scores.held_out import HeldOutScore
 
 __all__ = ["TopicFit", "match_words"]
 
 AnyTopicFit = TypeVar("AnyTopicFit", bound="TopicFit")
 
-MAX_ROWS = 30  # in a picture that has one row for each topic
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class TopicFit(Fit):
+class TopicFit(TopicMethods):
     """What `fit` returns for a topic model.
 
     Tables of topics number them by one alignment of all kept states; with `chain=`, of the states
@@ -59,55 +53,6 @@ class TopicFit(Fit):
     counted: ClassVar[str] = "tokens"
     stacking_scores: ClassVar[tuple[str, ...]] = ("document_completion", "left_to_right")
     """Those that `stacked` can maximise."""
-
-    @functools.cached_property
-    def mixtures(self) -> MixtureStates:
-        """Topics and prior weights of the kept states, made one at a time."""
-        from bnp_models.posterior.mixtures import mixture_states
-        from bnp_models.posterior.stacking import chain_weights
-
-        return mixture_states(self.model, self.states, self.corpus, chain_weights(self.data))
-
-    @functools.cached_property
-    def topic_states(self) -> TopicStates:
-        """The kept states as plain arrays, from which the tables are made."""
-        from bnp_models.posterior.alignment import topic_states
-        from bnp_models.posterior.mixtures import document_rows
-
-        rows = document_rows(self.mixtures[0], self.corpus)
-        token_row = None if rows is None else rows[np.asarray(self.corpus.doc)]
-        return topic_states(self.data, self.mixtures, token_row)
-
-    @functools.cached_property
-    def alignment(self) -> Alignment:
-        """Common numbers of the topics in all states and chains, for display only."""
-        from bnp_models.posterior.alignment import align
-
-        return align(self.topic_states)
-
-    def topics(self, *, chain: int | None = None, **options: Any) -> pd.DataFrame:
-        """Describe each topic in one row, see `topic_tables.topics`."""
-        from bnp_models.results.topic_tables import topics
-
-        fit = self.of_chain(chain)
-        return topics(fit.topic_states, fit.corpus, fit.alignment, **options)
-
-    def documents(self, *, chain: int | None = None, **options: Any) -> pd.DataFrame:
-        """Describe each document in one row, see `document_tables.documents`."""
-        from bnp_models.results.document_tables import document_shares, documents
-
-        fit = self.of_chain(chain)
-        shares = document_shares(fit.topic_states, fit.corpus, fit.alignment)
-        return documents(shares, fit.corpus, **options)
-
-    def topic_prevalence_by_group(
-        self, *, chain: int | None = None, **options: Any
-    ) -> pd.DataFrame:
-        """Return each topic's share of the tokens of each group, with uncertainty."""
-        from bnp_models.results.topic_tables import topic_prevalence_by_group
-
-        fit = self.of_chain(chain)
-        return topic_prevalence_by_group(fit.topic_states, fit.corpus, fit.alignment, **options)
 
     def transform(
         self,
@@ -286,66 +231,65 @@ class TopicFit(Fit):
         `group` names the group whose topics to score, where these differ by group. The topics are
         those of `topics(chain=chain)`.
         """
-        from bnp_models.results.topic_tables import mean_topics
         from bnp_models.scores.coherence import npmi
+
+        words = self._first_words(top, group, chain)
+        return npmi(words, self.corpus if reference is None else reference, top=top, **options)
+
+    def coherence(
+        self,
+        measure: str = "npmi",
+        *,
+        top: int = 10,
+        reference: Corpus | None = None,
+        group: str | None = None,
+        chain: int | None = None,
+        window: int | None = None,
+    ) -> pd.Series:
+        """Score the coherence of each topic by one of several measures.
+
+        Parameters
+        ----------
+        measure
+            "npmi", or one of gensim's: "c_v", "u_mass", "c_uci"; see `coherence.coherence`.
+        top
+            First words of each topic that are used.
+        reference
+            Corpus that the words are counted in, by default the one fitted.
+        group
+            Group whose topics to score, where these differ by group.
+        chain
+            Number of the chain whose topics to score, see `of_chain`; all by default.
+        window
+            See `coherence.coherence`.
+
+        Returns
+        -------
+        Values by topic, under the name of the measure.
+
+        Raises
+        ------
+        ImportError
+            If the measure is gensim's and gensim is not installed.
+        """
+        import pandas as pd
+
+        from bnp_models.scores.coherence import MEASURES, coherence
+
+        arguments.one_of("measure", measure, MEASURES)
+        words = self._first_words(top, group, chain)
+        reference = self.corpus if reference is None else reference
+        values = coherence(words, reference, measure=measure, top=top, window=window)
+        return pd.Series(values, pd.RangeIndex(len(values), name="topic"), name=measure)
+
+    def _first_words(self, top: int, group: str | None, chain: int | None) -> np.ndarray:
+        """Return the most probable words of each topic, [R, top]."""
+        from bnp_models.results.topic_tables import mean_topics
 
         top = arguments.integer("top", top, 2)
         fit = self.of_chain(chain)
         phi = mean_topics(fit.topic_states, fit.alignment, group=group)
-        words = np.argsort(-phi, axis=0, kind="stable")[:top].T
-        return npmi(words, self.corpus if reference is None else reference, top=top, **options)
-
-    def plot_num_topics(self, **options: Any) -> np.ndarray:
-        """Draw the number of topics in use: traces and histogram by chain."""
-        return self._plot_number(**options)
-
-    def plot_topic_words(
-        self,
-        *,
-        topics: Sequence[int] | None = None,
-        num_words: int = 8,
-        group: str | None = None,
-        chain: int | None = None,
-        **options: Any,
-    ) -> np.ndarray:
-        """Draw the top words of topics with intervals; the twelve largest by default."""
-        from bnp_models.plots.topic_plots import plot_topic_words
-        from bnp_models.results.topic_tables import topic_words
-
-        fit = self.of_chain(chain)
-        table = topic_words(
-            fit.topic_states, fit.corpus, fit.alignment, num_words=num_words, group=group
-        )
-        count = fit.alignment.num_topics
-        numbers = range(min(12, count)) if topics is None else topics
-        numbers = arguments.places("topics", numbers, count)
-        chosen = table[table["topic"].isin(list(numbers))]
-        return plot_topic_words(chosen, **options)
-
-    def plot_prevalence_by_group(
-        self, *, topics: Sequence[int] | None = None, chain: int | None = None, **options: Any
-    ) -> Axes:
-        """Draw the share of topics in each group; of the thirty largest topics by default."""
-        from bnp_models.plots.topic_plots import plot_prevalence_by_group, short_labels
-
-        fit = self.of_chain(chain)
-        numbers = fit._rows(topics)
-        table = fit.topic_prevalence_by_group()
-        table = table[table["topic"].isin(numbers)]
-        labels = short_labels(fit.topics().loc[numbers])
-        return plot_prevalence_by_group(table, labels=labels, **options)
-
-    def plot_topic_similarity(
-        self, *, topics: Sequence[int] | None = None, chain: int | None = None, **options: Any
-    ) -> Axes:
-        """Draw how well topics are found again in each chain; the thirty largest by default."""
-        from bnp_models.plots.topic_plots import plot_topic_similarity, short_labels
-
-        fit = self.of_chain(chain)
-        numbers = fit._rows(topics)
-        chosen = fit.alignment._replace(similarity=fit.alignment.similarity[:, numbers])
-        labels = short_labels(fit.topics().loc[numbers])
-        return plot_topic_similarity(chosen, labels=labels, **options)
+        return np.argsort(-phi, axis=0, kind="stable")[:top].T
 
     def text(
         self,
@@ -441,13 +385,6 @@ class TopicFit(Fit):
             f"{error:.2g}), lowest {np.min(values):.3f}, highest {np.max(values):.3f}; first "
             f"{num_words} words, in the same of {corpus.num_docs} documents"
         )
-
-    def _rows(self, topics: Sequence[int] | None) -> list[int]:
-        """Return the topics that a heat map shows, in the order of their numbers."""
-        count = self.alignment.num_topics
-        if topics is None:
-            return list(range(min(MAX_ROWS, count)))
-        return sorted(set(arguments.places("topics", topics, count)))
 
 
 def match_words(fitted: Corpus, data: Any) -> tuple[Corpus, list[str]]:

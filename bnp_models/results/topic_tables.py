@@ -34,6 +34,7 @@ from bnp_models.posterior.alignment import (
 from bnp_models.posterior.intervals import tail_quantiles, weighted_quantiles
 from bnp_models.posterior.mixtures import OneRow
 from bnp_models.results.document_tables import checked_alignment, document_shares, topic_counts
+from bnp_models.results.topic_rankings import first_words, word_scores
 
 __all__ = [
     "bounds",
@@ -73,15 +74,14 @@ def topic_words(
     alignment: Alignment | None = None,
     *,
     num_words: int = 10,
-    relevance: float | int = 1,
+    by: str = "probability",
+    relevance: float | int = 0.6,
+    frex_weight: float | int = 0.5,
+    min_count: int = 1,
     interval: float = 0.9,
     group: str | None = None,
 ) -> pd.DataFrame:
     r"""List the top words of each topic with their probability and its uncertainty.
-
-    Relevance of word v to topic k: $\lambda \log \phi_{kv} + (1 - \lambda) \log(\phi_{kv} / p_v)$,
-    p the share of v among all tokens. Sievert and Shirley, LDAvis, ACL workshop on interactive
-    language learning, visualization, and interfaces (2014), eq. 1.
 
     Parameters
     ----------
@@ -89,9 +89,16 @@ def topic_words(
         Numbers of the topics; `align(states)` if not given.
     num_words
         Words per topic.
+    by
+        What the words are ordered by: "probability", "relevance", "frex" or "lift", see
+        `topic_rankings`. The scores are those of the mean topics.
     relevance
-        $\lambda$ in [0, 1]: 1 orders by probability, smaller values favour words that are rare
-        elsewhere.
+        $\lambda$ in [0, 1], for `by="relevance"`: 1 orders by probability, smaller values favour
+        words that are rare elsewhere.
+    frex_weight
+        Weight of exclusivity in [0, 1], for `by="frex"`; the rest is the weight of probability.
+    min_count
+        Words that occur less often in the corpus are left out.
     interval
         Probability that `lower` and `upper` enclose.
     group
@@ -102,7 +109,8 @@ def topic_words(
     -------
     table
         One row per topic and word: topic, rank (0 is best), word, probability (mean over the
-        states that have the topic), lower, upper, relevance.
+        states that have the topic), lower, upper; and the score, in a column that is named as `by`.
+        A topic has fewer words if the corpus has fewer; words that never occur are left out.
 
     Raises
     ------
@@ -113,8 +121,9 @@ def topic_words(
     lower_upper = tail_quantiles(interval)
     states = _of_group(states, group)
     phi = mean_topics(states, alignment)
-    scores = _relevance(phi, corpus, relevance)
-    top = _top(scores, num_words)  # [N, R]
+    options = {"relevance": relevance, "frex_weight": frex_weight, "min_count": min_count}
+    scores = word_scores(phi, corpus, by, **options)
+    top = first_words(scores, num_words)  # [N, R]
     chosen = np.full((len(alignment.number), *top.shape), np.nan)
     for s, of_state in enumerate(pooled_topics(states)):
         slots = np.flatnonzero(alignment.number[s] >= 0)
@@ -122,7 +131,7 @@ def topic_words(
         chosen[s][:, r] = of_state[top[:, r], slots]
     lower, upper = bounds(states, chosen, lower_upper, np.nanquantile)
     topic = np.arange(alignment.num_topics)
-    return pd.DataFrame(
+    table = pd.DataFrame(
         {
             "topic": np.repeat(topic, len(top)),
             "rank": np.tile(np.arange(len(top)), len(topic)),
@@ -130,9 +139,12 @@ def topic_words(
             "probability": phi[top, topic].T.ravel(),
             "lower": lower.T.ravel(),
             "upper": upper.T.ravel(),
-            "relevance": scores[top, topic].T.ravel(),
         }
     )
+    score = scores[top, topic].T.ravel()
+    if by != "probability":
+        table[by] = score
+    return table.loc[np.isfinite(score)].reset_index(drop=True)
 
 
 def topics(
@@ -156,7 +168,7 @@ def topics(
     num_words, num_documents
         Words and representative documents to name.
     relevance
-        $\lambda$ of `relevant_words`, see `topic_words`.
+        $\lambda$ of `relevant_words`, see `topic_rankings`.
     interval
         Probability that `lower` and `upper` enclose.
     min_share
@@ -192,8 +204,10 @@ def topics(
     num_documents = arguments.integer("num_documents", num_documents)
     tails = tail_quantiles(interval)
     phi = mean_topics(states, alignment, group=group)
-    by_probability = _top(_relevance(phi, corpus, 1.0), num_words)
-    by_relevance = _top(_relevance(phi, corpus, relevance), num_words)
+    by_probability = first_words(word_scores(phi, corpus), num_words)
+    by_relevance = first_words(
+        word_scores(phi, corpus, "relevance", relevance=relevance), num_words
+    )
     prevalence = alignment.shares()
     lower, upper = bounds(states, prevalence, tails)
     mean = np.average(prevalence, axis=0, weights=states.weight)
@@ -363,28 +377,6 @@ def bounds(
     if states.weight is None:
         return plain(values, tails, axis=0)
     return weighted_quantiles(values, tails, states.weight)
-
-
-def _relevance(
-    phi: Float[np.ndarray, "V R"], corpus: Corpus, relevance: float | int
-) -> Float[np.ndarray, "V R"]:
-    """Relevance in nats; words that never occur have none."""
-    relevance = arguments.real("relevance", relevance, at_least=0, at_most=1)
-    if len(phi) != corpus.num_words:
-        raise ValueError(
-            f"corpus must be the one that was fitted: it has {corpus.num_words} words, the "
-            f"states have {len(phi)}"
-        )
-    frequency = np.bincount(np.asarray(corpus.word), minlength=corpus.num_words)
-    occurs = frequency[:, None] > 0
-    log_share = np.log(np.maximum(frequency, 1) / frequency.sum())[:, None]
-    log_phi = np.log(np.where(occurs & (phi > 0), phi, 1.0))
-    return np.where(occurs & (phi > 0), log_phi - (1 - relevance) * log_share, -np.inf)
-
-
-def _top(scores: Float[np.ndarray, "V R"], num_words: int) -> Int[np.ndarray, "N R"]:
-    num_words = arguments.integer("num_words", num_words, 1)
-    return np.argsort(-scores, axis=0, kind="stable")[:num_words]
 
 
 def _join(names: Sequence[str], ids: Int[np.ndarray, "N R"]) -> list[str]:

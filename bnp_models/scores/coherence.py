@@ -5,9 +5,10 @@ Normalised pointwise mutual information of a pair of words,
 $$\mathrm{NPMI}(i, j) = \frac{\log(p_{ij} / (p_i p_j))}{-\log p_{ij}} \in [-1, 1],$$
 
 averaged over the pairs of a topic's top words. Bouma, Normalized (pointwise) mutual information in
-collocation extraction, GSCL 2009. A number without its reference corpus, its unit of
-co-occurrence and its number of words means nothing: report all three. NPMI describes topics; it
-does not decide between models (held-out scores do that).
+collocation extraction, GSCL 2009. `coherence` computes it, or one of gensim's measures. A number
+without its reference corpus, its unit of co-occurrence and its number of words means nothing:
+report all three. NPMI describes topics; it does not decide between models (held-out scores do
+that).
 """
 
 import itertools
@@ -21,7 +22,10 @@ from jaxtyping import Float, Int
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
 
-__all__ = ["npmi"]
+__all__ = ["MEASURES", "coherence", "npmi"]
+
+MEASURES = ("npmi", "c_v", "u_mass", "c_uci")
+"""Measures of coherence; all but "npmi" are those of gensim."""
 
 _BLOCK = 1 << 21  # entries of a block of windows: bounds the memory to some tens of megabytes
 
@@ -88,6 +92,70 @@ def npmi(
     value = np.where(joint == 0, -1.0, np.where(joint == 1, 0.0, value))
     first, second = np.triu_indices(top, 1)
     return value[:, first, second].mean(-1)
+
+
+def coherence(
+    topics: Sequence[Sequence[int | str]] | Int[np.ndarray, "K N"],
+    reference: Corpus,
+    *,
+    measure: str = "npmi",
+    top: int = 10,
+    window: int | None = None,
+) -> Float[np.ndarray, " K"]:
+    """Return the coherence of each topic by one of `MEASURES`.
+
+    "npmi" is `npmi` of this library. "c_v", "u_mass" and "c_uci" are those of gensim's
+    `CoherenceModel`, with its own rules for pairs that never occur together; with words that never
+    occur, they may be NaN or infinite. They are there to
+    compare with published numbers. The author of C_v could not reproduce its published numbers and
+    advises against it. Röder, Both and Hinneburg, Exploring the space of topic coherence measures,
+    WSDM 2015.
+
+    Parameters
+    ----------
+    topics, reference, top
+        See `npmi`.
+    measure
+        One of "npmi", "c_v", "u_mass", "c_uci".
+    window
+        Consecutive tokens that count as together. For "npmi" None is a whole document. For "c_v"
+        and "c_uci" None is gensim's default, 110 and 10; they need the order of the text. "u_mass"
+        counts documents and takes none.
+
+    Raises
+    ------
+    ValueError
+        As `npmi`, and if the measure is not known or takes no window.
+    ImportError
+        If the measure is gensim's and gensim is not installed.
+    """
+    arguments.one_of("measure", measure, MEASURES)
+    if measure == "npmi":
+        return npmi(topics, reference, top=top, window=window)
+    top = arguments.integer("top", top, 2)
+    window = arguments.optional(arguments.integer, "window", window, 1)
+    as_corpus("reference", reference)
+    if measure == "u_mass" and window is not None:
+        raise ValueError(f"window must be None for measure='u_mass', got {window}")
+    topics = arguments.entries("topics", topics, "topics, each a sequence of words", some=True)
+    ids = _word_ids(topics, reference, top)
+    try:
+        from gensim.corpora import Dictionary  # pyright: ignore[reportMissingImports]
+        from gensim.models import CoherenceModel  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        raise ImportError(
+            f"measure={measure!r} needs gensim: pip install 'bnp-models[coherence]', or use "
+            "measure='npmi'"
+        ) from None
+    names = reference.vocabulary
+    texts = [reference.words(d) for d in range(reference.num_docs)]
+    dictionary = Dictionary([list(names)])  # all words, so that each topic has its own in it
+    model = CoherenceModel(
+        topics=[[names[v] for v in row] for row in ids], texts=texts, dictionary=dictionary,
+        coherence=measure, topn=top, window_size=window, processes=1,
+    )  # fmt: skip
+    with np.errstate(divide="ignore", invalid="ignore"):  # of words that never occur
+        return np.asarray(model.get_coherence_per_topic(), np.float64)
 
 
 def _word_ids(topics, reference: Corpus, top: int) -> np.ndarray:

@@ -1,6 +1,7 @@
 """`Fit`: files it reads again, and the rows of its heat maps."""
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 
 import bnp_models as bnp
@@ -31,6 +32,21 @@ def test_load_refuses_other_data_and_files(fitted, tmp_path):
     fitted.posterior.to_netcdf(tmp_path / "bare.nc")
     with pytest.raises(ValueError, match=r"bare\.nc was not written by Fit\.save"):
         bnp.Fit.load(tmp_path / "bare.nc", fitted.corpus)
+
+
+def test_coherence_by_name(fitted):
+    found = fitted.coherence(top=3)
+    assert found.name == "npmi"
+    assert found.index.tolist() == [0, 1, 2]
+    np.testing.assert_array_equal(found, fitted.npmi(top=3))
+    other = bnp.Corpus.from_ids([[0, 1, 2, 3], [4, 5]], vocabulary=list("uvwxyz"))
+    for options in ({"reference": other}, {"window": 2}, {"chain": 1}):
+        found = fitted.coherence("npmi", top=3, **options)
+        np.testing.assert_array_equal(found, fitted.npmi(top=3, **options))
+    with pytest.raises(ValueError, match="measure must be one of"):
+        fitted.coherence("pmi")
+    with pytest.raises(ValueError, match="top must be an integer of at least 2"):
+        fitted.coherence(top=1)
 
 
 @pytest.mark.parametrize("name", ["plot_topic_similarity", "plot_prevalence_by_group"])

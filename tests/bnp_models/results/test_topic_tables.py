@@ -110,7 +110,9 @@ class TestTopicWords:
         assert (steps <= 0).all()
 
     def test_relevance_formula(self, states, corpus, numbered, plain):
-        table = topic_tables.topic_words(states, corpus, numbered, num_words=10, relevance=0.3)
+        table = topic_tables.topic_words(
+            states, corpus, numbered, num_words=10, by="relevance", relevance=0.3
+        )
         share = (
             np.bincount(np.asarray(corpus.word), minlength=len(corpus.vocabulary))
             / corpus.num_tokens

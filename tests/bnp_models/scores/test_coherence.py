@@ -3,6 +3,8 @@
 import dataclasses
 import itertools
 import math
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -109,3 +111,79 @@ def test_empty_reference():
     corpus = dataclasses.replace(corpus, doc=none, word=none, doc_length=length)
     with pytest.raises(ValueError, match="reference has no tokens"):
         npmi([[0, 1]], corpus, top=2)
+
+
+TEXTS = [list("abab"), list("abc"), list("cd"), list("aee"), list("dcdc")]
+
+
+def lettered():
+    words = "abcdef"
+    docs = [[words.index(letter) for letter in text] for text in TEXTS]
+    return Corpus.from_ids(docs, vocabulary=list(words))
+
+
+class TestMeasures:
+    def test_npmi_is_ours(self):
+        topics = [[0, 1, 2], ["c", "d", "a"]]
+        for window in (None, 2):
+            found = coherence.coherence(topics, lettered(), top=3, window=window)
+            np.testing.assert_array_equal(found, npmi(topics, lettered(), top=3, window=window))
+
+    @pytest.mark.parametrize("measure", ["c_v", "u_mass", "c_uci"])
+    def test_what_gensim_gets(self, measure, monkeypatch):
+        """A stand-in for gensim shows the words of topics, texts and dictionary."""
+        given = {}
+
+        class Model:
+            def __init__(self, **options):
+                given.update(options)
+
+            def get_coherence_per_topic(self):
+                return [0.25, 0.5]
+
+        corpora, models = types.ModuleType("gensim.corpora"), types.ModuleType("gensim.models")
+        corpora.Dictionary, models.CoherenceModel = lambda texts: ("words of", texts), Model
+        for name, module in {"gensim": types.ModuleType("gensim"), "gensim.corpora": corpora,
+                             "gensim.models": models}.items():  # fmt: skip
+            monkeypatch.setitem(sys.modules, name, module)
+        found = coherence.coherence(
+            [[0, 1, 2], ["c", "d", "a"]], lettered(), measure=measure, top=2
+        )
+        assert found.tolist() == [0.25, 0.5]
+        assert given == {
+            "topics": [["a", "b"], ["c", "d"]], "texts": TEXTS, "coherence": measure, "topn": 2,
+            "dictionary": ("words of", [list("abcdef")]), "window_size": None, "processes": 1,
+        }  # fmt: skip
+
+    def test_u_mass_by_hand(self):
+        """Mean of log((D_ij + eps) / D_j) over pairs with j before i; gensim's eps is 1e-12 D."""
+        pytest.importorskip("gensim")
+        (found,) = coherence.coherence([["a", "b", "c"]], lettered(), measure="u_mass", top=3)
+        # b after a: 2 of 3 documents with a; c after a: 1 of 3; c after b: 1 of 2
+        assert found == pytest.approx(np.mean(np.log([2 / 3, 1 / 3, 1 / 2])), abs=1e-6)
+        for measure in ("c_v", "c_uci"):
+            found = coherence.coherence(
+                [["a", "b"], ["a", "f"]], lettered(), measure=measure, top=2
+            )
+            assert found.shape == (2,)
+            assert np.isfinite(found[0])
+
+    def test_gensim_is_missing(self, monkeypatch):
+        for name in ("gensim", "gensim.corpora", "gensim.models"):
+            monkeypatch.setitem(sys.modules, name, None)
+        with pytest.raises(ImportError, match=r"pip install 'bnp-models\[coherence\]'"):
+            coherence.coherence([["a", "b"]], lettered(), measure="c_v", top=2)
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"measure": "pmi"}, r"measure must be one of \['c_uci', 'c_v', 'npmi', 'u_mass'\]"),
+            ({"measure": "u_mass", "window": 3}, "window must be None for measure='u_mass', got 3"),
+            ({"measure": "c_v", "top": 1}, "top must be an integer of at least 2, got 1"),
+            ({"measure": "c_v", "window": 0}, "window must be an integer of at least 1, got 0"),
+            ({"measure": "c_v", "top": 4}, r"topics\[0\] has 3 words, fewer than top=4"),
+        ],
+    )
+    def test_bad_options(self, options, message):
+        with pytest.raises(ValueError, match=message):
+            coherence.coherence([["a", "b", "c"]], lettered(), **{"top": 2, **options})

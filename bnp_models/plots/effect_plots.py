@@ -1,0 +1,157 @@
+"""Pictures of effects of covariates on topics, and of topics over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+from bnp_models.data import arguments
+from bnp_models.plots.panels import (
+    COLOURS,
+    LABEL_WIDTH,
+    check_ax,
+    check_table,
+    grid,
+    plain,
+    shaped,
+    single,
+)
+
+__all__ = ["MAX_LINES", "plot_effects", "plot_topics_over_time"]
+
+MAX_LINES = 6  # in one panel; each topic has a panel of its own if there are more
+
+
+def plot_effects(
+    table: pd.DataFrame,
+    *,
+    term: str | None = None,
+    labels: Sequence[str] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the effect of one term on each topic, with its interval; the largest effect is on top.
+
+    Effects whose interval does not enclose zero are drawn in colour.
+
+    Parameters
+    ----------
+    table
+        From `topic_effects.effects`; select rows to draw some of the topics.
+    term
+        Term to draw; by default the first one after the intercept.
+    labels
+        One per topic of the table, from `short_labels` for instance; "topic 0", ... if not given.
+    ax
+        Where to draw.
+    """
+    check_table(table, ("topic", "term", "effect", "lower", "upper"), "topic_effects.effects")
+    terms = list(dict.fromkeys(table["term"]))
+    term = terms[min(1, len(terms) - 1)] if term is None else arguments.one_of("term", term, terms)
+    check_ax(ax)
+    topics = list(dict.fromkeys(table["topic"]))
+    labels = _labels(labels, topics)
+    label = dict(zip(topics, labels, strict=True))
+    part = table[table["term"] == term].sort_values("effect", ascending=False, kind="stable")
+    if ax is None:
+        ax = single(4.5 + LABEL_WIDTH * max(map(len, labels)), 1.1 + 0.24 * len(part))
+    place = np.arange(len(part))
+    clear = ((part["lower"] > 0) | (part["upper"] < 0)).to_numpy()
+    ax.axvline(0, color="0.7", lw=1)
+    for shown, colour in ((clear, COLOURS[0]), (~clear, "0.55")):
+        some = part[shown]
+        ax.hlines(place[shown], some["lower"], some["upper"], color=colour, lw=2)
+        ax.plot(some["effect"], place[shown], "o", color=colour, ms=5)
+    ax.set_yticks(place, [label[topic] for topic in part["topic"]], fontsize="small")
+    ax.set_ylim(len(part) - 0.4, -0.6)
+    ax.set_xlabel("change of the topic's share")
+    ax.set_title(f"Effect of {term}{_against(table, term)}", loc="left")
+    ax.grid(axis="x", color="0.9")
+    ax.set_axisbelow(True)
+    return plain(ax)
+
+
+def plot_topics_over_time(
+    table: pd.DataFrame,
+    *,
+    labels: Sequence[str] | None = None,
+    num_columns: int = 4,
+    axes: np.ndarray | None = None,
+) -> np.ndarray:
+    """Draw the share of topics in each period with bands, at the middles of the periods.
+
+    Up to six topics share a panel; more have one panel each, on one scale.
+
+    Parameters
+    ----------
+    table
+        From `topic_effects.topics_over_time`; select rows to draw some of the topics.
+    labels
+        One per topic of the table, from `short_labels` for instance; "topic 0", ... if not given.
+    num_columns
+        Panels side by side.
+    axes
+        One panel for up to six topics, otherwise one for each topic.
+    """
+    columns = ("middle", "topic", "prevalence", "lower", "upper")
+    check_table(table, columns, "topic_effects.topics_over_time")
+    num_columns = arguments.integer("num_columns", num_columns, 1)
+    topics = list(dict.fromkeys(table["topic"]))
+    labels = _labels(labels, topics)
+    together = len(topics) <= MAX_LINES
+    count = 1 if together else len(topics)
+    meaning = "share of the period's tokens"
+    if axes is None:
+        wide = 0.6 + LABEL_WIDTH * max(map(len, labels))  # for the title of a panel
+        size = (7.5, 3.8) if together else (max(2.8, wide), 1.9)
+        axes = grid(count, num_columns, size, sharex=True, sharey=True)
+        if not together:
+            axes[0].figure.supylabel(meaning, fontsize="medium")
+    axes = shaped(axes, (count,))
+    marker = {"marker": "o", "ms": 3}
+    for number, (topic, label) in enumerate(zip(topics, labels, strict=True)):
+        ax = axes[0] if together else axes[number]
+        colour = COLOURS[number] if together else COLOURS[0]
+        part = table[table["topic"] == topic]
+        middle = np.asarray(part["middle"])
+        ax.fill_between(middle, part["lower"], part["upper"], color=colour, alpha=0.2, lw=0)
+        ax.plot(middle, part["prevalence"], color=colour, lw=1.4, label=label, **marker)
+        if not together:
+            ax.set_title(label, fontsize="medium", loc="left")
+    small = float(np.nanmax(table[["upper", "prevalence"]].to_numpy(), initial=0.0)) < 0.05
+    for ax in axes:
+        ax.set_ylim(bottom=0)
+        ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=1 if small else 0))
+        ax.yaxis.set_major_locator(MaxNLocator(4))
+        if pd.api.types.is_numeric_dtype(table["middle"]):
+            ax.xaxis.set_major_locator(MaxNLocator(6 if together else 3))
+            ax.xaxis.set_major_formatter("{x:.10g}")  # years without an offset
+        else:
+            locator = AutoDateLocator(minticks=2, maxticks=7 if together else 5)
+            ax.xaxis.set_major_locator(locator)
+            ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+        plain(ax)
+    if together:
+        axes[0].set(xlabel="time", ylabel=meaning)
+        axes[0].legend(
+            frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5)
+        )
+    return axes
+
+
+def _labels(labels: Sequence[str] | None, topics: Sequence[int]) -> list[str]:
+    if labels is None:
+        return [f"topic {topic}" for topic in topics]
+    return arguments.texts("labels", labels, length=len(topics))
+
+
+def _against(table: pd.DataFrame, term: str) -> str:
+    """Say what a level is compared with, if the table tells."""
+    for name, level in table.attrs.get("reference", {}).items():
+        if term.startswith(f"{name}[") and term.endswith("]"):
+            return f" against {level}"
+    return ""

@@ -1,0 +1,400 @@
+r"""Tables of how the shares of topics change with what is known about the documents, and with time.
+
+Effects are found by the method of composition, as `estimateEffect` of the R package stm does.
+Roberts, Stewart and Tingley, stm: an R package for structural topic models, Journal of Statistical
+Software 91 (2019), section 3.4; Treier and Jackman, Democracy as a latent variable, American
+Journal of Political Science 52 (2008). The topic model does not know the covariates. Its prior
+therefore pulls the shares of all documents towards common ones, and effects towards zero: by the
+factor $N / (N + \sum_k \alpha_k)$ for documents of N tokens, which is small only in short ones.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import scipy.special
+from jaxtyping import Float
+
+from bnp_models.data import arguments
+from bnp_models.data.corpus import Corpus
+from bnp_models.posterior.alignment import Alignment, TopicStates
+from bnp_models.posterior.intervals import tail_quantiles
+from bnp_models.results.document_tables import checked_alignment
+from bnp_models.results.topic_relations import document_weights
+from bnp_models.results.topic_tables import topic_prevalence_by_group
+
+__all__ = ["INTERCEPT", "effects", "topics_over_time"]
+
+INTERCEPT = "intercept"
+_SMALL = 1e-8  # relative: what is left of a column after the others are taken out
+
+
+class Design(NamedTuple):
+    """Covariates as the columns of a regression, the first one of ones."""
+
+    matrix: Float[np.ndarray, "D P"]
+    terms: list[str]
+    reference: dict[str, Any]  # the level without a column, by the name of the covariate
+    centre: dict[str, float]  # what was taken from a column of numbers: their mean
+
+
+def effects(
+    states: TopicStates,
+    corpus: Corpus,
+    covariates: pd.DataFrame | Mapping[str, Any],
+    alignment: Alignment | None = None,
+    *,
+    topics: Sequence[int] | None = None,
+    interval: float = 0.9,
+    num_draws: int = 10,
+    seed: int = 0,
+) -> pd.DataFrame:
+    r"""Regress the topic shares of the documents on covariates, with all uncertainty.
+
+    For each state, $\theta_d$ is drawn from its Dirichlet distribution given the state, and the
+    share $\theta_{dk}$ of each topic is regressed on the covariates by least squares. The
+    coefficients of one regression have a normal distribution, and the result is the mixture of
+    these distributions over all draws and states. (Its quantiles are those of the mixture itself,
+    so no coefficients are drawn.)
+
+    Parameters
+    ----------
+    covariates
+        One row per document, in the order of the corpus: a table, or columns by name. Numbers enter
+        linearly. Strings, categories and booleans enter as indicators of all levels but the first.
+        The first level is the first category, the first string in sorted order, or False.
+    alignment
+        Numbers of the topics; `align(states)` if not given.
+    topics
+        Topics to show; all by default.
+    interval
+        Probability that `lower` and `upper` enclose.
+    num_draws
+        Draws of the documents' shares from each state.
+    seed
+        Seed of these draws.
+
+    Returns
+    -------
+    table
+        One row per topic and term: topic, term, effect (the mean), lower, upper, and probability
+        that the effect is positive. An effect is the change of the share, which is between 0 and 1,
+        when a number grows by one, or between a level and the first level. A term is the name of
+        a covariate or "name[level]". The term "intercept" is the share itself where all levels are
+        the first ones and all numbers have their means. `attrs["reference"]` has these levels,
+        `attrs["centre"]` these means, by covariate, and `attrs["left_out"]` is the number of
+        empty documents, which are left out. A state without a topic counts as no effect on it.
+
+    Raises
+    ------
+    ValueError
+        If the covariates do not have a row for each document, have missing values, or one of them
+        is a combination of others; or an option is out of its domain.
+    """
+    alignment = checked_alignment(states, corpus, alignment)
+    tails = tail_quantiles(interval)
+    num_draws = arguments.integer("num_draws", num_draws, 1)
+    rng = np.random.default_rng(arguments.seed("seed", seed))
+    count = alignment.num_topics
+    chosen = arguments.places("topics", range(count) if topics is None else topics, count)
+    chosen = list(dict.fromkeys(chosen))
+    kept = np.asarray(corpus.doc_length) > 0
+    design = _design(covariates, kept)
+    regression = _Regression(design.matrix)
+    found = []
+    for number, weighed in zip(
+        alignment.number, document_weights(states, corpus, alignment), strict=True
+    ):
+        weights = _gather(weighed[kept], number, chosen)
+        for _ in range(num_draws):
+            draws = rng.standard_gamma(weights)
+            found.append(regression(draws[:, :-1] / draws.sum(axis=1, keepdims=True)))
+    mean, sd = (np.stack(part) for part in zip(*found, strict=True))  # [draws, P, R]
+    weight = np.ones(len(alignment.number)) if states.weight is None else states.weight
+    weight = np.repeat(weight / weight.sum(), num_draws) / num_draws
+    lower, upper = (_mixture_quantile(mean, sd, weight, tail) for tail in tails)
+    positive = 1 - np.tensordot(weight, _normal_cdf(0.0, mean, sd), 1)
+    effect = np.tensordot(weight, mean, 1)
+    columns = {"effect": effect, "lower": lower, "upper": upper, "probability": positive}
+    table = pd.DataFrame(
+        {
+            "topic": np.repeat(chosen, len(design.terms)),
+            "term": np.tile(np.array(design.terms, object), len(chosen)),
+            **{name: values.T.ravel() for name, values in columns.items()},
+        }
+    )
+    table.attrs["reference"] = design.reference
+    table.attrs["centre"] = design.centre
+    table.attrs["left_out"] = int((~kept).sum())
+    return table
+
+
+def topics_over_time(
+    states: TopicStates,
+    corpus: Corpus,
+    time: Any,
+    alignment: Alignment | None = None,
+    *,
+    num_bins: int = 10,
+    bins: Sequence[Any] | None = None,
+    interval: float = 0.9,
+) -> pd.DataFrame:
+    """Return the share of each topic among the tokens of each period.
+
+    Parameters
+    ----------
+    time
+        When each document is from, in the order of the corpus: numbers (years) or dates.
+    alignment
+        Numbers of the topics; `align(states)` if not given.
+    num_bins
+        Number of periods of one length, from the first document to the last one.
+    bins
+        Bounds of the periods instead, increasing. A period begins at its lower bound and ends
+        before its upper one, but the last one includes it. Documents outside are left out.
+    interval
+        Probability that `lower` and `upper` enclose.
+
+    Returns
+    -------
+    table
+        One row per period and topic: bin (from 0), start, end, middle, topic, prevalence (mean over
+        states), lower, upper, num_tokens of the period. A period without tokens has NaN.
+
+    Raises
+    ------
+    ValueError
+        If there is not one time per document, a time is missing, or the bounds do not increase.
+    """
+    alignment = checked_alignment(states, corpus, alignment)
+    num_bins = arguments.integer("num_bins", num_bins, 1)
+    values, dates = _times("time", time)
+    if len(values) != corpus.num_docs:
+        raise ValueError(
+            f"time must have one entry for each of the {corpus.num_docs} documents, got "
+            f"{len(values)}: {arguments.shown(time)}"
+        )
+    if bins is None:
+        if values.min() == values.max():
+            raise ValueError(
+                f"time must have two values or more, got only {values[0]:g}; give bins"
+            )
+        edges = np.linspace(values.min(), values.max(), num_bins + 1)
+    else:
+        edges, same = _times("bins", bins)
+        if len(edges) < 2 or not (np.diff(edges) > 0).all() or same != dates:
+            raise ValueError(
+                "bins must be two bounds or more that increase, of the kind of time, got "
+                f"{arguments.shown(bins)}"
+            )
+    count = len(edges) - 1
+    place = np.minimum(np.searchsorted(edges, values, side="right") - 1, count)
+    place[values == edges[-1]] = count - 1
+    place[place < 0] = count  # one more group, of the documents outside
+    table = topic_prevalence_by_group(
+        states, corpus, alignment, by=place, names=[str(b) for b in range(count + 1)],
+        interval=interval,
+    )  # fmt: skip
+    table = table[: count * alignment.num_topics]
+    numbers = table.pop("group").astype(int).to_numpy()
+    bounds = pd.to_datetime(edges, unit="ns").to_numpy() if dates else edges
+    start, end = bounds[numbers], bounds[numbers + 1]
+    head = {"bin": numbers, "start": start, "end": end, "middle": start + (end - start) / 2}
+    return pd.concat([pd.DataFrame(head), table], axis=1)
+
+
+class _Regression:
+    """Least squares on fixed columns, for many responses."""
+
+    def __init__(self, matrix: Float[np.ndarray, "D P"]):
+        q, r = np.linalg.qr(matrix)
+        self._q, self._inverse = q, np.linalg.inv(r)
+        self._free = len(matrix) - matrix.shape[1]
+
+    def __call__(
+        self, response: Float[np.ndarray, "D R"]
+    ) -> tuple[Float[np.ndarray, "P R"], Float[np.ndarray, "P R"]]:
+        """Return the coefficients and their standard errors."""
+        along = self._q.T @ response
+        left = response - self._q @ along
+        variance = (left**2).sum(axis=0) / self._free
+        unit = (self._inverse**2).sum(axis=1)  # diagonal of (X'X)^-1
+        return self._inverse @ along, np.sqrt(unit[:, None] * variance)
+
+
+def _gather(
+    weighed: Float[np.ndarray, "D K"], number: np.ndarray, chosen: Sequence[int]
+) -> Float[np.ndarray, "D n"]:
+    """Return the Dirichlet parameters of some topics, and in the last column those of all others.
+
+    Joining topics adds up their parameters. A topic that the state does not have gets zero.
+    """
+    slot = {int(k): s for s, k in enumerate(number) if k >= 0}
+    found = np.zeros((len(weighed), len(chosen) + 1))
+    rest = np.ones(weighed.shape[1], bool)
+    for column, topic in enumerate(chosen):
+        if topic in slot:
+            found[:, column] = weighed[:, slot[topic]]
+            rest[slot[topic]] = False
+    found[:, -1] = weighed[:, rest].sum(axis=1)
+    return found
+
+
+def _design(covariates: Any, kept: np.ndarray) -> Design:
+    """Check the covariates and make the columns of the regression, for the documents `kept`."""
+    given = covariates
+    if isinstance(covariates, Mapping):
+        covariates = _as_table(covariates)
+    table = arguments.instance(
+        "covariates", covariates, pd.DataFrame, "a pandas DataFrame, or columns by name"
+    )
+    if len(table) != len(kept):
+        raise ValueError(
+            f"covariates must have one row for each of the {len(kept)} documents, got "
+            f"{len(table)}: {arguments.shown(given)}"
+        )
+    if table.columns.empty or not table.columns.is_unique:
+        raise ValueError(
+            f"covariates must have columns of different names, got {list(table.columns)}"
+        )
+    missing = table.isna().sum()
+    if missing.any():
+        name = missing.index[missing.to_numpy() > 0][0]
+        raise ValueError(
+            f"covariates must not have missing values, {name!r} has {missing[name]}: fill them in, "
+            "or leave these documents out and fit again"
+        )
+    columns, terms = [np.ones(int(kept.sum()))], [INTERCEPT]
+    reference: dict[str, Any] = {}
+    centre: dict[str, float] = {}
+    for name in table:
+        column = table[name][kept]
+        if pd.api.types.is_bool_dtype(column) or not pd.api.types.is_numeric_dtype(column):
+            levels = _levels(str(name), column)
+            reference[str(name)] = levels[0]
+            columns += [(column == level).to_numpy(float) for level in levels[1:]]
+            terms += [f"{name}[{level}]" for level in levels[1:]]
+        else:
+            values = _numbers(str(name), column)
+            centre[str(name)] = float(values.mean())
+            columns.append(values)
+            terms.append(str(name))
+    matrix = np.column_stack(columns)
+    if len(matrix) <= len(terms):
+        raise ValueError(
+            f"covariates has {len(terms)} terms, the intercept included, for {len(matrix)} "
+            "documents that are not empty: give fewer columns or levels"
+        )
+    _check_independent(matrix, terms)
+    for name, middle in centre.items():
+        matrix[:, terms.index(name)] -= middle
+    return Design(matrix, terms, reference, centre)
+
+
+def _as_table(covariates: Mapping[str, Any]) -> pd.DataFrame:
+    try:
+        return pd.DataFrame(dict(covariates))
+    except (ValueError, TypeError) as error:  # lengths differ, numbers in place of columns, ...
+        raise ValueError(
+            f"covariates must be columns by name, each with one entry per document, got "
+            f"{arguments.shown(covariates)}: {error}"
+        ) from None
+
+
+def _levels(name: str, column: pd.Series) -> list[Any]:
+    """Return the levels of a column of strings, categories or booleans that occur, in order."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        levels = [level for level in column.cat.categories if (column == level).any()]
+    elif pd.api.types.is_bool_dtype(column) or all(isinstance(value, str) for value in column):
+        levels = sorted(set(column.tolist()))
+    else:
+        raise ValueError(
+            f"covariates must be numbers, strings, categories or booleans, {name!r} has "
+            f"{column.dtype}, such as {arguments.shown(column.iloc[0])}: make dates numbers of "
+            "years, for instance"
+        )
+    if len(levels) < 2:
+        raise ValueError(
+            f"covariates must differ between documents, {name!r} is {arguments.shown(levels)} in "
+            "all of them: leave it out"
+        )
+    return levels
+
+
+def _numbers(name: str, column: pd.Series) -> Float[np.ndarray, " D"]:
+    values = column.to_numpy(float)
+    if not np.isfinite(values).all():
+        wrong = values[~np.isfinite(values)][0]
+        raise ValueError(f"covariates must be finite numbers, {name!r} has {wrong}")
+    return values
+
+
+def _check_independent(matrix: Float[np.ndarray, "D P"], terms: list[str]) -> None:
+    """Refuse columns that are constant, or a combination of those before them."""
+    basis = np.full((len(matrix), 1), len(matrix) ** -0.5)
+    for term, column in zip(terms[1:], matrix.T[1:], strict=True):
+        left = column - column.mean()
+        whole = np.linalg.norm(left)
+        if whole <= _SMALL * np.linalg.norm(column):
+            raise ValueError(
+                f"covariates must differ between documents, {term!r} is {column[0]:g} in all of "
+                "them: leave it out"
+            )
+        for _ in range(2):  # twice, against rounding
+            left = left - basis @ (basis.T @ left)
+        if np.linalg.norm(left) <= _SMALL * whole:
+            raise ValueError(
+                f"covariates must not repeat one another, {term!r} is a combination of "
+                f"{terms[: terms.index(term)]}: leave it out"
+            )
+        basis = np.column_stack([basis, left / np.linalg.norm(left)])
+
+
+def _times(name: str, value: Any) -> tuple[Float[np.ndarray, " n"], bool]:
+    """Return times as numbers, and whether they are dates (then in nanoseconds)."""
+    found = arguments.entries(name, value, "numbers or dates", some=True)
+    dated = getattr(getattr(value, "dtype", None), "kind", "") == "M"  # their list has integers
+    if not dated and all(isinstance(x, int | float) and not isinstance(x, bool) for x in found):
+        values = np.array(found, float)
+        if not np.isfinite(values).all():
+            raise ValueError(f"{name} must be finite numbers, got {arguments.shown(value)}")
+        return values, False
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about formats that differ
+            dates = pd.to_datetime(pd.Series(value if dated else found))
+        if dates.isna().any():
+            raise TypeError
+        dates = dates.dt.tz_localize(None).astype("datetime64[ns]")
+    except (ValueError, TypeError, AttributeError, OverflowError):
+        raise ValueError(
+            f"{name} must be numbers or dates, none missing, got {arguments.shown(value)}"
+        ) from None
+    return dates.astype("int64").to_numpy(float), True
+
+
+def _normal_cdf(x: Any, mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
+    """Return normal distribution functions; a point mass where the deviation is zero."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = (x - mean) / sd
+    return scipy.special.ndtr(np.where(np.isnan(z), 0.0, z))
+
+
+def _mixture_quantile(
+    mean: Float[np.ndarray, "M P R"],
+    sd: Float[np.ndarray, "M P R"],
+    weight: Float[np.ndarray, " M"],
+    tail: float,
+) -> Float[np.ndarray, "P R"]:
+    """Return a quantile of each mixture of normal distributions, by bisection."""
+    at = mean + sd * scipy.special.ndtri(tail)
+    low, high = at.min(axis=0), at.max(axis=0)  # the quantile lies between those of the parts
+    for _ in range(60):
+        middle = (low + high) / 2
+        below = np.tensordot(weight, _normal_cdf(middle, mean, sd), 1) < tail
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return (low + high) / 2

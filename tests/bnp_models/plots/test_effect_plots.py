@@ -1,0 +1,100 @@
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from bnp_models.plots import effect_plots
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+def effects(num_topics=4):
+    rows = []
+    for k in range(num_topics):
+        for t, term in enumerate(("intercept", "year", "party[left]")):
+            effect = (-1) ** k * 0.01 * (k + t)
+            rows.append((k, term, effect, effect - 0.015, effect + 0.015, 0.5))
+    columns = ["topic", "term", "effect", "lower", "upper", "probability"]
+    table = pd.DataFrame(rows, columns=columns)
+    table.attrs["reference"] = {"party": "centre"}
+    return table
+
+
+def over_time(num_topics, middle=(1990.0, 2000.0, 2010.0)):
+    count = len(middle)
+    share = np.random.default_rng(0).dirichlet(np.ones(num_topics), count).ravel()
+    return pd.DataFrame(
+        {
+            "middle": np.repeat(np.array(middle), num_topics),
+            "topic": np.tile(np.arange(num_topics), count),
+            "prevalence": share,
+            "lower": 0.8 * share,
+            "upper": 1.2 * share,
+        }
+    )
+
+
+def test_effects_are_in_order_and_clear_ones_in_colour():
+    ax = effect_plots.plot_effects(effects(), labels=list("abcd"))
+    assert ax.get_title(loc="left") == "Effect of year"
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["c", "a", "b", "d"]
+    _, clear, other = ax.get_lines()
+    np.testing.assert_allclose(np.sort(clear.get_xdata()), [-0.04, -0.02, 0.03])
+    np.testing.assert_allclose(other.get_xdata(), [0.01])
+    assert ax.yaxis_inverted()
+
+
+def test_terms():
+    ax = effect_plots.plot_effects(effects(), term="party[left]")
+    assert ax.get_title(loc="left") == "Effect of party[left] against centre"
+    assert ax.get_yticklabels()[0].get_text() == "topic 2"
+    given = plt.subplots()[1]
+    assert effect_plots.plot_effects(effects(), term="intercept", ax=given) is given
+    with pytest.raises(ValueError, match=r"term must be one of \['intercept', 'party\[left\]'"):
+        effect_plots.plot_effects(effects(), term="month")
+    with pytest.raises(ValueError, match="labels must have 4 entries"):
+        effect_plots.plot_effects(effects(), labels=["one"])
+    with pytest.raises(ValueError, match=r"table must be one from topic_effects\.effects"):
+        effect_plots.plot_effects(over_time(2))
+
+
+@pytest.mark.parametrize("num_topics", [1, 6])
+def test_few_topics_share_a_panel(num_topics):
+    table = over_time(num_topics)
+    (ax,) = effect_plots.plot_topics_over_time(table)
+    assert len(ax.get_lines()) == len(ax.collections) == num_topics
+    for k, line in enumerate(ax.get_lines()):
+        part = table[table["topic"] == k]
+        np.testing.assert_array_equal(line.get_ydata(), part["prevalence"])
+        assert line.get_label() == f"topic {k}"
+    assert len({line.get_color() for line in ax.get_lines()}) == num_topics
+    ax.figure.canvas.draw()
+    assert "2000" in {label.get_text() for label in ax.get_xticklabels()}
+    box = ax.get_legend().get_window_extent()
+    assert box.x1 < ax.figure.bbox.x1 + 1
+
+
+def test_many_topics_have_panels_of_one_scale():
+    axes = effect_plots.plot_topics_over_time(over_time(7), labels=list("abcdefg"), num_columns=3)
+    assert axes.shape == (7,)
+    assert [ax.get_title(loc="left") for ax in axes] == list("abcdefg")
+    assert len({ax.get_ylim() for ax in axes}) == 1
+    assert axes[0].get_legend() is None
+    given = plt.subplots(1, 7)[1]
+    assert effect_plots.plot_topics_over_time(over_time(7), axes=given)[3] is given[3]
+    with pytest.raises(ValueError, match=r"axes must have shape \(7,\), got \(2,\)"):
+        effect_plots.plot_topics_over_time(over_time(7), axes=given[:2])
+
+
+def test_dates_and_periods_without_tokens():
+    dates = pd.date_range("2020-01-01", periods=4, freq="YS").to_numpy()
+    table = over_time(2, dates)
+    table.loc[2:3, ["prevalence", "lower", "upper"]] = np.nan
+    (ax,) = effect_plots.plot_topics_over_time(table)
+    ax.figure.canvas.draw()
+    assert "2021" in {label.get_text() for label in ax.get_xticklabels()}
+    assert np.isnan(ax.get_lines()[0].get_ydata()[1])

@@ -1,0 +1,104 @@
+import itertools
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from bnp_models.plots import relation_plots
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+def pairs(num_topics=5, numbers=None):
+    """Correlations in which topic 0 goes with all others, 1 with 2 uncertainly."""
+    numbers = range(num_topics) if numbers is None else numbers
+    rows = []
+    for i, j in itertools.combinations(numbers, 2):
+        r = 0.3 if i == 0 else 0.2 if (i, j) == (1, 2) else -0.2
+        rows.append((i, j, r, r - (0.25 if (i, j) == (1, 2) else 0.05), r + 0.05))
+    return pd.DataFrame(rows, columns=["topic", "other", "correlation", "lower", "upper"])
+
+
+def places(count, spread=1.0):
+    points = spread * np.random.default_rng(0).normal(size=(count, 2))
+    share = np.random.default_rng(1).dirichlet(np.ones(count))
+    table = pd.DataFrame(points, columns=["x", "y"]).assign(prevalence=share)
+    table.attrs["explained"] = 0.5
+    return table
+
+
+def test_lines_are_clear_and_large_correlations():
+    ax = relation_plots.plot_topic_correlation(pairs())
+    assert len(ax.get_lines()) == 4  # not that of 1 and 2, whose interval encloses zero
+    centre = ax.collections[0].get_offsets()[0]
+    for line in ax.get_lines():
+        assert centre.tolist() in line.get_xydata().tolist()
+    ax = relation_plots.plot_topic_correlation(pairs(), min_correlation=0.3)
+    assert not ax.get_lines()
+    assert "correlation above 0.3" in ax.get_title(loc="left")
+
+
+def test_joined_topics_are_nearer_than_others():
+    joined = np.zeros((8, 8))
+    for i, j in ((0, 4), (1, 5), (2, 6), (3, 7)):
+        joined[i, j] = joined[j, i] = 0.4
+    at = relation_plots._springs(joined)
+    distance = np.sqrt(((at[:, None] - at) ** 2).sum(axis=-1))
+    apart = distance[~np.eye(8, dtype=bool) & (joined == 0)]
+    assert distance[joined > 0].max() < apart.min()
+    np.testing.assert_array_equal(at, relation_plots._springs(joined))
+    assert np.isfinite(relation_plots._springs(np.zeros((1, 1)))).all()
+
+
+def test_areas_are_in_proportion_to_prevalence():
+    share = pd.Series([0.4, 0.3, 0.2, 0.05, 0.05])
+    ax = relation_plots.plot_topic_correlation(pairs(), prevalence=share)
+    areas = ax.collections[0].get_sizes()
+    np.testing.assert_allclose(areas / areas[0], share / 0.4)
+    ax = relation_plots.plot_topic_map(places(6))
+    areas = ax.collections[0].get_sizes()
+    np.testing.assert_allclose(areas / areas.sum(), places(6)["prevalence"])
+    with pytest.raises(ValueError, match=r"prevalence must have a share for each topic, none for"):
+        relation_plots.plot_topic_correlation(pairs(), prevalence=share[:3])
+
+
+def test_labels_do_not_overlap():
+    """Labels for which there is no room are left out; the large topics keep theirs."""
+    table = places(40, spread=0.2)
+    labels = [f"first{k}, second{k}" for k in range(40)]
+    ax = relation_plots.plot_topic_map(table, labels=labels)
+    ax.figure.canvas.draw()
+    renderer = ax.figure.canvas.get_renderer()
+    boxes = [text.get_window_extent(renderer) for text in ax.texts if "first" in text.get_text()]
+    assert len(boxes) > 5
+    for one, other in itertools.combinations(boxes, 2):
+        assert not one.shrunk(0.9, 0.9).overlaps(other.shrunk(0.9, 0.9))
+    largest = table["prevalence"].idxmax()
+    assert labels[largest] in {text.get_text() for text in ax.texts}
+    assert "50% of their differences" in ax.get_title(loc="left")
+
+
+def test_numbers_are_those_of_the_table():
+    ax = relation_plots.plot_topic_correlation(pairs(numbers=[3, 8, 11]))
+    shown = {text.get_text() for text in ax.texts}
+    assert shown == {"3", "8", "11"}
+    with pytest.raises(ValueError, match="labels must have 3 entries"):
+        relation_plots.plot_topic_correlation(pairs(numbers=[3, 8, 11]), labels=["one"])
+    ax = relation_plots.plot_topic_map(places(9).loc[[7, 2]], labels=["seven", "two"])
+    shown = " ".join(text.get_text() for text in ax.texts)
+    assert "seven" in shown
+    assert "two" in shown
+
+
+def test_bad_arguments():
+    with pytest.raises(ValueError, match="min_correlation must be a finite number of at least 0"):
+        relation_plots.plot_topic_correlation(pairs(), min_correlation=-0.1)
+    with pytest.raises(ValueError, match="table must be one from topic_relations"):
+        relation_plots.plot_topic_map(pairs())
+    with pytest.raises(ValueError, match="table must have rows"):
+        relation_plots.plot_topic_correlation(pairs()[:0])

@@ -1,0 +1,275 @@
+"""Effects of covariates against simulations whose truth is known; shares by period."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+import bnp_models as bnp
+from bnp_models.posterior.alignment import align
+from bnp_models.results import topic_effects
+from bnp_models.results.topic_effects import effects, topics_over_time
+from bnp_models.results.topic_relations import document_weights
+from bnp_models.results.topic_tables import topic_prevalence_by_group
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+def simulated(states_of, seed, slope, num_docs=100, length=60, num_states=6):
+    """Return a corpus, states and a covariate on which the share of the first topic depends.
+
+    The share of topic 0 has the mean 0.4 + slope x. In every state the topics of a document are
+    drawn anew, given its true shares: the posterior that a sampler would have if it knew the words.
+    """
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-0.5, 0.5, num_docs)
+    mean = np.stack([0.4 + slope * x, 0.35 - slope * x / 2, 0.25 - slope * x / 2], axis=1)
+    theta = np.array([rng.dirichlet(12 * row) for row in mean])
+    z = np.array([[rng.choice(3, length, p=row) for row in theta]]).reshape(1, 1, -1)
+    corpus = bnp.Corpus.from_ids((z + 0).reshape(num_docs, length).tolist(), num_words=3)
+    z = np.tile(z, (1, num_states, 1))
+    for row in z[0]:  # a few tokens change their topics between states
+        some = rng.random(row.size) < 0.02
+        row[some] = rng.permutation(row[some])
+    return states_of(z.astype(np.uint8), corpus), corpus, x
+
+
+class TestEffects:
+    @pytest.mark.parametrize("slope", [0.0, 0.4])
+    def test_intervals_cover_the_truth(self, states_of, slope):
+        """Of 60 intervals of 90%, on average 54 cover; fewer than 45 have probability 2e-4.
+
+        So have more than 15 that exclude the truth. Draws of the shares make intervals wider.
+        """
+        count, covered, excludes = 60, 0, 0
+        for seed in range(count):
+            states, corpus, x = simulated(states_of, seed, slope)
+            table = effects(states, corpus, {"x": x}, num_draws=3, seed=seed)
+            alignment = align(states)
+            first = alignment.number[0, 0]
+            row = table[(table["topic"] == first) & (table["term"] == "x")].iloc[0]
+            covered += row["lower"] < slope < row["upper"]
+            excludes += not row["lower"] < 0 < row["upper"]
+        assert covered >= 45
+        if slope == 0:
+            assert excludes <= 15
+        else:
+            assert excludes == count  # the effect is seven standard errors
+
+    def test_one_state_against_regressions(self, states_of):
+        """The mixture over many draws has the mean and the variance of composed draws."""
+        states, corpus, x = simulated(states_of, 0, 0.3, num_states=1)
+        alignment = align(states)
+        table = effects(states, corpus, {"x": x}, alignment, num_draws=400, interval=0.8)
+        rng = np.random.default_rng(1)
+        (weighed,) = document_weights(states, corpus, alignment)
+        design = np.column_stack([np.ones_like(x), x - x.mean()])
+        inverse = np.linalg.inv(design.T @ design)
+        draws = []
+        for _ in range(400):
+            theta = np.array([rng.dirichlet(np.maximum(row, 1e-9)) for row in weighed])
+            mean = inverse @ design.T @ theta
+            left = ((theta - design @ mean) ** 2).sum(axis=0) / (len(x) - 2)
+            sd = np.sqrt(np.diag(inverse)[:, None] * left)
+            draws.append(mean + sd * rng.standard_normal((20, *sd.shape)))
+        draws = np.concatenate(draws)[:, :, np.argsort(alignment.number[0, :3])]
+        shape = (3, 2)
+        error = draws.std(axis=0).T / np.sqrt(400)  # of either mean
+        found = {name: table[name].to_numpy().reshape(shape) for name in table.columns[2:]}
+        assert (abs(found["effect"] - draws.mean(axis=0).T) < 6 * error).all()
+        assert (abs(found["lower"] - np.quantile(draws, 0.1, axis=0).T) < 8 * error).all()
+        assert (abs(found["upper"] - np.quantile(draws, 0.9, axis=0).T) < 8 * error).all()
+        np.testing.assert_allclose(found["probability"], (draws > 0).mean(axis=0).T, atol=0.05)
+        rest = 0.3 / (60 + 4 * 0.3)  # the share of the fourth slot, which has no tokens
+        np.testing.assert_allclose(found["effect"][:, 0].sum(), 1 - rest, atol=1e-3)
+        np.testing.assert_allclose(found["effect"][:, 1].sum(), 0, atol=1e-3)
+
+    def test_levels_have_the_differences_of_groups(self, states, corpus, numbered, plain):
+        """Without other covariates an indicator's effect is a difference of means."""
+        part = np.array(["b", "c", "a"] * 8)
+        table = effects(states, corpus, {"part": part}, numbered, num_draws=50)
+        assert table["term"][:3].tolist() == ["intercept", "part[b]", "part[c]"]
+        assert table.attrs == {"reference": {"part": "a"}, "centre": {}, "left_out": 1}
+        kept = plain["length"][0, :, 0] > 0  # document 5 is empty
+        theta = plain["theta"].mean(axis=0)
+        means = {level: theta[kept & (part == level)].mean(axis=0) for level in "abc"}
+        effect = table["effect"].to_numpy().reshape(3, 3)
+        np.testing.assert_allclose(effect[:, 0], means["a"], atol=0.02)
+        np.testing.assert_allclose(effect[:, 1], means["b"] - means["a"], atol=0.02)
+        np.testing.assert_allclose(effect[:, 2], means["c"] - means["a"], atol=0.02)
+
+    def test_kinds_of_covariates_and_seeds(self, states, corpus):
+        rows = corpus.num_docs
+        rng = np.random.default_rng(0)
+        frame = pd.DataFrame(
+            {
+                "year": rng.integers(1990, 2020, rows),
+                "late": rng.random(rows) < 0.5,
+                "size": pd.Categorical(
+                    rng.choice(["big", "small"], rows), categories=["small", "none", "big"]
+                ),
+            },
+            index=pd.Index(range(7, rows + 7)),
+        )
+        table = effects(states, corpus, frame, topics=[2, 0, 2], num_draws=2, seed=3)
+        assert table["topic"].unique().tolist() == [2, 0]
+        assert table["term"][:4].tolist() == ["intercept", "year", "late[True]", "size[big]"]
+        assert table.attrs["reference"] == {"late": False, "size": "small"}
+        kept = np.arange(rows) != 5
+        assert table.attrs["centre"] == {"year": pytest.approx(frame["year"][kept].mean())}
+        again = effects(states, corpus, dict(frame), topics=[2, 0], num_draws=2, seed=3)
+        pd.testing.assert_frame_equal(table, again)
+        other = effects(states, corpus, frame, topics=[2, 0], num_draws=2, seed=4)
+        assert not other.equals(table)
+
+    def test_weights_of_states(self, states, corpus, numbered):
+        """With all weight on some states, the others do not count."""
+        x = np.random.default_rng(0).normal(size=corpus.num_docs)
+        weight = np.where(np.arange(len(states.z)) == 0, 1.0, 0.0)
+        found = effects(states._replace(weight=weight), corpus, {"x": x}, numbered, num_draws=200)
+        alone = states._replace(
+            mixtures=[next(iter(states.mixtures))], z=states.z[:1], chain=states.chain[:1],
+            draw=states.draw[:1], lp=states.lp[:1],
+        )  # fmt: skip
+        one = numbered._replace(
+            reference=0, number=numbered.number[:1], similarity=numbered.similarity[:1],
+            sizes=numbered.sizes[:1], chain=numbered.chain[:1], draw=numbered.draw[:1],
+        )  # fmt: skip
+        expected = effects(alone, corpus, {"x": x}, one, num_draws=200)
+        width = (expected["upper"] - expected["lower"]).to_numpy()
+        for name in ("effect", "lower", "upper"):
+            assert (abs(found[name] - expected[name]) < 0.1 * width).all()
+
+    @pytest.mark.parametrize(
+        ("covariates", "message"),
+        [
+            ({"x": np.arange(3.0)}, "one row for each of the 24 documents, got 3"),
+            ({"x": 1.0}, "covariates must be columns by name, each with one entry per"),
+            ({}, "covariates must have one row for each|columns of different names"),
+            ({"x": [np.nan, *range(23)]}, "missing values, 'x' has 1: fill them in"),
+            ({"x": [None, *["a"] * 23]}, "missing values, 'x' has 1: fill them in"),
+            ({"x": [np.inf, *range(23)]}, "must be finite numbers, 'x' has inf"),
+            ({"x": np.ones(24)}, "must differ between documents, 'x' is 1 in all"),
+            ({"x": ["a"] * 24}, r"must differ between documents, 'x' is \['a'\] in all"),
+            ({"x": [str(d) for d in range(24)]}, "23 terms, the intercept included, for 23"),
+            ({"x": [1, *"abc"] * 6}, "must be numbers, strings, categories or booleans, 'x' has"),
+            (
+                {"x": pd.date_range("2020-01-01", periods=24)},
+                "categories or booleans, 'x' has datetime64.*make dates numbers",
+            ),
+            (
+                {"x": np.arange(24.0), "y": 2010 + 3 * np.arange(24.0)},
+                r"'y' is a combination of \['intercept', 'x'\]: leave it out",
+            ),
+            (
+                {"x": list("aabb") * 6, "y": [False, False, True, True] * 6},
+                r"'y\[True\]' is a combination of \['intercept', 'x\[b\]'\]",
+            ),
+        ],
+    )
+    def test_bad_covariates(self, states, corpus, covariates, message):
+        with pytest.raises(ValueError, match=message):
+            effects(states, corpus, covariates)
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"topics": [3]}, "topics must be numbers below 3"),
+            ({"interval": 1.0}, "interval must be a finite number above 0 and below 1"),
+            ({"num_draws": 0}, "num_draws must be an integer of at least 1, got 0"),
+            ({"seed": -1}, "seed must be an integer of at least 0"),
+        ],
+    )
+    def test_bad_options(self, states, corpus, options, message):
+        with pytest.raises(ValueError, match=message):
+            effects(states, corpus, {"x": np.arange(24.0)}, **options)
+
+    def test_a_topic_of_some_states_only(self, states_of, z, corpus):
+        """States without the topic count as no effect, with a share of zero."""
+        merged = z.copy()
+        merged[1:][merged[1:] == 2] = 3
+        states = states_of(merged, corpus)
+        alignment = align(states)
+        lost = int(np.isnan(alignment.similarity).any(axis=0).argmax())
+        x = np.random.default_rng(0).normal(size=corpus.num_docs)
+        table = effects(states, corpus, {"x": x}, alignment, topics=[lost])
+        assert np.isfinite(table[["effect", "lower", "upper", "probability"]].to_numpy()).all()
+
+
+def test_quantiles_of_mixtures():
+    rng = np.random.default_rng(0)
+    mean, sd = rng.normal(size=(5, 2, 3)), rng.gamma(2.0, size=(5, 2, 3))
+    weight = rng.dirichlet(np.ones(5))
+    sd[0], mean[0] = 0, 0.1  # a point mass
+    for tail in (0.05, 0.5, 0.95):
+        found = topic_effects._mixture_quantile(mean, sd, weight, tail)
+        below = np.tensordot(weight, topic_effects._normal_cdf(found - 1e-6, mean, sd), 1)
+        above = np.tensordot(weight, topic_effects._normal_cdf(found + 1e-6, mean, sd), 1)
+        assert (below <= tail + 1e-9).all()
+        assert (above >= tail - 1e-9).all()
+
+
+class TestOverTime:
+    def test_against_groups(self, states, corpus, numbered):
+        year = 2000 + np.arange(corpus.num_docs) // 2.0  # 2000 to 2011
+        table = topics_over_time(states, corpus, year, numbered, num_bins=4)
+        assert table.columns.tolist() == [
+            *("bin", "start", "end", "middle", "topic", "prevalence", "lower", "upper"),
+            "num_tokens",
+        ]
+        assert table["bin"].tolist() == np.repeat(np.arange(4), 3).tolist()
+        np.testing.assert_allclose(table["start"][::3], [2000, 2002.75, 2005.5, 2008.25])
+        np.testing.assert_allclose(table["end"][::3], [2002.75, 2005.5, 2008.25, 2011])
+        np.testing.assert_allclose(table["middle"], (table["start"] + table["end"]) / 2)
+        by = np.digitize(year, [2002.75, 2005.5, 2008.25])
+        expected = topic_prevalence_by_group(states, corpus, numbered, by=by)
+        for name in ("topic", "prevalence", "lower", "upper", "num_tokens"):
+            np.testing.assert_array_equal(table[name], expected[name])
+        np.testing.assert_allclose(table.groupby("bin")["prevalence"].sum(), 1)
+
+    def test_bounds_of_ones_own(self, states, corpus, numbered):
+        """Documents outside are left out; the last period includes its end; one has no tokens."""
+        year = np.arange(corpus.num_docs)
+        bins = [2, 5, 5.5, 6.5, 9]
+        table = topics_over_time(states, corpus, year, numbered, bins=bins)
+        length = np.asarray(corpus.doc_length)
+        expected = [length[2:5].sum(), 0, length[6], length[7:10].sum()]
+        assert length[5] == 0
+        assert table["num_tokens"][::3].tolist() == expected
+        assert np.isnan(table["prevalence"].to_numpy()[3:6]).all()
+
+    def test_dates(self, states, corpus, numbered):
+        days = pd.date_range("2021-01-01", periods=corpus.num_docs)
+        table = topics_over_time(states, corpus, days, numbered, num_bins=2)
+        assert table["start"].tolist()[0] == pd.Timestamp("2021-01-01")
+        assert table["middle"].tolist()[0] == pd.Timestamp("2021-01-06 18:00")
+        assert table["end"].tolist()[5] == days[-1]
+        for same in (days.to_numpy(), list(days), [str(d.date()) for d in days], pd.Series(days)):
+            found = topics_over_time(states, corpus, same, numbered, num_bins=2)
+            np.testing.assert_array_equal(found["prevalence"], table["prevalence"])
+        bins = ["2020-12-01", "2021-01-10", "2021-03-01"]
+        found = topics_over_time(states, corpus, days, numbered, bins=bins)
+        assert found["num_tokens"].sum() == 3 * corpus.num_tokens
+
+    @pytest.mark.parametrize(
+        ("time", "options", "message"),
+        [
+            (np.arange(3), {}, "time must have one entry for each of the 24 documents, got 3"),
+            (np.ones(24), {}, "time must have two values or more, got only 1; give bins"),
+            ([np.nan] * 24, {}, "time must be finite numbers"),
+            ([None] * 24, {}, "time must be numbers or dates, none missing"),
+            (["then"] * 24, {}, "time must be numbers or dates, none missing"),
+            ("2020", {}, "time must be a sequence of numbers or dates"),
+            (np.arange(24), {"num_bins": 0}, "num_bins must be an integer of at least 1, got 0"),
+            (np.arange(24), {"bins": [1]}, "bins must be two bounds or more that increase"),
+            (np.arange(24), {"bins": [2, 1]}, "bins must be two bounds or more that increase"),
+            (np.arange(24), {"bins": ["2020-01-01", "2021-01-01"]}, "of the kind of time, got"),
+        ],
+    )
+    def test_bad_arguments(self, states, corpus, time, options, message):
+        with pytest.raises(ValueError, match=message):
+            topics_over_time(states, corpus, time, **options)
