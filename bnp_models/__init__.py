@@ -9,9 +9,11 @@ from bnp_models.registry import MODELS
 from bnp_models.results.author_fit import AuthorFit
 from bnp_models.results.contrast_fit import ContrastFit
 from bnp_models.results.factor_fit import FactorFit
+from bnp_models.results.folder import load
 from bnp_models.results.group_fit import GroupFit
 from bnp_models.results.one_vs_rest_fit import OneVsRestFit
 from bnp_models.results.result import Fit
+from bnp_models.results.saved_model import SavedModel
 from bnp_models.results.supervised_fit import SupervisedFit
 from bnp_models.results.topic_fit import TopicFit
 from bnp_models.run.choose_topics import choose_num_topics
@@ -29,6 +31,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - the names of models
     "FactorFit",
     "Fit",
     "GroupFit",
+    "SavedModel",
     "Sources",
     "OneVsRestFit",
     "SupervisedFit",
@@ -36,6 +39,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - the names of models
     "Transform",
     "choose_num_topics",
     "fit",
+    "load",
     "load_package_docs",
     "resume",
     "to_arviz",

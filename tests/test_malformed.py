@@ -25,6 +25,7 @@ import numpyro
 import numpyro.distributions as dist
 import pandas as pd
 import pytest
+from sklearn.base import ClassifierMixin
 
 import bnp_models as bnp
 from bnp_models.baselines.lda_svm import fit_lda_svm
@@ -62,7 +63,9 @@ INTERNAL = {
     "estimators.class_estimator": "of the classifiers",
     "plots.panels": "parts of the pictures",
     "posterior.settling": "of diagnostics and functionals, called with draws they checked",
+    "data.new_texts": "of Corpus.read_texts and SavedModel.read_texts",
     "results.factor_report": "of FactorFit.text",
+    "results.new_documents": "of transform and match",
     "results.report": "a container",
     "results.topic_methods": "methods of TopicFit",
     "results.topic_report": "of TopicFit.text",
@@ -113,11 +116,16 @@ INTERNAL_FUNCTIONS = {
     "posterior.mixtures.mixture_states": "of TopicFit.mixtures, with states of a fit",
     "results.factor_tables.states_of": "of FactorFit.factor_states",
     "results.result.put_together": "of Fit.load",
+    "results.folder.save_picture": "of save_run and of the command line",
+    "results.saved_model.load_model": "of load",
+    "results.saved_model.save_model": "of TopicFit.save_model",
     "scores.held_out_rows.check_rows": "of the scores of rows",
     "scores.held_out_rows.expected_shares": "one state of row_completion",
     "scores.held_out_rows.row_evidence": "one state of predict_rows",
     "scores.held_out_rows.thin": "one step of row_completion",
 }
+REFUSING = ("FactorFit.save_model",)
+"""Methods that only say what to call instead."""
 CHECKED_BY_FIT = ("get_params", "set_params")
 """Methods of estimators that take anything, as scikit-learn asks; `fit` refuses it."""
 ESTIMATORS = {
@@ -312,7 +320,8 @@ KINDS: dict[str, Table] = {
     # flags
     **{
         name: flag()
-        for name in ("allow_missing", "centre", "include_self", "known", "lowercase", "missing",
+        for name in ("allow_missing", "centre", "include_self", "keep_texts", "known", "lowercase",
+                     "missing",
                      "normalise", "observed", "relevant", "scale", "stratify", "totals", "unknown")
     },
     # words from a list
@@ -450,6 +459,10 @@ KINDS_AT: dict[str, Table] = {
     "Corpus.from_arrays.num_words": count(1, none=True),
     "Corpus.from_ids.num_words": count(1, none=True),
     "Corpus.from_arrays.group": numeric(none=True),
+    **{
+        f"{name}.texts": wrong("list") | {"a number inside": ["a", 1], "None inside": [None]}
+        for name in ("Corpus.read_texts", "SavedModel.read_texts")
+    },
     "Corpus.from_texts.texts": wrong("list") | {"a number inside": ["a", 1], "None inside": [None]},
     "Corpus.prune.stop_words": wrong("empty", "list") | {"numbers": [1, 2]},
     "Corpus.select.docs": numbers_below(none=False) | {"short mask": [True]},
@@ -477,7 +490,10 @@ KINDS_AT: dict[str, Table] = {
         f"{name}.plot_functionals.functionals": wrong("None") for name in ("TopicFit", "FactorFit")
     },
     "TopicFit.load.data": CORPUS,
-    "TopicFit.match.data": CORPUS,
+    **{
+        f"{name}.match.data": {label: x for label, x in CORPUS.items() if label != "string"}
+        for name in ("TopicFit", "SavedModel")
+    },
     "AuthorFit.author_topics.authors": names(length=False) | {"unknown": ["nobody"], "empty": []},
     "FactorFit.row_completion.num_warmup": count(1),
     "TopicFit.npmi.top": count(2),
@@ -667,6 +683,8 @@ KINDS_AT: dict[str, Table] = {
 
 # What is passed on: method -> function that takes its `**options`
 PASSED_ON: dict[str, Any] = {
+    "Corpus.read_texts": bnp.Corpus.from_texts,
+    "SavedModel.read_texts": bnp.Corpus.from_texts,
     "TopicFit.topics": topic_tables.topics,
     "TopicFit.topic_words": topic_tables.topic_words,
     **{
@@ -759,6 +777,14 @@ NOT_PASSED_ON = {
     "choose_num_topics.record": "only scores are returned",
     "TopicFit.*.terms": "those of the model",
     "FactorFit.*.terms": "those of the model",
+    **{
+        f"{kind}.read_texts.{name}": "decided by the corpus that was fitted"
+        for kind in ("Corpus", "SavedModel")
+        for name in (
+            "vocabulary", "vectorizer", "stop_words", "lowercase", "token_pattern", "min_df",
+            "max_df", "max_features",
+        )
+    },
     "fit.program": "for blocks of numpyro.infer.Gibbs, which fit does not run",
     "fit.ignore": "for blocks of numpyro.infer.Gibbs, which fit does not run",
     "data.text_files.read_csv.groups": "read from the column group",
@@ -808,6 +834,7 @@ def methods_of(cls: type) -> list[str]:
         and isinstance(member, types.FunctionType | types.MethodType)
         and not member.__module__.startswith("sklearn.")
         and len(inspect.signature(member).parameters) > isinstance(member, types.FunctionType)
+        and not (name == "perplexity" and issubclass(cls, ClassifierMixin))  # they refuse it
     ]
 
 
@@ -826,6 +853,7 @@ def public() -> dict[str, Any]:
             inherited = methods_of(bnp.TopicFit) if more else []
             inherited = methods_of(bnp.GroupFit) if name == "ContrastFit" else inherited
             own = [method for method in methods_of(thing) if method not in inherited]
+            own = [method for method in own if f"{name}.{method}" not in REFUSING]
             found |= {f"{name}.{method}": getattr(thing, method) for method in own}
         elif callable(thing):
             found[name] = thing
@@ -909,6 +937,11 @@ ACCEPTED: dict[tuple[str, str, str], str] = {
     ("data.bags.read_uci", "vocabulary", "string"): "the path of a file",
     ("fit DifferentialTopicModel", "discount", "0"): "topics are then Dirichlet draws",
     ("fit PitmanYorLDA", "discount", "0"): "topics are then Dirichlet draws",
+    ("fit GaussianFactorAnalysis", "centre", "0"): "no",
+    ("fit GaussianFactorAnalysis", "scale", "0"): "no",
+    ("documents", "limit", "9" * 30): "all documents",
+    ("transform", "num_warmup", "9" * 30): "of factor models only, which the message says",
+    ("authors", "limit", "9" * 30): "all authors",
     ("posterior.intervals.beta_interval", "mean", "empty"): "no interval is asked for",
     ("posterior.mixtures.MixtureStates.state", "index", "negative"): "counts from the end",
 }
@@ -1010,11 +1043,13 @@ class Context:
         self.corpus.save(self.folder / "corpus.npz")
         self.sources.save(self.folder / "sources.npz")
         np.savez(self.folder / "counts.npz", doc=[0, 1], word=[0, 1], count=[1, 2], group=[0, 1])
-        for name, fit in (("run", self.topic_fit), ("factor_run", self.factor_fit)):
+        runs = {"run": self.topic_fit, "factor_run": self.factor_fit, "author_run": self.author_fit}
+        for name, fit in runs.items():
             (self.folder / name).mkdir()
             fit.save(self.folder / name / "draws.nc")
             fit.corpus.save(self.folder / name / fit.model.readers.file)
         self.run = self.folder / "run"
+        self.saved_model = bnp.load(self.topic_fit.save_model(self.folder / "model.npz"))
 
     def three_axes(self):
         """Return more panels than any picture here has, or fewer."""
@@ -1056,6 +1091,7 @@ def target(context: Context, name: str) -> Any:
         "baselines.lda_svm.LDASVM": context.svm_fit,
         "baselines.variational_medlda.VariationalMedLDA": context.medlda_fit,
         "baselines.variational_slda.VariationalSLDA": context.slda_fit,
+        "SavedModel": context.saved_model,
         "posterior.alignment.Alignment": context.alignment,
         "posterior.factor_states.FactorStates": context.factor_states,
         "posterior.mixtures.MixtureStates": context.mixtures,
@@ -1176,6 +1212,10 @@ def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
         "TopicFit.load.data": corpus,
         "TopicFit.evaluate.data": corpus,
         "TopicFit.match.data": corpus,
+        "SavedModel.match.data": corpus,
+        "load.path": folder / "model.npz",
+        **{f"{name}.read_texts.texts": context.texts for name in ("Corpus", "SavedModel")},
+        "TopicFit.save_model.path": folder / "written",
         "TopicFit.stacked.corpus": bnp.Corpus.from_texts(
             ["cat dog sun", "moon bird"], vocabulary=corpus.vocabulary
         ),
@@ -1518,6 +1558,10 @@ VALUES: dict[str, tuple[str, ...]] = {
     "births": CHOICE,
     "checkpoint_seconds": ("abc", "", "nan", "-1"),
     "start_temperature": ("abc", "", "nan", "0.5", "3"),
+    "known": ("abc", "", "2"),
+    "interval": ("abc", "", "nan", "-1", "1.5"),
+    "author": ("nobody at all",),
+    "what": CHOICE,
     **{
         name: WHOLE
         for name in ("num_topics", "max_topics", "max_factors", "init_topics", "init_factors",
@@ -1574,8 +1618,10 @@ def command_line(context: Context, command: str) -> list[str]:
             "--no-progress",
             *required,
         ]
-    run = folder / ("factor_run" if command == "factors" else "run")
+    other = {"factors": "factor_run", "authors": "author_run", "plot": "author_run"}
+    run = folder / other.get(command, "run")
     return {
+        "transform": ["transform", str(run), str(folder / "corpus.npz")],
         "resume": ["resume", str(context.checkpoint), f"--output={folder / 'out'}"],
         "evaluate": ["evaluate", str(run), str(folder / "corpus.npz")],
         "demo": ["demo", "--quick"],

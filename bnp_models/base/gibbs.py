@@ -17,6 +17,7 @@ from jax import lax
 from numpyro.infer.mcmc import MCMCKernel
 
 from bnp_kernels.random.bits import fold_in, split
+from bnp_models.base.kernel_program import KernelProgram, one_data_argument, simulator
 from bnp_models.base.model import Model
 from bnp_models.base.numpyro_loop import reuse_loops
 from bnp_models.base.program_memory import make_room
@@ -69,14 +70,30 @@ class GibbsState(NamedTuple):
 class GibbsKernel(MCMCKernel):
     """Gibbs sampler of a model, for NumPyro's `MCMC`; made by `model.gibbs()`.
 
-    The state carries the data it was initialised with. `chain_method` may be "vectorized",
-    "sequential", "parallel" or a callable such as `jax.vmap`. Kernels of equal models with equal
-    options are equal, and share compiled functions. NumPyro compiles its loop over sweeps once for
-    each `MCMC` object: call `run` of the same object again, with any key, to compile nothing.
+    `mcmc.run` takes the data by position or by name: `mcmc.run(key, corpus=corpus)`, for factor
+    models `data=` or `sources=`. The state carries the data it was initialised with.
+    `chain_method` may be "vectorized", "sequential", "parallel" or a callable such as `jax.vmap`.
+    Kernels of equal models with equal options are equal, and share compiled functions. NumPyro
+    compiles its loop over sweeps once for each `MCMC` object: call `run` of the same object again,
+    with any key, to compile nothing.
 
-    `arviz.from_numpyro(mcmc, log_likelihood=False)` reads the draws; `bnp_models.to_arviz(mcmc)`
-    also names their dimensions. ArviZ can't compute a log likelihood by itself, because the topics
-    that it would need are integrated out.
+    `arviz.from_numpyro(mcmc)` reads the draws; `bnp_models.to_arviz(mcmc)` also names their
+    dimensions. ArviZ can't compute a log likelihood by itself, because the topics that it would
+    need are integrated out: `from_numpyro` makes none, and refuses to where it would have to be
+    asked (1.x). `fit.log_likelihood()` computes one. `simulator` is for simulation-based
+    calibration.
+
+    Examples
+    --------
+    >>> import arviz as az
+    >>> import bnp_models as bnp
+    >>> import jax
+    >>> from numpyro.infer import MCMC
+    >>> corpus = bnp.Corpus.from_texts(["cat dog cat", "moon sun", "dog cat", "sun moon"])
+    >>> mcmc = MCMC(bnp.LDA(2).gibbs(), num_warmup=5, num_samples=5, progress_bar=False)
+    >>> mcmc.run(jax.random.key(0), corpus=corpus)
+    >>> list(az.from_numpyro(mcmc)["posterior"])
+    ['num_topics_used']
 
     Parameters
     ----------
@@ -107,12 +124,17 @@ class GibbsKernel(MCMCKernel):
         )
         self.config = config
         self.options = dict(options)
-        self.model = config if program is None else program  # ArviZ and calibration look here
+        self.model = self._shown() if program is None else program
         self._is_block = program is not None
         self._ignore = frozenset(ignore)
         self._raises = True  # a full buffer raises, unless the caller watches `overflow`
         self._axis_name = None  # mapped axis over which the lanes are sharded
         self._sample_fn = None  # not None: MCMC continues from a state without a new `init`
+
+    def _shown(self) -> KernelProgram:
+        """Return the program that ArviZ and `simuk` find in `model`."""
+        record = self.options.get("record", ())
+        return KernelProgram(self.config, frozenset((*self.config.hyperparameters, *record)))
 
     def _identity(self) -> tuple:
         options = tuple(sorted(self.options.items()))
@@ -149,16 +171,15 @@ class GibbsKernel(MCMCKernel):
         ------
         ValueError
             If `init_params` is given outside `numpyro.infer.Gibbs` (choose the start with
-            `init_topics=`), or if the model refuses the data or a prior.
+            `init_topics=`), there is not one data argument, a keyword is not its name, or the model
+            refuses the data or a prior.
         """
         given = self._given(model_kwargs)
         if init_params is not None and not self._is_block:
             raise ValueError(
                 f"init_params must be None: choose the start with {self.config.terms.start}="
             )
-        argument, *more = model_args or (None,)
-        if argument is None or (more and not self._is_block):
-            raise ValueError(f"run(key, data) takes one data argument, got {len(model_args)}")
+        argument = self.data_argument(model_args, model_kwargs)
         make_room()
         reuse_loops()
         data = self.sampler(given).prepare(argument, 1)
@@ -170,6 +191,68 @@ class GibbsKernel(MCMCKernel):
         if single:
             return _leave(state, rng_key)
         return state._replace(rng_key=_as(rng_key, state.rng_key))
+
+    def data_argument(self, model_args: tuple[Any, ...], model_kwargs: dict | None) -> Any:
+        """Return the data out of the arguments of `MCMC.run`.
+
+        For a block they may have other arguments beside them, which its program takes.
+
+        Raises
+        ------
+        ValueError
+            See `init`.
+        """
+        names = self.config.terms.data
+        named = {name: x for name, x in (model_kwargs or {}).items() if name != _SITES}
+        if self._is_block:
+            named = {name: x for name, x in named.items() if name in names}
+            model_args = model_args[:1] if not named else ()
+        return one_data_argument(names, model_args, named)
+
+    def simulator(self, data: Any) -> Callable[..., dict[str, Any]]:
+        """Return a simulator of data for simulation-based calibration with `simuk`.
+
+        Calibration draws hyperparameters from their priors, draws data given them, runs the kernel
+        on these data, and ranks the hyperparameters among the draws. If the kernel is right, all
+        ranks are equally probable. `simuk` needs Python 3.12. It ranks what the kernel collects,
+        so a hyperparameter must have a prior, and ranks of recorded variables with labels (`phi`)
+        mean something only where labels switch often.
+
+        Parameters
+        ----------
+        data
+            Data whose sizes the simulated ones have.
+
+        Raises
+        ------
+        ValueError
+            If the kernel collects no site of its program, or the program does not draw all that the
+            model observes, see `kernel_program.simulator`.
+
+        Examples
+        --------
+        >>> import bnp_models as bnp
+        >>> import numpyro.distributions as dist
+        >>> corpus = bnp.Corpus.from_ids([[0, 1, 0, 2], [2, 1, 1]], num_words=3)
+        >>> kernel = bnp.LDA(2, alpha=dist.Gamma(2.0, 2.0)).gibbs()
+        >>> kernel.simulator(corpus)(alpha=0.5, seed=1)["corpus"]
+        Corpus(2 documents, 7 tokens, 3 words)
+
+        With `simuk`:
+
+        ```python
+        sbc = simuk.SBC(
+            kernel,
+            num_simulations=100,
+            data_dir={"corpus": corpus},
+            simulator=kernel.simulator(corpus),
+            sample_kwargs={"num_warmup": 200, "num_samples": 300, "thinning": 20},
+        )
+        sbc.run_simulations()
+        sbc.simulations["prior_sbc"]["alpha"]
+        ```
+        """
+        return simulator(self._shown(), data)
 
     def start(
         self, keys: jax.Array, num_warmup: int, data: Any, argument: Any, given: dict | None = None

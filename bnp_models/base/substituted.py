@@ -13,7 +13,7 @@ from typing import Any
 
 from numpyro import handlers, primitives
 
-__all__ = ["refuse_prior_draws"]
+__all__ = ["refuse_prior_draws", "runs_with"]
 
 
 def refuse_prior_draws(
@@ -55,6 +55,11 @@ def refuse_prior_draws(
             f"fitted, {ask}with record={tuple(needed) + tuple(of_units[:1])!r}",
             stacklevel=3,
         )
+
+
+def runs_with(mark: str) -> bool:
+    """Return whether the program that calls this runs with a value for `mark`, see above."""
+    return any(known(mark) for known in map(_known_to, _stack()))
 
 
 def _stack() -> Iterator[Any]:

@@ -14,9 +14,15 @@ class Terms(NamedTuple):
     used: str  # recorded variable: the number of those in use
     capacity: str  # hyperparameter: number of slots at the start of an infinite model
     start: str  # option of `gibbs`: number of topics or factors at the start
+    data: tuple[str, ...]  # names of the data as an argument; the first is that of the programs
 
 
-TOPICS = Terms("tokens", "topics", "topic", "num_topics_used", "max_topics", "init_topics")
+TOPICS = Terms(
+    "tokens", "topics", "topic", "num_topics_used", "max_topics", "init_topics", ("corpus",)
+)
 """Words of the models of a `Corpus`."""
-FACTORS = Terms("rows", "factors", "factor", "num_factors_used", "max_factors", "init_factors")
+FACTORS = Terms(
+    "rows", "factors", "factor", "num_factors_used", "max_factors", "init_factors",
+    ("data", "sources"),
+)  # fmt: skip
 """Words of the models of `Sources`."""

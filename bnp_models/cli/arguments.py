@@ -3,13 +3,22 @@
 import argparse
 import dataclasses
 import inspect
-import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import bnp_models as bnp
 from bnp_models.base.model import Model
-from bnp_models.cli.expressions import parse_value, show_value
+from bnp_models.cli.expressions import parse_boolean, parse_value, show_value
+from bnp_models.cli.reading import reader_help
+from bnp_models.cli.tables import (
+    ALIASES,
+    TABLES,
+    options_of,
+    parameter_docs,
+    pictures,
+    results,
+    with_default,
+)
 from bnp_models.results.result import Fit
 
 __all__ = [
@@ -26,6 +35,10 @@ EXAMPLES = {
     "resume": "bnp-models resume run",
     "evaluate": "bnp-models evaluate run new_reviews.csv --read text=body \\\n"
     "      --score document_completion --score left_to_right",
+    "transform": "bnp-models transform run new_reviews.csv --read text=body --output topics.csv",
+    "documents": "bnp-models documents run --limit 20",
+    "authors": "bnp-models authors run --author 'Jane Doe' --top 3",
+    "plot": "bnp-models plot run --what topic_words --what traces --output pictures",
     "models": "bnp-models models",
     "demo": "bnp-models demo --output demo-output",
 }
@@ -91,6 +104,44 @@ def make_parser(commands: Mapping[str, Callable[..., int]]) -> argparse.Argument
         "--chain", type=int, metavar="N", help="score the states of this chain alone, from 0 (all)"
     )
 
+    transform = _add(
+        add, "transform", EXAMPLES["transform"], "infer the topics or factors of new data, as CSV"
+    )
+    transform.add_argument(
+        "run", metavar="RUN", type=_folder, help="--output of the fit, or a file of fit.save_model"
+    )
+    _add_data(transform, bnp.MODELS.values())
+    _add_options(transform, options_of("transform"), defaults=False)
+    _add_csv(transform)
+
+    for name, about in TABLES.items():
+        table = _add(add, name, EXAMPLES[name], f"print the table of {name} of a run")
+        table.add_argument("run", metavar="RUN", type=_folder, help="--output of the fit")
+        if about.names:
+            table.add_argument(
+                f"--{about.names}", action="append", metavar="NAME",
+                help=f"only this {about.names}; may be repeated (all)",
+            )  # fmt: skip
+        _add_options(table, options_of(name))
+        table.add_argument("--limit", type=not_negative, metavar="N", help="only so many rows")
+        table.add_argument("--csv", action="store_true", help="print the table as CSV")
+        _add_csv(table)
+        table.set_defaults(command=commands["table"], name=name)
+
+    plot = _add(add, "plot", EXAMPLES["plot"], "draw pictures of a run, as PNG files")
+    plot.add_argument("run", metavar="RUN", type=_folder, help="--output of the fit")
+    known = _distinct(name for result in results() for name in pictures(result))
+    plot.add_argument(
+        "--what",
+        action="append",
+        choices=sorted([*known, *ALIASES]),
+        metavar="NAME",
+        help=f"{', '.join(known)}; may be repeated (all that the run has)",
+    )
+    plot.add_argument("--author", metavar="NAME", help="whose topics author_topics draws")
+    plot.add_argument("--chain", type=int, metavar="N", help="of this chain alone, from 0 (all)")
+    plot.add_argument("--output", metavar="DIR", type=_folder, help="where pictures go (RUN)")
+
     _add(add, "models", EXAMPLES["models"], "list the models with their hyperparameters")
 
     demo = _add(
@@ -105,7 +156,7 @@ def make_parser(commands: Mapping[str, Callable[..., int]]) -> argparse.Argument
     )
     demo.add_argument("--quick", action="store_true", help="some sweeps over a small corpus")
     _add_no_progress(demo)
-    for name in ("resume", "evaluate", "models", "demo"):
+    for name in ("resume", "evaluate", "transform", "plot", "models", "demo"):
         add.choices[name].set_defaults(command=commands[name])
     return parser
 
@@ -129,17 +180,40 @@ def _add_text(commands: Any, name: str, result: type[Fit], command: Callable[...
     example = f"bnp-models {name} run {_option(next(iter(options)))} 5 --limit 20"
     parser = _add(commands, name, example, f"print the {name} of a run")
     parser.add_argument("run", metavar="RUN", type=_folder, help="--output of the fit")
-    about = _parameter_docs(result.text)
-    for option, parameter in options.items():
-        text, default = about[option], parameter.default
-        if default is False:
-            parser.add_argument(_option(option), action="store_true", help=text)
-            continue
-        text += "" if default is None else f" ({default})"
-        parser.add_argument(
-            _option(option), type=not_negative, default=default, metavar="N", help=text
-        )
+    about = parameter_docs(result.text)
+    described = {n: (p, with_default(about[n], p.default)) for n, p in options.items()}
+    _add_options(parser, described)
     parser.set_defaults(command=command, name=name)
+
+
+def _add_options(
+    parser: argparse.ArgumentParser,
+    options: Mapping[str, tuple[inspect.Parameter, str]],
+    *,
+    defaults: bool = True,
+) -> None:
+    """Add options for parameters that are numbers or flags, with their descriptions.
+
+    Without `defaults`, an option that is not given is None.
+    """
+    for name, (parameter, text) in options.items():
+        default = parameter.default
+        if default is False:
+            parser.add_argument(_option(name), action="store_true", help=text)
+            continue
+        how: dict[str, Any] = {"type": not_negative, "metavar": "N"}
+        if isinstance(default, bool):
+            how = {"type": _boolean, "metavar": "yes|no"}
+        elif isinstance(default, float):
+            how = {"type": float, "metavar": "X"}
+        default = default if defaults else None
+        parser.add_argument(_option(name), default=default, help=text.replace("%", "%%"), **how)
+
+
+def _add_csv(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--output", metavar="FILE", type=_folder, help="write CSV to this file (standard output)"
+    )
 
 
 def _scores_help() -> str:
@@ -166,12 +240,14 @@ def given_values(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, An
         If a value can't be read.
     """
     fields = [field.name for field in _fields(args.model)]
+    flags = {field.name for field in _fields(args.model) if isinstance(field.default, bool)}
+
+    def read(name: str, text: str) -> Any:
+        found = parse_boolean(text) if name in flags else None
+        return parse_value(_option(name), text) if found is None else found
+
     found = tuple(
-        {
-            name: parse_value(_option(name), text)
-            for name in names
-            if (text := getattr(args, name)) is not None
-        }
+        {name: read(name, text) for name in names if (text := getattr(args, name)) is not None}
         for names in (fields, _gibbs_options(args.model))
     )
     return found[0], found[1]
@@ -235,7 +311,7 @@ def _add_fit(parser: argparse.ArgumentParser, model: type[Model]) -> None:
     )
     _add_no_progress(run)
 
-    about = _parameter_docs(model)
+    about = parameter_docs(model)
     group = parser.add_argument_group(
         "hyperparameters",
         "A VALUE is a number, a list such as 0.1,0.2, True or False, or a prior such as\n"
@@ -249,7 +325,7 @@ def _add_fit(parser: argparse.ArgumentParser, model: type[Model]) -> None:
             required=_required(field),
             help=f"{about.get(field.name, '')} ({default})".replace("%", "%%").strip(),
         )
-    about = _parameter_docs(model.gibbs)
+    about = parameter_docs(model.gibbs)
     defaults = inspect.signature(model.gibbs).parameters
     group = parser.add_argument_group("sampler")
     for name in _gibbs_options(model):
@@ -274,6 +350,7 @@ def _add_data(parser: argparse.ArgumentParser, models: Iterable[type[Model]]) ->
         metavar="NAME=VALUE",
         help=f"option of the reader such as {widest.options}; may be repeated",
     )
+    parser.add_argument_group("options of --read", reader_help(readers))
 
 
 def _add_no_progress(parser: Any) -> None:
@@ -287,6 +364,14 @@ def _fields(model: type[Model]) -> list[dataclasses.Field]:
 def _gibbs_options(model: type[Model]) -> list[str]:
     parameters = inspect.signature(model.gibbs).parameters
     return [name for name in parameters if name not in _NOT_OPTIONS]
+
+
+def _boolean(text: str) -> bool:
+    """Read true, false, yes, no, on, off, 1 or 0, for argparse."""
+    found = parse_boolean(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"must be yes or no, got {text!r}")
+    return found
 
 
 def not_negative(text: str) -> int:
@@ -313,16 +398,3 @@ def _option(name: str) -> str:
 
 def _required(field: dataclasses.Field) -> bool:
     return field.default is dataclasses.MISSING
-
-
-def _parameter_docs(thing: Any) -> dict[str, str]:
-    """Read the parameters' descriptions in a numpydoc docstring, each as one line."""
-    section = re.search(
-        r"^Parameters\n-+\n(.*?)(?:\n\n\S|\Z)", inspect.getdoc(thing) or "", re.S | re.M
-    )
-    entries = re.findall(r"^(\w.*)\n((?:    .*\n?)+)", section[1] if section else "", re.M)
-    return {
-        name.strip(): " ".join(text.split()).removesuffix(".")
-        for names, text in entries
-        for name in names.split(",")
-    }

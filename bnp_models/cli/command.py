@@ -7,7 +7,6 @@ status: 0, 1 after a failure, 2 after wrong input, 130 after an interrupt.
 
 import argparse
 import contextlib
-import json
 import os
 import sys
 import traceback
@@ -21,7 +20,7 @@ import jax
 import bnp_models as bnp
 from bnp_models.base.model import from_description
 from bnp_models.base.terms import Terms
-from bnp_models.cli import messages
+from bnp_models.cli import messages, tables
 from bnp_models.cli.arguments import (
     given_values,
     hyperparameters_text,
@@ -30,7 +29,7 @@ from bnp_models.cli.arguments import (
     text_options,
 )
 from bnp_models.cli.messages import say, seconds_text
-from bnp_models.cli.reading import read_again, read_data
+from bnp_models.cli.reading import read_data, read_new
 from bnp_models.data import arguments
 from bnp_models.results.folder import load_run, save_run
 from bnp_models.run import checkpoint
@@ -133,20 +132,23 @@ def _print(args: argparse.Namespace) -> int:
 def _evaluate(args: argparse.Namespace) -> int:
     fit = load_run(Path(args.run)).of_chain(args.chain)
     model = fit.model
-    if other := [score for score in args.score or () if score not in model.scores]:
-        raise ValueError(
-            f"--score {other[0]} is none of a {type(model).__name__}: choose among "
-            f"{', '.join(model.scores)}"
-        )
-    reading = json.loads(fit.data.attrs.get("reading", "null"))  # none in older runs
-    data = read_again(model, args.data, args.format, args.read, reading, args.run)
-    data, notes = fit.match(data)
-    for note in notes:
-        say(note)
-    defaults = [score for score in fit.default_scores if score in model.scores]
-    for score in args.score or defaults:
-        print(fit.evaluate(score, data, seed=args.seed, num_words=args.num_words))
-    return 0
+    data = read_new(fit, args.data, args.format, args.read, args.run)
+    asked = args.score or [score for score in fit.default_scores if score in model.scores]
+    computed = 0
+    for score in dict.fromkeys(asked):
+        try:
+            if score not in model.scores:
+                raise ValueError(
+                    f"--score {score} is none of a {type(model).__name__}: choose among "
+                    f"{', '.join(model.scores)}"
+                )
+            line = fit.evaluate(score, data, seed=args.seed, num_words=args.num_words)
+        except ValueError as error:
+            say(f"bnp-models: {score} is not computed: {error}")
+        else:
+            print(line, flush=True)
+            computed += 1
+    return 0 if computed == len(asked) or (computed and args.score is None) else 2
 
 
 def _models(args: argparse.Namespace) -> int:
@@ -234,7 +236,10 @@ COMMANDS = {
     "resume": _resume,
     "print": _print,
     "evaluate": _evaluate,
+    "transform": tables.transform,
+    "table": tables.print_table,
+    "plot": tables.plot,
     "models": _models,
     "demo": _demo,
 }
-COMPILING = (_fit, _resume, _evaluate, _demo)
+COMPILING = (_fit, _resume, _evaluate, tables.transform, _demo)

@@ -8,11 +8,22 @@ from typing import Any
 import numpy as np
 import numpyro.distributions as dist
 
-__all__ = ["parse_value", "show_value"]
+__all__ = ["parse_boolean", "parse_value", "show_value"]
 
 MAX_LENGTH = 20_000  # characters; a vector of a thousand numbers is shorter
 HYPHENATED = re.compile(r"[A-Za-z]\w*(-[A-Za-z]\w*)+")  # as in one-vs-rest
 EXAMPLES = "a number (0.1), a list (0.1, 0.2) or a prior such as 'Gamma(1, 1)'"
+
+
+BOOLEANS = {
+    **dict.fromkeys(("true", "yes", "on", "1"), True),
+    **dict.fromkeys(("false", "no", "off", "0"), False),
+}
+
+
+def parse_boolean(text: str) -> bool | None:
+    """Read true, yes, on or 1, or their opposites, in any case; None for any other text."""
+    return BOOLEANS.get(text.strip().lower())
 
 
 def parse_value(name: str, text: str) -> Any:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import json
 import operator
 import os
 from collections.abc import Iterable
@@ -15,7 +16,6 @@ from jaxtyping import Bool, Int
 from bnp_models.data import arguments
 from bnp_models.data.checks import (
     check_doc_names,
-    check_num_tokens,
     check_vocabulary,
     count_matrix,
     distinct,
@@ -27,7 +27,14 @@ from bnp_models.data.checks import (
 )
 from bnp_models.data.encode import encode_documents
 from bnp_models.data.names import Names, told_apart
-from bnp_models.data.partition import draw_half, draw_test, kept_words, number_of_tests, ranges
+from bnp_models.data.new_texts import read_texts
+from bnp_models.data.partition import (
+    draw_half,
+    draw_test,
+    kept_words,
+    number_of_tests,
+    of_documents,
+)
 from bnp_models.data.storage import LEAVES, content_digest, load_arrays, save_arrays
 from bnp_models.data.texts import TOKEN_PATTERN, check_texts, number_words
 
@@ -66,7 +73,8 @@ class Corpus:
     names : Names
         `vocabulary`, `doc_names` and, where they apply, `group_names`, `author_names` and
         `label_names`; each of these is also a property of the corpus. Words and documents without
-        names are called "0", "1", ....
+        names are called "0", "1", .... Also `texts` and `tokenizer`, which are not compared: they
+        do not change the digest.
 
     Notes
     -----
@@ -118,8 +126,12 @@ class Corpus:
         min_df: int | float = 1,
         max_df: int | float = 1.0,
         max_features: int | None = None,
+        keep_texts: bool = False,
     ) -> "Corpus":
         """Cut texts into words and number them; the order of the words is kept.
+
+        The corpus remembers how the texts were cut (`tokenizer`), so that `read_texts` can read
+        new texts in the same way.
 
         Parameters
         ----------
@@ -129,22 +141,26 @@ class Corpus:
         groups, authors, labels, doc_names, group_names, author_names, label_names
             See the class.
         vocabulary
-            Words to keep, numbered as in this sequence; all others are dropped. To read new
-            documents, pass the vocabulary of the training corpus.
+            Words to keep, numbered as in this sequence; all others are dropped.
         vectorizer
             A `CountVectorizer` that splits the texts into words, instead of the options below. It
             is fitted to `texts` unless it has been fitted before.
         stop_words, lowercase, token_pattern, min_df, max_df, max_features
             Options of scikit-learn's `CountVectorizer`. By default a word is two or more letters
             of any alphabet, in lower case, and no English stop word.
+        keep_texts
+            Keep the texts themselves too, as `texts`. They change neither the digest nor any draw.
 
         Examples
         --------
         >>> corpus = Corpus.from_texts(["The cat saw the dog.", "Dogs and cats"])
         >>> corpus.words(0)
         ['cat', 'saw', 'dog']
+        >>> corpus.read_texts(["A dog, a CAT and a bird"]).words(0)
+        ['dog', 'cat']
         """
         texts = check_texts(texts)
+        arguments.flag("keep_texts", keep_texts)
         known = encode_documents(
             check_doc_names(doc_names, len(texts)),
             groups=groups,
@@ -154,7 +170,7 @@ class Corpus:
             author_names=author_names,
             label_names=label_names,
         )
-        docs, vocabulary = number_words(
+        docs, vocabulary, tokenizer = number_words(
             texts,
             vectorizer,
             vocabulary,
@@ -167,6 +183,7 @@ class Corpus:
         )
         doc = np.repeat(np.arange(len(docs)), [len(words) for words in docs])
         word = np.array([v for words in docs for v in words], np.int32)
+        known |= {"tokenizer": json.dumps(tokenizer), "texts": tuple(texts) if keep_texts else None}
         return _checked(doc, word, vocabulary, known)
 
     @classmethod
@@ -346,6 +363,20 @@ class Corpus:
         """Names of the labels; empty where labels are numbers, or absent."""
         return self.names.label_names
 
+    @property
+    def texts(self) -> tuple[str, ...] | None:
+        """Raw texts of the documents; None unless they were kept (`keep_texts=True`)."""
+        return self.names.texts
+
+    @property
+    def tokenizer(self) -> dict[str, Any] | None:
+        """How the texts were cut into words; None where the corpus was not made from texts.
+
+        The options `stop_words` (as a list), `lowercase` and `token_pattern` of `from_texts`; or
+        only `vectorizer`, a description, where these options do not say what a vectorizer does.
+        """
+        return None if self.names.tokenizer is None else json.loads(self.names.tokenizer)
+
     @functools.cached_property
     def doc_ptr(self) -> Int[np.ndarray, " D_plus_1"]:
         """Bounds: the tokens of document d run from doc_ptr[d] to doc_ptr[d + 1]."""
@@ -403,6 +434,29 @@ class Corpus:
         counts.sum_duplicates()
         return counts
 
+    def read_texts(self, texts: Any, **options: Any) -> "Corpus":
+        """Read new texts as those of this corpus were read, over the same vocabulary.
+
+        Words that this corpus does not have are dropped. Groups, authors and string labels that it
+        has keep their numbers; others are numbered after them.
+
+        Parameters
+        ----------
+        texts
+            One string per document.
+        options
+            `groups`, `authors`, `labels`, `doc_names` and so on, and `keep_texts`, as for
+            `from_texts`.
+
+        Raises
+        ------
+        ValueError
+            If the corpus does not know how its texts were read, or an option is wrong.
+        """
+        return read_texts(
+            Corpus.from_texts, texts, self.vocabulary, self.tokenizer, self.names, **options
+        )
+
     def select(self, docs: Any) -> "Corpus":
         """Take some documents, in the order given; words, groups and authors keep their ids.
 
@@ -415,21 +469,11 @@ class Corpus:
         docs = positions("docs", docs, self.num_docs, "document")
         if not len(docs):
             raise ValueError("docs is empty; give at least one document")
-        arrays = self._arrays()
-        length = arrays["doc_length"][docs]
-        check_num_tokens(f"docs has {len(docs)} documents with", int(length.sum(dtype=np.int64)))
-        arrays["word"] = arrays["word"][ranges(self.doc_ptr[docs], length)]
-        arrays["doc"] = np.repeat(np.arange(len(docs)), length)
-        for key in ("doc_length", "group", "label"):
-            if key in arrays:
-                arrays[key] = arrays[key][docs]
-        if self.author_ptr is not None:
-            ptr, idx = arrays["author_ptr"], arrays["author_idx"]
-            sizes = np.diff(ptr)[docs]
-            arrays["author_ptr"] = np.concatenate([[0], np.cumsum(sizes)])
-            arrays["author_idx"] = idx[ranges(ptr[docs], sizes)]
-        doc_names = told_apart([self.doc_names[d] for d in docs])
-        return _frozen(arrays, dataclasses.replace(self.names, doc_names=doc_names))
+        names = {"doc_names": told_apart([self.doc_names[d] for d in docs])}
+        if self.texts is not None:
+            names["texts"] = tuple(self.texts[d] for d in docs)
+        arrays = of_documents(self._arrays(), self.doc_ptr, docs)
+        return _frozen(arrays, dataclasses.replace(self.names, **names))
 
     def train_test_split(
         self, test_size: float | SupportsIndex = 0.2, *, seed: int = 0, stratify: bool = False
@@ -456,7 +500,7 @@ class Corpus:
 
         The first half is observed and the second is held out, to score document completion. If a
         document has an odd number of tokens, the observed half has one more. Both halves keep the
-        order of the text.
+        order of the text, but not the raw texts.
         """
         seed = arguments.seed("seed", seed)
         observed = draw_half(np.asarray(self.doc), np.asarray(self.doc_length), seed)
@@ -488,16 +532,8 @@ class Corpus:
             Words to drop; those not in the vocabulary are ignored.
         """
         counts = self.to_counts()
-        arguments.integer("min_count", min_count)
-        arguments.optional(arguments.integer, "max_count", max_count)
-        arguments.optional(arguments.integer, "max_words", max_words, 1)
-        for name, df in (("min_df", min_df), ("max_df", max_df)):
-            arguments.count_or_share(name, df)
-        stop = set(
-            arguments.texts(
-                "stop_words", arguments.entries("stop_words", stop_words, "words", ordered=False)
-            )
-        )
+        stop = arguments.entries("stop_words", stop_words, "words", ordered=False)
+        stop = set(arguments.texts("stop_words", stop))
         keep = kept_words(
             np.asarray(counts.sum(axis=0)).astype(np.int64),
             np.bincount(counts.indices, minlength=self.num_words),
@@ -547,11 +583,11 @@ class Corpus:
     def load(cls, path: str | os.PathLike[str]) -> "Corpus":
         """Read a corpus that `save` wrote; check it as `from_arrays` does, and by its digest."""
         path = arguments.path("path", path)
-        keywords, digest = load_arrays(path)
+        keywords, beside, digest = load_arrays(path)
         doc_names = strings("doc_names", keywords.pop("doc_names"))
         corpus = cls.from_arrays(**keywords, num_docs=len(doc_names))
         # older versions allowed documents of the same name
-        names = dataclasses.replace(corpus.names, doc_names=doc_names)
+        names = dataclasses.replace(corpus.names, doc_names=doc_names, **beside)
         corpus = dataclasses.replace(corpus, names=names)
         if corpus.digest != digest:
             raise ValueError(f"{path} is damaged: its content has another digest; save it again")
@@ -581,10 +617,8 @@ class Corpus:
         arrays["word"] = (arrays["word"] if word is None else word)[keep]
         arrays["doc"] = arrays["doc"][keep]
         arrays["doc_length"] = np.bincount(arrays["doc"], minlength=self.num_docs)
-        names = self.names
-        if vocabulary is not None:
-            names = dataclasses.replace(names, vocabulary=vocabulary)
-        return _frozen(arrays, names)
+        change = {"texts": None} if vocabulary is None else {"vocabulary": vocabulary}
+        return _frozen(arrays, dataclasses.replace(self.names, **change))
 
 
 def as_corpus(name: str, value: Any) -> Corpus:
@@ -604,7 +638,7 @@ def _checked(doc: Any, word: Any, vocabulary: tuple[str, ...], known: dict[str, 
     doc, word = tokens(doc, word, len(doc_names), len(vocabulary), doc_names)
     arrays = {name: known[name] for name in LEAVES if name in known}
     arrays |= {"doc": doc, "word": word, "doc_length": np.bincount(doc, minlength=len(doc_names))}
-    names = {name: value for name, value in known.items() if name.endswith("_names")}
+    names = {name: value for name, value in known.items() if name not in LEAVES}
     return _frozen(arrays, Names(vocabulary=vocabulary, **names))
 
 

@@ -16,13 +16,17 @@ __all__ = ["Names", "SourceNames", "told_apart"]
 
 
 class _ComparedByDigest:
-    """Equality and hash of a dataclass of strings, by the digest of its fields."""
+    """Equality and hash of a dataclass of strings, by the digest of its fields.
+
+    Fields that are declared with `compare=False` are left out.
+    """
 
     @functools.cached_property
     def digest(self) -> str:
         """SHA-256 of the names, in hex; the same in every process."""
         names: Any = self
-        fields = [getattr(names, field.name) for field in dataclasses.fields(names)]
+        compared = [field for field in dataclasses.fields(names) if field.compare]
+        fields = [getattr(names, field.name) for field in compared]
         return hashlib.sha256(json.dumps(fields).encode("ascii")).hexdigest()
 
     def __eq__(self, other: object) -> bool:
@@ -39,13 +43,19 @@ class _ComparedByDigest:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Names(_ComparedByDigest):
-    """Hold the strings of a corpus; equal when all of them are equal, in order."""
+    """Hold the strings of a corpus; equal when all names are equal, in order.
+
+    Raw texts, and how they were read, are stored here too but not compared. A corpus with texts
+    therefore has the same digest, and the same draws, as one without them.
+    """
 
     vocabulary: tuple[str, ...]
     doc_names: tuple[str, ...]
     group_names: tuple[str, ...] = ()
     author_names: tuple[str, ...] = ()
     label_names: tuple[str, ...] = ()
+    texts: tuple[str, ...] | None = dataclasses.field(default=None, compare=False)
+    tokenizer: str | None = dataclasses.field(default=None, compare=False)  # JSON, see `texts`
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

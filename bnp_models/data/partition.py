@@ -6,8 +6,9 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from bnp_models.data import arguments
+from bnp_models.data.checks import check_num_tokens
 
-__all__ = ["draw_half", "draw_test", "kept_words", "number_of_tests", "ranges"]
+__all__ = ["draw_half", "draw_test", "kept_words", "number_of_tests", "of_documents", "ranges"]
 
 
 def ranges(start: Int[np.ndarray, " N"], length: Int[np.ndarray, " N"]) -> Int[np.ndarray, " M"]:
@@ -15,6 +16,30 @@ def ranges(start: Int[np.ndarray, " N"], length: Int[np.ndarray, " N"]) -> Int[n
     end = np.cumsum(length, dtype=np.int64)
     total = int(end[-1]) if len(end) else 0
     return np.arange(total) + np.repeat(start - (end - length), length)
+
+
+def of_documents(
+    arrays: dict[str, np.ndarray],
+    doc_ptr: Int[np.ndarray, " D_plus_1"],
+    docs: Int[np.ndarray, " N"],
+) -> dict[str, np.ndarray]:
+    """Return the arrays of a corpus that has only these documents, in this order.
+
+    `doc_ptr` are the bounds of the documents' tokens.
+    """
+    length = arrays["doc_length"][docs]
+    check_num_tokens(f"docs has {len(docs)} documents with", int(length.sum(dtype=np.int64)))
+    found = {"doc": np.repeat(np.arange(len(docs)), length)}
+    found["word"] = arrays["word"][ranges(doc_ptr[docs], length)]
+    for key in ("doc_length", "group", "label"):
+        if key in arrays:
+            found[key] = arrays[key][docs]
+    if "author_ptr" in arrays:
+        ptr, idx = arrays["author_ptr"], arrays["author_idx"]
+        sizes = np.diff(ptr)[docs]
+        found["author_ptr"] = np.concatenate([[0], np.cumsum(sizes)])
+        found["author_idx"] = idx[ranges(ptr[docs], sizes)]
+    return found
 
 
 def number_of_tests(test_size: float | SupportsIndex, total: int, unit: str) -> int:
@@ -70,7 +95,18 @@ def kept_words(
     max_words: int | None,
     dropped: Bool[np.ndarray, " V"],
 ) -> Bool[np.ndarray, " V"]:
-    """Mark words to keep: of those that pass all other limits, the `max_words` most frequent."""
+    """Mark words to keep: of those that pass all other limits, the `max_words` most frequent.
+
+    Raises
+    ------
+    ValueError
+        If a limit is out of its domain.
+    """
+    arguments.integer("min_count", min_count)
+    arguments.optional(arguments.integer, "max_count", max_count)
+    arguments.optional(arguments.integer, "max_words", max_words, 1)
+    for name, df in (("min_df", min_df), ("max_df", max_df)):
+        arguments.count_or_share(name, df)
     low, high = (df * num_docs if isinstance(df, float) else df for df in (min_df, max_df))
     keep = (count >= min_count) & (doc_count >= low) & (doc_count <= high) & ~dropped
     if max_count is not None:

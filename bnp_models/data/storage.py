@@ -1,14 +1,18 @@
 """Arrays and data sets in `.npz` files without pickled objects, and digests of their content."""
 
 import hashlib
+import json
 import os
 from collections.abc import Collection
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from bnp_models.data.checks import integers
 from bnp_models.data.files import SEAL_BYTES, check_seal, replacing, seal
 from bnp_models.data.names import Names
+from bnp_models.data.texts import read_tokenizer
 
 __all__ = [
     "LEAVES",
@@ -126,12 +130,21 @@ def save_arrays(
 ) -> None:
     """Write a corpus, completely or not at all; names become arrays of Unicode strings."""
     content = arrays | {name: np.array(getattr(names, name), np.str_) for name in NAMES}
+    if names.texts is not None:
+        content |= _packed(names.texts)
+    if names.tokenizer is not None:
+        content["tokenizer"] = np.array(names.tokenizer)
     sizes = {"num_words": np.array(num_words), "digest": np.array(digest)}
     save_npz(path, SCHEMA, content | sizes)
 
 
-def load_arrays(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str]:
-    """Read what `save_arrays` wrote; return keywords of `Corpus.from_arrays`, and the digest."""
+def load_arrays(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any], str]:
+    """Read what `save_arrays` wrote.
+
+    Returns
+    -------
+    Keywords of `Corpus.from_arrays`; the fields `texts` and `tokenizer` of `Names`; the digest.
+    """
     required = {"doc", "word", "num_words", "digest", *NAMES}
     instead = "read other .npz files with bnp_models.data.readers.read_npz"
     content = load_checked(path, SCHEMA, required, "Corpus", instead)
@@ -139,4 +152,37 @@ def load_arrays(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str]:
     names = {name: content[name].tolist() for name in NAMES}
     optional = {name: value or None for name, value in names.items() if name.endswith("_names")}
     keywords = arrays | names | optional | {"num_words": int(content["num_words"])}
-    return keywords, str(content["digest"])
+    beside = {"texts": _unpacked(path, content, len(names["doc_names"])), "tokenizer": None}
+    if "tokenizer" in content:
+        beside["tokenizer"] = json.dumps(read_tokenizer(str(path), str(content["tokenizer"])))
+    return keywords, beside, str(content["digest"])
+
+
+def _packed(texts: tuple[str, ...]) -> dict[str, np.ndarray]:
+    """Return texts as bytes in one array, and where each begins.
+
+    An array of Unicode strings would give every text the length of the longest.
+    """
+    parts = [text.encode("utf-8", "surrogatepass") for text in texts]
+    ptr = np.concatenate([[0], np.cumsum([len(part) for part in parts], dtype=np.int64)])
+    return {"texts": np.frombuffer(b"".join(parts), np.uint8), "text_ptr": ptr}
+
+
+def _unpacked(
+    path: str | os.PathLike[str], content: dict[str, np.ndarray], num_docs: int
+) -> tuple[str, ...] | None:
+    """Return the texts that `_packed` packed; None if the file has none."""
+    if "texts" not in content:
+        return None
+    packed = content["texts"]
+    ptr = integers("text_ptr", content.get("text_ptr", ()))
+    fits = packed.dtype == np.uint8 and packed.ndim == 1 and len(ptr) == num_docs + 1
+    if not (fits and ptr[0] == 0 and (np.diff(ptr) >= 0).all() and ptr[-1] == packed.size):
+        raise ValueError(f"{path} has texts that do not fit its documents; save the corpus again")
+    data, ends = packed.tobytes(), ptr.tolist()
+    try:
+        return tuple(
+            data[start:end].decode("utf-8", "surrogatepass") for start, end in pairwise(ends)
+        )
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} has texts that are no UTF-8 ({error})") from None

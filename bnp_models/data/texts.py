@@ -1,12 +1,26 @@
-"""Turn texts into word ids with scikit-learn's `CountVectorizer`, in the order of the text."""
+"""Turn texts into word ids with scikit-learn's `CountVectorizer`, in the order of the text.
 
-from collections.abc import Sequence
-from typing import Any
+A *tokenizer* is a dictionary that says how texts were cut into words, in a form that JSON can hold.
+It has the options `stop_words` (None, or all stop words as a sorted list), `lowercase` and
+`token_pattern` of `Corpus.from_texts`; or else `vectorizer`, the description of a vectorizer that
+these options do not describe. Texts can be read again only with the first kind.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 from bnp_models.data import arguments
 from bnp_models.data.checks import distinct, strings
 
-__all__ = ["TOKEN_PATTERN", "check_texts", "number_words"]
+__all__ = [
+    "READING_OPTIONS",
+    "TOKEN_PATTERN",
+    "Words",
+    "check_texts",
+    "number_words",
+    "read_tokenizer",
+]
 
 TOKEN_PATTERN = r"(?u)\b[^\W\d_]{2,}\b"
 """Words of two letters or more, in any alphabet; scikit-learn's own also takes numbers."""
@@ -21,6 +35,24 @@ OPTIONS = {
     "max_features": None,
 }
 """Options, with their defaults, of the vectorizer that is made if none is given."""
+
+READING_OPTIONS = ("stop_words", "lowercase", "token_pattern")
+"""Options that say how texts are cut into words; the others choose words for a vocabulary."""
+
+# parameters of CountVectorizer that do not change how it cuts strings into words, or are described
+_DESCRIBED = {
+    *OPTIONS, "vocabulary", "binary", "dtype", "encoding", "decode_error",
+}  # fmt: skip
+
+
+class Words(NamedTuple):
+    """What `number_words` makes of texts."""
+
+    ids: list[list[int]]
+    """The word ids of every text, in order."""
+    vocabulary: tuple[str, ...]
+    tokenizer: dict[str, Any]
+    """How the texts were cut into words, see the module."""
 
 
 def check_texts(texts: Any) -> list[str]:
@@ -37,10 +69,8 @@ def check_texts(texts: Any) -> list[str]:
     return entries
 
 
-def number_words(
-    texts: Sequence[str], vectorizer: Any, vocabulary: Any, **options: Any
-) -> tuple[list[list[int]], tuple[str, ...]]:
-    """Return the word ids of every text, in order, and the vocabulary.
+def number_words(texts: Sequence[str], vectorizer: Any, vocabulary: Any, **options: Any) -> Words:
+    """Cut texts into words and number these.
 
     Parameters
     ----------
@@ -61,7 +91,7 @@ def number_words(
             words = arguments.entries(
                 "stop_words", stop_words, "words, or 'english'", ordered=False
             )
-            stop_words = sorted(set(strings("stop_words", words)))
+            stop_words = _sorted(strings("stop_words", words))
         if vocabulary is not None:
             vocabulary = distinct("vocabulary", vocabulary)
         vectorizer = CountVectorizer(vocabulary=vocabulary, stop_words=stop_words, **options)
@@ -97,9 +127,49 @@ def number_words(
         )
     analyze = vectorizer.build_analyzer()
     ids = [[int(word_id[w]) for w in analyze(text) if w in word_id] for text in texts]
-    return ids, words
+    return Words(ids, words, _tokenizer(vectorizer))
+
+
+def read_tokenizer(name: str, text: Any) -> dict[str, Any]:
+    """Read a tokenizer from JSON and check it; `name` is that of the file or argument."""
+    try:
+        found = json.loads(text)
+        if set(found) == {"vectorizer"}:
+            arguments.text("vectorizer", found["vectorizer"])
+            return found
+        if set(found) != set(READING_OPTIONS):
+            raise ValueError(f"its entries are {arguments.shown(list(found))}")
+        arguments.flag("lowercase", found["lowercase"])
+        arguments.pattern("token_pattern", found["token_pattern"])
+        arguments.optional(arguments.texts, "stop_words", found["stop_words"])
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"{name} has a tokenizer that can't be read: {error}") from None
+    return found
+
+
+def _tokenizer(vectorizer: Any) -> dict[str, Any]:
+    """Describe how a vectorizer cuts texts into words."""
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    if type(vectorizer) is CountVectorizer:
+        options, own = vectorizer.get_params(), CountVectorizer().get_params()
+        others = [name for name in own if name not in _DESCRIBED]
+        if all(_equal(options[name], own[name]) for name in others):
+            stop_words = vectorizer.get_stop_words()
+            return {
+                "stop_words": None if stop_words is None else _sorted(stop_words),
+                "lowercase": bool(options["lowercase"]),
+                "token_pattern": options["token_pattern"],
+            }
+    return {"vectorizer": arguments.shown(vectorizer)}
+
+
+def _sorted(words: Iterable[Any]) -> list[str]:
+    """Return the distinct words in order: that of a set differs from process to process."""
+    return sorted({str(word) for word in words})
 
 
 def _equal(value: Any, default: Any) -> bool:
     """Tell whether an option is its default; arrays and other sequences are not."""
-    return value is default or (isinstance(value, str | int | float) and value == default)
+    kinds = str | int | float | tuple
+    return value is default or (isinstance(value, kinds) and value == default)

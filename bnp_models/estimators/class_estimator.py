@@ -41,6 +41,9 @@ class ClassEstimator(ClassifierMixin, TopicEstimator):
     def _takes_many_classes(self) -> bool:
         return True
 
+    def _scores_words(self) -> bool:
+        return False
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         arguments.one_of("empty_documents", self.empty_documents, _EMPTY)

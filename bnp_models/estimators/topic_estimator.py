@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import math
 import numbers
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -11,14 +12,17 @@ import scipy.sparse
 from jaxtyping import Float
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state, validation
+from sklearn.utils.metaestimators import available_if
 
 from bnp_models.base.model import Model
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
 from bnp_models.results.author_fit import AuthorFit
+from bnp_models.results.contrast_fit import ContrastFit
 from bnp_models.results.group_fit import GroupFit
 from bnp_models.results.supervised_fit import SupervisedFit
 from bnp_models.results.topic_fit import TopicFit
+from bnp_models.results.topic_tables import mean_topics
 from bnp_models.run.fit import fit
 
 __all__ = ["TopicEstimator"]
@@ -26,7 +30,12 @@ __all__ = ["TopicEstimator"]
 AnyEstimator = TypeVar("AnyEstimator", bound="TopicEstimator")
 
 _OF_MODEL = "model__"  # what the names of the model's parameters begin with
+_SPLIT_SEED = 0  # of held-out halves: the same for all fits, so that their scores compare
 _OWN_OPTIONS = ("model", "data", "num_warmup", "num_samples", "num_chains", "seed", "progress")
+
+
+def _scores_words(estimator: Any) -> bool:
+    return estimator._scores_words()
 
 
 class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -39,9 +48,10 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     Parameters
     ----------
     model
-        A configured topic model such as `bnp_models.LDA(20)`. Models with authors need more than
-        counts and are refused; for models of labels see `TopicClassifier`, for models whose topics
-        differ by group `GroupClassifier`.
+        A configured topic model of plain documents such as `bnp_models.LDA(20)`, `HDPLDA()`,
+        `PitmanYorLDA(20)` or `IBPCompoundDirichlet()`. Models that need more than counts are
+        refused: for models of labels see `TopicClassifier`, for models whose topics differ by group
+        `GroupClassifier`; other models of groups and models of authors have `bnp_models.fit` only.
     num_warmup, num_samples, num_chains, progress
         As those of `bnp_models.fit`.
     fit_options
@@ -60,6 +70,8 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         What `bnp_models.fit` returned: topics, diagnostics, pictures. Look at `fit_.convergence()`
         before using the topics. Words have the names of the columns of X if it is a data frame, and
         otherwise the numbers of the columns.
+    components_
+        Topics, one in each row, as probabilities of words; rows are the columns of `transform`.
     seed_
         Seed that was used.
     n_features_in_
@@ -86,6 +98,23 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     >>> estimator = TopicEstimator(bnp.LDA(2), num_warmup=50, num_samples=50, random_state=0)
     >>> estimator.fit_transform(counts).shape
     (4, 2)
+    >>> estimator.components_.shape
+    (2, 3)
+
+    A search for the number of topics takes texts if words are counted first. The best one has the
+    largest `score`:
+
+    >>> from sklearn.feature_extraction.text import CountVectorizer
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from sklearn.pipeline import make_pipeline
+    >>> texts = ["cat dog cat", "moon sun sun", "dog cat", "sun moon moon"]
+    >>> search = GridSearchCV(
+    ...     make_pipeline(CountVectorizer(), estimator),
+    ...     {"topicestimator__model__num_topics": [1, 2]},
+    ...     cv=2,
+    ... )
+    >>> sorted(search.fit(texts).best_params_)
+    ['topicestimator__model__num_topics']
     """
 
     _required_parameters = ("model",)  # scikit-learn 1.5 asks
@@ -170,6 +199,66 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return np.hstack(tables)
 
     @property
+    def components_(self) -> Float[np.ndarray, "K V"]:
+        """Topics as probabilities of words, averaged over the kept states that have the topic.
+
+        Rows are the columns of `transform`, and sum to one. In models of classes a topic whose
+        words differ by class is the average over its tokens; where each class has a model of its
+        own, rows are the topics of all of them.
+        """
+        topics = [mean_topics(fit.topic_states, fit.alignment).T for fit in self._topic_fits()]
+        return np.vstack(topics)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the log probability of words of new documents, in nats per token; more is better.
+
+        A random half of the tokens of each document is scored given the other half
+        (`TopicFit.document_completion`); the halves are the same for all estimators, so that a
+        search compares models on the same tokens. A model in which the length of a document says
+        something about its topics has no such score; there it is that of whole documents
+        (`TopicFit.left_to_right`). scikit-learn's `LatentDirichletAllocation` returns the
+        sum over tokens of a bound, which is not comparable.
+
+        Parameters
+        ----------
+        X
+            Counts, documents by the words that were fitted.
+        y
+            Not used.
+
+        Raises
+        ------
+        ValueError
+            If X does not hold counts, or no document has two words.
+        """
+        validation.check_is_fitted(self, "fit_")
+        corpus = self._new_corpus(self._counts(self._checked(X)))
+        if "document_completion" in self.fit_.model.scores:
+            how = self._fold_in() | {"split_seed": _SPLIT_SEED}
+            return self.fit_.document_completion(corpus, **how).log_prob
+        return self.fit_.left_to_right(corpus, seed=self.seed_).log_prob
+
+    @available_if(_scores_words)
+    def perplexity(self, X: Any) -> float:
+        """Return the perplexity of new documents, exp(-`score`); less is better.
+
+        Parameters
+        ----------
+        X
+            Counts, documents by the words that were fitted.
+
+        Raises
+        ------
+        ValueError
+            See `score`.
+        """
+        return math.exp(-self.score(X))
+
+    def _scores_words(self) -> bool:
+        """Say whether `score` is that of words; classifiers have one of classes."""
+        return True
+
+    @property
     def _n_features_out(self) -> int:
         """Number of topics, for the names of the columns that `transform` returns."""
         return sum(fit.alignment.num_topics for fit in self._topic_fits())
@@ -216,19 +305,22 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 )
 
     def _check_model(self) -> None:
-        """Refuse models that need more than counts."""
+        """Refuse models that need more than counts; say what takes them."""
         model = arguments.instance("model", self.model, Model, "a topic model such as LDA(20)")
-        more = AuthorFit, GroupFit  # than counts
-        if not issubclass(model.result, TopicFit) or issubclass(model.result, more):
-            raise ValueError(
-                f"model must be a topic model of counts, got {arguments.shown(model)}: use "
-                "bnp_models.fit with a Corpus or Sources"
-            )
-        if issubclass(model.result, SupervisedFit):
-            raise ValueError(
-                f"model must be one without labels, got {arguments.shown(model)}: use "
-                "TopicClassifier"
-            )
+        if not issubclass(model.result, TopicFit):
+            needed = "a topic model of counts", "bnp_models.fit with Sources"
+        elif issubclass(model.result, SupervisedFit):
+            needed = "one without labels", "TopicClassifier"
+        elif issubclass(model.result, ContrastFit):
+            needed = "one without groups", "GroupClassifier"
+        elif issubclass(model.result, GroupFit):
+            needed = "one without groups", "bnp_models.fit with a Corpus that has groups"
+        elif issubclass(model.result, AuthorFit):
+            needed = "a topic model of counts", "bnp_models.fit with a Corpus that has authors"
+        else:
+            return
+        what, instead = needed
+        raise ValueError(f"model must be {what}, got {arguments.shown(model)}: use {instead}")
 
     def _checked(self, X: Any, *, reset: bool = False, **of_y: Any) -> Any:
         """Return X as scikit-learn checks it, and y as well if it is given as `y=`.

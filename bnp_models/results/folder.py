@@ -1,15 +1,19 @@
 """The folder of a run: draws, data, tables, pictures and a report, written and read again."""
 
+import io
+import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bnp_models.data import arguments
+from bnp_models.data.files import replacing
 from bnp_models.posterior.arviz_data import has_group
 from bnp_models.results.result import Fit, put_together, read_draws
+from bnp_models.results.saved_model import load_model
 
-__all__ = ["load_run", "save_run"]
+__all__ = ["load", "load_run", "save_picture", "save_run"]
 
 DRAWS = "draws.nc"
 
@@ -29,8 +33,6 @@ def save_run(fit: Fit, folder: Path, *, num_rows: int | None = None) -> str:
     num_rows
         How many topics or factors the returned report shows; the files have all.
     """
-    import matplotlib.pyplot as plt
-
     arguments.instance("fit", fit, Fit, "what bnp_models.fit returns")
     folder = arguments.path("folder", folder)
     arguments.optional(arguments.integer, "num_rows", num_rows, 1)
@@ -57,10 +59,20 @@ def save_run(fit: Fit, folder: Path, *, num_rows: int | None = None) -> str:
         whole.insert(0, text(None))
     (folder / "report.txt").write_text("\n\n".join(whole) + "\n", encoding="utf-8")
     for name, axes in (pictures | drawn).items():
-        figure = np.asarray(axes, dtype=object).flat[0].figure
-        figure.savefig(folder / f"{name}.png", dpi=110)
-        plt.close(figure)
+        save_picture(axes, folder / f"{name}.png")
     return "\n\n".join(parts)
+
+
+def save_picture(axes: Any, path: Path) -> None:
+    """Write the figure of some axes as PNG, completely or not at all, and close it."""
+    import matplotlib.pyplot as plt
+
+    figure = np.asarray(axes, dtype=object).flat[0].figure
+    content = io.BytesIO()
+    figure.savefig(content, format="png", dpi=110)
+    plt.close(figure)
+    with replacing(path) as file:
+        file.write(content.getvalue())
 
 
 def load_run(folder: Path) -> Any:
@@ -79,7 +91,55 @@ def load_run(folder: Path) -> Any:
     return put_together(folder / DRAWS, model, draws, data)
 
 
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a fit from the folder of a run, or a `SavedModel` from one light file.
+
+    Reading runs no code from the file.
+
+    Parameters
+    ----------
+    path
+        The --output folder of `bnp-models fit`, or what `fit.save_model` wrote.
+
+    Returns
+    -------
+    What `fit` returned, such as a `TopicFit`; or a `SavedModel`, which has the topics and
+    `transform` but no documents.
+
+    Raises
+    ------
+    ValueError
+        If there is no such folder or file, it is damaged, or something else is in it.
+
+    Examples
+    --------
+    >>> bnp_models.load("run").topics()  # doctest: +SKIP
+    >>> bnp_models.load("topics.npz").transform(["a new text"])  # doctest: +SKIP
+    """
+    path = arguments.path("path", path)
+    if path.is_dir():
+        return load_run(path)
+    if not path.is_file():
+        raise ValueError(
+            "path must be the folder of a run or a file that fit.save_model wrote, there is no "
+            f"{path}"
+        )
+    with open(path, "rb") as file:
+        start = file.read(4)
+    if start in (b"\x89HDF", b"CDF\x01", b"CDF\x02", b"CDF\x05"):
+        raise ValueError(
+            f"{path} has the draws of a fit, but not its data: bnp_models.Fit.load(path, data) "
+            "takes both, or give load the folder of the run"
+        )
+    return load_model(path)
+
+
 def _check_file(folder: Path, name: str) -> None:
+    if (folder / "header.json").is_file() and not (folder / name).is_file():
+        raise ValueError(
+            f"{folder} is the checkpoint of a run: bnp_models.resume({str(folder)!r}) finishes the "
+            "run, or reads it if it is finished"
+        )
     if not (folder / name).is_file():
         raise ValueError(
             f"{folder} holds no finished run: {name} is missing. Give the --output folder of "

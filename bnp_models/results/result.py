@@ -184,6 +184,38 @@ class Fit(abc.ABC):
         """Write the draws as netCDF, whole or not at all; any ArviZ reads it."""
         return arviz_data.save(self.data, path)
 
+    def save_model(self, path: str | os.PathLike[str], *, chain: int | None = None) -> Path:
+        """Write what new documents need of a topic model to one light file, whole or not at all.
+
+        These are the topics of the kept states, the words, and how texts were cut into words. The
+        documents that were fitted are not in the file. `bnp_models.load(path)` returns a
+        `SavedModel`, whose `transform` gives the same table as that of this fit.
+
+        Parameters
+        ----------
+        path
+            The file; its name should end in `.npz`.
+        chain
+            Number of the chain whose states to write, see `of_chain`; all by default.
+
+        Raises
+        ------
+        ValueError
+            If the model is not a topic model, or no states were kept.
+        """
+        arguments.path("path", path)
+        self.of_chain(chain)
+        if hasattr(type(self), "of_class"):
+            what = "each class has a model of its own, use fit.of_class(label).save_model(path)"
+        else:
+            what = (
+                "save the draws with fit.save(path) and the data with fit.corpus.save(path); "
+                "bnp_models.Fit.load(path, data) reads them"
+            )
+        raise ValueError(
+            f"save_model is for fits of one topic model, got a {type(self).__name__}: {what}"
+        )
+
     @classmethod
     def load(cls, draws: str | os.PathLike[str], data: Any) -> Any:
         """Read what `save` wrote.

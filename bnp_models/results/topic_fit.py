@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -56,7 +57,7 @@ class TopicFit(TopicMethods):
 
     def transform(
         self,
-        corpus: Corpus,
+        corpus: Corpus | str | Sequence[str],
         *,
         num_sweeps: int = 50,
         num_kept: int = 25,
@@ -68,8 +69,10 @@ class TopicFit(TopicMethods):
         Parameters
         ----------
         corpus
-            New documents over the same vocabulary: `Corpus.from_texts(texts,
-            vocabulary=fit.corpus.vocabulary)`; with groups where topics differ by group.
+            New documents: texts (one string per document, or a single string), which are read as
+            those of the fit were; or a `Corpus` over the same vocabulary, such as
+            `fit.corpus.read_texts(texts)`. Where topics differ by group it must be a corpus with
+            groups: `fit.corpus.read_texts(texts, groups=groups)`.
         num_sweeps, num_kept
             Fold-in sweeps per state, and how many of the last ones are averaged.
         seed
@@ -82,15 +85,14 @@ class TopicFit(TopicMethods):
         Table of documents by topics, numbered as in `topics`. Rows sum to at most one; the rest
         belongs to topics without a number.
         """
-        from bnp_models.results.document_tables import new_document_shares, topic_shares
-        from bnp_models.scores.held_out import document_topics
+        from bnp_models.results.new_documents import shares_of_new
 
         fit = self.of_chain(chain)
-        theta = document_topics(
-            fit.mixtures, corpus, num_sweeps=num_sweeps, num_kept=num_kept, seed=seed
-        )
-        shares = new_document_shares(theta, fit.topic_states, corpus, fit.alignment)
-        return topic_shares(shares, corpus)
+        how = {"num_sweeps": num_sweeps, "num_kept": num_kept, "seed": seed}
+        return shares_of_new(
+            corpus, self.corpus.read_texts, fit.mixtures, fit.topic_states, fit.alignment,
+            row_names=self.model.row_names(self.corpus), **how,
+        )  # fmt: skip
 
     def document_completion(
         self, corpus: Corpus, *, split_seed: int = 0, **options: Any
@@ -389,15 +391,7 @@ class TopicFit(TopicMethods):
 
 def match_words(fitted: Corpus, data: Any) -> tuple[Corpus, list[str]]:
     """Return new documents over the words of the corpus that was fitted, and notes about them."""
-    corpus, notes = as_corpus("data", data), []
-    if data.vocabulary != fitted.vocabulary:
-        corpus = data.with_vocabulary(fitted.vocabulary)
-    unknown = data.num_tokens - corpus.num_tokens
-    if unknown:
-        share = unknown / data.num_tokens
-        notes.append(
-            f"{unknown} tokens ({share:.1%}) are left out: words that the fit has not seen"
-        )
-    if corpus == fitted:
-        notes.append("this is the corpus that was fitted: scores of new documents would be lower")
-    return corpus, notes
+    from bnp_models.results.new_documents import as_documents, over_words
+
+    corpus = as_documents("data", data, fitted.read_texts)
+    return over_words(corpus, fitted.vocabulary, fitted.digest)

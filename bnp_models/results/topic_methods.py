@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -63,6 +65,12 @@ class TopicMethods(Fit):
         from bnp_models.posterior.alignment import align
 
         return align(self.topic_states)
+
+    def save_model(self, path: str | os.PathLike[str], *, chain: int | None = None) -> Path:
+        """Write what new documents need to one light file, see `Fit.save_model`."""
+        from bnp_models.results.saved_model import save_model
+
+        return save_model(self.of_chain(chain), path)
 
     # tables
 

@@ -264,12 +264,12 @@ def to_arviz(mcmc: Any) -> Any:
     if not isinstance(kernel, GibbsKernel):
         raise ValueError(
             f"mcmc must be an MCMC of model.gibbs(...), got {mcmc!r} of {kernel!r}; "
-            "arviz.from_numpyro(mcmc, log_likelihood=False) reads other kernels"
+            "arviz.from_numpyro(mcmc) reads other kernels"
         )
     if state is None:
         raise ValueError("mcmc has no draws: call mcmc.run(key, data) first")
     kernel.check_capacity(state)
-    data = mcmc._args[0]
+    data = kernel.data_argument(mcmc._args, mcmc._kwargs)
     fields = mcmc.get_extra_fields(group_by_chain=True)
     info = {name.rpartition(".")[2]: x for name, x in fields.items() if name.startswith("info.")}
     samples = mcmc.get_samples(group_by_chain=True)

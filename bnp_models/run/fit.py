@@ -3,10 +3,13 @@
 import contextlib
 import inspect
 import json
+import signal
+import threading
 import time
 import warnings
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import jax
@@ -98,7 +101,10 @@ def fit(
     A `Fit` of the class that the model names, such as `TopicFit` or `FactorFit`: the draws
     (`.data`, an ArviZ object) with tables, diagnostics and pictures of them. After an interrupt
     from the keyboard (Ctrl-C) the `Fit` holds the draws made until then, and a checkpoint is
-    written if there is a folder for it. `.data.attrs` say what was run: `sampling_seconds` is the
+    written if there is a folder for it; a warning says how to go on. In the warm-up there are no
+    draws, so KeyboardInterrupt is raised after the checkpoint. SIGTERM, which batch systems send,
+    does the same, unless the program has a handler of its own for it. `.data.attrs` say what was
+    run: `sampling_seconds` is the
     time from the start of the chains to the last sweep, and `compile_seconds` the part of it in
     which programs were traced, compiled or loaded (see `use_compilation_cache`). The group
     `history` of `.data` has the log joint density and the topics in use of every chain about once
@@ -169,6 +175,7 @@ def fit(
     keys = jax.random.key(seed)
     keys = jax.random.split(keys, num_chains) if num_chains > 1 else keys[None]
     with contextlib.ExitStack() as held:
+        held.enter_context(_terminable(_raise))
         state = None
         if folder is not None:
             busy = held.enter_context(_locked(folder))
@@ -356,7 +363,7 @@ def _run(
 
     length, saved, begun_at = 1, time.monotonic(), sweep
     try:
-        with Interrupt() as interrupt:
+        with Interrupt() as interrupt, _terminable(_noting(interrupt)):
             while sweep < runner.num_sweeps and not interrupt.pending:
                 room = min(runner.longest(state), draws.next_snapshot(sweep) - sweep)
                 length = max(1, min(length, room))
@@ -378,15 +385,54 @@ def _run(
             if sweep < runner.num_sweeps:
                 raise KeyboardInterrupt
     except KeyboardInterrupt:
+        further = "" if folder is None else f"; to go on: bnp_models.resume({str(folder)!r})"
         if draws.num_kept == 0:
-            raise
+            raise KeyboardInterrupt(f"interrupted before the first draw{further}") from None
         warnings.warn(
-            f"interrupted: the result holds {draws.num_kept} of {runner.num_kept} draws per chain",
+            f"interrupted: the result holds {draws.num_kept} of {runner.num_kept} draws per chain"
+            f"{further}",
             stacklevel=3,
         )
         if any(x.is_deleted() for x in jax.tree.leaves(state)):
             return None
     return state
+
+
+Handler = Callable[[int, FrameType | None], None]
+
+
+@contextlib.contextmanager
+def _terminable(handler: Handler) -> Iterator[None]:
+    """Handle SIGTERM in the block, as Ctrl-C is; without a handler it ends the process at once.
+
+    A handler that the program has set itself stays, and so does an ignored signal. Python delivers
+    signals only to the main thread; in other threads nothing is changed.
+    """
+    in_main = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGTERM) if in_main else None
+    if before not in (signal.SIG_DFL, _raise):
+        yield
+        return
+    signal.signal(signal.SIGTERM, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _raise(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _noting(interrupt: Interrupt) -> Handler:
+    """Return a handler whose first call ends the sweeps after the current stretch."""
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if interrupt.pending:
+            raise KeyboardInterrupt
+        interrupt.pending = True
+
+    return note
 
 
 def _check(lp: np.ndarray, sweep: int) -> None:

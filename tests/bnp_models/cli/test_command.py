@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -298,6 +299,25 @@ def test_process_uses_all_cores(data, tmp_path):
     num_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     if header["versions"]["backend"] == "cpu":
         assert header["num_devices"] >= min(num_cores, 2)
+
+
+@pytest.mark.slow
+def test_process_that_is_terminated(data, tmp_path):
+    """A batch system sends SIGTERM: the last state is kept, and the command says how to go on."""
+    sizes = "--num-warmup 4 --num-samples 1000000 --thinning 2 --checkpoint-seconds 1e9".split()
+    command = [sys.executable, "-m", "bnp_models", "fit", "LDA", data, "--output", str(tmp_path)]
+    process = subprocess.Popen(
+        [*command, *(word for word in FIT if word != "--no-progress"), *sizes],
+        stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    assert process.stderr is not None
+    assert any("sweep" in line for line in process.stderr)  # reads up to the first line of progress
+    assert not (tmp_path / "checkpoint" / "state.npz").exists()
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=300)
+    assert process.returncode == 130
+    assert f"bnp-models resume {tmp_path}\n" in err
+    assert (tmp_path / "checkpoint" / "state.npz").exists()
 
 
 @pytest.mark.slow

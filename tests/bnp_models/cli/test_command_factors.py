@@ -47,7 +47,7 @@ def run(tmp_path, made_up_factors, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(bnp, "fit", fit)
         argv = f"fit GaussianFactorAnalysis {data} --read source=kind --output {folder}"
-        more = "--scale True --num-samples 2 --num-warmup 0"
+        more = "--scale yes --num-samples 2 --num-warmup 0"
         assert cli.main([*argv.split(), *more.split()]) == 0
     return folder
 
@@ -103,7 +103,7 @@ def test_wrong_input_is_refused_in_words(run, tmp_path, capsys):
         (fit, "has the column 'kind', which does not hold numbers"),
         ([*fit, "--read", "by=kind"], "with a name that the format table has: source, row, kind"),
         ([*fit, "--read", "source=kind", "--tau", "-1"], "tau must be positive"),
-        ([*fit, "--centre", "no"], "centre must be True or False, got 'no'"),
+        ([*fit, "--centre", "maybe"], "centre must be True or False, got 'maybe'"),
         (["fit", "LDA", data, "--format", "table", "--output", "x"], "invalid choice: 'table'"),
     ):
         assert cli.main(argv) == 2

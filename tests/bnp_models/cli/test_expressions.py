@@ -2,7 +2,7 @@ import numpy as np
 import numpyro.distributions as dist
 import pytest
 
-from bnp_models.cli.expressions import parse_value, show_value
+from bnp_models.cli.expressions import parse_boolean, parse_value, show_value
 
 
 @pytest.mark.parametrize(
@@ -112,3 +112,10 @@ def test_words_with_hyphens():
     for text in ("1-2", "a-1", "-a", "a-", "a--b", "a - b"):
         with pytest.raises(ValueError, match="must be a number"):
             parse_value("sampler", text)
+
+
+def test_booleans():
+    assert [parse_boolean(text) for text in ("true", "YES", " on ", "1")] == [True] * 4
+    assert [parse_boolean(text) for text in ("False", "no", "off", "0")] == [False] * 4
+    assert parse_boolean("2") is None
+    assert parse_boolean("none") is None

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bnp_models as bnp
-from bnp_models.cli.reading import read_again, read_data
+from bnp_models.cli.reading import read_again, read_data, reader_help
 
 MODEL = bnp.LDA(2)
 FACTORS = bnp.GaussianFactorAnalysis()
@@ -28,8 +28,8 @@ def texts(write):
     return write("train.jsonl", '{"body": "Cat cat DOG"}\n{"body": "dog Cat"}\n')
 
 
-def again(path, reading, *pairs, model=MODEL, format=None):
-    return read_again(model, path, format, pairs, reading, "run")
+def again(path, reading, *pairs, model=MODEL, format=None, tokenizer=None):
+    return read_again(model, path, format, pairs, reading, "run", tokenizer)
 
 
 def reading_of(path, *pairs, model=MODEL, format=None):
@@ -123,3 +123,69 @@ def test_tables(write, capsys):
     sources = again(write("test.csv", "a,b,kind\n1,2,x\n"), reading, model=FACTORS)
     assert (sources.source_names, sources.kind) == (("x",), "reals")
     assert "were read: source='kind', kind='reals'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("true", True), ("Yes", True), ("on", True), ("1", True), ("False", False), ("no", False),
+     ("OFF", False), ("0", False)],
+)  # fmt: skip
+def test_flags_as_people_write_them(texts, text, expected):
+    corpus, reading = read_data(MODEL, texts, None, ["text=body", f"lowercase={text}"])
+    assert reading["options"]["lowercase"] is expected
+    assert ("DOG" in corpus.vocabulary) is not expected
+
+
+def test_other_flags_are_refused(texts):
+    with pytest.raises(ValueError, match="--read lowercase=maybe: give true or false"):
+        reading_of(texts, "text=body", "lowercase=maybe")
+    with pytest.raises(ValueError, match="--read lowercase=None: give true or false"):
+        reading_of(texts, "text=body", "lowercase=None")
+
+
+def test_flags_that_may_be_missing(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "x.txt").write_text("cat dog")
+    assert read_data(MODEL, str(tmp_path), None, ["groups=no"])[0].group is None
+    assert read_data(MODEL, str(tmp_path), None, ["groups=none"])[0].group_names == ("a",)
+
+
+def test_stop_words(write, capsys):
+    texts = write("train.txt", "the cat and a dog\n")
+    words = write("stop.txt", "# ours\ndog\n\n the\n")
+
+    def found(given):
+        return read_data(MODEL, texts, None, [f"stop_words={given}"])[0].vocabulary
+
+    assert found("english") == ("cat", "dog")
+    assert found("none") == found("None") == ("and", "cat", "dog", "the")
+    assert found("cat, dog") == ("and", "the")
+    assert found("cat") == found("['cat']") == ("and", "dog", "the")
+    capsys.readouterr()
+    assert found(words) == ("and", "cat")
+    assert capsys.readouterr().err == f"2 stop words from {words}\n"
+    assert reading_of(texts, f"stop_words={words}")["options"]["stop_words"] == ["dog", "the"]
+    for missing in ("missing.txt", "no/such"):
+        with pytest.raises(ValueError, match=f"stop_words={missing}: there is no such file"):
+            found(missing)
+
+
+def test_corpora_that_remember_how_they_were_read(texts, write, capsys):
+    corpus = bnp.Corpus.from_texts(["Cat DOG"], lowercase=False, stop_words=["dog"])
+    new = write("new.txt", "dog Cat cat\n")
+    for reading in (None, {"format": "npz", "options": {}, "ending": ".npz"}):
+        assert again(new, reading, tokenizer=corpus.tokenizer).vocabulary == ("Cat", "cat")
+        err = capsys.readouterr().err
+        assert "were read: stop_words=['dog'], lowercase=False" in err
+        assert "does not say" not in err
+    own = {"vectorizer": "Mine()"}
+    assert again(new, None, tokenizer=own).vocabulary == ("cat", "dog")
+    assert "run does not say how its data were read" in capsys.readouterr().err
+
+
+def test_help_lists_the_options_with_their_defaults():
+    text = " ".join(reader_help([MODEL.readers, FACTORS.readers]).split())
+    for part in ("csv: text, group, authors", "author_separator=;", "table: source, row, kind",
+                 "stop_words=english", "texts (jsonl, csv, lines, folder)"):  # fmt: skip
+        assert part in text
+    assert "table: " not in reader_help([MODEL.readers])

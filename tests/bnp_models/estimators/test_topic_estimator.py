@@ -7,9 +7,15 @@ import pytest
 import scipy.sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
 
 import bnp_models as bnp
-from bnp_models.estimators import TopicEstimator
+from bnp_models.estimators import GroupClassifier, TopicClassifier, TopicEstimator
+from bnp_models.results.author_fit import AuthorFit
+from bnp_models.results.group_fit import GroupFit
+from bnp_models.results.supervised_fit import SupervisedFit
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +61,141 @@ def test_documents_without_words_have_the_shares_of_the_prior(estimator, new_cou
     np.testing.assert_allclose(estimator.transform(X)[1], 0.5, atol=1e-6)
     with pytest.raises(ValueError, match="X must have a document with words, got 2 without"):
         estimator.transform(np.zeros((2, 8), int))
+
+
+class TestComponents:
+    def test_rows_are_the_columns_of_transform(self, estimator, counts, new_counts):
+        topics = estimator.components_
+        assert topics.shape == (2, 8)
+        np.testing.assert_allclose(topics.sum(axis=1), 1, rtol=1e-6)
+        second = topics[:, 4:].sum(axis=1)  # planted: class 1 has the second half of the words
+        shares = estimator.transform(new_counts[0])
+        of_class_1 = shares[new_counts[1] == 1].mean(axis=0)
+        assert second.argmax() == of_class_1.argmax()
+        assert second.max() > 0.8 > 0.2 > second.min()
+
+    def test_words_are_those_of_the_tables(self, estimator):
+        first = estimator.components_.argmax(axis=1)
+        words = estimator.fit_.topics(num_words=1)["words"]
+        assert list(words) == [str(v) for v in first]
+
+    def test_none_before_a_fit(self):
+        assert not hasattr(TopicEstimator(bnp.LDA(2)), "components_")
+
+    @pytest.mark.slow
+    def test_of_classifiers(self, counts, cheap):
+        X, y = counts
+        names = np.array(["x", "y", "z"])[np.arange(len(y)) % 3]
+        many = TopicClassifier(bnp.SupervisedLDA(2, response="one-vs-rest"), **cheap).fit(X, names)
+        assert many.components_.shape == (6, 8)
+        assert many.transform(X).shape == (24, 6)
+        groups = GroupClassifier(bnp.CrossCollectionLDA(2), **cheap).fit(X, y)
+        for topics in (many.components_, groups.components_):
+            np.testing.assert_allclose(topics.sum(axis=1), 1, rtol=1e-5)
+
+
+class TestScore:
+    def test_is_document_completion(self, estimator, new_counts):
+        corpus = bnp.Corpus.from_counts(new_counts[0])
+        found = estimator.fit_.document_completion(
+            corpus, num_sweeps=6, num_kept=3, seed=3, split_seed=0
+        )
+        assert estimator.score(new_counts[0]) == found.log_prob
+        assert estimator.score(scipy.sparse.csr_matrix(new_counts[0]), None) == found.log_prob
+        assert estimator.perplexity(new_counts[0]) == pytest.approx(found.perplexity)
+
+    def test_topics_that_are_there_score_better_than_none(self, estimator, counts, new_counts):
+        """Words of a document are from one half of the eight, mostly: 4 to 8 of them to choose."""
+        assert 4 < estimator.perplexity(new_counts[0]) < 8
+        one = clone(estimator).set_params(model__num_topics=1).fit(counts[0])
+        assert one.score(new_counts[0]) < estimator.score(new_counts[0])
+
+    def test_halves_do_not_depend_on_the_seed_of_the_fit(self, estimator, new_counts, monkeypatch):
+        seeds = []
+        halves = bnp.Corpus.halves
+        monkeypatch.setattr(
+            bnp.Corpus, "halves", lambda corpus, seed: seeds.append(seed) or halves(corpus, seed)
+        )
+        estimator.score(new_counts[0])
+        assert seeds == [0]
+
+    def test_documents_that_cannot_be_halved(self, estimator):
+        with pytest.raises(ValueError, match="no document has two tokens"):
+            estimator.score(np.eye(8, dtype=int))
+        with pytest.raises(NotFittedError):
+            TopicEstimator(bnp.LDA(2)).score(np.eye(8, dtype=int))
+
+    def test_classifiers_keep_theirs(self, counts, cheap):
+        classifier = TopicClassifier(bnp.SupervisedLDA(2, c=25.0), **cheap).fit(*counts)
+        assert 0 <= classifier.score(*counts) <= 1
+        for each in (classifier, GroupClassifier(bnp.CrossCollectionLDA(2))):
+            assert not hasattr(each, "perplexity")
+
+
+def test_texts_go_through_a_pipeline_and_a_search(counts, cheap):
+    texts = [" ".join("abcdefgh"[v] * n for v, n in enumerate(row) if n) for row in counts[0]]
+    texts = [" ".join(t for word in text.split() for t in word) for text in texts]
+    pipeline = make_pipeline(
+        CountVectorizer(token_pattern=r"\w"), TopicEstimator(bnp.LDA(1), **cheap)
+    )
+    grid = {"topicestimator__model__num_topics": [1, 2]}
+    search = GridSearchCV(pipeline, grid, cv=2, error_score="raise").fit(texts)
+    assert search.best_params_ == {"topicestimator__model__num_topics": 2}
+    best = search.best_estimator_
+    assert best.transform(texts).shape == (24, 2)
+    assert search.best_score_ == search.cv_results_["mean_test_score"].max()
+    topics = best[-1].components_
+    words = best[0].get_feature_names_out()
+    assert {words[v] for v in topics.argmax(axis=1)} & set("abcd")
+    assert {words[v] for v in topics.argmax(axis=1)} & set("efgh")
+
+
+OF_PLAIN_DOCUMENTS = [
+    name for name, kind in bnp.MODELS.items()
+    if issubclass(kind.result, bnp.TopicFit)
+    and not issubclass(kind.result, AuthorFit | GroupFit | SupervisedFit)
+]  # fmt: skip
+
+
+class TestModels:
+    def test_plain_documents(self):
+        assert set(OF_PLAIN_DOCUMENTS) == {
+            "LDA", "HDPLDA", "IBPCompoundDirichlet", "PitmanYorLDA",
+        }  # fmt: skip
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("name", sorted(set(OF_PLAIN_DOCUMENTS) - {"LDA"}))
+    def test_each_of_them(self, counts, new_counts, cheap, name):
+        sizes = {"PitmanYorLDA": {"num_topics": 2}}.get(name, {"max_topics": 16})
+        estimator = TopicEstimator(bnp.MODELS[name](**sizes), **cheap)
+        shares = estimator.fit(scipy.sparse.csr_matrix(counts[0])).transform(new_counts[0])
+        topics = estimator.components_
+        assert shares.shape == (12, len(topics)) == (12, len(estimator.get_feature_names_out()))
+        assert (shares.sum(axis=1) < 1 + 1e-5).all()
+        np.testing.assert_allclose(topics.sum(axis=1), 1, rtol=1e-4)
+        assert -np.log(16) < estimator.score(new_counts[0]) < 0
+        expected = np.exp(-estimator.score(new_counts[0]))
+        assert estimator.perplexity(new_counts[0]) == pytest.approx(expected)
+
+    @pytest.mark.parametrize("name", sorted(set(bnp.MODELS) - set(OF_PLAIN_DOCUMENTS)))
+    def test_all_others_are_refused(self, counts, name):
+        fields = {"num_topics": 2} if "num_topics" in bnp.MODELS[name].__dataclass_fields__ else {}
+        instead = {
+            "SupervisedLDA": "TopicClassifier",
+            "MedLDA": "TopicClassifier",
+            "CrossCollectionLDA": "GroupClassifier",
+            "DifferentialTopicModel": "GroupClassifier",
+            "MultiTaskHDPLDA": "bnp_models.fit with a Corpus that has groups",
+            "SparseTransferTopicModel": "bnp_models.fit with a Corpus that has groups",
+            "AuthorTopicModel": "bnp_models.fit with a Corpus that has authors",
+            "NonparametricAuthorTopicModel": "bnp_models.fit with a Corpus that has authors",
+            "PoissonGammaFactorAnalysis": "bnp_models.fit with Sources",
+            "GaussianFactorAnalysis": "bnp_models.fit with Sources",
+        }
+        with pytest.raises(
+            ValueError, match=rf"model must be .*, got {name}\(.*: use {instead[name]}"
+        ):
+            TopicEstimator(bnp.MODELS[name](**fields)).fit(counts[0])
 
 
 class TestParameters:

@@ -374,6 +374,46 @@ class TestInterrupts:
         assert again.data.attrs["start_sweep"] == 2
         assert_equal(draws(again), draws(fit(toy(), tiny, record=("z",))))
 
+    @pytest.mark.parametrize("at", [2, 6], ids=["in the warm-up", "later"])
+    def test_termination(self, toy, tiny, short_stretches, tmp_path, at):
+        before = signal.getsignal(signal.SIGTERM)
+        shown = Recorder(at=at, action=lambda: signal.raise_signal(signal.SIGTERM))
+        further = rf"; to go on: bnp_models\.resume\('{tmp_path}'\)"
+        options = {"record": ("z",), "checkpoint": tmp_path}
+        if at == 2:
+            with pytest.raises(KeyboardInterrupt, match=f"before the first draw{further}"):
+                fit(toy(), tiny, progress=shown, **options)
+        else:
+            with pytest.warns(UserWarning, match=f"holds 3 of 5 draws per chain{further}"):
+                fit(toy(), tiny, progress=shown, **options)
+        assert signal.getsignal(signal.SIGTERM) is before
+        again = fit(toy(), tiny, **options)
+        assert again.data.attrs["start_sweep"] == at
+        assert_equal(draws(again), draws(fit(toy(), tiny, record=("z",))))
+
+    def test_termination_before_the_sweeps(self, toy, tiny, monkeypatch, tmp_path):
+        module = inspect.getmodule(bnp.fit)
+        terminate = lambda self, keys: signal.raise_signal(signal.SIGTERM)  # noqa: E731
+        with monkeypatch.context() as patched:
+            patched.setattr(module.Runner, "init", terminate)
+            with pytest.raises(KeyboardInterrupt):
+                fit(toy(), tiny, checkpoint=tmp_path)
+        assert fit(toy(), tiny, checkpoint=tmp_path).data.attrs["start_sweep"] == 0
+
+    @pytest.mark.parametrize("own", [signal.SIG_IGN, "a function"])
+    def test_own_handlers_of_termination_stay(self, toy, tiny, own):
+        calls = []
+        handler = own if own != "a function" else lambda number, frame: calls.append(number)
+        before = signal.signal(signal.SIGTERM, handler)
+        try:
+            shown = Recorder(at=2, action=lambda: signal.raise_signal(signal.SIGTERM))
+            found = fit(toy(), tiny, progress=shown)
+            assert signal.getsignal(signal.SIGTERM) is handler
+        finally:
+            signal.signal(signal.SIGTERM, before)
+        assert found.posterior.sizes["draw"] == 5
+        assert len(calls) == (own == "a function")
+
     def test_insistent(self, toy, tiny, short_stretches):
         def twice():
             signal.raise_signal(signal.SIGINT)

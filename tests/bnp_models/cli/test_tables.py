@@ -1,0 +1,199 @@
+"""The commands for tables, pictures and new documents, on a small run of a model with authors."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bnp_models as bnp
+from bnp_models.cli import command as cli
+from bnp_models.cli import tables
+from bnp_models.results.folder import load_run
+
+TEXTS = ["Cat dog cat mouse", "mars moon sun", "dog Mouse dog", "sun moon mars mars", "cat moon"]
+FIT = (
+    "--num-warmup 4 --num-samples 6 --num-chains 2 --keep-states 3 --no-progress --num-topics 2 "
+    "--schedule sequential --read text=body --read lowercase=off --read stop_words=moon,sun"
+).split()
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    authors = [["Ann"], ["Bob"], ["Ann", "Bob"], ["Bob"], ["Ann"]]
+    with (folder / "texts.jsonl").open("w") as file:
+        for text, names in zip(TEXTS, authors, strict=True):
+            file.write(json.dumps({"body": text, "authors": names}) + "\n")
+    argv = ["fit", "AuthorTopicModel", str(folder / "texts.jsonl"), "--output", str(folder / "run")]
+    assert cli.main([*argv, *FIT]) == 0
+    return folder / "run"
+
+
+@pytest.fixture
+def new(tmp_path):
+    path = tmp_path / "new.csv"
+    path.write_text("body,name\nCat mars MARS,first\ndog cat,second\n")
+    return str(path)
+
+
+class TestTransform:
+    def test_prints_what_the_method_returns(self, run, new, capsys):
+        fit = load_run(run)
+        argv = ["transform", str(run), new, "--read", "text=body", "--num-sweeps", "9"]
+        assert cli.main([*argv, "--num-kept", "4", "--seed", "2"]) == 0
+        out, err = capsys.readouterr()
+        assert "lowercase=False" in err
+        assert "1 tokens (20.0%) are left out" in err
+        lines = out.splitlines()
+        assert [line.split(",")[0] for line in lines] == ["document", "first", "second"]
+        assert len(lines[0].split(",")) == 3
+        corpus = fit.corpus.read_texts(["Cat mars MARS", "dog cat"], doc_names=["first", "second"])
+        expected = fit.transform(corpus, num_sweeps=9, num_kept=4, seed=2)
+        found = [[float(x) for x in line.split(",")[1:]] for line in lines[1:]]
+        np.testing.assert_array_equal(found, expected)
+        assert cli.main([*argv, "--num-kept", "4", "--seed", "2", "--chain", "1"]) == 0
+        assert capsys.readouterr().out != out
+
+    def test_light_files(self, run, new, tmp_path, capsys):
+        load_run(run).save_model(tmp_path / "model.npz")
+        argv = [new, "--read", "text=body", "--output"]
+        assert cli.main(["transform", str(run), *argv, str(tmp_path / "1.csv")]) == 0
+        assert cli.main(["transform", str(tmp_path / "model.npz"), *argv, str(tmp_path / "2")]) == 0
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert f"2 rows written to {tmp_path / '2'}\n" in err
+        assert (tmp_path / "1.csv").read_bytes() == (tmp_path / "2").read_bytes()
+
+    def test_what_it_can_not_do(self, run, new, tmp_path, capsys):
+        load_run(run).save_model(tmp_path / "model.npz")
+        light = ["transform", str(tmp_path / "model.npz"), new, "--read", "text=body"]
+        for argv, message in (
+            ([*light, "--chain", "1"], "--chain is no option for"),
+            (["transform", str(run), new, "--read", "text=body", "--known", "no"], "--known is no"),
+            (["transform", str(run), new, "--known", "maybe"], "must be yes or no, got 'maybe'"),
+            ([*light, "--num-sweeps", "2"], "num_kept must be in [1, num_sweeps=2], got 25"),
+            (["transform", str(run / "draws.nc"), new], "draws.nc has the draws of a fit, but not"),
+            (["documents", str(tmp_path / "model.npz")], "without the documents that were fitted"),
+        ):
+            assert cli.main(argv) == 2
+            out, err = capsys.readouterr()
+            assert message in err
+            assert out == ""
+
+
+class TestTables:
+    def test_documents(self, run, tmp_path, capsys):
+        assert cli.main(["documents", str(run), "--num-topics", "1", "--limit", "2"]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[0].split() == [
+            "name", "num_tokens", "topic", "share", "lower", "upper", "certainty", "topics",
+        ]  # fmt: skip
+        assert len(lines) == 4  # the second line names the index
+        assert cli.main(["documents", str(run), "--csv"]) == 0
+        printed = capsys.readouterr().out
+        path = tmp_path / "documents.csv"
+        assert cli.main(["documents", str(run), "--output", str(path), "--chain", "0"]) == 0
+        fit = load_run(run)
+        pd.testing.assert_frame_equal(
+            pd.read_csv(path, index_col=0, dtype={"name": str}),
+            fit.documents(chain=0),
+            check_dtype=False,
+        )
+        assert printed == fit.documents().to_csv()
+
+    def test_authors(self, run, capsys):
+        assert cli.main(["authors", str(run), "--author", "Bob", "--top", "1"]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[0].split() == ["author", "topic", "words", "share", "lower", "upper"]
+        assert len(lines) == 2
+        assert cli.main(["authors", str(run), "--csv"]) == 0
+        expected = load_run(run).author_topics().to_csv(index=False)
+        assert capsys.readouterr().out == expected
+        assert cli.main(["authors", str(run), "--author", "Eve"]) == 2
+        assert "Eve" in capsys.readouterr().err
+
+    def test_models_without_authors(self, tmp_path, monkeypatch, capsys):
+        corpus = bnp.Corpus.from_ids([[0, 1]], num_words=2)
+        fit = bnp.TopicFit(bnp.LDA(2), corpus, None)
+        monkeypatch.setattr(tables, "load_run", lambda folder: fit)
+        assert cli.main(["authors", str(tmp_path)]) == 2
+        assert (
+            "is a run of LDA, whose fit has no author_topics(); it has" in capsys.readouterr().err
+        )
+
+
+class TestPlot:
+    def test_some(self, run, tmp_path, capsys):
+        argv = ["plot", str(run), "--output", str(tmp_path / "new"), "--what", "topics"]
+        assert cli.main([*argv, "--what", "traces", "--what", "author_topics"]) == 2
+        out, err = capsys.readouterr()
+        names = ["topic_words.png", "traces.png"]
+        assert out.splitlines() == [str(tmp_path / "new" / name) for name in names]
+        assert "author_topics is not drawn: give --author NAME" in err
+        for name in names:
+            assert (tmp_path / "new" / name).read_bytes().startswith(b"\x89PNG")
+        assert cli.main([*argv, "--what", "author_topics", "--author", "Ann"]) == 0
+        assert (tmp_path / "new" / "author_topics.png").exists()
+
+    def test_all_that_the_run_has(self, run, tmp_path, capsys):
+        assert cli.main(["plot", str(run), "--output", str(tmp_path), "--author", "Bob"]) == 0
+        out, err = capsys.readouterr()
+        assert "prevalence_by_group is not drawn: " in err
+        drawn = {path.stem for path in tmp_path.iterdir()}
+        assert {str(tmp_path / f"{name}.png") for name in drawn} == set(out.splitlines())
+        assert {"traces", "history", "ranks", "topic_words", "author_topics"} <= drawn
+        assert drawn < set(tables.pictures(bnp.AuthorFit))
+
+    def test_others(self, run, capsys):
+        assert cli.main(["plot", str(run), "--what", "factors"]) == 2
+        assert "--what factors is none of a AuthorFit: choose among" in capsys.readouterr().err
+        assert cli.main(["plot", str(run), "--what", "x"]) == 2
+        assert "invalid choice: 'x'" in capsys.readouterr().err
+
+    def test_names(self):
+        assert "calibration" not in tables.pictures(bnp.SupervisedFit)
+        assert {"traces", "factors"} <= set(tables.pictures(bnp.FactorFit))
+
+
+class TestEvaluate:
+    def test_scores_that_can_be_computed(self, run, tmp_path, capsys):
+        new = tmp_path / "new.txt"
+        new.write_text("Cat\nmars\n")  # no document has two halves
+        argv = ["evaluate", str(run), str(new), "--num-words", "2"]
+        assert cli.main(argv) == 0
+        out, err = capsys.readouterr()
+        assert [line.split(":")[0] for line in out.splitlines()] == ["npmi"]
+        assert "document_completion is not computed: no document has two tokens" in err
+        asked = [*argv, "--score", "document_completion", "--score", "left_to_right"]
+        assert cli.main(asked) == 2
+        assert capsys.readouterr().out.startswith("left to right: -")
+        assert cli.main([*argv, "--score", "score"]) == 2
+        out, err = capsys.readouterr()
+        assert (out, "--score score is none of a AuthorTopicModel" in err) == ("", True)
+
+
+@pytest.mark.parametrize("command", ["transform", "documents", "authors", "plot", "evaluate",
+                                     "fit LDA"])  # fmt: skip
+def test_help(command, capsys):
+    assert cli.main([*command.split(), "--help"]) == 0
+    out = capsys.readouterr().out
+    assert f"example:\n  bnp-models {command.split()[0]}" in out
+    if command in ("transform", "evaluate", "fit LDA"):
+        assert "stop_words=english" in out
+        assert "lowercase=True" in out
+
+
+def test_factors_of_new_rows(made_up_factors, tmp_path, monkeypatch, capsys):
+    phi = np.array([[3.0, 0, 1], [0, 4, 0]])
+    weights = np.ones((4, 2))
+    sources = bnp.Sources.from_arrays([weights @ phi], feature_names=["x", "y", "z"])
+    model = bnp.GaussianFactorAnalysis()
+    fit = made_up_factors(model, sources, phi, weights, sigma2_w=1.0, sigma2_n=0.01)
+    (tmp_path / "new.csv").write_text("x,y,z\n3,4,1\n0,4,0\n")
+    monkeypatch.setattr(tables, "load", lambda folder: fit)
+    argv = ["transform", str(tmp_path), str(tmp_path / "new.csv"), "--known", "no"]
+    assert cli.main([*argv, "--num-warmup", "2", "--num-kept", "3"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 3
+    assert cli.main([*argv, "--num-sweeps", "2"]) == 2
+    assert "--num-sweeps is no option for" in capsys.readouterr().err
