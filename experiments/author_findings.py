@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from collections.abc import Sequence
 from statistics import fmean, median
 from typing import Any
 
@@ -32,7 +31,7 @@ from author_settings import (
 )
 from study.cells import of_part
 from study.claims import Finding, about_posterior, about_starts, decide, not_run, would_decide
-from study.scores import Difference, paired_cells, worst_rhat
+from study.scores import Difference, mean_of, worst_rhat
 from study.timing import arrival
 
 __all__ = [
@@ -107,7 +106,8 @@ def number_of_topics(run: Run) -> Finding:
     if not starts or not starts[0]:
         return not_run("The nonparametric model was not fitted.")
     parts = [
-        f"{_with_error(_mean([r['topics'] for r in found.values()]), 0)} topics {start_name(first)}"
+        f"{_with_error(mean_of([r['topics'] for r in found.values()]), 0)} topics "
+        f"{start_name(first)}"
         for first, found in zip(run["settings"]["starts"], starts, strict=True)
         if found
     ]
@@ -117,7 +117,7 @@ def number_of_topics(run: Run) -> Finding:
         why = f"Open: fit {NP} from another start, too."
         return Finding(text, "not decided", why)
     ratios = [math.log(starts[1][n]["topics"] / starts[0][n]["topics"]) for n in both]
-    apart = _mean(ratios)
+    apart = mean_of(ratios)
     margin = Difference(math.log(1 + SAME) - abs(apart.value), apart.error)
     finding = _decided(text, Gap(*apart, len(both)), margin)
     fits = [record for found in starts for record in found.values()]
@@ -225,7 +225,7 @@ def sooner(run: Run) -> Finding:
         ratios.append(math.log((ours or curve["seconds"][-1]) / peer["seconds"]))
     if not ratios:
         return not_run("No curve of one chain, or gensim's model was not tuned with its K.")
-    gap = Gap(*_mean(ratios), len(ratios))
+    gap = Gap(*mean_of(ratios), len(ratios))
     text = f"ratio of seconds {'at least ' if never else ''}{gap} ({', '.join(said)})"
     finding = _decided(text, gap, gap.margin(), "Compiling and gensim's tuning are not counted.")
     remark = "Some ratios are lower bounds." if never else ""
@@ -246,7 +246,7 @@ def tomotopy(run: Run) -> Finding:
     gap = gap_of(run, docs_of(run, ours), by_start[start])
     if gap is None:
         return not_run("The models were not fitted to the same splits.")
-    topics = _mean([r["topics"] for r in records(run, Which(TOMOTOPY, start=start)).values()])
+    topics = mean_of([r["topics"] for r in records(run, Which(TOMOTOPY, start=start)).values()])
     text = f"ratio of perplexities {gap}, {_topics(run, HDP)} topics against "
     text += f"{_with_error(topics, 0)} {start}"
     if average := gap_of(run, docs_of(run, ours._replace(single=False)), by_start[start]):
@@ -270,13 +270,9 @@ def converged(run: Run) -> Finding:
     return Finding(text, verdict, "R-hat of log density, topics in use and concentrations.")
 
 
-def _mean(numbers: Sequence[float]) -> Difference:
-    return paired_cells([(x, 0.0) for x in numbers])
-
-
 def _topics(run: Run, method: str) -> str:
     """Say how many topics a model uses, with the standard error over splits."""
-    return _with_error(_mean([r["topics"] for r in records(run, Which(method)).values()]), 0)
+    return _with_error(mean_of([r["topics"] for r in records(run, Which(method)).values()]), 0)
 
 
 def _with_error(mean: Difference, digits: int) -> str:

@@ -16,13 +16,13 @@ from differential_gaps import (
     accuracy_gap,
     better,
     gap_of,
-    mean_of,
     start_gaps,
 )
 from differential_settings import CCLDA, LDA, POOLED, PRINTED, PYP, SAMPLERS, SETS, TI, TII
 from study.cells import of_part
-from study.claims import Finding, about_posterior, about_starts, decide, not_run, plus
+from study.claims import Finding, about_posterior, about_starts, decide, not_run, plus, weakest
 from study.report import span
+from study.scores import mean_of
 
 __all__ = [
     "ALIGNED", "CLEAR", "EQUAL", "RANK", "SPEED", "TABLE_MEGABYTES", "accuracy", "against_all",
@@ -274,8 +274,7 @@ def speed(run: Run, one: str, schedule: str) -> Finding:
             said.append(f"{name.rsplit(', ', 1)[-1]}: {span(ratios.tolist())}")
     if not said:
         return not_run(f"no speeds of both {one} and LDA")
-    order = ("does not hold", "not decided")
-    verdict = next((v for v in order if v in verdicts), "holds")
+    verdict = weakest(verdicts)
     return Finding("; ".join(said), verdict, "Ratios turn by turn: median, lowest and highest.")
 
 

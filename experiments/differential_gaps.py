@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from study.cells import of_part
 from study.claims import Finding, about_starts, decide, not_run, plus, would_decide
-from study.scores import Difference, paired_cells
+from study.scores import Difference, mean_of, paired_cells
 
 __all__ = [
     "TOKENS",
@@ -18,7 +18,6 @@ __all__ = [
     "better",
     "doc_tokens",
     "gap_of",
-    "mean_of",
     "start_gaps",
     "values",
 ]  # fmt: skip
@@ -101,11 +100,6 @@ def gap_of(run: Run, one: Which, other: Which, how: str) -> Gap | None:
     docs = math.sqrt(float((pairs[:, :, 1].mean(axis=1) ** 2).mean()) / len(seeds))
     by_topics = dict(zip(topics, pairs[:, :, 0].mean(axis=0).tolist(), strict=True))
     return Gap(over_splits.value, math.hypot(over_splits.error, docs), len(seeds), by_topics)
-
-
-def mean_of(numbers: Sequence[float]) -> Difference:
-    """Return a mean and its standard error, which one number does not have."""
-    return paired_cells([(x, 0.0) for x in numbers])
 
 
 def start_gaps(run: Run, which: Which, how: str) -> list[float]:

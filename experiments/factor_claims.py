@@ -13,15 +13,15 @@ from factor_gaps import (
     Pair,
     better,
     by_auxiliary,
-    mean_of,
     means,
     queries,
     rhat,
 )
 from factor_settings import TRUE
 from study.cells import of_part
-from study.claims import Claim, Finding, about_starts, decide, not_run, plus, would_decide
+from study.claims import Claim, Finding, about_starts, decide, not_run, plus, weakest, would_decide
 from study.report import span
+from study.scores import mean_of
 
 __all__ = ["CLAIMS", "FACTORS", "by_data", "censored", "shared"]
 
@@ -133,8 +133,7 @@ def _together(run: Run, a_phi: float) -> Finding:
     gaps = {start: mean_of(apart[start]) for start in sorted(apart)}
     said = "; ".join(f"{start}: {plus(gap, 1)} nats" for start, gap in gaps.items())
     verdicts = [decide(FAR - abs(gap.value), gap.error) for gap in gaps.values()]
-    order = ("does not hold", "not decided")
-    verdict = next((v for v in order if v in verdicts), "holds")
+    verdict = weakest(verdicts)
     why = f"Less than {FAR:.0f} nats by two standard errors over data sets; a planted factor that "
     return Finding(f"{said}; R-hat over all starts up to {_worst(data):.2f}", verdict,
                    f"{why}is missing costs several hundred.")  # fmt: skip

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from study.cells import of_part
-from study.claims import Finding, about_starts, decide, not_run, plus, would_decide
-from study.scores import Difference, paired_cells
+from study.claims import Finding, about_starts, decide, not_run, plus, weakest, would_decide
+from study.scores import Difference, mean_of
 
 __all__ = [
-    "BAG", "OTHER", "SIZE", "TOGETHER", "WORDS", "Pair", "better", "by_auxiliary", "mean_of",
+    "BAG", "OTHER", "SIZE", "TOGETHER", "WORDS", "Pair", "better", "by_auxiliary",
     "means", "queries", "rhat", "size_gap", "start_gaps",
 ]  # fmt: skip
 
@@ -47,11 +47,6 @@ class Pair(NamedTuple):
     def value(self, record: Run) -> float:
         """Return the score in nats: the logarithm of a perplexity."""
         return math.log(record[self.score]) if self.score == WORDS else record[self.score]
-
-
-def mean_of(numbers: Sequence[float]) -> Difference:
-    """Return a mean and its standard error, which one number does not have."""
-    return paired_cells([(x, 0.0) for x in numbers])
 
 
 def size_gap(run: Run, pair: Pair, size: int) -> tuple[Difference, int] | None:
@@ -117,7 +112,7 @@ def better(
         return not_run(f"{pair.one} and {pair.other} were not both measured with such sizes")
     sign = -1 if harms else 1
     verdicts = {n: decide(sign * gap.value, gap.error) for n, (gap, _) in found.items()}
-    worst = next((v for v in ("does not hold", "not decided") if v in verdicts.values()), "holds")
+    worst = weakest(verdicts.values())
     unit = "log ratio of perplexities" if pair.score == WORDS else "nats per paper"
     digits = 3 if pair.score == WORDS else 1
     text = ", ".join(f"{n}: {plus(gap, digits)}" for n, (gap, _) in found.items())

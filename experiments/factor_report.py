@@ -14,7 +14,6 @@ from factor_gaps import (
     WORDS,
     Pair,
     by_auxiliary,
-    mean_of,
     means,
     size_gap,
     start_gaps,
@@ -23,7 +22,7 @@ from study.cells import of_part
 from study.claims import judge, plus
 from study.curves import PALETTE, Curve, Panel, axes_of, draw, save
 from study.report import Table, head, write_report
-from study.scores import worst_rhat
+from study.scores import mean_of, worst_rhat
 
 __all__ = ["CLAIMS", "report"]
 

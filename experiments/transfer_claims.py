@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 from study.cells import of_part
-from study.claims import Claim, Finding, decide, judge, not_run, plus, would_decide
+from study.claims import Claim, Finding, decide, judge, not_run, plus, weakest, would_decide
 from study.report import span
-from study.scores import Difference, paired_cells
+from study.scores import Difference, mean_of
 from transfer_methods import ALONE, MULTI_TASK, SPARSE, TAYLOR
 
 __all__ = ["PLACES", "claims_by", "differences", "gaps", "judged", "log_probs", "other_claims"]
@@ -79,18 +79,14 @@ def gaps(run: Run, score: str, part: str, one: str, other: str) -> dict[Place, d
 
 def differences(by_place: dict[Place, dict[int, float]]) -> dict[Place, Difference]:
     """Return the mean difference at each place; its error is that over splits."""
-    return {place: _mean(list(by_split.values())) for place, by_split in by_place.items()}
+    return {place: mean_of(list(by_split.values())) for place, by_split in by_place.items()}
 
 
 def _pooled(by_place: dict[Place, dict[int, float]]) -> tuple[Difference, int]:
     """Average over places first, in the splits that have all of them; also count these."""
     whole = set.intersection(*(set(by_split) for by_split in by_place.values()))
     means = [float(np.mean([of[n] for of in by_place.values()])) for n in sorted(whole)]
-    return (_mean(means), len(means)) if means else (Difference(0.0, math.inf), 0)
-
-
-def _mean(values: Sequence[float]) -> Difference:
-    return paired_cells([(x, 0.0) for x in values])
+    return (mean_of(means), len(means)) if means else (Difference(0.0, math.inf), 0)
 
 
 def _said(by_place: dict[Place, dict[int, float]], name: Callable[[Place], str]) -> str:
@@ -202,7 +198,7 @@ def _of_starts(
         if not found:
             why = f"{alone} Open: fit {method} from another start, too."
             return Finding(finding.found, "not decided", f"{why} {finding.why}".strip())
-        gap = _mean(found)
+        gap = mean_of(found)
         if len(found) > 1 and abs(gap.value) > max(2 * gap.error, abs(margin) / 2):
             why = f"{alone} From another start {method} scores {plus(gap)}: run more sweeps."
             return Finding(finding.found, "not converged", f"{why} {finding.why}".strip())
@@ -219,11 +215,11 @@ def _grows(run: Run, score: str, mixing: float) -> Finding:
             return not_run(f"no {score} of {method} with several numbers of tasks")
         few, many = min(found), max(found)
         both = sorted(set(found[few]) & set(found[many]))
-        gap = _mean([found[many][n] - found[few][n] for n in both])
+        gap = mean_of([found[many][n] - found[few][n] for n in both])
         said.append(f"{method}: {plus(gap)}, {many[1]} to {few[1]} tasks")
         verdicts.append(decide(gap.value, gap.error))
         margins.append(abs(gap.value))
-    verdict = next((v for v in ("does not hold", "not decided") if v in verdicts), "holds")
+    verdict = weakest(verdicts)
     finding = Finding(
         "; ".join(said), verdict, "Open: more problems." if verdict == "not decided" else ""
     )
@@ -236,7 +232,7 @@ def _starts_agree(run: Run, score: str) -> Finding:
     for part in ("continuum", "newsgroups", "nips"):
         for method in (SPARSE, TAYLOR, MULTI_TASK):
             if found := start_gaps(run, score, part, method):
-                gap = _mean(found)
+                gap = mean_of(found)
                 said.append(f"{part}, {method}: {plus(gap)}")
                 rooms.append(decide(EQUAL - abs(gap.value), gap.error))
     if not said:

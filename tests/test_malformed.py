@@ -104,6 +104,7 @@ INTERNAL_FUNCTIONS = {
     "posterior.stacking.weights_table": "of TopicFit.chain_weights, with draws of a fit",
     "posterior.stacking.weights_text": "of TopicFit.text",
     "posterior.stacking.with_weights": "of TopicFit.stacked, which makes the weights",
+    "results.document_tables.prior_weights": "of the tables, which check",
     "results.document_tables.topic_counts": "of the tables, which check",
     "results.topic_relations.document_weights": "of the tables, which check",
     "results.topic_rankings.checked_labels": "of TopicFit.with_labels, as a check",

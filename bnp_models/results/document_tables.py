@@ -32,6 +32,7 @@ __all__ = [
     "document_shares",
     "documents",
     "new_document_shares",
+    "prior_weights",
     "topic_counts",
     "topic_shares",
 ]
@@ -59,7 +60,7 @@ def document_shares(
     def theta() -> Iterator[tuple[np.ndarray, np.ndarray]]:
         mixtures = one_by_one(states.mixtures)
         for counts, mixture in zip(topic_counts(states, corpus, alignment), mixtures, strict=True):
-            yield expected_shares(counts, *_prior_weights(mixture, corpus))
+            yield expected_shares(counts, *prior_weights(mixture, corpus))
 
     return _collect(theta(), alignment, states.weight)
 
@@ -106,7 +107,7 @@ def new_document_shares(
                 raise ValueError(
                     f"theta must be of the {corpus.num_docs} documents of corpus, got {len(mean)}"
                 )
-            weights, joins = _prior_weights(mixture, corpus)
+            weights, joins = prior_weights(mixture, corpus)
             prior = weights if joins is None else joins
             yield np.asarray(mean, np.float64), length + prior.sum(axis=1)
 
@@ -206,7 +207,7 @@ def _check_shares(shares: Any, corpus: Any) -> None:
     as_corpus("corpus", corpus)
 
 
-def _prior_weights(mixture: Mixtures, corpus: Corpus) -> tuple[Any, Any]:
+def prior_weights(mixture: Mixtures, corpus: Corpus) -> tuple[Any, Any]:
     """Return the prior weights of each document, and those of topics that it does not have.
 
     There is one row if they are the same for all.

@@ -19,9 +19,9 @@ from bnp_models.posterior.alignment import Alignment, TopicStates, pooled_topics
 from bnp_models.posterior.intervals import beta_interval, tail_quantiles
 from bnp_models.posterior.mixtures import one_by_one
 from bnp_models.results.document_tables import (
-    _prior_weights,
     checked_alignment,
     document_shares,
+    prior_weights,
     topic_counts,
 )
 from bnp_models.results.topic_rankings import first_words, word_scores
@@ -263,7 +263,7 @@ def document_weights(
     """
     mixtures = one_by_one(states.mixtures)
     for counts, mixture in zip(topic_counts(states, corpus, alignment), mixtures, strict=True):
-        share, total = expected_shares(counts, *_prior_weights(mixture, corpus))
+        share, total = expected_shares(counts, *prior_weights(mixture, corpus))
         yield share * total[:, None]
 
 

@@ -1,7 +1,7 @@
 """Claims of papers: declared before anything is measured, judged by what was, none left out."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +10,7 @@ from study.scores import Difference, worst_rhat
 
 __all__ = [
     "RHAT", "VERDICTS", "Claim", "Finding", "about_posterior", "about_starts", "decide", "judge",
-    "not_run", "plus", "would_decide",
+    "not_run", "plus", "weakest", "would_decide",
 ]  # fmt: skip
 
 VERDICTS = ("holds", "does not hold", "not decided", "not converged", "not run")
@@ -63,6 +63,12 @@ def decide(margin: float, error: float) -> str:
     if not abs(margin) > 2 * error:
         return "not decided"
     return "holds" if margin > 0 else "does not hold"
+
+
+def weakest(verdicts: Iterable[str]) -> str:
+    """Return the verdict of a claim that has to hold in several places."""
+    found = set(verdicts)
+    return next((v for v in ("does not hold", "not decided") if v in found), "holds")
 
 
 def about_posterior(finding: Finding, fits: Sequence[dict[str, Any]], starts: int = 1) -> Finding:

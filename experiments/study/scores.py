@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 __all__ = [
-    "Difference", "convergence", "kept", "over_splits", "paired", "paired_cells", "unigram",
-    "worst_rhat",
+    "Difference", "convergence", "kept", "mean_of", "over_splits", "paired", "paired_cells",
+    "unigram", "worst_rhat",
 ]  # fmt: skip
 
 Record = Mapping[str, Any]
@@ -89,13 +89,18 @@ def paired_cells(pairs: Sequence[tuple[float, float]]) -> Difference:
     return Difference(float(values.mean()), float(error))
 
 
+def mean_of(numbers: Sequence[float]) -> Difference:
+    """Return a mean and its standard error, which one number does not have."""
+    return paired_cells([(x, 0.0) for x in numbers])
+
+
 def over_splits(gaps: Sequence[Difference]) -> Difference:
     """Average what was found in each split; the variances over splits and within them are added.
 
     Each variance has a part of the other in it, so the error is rather too large. With one split
     the error is not known.
     """
-    mean = paired_cells([(gap.value, 0.0) for gap in gaps])
+    mean = mean_of([gap.value for gap in gaps])
     within = math.sqrt(sum(gap.error**2 for gap in gaps)) / len(gaps)
     return Difference(mean.value, math.hypot(mean.error, within))
 

@@ -80,3 +80,9 @@ def test_other_verdicts_are_refused(claims):
     claim = claims.Claim("p", "", "a is b", "", lambda run: claims.Finding("", "yes", ""))
     with pytest.raises(ValueError, match="verdict of 'a is b' is 'yes'; choose one of holds,"):
         claims.judge([claim], {})
+
+
+def test_the_weakest_verdict_is_that_of_the_claim(claims):
+    assert claims.weakest(["holds", "not decided", "does not hold"]) == "does not hold"
+    assert claims.weakest(["holds", "not decided"]) == "not decided"
+    assert claims.weakest(["holds"]) == "holds"
