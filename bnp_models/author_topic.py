@@ -75,7 +75,8 @@ class AuthorTopicModel(topic_model.FiniteTopics, author_model.AuthorModel):
 
         Blocks of `numpyro.infer.Gibbs` share this form of the program. Its sites are `x` (authors),
         `z` and `w`, and the hyperparameters that have a prior. `given` (`alpha=`, `beta=`)
-        overrides hyperparameters, so that a program with its own priors can call this one.
+        overrides hyperparameters, so that a program with its own priors can call this one. With
+        `observed=False` the words are drawn as well.
         """
         token_model.check_program(corpus, observed)
         values = self.sample_hyperparameters(**given)

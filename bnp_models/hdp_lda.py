@@ -94,7 +94,7 @@ class HDPLDA(topic_model.RootedTopics):
         and `w`, and the hyperparameters that have a prior. `given` (`alpha=`, `gamma=`, `beta=`)
         overrides hyperparameters, so that a program with its own priors can call this one. The
         density is that of the infinite model with unordered topics; draws are truncated at
-        `max_topics`.
+        `max_topics`. With `observed=False` the words are drawn as well.
         """
         token_model.check_program(corpus, observed)
         values = self.sample_hyperparameters(**given)

@@ -78,7 +78,8 @@ class LDA(topic_model.FiniteTopics):
 
         Blocks of `numpyro.infer.Gibbs` share this form of the program. Its sites are `z` and `w`,
         and the hyperparameters that have a prior. `given` (`alpha=`, `beta=`) overrides
-        hyperparameters, so that a program with its own priors can call this one.
+        hyperparameters, so that a program with its own priors can call this one. With
+        `observed=False` the words are drawn as well.
         """
         token_model.check_program(corpus, observed)
         values = self.sample_hyperparameters(**given)

@@ -61,13 +61,20 @@ INTERNAL = {
     "data.wordnet": "of Transform.from_wordnet, which checks",
     "data.standardise": "of GaussianFactorAnalysis, which checks",
     "estimators.class_estimator": "of the classifiers",
+    "plots.heat_maps": "parts of the pictures",
     "plots.panels": "parts of the pictures",
+    "plots.scalar_draws": "parts of the pictures",
+    "plots.small_topics": "parts of the pictures and of TopicFit.text",
+    "plots.topic_maps": "parts of the pictures",
     "posterior.settling": "of diagnostics and functionals, called with draws they checked",
     "data.new_texts": "of Corpus.read_texts and SavedModel.read_texts",
     "results.factor_report": "of FactorFit.text",
     "results.new_documents": "of transform and match",
-    "results.report": "a container",
+    "results.pictures": "of save_run and of the report, with fits",
+    "results.reporting": "methods of Fit",
+    "results.summaries": "a container",
     "results.topic_methods": "methods of TopicFit",
+    "results.topic_pictures": "methods of TopicFit",
     "results.topic_report": "of TopicFit.text",
     "scores.annealing": "of held_out_rows, runs compiled programs on checked arrays",
     "scores.group_scores": "of group_probabilities, which checks",
@@ -107,6 +114,7 @@ INTERNAL_FUNCTIONS = {
     "results.document_tables.prior_weights": "of the tables, which check",
     "results.document_tables.topic_counts": "of the tables, which check",
     "results.topic_relations.document_weights": "of the tables, which check",
+    "results.topic_relations.largest_documents": "of representative_documents, which checks",
     "results.topic_rankings.checked_labels": "of TopicFit.with_labels, as a check",
     "results.topic_tables.bounds": "of the tables, which check",
     "results.topic_tables.counts_by_group": "of the tables, which check",
@@ -682,7 +690,7 @@ KINDS_AT: dict[str, Table] = {
 """Malformed values where the name of the parameter does not tell, by function and parameter."""
 
 
-# What is passed on: method -> function that takes its `**options`
+# What is passed on: method -> function that takes its `**options`, or the options it writes out
 PASSED_ON: dict[str, Any] = {
     "Corpus.read_texts": bnp.Corpus.from_texts,
     "SavedModel.read_texts": bnp.Corpus.from_texts,
@@ -798,7 +806,7 @@ NOT_PASSED_ON = {
     **{
         f"resume.{name}": "those of the run"
         for name in ("num_warmup", "num_samples", "num_chains", "thinning", "seed", "record",
-                     "keep_states", "checkpoint")
+                     "keep_states", "checkpoint", "reading")
     },
 }  # fmt: skip
 
@@ -1217,6 +1225,7 @@ def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
         "load.path": folder / "model.npz",
         **{f"{name}.read_texts.texts": context.texts for name in ("Corpus", "SavedModel")},
         "TopicFit.save_model.path": folder / "written",
+        **{f"{kind}.report.path": folder / "written.html" for kind in ("TopicFit", "FactorFit")},
         "TopicFit.stacked.corpus": bnp.Corpus.from_texts(
             ["cat dog sun", "moon bird"], vocabulary=corpus.vocabulary
         ),
@@ -1391,6 +1400,7 @@ NEEDED = {  # optional parameters that others need
     "TopicFit.coherence": ("top",),
     "choose_num_topics": ("top", "num_warmup", "num_samples", "num_chains", "progress", "schedule"),
     "TopicFit.npmi": ("top",),
+    **{f"{kind}.report": ("path",) for kind in ("TopicFit", "FactorFit")},
     "SupervisedFit.calibration": ("bins",),
     "SupervisedFit.plot_calibration": ("bins",),
     "ContrastFit.plot_distances": ("min_tokens",),
@@ -1699,7 +1709,20 @@ class TestTables:
             if any(p.kind is p.VAR_KEYWORD for p in inspect.signature(function).parameters.values())
         ]
         given = [name for name in taking if name.endswith(".collapsed")]  # hyperparameters
-        assert set(taking) == {*PASSED_ON, *given}
+        assert set(taking) <= {*PASSED_ON, *given}
+
+    @pytest.mark.parametrize("name", sorted(PASSED_ON))
+    def test_options_that_are_written_out_are_those_of_the_function(self, name):
+        """A method that passes options on has all of them, with the same defaults."""
+        own = inspect.signature(PUBLIC[name]).parameters
+        if any(p.kind is p.VAR_KEYWORD for p in own.values()):
+            return
+        owner = name.rpartition(".")[0]
+        for option in inspect.signature(resolve(PASSED_ON[name])).parameters.values():
+            not_passed_on = {f"{name}.{option.name}", f"{owner}.*.{option.name}"} & {*NOT_PASSED_ON}
+            if option.kind is option.KEYWORD_ONLY and not not_passed_on:
+                assert option.name in own
+                assert own[option.name].default == option.default
 
     def test_there_are_more_than_a_thousand_inputs(self):
         assert sum(len(inputs_of(name)) for name in PUBLIC) > 1000

@@ -238,19 +238,17 @@ class GibbsKernel(MCMCKernel):
         >>> kernel.simulator(corpus)(alpha=0.5, seed=1)["corpus"]
         Corpus(2 documents, 7 tokens, 3 words)
 
-        With `simuk`:
+        With `simuk`::
 
-        ```python
-        sbc = simuk.SBC(
-            kernel,
-            num_simulations=100,
-            data_dir={"corpus": corpus},
-            simulator=kernel.simulator(corpus),
-            sample_kwargs={"num_warmup": 200, "num_samples": 300, "thinning": 20},
-        )
-        sbc.run_simulations()
-        sbc.simulations["prior_sbc"]["alpha"]
-        ```
+            sbc = simuk.SBC(
+                kernel,
+                num_simulations=100,
+                data_dir={"corpus": corpus},
+                simulator=kernel.simulator(corpus),
+                sample_kwargs={"num_warmup": 200, "num_samples": 300, "thinning": 20},
+            )
+            sbc.run_simulations()
+            sbc.simulations["prior_sbc"]["alpha"]
         """
         return simulator(self._shown(), data)
 

@@ -39,6 +39,7 @@ EXAMPLES = {
     "documents": "bnp-models documents run --limit 20",
     "authors": "bnp-models authors run --author 'Jane Doe' --top 3",
     "plot": "bnp-models plot run --what topic_words --what traces --output pictures",
+    "report": "bnp-models report run --output report.html",
     "models": "bnp-models models",
     "demo": "bnp-models demo --output demo-output",
 }
@@ -142,6 +143,17 @@ def make_parser(commands: Mapping[str, Callable[..., int]]) -> argparse.Argument
     plot.add_argument("--chain", type=int, metavar="N", help="of this chain alone, from 0 (all)")
     plot.add_argument("--output", metavar="DIR", type=_folder, help="where pictures go (RUN)")
 
+    report = _add(add, "report", EXAMPLES["report"], "write a report of a run as one HTML page")
+    report.add_argument("run", metavar="RUN", type=_folder, help="--output of the fit")
+    report.add_argument(
+        "--num-rows", type=int, metavar="N", default=1000,
+        help="rows of the long lists at most: documents, authors, rows of the data (1000)",
+    )  # fmt: skip
+    report.add_argument("--chain", type=int, metavar="N", help="of this chain alone, from 0 (all)")
+    report.add_argument(
+        "--output", metavar="FILE", type=_folder, help="where the page goes (RUN/report.html)"
+    )
+
     _add(add, "models", EXAMPLES["models"], "list the models with their hyperparameters")
 
     demo = _add(
@@ -156,7 +168,7 @@ def make_parser(commands: Mapping[str, Callable[..., int]]) -> argparse.Argument
     )
     demo.add_argument("--quick", action="store_true", help="some sweeps over a small corpus")
     _add_no_progress(demo)
-    for name in ("resume", "evaluate", "transform", "plot", "models", "demo"):
+    for name in ("resume", "evaluate", "transform", "plot", "report", "models", "demo"):
         add.choices[name].set_defaults(command=commands[name])
     return parser
 

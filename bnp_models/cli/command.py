@@ -171,7 +171,7 @@ def _finish(fit: bnp.Fit, folder: Path, saved: Path, wanted: int) -> int:
     """Save and print the draws, even if there are fewer than were asked for."""
     print(save_run(fit, folder))
     drawn = fit.posterior.sizes["draw"]
-    say(f"\nwritten to {folder}: draws.nc, report.txt, tables (.csv) and pictures (.png)")
+    say(f"\nwritten to {folder}: draws.nc, report.html, report.txt, tables (.csv), pictures (.png)")
     say(seconds_text(fit))
     if drawn < wanted:
         say(
@@ -239,6 +239,7 @@ COMMANDS = {
     "transform": tables.transform,
     "table": tables.print_table,
     "plot": tables.plot,
+    "report": tables.report,
     "models": _models,
     "demo": _demo,
 }

@@ -13,7 +13,7 @@ import numpy as np
 
 import bnp_models as bnp
 from bnp_models.data.package_docs import PLACES, load_package_docs
-from bnp_models.results.folder import save_run
+from bnp_models.results.folder import REPORT, save_run
 
 __all__ = ["QUICK", "SIZE", "Size", "run", "unigram_perplexity"]
 
@@ -95,7 +95,7 @@ def run(output: Path, *, size: Size = SIZE, seed: int = 0, progress: Any = True)
         f"{done - start:.0f} s: corpus {loaded - start:.0f}, chains {sampled - loaded:.0f} "
         f"(compiling: {fit.data.attrs['compile_seconds']:.0f}), tables, pictures and score "
         f"{done - sampled:.0f}.\nIn {output}: draws.nc (for ArviZ), report.txt, tables (.csv), "
-        "pictures (.png), corpora (.npz)."
+        f"pictures (.png), corpora (.npz).\nOpen {output / REPORT} in a browser."
     )
     return fit
 

@@ -17,7 +17,8 @@ from bnp_models.cli.messages import say
 from bnp_models.cli.reading import read_new
 from bnp_models.data.files import replacing
 from bnp_models.results import author_tables, document_tables
-from bnp_models.results.folder import load, load_run, save_picture
+from bnp_models.results.folder import REPORT, load, load_run, save_picture
+from bnp_models.results.page.page import write_page
 from bnp_models.results.result import Fit
 from bnp_models.results.saved_model import SavedModel
 
@@ -29,6 +30,7 @@ __all__ = [
     "pictures",
     "plot",
     "print_table",
+    "report",
     "results",
     "transform",
     "with_default",
@@ -171,6 +173,14 @@ def plot(args: argparse.Namespace) -> int:
             print(folder / f"{name}.png")
             drawn += 1
     return 2 if failed and (asked is not None or wrong or not drawn) else 0
+
+
+def report(args: argparse.Namespace) -> int:
+    """Write the report of a run as one HTML page."""
+    fit, folder = _fit_in(args.run, "report"), Path(args.run)
+    path = folder / REPORT if args.output is None else Path(args.output)
+    print(write_page(fit, path, num_rows=args.num_rows, chain=args.chain, folder=folder))
+    return 0
 
 
 def _fit_in(run: str, method: str) -> Fit:

@@ -484,6 +484,8 @@ class Corpus:
         ----------
         test_size
             Number of test documents, or their share as a float.
+        seed
+            Seed of the split.
         stratify
             Give both parts the same share of every group.
         """

@@ -346,6 +346,8 @@ class Sources:
         ----------
         test_size
             Number of test rows, or their share as a float.
+        seed
+            Seed of the split.
         """
         seed = arguments.seed("seed", seed)
         num_test = number_of_tests(test_size, self.num_rows, "row")

@@ -49,6 +49,8 @@ def read_jsonl(
         the group, authors, label and name of the document. A field given here must be in every
         object. None reads the field that is called like the parameter, if the first object has it.
         An empty name reads nothing.
+    encoding
+        Of the file.
     options
         Options of `Corpus.from_texts`; with `tokens`, only `vocabulary` and the names of groups,
         authors and labels.
@@ -89,6 +91,8 @@ def read_csv(
         By default a tab for `.tsv` files and a comma for others.
     author_separator
         Separator between the authors of a document.
+    encoding
+        Of the file.
     options
         For `Corpus.from_texts`.
 
@@ -125,6 +129,8 @@ def read_lines(path: PathLike, *, encoding: str = "utf-8", **options: Any) -> Co
 
     Parameters
     ----------
+    encoding
+        Of the file.
     options
         For `Corpus.from_texts`.
     """
@@ -154,6 +160,8 @@ def read_folder(
     groups
         Whether the first subfolder of a file is its group. None: yes if every file is in a
         subfolder.
+    encoding
+        Of the files.
     options
         For `Corpus.from_texts`. Documents are named by their path below the folder.
     """

@@ -10,7 +10,17 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from bnp_models.plots.panels import LABEL_WIDTH, check_ax, check_table, grid, plain, shaped, single
+from bnp_models.plots.panels import (
+    LABEL_WIDTH,
+    caption,
+    check_ax,
+    check_table,
+    grid,
+    plain,
+    round_ticks,
+    shaped,
+    single,
+)
 from bnp_models.plots.topic_plots import BAR
 
 __all__ = ["plot_contrast", "plot_distances"]
@@ -18,7 +28,8 @@ __all__ = ["plot_contrast", "plot_distances"]
 LINE = 0.19  # inches between lines of text
 PAGE = 11.0  # inches that a picture is wide at most, if one group fits
 MORE = "#D55E00"  # words that a group uses more than the common version
-NOTE = "in colour: more than common"
+NOTE = "in colour: more than common"  # in a panel that was given
+CAPTION = "In colour: the group uses the word more; the interval of the ratio lies above one."
 FIRST = 5  # words of the common version beside a topic
 
 
@@ -55,6 +66,7 @@ def plot_contrast(
     check_table(words, columns, "contrast_tables.contrast_words", name="words", empty=True)
     groups = [str(name) for name in table.columns[list(table.columns).index("common") + 1 :]]
     layout = _layout(table, words, groups)
+    own = axes is None
     if axes is None:
         side_by_side = max(1, int((PAGE + 1) // (layout.width + 0.3)))
         size = layout.width + 0.3, layout.height + 0.55
@@ -66,9 +78,10 @@ def plot_contrast(
         ax.set_title(_title(topic, row), fontsize="medium", loc="left")
         _draw_tree(ax, layout, str(row["common"]), words[words["topic"] == topic], groups)
     if (words["lower"].to_numpy() > 0).any():
-        axes[-1].text(
-            *(0, layout.height), NOTE, va="bottom", fontsize="small", color=MORE, fontstyle="italic"
-        )
+        if own:
+            caption(axes[0], CAPTION, own=True)
+        else:
+            axes[-1].text(*(0, layout.height), NOTE, va="bottom", fontsize="small", color=MORE)
     return axes
 
 
@@ -105,6 +118,7 @@ def plot_distances(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ax.set_yticks(place, labels, fontsize="small")
     ax.set_ylim(len(known) - 0.5, -0.5)
     ax.set_xlim(0, 1)
+    round_ticks(ax.xaxis)
     ax.set_xlabel("Hellinger distance between groups")
     ax.set_title("How topics differ by group", loc="left")
     ax.grid(axis="x", color="0.9")

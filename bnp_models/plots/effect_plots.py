@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from bnp_models.data import arguments
 from bnp_models.plots.panels import (
     COLOURS,
     LABEL_WIDTH,
+    caption,
     check_ax,
     check_table,
     grid,
+    percent_ticks,
     plain,
+    round_ticks,
     shaped,
     single,
 )
+from bnp_models.plots.small_topics import small, small_text
 
 __all__ = ["MAX_LINES", "plot_effects", "plot_topics_over_time"]
 
@@ -53,6 +58,7 @@ def plot_effects(
     terms = list(dict.fromkeys(table["term"]))
     term = terms[min(1, len(terms) - 1)] if term is None else arguments.one_of("term", term, terms)
     check_ax(ax)
+    own = ax is None
     topics = list(dict.fromkeys(table["topic"]))
     labels = _labels(labels, topics)
     label = dict(zip(topics, labels, strict=True))
@@ -68,7 +74,9 @@ def plot_effects(
         ax.plot(some["effect"], place[shown], "o", color=colour, ms=5)
     ax.set_yticks(place, [label[topic] for topic in part["topic"]], fontsize="small")
     ax.set_ylim(len(part) - 0.4, -0.6)
+    round_ticks(ax.xaxis)
     ax.set_xlabel("change of the topic's share")
+    caption(ax, "In colour: the interval does not enclose zero.", own=own)
     ax.set_title(f"Effect of {term}{_against(table, term)}", loc="left")
     ax.grid(axis="x", color="0.9")
     ax.set_axisbelow(True)
@@ -84,7 +92,8 @@ def plot_topics_over_time(
 ) -> np.ndarray:
     """Draw the share of topics in each period with bands, at the middles of the periods.
 
-    Up to six topics share a panel; more have one panel each, on one scale.
+    Up to six topics share a panel; more have one panel each, on one scale. Topics below 0.005% in
+    every period are drawn as one, their sum, which has no interval, unless `axes` is given.
 
     Parameters
     ----------
@@ -102,11 +111,14 @@ def plot_topics_over_time(
     num_columns = arguments.integer("num_columns", num_columns, 1)
     topics = list(dict.fromkeys(table["topic"]))
     labels = _labels(labels, topics)
+    if axes is None:
+        table, topics, labels = _with_sum(table, topics, labels)
     together = len(topics) <= MAX_LINES
     count = 1 if together else len(topics)
     meaning = "share of the period's tokens"
     if axes is None:
-        wide = 0.6 + LABEL_WIDTH * max(map(len, labels))  # for the title of a panel
+        longest = max(len(line) for label in labels for line in label.split("\n"))
+        wide = 0.6 + LABEL_WIDTH * longest  # for the title of a panel
         size = (7.5, 3.8) if together else (max(2.8, wide), 1.9)
         axes = grid(count, num_columns, size, sharex=True, sharey=True)
         if not together:
@@ -122,14 +134,13 @@ def plot_topics_over_time(
         ax.plot(middle, part["prevalence"], color=colour, lw=1.4, label=label, **marker)
         if not together:
             ax.set_title(label, fontsize="medium", loc="left")
-    small = float(np.nanmax(table[["upper", "prevalence"]].to_numpy(), initial=0.0)) < 0.05
     for ax in axes:
         ax.set_ylim(bottom=0)
-        ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=1 if small else 0))
-        ax.yaxis.set_major_locator(MaxNLocator(4))
+        percent_ticks(ax.yaxis, most=4)
         if pd.api.types.is_numeric_dtype(table["middle"]):
-            ax.xaxis.set_major_locator(MaxNLocator(6 if together else 3))
-            ax.xaxis.set_major_formatter("{x:.10g}")  # years without an offset
+            long = float(np.ptp(table["middle"])) >= 2  # years or days, not parts of one
+            round_ticks(ax.xaxis, whole=long, most=8 if together else 3)
+            ax.xaxis.set_major_formatter("{x:.10g}")  # years without a comma
         else:
             locator = AutoDateLocator(minticks=2, maxticks=7 if together else 5)
             ax.xaxis.set_major_locator(locator)
@@ -141,6 +152,25 @@ def plot_topics_over_time(
             frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5)
         )
     return axes
+
+
+def _with_sum(
+    table: pd.DataFrame, topics: list[int], labels: list[str]
+) -> tuple[pd.DataFrame, list[int], list[str]]:
+    """Put small topics together as one that has the number -1 and the last label."""
+    largest = table.groupby("topic")["prevalence"].max()[topics]
+    hidden = small(largest)
+    if not hidden.any():
+        return table, topics, labels
+    gone = table["topic"].isin(np.array(topics)[hidden])
+    few = table[gone].groupby("middle", as_index=False, sort=False)
+    sums: Any = few["prevalence"].sum(min_count=1)
+    said = small_text(int(hidden.sum()), float(sums["prevalence"].max()), " in every period")
+    said = textwrap.fill(said, 34)
+    kept = np.flatnonzero(~hidden).tolist()
+    columns = ["middle", "topic", "prevalence", "lower", "upper"]
+    table = pd.concat([table.loc[~gone, columns], sums.assign(topic=-1)], ignore_index=True)
+    return table, [*(topics[at] for at in kept), -1], [*(labels[at] for at in kept), said]
 
 
 def _labels(labels: Sequence[str] | None, topics: Sequence[int]) -> list[str]:

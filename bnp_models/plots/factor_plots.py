@@ -11,19 +11,19 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
 
 from bnp_models.data import arguments
+from bnp_models.plots.heat_maps import Cells, Marks, heat_map, interval_name
 from bnp_models.plots.panels import (
     COLOURS,
     LABEL_WIDTH,
+    caption,
     check_ax,
     check_table,
     grid,
-    heat_map,
     plain,
+    round_ticks,
     shaped,
 )
 from bnp_models.posterior.factor_states import Effects
@@ -38,6 +38,9 @@ EFFECT = "effect on a row that uses it"
 def plot_sharing(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """Draw how many factors each two sources share; on the diagonal, how many a source uses.
 
+    Cells show the mean and its interval. Where there is no room for intervals, a dot marks cells
+    whose interval lies above zero.
+
     Parameters
     ----------
     table
@@ -48,10 +51,19 @@ def plot_sharing(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     check_table(table, ("source", "other", "shared"), "factor_tables.sharing")
     check_ax(ax)
     names = list(dict.fromkeys(table["source"]))
-    values = table.pivot(index="source", columns="other", values="shared")
-    values = values.loc[names, names].to_numpy()
+
+    def values_of(column: str) -> np.ndarray:
+        wide = table.pivot(index="source", columns="other", values=column)
+        return wide.loc[names, names].to_numpy(np.float64)
+
+    cells = Cells(values_of("shared"))
+    if {"lower", "upper"} <= set(table.columns):
+        name, lower = interval_name(table), values_of("lower")
+        marks = Marks({"certain": lower > 0}, f"{{certain}}: the {name} lies above zero.")
+        cells = cells._replace(lower=lower, upper=values_of("upper"), bounds=name, marks=marks)
+        cells = cells._replace(bounds_text=lambda low, high: f"{low:.3g}\N{EN DASH}{high:.3g}")
     labels = [str(name) for name in names]
-    ax = heat_map(values, labels, labels, "expected number of factors", ax)
+    ax = heat_map(cells, labels, labels, "expected number of factors", ax)
     ax.set_title("Factors shared by two sources", loc="left")
     return ax
 
@@ -68,7 +80,8 @@ def plot_factors(
 ) -> np.ndarray:
     """Draw each factor's effect on the data: as an image, or as bars with their intervals.
 
-    All panels share one scale.
+    All panels share one scale. In images with positive and negative effects, a dot marks pixels
+    whose interval does not enclose zero.
 
     Parameters
     ----------
@@ -101,29 +114,36 @@ def plot_factors(
     if shape is not None and (min(shape) < 1 or shape[0] * shape[1] != num_features):
         raise ValueError(f"shape must hold the {num_features} features as pixels, got {shape}")
     panels = Effects(*(values[chosen] for values in effects))
+    own = axes is None
     if axes is None:
         axes = grid(len(chosen), num_columns, _size(shape, num_features, feature_names))
     axes = shaped(axes, (len(chosen),))
     for ax, title in zip(axes, titles, strict=True):
         ax.set_title(title, fontsize="medium", loc="left")
     if shape is not None:
-        _images(axes, panels.mean.reshape(-1, *shape))
+        _images(axes, Effects(*(values.reshape(-1, *shape) for values in panels)))
+        if (panels.mean < 0).any():
+            caption(axes[0], "Dot: the interval does not enclose zero.", own=own)
     else:
         _profiles(axes, panels, feature_names)
     return axes
 
 
-def _images(axes: np.ndarray, images: Float[np.ndarray, "R H W"]) -> None:
+def _images(axes: np.ndarray, images: Effects) -> None:
     """Draw images from zero if no effect is negative, else around zero in two colours."""
-    signed = bool((images < 0).any())
-    top = float(np.abs(images).max()) or 1.0
+    signed = bool((images.mean < 0).any())
+    top = float(np.abs(images.mean).max()) or 1.0
     image = None
-    for ax, values in zip(axes, images, strict=True):
+    for ax, values, lower, upper in zip(axes, *images, strict=True):
         image = ax.imshow(
             values, cmap="PuOr" if signed else "cividis", vmin=-top if signed else 0, vmax=top
         )
         ax.set_xticks([])
         ax.set_yticks([])
+        if signed:
+            row, column = np.nonzero((lower > 0) | (upper < 0))
+            colours = np.where(np.abs(values[row, column]) > 0.6 * top, "white", "0.1").tolist()
+            ax.scatter(column, row, 40 / max(values.shape), colours, linewidths=0)
     bar = axes[0].figure.colorbar(image, ax=axes.tolist(), shrink=0.9, label=EFFECT)
     bar.outline.set_visible(False)
 
@@ -146,12 +166,12 @@ def _profiles(axes: np.ndarray, panels: Effects, names: Sequence[str] | None) ->
             ax.axhline(0, color="0.5", lw=0.6)
         ax.set_xlim(-0.6, num_features - 0.4)
         ax.set_ylim(low - margin if low < 0 else 0, high + margin)
-        ax.yaxis.set_major_locator(MaxNLocator(4))
+        round_ticks(ax.yaxis, most=4)
         ax.tick_params(labelsize="small")
         if names is not None and num_features <= MAX_NAMES:
             ax.set_xticks(place, names, rotation=90)
         else:
-            ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+            round_ticks(ax.xaxis, whole=True, most=5)
             ax.set_xlabel("feature", fontsize="small")
         plain(ax)
     first: Any = axes[0]

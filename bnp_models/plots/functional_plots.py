@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
 
 from bnp_models.data import arguments
-from bnp_models.plots.panels import LABEL_WIDTH, check_ax, plain, single
+from bnp_models.plots.panels import LABEL_WIDTH, caption, check_ax, plain, single
 from bnp_models.posterior.functionals import SCALAR, Functionals
 
 __all__ = ["plot_functionals"]
@@ -26,6 +27,7 @@ def plot_functionals(functionals: Functionals, *, ax: Axes | None = None) -> Axe
     The label-free scalars are at the top, each in a row of its own; the first twelve. Below them
     each dot is a functional of its kind. The label says how many of the kind agree. The scale is
     that of log(R-hat - 1): R-hat below 1.003 is drawn at the left edge, above 10 at the right edge.
+    Constants have no R-hat; the caption names them. It also says if there are more scalars.
 
     Parameters
     ----------
@@ -47,6 +49,7 @@ def plot_functionals(functionals: Functionals, *, ax: Axes | None = None) -> Axe
             rows.append(
                 (f"{kind}: {(part['verdict'] == 'agree').sum()} of {len(part)} agree", part)
             )
+    own = ax is None
     if ax is None:
         longest = max((len(label) for label, _ in rows), default=0)
         ax = single(4.6 + LABEL_WIDTH * longest, 1.2 + 0.36 * max(len(rows), 3))
@@ -85,7 +88,22 @@ def plot_functionals(functionals: Functionals, *, ax: Axes | None = None) -> Axe
     )
     ax.grid(axis="x", color="0.93")
     ax.set_axisbelow(True)
+    caption(ax, _left_out(functionals.table), own=own)
     return plain(ax)
+
+
+def _left_out(table: pd.DataFrame) -> str:
+    """Name the scalars that are not drawn, and count the other functionals."""
+    constant = (table["verdict"] == "constant").to_numpy()
+    kinds = table.index.get_level_values("kind")
+    scalar = np.asarray(kinds == SCALAR)
+    said = [str(name) for _, name in table.index[constant & scalar]]
+    others = kinds[constant & ~scalar]
+    said += [f"{(others == kind).sum():,} {kind}" for kind in dict.fromkeys(others)]
+    sentences = [f"Constant in all chains, not drawn: {', '.join(said)}."] if said else []
+    if (count := int((scalar & ~constant).sum())) > MAX_SCALARS:
+        sentences.append(f"Only the first {MAX_SCALARS} of {count} scalars are drawn.")
+    return " ".join(sentences)
 
 
 def _each(table):

@@ -1,26 +1,34 @@
-"""Parts of pictures: panels, heat maps and colours."""
+"""Parts of pictures: panels, ticks, captions and colours."""
 
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis, XAxis
+from matplotlib.ticker import Formatter, MaxNLocator
 
 from bnp_models.data import arguments
 
 __all__ = [
     "COLOURS",
     "LABEL_WIDTH",
+    "SMALL_WIDTH",
+    "RoundNumbers",
+    "caption",
     "chain_colour",
     "check_ax",
     "check_table",
     "grid",
-    "heat_map",
+    "percent_ticks",
     "plain",
+    "readable",
+    "round_ticks",
     "shaped",
     "single",
     "title_with_chains",
@@ -29,6 +37,9 @@ __all__ = [
 # Okabe and Ito, Color Universal Design (2008), without the yellow that is faint on white
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
 LABEL_WIDTH = 0.085  # inches per character at the size of tick labels
+SMALL_WIDTH = 0.073  # inches per character of captions, which are small
+LINE_HEIGHT = 0.14  # inches from one line of a caption to the next
+INK = "0.25"  # of captions
 
 
 def chain_colour(chain: int, num_chains: int) -> Any:
@@ -99,44 +110,71 @@ def plain(ax: Axes) -> Axes:
     return ax
 
 
-def heat_map(
-    values: np.ndarray,
-    rows: Sequence[str],
-    columns: Sequence[str],
-    meaning: str,
-    ax: Axes | None,
-    *,
-    top: float | None = None,
-) -> Axes:
-    """Draw a heat map; if cells are wide enough they show their value, or a dash for NaN."""
-    longest = max(len(line) for column in columns for line in column.split("\n"))
-    slanted = longest > 11
-    if ax is None:
-        below = 0.062 * longest if slanted else 0.2
-        cell = 0.65 if slanted else max(0.65, LABEL_WIDTH * (longest + 1))
-        width = 2.2 + LABEL_WIDTH * max(map(len, rows)) + cell * len(columns)
-        ax = single(width, 1.1 + below + max(0.27 * len(rows), 1.6))  # 1.6: for the bar's label
-    top = float(np.nanmax(values, initial=0.0)) if top is None else top
-    top = top or 1.0
-    image = ax.imshow(values, cmap="cividis", aspect="auto", vmin=0, vmax=top)
-    ax.set_facecolor("0.93")
-    room = ax.get_window_extent().width / ax.figure.dpi / len(columns)
-    for (row, column), value in np.ndenumerate(values if room > 0.33 else values[:0]):
-        text, ink = "\N{EN DASH}", "0.3"
-        if np.isfinite(value):
-            text = f"{value:.2f}" if value >= 0.005 else "0"
-            ink = "white" if value < 0.55 * top else "black"
-        ax.text(column, row, text, ha="center", va="center", color=ink, fontsize="small")
-    ax.set_yticks(range(len(rows)), rows, fontsize="small")
-    if slanted:
-        ax.set_xticks(range(len(columns)), columns, rotation=35, ha="right", rotation_mode="anchor")
+def readable(value: Any) -> str:
+    """Return a number as people write it: 10,000 and 0.25."""
+    return f"{float(value):,.10g}"
+
+
+class RoundNumbers(Formatter):
+    """Labels of ticks: all with the decimals that one of them needs, in percent if asked to."""
+
+    def __init__(self, *, percent: bool = False) -> None:
+        self.factor, self.unit = (100, "%") if percent else (1, "")
+
+    def __call__(self, x: float, pos: Any = None) -> str:
+        """Return the label of one tick."""
+        return self.format_ticks([x])[0]
+
+    def format_ticks(self, values: Any) -> list[str]:
+        """Return the labels of all ticks of an axis."""
+        numbers = [float(f"{self.factor * value:.10g}") for value in values]
+        texts = [readable(x) for x in numbers]
+        if not any("e" in text for text in texts):  # those need no decimals
+            digits = max((len(text.partition(".")[2]) for text in texts), default=0)
+            texts = [f"{x:,.{digits}f}" for x in numbers]
+        return [f"{self.fix_minus(text)}{self.unit}" for text in texts]
+
+
+def round_ticks(axis: Axis, *, whole: bool = False, most: int = 8) -> None:
+    """Put ticks at round numbers, at whole ones only if asked to, and as many as have room.
+
+    The panel must have its limits.
+    """
+    room = _room(axis, max(len(readable(round(x))) for x in axis.get_view_interval()))
+    axis.set_major_locator(
+        MaxNLocator(max(min(most, room), 1), steps=[1, 2, 5, 10], integer=whole, min_n_ticks=1)
+    )
+    axis.set_major_formatter(RoundNumbers())
+
+
+def percent_ticks(axis: Axis, *, most: int = 6) -> None:
+    """Put ticks at round percentages, with the decimals that they need and no more."""
+    room = _room(axis, 4)
+    axis.set_major_locator(MaxNLocator(max(min(most, room), 1), steps=[1, 2, 5, 10]))
+    axis.set_major_formatter(RoundNumbers(percent=True))
+
+
+def _room(axis: Axis, length: int) -> int:
+    """Return how many labels of so many characters have room along an axis."""
+    panel, figure = axis.axes.get_window_extent(), axis.axes.figure
+    if isinstance(axis, XAxis):
+        return int(panel.width / figure.dpi / (LABEL_WIDTH * (length + 1.5)))
+    return int(panel.height / figure.dpi / 0.22)
+
+
+def caption(ax: Axes, text: str, *, own: bool) -> None:
+    """Write sentences below a picture that is our `own`, which grows, or below a given panel."""
+    if not text:
+        return
+    box = ax.figure.bbox if own else ax.get_window_extent()
+    lines = textwrap.fill(text, max(int(box.width / ax.figure.dpi / SMALL_WIDTH) - 4, 24))
+    if own:
+        root: Any = ax.get_figure(root=True)
+        root.set_figheight(root.get_figheight() + LINE_HEIGHT * (lines.count("\n") + 2))
+        root.supxlabel(lines, x=0.01, ha="left", fontsize="small", color=INK)
     else:
-        ax.set_xticks(range(len(columns)), columns)
-    ax.tick_params(length=0)
-    ax.spines[:].set_visible(False)
-    bar = ax.figure.colorbar(image, ax=ax, shrink=0.9, label=meaning)
-    bar.outline.set_visible(False)
-    return ax
+        before = ax.get_xlabel()
+        ax.set_xlabel(f"{before}\n{lines}" if before else lines, fontsize="small")
 
 
 def title_with_chains(ax: Axes, title: str) -> None:
@@ -146,7 +184,7 @@ def title_with_chains(ax: Axes, title: str) -> None:
         ax.set_title(title, loc="left")
         return
     ax.set_title(title, loc="left", pad=20 if num_chains <= 4 else 32)  # in points; a row has 12
-    ax.legend(
+    legend = ax.legend(
         loc="lower left",
         bbox_to_anchor=(0.0, 1.0),
         borderaxespad=0.2,
@@ -157,4 +195,7 @@ def title_with_chains(ax: Axes, title: str) -> None:
         fontsize="small",
         handlelength=1.2,
         columnspacing=1.0,
-    ).set_in_layout(False)
+    )
+    legend.set_in_layout(False)
+    for line in legend.get_lines():  # those of the panel may be too thin to show their colour
+        line.set_linewidth(1.5)

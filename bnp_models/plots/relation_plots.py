@@ -12,7 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
 
 from bnp_models.data import arguments
-from bnp_models.plots.panels import COLOURS, check_ax, check_table, single
+from bnp_models.plots.panels import COLOURS, caption, check_ax, check_table, single
+from bnp_models.plots.small_topics import small, small_text
 
 __all__ = ["plot_topic_correlation", "plot_topic_map"]
 
@@ -33,7 +34,8 @@ def plot_topic_correlation(
 
     Two topics are joined if their correlation is above `min_correlation` and its interval lies
     above zero. The stronger the correlation, the thicker and darker is the line. Places are found
-    by springs between topics that are joined; other distances mean nothing.
+    by springs between topics that are joined; other distances mean nothing. Topics below 0.005%
+    are not drawn if `prevalence` is given; the caption counts them.
 
     Parameters
     ----------
@@ -54,8 +56,13 @@ def plot_topic_correlation(
     check_ax(ax)
     topics = np.unique(table[["topic", "other"]].to_numpy())
     labels = _labels(labels, topics)
-    area = _areas(prevalence, topics)
-    drawn = table[(table["correlation"] > min_correlation) & (table["lower"] > 0)]
+    share = _shares(prevalence, topics)
+    kept, said = _without_small(share, len(topics))
+    topics, labels = topics[kept], [labels[at] for at in kept]
+    area = _areas(None if share is None else share[kept], len(topics))
+    own = ax is None
+    clear = (table["correlation"] > min_correlation) & (table["lower"] > 0)
+    drawn = table[clear & table["topic"].isin(topics) & table["other"].isin(topics)]
     ends = np.searchsorted(topics, np.asarray(drawn[["topic", "other"]]))
     strength = np.asarray(drawn["correlation"])
     joined = np.zeros((len(topics), len(topics)))
@@ -72,8 +79,11 @@ def plot_topic_correlation(
         )  # fmt: skip
     colours = np.where(joined.any(axis=1), COLOURS[0], "0.6")
     _circles(ax, places, area, colours, topics, labels)
-    said = f"correlation above {min_correlation:g}"
-    ax.set_title(f"Topics that come together ({said})", loc="left")
+    ax.set_title(f"Topics that come together (correlation above {min_correlation:g})", loc="left")
+    lines = "Lines: the interval lies above zero, too; the thicker, the stronger the correlation."
+    if not len(drawn):
+        lines = "No correlation is so large and has an interval above zero."
+    caption(ax, f"{lines} {said}".rstrip(), own=own)
     return ax
 
 
@@ -81,6 +91,8 @@ def plot_topic_map(
     table: pd.DataFrame, *, labels: Sequence[str] | None = None, ax: Axes | None = None
 ) -> Axes:
     """Draw the topics at their places in a plane; areas are in proportion to their prevalence.
+
+    Topics below 0.005% are not drawn; the caption counts them.
 
     Parameters
     ----------
@@ -95,8 +107,12 @@ def plot_topic_map(
     check_ax(ax)
     topics = table.index.to_numpy()
     labels = _labels(labels, topics)
-    places = table[["x", "y"]].to_numpy()
-    area = _areas(table["prevalence"], topics)
+    share = _shares(table["prevalence"], topics)
+    kept, said = _without_small(share, len(topics))
+    topics, labels = topics[kept], [labels[at] for at in kept]
+    places = table[["x", "y"]].to_numpy()[kept]
+    area = _areas(None if share is None else share[kept], len(topics))
+    own = ax is None
     if ax is None:
         ax = single(8.5, 6.8)
     ax.axhline(0, color="0.9", lw=1, zorder=0)
@@ -106,6 +122,7 @@ def plot_topic_map(
     if "explained" in table.attrs:
         title += f" (the plane shows {table.attrs['explained']:.0%} of their differences)"
     ax.set_title(title, loc="left")
+    caption(ax, said, own=own)
     return ax
 
 
@@ -115,12 +132,12 @@ def _labels(labels: Sequence[str] | None, topics: np.ndarray) -> list[str]:
     return arguments.texts("labels", labels, length=len(topics))
 
 
-def _areas(
+def _shares(
     prevalence: Mapping[int, float] | pd.Series | None, topics: np.ndarray
-) -> Float[np.ndarray, " n"]:
-    """Return the areas of the topics in square points."""
+) -> Float[np.ndarray, " n"] | None:
+    """Return the shares of the topics, or None if they are not given."""
     if prevalence is None:
-        return np.full(len(topics), LARGEST / 4)
+        return None
     kind = Mapping | pd.Series
     arguments.instance("prevalence", prevalence, kind, "shares of topics by their numbers")
     if missing := [int(k) for k in topics if k not in prevalence]:
@@ -128,9 +145,23 @@ def _areas(
             f"prevalence must have a share for each topic, none for {missing[:5]}: "
             "take topics()['prevalence']"
         )
-    share = np.array([
+    return np.array([
         arguments.real(f"prevalence[{k}]", prevalence[k], at_least=0, at_most=1) for k in topics
     ])  # fmt: skip
+
+
+def _without_small(share: Float[np.ndarray, " n"] | None, count: int) -> tuple[np.ndarray, str]:
+    """Return the positions of the topics to draw, and what the caption says of the others."""
+    if share is None or not (hidden := small(share)).any():
+        return np.arange(count), ""
+    said = small_text(int(hidden.sum()), float(share[hidden].sum()))
+    return np.flatnonzero(~hidden), f"Not drawn: {said}."
+
+
+def _areas(share: Float[np.ndarray, " n"] | None, count: int) -> Float[np.ndarray, " n"]:
+    """Return the areas of the topics in square points."""
+    if share is None:
+        return np.full(count, LARGEST / 4)
     return LARGEST * share / (share.max(initial=0.0) or 1.0)
 
 

@@ -8,8 +8,6 @@ with any colour vision.
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,23 +17,38 @@ import pandas as pd
 import scipy.stats
 from jaxtyping import Shaped
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from bnp_models.base.terms import TOPICS, Terms
 from bnp_models.data import arguments
+from bnp_models.plots.heat_maps import heat_map
 from bnp_models.plots.panels import (
     COLOURS,
     LABEL_WIDTH,
+    caption,
     chain_colour,
     check_ax,
     check_table,
     grid,
-    heat_map,
+    percent_ticks,
     plain,
+    round_ticks,
     shaped,
     single,
     title_with_chains,
 )
+from bnp_models.plots.scalar_draws import (
+    bin_edges,
+    chosen,
+    constant,
+    label,
+    left_out_text,
+    num_bins,
+    say_constant,
+    side_label,
+    whole,
+)
+from bnp_models.plots.small_topics import small, small_text
+from bnp_models.plots.topic_maps import prevalence_map, sharing_map, similarity_map
 from bnp_models.posterior.alignment import Alignment, as_alignment
 from bnp_models.posterior.diagnostics import label_free
 
@@ -53,8 +66,8 @@ __all__ = [
 ]
 
 BAR = "#0072B2"
+MANY_DRAWS = 1000  # lines through more are thinner
 MAX_BARS = 100  # side by side in one panel; lines if there are more
-MAX_SCALARS = 30  # in one picture, unless they are asked for by name
 
 
 def plot_traces(
@@ -67,36 +80,43 @@ def plot_traces(
 ) -> np.ndarray:
     """Draw the label-free scalars along the chains, with their distribution in each chain.
 
-    Without `var_names` the first thirty are drawn, and the title says how many there are.
+    Without `var_names` the first thirty are drawn, and the title says how many there are. A
+    quantity that is the same in all draws of all chains has no panels; the caption names it.
 
     Parameters
     ----------
     data, var_names, extra, terms
         See `diagnostics.label_free`.
     axes
-        Two panels for each scalar, [N, 2].
+        Two panels for each scalar, [N, 2], constants included.
     """
-    scalars, left_out = _first(
-        label_free(data, var_names=var_names, extra=extra, terms=terms), var_names
-    )
-    rows = len(scalars)
+    own = axes is None
+    scalars = label_free(data, var_names=var_names, extra=extra, terms=terms)
+    scalars, left_out, constants = chosen(scalars, var_names, terms, own=own)
+    rows = max(len(scalars), 1)
     if axes is None:
         axes = plt.subplots(
             *(rows, 2),
-            figsize=(9, 0.6 + 1.7 * rows),
+            figsize=(9, 0.6 + 1.7 * rows if scalars else 1.0),
             width_ratios=(4, 1),
             sharey="row",
             squeeze=False,
             layout="constrained",
         )[1]
     axes = shaped(axes, (rows, 2))
-    for (name, draws), (left, right) in zip(scalars.items(), axes, strict=True):
+    drawn = []
+    for (name, draws), (left, right) in zip(scalars.items(), axes, strict=False):
+        if constant(draws):
+            say_constant(left, {label(name, terms): draws})
+            right.set_axis_off()
+            continue
+        drawn.append((left, right))
         _trace(left, draws)
-        left.set_ylabel(_label(name, terms))
-        edges = _edges(draws)
+        left.set_ylabel(side_label(label(name, terms)))
+        edges = bin_edges(draws)
         for chain, values in enumerate(draws):
             right.hist(
-                values,
+                values.astype(np.float64),
                 bins=edges,
                 histtype="step",
                 orientation="horizontal",
@@ -105,13 +125,19 @@ def plot_traces(
         right.set_xticks([])
         left.tick_params(labelbottom=False)
         plain(right)
-        left.yaxis.set_major_formatter("{x:.10g}")  # no offset, so that lp can be read off
-        if draws.dtype.kind in "iu":
-            left.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    axes[-1, 0].tick_params(labelbottom=True)
-    axes[-1, 0].set_xlabel("kept draw")
-    axes[-1, 1].set_xlabel("draws")
-    title_with_chains(axes[0, 0], f"Label-free quantities by chain {left_out}".rstrip())
+        for ax in (left, right):
+            round_ticks(ax.yaxis, whole=whole(draws), most=6)
+    if not drawn:
+        if own:
+            say_constant(axes[0, 0], constants, own=True)
+            axes[0, 1].set_axis_off()
+        return axes
+    left, right = drawn[-1]
+    left.tick_params(labelbottom=True)
+    left.set_xlabel("kept draw")
+    right.set_xlabel("draws")
+    title_with_chains(drawn[0][0], f"Label-free quantities by chain {left_out}".rstrip())
+    caption(axes[0, 0], left_out_text(constants), own=own)
     return axes
 
 
@@ -127,7 +153,7 @@ def plot_ranks(
     """Draw the histogram of each chain's ranks among the draws of all chains.
 
     Without `var_names` the first thirty scalars are drawn, and the last label says how many there
-    are.
+    are. A quantity that is the same in all draws of all chains has no panel; the caption names it.
 
     The histograms of chains that agree are flat. The band holds 95% of the bars if draws are
     independent; bars of dependent draws vary more. Equal values get ranks in random order. No
@@ -138,9 +164,10 @@ def plot_ranks(
     data, var_names, extra, terms
         See `diagnostics.label_free`.
     bins
-        Bars per chain; by default one bar per ten draws of a chain, at least 2 and at most 20.
+        Bars per chain; by default about one bar per ten draws of a chain, at least 2 and at most
+        20, so that all bars hold the same number of ranks if possible.
     axes
-        One for each scalar.
+        One for each scalar, constants included.
 
     Raises
     ------
@@ -148,19 +175,25 @@ def plot_ranks(
         If there is only one chain, whose ranks are always flat.
     """
     bins = arguments.optional(arguments.integer, "bins", bins, 2)
-    scalars, left_out = _first(
-        label_free(data, var_names=var_names, extra=extra, terms=terms), var_names
-    )
-    num_chains, num_draws = next(iter(scalars.values())).shape
+    own = axes is None
+    every = label_free(data, var_names=var_names, extra=extra, terms=terms)
+    num_chains, num_draws = next(iter(every.values())).shape
     if num_chains < 2:
         raise ValueError("data must have two chains or more to compare, got 1; see num_chains")
-    bins = int(np.clip(num_draws // 10, 2, 20)) if bins is None else bins
-    own = axes is None
+    bins = num_bins(num_chains, num_draws) if bins is None else bins
+    scalars, left_out, constants = chosen(every, var_names, terms, own=own)
+    count = max(len(scalars), 1)
     if axes is None:
-        axes = grid(len(scalars), 3, (3.6, 2.6), sharey=True)
-    axes = shaped(axes, (len(scalars),))
+        size = (3.6, 2.6) if len(scalars) > 1 else (6.5, 2.8 if scalars else 1.0)
+        axes = grid(count, 3, size, sharey=True)
+    axes = shaped(axes, (count,))
     rng = np.random.default_rng(0)
-    for (name, draws), ax in zip(scalars.items(), axes, strict=True):
+    drawn = []
+    for (name, draws), ax in zip(scalars.items(), axes, strict=False):
+        if constant(draws):
+            say_constant(ax, {label(name, terms): draws})
+            continue
+        drawn.append(ax)
         order = np.lexsort((rng.random(draws.size), draws.ravel()))
         ranks = np.argsort(order).reshape(draws.shape)
         edges = np.linspace(0, draws.size, bins + 1)
@@ -170,18 +203,25 @@ def plot_ranks(
             counts = np.histogram(values + 0.5, bins=edges)[0]
             colour = chain_colour(chain, len(draws))
             ax.stairs(counts, edges, baseline=None, color=colour, label=f"chain {chain}", lw=1.3)
-        ax.set_title(_label(name, terms), fontsize="medium")
+        ax.set_title(label(name, terms), fontsize="medium")
         ax.set_xlim(0, draws.size)
-        ax.xaxis.set_major_locator(MaxNLocator(4))
         ax.set_xlabel("rank among all draws")
         ax.set_ylabel("draws per bin")
         plain(ax)
-    for ax in axes:
+    if not drawn:
+        if own:
+            say_constant(axes[0], constants, own=True)
+        return axes
+    for ax in drawn:
         ax.set_ylim(bottom=0)
-    axes[-1].set_xlabel(f"rank among all draws\n{left_out}".rstrip())
-    handles, labels = axes[0].get_legend_handles_labels()
+        round_ticks(ax.xaxis, whole=True, most=4)
+        round_ticks(ax.yaxis, whole=True, most=5)
+    drawn[-1].set_xlabel(f"rank among all draws\n{left_out}".rstrip())
+    caption(axes[0], left_out_text(constants), own=own)
+    handles, labels = drawn[0].get_legend_handles_labels()
     if own and len(labels) <= 1 + len(COLOURS):
-        where = {"loc": "outside upper center", "ncols": min(5, len(labels))}
+        wide = int(axes[0].figure.get_figwidth() / 1.8)
+        where = {"loc": "outside upper center", "ncols": min(5, len(labels), wide)}
         axes[0].figure.legend(handles, labels, frameon=False, **where)
     return axes
 
@@ -194,6 +234,8 @@ def plot_number(
     axes: np.ndarray | None = None,
 ) -> np.ndarray:
     """Draw the number of topics in use: along the chains, and how often each number occurred.
+
+    If the number is the same in all draws of all chains, the picture says it in words.
 
     Parameters
     ----------
@@ -209,17 +251,23 @@ def plot_number(
     scalars = label_free(data, terms=terms)
     var_name = terms.used if var_name is None else var_name
     draws = scalars[arguments.one_of("var_name", var_name, list(scalars))]
+    own = axes is None
     if axes is None:
-        axes = plt.subplots(1, 2, figsize=(9, 3), width_ratios=(3, 2), layout="constrained")[1]
+        size = 9, 1 if constant(draws) else 3
+        axes = plt.subplots(1, 2, figsize=size, width_ratios=(3, 2), layout="constrained")[1]
     axes = shaped(axes, (2,))
     trace, bars = axes
-    name = _label(var_name, terms)
+    name = label(var_name, terms)
+    if constant(draws):
+        say_constant(trace, {name: draws}, own=own)
+        bars.set_axis_off()
+        return axes
     _trace(trace, draws)
     trace.set(xlabel="kept draw", ylabel=name)
-    trace.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    round_ticks(trace.yaxis, whole=whole(draws))
     values = np.arange(draws.min(), draws.max() + 1)
     side_by_side = len(values) * len(draws) <= MAX_BARS
-    edges = np.append(values, values[-1] + 1) - 0.5 if side_by_side else _edges(draws)
+    edges = np.append(values, values[-1] + 1) - 0.5 if side_by_side else bin_edges(draws)
     width = 0.85 / len(draws)
     for chain, x in enumerate(draws):
         colour = chain_colour(chain, len(draws))
@@ -229,8 +277,8 @@ def plot_number(
         else:
             bars.stairs(share, edges, color=colour, lw=1.3)
     bars.set(xlabel=name, ylabel="share of draws", xlim=(edges[0] - 0.1, edges[-1] + 0.1))
-    bars.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    bars.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    round_ticks(bars.xaxis, whole=True)
+    percent_ticks(bars.yaxis)
     plain(bars)
     title_with_chains(trace, f"Number of {name}")
     return axes
@@ -245,6 +293,9 @@ def plot_topic_words(
 ) -> np.ndarray:
     """Draw the top words of each topic as bars, with their intervals.
 
+    A table of `topic_tables.topic_words` knows the shares of the topics: those below 0.005% have no
+    panel, the caption counts them.
+
     Parameters
     ----------
     table
@@ -254,7 +305,7 @@ def plot_topic_words(
     num_columns
         Topics side by side.
     axes
-        One for each topic.
+        One for each topic, small ones included.
     """
     columns = ("topic", "word", "probability", "lower", "upper")
     check_table(table, columns, "topic_tables.topic_words")
@@ -262,6 +313,15 @@ def plot_topic_words(
     topics = list(dict.fromkeys(table["topic"]))
     titles = [f"topic {topic}" for topic in topics] if titles is None else titles
     titles = arguments.texts("titles", titles, length=len(topics))
+    said, own = "", axes is None
+    if own and (shares := table.attrs.get("prevalence")):
+        share = np.array([shares[topic] for topic in topics])
+        if (hidden := small(share)).any():
+            said = f"Not drawn: {small_text(int(hidden.sum()), float(share[hidden].sum()))}."
+            topics, titles = (
+                [x for x, gone in zip(each, hidden, strict=True) if not gone]
+                for each in (topics, titles)
+            )
     rows = int(table["topic"].value_counts().max())
     limit = 1.04 * float(table[["probability", "upper"]].max(axis=None))
     if axes is None:
@@ -282,13 +342,16 @@ def plot_topic_words(
             ax.set_xlabel("probability", fontsize="small")
         ax.tick_params(axis="y", length=0)
         ax.tick_params(axis="x", labelsize="small")
-        ax.xaxis.set_major_locator(MaxNLocator(3))
+        round_ticks(ax.xaxis, most=3)
         plain(ax)
+    caption(axes[0], said, own=own)
     return axes
 
 
 def plot_prevalence(table: pd.DataFrame, *, num_words: int = 5, ax: Axes | None = None) -> Axes:
     """Draw the share of tokens of each topic, with its interval and first words.
+
+    Topics below 0.005% are put together in the last line, which has their sum and no interval.
 
     Parameters
     ----------
@@ -301,17 +364,22 @@ def plot_prevalence(table: pd.DataFrame, *, num_words: int = 5, ax: Axes | None 
     """
     check_table(table, ("prevalence", "lower", "upper"), "topic_tables.topics")
     check_ax(ax)
-    labels = short_labels(table, num_words=num_words)
+    hidden = small(table["prevalence"])
+    part, left = table[~hidden], table["prevalence"][hidden]
+    labels, shares = short_labels(part, num_words=num_words), part["prevalence"].tolist()
+    if len(left):
+        labels.append(small_text(len(left), float(left.sum())))
+        shares.append(float(left.sum()))
     if ax is None:
         width = 4.5 + LABEL_WIDTH * max(map(len, labels), default=0)
-        ax = single(width, 0.9 + 0.24 * len(table))
-    place = np.arange(len(table))
-    ax.hlines(place, table["lower"], table["upper"], color=BAR, lw=2)
-    ax.plot(table["prevalence"], place, "o", color=BAR, ms=5)
+        ax = single(width, 0.9 + 0.24 * len(labels))
+    place = np.arange(len(labels))
+    ax.hlines(place[: len(part)], part["lower"], part["upper"], color=BAR, lw=2)
+    ax.plot(shares, place, "o", color=BAR, ms=5)
     ax.set_yticks(place, labels, fontsize="small")
-    ax.invert_yaxis()
+    ax.set_ylim(len(labels) - 0.5, -0.5)
     ax.set_xlim(left=0)
-    ax.xaxis.set_major_formatter(PercentFormatter(1))
+    percent_ticks(ax.xaxis)
     ax.set_xlabel("share of tokens")
     ax.set_title("Prevalence of the topics", loc="left")
     ax.grid(axis="x", color="0.9")
@@ -324,6 +392,10 @@ def plot_prevalence_by_group(
 ) -> Axes:
     """Draw the share of each topic in each group as a heat map.
 
+    Cells show the share and its interval. Where there is no room for intervals, triangles mark
+    the cells whose interval lies above or below the mean of the topic over the groups. Topics below
+    0.005% in every group share the last row, which has their sums.
+
     Parameters
     ----------
     table
@@ -335,7 +407,9 @@ def plot_prevalence_by_group(
     """
     columns = ("group", "topic", "prevalence")
     check_table(table, columns, "topic_tables.topic_prevalence_by_group")
-    ax = _map_by_group(table, "prevalence", "share of the group's tokens", labels, ax)
+    check_ax(ax)
+    shown = prevalence_map(table, _topic_labels(labels, list(dict.fromkeys(table["topic"]))))
+    ax = heat_map(*shown, "share of the group's tokens", ax)
     ax.set_title("Topics by group", loc="left")
     return ax
 
@@ -344,6 +418,10 @@ def plot_sharing(
     table: pd.DataFrame, *, labels: Sequence[str] | None = None, ax: Axes | None = None
 ) -> Axes:
     """Draw the probability that each group has each topic as a heat map.
+
+    Cells show the probability, and the interval of the topic's share of the group's tokens. Where
+    there is no room for intervals, a dot marks probabilities of at least 0.95. Topics below 0.005%
+    of the tokens in every group share the last row, which is empty.
 
     Parameters
     ----------
@@ -355,27 +433,11 @@ def plot_sharing(
         Where to draw.
     """
     check_table(table, ("group", "topic", "probability"), "group_tables.sharing")
-    meaning = "probability that the group has it"
-    ax = _map_by_group(table, "probability", meaning, labels, ax, top=1.0)
+    check_ax(ax)
+    shown = sharing_map(table, _topic_labels(labels, list(dict.fromkeys(table["topic"]))))
+    ax = heat_map(*shown, "probability that the group has it", ax, top=1.0)
     ax.set_title("Topics that groups share", loc="left")
     return ax
-
-
-def _map_by_group(
-    table: pd.DataFrame,
-    column: str,
-    meaning: str,
-    labels: Sequence[str] | None,
-    ax: Axes | None,
-    **options: Any,
-) -> Axes:
-    """Draw one column of a table of topics and groups as a heat map."""
-    check_ax(ax)
-    groups, topics = (list(dict.fromkeys(table[name])) for name in ("group", "topic"))
-    values = table.pivot(index="topic", columns="group", values=column)
-    values = values.loc[topics, groups].to_numpy()
-    labels = _topic_labels(labels, topics)
-    return heat_map(values, labels, [str(g) for g in groups], meaning, ax, **options)
 
 
 def plot_topic_similarity(
@@ -383,7 +445,10 @@ def plot_topic_similarity(
 ) -> Axes:
     """Draw how similar each topic is in every chain to the topic of the reference state.
 
-    A dash means that no state of the chain has the topic. For display only, see `alignment`.
+    A dash means that no state of the chain has the topic. Cells show the mean over the states of
+    the chain and their 90% interval. Where there is no room for intervals, a dot marks topics that
+    at least 95% of the states of the chain have. Topics below 0.005% of the tokens share the last
+    row, which is empty. For display only, see `alignment`.
 
     Parameters
     ----------
@@ -394,15 +459,10 @@ def plot_topic_similarity(
     ax
         Where to draw.
     """
-    means, _ = as_alignment(alignment).by_chain()
+    as_alignment(alignment)
     check_ax(ax)
-    own = alignment.chain[alignment.reference]
-    chains = [
-        f"chain {chain}" + ("\n(reference)" if chain == own else "")
-        for chain in np.unique(alignment.chain)
-    ]
-    labels = _topic_labels(labels, range(alignment.num_topics))
-    ax = heat_map(means, labels, chains, "similarity to the reference", ax, top=1.0)
+    shown = similarity_map(alignment, _topic_labels(labels, range(alignment.num_topics)))
+    ax = heat_map(*shown, "similarity to the reference", ax, top=1.0)
     ax.set_title("Topics found in each chain", loc="left")
     return ax
 
@@ -417,41 +477,18 @@ def short_labels(table: pd.DataFrame, *, num_words: int = 3) -> list[str]:
     return [f"{topic}: {first}" for topic, first in zip(table.index, firsts, strict=True)]
 
 
-def _first(
-    scalars: dict[str, np.ndarray], var_names: Sequence[str] | None
-) -> tuple[dict[str, np.ndarray], str]:
-    """Return the scalars that a picture has room for, and what it says of the others."""
-    if var_names is not None or len(scalars) <= MAX_SCALARS:
-        return scalars, ""
-    left_out = f"(the first {MAX_SCALARS} of {len(scalars)})"
-    return dict(itertools.islice(scalars.items(), MAX_SCALARS)), left_out
-
-
-def _label(name: str, terms: Terms) -> str:
-    """Return the axis label of a scalar."""
-    return {"lp": "lp (nats)", terms.used: f"{terms.found} in use"}.get(name, name)
-
-
 def _trace(ax: Axes, draws: Shaped[np.ndarray, "C S"]) -> None:
     for chain, values in enumerate(draws):
         ax.plot(
             values,
-            lw=0.8,
+            lw=0.8 if draws.shape[1] <= MANY_DRAWS else 0.3,
             alpha=0.85,
             color=chain_colour(chain, len(draws)),
             label=f"chain {chain}",
         )
     ax.margins(x=0)
+    round_ticks(ax.xaxis, whole=True)
     plain(ax)
-
-
-def _edges(draws: Shaped[np.ndarray, "C S"]) -> np.ndarray:
-    """Return the edges of 30 bins, or for integers of up to 40 bins with as many values each."""
-    low, high = float(draws.min()), float(draws.max())
-    if draws.dtype.kind in "iu":
-        step = math.ceil((high - low + 1) / 40)
-        return np.arange(low - 0.5, high + step, step)
-    return np.linspace(low, high, 31) if high > low else np.array([low - 0.5, low + 0.5])
 
 
 def _topic_labels(labels: Sequence[str] | None, topics: Sequence[int]) -> list[str]:

@@ -20,6 +20,7 @@ agree.
 from __future__ import annotations
 
 import dataclasses
+import html
 import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -85,7 +86,7 @@ class Convergence:
         return f"{self.summary}\n{self.table.to_string(formatters=_FORMATS)}"
 
     def _repr_html_(self) -> str:
-        return f"<p>{self.summary}</p>{self.table.to_html(formatters=_FORMATS)}"
+        return f"<p>{html.escape(self.summary)}</p>{self.table.to_html(formatters=_FORMATS)}"
 
 
 def label_free(

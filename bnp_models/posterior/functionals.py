@@ -21,6 +21,7 @@ than for such groups.
 from __future__ import annotations
 
 import dataclasses
+import html
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -104,7 +105,7 @@ class Functionals:
         return f"{self.text()}\n{self.summary.to_string(formatters=_FORMATS)}"
 
     def _repr_html_(self) -> str:
-        said = self.text().replace("\n", "<br>")
+        said = html.escape(self.text()).replace("\n", "<br>")
         return f"<p>{said}</p>{self.summary.to_html(formatters=_FORMATS)}"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from bnp_models.base.author_model import AuthorModel
 from bnp_models.data.corpus import Corpus
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from bnp_models.posterior.mixtures import AuthorMixture
+    from bnp_models.results.page.markup import Section
     from bnp_models.scores.held_out import HeldOutScore
 
 __all__ = ["AuthorFit"]
@@ -52,20 +53,25 @@ class AuthorFit(TopicFit):
         return known_authors(self.author_mixtures(), corpus)
 
     def author_topics(
-        self, authors: Sequence[str] | None = None, *, chain: int | None = None, **options: Any
+        self,
+        authors: Sequence[str] | None = None,
+        *,
+        top: int = 5,
+        interval: float = 0.9,
+        chain: int | None = None,
     ) -> pd.DataFrame:
         """Return the largest topics of authors, see `author_tables.author_topics`."""
         from bnp_models.results.author_tables import author_topics
 
-        return author_topics(self.of_chain(chain), authors, **options)
+        return author_topics(self.of_chain(chain), authors, top=top, interval=interval)
 
     def similar_authors(
-        self, author: str, *, chain: int | None = None, **options: Any
+        self, author: str, *, top: int = 10, interval: float = 0.9, chain: int | None = None
     ) -> pd.DataFrame:
         """Return the authors who are most like a given one, see `author_tables.similar_authors`."""
         from bnp_models.results.author_tables import similar_authors
 
-        return similar_authors(self.of_chain(chain), author, **options)
+        return similar_authors(self.of_chain(chain), author, top=top, interval=interval)
 
     def infer_author(
         self, corpus: Corpus, candidates: Sequence[str] | None = None, *, chain: int | None = None
@@ -76,15 +82,35 @@ class AuthorFit(TopicFit):
         return infer_author(self.of_chain(chain), corpus, candidates)
 
     def surprising_documents(
-        self, author: str, *, chain: int | None = None, **options: Any
+        self, author: str, *, top: int = 10, chain: int | None = None
     ) -> pd.DataFrame:
-        """Return the least typical documents of an author, see `author_tables`."""
+        """Return the least typical documents of an author.
+
+        See `author_tables.surprising_documents`.
+        """
         from bnp_models.results.author_tables import surprising_documents
 
-        return surprising_documents(self.of_chain(chain), author, **options)
+        return surprising_documents(self.of_chain(chain), author, top=top)
 
-    def plot_author_topics(self, author: str, *, chain: int | None = None, **options: Any) -> Axes:
-        """Draw the largest topics of an author in each chain."""
+    def plot_author_topics(
+        self,
+        author: str,
+        *,
+        top: int = 8,
+        interval: float = 0.9,
+        chain: int | None = None,
+        ax: Axes | None = None,
+    ) -> Axes:
+        """Draw the largest topics of an author in each chain.
+
+        See `author_tables.plot_author_topics`.
+        """
         from bnp_models.results.author_tables import plot_author_topics
 
-        return plot_author_topics(self.of_chain(chain), author, **options)
+        return plot_author_topics(self.of_chain(chain), author, top=top, interval=interval, ax=ax)
+
+    def _more_sections(self, labels: pd.Series, num_rows: int | None) -> list[Section]:
+        """Return the part of the report about authors."""
+        from bnp_models.results.page.people import authors_section
+
+        return [authors_section(self, labels, num_rows)]

@@ -90,6 +90,17 @@ def similar_authors(fit: Fit, author: str, *, top: int = 10, interval: float = 0
     distance, in each kept state; 1 for equal shares. Authors of few tokens all look alike, because
     their shares are nearly those of the prior: look at `tokens` and the interval.
 
+    Parameters
+    ----------
+    fit
+        Fit of a model with authors.
+    author
+        Name of the author.
+    top
+        How many authors to return.
+    interval
+        Probability that `lower` and `upper` enclose.
+
     Returns
     -------
     One row per author, most similar first: `author`, `similarity` (mean over states), `lower`,
@@ -171,6 +182,15 @@ def surprising_documents(fit: Fit, author: str, *, top: int = 10) -> pd.DataFram
     Other authors of the document are ignored. The documents are those that were fitted, so the
     numbers serve to compare documents; they are no held-out scores.
 
+    Parameters
+    ----------
+    fit
+        Fit of a model with authors.
+    author
+        Name of the author.
+    top
+        How many documents to return.
+
     Returns
     -------
     One row per document with tokens, highest perplexity first: `doc`, `perplexity`, `tokens`,
@@ -222,7 +242,7 @@ def plot_author_topics(
     """
     from matplotlib import pyplot
 
-    from bnp_models.plots.panels import check_ax
+    from bnp_models.plots.panels import check_ax, percent_ticks, plain
     from bnp_models.plots.topic_plots import chain_colour, short_labels
 
     _rows(fit, [author], "author")
@@ -231,8 +251,10 @@ def plot_author_topics(
     topics = table["topic"].to_list()
     shares, chain = _shares(fit, _rows(fit, [author], "author"))
     shares = shares[:, 0, topics]
+    beside = {"loc": "best"}
     if ax is None:
-        size = (6.4, 0.9 + 0.42 * len(topics))
+        beside = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
+        size = (7.4, 0.9 + 0.42 * len(topics))
         ax = pyplot.subplots(figsize=size, layout="constrained")[1]
     chains = np.unique(chain)
     for i, c in enumerate(chains):
@@ -247,10 +269,11 @@ def plot_author_topics(
     ax.set_yticks(range(len(topics)), short_labels(fit.topics().loc[topics]))
     ax.invert_yaxis()
     ax.set_xlim(left=0)
+    percent_ticks(ax.xaxis)
     ax.set_xlabel(f"share of the author's words (mean and {interval:.0%} interval)")
     ax.set_title(f"Topics of {author}", loc="left")
-    ax.legend(fontsize="small")
-    return ax
+    ax.legend(fontsize="small", frameon=False, **beside)
+    return plain(ax)
 
 
 def _rows(fit: Fit, authors: Sequence[str] | None, argument: str = "authors") -> list[int]:

@@ -10,8 +10,8 @@ import numpy as np
 
 from bnp_models.data import arguments
 from bnp_models.data.sources import Sources, as_sources
-from bnp_models.results.report import Report
 from bnp_models.results.result import Fit
+from bnp_models.results.summaries import Summaries
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from bnp_models.posterior.factor_states import FactorStates
     from bnp_models.posterior.functionals import Functionals
     from bnp_models.results.factor_tables import Effects, Reconstruction
+    from bnp_models.results.page.markup import Section
     from bnp_models.scores.held_out_rows import RowScore
     from bnp_models.scores.retrieval import Retrieval
 
@@ -82,26 +83,32 @@ class FactorFit(Fit):
         used = self.of_chain(chain).posterior[self.model.terms.used].transpose("chain", "draw")
         return num_factors(used, used["chain"].to_numpy().tolist())
 
-    def sharing(self, *, chain: int | None = None, **options: Any) -> pd.DataFrame:
+    def sharing(self, *, interval: float = 0.9, chain: int | None = None) -> pd.DataFrame:
         """Count the factors that each two sources share, see `factor_tables.sharing`."""
         from bnp_models.results.factor_tables import sharing
 
-        return sharing(self.of_chain(chain).factor_states, self.sources.source_names, **options)
+        return sharing(
+            self.of_chain(chain).factor_states, self.sources.source_names, interval=interval
+        )
 
-    def factors(self, *, chain: int | None = None, **options: Any) -> pd.DataFrame:
+    def factors(
+        self, *, num_features: int = 8, interval: float = 0.9, chain: int | None = None
+    ) -> pd.DataFrame:
         """Describe each factor in one row, see `factor_tables.factors`."""
         from bnp_models.results.factor_tables import factors
 
         fit = self.of_chain(chain)
         names = self.sources.feature_names, self.sources.source_names
-        return factors(fit.factor_states, *names, fit.alignment, **options)
+        return factors(
+            fit.factor_states, *names, fit.alignment, num_features=num_features, interval=interval
+        )
 
-    def effects(self, *, chain: int | None = None, **options: Any) -> Effects:
+    def effects(self, *, interval: float = 0.9, chain: int | None = None) -> Effects:
         """Return each factor's effect on the data, see `factor_tables.effects`."""
         from bnp_models.results.factor_tables import effects
 
         fit = self.of_chain(chain)
-        return effects(fit.factor_states, fit.alignment, **options)
+        return effects(fit.factor_states, fit.alignment, interval=interval)
 
     def weights(self, *, chain: int | None = None) -> pd.DataFrame:
         """Return how much of each factor is in each row that was fitted; see `transform`."""
@@ -196,17 +203,52 @@ class FactorFit(Fit):
             }
         )
 
-    def predict(self, sources: Sources, **options: Any) -> RowScore:
+    def predict(
+        self,
+        sources: Sources,
+        *,
+        method: str = "ais",
+        num_temperatures: int = 200,
+        num_particles: int = 4,
+        totals: bool = False,
+        seed: int = 0,
+    ) -> RowScore:
         """Score new rows of known sources, see `held_out_rows.predict_rows`."""
         from bnp_models.scores.held_out_rows import predict_rows
 
-        return predict_rows(self, as_sources("sources", sources), **options)
+        return predict_rows(
+            self,
+            as_sources("sources", sources),
+            method=method,
+            num_temperatures=num_temperatures,
+            num_particles=num_particles,
+            totals=totals,
+            seed=seed,
+        )
 
-    def row_completion(self, sources: Sources, **options: Any) -> float:
-        """Return the perplexity of one half of new rows of counts given the other half."""
+    def row_completion(
+        self,
+        sources: Sources,
+        *,
+        num_warmup: int = 20,
+        num_kept: int = 20,
+        num_particles: int = 2,
+        seed: int = 0,
+    ) -> float:
+        """Return the perplexity of one half of new rows of counts given the other half.
+
+        See `held_out_rows.row_completion`.
+        """
         from bnp_models.scores.held_out_rows import row_completion
 
-        return row_completion(self, as_sources("sources", sources), **options)
+        return row_completion(
+            self,
+            as_sources("sources", sources),
+            num_warmup=num_warmup,
+            num_kept=num_kept,
+            num_particles=num_particles,
+            seed=seed,
+        )
 
     def retrieve(
         self,
@@ -246,7 +288,9 @@ class FactorFit(Fit):
         pairs = zip(found, states.weights, strict=True)
         return retrieve(pairs, query_class, row_class, chain=states.chain)
 
-    def functionals(self, **options: Any) -> Functionals:
+    def functionals(
+        self, *, num_pairs: int = 200, max_rhat: float | int = 1.05, seed: int = 0
+    ) -> Functionals:
         """Compare the chains by functionals that labels do not change.
 
         These are the label-free scalars, expected values of cells of the data, and the factors that
@@ -254,20 +298,34 @@ class FactorFit(Fit):
         """
         from bnp_models.results.functional_tables import factor_functionals
 
-        return factor_functionals(self, **options)
+        return factor_functionals(self, num_pairs=num_pairs, max_rhat=max_rhat, seed=seed)
 
-    def plot_num_factors(self, **options: Any) -> np.ndarray:
-        """Draw the number of factors in use: traces and histogram by chain."""
-        return self._plot_number(**options)
+    def plot_num_factors(
+        self,
+        *,
+        var_name: str | None = None,
+        chain: int | None = None,
+        axes: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Draw the number of factors in use by chain, see `topic_plots.plot_number`."""
+        return self._plot_number(var_name=var_name, chain=chain, axes=axes)
 
-    def plot_sharing(self, *, chain: int | None = None, **options: Any) -> Axes:
-        """Draw how many factors each two sources share."""
+    def plot_sharing(self, *, chain: int | None = None, ax: Axes | None = None) -> Axes:
+        """Draw how many factors each two sources share, see `factor_plots.plot_sharing`."""
         from bnp_models.plots.factor_plots import plot_sharing
 
-        return plot_sharing(self.sharing(chain=chain), **options)
+        return plot_sharing(self.sharing(chain=chain), ax=ax)
 
     def plot_factors(
-        self, *, factors: Sequence[int] | None = None, chain: int | None = None, **options: Any
+        self,
+        *,
+        factors: Sequence[int] | None = None,
+        shape: tuple[int, int] | None = None,
+        titles: Sequence[str] | None = None,
+        feature_names: Sequence[str] | None = None,
+        num_columns: int = 4,
+        chain: int | None = None,
+        axes: np.ndarray | None = None,
     ) -> np.ndarray:
         """Draw the effects of factors on the data; the twelve most used ones by default.
 
@@ -279,8 +337,16 @@ class FactorFit(Fit):
         count = fit.alignment.num_topics
         chosen = range(min(MAX_PANELS, count)) if factors is None else factors
         chosen = arguments.places("factors", chosen, count)
-        options = {"feature_names": fit.sources.feature_names} | options
-        return plot_factors(fit.effects(), factors=chosen, **options)
+        names = fit.sources.feature_names if feature_names is None else feature_names
+        return plot_factors(
+            fit.effects(),
+            factors=chosen,
+            shape=shape,
+            titles=titles,
+            feature_names=names,
+            num_columns=num_columns,
+            axes=axes,
+        )
 
     def text(
         self, *, num_features: int = 8, limit: int | None = None, chain: int | None = None
@@ -309,21 +375,18 @@ class FactorFit(Fit):
         )
         return f"{fit._chains_text()}\n\n{text}"
 
-    def report(self) -> Report:
+    def summaries(self) -> Summaries:
         """Return tables, text and pictures of factors.
 
         There is always `num_factors`. If full states were kept, there are also `factors` and
         `weights`, `sharing` if there is more than one source, and `imputed` if entries are missing.
         """
-        from bnp_models.posterior.alignment import reference_state
-
         tables = {"num_factors": self.num_factors()}
         drawn: dict[str, Any] = {"num_factors": self.plot_num_factors()}
         if not self.has_states:
-            return Report(tables, None, drawn)
-        states = self.factor_states
-        if not states.z[reference_state(states.lp)].any():  # no factor to be aligned with
-            return self._with_functionals(Report(tables, None, drawn))
+            return Summaries(tables, None, drawn)
+        if not self._has_factors():
+            return self._with_functionals(Summaries(tables, None, drawn))
         tables |= {"factors": self.factors(), "weights": self.weights()}
         drawn["factors"] = self.plot_factors()
         if self.sources.num_sources > 1:
@@ -332,8 +395,23 @@ class FactorFit(Fit):
         if self.sources.observed is not None:
             tables["imputed"] = self.impute()
         return self._with_functionals(
-            Report(tables, lambda num_rows: self.text(limit=num_rows), drawn)
+            Summaries(tables, lambda num_rows: self.text(limit=num_rows), drawn)
         )
+
+    def _sections(self, num_rows: int | None) -> list[Section]:
+        """Return the parts of the report about factors and rows, see `Fit._sections`."""
+        from bnp_models.results.page.factors import factor_sections
+
+        return factor_sections(self, num_rows, some=self._has_factors())
+
+    def _has_factors(self) -> bool:
+        """Say whether states were kept, and that which others are aligned with has a factor."""
+        from bnp_models.posterior.alignment import reference_state
+
+        if not self.has_states:
+            return False
+        states = self.factor_states
+        return bool(states.z[reference_state(states.lp)].any())
 
     def match(self, data: Sources) -> tuple[Sources, list[str]]:
         """Return new rows as they are, and notes about them for the user."""

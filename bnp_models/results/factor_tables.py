@@ -128,6 +128,7 @@ def sharing(
     table
         One row per ordered pair of sources: `source`, `other`, `shared` (posterior mean; of a
         source and itself, the number of factors that it uses), `lower`, `upper`.
+        `attrs["interval"]` is the probability that these enclose.
     """
     tails = tail_quantiles(interval)
     count = as_factor_states(states).num_sources
@@ -135,7 +136,7 @@ def sharing(
     uses = (states.used_by() > 0).astype(int)
     shared = uses @ uses.transpose(0, 2, 1)
     lower, upper = np.quantile(shared, tails, axis=0)
-    return pd.DataFrame(
+    table = pd.DataFrame(
         {
             "source": np.repeat(np.array(names, object), count),
             "other": np.tile(np.array(names, object), count),
@@ -144,6 +145,8 @@ def sharing(
             "upper": upper.ravel(),
         }
     )
+    table.attrs["interval"] = interval
+    return table
 
 
 def effects(
@@ -153,6 +156,15 @@ def effects(
 
     In one state the effect is $\phi_k \sqrt{\sum_n w_{nk}^2 / n_k}$, where $n_k$ is the number of
     rows that use the factor: what the factor adds to a typical one of these rows.
+
+    Parameters
+    ----------
+    states
+        The kept states.
+    alignment
+        Numbers of the factors; `align_factors(states)` if not given.
+    interval
+        Probability that `lower` and `upper` enclose.
 
     Notes
     -----

@@ -1,28 +1,26 @@
 """The folder of a run: draws, data, tables, pictures and a report, written and read again."""
 
-import io
 import os
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from bnp_models.data import arguments
 from bnp_models.data.files import replacing
-from bnp_models.posterior.arviz_data import has_group
+from bnp_models.results.pictures import png, run_pictures
 from bnp_models.results.result import Fit, put_together, read_draws
 from bnp_models.results.saved_model import load_model
 
-__all__ = ["load", "load_run", "save_picture", "save_run"]
+__all__ = ["REPORT", "load", "load_run", "save_picture", "save_run"]
 
 DRAWS = "draws.nc"
+REPORT = "report.html"
 
 
 def save_run(fit: Fit, folder: Path, *, num_rows: int | None = None) -> str:
     """Write draws, data, tables and pictures, and return the report on the model and the chains.
 
-    The files are `draws.nc`, the data, `convergence.csv`, `report.txt`, and the tables and pictures
-    of `fit.report()`.
+    The files are `draws.nc`, the data, `convergence.csv`, `report.txt`, `report.html`, and the
+    tables and pictures of `fit.summaries()`.
 
     Parameters
     ----------
@@ -33,6 +31,8 @@ def save_run(fit: Fit, folder: Path, *, num_rows: int | None = None) -> str:
     num_rows
         How many topics or factors the returned report shows; the files have all.
     """
+    from bnp_models.results.page.page import write_page
+
     arguments.instance("fit", fit, Fit, "what bnp_models.fit returns")
     folder = arguments.path("folder", folder)
     arguments.optional(arguments.integer, "num_rows", num_rows, 1)
@@ -46,33 +46,28 @@ def save_run(fit: Fit, folder: Path, *, num_rows: int | None = None) -> str:
             "The chains ran for {sampling_seconds:.1f} s, of which compiling took "
             "{compile_seconds:.1f} s.".format(**fit.data.attrs)
         )
-    pictures: dict[str, Any] = {"traces": fit.plot_traces()}
-    if has_group(fit.data, "history"):  # not in older runs
-        pictures["history"] = fit.plot_history()
-    if fit.posterior.sizes["chain"] > 1:
-        pictures["ranks"] = fit.plot_ranks()
-    tables, text, drawn = fit.report()
+    tables, text, drawn = fit.summaries()
     for name, table in tables.items():
         table.to_csv(folder / f"{name}.csv")
     if text is not None:
         parts.insert(0, text(num_rows))
         whole.insert(0, text(None))
     (folder / "report.txt").write_text("\n\n".join(whole) + "\n", encoding="utf-8")
-    for name, axes in (pictures | drawn).items():
-        save_picture(axes, folder / f"{name}.png")
+    pictures = {name: png(axes) for name, axes in run_pictures(fit, drawn).items()}
+    for name, content in pictures.items():
+        _write(content, folder / f"{name}.png")
+    write_page(fit, folder / REPORT, pictures=pictures)
     return "\n\n".join(parts)
 
 
 def save_picture(axes: Any, path: Path) -> None:
     """Write the figure of some axes as PNG, completely or not at all, and close it."""
-    import matplotlib.pyplot as plt
+    _write(png(axes), path)
 
-    figure = np.asarray(axes, dtype=object).flat[0].figure
-    content = io.BytesIO()
-    figure.savefig(content, format="png", dpi=110)
-    plt.close(figure)
+
+def _write(content: bytes, path: Path) -> None:
     with replacing(path) as file:
-        file.write(content.getvalue())
+        file.write(content)
 
 
 def load_run(folder: Path) -> Any:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from bnp_models.data.corpus import Corpus
-from bnp_models.results.report import Report
+from bnp_models.results.summaries import Summaries
 from bnp_models.results.topic_fit import TopicFit
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+
+    from bnp_models.results.page.markup import Section
 
 __all__ = ["GroupFit"]
 
@@ -32,23 +34,47 @@ class GroupFit(TopicFit):
 
     offers: ClassVar[str] = f"sharing(), shared_topics(), own_topics(group), {TopicFit.offers}"
 
-    def sharing(self, *, chain: int | None = None, **options: Any) -> pd.DataFrame:
+    def sharing(
+        self, *, min_tokens: int = 1, interval: float = 0.9, chain: int | None = None
+    ) -> pd.DataFrame:
         """Return how probable it is that each group has each topic, see `group_tables.sharing`."""
         from bnp_models.results.group_tables import sharing
 
-        return sharing(self.of_chain(chain), **options)
+        return sharing(self.of_chain(chain), min_tokens=min_tokens, interval=interval)
 
-    def shared_topics(self, *, chain: int | None = None, **options: Any) -> pd.DataFrame:
+    def shared_topics(
+        self,
+        *,
+        probability: float | int = 0.5,
+        weak: float | int = 0.02,
+        min_tokens: int = 1,
+        chain: int | None = None,
+    ) -> pd.DataFrame:
         """Say of each topic which groups share it, see `group_tables.shared_topics`."""
         from bnp_models.results.group_tables import shared_topics
 
-        return shared_topics(self.of_chain(chain), **options)
+        return shared_topics(
+            self.of_chain(chain), probability=probability, weak=weak, min_tokens=min_tokens
+        )
 
-    def own_topics(self, group: str, *, chain: int | None = None, **options: Any) -> pd.DataFrame:
-        """Return the topics that only one group has, see `group_tables.own_topics`."""
+    def own_topics(
+        self,
+        group: str,
+        *,
+        probability: float | int = 0.5,
+        weak: float | int = 0.02,
+        min_tokens: int = 1,
+        chain: int | None = None,
+    ) -> pd.DataFrame:
+        """Return the topics that only one group has, see `group_tables.own_topics`.
+
+        Options are those of `shared_topics`.
+        """
         from bnp_models.results.group_tables import own_topics
 
-        return own_topics(self.of_chain(chain), group, **options)
+        return own_topics(
+            self.of_chain(chain), group, probability=probability, weak=weak, min_tokens=min_tokens
+        )
 
     def corpus_of(self, group: str) -> Corpus:
         """Return the documents of one group that were fitted."""
@@ -57,25 +83,47 @@ class GroupFit(TopicFit):
         return corpus_of(self.corpus, group)
 
     def compare_alone(
-        self, group: str, corpus: Corpus, alone: Any, *, chain: int | None = None, **options: Any
+        self,
+        group: str,
+        corpus: Corpus,
+        alone: Any,
+        *,
+        split_seed: int = 0,
+        seed: int = 0,
+        chain: int | None = None,
     ) -> pd.DataFrame:
         """Score one group with and without the others, see `group_tables.compare_alone`."""
         from bnp_models.results.group_tables import compare_alone
 
-        return compare_alone(self.of_chain(chain), group, corpus, alone, **options)
+        return compare_alone(
+            self.of_chain(chain), group, corpus, alone, split_seed=split_seed, seed=seed
+        )
 
-    def plot_sharing(self, *, chain: int | None = None, **options: Any) -> Axes:
+    def plot_sharing(
+        self,
+        *,
+        topics: Any = None,
+        min_tokens: int = 1,
+        chain: int | None = None,
+        ax: Axes | None = None,
+    ) -> Axes:
         """Draw which groups have which topics, see `group_tables.plot_sharing`."""
         from bnp_models.results.group_tables import plot_sharing
 
-        return plot_sharing(self.of_chain(chain), **options)
+        return plot_sharing(self.of_chain(chain), topics=topics, min_tokens=min_tokens, ax=ax)
 
-    def report(self) -> Report:
+    def summaries(self) -> Summaries:
         """Return tables, text and pictures of topics, and of what groups share."""
-        made = super().report()
+        made = super().summaries()
         if not self.has_states:
             return made
         tables = {"shared_topics": self.shared_topics(), "sharing": self.sharing()}
         return made._replace(
             tables=made.tables | tables, drawn=made.drawn | {"sharing": self.plot_sharing()}
         )
+
+    def _more_sections(self, labels: pd.Series, num_rows: int | None) -> list[Section]:
+        """Return the part of the report about what groups share."""
+        from bnp_models.results.page.groups import sharing_section
+
+        return [sharing_section(self, labels)]

@@ -43,6 +43,7 @@ def sharing(fit: Any, *, min_tokens: int = 1, interval: float = 0.9) -> pd.DataF
     table
         One row per group and topic: `group`, `topic`, `words`, `probability` that the group has the
         topic, `share` of the group's tokens (mean over states), `lower`, `upper`.
+        `attrs["interval"]` is the probability that these enclose.
 
     Raises
     ------
@@ -60,7 +61,7 @@ def sharing(fit: Any, *, min_tokens: int = 1, interval: float = 0.9) -> pd.DataF
     lower, upper = bounds(states, share, tails)
     words = fit.topics()["words"].to_numpy()
     probability = np.average(counts >= min_tokens, axis=0, weights=weight)
-    return pd.DataFrame(
+    table = pd.DataFrame(
         {
             "group": np.repeat(np.array(fit.corpus.group_names, object), num_topics),
             "topic": np.tile(np.arange(num_topics), num_groups),
@@ -71,6 +72,8 @@ def sharing(fit: Any, *, min_tokens: int = 1, interval: float = 0.9) -> pd.DataF
             "upper": upper.ravel(),
         }
     )
+    table.attrs["interval"] = interval
+    return table
 
 
 def _check(fit: Any) -> None:
@@ -148,6 +151,8 @@ def shared_topics(
 
 def own_topics(fit: Any, group: str, **options: Any) -> pd.DataFrame:
     """Return the rows of `shared_topics` for the topics that only this group has.
+
+    Options are those of `shared_topics`.
 
     Raises
     ------
@@ -240,7 +245,19 @@ def corpus_of(corpus: Corpus, group: str) -> Corpus:
 def plot_sharing(
     fit: Any, *, topics: Any = None, min_tokens: int = 1, ax: Axes | None = None
 ) -> Axes:
-    """Draw the probability that each group has each topic, of the thirty largest by default."""
+    """Draw the probability that each group has each topic.
+
+    Parameters
+    ----------
+    fit
+        Fit of a model of several groups.
+    topics
+        Numbers of the topics to draw; the thirty largest by default.
+    min_tokens
+        See `sharing`.
+    ax
+        Where to draw.
+    """
     from bnp_models.plots.topic_plots import plot_sharing as draw
     from bnp_models.plots.topic_plots import short_labels
 

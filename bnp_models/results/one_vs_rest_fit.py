@@ -16,8 +16,8 @@ from bnp_models.base.one_vs_rest import LP_OF_CLASS
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.posterior import arviz_data
-from bnp_models.results.report import Report
 from bnp_models.results.result import Fit
+from bnp_models.results.summaries import Summaries
 from bnp_models.results.supervised_fit import SupervisedFit, labels_among, predict
 from bnp_models.results.topic_fit import match_words
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from bnp_models.posterior.functionals import Functionals
+    from bnp_models.results.page.markup import Section
     from bnp_models.scores.labels import Predictions
 
 __all__ = ["OneVsRestFit"]
@@ -132,7 +133,16 @@ class OneVsRestFit(Fit):
         by_state = np.stack([each.by_state for each in found], axis=-1)
         return found[0]._replace(by_state=by_state)
 
-    def predict_proba(self, corpus: Corpus, **options: Any) -> pd.DataFrame:
+    def predict_proba(
+        self,
+        corpus: Corpus,
+        *,
+        approximation: str | None = None,
+        num_sweeps: int = 50,
+        num_kept: int = 25,
+        seed: int = 0,
+        chain: int | None = None,
+    ) -> pd.DataFrame:
         """Return the probability of each class: documents by classes.
 
         The probabilities of the models of all classes, divided by their sum. Options are those of
@@ -145,37 +155,94 @@ class OneVsRestFit(Fit):
                 f"{type(self.model).__name__} has no probabilities of labels: predict(corpus) "
                 "returns classes, and predictions(corpus) their scores"
             )
-        mean = self.predictions(corpus, **options).mean
+        mean = self.predictions(
+            corpus,
+            approximation=approximation,
+            num_sweeps=num_sweeps,
+            num_kept=num_kept,
+            seed=seed,
+            chain=chain,
+        ).mean
         index = pd.Index(corpus.doc_names, name="doc")
         share = mean / mean.sum(axis=1, keepdims=True)
         return pd.DataFrame(share, index=index, columns=pd.Index(self.classes))
 
-    def predict(self, corpus: Corpus, **options: Any) -> Shaped[np.ndarray, " D"]:
+    def predict(
+        self,
+        corpus: Corpus,
+        *,
+        approximation: str | None = None,
+        num_sweeps: int = 50,
+        num_kept: int = 25,
+        seed: int = 0,
+        chain: int | None = None,
+    ) -> Shaped[np.ndarray, " D"]:
         """Return the class of each document with the largest mean of `predictions`.
 
         Options are those of `predictions`.
         """
-        mean = self.predictions(corpus, **options).mean
+        mean = self.predictions(
+            corpus,
+            approximation=approximation,
+            num_sweeps=num_sweeps,
+            num_kept=num_kept,
+            seed=seed,
+            chain=chain,
+        ).mean
         return np.array(self.classes)[mean.argmax(axis=1)]
 
-    def score(self, corpus: Corpus, **options: Any) -> float:
+    def score(
+        self,
+        corpus: Corpus,
+        *,
+        approximation: str | None = None,
+        num_sweeps: int = 50,
+        num_kept: int = 25,
+        seed: int = 0,
+        chain: int | None = None,
+    ) -> float:
         """Return the share of labels that `predict` gets right.
 
         `corpus` has labels like those that were fitted; options are those of `predictions`.
         """
         y = labels_among(as_corpus("corpus", corpus), self.classes)
-        return float(np.mean(np.array(self.classes)[y] == self.predict(corpus, **options)))
+        found = self.predict(
+            corpus,
+            approximation=approximation,
+            num_sweeps=num_sweeps,
+            num_kept=num_kept,
+            seed=seed,
+            chain=chain,
+        )
+        return float(np.mean(np.array(self.classes)[y] == found))
 
     def calibration(
-        self, corpus: Corpus, *, label: str, bins: int = 10, **options: Any
+        self,
+        corpus: Corpus,
+        *,
+        label: str,
+        bins: int = 10,
+        approximation: str | None = None,
+        num_sweeps: int = 50,
+        num_kept: int = 25,
+        seed: int = 0,
+        chain: int | None = None,
     ) -> pd.DataFrame:
         """Compare probabilities of a class with how often it occurs.
 
-        `label` is the name of the class. The probabilities are those of its own model, see
+        `label` is the name of the class. The probabilities are those of its own model. See
         `SupervisedFit.calibration`.
         """
         test = self._against_rest(corpus, label)
-        return self.of_class(label).calibration(test, bins=bins, **options)
+        return self.of_class(label).calibration(
+            test,
+            bins=bins,
+            approximation=approximation,
+            num_sweeps=num_sweeps,
+            num_kept=num_kept,
+            seed=seed,
+            chain=chain,
+        )
 
     def plot_calibration(
         self,
@@ -183,25 +250,86 @@ class OneVsRestFit(Fit):
         *,
         label: str,
         bins: int = 10,
+        approximation: str | None = None,
+        num_sweeps: int = 50,
+        num_kept: int = 25,
+        seed: int = 0,
+        chain: int | None = None,
         ax: Axes | None = None,
-        **options: Any,
     ) -> Axes:
-        """Draw the table of `calibration`; the diagonal is perfect calibration."""
+        """Draw the table of `calibration`; the diagonal is perfect calibration.
+
+        Parameters
+        ----------
+        corpus, label, bins
+            See `calibration`.
+        approximation, num_sweeps, num_kept, seed, chain
+            See `predictions`.
+        ax
+            Where to draw.
+        """
         test = self._against_rest(corpus, label)
-        return self.of_class(label).plot_calibration(test, bins=bins, ax=ax, **options)
+        return self.of_class(label).plot_calibration(
+            test,
+            bins=bins,
+            ax=ax,
+            approximation=approximation,
+            num_sweeps=num_sweeps,
+            num_kept=num_kept,
+            seed=seed,
+            chain=chain,
+        )
 
     def _against_rest(self, corpus: Corpus, label: str) -> Corpus:
         y = labels_among(as_corpus("corpus", corpus), self.classes)
         names = self.of_class(label).corpus.label_names
         return corpus.with_labels((y == self.classes.index(label)).astype(int), list(names))
 
-    def topics(self, *, chain: int | None = None, **options: Any) -> pd.DataFrame:
-        """Describe each topic of each class in one row, by class and number; see `topics`."""
-        return self._of_all("topics", chain=chain, **options)
+    def topics(
+        self,
+        *,
+        num_words: int = 10,
+        relevance: float | int = 0.6,
+        interval: float = 0.9,
+        num_documents: int = 3,
+        min_share: float | int = 0.1,
+        group: str | None = None,
+        chain: int | None = None,
+    ) -> pd.DataFrame:
+        """Describe each topic of each class in one row, see `topic_tables.topics`."""
+        return self._of_all(
+            "topics",
+            chain=chain,
+            num_words=num_words,
+            relevance=relevance,
+            interval=interval,
+            num_documents=num_documents,
+            min_share=min_share,
+            group=group,
+        )
 
-    def topic_weights(self, *, chain: int | None = None, **options: Any) -> pd.DataFrame:
+    def topic_weights(
+        self,
+        *,
+        num_words: int = 10,
+        relevance: float | int = 0.6,
+        interval: float = 0.9,
+        num_documents: int = 3,
+        min_share: float | int = 0.1,
+        group: str | None = None,
+        chain: int | None = None,
+    ) -> pd.DataFrame:
         """Describe each topic and its weight, by class, see `SupervisedFit.topic_weights`."""
-        return self._of_all("topic_weights", chain=chain, **options)
+        return self._of_all(
+            "topic_weights",
+            chain=chain,
+            num_words=num_words,
+            relevance=relevance,
+            interval=interval,
+            num_documents=num_documents,
+            min_share=min_share,
+            group=group,
+        )
 
     def _of_all(self, method: str, *, chain: int | None, **options: Any) -> pd.DataFrame:
         import pandas as pd
@@ -218,26 +346,54 @@ class OneVsRestFit(Fit):
         relevant: bool = False,
         chain: int | None = None,
     ) -> str:
-        """Return the topics of each class as text; options are those of `TopicFit.text`."""
+        """Return the topics of each class as text, see `TopicFit.text`."""
         fit = self.of_chain(chain)
         options = {"num_words": num_words, "limit": limit, "relevant": relevant}
         parts = (f"{name}\n{fit.of_class(name).text(**options)}" for name in self.classes)
         return "\n\n".join(parts)
 
-    def functionals(self, *, label: str | None = None, **options: Any) -> Functionals:
-        """Compare the chains of the model of class `label`, see `TopicFit.functionals`."""
+    def functionals(
+        self,
+        test: Corpus | None = None,
+        *,
+        label: str | None = None,
+        num_pairs: int = 200,
+        max_rhat: float | int = 1.05,
+        split_seed: int = 0,
+        seed: int = 0,
+    ) -> Functionals:
+        """Compare the chains of the model of one class.
+
+        Parameters
+        ----------
+        test, num_pairs, max_rhat, split_seed, seed
+            See `TopicFit.functionals`.
+        label
+            Name of the class, which must be given.
+        """
         if label is None:
             raise ValueError(
                 f"label must be one of {list(self.classes)}: each class has a model of its own"
             )
-        return self.of_class(label).functionals(**options)
+        how = {"num_pairs": num_pairs, "max_rhat": max_rhat, "split_seed": split_seed, "seed": seed}
+        return self.of_class(label).functionals(test, **how)
 
-    def report(self) -> Report:
+    def summaries(self) -> Summaries:
         """Return tables and text of topics; without kept states, nothing."""
         if not self.has_states:
-            return Report({}, None, {})
+            return Summaries({}, None, {})
         tables = {"topics": self.topics(), "topic_weights": self.topic_weights()}
-        return Report(tables, lambda limit: self.text(limit=limit), {})
+        return Summaries(tables, lambda limit: self.text(limit=limit), {})
+
+    def _comparable(self) -> bool:
+        """Say no: each class has a model of its own, whose chains are compared."""
+        return False
+
+    def _sections(self, num_rows: int | None) -> list[Section]:
+        """Return the parts of the report about the topics of each class."""
+        from bnp_models.results.page.topic_page import class_sections
+
+        return class_sections(self) if self.has_states else []
 
     def match(self, data: Corpus) -> tuple[Corpus, list[str]]:
         """Return new documents over the words of the fit, and notes about them for the user."""

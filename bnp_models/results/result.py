@@ -8,7 +8,7 @@ import functools
 import json
 import os
 import textwrap
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -19,7 +19,8 @@ from bnp_models.data import arguments
 from bnp_models.data.files import check_seal
 from bnp_models.posterior import arviz_data
 from bnp_models.posterior.stacking import with_weights
-from bnp_models.results.report import Report
+from bnp_models.results.reporting import Reporting
+from bnp_models.results.summaries import Summaries
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +34,7 @@ AnyFit = TypeVar("AnyFit", bound="Fit")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Fit(abc.ABC):
+class Fit(Reporting, abc.ABC):
     """Draws from the posterior of a model, with the methods that fits of all models have.
 
     A model names the class of its fits (`model.result`): `TopicFit`, `AuthorFit`, `FactorFit`.
@@ -65,16 +66,36 @@ class Fit(abc.ABC):
     """What the sizes of topics or factors count, in the plural."""
 
     @abc.abstractmethod
-    def report(self) -> Report:
+    def summaries(self) -> Summaries:
         """Return tables, text and pictures for the folder of a run."""
 
     @abc.abstractmethod
-    def functionals(self, **options: Any) -> Functionals:
-        """Compare the chains by functionals of the posterior that labels do not change."""
+    def functionals(
+        self, *, num_pairs: int = 200, max_rhat: float | int = 1.05, seed: int = 0
+    ) -> Functionals:
+        """Compare the chains by functionals of the posterior that labels do not change.
+
+        Parameters
+        ----------
+        num_pairs
+            Number of pairs of documents, words or rows.
+        max_rhat
+            Largest R-hat of a functional that the chains agree on.
+        seed
+            Seed of the pairs.
+        """
 
     @abc.abstractmethod
-    def text(self, **options: Any) -> str:
-        """Return the main table as text; its keyword arguments are options on the command line."""
+    def text(self, *, limit: int | None = None, chain: int | None = None) -> str:
+        """Return the main table as text; its keyword arguments are options on the command line.
+
+        Parameters
+        ----------
+        limit
+            Only so many topics or factors, the largest ones.
+        chain
+            Number of the chain to show alone, from 0; all chains by default.
+        """
 
     @abc.abstractmethod
     def match(self, data: Any) -> tuple[Any, list[str]]:
@@ -278,29 +299,77 @@ class Fit(abc.ABC):
             self.model, self.corpus, num_draws=num_draws, record=record, seed=seed
         )
 
-    def convergence(self, **options: Any) -> Convergence:
+    def convergence(
+        self,
+        *,
+        max_rhat: float | int = 1.01,
+        min_ess_per_chain: float | int = 100,
+        var_names: Sequence[str] | None = None,
+        extra: Mapping[str, Any] | None = None,
+    ) -> Convergence:
         """Judge convergence by label-free scalars, see `diagnostics.convergence`."""
         from bnp_models.posterior.diagnostics import convergence
 
-        return convergence(self.data, terms=self.model.terms, **options)
+        return convergence(
+            self.data,
+            terms=self.model.terms,
+            max_rhat=max_rhat,
+            min_ess_per_chain=min_ess_per_chain,
+            var_names=var_names,
+            extra=extra,
+        )
 
-    def plot_traces(self, *, chain: int | None = None, **options: Any) -> np.ndarray:
-        """Draw the traces of the label-free scalars."""
+    def plot_traces(
+        self,
+        *,
+        var_names: Sequence[str] | None = None,
+        extra: Mapping[str, Any] | None = None,
+        chain: int | None = None,
+        axes: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Draw the traces of the label-free scalars, see `topic_plots.plot_traces`."""
         from bnp_models.plots.topic_plots import plot_traces
 
-        return plot_traces(self.of_chain(chain).data, terms=self.model.terms, **options)
+        return plot_traces(
+            self.of_chain(chain).data,
+            terms=self.model.terms,
+            var_names=var_names,
+            extra=extra,
+            axes=axes,
+        )
 
-    def plot_history(self, *, chain: int | None = None, **options: Any) -> np.ndarray:
-        """Draw log joint density and number in use from the start, with the end of the warm-up."""
+    def plot_history(
+        self, *, against: str = "seconds", chain: int | None = None, axes: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Draw log joint density and number in use from the start, with the end of the warm-up.
+
+        See `history_plots.plot_history`.
+        """
         from bnp_models.plots.history_plots import plot_history
 
-        return plot_history(self.of_chain(chain).data, terms=self.model.terms, **options)
+        return plot_history(
+            self.of_chain(chain).data, terms=self.model.terms, against=against, axes=axes
+        )
 
-    def plot_ranks(self, **options: Any) -> np.ndarray:
-        """Draw the rank histograms of the label-free scalars."""
+    def plot_ranks(
+        self,
+        *,
+        var_names: Sequence[str] | None = None,
+        extra: Mapping[str, Any] | None = None,
+        bins: int | None = None,
+        axes: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Draw the rank histograms of the label-free scalars, see `topic_plots.plot_ranks`."""
         from bnp_models.plots.topic_plots import plot_ranks
 
-        return plot_ranks(self.data, terms=self.model.terms, **options)
+        return plot_ranks(
+            self.data,
+            terms=self.model.terms,
+            var_names=var_names,
+            extra=extra,
+            bins=bins,
+            axes=axes,
+        )
 
     def plot_functionals(
         self, functionals: Functionals | None = None, *, ax: Axes | None = None
@@ -322,7 +391,7 @@ class Fit(abc.ABC):
 
     @functools.cached_property
     def _functionals(self) -> Functionals:
-        """The functionals for the report and the picture."""
+        """The functionals for the folder of a run and the picture."""
         return self.functionals()
 
     @functools.cached_property
@@ -332,7 +401,7 @@ class Fit(abc.ABC):
 
     def _chains_text(self) -> str:
         """Say over which chains the tables average; `alignment` is that of the class."""
-        from bnp_models.results.report import chains_text
+        from bnp_models.results.summaries import chains_text
 
         words = {"counted": self.counted, "terms": self.model.terms}
         text = chains_text(self.alignment, self.best_chain(), **words)
@@ -352,13 +421,13 @@ class Fit(abc.ABC):
         """Say whether there are states of two chains or more."""
         return self.has_states and self.posterior.sizes["chain"] > 1
 
-    def _with_functionals(self, report: Report) -> Report:
-        """Add the table and the picture of functionals to a report, if chains can be compared."""
+    def _with_functionals(self, made: Summaries) -> Summaries:
+        """Add the table and the picture of functionals, if chains can be compared."""
         if not self._comparable():
-            return report
-        return report._replace(
-            tables=report.tables | {"functionals": self._functionals.table},
-            drawn=report.drawn | {"functionals": self.plot_functionals()},
+            return made
+        return made._replace(
+            tables=made.tables | {"functionals": self._functionals.table},
+            drawn=made.drawn | {"functionals": self.plot_functionals()},
         )
 
     def _plot_number(self, *, chain: int | None = None, **options: Any) -> np.ndarray:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+    from bnp_models.results.page.markup import Section
     from bnp_models.scores.labels import Predictions
 
 __all__ = ["SupervisedFit", "labels_among", "predict"]
@@ -112,7 +113,16 @@ class SupervisedFit(TopicFit):
             num_kept=num_kept, seed=seed,
         )  # fmt: skip
 
-    def predict_proba(self, corpus: Corpus, **options: Any) -> pd.DataFrame:
+    def predict_proba(
+        self,
+        corpus: Corpus,
+        *,
+        approximation: str | None = None,
+        num_sweeps: int = 50,
+        num_kept: int = 25,
+        seed: int = 0,
+        chain: int | None = None,
+    ) -> pd.DataFrame:
         """Return the probability of each class: documents by classes.
 
         Options are those of `predictions`. Refused for counts, and where the model has no
@@ -121,27 +131,67 @@ class SupervisedFit(TopicFit):
         import pandas as pd
 
         names = self._class_names()
-        mean = self.predictions(corpus, **options).mean
+        mean = self.predictions(
+            corpus,
+            approximation=approximation,
+            num_sweeps=num_sweeps,
+            num_kept=num_kept,
+            seed=seed,
+            chain=chain,
+        ).mean
         index = pd.Index(corpus.doc_names, name="doc")
         return pd.DataFrame(np.stack([1 - mean, mean], 1), index=index, columns=pd.Index(names))
 
-    def predict(self, corpus: Corpus, **options: Any) -> Shaped[np.ndarray, " D"]:
+    def predict(
+        self,
+        corpus: Corpus,
+        *,
+        approximation: str | None = None,
+        num_sweeps: int = 50,
+        num_kept: int = 25,
+        seed: int = 0,
+        chain: int | None = None,
+    ) -> Shaped[np.ndarray, " D"]:
         """Return the class of each document that most predictions are for, or its mean count.
 
         Options are those of `predictions`.
         """
         names = self.model.classes(self.corpus)
-        mean = self.predictions(corpus, **options).mean
+        mean = self.predictions(
+            corpus,
+            approximation=approximation,
+            num_sweeps=num_sweeps,
+            num_kept=num_kept,
+            seed=seed,
+            chain=chain,
+        ).mean
         return np.array(names)[(mean > 0.5).astype(int)] if names else mean
 
-    def score(self, corpus: Corpus, **options: Any) -> float:
+    def score(
+        self,
+        corpus: Corpus,
+        *,
+        approximation: str | None = None,
+        num_sweeps: int = 50,
+        num_kept: int = 25,
+        seed: int = 0,
+        chain: int | None = None,
+    ) -> float:
         """Return the share of labels that `predict` gets right; of counts the share of variance.
 
         The second is the coefficient of determination, 1 at best. `corpus` has labels like those
-        that were fitted.
+        that were fitted. Options are those of `predictions`.
         """
         as_corpus("corpus", corpus)
-        y, found = self._labels(corpus), self.predict(corpus, **options)
+        y = self._labels(corpus)
+        found = self.predict(
+            corpus,
+            approximation=approximation,
+            num_sweeps=num_sweeps,
+            num_kept=num_kept,
+            seed=seed,
+            chain=chain,
+        )
         if names := self.model.classes(self.corpus):
             return float(np.mean(np.array(names)[y] == found))
         if np.ptp(y) == 0:
@@ -156,7 +206,17 @@ class SupervisedFit(TopicFit):
         said = "share of labels predicted" if self.model.classes(self.corpus) else "R squared"
         return f"score: {value:.4f} ({said}, {data.num_docs} documents)"
 
-    def calibration(self, corpus: Corpus, *, bins: int = 10, **options: Any) -> pd.DataFrame:
+    def calibration(
+        self,
+        corpus: Corpus,
+        *,
+        bins: int = 10,
+        approximation: str | None = None,
+        num_sweeps: int = 50,
+        num_kept: int = 25,
+        seed: int = 0,
+        chain: int | None = None,
+    ) -> pd.DataFrame:
         """Compare probabilities with how often the second class occurs, see `labels.calibration`.
 
         Other options are those of `predictions`.
@@ -165,16 +225,50 @@ class SupervisedFit(TopicFit):
 
         self._class_names()
         y = self._labels(as_corpus("corpus", corpus))
-        mean = self.predictions(corpus, **options).mean
+        mean = self.predictions(
+            corpus,
+            approximation=approximation,
+            num_sweeps=num_sweeps,
+            num_kept=num_kept,
+            seed=seed,
+            chain=chain,
+        ).mean
         return calibration(np.clip(mean, 0, 1), y == 1, bins=bins)
 
     def plot_calibration(
-        self, corpus: Corpus, *, bins: int = 10, ax: Axes | None = None, **options: Any
+        self,
+        corpus: Corpus,
+        *,
+        bins: int = 10,
+        approximation: str | None = None,
+        num_sweeps: int = 50,
+        num_kept: int = 25,
+        seed: int = 0,
+        chain: int | None = None,
+        ax: Axes | None = None,
     ) -> Axes:
-        """Draw the table of `calibration`; the diagonal is perfect calibration."""
+        """Draw the table of `calibration`; the diagonal is perfect calibration.
+
+        Parameters
+        ----------
+        corpus, bins
+            See `calibration`.
+        approximation, num_sweeps, num_kept, seed, chain
+            See `predictions`.
+        ax
+            Where to draw.
+        """
         from bnp_models.plots.label_plots import plot_calibration
 
-        table = self.calibration(corpus, bins=bins, **options)
+        table = self.calibration(
+            corpus,
+            bins=bins,
+            approximation=approximation,
+            num_sweeps=num_sweeps,
+            num_kept=num_kept,
+            seed=seed,
+            chain=chain,
+        )
         return plot_calibration(table, self._class_names()[1], ax=ax)
 
     def _class_names(self) -> tuple[str, ...]:
@@ -199,7 +293,15 @@ class SupervisedFit(TopicFit):
         return labels_among(corpus, names)
 
     def topic_weights(
-        self, *, interval: float = 0.9, chain: int | None = None, **options: Any
+        self,
+        *,
+        interval: float = 0.9,
+        num_words: int = 10,
+        relevance: float | int = 0.6,
+        num_documents: int = 3,
+        min_share: float | int = 0.1,
+        group: str | None = None,
+        chain: int | None = None,
     ) -> pd.DataFrame:
         r"""Describe each topic in one row: its weight, and what `topics` says of it.
 
@@ -209,8 +311,8 @@ class SupervisedFit(TopicFit):
             Probability that the intervals enclose.
         chain
             See `of_chain`.
-        **options
-            Of `topics`.
+        num_words, relevance, num_documents, min_share, group
+            See `topic_tables.topics`.
 
         Returns
         -------
@@ -222,7 +324,14 @@ class SupervisedFit(TopicFit):
         from bnp_models.posterior.intervals import tail_quantiles
 
         fit, tails = self.of_chain(chain), tail_quantiles(interval)
-        table = fit.topics(interval=interval, **options)
+        table = fit.topics(
+            interval=interval,
+            num_words=num_words,
+            relevance=relevance,
+            num_documents=num_documents,
+            min_share=min_share,
+            group=group,
+        )
         number = fit.alignment.number
         eta = fit.states["eta"].to_numpy().reshape(number.shape)
         of_topic = [eta[number == k] for k in range(fit.alignment.num_topics)]
@@ -231,3 +340,9 @@ class SupervisedFit(TopicFit):
             bounds = [np.quantile(values, tail) for values in of_topic]
             table.insert(1 + place, f"weight_{name}", bounds)
         return table.sort_values("weight", ascending=False)
+
+    def _more_sections(self, labels: pd.Series, num_rows: int | None) -> list[Section]:
+        """Return the part of the report about labels."""
+        from bnp_models.results.page.people import weights_section
+
+        return [weights_section(self, labels)]

@@ -12,13 +12,14 @@ import numpy as np
 from bnp_models.base.token_model import TokenModel
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
-from bnp_models.results.report import Report
-from bnp_models.results.topic_methods import TopicMethods
+from bnp_models.results.summaries import Summaries
+from bnp_models.results.topic_pictures import TopicPictures
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from bnp_models.posterior.functionals import Functionals
+    from bnp_models.results.page.markup import Section
     from bnp_models.scores.held_out import HeldOutScore
 
 __all__ = ["TopicFit", "match_words"]
@@ -27,7 +28,7 @@ AnyTopicFit = TypeVar("AnyTopicFit", bound="TopicFit")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class TopicFit(TopicMethods):
+class TopicFit(TopicPictures):
     """What `fit` returns for a topic model.
 
     Tables of topics number them by one alignment of all kept states; with `chain=`, of the states
@@ -95,26 +96,64 @@ class TopicFit(TopicMethods):
         )  # fmt: skip
 
     def document_completion(
-        self, corpus: Corpus, *, split_seed: int = 0, **options: Any
+        self,
+        corpus: Corpus,
+        *,
+        split_seed: int = 0,
+        num_sweeps: int = 50,
+        num_kept: int = 25,
+        seed: int = 0,
     ) -> HeldOutScore:
-        """Score one random half of each new document given the other half."""
+        """Score one random half of each new document given the other half.
+
+        Parameters
+        ----------
+        corpus
+            New documents over the same vocabulary.
+        split_seed
+            Seed of the halves.
+        num_sweeps, num_kept, seed
+            See `held_out.document_completion`.
+        """
         from bnp_models.scores.held_out import document_completion
 
         split_seed = arguments.seed("split_seed", split_seed)
         observed, heldout = as_corpus("corpus", corpus).halves(split_seed)
-        return document_completion(self.mixtures, observed, heldout, **options)
+        return document_completion(
+            self.mixtures, observed, heldout, num_sweeps=num_sweeps, num_kept=num_kept, seed=seed
+        )
 
-    def left_to_right(self, corpus: Corpus, **options: Any) -> HeldOutScore:
+    def left_to_right(
+        self,
+        corpus: Corpus,
+        *,
+        num_particles: int = 20,
+        resample: bool | int = False,
+        combine: str = "mean_of_products",
+        seed: int = 0,
+    ) -> HeldOutScore:
         """Score whole new documents, see `held_out.left_to_right`."""
         from bnp_models.scores.held_out import left_to_right
 
-        return left_to_right(self.mixtures, corpus, **options)
+        return left_to_right(
+            self.mixtures,
+            corpus,
+            num_particles=num_particles,
+            resample=resample,
+            combine=combine,
+            seed=seed,
+        )
 
-    def empirical_likelihood(self, corpus: Corpus, **options: Any) -> HeldOutScore:
-        """Score whole short documents by draws from the prior, see `empirical_likelihood`."""
+    def empirical_likelihood(
+        self, corpus: Corpus, *, num_draws: int = 1000, seed: int = 0
+    ) -> HeldOutScore:
+        """Score whole short documents by draws from the prior.
+
+        See `empirical_likelihood.empirical_likelihood`.
+        """
         from bnp_models.scores.empirical_likelihood import empirical_likelihood
 
-        return empirical_likelihood(self.mixtures, corpus, **options)
+        return empirical_likelihood(self.mixtures, corpus, num_draws=num_draws, seed=seed)
 
     def stacked(
         self: AnyTopicFit,
@@ -208,7 +247,15 @@ class TopicFit(TopicMethods):
 
         return weights_table(self.data)
 
-    def functionals(self, test: Corpus | None = None, **options: Any) -> Functionals:
+    def functionals(
+        self,
+        test: Corpus | None = None,
+        *,
+        num_pairs: int = 200,
+        max_rhat: float | int = 1.05,
+        split_seed: int = 0,
+        seed: int = 0,
+    ) -> Functionals:
         """Compare the chains by functionals that labels do not change.
 
         These are the label-free scalars, the probability that documents, words or groups share a
@@ -217,7 +264,9 @@ class TopicFit(TopicMethods):
         """
         from bnp_models.results.functional_tables import topic_functionals
 
-        return topic_functionals(self, test, **options)
+        return topic_functionals(
+            self, test, num_pairs=num_pairs, max_rhat=max_rhat, split_seed=split_seed, seed=seed
+        )
 
     def npmi(
         self,
@@ -225,18 +274,30 @@ class TopicFit(TopicMethods):
         *,
         top: int = 10,
         group: str | None = None,
+        window: int | None = None,
         chain: int | None = None,
-        **options: Any,
     ) -> np.ndarray:
         """Score the coherence of each topic on a reference corpus, by default the one fitted.
 
-        `group` names the group whose topics to score, where these differ by group. The topics are
-        those of `topics(chain=chain)`.
+        The topics are those of `topics(chain=chain)`.
+
+        Parameters
+        ----------
+        reference
+            Corpus that the words are counted in, by default the one fitted.
+        top
+            First words of each topic that are used.
+        group
+            Group whose topics to score, where these differ by group.
+        window
+            See `coherence.npmi`.
+        chain
+            Number of the chain whose topics to score, see `of_chain`; all by default.
         """
         from bnp_models.scores.coherence import npmi
 
         words = self._first_words(top, group, chain)
-        return npmi(words, self.corpus if reference is None else reference, top=top, **options)
+        return npmi(words, self.corpus if reference is None else reference, top=top, window=window)
 
     def coherence(
         self,
@@ -322,13 +383,13 @@ class TopicFit(TopicMethods):
             table["words"] = table["relevant_words"]
         return fit._text_of(table, limit)
 
-    def report(self) -> Report:
+    def summaries(self) -> Summaries:
         """Return tables, text and pictures of topics; without kept states, only `num_topics`."""
         drawn: dict[str, Any] = {}
         if self.model.terms.used in self.posterior:
             drawn["num_topics"] = self.plot_num_topics()
         if not self.has_states:
-            return Report({}, None, drawn)
+            return Summaries({}, None, drawn)
         table = self.topics()
         drawn["topic_words"] = self.plot_topic_words()
         drawn["topic_similarity"] = self.plot_topic_similarity()
@@ -338,7 +399,20 @@ class TopicFit(TopicMethods):
         tables = {"topics": table, "documents": self.documents()}
         if self._is_stacked():
             tables["chain_weights"] = self.chain_weights()
-        return self._with_functionals(Report(tables, text, drawn))
+        return self._with_functionals(Summaries(tables, text, drawn))
+
+    def _sections(self, num_rows: int | None) -> list[Section]:
+        """Return the parts of the report about topics and documents, see `Fit._sections`."""
+        from bnp_models.results.page.topic_page import topic_sections
+
+        return topic_sections(self, num_rows, self._more_sections)
+
+    def _more_sections(self, labels: pd.Series, num_rows: int | None) -> list[Section]:
+        """Return the parts of the report that only fits of this class have.
+
+        `labels` are those of `topic_labels`.
+        """
+        return []
 
     def match(self, data: Corpus) -> tuple[Corpus, list[str]]:
         """Return new documents over the words of the fit, and notes about them for the user."""

@@ -19,6 +19,7 @@ from bnp_models.posterior.alignment import Alignment, TopicStates, pooled_topics
 from bnp_models.posterior.intervals import beta_interval, tail_quantiles
 from bnp_models.posterior.mixtures import one_by_one
 from bnp_models.results.document_tables import (
+    DocumentShares,
     checked_alignment,
     document_shares,
     prior_weights,
@@ -30,6 +31,7 @@ from bnp_models.results.topic_tables import bounds, mean_topics
 __all__ = [
     "document_weights",
     "find_topics",
+    "largest_documents",
     "representative_documents",
     "topic_correlation",
     "topic_map",
@@ -240,6 +242,18 @@ def representative_documents(
     (topic,) = arguments.places("topic", [topic], alignment.num_topics)
     num_documents = arguments.integer("num_documents", num_documents)
     shares = document_shares(states, corpus, alignment)
+    return largest_documents(shares, corpus, topic, num_documents=num_documents, interval=interval)
+
+
+def largest_documents(
+    shares: DocumentShares,
+    corpus: Corpus,
+    topic: int,
+    *,
+    num_documents: int = 3,
+    interval: float = 0.9,
+) -> pd.DataFrame:
+    """Return the table of `representative_documents`, given the shares of all documents."""
     length = np.asarray(corpus.doc_length)
     order = np.argsort(-np.where(length > 0, shares.mean[:, topic], -1.0), kind="stable")
     docs = order[: min(num_documents, int((length > 0).sum()))]

@@ -2,14 +2,22 @@
 
 import shutil
 import textwrap
+from typing import Any
 
 import pandas as pd
 
+from bnp_models.plots.small_topics import small, small_text
+
 __all__ = ["topics_text"]
+
+MAX_LABEL = 24  # characters
 
 
 def topics_text(table: pd.DataFrame, *, num_chains: int, num_rows: int | None = None) -> str:
     """Lay out the table of `TopicFit.topics` in aligned columns, a line per topic, and explain it.
+
+    There is a column of labels if `with_labels` gave some. Topics below 0.005% of the tokens are
+    put together in the last line of topics.
 
     Parameters
     ----------
@@ -20,10 +28,15 @@ def topics_text(table: pd.DataFrame, *, num_chains: int, num_rows: int | None = 
     num_rows
         Topics to show, the largest ones; all by default.
     """
-    shown = table.head(len(table) if num_rows is None else num_rows)
+    hidden = small(table["prevalence"])
+    of_few, large = table["prevalence"][hidden], table[~hidden]
+    shown = large.head(len(large) if num_rows is None else num_rows)
     width = max(shutil.get_terminal_size((110, 24)).columns, 60)
     columns = "{:>5}  {:>6}  {:>15}  {:>6}  {:>5}  "
-    lines = [columns.format("topic", "share", "90% interval", "chains", "alike") + "words"]
+    labels = _labels(shown)
+    place = max(map(len, labels.values()), default=0)
+    head = columns.format("topic", "share", "90% interval", "chains", "alike")
+    lines = [head + ("label".ljust(place) + "  " if labels else "") + "words"]
     for topic, row in shown.iterrows():
         start = columns.format(
             topic,
@@ -32,11 +45,16 @@ def topics_text(table: pd.DataFrame, *, num_chains: int, num_rows: int | None = 
             f"{row['num_chains']}/{num_chains}",
             f"{row['similarity']:.2f}",
         )
-        lines.append(start + textwrap.shorten(row["words"], width - len(start), placeholder=" ..."))
-    left = table.iloc[len(shown) :]
+        start += labels[topic].ljust(place) + "  " if labels else ""
+        lines.append(
+            start + textwrap.shorten(row["words"], max(width - len(start), 20), placeholder=" ...")
+        )
+    left = large.iloc[len(shown) :]
     if len(left):
         share = left["prevalence"].sum()
         lines.append(f"and {len(left)} smaller topics, together {share:.1%} of the tokens")
+    if len(of_few):
+        lines.append(f"and {small_text(len(of_few), float(of_few.sum()))} of the tokens")
     lines.append(
         "chains: how many have such a topic in half of their states; alike: 1 if it is the same "
         "one in all\nstates, near 0.5 if it is hardly the same"
@@ -47,3 +65,13 @@ def topics_text(table: pd.DataFrame, *, num_chains: int, num_rows: int | None = 
             f"{unmatched:.1%} of the tokens are in topics of some draws that resemble none of these"
         )
     return "\n".join(lines)
+
+
+def _labels(table: pd.DataFrame) -> dict[Any, str]:
+    """Return the labels that the user gave, by topic, cut to the width of a column; if any."""
+    if "label" not in table:
+        return {}
+    lines = {topic: " ".join(label.split()) for topic, label in table["label"].items()}
+    cut = MAX_LABEL - 3
+    shown = {k: x if len(x) <= MAX_LABEL else f"{x[:cut]}..." for k, x in lines.items()}
+    return {k: x.ljust(len("label")) for k, x in shown.items()}

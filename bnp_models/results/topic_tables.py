@@ -111,6 +111,7 @@ def topic_words(
         One row per topic and word: topic, rank (0 is best), word, probability (mean over the
         states that have the topic), lower, upper; and the score, in a column that is named as `by`.
         A topic has fewer words if the corpus has fewer; words that never occur are left out.
+        `attrs["prevalence"]` lists the topics' mean shares of all tokens, by number.
 
     Raises
     ------
@@ -144,7 +145,11 @@ def topic_words(
     score = scores[top, topic].T.ravel()
     if by != "probability":
         table[by] = score
-    return table.loc[np.isfinite(score)].reset_index(drop=True)
+    table = table.loc[np.isfinite(score)].reset_index(drop=True)
+    table.attrs["prevalence"] = np.average(
+        alignment.shares(), axis=0, weights=states.weight
+    ).tolist()  # by number of the topic
+    return table
 
 
 def topics(
@@ -271,7 +276,8 @@ def topic_prevalence_by_group(
     -------
     table
         One row per group and topic: group, topic, prevalence (mean over states), lower, upper,
-        num_tokens (of the group). A group without tokens has NaN.
+        num_tokens (of the group). A group without tokens has NaN. `attrs["interval"]` is the
+        probability that lower and upper enclose.
 
     Raises
     ------
@@ -304,7 +310,7 @@ def topic_prevalence_by_group(
     prevalence = prevalence / np.maximum(num_tokens, 1)[:, None]
     prevalence[:, num_tokens == 0] = np.nan
     lower, upper = bounds(states, prevalence, lower_upper)
-    return pd.DataFrame(
+    table = pd.DataFrame(
         {
             "group": np.repeat(np.array(labels, object), alignment.num_topics),
             "topic": np.tile(np.arange(alignment.num_topics), num_groups),
@@ -314,6 +320,8 @@ def topic_prevalence_by_group(
             "num_tokens": np.repeat(num_tokens, alignment.num_topics),
         }
     )
+    table.attrs["interval"] = interval
+    return table
 
 
 def counts_by_group(

@@ -32,7 +32,6 @@ from bnp_models.run.sizes import check_sizes
 __all__ = ["fit", "resume"]
 
 STRETCH_SECONDS = 1.0  # wanted length of a stretch; progress is shown after each stretch
-RESUMABLE = ("progress", "checkpoint_seconds", "devices")  # options of `resume`
 _BLOCK_OPTIONS = ("program", "ignore")  # options of `gibbs` for blocks of numpyro.infer.Gibbs
 
 
@@ -202,15 +201,21 @@ def fit(
     return model.fit_type()(model, data, found)
 
 
-def resume(checkpoint: str | Path, **how: Any) -> Fit:
+def resume(
+    checkpoint: str | Path,
+    *,
+    checkpoint_seconds: float = 60.0,
+    progress: bool | Progress = True,
+    devices: Sequence[Any] | None = None,
+) -> Fit:
     """Continue a run that was begun with `fit(..., checkpoint=...)`, from its folder alone.
 
     Parameters
     ----------
     checkpoint
         The folder of the run.
-    **how
-        `progress=`, `checkpoint_seconds=`, `devices=` of `fit`.
+    checkpoint_seconds, progress, devices
+        See `fit`. All other options are those of the run.
 
     Raises
     ------
@@ -219,11 +224,6 @@ def resume(checkpoint: str | Path, **how: Any) -> Fit:
         devices, whose draws would differ.
     """
     folder = arguments.path("checkpoint", checkpoint)
-    if unknown := [name for name in how if name not in RESUMABLE]:
-        raise ValueError(
-            f"{unknown[0]}={arguments.shown(how[unknown[0]])} is not an option of resume; give "
-            f"some of {list(RESUMABLE)}, all others are those of the run"
-        )
     header = files.read_header(folder)
     names = ("num_warmup", "num_samples", "num_chains", "thinning", "seed", "keep_states")
     if missing := [name for name in ("model", "options", *names) if name not in header]:
@@ -236,7 +236,9 @@ def resume(checkpoint: str | Path, **how: Any) -> Fit:
         **{name: header[name] for name in names},
         **header["options"],
         reading=header.get("reading"),
-        **how,
+        checkpoint_seconds=checkpoint_seconds,
+        progress=progress,
+        devices=devices,
     )
 
 

@@ -85,6 +85,17 @@ def document_topics(
     Gibbs fold-in with the topics fixed; averaged over the last `num_kept` of `num_sweeps` sweeps. A
     document without tokens gets the prior mean.
 
+    Parameters
+    ----------
+    mixtures
+        Topics and prior weights of the states, such as `fit.mixtures`.
+    corpus
+        New documents over the same vocabulary.
+    num_sweeps, num_kept
+        Fold-in sweeps per state, and how many of the last ones are averaged.
+    seed
+        Seed of the fold-in.
+
     Raises
     ------
     ValueError

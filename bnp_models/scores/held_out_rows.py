@@ -242,6 +242,19 @@ def row_completion(
     independent Poisson variables of half the rate. Each held-out unit is predicted on its own, with
     `expected_shares` averaged over states. The perplexity is therefore comparable with the document
     completion of topic models on the same halves.
+
+    Parameters
+    ----------
+    fit
+        Fit of a factor model.
+    test
+        New rows of counts, of sources that were fitted.
+    num_warmup, num_kept
+        Sweeps per state: how many are discarded, and how many after them are averaged.
+    num_particles
+        Independent runs of these sweeps per state, which are averaged too.
+    seed
+        Seed of the halves and of the sweeps.
     """
     _check_fit(fit)
     as_sources("test", test)

@@ -134,7 +134,15 @@ def calibration(
     """Compare predicted probabilities with how often the label was 1.
 
     Documents are sorted by their probability and divided into `bins` parts of about the same size.
-    `label` has as many entries as `probability`, 0 or 1.
+
+    Parameters
+    ----------
+    probability
+        Of label 1, for each document.
+    label
+        The label of each document, 0 or 1.
+    bins
+        Number of parts.
 
     Returns
     -------

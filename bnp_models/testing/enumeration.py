@@ -135,7 +135,7 @@ def num_distinct(z: Any) -> Any:
 
 
 def log_stirling(size: int) -> np.ndarray:
-    """Return log |s(n, m)|, unsigned Stirling numbers of the first kind, n and m up to `size`."""
+    """Return logs of unsigned Stirling numbers of the first kind s(n, m), n and m up to `size`."""
     table = np.full((size + 1, size + 1), -np.inf)
     table[0, 0] = 0.0
     for n in range(size):

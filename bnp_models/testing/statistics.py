@@ -72,12 +72,12 @@ class Report(NamedTuple):
 
     @property
     def threshold(self) -> float:
-        """Return the smallest |z| that counts as a disagreement."""
+        """Return the smallest z-score, without its sign, that counts as a disagreement."""
         return rejection_threshold(len(self.comparisons), self.false_alarm)
 
     @property
     def worst(self) -> Comparison:
-        """Return the comparison with the largest |z|."""
+        """Return the comparison with the z-score farthest from zero."""
         return max(self.comparisons, key=lambda comparison: abs(comparison.z))
 
     @property

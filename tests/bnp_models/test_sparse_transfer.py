@@ -99,12 +99,12 @@ def test_groups_share_one_topic_and_have_topics_of_their_own():
     new = bnp.Corpus.from_ids([[0, 1, 2], [12, 13]], num_words=15, groups=["left", "right"])
     assert "perplexity" in fit.evaluate("document_completion", new)
     assert np.isfinite(fit.empirical_likelihood(new, num_draws=100).log_prob)
-    assert "not exact" not in fit.report().text(None)
+    assert "not exact" not in fit.summaries().text(None)
 
 
 def test_a_fit_says_that_its_sampler_is_not_exact():
     fit = fitted(approximation="taylor")
-    assert "The sampler was not exact: approximation='taylor'." in fit.report().text(None)
+    assert "The sampler was not exact: approximation='taylor'." in fit.summaries().text(None)
     strength = fit.data["posterior"]["group_strength"].to_numpy()
     assert (strength.sum(axis=-1) > 0).all()
 

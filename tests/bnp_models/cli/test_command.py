@@ -60,7 +60,7 @@ def test_fit_writes_all_there_is(run):
     names = {path.name for path in run.iterdir()}
     assert names == {
         "checkpoint", "draws.nc", "corpus.npz", "convergence.csv", "report.txt", "topics.csv",
-        "documents.csv", "functionals.csv", *PICTURES,
+        "documents.csv", "functionals.csv", "report.html", *PICTURES,
     }  # fmt: skip
     data = arviz_data.load(run / "draws.nc")
     assert arviz_data.group(data, "posterior")["alpha"].shape == (2, 12)

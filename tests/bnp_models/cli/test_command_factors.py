@@ -14,7 +14,7 @@ PHI = np.array([[3.0, 0, 1], [0, 4, 0]])
 FILES = {
     "draws.nc", "sources.npz", "convergence.csv", "report.txt", "num_factors.csv", "factors.csv",
     "weights.csv", "sharing.csv", "traces.png", "ranks.png", "num_factors.png", "factors.png",
-    "sharing.png", "functionals.csv", "functionals.png",
+    "sharing.png", "functionals.csv", "functionals.png", "report.html",
 }  # fmt: skip
 
 

@@ -24,7 +24,7 @@ def test_quick_demo(tmp_path, capsys):
         "draws.nc", "corpus.npz", "test.npz", "convergence.csv", "report.txt", "topics.csv",
         "documents.csv", "traces.png", "ranks.png", "num_topics.png", "topic_words.png",
         "topic_similarity.png", "topics_by_group.png", "functionals.csv", "functionals.png",
-        "history.png",
+        "history.png", "report.html",
     }  # fmt: skip
     fit, test = load_run(tmp_path), Corpus.load(tmp_path / "test.npz")
     assert fit.model == demo.MODEL

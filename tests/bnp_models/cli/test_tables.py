@@ -197,3 +197,27 @@ def test_factors_of_new_rows(made_up_factors, tmp_path, monkeypatch, capsys):
     assert len(capsys.readouterr().out.splitlines()) == 3
     assert cli.main([*argv, "--num-sweeps", "2"]) == 2
     assert "--num-sweeps is no option for" in capsys.readouterr().err
+
+
+class TestReport:
+    def test_of_a_run(self, run, tmp_path, capsys):
+        assert (run / "report.html").is_file()  # `fit` has written it
+        path = tmp_path / "page.html"
+        argv = ["report", str(run), "--output", str(path), "--num-rows", "2", "--chain", "1"]
+        assert cli.main(argv) == 0
+        assert capsys.readouterr().out == f"{path}\n"
+        text = path.read_text("utf-8")
+        assert "This list has 2 of the 5 documents" in text
+        assert "about chain 1 alone" in text
+        assert f"fit = bnp.load(&#x27;{run}&#x27;)" in text
+
+    def test_what_is_refused(self, run, tmp_path, capsys):
+        load_run(run).save_model(tmp_path / "model.npz")
+        for argv, message in (
+            ([str(run), "--output", str(tmp_path)], "path must be a file, got the folder"),
+            ([str(run), "--output", str(tmp_path / "no" / "a.html")], "make"),
+            ([str(run), "--num-rows", "0"], "num_rows must be an integer of at least 1, got 0"),
+            ([str(tmp_path / "model.npz")], "without the documents that were fitted"),
+        ):
+            assert cli.main(["report", *argv]) == 2
+            assert message in capsys.readouterr().err

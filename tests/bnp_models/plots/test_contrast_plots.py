@@ -82,7 +82,10 @@ def test_what_a_contrast_says():
     assert [shown[name].get_color() == MORE for name in ("word000", "word001")] == [True, False]
     assert "\N{EN DASH}" not in shown
     assert "\N{EN DASH}" in [text.get_text() for text in second.texts]
-    assert second.texts[-1].get_text() == "in colour: more than common"
+    said = " ".join(second.figure.get_supxlabel().split())
+    assert said.startswith("In colour: the group uses the word more; the interval")
+    given = plot_contrast(table, words, axes=plt.subplots(1, 2)[1])
+    assert given[1].texts[-1].get_text() == "in colour: more than common"
 
 
 def test_a_contrast_without_likeness_or_words():

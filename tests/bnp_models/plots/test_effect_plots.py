@@ -90,6 +90,27 @@ def test_many_topics_have_panels_of_one_scale():
         effect_plots.plot_topics_over_time(over_time(7), axes=given[:2])
 
 
+def test_small_topics_are_one_line():
+    for num_topics in (5, 9):
+        table = over_time(num_topics)
+        table.loc[table["topic"] >= num_topics - 2, "prevalence"] = 2e-5
+        axes = effect_plots.plot_topics_over_time(table)
+        said = "2 topics below 0.005% in every period, together at most 0.004%"
+        last = axes[-1].get_lines()[-1]
+        name = axes[-1].get_title(loc="left") if num_topics == 9 else last.get_label()
+        assert " ".join(name.split()) == said
+        np.testing.assert_allclose(last.get_ydata(), 4e-5)
+        assert len(axes) == (8 if num_topics == 9 else 1)
+        assert sum(len(ax.get_lines()) for ax in axes) == num_topics - 1
+    given = plt.subplots(3, 3)[1]
+    assert len(effect_plots.plot_topics_over_time(table, axes=given)) == 9
+
+
+def test_the_caption_says_what_is_in_colour():
+    said = effect_plots.plot_effects(effects()).figure.get_supxlabel()
+    assert said == "In colour: the interval does not enclose zero."
+
+
 def test_dates_and_periods_without_tokens():
     dates = pd.date_range("2020-01-01", periods=4, freq="YS").to_numpy()
     table = over_time(2, dates)

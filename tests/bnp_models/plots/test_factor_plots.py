@@ -53,6 +53,35 @@ def test_sharing_keeps_the_order_of_sources(names):
     assert plot_sharing(shared(names), ax=given) is given
 
 
+@pytest.mark.parametrize("count", [3, 14])
+def test_cells_of_sharing_are_marked_or_have_intervals(count):
+    table = shared([f"s{j}" for j in range(count)])
+    table = table.assign(lower=np.maximum(table["shared"] - 5, 0), upper=table["shared"] + 5)
+    table.attrs["interval"] = 0.9
+    ax = plot_sharing(table)
+    shown, said = [text.get_text() for text in ax.texts], ax.figure.get_supxlabel()
+    if count == 3:
+        assert shown[8] == "8.00\n3\N{EN DASH}13"
+        assert said == "Second line: 90% interval."
+    else:
+        assert [text.endswith("●") for text in shown] == (table["lower"] > 0).tolist()
+        assert said == "●: the 90% interval lies above zero."
+    assert_all_text_is_inside(ax.figure)
+
+
+def test_pixels_whose_interval_excludes_zero_are_marked():
+    effects = made_up(2, signed=True)
+    axes = plot_factors(effects, shape=(2, 3))
+    for ax, lower, upper in zip(axes, effects.lower, effects.upper, strict=True):
+        (dots,) = ax.collections
+        clear = np.argwhere(((lower > 0) | (upper < 0)).reshape(2, 3))
+        np.testing.assert_array_equal(dots.get_offsets(), clear[:, ::-1])
+    assert axes[0].figure.get_supxlabel() == "Dot: the interval does not enclose zero."
+    axes = plot_factors(made_up(2), shape=(2, 3))
+    assert not axes[0].collections
+    assert axes[0].figure.get_supxlabel() == ""
+
+
 @pytest.mark.parametrize("signed", [False, True])
 def test_images_have_one_scale(signed):
     effects = made_up(5, signed=signed)

@@ -38,12 +38,15 @@ def test_scalars_stand_above_kinds():
     limit = np.asarray(ax.get_lines()[0].get_xdata())[0]
     assert (np.asarray(kind.get_offsets())[:, 0] < limit).all()
     assert "limit 1.05" in ax.get_xlabel()
+    said = ax.figure.get_supxlabel()
+    assert said == "Constant in all chains, not drawn: 1 document pairs."
 
 
 def test_no_text_is_cut_off_and_a_given_panel_is_used():
     ax = plot_functionals(made_up(20))
     assert len(ax.get_yticklabels()) == 13
     figure = ax.figure
+    assert "Only the first 12 of 20 scalars are drawn." in " ".join(figure.get_supxlabel().split())
     figure.canvas.draw()
     box = figure.get_tightbbox().transformed(figure.dpi_scale_trans)
     assert min(box.x0, box.y0) > -1

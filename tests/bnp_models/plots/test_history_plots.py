@@ -70,6 +70,23 @@ def test_one_chain_without_warm_up_on_given_axes():
         plot_history(data, axes=given[:1])
 
 
+def test_a_number_that_never_changes_is_named():
+    data, found = made_up()
+    fixed = with_group(data, "history", found.assign(num_topics_used=0 * found["lp"] + 8))
+    (ax,) = plot_history(fixed, against="sweeps")
+    assert ax.get_ylabel() == "lp (nats)"
+    said = ax.figure.get_supxlabel()
+    assert said == "Constant in all chains, not drawn: topics in use = 8."
+    assert "end of the warm-up" in ax.get_xlabel()
+    ax.figure.canvas.draw()
+    assert all(label.get_text().isdecimal() for label in ax.get_xticklabels())
+    axes = plot_history(fixed, axes=plt.subplots(1, 2)[1])
+    assert "topics in use = 8." in " ".join(axes[1].texts[0].get_text().split())
+    still = found.assign(num_topics_used=0 * found["lp"] + 8, lp=0 * found["lp"] - 3)
+    (ax,) = plot_history(with_group(data, "history", still))
+    assert "lp (nats) = -3, topics in use = 8" in " ".join(ax.texts[0].get_text().split())
+
+
 def test_words_of_factor_models():
     data, _ = made_up(used="num_factors_used")
     assert plot_history(data, terms=FACTORS)[1].get_ylabel() == "factors in use"

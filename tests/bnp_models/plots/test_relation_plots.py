@@ -83,6 +83,22 @@ def test_labels_do_not_overlap():
     assert "50% of their differences" in ax.get_title(loc="left")
 
 
+def test_small_topics_are_not_drawn_but_counted():
+    table = places(6)
+    table["prevalence"] = [0.5, 0.4, 1e-5, 0.09, 2e-5, 0.01]
+    ax = relation_plots.plot_topic_map(table)
+    assert len(ax.collections[0].get_offsets()) == 4
+    said = ax.figure.get_supxlabel()
+    assert said == "Not drawn: 2 topics below 0.005%, together 0.003%."
+    assert {text.get_text() for text in ax.texts} <= {"0", "1", "3", "5"}
+    ax = relation_plots.plot_topic_correlation(pairs(6), prevalence=table["prevalence"])
+    assert len(ax.collections[0].get_offsets()) == 4
+    assert len(ax.get_lines()) == 3  # from topic 0 to 1, 3 and 5
+    said = " ".join(ax.figure.get_supxlabel().split())
+    assert "the interval lies above zero" in said
+    assert said.endswith("Not drawn: 2 topics below 0.005%, together 0.003%.")
+
+
 def test_numbers_are_those_of_the_table():
     ax = relation_plots.plot_topic_correlation(pairs(numbers=[3, 8, 11]))
     shown = {text.get_text() for text in ax.texts}

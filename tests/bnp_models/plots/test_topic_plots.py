@@ -112,11 +112,109 @@ def test_traces_of_chosen_and_extra_quantities_on_given_axes():
         topic_plots.plot_traces(draws(), axes=given)
 
 
-def test_a_constant_can_be_drawn():
-    data = make_data({"posterior": {"k": np.full((2, 30), 5), "x": np.full((2, 30), 0.5)}})
-    assert_all_text_is_inside(topic_plots.plot_traces(data)[0, 0].figure)
-    assert_all_text_is_inside(topic_plots.plot_number(data, var_name="k")[0].figure)
-    assert_all_text_is_inside(topic_plots.plot_ranks(data)[0].figure)
+def with_constants(size=30, **more):
+    rng = np.random.default_rng(0)
+    posterior = {"k": np.full((2, size), 5), "x": np.full((2, size), 0.25)}
+    return make_data({"posterior": posterior | {"y": rng.random((2, size))} | more})
+
+
+def test_constants_have_no_panel_and_are_named():
+    data = with_constants()
+    traces, ranks = topic_plots.plot_traces(data), topic_plots.plot_ranks(data)
+    assert traces.shape == (1, 2)
+    assert traces[0, 0].get_ylabel() == "y"
+    assert [ax.get_title() for ax in ranks] == ["y"]
+    for axes in (traces, ranks):
+        figure = axes.flat[0].figure
+        said = " ".join(figure.get_supxlabel().split())
+        assert said == "Constant in all chains, not drawn: k = 5, x = 0.25."
+        assert_all_text_is_inside(figure)
+    assert topic_plots.plot_traces(draws())[0, 0].figure.get_supxlabel() == ""
+
+
+def test_a_chain_that_is_constant_alone_is_drawn():
+    apart = np.repeat([[1.0], [2.0]], 30, axis=1)
+    axes = topic_plots.plot_traces(with_constants(apart=apart), var_names=["apart", "x"])
+    assert [ax.get_ylabel() for ax in axes[:, 0]] == ["apart"]
+
+
+def test_many_constants_are_counted():
+    data = with_constants(**{f"fixed{i}": np.full((2, 30), i) for i in range(20)})
+    figure = topic_plots.plot_traces(data)[0, 0].figure
+    said = " ".join(figure.get_supxlabel().split())
+    assert "fixed9 = 9" in said
+    assert said.endswith("and 10 more, see convergence().")
+    assert_all_text_is_inside(figure)
+
+
+def test_only_constants_become_a_sentence():
+    data = with_constants()
+    names = ["k", "x"]
+    pictures = (
+        (topic_plots.plot_traces(data, var_names=names), "k = 5, x = 0.25"),
+        (topic_plots.plot_ranks(data, var_names=names), "k = 5, x = 0.25"),
+        (topic_plots.plot_number(data, var_name="k"), "k = 5"),
+    )
+    for axes, values in pictures:
+        (said,) = texts(axes.flat[0])
+        assert " ".join(said.split()) == f"The same in all draws of all chains: {values}."
+        assert not axes.flat[0].get_lines()
+        assert not axes.flat[0].axison
+        assert_all_text_is_inside(axes.flat[0].figure)
+
+
+def test_given_panels_of_constants_say_it():
+    given = plt.subplots(3, 2, layout="constrained")[1]
+    axes = topic_plots.plot_traces(with_constants(), axes=given)
+    assert axes[2, 0] is given[2, 0]
+    assert [len(ax.get_lines()) for ax in axes[:, 0]] == [0, 0, 2]
+    assert "k = 5." in texts(axes[0, 0])[0]
+    assert axes[2, 0].get_legend() is not None
+    ranks = topic_plots.plot_ranks(with_constants(), axes=plt.subplots(1, 3)[1])
+    assert "x = 0.25." in " ".join(texts(ranks[1])[0].split())
+
+
+def shown_ticks(axis):
+    """Return the labels inside the limits of an axis, as numbers."""
+    axis.axes.figure.canvas.draw()
+    low, high = sorted(axis.get_view_interval())
+    pairs = zip(axis.get_majorticklocs(), axis.get_majorticklabels(), strict=True)
+    return [label.get_text() for at, label in pairs if low <= at <= high]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 13, 25, 12_000])
+def test_axes_of_draws_have_whole_and_readable_numbers(size):
+    data = draws(2, size)
+    traces = topic_plots.plot_traces(data)
+    trace, bars = topic_plots.plot_number(data)
+    whole = [traces[-1, 0].xaxis, traces[1, 0].yaxis, trace.xaxis, trace.yaxis, bars.xaxis]
+    for axis in whole:
+        labels = shown_ticks(axis)
+        assert labels
+        assert all(label.replace(",", "").isdecimal() for label in labels)
+    for ax in (traces[-1, 0], trace, bars):
+        assert not overlap(ax)
+    if size == 12_000:
+        assert "10,000" in shown_ticks(trace.xaxis)
+    shares = [float(label.removesuffix("%")) for label in shown_ticks(bars.yaxis)]
+    steps = {f"{step:.6g}".strip("0.") for step in np.diff(shares)}
+    assert len(steps) == 1
+    assert steps <= {"1", "2", "5"}
+
+
+@pytest.mark.parametrize("num_draws", [60, 75, 61, 1000])
+def test_bars_of_ranks_hold_the_same_number_of_ranks(num_draws):
+    for ax in topic_plots.plot_ranks(draws(4, num_draws)):
+        edges = next(p for p in ax.patches if hasattr(p, "get_data")).get_data().edges
+        assert np.all(edges == np.round(edges))
+        assert not overlap(ax)
+
+
+def test_whole_numbers_have_bars_of_their_own():
+    data = with_constants(total=np.random.default_rng(0).integers(3, 9, (2, 30)) * 1.0)
+    right = topic_plots.plot_traces(data, var_names=["total"])[0, 1]
+    edges = np.unique(np.concatenate([patch.get_xy()[:, 1] for patch in right.patches]))
+    assert edges.tolist() == (np.arange(3, 10) - 0.5).tolist()
 
 
 def test_ranks_count_every_draw_once():
@@ -205,7 +303,7 @@ def test_prevalence_by_group_keeps_the_order_of_groups_and_topics():
     ax = topic_plots.plot_prevalence_by_group(by_group(["b", "a", "c"]))
     assert [label.get_text() for label in ax.get_xticklabels()] == ["b", "a", "c"]
     assert [label.get_text() for label in ax.get_yticklabels()] == [f"topic {k}" for k in range(3)]
-    assert texts(ax) == ["0", "0.38", "0.75", "0.12", "0.50", "0.88", "0.25", "0.62", "1.00"]
+    assert texts(ax) == ["0", "38%", "75%", "12%", "50%", "88%", "25%", "62%", "100%"]
     assert_all_text_is_inside(ax.figure)
     assert not overlap(ax)
 
@@ -247,9 +345,116 @@ def test_topic_similarity_marks_the_reference_and_missing_topics():
     )
     assert [t.get_text() for t in ax.get_xticklabels()] == ["chain 0", "chain 1\n(reference)"]
     assert [t.get_text() for t in ax.get_yticklabels()] == ["0: first0", "1: first1"]
-    assert texts(ax) == ["0.60", "1.00", "\N{EN DASH}", "1.00"]
+    dash, one = "\N{EN DASH}", "1.00\n1.00\N{EN DASH}1.00"
+    assert texts(ax) == [f"0.60\n0.51{dash}0.69", one, dash, one]
+    assert "90% interval over the states of the chain" in ax.figure.get_supxlabel()
     assert_all_text_is_inside(ax.figure)
     assert not overlap(ax)
+
+
+def with_intervals(num_groups, num_topics=3):
+    table = by_group([f"g{k}" for k in range(num_groups)], num_topics)
+    share = table["prevalence"] / 2
+    table = table.assign(prevalence=share, lower=0.9 * share, upper=1.1 * share, share=share)
+    table["probability"] = np.linspace(0.5, 1, len(table))
+    table.attrs["interval"] = 0.8
+    return table
+
+
+def test_cells_show_their_intervals_if_there_is_room():
+    ax = topic_plots.plot_prevalence_by_group(with_intervals(2))
+    assert texts(ax)[1] == "30%\n27\N{EN DASH}33%"
+    assert ax.figure.get_supxlabel() == "Second line: 80% interval."
+    assert_all_text_is_inside(ax.figure)
+    ax = topic_plots.plot_sharing(with_intervals(2))
+    assert texts(ax)[-1] == "1.00\n45\N{EN DASH}55%"
+    assert_all_text_is_inside(ax.figure)
+
+
+def test_cells_without_room_are_marked_if_they_are_certain():
+    table = with_intervals(20)
+    ax = topic_plots.plot_prevalence_by_group(table)
+    shown = np.array(texts(ax)).reshape(3, 20)
+    assert all(text.endswith("▼") for text in shown[:, 0])
+    assert all(text.endswith("▲") for text in shown[:, -1])
+    assert not any(text.endswith(("▲", "▼")) for text in shown[:, 10])  # near the mean
+    assert ax.figure.get_supxlabel().startswith("▲ ▼: the 80% interval lies above or below")
+    assert_all_text_is_inside(ax.figure)
+    ax = topic_plots.plot_sharing(table)
+    certain = table.pivot(index="topic", columns="group", values="probability")
+    certain = certain[[f"g{k}" for k in range(20)]].to_numpy() >= 0.95
+    marked = np.array([text.endswith("●") for text in texts(ax)]).reshape(3, 20)
+    np.testing.assert_array_equal(marked, certain)
+    assert "●: the probability is at least 0.95" in ax.figure.get_supxlabel()
+
+
+def test_tiny_cells_have_marks_only():
+    ax = plt.subplots(figsize=(5, 3), layout="constrained")[1]
+    table = with_intervals(30)
+    topic_plots.plot_sharing(table, ax=ax)
+    assert texts(ax) == []
+    (dots,) = ax.collections
+    assert len(dots.get_offsets()) == (table["probability"] >= 0.95).sum()
+    assert "●: the probability is at least 0.95" in ax.get_xlabel()
+    assert not overlap(ax)
+
+
+def test_small_topics_are_one_line():
+    share = np.array([0.5, 4e-5, 0.3, 2e-5])
+    table = topics(4).assign(prevalence=share, lower=share / 2, upper=2 * share)
+    ax = topic_plots.plot_prevalence(table, num_words=1)
+    labels = [label.get_text() for label in ax.get_yticklabels()]
+    assert labels == ["0: first0", "2: first2", "2 topics below 0.005%, together 0.006%"]
+    np.testing.assert_allclose(ax.get_lines()[0].get_xdata(), [0.5, 0.3, 6e-5])
+    assert_all_text_is_inside(ax.figure)
+    ax = topic_plots.plot_prevalence(table.iloc[[1, 3]])  # nothing else was asked for
+    assert len(ax.get_yticklabels()) == 2
+
+
+def test_small_topics_of_groups_are_one_row():
+    table = with_intervals(2)
+    for name in ("prevalence", "share"):
+        table.loc[table["topic"] > 0, name] = 3e-5
+    for draw in (topic_plots.plot_prevalence_by_group, topic_plots.plot_sharing):
+        ax = draw(table)
+        labels = [" ".join(label.get_text().split()) for label in ax.get_yticklabels()]
+        said = "2 topics below 0.005% in every group, together at most 0.006%"
+        assert labels == ["topic 0", said]
+        assert_all_text_is_inside(ax.figure)
+    (image,) = topic_plots.plot_prevalence_by_group(table).images
+    np.testing.assert_allclose(np.asarray(image.get_array())[-1], 6e-5)
+    table.loc[0, "prevalence"] = 0.4
+    table.loc[1, "prevalence"] = 6e-5  # enough in one group
+    assert len(topic_plots.plot_prevalence_by_group(table).get_yticklabels()) == 3
+
+
+def test_small_topics_of_the_similarity_are_one_row():
+    alignment = Alignment(
+        reference=0,
+        number=np.array([[0, 1, 2], [0, 1, -1]]),
+        similarity=np.array([[1.0, 1.0, 1.0], [0.9, 0.8, np.nan]]),
+        sizes=np.array([[99_999, 1, 1], [100_000, 1, 0]]),
+        chain=np.array([0, 1]),
+        draw=np.array([0, 0]),
+    )
+    ax = topic_plots.plot_topic_similarity(alignment)
+    labels = [label.get_text() for label in ax.get_yticklabels()]
+    assert labels[0] == "topic 0"
+    assert labels[1].startswith("2 topics below 0.005%, together 0.0015%")
+    assert len(texts(ax)) == 2  # the last row is empty
+    part = alignment._replace(similarity=alignment.similarity[:, 1:])
+    assert len(topic_plots.plot_topic_similarity(part).get_yticklabels()) == 2  # asked for
+
+
+def test_small_topics_have_no_panel_of_words():
+    table = words(num_topics=3)
+    table.attrs["prevalence"] = [0.7, 1e-5, 0.2]
+    axes = topic_plots.plot_topic_words(table, titles=["a", "b", "c"])
+    assert [ax.get_title(loc="left") for ax in axes] == ["a", "c"]
+    said = axes[0].figure.get_supxlabel()
+    assert " ".join(said.split()) == "Not drawn: 1 topic below 0.005%: 0.001%."
+    assert_all_text_is_inside(axes[0].figure)
+    assert len(topic_plots.plot_topic_words(table, axes=plt.subplots(1, 3)[1])) == 3
 
 
 def test_pictures_of_many_sources_show_the_first_and_say_so():
@@ -262,5 +467,7 @@ def test_pictures_of_many_sources_show_the_first_and_say_so():
     axes = topic_plots.plot_ranks(data)
     assert len(axes) == 30
     assert axes[-1].get_xlabel().endswith("\n(the first 30 of 40)")
+    long = make_data({"posterior": {"sigma2_n[new instrument]": rng.random((2, 9))}})
+    assert topic_plots.plot_traces(long)[0, 0].get_ylabel() == "sigma2_n\n[new instrument]"
     (row,) = topic_plots.plot_traces(data, var_names=["b_w[39]"])
     assert row[0].get_ylabel() == "b_w[39]"

@@ -406,7 +406,7 @@ def test_pictures(fit, numbers):
 
 
 def test_the_report_has_contrasts(fit):
-    made = fit.report()
+    made = fit.summaries()
     assert {"topics", "sharing", "contrast", "contrast_words"} <= set(made.tables)
     assert {"contrast", "distances"} <= set(made.drawn)
     plt.close("all")
@@ -416,7 +416,7 @@ def test_a_report_without_topics_of_two_groups(corpus):
     """Tiny corpora have fewer tokens than `min_tokens` in every topic."""
     small = bnp.Corpus.from_ids([[0, 1], [5, 7]], vocabulary=WORDS, groups=["a", "b"])
     z = np.zeros((1, 1, 4), np.uint8)
-    made = fit_of(small, z, z).report()
+    made = fit_of(small, z, z).summaries()
     assert "distances" not in made.drawn
     assert made.tables["contrast"]["a"].tolist() == [""]
     assert len(made.tables["contrast_words"]) == 0

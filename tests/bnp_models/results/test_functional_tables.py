@@ -140,7 +140,7 @@ def test_an_item_and_itself_are_drawn_with_replacement():
 
 def test_the_report_says_what_agrees_if_chains_are_in_modes(apart, corpus):
     assert apart.convergence().verdict == "different modes"
-    report = apart.report()
+    report = apart.summaries()
     for text in (report.text(None), apart.text()):
         head = text.split("\n\n")[0]
         assert "The chains have settled in different modes.\nFunctionals that agree over " in head
@@ -150,7 +150,7 @@ def test_the_report_says_what_agrees_if_chains_are_in_modes(apart, corpus):
     assert {"functionals"} <= set(report.tables) & set(report.drawn)
     like = fit_of(corpus, same=True)
     assert "different modes" not in like.text()
-    assert "functionals" not in like.of_chain(0).report().tables
+    assert "functionals" not in like.of_chain(0).summaries().tables
     plt.close("all")
 
 
@@ -177,7 +177,7 @@ def test_functionals_of_factors_by_hand(factors):
     for name in rows:
         if ("row pairs", name) in table.index:
             assert table.loc[("row pairs", name), "mean"] == 1
-    assert "functionals" in factors.report().tables
+    assert "functionals" in factors.summaries().tables
     assert "constant" in set(table["verdict"])
     plt.close("all")
 

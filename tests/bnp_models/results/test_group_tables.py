@@ -114,7 +114,7 @@ def test_bad_options_are_named(fit):
 
 
 def test_the_report_has_what_groups_share(fit):
-    made = fit.report()
+    made = fit.summaries()
     assert {"sharing", "shared_topics"} <= set(made.tables)
     assert "sharing" in made.drawn
     plt.close("all")

@@ -116,7 +116,7 @@ def test_tables(fit):
         best = {int(word) // 4 for word in own["words"].iloc[0].split(", ")}
         assert best == {NAMES.index(name)}
     assert all(f"\n{name}\n" in f"\n{fit.text()}" for name in NAMES)
-    assert set(fit.report().tables) == {"topics", "topic_weights"}
+    assert set(fit.summaries().tables) == {"topics", "topic_weights"}
 
 
 def test_convergence_is_that_of_all_classes(fit):

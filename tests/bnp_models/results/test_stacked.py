@@ -235,9 +235,9 @@ class TestTables:
         assert "the columns chains and alike do not" in said
         assert "stacking" not in fitted.text()
         assert "stacking" not in stacked.text(chain=0)
-        tables = stacked.report().tables
+        tables = stacked.summaries().tables
         pd.testing.assert_frame_equal(tables["chain_weights"], stacked.chain_weights())
-        assert "chain_weights" not in fitted.report().tables
+        assert "chain_weights" not in fitted.summaries().tables
         plt.close("all")
 
     def test_command_line_report(self, stacked, tmp_path):

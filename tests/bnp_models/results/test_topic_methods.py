@@ -100,6 +100,20 @@ class TestLabels:
         kept = json.loads(found.data.attrs["topic_labels"])
         assert kept == {"chains": [0, 1, 2], "labels": {"1": "Präsident & law"}}
 
+    def test_the_text_shows_them(self, fit):
+        """In a column of their own, which is not there without labels."""
+        plain = fit.text(num_words=2).splitlines()
+        long = "a very long label of a topic"
+        named = fit.with_labels({0: "law\nand order", 2: long}).text(num_words=2).splitlines()
+        assert len(named) == len(plain)
+        first = next(i for i, line in enumerate(plain) if line.startswith("topic"))
+        start = plain[first].index("words")
+        assert "label" not in "".join(plain)
+        assert named[first] == plain[first][:start] + "label".ljust(24) + "  words"
+        shown = ("law and order", "", "a very long label of ...")
+        for i, label in enumerate(shown, first + 1):
+            assert named[i] == plain[i][:start] + label.ljust(24) + "  " + plain[i][start:]
+
     def test_one_chain_has_no_labels(self, fit):
         named = fit.with_labels({0: "finance"})
         assert "label" not in named.topics(chain=1)

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from bnp_models.base.terms import Terms
     from bnp_models.posterior.alignment import Alignment
 
-__all__ = ["Report", "chains_text"]
+__all__ = ["Summaries", "chains_text"]
 
 
-class Report(NamedTuple):
+class Summaries(NamedTuple):
     """Tables, text and pictures of a run; those that need data which are not there are left out."""
 
     tables: dict[str, pd.DataFrame]

@@ -1,0 +1,3 @@
+"""The report of a fit as one HTML page."""
+
+__all__: list[str] = []
