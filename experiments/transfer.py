@@ -102,7 +102,7 @@ QUICK = Settings(
     "quick", cores=1, empirical_draws=20, continuum=TINY, mixings=(0.25, 0.5), num_tasks=2,
     problems=2, num_interest=5, num_test=6, tasks=dataclasses.replace(TINY, methods=TWO),
     numbers_of_tasks=(3,), task_mixings=(0.25,), newsgroups=TINY, newsgroups_sizes=(5,),
-    newsgroups_folds=2, nips=TINY, nips_sizes=(5,), nips_folds=1, num_others=8, start_splits=1,
+    newsgroups_folds=1, nips=TINY, nips_sizes=(5,), nips_folds=1, num_others=8, start_splits=1,
     table_size=5, speed_schedules=("sequential",), speed_chains=(1,), speed_topics=4,
     speed_slots=64, speed_warmup=1, speed_seconds=0.01, speed_turns=2,
 )  # fmt: skip

@@ -9,6 +9,7 @@ turns that a step takes share a program. The loops over sweeps run on the host.
 import copy
 import functools
 from collections.abc import Callable, Sequence
+from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import jax
@@ -25,11 +26,13 @@ State = Any
 Data = Any
 Priors = Any
 
-OPTIMISED = {"xla_backend_optimization_level": 2}
+OPTIMISED: dict[str, int | bool] = {"xla_backend_optimization_level": 2}
 """Compiler options for programs that run long, whatever XLA_FLAGS say.
 
 Level 3, which is the default, takes a fifth longer to compile, and the programs are no faster.
 """
+if version("jaxlib").startswith("0.10."):  # later ones have no other way to emit fusions
+    OPTIMISED["xla_cpu_use_fusion_emitters"] = True
 
 
 class SweepFailed(RuntimeError):

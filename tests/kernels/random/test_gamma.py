@@ -106,6 +106,7 @@ def test_large_topic_word_is_dirichlet():
         assert np.unique(phi[::2, k], return_counts=True)[1].max() <= 2
 
 
+@pytest.mark.optimised
 @pytest.mark.parametrize("num_words", [3, 9000])
 def test_topic_word_does_not_depend_on_the_capacity(num_words):
     rng = np.random.default_rng(num_words)
