@@ -266,7 +266,7 @@ FAMILY = FocusedTopics(
 )
 SWEEPS = ("sequential", "parallel")
 SCHEDULE = testing.Schedule(
-    testing.late(kernel, "step", sweeps=SWEEPS), FAMILY.growth(), testing.Effort(500, 40, 200),
+    testing.late(kernel, "step", sweeps=SWEEPS), FAMILY.growth(), testing.Effort(500, 40, 320),
     num_programs=2,
 )  # fmt: skip
 
