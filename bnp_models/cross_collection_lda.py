@@ -82,7 +82,9 @@ class CrossCollectionLDA(topic_model.FiniteTopics):
     rows: ClassVar[Rows] = BY_DOCUMENT._replace(
         prepare=partial(token_model.prepare, groups=True, several=True),
         assignments=("z", "switch"),
-        recorded=lambda state: {"switch": lambda: state.switch},
+        recorded=lambda state, data: {
+            "switch": lambda: data.shards.all_tokens(state.switch),
+        },
     )
     recordable: ClassVar[tuple[str, ...]] = (
         "z", "switch", "phi", "group_phi", "psi", "theta", "topic_tokens", "theta_mean",

@@ -209,7 +209,7 @@ class GaussianFactorAnalysis(FactorModel):
 
         sweep = choose_step(kernel, schedule, births)
 
-        def step(rng_key, state, data, turn, power, axis_name):
+        def step(rng_key, state, data, turn, power):
             return sweep(rng_key, state, data, priors)
 
         return Sampler(

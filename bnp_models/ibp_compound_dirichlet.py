@@ -125,13 +125,13 @@ class IBPCompoundDirichlet(topic_model.InfiniteTopics):
 
         def theta(rng_key, state, data):
             key_open, key_theta = split(rng_key)
-            weights, rest = kernel.mixtures(key_open, state)
-            return token_model.draw_theta(key_theta, state.doc_topic, weights, rest)
+            weights, rest = kernel.mixtures(key_open, state, data)
+            return token_model.draw_theta(key_theta, state.doc_topic, weights, rest, data.shards)
 
         return infinite_sampler(
             self, kernel, self.rows, elsewhere, priors=kernel.FocusedPriors,
             log_density=lambda state, data: (
-                kernel.log_joint(state, data) + kernel.log_atoms(state)
+                kernel.log_joint(state, data) + kernel.log_atoms(state, data)
             ),
             theta=theta, wanted=kernel.slots_wanted,
             parameters=lambda state: {"stick": state.stick, "strength": state.strength},

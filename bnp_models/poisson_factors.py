@@ -183,7 +183,7 @@ class PoissonGammaFactorAnalysis(FactorModel):
 
         sweep = choose_step(kernel, schedule, births)
 
-        def step(rng_key, state, data, turn, power, axis_name):
+        def step(rng_key, state, data, turn, power):
             return sweep(rng_key, state, data, of_state(state))
 
         return Sampler(

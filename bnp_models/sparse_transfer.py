@@ -210,7 +210,7 @@ class SparseTransferTopicModel(topic_model.InfiniteTopics):
             used = (state.topic > 0)[None, :]
             rest = jnp.where(used, 0.0, weights).sum(axis=1)
             return token_model.draw_theta(
-                rng_key, state.doc_topic, jnp.where(used, weights, 0.0), rest
+                rng_key, state.doc_topic, jnp.where(used, weights, 0.0), rest, data.shards
             )
 
         def parameters(state):

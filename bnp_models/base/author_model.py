@@ -110,8 +110,13 @@ def check_authors(corpus: Corpus) -> None:
         )
 
 
-def prepare(corpus: Any, num_shards: int, side_by_side: int | None) -> AuthorTokens:
-    """Arrange a corpus in the layout of the kernels; warn of authors without documents."""
+def prepare(
+    corpus: Any, num_shards: int, side_by_side: int | None, whole: bool = False
+) -> AuthorTokens:
+    """Arrange a corpus in the layout of the kernels; warn of authors without documents.
+
+    Several shards divide the documents; `whole` says that a sweep needs all of them nevertheless.
+    """
     token_model.check_corpus(corpus)
     check_authors(corpus)
     _warn_of_strangers(corpus)
@@ -123,6 +128,8 @@ def prepare(corpus: Any, num_shards: int, side_by_side: int | None) -> AuthorTok
         corpus.num_authors,
         block_size=side_by_side,
         num_shards=num_shards,
+        axis_name=token_model.LANE if num_shards > 1 else None,
+        whole=whole,
     )
 
 
@@ -137,9 +144,13 @@ def _warn_of_strangers(corpus: Corpus) -> None:
 
 
 def data_specs(data: AuthorTokens, spec: Callable[..., Any], axis: str) -> Any:
-    """Return the sharding of the data: blocks over the mapped axis, the rest replicated."""
+    """Return the sharding of the data: tokens and documents over the axis, the rest replicated."""
     everywhere = jax.tree.map(lambda _: spec(), data)
-    return everywhere._replace(blocks=jax.tree.map(lambda _: spec(None, axis), data.blocks))
+    if data.shards.axis_name is None:
+        return everywhere
+    own = ("doc", "word", "doc_length", "first_link", "num_links", "link_author")
+    blocks = jax.tree.map(lambda _: spec(None, axis), data.blocks)
+    return everywhere._replace(blocks=blocks, **dict.fromkeys(own, spec(axis)))
 
 
 def draw_words(corpus: Corpus, theta: Any, phi: Any, *, observed: bool) -> None:
@@ -172,6 +183,10 @@ BY_AUTHOR = Rows(
     topic=lambda state: state.author_topic,
     length=lambda state, data: state.author,
     assignments=("z", "x"),
-    recorded=lambda state: {"x": lambda: state.x, "author_tokens": lambda: state.author},
+    of_docs=(),
+    recorded=lambda state, data: {
+        "x": lambda: data.shards.all_tokens(state.x),
+        "author_tokens": lambda: state.author,
+    },
 )
 """`Rows` of models in which each author has a mixture of topics."""

@@ -38,7 +38,7 @@ class Sampler(NamedTuple):
 
     prepare: Callable[[Any, int], Any]  # (model argument, number of lane shards) -> data
     init: Callable[[jax.Array, Any, Any], Any]  # (rng_key, data, model argument) -> chain state
-    step: Callable[..., Any]  # (rng_key, state, data, turn, power, axis_name) -> (state, info)
+    step: Callable[..., Any]  # (rng_key, state, data, turn, power) -> (state, info)
     rotation: tuple[int, ...]  # cycle of the values of `turn`, see `Model.turns`
     draws: Callable[[jax.Array, Any, Any], dict[str, jax.Array]]  # (rng_key, state, data)
     means: Callable[[Any, Any], dict[str, jax.Array]]  # (state, data) -> terms of running means
@@ -46,7 +46,9 @@ class Sampler(NamedTuple):
     used: Callable[[Any], jax.Array]  # mask of the topics (factors) in use
     snapshot: Callable[[Any, Any], dict[str, jax.Array]]  # (state, data): for predictions
     given: Callable[[Any, dict[str, jax.Array]], Any]  # set values of other blocks in a state
-    data_specs: Callable[..., Any]  # (data, spec, axis): how `data` is sharded over a lane axis
+    data_specs: Callable[..., Any]  # (data, spec, axis): how `data` is sharded over devices
+    of_tokens: tuple[str, ...] = ()  # fields of the state that are sharded with the tokens
+    of_docs: tuple[str, ...] = ()  # fields of the state that are sharded with the documents
     wanted: Callable[[Any, Any], jax.Array] | None = None  # (state, data): slots a sweep may need
     capacity: Callable[[Any], int] | None = None  # None: the model is finite
     grow: Callable[[Any, int], Any] | None = None
@@ -128,7 +130,6 @@ class GibbsKernel(MCMCKernel):
         self._is_block = program is not None
         self._ignore = frozenset(ignore)
         self._raises = True  # a full buffer raises, unless the caller watches `overflow`
-        self._axis_name = None  # mapped axis over which the lanes are sharded
         self._sample_fn = None  # not None: MCMC continues from a state without a new `init`
 
     def _shown(self) -> KernelProgram:
@@ -138,7 +139,7 @@ class GibbsKernel(MCMCKernel):
 
     def _identity(self) -> tuple:
         options = tuple(sorted(self.options.items()))
-        return self.config, options, self._ignore, self._is_block, self._raises, self._axis_name
+        return self.config, options, self._ignore, self._is_block, self._raises
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, GibbsKernel):
@@ -253,7 +254,12 @@ class GibbsKernel(MCMCKernel):
         return simulator(self._shown(), data)
 
     def start(
-        self, keys: jax.Array, num_warmup: int, data: Any, argument: Any, given: dict | None = None
+        self,
+        keys: jax.Array,
+        num_warmup: int | jax.Array,
+        data: Any,
+        argument: Any,
+        given: dict | None = None,
     ) -> GibbsState:
         """Start several chains on prepared data; `draws` and `lp` are left None."""
         return _start(self, keys, jnp.asarray(num_warmup, jnp.int32), data, argument, given or {})
@@ -273,7 +279,7 @@ class GibbsKernel(MCMCKernel):
         def one(rng_key, chain, means):
             rng_key, key_sweep = split(rng_key)
             chain = sampler.given(chain, given)
-            chain, info = sampler.step(key_sweep, chain, state.data, turn, power, self._axis_name)
+            chain, info = sampler.step(key_sweep, chain, state.data, turn, power)
             chain = lax.optimization_barrier(chain)  # later use must not change its rounding
             since = (state.sweep + 1 - state.num_warmup).astype(jnp.float32)
 
@@ -343,15 +349,15 @@ class GibbsKernel(MCMCKernel):
         if capacity is not None and jnp.any(state.chain.overflow):
             _raise_overflow(self.config.terms.capacity, capacity(state.chain))
 
-    def for_fit(self, num_warmup: int, *, axis_name: str | None = None) -> "GibbsKernel":
-        """Return a copy for a caller that checks `overflow`, adds slots and may shard the lanes.
+    def for_fit(self, num_warmup: int) -> "GibbsKernel":
+        """Return a copy for a caller that checks `overflow` and adds slots.
 
         Without warm-up no annealed sweep is compiled.
         """
         kernel = copy.copy(self)
         if num_warmup == 0 and "start_temperature" in self.options:
             kernel.options = self.options | {"start_temperature": 1.0}
-        kernel._raises, kernel._axis_name, kernel._sample_fn = False, axis_name, None
+        kernel._raises, kernel._sample_fn = False, None
         return kernel
 
 
@@ -362,7 +368,7 @@ class GibbsKernel(MCMCKernel):
 def _sampler(kernel: GibbsKernel, elsewhere: frozenset[str]) -> Sampler:
     sampler = kernel.config.sampler(elsewhere, **kernel.options)
     # a step is traced once, wherever it is used
-    return sampler._replace(step=jax.jit(sampler.step, static_argnums=5))
+    return sampler._replace(step=jax.jit(sampler.step))
 
 
 @partial(jax.jit, static_argnums=0)
@@ -374,7 +380,7 @@ def _start(kernel: GibbsKernel, keys, num_warmup, data, argument, given) -> Gibb
         chain = sampler.given(sampler.init(key_init, data, argument), given)
         means = jax.tree.map(jnp.zeros_like, sampler.means(chain, data))
         turn, power = jnp.zeros((), jnp.int32), jnp.ones((), jnp.float32)
-        step = partial(sampler.step, key_init, chain, data, turn, power, None)
+        step = partial(sampler.step, key_init, chain, data, turn, power)
         info = jax.eval_shape(step)[1]
         info = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), info)
         return info, chain, means, rng_key

@@ -13,8 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from bnp_kernels.numerics.shards import ONE_DEVICE, Shards
 from bnp_kernels.random.bits import split
 from bnp_models.base.gibbs import Sampler
+from bnp_models.base.token_model import LANE
 
 __all__ = ["LP_OF_CLASS", "one_vs_rest"]
 
@@ -36,21 +38,20 @@ def one_vs_rest(sampler: Sampler) -> Sampler:
         data = sampler.prepare(corpus, 1)
         label = np.asarray(data.label)
         member = label == np.arange(label.max() + 1)[:, None]
-        return data._replace(label=jnp.asarray(member, jnp.int32))
+        # the documents are not divided: every device has them all
+        shards = Shards(axis_name=LANE if num_shards > 1 else None)
+        return data._replace(label=jnp.asarray(member, jnp.int32), shards=shards)
 
     def init(rng_key, data, corpus):
         keys = split(rng_key, len(data.label))
         return _for_each(lambda data, key: sampler.init(key, data, corpus), data, keys)
 
-    def step(rng_key, state, data, turn, power, axis_name):
+    def step(rng_key, state, data, turn, power):
         def of_class(data, key, state):
-            return sampler.step(key, state, data, turn, power, None)
+            return sampler.step(key, state, data, turn, power)
 
         keys = split(rng_key, len(data.label))
-        if axis_name is None:
-            state, info = _for_each(of_class, data, keys, state)
-        else:
-            state, info = _for_some(axis_name, of_class, data, keys, state)
+        state, info = _for_some(of_class, data, keys, state)
         return state, jax.tree.map(_of_all_classes, info)
 
     def log_densities(state, data):
@@ -79,6 +80,8 @@ def one_vs_rest(sampler: Sampler) -> Sampler:
         ),
         given=jax.vmap(sampler.given),
         data_specs=lambda data, spec, axis: jax.tree.map(lambda _: spec(), data),
+        of_tokens=(),
+        of_docs=(),
     )
 
 
@@ -86,17 +89,19 @@ def _for_each(function: Callable[..., Any], data: Any, *args: Any) -> Any:
     """Call the function for each class: the first axis of the labels and of all `args`."""
 
     def one(label, *args):
-        return function(data._replace(label=label), *args)
+        return function(data._replace(label=label, shards=ONE_DEVICE), *args)
 
     return jax.vmap(one)(data.label, *args)
 
 
-def _for_some(axis_name: str, function: Callable[..., Any], data: Any, *args: Any) -> Any:
+def _for_some(function: Callable[..., Any], data: Any, *args: Any) -> Any:
     """Call the function for this device's share of the classes; return the results of all devices.
 
     Where the classes can't be divided evenly, the last devices repeat some of the first ones.
     """
-    num_classes = len(data.label)
+    num_classes, axis_name = len(data.label), data.shards.axis_name
+    if axis_name is None:
+        return _for_each(function, data, *args)
     share = -(-num_classes // lax.axis_size(axis_name))
     mine = (lax.axis_index(axis_name) * share + jnp.arange(share)) % num_classes
     label, *shared = jax.tree.map(lambda x: x[mine], [data.label, *args])

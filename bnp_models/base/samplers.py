@@ -14,7 +14,9 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
+from bnp_kernels.numerics.shards import ONE_DEVICE, Shards
 from bnp_kernels.random.bits import split
+from bnp_kernels.tokens.turns import ANNEALED
 from bnp_models.base import collapsed, token_model
 from bnp_models.base.gibbs import Sampler
 from bnp_models.data.corpus import Corpus
@@ -28,8 +30,9 @@ MOST_TOPICS = 300
 class Rows(NamedTuple):
     """Access to the mixtures of topics of a model, one row per document or per author."""
 
-    prepare: Callable[[Any, int, int | None], Any]
-    """Corpus, number of shards, tokens or documents updated at once -> data of the kernel."""
+    prepare: Callable[[Any, int, int | None, bool], Any]
+    """Corpus, number of devices that share the documents, tokens or documents updated at once,
+    whether a sweep needs the whole corpus -> data of the kernel."""
     data_specs: Callable[..., Any]
     """See `Sampler`."""
     topic: Callable[[Any], Int[Array, "R K"]]
@@ -43,8 +46,14 @@ class Rows(NamedTuple):
     number of topics is fixed; else they are those of the root."""
     assignments: tuple[str, ...] = ("z",)
     """Fields of the state with one entry per token."""
-    recorded: Callable[[Any], dict[str, Callable[[], jax.Array]]] = lambda state: {}
-    """State -> functions that make further variables to record, by name."""
+    of_docs: tuple[str, ...] = ("doc_topic",)
+    """Fields of the state with one row per document; none: rows are authors."""
+    recorded: Callable[[Any, Any], dict[str, Callable[[], jax.Array]]] = lambda state, data: {}
+    """State, data -> functions that make further variables to record, by name."""
+
+    def shards(self, data: Any) -> Shards:
+        """Return how the rows are divided over devices: authors are on all of them."""
+        return data.shards if self.of_docs else ONE_DEVICE
 
 
 BY_DOCUMENT = Rows(
@@ -116,9 +125,9 @@ def finite_sampler(
             init_topics=init_topics, **sizes(corpus), **values,
         )  # fmt: skip
 
-    def step(rng_key, state, data, turn, power, axis_name):
+    def step(rng_key, state, data, turn, power):
         return (advance or kernel.step)(
-            rng_key, state, data, updated, turn, sweeps=sweeps, power=power, axis_name=axis_name
+            rng_key, state, data, updated, turn, sweeps=sweeps, power=power
         )
 
     def draw_topics(rng_key, state, data):
@@ -127,12 +136,12 @@ def finite_sampler(
     def draws(rng_key, state, data):
         key_phi, key_theta = split(rng_key)
         lazy = {
-            **rows.recorded(state),
+            **rows.recorded(state, data),
             **(topics or draw_topics)(key_phi, state, data),
-            "z": lambda: state.z,
+            "z": lambda: data.shards.all_tokens(state.z),
             "topic_tokens": lambda: state.topic,
             "theta": lambda: token_model.draw_theta(
-                key_theta, rows.topic(state), rows.weights(state, data)
+                key_theta, rows.topic(state), rows.weights(state, data), shards=rows.shards(data)
             ),
         }
         sampled = token_model.sampled(state, updated)
@@ -148,10 +157,10 @@ def finite_sampler(
     def theta_mean(state, data):
         weights = rows.weights(state, data)
         total = rows.length(state, data)[:, None] + weights.sum(axis=-1, keepdims=True)
-        return (rows.topic(state) + weights) / total
+        return rows.shards(data).all_docs((rows.topic(state) + weights) / total)
 
     def snapshot(state, data):
-        own = {name: getattr(state, name) for name in rows.assignments}
+        own = {n: data.shards.all_tokens(getattr(state, n)) for n in rows.assignments}
         for name in model.hyperparameters:
             value = getattr(state, name)
             own[name] = jnp.float32(getattr(model, name)) if value is None else value
@@ -165,7 +174,9 @@ def finite_sampler(
         return state._replace(**values)
 
     return Sampler(
-        prepare=lambda corpus, num_shards: rows.prepare(corpus, num_shards, side_by_side),
+        prepare=lambda corpus, num_shards: rows.prepare(
+            corpus, num_shards, side_by_side, _need_whole(sweeps)
+        ),
         init=init,
         step=step,
         rotation=rotation,
@@ -179,6 +190,8 @@ def finite_sampler(
         snapshot=snapshot,
         given=given,
         data_specs=rows.data_specs,
+        of_tokens=rows.assignments,
+        of_docs=rows.of_docs,
     )
 
 
@@ -252,10 +265,8 @@ def infinite_sampler(
 
     step_of_kernel = kernel.step if step is None else step
 
-    def one_step(rng_key, state, data, turn, power, axis_name):
-        return step_of_kernel(
-            rng_key, state, data, updated, turn, sweeps=sweeps, power=power, axis_name=axis_name
-        )
+    def one_step(rng_key, state, data, turn, power):
+        return step_of_kernel(rng_key, state, data, updated, turn, sweeps=sweeps, power=power)
 
     def hyperparameters(state):
         return {name: read(state, name) for name in model.hyperparameters}
@@ -269,10 +280,10 @@ def infinite_sampler(
             return jnp.where(used, drawn, 0.0)
 
         lazy = {
-            **rows.recorded(state),
+            **rows.recorded(state, data),
             **{name: partial(jnp.asarray, x) for name, x in parameters(state).items()},
             **recorded(state),
-            "z": lambda: state.z,
+            "z": lambda: data.shards.all_tokens(state.z),
             "topic_tokens": lambda: state.topic,
             "phi": phi,
             "theta": lambda: theta(key_theta, state, data),
@@ -284,11 +295,13 @@ def infinite_sampler(
         return always | token_model.make_these(record, lazy)
 
     def snapshot(state, data):
-        kept = {name: getattr(state, name) for name in rows.assignments}
+        kept = {n: data.shards.all_tokens(getattr(state, n)) for n in rows.assignments}
         return kept | hyperparameters(state) | parameters(state)
 
     return Sampler(
-        prepare=lambda corpus, num_shards: rows.prepare(corpus, num_shards, side_by_side),
+        prepare=lambda corpus, num_shards: rows.prepare(
+            corpus, num_shards, side_by_side, _need_whole(sweeps)
+        ),
         init=init,
         step=one_step,
         rotation=rotation,
@@ -300,10 +313,17 @@ def infinite_sampler(
         snapshot=snapshot,
         given=lambda state, values: given(state, {n: jnp.asarray(x) for n, x in values.items()}),
         data_specs=rows.data_specs,
+        of_tokens=rows.assignments,
+        of_docs=rows.of_docs,
         wanted=wanted,
         capacity=lambda state: state.topic.shape[-1],
         grow=kernel.grow,
     )
+
+
+def _need_whole(sweeps: tuple[str, ...]) -> bool:
+    """Tell whether a sweep needs the whole corpus, where several devices share the documents."""
+    return any(name.removeprefix(ANNEALED) != "parallel" for name in sweeps)
 
 
 def _of_the_root(state: Any, data: Any) -> tuple[jax.Array, jax.Array]:
@@ -342,7 +362,9 @@ def rooted_sampler(
     opens_slots = bool(set(model.turns(schedule, start_temperature)[1]) & set(open_sweeps))
 
     def theta(rng_key, state, data):
-        return token_model.draw_theta(rng_key, rows.topic(state), *mixtures(state, data))
+        return token_model.draw_theta(
+            rng_key, rows.topic(state), *mixtures(state, data), rows.shards(data)
+        )
 
     def recorded(state):
         root = state.root

@@ -14,6 +14,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int, Key
 
 from bnp_kernels.numerics.batching import vectorise_if
+from bnp_kernels.numerics.shards import ONE_DEVICE, Shards
 from bnp_kernels.random.gamma import draw_rows, draw_topic_word
 from bnp_kernels.tokens.layout import Tokens, make_tokens
 from bnp_models.base.data_law import DataLaw, law_of_words
@@ -27,6 +28,7 @@ from bnp_models.data.transforms import Transform
 
 __all__ = [
     "DIMS",
+    "LANE",
     "TokenModel",
     "check_corpus",
     "check_groups",
@@ -68,6 +70,10 @@ DIMS = {
     "doc_group": ("doc",),
 }
 """Dims of the recorded variables of token models, after chain and draw."""
+
+
+LANE = "lane"
+"""Axis of the devices over which the documents of a chain are divided."""
 
 
 class TokenModel(Model):
@@ -244,16 +250,20 @@ def prepare(
     corpus: Any,
     num_shards: int,
     side_by_side: int | None,
+    whole: bool = False,
     *,
     groups: bool = False,
     several: bool = False,
     sizes: bool = False,
     transform: Transform | None = None,
+    label: Int[np.ndarray, " D"] | None = None,
 ) -> Tokens:
     """Lay a corpus out for the kernels, with the groups of its documents if these are needed.
 
+    Several shards divide the documents; `whole` says that a sweep needs all of them nevertheless.
     `several` asks for two groups or more, none of them empty; `sizes` for the numbers of tokens
-    that a word may have in a topic of its group; `transform` is that of the words.
+    that a word may have in a topic of its group; `transform` is that of the words. `label` is the
+    label of each document, where the kernel needs one.
     """
     check_corpus(corpus)
     word, rows = np.asarray(corpus.word), None
@@ -269,17 +279,24 @@ def prepare(
         corpus.num_docs,
         num_lanes=side_by_side,
         num_shards=num_shards,
+        axis_name=LANE if num_shards > 1 else None,
+        whole=whole,
         group=np.asarray(corpus.group) if groups else None,
+        label=label,
         num_sizes=1 + int(np.bincount(word).max()) if sizes else None,
         transform=rows,
     )
 
 
 def data_specs(data: Tokens, spec: Callable[..., Any], axis: str) -> Any:
-    """Return the sharding of the data: lanes over the mapped axis, the rest replicated."""
+    """Return the sharding of the data: documents and lanes over the axis, the rest replicated."""
     everywhere = jax.tree.map(lambda _: spec(), data)
+    if data.shards.axis_name is None:
+        return everywhere
     lanes = jax.tree.map(lambda x: spec(*[None] * (x.ndim - 1), axis), data.lanes)
-    return everywhere._replace(lanes=lanes)
+    of_docs = ("doc", "word", "doc_length", "group", "label")
+    own = {name: spec(axis) for name in of_docs if getattr(data, name) is not None}
+    return everywhere._replace(lanes=lanes, **own)
 
 
 def program_tokens(corpus: Corpus) -> tuple[Any, Any, int]:
@@ -336,14 +353,15 @@ def draw_theta(
     counts: Int[Array, "R K"],
     weights: Array,
     rest: ArrayLike | None = None,
-) -> Float[Array, "R K"]:
+    shards: Shards = ONE_DEVICE,
+) -> Float[Array, "N K"]:
     """Draw theta_r ~ Dir(n_r + weights, rest) and drop the last entry (topics not in use).
 
-    Rows are documents, or authors.
+    Rows are documents, or authors; `shards` is how they are divided over devices. All are returned.
     """
     # computed before the draws: XLA rounds it in several ways if it is fused into them
     concentration = lax.optimization_barrier(jnp.asarray(counts + weights, jnp.float32))
-    if rest is None:
-        return _ALONE(draw_rows)(rng_key, concentration)
-    rest = lax.optimization_barrier(jnp.full(len(concentration), rest, jnp.float32))
-    return _ALONE(draw_rows)(rng_key, concentration, rest)
+    if rest is not None:
+        rest = lax.optimization_barrier(jnp.full(len(concentration), rest, jnp.float32))
+    first = jnp.asarray(shards.first_doc, jnp.int32)
+    return shards.all_docs(_ALONE(draw_rows)(rng_key, concentration, rest, first))

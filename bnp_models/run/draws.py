@@ -11,6 +11,7 @@ import numpy as np
 from bnp_models.base.gibbs import GibbsKernel, GibbsState, as_batch
 from bnp_models.posterior import arviz_data
 from bnp_models.run import checkpoint as files
+from bnp_models.run.processes import on_host
 from bnp_models.run.runner import Runner
 
 __all__ = ["Draws", "smallest_integers", "to_arviz", "to_data", "versions"]
@@ -75,7 +76,8 @@ class Draws:
             self.num_kept += n
         last = self.num_kept - 1
         if last in self._wanted and int(state.sweep) == self._runner.sweep_of(last):
-            self._states.append((last, _snapshot(self._runner.kernel, state, self._runner.data)))
+            arrays = on_host(self._runner.snapshot(state))
+            self._states.append((last, _stored(arrays, self._runner.kernel.config.dims)))
 
     def write(self, folder: Path) -> None:
         """Write what is not on disk yet."""
@@ -148,11 +150,9 @@ def _by_group(flat: dict[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
     return groups
 
 
-def _snapshot(kernel: GibbsKernel, state: GibbsState, data: Any) -> dict[str, np.ndarray]:
+def _stored(snapshot: dict[str, Any], dims: Dims) -> dict[str, np.ndarray]:
     """Return the part of a state of several chains for predictions, [chain, 1, ...]."""
-    arrays = jax.vmap(kernel.sampler().snapshot, (0, None))(state.chain, data)
-    arrays = {name: np.asarray(x)[:, None] for name, x in arrays.items()}
-    return _pack(arrays, kernel.config.dims)
+    return _pack({name: np.asarray(x)[:, None] for name, x in snapshot.items()}, dims)
 
 
 def _join(blocks: list[dict[str, np.ndarray]], *, consume: bool = False) -> dict[str, np.ndarray]:
@@ -275,7 +275,8 @@ def to_arviz(mcmc: Any) -> Any:
     samples = mcmc.get_samples(group_by_chain=True)
     flat = _flatten(samples, fields["lp"], info, kernel.config.dims)
     state = as_batch(state)
-    groups = {**_by_group(flat), "states": _snapshot(kernel, state, state.data)}
+    snapshot = jax.vmap(kernel.sampler().snapshot, (0, None))(state.chain, state.data)
+    groups = {**_by_group(flat), "states": _stored(snapshot, kernel.config.dims)}
     last = groups["sample_stats"]["lp"].shape[1] - 1
     sizes = {name: getattr(mcmc, name) for name in ("num_warmup", "num_samples", "num_chains")}
     attrs = {

@@ -25,6 +25,7 @@ from bnp_models.run.draws import Draws, to_data, versions
 from bnp_models.run.history import History
 from bnp_models.run.interrupt import Interrupt
 from bnp_models.run.lock import locked
+from bnp_models.run.processes import agreed, any_of, is_first, on_host, wait_for_all
 from bnp_models.run.progress import Bar, Progress, Silent
 from bnp_models.run.runner import Runner, make_mesh
 from bnp_models.run.sizes import check_sizes
@@ -85,7 +86,7 @@ def fit(
     progress
         Show a progress bar, or a `Progress` of your own.
     devices
-        JAX devices to use, by default all local ones (the first one for a factor model). Chains are
+        JAX devices to use, by default all (the first one for a factor model). Chains are
         divided over the devices. If there are fewer chains than devices, a parallel sweep of a
         topic model also divides its documents over them. On a CPU JAX sees one device unless
         `numpyro.set_host_device_count(n)` is called before anything else.
@@ -140,7 +141,7 @@ def fit(
     kernel = model.gibbs(record=record, **options)
     # Models without a parallel token sweep use one device by default, so that their draws do not
     # depend on how many devices the machine has.
-    default = jax.local_devices() if model.lanes else jax.local_devices()[:1]
+    default = jax.devices() if model.lanes else jax.local_devices()[:1]
     mesh = make_mesh(
         default if devices is None else _check_devices(devices),
         num_chains,
@@ -177,8 +178,11 @@ def fit(
         held.enter_context(_terminable(_raise))
         state = None
         if folder is not None:
-            busy = held.enter_context(_locked(folder))
-            state = _open(folder, header, data, keys, draws, runner, busy)
+            busy = held.enter_context(_locked(folder)) if is_first() else None
+            if is_first():
+                _begin(folder, header, data, busy)
+            wait_for_all("the folder of the run is there")
+            state = _open(folder, header, keys, draws, runner, busy)
         start = 0 if state is None else int(state.sweep)
         bar = _display(progress, runner, model, data, num_chains, start)
         held.callback(bar.close)
@@ -194,7 +198,7 @@ def fit(
         "compile_seconds": runner.compile_seconds,
         "start_sweep": start,
     }
-    means = {} if state is None else state.means
+    means = {} if state is None else on_host(state.means)
     found = to_data(model, data, *draws.take(), means, attrs)
     way = history.dataset(model.terms.used)
     found = found if way is None else arviz_data.with_group(found, "history", way)
@@ -280,32 +284,34 @@ def _locked(folder: Path) -> contextlib.AbstractContextManager[str | None]:
     return locked(folder)
 
 
+def _must_be_free(folder: Path, busy: str | None) -> None:
+    if busy is not None:
+        raise ValueError(
+            f"checkpoint {folder} can't be used: {busy}. Wait until that run ends, or use another "
+            "folder"
+        )
+
+
+def _begin(folder: Path, header: dict[str, Any], data: Any, busy: str | None) -> None:
+    """Begin a run in the folder, if there is none."""
+    if not files.has_checkpoint(folder):
+        _must_be_free(folder, busy)
+        data.save(folder / "data.npz")
+        files.write_header(folder, header)
+
+
 def _open(
     folder: Path,
     header: dict[str, Any],
-    data: Any,
     keys: jax.Array,
     draws: Draws,
     runner: Runner,
     busy: str | None,
 ) -> GibbsState | None:
-    """Begin a run in the folder, or return the last state of the run that is there.
+    """Return the last state of the run in the folder; None if it has none yet.
 
     If the folder is `busy`, only a finished run is read, which needs no writing.
     """
-
-    def must_be_free() -> None:
-        if busy is not None:
-            raise ValueError(
-                f"checkpoint {folder} can't be used: {busy}. Wait until that run ends, or use "
-                "another folder"
-            )
-
-    if not files.has_checkpoint(folder):
-        must_be_free()
-        data.save(folder / "data.npz")
-        files.write_header(folder, header)
-        return None
     where = {name: header.pop(name) for name in ("num_devices", "versions")}
     stored = files.read_header(folder).get("reading")
     reading = header.pop("reading", None) or stored
@@ -315,12 +321,12 @@ def _open(
     found = files.read_state(folder, runner.template(keys))
     header |= where
     if found is None:
-        must_be_free()
+        _must_be_free(folder, busy)
         draws.read(folder, 0)
         return None
     state, num_kept = found
     if int(state.sweep) < runner.num_sweeps:  # a finished run can be read anywhere
-        must_be_free()
+        _must_be_free(folder, busy)
         files.check_header(folder, where)
     draws.read(folder, num_kept)
     return runner.place(state)
@@ -334,6 +340,8 @@ def _display(
     num_chains: int,
     start: int,
 ) -> Progress:
+    if not is_first():
+        return Silent()
     if isinstance(progress, bool | np.bool_) and progress:
         return Bar(
             runner.num_warmup, runner.num_sweeps,
@@ -359,16 +367,18 @@ def _run(
 
     def save() -> None:
         if folder is not None:
-            draws.write(folder)
-            history.write(folder)
-            files.write_state(folder, state, draws.num_kept)
+            whole = runner.whole(state)
+            if is_first():
+                draws.write(folder)
+                history.write(folder)
+                files.write_state(folder, whole, draws.num_kept)
 
     length, saved, begun_at = 1, time.monotonic(), sweep
     try:
         with Interrupt() as interrupt, _terminable(_noting(interrupt)):
-            while sweep < runner.num_sweeps and not interrupt.pending:
+            while sweep < runner.num_sweeps and not any_of(interrupt.pending):
                 room = min(runner.longest(state), draws.next_snapshot(sweep) - sweep)
-                length = max(1, min(length, room))
+                length = int(agreed(max(1, min(length, room))))
                 clock = time.monotonic()
                 stretch = runner.stretch(state, length)
                 state, length = stretch.state, stretch.num_sweeps
@@ -379,7 +389,7 @@ def _run(
                 bar.update(sweep, stretch.used, stretch.lp, stretch.note)
                 seconds = max(time.monotonic() - clock, 1e-6)
                 length = min(2 * length, max(1, int(length * STRETCH_SECONDS / seconds)))
-                if time.monotonic() - saved > checkpoint_seconds:
+                if agreed(time.monotonic() - saved) > checkpoint_seconds:
                     save()
                     saved = time.monotonic()
             if sweep > begun_at:

@@ -19,18 +19,23 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.sharding import Mesh, NamedSharding
+from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
-from bnp_models.base.gibbs import GibbsKernel, GibbsState
+from bnp_models.base.gibbs import GibbsKernel, GibbsState, Sampler
 from bnp_models.base.program_memory import make_room, trim
+from bnp_models.base.token_model import LANE
 from bnp_models.base.warm_up import is_annealed
 from bnp_models.run import capacity
+from bnp_models.run.processes import agreed, on_devices, on_host
 
 __all__ = ["Runner", "Stretch", "make_mesh", "mesh_shape", "num_bytes"]
 
 _slowest: dict[str, float] = {}
 """The most seconds that this process took to compile a program, by the class of the model."""
+
+CHAIN = "chain"
+"""Axis of the devices over which the chains are divided."""
 
 BUFFER_BYTES = 64 * 2**20  # draws that wait on the device for the end of a stretch
 QUARTER = 4  # capacity is not reduced in the first quarter of a run
@@ -62,7 +67,7 @@ def make_mesh(devices: Sequence[Any], num_chains: int, lanes: bool) -> Mesh | No
     if shape == (1, 1):
         return None
     grid = np.asarray(devices[: math.prod(shape)]).reshape(shape)
-    return Mesh(grid, ("chain", "lane"))
+    return Mesh(grid, (CHAIN, LANE))
 
 
 class Runner:
@@ -90,8 +95,8 @@ class Runner:
         thinning: int = 1,
         mesh: Mesh | None = None,
     ):
-        num_shards = 1 if mesh is None else mesh.shape["lane"]
-        self.kernel = kernel.for_fit(num_warmup, axis_name="lane" if num_shards > 1 else None)
+        num_shards = 1 if mesh is None else mesh.shape[LANE]
+        self.kernel = kernel.for_fit(num_warmup)
         self.num_warmup = num_warmup
         self.num_sweeps = num_warmup + num_samples
         self.num_kept = num_samples // thinning
@@ -104,7 +109,7 @@ class Runner:
         self._in_place = self._sampler.capacity is None
         self.data = self._sampler.prepare(data, num_shards)
         if mesh is not None:
-            self.data = _put(self.data, mesh, self._sampler.data_specs(self.data, P, "lane"))
+            self.data = on_devices(self.data, mesh, self._sampler.data_specs(self.data, P, LANE))
         self._shapes: Any = None  # of the chain state for which the buffer is sized
         self._slots = 0  # draws that the buffer holds
         self._ran: Any = None  # shapes of the last stretch, whose program is compiled
@@ -119,32 +124,52 @@ class Runner:
 
     def init(self, keys: jax.Array) -> GibbsState:
         """Start the chains, one per key; choose the capacity."""
+        if self._mesh is not None:
+            keys = on_devices(keys, self._mesh, P(CHAIN))
         with self._compiling():
-            state = self.kernel.start(keys, self.num_warmup, self.data, self._argument)
-            state = self.place(_bare(state))
+            state = self._start(keys)
             if self._sampler.capacity is None:
                 return state
             config = self.kernel.config
             chosen = getattr(config, config.terms.capacity)
-            slots = capacity.at_start(chosen, int(_needed(self.kernel, state, self.data)))
+            needed = _needed(self.kernel, self._mesh, state, self.data)
+            slots = capacity.at_start(chosen, int(on_host(needed).max()))
             if slots != chosen:
                 self._note = f"{slots} slots"
             if slots != self._sampler.capacity(state.chain):
                 state = self._with_capacity(state, slots)
             return state
 
+    def shapes(self, keys: Any) -> GibbsState:
+        """Return the shapes of what `init` makes, for keys or the shape of keys."""
+        return jax.eval_shape(self._start, keys)
+
     def template(self, keys: Any) -> GibbsState:
-        """Return the shapes of what `init` returns, for keys or the shape of keys."""
-        start = partial(self.kernel.start, num_warmup=self.num_warmup)
-        return _bare(jax.eval_shape(start, keys, data=self.data, argument=self._argument))
+        """Return the shapes of the whole state that `init` makes, for keys or the shape of keys."""
+        return jax.eval_shape(lambda keys: self.whole(self._start(keys)), keys)
 
     def recorded(self, state: GibbsState) -> dict[str, Any]:
         """Return the shapes of what is kept of a state."""
-        return jax.eval_shape(partial(_recorded, self.kernel), state, self.data)
+        return jax.eval_shape(partial(_all_recorded, self.kernel, self._mesh), state, self.data)
+
+    def whole(self, state: GibbsState) -> GibbsState:
+        """Return a state with all tokens and documents in corpus order."""
+        return _whole(self.kernel, self._mesh, state, self.data)
 
     def place(self, state: GibbsState) -> GibbsState:
-        """Put a state on the devices of the mesh."""
-        return state if self._mesh is None else _put(state, self._mesh, _state_specs())
+        """Put a whole state on the devices of the mesh."""
+        if self._mesh is not None:
+            together = _state_specs(self._sampler, state, divided=False)
+            state = on_devices(state, self._mesh, together)
+        return _placed(self.kernel, self._mesh, state, self.data)
+
+    def snapshot(self, state: GibbsState) -> dict[str, Any]:
+        """Return the parts of a state that predictions need, [chain, ...]."""
+        return _snapshot(self.kernel, self._mesh, state, self.data)
+
+    def _start(self, keys: Any) -> GibbsState:
+        warmup = np.int32(self.num_warmup)
+        return _start(self.kernel, self._mesh, keys, warmup, self.data, self._argument)
 
     def kept_before(self, sweep: int) -> int:
         """Return how many draws are kept in the first `sweep` sweeps."""
@@ -177,9 +202,9 @@ class Runner:
             after, kept, lp, used, need = self._run(state, sweep, num_sweeps)
             if self._sampler.capacity is None:
                 break
-            self._needs.append((sweep, sweep + num_sweeps, int(np.asarray(need).max())))
-            if not np.asarray(after.chain.overflow).any():
-                after, resized = self._shrink(after, np.asarray(used), sweep + num_sweeps)
+            self._needs.append((sweep, sweep + num_sweeps, int(need.max())))
+            if not on_host(after.chain.overflow).any():
+                after, resized = self._shrink(after, used, sweep + num_sweeps)
                 note = resized or note
                 break
             too_few = self._sampler.capacity(state.chain)
@@ -189,7 +214,7 @@ class Runner:
             state = self._with_capacity(state, more)
             num_sweeps = min(num_sweeps, self.longest(state))
             note = f"replayed with {more} slots"
-        return Stretch(after, kept, np.asarray(lp), np.asarray(used).sum(-1), note, num_sweeps)
+        return Stretch(after, kept, lp, used.sum(-1), note, num_sweeps)
 
     def _shrink(self, state: GibbsState, used: np.ndarray, sweep: int) -> tuple[GibbsState, str]:
         """Drop free slots at the end if that saves much more time than it takes to compile.
@@ -208,13 +233,13 @@ class Runner:
             max(capacity.wanted_by_end(need, sweep, self.num_sweeps), highest, self._floor)
         )
         saved = (1 - fewer / slots) * self._sweep_seconds * left
-        if saved <= 2 * self._last_compile:
+        if not agreed(saved > 2 * self._last_compile):
             return state, ""
         self._may_shrink = False
         return self._with_capacity(state, fewer), f"{fewer} slots"
 
     def _with_capacity(self, state: GibbsState, slots: int) -> GibbsState:
-        return self.place(state._replace(chain=_resized(self.kernel, state.chain, slots)))
+        return _resized(self.kernel, self._mesh, state, slots)
 
     def _run(self, state: GibbsState, sweep: int, num_sweeps: int) -> tuple[Any, ...]:
         """Advance all chains and move the draws to the host."""
@@ -226,8 +251,8 @@ class Runner:
         clock = time.perf_counter()
         state, buffer, lp, used, need = self._advance(state, num_sweeps)
         num_kept = self.kept_before(sweep + num_sweeps) - self.kept_before(sweep)
-        kept = jax.tree.map(lambda x: np.swapaxes(np.asarray(x)[:num_kept], 0, 1).copy(), buffer)
-        jax.block_until_ready(lp)
+        buffer, lp, used, need = on_host((buffer, lp, used, need))
+        kept = jax.tree.map(lambda x: np.swapaxes(x[:num_kept], 0, 1).copy(), buffer)
         self._sweep_seconds = (time.perf_counter() - clock) / num_sweeps
         return state, kept, lp, used, need
 
@@ -321,16 +346,10 @@ def _advance(
         state, buffer, _, lp, need = lax.fori_loop(0, num_sweeps, sweep, start)
         return state, buffer, lp, jax.vmap(sampler.used)(state.chain), need
 
-    if mesh is not None:
-        specs = _state_specs()
-        run = jax.shard_map(
-            run,
-            mesh=mesh,
-            in_specs=(specs, sampler.data_specs(data, P, "lane"), P()),
-            out_specs=(specs, P(None, "chain"), P("chain"), P("chain"), P("chain")),
-            check_vma=False,
-        )
-    return run(state, data, num_sweeps)
+    specs = _state_specs(sampler, state)
+    of_chains = P(None, CHAIN), P(CHAIN), P(CHAIN), P(CHAIN)
+    in_specs = specs, sampler.data_specs(data, P, LANE), P()
+    return _over(mesh, run, in_specs, (specs, *of_chains))(state, data, num_sweeps)
 
 
 _STATIC = ("kernel", "first", "thinning", "num_slots", "mesh")
@@ -338,20 +357,115 @@ _advance_in_place = jax.jit(_advance, static_argnames=_STATIC, donate_argnames="
 _advance = jax.jit(_advance, static_argnames=_STATIC)
 
 
-@partial(jax.jit, static_argnames="kernel")
-def _needed(kernel: GibbsKernel, state: GibbsState, data: Any) -> jax.Array:
-    """Return how many slots the next sweep of any chain may need."""
+def _over(mesh: Mesh | None, function: Any, in_specs: Any, out_specs: Any) -> Any:
+    """Let each device of the mesh call the function for its part of the arrays."""
+    if mesh is None:
+        return function
+    return jax.shard_map(
+        function, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False
+    )
+
+
+def _of_state(
+    kernel: GibbsKernel, mesh: Mesh | None, function: Any, state: Any, data: Any, out_specs: Any
+) -> Any:
+    """Call a function of state and data on the devices of the mesh."""
+    sampler = kernel.sampler()
+    in_specs = _state_specs(sampler, state), sampler.data_specs(data, P, LANE)
+    return _over(mesh, function, in_specs, out_specs)(state, data)
+
+
+@partial(jax.jit, static_argnames=("kernel", "mesh"))
+def _start(kernel, mesh, keys, num_warmup, data, argument) -> GibbsState:
+    def start(keys, num_warmup, data, argument):
+        return _bare(kernel.start(keys, num_warmup, data, argument))
+
+    def chain(*args):
+        return start(*args).chain
+
+    sampler, args = kernel.sampler(), (keys, num_warmup, data, argument)
+    in_specs = P(CHAIN), P(), sampler.data_specs(data, P, LANE), P()
+    # only the names of its fields are needed, to say how they are divided
+    fields = jax.eval_shape(_over(mesh, chain, in_specs, P(CHAIN)), *args)
+    empty = GibbsState(None, None, None, fields, None, None, None, None, None)
+    return _over(mesh, start, in_specs, _state_specs(sampler, empty))(*args)
+
+
+@partial(jax.jit, static_argnames=("kernel", "mesh"))
+def _whole(kernel, mesh, state, data) -> GibbsState:
+    def gather(state, data):
+        shards = data.shards
+        return _redistribute(kernel, state, shards.all_tokens, shards.all_docs)
+
+    if not _is_divided(kernel, mesh):
+        return state
+    together = _state_specs(kernel.sampler(), state, divided=False)
+    return _of_state(kernel, mesh, gather, state, data, together)
+
+
+@partial(jax.jit, static_argnames=("kernel", "mesh"))
+def _placed(kernel, mesh, state, data) -> GibbsState:
+    def divide(state, data):
+        num_tokens, num_docs = data.doc.shape[0], data.doc_length.shape[0]
+        tokens = partial(data.shards.own_tokens, places=num_tokens)
+        return _redistribute(kernel, state, tokens, partial(data.shards.own_docs, places=num_docs))
+
+    sampler = kernel.sampler()
+    divided, together = (_state_specs(sampler, state, divided=x) for x in (True, False))
+    if not _is_divided(kernel, mesh):
+        return _over(mesh, lambda state: state, (together,), together)(state)
+    in_specs = together, sampler.data_specs(data, P, LANE)
+    return _over(mesh, divide, in_specs, divided)(state, data)
+
+
+def _redistribute(kernel: GibbsKernel, state: Any, tokens: Any, docs: Any) -> GibbsState:
+    """Apply functions to what a state has for each token and for each document."""
+    sampler, chain = kernel.sampler(), state.chain
+    new = {name: jax.vmap(tokens)(getattr(chain, name)) for name in sampler.of_tokens}
+    new |= {name: jax.vmap(docs)(getattr(chain, name)) for name in sampler.of_docs}
+    return state._replace(chain=chain._replace(**new))
+
+
+def _is_divided(kernel: GibbsKernel, mesh: Mesh | None) -> bool:
+    return mesh is not None and mesh.shape[LANE] > 1 and bool(kernel.sampler().of_tokens)
+
+
+@partial(jax.jit, static_argnames=("kernel", "mesh"))
+def _snapshot(kernel, mesh, state, data) -> dict[str, Any]:
+    def parts(state, data):
+        return jax.vmap(kernel.sampler().snapshot, (0, None))(state.chain, data)
+
+    return _of_state(kernel, mesh, parts, state, data, P(CHAIN))
+
+
+def _all_recorded(kernel: GibbsKernel, mesh: Mesh | None, state: Any, data: Any) -> Any:
+    return _of_state(kernel, mesh, partial(_recorded, kernel), state, data, P(CHAIN))
+
+
+@partial(jax.jit, static_argnames=("kernel", "mesh"))
+def _needed(kernel, mesh, state, data) -> jax.Array:
+    """Return how many slots the next sweep of each chain may need."""
     wanted = kernel.sampler().wanted
     assert wanted is not None
-    return jax.vmap(wanted, (0, None))(state.chain, data).max()
+
+    def needed(state, data):
+        return jax.vmap(wanted, (0, None))(state.chain, data)
+
+    return _of_state(kernel, mesh, needed, state, data, P(CHAIN))
 
 
-@partial(jax.jit, static_argnames=("kernel", "slots"))
-def _resized(kernel: GibbsKernel, chain: Any, slots: int) -> Any:
+@partial(jax.jit, static_argnames=("kernel", "mesh", "slots"))
+def _resized(kernel, mesh, state, slots) -> GibbsState:
     """Add or drop free slots at the end; an overflow is forgotten."""
     grow = kernel.sampler().grow
     assert grow is not None
-    return grow(chain, slots)._replace(overflow=jnp.zeros_like(chain.overflow))
+
+    def resize(state):
+        chain = grow(state.chain, slots)
+        return state._replace(chain=chain._replace(overflow=jnp.zeros_like(chain.overflow)))
+
+    specs = _state_specs(kernel.sampler(), state)
+    return _over(mesh, resize, (specs,), specs)(state)
 
 
 def _bare(state: GibbsState) -> GibbsState:
@@ -359,15 +473,14 @@ def _bare(state: GibbsState) -> GibbsState:
     return state._replace(draws=None, lp=None, data=None)
 
 
-def _state_specs() -> GibbsState:
-    """Return the sharding of each field of a bare state over the mesh, as a prefix tree."""
-    chains = P("chain")
-    return GibbsState(None, None, chains, chains, chains, None, P(), P(), chains)
+def _state_specs(sampler: Sampler, state: Any, *, divided: bool = True) -> GibbsState:
+    """Return the sharding of each field of a bare state over the mesh, as a prefix tree.
 
-
-def _put(tree: Any, mesh: Mesh, specs: Any) -> Any:
-    """Place a tree on a mesh; `specs` is a prefix of it."""
-    shardings = jax.tree.map(
-        partial(NamedSharding, mesh), specs, is_leaf=lambda x: isinstance(x, P)
-    )
-    return jax.device_put(tree, shardings)
+    If it is not `divided`, each device has what belongs to all tokens and documents.
+    """
+    chains = P(CHAIN)
+    of_chain = jax.tree.map(lambda _: chains, state.chain)
+    if divided:
+        names = *sampler.of_tokens, *sampler.of_docs
+        of_chain = of_chain._replace(**dict.fromkeys(names, P(CHAIN, LANE)))
+    return GibbsState(None, None, chains, of_chain, chains, None, P(), P(), chains)

@@ -22,7 +22,7 @@ def check_sizes(
     """
     keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), num_chains))
     try:
-        state = runner.template(keys)  # `Runner.init` uses this trace again
+        state = runner.shapes(keys)  # `Runner.init` uses this trace again
     except OverflowError as error:
         raise ValueError(
             f"model {runner.kernel.config!r} has arrays with more cells than int32 can count: use "
@@ -39,9 +39,7 @@ def check_sizes(
     if available is None or FEW * chains * (runner.num_kept + keep_states) < available:
         return  # the usual case, without tracing what is recorded
     num_states = min(keep_states, runner.num_kept)
-    snapshot = jax.eval_shape(
-        jax.vmap(runner.kernel.sampler().snapshot, (0, None)), state.chain, runner.data
-    )
+    snapshot = jax.eval_shape(runner.snapshot, state)
     check_memory(
         f"keep_states is {keep_states}: {num_states} states are kept in each of {num_chains} "
         "chains",

@@ -14,7 +14,8 @@ Rosen-Zvi, Griffiths, Steyvers and Smyth, The author-topic model for authors and
 2004.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax.typing import ArrayLike
@@ -27,17 +28,19 @@ from bnp_kernels.random.concentration import GammaPrior
 from bnp_kernels.tokens import author_sweeps, tally
 from bnp_kernels.tokens.author_layout import AuthorTokens
 from bnp_kernels.tokens.scan import Table, Weights, scan_tokens
-from bnp_kernels.tokens.turns import take_turn
+from bnp_kernels.tokens.turns import of_whole_corpus, take_turn
 
 __all__ = [
     "AuthorTopicInfo",
     "AuthorTopicPriors",
     "AuthorTopicState",
     "conditional",
+    "count_authors",
     "draw_start",
     "init",
     "log_joint",
     "log_prior",
+    "of_whole",
     "share",
     "step",
 ]
@@ -78,11 +81,33 @@ def draw_start(
     rng_key: Key[Array, ""], data: AuthorTokens, num_topics: int | Int[Array, ""]
 ) -> tuple[Int[Array, " T"], Int[Array, " T"]]:
     """Draw a topic out of `num_topics` and an author for every token, uniformly."""
-    u_topic, u_author = (bits.uniform(key, data.doc.shape) for key in bits.split(rng_key))
+    shape, first = data.doc.shape, data.shards.first_token
+    u_topic, u_author = (bits.uniform(key, shape, first) for key in bits.split(rng_key))
     z = jnp.minimum((u_topic * num_topics).astype(jnp.int32), num_topics - 1)
     num_links = data.num_links[data.doc]
     place = jnp.minimum((u_author * num_links).astype(jnp.int32), num_links - 1)
-    return z, data.link_author[data.first_link[data.doc] + place]
+    x = data.link_author[data.first_link[data.doc] + place]
+    some = data.shards.are_tokens(len(z))
+    return jnp.where(some, z, 0), jnp.where(some, x, 0)
+
+
+def count_authors(
+    z: Int[Array, " T"],
+    x: Int[Array, " T"],
+    data: AuthorTokens,
+    num_words: int,
+    num_topics: int,
+) -> tuple[Int[Array, "J K"], Int[Array, "V K"], Int[Array, " K"]]:
+    """Count the tokens of all devices by author and topic, by word and topic, and by topic."""
+    author_topic, word_topic, topic = tally.tally(
+        z, x, data.word, data.num_authors, num_words, num_topics, data.shards
+    )
+    return data.shards.total(author_topic), word_topic, topic
+
+
+def of_whole(sweep: Callable[..., Any]) -> Callable[..., Any]:
+    """Let one device sweep the whole corpus, see `turns.of_whole_corpus`."""
+    return of_whole_corpus(sweep, tokens=("z", "x"), docs=())
 
 
 def init(
@@ -97,9 +122,7 @@ def init(
 ) -> AuthorTopicState:
     """Give every token one of its authors and one of `init_topics` topics (all by default)."""
     z, x = draw_start(rng_key, data, num_topics if init_topics is None else init_topics)
-    author_topic, word_topic, topic = tally.tally(
-        z, x, data.word, data.num_authors, num_words, num_topics
-    )
+    author_topic, word_topic, topic = count_authors(z, x, data, num_words, num_topics)
     beta = jnp.asarray(beta, alpha.dtype)
     author = author_topic.sum(axis=1)
     return AuthorTopicState(z, x, author_topic, word_topic, topic, author, alpha, beta)
@@ -135,8 +158,6 @@ def _sequential_sweep(
     state: AuthorTopicState,
     data: AuthorTokens,
     power: Float[Array, ""] | None = None,
-    *,
-    axis_name: str | None = None,
 ) -> AuthorTopicState:
     num_words = state.word_topic.shape[0]
 
@@ -167,19 +188,15 @@ def _parallel_sweep(
     state: AuthorTopicState,
     data: AuthorTokens,
     power: Float[Array, ""] | None = None,
-    *,
-    axis_name: str | None = None,
 ) -> AuthorTopicState:
     key_theta, key_phi, key_z = bits.split(rng_key, 3)
     theta = gamma.draw_rows(key_theta, state.author_topic + state.alpha[None, :])
-    phi = gamma.draw_topic_word(key_phi, state.word_topic, state.beta, axis_name=axis_name)
-    z, x = author_sweeps.sweep_tokens(
-        key_z, data, state.z, state.x, theta, phi, axis_name=axis_name, power=power
+    phi = gamma.draw_topic_word(
+        key_phi, state.word_topic, state.beta, axis_name=data.shards.axis_name
     )
+    z, x = author_sweeps.sweep_tokens(key_z, data, state.z, state.x, theta, phi, power=power)
     num_words, num_topics = state.word_topic.shape
-    author_topic, word_topic, topic = tally.tally(
-        z, x, data.word, data.num_authors, num_words, num_topics
-    )
+    author_topic, word_topic, topic = count_authors(z, x, data, num_words, num_topics)
     return state._replace(
         z=z, x=x, author_topic=author_topic, word_topic=word_topic, topic=topic,
         author=author_topic.sum(axis=1),
@@ -195,7 +212,6 @@ def step(
     *,
     sweeps: tuple[str, ...] = ("parallel",),
     power: Float[Array, ""] | None = None,
-    axis_name: str | None = None,
 ) -> tuple[AuthorTopicState, AuthorTopicInfo]:
     r"""Resample author and topic of every token by `sweeps[turn]`, then the concentrations.
 
@@ -212,18 +228,19 @@ def step(
       p(x_t = j, z_t = k \mid \theta, \phi) \propto \theta_{jk} \phi_{k w_t}$$
 
     Both $\theta$ and $\phi$ are discarded before the concentrations are drawn, with both integrated
-    out. This order keeps the posterior invariant. With `axis_name` the blocks of tokens are sharded
-    over that mapped axis. `power` is that of annealed sweeps, see `take_turn`.
+    out. This order keeps the posterior invariant. `power` is that of annealed sweeps, see
+    `take_turn`.
     """
     key_z, key_rest = bits.split(rng_key)
-    known = {"sequential": _sequential_sweep, "parallel": _parallel_sweep}
-    new = take_turn(known, sweeps, turn, key_z, state, data, power=power, axis_name=axis_name)
+    known = {"sequential": of_whole(_sequential_sweep), "parallel": _parallel_sweep}
+    new = take_turn(known, sweeps, turn, key_z, state, data, power=power)
     alpha, beta = dirichlet_topics.resample_concentrations(
         key_rest, new.author_topic, new.author, new.word_topic, new.topic, new.alpha, new.beta,
         alpha_prior=priors.alpha, beta_prior=priors.beta,
     )  # fmt: skip
     new = new._replace(alpha=alpha, beta=beta)
-    return new, AuthorTopicInfo((new.z != state.z).sum(), (new.x != state.x).sum())
+    info = AuthorTopicInfo((new.z != state.z).sum(), (new.x != state.x).sum())
+    return new, data.shards.total(info)
 
 
 def log_joint(state: AuthorTopicState, data: AuthorTokens) -> Float[Array, ""]:

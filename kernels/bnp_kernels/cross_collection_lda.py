@@ -32,7 +32,7 @@ from bnp_kernels.random.tables import draw_tables
 from bnp_kernels.tokens import lanes, tally
 from bnp_kernels.tokens.layout import Tokens, group_of
 from bnp_kernels.tokens.scan import Table, Weights, scan_tokens
-from bnp_kernels.tokens.turns import take_turn
+from bnp_kernels.tokens.turns import of_whole_corpus, take_turn
 
 __all__ = [
     "CrossCollectionInfo",
@@ -104,8 +104,10 @@ def init(
     Switches are drawn with their prior mean.
     """
     start = num_topics if init_topics is None else init_topics
-    u_topic, u_switch = (bits.uniform(key, data.doc.shape) for key in bits.split(rng_key))
+    shape, first = data.doc.shape, data.shards.first_token
+    u_topic, u_switch = (bits.uniform(key, shape, first) for key in bits.split(rng_key))
     z = jnp.minimum((u_topic * start).astype(jnp.int32), start - 1)
+    z = jnp.where(data.shards.are_tokens(len(z)), z, 0)
     scalars = {
         "beta": beta, "group_beta": group_beta, "switch_common": switch_common,
         "switch_own": switch_own,
@@ -122,10 +124,11 @@ def _tally(z, switch, data: Tokens, num_words: int, num_groups: int, num_topics:
     num_docs = data.doc_length.shape[0]
     rows = num_words * (1 + num_groups)
     row = jnp.where(switch == 1, num_words + _own_row(data, num_words), data.word)
-    doc_topic, words, topic = tally.tally(z, data.doc, row, num_docs, rows, num_topics)
+    doc_topic, words, topic = tally.tally(z, data.doc, row, num_docs, rows, num_topics, data.shards)
     word_topic, group_word_topic = words[:num_words], words[num_words:]
     group_own = group_word_topic.reshape(num_groups, num_words, num_topics).sum(axis=1)
     group_topic = jnp.zeros((num_groups, num_topics), jnp.int32).at[group_of(data)].add(doc_topic)
+    group_topic = data.shards.total(group_topic)
     return doc_topic, topic, word_topic, group_word_topic, group_topic, group_own
 
 
@@ -179,8 +182,6 @@ def _sequential_sweep(
     state: CrossCollectionState,
     data: Tokens,
     power: Float[Array, ""] | None = None,
-    *,
-    axis_name: str | None = None,
 ) -> CrossCollectionState:
     num_words = state.word_topic.shape[0]
 
@@ -222,20 +223,18 @@ def _parallel_sweep(
     state: CrossCollectionState,
     data: Tokens,
     power: Float[Array, ""] | None = None,
-    *,
-    axis_name: str | None = None,
 ) -> CrossCollectionState:
     key_topics, key_z, key_switch = bits.split(rng_key, 3)
     (num_words, num_topics), num_groups = state.word_topic.shape, len(state.group_own)
-    phi, own, log_psi = _draw(key_topics, state, axis_name=axis_name)
+    phi, own, log_psi = _draw(key_topics, state, axis_name=data.shards.axis_name)
     of_own = jnp.exp(log_psi)[:, None, :] * own
     both = (of_own - jnp.expm1(log_psi)[:, None, :] * phi[None]).reshape(-1, num_topics)
     z = lanes.sweep_lanes(
         key_z, data.lanes, state.z, state.doc_topic, both, state.alpha,
-        table_row=group_of(data) * num_words, axis_name=axis_name, power=power,
+        table_row=group_of(data) * num_words, shards=data.shards, power=power,
     )  # fmt: skip
     row = _own_row(data, num_words)
-    u = bits.uniform(key_switch, data.doc.shape)
+    u = bits.uniform(key_switch, data.doc.shape, data.shards.first_token)
     is_own = u * both[row, z] < of_own.reshape(-1, num_topics)[row, z]
     switch = is_own.astype(jnp.int32)
     counts = _tally(z, switch, data, num_words, num_groups, num_topics)
@@ -287,7 +286,6 @@ def step(
     *,
     sweeps: tuple[str, ...] = ("parallel",),
     power: Float[Array, ""] | None = None,
-    axis_name: str | None = None,
 ) -> tuple[CrossCollectionState, CrossCollectionInfo]:
     r"""Resample topic and switch of every token by `sweeps[turn]`, then the concentrations.
 
@@ -302,14 +300,14 @@ def step(
       p(s_t = 1 \mid z_t = k) \propto \psi_{gk} \phi_{gk w_t}$$
 
     These are discarded before the concentrations are drawn, with all of them integrated out. This
-    order keeps the posterior invariant. With `axis_name` the lanes are sharded over that mapped
-    axis. `power` is that of annealed sweeps, see `take_turn`.
+    order keeps the posterior invariant. `power` is that of annealed sweeps, see `take_turn`.
     """
     key_z, key_rest = bits.split(rng_key)
-    known = {"sequential": _sequential_sweep, "parallel": _parallel_sweep}
-    new = take_turn(known, sweeps, turn, key_z, state, data, power=power, axis_name=axis_name)
+    of_tokens = of_whole_corpus(_sequential_sweep, tokens=("z", "switch"))
+    known = {"sequential": of_tokens, "parallel": _parallel_sweep}
+    new = take_turn(known, sweeps, turn, key_z, state, data, power=power)
     new = _resample(key_rest, new, data, priors)
-    return new, CrossCollectionInfo(num_moved=(new.z != state.z).sum())
+    return new, CrossCollectionInfo(num_moved=data.shards.total((new.z != state.z).sum()))
 
 
 def _resample(
@@ -323,7 +321,7 @@ def _resample(
     num_words, these = state.word_topic.shape[0], {}
     if priors.alpha is not None:
         these["alpha"] = dirichlet_topics.of_alpha(
-            keys[0], state.doc_topic, data.doc_length, state.alpha, priors.alpha
+            keys[0], state.doc_topic, data.doc_length, state.alpha, priors.alpha, data.shards
         )
     if priors.beta is not None:
         common = state.topic - state.group_own.sum(axis=0)
@@ -376,7 +374,7 @@ def log_joint(state: CrossCollectionState, data: Tokens) -> Float[Array, ""]:
     of_groups = dirichlet_topics.log_words(
         _by_word(state.group_word_topic, num_words), own.reshape(-1), state.group_beta
     )
-    return documents + switches + common + of_groups
+    return data.shards.total(documents) + switches + common + of_groups
 
 
 def log_prior(state: CrossCollectionState, priors: CrossCollectionPriors) -> Float[Array, ""]:

@@ -35,7 +35,7 @@ from bnp_kernels.tokens import lanes, tally
 from bnp_kernels.tokens.layout import Tokens
 from bnp_kernels.tokens.scan import Table, Weights, scan_tokens
 from bnp_kernels.tokens.start import random_start
-from bnp_kernels.tokens.turns import take_turn
+from bnp_kernels.tokens.turns import of_whole_corpus, take_turn
 
 __all__ = [
     "HDPInfo",
@@ -133,7 +133,6 @@ def _sequential_sweep(
     power: Float[Array, ""] | None = None,
     *,
     tail_share: float = TAIL_SHARE,
-    axis_name: str | None = None,
 ) -> HDPState:
     num_words = state.word_topic.shape[0]
 
@@ -165,17 +164,17 @@ def _parallel_sweep(
     power: Float[Array, ""] | None = None,
     *,
     tail_share: float = TAIL_SHARE,
-    axis_name: str | None = None,
 ) -> HDPState:
     key_sticks, key_phi, key_z = bits.split(rng_key, 3)
     slots = hdp_root.open_slots(
-        key_sticks, state.root, state.topic, state.alpha, data.doc_length, tail_share
-    )
-    phi = draw_topic_word(key_phi, state.word_topic, state.beta, axis_name=axis_name)
+        key_sticks, state.root, state.topic, state.alpha, data.doc_length, tail_share,
+        data.shards,
+    )  # fmt: skip
+    phi = draw_topic_word(key_phi, state.word_topic, state.beta, axis_name=data.shards.axis_name)
     z = lanes.sweep_lanes(
         key_z, data.lanes, state.z, state.doc_topic,
         jnp.where(slots.taking_part, phi, 0.0), state.alpha * slots.sticks,
-        frozen=~slots.taking_part[state.z], axis_name=axis_name, power=power,
+        frozen=~slots.taking_part[state.z], shards=data.shards, power=power,
     )  # fmt: skip
     return _with_topics(state, data, z, slots.sticks, slots.overflow)
 
@@ -187,7 +186,6 @@ def _split_merge_sweep(
     power: Float[Array, ""] | None = None,
     *,
     tail_share: float = TAIL_SHARE,
-    axis_name: str | None = None,
 ) -> HDPState:
     moved = split_merge.move(
         rng_key, data.doc, data.word, state.z, state.root.weights, state.topic,
@@ -206,7 +204,7 @@ def _with_topics(
     """
     num_words, capacity = state.word_topic.shape
     doc_topic, word_topic, topic = tally.tally(
-        z, data.doc, data.word, state.doc_topic.shape[0], num_words, capacity
+        z, data.doc, data.word, state.doc_topic.shape[0], num_words, capacity, data.shards
     )
     root = state.root._replace(weights=jnp.where(topic > 0, weights, 0.0))
     return state._replace(
@@ -217,7 +215,9 @@ def _with_topics(
 
 def resample(rng_key: Key[Array, ""], state: HDPState, data: Tokens, priors: HDPPriors) -> HDPState:
     """Draw tables, concentrations and root weights given the topics."""
-    return rooted_topics.resample(rng_key, state, state.doc_topic, data.doc_length, priors)
+    return rooted_topics.resample(
+        rng_key, state, state.doc_topic, data.doc_length, priors, data.shards
+    )
 
 
 def step(
@@ -230,7 +230,6 @@ def step(
     sweeps: tuple[str, ...] = ("parallel",),
     power: Float[Array, ""] | None = None,
     tail_share: float = TAIL_SHARE,
-    axis_name: str | None = None,
 ) -> tuple[HDPState, HDPInfo]:
     r"""Resample the topics by the sweep `sweeps[turn]`, then tables, concentrations and root.
 
@@ -247,31 +246,32 @@ def step(
     of topics with $\tau > \epsilon$ depends on the root alone. So the draw of a token is a Gibbs
     draw restricted to a set that contains its present topic, and the posterior is invariant. The
     set is finite. It is complete as soon as the sticks leave a rest of at most $\epsilon$. See
-    `hdp_root.reach` for the size of $\epsilon$ and for `tail_share`. With `axis_name` the lanes are
-    sharded over that mapped axis.
+    `hdp_root.reach` for the size of $\epsilon$ and for `tail_share`.
 
     "split-merge" proposes to merge pairs of topics and to split topics, see `split_merge`.
     `power` is that of annealed sweeps, see `take_turn`.
     """
     key_sweep, key_rest = bits.split(rng_key)
     known = {
-        "sequential": _sequential_sweep,
+        "sequential": of_whole_corpus(_sequential_sweep),
         "parallel": rooted_topics.chain_by_chain(_parallel_sweep, state),
-        "split-merge": _split_merge_sweep,  # its moves take turns by themselves
+        "split-merge": of_whole_corpus(_split_merge_sweep),  # its moves take turns by themselves
     }
     new = take_turn(
         known, sweeps, turn, key_sweep, state, data,
-        power=power, tail_share=tail_share, axis_name=axis_name,
+        power=power, tail_share=tail_share,
     )  # fmt: skip
     new = resample(key_rest, new, data, priors)
-    return new, HDPInfo(num_moved=(new.z != state.z).sum())
+    return new, HDPInfo(num_moved=data.shards.total((new.z != state.z).sum()))
 
 
 def slots_wanted(
     state: HDPState, data: Tokens, *, tail_share: float = TAIL_SHARE
 ) -> Int[Array, ""]:
     """Return how many slots make an overflow of the next sweep very improbable."""
-    return hdp_root.slots_wanted(state.root, state.topic, state.alpha, data.doc_length, tail_share)
+    return hdp_root.slots_wanted(
+        state.root, state.topic, state.alpha, data.doc_length, tail_share, data.shards
+    )
 
 
 def log_joint(state: HDPState, data: Tokens) -> Float[Array, ""]:
@@ -279,4 +279,5 @@ def log_joint(state: HDPState, data: Tokens) -> Float[Array, ""]:
     documents = log_dirichlet_multinomial(
         state.doc_topic, data.doc_length, state.alpha * state.root.weights, state.alpha
     )
-    return documents + dirichlet_topics.log_words(state.word_topic, state.topic, state.beta)
+    words = dirichlet_topics.log_words(state.word_topic, state.topic, state.beta)
+    return data.shards.total(documents) + words

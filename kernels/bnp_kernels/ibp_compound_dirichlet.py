@@ -39,11 +39,11 @@ from bnp_kernels.random.concentration import GammaPrior
 from bnp_kernels.random.gamma import draw_log_beta, draw_log_gamma, draw_topic_word
 from bnp_kernels.random.slice_sampling import draw_slice
 from bnp_kernels.random.tables import draw_tables
-from bnp_kernels.tokens import lanes, tally
+from bnp_kernels.tokens import lanes, layout, tally
 from bnp_kernels.tokens.layout import Tokens
 from bnp_kernels.tokens.scan import Table, Weights, scan_tokens
 from bnp_kernels.tokens.start import random_start
-from bnp_kernels.tokens.turns import take_turn
+from bnp_kernels.tokens.turns import of_whole_corpus, take_turn
 
 __all__ = [
     "FocusedInfo",
@@ -120,8 +120,8 @@ def init(
     values = (jnp.asarray(x, jnp.float32) for x in (alpha, strength_shape, beta))
     alpha, shape, beta = values
     _, doc_topic, _, topic = counts
-    num_docs = (doc_topic > 0).sum(axis=0)
-    stick = jnp.where(topic > 0, num_docs / jnp.float32(1 + len(doc_topic)), 0.0)
+    having = data.shards.total((doc_topic > 0).sum(axis=0))
+    stick = jnp.where(topic > 0, having / jnp.float32(1 + layout.num_docs(data)), 0.0)
     strength = jnp.where(topic > 0, shape, 0.0)
     return FocusedState(*counts, stick, strength, alpha, shape, beta, jnp.zeros((), bool))
 
@@ -199,8 +199,6 @@ def _sequential_sweep(
     state: FocusedState,
     data: Tokens,
     power: Float[Array, ""] | None = None,
-    *,
-    axis_name: str | None = None,
 ) -> FocusedState:
     num_words = state.word_topic.shape[0]
     key_slots, key_pool, key_z = bits.split(rng_key, 3)
@@ -248,21 +246,23 @@ def _with_topics(state: FocusedState, counts, stick, strength, overflow) -> Focu
     )  # fmt: skip
 
 
-def open_atoms(rng_key: Key[Array, ""], state: FocusedState) -> Open:
+def open_atoms(rng_key: Key[Array, ""], state: FocusedState, data: Tokens) -> Open:
     """Draw the switches of topics in use, and all other atoms that are on in some document.
 
     The latter are atoms of the process that are on somewhere, thinned by the probability that no
     document has a token of them. They get free slots.
     """
     key_on, key_atoms, key_strength, key_keep = bits.split(rng_key, 4)
-    num_docs, num_slots = state.doc_topic.shape
+    places, num_slots = state.doc_topic.shape
     used = state.topic > 0
-    on = _draw_on(key_on, state) & used[None, :]
-    atoms = buffet.draw_atoms(key_atoms, state.alpha, num_docs, num_slots)
+    on = _draw_on(key_on, state, data) & used[None, :]
+    here = data.shards.first_doc, places
+    atoms = buffet.draw_atoms(key_atoms, state.alpha, layout.num_docs(data), num_slots, here=here)
     slot = jnp.arange(num_slots)
     log_strength = draw_log_gamma(key_strength, jnp.full(num_slots, state.strength_shape), slot, 0)
     strength = jnp.maximum(jnp.exp(log_strength), _SMALLEST)
-    log_unused = -_LOG2 * strength * atoms.on.sum(axis=0)
+    num_on = data.shards.total((atoms.on & _rows(data)).sum(axis=0))
+    log_unused = -_LOG2 * strength * num_on
     kept = atoms.exists & (bits.uniform(key_keep, (num_slots,)) < jnp.exp(log_unused))
     atom, taken, overflow = buffet.into_free_slots(kept, used)
     return Open(
@@ -273,12 +273,19 @@ def open_atoms(rng_key: Key[Array, ""], state: FocusedState) -> Open:
     )
 
 
-def _draw_on(rng_key: Key[Array, ""], state: FocusedState) -> Bool[Array, "M K"]:
+def _rows(data: Tokens) -> Bool[Array, "M 1"] | bool:
+    """Return which rows are documents: a device may have some that only fill its places."""
+    docs = data.shards.are_docs(data.doc_length.shape[0])
+    return docs if isinstance(docs, bool) else docs[:, None]
+
+
+def _draw_on(rng_key: Key[Array, ""], state: FocusedState, data: Tokens) -> Bool[Array, "M K"]:
     """Draw the switches of the topics in use."""
     stick, strength = state.stick, state.strength
     chance = stick * jnp.exp(-_LOG2 * strength) / _absent(stick, strength)
     has = state.doc_topic > 0
-    return has | buffet.draw_switches(rng_key, jnp.broadcast_to(chance, has.shape))
+    chance = jnp.broadcast_to(chance, has.shape)
+    return has | buffet.draw_switches(rng_key, chance, data.shards.first_doc)
 
 
 def _parallel_sweep(
@@ -286,23 +293,23 @@ def _parallel_sweep(
     state: FocusedState,
     data: Tokens,
     power: Float[Array, ""] | None = None,
-    *,
-    axis_name: str | None = None,
 ) -> FocusedState:
     key_open, key_phi, key_z = bits.split(rng_key, 3)
-    atoms = open_atoms(key_open, state)
-    phi = draw_topic_word(key_phi, state.word_topic, state.beta, axis_name=axis_name)
+    atoms = open_atoms(key_open, state, data)
+    phi = draw_topic_word(key_phi, state.word_topic, state.beta, axis_name=data.shards.axis_name)
     prior = jnp.where(atoms.on, atoms.strength[None, :], 0.0)
     z = lanes.sweep_lanes(
         key_z, data.lanes, state.z, state.doc_topic, phi, prior,
-        prior_row=jnp.arange(len(prior)), axis_name=axis_name, power=power,
+        prior_row=jnp.arange(len(prior)), shards=data.shards, power=power,
     )  # fmt: skip
-    (num_docs, num_slots), num_words = state.doc_topic.shape, state.word_topic.shape[0]
-    tallied = tally.tally(z, data.doc, data.word, num_docs, num_words, num_slots)
+    (places, num_slots), num_words = state.doc_topic.shape, state.word_topic.shape[0]
+    tallied = tally.tally(z, data.doc, data.word, places, num_words, num_slots, data.shards)
     return _with_topics(state, (z, *tallied), atoms.stick, atoms.strength, atoms.overflow)
 
 
-def _resample(rng_key: Key[Array, ""], state: FocusedState, priors: FocusedPriors) -> FocusedState:
+def _resample(
+    rng_key: Key[Array, ""], state: FocusedState, data: Tokens, priors: FocusedPriors
+) -> FocusedState:
     r"""Draw atoms and hyperparameters given the topics.
 
     The switches, and the tables that the tokens of a document in one topic would take in a
@@ -310,9 +317,10 @@ def _resample(rng_key: Key[Array, ""], state: FocusedState, priors: FocusedPrior
     and beta distributions.
     """
     keys = bits.split(rng_key, 8)
-    used, num_docs = state.topic > 0, len(state.doc_topic)
-    num_on = _draw_on(keys[0], state).sum(axis=0)
-    tables = draw_tables(keys[1], state.doc_topic, state.strength)
+    used, num_docs = state.topic > 0, layout.num_docs(data)
+    num_on = (_draw_on(keys[0], state, data) & _rows(data)).sum(axis=0)
+    tables = draw_tables(keys[1], state.doc_topic, state.strength, data.shards.first_doc)
+    num_on, tables = data.shards.total((num_on, tables))
     slot = jnp.arange(len(used))
     log_strength = draw_log_gamma(keys[2], state.strength_shape + tables, slot, 0)
     strength = jnp.maximum(jnp.exp(log_strength) / (1 + _LOG2 * num_on), _SMALLEST)
@@ -329,7 +337,8 @@ def _resample(rng_key: Key[Array, ""], state: FocusedState, priors: FocusedPrior
         alpha = jnp.exp(draw_log_gamma(keys[4], concentration, 0, 0)) / rate
         state = state._replace(alpha=jnp.maximum(alpha, _SMALLEST))
     if priors.strength_shape is not None:
-        state = state._replace(strength_shape=_draw_shape(keys[5], state, priors.strength_shape))
+        shape = _draw_shape(keys[5], state, num_docs, priors.strength_shape)
+        state = state._replace(strength_shape=shape)
     beta = dirichlet_topics.resample_beta(
         keys[6], keys[7], state.word_topic, state.topic, state.beta, priors.beta
     )
@@ -343,10 +352,10 @@ def _mass_in_use(shape: Array, num_docs: int) -> Float[Array, ""]:
 
 
 def _draw_shape(
-    rng_key: Key[Array, ""], state: FocusedState, prior: GammaPrior
+    rng_key: Key[Array, ""], state: FocusedState, num_docs: int, prior: GammaPrior
 ) -> Float[Array, ""]:
     """Draw the shape of the strengths by slice sampling of its logarithm."""
-    used, num_docs = state.topic > 0, len(state.doc_topic)
+    used = state.topic > 0
     number = used.sum()
     logs = sum_pairwise(jnp.where(used, jnp.log(jnp.where(used, state.strength, 1.0)), 0.0))
 
@@ -369,7 +378,6 @@ def step(
     *,
     sweeps: tuple[str, ...] = ("sequential",),
     power: Float[Array, ""] | None = None,
-    axis_name: str | None = None,
 ) -> tuple[FocusedState, FocusedInfo]:
     r"""Resample the topics by the sweep `sweeps[turn]`, then sticks, strengths, hyperparameters.
 
@@ -382,29 +390,28 @@ def step(
     $$p(z_t = k \mid \cdot) \propto (n_{dk} + b_{dk} s_k) \phi_{k w_t}$$
 
     A document gets a topic then only if it had it or switched it on without a token, so
-    "sequential" mixes faster. With `axis_name` the lanes are sharded over that mapped axis. `power`
-    is that of annealed sweeps, see `take_turn`.
+    "sequential" mixes faster. `power` is that of annealed sweeps, see `take_turn`.
     """
     key_sweep, key_rest = bits.split(rng_key)
     known = {
-        "sequential": _sequential_sweep,
+        "sequential": of_whole_corpus(_sequential_sweep),
         "parallel": chain_by_chain(_parallel_sweep, state),
     }
-    new = take_turn(known, sweeps, turn, key_sweep, state, data, power=power, axis_name=axis_name)
-    new = _resample(key_rest, new, priors)
-    new = new._replace(overflow=new.overflow | (_room_for_atoms(new) > len(new.topic)))
-    return new, FocusedInfo(num_moved=(new.z != state.z).sum())
+    new = take_turn(known, sweeps, turn, key_sweep, state, data, power=power)
+    new = _resample(key_rest, new, data, priors)
+    new = new._replace(overflow=new.overflow | (_room_for_atoms(new, data) > len(new.topic)))
+    return new, FocusedInfo(num_moved=data.shards.total((new.z != state.z).sum()))
 
 
 def slots_wanted(state: FocusedState, data: Tokens) -> Int[Array, ""]:
     """Return how many slots make an overflow of the next sweep very improbable."""
     used = (state.topic > 0).sum()
-    return jnp.maximum(used + buffet.slots_for(buffet.SPARE), _room_for_atoms(state))
+    return jnp.maximum(used + buffet.slots_for(buffet.SPARE), _room_for_atoms(state, data))
 
 
-def _room_for_atoms(state: FocusedState) -> Int[Array, ""]:
+def _room_for_atoms(state: FocusedState, data: Tokens) -> Int[Array, ""]:
     """Return how many slots the topics in use and any draw of other atoms want."""
-    expected = buffet.expected_atoms(state.alpha, len(state.doc_topic))
+    expected = buffet.expected_atoms(state.alpha, layout.num_docs(data))
     return (state.topic > 0).sum() + buffet.slots_for(expected)
 
 
@@ -414,13 +421,14 @@ def log_joint(state: FocusedState, data: Tokens) -> Float[Array, ""]:
     stick, strength = (jnp.where(used[0], x, 0.5) for x in (state.stick, state.strength))
     present = _log_present(stick, strength)[None, :] + log_rising(strength, state.doc_topic)
     absent = jnp.log(_absent(stick, strength))[None, :]
-    cells = jnp.where(used, jnp.where(state.doc_topic > 0, present, absent), 0.0)
+    cells = jnp.where(state.doc_topic > 0, present, absent)
+    cells = jnp.where(used & _rows(data), cells, 0.0)
     lengths = -_LOG2 * data.doc_length - gammaln(data.doc_length + 1.0)
-    documents = sum_pairwise(sum_rows(cells)) + sum_pairwise(lengths)
+    documents = data.shards.total(sum_pairwise(sum_rows(cells)) + sum_pairwise(lengths))
     return documents + dirichlet_topics.log_words(state.word_topic, state.topic, state.beta)
 
 
-def log_atoms(state: FocusedState) -> Float[Array, ""]:
+def log_atoms(state: FocusedState, data: Tokens) -> Float[Array, ""]:
     r"""Return the log density of the atoms in use, in nats, given that no other has a token.
 
     $$K \log \alpha - \alpha \Psi(a) + \sum_k \log [\pi_k^{-1} \mathrm{Gamma}(s_k; a, 1)]$$
@@ -429,7 +437,7 @@ def log_atoms(state: FocusedState) -> Float[Array, ""]:
     stick, strength = (jnp.where(used, x, 1.0) for x in (state.stick, state.strength))
     terms = jnp.log(state.alpha / stick) + (shape - 1) * jnp.log(strength) - strength
     terms = jnp.where(used, terms - gammaln(shape), 0.0)
-    return sum_pairwise(terms) - state.alpha * _mass_in_use(shape, len(state.doc_topic))
+    return sum_pairwise(terms) - state.alpha * _mass_in_use(shape, layout.num_docs(data))
 
 
 def log_prior(state: FocusedState, priors: FocusedPriors) -> Float[Array, ""]:
@@ -438,10 +446,10 @@ def log_prior(state: FocusedState, priors: FocusedPriors) -> Float[Array, ""]:
 
 
 def mixtures(
-    rng_key: Key[Array, ""], state: FocusedState
+    rng_key: Key[Array, ""], state: FocusedState, data: Tokens
 ) -> tuple[Float[Array, "M K"], Float[Array, " M"]]:
     r"""Draw prior weights $b_{dk} s_k$ of the topics in use, and of all others together."""
-    atoms = open_atoms(rng_key, state)
+    atoms = open_atoms(rng_key, state, data)
     weights = jnp.where(atoms.on, atoms.strength[None, :], 0.0)
     used = (state.topic > 0)[None, :]
     return jnp.where(used, weights, 0.0), sum_pairwise(jnp.where(used, 0.0, weights).T)

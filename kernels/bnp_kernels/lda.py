@@ -27,7 +27,7 @@ from bnp_kernels.tokens import lanes, tally
 from bnp_kernels.tokens.layout import Tokens
 from bnp_kernels.tokens.scan import Table, Weights, scan_tokens
 from bnp_kernels.tokens.start import random_start
-from bnp_kernels.tokens.turns import take_turn
+from bnp_kernels.tokens.turns import of_whole_corpus, take_turn
 
 __all__ = [
     "LDAInfo",
@@ -96,8 +96,6 @@ def _sequential_sweep(
     state: LDAState,
     data: Tokens,
     power: Float[Array, ""] | None = None,
-    *,
-    axis_name: str | None = None,
 ) -> LDAState:
     num_words = state.word_topic.shape[0]
 
@@ -125,17 +123,17 @@ def _parallel_sweep(
     state: LDAState,
     data: Tokens,
     power: Float[Array, ""] | None = None,
-    *,
-    axis_name: str | None = None,
 ) -> LDAState:
     key_phi, key_z = bits.split(rng_key)
+    axis_name = data.shards.axis_name
     phi = gamma.draw_topic_word(key_phi, state.word_topic, state.beta, axis_name=axis_name)
     z = lanes.sweep_lanes(
-        key_z, data.lanes, state.z, state.doc_topic, phi, state.alpha, axis_name=axis_name,
+        key_z, data.lanes, state.z, state.doc_topic, phi, state.alpha, shards=data.shards,
         power=power,
     )  # fmt: skip
     num_words, num_topics = state.word_topic.shape
-    tallied = tally.tally(z, data.doc, data.word, state.doc_topic.shape[0], num_words, num_topics)
+    num_docs = state.doc_topic.shape[0]
+    tallied = tally.tally(z, data.doc, data.word, num_docs, num_words, num_topics, data.shards)
     return LDAState(z, *tallied, alpha=state.alpha, beta=state.beta)
 
 
@@ -148,7 +146,6 @@ def step(
     *,
     sweeps: tuple[str, ...] = ("parallel",),
     power: Float[Array, ""] | None = None,
-    axis_name: str | None = None,
 ) -> tuple[LDAState, LDAInfo]:
     r"""Resample the topic of every token by the sweep `sweeps[turn]`, then the concentrations.
 
@@ -162,18 +159,17 @@ def step(
       p(z_t = k \mid z_{-t}, \phi) \propto (n_{dk} + \alpha_k) \phi_{k w_t}$$
 
     The topics $\phi$ are discarded before the concentrations are drawn, with $\phi$ integrated out.
-    This order keeps the posterior invariant. With `axis_name` the lanes are sharded over that
-    mapped axis. `power` is that of annealed sweeps, see `take_turn`.
+    This order keeps the posterior invariant. `power` is that of annealed sweeps, see `take_turn`.
     """
     key_z, key_rest = bits.split(rng_key)
-    known = {"sequential": _sequential_sweep, "parallel": _parallel_sweep}
-    new = take_turn(known, sweeps, turn, key_z, state, data, power=power, axis_name=axis_name)
+    known = {"sequential": of_whole_corpus(_sequential_sweep), "parallel": _parallel_sweep}
+    new = take_turn(known, sweeps, turn, key_z, state, data, power=power)
     alpha, beta = dirichlet_topics.resample_concentrations(
         key_rest, new.doc_topic, data.doc_length, new.word_topic, new.topic, new.alpha, new.beta,
-        alpha_prior=priors.alpha, beta_prior=priors.beta,
+        alpha_prior=priors.alpha, beta_prior=priors.beta, shards=data.shards,
     )  # fmt: skip
     new = new._replace(alpha=alpha, beta=beta)
-    return new, LDAInfo(num_moved=(new.z != state.z).sum())
+    return new, LDAInfo(num_moved=data.shards.total((new.z != state.z).sum()))
 
 
 def log_joint(state: LDAState, data: Tokens) -> Float[Array, ""]:
@@ -181,7 +177,8 @@ def log_joint(state: LDAState, data: Tokens) -> Float[Array, ""]:
     documents = log_dirichlet_multinomial(
         state.doc_topic, data.doc_length, state.alpha, state.alpha.sum()
     )
-    return documents + dirichlet_topics.log_words(state.word_topic, state.topic, state.beta)
+    words = dirichlet_topics.log_words(state.word_topic, state.topic, state.beta)
+    return data.shards.total(documents) + words
 
 
 def log_prior(state: LDAState, priors: LDAPriors) -> Float[Array, ""]:

@@ -39,7 +39,7 @@ from bnp_kernels.processes.hinge_regression import Margins
 from bnp_kernels.random import bits
 from bnp_kernels.random.concentration import GammaPrior
 from bnp_kernels.tokens.lanes import Tilt
-from bnp_kernels.tokens.layout import Tokens
+from bnp_kernels.tokens.layout import Tokens, num_docs
 from bnp_kernels.tokens.start import random_start
 from bnp_kernels.tokens.turns import take_turn
 
@@ -116,7 +116,7 @@ def init(
     assigned = random_start(rng_key, data, num_words, num_topics, init_topics)
     beta, c, ell, eta_variance = (jnp.asarray(x, alpha.dtype) for x in (beta, c, ell, eta_variance))
     is_expected = approximation == "expected"
-    expected = expected_hinge.init(len(data.doc_length), num_topics) if is_expected else None
+    expected = expected_hinge.init(num_docs(data), num_topics) if is_expected else None
     return MedLDAState(
         *assigned, alpha=alpha, beta=beta, eta=jnp.zeros_like(alpha), eta_variance=eta_variance,
         c=c, ell=ell, expected=expected,
@@ -126,7 +126,8 @@ def init(
 def margins(state: MedLDAState, data: Tokens) -> Margins:
     """Return slopes and offsets of the losses; `data.label` is 0 for -1, and 1."""
     sign = _sign(state, data)
-    return Margins(state.c * sign, jnp.full_like(sign, state.c * state.ell))
+    c = jnp.where(data.shards.are_docs(len(sign)), state.c, 0.0)
+    return Margins(c * sign, jnp.full_like(sign, c * state.ell))
 
 
 def _sign(state: MedLDAState, data: Tokens) -> Float[Array, " D"]:
@@ -149,7 +150,8 @@ def tilt(state: MedLDAState, data: Tokens) -> tuple[Tilt, tuple[Float[Array, " D
     length = data.doc_length.astype(state.eta.dtype)
     if state.expected is None:
         return hinge_regression.log_hinge_of_token, (*margins(state, data), length)
-    rate = state.expected.tau * _sign(state, data)
+    tau = data.shards.own_docs(state.expected.tau, len(length))
+    rate = tau * _sign(state, data)
     return expected_hinge.log_factor_of_token, (rate, length)
 
 
@@ -163,7 +165,6 @@ def step(
     sweeps: tuple[str, ...] = ("parallel",),
     sampler: str = "augmented",
     power: Float[Array, ""] | None = None,
-    axis_name: str | None = None,
 ) -> tuple[MedLDAState, MedLDAInfo | ExpectedInfo]:
     r"""Resample the topic of every token by the sweep `sweeps[turn]`, then all parameters.
 
@@ -178,26 +179,27 @@ def step(
 
     Then the concentrations and $\eta$ are drawn, each given all others. By the sampler "augmented",
     $\lambda$ is drawn anew and $\eta$ given it; nothing else is drawn given this $\lambda$, so it
-    may be integrated out elsewhere. The sampler "elliptical" needs no $\lambda$. With `axis_name`
-    the lanes are sharded over that mapped axis. `power` is that of annealed sweeps, see
-    `take_turn`.
+    may be integrated out elsewhere. The sampler "elliptical" needs no $\lambda$. `power` is
+    that of annealed sweeps, see `take_turn`.
 
     If the state has the field `expected`, the label's factor in the draw of a topic is that of
     `expected_hinge`, $\eta$ is the mean $\mu$, and `sampler` has no effect.
     """
     key_z, key_rest, key_eta = bits.split(rng_key, 3)
     known = labelled_topics.sweeps(tilt)
-    new = take_turn(known, sweeps, turn, key_z, state, data, power=power, axis_name=axis_name)
+    new = take_turn(known, sweeps, turn, key_z, state, data, power=power)
     alpha, beta = dirichlet_topics.resample_concentrations(
         key_rest, new.doc_topic, data.doc_length, new.word_topic, new.topic, new.alpha, new.beta,
-        alpha_prior=priors.alpha, beta_prior=priors.beta,
+        alpha_prior=priors.alpha, beta_prior=priors.beta, shards=data.shards,
     )  # fmt: skip
     new = new._replace(alpha=alpha, beta=beta)
-    moved = (new.z != state.z).sum()
+    moved = data.shards.total((new.z != state.z).sum())
     if new.expected is not None:
-        share = new.doc_topic / data.doc_length[:, None]
+        # the machine is solved for all documents at once, by every device
+        share = data.shards.all_docs(new.doc_topic / data.doc_length[:, None])
+        sign = data.shards.all_docs(_sign(new, data))
         expected, eta = expected_hinge.update(
-            new.expected, new.eta, share, _sign(new, data), new.c, new.ell, new.eta_variance
+            new.expected, new.eta, share, sign, new.c, new.ell, new.eta_variance
         )
         new = new._replace(expected=expected, eta=eta)
         return new, ExpectedInfo(moved, expected.gap)
@@ -217,19 +219,21 @@ def _draw_eta_given_scales(
     always nothing was, and the probability is 1.
     """
     key_scale, key_eta, key_accept = bits.split(rng_key, 3)
-    of_docs = margins(state, data)
+    of_docs, shards = margins(state, data), data.shards
     score = label_regression.scores(state.doc_topic, data.doc_length, state.eta)
-    scale = hinge_regression.draw_scales(key_scale, score, of_docs)
-    given = hinge_regression.quadratic(scale, of_docs, state.eta_variance, len(state.eta))
+    scale = hinge_regression.draw_scales(key_scale, score, of_docs, shards)
+    given = hinge_regression.quadratic(scale, of_docs, state.eta_variance, len(state.eta), shards)
     eta = label_regression.draw_normal(
-        key_eta, state.doc_topic, data.doc_length, given.weight, given.linear, state.eta_variance
-    )
+        key_eta, state.doc_topic, data.doc_length, given.weight, given.linear, state.eta_variance,
+        shards,
+    )  # fmt: skip
     proposed = label_regression.scores(state.doc_topic, data.doc_length, eta)
     before, after = (
         hinge_regression.log_rest(x, scale, of_docs, given.rest) for x in (score, proposed)
     )
     # not accepted where the difference is that of two infinities
-    accepted = jnp.log(bits.uniform(key_accept, ())) < sum_pairwise(after - before)
+    left_out = shards.total(sum_pairwise(after - before))
+    accepted = jnp.log(bits.uniform(key_accept, ())) < left_out
     return jnp.where(accepted, eta, state.eta)
 
 
@@ -240,6 +244,7 @@ def _draw_eta_on_ellipse(
     return label_regression.draw_on_ellipse(
         rng_key, state.eta, state.doc_topic, data.doc_length,
         lambda score: hinge_regression.log_hinge(score, *of_docs), state.eta_variance,
+        data.shards,
     )  # fmt: skip
 
 
@@ -254,7 +259,8 @@ def log_joint(state: MedLDAState, data: Tokens) -> Float[Array, ""]:
     words = dirichlet_topics.log_words(state.word_topic, state.topic, state.beta)
     score = label_regression.scores(state.doc_topic, data.doc_length, state.eta)
     labels = sum_pairwise(hinge_regression.log_hinge(score, *margins(state, data)))
-    return documents + words + labels + label_regression.log_normal(state.eta, state.eta_variance)
+    prior = label_regression.log_normal(state.eta, state.eta_variance)
+    return data.shards.total(documents + labels) + words + prior
 
 
 def log_prior(state: MedLDAState, priors: MedLDAPriors) -> Float[Array, ""]:

@@ -43,7 +43,7 @@ from bnp_kernels.tokens import lanes, tally
 from bnp_kernels.tokens.layout import Tokens, group_of
 from bnp_kernels.tokens.scan import Table, Weights, scan_tokens
 from bnp_kernels.tokens.start import random_start
-from bnp_kernels.tokens.turns import take_turn
+from bnp_kernels.tokens.turns import of_whole_corpus, take_turn
 
 __all__ = [
     "MultiTaskPriors",
@@ -113,6 +113,7 @@ def init(
     root = hdp_root.init(key_root, counts[-1], gamma)
     of_docs = (counts[1] > 0).astype(jnp.int32)
     tables = jnp.zeros((num_groups, max_topics), jnp.int32).at[data.group].add(of_docs)
+    tables = data.shards.total(tables)
     state = MultiTaskState(
         *counts, tables, jnp.zeros(tables.shape, jnp.float32), jnp.zeros(num_groups, jnp.float32),
         root, alpha, group_alpha, beta, jnp.zeros((), bool),
@@ -198,7 +199,8 @@ def _expected_tables(state: MultiTaskState, data: Tokens) -> Float[Array, " G"]:
     """Return about the expected number of tables of the documents of each group, without z."""
     tables = 1.0 + state.alpha * jnp.log1p(data.doc_length / state.alpha)
     tables = jnp.where(data.doc_length > 0, tables, 0.0)
-    return jnp.zeros(len(state.group_tables), jnp.float32).at[data.group].add(tables)
+    of_groups = jnp.zeros(len(state.group_tables), jnp.float32).at[data.group].add(tables)
+    return data.shards.total(of_groups)
 
 
 def _sequential_sweep(
@@ -208,7 +210,6 @@ def _sequential_sweep(
     power: Float[Array, ""] | None = None,
     *,
     tail_share: float = TAIL_SHARE,
-    axis_name: str | None = None,
 ) -> MultiTaskState:
     num_words = state.word_topic.shape[0]
     key_open, key_z = bits.split(rng_key)
@@ -243,15 +244,14 @@ def _parallel_sweep(
     power: Float[Array, ""] | None = None,
     *,
     tail_share: float = TAIL_SHARE,
-    axis_name: str | None = None,
 ) -> MultiTaskState:
     key_open, key_phi, key_z = bits.split(rng_key, 3)
     slots, opened = _open(key_open, state, data, tail_share)
-    phi = draw_topic_word(key_phi, state.word_topic, state.beta, axis_name=axis_name)
+    phi = draw_topic_word(key_phi, state.word_topic, state.beta, axis_name=data.shards.axis_name)
     z = lanes.sweep_lanes(
         key_z, data.lanes, state.z, state.doc_topic,
         jnp.where(slots.taking_part, phi, 0.0), state.alpha * jnp.exp(opened.group_log_weights),
-        prior_row=data.group, frozen=~slots.taking_part[state.z], axis_name=axis_name, power=power,
+        prior_row=data.group, frozen=~slots.taking_part[state.z], shards=data.shards, power=power,
     )  # fmt: skip
     return _with_topics(opened, z, *_tally(z, state, data))
 
@@ -263,7 +263,6 @@ def _split_merge_sweep(
     power: Float[Array, ""] | None = None,
     *,
     tail_share: float = TAIL_SHARE,
-    axis_name: str | None = None,
 ) -> MultiTaskState:
     groups = split_merge.Groups(group_of(data), state.group_log_weights, state.group_alpha)
     moved = split_merge.move(
@@ -280,7 +279,7 @@ def _split_merge_sweep(
 
 def _tally(z: Int[Array, " T"], state: MultiTaskState, data: Tokens) -> tuple[Array, Array, Array]:
     (num_docs, capacity), num_words = state.doc_topic.shape, state.word_topic.shape[0]
-    return tally.tally(z, data.doc, data.word, num_docs, num_words, capacity)
+    return tally.tally(z, data.doc, data.word, num_docs, num_words, capacity, data.shards)
 
 
 def _with_topics(state: MultiTaskState, z, doc_topic, word_topic, topic) -> MultiTaskState:
@@ -306,11 +305,14 @@ def resample(
     """
     key_tables, key_alpha, key_root, key_groups, key_words, key_beta = bits.split(rng_key, 6)
     tables = draw_tables_of_groups(
-        key_tables, state.doc_topic, group_of(data), state.alpha * jnp.exp(state.group_log_weights)
-    )
+        key_tables, state.doc_topic, group_of(data),
+        state.alpha * jnp.exp(state.group_log_weights), data.shards.first_doc,
+    )  # fmt: skip
+    tables = data.shards.total(tables)
     alpha = state.alpha
     if priors.alpha is not None:
-        these = {"alpha": Concentration(alpha, data.doc_length, tables.sum(), priors.alpha)}
+        given = alpha, data.doc_length, tables.sum(), priors.alpha
+        these = {"alpha": Concentration(*given, shards=data.shards)}
         alpha = draw_concentrations(key_alpha, these)["alpha"]
     root, group_alpha = hdp_root.resample(
         key_root, tables, tables.sum(axis=1), state.root, state.group_alpha,
@@ -335,7 +337,6 @@ def step(
     sweeps: tuple[str, ...] = ("parallel",),
     power: Float[Array, ""] | None = None,
     tail_share: float = TAIL_SHARE,
-    axis_name: str | None = None,
 ) -> tuple[MultiTaskState, HDPInfo]:
     r"""Resample the topics by the sweep `sweeps[turn]`, then tables, concentrations and weights.
 
@@ -353,24 +354,23 @@ def step(
     of the tokens do not change. So every draw is a Gibbs draw restricted to a set that contains the
     present topic, and the posterior is invariant. Topics without tokens are explicit, with sticks
     and weights of their own, so that a token can open one. See `hdp_root.reach` for the size of
-    $\epsilon$ (with groups as rows) and for `tail_share`. With `axis_name` the lanes are sharded
-    over that mapped axis.
+    $\epsilon$ (with groups as rows) and for `tail_share`.
 
     "split-merge" proposes to merge pairs of topics and to split topics, see `split_merge`. `power`
     is that of annealed sweeps, see `take_turn`.
     """
     key_sweep, key_rest = bits.split(rng_key)
     known = {
-        "sequential": _sequential_sweep,
+        "sequential": of_whole_corpus(_sequential_sweep),
         "parallel": rooted_topics.chain_by_chain(_parallel_sweep, state),
-        "split-merge": _split_merge_sweep,
+        "split-merge": of_whole_corpus(_split_merge_sweep),
     }
     new = take_turn(
         known, sweeps, turn, key_sweep, state, data,
-        power=power, tail_share=tail_share, axis_name=axis_name,
+        power=power, tail_share=tail_share,
     )  # fmt: skip
     new = resample(key_rest, new, data, priors)
-    return new, HDPInfo(num_moved=(new.z != state.z).sum())
+    return new, HDPInfo(num_moved=data.shards.total((new.z != state.z).sum()))
 
 
 def slots_wanted(
@@ -387,7 +387,8 @@ def log_joint(state: MultiTaskState, data: Tokens) -> Float[Array, ""]:
     documents = log_dirichlet_multinomial(
         state.doc_topic, data.doc_length, doc_weights(state, data), state.alpha
     )
-    return documents + dirichlet_topics.log_words(state.word_topic, state.topic, state.beta)
+    words = dirichlet_topics.log_words(state.word_topic, state.topic, state.beta)
+    return data.shards.total(documents) + words
 
 
 def log_root(state: MultiTaskState) -> Float[Array, ""]:

@@ -28,7 +28,13 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from bnp_kernels.author_topic import AuthorTopicInfo, draw_start, share
+from bnp_kernels.author_topic import (
+    AuthorTopicInfo,
+    count_authors,
+    draw_start,
+    of_whole,
+    share,
+)
 from bnp_kernels.hdp_lda import HDPPriors
 from bnp_kernels.numerics.densities import log_dirichlet_multinomial
 from bnp_kernels.numerics.sums import sum_pairwise
@@ -36,7 +42,7 @@ from bnp_kernels.processes import dirichlet_topics, hdp_root, rooted_topics, spl
 from bnp_kernels.processes.hdp_root import TAIL_SHARE, Root
 from bnp_kernels.processes.rooted_topics import log_prior, log_root
 from bnp_kernels.random import bits, gamma
-from bnp_kernels.tokens import author_sweeps, tally
+from bnp_kernels.tokens import author_sweeps
 from bnp_kernels.tokens.author_layout import AuthorTokens
 from bnp_kernels.tokens.scan import Table, Weights, scan_tokens
 from bnp_kernels.tokens.turns import take_turn
@@ -87,9 +93,7 @@ def init(
     """
     key_start, key_root = bits.split(rng_key)
     z, x = draw_start(key_start, data, init_topics)
-    author_topic, word_topic, topic = tally.tally(
-        z, x, data.word, data.num_authors, num_words, max_topics
-    )
+    author_topic, word_topic, topic = count_authors(z, x, data, num_words, max_topics)
     root = hdp_root.init(key_root, topic, gamma)
     alpha, beta = jnp.asarray(alpha, jnp.float32), jnp.asarray(beta, jnp.float32)
     return AuthorHDPState(
@@ -132,7 +136,6 @@ def _sequential_sweep(
     power: Float[Array, ""] | None = None,
     *,
     tail_share: float = TAIL_SHARE,
-    axis_name: str | None = None,
 ) -> AuthorHDPState:
     num_words = state.word_topic.shape[0]
 
@@ -183,17 +186,18 @@ def _parallel_sweep(
     power: Float[Array, ""] | None = None,
     *,
     tail_share: float = TAIL_SHARE,
-    axis_name: str | None = None,
 ) -> AuthorHDPState:
     key_sticks, key_theta, key_phi, key_z = bits.split(rng_key, 4)
     slots = hdp_root.open_slots(
         key_sticks, state.root, state.topic, state.alpha, data.author_share, tail_share
     )
     theta = _draw_mixtures(key_theta, state, slots.sticks, slots.taking_part)
-    phi = gamma.draw_topic_word(key_phi, state.word_topic, state.beta, axis_name=axis_name)
+    phi = gamma.draw_topic_word(
+        key_phi, state.word_topic, state.beta, axis_name=data.shards.axis_name
+    )
     z, x = author_sweeps.sweep_tokens(
         key_z, data, state.z, state.x, theta, jnp.where(slots.taking_part[None, :], phi, 0.0),
-        frozen=~slots.taking_part[state.z], axis_name=axis_name, power=power,
+        frozen=~slots.taking_part[state.z], power=power,
     )  # fmt: skip
     return _with_topics(state, data, z, x, slots.sticks, slots.overflow)
 
@@ -205,7 +209,6 @@ def _split_merge_sweep(
     power: Float[Array, ""] | None = None,
     *,
     tail_share: float = TAIL_SHARE,
-    axis_name: str | None = None,
 ) -> AuthorHDPState:
     moved = split_merge.move(
         rng_key, state.x, data.word, state.z, state.root.weights, state.topic,
@@ -228,9 +231,7 @@ def _with_topics(
     `unused` and `tables` of the root are stale until `resample`, which follows, draws them.
     """
     num_words, capacity = state.word_topic.shape
-    author_topic, word_topic, topic = tally.tally(
-        z, x, data.word, data.num_authors, num_words, capacity
-    )
+    author_topic, word_topic, topic = count_authors(z, x, data, num_words, capacity)
     root = state.root._replace(weights=jnp.where(topic > 0, weights, 0.0))
     return state._replace(
         z=z, x=x, author_topic=author_topic, word_topic=word_topic, topic=topic,
@@ -253,7 +254,6 @@ def step(
     sweeps: tuple[str, ...] = ("parallel",),
     power: Float[Array, ""] | None = None,
     tail_share: float = TAIL_SHARE,
-    axis_name: str | None = None,
 ) -> tuple[AuthorHDPState, AuthorTopicInfo]:
     r"""Resample authors and topics by the sweep `sweeps[turn]`, then tables and root.
 
@@ -275,23 +275,24 @@ def step(
     which the draws of the tokens do not change. Every draw is a Gibbs draw restricted to a set of
     pairs (j, k) that contains the present pair, so the posterior is invariant. Only the entries of
     the mixtures that take part are needed; the others are merged into one entry of the same
-    Dirichlet. With `axis_name` the blocks of tokens are sharded over that mapped axis.
+    Dirichlet.
 
     "split-merge" proposes to merge pairs of topics and to split topics, see `split_merge`. Every
     token keeps its author. `power` is that of annealed sweeps, see `take_turn`.
     """
     key_sweep, key_rest = bits.split(rng_key)
     known = {
-        "sequential": _sequential_sweep,
+        "sequential": of_whole(_sequential_sweep),
         "parallel": _parallel_sweep,
-        "split-merge": _split_merge_sweep,
+        "split-merge": of_whole(_split_merge_sweep),
     }
     new = take_turn(
         known, sweeps, turn, key_sweep, state, data,
-        power=power, tail_share=tail_share, axis_name=axis_name,
+        power=power, tail_share=tail_share,
     )  # fmt: skip
     new = resample(key_rest, new, priors)
-    return new, AuthorTopicInfo((new.z != state.z).sum(), (new.x != state.x).sum())
+    info = AuthorTopicInfo((new.z != state.z).sum(), (new.x != state.x).sum())
+    return new, data.shards.total(info)
 
 
 def slots_wanted(

@@ -42,6 +42,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from bnp_kernels.numerics.batching import LARGE_TABLE, vectorise_if
 from bnp_kernels.numerics.densities import log_rising
+from bnp_kernels.numerics.shards import ONE_DEVICE, Shards
 from bnp_kernels.numerics.sums import sum_pairwise, sum_rows
 from bnp_kernels.processes import buffet, dirichlet_topics, hdp_root, taylor_transfer
 from bnp_kernels.processes.rooted_topics import chain_by_chain
@@ -53,7 +54,7 @@ from bnp_kernels.tokens import lanes, tally
 from bnp_kernels.tokens.layout import Tokens, group_of
 from bnp_kernels.tokens.scan import Table, Weights, scan_tokens
 from bnp_kernels.tokens.start import random_start
-from bnp_kernels.tokens.turns import take_turn
+from bnp_kernels.tokens.turns import of_whole_corpus, take_turn
 
 __all__ = [
     "TransferInfo",
@@ -131,7 +132,7 @@ def init(
     )
     values = (alpha, epsilon, strength_shape, strength_scale, beta)
     alpha, epsilon, shape, scale, beta = (jnp.asarray(x, jnp.float32) for x in values)
-    group_topic = _by_group(doc_topic, group_of(data), num_groups)
+    group_topic = _by_group(doc_topic, data, num_groups)
     used = topic > 0
     stick = jnp.where(used, (group_topic > 0).sum(axis=0) / jnp.float32(1 + num_groups), 0.0)
     strength = jnp.where(used, shape * scale, 0.0)
@@ -152,8 +153,9 @@ def grow(state: TransferState, max_topics: int) -> TransferState:
     return state._replace(**{n: hdp_root.grow(getattr(state, n), max_topics) for n in per_slot})
 
 
-def _by_group(doc_topic: Array, group: Array, num_groups: int) -> Int[Array, "C K"]:
-    return jnp.zeros((num_groups, doc_topic.shape[1]), jnp.int32).at[group].add(doc_topic)
+def _by_group(doc_topic: Array, data: Tokens, num_groups: int) -> Int[Array, "C K"]:
+    none = jnp.zeros((num_groups, doc_topic.shape[1]), jnp.int32)
+    return data.shards.total(none.at[group_of(data)].add(doc_topic))
 
 
 def _log_silent(tilt: Array, strength: Array) -> Array:
@@ -235,8 +237,6 @@ def _sequential_sweep(
     state: TransferState,
     data: Tokens,
     power: Float[Array, ""] | None = None,
-    *,
-    axis_name: str | None = None,
 ) -> TransferState:
     num_words, group = state.word_topic.shape[0], group_of(data)
     key_pool, key_z = bits.split(rng_key)
@@ -295,8 +295,6 @@ def _taylor_sweep(
     state: TransferState,
     data: Tokens,
     power: Float[Array, ""] | None = None,
-    *,
-    axis_name: str | None = None,
 ) -> TransferState:
     num_words, group = state.word_topic.shape[0], group_of(data)
     key_pool, key_stick, key_z = bits.split(rng_key, 3)
@@ -340,19 +338,19 @@ def _parallel_sweep(
     state: TransferState,
     data: Tokens,
     power: Float[Array, ""] | None = None,
-    *,
-    axis_name: str | None = None,
 ) -> TransferState:
     key_phi, key_z = bits.split(rng_key)
-    phi = draw_topic_word(key_phi, state.word_topic, state.beta, axis_name=axis_name)
+    phi = draw_topic_word(key_phi, state.word_topic, state.beta, axis_name=data.shards.axis_name)
     phi = jnp.where((state.stick > 0)[None, :], phi, 0.0)
     z = lanes.sweep_lanes(
         key_z, data.lanes, state.z, state.doc_topic, phi, state.group_strength,
-        prior_row=group_of(data), axis_name=axis_name, power=power,
+        prior_row=group_of(data), shards=data.shards, power=power,
     )  # fmt: skip
     (num_docs, num_slots), num_words = state.doc_topic.shape, state.word_topic.shape[0]
-    doc, word, topic = tally.tally(z, data.doc, data.word, num_docs, num_words, num_slots)
-    counts = z, doc, _by_group(doc, group_of(data), len(state.tilt)), word, topic
+    doc, word, topic = tally.tally(
+        z, data.doc, data.word, num_docs, num_words, num_slots, data.shards
+    )
+    counts = z, doc, _by_group(doc, data, len(state.tilt)), word, topic
     atoms = state.stick, state.strength, state.group_strength
     return _with_topics(state, counts, *atoms, jnp.zeros((), bool))
 
@@ -404,20 +402,25 @@ def _draw_sizes(
     some = length > 0
     log_x = draw_log_beta(
         key_x, jnp.maximum(total[group], _SMALLEST), jnp.where(some, length, 1.0), 0,
-        jnp.arange(len(length)),
+        data.shards.first_doc + jnp.arange(len(length)),
     )  # fmt: skip
     of_docs = jnp.zeros(num_groups).at[group].add(jnp.where(some, -log_x, 0.0))
+    of_docs = data.shards.total(of_docs)
     if not sizes:
         return state._replace(tilt=of_docs)
     tables = vectorise_if(data.doc.size < LARGE_TABLE, _draw_size_tables)
-    size_tables = tables(key_tables, state.group_strength, group[data.doc])
+    size_tables = tables(key_tables, state.group_strength, group[data.doc], data.shards)
+    size_tables = data.shards.total(size_tables)
     return state._replace(tilt=_LOG2 + of_docs, size_tables=size_tables)
 
 
 def _draw_size_tables(
-    rng_key: Key[Array, ""], group_strength: Float[Array, "C K"], token_group: Int[Array, " T"]
+    rng_key: Key[Array, ""],
+    group_strength: Float[Array, "C K"],
+    token_group: Int[Array, " T"],
+    shards: Shards,
 ) -> Int[Array, "C K"]:
-    """Seat all tokens of a group in one restaurant; count the tables by topic.
+    """Seat all tokens of a group in one restaurant; count the tables of this device by topic.
 
     Customer j + 1 opens a table with probability R / (R + j); a table has topic k with probability
     s_k / R.
@@ -428,12 +431,14 @@ def _draw_size_tables(
     total, until = lax.scan(
         lambda total, x: (total + x, total + x), jnp.zeros(num_groups), group_strength.T
     )
-    own = token_group[None, :] == jnp.arange(num_groups)[:, None]
+    shape, some = token_group.shape, shards.are_tokens(token_group.shape[0])
+    own = (token_group[None, :] == jnp.arange(num_groups)[:, None]) & some
     rank = jnp.take_along_axis(jnp.cumsum(own, axis=1), token_group[None, :], axis=0)[0] - 1
-    shape = token_group.shape
+    rank = rank + shards.before(own.sum(axis=1))[token_group]
     mine = total[token_group]
-    opens = bits.uniform(key_open, shape) * (mine + rank) < mine
-    place = bits.uniform(key_topic, shape) * mine
+    opens = bits.uniform(key_open, shape, shards.first_token) * (mine + rank) < mine
+    opens = opens & some
+    place = bits.uniform(key_topic, shape, shards.first_token) * mine
     # the first topic whose running sum exceeds the place: its strength is not zero
     low, high = jnp.zeros(shape, jnp.int32), jnp.full(shape, num_slots - 1)
 
@@ -463,9 +468,9 @@ def _resample(
     """
     keys = bits.split(rng_key, 9)
     state = _draw_switches(keys[0], state)
-    counts, group = state.doc_topic, group_of(data)
+    counts, group, shards = state.doc_topic, group_of(data), data.shards
     if one_document:
-        counts, group = state.group_topic, jnp.arange(len(state.tilt))
+        counts, group, shards = state.group_topic, jnp.arange(len(state.tilt)), ONE_DEVICE
     else:
         state = _draw_sizes(keys[1], state, data, sizes=sizes)
     on = state.group_strength > 0
@@ -473,8 +478,8 @@ def _resample(
     slot, row = jnp.arange(len(explicit)), jnp.arange(num_groups)[:, None]
 
     # strengths: tables of documents, and tables of these tables
-    tables = draw_tables_of_groups(keys[2], counts, group, state.group_strength)
-    tables = tables + state.size_tables
+    own = draw_tables_of_groups(keys[2], counts, group, state.group_strength, shards.first_doc)
+    tables = shards.total(own) + state.size_tables
     of_topics = draw_tables(keys[3], tables, state.strength)
     log_tilt = jnp.log1p(state.tilt)[:, None]
     rate = 1 / state.strength_scale + sum_rows(jnp.where(on, log_tilt, 0.0))
@@ -526,7 +531,6 @@ def step(
     sizes: bool = True,
     approximation: str | None = None,
     power: Float[Array, ""] | None = None,
-    axis_name: str | None = None,
 ) -> tuple[TransferState, TransferInfo]:
     r"""Resample the topics by the sweep `sweeps[turn]`, then all else given the topics.
 
@@ -536,8 +540,8 @@ def step(
     $$p(z_t = k \mid \cdot) \propto (n_{dk} + s_{ck}) \phi_{k w_t}$$
 
     A group gets a topic then only if it has it on, so "sequential" mixes faster. With `sizes` false
-    the numbers of tokens of the groups are given, not modelled. With `axis_name` the lanes are
-    sharded over that mapped axis. `power` is that of annealed sweeps, see `take_turn`.
+    the numbers of tokens of the groups are given, not modelled. `power` is that of annealed
+    sweeps, see `take_turn`.
 
     With the `approximation` "taylor" the sweep "sequential" and all else are those of the paper,
     which are **not exact**, see `taylor_transfer`.
@@ -545,12 +549,12 @@ def step(
     key_sweep, key_rest = bits.split(rng_key)
     taylor = approximation == "taylor"
     known = {
-        "sequential": _taylor_sweep if taylor else _sequential_sweep,
+        "sequential": of_whole_corpus(_taylor_sweep if taylor else _sequential_sweep),
         "parallel": chain_by_chain(_parallel_sweep, state),
     }
-    new = take_turn(known, sweeps, turn, key_sweep, state, data, power=power, axis_name=axis_name)
+    new = take_turn(known, sweeps, turn, key_sweep, state, data, power=power)
     new = _resample(key_rest, new, data, priors, sizes=sizes, one_document=taylor)
-    return new, TransferInfo(num_moved=(new.z != state.z).sum())
+    return new, TransferInfo(num_moved=data.shards.total((new.z != state.z).sum()))
 
 
 def slots_wanted(state: TransferState, data: Tokens) -> Int[Array, ""]:
@@ -568,6 +572,7 @@ def log_joint(state: TransferState, data: Tokens, *, sizes: bool = True) -> Floa
     documents = sum_pairwise(sum_rows(cells)) - sum_pairwise(
         log_rising(total[group], data.doc_length)
     )
+    documents = data.shards.total(documents)
     if sizes:
         number = state.group_topic.sum(axis=1)
         size = log_rising(total, number) - _LOG2 * (total + number) - gammaln(number + 1.0)

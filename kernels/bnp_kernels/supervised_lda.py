@@ -114,7 +114,8 @@ def trials(state: SupervisedLDAState, data: Tokens) -> Trials:
     """Return the labels as successes and failures, see `label_regression`."""
     y = jnp.asarray(data.label, state.c.dtype)
     failure = 1 - y if state.dispersion is None else jnp.full_like(y, state.dispersion)
-    return Trials(state.c * y, state.c * failure)
+    c = jnp.where(data.shards.are_docs(len(y)), state.c, 0.0)
+    return Trials(c * y, c * failure)
 
 
 def label_mean(
@@ -148,7 +149,6 @@ def step(
     sweeps: tuple[str, ...] = ("parallel",),
     sampler: str = "polya-gamma",
     power: Float[Array, ""] | None = None,
-    axis_name: str | None = None,
 ) -> tuple[SupervisedLDAState, SupervisedLDAInfo]:
     r"""Resample the topic of every token by the sweep `sweeps[turn]`, then all parameters.
 
@@ -167,15 +167,14 @@ def step(
     Then the concentrations, the dispersion of counts and $\eta$ are drawn, each given all others.
     By the sampler "polya-gamma", $\lambda$ is drawn anew and $\eta$ given it; nothing else is drawn
     given this $\lambda$, so it may be integrated out elsewhere. The sampler "elliptical" needs no
-    $\lambda$. With `axis_name` the lanes are sharded over that mapped axis. `power` is that of
-    annealed sweeps, see `take_turn`.
+    $\lambda$. `power` is that of annealed sweeps, see `take_turn`.
     """
     key_z, key_rest, key_dispersion, key_eta = bits.split(rng_key, 4)
     known = labelled_topics.sweeps(tilt)
-    new = take_turn(known, sweeps, turn, key_z, state, data, power=power, axis_name=axis_name)
+    new = take_turn(known, sweeps, turn, key_z, state, data, power=power)
     alpha, beta = dirichlet_topics.resample_concentrations(
         key_rest, new.doc_topic, data.doc_length, new.word_topic, new.topic, new.alpha, new.beta,
-        alpha_prior=priors.alpha, beta_prior=priors.beta,
+        alpha_prior=priors.alpha, beta_prior=priors.beta, shards=data.shards,
     )  # fmt: skip
     new = new._replace(alpha=alpha, beta=beta)
     score = label_regression.scores(new.doc_topic, data.doc_length, new.eta)
@@ -184,7 +183,7 @@ def step(
         new = new._replace(dispersion=dispersion)
     draw_eta = {"polya-gamma": _draw_eta_given_weights, "elliptical": _draw_eta_on_ellipse}
     new = new._replace(eta=draw_eta[sampler](key_eta, new, data, score))
-    return new, SupervisedLDAInfo(num_moved=(new.z != state.z).sum())
+    return new, SupervisedLDAInfo(num_moved=data.shards.total((new.z != state.z).sum()))
 
 
 def _draw_eta_given_weights(
@@ -193,10 +192,11 @@ def _draw_eta_given_weights(
     """Draw the Pólya-Gamma variable of every document, then eta given them."""
     key_weight, key_eta = bits.split(rng_key)
     labels = trials(state, data)
-    weight = label_regression.draw_polya_gamma_weights(key_weight, score, labels)
+    shards = data.shards
+    weight = label_regression.draw_polya_gamma_weights(key_weight, score, labels, shards)
     linear = (labels.success - labels.failure) / 2
     return label_regression.draw_normal(
-        key_eta, state.doc_topic, data.doc_length, weight, linear, state.eta_variance
+        key_eta, state.doc_topic, data.doc_length, weight, linear, state.eta_variance, shards
     )
 
 
@@ -207,6 +207,7 @@ def _draw_eta_on_ellipse(
     return label_regression.draw_on_ellipse(
         rng_key, state.eta, state.doc_topic, data.doc_length,
         lambda score: label_regression.log_label(score, *labels), state.eta_variance,
+        data.shards,
     )  # fmt: skip
 
 
@@ -224,11 +225,13 @@ def _draw_dispersion(
     exact for every c; one by table counts would need c = 1.
     """
     assert state.dispersion is not None
-    label, rate = jnp.asarray(data.label), sum_pairwise(jax.nn.softplus(score))
+    label, shards = jnp.asarray(data.label), data.shards
+    against = jnp.where(shards.are_docs(len(score)), jax.nn.softplus(score), 0.0)
+    rate = shards.total(sum_pairwise(against))
 
     def log_density(log_r):
         r = jnp.exp(log_r)
-        rising = sum_pairwise(log_rising(r, label))
+        rising = shards.total(sum_pairwise(log_rising(r, label)))
         return prior.concentration * log_r - prior.rate * r + state.c * (rising - r * rate)
 
     value = draw_slice(rng_key, log_density, jnp.log(state.dispersion), _BRACKET)
@@ -251,7 +254,8 @@ def log_joint(state: SupervisedLDAState, data: Tokens) -> Float[Array, ""]:
         label = jnp.asarray(data.label)
         choices = log_rising(state.dispersion, label) - log_rising(1.0, label)
         labels = labels + state.c * sum_pairwise(choices)
-    return documents + words + labels + label_regression.log_normal(state.eta, state.eta_variance)
+    prior = label_regression.log_normal(state.eta, state.eta_variance)
+    return data.shards.total(documents + labels) + words + prior
 
 
 def log_prior(state: SupervisedLDAState, priors: SupervisedLDAPriors) -> Float[Array, ""]:

@@ -116,7 +116,7 @@ class Toy(token_model.TokenModel):
             new = jnp.where(k == topic.shape[0], free, k).astype(old.dtype)
             return (topic.at[new].add(1), overflow), new
 
-        def step(rng_key, state, data, turn, power, axis_name):
+        def step(rng_key, state, data, turn, power):
             self.traced.append("step")
             u = bits.uniform(rng_key, state.z.shape)
             gammas = jnp.full_like(u, state.gamma)

@@ -75,7 +75,7 @@ MISTAKES = [
     ),
     testing.Mistake(
         "topics are means, not draws", lda, "_parallel_sweep",
-        "{phi}, state.alpha, axis_name",
+        "{phi}, state.alpha, shards",
         "(state.word_topic + state.beta) / (state.word_topic + state.beta).sum(axis=0)",
         "enumeration/fixed/parallel",
     ),
@@ -91,7 +91,7 @@ MISTAKES = [
     ),
     testing.Mistake(
         "alpha counted once per restaurant", dirichlet_topics, "of_alpha",
-        "scale={alpha.shape[0]}", "1.0",
+        "scale = {alpha.shape[0]}", "1.0",
         "enumeration/symmetric/parallel",
     ),
     testing.Mistake(

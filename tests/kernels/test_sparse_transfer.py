@@ -343,7 +343,7 @@ SWEEPS = ("sequential", "parallel")
 def schedule(sizes, num_programs):
     return testing.Schedule(
         testing.late(kernel, "step", sweeps=SWEEPS, sizes=sizes), FAMILY.growth(),
-        testing.Effort(500, 40, 320), num_programs=num_programs,
+        testing.Effort(500, 40, 200), num_programs=num_programs,
     )  # fmt: skip
 
 
@@ -383,12 +383,13 @@ MISTAKES = [
     ),
     testing.Mistake(
         "every token opens a size table", kernel, "_draw_size_tables",
-        "opens = {bits.uniform(key_open, shape) * (mine + rank) < mine}", "mine > 0",
+        "opens = {bits.uniform(key_open, shape, shards.first_token) * (mine + rank) < mine}",
+        "mine > 0",
         "enumeration/fixed/parallel",
     ),
     testing.Mistake(
         "strengths of pairs from tables of documents alone", kernel, "_resample",
-        "tables + {state.size_tables}", "0 * state.size_tables",
+        "shards.total(own) + {state.size_tables}", "0 * state.size_tables",
         "enumeration/fixed/sequential",
     ),
     testing.Mistake(

@@ -60,7 +60,7 @@ def slots_in_play(
 
 
 class Atoms(NamedTuple):
-    """Atoms of the process that at least one of R rows switches on, in no particular order."""
+    """Atoms of the process that at least one row switches on, in no particular order."""
 
     stick: Float[Array, " K"]
     on: Bool[Array, "R K"]
@@ -93,11 +93,14 @@ def draw_atoms(
     num_rows: int,
     max_atoms: int,
     epsilon: ArrayLike = 1.0,
+    here: tuple[Int[Array, ""] | int, int] | None = None,
 ) -> Atoms:
     r"""Draw all atoms that are on in a row at least, with their switches, from the process.
 
     Row j is the first to switch on Poisson($\alpha (1 - (1 - \epsilon)^j) / j$) atoms. The density
-    of their sticks is proportional to $(1 - \epsilon x)^{j - 1}$ on (0, 1).
+    of their sticks is proportional to $(1 - \epsilon x)^{j - 1}$ on (0, 1). Where rows are divided
+    over devices, `here` are the first row of this device and how many it has; the switches are
+    those of these rows.
     """
     key_number, key_first, key_stick, key_on = bits.split(rng_key, 4)
     rates = _first_rows(num_rows, epsilon)
@@ -111,17 +114,26 @@ def draw_atoms(
     most = -jnp.expm1(number * _log_off(epsilon))
     rest = jnp.log1p(-bits.uniform(key_stick, (max_atoms,)) * most)
     stick = jnp.clip(-jnp.expm1(rest / number) / epsilon, _SMALLEST, _LARGEST)
-    row = jnp.arange(num_rows)[:, None]
-    on = draw_switches(key_on, jnp.broadcast_to(epsilon * stick, (num_rows, max_atoms)))
+    first_row, rows = (0, num_rows) if here is None else here
+    row = (first_row + jnp.arange(rows))[:, None]
+    chance = jnp.broadcast_to(epsilon * stick, (rows, max_atoms))
+    on = draw_switches(key_on, chance, first_row)
     on = jnp.where(row == first[None, :], True, on & (row > first[None, :]))
     return Atoms(stick, on & exists[None, :], exists, exists[-1])
 
 
-def draw_switches(rng_key: Key[Array, ""], probability: Float[Array, "R K"]) -> Bool[Array, "R K"]:
-    """Draw which switches are on; cell (r, k) is drawn from the counter (k, r)."""
+def draw_switches(
+    rng_key: Key[Array, ""],
+    probability: Float[Array, "R K"],
+    first_row: Int[Array, ""] | int = 0,
+) -> Bool[Array, "R K"]:
+    """Draw which switches are on; cell (r, k) is drawn from the counter (k, r).
+
+    Rows are numbered from `first_row`.
+    """
     num_rows, num_slots = probability.shape
     slot = jnp.arange(num_slots, dtype=jnp.uint32)[None, :]
-    row = jnp.arange(num_rows, dtype=jnp.uint32)[:, None]
+    row = (jnp.asarray(first_row, jnp.uint32) + jnp.arange(num_rows, dtype=jnp.uint32))[:, None]
     return bits.to_uniform(bits.random_bits(rng_key, slot, row)[0]) < probability
 
 

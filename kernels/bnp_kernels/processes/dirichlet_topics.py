@@ -13,6 +13,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int, Key
 
 from bnp_kernels.numerics.densities import log_dirichlet_multinomial, log_gamma_prior
+from bnp_kernels.numerics.shards import ONE_DEVICE, Shards
 from bnp_kernels.random import bits
 from bnp_kernels.random.concentration import Concentration, GammaPrior, draw_concentrations
 from bnp_kernels.random.tables import draw_tables
@@ -62,12 +63,16 @@ def resample_concentrations(
     *,
     alpha_prior: GammaPrior | None,
     beta_prior: GammaPrior | None,
+    shards: Shards = ONE_DEVICE,
 ) -> tuple[Float[Array, " K"], Float[Array, ""]]:
-    """Draw `alpha` (one shared value if its prior is scalar) and `beta` given the assignments."""
+    """Draw `alpha` (one shared value if its prior is scalar) and `beta` given the assignments.
+
+    `shards` is how the rows are divided over devices.
+    """
     key_alpha, key_beta, key = bits.split(rng_key, 3)
     these = {}
     if alpha_prior is not None:
-        these["alpha"] = of_alpha(key_alpha, row_topic, row_length, alpha, alpha_prior)
+        these["alpha"] = of_alpha(key_alpha, row_topic, row_length, alpha, alpha_prior, shards)
     if beta_prior is not None:
         these["beta"] = of_beta(key_beta, word_topic, topic, beta, beta_prior)
     drawn = draw_concentrations(key, these)
@@ -96,12 +101,14 @@ def of_alpha(
     row_length: Int[Array, " R"],
     alpha: Float[Array, " K"],
     prior: GammaPrior,
+    shards: Shards = ONE_DEVICE,
 ) -> Concentration:
     """Draw the table counts of the rows; return what the update of `alpha` depends on."""
-    tables = draw_tables(rng_key, row_topic, alpha)
+    tables = shards.total(draw_tables(rng_key, row_topic, alpha, shards.first_doc))
     if jnp.ndim(prior.concentration) or jnp.ndim(prior.rate):
-        return Concentration(alpha, row_length, tables, prior)
-    return Concentration(alpha[0], row_length, tables.sum(), prior, scale=alpha.shape[0])
+        return Concentration(alpha, row_length, tables, prior, shards=shards)
+    scale = alpha.shape[0]
+    return Concentration(alpha[0], row_length, tables.sum(), prior, scale, shards)
 
 
 def of_beta(

@@ -15,6 +15,7 @@ from jax import lax
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int, Key, Shaped
 
+from bnp_kernels.numerics.shards import ONE_DEVICE, Shards
 from bnp_kernels.numerics.sums import prefix_sums, sum_pairwise
 from bnp_kernels.random import bits, categorical
 from bnp_kernels.random.concentration import Concentration, GammaPrior, draw_concentrations
@@ -83,6 +84,7 @@ def resample(
     *,
     alpha_prior: GammaPrior | None,
     gamma_prior: GammaPrior | None,
+    shards: Shards = ONE_DEVICE,
 ) -> tuple[Root, Float[Array, ""]]:
     """Draw table counts, concentrations and root given the topics; return the root and `alpha`.
 
@@ -95,13 +97,16 @@ def resample(
     gamma_prior
         Prior of `root.gamma`; None holds gamma fixed. Gamma is drawn with the root weights
         integrated out, so the weights are drawn right after it.
+    shards
+        How the restaurants are divided over devices.
     """
     key_tables, key_root, key_concentrations = bits.split(rng_key, 3)
-    tables = draw_tables(key_tables, row_topic, alpha * root.weights)
+    tables = draw_tables(key_tables, row_topic, alpha * root.weights, shards.first_doc)
+    tables = shards.total(tables)
     num_tables = tables.sum()
     these = {}
     if alpha_prior is not None:
-        these["alpha"] = Concentration(alpha, row_length, num_tables, alpha_prior)
+        these["alpha"] = Concentration(alpha, row_length, num_tables, alpha_prior, shards=shards)
     if gamma_prior is not None:
         used = (tables > 0).sum()
         these["gamma"] = Concentration(root.gamma, num_tables[None], used, gamma_prior)
@@ -229,7 +234,9 @@ def draw_sticks(
     return sticks, unused_weight * jnp.exp(log_after[-1])
 
 
-def reach(alpha: Array, doc_length: Shaped[Array, " D"], share: ArrayLike) -> Array:
+def reach(
+    alpha: Array, doc_length: Shaped[Array, " D"], share: ArrayLike, shards: Shards = ONE_DEVICE
+) -> Array:
     r"""Return the root weight above which topics take part in a parallel sweep.
 
     The threshold is `share` over about the expected number of tables,
@@ -238,7 +245,7 @@ def reach(alpha: Array, doc_length: Shaped[Array, " D"], share: ArrayLike) -> Ar
     take part at once, which the sweep requires.
     """
     tables = jnp.where(doc_length > 0, 1.0 + alpha * jnp.log1p(doc_length / alpha), 0.0)
-    return jnp.asarray(share / tables.sum())
+    return jnp.asarray(share / shards.total(tables.sum()))
 
 
 class OpenSlots(NamedTuple):
@@ -256,10 +263,11 @@ def open_slots(
     alpha: Float[Array, ""],
     row_length: Shaped[Array, " R"],
     tail_share: ArrayLike,
+    shards: Shards = ONE_DEVICE,
 ) -> OpenSlots:
     r"""Draw sticks for the free slots; topics heavier than `reach` take part in the sweep."""
     sticks, rest = draw_sticks(rng_key, root.weights, root.unused, topic, root.gamma)
-    threshold = reach(alpha, row_length, tail_share)
+    threshold = reach(alpha, row_length, tail_share, shards)
     # every topic beyond the slots weighs at most `rest`: none of them may take part
     return OpenSlots(sticks, sticks > threshold, rest > threshold)
 
@@ -270,6 +278,7 @@ def slots_wanted(
     alpha: Float[Array, ""],
     row_length: Shaped[Array, " R"],
     tail_share: ArrayLike,
+    shards: Shards = ONE_DEVICE,
 ) -> Int[Array, ""]:
     r"""Return how many slots make an overflow of the next sweep very improbable.
 
@@ -278,7 +287,7 @@ def slots_wanted(
     $L = \log(\tau_u / \epsilon)$ and $\epsilon$ from `reach`; the result takes the mean and six
     standard deviations.
     """
-    threshold = reach(alpha, row_length, tail_share)
+    threshold = reach(alpha, row_length, tail_share, shards)
     mean = root.gamma * jnp.log(jnp.maximum(root.unused / threshold, 1.0))
     free = jnp.ceil(mean + 6.0 * jnp.sqrt(mean) + 10.0).astype(jnp.int32)
     return (topic > 0).sum() + free

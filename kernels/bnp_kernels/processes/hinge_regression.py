@@ -24,6 +24,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Key
 
 from bnp_kernels.numerics.linear import product
+from bnp_kernels.numerics.shards import ONE_DEVICE, Shards
 from bnp_kernels.numerics.sums import sum_pairwise
 from bnp_kernels.processes import label_regression
 from bnp_kernels.random.inverse_gaussian import draw_reciprocal_inverse_gaussian
@@ -85,16 +86,23 @@ def log_hinge_of_token(
 
 
 def draw_scales(
-    rng_key: Key[Array, ""], score: Float[Array, " D"], margins: Margins
+    rng_key: Key[Array, ""],
+    score: Float[Array, " D"],
+    margins: Margins,
+    shards: Shards = ONE_DEVICE,
 ) -> Float[Array, " D"]:
     r"""Draw $\lambda_d \sim \mathrm{GIG}(1/2, 1, u_d^2)$ for every document; mean $1 + |u_d|$."""
-    docs = jnp.arange(score.shape[0])
+    docs = shards.first_doc + jnp.arange(score.shape[0])
     u = excess(score, *margins)
     return draw_reciprocal_inverse_gaussian(rng_key, jnp.abs(u), 0, docs)
 
 
 def quadratic(
-    scale: Float[Array, " D"], margins: Margins, variance: ArrayLike, num_topics: int
+    scale: Float[Array, " D"],
+    margins: Margins,
+    variance: ArrayLike,
+    num_topics: int,
+    shards: Shards = ONE_DEVICE,
 ) -> Quadratic:
     r"""Return quadratic log likelihoods of the scores given $\lambda$, for `draw_normal`.
 
@@ -106,6 +114,8 @@ def quadratic(
     ----------
     variance
         Prior variance v of each of the K entries of $\eta$.
+    shards
+        How the documents are divided over devices.
 
     Notes
     -----
@@ -117,11 +127,13 @@ def quadratic(
     the density of $u_d$ at 0, so this happens in few draws.
     """
     slope, offset = margins
-    usual = sum_pairwise(slope * slope / jnp.maximum(scale, 1)) / num_topics + 1 / variance
+    together = shards.total(sum_pairwise(slope * slope / jnp.maximum(scale, 1)))
+    usual = together / num_topics + 1 / variance
     full, largest = slope * slope / scale, _LARGEST_WEIGHT * usual
     weight = jnp.minimum(full, largest)
     rest = jnp.where(full > largest, 1 - largest / full, 0.0)
-    return Quadratic(weight, weight * (scale + offset) / slope, rest)
+    linear = weight * (scale + offset) / jnp.where(slope == 0, 1.0, slope)
+    return Quadratic(weight, linear, rest)
 
 
 def log_rest(score: Array, scale: Array, margins: Margins, rest: Array) -> Array:

@@ -24,6 +24,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from bnp_kernels.numerics.batching import LARGE_TABLE, vectorise_if
 from bnp_kernels.numerics.linear import draw_gaussian, product
+from bnp_kernels.numerics.shards import ONE_DEVICE, Shards
 from bnp_kernels.numerics.sums import sum_pairwise, sum_topics
 from bnp_kernels.random import bits
 from bnp_kernels.random.elliptical_slice import draw_elliptical
@@ -53,7 +54,8 @@ def scores(
     doc_topic: Int[Array, "D K"], doc_length: Int[Array, " D"], eta: Float[Array, " K"]
 ) -> Float[Array, " D"]:
     r"""Return $\omega_d$ of every document."""
-    return sum_topics(product(doc_topic.astype(eta.dtype), eta[None, :])) / doc_length
+    total = sum_topics(product(doc_topic.astype(eta.dtype), eta[None, :]))
+    return total / jnp.maximum(doc_length, 1)
 
 
 def log_label(score: Array, success: ArrayLike, failure: ArrayLike) -> Array:
@@ -96,11 +98,13 @@ def scores_of_token(
 
 
 def draw_polya_gamma_weights(
-    rng_key: Key[Array, ""], score: Float[Array, " D"], trials: Trials
+    rng_key: Key[Array, ""], score: Float[Array, " D"], trials: Trials, shards: Shards = ONE_DEVICE
 ) -> Float[Array, " D"]:
-    r"""Draw $\lambda_d \sim \mathrm{PG}(s_d + f_d, \omega_d)$ for every document."""
-    docs = jnp.arange(score.shape[0])
-    return draw_polya_gamma(rng_key, trials.success + trials.failure, score, 0, docs)
+    r"""Draw $\lambda_d \sim \mathrm{PG}(s_d + f_d, \omega_d)$; 0 where there are no trials."""
+    docs = shards.first_doc + jnp.arange(score.shape[0])
+    number = trials.success + trials.failure
+    drawn = draw_polya_gamma(rng_key, jnp.where(number > 0, number, 1.0), score, 0, docs)
+    return jnp.where(number > 0, drawn, 0.0)
 
 
 def draw_normal(
@@ -110,6 +114,7 @@ def draw_normal(
     weight: Float[Array, " D"],
     linear: Float[Array, " D"],
     variance: ArrayLike,
+    shards: Shards = ONE_DEVICE,
 ) -> Float[Array, " K"]:
     r"""Draw $\eta$ given quadratic log likelihoods $h_d \omega_d - \lambda_d \omega_d^2 / 2$.
 
@@ -122,32 +127,36 @@ def draw_normal(
         $\lambda_d$ (not negative) and $h_d$.
     variance
         Prior variance v of each entry of $\eta$.
+    shards
+        How the documents are divided over devices.
     """
     num_docs, num_topics = doc_topic.shape
     noise = bits.normal(rng_key, jnp.arange(num_topics), 0)
     small = num_docs * num_topics * num_topics < LARGE_TABLE
     draw = vectorise_if(small, _draw_small if small else _draw_large)
-    return draw(doc_topic, doc_length, weight, linear, jnp.asarray(variance), noise)
+    length = jnp.maximum(doc_length, 1)
+    return draw(doc_topic, length, weight, linear, jnp.asarray(variance), noise, shards)
 
 
-def _draw_small(doc_topic, doc_length, weight, linear, variance, noise):
+def _draw_small(doc_topic, doc_length, weight, linear, variance, noise, shards):
     share = doc_topic / doc_length[:, None]
     weighted = product(share, weight[:, None])
     # not a matrix product: chains are vectorised, and its rounding varies with their number
     gram = sum_pairwise(product(weighted[:, :, None], share[:, None, :]))
-    return _draw_given(gram, share, linear, variance, noise)
+    return _draw_given(gram, share, linear, variance, noise, shards)
 
 
-def _draw_large(doc_topic, doc_length, weight, linear, variance, noise):
+def _draw_large(doc_topic, doc_length, weight, linear, variance, noise, shards):
     share = doc_topic / doc_length[:, None]
     gram = jnp.matmul((share * weight[:, None]).T, share, precision="highest")
-    return _draw_given(gram, share, linear, variance, noise)
+    return _draw_given(gram, share, linear, variance, noise, shards)
 
 
-def _draw_given(gram, share, linear, variance, noise):
+def _draw_given(gram, share, linear, variance, noise, shards):
     num_topics = gram.shape[0]
-    precision = gram + jnp.where(jnp.eye(num_topics, dtype=bool), 1 / variance, 0.0)
     potential = sum_pairwise(product(share, linear[:, None]))
+    gram, potential = shards.total((gram, potential))
+    precision = gram + jnp.where(jnp.eye(num_topics, dtype=bool), 1 / variance, 0.0)
     return draw_gaussian(precision, potential[:, None], noise[:, None], jnp.int32(num_topics))[:, 0]
 
 
@@ -158,6 +167,7 @@ def draw_on_ellipse(
     doc_length: Int[Array, " D"],
     log_label: Callable[[Float[Array, " D"]], Float[Array, " D"]],
     variance: ArrayLike,
+    shards: Shards = ONE_DEVICE,
 ) -> Float[Array, " K"]:
     r"""Update $\eta$ by elliptical slice sampling, which needs no $\lambda$ and is exact too.
 
@@ -167,7 +177,7 @@ def draw_on_ellipse(
     noise = jnp.sqrt(variance) * bits.normal(key_noise, jnp.arange(eta.shape[0]), 0)
 
     def log_likelihood(eta):
-        return sum_pairwise(log_label(scores(doc_topic, doc_length, eta)))
+        return shards.total(sum_pairwise(log_label(scores(doc_topic, doc_length, eta))))
 
     return draw_elliptical(key_step, log_likelihood, eta, noise)
 

@@ -19,6 +19,7 @@ from bnp_kernels.random import bits, categorical, gamma
 from bnp_kernels.tokens import lanes, tally
 from bnp_kernels.tokens.layout import Tokens
 from bnp_kernels.tokens.scan import Table, Weights, scan_tokens
+from bnp_kernels.tokens.turns import of_whole_corpus
 
 __all__ = ["conditional", "parallel_sweep", "sequential_sweep", "sweeps"]
 
@@ -87,8 +88,6 @@ def parallel_sweep(
     log_label_of_token: lanes.Tilt,
     of_docs: tuple[Float[Array, " D"], ...],
     power: Float[Array, ""] | None = None,
-    *,
-    axis_name: str | None = None,
 ) -> Any:
     """Draw the topics, then resample the topic of every token, all documents in parallel.
 
@@ -96,21 +95,21 @@ def parallel_sweep(
     ----------
     log_label_of_token, of_docs
         Log likelihood of the label, and its arrays of documents.
-    power, axis_name
+    power
         See `sweep_lanes`.
     """
     key_phi, key_z = bits.split(rng_key)
     log_phi = gamma.draw_topic_word(
-        key_phi, state.word_topic, state.beta, axis_name=axis_name, log=True
+        key_phi, state.word_topic, state.beta, axis_name=data.shards.axis_name, log=True
     )
     z = lanes.sweep_lanes(
         key_z, data.lanes, state.z, state.doc_topic, log_phi, state.alpha,
         tilt=log_label_of_token, tilt_docs=of_docs,
-        tilt_shared=categorical.pad_topics(state.eta), axis_name=axis_name, power=power,
+        tilt_shared=categorical.pad_topics(state.eta), shards=data.shards, power=power,
     )  # fmt: skip
     num_words, num_topics = state.word_topic.shape
     doc_topic, word_topic, topic = tally.tally(
-        z, data.doc, data.word, state.doc_topic.shape[0], num_words, num_topics
+        z, data.doc, data.word, state.doc_topic.shape[0], num_words, num_topics, data.shards
     )
     return state._replace(z=z, doc_topic=doc_topic, word_topic=word_topic, topic=topic)
 
@@ -126,12 +125,12 @@ def sweeps(
         State and data -> log likelihood of the label, and its arrays of documents.
     """
 
-    def sequential(rng_key, state, data, power=None, *, axis_name=None):
+    def sequential(rng_key, state, data, power=None):
         given = *tilt_of(state, data), power
         return sequential_sweep(rng_key, state, data, *given)
 
-    def parallel(rng_key, state, data, power=None, *, axis_name=None):
+    def parallel(rng_key, state, data, power=None):
         given = *tilt_of(state, data), power
-        return parallel_sweep(rng_key, state, data, *given, axis_name=axis_name)
+        return parallel_sweep(rng_key, state, data, *given)
 
-    return {"sequential": sequential, "parallel": parallel}
+    return {"sequential": of_whole_corpus(sequential), "parallel": parallel}

@@ -39,6 +39,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from bnp_kernels.numerics.densities import log_dirichlet_multinomial, log_gamma_prior
+from bnp_kernels.numerics.shards import ONE_DEVICE
 from bnp_kernels.processes import dirichlet_topics, pitman_yor, word_transforms
 from bnp_kernels.processes.pitman_yor import BetaPrior
 from bnp_kernels.random import bits, gamma, stirling
@@ -49,10 +50,10 @@ from bnp_kernels.random.concentration import (
 )
 from bnp_kernels.random.tables import draw_tables_of_groups
 from bnp_kernels.tokens import lanes, tally
-from bnp_kernels.tokens.layout import Tokens, group_of
+from bnp_kernels.tokens.layout import Tokens, group_of, num_tokens
 from bnp_kernels.tokens.scan import PerRow, Table, Weights, scan_tokens
 from bnp_kernels.tokens.start import random_start
-from bnp_kernels.tokens.turns import take_turn
+from bnp_kernels.tokens.turns import of_whole_corpus, take_turn
 
 __all__ = [
     "APPROXIMATIONS",
@@ -187,7 +188,8 @@ def _row(data: Tokens, num_words: int) -> Int[Array, " T"]:
 
 def _tally(z, data: Tokens, num_words: int, num_groups: int, num_topics: int):
     num_docs, row = data.doc_length.shape[0], _row(data, num_words)
-    return tally.tally(z, data.doc, row, num_docs, num_groups * num_words, num_topics)
+    num_rows = num_groups * num_words
+    return tally.tally(z, data.doc, row, num_docs, num_rows, num_topics, data.shards)
 
 
 def _by_group(counts: Int[Array, "R K"], num_groups: int) -> Int[Array, "G K"]:
@@ -210,7 +212,6 @@ def _base(
     rng_key: Key[Array, ""],
     state: PitmanYorState,
     data: Tokens,
-    axis_name: str | None = None,
 ) -> Float[Array, "R K"]:
     """Return the base measures, for which a root that is integrated out is drawn."""
     if state.beta is None:
@@ -219,7 +220,7 @@ def _base(
     if state.root is not None:
         return _through(state.root, data, num_groups)
     tables = _global_tables(state, num_groups)
-    drawn = gamma.draw_topic_word(rng_key, tables, state.beta, axis_name=axis_name)
+    drawn = gamma.draw_topic_word(rng_key, tables, state.beta, axis_name=data.shards.axis_name)
     return jnp.maximum(jnp.tile(drawn, (num_groups, 1)), _FLOOR)
 
 
@@ -285,7 +286,6 @@ def _sequential_sweep(
     *,
     sampler: str,
     dirichlet: bool,
-    axis_name: str | None = None,
 ) -> PitmanYorState:
     key_tokens, key_tables = bits.split(rng_key)
 
@@ -352,11 +352,10 @@ def _parallel_sweep(
     *,
     sampler: str,
     dirichlet: bool,
-    axis_name: str | None = None,
 ) -> PitmanYorState:
     key_base, key_topics, key_z, key_tables = bits.split(rng_key, 4)
     num_groups = _num_groups(state, data)
-    base = _base(key_base, state, data, axis_name)
+    base = _base(key_base, state, data)
     drawn = pitman_yor.draw_topics(
         key_topics, state.word_topic, state.tables, base, discount=state.discount,
         concentration=state.concentration, num_groups=num_groups, dirichlet=dirichlet,
@@ -368,7 +367,7 @@ def _parallel_sweep(
         table_row = group_of(data) * num_words
     z = lanes.sweep_lanes(
         key_z, data.lanes, state.z, state.doc_topic, drawn.phi, prior, prior_row=prior_row,
-        table_row=table_row, axis_name=axis_name, power=power,
+        table_row=table_row, shards=data.shards, power=power,
     )  # fmt: skip
     doc_topic, word_topic, topic = _tally(z, data, num_words, num_groups, num_topics)
     seated = pitman_yor.draw_tables(
@@ -396,16 +395,19 @@ def draw_topics(
 
 def opens(state: PitmanYorState, data: Tokens) -> Bool[Array, " T"]:
     """Say which tokens opened their table, for storage: any of a cell may have, here the first."""
-    num_tokens, (num_rows, num_topics) = state.z.shape[0], state.word_topic.shape
+    places, (num_rows, num_topics) = state.z.shape[0], state.word_topic.shape
     row = _row(data, num_rows // _num_groups(state, data))
     cell = row.astype(jnp.uint32) * jnp.uint32(num_topics) + state.z.astype(jnp.uint32)
     order = jnp.argsort(cell, stable=True)
-    at = jnp.arange(num_tokens)
+    at = jnp.arange(places)
     sorted_cell = cell[order]
     first = jnp.concatenate([jnp.ones(1, bool), sorted_cell[1:] != sorted_cell[:-1]])
     rank = at - lax.cummax(jnp.where(first, at, 0))
+    some = data.shards.are_tokens(places)
+    here = jnp.zeros(num_rows * num_topics, jnp.int32).at[cell].add(jnp.where(some, 1, 0))
+    rank = rank + data.shards.before(here)[sorted_cell]
     opened = rank < state.tables.reshape(-1)[sorted_cell]
-    return jnp.zeros(num_tokens, bool).at[order].set(opened)
+    return data.shards.all_tokens(jnp.zeros(places, bool).at[order].set(opened))
 
 
 def step(
@@ -421,7 +423,6 @@ def step(
     approximation: str | None = None,
     optimise: tuple[str, ...] = (),
     power: Float[Array, ""] | None = None,
-    axis_name: str | None = None,
 ) -> tuple[PitmanYorState, PitmanYorInfo]:
     r"""Resample topics and tables of all tokens by `sweeps[turn]`, then the rest.
 
@@ -448,13 +449,13 @@ def step(
         that are expected at each global word.
     optimise
         "alpha" and "beta": one step of Minka's fixed point instead of a draw.
-    power, axis_name
-        See `take_turn`; with `axis_name` the lanes are sharded over that mapped axis.
+    power
+        See `take_turn`.
     """
     key_z, key_root, key_rest, key_phi = bits.split(rng_key, 4)
-    known = {"sequential": _sequential_sweep, "parallel": _parallel_sweep}
+    known = {"sequential": of_whole_corpus(_sequential_sweep), "parallel": _parallel_sweep}
     new = take_turn(
-        known, sweeps, turn, key_z, state, data, power=power, axis_name=axis_name,
+        known, sweeps, turn, key_z, state, data, power=power,
         sampler=sampler, dirichlet=dirichlet,
     )  # fmt: skip
     if approximation is not None:
@@ -462,7 +463,7 @@ def step(
     elif new.root is not None:
         assert data.transform is not None
         tables, log_labels = word_transforms.draw_labels(
-            key_root, data.transform, new.tables, new.root.log_phi, data.doc.shape[0]
+            key_root, data.transform, new.tables, new.root.log_phi, num_tokens(data)
         )
         new = new._replace(root=new.root._replace(tables=tables, log_labels=log_labels))
     new = _resample(key_rest, new, data, priors)
@@ -471,7 +472,7 @@ def step(
         assert new.beta is not None
         log_phi = gamma.draw_topic_word(key_phi, new.root.tables, new.beta, log=True)
         new = new._replace(root=new.root._replace(log_phi=log_phi))
-    return new, PitmanYorInfo(num_moved=(new.z != state.z).sum())
+    return new, PitmanYorInfo(num_moved=data.shards.total((new.z != state.z).sum()))
 
 
 def _update_root(state: PitmanYorState, data: Tokens, approximation: str) -> PitmanYorState:
@@ -512,7 +513,7 @@ def _resample(
     all_tables = _by_group(state.tables, num_groups)
     if priors.alpha is not None and data.group is None:
         these["alpha"] = dirichlet_topics.of_alpha(
-            key_alpha, state.doc_topic, data.doc_length, state.alpha, priors.alpha
+            key_alpha, state.doc_topic, data.doc_length, state.alpha, priors.alpha, data.shards
         )
     elif priors.alpha is not None:
         state = state._replace(alpha=_draw_alpha_of_groups(key_alpha, state, data, priors.alpha))
@@ -545,10 +546,12 @@ def _draw_alpha_of_groups(rng_key, state: PitmanYorState, data: Tokens, prior: G
     key_tables, key_alpha = bits.split(rng_key)
     group, num_topics = group_of(data), state.topic.shape[0]
     each = jnp.broadcast_to(state.alpha[:, None], (state.alpha.shape[0], num_topics))
-    tables = draw_tables_of_groups(key_tables, state.doc_topic, group, each)
+    first = data.shards.first_doc
+    tables = draw_tables_of_groups(key_tables, state.doc_topic, group, each, first)
+    tables = data.shards.total(tables)
     return draw_concentrations_of_groups(
         key_alpha, state.alpha, group, data.doc_length, tables.sum(axis=1), prior,
-        scale=num_topics,
+        scale=num_topics, shards=data.shards,
     )  # fmt: skip
 
 
@@ -559,12 +562,13 @@ def _optimise(state: PitmanYorState, data: Tokens, names: tuple[str, ...]) -> Pi
       {C \sum_r [\psi(C a + N_r) - \psi(C a)]}$$
     """
 
-    def step(value, counts, of_all):
+    def step(value, counts, of_all, shards=ONE_DEVICE):
         size, a = counts.shape[-1], value[..., None]
         above = digamma(a[..., None] + counts) - digamma(a[..., None])
         below = digamma(size * a + of_all) - digamma(size * a)
-        total = size * below.sum(axis=-1)
-        new = value * above.sum(axis=(-2, -1)) / jnp.where(total > 0, total, 1.0)
+        above, below = shards.total((above.sum(axis=(-2, -1)), below.sum(axis=-1)))
+        total = size * below
+        new = value * above / jnp.where(total > 0, total, 1.0)
         return jnp.where((total > 0) & (new > 0), new, value)
 
     if "alpha" in names:
@@ -572,7 +576,8 @@ def _optimise(state: PitmanYorState, data: Tokens, names: tuple[str, ...]) -> Pi
         length = jnp.where(own, data.doc_length[None, :], 0)
 
         def of_group(alpha, own, length):
-            return step(alpha, jnp.where(own[:, None], state.doc_topic, 0), length)
+            counts = jnp.where(own[:, None], state.doc_topic, 0)
+            return step(alpha, counts, length, data.shards)
 
         state = state._replace(alpha=lax.map(lambda x: of_group(*x), (state.alpha, own, length)))
     if "beta" in names:
@@ -598,6 +603,7 @@ def log_joint(state: PitmanYorState, data: Tokens) -> Float[Array, ""]:
         each = state.alpha[data.group]
         of_docs = each[:, None], num_topics * each
     documents = log_dirichlet_multinomial(state.doc_topic, data.doc_length, *of_docs)
+    documents = data.shards.total(documents)
     restaurants = pitman_yor.log_restaurants(
         state.word_topic, state.tables, ratios=_ratios(state, data), discount=state.discount,
         concentration=state.concentration, num_groups=num_groups,

@@ -12,6 +12,7 @@ from typing import Any
 from jaxtyping import Array, Float, Int, Key
 
 from bnp_kernels.numerics.batching import LARGE_TABLE, vectorise_if
+from bnp_kernels.numerics.shards import ONE_DEVICE, Shards
 from bnp_kernels.processes import dirichlet_topics, hdp_root
 from bnp_kernels.random import bits
 
@@ -44,6 +45,7 @@ def resample(
     row_topic: Int[Array, "R K"],
     row_length: Int[Array, " R"],
     priors: Any,
+    shards: Shards = ONE_DEVICE,
 ) -> Any:
     """Draw tables, concentrations and root weights given the topics.
 
@@ -53,11 +55,13 @@ def resample(
         Tokens of each row by topic, and in total.
     priors
         Gamma priors `alpha`, `gamma` and `beta`; None holds a concentration fixed.
+    shards
+        How the rows are divided over devices.
     """
     key_root, key_words, key_beta = bits.split(rng_key, 3)
     root, alpha = hdp_root.resample(
         key_root, row_topic, row_length, state.root, state.alpha,
-        alpha_prior=priors.alpha, gamma_prior=priors.gamma,
+        alpha_prior=priors.alpha, gamma_prior=priors.gamma, shards=shards,
     )  # fmt: skip
     beta = dirichlet_topics.resample_beta(
         key_words, key_beta, state.word_topic, state.topic, state.beta, priors.beta

@@ -133,7 +133,9 @@ def normal(
     return jnp.float32(2**0.5) * lax.erf_inv(jnp.clip(unit, -edge, edge))
 
 
-def uniform(rng_key: Key[Array, ""], shape: tuple[int, ...]) -> Float[Array, "..."]:
+def uniform(
+    rng_key: Key[Array, ""], shape: tuple[int, ...], first: Integer[Array, ""] | int = 0
+) -> Float[Array, "..."]:
     """Draw float32 uniforms strictly inside (0, 1), entry i in row-major order from counter i.
 
     `uniform(key, (n,))[:m]` equals `uniform(key, (m,))`. Both words of every block are used.
@@ -142,9 +144,16 @@ def uniform(rng_key: Key[Array, ""], shape: tuple[int, ...]) -> Float[Array, "..
     ----------
     shape
         At most 2**32 entries: beyond that the counters of one key repeat.
+    first
+        Number of the first entry: `uniform(key, (n,), m)` is `uniform(key, (m + n,))[m:]`.
     """
     size = math.prod(shape)
     half = _RUN // 2
+    if not isinstance(first, int) or first:
+        item = jnp.asarray(first).astype(jnp.uint32) + jnp.arange(size, dtype=jnp.uint32)
+        words = random_bits(rng_key, 0, item // _RUN * half + item % half)
+        word = jnp.where(item % _RUN < half, *words)
+        return to_uniform(word).reshape(shape)
     if size <= half:  # first words only, which need no second loop
         return to_uniform(random_bits(rng_key, 0, jnp.arange(size))[0]).reshape(shape)
     # Two axes from the start: XLA's CPU backend does not vectorise one long axis that it splits

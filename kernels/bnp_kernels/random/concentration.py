@@ -15,6 +15,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key, ScalarLike
 
+from bnp_kernels.numerics.shards import ONE_DEVICE, Shards
 from bnp_kernels.numerics.sums import sum_pairwise
 from bnp_kernels.random.bits import split
 from bnp_kernels.random.gamma import draw_log_beta, draw_log_gamma
@@ -55,6 +56,9 @@ class Concentration(NamedTuple):
     scale
         The factor s: the concentration of one restaurant is s times the sum of `value`. It is K for
         a scalar alpha shared by K topics, V for beta over V words, and 1 for a vector.
+    shards
+        Where restaurants are documents that are divided over devices: `totals` are those of this
+        device, `num_tables` of all.
     """
 
     value: Float[Array, "*shape"]
@@ -62,6 +66,7 @@ class Concentration(NamedTuple):
     num_tables: Int[Array, "*shape"]
     prior: GammaPrior
     scale: ScalarLike = 1.0
+    shards: Shards = ONE_DEVICE
 
 
 def draw_concentrations(
@@ -85,17 +90,19 @@ def draw_concentrations(
         return {}
     key_eta, key_value = split(rng_key)
     restaurants, values = [], []
-    for value, totals, num_tables, prior, scale in these.values():
+    for value, totals, num_tables, prior, scale, _ in these.values():
         a = jnp.float32(scale) * sum_pairwise(jnp.asarray(value, jnp.float32).reshape(-1))
         customers = jnp.maximum(totals, 1).astype(jnp.float32)
         restaurants.append((jnp.full_like(customers, a), customers))
         values.append((jnp.asarray(prior.concentration + num_tables, jnp.float32).reshape(-1),))
-    log_eta = _draw_joined(partial(draw_log_beta, key_eta), restaurants)
+    first = [this.shards.first_doc for this in these.values()]
+    log_eta = _draw_joined(partial(draw_log_beta, key_eta), restaurants, first)
     log_value = _draw_joined(partial(draw_log_gamma, key_value), values)
     new = {}
     for (name, this), eta, drawn in zip(these.items(), log_eta, log_value, strict=True):
         eta = jnp.where(this.totals > 0, eta, 0)
-        log_rate = jnp.log(this.prior.rate - this.scale * sum_pairwise(eta))
+        total = this.shards.total(sum_pairwise(eta))
+        log_rate = jnp.log(this.prior.rate - this.scale * total)
         drawn = jnp.exp(drawn.reshape(jnp.shape(this.value)) - log_rate)
         new[name] = jnp.maximum(drawn, jnp.float32(_SMALLEST))
     return new
@@ -110,6 +117,7 @@ def draw_concentrations_of_groups(
     prior: GammaPrior,
     *,
     scale: ScalarLike = 1.0,
+    shards: Shards = ONE_DEVICE,
 ) -> Float[Array, " G"]:
     r"""Resample a concentration for each group of restaurants given the table counts.
 
@@ -119,9 +127,10 @@ def draw_concentrations_of_groups(
     key_eta, key_value = split(rng_key)
     a = jnp.asarray(scale * value[group])
     customers = jnp.maximum(totals, 1).astype(jnp.float32)
-    eta = draw_log_beta(key_eta, a, customers, jnp.zeros_like(group), jnp.arange(len(group)))
+    item = shards.first_doc + jnp.arange(len(group))
+    eta = draw_log_beta(key_eta, a, customers, jnp.zeros_like(group), item)
     eta = jnp.where(totals > 0, eta, 0.0)
-    rate = prior.rate - scale * jnp.zeros_like(value).at[group].add(eta)
+    rate = prior.rate - scale * shards.total(jnp.zeros_like(value).at[group].add(eta))
     shape = jnp.asarray(prior.concentration + num_tables, jnp.float32)
     drawn = draw_log_gamma(key_value, shape, jnp.zeros_like(num_tables), jnp.arange(len(value)))
     return jnp.maximum(jnp.exp(drawn - jnp.log(rate)), jnp.float32(_SMALLEST))
@@ -145,13 +154,18 @@ def draw_from_priors(rng_key: Key[Array, ""], priors: Mapping[str, GammaPrior]) 
     return values
 
 
-def _draw_joined(draw: Callable[..., Array], vectors: Sequence[tuple[Array, ...]]) -> list[Array]:
+def _draw_joined(
+    draw: Callable[..., Array],
+    vectors: Sequence[tuple[Array, ...]],
+    first: Sequence[Array | int] | None = None,
+) -> list[Array]:
     """Join the vectors, call `draw(*joined, slot, item)` once, and split the result.
 
-    `slot` is the number of the part, and `item` is the place in this part.
+    `slot` is the number of the part, and `item` is the place in this part, counted from `first`.
     """
-    sizes = [len(first) for first, *_ in vectors]
+    sizes = [len(vector) for vector, *_ in vectors]
     slots = [jnp.full(size, slot) for slot, size in enumerate(sizes)]
-    items = [jnp.arange(size) for size in sizes]
+    first = [0] * len(sizes) if first is None else first
+    items = [start + jnp.arange(size) for start, size in zip(first, sizes, strict=True)]
     joined = (jnp.concatenate(parts) for parts in (*zip(*vectors, strict=True), slots, items))
     return jnp.split(draw(*joined), list(accumulate(sizes))[:-1])

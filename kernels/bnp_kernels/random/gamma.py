@@ -203,14 +203,17 @@ def draw_rows(
     rng_key: Key[Array, ""],
     concentration: Float[Array, "R K"],
     rest: Float[Array, " R"] | None = None,
+    first_row: Int[Array, ""] | int = 0,
 ) -> Float[Array, "R K"]:
     r"""Draw row r ~ Dirichlet(concentration[r], rest[r]) and drop its last entry, that of `rest`.
 
     Where a concentration is 0, the entry is 0. Draws do not depend on K: cell (r, k) is drawn from
-    the counter (k, r), and zeros at the end do not change the normalising sum.
+    the counter (k, r), and zeros at the end do not change the normalising sum. Rows are numbered
+    from `first_row`.
     """
     draw = vectorise_if(concentration.size < LARGE_TABLE, _draw_rows)
-    return draw(rng_key, concentration, *(() if rest is None else (rest,)))
+    first_row = jnp.asarray(first_row, jnp.uint32)
+    return draw(rng_key, concentration, first_row, *(() if rest is None else (rest,)))
 
 
 def draw_log_gamma_table(
@@ -221,30 +224,30 @@ def draw_log_gamma_table(
     As `draw_log_gamma`, for large tables: cell (r, k) is drawn from the counter (k, r).
     """
     draw = vectorise_if(concentration.size < LARGE_TABLE, _draw_table)
-    return draw(rng_key, concentration)
+    return draw(rng_key, concentration, jnp.uint32(0))
 
 
-def _draw_table(rng_key, concentration):
+def _draw_table(rng_key, concentration, first_row):
     num_rows, num_columns = concentration.shape
     word = min(_WORD, num_rows)
     spare = -num_rows % word, -num_columns % 8 if concentration.size >= LARGE_TABLE else 0
     padded = jnp.pad(concentration, [(0, n) for n in spare])
     some = padded > 0
     cells = jnp.where(some, padded, 1).reshape(word, -1, padded.shape[1])
-    item = jnp.arange(len(padded), dtype=jnp.uint32).reshape(word, -1, 1)
+    item = first_row + jnp.arange(len(padded), dtype=jnp.uint32).reshape(word, -1, 1)
     log_gamma = _draw_log_gamma_grid(rng_key, cells, item).reshape(padded.shape)
     return jnp.where(some, log_gamma, -jnp.inf)[:num_rows, :num_columns]
 
 
-def _draw_rows(rng_key, concentration, rest=None):
+def _draw_rows(rng_key, concentration, first_row, rest=None):
     num_rows = len(concentration)
     key_cells, key_rest = split(rng_key)
-    log_gamma = _draw_table(key_cells, concentration)
+    log_gamma = _draw_table(key_cells, concentration, first_row)
     # An exponential ends in a product. `where` keeps XLA from fusing this product with the sum,
     # which would change the rounding.
     top, of_rest = log_gamma.max(axis=1), 0.0
     if rest is not None:
-        number = jnp.arange(num_rows, dtype=jnp.uint32)
+        number = first_row + jnp.arange(num_rows, dtype=jnp.uint32)
         log_rest = draw_log_gamma(key_rest, jnp.where(rest > 0, rest, 1), 0, number)
         top = jnp.maximum(top, jnp.where(rest > 0, log_rest, -jnp.inf))
         of_rest = jnp.where(rest > 0, jnp.exp(log_rest - top), 0.0)

@@ -25,7 +25,10 @@ _WORD = 32  # cells whose marks share a word
 
 
 def draw_tables(
-    rng_key: Key[Array, ""], counts: Int[Array, "R K"], concentration: Float[Array, " K"]
+    rng_key: Key[Array, ""],
+    counts: Int[Array, "R K"],
+    concentration: Float[Array, " K"],
+    first_row: Int[Array, ""] | int = 0,
 ) -> Int[Array, " K"]:
     """Draw the number of tables of every restaurant and sum over restaurants (rows).
 
@@ -36,13 +39,16 @@ def draw_tables(
     concentration
         Concentration of column k, the same in all rows. Where it has underflowed to 0, a non-empty
         cell has one table.
+    first_row
+        Number of the first row, where another device has those before it.
 
     Returns
     -------
     Tables per column (int32); 0 in a column without customers. Cell (r, k) is drawn from the
     counter (k, r), so the draws do not change when columns are added.
     """
-    return vectorise_if(counts.size < LARGE_TABLE, _draw_sums)(rng_key, counts, concentration)
+    draw = vectorise_if(counts.size < LARGE_TABLE, _draw_sums)
+    return draw(rng_key, counts, concentration, jnp.asarray(first_row, jnp.uint32))
 
 
 def draw_tables_of_groups(
@@ -50,25 +56,27 @@ def draw_tables_of_groups(
     counts: Int[Array, "R K"],
     group: Int[Array, " R"],
     concentration: Float[Array, "G K"],
+    first_row: Int[Array, ""] | int = 0,
 ) -> Int[Array, "G K"]:
     """Draw the number of tables of every restaurant and sum over the restaurants of each group.
 
     As `draw_tables`; all restaurants of a group have its row of concentrations.
     """
     draw = vectorise_if(counts.size < LARGE_TABLE, _draw_sums_of_groups)
-    return draw(rng_key, counts, group, concentration)
+    return draw(rng_key, counts, group, concentration, jnp.asarray(first_row, jnp.uint32))
 
 
-def _draw_sums(rng_key, counts, concentration):
+def _draw_sums(rng_key, counts, concentration, first_row):
     num_rows, num_columns = counts.shape
     word = min(_WORD, max(num_rows, 1))
     num_lanes = -(-num_rows // word)
     counts = jnp.pad(counts, ((0, word * num_lanes - num_rows), (0, 0)))
     counts = counts.reshape(word, num_lanes, num_columns)
-    return _draw(rng_key, counts, concentration[None, :]).sum(axis=0)
+    row = first_row + jnp.arange(word * num_lanes, dtype=jnp.uint32).reshape(word, num_lanes)
+    return _draw(rng_key, counts, row, concentration[None, :]).sum(axis=0)
 
 
-def _draw_sums_of_groups(rng_key, counts, group, concentration):
+def _draw_sums_of_groups(rng_key, counts, group, concentration, first_row):
     """Deal the rows of each group to lanes of its own, as many as are certain to be enough."""
     num_rows, num_columns = counts.shape
     num_groups = concentration.shape[0]
@@ -83,12 +91,15 @@ def _draw_sums_of_groups(rng_key, counts, group, concentration):
     row = jnp.full((_WORD, num_lanes), num_rows).at[place % _WORD, lane].set(order)
     dealt = jnp.pad(counts, ((0, 1), (0, 0)))[row]  # one row without customers
     group_of = jnp.zeros(num_lanes, jnp.int32).at[lane].set(group[order])
-    tables = _draw(rng_key, dealt, concentration[group_of])
+    tables = _draw(rng_key, dealt, first_row + row.astype(jnp.uint32), concentration[group_of])
     return jnp.zeros((num_groups, num_columns), jnp.int32).at[group_of].add(tables)
 
 
-def _draw(rng_key, counts, concentration):
-    """Draw tables, summed over the rows of each lane: [word, lanes, K] and [lanes or 1, K]."""
+def _draw(rng_key, counts, row, concentration):
+    """Draw tables, summed over the rows of each lane.
+
+    `counts` are [word, lanes, K], `concentration` [lanes or 1, K]; `row` is the number of each row.
+    """
     # As in the grid of `gamma`, one pass makes the first jump of all cells. The bits of one word
     # mark which of its (at most) 32 cells landed on a candidate. Each iteration then moves the cell
     # of the lowest bit of every word.
@@ -96,7 +107,6 @@ def _draw(rng_key, counts, concentration):
     num_cells = num_lanes * num_columns
     a = concentration.astype(jnp.float32)
     slot = jnp.arange(num_columns, dtype=jnp.uint32)[None, :]
-    lane = jnp.arange(num_lanes, dtype=jnp.uint32)[:, None]
 
     def jump(at, u, opened):
         """Jump from customer `at` + 1 to the next candidate, returned in the same way: less one.
@@ -110,8 +120,8 @@ def _draw(rng_key, counts, concentration):
 
     def first_jump(carry, block):
         waiting, tables = carry
-        bit, n = block
-        bits = random_bits(rng_key, slot, lane + bit * jnp.uint32(num_lanes))
+        bit, n, row = block
+        bits = random_bits(rng_key, slot, row[:, None])
         second = to_uniform(bits[0]) * (a + 1) < a
         at, second = jump(1.0, to_uniform(bits[1]), second)
         landed = (at <= n.astype(jnp.float32) - 1).astype(jnp.uint32)
@@ -119,10 +129,11 @@ def _draw(rng_key, counts, concentration):
         return (waiting | (landed << bit), tables), at
 
     start = jnp.zeros(counts.shape[1:], jnp.uint32), jnp.zeros(counts.shape[1:], jnp.int32)
-    blocks = jnp.arange(word, dtype=jnp.uint32), counts
+    blocks = jnp.arange(word, dtype=jnp.uint32), counts, row
     (waiting, tables), reached = lax.scan(first_jump, start, blocks)
 
     cell_of = jnp.arange(num_cells).reshape(num_lanes, num_columns)
+    lane = jnp.arange(num_lanes)[:, None]
     reached, counts = reached.reshape(-1), counts.reshape(-1)
 
     def next_jump(carry):
@@ -132,7 +143,8 @@ def _draw(rng_key, counts, concentration):
         cell = bit.astype(jnp.int32) * num_cells + cell_of
         last = counts.at[cell].get(mode="promise_in_bounds").astype(jnp.float32) - 1
         at = jnp.where(jumps == 1, reached.at[cell].get(mode="promise_in_bounds"), at)
-        bits = random_bits(rng_key, slot, lane + bit * jnp.uint32(num_lanes), jumps)
+        number = row.at[bit, lane].get(mode="promise_in_bounds")
+        bits = random_bits(rng_key, slot, number, jumps)
         hit = -jnp.expm1(a * jnp.log1p(-1 / at))
         opened = to_uniform(bits[0]) * hit * (a + at) < a
         at, opened = jump(at, to_uniform(bits[1]), opened)

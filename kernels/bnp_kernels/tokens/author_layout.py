@@ -5,13 +5,15 @@ document. Links are in document order. The sequential schedule groups documents 
 many authors: a bucket has the documents with at most A authors and more than A / 2.
 """
 
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Integer
 
+from bnp_kernels.numerics.shards import ONE_DEVICE, Shards, divide, spread
 from bnp_kernels.tokens.layout import check_tokens, most_of_a_word
 from bnp_kernels.tokens.scan import Bucket
 
@@ -23,9 +25,9 @@ _BLOCK = {"cpu": 4096}
 
 
 class Blocks(NamedTuple):
-    """All tokens in corpus order, in N rows of B places."""
+    """All tokens in corpus order, in N rows of B places; of a device, those that it has."""
 
-    position: Int[Array, "N B"]  # corpus position of the token; T where there is none
+    position: Int[Array, "N B"]  # place of the token; the number of tokens where there is none
     word: Int[Array, "N B"]
     first_link: Int[Array, "N B"]  # of its document
     last_link: Int[Array, "N B"]
@@ -34,7 +36,8 @@ class Blocks(NamedTuple):
 class AuthorTokens(NamedTuple):
     """The tokens of a corpus, sorted by document, with the authors of each document.
 
-    Sizes: T tokens, D documents, J authors, L links between documents and authors.
+    Sizes: T tokens, D documents, J authors, L links between documents and authors. Where the corpus
+    is divided over devices, documents and links count from the first ones of the device.
     """
 
     doc: Int[Array, " T"]
@@ -48,6 +51,8 @@ class AuthorTokens(NamedTuple):
     log_choices: Float[Array, ""]  # log of the number of possible values of x
     buckets: tuple[Bucket, ...]  # documents with fewest authors first; J where there is no author
     blocks: Blocks
+    shards: Shards = ONE_DEVICE
+    whole: Any = None  # `AuthorTokens` of the corpus, if it is divided and a sweep needs all of it
 
     @property
     def num_authors(self) -> int:
@@ -64,6 +69,8 @@ def make_author_tokens(
     *,
     block_size: int | None = None,
     num_shards: int = 1,
+    axis_name: str | None = None,
+    whole: bool = False,
 ) -> AuthorTokens:
     """Lay a corpus out for the kernels; runs on the host, on concrete arrays.
 
@@ -78,9 +85,10 @@ def make_author_tokens(
     block_size
         Number of tokens that move at once in the parallel schedule; chosen for the machine by
         default. The draws do not depend on it.
-    num_shards
-        Number of devices that will share each block. The size of a block is made a multiple of this
-        number.
+    num_shards, axis_name
+        Number of devices that share the documents, and the name of their axis; None: one device.
+    whole
+        Whether a sweep needs the whole corpus, where several devices share the documents.
 
     Raises
     ------
@@ -100,16 +108,35 @@ def make_author_tokens(
     log_choices = doc_length @ np.log(np.maximum(num_links, 1))
     if block_size is None:
         block_size = min(_BLOCK.get(jax.default_backend(), 16384), -(-len(doc) // 8) * 8)
-    share_up = np.ceil(author_share - 1e-6).astype(np.int32)
-    arrays = (
-        doc, word, doc_length, most_of_a_word(word),
-        ptr[:-1], num_links, idx, share_up, np.float32(log_choices),
+    most, share_up = most_of_a_word(word), np.ceil(author_share - 1e-6).astype(np.int32)
+    buckets = _buckets(ptr, idx, num_authors, doc_length)
+
+    def tokens(doc, word, doc_length, first_link, num_links, link_author, **more):
+        arrays = (
+            doc, word, doc_length, most, first_link, num_links, link_author, share_up,
+            np.float32(log_choices),
+        )  # fmt: skip
+        return AuthorTokens(*map(jnp.asarray, arrays), buckets=buckets, **more)
+
+    all_docs = doc, word, doc_length, ptr[:-1], num_links, idx
+    if axis_name is None:
+        return tokens(*all_docs, blocks=_join([_blocks(doc, word, ptr, block_size, len(doc))]))
+    bounds = divide(doc_length, num_shards)
+    token_bounds = np.concatenate([[0], np.cumsum(doc_length)])[bounds].astype(np.int32)
+    shards = Shards(jnp.asarray(bounds), jnp.asarray(token_bounds), axis_name, num_docs, len(doc))
+    links, places = ptr[bounds], int(np.diff(token_bounds).max())
+    local = doc - np.repeat(bounds[:-1], np.diff(token_bounds))
+    first_link = ptr[:-1] - np.repeat(links[:-1], np.diff(bounds))
+    blocks = [
+        _blocks(local[t0:t1], word[t0:t1], ptr[d0 : d1 + 1] - ptr[d0], block_size, places)
+        for (t0, t1), (d0, d1) in zip(pairwise(token_bounds), pairwise(bounds), strict=True)
+    ]
+    return tokens(
+        spread(local, token_bounds), spread(word, token_bounds), spread(doc_length, bounds),
+        spread(first_link, bounds), spread(num_links, bounds), spread(idx, links),
+        blocks=_join(blocks), shards=shards,
+        whole=tokens(*all_docs, blocks=None) if whole else None,
     )  # fmt: skip
-    return AuthorTokens(
-        *map(jnp.asarray, arrays),
-        buckets=_buckets(ptr, idx, num_authors, doc_length),
-        blocks=_blocks(doc, word, ptr, -(-block_size // num_shards) * num_shards),
-    )
 
 
 def _check_links(ptr, idx, num_authors, doc_length) -> None:
@@ -151,10 +178,18 @@ def _buckets(ptr, idx, num_authors, doc_length) -> tuple[Bucket, ...]:
     return tuple(buckets)
 
 
-def _blocks(doc, word, ptr, size) -> Blocks:
-    total = len(doc)
-    position = np.arange(-(-total // size) * size).astype(np.int32).reshape(-1, size)
-    safe = np.minimum(position, total - 1)
+def _blocks(doc, word, ptr, size, places) -> Blocks:
+    """Arrange the tokens of one device, which has so many places for tokens."""
+    position = np.arange(-(-places // size) * size).astype(np.int32).reshape(-1, size)
+    if not len(doc):
+        none = np.zeros_like(position)
+        return Blocks(np.full_like(position, places), none, none, none)
+    safe = np.minimum(position, len(doc) - 1)
     doc = doc[safe]
-    arrays = np.minimum(position, total), word[safe], ptr[doc], ptr[doc + 1] - 1
-    return Blocks(*map(jnp.asarray, arrays))
+    position = np.where(position <= safe, position, places).astype(np.int32)
+    return Blocks(position, word[safe], ptr[doc], ptr[doc + 1] - 1)
+
+
+def _join(blocks: list[Blocks]) -> Blocks:
+    """Put the places of the devices side by side."""
+    return Blocks(*(jnp.asarray(np.concatenate(x, axis=1)) for x in zip(*blocks, strict=True)))

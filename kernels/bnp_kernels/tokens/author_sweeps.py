@@ -7,9 +7,6 @@ first step draws the topic from $\big(\sum_j \vartheta_{jk}\big) f_k$, the secon
 $\vartheta_{jk}$.
 """
 
-import functools
-
-import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, Key
@@ -36,7 +33,6 @@ def sweep_tokens(
     table: Float[Array, "V K"],
     *,
     frozen: Bool[Array, " T"] | None = None,
-    axis_name: str | None = None,
     power: Float[Array, ""] | None = None,
 ) -> tuple[Int[Array, " T"], Int[Array, " T"]]:
     r"""Resample topic and author of every token, all at once.
@@ -53,9 +49,6 @@ def sweep_tokens(
         Topic-word probabilities; a column of zeros is a topic that no token may move to.
     frozen
         Tokens that keep topic and author.
-    axis_name
-        Name of a `shard_map` axis over which `data.blocks` is sharded (each array along its last
-        axis); all other arguments are replicated, and so is the result.
     power
         Draw the topic with weights to about this power, in (0, 1], see `rough_power`. Such a sweep
         does not keep the posterior invariant.
@@ -66,15 +59,13 @@ def sweep_tokens(
     the size of the blocks, nor on topics of weight zero appended at the end.
     """
     small = data.blocks.word.shape[-1] * mixture.shape[-1] < _LARGE
-    new_z, new_x = vectorise_if(small, functools.partial(_sweep, axis_name=axis_name))(
-        rng_key, data, mixture, table, power
-    )
+    new_z, new_x = vectorise_if(small, _sweep)(rng_key, data, mixture, table, power)
     if frozen is None:
         return new_z, new_x
     return jnp.where(frozen, z, new_z), jnp.where(frozen, x, new_x)
 
 
-def _sweep(rng_key, data: AuthorTokens, mixture, table, power, *, axis_name):
+def _sweep(rng_key, data: AuthorTokens, mixture, table, power):
     num_topics = mixture.shape[1]
     # The sums of the weights of the first 1, 2, .. authors of every document. The topic is drawn
     # from the last sum. A search in the sums then finds the author.
@@ -107,12 +98,12 @@ def _sweep(rng_key, data: AuthorTokens, mixture, table, power, *, axis_name):
         return z, data.link_author.at[high].get(mode="promise_in_bounds")
 
     # drawn before the loop: inside, XLA would fuse these draws into every operation that reads them
-    uniforms = map(bits.to_uniform, bits.random_bits(rng_key, 0, data.blocks.position))
+    place, shards = data.shards.first_token + data.blocks.position, data.shards
+    uniforms = map(bits.to_uniform, bits.random_bits(rng_key, 0, place))
     moved = lax.map(move, (data.blocks, *uniforms))
-    if axis_name is not None:
-        gather = functools.partial(lax.all_gather, axis_name=axis_name, axis=1, tiled=True)
-        moved = jax.tree.map(functools.partial(gather, to="invarying"), moved)
-    return tuple(new.reshape(-1)[: data.word.shape[0]] for new in moved)
+    num_places = data.word.shape[0]
+    moved = (new.reshape(-1)[:num_places] for new in moved)
+    return tuple(jnp.where(shards.are_tokens(num_places), new, 0) for new in moved)
 
 
 def _running_sums(data: AuthorTokens, mixture: Float[Array, "J K"]) -> Float[Array, "L K"]:

@@ -11,6 +11,7 @@ not at every token.
 import functools
 import heapq
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import jax
@@ -21,6 +22,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from bnp_kernels.numerics.batching import vectorise_if
 from bnp_kernels.numerics.powers import rough_power
+from bnp_kernels.numerics.shards import ONE_DEVICE, Shards
 from bnp_kernels.random import categorical
 from bnp_kernels.random.bits import random_bits, to_uniform
 
@@ -47,10 +49,14 @@ argument.
 
 
 class Lanes(NamedTuple):
-    """Layout of the corpus in L lanes of N blocks with B tokens each."""
+    """Layout of the corpus in L lanes of N blocks with B tokens each.
+
+    Where the corpus is divided over devices, the lanes of a device hold its documents, and count
+    documents and positions from the first ones of the device.
+    """
 
     word: Int[Array, "N B L"]
-    position: Int[Array, "N B L"]  # corpus position of the token; T where there is none
+    position: Int[Array, "N B L"]  # place of the token; the number of places where there is none
     doc: Int[Array, "N L"]  # document of the block
     rank: Int[Array, "N L"]  # tokens of the document before the block; 0 where it begins
 
@@ -60,7 +66,7 @@ def pack(
     word: Int[np.ndarray, " T"],
     num_lanes: int | None = None,
     *,
-    num_shards: int = 1,
+    doc_bounds: Int[np.ndarray, " S1"] | None = None,
 ) -> Lanes:
     """Pack documents into lanes, longest first into the lane that ends earliest.
 
@@ -73,50 +79,72 @@ def pack(
     word
         Word of each token, in corpus order.
     num_lanes
-        Chosen for the corpus by default. Rounded up to a multiple of `num_shards`.
-    num_shards
-        Number of devices that will share the lanes.
+        Chosen for the corpus by default. Rounded up to a multiple of the number of devices.
+    doc_bounds
+        Documents of each device, see `shards.Shards`; None: one device has all. The lanes of a
+        device follow those of the device before it.
     """
     doc_length, word = np.asarray(doc_length), np.asarray(word)
-    total = int(doc_length.sum())
+    bounds = np.asarray([0, len(doc_length)] if doc_bounds is None else doc_bounds)
+    num_shards = len(bounds) - 1
     block = min((2, 4, 8, 16, 32), key=lambda b: _blocks(doc_length, b).sum() * (b + _BLOCK_COST))
     blocks = _blocks(doc_length, block)
     if num_lanes is None:
         num_lanes = _choose_num_lanes(blocks, num_shards)
-    num_lanes = max(1, -(-num_lanes // num_shards)) * num_shards
-    runs, num_blocks = _assign(blocks, num_lanes)
+    lanes_of_each = max(1, -(-num_lanes // num_shards))
+    of_devices = [slice(*pair) for pair in pairwise(bounds)]
+    assigned = [_assign(blocks[docs], lanes_of_each) for docs in of_devices]
+    num_blocks = max(longest for _, _, longest in assigned)
+    places = max(int(doc_length[docs].sum()) for docs in of_devices)
 
-    position = np.full((num_lanes, num_blocks * block), total, np.int32)
-    doc = np.zeros((num_lanes, num_blocks), np.int32)
-    rank = np.zeros((num_lanes, num_blocks), np.int32)
-    begin = np.concatenate([[0], np.cumsum(doc_length)[:-1]])
-    for lane, run in enumerate(runs):
-        at = 0
-        for d in run:
-            here = slice(at, at + blocks[d])
-            doc[lane, here], rank[lane, here] = d, np.arange(blocks[d]) * block
-            tokens = slice(at * block, at * block + doc_length[d])
-            position[lane, tokens] = begin[d] + np.arange(doc_length[d])
-            at += blocks[d]
-    position = position.reshape(num_lanes, num_blocks, block).transpose(1, 2, 0)
-    words = np.append(word, 0).astype(np.int32)[position]
-    return Lanes(*map(jnp.asarray, (words, position, doc.T, rank.T)))
+    first_token = np.concatenate([[0], np.cumsum(doc_length)])[bounds]
+    parts = []
+    for docs, tokens, of_docs in zip(of_devices, pairwise(first_token), assigned, strict=True):
+        layout = doc_length[docs], blocks[docs], *of_docs[:2]
+        parts.append(
+            _lay_out(word[slice(*tokens)], *layout, (lanes_of_each, num_blocks, block), places)
+        )
+    return Lanes(*(jnp.asarray(np.concatenate(x, axis=-1)) for x in zip(*parts, strict=True)))
+
+
+def _lay_out(word, doc_length, blocks, lane, start, shape, places) -> tuple[np.ndarray, ...]:
+    """Give the documents of one device their blocks, and the tokens their places."""
+    num_lanes, num_blocks, block = shape
+    doc = np.zeros((num_blocks, num_lanes), np.int32)
+    rank = np.zeros((num_blocks, num_lanes), np.int32)
+    of_block = np.repeat(np.arange(len(blocks)), blocks)
+    number = _count_up(blocks)
+    at = start[of_block] + number, lane[of_block]
+    doc[at], rank[at] = of_block, number * block
+
+    words = np.zeros((num_blocks, block, num_lanes), np.int32)
+    position = np.full((num_blocks, block, num_lanes), places, np.int32)
+    of_token, in_doc = np.repeat(np.arange(len(blocks)), doc_length), _count_up(doc_length)
+    at = start[of_token] + in_doc // block, in_doc % block, lane[of_token]
+    words[at], position[at] = word, np.arange(len(word))
+    return words, position, doc, rank
+
+
+def _count_up(lengths):
+    """Return 0, 1, .. for every length, one after the other."""
+    begin = np.cumsum(lengths) - lengths
+    return np.arange(lengths.sum()) - np.repeat(begin, lengths)
 
 
 def _blocks(doc_length, block):
     return -(-doc_length // block)
 
 
-def _assign(blocks, num_lanes) -> tuple[list[list[int]], int]:
-    """Assign documents to lanes, greedily; return these, and the blocks of the longest lane."""
+def _assign(blocks, num_lanes) -> tuple[np.ndarray, np.ndarray, int]:
+    """Assign documents to lanes, greedily; return lane and first block of each, and the longest."""
     ends = [(0, lane) for lane in range(num_lanes)]
-    runs: list[list[int]] = [[] for _ in range(num_lanes)]
-    for d in np.argsort(-blocks, kind="stable"):
+    lanes, starts = np.zeros_like(blocks), np.zeros_like(blocks)
+    for d in np.argsort(-blocks, kind="stable").tolist():
         if blocks[d]:
             end, lane = ends[0]
-            runs[lane].append(int(d))
+            lanes[d], starts[d] = lane, end
             heapq.heapreplace(ends, (end + int(blocks[d]), lane))
-    return runs, max(1, max(end for end, _ in ends))
+    return lanes, starts, max(1, max(end for end, _ in ends))
 
 
 def _choose_num_lanes(blocks, num_shards) -> int:
@@ -146,7 +174,7 @@ def sweep_lanes(
     tilt_docs: Any = None,
     tilt_shared: Any = None,
     frozen: Bool[Array, " T"] | None = None,
-    axis_name: str | None = None,
+    shards: Shards = ONE_DEVICE,
     power: Float[Array, ""] | None = None,
 ) -> Int[Array, " T"]:
     r"""Resample the topic of every token once: documents in parallel, their tokens in turn.
@@ -182,9 +210,9 @@ def sweep_lanes(
         all documents share.
     frozen
         Tokens that keep their topic. They still count in their document.
-    axis_name
-        Name of a `shard_map` axis over which `lanes` is sharded (each array along its last axis);
-        all other arguments are replicated, and so is the result.
+    shards
+        How the corpus is divided over devices. What belongs to documents or tokens is that of this
+        device, and so is the result.
     power
         Draw the topic with weights to about this power, in (0, 1], see `rough_power`. Such a sweep
         does not keep the posterior invariant.
@@ -202,15 +230,16 @@ def sweep_lanes(
     product in two ways, see `draw_code`.) Topics are represented by codes.
     """
     small = lanes.word.shape[-1] * table.shape[1] < _LARGE
-    sweep = vectorise_if(small, functools.partial(_sweep, tilt=tilt, axis_name=axis_name))
+    sweep = vectorise_if(small, functools.partial(_sweep, tilt=tilt))
     of_docs = prior_row, table_row, tilt_docs
-    return sweep(rng_key, lanes, z, doc_topic, table, prior, of_docs, tilt_shared, frozen, power)
+    return sweep(
+        rng_key, lanes, z, doc_topic, table, prior, of_docs, tilt_shared, frozen, power, shards
+    )
 
 
 def _sweep(
-    rng_key, lanes, z, doc_topic, table, prior, of_docs, tilt_shared, frozen, power, *,
-    tilt, axis_name,
-):  # fmt: skip
+    rng_key, lanes, z, doc_topic, table, prior, of_docs, tilt_shared, frozen, power, shards, *, tilt
+):
     prior_row, table_row, tilt_docs = of_docs
     num_tokens, num_topics = z.shape[0], table.shape[1]
     _, block, num_lanes = lanes.word.shape
@@ -267,7 +296,7 @@ def _sweep(
             counts = remove(add(counts, new), next_old)
             return (counts, weigh(counts, next_word, of_lane)), new
 
-        u = _uniforms(rng_key, doc, rank, block)
+        u = _uniforms(rng_key, shards.first_doc + doc, rank, block)
         counts = remove(counts, old[0])
         start = counts, weigh(counts, word[0], of_lane)
         (counts, weights), new = lax.scan(move, start, (u[:-1], old[:-1], old[1:], word[1:]))
@@ -275,20 +304,15 @@ def _sweep(
         return add(counts, last), jnp.concatenate([new, last[None]])
 
     counts = jnp.zeros((num_lanes, table.shape[1]), jnp.float32)
-    if axis_name is not None:
-        counts = lax.pcast(counts, axis_name, to="varying")
     _, new = lax.scan(sweep_block, counts, (lanes.doc, lanes.rank, lanes.word, old))
     new = categorical.decode(new, num_topics)
     flat = jnp.zeros(num_tokens, jnp.int32)
-    if axis_name is not None:
-        flat = lax.pcast(flat, axis_name, to="varying")
     flat = flat.at[lanes.position].set(new, mode="drop", unique_indices=True)
-    flat = flat if axis_name is None else lax.psum(flat, axis_name)
     return flat if frozen is None else jnp.where(frozen, z, flat)
 
 
 def _uniforms(rng_key, doc, rank, block):
-    """Return the uniforms of a block: token r of document d has the counter (d, r)."""
+    """Return the uniforms of a block: token r of document d (of all) has the counter (d, r)."""
     return to_uniform(
         random_bits(rng_key, doc[None, :], rank[None, :] + jnp.arange(block)[:, None])[0]
     )

@@ -1,11 +1,12 @@
 """The layout of a corpus for the kernels: flat token arrays, shared by all chains."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Integer
 
+from bnp_kernels.numerics.shards import ONE_DEVICE, Shards, divide, spread
 from bnp_kernels.tokens.lanes import Lanes, pack
 from bnp_kernels.tokens.scan import Bucket, make_bucket
 
@@ -16,6 +17,8 @@ __all__ = [
     "group_of",
     "make_tokens",
     "most_of_a_word",
+    "num_docs",
+    "num_tokens",
 ]
 
 
@@ -30,7 +33,10 @@ class WordTransform(NamedTuple):
 
 
 class Tokens(NamedTuple):
-    """The tokens of a corpus, sorted by document, and their layout for both schedules."""
+    """The tokens of a corpus, sorted by document, and their layout for both schedules.
+
+    Where the corpus is divided over devices, `doc` counts from the first document of the device.
+    """
 
     doc: Int[Array, " T"]
     word: Int[Array, " T"]
@@ -38,6 +44,8 @@ class Tokens(NamedTuple):
     most_of_a_word: Integer[Array, ""]  # see the function of that name
     lanes: Lanes
     buckets: tuple[Bucket, ...]  # of the sequential schedule
+    shards: Shards = ONE_DEVICE
+    whole: Any = None  # `Tokens` of the corpus, if it is divided and a sweep needs all of it
     group: Int[Array, " D"] | None = None  # for models with groups of documents
     label: Int[Array, " D"] | None = None  # for models with labels of documents
     sizes: Int[Array, " N"] | None = None  # 0, 1, ..: how often a word may be in a topic
@@ -50,6 +58,17 @@ def group_of(data: Tokens) -> Int[Array, " D"]:
     return data.group
 
 
+def num_docs(data: Tokens) -> int:
+    """Return the number of documents of the corpus, on however many devices they are."""
+    local = data.doc_length.shape[0]
+    return local if data.shards.axis_name is None else data.shards.num_docs
+
+
+def num_tokens(data: Tokens) -> int:
+    """Return the number of tokens of the corpus, on however many devices they are."""
+    return data.doc.shape[0] if data.shards.axis_name is None else data.shards.num_tokens
+
+
 def make_tokens(
     doc: Int[np.ndarray, " T"],
     word: Int[np.ndarray, " T"],
@@ -57,6 +76,8 @@ def make_tokens(
     *,
     num_lanes: int | None = None,
     num_shards: int = 1,
+    axis_name: str | None = None,
+    whole: bool = False,
     group: Int[np.ndarray, " D"] | None = None,
     label: Int[np.ndarray, " D"] | None = None,
     num_sizes: int | None = None,
@@ -73,9 +94,10 @@ def make_tokens(
         Number of documents, empty ones included.
     num_lanes
         Number of lanes of the parallel schedule; chosen for the corpus by default.
-    num_shards
-        Number of devices that will share the lanes. The number of lanes is made a multiple of this
-        number.
+    num_shards, axis_name
+        Number of devices that share the documents, and the name of their axis; None: one device.
+    whole
+        Whether a sweep needs the whole corpus, where several devices share the documents.
     group, label
         Group and label of each document, for kernels that need them. Not checked.
     num_sizes
@@ -90,15 +112,34 @@ def make_tokens(
     """
     doc, word = check_tokens(doc, word, num_docs)
     doc_length = np.bincount(doc, minlength=num_docs).astype(np.int32)
-    lanes = pack(doc_length, word, num_lanes, num_shards=num_shards)
-    arrays = map(jnp.asarray, (doc, word, doc_length, most_of_a_word(word)))
-    of_docs = [None if x is None else jnp.asarray(x, jnp.int32) for x in (group, label)]
-    buckets = (make_bucket(doc_length),)
+    of_docs = [None if x is None else np.asarray(x, np.int32) for x in (group, label)]
     sizes = None if num_sizes is None else jnp.arange(num_sizes)
     rows = None if transform is None else WordTransform(*map(jnp.asarray, transform))
-    return Tokens(
-        *arrays, lanes=lanes, buckets=buckets, group=of_docs[0], label=of_docs[1], sizes=sizes,
-        transform=rows,
+    most = jnp.asarray(most_of_a_word(word))
+
+    def tokens(doc, word, doc_length, of_docs, **more):
+        group, label = (None if x is None else jnp.asarray(x) for x in of_docs)
+        doc, word, doc_length = map(jnp.asarray, (doc, word, doc_length))
+        return Tokens(
+            doc, word, doc_length, most, group=group, label=label, sizes=sizes, transform=rows,
+            **more,
+        )  # fmt: skip
+
+    bounds = divide(doc_length, num_shards) if axis_name is not None else None
+    packed = pack(doc_length, word, num_lanes, doc_bounds=bounds)
+    bucket = make_bucket(doc_length)
+    if bounds is None:
+        return tokens(doc, word, doc_length, of_docs, lanes=packed, buckets=(bucket,))
+    token_bounds = np.concatenate([[0], np.cumsum(doc_length)])[bounds].astype(np.int32)
+    shards = Shards(jnp.asarray(bounds), jnp.asarray(token_bounds), axis_name, num_docs, len(doc))
+    undivided = None
+    if whole:
+        undivided = tokens(doc, word, doc_length, of_docs, lanes=None, buckets=(bucket,))
+    local = doc - np.repeat(bounds[:-1], np.diff(token_bounds)).astype(np.int32)
+    return tokens(
+        spread(local, token_bounds), spread(word, token_bounds), spread(doc_length, bounds),
+        [None if x is None else spread(x, bounds) for x in of_docs],
+        lanes=packed, buckets=(), shards=shards, whole=undivided,
     )  # fmt: skip
 
 

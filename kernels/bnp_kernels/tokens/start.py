@@ -24,7 +24,8 @@ def random_start(
     Topic of each token, and the counts of `tally.tally`.
     """
     start = num_topics if init_topics is None else init_topics
-    u = bits.uniform(rng_key, data.doc.shape)
+    u = bits.uniform(rng_key, data.doc.shape, data.shards.first_token)
     z = jnp.minimum((u * start).astype(jnp.int32), start - 1)
+    z = jnp.where(data.shards.are_tokens(len(z)), z, 0)
     num_docs = data.doc_length.shape[0]
-    return z, *tally.tally(z, data.doc, data.word, num_docs, num_words, num_topics)
+    return z, *tally.tally(z, data.doc, data.word, num_docs, num_words, num_topics, data.shards)

@@ -4,10 +4,12 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-__all__ = ["ANNEALED", "take_turn"]
+__all__ = ["ANNEALED", "of_whole_corpus", "take_turn"]
 
 ANNEALED = "annealed "  # begins the name of a sweep with the weights of all topics to a power
 
@@ -54,3 +56,49 @@ def take_turn(
     if len(branches) == 1:
         return branches[0](*args, power)
     return lax.switch(turn, branches, *args, power)
+
+
+def of_whole_corpus(
+    sweep: Callable[..., Any],
+    tokens: tuple[str, ...] = ("z",),
+    docs: tuple[str, ...] = ("doc_topic",),
+) -> Callable[..., Any]:
+    """Let one device sweep the whole corpus, where it is divided over several.
+
+    The first device does it, the others wait: the sweep costs the time and the memory that it costs
+    without them.
+
+    Parameters
+    ----------
+    sweep
+        The sweep: key, state, data, power -> state.
+    tokens, docs
+        Fields of the state with an entry for each token, and with a row for each document.
+    """
+
+    def divided(rng_key: Any, state: Any, data: Any, power: Any, **options: Any) -> Any:
+        shards = data.shards
+        if shards.axis_name is None:
+            return sweep(rng_key, state, data, power, **options)
+        whole = {name: shards.all_tokens(getattr(state, name)) for name in tokens}
+        whole |= {name: shards.all_docs(getattr(state, name)) for name in docs}
+        whole = state._replace(**whole)
+        new = lax.cond(
+            lax.axis_index(shards.axis_name) == 0,
+            lambda: sweep(rng_key, whole, data.whole, power, **options),
+            lambda: whole,
+        )
+        new = jax.tree.map(partial(_of_first, axis_name=shards.axis_name), new)
+        own = {n: shards.own_tokens(getattr(new, n), len(getattr(state, n))) for n in tokens}
+        own |= {n: shards.own_docs(getattr(new, n), len(getattr(state, n))) for n in docs}
+        return new._replace(**own)
+
+    return divided
+
+
+def _of_first(x: jax.Array, axis_name: str) -> jax.Array:
+    """Return what the first device has."""
+    first = lax.axis_index(axis_name) == 0
+    if x.dtype == bool:
+        return _of_first(x.astype(jnp.int32), axis_name) > 0
+    return lax.psum(jnp.where(first, x, 0), axis_name)

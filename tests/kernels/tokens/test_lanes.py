@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec as P
 
+from bnp_kernels.numerics.shards import spread
 from bnp_kernels.random import bits, categorical
 from bnp_kernels.tokens import lanes, tally
 from bnp_kernels.tokens.layout import make_tokens
@@ -102,18 +103,24 @@ def test_vmap_is_one_by_one(num_lanes):
 
 @pytest.mark.skipif(jax.device_count() < 2, reason="needs two devices")
 def test_does_not_depend_on_the_devices():
-    tokens = corpus(num_shards=2, num_lanes=6)
-    key, state = jax.random.key(4), problem(tokens)
+    whole, tokens = corpus(), corpus(num_shards=2, num_lanes=6, axis_name="s")
+    key, (z, doc_topic, *rest) = jax.random.key(4), problem(whole)
+    shards = tokens.shards
     mesh = jax.make_mesh((2,), ("s",), axis_types=(jax.sharding.AxisType.Auto,))
     layout = jax.tree.map(lambda x: P(*[None] * (x.ndim - 1), "s"), tokens.lanes)
 
-    def sweep(lanes_, *state):
-        return lanes.sweep_lanes(key, lanes_, *state, axis_name="s")
+    def sweep(lanes_, z, doc_topic, *rest):
+        new = lanes.sweep_lanes(key, lanes_, z, doc_topic, *rest, shards=shards)
+        return shards.all_tokens(new)
 
-    specs = (layout, P(), P(), P(), P())
-    divided = jax.jit(jax.shard_map(sweep, mesh=mesh, in_specs=specs, out_specs=P()))
+    specs = (layout, P("s"), P("s"), P(), P())
+    divided = jax.jit(
+        jax.shard_map(sweep, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)
+    )
+    own = (spread(np.asarray(z), np.asarray(shards.token_bounds)),
+           spread(np.asarray(doc_topic), np.asarray(shards.doc_bounds)))  # fmt: skip
     np.testing.assert_array_equal(
-        divided(tokens.lanes, *state), sweep_lanes(key, corpus().lanes, *state)
+        divided(tokens.lanes, *own, *rest), sweep_lanes(key, whole.lanes, z, doc_topic, *rest)
     )
 
 

@@ -28,8 +28,33 @@ def test_the_most_frequent_word_has_the_type_of_counts(times, dtype):
 @pytest.mark.parametrize("num_shards", [1, 2, 3])
 def test_lanes_divide_among_shards(num_shards):
     doc = np.repeat(np.arange(20), 30)
-    lanes = layout.make_tokens(doc, doc, 20, num_shards=num_shards).lanes
+    lanes = layout.make_tokens(doc, doc, 20, num_shards=num_shards, axis_name="s").lanes
     assert lanes.word.shape[-1] % num_shards == 0
+
+
+def test_each_device_has_a_run_of_documents():
+    length = np.array([3, 0, 4, 2, 5, 1])
+    doc = np.repeat(np.arange(6), length)
+    word = np.arange(doc.size)
+    group = np.array([0, 1, 0, 1, 0, 1])
+    tokens = layout.make_tokens(
+        doc, word, 6, num_shards=2, axis_name="s", whole=True, group=group, label=10 + group
+    )
+    np.testing.assert_array_equal(tokens.shards.doc_bounds, [0, 3, 6])
+    np.testing.assert_array_equal(tokens.shards.token_bounds, [0, 7, 15])
+    assert (tokens.shards.num_docs, tokens.shards.num_tokens) == (6, 15)
+    # the first device has a place too many for tokens; documents count from its first one
+    np.testing.assert_array_equal(tokens.word, [*range(7), 0, *range(7, 15)])
+    np.testing.assert_array_equal(tokens.doc, [0, 0, 0, 2, 2, 2, 2, 0, 0, 0, 1, 1, 1, 1, 1, 2])
+    np.testing.assert_array_equal(tokens.doc_length, length)
+    np.testing.assert_array_equal(tokens.label, 10 + group)
+    np.testing.assert_array_equal(tokens.whole.word, word)
+    assert (layout.num_docs(tokens), layout.num_tokens(tokens)) == (6, 15)
+    assert (layout.num_docs(tokens.whole), layout.num_tokens(tokens.whole)) == (6, 15)
+    # the lanes of a device hold its places
+    position, half = np.asarray(tokens.lanes.position), tokens.lanes.position.shape[-1] // 2
+    for lanes, number in ((position[..., :half], 7), (position[..., half:], 8)):
+        np.testing.assert_array_equal(np.sort(lanes[lanes < 8]), np.arange(number))
 
 
 @pytest.mark.parametrize(

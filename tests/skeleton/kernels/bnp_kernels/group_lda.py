@@ -23,7 +23,7 @@ from bnp_kernels.tokens import lanes, tally
 from bnp_kernels.tokens.layout import Tokens
 from bnp_kernels.tokens.scan import Table, Weights, scan_tokens
 from bnp_kernels.tokens.start import random_start
-from bnp_kernels.tokens.turns import take_turn
+from bnp_kernels.tokens.turns import of_whole_corpus, take_turn
 
 __all__ = [
     "GroupLDAInfo",
@@ -97,8 +97,6 @@ def _sequential_sweep(
     state: GroupLDAState,
     data: Tokens,
     power: Float[Array, ""] | None = None,
-    *,
-    axis_name: str | None = None,
 ) -> GroupLDAState:
     num_words = state.word_topic.shape[0]
 
@@ -127,18 +125,17 @@ def _parallel_sweep(
     state: GroupLDAState,
     data: Tokens,
     power: Float[Array, ""] | None = None,
-    *,
-    axis_name: str | None = None,
 ) -> GroupLDAState:
     key_phi, key_z = bits.split(rng_key)
     (num_docs, num_topics), num_words = state.doc_topic.shape, state.word_topic.shape[0]
-    phi = gamma.draw_topic_word(key_phi, state.word_topic, state.beta, axis_name=axis_name)
+    shards = data.shards
+    phi = gamma.draw_topic_word(key_phi, state.word_topic, state.beta, axis_name=shards.axis_name)
     prior = jnp.broadcast_to(state.alpha[:, None], (state.alpha.shape[0], num_topics))
     z = lanes.sweep_lanes(
         key_z, data.lanes, state.z, state.doc_topic, phi, prior,
-        prior_row=data.group, axis_name=axis_name, power=power,
+        prior_row=data.group, shards=shards, power=power,
     )  # fmt: skip
-    counts = tally.tally(z, data.doc, data.word, num_docs, num_words, num_topics)
+    counts = tally.tally(z, data.doc, data.word, num_docs, num_words, num_topics, shards)
     return GroupLDAState(z, *counts, alpha=state.alpha, beta=state.beta)
 
 
@@ -151,7 +148,6 @@ def step(
     *,
     sweeps: tuple[str, ...] = ("parallel",),
     power: Float[Array, ""] | None = None,
-    axis_name: str | None = None,
 ) -> tuple[GroupLDAState, GroupLDAInfo]:
     r"""Resample the topic of every token by the sweep `sweeps[turn]`, then `beta`.
 
@@ -166,17 +162,17 @@ def step(
       p(z_t = k \mid z_{-t}, \phi) \propto (n_{dk} + \alpha_{g(d)}) \phi_{k w_t}$$
 
     The topics do not outlive the step, and `beta` is drawn without them: that order keeps the
-    posterior. With `axis_name` the lanes are sharded over that mapped axis. `power` is that of
-    annealed sweeps, see `take_turn`.
+    posterior. `power` is that of annealed sweeps, see `take_turn`.
     """
     key_z, key_rest = bits.split(rng_key)
-    known = {"sequential": _sequential_sweep, "parallel": _parallel_sweep}
-    new = take_turn(known, sweeps, turn, key_z, state, data, power=power, axis_name=axis_name)
+    known = {"sequential": of_whole_corpus(_sequential_sweep), "parallel": _parallel_sweep}
+    new = take_turn(known, sweeps, turn, key_z, state, data, power=power)
     key_tables, key_beta = bits.split(key_rest)
     beta = dirichlet_topics.resample_beta(
         key_tables, key_beta, new.word_topic, new.topic, new.beta, priors.beta
     )
-    return new._replace(beta=beta), GroupLDAInfo(num_moved=(new.z != state.z).sum())
+    moved = data.shards.total((new.z != state.z).sum())
+    return new._replace(beta=beta), GroupLDAInfo(num_moved=moved)
 
 
 def log_joint(state: GroupLDAState, data: Tokens) -> Float[Array, ""]:
@@ -185,7 +181,8 @@ def log_joint(state: GroupLDAState, data: Tokens) -> Float[Array, ""]:
     documents = log_dirichlet_multinomial(
         state.doc_topic, data.doc_length, weights, weights.sum(axis=1)
     )
-    return documents + dirichlet_topics.log_words(state.word_topic, state.topic, state.beta)
+    words = dirichlet_topics.log_words(state.word_topic, state.topic, state.beta)
+    return data.shards.total(documents) + words
 
 
 def log_prior(state: GroupLDAState, priors: GroupLDAPriors) -> Float[Array, ""]:

@@ -1,0 +1,141 @@
+"""The documents of one device, where a corpus is divided over several.
+
+Each device has a run of neighbouring documents, their tokens and their counts. What is of documents
+or of tokens is then an array with the same number of places on every device. Places at its end that
+hold nothing are padding: documents without tokens, and tokens that do not count. Counts by word,
+and what all documents share, are the same on all devices.
+
+Random numbers belong to the place of a document or a token in the corpus. So draws depend on the
+number of devices only through the rounding of sums.
+"""
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Bool, Int
+
+__all__ = ["ONE_DEVICE", "Shards", "divide", "spread"]
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["doc_bounds", "token_bounds"],
+    meta_fields=["axis_name", "num_docs", "num_tokens"],
+)
+@dataclasses.dataclass(frozen=True)
+class Shards:
+    """How a corpus is divided over the S devices of the axis `axis_name` of a `shard_map`.
+
+    The methods are for the inside of that `shard_map`. Without a name there is one device, which
+    has it all: every method returns its argument.
+    """
+
+    doc_bounds: Any = None  # int32 [S + 1], or what stands for it in a pytree; None: one device
+    """Device s has the documents from entry s up to entry s + 1."""
+    token_bounds: Any = None
+    axis_name: str | None = None
+    num_docs: int = 0
+    """Documents of the corpus."""
+    num_tokens: int = 0
+    """Tokens of the corpus."""
+
+    @property
+    def first_doc(self) -> Array | int:
+        """Place in the corpus of the first document of this device."""
+        return 0 if self.doc_bounds is None else self.doc_bounds[lax.axis_index(self.axis_name)]
+
+    @property
+    def first_token(self) -> Array | int:
+        """Place in the corpus of the first token of this device."""
+        return 0 if self.token_bounds is None else self.token_bounds[lax.axis_index(self.axis_name)]
+
+    def are_tokens(self, places: int) -> Bool[Array, " T"] | bool:
+        """Return which of this device's places for tokens hold one."""
+        return self._filled(self.token_bounds, places)
+
+    def are_docs(self, places: int) -> Bool[Array, " D"] | bool:
+        """Return which of this device's places for documents hold one."""
+        return self._filled(self.doc_bounds, places)
+
+    def _filled(self, bounds, places):
+        if bounds is None:
+            return True
+        device = lax.axis_index(self.axis_name)
+        return jnp.arange(places) < bounds[device + 1] - bounds[device]
+
+    def total(self, x: Any) -> Any:
+        """Add up what the devices have counted or summed; `x` is a pytree."""
+        return x if self.axis_name is None else lax.psum(x, self.axis_name)
+
+    def before(self, x: Array) -> Array:
+        """Add up what the devices before this one have counted."""
+        if self.axis_name is None:
+            return jnp.zeros_like(x)
+        every = lax.all_gather(x, self.axis_name)
+        earlier = jnp.arange(len(every)) < lax.axis_index(self.axis_name)
+        return jnp.tensordot(earlier.astype(x.dtype), every, 1)
+
+    def all_docs(self, x: Array) -> Array:
+        """Return the rows of all documents, given those of this device."""
+        return self._gather(x, self.doc_bounds, self.num_docs)
+
+    def all_tokens(self, x: Array) -> Array:
+        """Return the entries of all tokens, given those of this device."""
+        return self._gather(x, self.token_bounds, self.num_tokens)
+
+    def _gather(self, x, bounds, size):
+        if bounds is None:
+            return x
+        every = lax.all_gather(x, self.axis_name)  # [S, places, ...]
+        item = jnp.arange(size)
+        device = jnp.searchsorted(bounds, item, side="right", method="scan_unrolled") - 1
+        return every[device, item - bounds[device]]
+
+    def own_tokens(self, x: Array, places: int) -> Array:
+        """Return the entries of the tokens of this device, given those of all; padding has 0."""
+        return x if self.token_bounds is None else _cut(x, self.token_bounds, places, self)
+
+    def own_docs(self, x: Array, places: int) -> Array:
+        """Return the rows of the documents of this device, given those of all; padding has 0."""
+        return x if self.doc_bounds is None else _cut(x, self.doc_bounds, places, self)
+
+
+def _cut(x: Array, bounds: Array, places: int, shards: Shards) -> Array:
+    device = lax.axis_index(shards.axis_name)
+    item = jnp.arange(places)
+    found = x.at[bounds[device] + item].get(mode="clip")
+    inside = item < bounds[device + 1] - bounds[device]
+    return jnp.where(inside.reshape(-1, *[1] * (x.ndim - 1)), found, 0)
+
+
+ONE_DEVICE = Shards()
+
+
+def divide(doc_length: Int[np.ndarray, " D"], num_shards: int) -> Int[np.ndarray, " S1"]:
+    """Divide documents into runs with about equally many tokens; return the bounds of the runs.
+
+    Runs on the host. A run may be empty, if there are few documents or one of them is very long.
+    """
+    end = np.cumsum(doc_length, dtype=np.int64)
+    total = int(end[-1]) if len(end) else 0
+    # a document belongs to the run in which its middle lies
+    middle = end - np.asarray(doc_length) / 2
+    cuts = np.searchsorted(middle, total * np.arange(1, num_shards) / num_shards)
+    return np.concatenate([[0], cuts, [len(doc_length)]]).astype(np.int32)
+
+
+def spread(x: np.ndarray, bounds: Int[np.ndarray, " S1"]) -> np.ndarray:
+    """Give every device the same number of places for its part of `x`; padding has 0.
+
+    Runs on the host. The places of a device follow those of the device before it.
+    """
+    places = np.diff(bounds).max()
+    parts = np.zeros((len(bounds) - 1, places, *x.shape[1:]), x.dtype)
+    for part, begin, end in zip(parts, bounds[:-1], bounds[1:], strict=True):
+        part[: end - begin] = x[begin:end]
+    return parts.reshape(-1, *x.shape[1:])
