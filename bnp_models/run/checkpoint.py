@@ -29,6 +29,7 @@ import numpy as np
 
 from bnp_models.data.files import replacing
 from bnp_models.data.storage import read_sealed, write_sealed
+from bnp_models.run.processes import is_key
 
 __all__ = [
     "check_header",
@@ -139,14 +140,10 @@ def _leaves(tree: Any) -> dict[str, Any]:
     return {jax.tree_util.keystr(path): x for path, x in jax.tree.leaves_with_path(tree)}
 
 
-def _is_key(x: Any) -> bool:
-    return jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
-
-
 def write_state(folder: Path, state: Any, num_kept: int) -> None:
     """Write the leaves of a sampler state and the number of draws that belong to it."""
     arrays = {
-        name: np.asarray(jax.random.key_data(x) if _is_key(x) else x)
+        name: np.asarray(jax.random.key_data(x) if is_key(x) else x)
         for name, x in _leaves(state).items()
     }
     write_sealed(folder / "state.npz", {**arrays, "num_kept": np.asarray(num_kept)})
@@ -170,7 +167,7 @@ def read_state(folder: Path, template: Any) -> tuple[Any, int] | None:
     read = []
     for name, leaf in leaves.items():
         x = jnp.asarray(arrays[name])
-        if _is_key(leaf):
+        if is_key(leaf):
             x = jax.random.wrap_key_data(x)  # key type: as the header says
         if x.dtype != leaf.dtype or x.ndim != leaf.ndim:
             raise ValueError(

@@ -25,7 +25,15 @@ from bnp_models.run.draws import Draws, to_data, versions
 from bnp_models.run.history import History
 from bnp_models.run.interrupt import Interrupt
 from bnp_models.run.lock import locked
-from bnp_models.run.processes import agreed, any_of, is_first, on_host, wait_for_all
+from bnp_models.run.processes import (
+    agreed,
+    any_of,
+    check_same,
+    in_each,
+    in_first,
+    is_first,
+    on_host,
+)
 from bnp_models.run.progress import Bar, Progress, Silent
 from bnp_models.run.runner import Runner, make_mesh
 from bnp_models.run.sizes import check_sizes
@@ -169,6 +177,7 @@ def fit(
         "num_devices": num_devices,
         "versions": versions(),
     }
+    check_same("model, data and options", json.dumps(header, sort_keys=True))
     if reading is not None:
         header["reading"] = reading
     draws = Draws(keep_states, runner)
@@ -178,11 +187,16 @@ def fit(
         held.enter_context(_terminable(_raise))
         state = None
         if folder is not None:
-            busy = held.enter_context(_locked(folder)) if is_first() else None
-            if is_first():
+            busy = None
+
+            def begin() -> None:
+                nonlocal busy
+                busy = held.enter_context(_locked(folder))
                 _begin(folder, header, data, busy)
-            wait_for_all("the folder of the run is there")
-            state = _open(folder, header, keys, draws, runner, busy)
+
+            in_first(begin)
+            state = in_each(lambda: _open(folder, header, keys, draws, runner, busy))
+            state = None if state is None else runner.place(state)
         start = 0 if state is None else int(state.sweep)
         bar = _display(progress, runner, model, data, num_chains, start)
         held.callback(bar.close)
@@ -308,12 +322,13 @@ def _open(
     runner: Runner,
     busy: str | None,
 ) -> GibbsState | None:
-    """Return the last state of the run in the folder; None if it has none yet.
+    """Return the last state of the run in the folder, on the host; None if it has none yet.
 
     If the folder is `busy`, only a finished run is read, which needs no writing.
     """
     where = {name: header.pop(name) for name in ("num_devices", "versions")}
-    stored = files.read_header(folder).get("reading")
+    begun = files.read_header(folder)
+    stored, num_devices = begun.get("reading"), begun.get("num_devices")
     reading = header.pop("reading", None) or stored
     files.check_header(folder, header if stored is None else {**header, "reading": reading})
     if reading is not None:
@@ -327,9 +342,15 @@ def _open(
     state, num_kept = found
     if int(state.sweep) < runner.num_sweeps:  # a finished run can be read anywhere
         _must_be_free(folder, busy)
-        files.check_header(folder, where)
+        files.check_header(folder, {"versions": where["versions"]})
+        if num_devices != where["num_devices"] and is_first():
+            warnings.warn(
+                f"the run was begun on {num_devices} devices and goes on on "
+                f"{where['num_devices']}: numbers may be rounded otherwise from here on",
+                stacklevel=6,
+            )
     draws.read(folder, num_kept)
-    return runner.place(state)
+    return state
 
 
 def _display(
@@ -367,11 +388,14 @@ def _run(
 
     def save() -> None:
         if folder is not None:
-            whole = runner.whole(state)
-            if is_first():
+            whole = on_host(runner.whole(state))
+
+            def write() -> None:
                 draws.write(folder)
                 history.write(folder)
                 files.write_state(folder, whole, draws.num_kept)
+
+            in_first(write)
 
     length, saved, begun_at = 1, time.monotonic(), sweep
     try:

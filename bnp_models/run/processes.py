@@ -2,17 +2,27 @@
 
 They are started as JAX says: each calls `jax.distributed.initialize()` first. All of them then run
 the same program. What depends on a clock or on a signal is decided by the first process, and arrays
-that lie on the devices of all are copied to each.
+that lie on the devices of all are copied to each. What may fail in one process alone, such as
+writing a file, is told to all: the others would wait for it.
 """
 
-from typing import Any
+import hashlib
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-__all__ = ["agreed", "any_of", "is_first", "on_devices", "on_host", "several", "wait_for_all"]
+__all__ = [
+    "agreed", "any_of", "check_same", "in_each", "in_first", "is_first", "is_key", "on_devices",
+    "on_host", "several",
+]  # fmt: skip
+
+T = TypeVar("T")
+MESSAGE_BYTES = 2000  # what is left of a longer message is not sent
 
 
 def several() -> bool:
@@ -25,7 +35,7 @@ def is_first() -> bool:
     return jax.process_index() == 0
 
 
-def agreed(value: float) -> float:
+def agreed(value: float | int) -> float | int:
     """Return the value that the first process has."""
     if not several():
         return value
@@ -39,21 +49,76 @@ def any_of(flag: bool) -> bool:
     return bool(multihost_utils.process_allgather(np.int32(flag)).any())
 
 
-def wait_for_all(where: str) -> None:
-    """Wait until every process has come here."""
+def in_each(action: Callable[[], T]) -> T:
+    """Do something in every process; if one fails, all of them end with its message.
+
+    Raises
+    ------
+    RuntimeError
+        In the processes that did not fail themselves.
+    """
+    result, error = _attempt(action)
+    _end_with(error)
+    return result  # pyright: ignore[reportReturnType]
+
+
+def in_first(action: Callable[[], None]) -> None:
+    """Do something in the first process only; if it fails, all of them end with its message."""
+    _, error = _attempt(action) if is_first() else (None, None)
+    _end_with(error)
+
+
+def check_same(what: str, text: str) -> None:
+    """Check that a text, which stands for `what`, is the same in all processes."""
+    if not several():
+        return
+    digest = np.frombuffer(hashlib.sha256(text.encode()).digest(), np.uint8)
+    others = (multihost_utils.process_allgather(digest) != digest).any(1)
+    if others.any():
+        raise ValueError(
+            f"all processes must be given the same {what}, but process {np.argmax(others)} and "
+            f"process {jax.process_index()} differ. Start all with the same program and options"
+        )
+
+
+def _attempt(action: Callable[[], T]) -> tuple[T | None, Exception | None]:
+    try:
+        return action(), None
+    except Exception as error:
+        return None, error
+
+
+def _end_with(error: Exception | None) -> None:
+    """Raise the error, and in the processes that have none that of the first which has."""
+    messages = []
     if several():
-        multihost_utils.sync_global_devices(where)
+        text = "" if error is None else f"{type(error).__name__}: {error}"
+        sent = np.frombuffer(text.encode()[:MESSAGE_BYTES].ljust(MESSAGE_BYTES, b"\0"), np.uint8)
+        rows = multihost_utils.process_allgather(sent)
+        messages = [row.tobytes().rstrip(b"\0").decode(errors="replace") for row in rows]
+    if error is not None:
+        raise error
+    for number, message in enumerate(messages):
+        if message:
+            raise RuntimeError(f"process {number} of the run ended with {message}")
 
 
 def on_host(tree: Any) -> Any:
-    """Return the arrays of a pytree as NumPy arrays, whole in every process."""
+    """Return the arrays of a pytree as NumPy arrays (keys as keys), whole in every process."""
 
-    def copy(x: Any) -> np.ndarray:
+    def copy(x: Any) -> Any:
+        if is_key(x):
+            return jax.random.wrap_key_data(copy(jax.random.key_data(x)))
         if isinstance(x, jax.Array) and not (x.is_fully_addressable or x.is_fully_replicated):
             return np.asarray(multihost_utils.process_allgather(x, tiled=True))
         return np.asarray(x)
 
     return jax.tree.map(copy, tree)
+
+
+def is_key(x: Any) -> bool:
+    """Tell whether an array holds random keys."""
+    return jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
 
 
 def on_devices(tree: Any, mesh: Mesh, specs: Any) -> Any:
@@ -73,7 +138,7 @@ def on_devices(tree: Any, mesh: Mesh, specs: Any) -> Any:
 
 
 def _place(x: Any, sharding: NamedSharding) -> jax.Array:
-    if jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key):
+    if is_key(x):
         data = np.asarray(jax.random.key_data(x))
         return jax.random.wrap_key_data(_place(data, sharding))
     x = np.asarray(x)
