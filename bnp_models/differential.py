@@ -12,6 +12,7 @@ import numpyro.distributions as dist
 from jaxtyping import Float
 
 from bnp_kernels import differential as kernel
+from bnp_kernels.numerics.shards import ONE_PART
 from bnp_kernels.processes.pitman_yor_topics import APPROXIMATIONS
 from bnp_models.base import pitman_yor, token_model, topic_model
 from bnp_models.base.data_law import DataLaw, count_rows, draw_dirichlet, law_of_words
@@ -307,9 +308,9 @@ class DifferentialTopicModel(PitmanYorTopics):
             of_root = {} if state.root is None else {"global_tables": state.root.tables}
             return {"opens": kernel.opens(state, data), **of_root}
 
-        def prepare(corpus, num_shards):
+        def prepare(corpus, parts=ONE_PART):
             return token_model.prepare(
-                corpus, num_shards, options["side_by_side"], groups=True, sizes=True,
+                corpus, parts, options["side_by_side"], groups=True, sizes=True,
                 transform=self.transform,
             )  # fmt: skip
 

@@ -12,6 +12,7 @@ import numpyro.distributions as dist
 
 from bnp_kernels import gaussian_factors as kernel
 from bnp_kernels.gaussian_factors import Reals, make_reals
+from bnp_kernels.numerics.shards import ONE_PART, Parts
 from bnp_kernels.random.bits import split
 from bnp_kernels.random.concentration import GammaPrior
 from bnp_models.base.factor_model import FactorModel, choose_step, program_z, sample_data
@@ -190,7 +191,7 @@ class GaussianFactorAnalysis(FactorModel):
         """Return the kernel's pure functions; hyperparameters in `elsewhere` are not updated."""
         priors = kernel.GaussianPriors(**self.updates(elsewhere))
 
-        def prepare(data: Any, num_shards: int) -> Reals:
+        def prepare(data: Any, parts: Parts = ONE_PART) -> Reals:
             check_sources(data, allow_missing=True)
             self.check_lengths(data.num_sources)
             observed = None if data.observed is None else np.asarray(data.observed)

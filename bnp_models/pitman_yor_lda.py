@@ -11,6 +11,7 @@ import numpyro
 import numpyro.distributions as dist
 
 from bnp_kernels import pitman_yor_lda as kernel
+from bnp_kernels.numerics.shards import ONE_PART
 from bnp_models.base import pitman_yor, token_model, topic_model
 from bnp_models.base.data_law import DataLaw, count_rows, draw_dirichlet, law_of_words
 from bnp_models.base.gibbs import Sampler
@@ -150,8 +151,8 @@ class PitmanYorLDA(PitmanYorTopics):
                 "topic_tables": lambda: state.tables.sum(axis=0),
             }
 
-        def prepare(corpus, num_shards):
-            return token_model.prepare(corpus, num_shards, options["side_by_side"], sizes=True)
+        def prepare(corpus, parts=ONE_PART):
+            return token_model.prepare(corpus, parts, options["side_by_side"], sizes=True)
 
         return self.make_sampler(
             kernel, elsewhere, topics=topics, make=make, prepare=prepare, how=how,

@@ -11,6 +11,7 @@ import numpyro
 import numpyro.distributions as dist
 
 from bnp_kernels import poisson_factors as kernel
+from bnp_kernels.numerics.shards import ONE_PART, Parts
 from bnp_kernels.processes.allocation import Counts, make_counts
 from bnp_kernels.random.bits import split
 from bnp_kernels.random.concentration import GammaPrior
@@ -164,7 +165,7 @@ class PoissonGammaFactorAnalysis(FactorModel):
         def of_state(state: kernel.PoissonState) -> kernel.PoissonPriors:
             return priors(state.alpha.shape[0])
 
-        def prepare(data: Any, num_shards: int) -> Counts:
+        def prepare(data: Any, parts: Parts = ONE_PART) -> Counts:
             check_counts(data, allow_missing=True)
             self.check_lengths(data.num_sources)
             return make_counts(

@@ -23,6 +23,7 @@ from supervised_scores import pack
 
 import bnp_models as bnp
 from bnp_kernels import supervised_lda as kernel
+from bnp_kernels.numerics.shards import ONE_PART
 from bnp_kernels.processes import label_regression, labelled_topics
 from bnp_models.base import token_model
 from bnp_models.posterior.mixtures import mixture_states
@@ -240,7 +241,7 @@ def pieces(corpus: Any, *, topics: int, c: float, mass: float, s: Any, seed: int
     the tokens by either schedule. Medians over turns; one device.
     """
     y = (np.asarray(corpus.label) == np.asarray(corpus.label).min()).astype(np.int32)
-    data = token_model.prepare(corpus, 1, None)._replace(label=jnp.asarray(y))
+    data = token_model.prepare(corpus, ONE_PART, None)._replace(label=jnp.asarray(y))
     state = kernel.init(
         jax.random.key(seed), data, num_words=corpus.num_words, num_topics=topics,
         alpha=jnp.full(topics, mass / topics, jnp.float32), beta=s.beta, c=c, eta_variance=1.0,

@@ -12,6 +12,7 @@ import numpyro.distributions as dist
 from jaxtyping import Float
 from scipy import sparse
 
+from bnp_kernels.numerics.shards import Parts
 from bnp_kernels.tokens.author_layout import AuthorTokens, make_author_tokens
 from bnp_models.base import collapsed, token_model
 from bnp_models.base.samplers import Rows
@@ -111,11 +112,11 @@ def check_authors(corpus: Corpus) -> None:
 
 
 def prepare(
-    corpus: Any, num_shards: int, side_by_side: int | None, whole: bool = False
+    corpus: Any, parts: Parts, side_by_side: int | None, whole: bool = False
 ) -> AuthorTokens:
     """Arrange a corpus in the layout of the kernels; warn of authors without documents.
 
-    Several shards divide the documents; `whole` says that a sweep needs all of them nevertheless.
+    The parts divide the documents; `whole` says that a sweep needs all of them nevertheless.
     """
     token_model.check_corpus(corpus)
     check_authors(corpus)
@@ -127,8 +128,9 @@ def prepare(
         np.asarray(corpus.author_idx),
         corpus.num_authors,
         block_size=side_by_side,
-        num_shards=num_shards,
-        axis_name=token_model.LANE if num_shards > 1 else None,
+        doc_length=np.asarray(corpus.doc_length),
+        parts=parts,
+        axis_name=token_model.LANE if parts.number > 1 else None,
         whole=whole,
     )
 

@@ -36,7 +36,7 @@ class Sampler(NamedTuple):
     `data` is what `prepare` makes on the host from the model's argument; chains share it.
     """
 
-    prepare: Callable[[Any, int], Any]  # (model argument, number of lane shards) -> data
+    prepare: Callable[..., Any]  # (model argument, parts of it that devices have) -> data
     init: Callable[[jax.Array, Any, Any], Any]  # (rng_key, data, model argument) -> chain state
     step: Callable[..., Any]  # (rng_key, state, data, turn, power) -> (state, info)
     rotation: tuple[int, ...]  # cycle of the values of `turn`, see `Model.turns`
@@ -183,7 +183,7 @@ class GibbsKernel(MCMCKernel):
         argument = self.data_argument(model_args, model_kwargs)
         make_room()
         reuse_loops()
-        data = self.sampler(given).prepare(argument, 1)
+        data = self.sampler(given).prepare(argument)
         keys, single = _batch_of_keys(rng_key)
         state = self.start(keys, num_warmup, data, argument, given)
         draws, lp = _report(self, state, given)

@@ -186,10 +186,10 @@ class LabelledTopics(topic_model.FiniteTopics):
             Of `finite_sampler`.
         """
 
-        def prepare(corpus, num_shards, side_by_side, whole):
+        def prepare(corpus, parts, side_by_side, whole):
             token_model.check_corpus(corpus)
             label = self.responses(corpus)
-            return token_model.prepare(corpus, num_shards, side_by_side, whole, label=label)
+            return token_model.prepare(corpus, parts, side_by_side, whole, label=label)
 
         own = SimpleNamespace(
             init=init,

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from bnp_kernels.numerics.shards import ONE_DEVICE, Shards
+from bnp_kernels.numerics.shards import ONE_DEVICE, ONE_PART, Shards
 from bnp_kernels.random.bits import split
 from bnp_models.base.gibbs import Sampler
 from bnp_models.base.token_model import LANE
@@ -34,12 +34,12 @@ def one_vs_rest(sampler: Sampler) -> Sampler:
         each document, 0 to L - 1. All its other functions read labels 0 and 1.
     """
 
-    def prepare(corpus, num_shards):
-        data = sampler.prepare(corpus, 1)
+    def prepare(corpus, parts=ONE_PART):
+        data = sampler.prepare(corpus)
         label = np.asarray(data.label)
         member = label == np.arange(label.max() + 1)[:, None]
         # the documents are not divided: every device has them all
-        shards = Shards(axis_name=LANE if num_shards > 1 else None)
+        shards = Shards(axis_name=LANE if parts.number > 1 else None)
         return data._replace(label=jnp.asarray(member, jnp.int32), shards=shards)
 
     def init(rng_key, data, corpus):

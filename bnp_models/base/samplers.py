@@ -14,7 +14,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from bnp_kernels.numerics.shards import ONE_DEVICE, Shards
+from bnp_kernels.numerics.shards import ONE_DEVICE, ONE_PART, Parts, Shards
 from bnp_kernels.random.bits import split
 from bnp_kernels.tokens.turns import ANNEALED
 from bnp_models.base import collapsed, token_model
@@ -30,9 +30,9 @@ MOST_TOPICS = 300
 class Rows(NamedTuple):
     """Access to the mixtures of topics of a model, one row per document or per author."""
 
-    prepare: Callable[[Any, int, int | None, bool], Any]
-    """Corpus, number of devices that share the documents, tokens or documents updated at once,
-    whether a sweep needs the whole corpus -> data of the kernel."""
+    prepare: Callable[[Any, Parts, int | None, bool], Any]
+    """Corpus, parts of it that devices have, tokens or documents updated at once, whether a sweep
+    needs the whole corpus -> data of the kernel."""
     data_specs: Callable[..., Any]
     """See `Sampler`."""
     topic: Callable[[Any], Int[Array, "R K"]]
@@ -174,8 +174,8 @@ def finite_sampler(
         return state._replace(**values)
 
     return Sampler(
-        prepare=lambda corpus, num_shards: rows.prepare(
-            corpus, num_shards, side_by_side, _need_whole(sweeps)
+        prepare=lambda corpus, parts=ONE_PART: rows.prepare(
+            corpus, parts, side_by_side, _need_whole(sweeps)
         ),
         init=init,
         step=step,
@@ -256,7 +256,7 @@ def infinite_sampler(
         key_z, key_values = split(rng_key)
         start = most = init_topics
         if init_topics is None:
-            start, most = _topics_to_begin_with(corpus)
+            start, most = _topics_to_begin_with(data, corpus.num_tokens)
         return kernel.init(
             key_z, data, num_words=corpus.num_words,
             max_topics=max(model.max_topics, most), init_topics=start, **sizes(corpus),
@@ -299,8 +299,8 @@ def infinite_sampler(
         return kept | hyperparameters(state) | parameters(state)
 
     return Sampler(
-        prepare=lambda corpus, num_shards: rows.prepare(
-            corpus, num_shards, side_by_side, _need_whole(sweeps)
+        prepare=lambda corpus, parts=ONE_PART: rows.prepare(
+            corpus, parts, side_by_side, _need_whole(sweeps)
         ),
         init=init,
         step=one_step,
@@ -396,18 +396,20 @@ def _slots_for_births(state: Any, data: Any) -> Int[Array, ""]:
     return used + used // 8 + 16
 
 
-def _topics_to_begin_with(corpus: Corpus) -> tuple[Int[Array, ""], int]:
+def _topics_to_begin_with(data: Any, num_tokens: int) -> tuple[Int[Array, ""], int]:
     """Return the default of `init_topics`, see `InfiniteTopics.gibbs`, and its largest value.
 
     The largest one depends on the number of tokens alone. The rule was tuned on three corpora.
     Words that occur once in a document say little about topics, so corpora with many of them are
     best begun with fewer topics.
     """
-    doc, word = lax.sort((jnp.asarray(corpus.doc), jnp.asarray(corpus.word)), num_keys=2)
-    repeats = ((doc[1:] == doc[:-1]) & (word[1:] == word[:-1])).sum().astype(jnp.float32)
-    least = int(np.clip(0.25 * corpus.num_tokens**0.5, 1, MOST_TOPICS))
-    most = int(np.clip(corpus.num_tokens / 90, least, MOST_TOPICS))
-    wanted = repeats * (repeats / corpus.num_tokens) / 90
+    tokens = data.shards.are_tokens(len(data.doc))
+    doc, word = lax.sort((jnp.where(tokens, data.doc, -1), data.word), num_keys=2)
+    again = (doc[1:] == doc[:-1]) & (word[1:] == word[:-1]) & (doc[1:] >= 0)
+    repeats = data.shards.total(again.sum()).astype(jnp.float32)
+    least = int(np.clip(0.25 * num_tokens**0.5, 1, MOST_TOPICS))
+    most = int(np.clip(num_tokens / 90, least, MOST_TOPICS))
+    wanted = repeats * (repeats / num_tokens) / 90
     return jnp.clip(wanted, least, most).astype(jnp.int32), most
 
 

@@ -14,7 +14,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int, Key
 
 from bnp_kernels.numerics.batching import vectorise_if
-from bnp_kernels.numerics.shards import ONE_DEVICE, Shards
+from bnp_kernels.numerics.shards import ONE_DEVICE, Parts, Shards
 from bnp_kernels.random.gamma import draw_rows, draw_topic_word
 from bnp_kernels.tokens.layout import Tokens, make_tokens
 from bnp_models.base.data_law import DataLaw, law_of_words
@@ -248,7 +248,7 @@ def group_shares(corpus: Corpus) -> Float[np.ndarray, " G"]:
 
 def prepare(
     corpus: Any,
-    num_shards: int,
+    parts: Parts,
     side_by_side: int | None,
     whole: bool = False,
     *,
@@ -260,7 +260,7 @@ def prepare(
 ) -> Tokens:
     """Lay a corpus out for the kernels, with the groups of its documents if these are needed.
 
-    Several shards divide the documents; `whole` says that a sweep needs all of them nevertheless.
+    The parts divide the documents; `whole` says that a sweep needs all of them nevertheless.
     `several` asks for two groups or more, none of them empty; `sizes` for the numbers of tokens
     that a word may have in a topic of its group; `transform` is that of the words. `label` is the
     label of each document, where the kernel needs one.
@@ -278,8 +278,9 @@ def prepare(
         np.asarray(corpus.word),
         corpus.num_docs,
         num_lanes=side_by_side,
-        num_shards=num_shards,
-        axis_name=LANE if num_shards > 1 else None,
+        doc_length=np.asarray(corpus.doc_length),
+        parts=parts,
+        axis_name=LANE if parts.number > 1 else None,
         whole=whole,
         group=np.asarray(corpus.group) if groups else None,
         label=label,

@@ -16,9 +16,11 @@ import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from bnp_kernels.numerics.shards import ONE_PART, Parts
+
 __all__ = [
     "agreed", "any_of", "check_same", "in_each", "in_first", "is_first", "is_key", "on_devices",
-    "on_host", "several",
+    "on_host", "own_parts", "parts_on_devices", "several",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -135,6 +137,37 @@ def on_devices(tree: Any, mesh: Mesh, specs: Any) -> Any:
         return jax.tree.map(lambda x: _place(x, sharding), subtree)
 
     return jax.tree.map(place, shardings, tree)
+
+
+def own_parts(mesh: Mesh | None, axis: str) -> Parts:
+    """Return the parts of the data along an axis of the mesh that devices of this process have."""
+    if mesh is None:
+        return ONE_PART
+    along, process = mesh.axis_names.index(axis), jax.process_index()
+    here = {
+        at[along] for at, device in np.ndenumerate(mesh.devices) if device.process_index == process
+    }
+    return Parts(mesh.shape[axis], tuple(sorted(here)))
+
+
+def parts_on_devices(tree: Any, mesh: Mesh, specs: Any, axis: str, parts: Parts) -> Any:
+    """Place a pytree of arrays on a mesh, of which those along the axis hold the parts here."""
+
+    def place(x: Any, spec: PartitionSpec) -> jax.Array:
+        sharding = NamedSharding(mesh, spec)
+        if axis not in spec:
+            return on_devices(x, mesh, spec)
+        along = spec.index(axis)
+        size = x.shape[along] // len(parts.here)
+
+        def part(index: tuple[slice, ...]) -> np.ndarray:
+            begin = parts.here.index((index[along].start or 0) // size) * size
+            return x[*index[:along], begin : begin + size]
+
+        shape = *x.shape[:along], size * parts.number, *x.shape[along + 1 :]
+        return jax.make_array_from_callback(shape, sharding, part)
+
+    return jax.tree.map(place, tree, specs)
 
 
 def _place(x: Any, sharding: NamedSharding) -> jax.Array:

@@ -27,7 +27,13 @@ from bnp_models.base.program_memory import make_room, trim
 from bnp_models.base.token_model import LANE
 from bnp_models.base.warm_up import is_annealed
 from bnp_models.run import capacity
-from bnp_models.run.processes import agreed, on_devices, on_host
+from bnp_models.run.processes import (
+    agreed,
+    on_devices,
+    on_host,
+    own_parts,
+    parts_on_devices,
+)
 
 __all__ = ["Runner", "Stretch", "make_mesh", "mesh_shape", "num_bytes"]
 
@@ -95,7 +101,6 @@ class Runner:
         thinning: int = 1,
         mesh: Mesh | None = None,
     ):
-        num_shards = 1 if mesh is None else mesh.shape[LANE]
         self.kernel = kernel.for_fit(num_warmup)
         self.num_warmup = num_warmup
         self.num_sweeps = num_warmup + num_samples
@@ -107,9 +112,11 @@ class Runner:
         self._sampler = self.kernel.sampler()
         # an infinite model may replay a stretch, so the state before a stretch is kept
         self._in_place = self._sampler.capacity is None
-        self.data = self._sampler.prepare(data, num_shards)
+        parts = own_parts(mesh, LANE)
+        self.data = self._sampler.prepare(data, parts)
         if mesh is not None:
-            self.data = on_devices(self.data, mesh, self._sampler.data_specs(self.data, P, LANE))
+            specs = self._sampler.data_specs(self.data, P, LANE)
+            self.data = parts_on_devices(self.data, mesh, specs, LANE, parts)
         self._shapes: Any = None  # of the chain state for which the buffer is sized
         self._slots = 0  # draws that the buffer holds
         self._ran: Any = None  # shapes of the last stretch, whose program is compiled

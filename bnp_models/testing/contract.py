@@ -148,7 +148,7 @@ class Contract:
         """Check that data can be drawn given a kept state, and have a likelihood."""
         model, rng = self.configurations[0], np.random.default_rng(0)
         sampler = model.gibbs(**self.options).sampler()
-        data = sampler.prepare(self.data, 1)
+        data = sampler.prepare(self.data)
         start = quick_jit(lambda key: sampler.snapshot(sampler.init(key, data, self.data), data))
         state = {name: np.asarray(x) for name, x in start(jax.random.key(0)).items()}
         law = model.data_law(rng, state, self.data)
@@ -171,7 +171,7 @@ class Contract:
             sampled = {n for n in model.hyperparameters if is_prior(getattr(model, n))}
             kernel = model.gibbs(record=model.recordable, **self.options)
             sampler = kernel.sampler()
-            data = sampler.prepare(self.data, 1)
+            data = sampler.prepare(self.data)
 
             def run(rng_key, sampler=sampler, data=data):
                 state = sampler.init(rng_key, data, self.data)

@@ -13,6 +13,7 @@ import pytest
 from jax import lax
 
 import bnp_models as bnp
+from bnp_kernels.numerics.shards import ONE_PART
 from bnp_kernels.random import bits, categorical
 from bnp_models.base import token_model
 from bnp_models.base.gibbs import GibbsKernel, Sampler
@@ -141,7 +142,7 @@ class Toy(token_model.TokenModel):
             return {n: x for n, x in terms.items() if n in record}
 
         return Sampler(
-            prepare=lambda corpus, num_shards: token_model.prepare(corpus, num_shards, None),
+            prepare=lambda corpus, parts=ONE_PART: token_model.prepare(corpus, parts, None),
             init=init,
             step=step,
             rotation=(0, 1, 0) if schedule == "mixed" else (0,),

@@ -196,7 +196,7 @@ class TestSameDraws:
 
 def test_author_without_documents():
     with pytest.warns(UserWarning, match="1 of 4 authors have no document, .* 'dan': their topic"):
-        MODELS[0].gibbs().sampler().prepare(CORPUS, 1)
+        MODELS[0].gibbs().sampler().prepare(CORPUS)
 
 
 class TestBadData:
@@ -219,7 +219,7 @@ def test_collapsed_density_is_that_of_the_kernel():
     signed = bnp.Corpus.from_ids([[0, 0, 1], [1, 2, 2]], 3, authors=[["a", "b"], ["b"]])
     model = bnp.AuthorTopicModel(3, alpha=dist.Gamma(2.0, 2.0), beta=PRIOR)
     sampler = model.gibbs().sampler()
-    data = sampler.prepare(signed, 1)
+    data = sampler.prepare(signed)
     state = jax.jit(lambda key: sampler.init(key, data, signed))(jax.random.key(0))
     values = {"x": state.x, "z": state.z, "alpha": state.alpha[0], "beta": state.beta}
     found = jax.jit(lambda values: log_density(model.collapsed, (signed,), {}, values)[0])(values)

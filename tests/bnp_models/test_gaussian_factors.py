@@ -114,7 +114,7 @@ def test_kernel_and_program_have_the_law_of_the_same_data(offset):
     values = {n: s["value"] for n, s in trace.items() if s["type"] == "sample" and n != "x"}
     for model, data in ((FAR, far), (PLAIN, plain)):
         sampler = model.gibbs(init_factors=2).sampler()
-        prepared = sampler.prepare(data, 1)
+        prepared = sampler.prepare(data)
         state = sampler.init(jax.random.key(1), prepared, data)
         of_kernel.append(sampler.log_density(state, prepared))
         of_program.append(log_density(model, (data,), {}, values)[0])
@@ -166,7 +166,7 @@ def two_factors(offset):
 @pytest.mark.parametrize("offset", [1000, 2**20])
 def test_kernels_see_no_offset(offset):
     model = bnp.GaussianFactorAnalysis()
-    near, far = (model.gibbs().sampler().prepare(two_factors(x), 1).x for x in (0.0, float(offset)))
+    near, far = (model.gibbs().sampler().prepare(two_factors(x)).x for x in (0.0, float(offset)))
     np.testing.assert_array_equal(near, far)
     np.testing.assert_allclose(near.mean(axis=1), 0, atol=1e-6)
 

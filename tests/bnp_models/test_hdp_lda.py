@@ -52,7 +52,7 @@ def test_contract(duty):
 def test_collapsed_density_is_that_of_the_kernel(tiny):
     model = bnp.HDPLDA(beta=PRIOR, max_topics=7)
     sampler = model.gibbs(init_topics=4).sampler()
-    data = sampler.prepare(tiny, 1)
+    data = sampler.prepare(tiny)
     state = jax.jit(lambda key: sampler.init(key, data, tiny))(jax.random.key(3))
     assert (state.topic > 0).sum() == 4
     snapshot = sampler.snapshot(state, data)

@@ -61,7 +61,7 @@ def test_contract(duty):
 def test_collapsed_density_is_that_of_the_kernel(tiny, alpha):
     model = bnp.LDA(3, alpha=alpha, beta=PRIOR)
     sampler = model.gibbs().sampler()
-    data = sampler.prepare(tiny, 1)
+    data = sampler.prepare(tiny)
     state = jax.jit(lambda key: sampler.init(key, data, tiny))(jax.random.key(0))
     values = {"z": state.z, "beta": state.beta}
     if not isinstance(alpha, tuple):

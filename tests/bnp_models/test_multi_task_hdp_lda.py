@@ -61,7 +61,7 @@ def test_contract(duty):
 def test_a_group_without_tokens_is_named():
     corpus = bnp.Corpus.from_ids([[0, 1], [], [1]], num_words=2, groups=["a", "b", "c"])
     with pytest.raises(ValueError, match="data has no tokens in group 'b': leave the group out"):
-        bnp.MultiTaskHDPLDA().gibbs().sampler().prepare(corpus, 1)
+        bnp.MultiTaskHDPLDA().gibbs().sampler().prepare(corpus)
 
 
 def test_groups_have_weights_of_their_own():

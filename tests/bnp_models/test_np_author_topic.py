@@ -54,7 +54,7 @@ def test_contract(duty):
 def test_collapsed_density_is_that_of_the_kernel():
     model = bnp.NonparametricAuthorTopicModel(beta=PRIOR, max_topics=7)
     sampler = model.gibbs(init_topics=3).sampler()
-    data = sampler.prepare(CORPUS, 1)
+    data = sampler.prepare(CORPUS)
     state = jax.jit(lambda key: sampler.init(key, data, CORPUS))(jax.random.key(3))
     assert (state.topic > 0).sum() > 1
     snapshot = sampler.snapshot(state, data)

@@ -108,7 +108,7 @@ def test_states_keep_who_opened_tables(tiny):
     """`opens` has as many tokens of each cell as there are tables, whoever opened them."""
     model = bnp.PitmanYorLDA(2, discount=0.5, max_tables=11)
     sampler = model.gibbs(schedule="sequential").sampler()
-    data = sampler.prepare(tiny, 1)
+    data = sampler.prepare(tiny)
 
     @testing.quick_jit
     def run(key):

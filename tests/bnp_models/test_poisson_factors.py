@@ -69,7 +69,7 @@ def test_contract(duty):
 def test_other_numbers_of_sources_are_refused():
     kernel = bnp.PoissonGammaFactorAnalysis(alpha=(1.0, 1.0, 1.0)).gibbs()
     with pytest.raises(ValueError, match="alpha has 3 values, but data has 2 sources"):
-        kernel.sampler().prepare(DATA, 1)
+        kernel.sampler().prepare(DATA)
 
 
 def test_truncation_error():

@@ -11,7 +11,8 @@ number of devices only through the rounding of sums.
 
 import dataclasses
 import functools
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +20,22 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Int
 
-__all__ = ["ONE_DEVICE", "Shards", "divide", "spread"]
+__all__ = ["ONE_DEVICE", "ONE_PART", "Parts", "Shards", "divide", "every_part", "spread"]
+
+
+class Parts(NamedTuple):
+    """Into how many parts a corpus is divided, one for each device, and which this process has."""
+
+    number: int
+    here: tuple[int, ...]
+
+
+def every_part(number: int) -> Parts:
+    """Return so many parts, all of which are in this process."""
+    return Parts(number, tuple(range(number)))
+
+
+ONE_PART = every_part(1)
 
 
 @functools.partial(
@@ -129,13 +145,18 @@ def divide(doc_length: Int[np.ndarray, " D"], num_shards: int) -> Int[np.ndarray
     return np.concatenate([[0], cuts, [len(doc_length)]]).astype(np.int32)
 
 
-def spread(x: np.ndarray, bounds: Int[np.ndarray, " S1"]) -> np.ndarray:
+def spread(
+    x: np.ndarray, bounds: Int[np.ndarray, " S1"], here: Sequence[int] | None = None
+) -> np.ndarray:
     """Give every device the same number of places for its part of `x`; padding has 0.
 
-    Runs on the host. The places of a device follow those of the device before it.
+    Runs on the host. The places of a device follow those of the device before it. With `here` only
+    the parts of these devices are made.
     """
+    here = range(len(bounds) - 1) if here is None else here
     places = np.diff(bounds).max()
-    parts = np.zeros((len(bounds) - 1, places, *x.shape[1:]), x.dtype)
-    for part, begin, end in zip(parts, bounds[:-1], bounds[1:], strict=True):
+    parts = np.zeros((len(here), places, *x.shape[1:]), x.dtype)
+    for part, device in zip(parts, here, strict=True):
+        begin, end = bounds[device], bounds[device + 1]
         part[: end - begin] = x[begin:end]
     return parts.reshape(-1, *x.shape[1:])

@@ -5,7 +5,6 @@ document. Links are in document order. The sequential schedule groups documents 
 many authors: a bucket has the documents with at most A authors and more than A / 2.
 """
 
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import jax
@@ -13,8 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Integer
 
-from bnp_kernels.numerics.shards import ONE_DEVICE, Shards, divide, spread
-from bnp_kernels.tokens.layout import check_tokens, most_of_a_word
+from bnp_kernels.numerics.shards import ONE_DEVICE, ONE_PART, Parts, Shards, divide, spread
+from bnp_kernels.tokens.layout import (
+    bounds_of_tokens,
+    check_tokens,
+    most_of_a_word,
+    own_docs,
+)  # fmt: skip
 from bnp_kernels.tokens.scan import Bucket
 
 __all__ = ["AuthorTokens", "Blocks", "make_author_tokens"]
@@ -68,7 +72,8 @@ def make_author_tokens(
     num_authors: int,
     *,
     block_size: int | None = None,
-    num_shards: int = 1,
+    doc_length: Int[np.ndarray, " D"] | None = None,
+    parts: Parts = ONE_PART,
     axis_name: str | None = None,
     whole: bool = False,
 ) -> AuthorTokens:
@@ -85,8 +90,8 @@ def make_author_tokens(
     block_size
         Number of tokens that move at once in the parallel schedule; chosen for the machine by
         default. The draws do not depend on it.
-    num_shards, axis_name
-        Number of devices that share the documents, and the name of their axis; None: one device.
+    doc_length, parts, axis_name
+        See `layout.make_tokens`.
     whole
         Whether a sweep needs the whole corpus, where several devices share the documents.
 
@@ -98,8 +103,9 @@ def make_author_tokens(
     """
     ptr, idx = np.asarray(author_ptr, np.int32), np.asarray(author_idx, np.int32)
     num_docs = len(ptr) - 1
-    doc, word = check_tokens(doc, word, num_docs)
-    doc_length = np.bincount(doc, minlength=num_docs).astype(np.int32)
+    if doc_length is None:
+        doc, word = check_tokens(doc, word, num_docs)
+        doc_length = np.bincount(doc, minlength=num_docs).astype(np.int32)
     num_links = np.diff(ptr)
     _check_links(ptr, idx, num_authors, doc_length)
 
@@ -112,30 +118,34 @@ def make_author_tokens(
     buckets = _buckets(ptr, idx, num_authors, doc_length)
 
     def tokens(doc, word, doc_length, first_link, num_links, link_author, **more):
-        arrays = (
+        arrays: Any = (
             doc, word, doc_length, most, first_link, num_links, link_author, share_up,
             np.float32(log_choices),
         )  # fmt: skip
-        return AuthorTokens(*map(jnp.asarray, arrays), buckets=buckets, **more)
+        return AuthorTokens(*arrays, buckets=buckets, **more)
 
-    all_docs = doc, word, doc_length, ptr[:-1], num_links, idx
+    def undivided(blocks):
+        found = tokens(doc, word, doc_length, ptr[:-1], num_links, idx, blocks=blocks)
+        return jax.tree.map(jnp.asarray, found)
+
     if axis_name is None:
-        return tokens(*all_docs, blocks=_join([_blocks(doc, word, ptr, block_size, len(doc))]))
-    bounds = divide(doc_length, num_shards)
-    token_bounds = np.concatenate([[0], np.cumsum(doc_length)])[bounds].astype(np.int32)
+        return undivided(_blocks(doc, word, ptr, block_size, len(doc)))
+    bounds, here = divide(doc_length, parts.number), parts.here
+    token_bounds = bounds_of_tokens(doc_length, bounds)
     shards = Shards(jnp.asarray(bounds), jnp.asarray(token_bounds), axis_name, num_docs, len(doc))
     links, places = ptr[bounds], int(np.diff(token_bounds).max())
-    local = doc - np.repeat(bounds[:-1], np.diff(token_bounds))
     first_link = ptr[:-1] - np.repeat(links[:-1], np.diff(bounds))
-    blocks = [
-        _blocks(local[t0:t1], word[t0:t1], ptr[d0 : d1 + 1] - ptr[d0], block_size, places)
-        for (t0, t1), (d0, d1) in zip(pairwise(token_bounds), pairwise(bounds), strict=True)
-    ]
+
+    def blocks_of(device):
+        (d0, d1), (t0, t1) = bounds[device : device + 2], token_bounds[device : device + 2]
+        return _blocks(doc[t0:t1] - d0, word[t0:t1], ptr[d0 : d1 + 1] - ptr[d0], block_size, places)
+
     return tokens(
-        spread(local, token_bounds), spread(word, token_bounds), spread(doc_length, bounds),
-        spread(first_link, bounds), spread(num_links, bounds), spread(idx, links),
-        blocks=_join(blocks), shards=shards,
-        whole=tokens(*all_docs, blocks=None) if whole else None,
+        own_docs(doc, bounds, token_bounds, parts), spread(word, token_bounds, here),
+        spread(doc_length, bounds, here), spread(first_link, bounds, here),
+        spread(num_links, bounds, here), spread(idx, links, here),
+        blocks=_join([blocks_of(device) for device in here]), shards=shards,
+        whole=undivided(None) if whole else None,
     )  # fmt: skip
 
 
@@ -178,9 +188,9 @@ def _buckets(ptr, idx, num_authors, doc_length) -> tuple[Bucket, ...]:
     return tuple(buckets)
 
 
-def _blocks(doc, word, ptr, size, places) -> Blocks:
+def _blocks(doc, word, ptr, size, places) -> Any:
     """Arrange the tokens of one device, which has so many places for tokens."""
-    position = np.arange(-(-places // size) * size).astype(np.int32).reshape(-1, size)
+    position: Any = np.arange(-(-places // size) * size).astype(np.int32).reshape(-1, size)
     if not len(doc):
         none = np.zeros_like(position)
         return Blocks(np.full_like(position, places), none, none, none)
@@ -192,4 +202,5 @@ def _blocks(doc, word, ptr, size, places) -> Blocks:
 
 def _join(blocks: list[Blocks]) -> Blocks:
     """Put the places of the devices side by side."""
-    return Blocks(*(jnp.asarray(np.concatenate(x, axis=1)) for x in zip(*blocks, strict=True)))
+    joined: Any = [np.concatenate(x, axis=1) for x in zip(*blocks, strict=True)]
+    return Blocks(*joined)

@@ -10,7 +10,7 @@ not at every token.
 
 import functools
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -32,6 +32,7 @@ __all__ = ["Lanes", "Tilt", "pack", "sweep_lanes"]
 # start of a block costs as much as this many further steps.
 _STEP_COST = {"cpu": 16, "gpu": 8192, "tpu": 8192}
 _BLOCK_COST = 1.5
+_CHUNK = 2**20  # tokens
 # Number of weights in a step from which chains are swept one by one on a CPU.
 _LARGE = 1024
 
@@ -67,6 +68,7 @@ def pack(
     num_lanes: int | None = None,
     *,
     doc_bounds: Int[np.ndarray, " S1"] | None = None,
+    here: Sequence[int] = (0,),
 ) -> Lanes:
     """Pack documents into lanes, longest first into the lane that ends earliest.
 
@@ -83,6 +85,12 @@ def pack(
     doc_bounds
         Documents of each device, see `shards.Shards`; None: one device has all. The lanes of a
         device follow those of the device before it.
+    here
+        Devices whose lanes are wanted.
+
+    Returns
+    -------
+    Arrays on the host.
     """
     doc_length, word = np.asarray(doc_length), np.asarray(word)
     bounds = np.asarray([0, len(doc_length)] if doc_bounds is None else doc_bounds)
@@ -98,30 +106,40 @@ def pack(
     places = max(int(doc_length[docs].sum()) for docs in of_devices)
 
     first_token = np.concatenate([[0], np.cumsum(doc_length)])[bounds]
-    parts = []
-    for docs, tokens, of_docs in zip(of_devices, pairwise(first_token), assigned, strict=True):
-        layout = doc_length[docs], blocks[docs], *of_docs[:2]
-        parts.append(
-            _lay_out(word[slice(*tokens)], *layout, (lanes_of_each, num_blocks, block), places)
-        )
-    return Lanes(*(jnp.asarray(np.concatenate(x, axis=-1)) for x in zip(*parts, strict=True)))
+    shape, parts = (lanes_of_each, num_blocks, block), []
+    for device in here:
+        docs, tokens = of_devices[device], slice(*first_token[device : device + 2])
+        layout = doc_length[docs], blocks[docs], *assigned[device][:2]
+        parts.append(_lay_out(word[tokens], *layout, shape, places))
+    if len(parts) == 1:
+        return Lanes(*parts[0])
+    joined: Any = [np.concatenate(x, axis=-1) for x in zip(*parts, strict=True)]
+    return Lanes(*joined)
 
 
-def _lay_out(word, doc_length, blocks, lane, start, shape, places) -> tuple[np.ndarray, ...]:
+def _lay_out(word, doc_length, blocks, lane, start, shape, places) -> Any:
     """Give the documents of one device their blocks, and the tokens their places."""
     num_lanes, num_blocks, block = shape
     doc = np.zeros((num_blocks, num_lanes), np.int32)
     rank = np.zeros((num_blocks, num_lanes), np.int32)
-    of_block = np.repeat(np.arange(len(blocks)), blocks)
-    number = _count_up(blocks)
-    at = start[of_block] + number, lane[of_block]
-    doc[at], rank[at] = of_block, number * block
-
     words = np.zeros((num_blocks, block, num_lanes), np.int32)
     position = np.full((num_blocks, block, num_lanes), places, np.int32)
-    of_token, in_doc = np.repeat(np.arange(len(blocks)), doc_length), _count_up(doc_length)
-    at = start[of_token] + in_doc // block, in_doc % block, lane[of_token]
-    words[at], position[at] = word, np.arange(len(word))
+    end = np.cumsum(doc_length)
+    # some documents after the other: places of tokens in arrays take more memory than the arrays
+    cuts = np.searchsorted(end, np.arange(0, len(word), _CHUNK), side="right")
+    for first, last in pairwise([*cuts, len(blocks)]):
+        if first == last:
+            continue
+        docs = np.arange(first, last)
+        number, of_block = _count_up(blocks[first:last]), np.repeat(docs, blocks[first:last])
+        at = start[of_block] + number, lane[of_block]
+        doc[at], rank[at] = of_block, number * block
+
+        lengths = doc_length[first:last]
+        in_doc, of_token = _count_up(lengths), np.repeat(docs, lengths)
+        at = start[of_token] + in_doc // block, in_doc % block, lane[of_token]
+        tokens = slice(end[first] - doc_length[first], end[last - 1])
+        words[at], position[at] = word[tokens], np.arange(tokens.start, tokens.stop)
     return words, position, doc, rank
 
 

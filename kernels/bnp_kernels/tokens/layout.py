@@ -2,24 +2,29 @@
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Integer
 
-from bnp_kernels.numerics.shards import ONE_DEVICE, Shards, divide, spread
+from bnp_kernels.numerics.shards import ONE_DEVICE, ONE_PART, Parts, Shards, divide, spread
 from bnp_kernels.tokens.lanes import Lanes, pack
 from bnp_kernels.tokens.scan import Bucket, make_bucket
 
 __all__ = [
     "Tokens",
     "WordTransform",
+    "bounds_of_tokens",
     "check_tokens",
     "group_of",
     "make_tokens",
     "most_of_a_word",
     "num_docs",
     "num_tokens",
+    "own_docs",
 ]
+
+_CHUNK = 2**22
 
 
 class WordTransform(NamedTuple):
@@ -75,7 +80,8 @@ def make_tokens(
     num_docs: int,
     *,
     num_lanes: int | None = None,
-    num_shards: int = 1,
+    doc_length: Int[np.ndarray, " D"] | None = None,
+    parts: Parts = ONE_PART,
     axis_name: str | None = None,
     whole: bool = False,
     group: Int[np.ndarray, " D"] | None = None,
@@ -94,8 +100,11 @@ def make_tokens(
         Number of documents, empty ones included.
     num_lanes
         Number of lanes of the parallel schedule; chosen for the corpus by default.
-    num_shards, axis_name
-        Number of devices that share the documents, and the name of their axis; None: one device.
+    doc_length
+        Number of tokens of each document, if it is known. `doc` is then not checked.
+    parts, axis_name
+        Devices that share the documents, and the name of their axis; None: one device. The arrays
+        are those of the parts that are here, on the host.
     whole
         Whether a sweep needs the whole corpus, where several devices share the documents.
     group, label
@@ -110,37 +119,55 @@ def make_tokens(
     ValueError
         If `doc` is not sorted, or names a document outside [0, num_docs).
     """
-    doc, word = check_tokens(doc, word, num_docs)
-    doc_length = np.bincount(doc, minlength=num_docs).astype(np.int32)
+    if doc_length is None:
+        doc, word = check_tokens(doc, word, num_docs)
+        doc_length = np.bincount(doc, minlength=num_docs).astype(np.int32)
     of_docs = [None if x is None else np.asarray(x, np.int32) for x in (group, label)]
     sizes = None if num_sizes is None else jnp.arange(num_sizes)
     rows = None if transform is None else WordTransform(*map(jnp.asarray, transform))
     most = jnp.asarray(most_of_a_word(word))
 
     def tokens(doc, word, doc_length, of_docs, **more):
-        group, label = (None if x is None else jnp.asarray(x) for x in of_docs)
-        doc, word, doc_length = map(jnp.asarray, (doc, word, doc_length))
         return Tokens(
-            doc, word, doc_length, most, group=group, label=label, sizes=sizes, transform=rows,
-            **more,
+            doc, word, doc_length, most, group=of_docs[0], label=of_docs[1], sizes=sizes,
+            transform=rows, **more,
         )  # fmt: skip
 
-    bounds = divide(doc_length, num_shards) if axis_name is not None else None
-    packed = pack(doc_length, word, num_lanes, doc_bounds=bounds)
-    bucket = make_bucket(doc_length)
-    if bounds is None:
-        return tokens(doc, word, doc_length, of_docs, lanes=packed, buckets=(bucket,))
-    token_bounds = np.concatenate([[0], np.cumsum(doc_length)])[bounds].astype(np.int32)
+    def undivided(lanes):
+        bucket = make_bucket(doc_length)
+        found = tokens(doc, word, doc_length, of_docs, lanes=lanes, buckets=(bucket,))
+        return jax.tree.map(jnp.asarray, found)
+
+    if axis_name is None:
+        return undivided(pack(doc_length, word, num_lanes))
+    bounds = divide(doc_length, parts.number)
+    token_bounds = bounds_of_tokens(doc_length, bounds)
     shards = Shards(jnp.asarray(bounds), jnp.asarray(token_bounds), axis_name, num_docs, len(doc))
-    undivided = None
-    if whole:
-        undivided = tokens(doc, word, doc_length, of_docs, lanes=None, buckets=(bucket,))
-    local = doc - np.repeat(bounds[:-1], np.diff(token_bounds)).astype(np.int32)
     return tokens(
-        spread(local, token_bounds), spread(word, token_bounds), spread(doc_length, bounds),
-        [None if x is None else spread(x, bounds) for x in of_docs],
-        lanes=packed, buckets=(), shards=shards, whole=undivided,
+        own_docs(doc, bounds, token_bounds, parts), spread(word, token_bounds, parts.here),
+        spread(doc_length, bounds, parts.here),
+        [None if x is None else spread(x, bounds, parts.here) for x in of_docs],
+        lanes=pack(doc_length, word, num_lanes, doc_bounds=bounds, here=parts.here), buckets=(),
+        shards=shards, whole=undivided(None) if whole else None,
     )  # fmt: skip
+
+
+def bounds_of_tokens(
+    doc_length: Int[np.ndarray, " D"], bounds: Int[np.ndarray, " S1"]
+) -> Int[np.ndarray, " S1"]:
+    """Return the bounds of the tokens of each device, given those of its documents."""
+    return np.concatenate([[0], np.cumsum(doc_length)])[bounds].astype(np.int32)
+
+
+def own_docs(
+    doc: Int[np.ndarray, " T"],
+    bounds: Int[np.ndarray, " S1"],
+    token_bounds: Int[np.ndarray, " S1"],
+    parts: Parts,
+) -> Int[np.ndarray, " P"]:
+    """Return the document of each token of the parts here, counted from the first of its device."""
+    found = spread(doc, token_bounds, parts.here).reshape(len(parts.here), -1)
+    return np.maximum(found - bounds[list(parts.here), None], 0).ravel()  # padding has 0
 
 
 def most_of_a_word(word: Int[np.ndarray, " T"]) -> Integer[np.ndarray, ""]:
@@ -149,7 +176,10 @@ def most_of_a_word(word: Int[np.ndarray, " T"]) -> Integer[np.ndarray, ""]:
     The dtype is uint16 if this largest count fits, else int32. Such loops wait for these tables, so
     smaller tables make them faster.
     """
-    most = np.bincount(word).max(initial=0)
+    counts = np.zeros(int(word.max(initial=-1)) + 1, np.int64)
+    for begin in range(0, len(word), _CHUNK):  # `bincount` makes a wider copy
+        counts += np.bincount(word[begin : begin + _CHUNK], minlength=len(counts))
+    most = counts.max(initial=0)
     return np.asarray(most, np.uint16 if most <= np.iinfo(np.uint16).max else np.int32)
 
 

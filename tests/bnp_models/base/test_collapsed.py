@@ -211,7 +211,7 @@ class TestBlocks:
         assert mcmc.get_samples()["z"].shape == (5, 6)
         # what the block reports is the density at the values that were collected
         last = {name: x[-1] for name, x in mcmc.get_samples().items()}
-        data = kernel.blocks[0][0].sampler().prepare(public, 1)
+        data = kernel.blocks[0][0].sampler().prepare(public)
         state = mcmc.last_state.block_states[0].chain
         np.testing.assert_allclose(state.alpha, last["alpha"])
         expected = jax.jit(lda_kernel.log_joint)(state, data)

@@ -137,10 +137,10 @@ def test_missing_entries_reach_the_kernel(model, kind):
     values = [[[3, np.nan, 1], [50, 2, 0]], [[1, 4, 2]]]
     gaps = bnp.Sources.from_arrays(values, kind=kind, allow_missing=True)
     sampler = model.gibbs().sampler()
-    data = sampler.prepare(gaps, 1)
+    data = sampler.prepare(gaps)
     np.testing.assert_array_equal(data.observed.T, ~np.isnan(np.concatenate(values)))
     np.testing.assert_array_equal(data.num_observed, [5, 3])
-    assert sampler.prepare(gaps.select(["1"]), 1).observed is None
+    assert sampler.prepare(gaps.select(["1"])).observed is None
     shown = model.data_groups(gaps)["observed_data"]["x"]
     np.testing.assert_array_equal(np.isnan(shown), ~np.asarray(gaps.observed))
 

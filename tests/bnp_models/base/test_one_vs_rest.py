@@ -46,7 +46,7 @@ def test_each_class_is_updated_as_in_a_model_of_two_classes(name, schedule):
     model = MODELS[name]
     sampler = model.gibbs(schedule=schedule).sampler()
     alone = model.of_class().gibbs(schedule=schedule).sampler()
-    data = sampler.prepare(CORPUS, 1)
+    data = sampler.prepare(CORPUS)
     step, step_alone = (compiled_step(of) for of in (sampler, alone))
     log_density_alone = jax.jit(alone.log_density)
     key = jax.random.key(1)
@@ -55,7 +55,7 @@ def test_each_class_is_updated_as_in_a_model_of_two_classes(name, schedule):
     lp = draws[LP_OF_CLASS]
     np.testing.assert_allclose(jax.jit(sampler.log_density)(after, data), lp.sum(), rtol=1e-6)
     for i, own_key in enumerate(split(key, NUM_CLASSES)):
-        own_data = alone.prepare(against_rest(CORPUS, i), 1)
+        own_data = alone.prepare(against_rest(CORPUS, i))
         np.testing.assert_array_equal(own_data.label, data.label[i])
         begun, ended = (jax.tree.map(itemgetter(i), state) for state in (first, after))
         own, _ = step_alone(own_key, begun, own_data)

@@ -27,14 +27,14 @@ def corpus(different):
 def test_corpora_that_repeat_words_start_with_more_topics(different, topics):
     sampler = bnp.HDPLDA().gibbs().sampler()
     data = corpus(different)
-    chain = sampler.init(jax.random.key(0), sampler.prepare(data, 1), data)
+    chain = sampler.init(jax.random.key(0), sampler.prepare(data), data)
     assert len(np.unique(chain.z)) == topics
 
 
 def test_no_more_than_300():
     many = bnp.Corpus.from_ids(2000 * [LENGTH * [0]], num_words=1)
     sampler = bnp.HDPLDA().gibbs().sampler()
-    chain = sampler.init(jax.random.key(0), sampler.prepare(many, 1), many)
+    chain = sampler.init(jax.random.key(0), sampler.prepare(many), many)
     assert len(np.unique(chain.z)) == 300
     assert sampler.capacity(chain) == 300
 
@@ -42,5 +42,5 @@ def test_no_more_than_300():
 def test_a_number_of_the_user_counts():
     data = corpus(1)
     sampler = bnp.HDPLDA().gibbs(init_topics=3).sampler()
-    chain = sampler.init(jax.random.key(0), sampler.prepare(data, 1), data)
+    chain = sampler.init(jax.random.key(0), sampler.prepare(data), data)
     assert len(np.unique(chain.z)) == 3

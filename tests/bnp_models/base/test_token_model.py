@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import bnp_models as bnp
+from bnp_kernels.numerics.shards import ONE_PART, every_part
 from bnp_models.base import token_model
 
 
@@ -21,24 +22,29 @@ class TestOptions:
 
 class TestPrepare:
     def test_lays_out_every_token(self, tiny):
-        data = token_model.prepare(tiny, 2, None)
+        data = token_model.prepare(tiny, ONE_PART, None)
         np.testing.assert_array_equal(data.doc_length, [8, 0, 5, 11, 7])
         np.testing.assert_array_equal(data.word, tiny.word)
-        assert data.lanes.position.shape[1] % 2 == 0
+
+    def test_devices_have_as_many_places_each(self, tiny):
+        data = token_model.prepare(tiny, every_part(2), None)
+        np.testing.assert_array_equal(data.doc_length, [8, 0, 5, 11, 7, 0])
+        assert data.word.shape == (2 * 18,)
+        assert data.lanes.position.shape[-1] % 2 == 0
 
     def test_groups(self, tiny):
-        assert token_model.prepare(tiny, 1, None).group is None
+        assert token_model.prepare(tiny, ONE_PART, None).group is None
         np.testing.assert_array_equal(
-            token_model.prepare(tiny, 1, None, groups=True).group, [0, 1, 0, 1, 1]
+            token_model.prepare(tiny, ONE_PART, None, groups=True).group, [0, 1, 0, 1, 1]
         )
         with pytest.raises(ValueError, match="data has no groups: give every document one"):
-            token_model.prepare(bnp.Corpus.from_ids([[0]], 1), 1, None, groups=True)
+            token_model.prepare(bnp.Corpus.from_ids([[0]], 1), ONE_PART, None, groups=True)
 
     def test_refusals(self, tiny):
         with pytest.raises(ValueError, match=r"data must be a Corpus, got list .*from_texts"):
-            token_model.prepare([[0, 1]], 1, None)
+            token_model.prepare([[0, 1]], ONE_PART, None)
         with pytest.raises(ValueError, match="data must be concrete when a chain starts"):
-            jax.jit(lambda corpus: token_model.prepare(corpus, 1, None))(tiny)
+            jax.jit(lambda corpus: token_model.prepare(corpus, ONE_PART, None))(tiny)
 
 
 class TestLabels:

@@ -68,7 +68,7 @@ def kernels():
 def starts(kernels):
     """Return the start of both."""
     keys = jax.random.split(jax.random.key(0), 2)
-    data = kernels[0].sampler().prepare(CORPUS, 1)
+    data = kernels[0].sampler().prepare(CORPUS)
     return [kernel.start(keys, 8, data, CORPUS) for kernel in kernels]
 
 
@@ -103,7 +103,7 @@ def test_weights_are_taken_to_the_power(sweep):
     """
     one = bnp.Corpus.from_ids([[0]], num_words=1)
     sampler = bnp.LDA(num_topics=3, alpha=(1.0, 4.0, 16.0)).gibbs().sampler()
-    data = sampler.prepare(one, 1)
+    data = sampler.prepare(one)
     keys = jax.random.split(jax.random.key(1), 20_000)
 
     def draw(key):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec as P
 
-from bnp_kernels.numerics.shards import spread
+from bnp_kernels.numerics.shards import every_part, spread
 from bnp_kernels.random import bits, categorical
 from bnp_kernels.tokens import lanes, tally
 from bnp_kernels.tokens.layout import make_tokens
@@ -76,6 +76,20 @@ def test_does_not_depend_on_the_lanes(num_lanes):
     np.testing.assert_array_equal(sweep_lanes(key, other.lanes, *state), expected)
 
 
+@pytest.mark.parametrize("shards", [1, 3])
+def test_documents_are_packed_some_after_the_other(shards, monkeypatch):
+    rng = np.random.default_rng(2)
+    length = rng.integers(0, 9, 60) * rng.integers(0, 2, 60)
+    word = rng.integers(0, 50, length.sum())
+    bounds = np.linspace(0, 60, shards + 1).astype(int)
+    at_once = lanes.pack(length, word, doc_bounds=bounds, here=range(shards))
+    monkeypatch.setattr(lanes, "_CHUNK", 7)
+    for a, b in zip(
+        lanes.pack(length, word, doc_bounds=bounds, here=range(shards)), at_once, strict=True
+    ):
+        np.testing.assert_array_equal(a, b)
+
+
 @pytest.mark.parametrize("capacity", [12, 50])
 def test_does_not_depend_on_the_capacity(capacity):
     tokens = corpus()
@@ -103,7 +117,7 @@ def test_vmap_is_one_by_one(num_lanes):
 
 @pytest.mark.skipif(jax.device_count() < 2, reason="needs two devices")
 def test_does_not_depend_on_the_devices():
-    whole, tokens = corpus(), corpus(num_shards=2, num_lanes=6, axis_name="s")
+    whole, tokens = corpus(), corpus(parts=every_part(2), num_lanes=6, axis_name="s")
     key, (z, doc_topic, *rest) = jax.random.key(4), problem(whole)
     shards = tokens.shards
     mesh = jax.make_mesh((2,), ("s",), axis_types=(jax.sharding.AxisType.Auto,))

@@ -1,7 +1,10 @@
+import jax
 import numpy as np
 import pytest
 
+from bnp_kernels.numerics.shards import Parts, every_part
 from bnp_kernels.tokens import layout
+from bnp_kernels.tokens.author_layout import make_author_tokens
 
 
 def test_make_tokens_keeps_the_corpus():
@@ -28,7 +31,7 @@ def test_the_most_frequent_word_has_the_type_of_counts(times, dtype):
 @pytest.mark.parametrize("num_shards", [1, 2, 3])
 def test_lanes_divide_among_shards(num_shards):
     doc = np.repeat(np.arange(20), 30)
-    lanes = layout.make_tokens(doc, doc, 20, num_shards=num_shards, axis_name="s").lanes
+    lanes = layout.make_tokens(doc, doc, 20, parts=every_part(num_shards), axis_name="s").lanes
     assert lanes.word.shape[-1] % num_shards == 0
 
 
@@ -38,7 +41,7 @@ def test_each_device_has_a_run_of_documents():
     word = np.arange(doc.size)
     group = np.array([0, 1, 0, 1, 0, 1])
     tokens = layout.make_tokens(
-        doc, word, 6, num_shards=2, axis_name="s", whole=True, group=group, label=10 + group
+        doc, word, 6, parts=every_part(2), axis_name="s", whole=True, group=group, label=10 + group
     )
     np.testing.assert_array_equal(tokens.shards.doc_bounds, [0, 3, 6])
     np.testing.assert_array_equal(tokens.shards.token_bounds, [0, 7, 15])
@@ -55,6 +58,42 @@ def test_each_device_has_a_run_of_documents():
     position, half = np.asarray(tokens.lanes.position), tokens.lanes.position.shape[-1] // 2
     for lanes, number in ((position[..., :half], 7), (position[..., half:], 8)):
         np.testing.assert_array_equal(np.sort(lanes[lanes < 8]), np.arange(number))
+
+
+def of_docs(doc, word, parts, doc_length=None):
+    return layout.make_tokens(
+        doc, word, 20, doc_length=doc_length, parts=parts, axis_name="s", whole=True,
+        group=np.arange(20) % 3,
+    )  # fmt: skip
+
+
+def of_authors(doc, word, parts, doc_length=None):
+    return make_author_tokens(
+        doc, word, np.arange(21), np.arange(20) % 4, 4, doc_length=doc_length, parts=parts,
+        axis_name="s", whole=True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("make", [of_docs, of_authors])
+@pytest.mark.parametrize("here", [(0,), (2,), (0, 2)])
+def test_a_process_lays_out_its_own_part(make, here):
+    rng = np.random.default_rng(4)
+    length = rng.integers(0, 9, 20, np.int32)
+    doc = np.repeat(np.arange(20, dtype=np.int32), length)
+    word = rng.integers(0, 9, doc.size, np.int32)
+    every = make(doc, word, every_part(3))
+    own = make(doc, word, Parts(3, here), length)
+    assert jax.tree.structure(own) == jax.tree.structure(every)
+    num_divided = 0
+    for x, y in zip(jax.tree.leaves(every), jax.tree.leaves(own), strict=True):
+        x, y = np.asarray(x), np.asarray(y)
+        assert x.dtype == y.dtype
+        if x.shape != y.shape:  # the axis of the devices
+            (axis,) = np.flatnonzero(np.not_equal(x.shape, y.shape))
+            x = np.concatenate([np.split(x, 3, axis)[device] for device in here], axis)
+            num_divided += 1
+        np.testing.assert_array_equal(y, x)
+    assert num_divided >= 8
 
 
 @pytest.mark.parametrize(

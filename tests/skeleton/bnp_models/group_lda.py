@@ -93,8 +93,8 @@ class GroupLDA(topic_model.FiniteTopics):
     def sampler(self, elsewhere: frozenset[str], **options: Any) -> Sampler:
         """Return the kernel's pure functions; hyperparameters sampled `elsewhere` stay as given."""
 
-        def prepare(corpus, num_shards, side_by_side, whole):
-            data = token_model.prepare(corpus, num_shards, side_by_side, whole, groups=True)
+        def prepare(corpus, parts, side_by_side, whole):
+            data = token_model.prepare(corpus, parts, side_by_side, whole, groups=True)
             self.check_groups(corpus)
             return data
 
