@@ -1,6 +1,7 @@
 """What the token models share: data in the layout of the kernels, and draws made on request."""
 
 import abc
+import os
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, ClassVar
@@ -16,7 +17,7 @@ from jaxtyping import Array, Float, Int, Key
 from bnp_kernels.numerics.batching import vectorise_if
 from bnp_kernels.numerics.shards import ONE_DEVICE, Parts, Shards
 from bnp_kernels.random.gamma import draw_rows, draw_topic_word
-from bnp_kernels.tokens.layout import Tokens, make_tokens
+from bnp_kernels.tokens.layout import TOKEN_SWEEPS, Tokens, make_tokens
 from bnp_models.base.data_law import DataLaw, law_of_words
 from bnp_models.base.model import Model
 from bnp_models.base.terms import TOPICS, Terms
@@ -264,8 +265,13 @@ def prepare(
     `several` asks for two groups or more, none of them empty; `sizes` for the numbers of tokens
     that a word may have in a topic of its group; `transform` is that of the words. `label` is the
     label of each document, where the kernel needs one.
+
+    The environment variable `BNP_TOKEN_SWEEP` says how the parallel schedule sweeps the tokens, see
+    `make_tokens`; "lanes" by default.
     """
     check_corpus(corpus)
+    token_sweep = os.environ.get("BNP_TOKEN_SWEEP") or "lanes"
+    arguments.one_of("BNP_TOKEN_SWEEP", token_sweep, TOKEN_SWEEPS)
     word, rows = np.asarray(corpus.word), None
     if groups:
         check_groups(corpus, several=several)
@@ -278,6 +284,7 @@ def prepare(
         np.asarray(corpus.word),
         corpus.num_docs,
         num_lanes=side_by_side,
+        token_sweep=token_sweep,
         doc_length=np.asarray(corpus.doc_length),
         parts=parts,
         axis_name=LANE if parts.number > 1 else None,

@@ -11,6 +11,7 @@ from numpyro.infer import Predictive
 
 from bnp_kernels.processes import hdp_root
 from bnp_kernels.random import tables
+from bnp_kernels.tokens.documents import Documents
 from bnp_kernels.tokens.layout import Tokens, make_tokens
 from bnp_models.testing.mistakes import Mistake
 from bnp_models.testing.together import OPTIMISED
@@ -35,6 +36,7 @@ def lay_out(
     label: Sequence[int] | None = None,
     num_sizes: int | None = None,
     transform: Any = None,
+    token_sweep: str = "lanes",
 ) -> Tokens:
     """Lay out documents, given as lists of word ids, as data of the kernels; see `make_tokens`."""
     doc = np.repeat(np.arange(len(docs), dtype=np.int32), [len(words) for words in docs])
@@ -42,7 +44,7 @@ def lay_out(
     groups, labels = (None if x is None else np.asarray(x, np.int32) for x in (group, label))
     return make_tokens(
         doc, word, len(docs), num_lanes=num_lanes, group=groups, label=labels, num_sizes=num_sizes,
-        transform=transform,
+        transform=transform, token_sweep=token_sweep,
     )  # fmt: skip
 
 
@@ -56,8 +58,12 @@ def tally(
 
 def with_words(data: Tokens, word: Int[Array, " T"]) -> Tokens:
     """Replace the words, in corpus order, in every place where the data holds them."""
-    padded = jnp.append(word, 0)
-    return data._replace(word=word, lanes=data.lanes._replace(word=padded[data.lanes.position]))
+    padded, layout = jnp.append(word, 0), data.lanes
+    lanes = layout.lanes if isinstance(layout, Documents) else layout
+    lanes = lanes._replace(word=padded[lanes.position])
+    if isinstance(layout, Documents):
+        lanes = layout._replace(word=word, lanes=lanes)
+    return data._replace(word=word, lanes=lanes)
 
 
 def draw_words(

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Bag", "Split", "load", "split", "subset", "synthetic", "to_corpus"]
+__all__ = ["Bag", "Split", "first", "load", "split", "subset", "synthetic", "to_corpus"]
 
 TEST_SHARE = 0.1
 
@@ -70,6 +70,13 @@ def synthetic(
     first = np.repeat(rng.integers(0, num_docs // 4, num_docs), count)
     author = (first + np.arange(ptr[-1]) - np.repeat(ptr[:-1], count)) % (num_docs // 4)
     return Bag(doc, word, num_docs, num_words, ptr, author)
+
+
+def first(bag: Bag, num_tokens: int) -> Bag:
+    """Take whole documents from the beginning, about so many tokens, without their authors."""
+    last = int(bag.doc[min(num_tokens, bag.num_tokens) - 1])
+    keep = bag.doc <= last
+    return Bag(bag.doc[keep], bag.word[keep], last + 1, bag.num_words)
 
 
 def load(name: str, *, data: str | None, seed: int, quick: bool = False) -> Bag:

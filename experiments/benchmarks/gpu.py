@@ -1,4 +1,8 @@
-"""Throughput of the Gibbs kernels on whatever device JAX finds: chains by schedules, as JSON.
+"""Throughput of the Gibbs kernels on whatever device JAX finds, as JSON.
+
+Two parts: "schedules" measures models by schedules and chains; "sweeps" compares the two token
+sweeps of the parallel schedule, lanes and the Pallas kernel, over topics and chains, also as a
+table on standard error.
 
     python experiments/benchmarks/gpu.py --data FOLDER > gpu.json
 
@@ -11,7 +15,6 @@ import argparse
 import json
 import os
 import sys
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -29,22 +32,24 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from study.machine import machine
 
-from benchmarks.bags import Bag, load, synthetic
+from benchmarks.bags import Bag, first, load, synthetic
 from benchmarks.settings import slots_for
+from benchmarks.timing import SEED, rates
+from benchmarks.token_sweeps import RECORD, compare, table
 
 __all__ = ["main"]
 
 ALPHA, BETA = 0.1, 0.01
-SEED = 0
+PARTS = ("schedules", "sweeps")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure, and print one JSON object; what happens meanwhile goes to standard error."""
     s = _parse(argv)
-    bag, rows = _bag(s), []
-    for model in s.models:
+    bag, rows, sweeps = _bag(s), [], []
+    for model in s.models if "schedules" in s.parts else ():
         for schedule in s.schedules:
-            part = bag if schedule == "parallel" else _first(bag, s.sequential_tokens)
+            part = bag if schedule == "parallel" else first(bag, s.sequential_tokens)
             tokens = make_tokens(part.doc, part.word, part.num_docs)
             for chains in s.chains:
                 case = {"model": model, "schedule": schedule, "chains": chains}
@@ -54,6 +59,12 @@ def main(argv: Sequence[str] | None = None) -> int:
                     found = {"error": f"{type(error).__name__}: {str(error)[:200]}"}
                 rows.append({**case, "tokens": part.num_tokens, **found})
                 print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
+    if "sweeps" in s.parts:
+        sweeps = compare(
+            bag, s.sweep_topics, s.chains, repeats=s.repeats, seconds=s.seconds,
+            interpreted_tokens=s.interpreted_tokens,
+        )  # fmt: skip
+        print(table(sweeps), file=sys.stderr)
     output = {
         "benchmark": "gpu",
         "device": jax.devices()[0].device_kind,
@@ -63,6 +74,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         "settings": {name: value for name, value in vars(s).items() if name != "data"},
         "corpus": bag.describe(),
         "measurements": rows,
+        "token_sweeps": sweeps,
+        "record": {"tokens_per_second": RECORD, "of": "CuLDA_CGS, 1,024 topics, stale counts"},
     }
     print(json.dumps(output, indent=1))
     return 0
@@ -79,19 +92,27 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         return text.split(",")
 
     parser.add_argument("--data", default=data, help="folder with nips12.npz; default: $BNP_DATA")
+    parser.add_argument("--parts", type=words, default=list(PARTS), help="of " + ", ".join(PARTS))
     parser.add_argument("--models", type=words, default=["LDA", "HDP"])
     parser.add_argument("--schedules", type=words, default=["parallel", "sequential"])
     parser.add_argument("--chains", type=integers, default=[1, 4, 16])
-    parser.add_argument("--topics", type=int, default=100)
+    parser.add_argument("--topics", type=int, default=100, help="of the part schedules")
+    parser.add_argument("--sweep-topics", type=integers, default=[16, 64, 256, 1024, 4096])
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=2.0, help="of one repeat, about")
     parser.add_argument("--sequential-tokens", type=int, default=30_000)
+    parser.add_argument(
+        "--interpreted-tokens", type=int, default=2000, help="for the Pallas kernel without a GPU"
+    )
     parser.add_argument("--quick", action="store_true", help="seconds, to see that it works")
     arguments = parser.parse_args(argv)
+    if unknown := set(arguments.parts) - set(PARTS):
+        parser.error(f"--parts must be some of {', '.join(PARTS)}, got {', '.join(unknown)}")
     if arguments.quick:
         small = {
             "data": None, "chains": [2], "topics": 8, "repeats": 2, "seconds": 0.02,
-            "sequential_tokens": 2000, "models": ["LDA"],
+            "sequential_tokens": 2000, "models": ["LDA"], "sweep_topics": [16, 200],
+            "interpreted_tokens": 500,
         }  # fmt: skip
         vars(arguments).update(small)
     return arguments
@@ -104,13 +125,6 @@ def _bag(s: argparse.Namespace) -> Bag:
     return synthetic(SEED, **size)
 
 
-def _first(bag: Bag, num_tokens: int) -> Bag:
-    """Take whole documents from the beginning, about so many tokens."""
-    last = int(bag.doc[min(num_tokens, bag.num_tokens) - 1])
-    keep = bag.doc <= last
-    return Bag(bag.doc[keep], bag.word[keep], last + 1, bag.num_words)
-
-
 def _model(
     name: str, schedule: str, num_words: int, topics: int
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
@@ -118,55 +132,22 @@ def _model(
     common = {"num_words": num_words, "beta": BETA}
     if name == "LDA":
         init = partial(lda.init, num_topics=topics, alpha=jnp.full(topics, ALPHA), **common)
-        return init, partial(lda.step, priors=lda.LDAPriors(), sweeps=(schedule,))
+        step = partial(lda.step, priors=lda.LDAPriors(), sweeps=(schedule,))
+        return init, lambda *arguments: step(*arguments)[0]
     sizes = {"max_topics": slots_for(topics), "init_topics": topics}
     init = partial(hdp_lda.init, alpha=1.0, gamma=1.0, **sizes, **common)
     prior = GammaPrior(np.float32(1), np.float32(1))
     priors = hdp_lda.HDPPriors(alpha=prior, gamma=prior)
-    return init, partial(hdp_lda.step, priors=priors, sweeps=(schedule,))
+    step = partial(hdp_lda.step, priors=priors, sweeps=(schedule,))
+    return init, lambda *arguments: step(*arguments)[0]
 
 
 def _measure(
     name: str, schedule: str, chains: int, bag: Bag, tokens: Tokens, s: argparse.Namespace
 ) -> dict[str, Any]:
     init, step = _model(name, schedule, bag.num_words, s.topics)
-    keys = jax.random.split(jax.random.key(SEED), chains)
-    states = jax.jit(jax.vmap(init, in_axes=(0, None)))(keys, tokens)
-
-    def run(keys, states, data, num_sweeps):
-        def sweep(_, carry):
-            keys, states = carry
-            both = jax.vmap(jax.random.split)(keys)
-            states = jax.vmap(lambda key, state: step(key, state, data)[0])(both[:, 0], states)
-            return both[:, 1], states
-
-        return jax.lax.fori_loop(0, num_sweeps, sweep, (keys, states))
-
-    clock = time.perf_counter()
-    compiled = jax.jit(run, donate_argnums=(0, 1)).lower(keys, states, tokens, 1).compile()
-    compile_seconds = time.perf_counter() - clock
-
-    def advance(carry, num_sweeps):
-        clock = time.perf_counter()
-        carry = jax.block_until_ready(compiled(*carry, tokens, num_sweeps))
-        return carry, time.perf_counter() - clock
-
-    carry, _ = advance((keys, states), 1)
-    carry, once = advance(carry, 1)
-    length = max(1, round(s.seconds / once))
-    seconds = []
-    for _ in range(s.repeats):
-        carry, spent = advance(carry, length)
-        seconds.append(spent)
-    final = carry[1]
-    rate = sorted(bag.num_tokens * chains * length / t for t in seconds)
-    stats = jax.devices()[0].memory_stats() or {}
-    found = {
-        "tokens_per_second": {"min": rate[0], "median": float(np.median(rate)), "max": rate[-1]},
-        "tokens_per_second_and_chain": float(np.median(rate)) / chains,
-        "sweeps_per_repeat": length,
-        "compile_seconds": compile_seconds,
-        "peak_bytes_so_far": stats.get("peak_bytes_in_use"),
+    found, final = rates(init, step, chains, tokens, bag.num_tokens, s.repeats, s.seconds)
+    found |= {
         "topics": [int(k) for k in np.asarray((final.topic > 0).sum(-1)).reshape(-1)],
         "slots": int(final.topic.shape[-1]),
         "lanes": int(tokens.lanes.word.shape[-1]) if schedule == "parallel" else None,

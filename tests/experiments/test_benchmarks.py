@@ -95,6 +95,15 @@ def test_gpu_needs_jax_and_the_kernels_only():
     assert [row["schedule"] for row in results["measurements"]] == ["parallel", "sequential"]
     for row in results["measurements"]:
         assert row["tokens_per_second"]["median"] > 0
+    assert {(row["sweep"], row["topics"]) for row in results["token_sweeps"]} == {
+        (sweep, topics) for sweep in ("lanes", "pallas") for topics in (16, 200)
+    }
+    for row in results["token_sweeps"]:
+        assert row["whole"]["tokens_per_second"]["median"] > 0
+        assert row["alone"]["tokens_per_second"]["median"] > 0
+        assert row["of_record"] > 0
+    assert "There is no GPU: Pallas interprets its kernel" in done.stderr
+    assert "pallas/record" in done.stderr
 
 
 def test_a_stage_has_a_process_of_its_own(load, tmp_path):

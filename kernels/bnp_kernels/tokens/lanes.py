@@ -25,6 +25,7 @@ from bnp_kernels.numerics.powers import rough_power
 from bnp_kernels.numerics.shards import ONE_DEVICE, Shards
 from bnp_kernels.random import categorical
 from bnp_kernels.random.bits import random_bits, to_uniform
+from bnp_kernels.tokens.documents import Documents
 
 __all__ = ["Lanes", "Tilt", "pack", "sweep_lanes"]
 
@@ -180,7 +181,7 @@ def _choose_num_lanes(blocks, num_shards) -> int:
 
 def sweep_lanes(
     rng_key: Key[Array, ""],
-    lanes: Lanes,
+    lanes: Lanes | Documents,
     z: Int[Array, " T"],
     doc_topic: Int[Array, "D K"],
     table: Float[Array, "rows K"],
@@ -202,6 +203,10 @@ def sweep_lanes(
 
     Parameters
     ----------
+    lanes
+        Layout of the corpus, which decides how the sweep is made. `Documents`: by a Pallas kernel,
+        see `pallas_sweep`, where it can do it. It has no tilt and no power, and needs at most
+        `pallas_sweep.MAX_TOPICS` topics; other sweeps use the lanes of the same layout.
     z
         Present topics, in corpus order.
     doc_topic
@@ -247,6 +252,15 @@ def sweep_lanes(
     table and the product are then one pass over memory. (This also keeps XLA from rounding the
     product in two ways, see `draw_code`.) Topics are represented by codes.
     """
+    if isinstance(lanes, Documents):
+        from bnp_kernels.tokens import pallas_sweep  # Pallas takes a while to import
+
+        if tilt is None and power is None and table.shape[1] <= pallas_sweep.MAX_TOPICS:
+            return pallas_sweep.sweep_documents(
+                rng_key, lanes, z, doc_topic, table, prior,
+                prior_row=prior_row, table_row=table_row, frozen=frozen, shards=shards,
+            )  # fmt: skip
+        lanes = lanes.lanes
     small = lanes.word.shape[-1] * table.shape[1] < _LARGE
     sweep = vectorise_if(small, functools.partial(_sweep, tilt=tilt))
     of_docs = prior_row, table_row, tilt_docs

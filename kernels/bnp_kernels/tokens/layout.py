@@ -8,10 +8,12 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Integer
 
 from bnp_kernels.numerics.shards import ONE_DEVICE, ONE_PART, Parts, Shards, divide, spread
+from bnp_kernels.tokens.documents import Documents, line_up
 from bnp_kernels.tokens.lanes import Lanes, pack
 from bnp_kernels.tokens.scan import Bucket, make_bucket
 
 __all__ = [
+    "TOKEN_SWEEPS",
     "Tokens",
     "WordTransform",
     "bounds_of_tokens",
@@ -23,6 +25,9 @@ __all__ = [
     "num_tokens",
     "own_docs",
 ]
+
+TOKEN_SWEEPS = ("lanes", "pallas")
+"""Ways to make the token sweep of the parallel schedule, see `make_tokens`."""
 
 _CHUNK = 2**22
 
@@ -47,7 +52,7 @@ class Tokens(NamedTuple):
     word: Int[Array, " T"]
     doc_length: Int[Array, " D"]
     most_of_a_word: Integer[Array, ""]  # see the function of that name
-    lanes: Lanes
+    lanes: Lanes | Documents  # of the parallel schedule
     buckets: tuple[Bucket, ...]  # of the sequential schedule
     shards: Shards = ONE_DEVICE
     whole: Any = None  # `Tokens` of the corpus, if it is divided and a sweep needs all of it
@@ -80,6 +85,7 @@ def make_tokens(
     num_docs: int,
     *,
     num_lanes: int | None = None,
+    token_sweep: str = "lanes",
     doc_length: Int[np.ndarray, " D"] | None = None,
     parts: Parts = ONE_PART,
     axis_name: str | None = None,
@@ -100,6 +106,9 @@ def make_tokens(
         Number of documents, empty ones included.
     num_lanes
         Number of lanes of the parallel schedule; chosen for the corpus by default.
+    token_sweep
+        How the parallel schedule sweeps the tokens: by "lanes", or by a "pallas" kernel for GPUs.
+        See `lanes.sweep_lanes`.
     doc_length
         Number of tokens of each document, if it is known. `doc` is then not checked.
     parts, axis_name
@@ -117,8 +126,11 @@ def make_tokens(
     Raises
     ------
     ValueError
-        If `doc` is not sorted, or names a document outside [0, num_docs).
+        If `doc` is not sorted, or names a document outside [0, num_docs), or if `token_sweep` has
+        an unknown value.
     """
+    if token_sweep not in TOKEN_SWEEPS:
+        raise ValueError(f"token_sweep must be one of {TOKEN_SWEEPS}, got {token_sweep!r}")
     if doc_length is None:
         doc, word = check_tokens(doc, word, num_docs)
         doc_length = np.bincount(doc, minlength=num_docs).astype(np.int32)
@@ -138,8 +150,14 @@ def make_tokens(
         found = tokens(doc, word, doc_length, of_docs, lanes=lanes, buckets=(bucket,))
         return jax.tree.map(jnp.asarray, found)
 
+    def for_sweeps(bounds=None):
+        packed = pack(doc_length, word, num_lanes, doc_bounds=bounds, here=parts.here)
+        if token_sweep == "lanes":
+            return packed
+        return line_up(doc_length, word, packed, doc_bounds=bounds, here=parts.here)
+
     if axis_name is None:
-        return undivided(pack(doc_length, word, num_lanes))
+        return undivided(for_sweeps())
     bounds = divide(doc_length, parts.number)
     token_bounds = bounds_of_tokens(doc_length, bounds)
     shards = Shards(jnp.asarray(bounds), jnp.asarray(token_bounds), axis_name, num_docs, len(doc))
@@ -147,8 +165,8 @@ def make_tokens(
         own_docs(doc, bounds, token_bounds, parts), spread(word, token_bounds, parts.here),
         spread(doc_length, bounds, parts.here),
         [None if x is None else spread(x, bounds, parts.here) for x in of_docs],
-        lanes=pack(doc_length, word, num_lanes, doc_bounds=bounds, here=parts.here), buckets=(),
-        shards=shards, whole=undivided(None) if whole else None,
+        lanes=for_sweeps(bounds), buckets=(), shards=shards,
+        whole=undivided(None) if whole else None,
     )  # fmt: skip
 
 

@@ -7,6 +7,8 @@ import pytest
 
 import bnp_models as bnp
 from bnp_kernels.numerics.shards import ONE_PART, every_part
+from bnp_kernels.tokens.documents import Documents
+from bnp_kernels.tokens.lanes import Lanes
 from bnp_models.base import token_model
 
 
@@ -39,6 +41,15 @@ class TestPrepare:
         )
         with pytest.raises(ValueError, match="data has no groups: give every document one"):
             token_model.prepare(bnp.Corpus.from_ids([[0]], 1), ONE_PART, None, groups=True)
+
+    def test_token_sweep(self, tiny, monkeypatch):
+        monkeypatch.delenv("BNP_TOKEN_SWEEP", raising=False)
+        assert isinstance(token_model.prepare(tiny, ONE_PART, None).lanes, Lanes)
+        monkeypatch.setenv("BNP_TOKEN_SWEEP", "pallas")
+        assert isinstance(token_model.prepare(tiny, ONE_PART, None).lanes, Documents)
+        monkeypatch.setenv("BNP_TOKEN_SWEEP", "gpu")
+        with pytest.raises(ValueError, match=r"BNP_TOKEN_SWEEP must be one of .*got 'gpu'"):
+            token_model.prepare(tiny, ONE_PART, None)
 
     def test_refusals(self, tiny):
         with pytest.raises(ValueError, match=r"data must be a Corpus, got list .*from_texts"):

@@ -60,11 +60,15 @@ def test_each_device_has_a_run_of_documents():
         np.testing.assert_array_equal(np.sort(lanes[lanes < 8]), np.arange(number))
 
 
-def of_docs(doc, word, parts, doc_length=None):
+def of_docs(doc, word, parts, doc_length=None, **options):
     return layout.make_tokens(
         doc, word, 20, doc_length=doc_length, parts=parts, axis_name="s", whole=True,
-        group=np.arange(20) % 3,
+        group=np.arange(20) % 3, **options,
     )  # fmt: skip
+
+
+def of_pallas(doc, word, parts, doc_length=None):
+    return of_docs(doc, word, parts, doc_length, token_sweep="pallas")
 
 
 def of_authors(doc, word, parts, doc_length=None):
@@ -74,7 +78,7 @@ def of_authors(doc, word, parts, doc_length=None):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("make", [of_docs, of_authors])
+@pytest.mark.parametrize("make", [of_docs, of_pallas, of_authors])
 @pytest.mark.parametrize("here", [(0,), (2,), (0, 2)])
 def test_a_process_lays_out_its_own_part(make, here):
     rng = np.random.default_rng(4)
