@@ -120,7 +120,7 @@ def on_host(tree: Any) -> Any:
 
 def is_key(x: Any) -> bool:
     """Tell whether an array holds random keys."""
-    return jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
+    return hasattr(x, "dtype") and jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
 
 
 def on_devices(tree: Any, mesh: Mesh, specs: Any) -> Any:

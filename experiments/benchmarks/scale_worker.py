@@ -62,12 +62,13 @@ def build(folder: str, tokens: int, docs: int, words: int, seed: int) -> dict[st
     length = rng.multinomial(tokens, rng.dirichlet(np.full(docs, 2.0)))
     frequency = np.cumsum(1 / (np.arange(words) + 10.0))
     frequency /= frequency[-1]
-    with bnp.CorpusWriter(folder, num_words=words) as writer:
+    with bnp.CorpusWriter(folder) as writer:
         for begin in range(0, docs, 10_000):
             part = length[begin : begin + 10_000]
             word = np.searchsorted(frequency, rng.random(part.sum()), side="right")
             for ids in np.split(np.minimum(word, words - 1), np.cumsum(part)[:-1]):
                 writer.add(ids)
+        writer.finish(num_words=words)
     return {"seconds": time.perf_counter() - clock}
 
 

@@ -41,7 +41,7 @@ SEQUENTIAL = testing.Schedule(
 )  # fmt: skip
 OF_TURNS = testing.Schedule(
     testing.late(hdp_lda, "step", sweeps=("parallel", "split-merge", "sequential")),
-    FAMILY.growth(96), testing.Effort(500, 40, 200),
+    FAMILY.growth(96), testing.Effort(500, 40, 320),
     num_programs=2,
 )  # fmt: skip
 

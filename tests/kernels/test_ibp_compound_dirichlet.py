@@ -266,7 +266,7 @@ FAMILY = FocusedTopics(
 )
 SWEEPS = ("sequential", "parallel")
 SCHEDULE = testing.Schedule(
-    testing.late(kernel, "step", sweeps=SWEEPS), FAMILY.growth(), testing.Effort(500, 40, 200),
+    testing.late(kernel, "step", sweeps=SWEEPS), FAMILY.growth(), testing.Effort(500, 40, 320),
     num_programs=2,
 )  # fmt: skip
 
@@ -398,7 +398,7 @@ def test_numerics_of_rare_atoms():
 def test_hyperparameters_without_priors_stay():
     state = testing.quick_jit(CASE.targets["fixed"].start)(jax.random.key(0))
     resample = testing.quick_jit(kernel._resample)
-    after = resample(jax.random.key(1), state, kernel.FocusedPriors())
+    after = resample(jax.random.key(1), state, TINY.data, kernel.FocusedPriors())
     for name, value in FIXED.items():
         np.testing.assert_allclose(getattr(after, name), value)
 

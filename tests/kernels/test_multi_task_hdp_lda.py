@@ -266,7 +266,7 @@ FAMILY = GroupedTopics(
 SWEEPS = ("sequential", "parallel", "split-merge")
 SCHEDULE = testing.Schedule(
     testing.late(kernel, "step", sweeps=SWEEPS), FAMILY.growth(CAPACITY),
-    testing.Effort(500, 40, 200), num_programs=2,
+    testing.Effort(500, 40, 320), num_programs=2,
 )  # fmt: skip
 
 # kernels that are wrong on purpose

@@ -52,7 +52,7 @@ SEQUENTIAL = testing.Schedule(
 )  # fmt: skip
 OF_TURNS = testing.Schedule(
     testing.late(np_author_topic, "step", sweeps=("parallel", "split-merge")), FAMILY.growth(96),
-    testing.Effort(500, 40, 200),
+    testing.Effort(500, 40, 320),
     num_programs=2,
 )  # fmt: skip
 

@@ -343,7 +343,7 @@ SWEEPS = ("sequential", "parallel")
 def schedule(sizes, num_programs):
     return testing.Schedule(
         testing.late(kernel, "step", sweeps=SWEEPS, sizes=sizes), FAMILY.growth(),
-        testing.Effort(500, 40, 200), num_programs=num_programs,
+        testing.Effort(500, 40, 320), num_programs=num_programs,
     )  # fmt: skip
 
 
@@ -395,7 +395,7 @@ MISTAKES = [
     testing.Mistake(
         "strengths of topics ignore pairs without tables", kernel, "_resample",
         "sum_rows(jnp.where({on}, log_tilt", "tables > 0",
-        "enumeration/fixed/sequential",
+        "geweke/sequential",
     ),
     testing.Mistake(
         "sticks from the switches that the mask leaves", kernel, "_resample",

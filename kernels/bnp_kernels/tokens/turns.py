@@ -76,7 +76,7 @@ def of_whole_corpus(
         Fields of the state with an entry for each token, and with a row for each document.
     """
 
-    def divided(rng_key: Any, state: Any, data: Any, power: Any, **options: Any) -> Any:
+    def divided(rng_key: Any, state: Any, data: Any, power: Any = None, **options: Any) -> Any:
         shards = data.shards
         if shards.axis_name is None:
             return sweep(rng_key, state, data, power, **options)

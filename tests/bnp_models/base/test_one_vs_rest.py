@@ -33,7 +33,7 @@ def compiled_step(sampler):
 
     @jax.jit
     def step(rng_key, state, data):
-        after, _ = sampler.step(rng_key, state, data, 0, None, None)
+        after, _ = sampler.step(rng_key, state, data, 0, None)
         return after, sampler.draws(rng_key, after, data)
 
     return step
