@@ -1,6 +1,7 @@
 """Bayesian-nonparametric topic and factor models on JAX: NumPyro programs, exact Gibbs kernels."""
 
 from bnp_models.data.corpus import Corpus
+from bnp_models.data.corpus_writer import CorpusWriter
 from bnp_models.data.package_docs import load_package_docs
 from bnp_models.data.sources import Sources
 from bnp_models.data.transforms import Transform
@@ -28,6 +29,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - the names of models
     "AuthorFit",
     "ContrastFit",
     "Corpus",
+    "CorpusWriter",
     "FactorFit",
     "Fit",
     "GroupFit",

@@ -13,6 +13,7 @@ import itertools
 import pkgutil
 import re
 import types
+import uuid
 import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -48,15 +49,21 @@ INTERNAL = {
     "data.checks": "checks of the constructors, which call them with what users gave",
     "data.docstrings": "of load_package_docs, called with its table of packages",
     "data.encode": "of the constructors",
+    "data.fields": "of the readers and of CorpusWriter, as checks",
     "data.files": "called with paths that the readers checked",
     "data.encoded_arrays": "of Transform.describe and from_description",
+    "data.mapped": "of Corpus.save and load, which check",
     "data.matrices": "of the constructors",
     "data.memory": "a check",
     "data.names": "holds what the constructors checked",
+    "data.numbering": "of Corpus.from_texts and of the readers, which check",
+    "data.parts": "of the constructors",
     "data.partition": "of Corpus and Sources, which check",
+    "data.saved_data": "of fit, resume and load, with folders that they checked",
     "data.storage": "of save and load, which check",
     "data.stochastic": "of Transform",
     "data.texts": "of Corpus.from_texts",
+    "data.token_store": "of the constructors and of CorpusWriter, which check",
     "data.word_relations": "of Transform, which checks",
     "data.wordnet": "of Transform.from_wordnet, which checks",
     "data.standardise": "of GaussianFactorAnalysis, which checks",
@@ -87,7 +94,7 @@ INTERNAL = {
 INTERNAL_FUNCTIONS = {
     "data.sources.check_counts": "of the models, which name their argument data",
     "data.sources.check_sources": "of the models, which name their argument data",
-    "data.text_files.about_file": "of the readers",
+    "data.corpus.make_corpus": "of the constructors and readers, which checked the parts",
     "results.supervised_fit.labels_among": "of the fits, which check the corpus",
     "results.supervised_fit.predict": "of the fits, which pass on to predict_means",
     "results.topic_fit.match_words": "of the fits' match",
@@ -330,7 +337,7 @@ KINDS: dict[str, Table] = {
     **{
         name: flag()
         for name in ("allow_missing", "centre", "include_self", "keep_texts", "known", "lowercase",
-                     "missing",
+                     "mapped", "missing",
                      "normalise", "observed", "relevant", "scale", "stratify", "totals", "unknown")
     },
     # words from a list
@@ -350,6 +357,7 @@ KINDS: dict[str, Table] = {
     # files and folders
     **{name: path() for name in ("draws", "folder", "path")},
     "checkpoint": path(none=True),
+    "store": path(none=True),
     "reading": wrong("None", "dictionary") | {"no JSON": {"split": {1, 2}}},
     # objects
     "alignment": wrong("None"),
@@ -433,7 +441,8 @@ KINDS: dict[str, Table] = {
     **{
         name: numeric()
         for name in ("arrays", "counts", "doc", "docs", "log_prob", "lp", "mean", "other", "pairs",
-                     "phi", "relevant_rows", "sd", "similarity", "theta", "weights", "word", "z")
+                     "phi", "relevant_rows", "sd", "similarity", "theta", "weights", "word",
+                     "word_ids", "z")
     },
     **{name: numeric(none=True) for name in ("author_idx", "author_ptr", "label")},
     "shape": numeric(none=True) | {"wrong product": (1, 1), "negative": (-2, -3)},
@@ -462,6 +471,11 @@ KINDS_AT: dict[str, Table] = {
         f"{name}.word": text(empty=True) | {"unknown": "nonsense", "empty": ""}
         for name in ("ContrastFit.associations", "results.association_tables.associations")
     },
+    "CorpusWriter.add.authors": wrong("None") | {"twice": ["a", "a"]},
+    "CorpusWriter.add.group": wrong("None", "number", "string") | {"fraction": 1.5, "no text": ""},
+    "CorpusWriter.add.label": wrong("None", "number", "string") | {"inf": INF, "no text": ""},
+    "CorpusWriter.add.name": text(none=True),
+    "CorpusWriter.finish.num_words": count(1, none=True),
     "Corpus.document.d": NUMBER_OF_ONE,
     "Corpus.words.d": NUMBER_OF_ONE,
     "Corpus.authors.d": NUMBER_OF_ONE,
@@ -791,7 +805,7 @@ NOT_PASSED_ON = {
         for kind in ("Corpus", "SavedModel")
         for name in (
             "vocabulary", "vectorizer", "stop_words", "lowercase", "token_pattern", "min_df",
-            "max_df", "max_features",
+            "max_df", "max_features", "store",
         )
     },
     "fit.program": "for blocks of numpyro.infer.Gibbs, which fit does not run",
@@ -940,6 +954,7 @@ def inputs_of(name: str) -> list[tuple[str, str]]:
 
 ACCEPTED: dict[tuple[str, str, str], str] = {
     ("*", "labels", "fractions"): "labels are any numbers",
+    ("CorpusWriter.add", "word_ids", "empty"): "a document without words",
     ("Corpus.from_ids", "docs", "ragged"): "documents have different lengths",
     ("Transform.neighbours", "word", "number"): "the number of a word",
     ("data.bags.read_ldac", "vocabulary", "string"): "the path of a file",
@@ -1050,6 +1065,7 @@ class Context:
         (self.folder / "tiny.ldac").write_text("1 0:2\n1 1:1\n1 0:1\n1 1:3\n")
         (self.folder / "rows.csv").write_text("kind,x,y\ns,1,2\nt,3,4\n")
         self.corpus.save(self.folder / "corpus.npz")
+        self.corpus.save(self.folder / "mapped", mapped=True)
         self.sources.save(self.folder / "sources.npz")
         np.savez(self.folder / "counts.npz", doc=[0, 1], word=[0, 1], count=[1, 2], group=[0, 1])
         runs = {"run": self.topic_fit, "factor_run": self.factor_fit, "author_run": self.author_fit}
@@ -1059,6 +1075,13 @@ class Context:
             fit.corpus.save(self.folder / name / fit.model.readers.file)
         self.run = self.folder / "run"
         self.saved_model = bnp.load(self.topic_fit.save_model(self.folder / "model.npz"))
+
+    def writer(self, method):
+        """Return a new writer of a corpus; before it is finished it has some documents."""
+        writer = bnp.CorpusWriter(self.folder / uuid.uuid4().hex).__enter__()
+        for d in range(4 if method == "finish" else 0):
+            writer.add([0, 1, 2], group="ab"[d % 2], authors=self.people[d], label="xy"[d % 2])
+        return writer
 
     def three_axes(self):
         """Return more panels than any picture here has, or fewer."""
@@ -1085,6 +1108,8 @@ def target(context: Context, name: str) -> Any:
     first, _, method = name.rpartition(".")
     if name in ESTIMATORS:
         return lambda **given: ESTIMATORS[name](**given).fit(context.counts, [0, 1, 0, 1])
+    if first == "CorpusWriter":
+        return getattr(context.writer(method), method)
     objects = {
         **context.estimators,
         "Corpus": context.corpus,
@@ -1174,6 +1199,7 @@ def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
         "bags.read_ldac": "tiny.ldac", "bags.read_uci": "docword.tiny.txt",
         "bags.read_vocabulary": "words.txt", "readers.read_corpus": "texts.txt",
         "readers.guess_format": "texts.txt", "readers.read_npz": "counts.npz",
+        "readers.read_mapped": "mapped",
         "source_readers.guess_source_format": "rows.csv",
         "source_readers.read_sources": "rows.csv", "source_readers.read_table": "rows.csv",
         "text_files.read_csv": "texts.csv", "text_files.read_folder": "texts",
@@ -1195,6 +1221,8 @@ def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
     }
     similar = np.full((3, 2), 1 / 3)
     at |= {
+        "CorpusWriter.add.word_ids": [0, 1],
+        "CorpusWriter.finish.num_words": 3,
         "Corpus.from_counts.counts": [[1, 0, 2], [0, 1, 1], [1, 1, 1], [2, 0, 0]],
         "Corpus.from_ids.docs": [[0, 1], [1, 2], [0, 2], [2]],
         "Corpus.from_ids.num_words": 3,
@@ -1382,6 +1410,7 @@ def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
 NEEDED = {  # optional parameters that others need
     "Corpus.from_ids": ("num_words",),
     "Corpus.from_arrays": ("num_words",),
+    "CorpusWriter.finish": ("num_words",),
     "fit": ("num_warmup", "num_samples", "num_chains", "keep_states", "progress", "schedule"),
     "baselines.lda_svm.fit_lda_svm": ("num_warmup", "num_samples"),
     "baselines.variational_medlda.fit_variational_medlda": ("num_steps",),

@@ -275,7 +275,7 @@ class Model(abc.ABC):
         )
 
     def load_data(self, path: Path) -> Any:
-        """Read the data that `data.save(path)` wrote."""
+        """Read the data that `data.save(path)` wrote, or `data.save(path, mapped=True)`."""
         return self.readers.data_type.load(path)
 
     def sample_hyperparameters(self, **given: Any) -> dict[str, Any]:

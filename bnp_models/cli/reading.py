@@ -28,7 +28,7 @@ from bnp_models.cli.expressions import parse_boolean
 from bnp_models.cli.messages import say
 from bnp_models.data import arguments
 from bnp_models.data.files import open_text
-from bnp_models.data.readers import BAG_FORMATS, TEXT_FORMATS, Readers
+from bnp_models.data.readers import BAG_FORMATS, TEXT_FORMATS, Readers, guess_format
 from bnp_models.data.texts import READING_OPTIONS
 from bnp_models.results.saved_model import SavedModel
 
@@ -60,6 +60,7 @@ def read_data(
     if format in BAG_FORMATS and isinstance(options.get("vocabulary"), str):
         options["vocabulary"] = str(Path(options["vocabulary"]).resolve())
     data = _read(model.readers, path, format, options)
+    options.pop("store", None)  # the folder holds these data; later ones need another
     return data, {"format": format, "options": options, "ending": _ending(path)}
 
 
@@ -244,6 +245,8 @@ def _value(name: str, text: str, parameter: inspect.Parameter) -> Any:
         if found is None and not (parameter.default is None and text.lower() == "none"):
             raise ValueError(f"--read {name}={text}: give true or false")
         return found
+    if name == "store":
+        return text
     try:
         found = _plain(ast.literal_eval(text))
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
@@ -291,9 +294,12 @@ def _read(readers: Readers, path: str, format: str, options: Mapping[str, Any]) 
 
 
 def _ending(path: str) -> str:
-    """Return the ending of a file's name, without that of a compressed file; or "folder"."""
+    """Return the ending of a file's name, without that of a compressed file.
+
+    A folder of texts has the ending "folder", one with a mapped corpus "mapped".
+    """
     if Path(path).is_dir():
-        return "folder"
+        return guess_format(path)
     return Path(Path(path).name.lower().removesuffix(".gz")).suffix
 
 

@@ -15,11 +15,13 @@ from bnp_models.data import arguments
 from bnp_models.data.memory import BYTES_PER_NAME, BYTES_PER_TOKEN, check_memory
 
 __all__ = [
+    "LIMIT",
     "author_links",
     "categories",
     "check_doc_names",
     "check_num_tokens",
     "check_range",
+    "check_size",
     "check_vocabulary",
     "count_matrix",
     "describe",
@@ -34,7 +36,8 @@ __all__ = [
     "tokens",
 ]
 
-LIMIT = 2**31  # ids and numbers of tokens are int32
+LIMIT = 2**31
+"""Ids and numbers of tokens are below: they are int32."""
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
@@ -170,6 +173,19 @@ def check_range(
         )
 
 
+def check_size(num_docs: int, num_tokens: int) -> None:
+    """Check that a corpus has tokens, and no more than int32 can number."""
+    if num_tokens >= LIMIT:
+        raise ValueError(
+            f"the corpus has {num_tokens} tokens; split the corpus, 2**31 - 1 is the limit"
+        )
+    if not num_tokens:
+        raise ValueError(
+            f"the corpus is empty: {num_docs} documents without a single token; give documents "
+            "that have words of the vocabulary in them"
+        )
+
+
 def tokens(
     doc: Any, word: Any, num_docs: int, num_words: int, doc_names: Sequence[str]
 ) -> tuple[Int[np.ndarray, " T"], Int[np.ndarray, " T"]]:
@@ -179,13 +195,7 @@ def tokens(
         raise ValueError(
             f"doc has {len(doc)} entries and word has {len(word)}; give both one entry per token"
         )
-    if len(doc) >= LIMIT:
-        raise ValueError(f"doc has {len(doc)} entries; split the corpus, 2**31 - 1 is the limit")
-    if not len(doc):
-        raise ValueError(
-            f"the corpus is empty: {num_docs} documents without a single token; give documents "
-            "that have words of the vocabulary in them"
-        )
+    check_size(num_docs, len(doc))
     drops = np.flatnonzero(doc[1:] < doc[:-1])
     if drops.size:
         t = int(drops[0]) + 1

@@ -19,15 +19,14 @@ from bnp_models.data.checks import (
     check_vocabulary,
     count_matrix,
     distinct,
-    documents,
     integers,
     positions,
-    strings,
-    tokens,
 )
 from bnp_models.data.encode import encode_documents
+from bnp_models.data.mapped import load_mapped, save_mapped
 from bnp_models.data.names import Names, told_apart
 from bnp_models.data.new_texts import read_texts
+from bnp_models.data.numbering import number_words
 from bnp_models.data.partition import (
     draw_half,
     draw_test,
@@ -35,10 +34,12 @@ from bnp_models.data.partition import (
     number_of_tests,
     of_documents,
 )
-from bnp_models.data.storage import LEAVES, content_digest, load_arrays, save_arrays
-from bnp_models.data.texts import TOKEN_PATTERN, check_texts, number_words
+from bnp_models.data.parts import LEAVES, Parts, checked, frozen, is_mapped, of_arrays
+from bnp_models.data.storage import content_digest, load_parts, save_parts
+from bnp_models.data.texts import TOKEN_PATTERN, check_texts, make_cutter
+from bnp_models.data.token_store import open_store
 
-__all__ = ["Corpus", "as_corpus"]
+__all__ = ["Corpus", "as_corpus", "make_corpus"]
 
 Leaf = Any  # an array; any object inside a JAX tree transformation, so not checked by type
 
@@ -48,11 +49,11 @@ Leaf = Any  # an array; any object inside a JAX tree transformation, so not chec
 class Corpus:
     """Tokens of documents with their vocabulary, groups, labels and authors; immutable.
 
-    Build a corpus with `from_texts`, `from_ids`, `from_counts`, `from_arrays`, `load` or the
-    functions of `bnp_models.data.readers`, which check their input. The class itself checks
-    nothing, because JAX calls it in every tree transformation of a corpus. A corpus is a pytree:
-    its arrays are leaves, its sizes and names are static. Two corpora are equal when they have the
-    same `digest`.
+    Build a corpus with `from_texts`, `from_ids`, `from_counts`, `from_arrays`, `load`, a
+    `CorpusWriter` or the functions of `bnp_models.data.readers`, which check their input. The class
+    itself checks nothing, because JAX calls it in every tree transformation of a corpus. A corpus
+    is a pytree: its arrays are leaves, its sizes and names are static. Two corpora are equal when
+    they have the same `digest`.
 
     Sizes: T tokens, D documents, V words, L links between documents and authors.
 
@@ -127,6 +128,7 @@ class Corpus:
         max_df: int | float = 1.0,
         max_features: int | None = None,
         keep_texts: bool = False,
+        store: str | os.PathLike[str] | None = None,
     ) -> "Corpus":
         """Cut texts into words and number them; the order of the words is kept.
 
@@ -150,6 +152,10 @@ class Corpus:
             of any alphabet, in lower case, and no English stop word.
         keep_texts
             Keep the texts themselves too, as `texts`. They change neither the digest nor any draw.
+        store
+            A new folder for the corpus, which is then mapped into memory (`is_mapped`) and equal to
+            one without `store`. The texts are read once, so they may also be a generator, and only
+            words and what is known of documents are held in memory. A vectorizer must be fitted.
 
         Examples
         --------
@@ -159,21 +165,28 @@ class Corpus:
         >>> corpus.read_texts(["A dog, a CAT and a bird"]).words(0)
         ['dog', 'cat']
         """
-        texts = check_texts(texts)
         arguments.flag("keep_texts", keep_texts)
-        known = encode_documents(
-            check_doc_names(doc_names, len(texts)),
-            groups=groups,
-            authors=authors,
-            labels=labels,
-            group_names=group_names,
-            author_names=author_names,
-            label_names=label_names,
-        )
-        docs, vocabulary, tokenizer = number_words(
-            texts,
+        store = arguments.optional(arguments.path, "store", store)
+        if store is not None and keep_texts:
+            raise ValueError("keep_texts is True but store keeps no texts; leave one of them out")
+        texts = check_texts(texts, streamed=store is not None)
+
+        def encoded(num_docs: int) -> dict[str, Any]:
+            return encode_documents(
+                check_doc_names(doc_names, num_docs),
+                groups=groups,
+                authors=authors,
+                labels=labels,
+                group_names=group_names,
+                author_names=author_names,
+                label_names=label_names,
+            )
+
+        known = encoded(len(texts)) if isinstance(texts, list) else None
+        cutter = make_cutter(
             vectorizer,
             vocabulary,
+            None if store is not None else texts,
             stop_words=stop_words,
             lowercase=lowercase,
             token_pattern=token_pattern,
@@ -181,10 +194,13 @@ class Corpus:
             max_df=max_df,
             max_features=max_features,
         )
-        doc = np.repeat(np.arange(len(docs)), [len(words) for words in docs])
-        word = np.array([v for words in docs for v in words], np.int32)
-        known |= {"tokenizer": json.dumps(tokenizer), "texts": tuple(texts) if keep_texts else None}
-        return _checked(doc, word, vocabulary, known)
+        with open_store(store) as tokens:
+            documents = map(cutter.analyze, texts)
+            words = number_words(documents, tokens, cutter.vocabulary, cutter.limits)
+            known = encoded(tokens.num_docs) if known is None else known
+            known |= {"tokenizer": json.dumps(cutter.tokenizer)}
+            known |= {"texts": tuple(texts)} if keep_texts else {}
+            return make_corpus(tokens.finish(words, known))
 
     @classmethod
     def from_ids(
@@ -234,7 +250,7 @@ class Corpus:
             label_names=label_names,
         )
         doc = np.repeat(np.arange(len(docs)), [len(ids) for ids in words])
-        return _checked(doc, np.concatenate(words), vocabulary, known)
+        return make_corpus(checked(doc, np.concatenate(words), vocabulary, known))
 
     @classmethod
     def from_counts(
@@ -274,7 +290,8 @@ class Corpus:
             author_names=author_names,
             label_names=label_names,
         )
-        return _checked(np.repeat(doc, count), np.repeat(word, count), vocabulary, known)
+        tokens = np.repeat(doc, count), np.repeat(word, count)
+        return make_corpus(checked(*tokens, vocabulary, known))
 
     @classmethod
     def from_arrays(
@@ -308,11 +325,13 @@ class Corpus:
         group, label, author_ptr, author_idx
             As the attributes of the same names; ids count from 0.
         """
-        doc = integers("doc", doc)
-        if num_docs is None:
-            num_docs = int(doc[-1]) + 1 if doc_names is None and len(doc) else None
-        known = documents(
-            doc_names=check_doc_names(doc_names, num_docs),
+        parts = of_arrays(
+            doc,
+            word,
+            num_docs=num_docs,
+            num_words=num_words,
+            vocabulary=vocabulary,
+            doc_names=doc_names,
             group=group,
             group_names=group_names,
             label=label,
@@ -321,7 +340,7 @@ class Corpus:
             author_idx=author_idx,
             author_names=author_names,
         )
-        return _checked(doc, word, check_vocabulary(vocabulary, num_words), known)
+        return make_corpus(parts)
 
     @property
     def num_tokens(self) -> int:
@@ -376,6 +395,11 @@ class Corpus:
         only `vectorizer`, a description, where these options do not say what a vectorizer does.
         """
         return None if self.names.tokenizer is None else json.loads(self.names.tokenizer)
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether the tokens are in files that are mapped into memory (see `load`), not read."""
+        return is_mapped(self.doc) and is_mapped(self.word)
 
     @functools.cached_property
     def doc_ptr(self) -> Int[np.ndarray, " D_plus_1"]:
@@ -473,7 +497,7 @@ class Corpus:
         if self.texts is not None:
             names["texts"] = tuple(self.texts[d] for d in docs)
         arrays = of_documents(self._arrays(), self.doc_ptr, docs)
-        return _frozen(arrays, dataclasses.replace(self.names, **names))
+        return make_corpus(frozen(arrays, dataclasses.replace(self.names, **names)))
 
     def train_test_split(
         self, test_size: float | SupportsIndex = 0.2, *, seed: int = 0, stratify: bool = False
@@ -574,26 +598,32 @@ class Corpus:
         known = encode_documents(self.doc_names, labels=labels, label_names=label_names)
         arrays = self._arrays() | {"label": known["label"]}
         label_names = known.get("label_names", ())
-        return _frozen(arrays, dataclasses.replace(self.names, label_names=label_names))
+        return make_corpus(frozen(arrays, dataclasses.replace(self.names, label_names=label_names)))
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the corpus to a compressed `.npz` file, completely or not at all; see `load`."""
+    def save(self, path: str | os.PathLike[str], *, mapped: bool = False) -> None:
+        """Write the corpus, completely or not at all; `load` reads it.
+
+        Parameters
+        ----------
+        path
+            A file, by convention `.npz`; an old one is replaced. With `mapped`, a new folder.
+        mapped
+            Write a folder of `.npy` files, which `load` maps into memory instead of reading them.
+            Such a corpus can be larger than the memory. Raw texts (`keep_texts`) are refused.
+        """
         path = arguments.path("path", path)
-        save_arrays(path, self._arrays(), self.num_words, self.names, self.digest)
+        write = save_mapped if arguments.flag("mapped", mapped) else save_parts
+        write(path, Parts(self._arrays(), self.names), self.digest)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Corpus":
-        """Read a corpus that `save` wrote; check it as `from_arrays` does, and by its digest."""
+        """Read a corpus that `save` wrote; check it as `from_arrays` does, and by its digest.
+
+        The arrays of a folder (`mapped=True`) are not read but mapped: its files must not change
+        while the corpus is used.
+        """
         path = arguments.path("path", path)
-        keywords, beside, digest = load_arrays(path)
-        doc_names = strings("doc_names", keywords.pop("doc_names"))
-        corpus = cls.from_arrays(**keywords, num_docs=len(doc_names))
-        # older versions allowed documents of the same name
-        names = dataclasses.replace(corpus.names, doc_names=doc_names, **beside)
-        corpus = dataclasses.replace(corpus, names=names)
-        if corpus.digest != digest:
-            raise ValueError(f"{path} is damaged: its content has another digest; save it again")
-        return corpus
+        return make_corpus(load_mapped(path) if path.is_dir() else load_parts(path))
 
     def _doc_number(self, d: SupportsIndex) -> int:
         try:
@@ -620,7 +650,16 @@ class Corpus:
         arrays["doc"] = arrays["doc"][keep]
         arrays["doc_length"] = np.bincount(arrays["doc"], minlength=self.num_docs)
         change = {"texts": None} if vocabulary is None else {"vocabulary": vocabulary}
-        return _frozen(arrays, dataclasses.replace(self.names, **change))
+        return make_corpus(frozen(arrays, dataclasses.replace(self.names, **change)))
+
+
+def make_corpus(parts: Parts) -> Corpus:
+    """Make a corpus of its parts, which are checked."""
+    sizes = {"num_docs": len(parts.names.doc_names), "num_words": len(parts.names.vocabulary)}
+    corpus = Corpus(**parts.arrays, **sizes, names=parts.names)
+    if parts.digest is not None:
+        vars(corpus)["digest"] = parts.digest  # where the cached property keeps it
+    return corpus
 
 
 def as_corpus(name: str, value: Any) -> Corpus:
@@ -631,28 +670,4 @@ def as_corpus(name: str, value: Any) -> Corpus:
         Corpus,
         "a Corpus",
         "build one with Corpus.from_texts, Corpus.from_ids or Corpus.from_counts",
-    )
-
-
-def _checked(doc: Any, word: Any, vocabulary: tuple[str, ...], known: dict[str, Any]) -> Corpus:
-    """Check the tokens and return their corpus; `known` must be checked already."""
-    doc_names = known["doc_names"]
-    doc, word = tokens(doc, word, len(doc_names), len(vocabulary), doc_names)
-    arrays = {name: known[name] for name in LEAVES if name in known}
-    arrays |= {"doc": doc, "word": word, "doc_length": np.bincount(doc, minlength=len(doc_names))}
-    names = {name: value for name, value in known.items() if name not in LEAVES}
-    return _frozen(arrays, Names(vocabulary=vocabulary, **names))
-
-
-def _frozen(arrays: dict[str, np.ndarray], names: Names) -> Corpus:
-    """Return a corpus of read-only copies of arrays that are already checked."""
-    if not arrays["word"].size:
-        raise ValueError("no token is left; keep more words, or documents that have some")
-    copies: dict[str, Any] = {}
-    for name, array in arrays.items():
-        dtype = np.float32 if array.dtype.kind == "f" else np.int32
-        copies[name] = np.array(array, dtype)
-        copies[name].setflags(write=False)
-    return Corpus(
-        num_docs=len(names.doc_names), num_words=len(names.vocabulary), names=names, **copies
     )

@@ -1,16 +1,28 @@
-"""Files that are written completely or not at all, checksums in them, and compressed text files."""
+"""Files and folders that are written whole or not at all, checksums, and compressed text files."""
 
 import contextlib
 import gzip
 import hashlib
+import json
 import os
+import shutil
 import uuid
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from io import TextIOWrapper
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
-__all__ = ["SEAL_BYTES", "check_seal", "open_text", "replacing", "seal"]
+__all__ = [
+    "SEAL_BYTES",
+    "about_file",
+    "check_seal",
+    "checksum",
+    "new_folder",
+    "open_text",
+    "replacing",
+    "seal",
+]
 
 _MARK = b"sha256:"
 SEAL_BYTES = len(_MARK) + 64
@@ -24,7 +36,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     A reader of `path` finds the old file or the complete new one, never a part of it.
     """
     target = Path(path)
-    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
+    temporary = _temporary(target)
     try:
         with open(temporary, "x+b") as file:
             yield file
@@ -33,6 +45,65 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def new_folder(name: str, path: Path) -> Iterator[Path]:
+    """Make a temporary folder beside `path` that is renamed when the block ends without an error.
+
+    A reader finds the complete folder at `path`, or none. After an error nothing is left; a
+    process that is killed leaves the temporary folder, whose name begins with a dot.
+
+    Parameters
+    ----------
+    name
+        The argument that `path` was given as, for messages.
+    path
+        Where the folder will be; there must be nothing yet.
+    """
+    _check_new(name, path)
+    temporary = _temporary(path)
+    temporary.mkdir()
+    try:
+        yield temporary
+        for file in temporary.iterdir():
+            _sync(file)
+        _sync(temporary)
+        _check_new(name, path)
+        temporary.rename(path)
+        _sync(path.parent)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)  # nothing is there after the renaming
+
+
+def _check_new(name: str, path: Path) -> None:
+    if os.path.lexists(path):
+        raise ValueError(
+            f"{name} is {str(path)!r}, which exists already: give another path, or remove the old "
+            "one first"
+        )
+    if not path.parent.is_dir():
+        raise ValueError(f"{name} is {str(path)!r}, but {path.parent} is no folder: make it first")
+
+
+def _temporary(target: Path) -> Path:
+    return target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file, or the list of files of a folder, is on the disk."""
+    if path.is_dir() and os.name != "posix":
+        return
+    number = os.open(path, os.O_RDONLY if os.name == "posix" else os.O_RDWR)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def checksum(content: Mapping[str, Any]) -> str:
+    """Return the SHA-256, in hex, of what a JSON file holds."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def seal(file: IO[bytes]) -> None:
@@ -82,9 +153,22 @@ def _digest(file: IO[bytes], size: int) -> bytes:
 
 
 @contextlib.contextmanager
+def about_file(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Put the name of a file in front of the error messages of the block, unless it is there."""
+    try:
+        yield
+    except ValueError as error:
+        after = str(error).removeprefix(str(path))
+        is_there = after != str(error) and (after[:1] in ",:/" or not str(path).isidentifier())
+        if is_there:  # a path that is an identifier may be the name of an argument as well
+            raise
+        raise ValueError(f"{path}: {error}") from error
+
+
+@contextlib.contextmanager
 def open_text(
     path: str | os.PathLike[str], encoding: str = "utf-8", newline: str | None = None
-) -> Iterator[IO[str]]:
+) -> Iterator[TextIOWrapper]:
     """Open a text file for reading, decompressed if its name ends in .gz.
 
     Raises

@@ -12,7 +12,8 @@ from bnp_models.data.texts import OPTIONS, READING_OPTIONS
 
 __all__ = ["read_texts"]
 
-_FIXED = ("vocabulary", "vectorizer", *OPTIONS)  # options of `from_texts` that are decided already
+# options of `from_texts` that are decided already; numbering groups anew would not change a store
+_FIXED = ("vocabulary", "vectorizer", *OPTIONS, "store")
 _CATEGORIES = {"group": "group_names", "label": "label_names", "author_idx": "author_names"}
 
 

@@ -12,9 +12,11 @@ from bnp_models.data import arguments
 from bnp_models.data.bags import read_ldac, read_uci, read_vocabulary
 from bnp_models.data.checks import integers
 from bnp_models.data.corpus import Corpus
+from bnp_models.data.files import about_file
+from bnp_models.data.mapped import is_mapped_corpus
 from bnp_models.data.memory import BYTES_PER_NAME, check_memory
 from bnp_models.data.storage import load_npz
-from bnp_models.data.text_files import about_file, read_csv, read_folder, read_jsonl, read_lines
+from bnp_models.data.text_files import read_csv, read_folder, read_jsonl, read_lines
 
 __all__ = [
     "BAG_FORMATS",
@@ -30,6 +32,7 @@ __all__ = [
     "read_jsonl",
     "read_ldac",
     "read_lines",
+    "read_mapped",
     "read_npz",
     "read_uci",
     "read_vocabulary",
@@ -147,6 +150,20 @@ def read_npz(
         return corpus.select(part == split)
 
 
+def read_mapped(path: PathLike) -> Corpus:
+    """Map the corpus in a folder that `Corpus.save(..., mapped=True)` or a `store` made.
+
+    Raises
+    ------
+    ValueError
+        If the folder holds no such corpus, or a damaged one; the message names the file.
+    """
+    path = arguments.path("path", path)
+    if not path.is_dir():
+        raise ValueError(f"{path} is not a folder; give one that holds a mapped corpus")
+    return Corpus.load(path)
+
+
 def from_gensim(
     bow: Iterable[Iterable[Any]],
     id2word: Any = None,
@@ -236,7 +253,7 @@ def guess_format(path: PathLike) -> str:
     """Tell the format of a corpus, a key of `FORMATS`, from the name of its file or folder."""
     path = arguments.path("path", path)
     if path.is_dir():
-        return "folder"
+        return "mapped" if is_mapped_corpus(path) else "folder"
     name = Path(path).name.lower().removesuffix(".gz")
     if name.startswith("docword"):
         return "uci"
@@ -256,8 +273,8 @@ def read_corpus(path: PathLike, format: str | None = None, **options: Any) -> Co
     ----------
     format
         A key of `FORMATS`; without it the name decides: `.npz`, `.jsonl`, `.csv` and `.tsv`,
-        `.txt` (one text per line), `docword.*` (UCI), `.ldac` and `.dat` (lda-c), or a folder of
-        text files; all but the first also with `.gz`.
+        `.txt` (one text per line), `docword.*` (UCI), `.ldac` and `.dat` (lda-c), or a folder: of
+        text files, or with a mapped corpus. All files but the first also with `.gz`.
     options
         For the reader of that format.
     """
@@ -270,6 +287,7 @@ def read_corpus(path: PathLike, format: str | None = None, **options: Any) -> Co
 
 FORMATS: dict[str, Callable[..., Corpus]] = {
     "npz": read_npz,
+    "mapped": read_mapped,
     "jsonl": read_jsonl,
     "csv": read_csv,
     "lines": read_lines,

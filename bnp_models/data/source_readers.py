@@ -7,10 +7,10 @@ from typing import Any
 
 from bnp_models.data import arguments
 from bnp_models.data.checks import distinct
+from bnp_models.data.files import about_file
 from bnp_models.data.readers import CORPUS_READERS, FORMATS, Readers, guess_format
 from bnp_models.data.sources import Sources
 from bnp_models.data.storage import load_npz
-from bnp_models.data.text_files import about_file
 
 __all__ = ["SOURCE_FORMATS", "SOURCE_READERS", "guess_source_format", "read_sources", "read_table"]
 

@@ -1,35 +1,35 @@
 """Arrays and data sets in `.npz` files without pickled objects, and digests of their content."""
 
+import dataclasses
 import hashlib
 import json
 import os
 from collections.abc import Collection
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
-from bnp_models.data.checks import integers
+from bnp_models.data.checks import integers, strings
 from bnp_models.data.files import SEAL_BYTES, check_seal, replacing, seal
 from bnp_models.data.names import Names
+from bnp_models.data.parts import LEAVES, Parts, of_arrays
 from bnp_models.data.texts import read_tokenizer
 
 __all__ = [
-    "LEAVES",
+    "NAMES",
     "SCHEMA",
     "array_digest",
     "content_digest",
-    "load_arrays",
     "load_checked",
     "load_npz",
+    "load_parts",
     "read_sealed",
-    "save_arrays",
     "save_npz",
+    "save_parts",
     "write_sealed",
 ]
 
 SCHEMA = "bnp-corpus-1"
-LEAVES = ("doc", "word", "doc_length", "group", "label", "author_ptr", "author_idx")
 NAMES = ("vocabulary", "doc_names", "group_names", "author_names", "label_names")
 
 
@@ -121,41 +121,39 @@ def content_digest(arrays: dict[str, np.ndarray], num_words: int, names: Names) 
     return array_digest(f"{SCHEMA} {num_words} {names.digest}", ordered)
 
 
-def save_arrays(
-    path: str | os.PathLike[str],
-    arrays: dict[str, np.ndarray],
-    num_words: int,
-    names: Names,
-    digest: str,
-) -> None:
+def save_parts(path: str | os.PathLike[str], parts: Parts, digest: str) -> None:
     """Write a corpus, completely or not at all; names become arrays of Unicode strings."""
-    content = arrays | {name: np.array(getattr(names, name), np.str_) for name in NAMES}
+    names = parts.names
+    content = parts.arrays | {name: np.array(getattr(names, name), np.str_) for name in NAMES}
     if names.texts is not None:
         content |= _packed(names.texts)
     if names.tokenizer is not None:
         content["tokenizer"] = np.array(names.tokenizer)
-    sizes = {"num_words": np.array(num_words), "digest": np.array(digest)}
+    sizes = {"num_words": np.array(len(names.vocabulary)), "digest": np.array(digest)}
     save_npz(path, SCHEMA, content | sizes)
 
 
-def load_arrays(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any], str]:
-    """Read what `save_arrays` wrote.
-
-    Returns
-    -------
-    Keywords of `Corpus.from_arrays`; the fields `texts` and `tokenizer` of `Names`; the digest.
-    """
+def load_parts(path: str | os.PathLike[str]) -> Parts:
+    """Read what `save_parts` wrote; check it as `of_arrays` does, and by its digest."""
     required = {"doc", "word", "num_words", "digest", *NAMES}
     instead = "read other .npz files with bnp_models.data.readers.read_npz"
     content = load_checked(path, SCHEMA, required, "Corpus", instead)
     arrays = {name: content[name] for name in LEAVES if name in content and name != "doc_length"}
     names = {name: content[name].tolist() for name in NAMES}
-    optional = {name: value or None for name, value in names.items() if name.endswith("_names")}
-    keywords = arrays | names | optional | {"num_words": int(content["num_words"])}
-    beside = {"texts": _unpacked(path, content, len(names["doc_names"])), "tokenizer": None}
+    doc_names = strings("doc_names", names.pop("doc_names"))
+    names |= {name: value or None for name, value in names.items() if name.endswith("_names")}
+    sizes = {"num_docs": len(doc_names), "num_words": int(content["num_words"])}
+    arrays, found, _ = of_arrays(**arrays, **names, **sizes)
+    tokenizer = None
     if "tokenizer" in content:
-        beside["tokenizer"] = json.dumps(read_tokenizer(str(path), str(content["tokenizer"])))
-    return keywords, beside, str(content["digest"])
+        tokenizer = json.dumps(read_tokenizer(str(path), str(content["tokenizer"])))
+    texts = _unpacked(path, content, len(doc_names))
+    # older versions allowed documents of the same name
+    found = dataclasses.replace(found, doc_names=doc_names, texts=texts, tokenizer=tokenizer)
+    digest = content_digest(arrays, len(found.vocabulary), found)
+    if digest != str(content["digest"]):
+        raise ValueError(f"{path} is damaged: its content has another digest; save it again")
+    return Parts(arrays, found, digest)
 
 
 def _packed(texts: tuple[str, ...]) -> dict[str, np.ndarray]:

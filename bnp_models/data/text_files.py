@@ -1,31 +1,35 @@
-"""Texts in files that keep one record per document: JSON lines, CSV, plain lines, folders."""
+"""Texts in files that keep one record per document: JSON lines, CSV, plain lines, folders.
+
+Every reader makes an iterator of texts and passes it on to `Corpus.from_texts`, which makes a list
+of them, or reads them one by one if there is a `store`. Groups, authors, labels and names are put
+into lists while the texts are read; `from_texts` looks at them after the last text.
+"""
 
 import contextlib
 import csv
+import itertools
 import json
-import math
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from array import array
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from bnp_models.data import arguments
-from bnp_models.data.checks import distinct
-from bnp_models.data.corpus import Corpus
-from bnp_models.data.files import open_text
+from bnp_models.data.checks import check_doc_names, distinct
+from bnp_models.data.corpus import Corpus, make_corpus
+from bnp_models.data.encode import encode_documents
+from bnp_models.data.fields import KINDS, Kind
+from bnp_models.data.files import about_file, open_text
+from bnp_models.data.numbering import number_words
+from bnp_models.data.token_store import open_store
 
-__all__ = ["about_file", "read_csv", "read_folder", "read_jsonl", "read_lines"]
+__all__ = ["read_csv", "read_folder", "read_jsonl", "read_lines"]
 
 PathLike = str | os.PathLike[str]
-
-
-@contextlib.contextmanager
-def about_file(path: PathLike) -> Iterator[None]:
-    """Put the name of the file in front of the error messages of a corpus constructor."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+Record = dict[str, Any]
+Records = Generator[tuple[int, Record]]  # each with its line number
 
 
 def read_jsonl(
@@ -52,8 +56,8 @@ def read_jsonl(
     encoding
         Of the file.
     options
-        Options of `Corpus.from_texts`; with `tokens`, only `vocabulary` and the names of groups,
-        authors and labels.
+        Options of `Corpus.from_texts`; with `tokens`, only `vocabulary`, `store` and the names of
+        groups, authors and labels.
 
     Raises
     ------
@@ -112,16 +116,9 @@ def read_csv(
         raise ValueError(f"delimiter must be one character in a line, got {delimiter!r}")
     if delimiter is None:
         delimiter = "\t" if str(path).removesuffix(".gz").endswith(".tsv") else ","
-    records = list(_csv_records(path, delimiter, encoding))
-    author_column, label_column = authors or "authors", label or "label"
-    convert = _common_type([record.get(label_column, "") for _, record in records])
-    for _, record in records:
-        if author_column in record:
-            people = record[author_column].split(author_separator)
-            record[author_column] = [person.strip() for person in people if person.strip()]
-        if label_column in record:
-            record[label_column] = convert(record[label_column])
-    return _corpus(path, iter(records), text, fields, options)
+    records = _csv_records(path, delimiter, encoding)
+    records = _with_authors(records, authors or "authors", author_separator)
+    return _corpus(path, records, text, fields, options, numbers_as_text=True)
 
 
 def read_lines(path: PathLike, *, encoding: str = "utf-8", **options: Any) -> Corpus:
@@ -136,10 +133,8 @@ def read_lines(path: PathLike, *, encoding: str = "utf-8", **options: Any) -> Co
     """
     path, encoding = arguments.path("path", path), arguments.encoding("encoding", encoding)
     arguments.options(Corpus.from_texts, options)
-    with open_text(path, encoding) as file:
-        texts = [line.rstrip("\n") for line in file]
     with about_file(path):
-        return Corpus.from_texts(texts, **options)
+        return Corpus.from_texts(_lines(path, encoding), **options)
 
 
 def read_folder(
@@ -187,17 +182,25 @@ def read_folder(
         groups = not loose
     if groups and loose:
         raise ValueError(f"{folder / loose[0]} is in no subfolder; move it, or give groups=False")
-    texts = []
-    for file in files:
-        with open_text(folder / file, encoding) as stream:
-            texts.append(stream.read())
     with about_file(path):
         return Corpus.from_texts(
-            texts,
+            _contents([folder / file for file in files], encoding),
             groups=[file.parts[0] for file in files] if groups else None,
             doc_names=[file.as_posix() for file in files],
             **options,
         )
+
+
+def _lines(path: PathLike, encoding: str) -> Iterator[str]:
+    with open_text(path, encoding) as file:
+        for line in file:
+            yield line.rstrip("\n")
+
+
+def _contents(paths: Iterable[Path], encoding: str) -> Iterator[str]:
+    for path in paths:
+        with open_text(path, encoding) as file:
+            yield file.read()
 
 
 def _check_fields(
@@ -212,7 +215,7 @@ def _check_fields(
     arguments.options(Corpus.from_texts, options, but=("groups", "labels", "doc_names"))
 
 
-def _json_records(path: PathLike, encoding: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def _json_records(path: PathLike, encoding: str) -> Records:
     with open_text(path, encoding) as file:
         for number, line in enumerate(file, 1):
             if not line.strip():
@@ -230,9 +233,7 @@ def _json_records(path: PathLike, encoding: str) -> Iterator[tuple[int, dict[str
             yield number, record
 
 
-def _csv_records(
-    path: PathLike, delimiter: str, encoding: str
-) -> Iterator[tuple[int, dict[str, Any]]]:
+def _csv_records(path: PathLike, delimiter: str, encoding: str) -> Records:
     limit = csv.field_size_limit(sys.maxsize)  # the default limit is shorter than some documents
     try:
         with open_text(path, encoding, newline="") as file:
@@ -255,6 +256,16 @@ def _csv_records(
         csv.field_size_limit(limit)
 
 
+def _with_authors(records: Records, column: str, separator: str) -> Records:
+    """Divide a column of authors into lists of authors."""
+    with contextlib.closing(records):
+        for number, record in records:
+            if column in record:
+                people = record[column].split(separator)
+                record[column] = [person.strip() for person in people if person.strip()]
+            yield number, record
+
+
 def _common_type(values: list[str]) -> type:
     """Pick the first of int, float and str that reads every value."""
     for kind in (int, float):
@@ -265,42 +276,63 @@ def _common_type(values: list[str]) -> type:
     return str
 
 
-def _is_name(value: Any) -> bool:
-    return (isinstance(value, str) and value != "") or type(value) is int
-
-
-def _is_strings(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
-
-
-_KINDS = {
-    "text": (lambda value: isinstance(value, str), "a string"),
-    "tokens": (_is_strings, "a list of strings"),
-    "group": (_is_name, "a string or an integer"),
-    "authors": (
-        lambda value: _is_strings(value) and 0 < len(value) == len(set(value)),
-        "one author or more, as a list of strings, each of them once",
-    ),
-    "label": (
-        lambda value: _is_name(value) or (isinstance(value, float) and math.isfinite(value)),
-        "a string or a finite number",
-    ),
-    "name": (_is_name, "a string or an integer"),
-}
-
-
 def _corpus(
     path: PathLike,
-    records: Iterable[tuple[int, dict[str, Any]]],
+    records: Records,
     text: str | Sequence[str] | None,
     fields: dict[str, str | None],
     options: dict[str, Any],
+    *,
+    numbers_as_text: bool = False,
 ) -> Corpus:
-    """Make a corpus of records; each comes with its line number in the file."""
-    records = list(records)
-    if not records:
-        raise ValueError(f"{path} has no records; give a file with one document or more")
-    number, first = records[0]
+    """Make a corpus of records.
+
+    With `numbers_as_text`, labels are strings that become numbers if all of them can be read so.
+    """
+    with contextlib.closing(records):
+        first = next(records, None)
+        if first is None:
+            raise ValueError(f"{path} has no records; give a file with one document or more")
+        sources = _sources(path, *first, text, fields)
+        names = {"group": "groups", "authors": "authors", "label": "labels", "name": "doc_names"}
+        columns: dict[str, list[Any]] = {role: [] for role in sources if role in names}
+        documents = _documents(
+            path, itertools.chain([first], records), sources, columns, numbers_as_text
+        )
+        about = {names[role]: column for role, column in columns.items()}
+        with about_file(path):
+            if "text" in sources:
+                return Corpus.from_texts(documents, **about, **options)
+            return _of_words(documents, about, **options)
+
+
+def _of_words(
+    documents: Iterable[list[str]],
+    about: dict[str, Any],
+    *,
+    vocabulary: Any = None,
+    store: Any = None,
+    **names: Any,
+) -> Corpus:
+    """Make a corpus of documents that are lists of words already."""
+    arguments.options(Corpus.from_ids, names)
+    store = arguments.optional(arguments.path, "store", store)
+    if vocabulary is not None:
+        vocabulary = distinct("vocabulary", vocabulary)
+    with open_store(store) as tokens:
+        words = distinct("vocabulary", number_words(documents, tokens, vocabulary))
+        doc_names = check_doc_names(about.pop("doc_names", None), tokens.num_docs)
+        return make_corpus(tokens.finish(words, encode_documents(doc_names, **about, **names)))
+
+
+def _sources(
+    path: PathLike,
+    number: int,
+    first: Record,
+    text: str | Sequence[str] | None,
+    fields: dict[str, str | None],
+) -> dict[str, list[str]]:
+    """Return the names of the fields to read, by role, given the first record and its line."""
     parts = [text] if isinstance(text, str) else list(text or ())
     if parts and fields.get("tokens"):
         raise ValueError(f"text is {text!r} and tokens is {fields['tokens']!r}; give one of them")
@@ -319,40 +351,49 @@ def _corpus(
             f"{path}, line {number}: no text among {', '.join(map(repr, first))}; name the field "
             "that holds it with text="
         )
-    columns: dict[str, list[Any]] = {role: [] for role in sources}
+    return sources
+
+
+def _documents(
+    path: PathLike,
+    records: Iterable[tuple[int, Record]],
+    sources: Mapping[str, list[str]],
+    columns: Mapping[str, list[Any]],
+    numbers_as_text: bool,
+) -> Iterator[Any]:
+    """Yield the text or the words of each record, and put what else it has into the columns."""
+    kinds = KINDS | ({"label": KINDS["text"]} if numbers_as_text else {})
+    first: dict[str, Any] = {}
+    lines = array("q")  # numbers of the lines
+    document = None
     for number, record in records:
         for role, names in sources.items():
-            values = [_value(path, number, record, role, name) for name in names]
-            column = columns[role]
-            column.append("\n".join(values) if role == "text" else values[0])
-            if isinstance(column[-1], str) != isinstance(column[0], str):
+            values = [_value(path, number, record, role, name, kinds[role]) for name in names]
+            if role not in columns:
+                document = "\n".join(values) if role == "text" else values[0]
+                continue
+            value = values[0]
+            if isinstance(value, str) != isinstance(first.setdefault(role, value), str):
                 raise ValueError(
-                    f"{path}, line {number}: {names[0]} is {column[-1]!r} after {column[0]!r}; "
+                    f"{path}, line {number}: {names[0]} is {value!r} after {first[role]!r}; "
                     "give strings everywhere or numbers everywhere"
                 )
-    known = {"group": "groups", "authors": "authors", "label": "labels"}
-    about = {known[role]: column for role, column in columns.items() if role in known}
-    if "name" in columns:
-        about["doc_names"] = [str(name) for name in columns["name"]]
-    with about_file(path):
-        if parts:
-            return Corpus.from_texts(columns["text"], **about, **options)
-        arguments.options(Corpus.from_ids, options)
-        vocabulary = options.pop("vocabulary", None)
-        if vocabulary is None:
-            vocabulary = sorted({word for words in columns["tokens"] for word in words})
-        index = {word: v for v, word in enumerate(vocabulary)}
-        docs = [[index[word] for word in words if word in index] for words in columns["tokens"]]
-        return Corpus.from_ids(docs, vocabulary=vocabulary, **about, **options)
+            columns[role].append(str(value) if role == "name" else value)
+        lines.append(number)
+        yield document
+    if numbers_as_text and "label" in columns:
+        labels, (name,) = columns["label"], sources["label"]
+        labels[:] = map(_common_type(labels), labels)
+        for number, label in zip(lines, labels, strict=True):
+            _value(path, number, {name: label}, "label", name, KINDS["label"])
 
 
-def _value(path: PathLike, number: int, record: dict[str, Any], role: str, name: str) -> Any:
+def _value(path: PathLike, number: int, record: Record, role: str, name: str, kind: Kind) -> Any:
     if name not in record:
         raise ValueError(
             f"{path}, line {number}: no {name!r} among {', '.join(map(repr, record))}; add it, or "
             f"name another field with {role}="
         )
-    is_right, kind = _KINDS[role]
-    if not is_right(record[name]):
-        raise ValueError(f"{path}, line {number}: {name} is {record[name]!r}; give {kind}")
+    if not kind.fits(record[name]):
+        raise ValueError(f"{path}, line {number}: {name} is {record[name]!r}; give {kind.what}")
     return record[name]

@@ -7,7 +7,7 @@ these options do not describe. Texts can be read again only with the first kind.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from bnp_models.data import arguments
@@ -16,9 +16,10 @@ from bnp_models.data.checks import distinct, strings
 __all__ = [
     "READING_OPTIONS",
     "TOKEN_PATTERN",
-    "Words",
+    "Cutter",
+    "Limits",
     "check_texts",
-    "number_words",
+    "make_cutter",
     "read_tokenizer",
 ]
 
@@ -45,48 +46,76 @@ _DESCRIBED = {
 }  # fmt: skip
 
 
-class Words(NamedTuple):
-    """What `number_words` makes of texts."""
+class Limits(NamedTuple):
+    """Which words of the documents are kept, as scikit-learn's `CountVectorizer` says it."""
 
-    ids: list[list[int]]
-    """The word ids of every text, in order."""
-    vocabulary: tuple[str, ...]
+    min_df: int | float = 1
+    """Least number of documents with the word, or their share as a float."""
+    max_df: int | float = 1.0
+    """Largest number of documents with the word, or their share as a float."""
+    max_features: int | None = None
+    """Number of words at most, those with most tokens; None keeps all."""
+
+
+class Cutter(NamedTuple):
+    """How texts are cut into words, and which of these are kept."""
+
+    analyze: Callable[[str], Iterable[str]]
+    """Returns the words of a text, in order."""
+    vocabulary: tuple[str, ...] | None
+    """Words to keep; None for those of the texts, within the limits."""
+    limits: Limits
     tokenizer: dict[str, Any]
-    """How the texts were cut into words, see the module."""
+    """Description of `analyze`, see the module."""
 
 
-def check_texts(texts: Any) -> list[str]:
-    """Return the texts as a list and check that all are strings."""
-    entries = arguments.entries("texts", texts, "strings, one per document")
-    if not entries:
-        raise ValueError("texts is empty; give at least one document")
-    for d, text in enumerate(entries):
+def check_texts(texts: Any, *, streamed: bool = False) -> Iterable[str]:
+    """Check that texts are strings, at least one; return them as a list.
+
+    If they are `streamed` and their number is not known beforehand, return an iterator that checks
+    them one by one.
+    """
+    if streamed and isinstance(texts, Iterable) and not hasattr(texts, "__len__"):
+        return _each_text(texts)
+    return list(_each_text(arguments.entries("texts", texts, "strings, one per document")))
+
+
+def _each_text(texts: Iterable[Any]) -> Iterator[str]:
+    d = -1
+    for d, text in enumerate(texts):
         if not isinstance(text, str):
             raise ValueError(
                 f"texts[{d}] is {text!r} ({type(text).__name__}); give a string, or '' for a "
                 "document without words"
             )
-    return entries
+        yield text
+    if d < 0:
+        raise ValueError("texts is empty; give at least one document")
 
 
-def number_words(texts: Sequence[str], vectorizer: Any, vocabulary: Any, **options: Any) -> Words:
-    """Cut texts into words and number these.
+def make_cutter(
+    vectorizer: Any, vocabulary: Any, texts: Iterable[str] | None, **options: Any
+) -> Cutter:
+    """Say how texts are cut into words and numbered.
 
     Parameters
     ----------
     vectorizer
         Anything with the interface of `CountVectorizer`; fitted to the texts unless it has a
         vocabulary already. None makes one from `vocabulary` and `options`.
+    texts
+        What a vectorizer is fitted to; None if they can be read only once.
     """
     from sklearn.feature_extraction.text import CountVectorizer
 
     arguments.flag("lowercase", options["lowercase"])
     arguments.pattern("token_pattern", options["token_pattern"])
-    for name in ("min_df", "max_df"):
-        arguments.count_or_share(name, options[name])
-    arguments.optional(arguments.integer, "max_features", options["max_features"], 1)
+    limits = Limits(
+        *(arguments.count_or_share(name, options[name]) for name in ("min_df", "max_df")),
+        arguments.optional(arguments.integer, "max_features", options["max_features"], 1),
+    )
     if vectorizer is None:
-        stop_words = options.pop("stop_words")
+        stop_words = options["stop_words"]
         if stop_words is not None and not (isinstance(stop_words, str) and stop_words == "english"):
             words = arguments.entries(
                 "stop_words", stop_words, "words, or 'english'", ordered=False
@@ -94,27 +123,47 @@ def number_words(texts: Sequence[str], vectorizer: Any, vocabulary: Any, **optio
             stop_words = _sorted(strings("stop_words", words))
         if vocabulary is not None:
             vocabulary = distinct("vocabulary", vocabulary)
-        vectorizer = CountVectorizer(vocabulary=vocabulary, stop_words=stop_words, **options)
-    elif not callable(getattr(vectorizer, "build_analyzer", None)):
+            if not vocabulary:
+                raise ValueError("vocabulary is empty; give the words to keep, or leave it out")
+        how = {name: options[name] for name in ("lowercase", "token_pattern")}
+        vectorizer = CountVectorizer(vocabulary=vocabulary, stop_words=stop_words, **how)
+        if vocabulary is not None:
+            vectorizer.fit([""])  # warns of words that can't occur
+        return Cutter(vectorizer.build_analyzer(), vocabulary, limits, _tokenizer(vectorizer))
+    if not callable(getattr(vectorizer, "build_analyzer", None)):
         raise ValueError(
             f"vectorizer is {vectorizer!r}; give a CountVectorizer, or any object with its "
             "build_analyzer, fit and vocabulary_"
         )
-    else:
-        changed = [name for name, default in OPTIONS.items() if not _equal(options[name], default)]
-        if vocabulary is not None or changed:
-            raise ValueError(
-                f"{(changed or ['vocabulary'])[0]} is given beside vectorizer, which decides "
-                "alone; give it to the vectorizer, or leave vectorizer out"
-            )
+    changed = [name for name, default in OPTIONS.items() if not _equal(options[name], default)]
+    if vocabulary is not None or changed:
+        raise ValueError(
+            f"{(changed or ['vocabulary'])[0]} is given beside vectorizer, which decides "
+            "alone; give it to the vectorizer, or leave vectorizer out"
+        )
     if not hasattr(vectorizer, "vocabulary_"):
-        try:
-            vectorizer.fit(texts)
-        except ValueError as error:
-            raise ValueError(
-                f"texts leave no vocabulary ({error}); give more text, fewer stop_words, a lower "
-                "min_df or a higher max_df"
-            ) from error
+        _fit(vectorizer, texts)
+    words = _words(vectorizer)
+    return Cutter(vectorizer.build_analyzer(), words, limits, _tokenizer(vectorizer))
+
+
+def _fit(vectorizer: Any, texts: Iterable[str] | None) -> None:
+    if texts is None:
+        raise ValueError(
+            f"vectorizer {arguments.shown(vectorizer)} has no vocabulary yet, and with store the "
+            "texts are read only once: fit it before, or leave vectorizer out and give its options"
+        )
+    try:
+        vectorizer.fit(texts)
+    except ValueError as error:
+        raise ValueError(
+            f"texts leave no vocabulary ({error}); give more text, fewer stop_words, a lower "
+            "min_df or a higher max_df"
+        ) from error
+
+
+def _words(vectorizer: Any) -> tuple[str, ...]:
+    """Return the vocabulary of a fitted vectorizer."""
     word_id = getattr(vectorizer, "vocabulary_", None)
     if word_id is None:
         raise ValueError(
@@ -125,9 +174,7 @@ def number_words(texts: Sequence[str], vectorizer: Any, vocabulary: Any, **optio
         raise ValueError(
             "vectorizer has a vocabulary_ whose values are not 0, 1, ...; fit it again"
         )
-    analyze = vectorizer.build_analyzer()
-    ids = [[int(word_id[w]) for w in analyze(text) if w in word_id] for text in texts]
-    return Words(ids, words, _tokenizer(vectorizer))
+    return words
 
 
 def read_tokenizer(name: str, text: Any) -> dict[str, Any]:

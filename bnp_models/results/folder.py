@@ -6,6 +6,8 @@ from typing import Any
 
 from bnp_models.data import arguments
 from bnp_models.data.files import replacing
+from bnp_models.data.mapped import is_mapped_corpus
+from bnp_models.data.saved_data import save_data, saved_data
 from bnp_models.results.pictures import png, run_pictures
 from bnp_models.results.result import Fit, put_together, read_draws
 from bnp_models.results.saved_model import load_model
@@ -19,8 +21,8 @@ REPORT = "report.html"
 def save_run(fit: Fit, folder: Path, *, num_rows: int | None = None) -> str:
     """Write draws, data, tables and pictures, and return the report on the model and the chains.
 
-    The files are `draws.nc`, the data, `convergence.csv`, `report.txt`, `report.html`, and the
-    tables and pictures of `fit.summaries()`.
+    The files are `draws.nc`, the data (in a folder if they are mapped), `convergence.csv`,
+    `report.txt`, `report.html`, and the tables and pictures of `fit.summaries()`.
 
     Parameters
     ----------
@@ -37,7 +39,7 @@ def save_run(fit: Fit, folder: Path, *, num_rows: int | None = None) -> str:
     folder = arguments.path("folder", folder)
     arguments.optional(arguments.integer, "num_rows", num_rows, 1)
     fit.save(folder / DRAWS)  # first, so that a failure below loses no draw
-    fit.corpus.save(folder / fit.model.readers.file)
+    save_data(fit.corpus, folder / fit.model.readers.file)
     judged = fit.convergence()
     judged.table.to_csv(folder / "convergence.csv")
     parts, whole = [str(judged)], [str(judged)]
@@ -81,8 +83,9 @@ def load_run(folder: Path) -> Any:
     folder = arguments.path("folder", folder)
     _check_file(folder, DRAWS)
     model, draws = read_draws(folder / DRAWS)
-    _check_file(folder, model.readers.file)
-    data = model.load_data(folder / model.readers.file)
+    path = saved_data(folder / model.readers.file)
+    _check_file(folder, path.name)
+    data = model.load_data(path)
     return put_together(folder / DRAWS, model, draws, data)
 
 
@@ -112,6 +115,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     >>> bnp_models.load("topics.npz").transform(["a new text"])  # doctest: +SKIP
     """
     path = arguments.path("path", path)
+    if is_mapped_corpus(path):
+        raise ValueError(f"{path} is a saved corpus; read it with bnp_models.Corpus.load")
     if path.is_dir():
         return load_run(path)
     if not path.is_file():
@@ -130,12 +135,12 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def _check_file(folder: Path, name: str) -> None:
-    if (folder / "header.json").is_file() and not (folder / name).is_file():
+    if (folder / "header.json").is_file() and not (folder / name).exists():
         raise ValueError(
             f"{folder} is the checkpoint of a run: bnp_models.resume({str(folder)!r}) finishes the "
             "run, or reads it if it is finished"
         )
-    if not (folder / name).is_file():
+    if not (folder / name).exists():
         raise ValueError(
             f"{folder} holds no finished run: {name} is missing. Give the --output folder of "
             "`bnp-models fit`; an interrupted run is finished by `bnp-models resume`"

@@ -2,7 +2,7 @@
 
 ```
 header.json         what is run: model, options, sizes, versions, digest of the data
-data.npz            the data
+data.npz            the data; a folder `data` with the arrays of a mapped corpus
 state.npz           sampler state after the last saved sweep (random keys as integers)
 draws-00000000.npz  kept draws, named by the number of the first; states-*.npz likewise
 history.npz         log joint density and topics in use on the way, see `history`
@@ -13,11 +13,10 @@ state and all draws before it. Draws after that state are made again, with the s
 is pickled.
 
 Every file has a SHA-256 of its content, which is compared when it is read: a header as the entry
-`checksum`, an `.npz` file at its end. Runs of the format "bnp-run 1" have none. They are read, with
-a warning.
+`checksum`, an `.npz` file at its end. A mapped corpus has its digest. Runs of the format
+"bnp-run 1" have no checksums. They are read, with a warning.
 """
 
-import hashlib
 import json
 import warnings
 from pathlib import Path
@@ -27,11 +26,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bnp_models.data.files import replacing
+from bnp_models.data.files import checksum, replacing
 from bnp_models.data.storage import read_sealed, write_sealed
 from bnp_models.run.processes import is_key
 
 __all__ = [
+    "DATA",
     "check_header",
     "has_checkpoint",
     "read_blocks",
@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 FORMAT, OLD_FORMAT = "bnp-run 2", "bnp-run 1"
-
+DATA = "data.npz"
 
 FIX = "restore it, or begin anew in another folder"
 
@@ -68,11 +68,7 @@ def write_header(folder: Path, header: dict[str, Any]) -> None:
     """Write the header; a folder with this file is a checkpoint."""
     header = {"format": FORMAT, **header}
     with replacing(folder / "header.json") as file:
-        file.write(json.dumps({**header, "checksum": _checksum(header)}, indent=1).encode())
-
-
-def _checksum(header: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
+        file.write(json.dumps({**header, "checksum": checksum(header)}, indent=1).encode())
 
 
 def read_header(folder: Path) -> dict[str, Any]:
@@ -91,9 +87,9 @@ def read_header(folder: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:  # neither JSON nor text
         raise ValueError(f"checkpoint {path} is damaged ({error}); {FIX}") from None
     header = header if isinstance(header, dict) else {"format": header}
-    checksum, found = header.pop("checksum", None), header.get("format")
-    sealed = checksum is not None or found == FORMAT
-    if sealed and checksum != _checksum(header):
+    stored, found = header.pop("checksum", None), header.get("format")
+    sealed = stored is not None or found == FORMAT
+    if sealed and stored != checksum(header):
         raise ValueError(
             f"checkpoint {path} is damaged: its content does not fit its checksum; {FIX}"
         )

@@ -18,6 +18,7 @@ import numpy as np
 from bnp_models.base.gibbs import GibbsState
 from bnp_models.base.model import Model, from_description
 from bnp_models.data import arguments
+from bnp_models.data.saved_data import save_data, saved_data
 from bnp_models.posterior import arviz_data
 from bnp_models.results.result import Fit
 from bnp_models.run import checkpoint as files
@@ -249,7 +250,7 @@ def resume(
     model = from_description(header["model"])
     return fit(
         model,
-        model.load_data(folder / "data.npz"),
+        model.load_data(saved_data(folder / files.DATA)),
         checkpoint=folder,
         **{name: header[name] for name in names},
         **header["options"],
@@ -310,7 +311,7 @@ def _begin(folder: Path, header: dict[str, Any], data: Any, busy: str | None) ->
     """Begin a run in the folder, if there is none."""
     if not files.has_checkpoint(folder):
         _must_be_free(folder, busy)
-        data.save(folder / "data.npz")
+        save_data(data, folder / files.DATA)
         files.write_header(folder, header)
 
 

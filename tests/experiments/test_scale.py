@@ -5,6 +5,7 @@ import json
 import pytest
 
 
+@pytest.mark.slow
 def test_quick(load, read_csv, tmp_path, capsys):
     output = tmp_path / "scale.json"
     arguments = ["--quick", "--output", str(output), "--scratch", str(tmp_path)]

@@ -79,9 +79,12 @@ def _reload(fit: Any, folder: Path | None) -> Html:
     else:
         file = fit.model.readers.file
         kind, data = type(fit).__name__, type(fit.corpus).__name__
+        how = ""
+        if getattr(fit.corpus, "is_mapped", False):
+            file, how = file.removesuffix(".npz"), ", mapped=True"
         code = (
             "import bnp_models as bnp\n\n"
-            f'fit.save("draws.nc")\nfit.corpus.save("{file}")\n\n'
+            f'fit.save("draws.nc")\nfit.corpus.save("{file}"{how})\n\n'
             f'data = bnp.{data}.load("{file}")\nfit = bnp.{kind}.load("draws.nc", data)'
         )
         said = "To go on with this fit another time, save its draws and its data:"

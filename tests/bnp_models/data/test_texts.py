@@ -4,16 +4,16 @@ import json
 
 import pytest
 
-from bnp_models.data.texts import OPTIONS, number_words, read_tokenizer
+from bnp_models.data.texts import OPTIONS, make_cutter, read_tokenizer
 
 PLAIN = {"stop_words": None, "lowercase": True, "token_pattern": r"\w+"}
 
 
 def test_words_and_how_they_were_cut():
     options = OPTIONS | {"stop_words": {"dog", "emu"}, "token_pattern": r"\w+"}
-    found = number_words(["Cat dog", "a cat"], None, None, **options)
-    assert found.ids == [[1], [0, 1]]
-    assert found.vocabulary == ("a", "cat")
+    found = make_cutter(None, None, None, **options)
+    assert [list(found.analyze(text)) for text in ("Cat dog", "a cat")] == [["cat"], ["a", "cat"]]
+    assert found.vocabulary is None
     assert found.tokenizer == PLAIN | {"stop_words": ["dog", "emu"]}
     assert read_tokenizer("x", json.dumps(found.tokenizer)) == found.tokenizer
 
