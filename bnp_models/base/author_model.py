@@ -130,7 +130,7 @@ def prepare(
         block_size=side_by_side,
         doc_length=np.asarray(corpus.doc_length),
         parts=parts,
-        axis_name=token_model.LANE if parts.number > 1 else None,
+        axis_name=token_model.lane_axis(parts),
         whole=whole,
     )
 

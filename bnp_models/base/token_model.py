@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, Int, Key
 from bnp_kernels.numerics.batching import vectorise_if
 from bnp_kernels.numerics.shards import ONE_DEVICE, Parts, Shards
 from bnp_kernels.random.gamma import draw_rows, draw_topic_word
-from bnp_kernels.tokens.layout import TOKEN_SWEEPS, Tokens, make_tokens
+from bnp_kernels.tokens.layout import TOKEN_SWEEPS, Tokens, make_tokens, most_of_a_word
 from bnp_models.base.data_law import DataLaw, law_of_words
 from bnp_models.base.model import Model
 from bnp_models.base.terms import TOPICS, Terms
@@ -40,6 +40,7 @@ __all__ = [
     "draw_phi",
     "draw_theta",
     "group_shares",
+    "lane_axis",
     "make_these",
     "prepare",
     "program_tokens",
@@ -247,6 +248,11 @@ def group_shares(corpus: Corpus) -> Float[np.ndarray, " G"]:
     return counts / max(counts.sum(), 1)
 
 
+def lane_axis(parts: Parts) -> str | None:
+    """Return the name of the axis of the devices that have the parts; None for one device."""
+    return LANE if parts.number > 1 else None
+
+
 def prepare(
     corpus: Any,
     parts: Parts,
@@ -287,11 +293,11 @@ def prepare(
         token_sweep=token_sweep,
         doc_length=np.asarray(corpus.doc_length),
         parts=parts,
-        axis_name=LANE if parts.number > 1 else None,
+        axis_name=lane_axis(parts),
         whole=whole,
         group=np.asarray(corpus.group) if groups else None,
         label=label,
-        num_sizes=1 + int(np.bincount(word).max()) if sizes else None,
+        num_sizes=1 + int(most_of_a_word(word)) if sizes else None,
         transform=rows,
     )
 

@@ -23,7 +23,7 @@ from bnp_models.data.checks import (
     positions,
 )
 from bnp_models.data.encode import encode_documents
-from bnp_models.data.mapped import load_mapped, save_mapped
+from bnp_models.data.mapped import bounds, load_mapped, save_mapped
 from bnp_models.data.names import Names, told_apart
 from bnp_models.data.new_texts import read_texts
 from bnp_models.data.numbering import number_words
@@ -404,7 +404,7 @@ class Corpus:
     @functools.cached_property
     def doc_ptr(self) -> Int[np.ndarray, " D_plus_1"]:
         """Bounds: the tokens of document d run from doc_ptr[d] to doc_ptr[d + 1]."""
-        return np.concatenate([[0], np.cumsum(np.asarray(self.doc_length), dtype=np.int64)])
+        return bounds(np.asarray(self.doc_length))
 
     @functools.cached_property
     def digest(self) -> str:

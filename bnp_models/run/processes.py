@@ -154,7 +154,6 @@ def parts_on_devices(tree: Any, mesh: Mesh, specs: Any, axis: str, parts: Parts)
     """Place a pytree of arrays on a mesh, of which those along the axis hold the parts here."""
 
     def place(x: Any, spec: PartitionSpec) -> jax.Array:
-        sharding = NamedSharding(mesh, spec)
         if axis not in spec:
             return on_devices(x, mesh, spec)
         along = spec.index(axis)
@@ -165,7 +164,7 @@ def parts_on_devices(tree: Any, mesh: Mesh, specs: Any, axis: str, parts: Parts)
             return x[*index[:along], begin : begin + size]
 
         shape = *x.shape[:along], size * parts.number, *x.shape[along + 1 :]
-        return jax.make_array_from_callback(shape, sharding, part)
+        return jax.make_array_from_callback(shape, NamedSharding(mesh, spec), part)
 
     return jax.tree.map(place, tree, specs)
 

@@ -74,7 +74,7 @@ def _build(s: Settings, scratch: Path, tokens: int) -> dict[str, Any]:
     docs = max(1, tokens // s.doc_length)
     order = {"do": "build", "folder": str(_folder(scratch, tokens)), "tokens": tokens, "docs": docs}
     (found,) = _run([{**order, "words": s.words, "seed": s.seed}])
-    return {**found, "docs": docs, "peak": found["peak"], "summary": f"{found['seconds']:.0f} s"}
+    return {**found, "docs": docs, "summary": f"{found['seconds']:.0f} s"}
 
 
 def _fit(s: Settings, scratch: Path, tokens: int, devices: int, number: int) -> dict[str, Any]:

@@ -20,7 +20,10 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Int
 
-__all__ = ["ONE_DEVICE", "ONE_PART", "Parts", "Shards", "divide", "every_part", "spread"]
+__all__ = [
+    "ONE_DEVICE", "ONE_PART", "Parts", "Shards", "bounds_of_tokens", "divide", "every_part",
+    "spread",
+]  # fmt: skip
 
 
 class Parts(NamedTuple):
@@ -143,6 +146,13 @@ def divide(doc_length: Int[np.ndarray, " D"], num_shards: int) -> Int[np.ndarray
     middle = end - np.asarray(doc_length) / 2
     cuts = np.searchsorted(middle, total * np.arange(1, num_shards) / num_shards)
     return np.concatenate([[0], cuts, [len(doc_length)]]).astype(np.int32)
+
+
+def bounds_of_tokens(
+    doc_length: Int[np.ndarray, " D"], bounds: Int[np.ndarray, " S1"]
+) -> Int[np.ndarray, " S1"]:
+    """Return the bounds of the tokens of each device, given those of its documents."""
+    return np.concatenate([[0], np.cumsum(doc_length)])[bounds].astype(np.int32)
 
 
 def spread(

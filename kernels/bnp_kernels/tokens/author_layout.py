@@ -12,13 +12,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Integer
 
-from bnp_kernels.numerics.shards import ONE_DEVICE, ONE_PART, Parts, Shards, divide, spread
-from bnp_kernels.tokens.layout import (
+from bnp_kernels.numerics.shards import (
+    ONE_DEVICE,
+    ONE_PART,
+    Parts,
+    Shards,
     bounds_of_tokens,
-    check_tokens,
-    most_of_a_word,
-    own_docs,
-)  # fmt: skip
+    divide,
+    spread,
+)
+from bnp_kernels.tokens.layout import check_tokens, most_of_a_word, own_docs
 from bnp_kernels.tokens.scan import Bucket
 
 __all__ = ["AuthorTokens", "Blocks", "make_author_tokens"]

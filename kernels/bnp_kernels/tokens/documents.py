@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Array, Int
 
+from bnp_kernels.numerics.shards import bounds_of_tokens
+
 __all__ = ["Documents", "line_up"]
 
 
@@ -52,7 +54,7 @@ def line_up(
         Devices whose documents are wanted.
     """
     bounds = np.asarray([0, len(doc_length)] if doc_bounds is None else doc_bounds)
-    first_token = np.concatenate([[0], np.cumsum(doc_length)])[bounds]
+    first_token = bounds_of_tokens(doc_length, bounds)
     of_docs, of_tokens = (int(np.diff(x).max()) for x in (bounds, first_token))
     parts = []
     for device in here:

@@ -22,7 +22,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from bnp_kernels.numerics.batching import vectorise_if
 from bnp_kernels.numerics.powers import rough_power
-from bnp_kernels.numerics.shards import ONE_DEVICE, Shards
+from bnp_kernels.numerics.shards import ONE_DEVICE, Shards, bounds_of_tokens
 from bnp_kernels.random import categorical
 from bnp_kernels.random.bits import random_bits, to_uniform
 from bnp_kernels.tokens.documents import Documents
@@ -106,7 +106,7 @@ def pack(
     num_blocks = max(longest for _, _, longest in assigned)
     places = max(int(doc_length[docs].sum()) for docs in of_devices)
 
-    first_token = np.concatenate([[0], np.cumsum(doc_length)])[bounds]
+    first_token = bounds_of_tokens(doc_length, bounds)
     shape, parts = (lanes_of_each, num_blocks, block), []
     for device in here:
         docs, tokens = of_devices[device], slice(*first_token[device : device + 2])

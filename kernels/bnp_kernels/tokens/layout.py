@@ -7,7 +7,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Integer
 
-from bnp_kernels.numerics.shards import ONE_DEVICE, ONE_PART, Parts, Shards, divide, spread
+from bnp_kernels.numerics.shards import (
+    ONE_DEVICE,
+    ONE_PART,
+    Parts,
+    Shards,
+    bounds_of_tokens,
+    divide,
+    spread,
+)
 from bnp_kernels.tokens.documents import Documents, line_up
 from bnp_kernels.tokens.lanes import Lanes, pack
 from bnp_kernels.tokens.scan import Bucket, make_bucket
@@ -16,7 +24,6 @@ __all__ = [
     "TOKEN_SWEEPS",
     "Tokens",
     "WordTransform",
-    "bounds_of_tokens",
     "check_tokens",
     "group_of",
     "make_tokens",
@@ -168,13 +175,6 @@ def make_tokens(
         lanes=for_sweeps(bounds), buckets=(), shards=shards,
         whole=undivided(None) if whole else None,
     )  # fmt: skip
-
-
-def bounds_of_tokens(
-    doc_length: Int[np.ndarray, " D"], bounds: Int[np.ndarray, " S1"]
-) -> Int[np.ndarray, " S1"]:
-    """Return the bounds of the tokens of each device, given those of its documents."""
-    return np.concatenate([[0], np.cumsum(doc_length)])[bounds].astype(np.int32)
 
 
 def own_docs(
