@@ -21,6 +21,7 @@ from bnp_models.plots.panels import (
     shaped,
     single,
 )
+from bnp_models.plots.small_topics import left_out
 from bnp_models.plots.topic_plots import BAR
 
 __all__ = ["plot_contrast", "plot_distances"]
@@ -59,14 +60,19 @@ def plot_contrast(
     words
         From `contrast_tables.contrast_words` with `by="probability"`, of the same topics.
     axes
-        One for each topic. The text needs as much room as the picture has without `axes`.
+        One for each topic. The text needs as much room as the picture has without `axes`. Without
+        `axes`, topics below 0.005% of the tokens are not drawn.
     """
     check_table(table, ("distance", "common"), "contrast_tables.contrast")
     columns = ("topic", "group", "word", "lower")
     check_table(words, columns, "contrast_tables.contrast_words", name="words", empty=True)
     groups = [str(name) for name in table.columns[list(table.columns).index("common") + 1 :]]
+    own, said = axes is None, ""
+    if own:
+        hidden, said = left_out(table, table.index.tolist())
+        table = table[~hidden]
+        words = words[words["topic"].isin(table.index)]
     layout = _layout(table, words, groups)
-    own = axes is None
     if axes is None:
         side_by_side = max(1, int((PAGE + 1) // (layout.width + 0.3)))
         size = layout.width + 0.3, layout.height + 0.55
@@ -77,11 +83,11 @@ def plot_contrast(
         ax.set_axis_off()
         ax.set_title(_title(topic, row), fontsize="medium", loc="left")
         _draw_tree(ax, layout, str(row["common"]), words[words["topic"] == topic], groups)
-    if (words["lower"].to_numpy() > 0).any():
-        if own:
-            caption(axes[0], CAPTION, own=True)
-        else:
-            axes[-1].text(*(0, layout.height), NOTE, va="bottom", fontsize="small", color=MORE)
+    more = (words["lower"].to_numpy() > 0).any()
+    if own:
+        caption(axes[0], f"{CAPTION if more else ''} {said}".strip(), own=True)
+    elif more:
+        axes[-1].text(*(0, layout.height), NOTE, va="bottom", fontsize="small", color=MORE)
     return axes
 
 

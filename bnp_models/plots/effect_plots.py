@@ -25,7 +25,7 @@ from bnp_models.plots.panels import (
     shaped,
     single,
 )
-from bnp_models.plots.small_topics import small, small_text
+from bnp_models.plots.small_topics import left_out, small, small_text
 
 __all__ = ["MAX_LINES", "plot_effects", "plot_topics_over_time"]
 
@@ -41,7 +41,8 @@ def plot_effects(
 ) -> Axes:
     """Draw the effect of one term on each topic, with its interval; the largest effect is on top.
 
-    Effects whose interval does not enclose zero are drawn in colour.
+    Effects whose interval does not enclose zero are drawn in colour. Topics below 0.005% of the
+    tokens are not drawn, unless `ax` is given.
 
     Parameters
     ----------
@@ -62,9 +63,11 @@ def plot_effects(
     topics = list(dict.fromkeys(table["topic"]))
     labels = _labels(labels, topics)
     label = dict(zip(topics, labels, strict=True))
-    part = table[table["term"] == term].sort_values("effect", ascending=False, kind="stable")
+    hidden, said = left_out(table, topics) if own else (np.zeros(len(topics), bool), "")
+    gone = (table["term"] != term) | table["topic"].isin(np.array(topics)[hidden])
+    part = table[~gone].sort_values("effect", ascending=False, kind="stable")
     if ax is None:
-        ax = single(4.5 + LABEL_WIDTH * max(map(len, labels)), 1.1 + 0.24 * len(part))
+        ax = single(4.5 + LABEL_WIDTH * max(len(label[k]) for k in part["topic"]), 1.1 + 0.24 * len(part))
     place = np.arange(len(part))
     clear = ((part["lower"] > 0) | (part["upper"] < 0)).to_numpy()
     ax.axvline(0, color="0.7", lw=1)
@@ -76,7 +79,7 @@ def plot_effects(
     ax.set_ylim(len(part) - 0.4, -0.6)
     round_ticks(ax.xaxis)
     ax.set_xlabel("change of the topic's share")
-    caption(ax, "In colour: the interval does not enclose zero.", own=own)
+    caption(ax, f"In colour: the interval does not enclose zero. {said}".strip(), own=own)
     ax.set_title(f"Effect of {term}{_against(table, term)}", loc="left")
     ax.grid(axis="x", color="0.9")
     ax.set_axisbelow(True)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Bool
 
-__all__ = ["MIN_SHARE", "small", "small_text"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["MIN_SHARE", "left_out", "small", "small_text"]
 
 MIN_SHARE = 0.00005
 """Smallest share that has a line of its own; smaller ones round to 0.00%."""
@@ -20,6 +24,23 @@ def small(share: Any) -> Bool[np.ndarray, " n"]:
     """
     found = np.asarray(share, np.float64) < MIN_SHARE  # an unknown share is not small
     return found & ~found.all()
+
+
+def left_out(
+    table: pd.DataFrame, topics: Sequence[int]
+) -> tuple[Bool[np.ndarray, " n"], str]:
+    """Say which topics a picture leaves out, and a sentence about them, empty if there is none.
+
+    Nothing is left out if the table does not tell the shares, which `attrs["prevalence"]` lists by
+    number of the topic.
+    """
+    shares = table.attrs.get("prevalence")
+    if not shares or not len(topics):
+        return np.zeros(len(topics), bool), ""
+    share = np.array([shares[topic] for topic in topics])
+    hidden = small(share)
+    count, together = int(hidden.sum()), float(share[hidden].sum())
+    return hidden, f"Not drawn: {small_text(count, together)}." if count else ""
 
 
 def small_text(count: int, share: float, where: str = "") -> str:

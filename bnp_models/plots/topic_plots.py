@@ -47,7 +47,7 @@ from bnp_models.plots.scalar_draws import (
     side_label,
     whole,
 )
-from bnp_models.plots.small_topics import small, small_text
+from bnp_models.plots.small_topics import left_out, small, small_text
 from bnp_models.plots.topic_maps import prevalence_map, sharing_map, similarity_map
 from bnp_models.posterior.alignment import Alignment, as_alignment
 from bnp_models.posterior.diagnostics import label_free
@@ -314,14 +314,12 @@ def plot_topic_words(
     titles = [f"topic {topic}" for topic in topics] if titles is None else titles
     titles = arguments.texts("titles", titles, length=len(topics))
     said, own = "", axes is None
-    if own and (shares := table.attrs.get("prevalence")):
-        share = np.array([shares[topic] for topic in topics])
-        if (hidden := small(share)).any():
-            said = f"Not drawn: {small_text(int(hidden.sum()), float(share[hidden].sum()))}."
-            topics, titles = (
-                [x for x, gone in zip(each, hidden, strict=True) if not gone]
-                for each in (topics, titles)
-            )
+    if own:
+        hidden, said = left_out(table, topics)
+        topics, titles = (
+            [x for x, gone in zip(each, hidden, strict=True) if not gone]
+            for each in (topics, titles)
+        )
     rows = int(table["topic"].value_counts().max())
     limit = 1.04 * float(table[["probability", "upper"]].max(axis=None))
     if axes is None:

@@ -230,8 +230,8 @@ def plot_author_topics(
 ) -> Axes:
     """Draw the largest topics of an author, with a mark for each chain.
 
-    The topics are the largest ones on average over chains. Do not trust shares that differ between
-    chains.
+    The topics are the largest ones on average over chains; those below 0.005% are not drawn. Do not
+    trust shares that differ between chains.
 
     Parameters
     ----------
@@ -243,12 +243,13 @@ def plot_author_topics(
     from matplotlib import pyplot
 
     from bnp_models.plots.panels import check_ax, percent_ticks, plain
+    from bnp_models.plots.small_topics import small
     from bnp_models.plots.topic_plots import chain_colour, short_labels
 
     _rows(fit, [author], "author")
     check_ax(ax)
     table = author_topics(fit, [author], top=top, interval=interval)
-    topics = table["topic"].to_list()
+    topics = table["topic"][~small(table["share"])].to_list()
     shares, chain = _shares(fit, _rows(fit, [author], "author"))
     shares = shares[:, 0, topics]
     beside = {"loc": "best"}

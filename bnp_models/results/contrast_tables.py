@@ -32,7 +32,7 @@ from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.posterior.intervals import tail_quantiles
 from bnp_models.posterior.mixtures import MixtureStates, check_words, one_by_one
 from bnp_models.results.result import Fit
-from bnp_models.results.topic_tables import bounds, counts_by_group
+from bnp_models.results.topic_tables import bounds, counts_by_group, mean_shares
 from bnp_models.scores.group_scores import log_evidence, word_scores
 from bnp_models.scores.held_out_score import check_scored
 
@@ -96,7 +96,8 @@ def contrast(
         and a column for each group: the words that it uses more than the common version does, the
         largest $p_g \log(p_g / p_0)$ first, of those that its tokens in the topic are expected to
         have at least once. It is empty if the group does not have the topic. A group whose name is
-        one of the columns above has " (group)" after its name.
+        one of the columns above has " (group)" after its name. `attrs["prevalence"]` lists the
+        topics' mean shares of all tokens, by number.
 
     Raises
     ------
@@ -136,7 +137,9 @@ def _contrast(
     for g, label in enumerate(_labels(fit.corpus)):
         ranked = _ranked(different[g], num_words)
         columns[label] = _join(fit.corpus.vocabulary, ranked, different[g])
-    return pd.DataFrame(columns, index=pd.Index(topics, name="topic"))
+    table = pd.DataFrame(columns, index=pd.Index(topics, name="topic"))
+    table.attrs["prevalence"] = mean_shares(fit.topic_states, fit.alignment).tolist()
+    return table
 
 
 def contrast_words(

@@ -25,7 +25,7 @@ from bnp_models.posterior.alignment import Alignment, TopicStates
 from bnp_models.posterior.intervals import tail_quantiles
 from bnp_models.results.document_tables import checked_alignment
 from bnp_models.results.topic_relations import document_weights
-from bnp_models.results.topic_tables import topic_prevalence_by_group
+from bnp_models.results.topic_tables import mean_shares, topic_prevalence_by_group
 
 __all__ = ["INTERCEPT", "effects", "topics_over_time"]
 
@@ -86,8 +86,9 @@ def effects(
         when a number grows by one, or between a level and the first level. A term is the name of
         a covariate or "name[level]". The term "intercept" is the share itself where all levels are
         the first ones and all numbers have their means. `attrs["reference"]` has these levels,
-        `attrs["centre"]` these means, by covariate, and `attrs["left_out"]` is the number of
-        empty documents, which are left out. A state without a topic counts as no effect on it.
+        `attrs["centre"]` these means, by covariate, `attrs["left_out"]` is the number of empty
+        documents, which are left out, and `attrs["prevalence"]` lists the topics' mean shares of
+        all tokens, by number. A state without a topic counts as no effect on it.
 
     Raises
     ------
@@ -130,6 +131,7 @@ def effects(
     table.attrs["reference"] = design.reference
     table.attrs["centre"] = design.centre
     table.attrs["left_out"] = int((~kept).sum())
+    table.attrs["prevalence"] = mean_shares(states, alignment).tolist()
     return table
 
 

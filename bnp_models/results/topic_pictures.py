@@ -293,8 +293,9 @@ class TopicPictures(TopicMethods):
         """Return the mean share of the tokens of each topic."""
         import pandas as pd
 
-        shares, weight = self.alignment.shares(), self.topic_states.weight
-        return pd.Series(np.average(shares, axis=0, weights=weight), name="prevalence")
+        from bnp_models.results.topic_tables import mean_shares
+
+        return pd.Series(mean_shares(self.topic_states, self.alignment), name="prevalence")
 
     def _short_labels(self, numbers: Sequence[int]) -> list[str]:
         """Name topics by number and label, or first words."""

@@ -39,6 +39,7 @@ from bnp_models.results.topic_rankings import first_words, word_scores
 __all__ = [
     "bounds",
     "counts_by_group",
+    "mean_shares",
     "mean_topics",
     "pyldavis_arrays",
     "topic_prevalence_by_group",
@@ -146,10 +147,13 @@ def topic_words(
     if by != "probability":
         table[by] = score
     table = table.loc[np.isfinite(score)].reset_index(drop=True)
-    table.attrs["prevalence"] = np.average(
-        alignment.shares(), axis=0, weights=states.weight
-    ).tolist()  # by number of the topic
+    table.attrs["prevalence"] = mean_shares(states, alignment).tolist()  # by number of the topic
     return table
+
+
+def mean_shares(states: TopicStates, alignment: Alignment) -> Float[np.ndarray, " R"]:
+    """Return the share of the tokens of each topic, by number: the mean over states."""
+    return np.average(alignment.shares(), axis=0, weights=states.weight)
 
 
 def topics(

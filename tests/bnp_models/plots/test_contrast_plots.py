@@ -97,6 +97,17 @@ def test_a_contrast_without_likeness_or_words():
     assert_readable(axes[0].figure)
 
 
+def test_a_contrast_leaves_small_topics_out():
+    table, words = tables(["a", "b"], num_topics=3)
+    table.attrs["prevalence"] = [0.7, 3e-5, 0.29997]
+    axes = plot_contrast(table, words)
+    titles = [ax.get_title(loc="left") for ax in axes]
+    assert [title.split(",")[0] for title in titles] == ["topic 0", "topic 2"]
+    said = " ".join(axes[0].figure.get_supxlabel().split())
+    assert said.endswith("Not drawn: 1 topic below 0.005%: 0.003%.")
+    assert len(plot_contrast(table, words, axes=plt.subplots(1, 3)[1])) == 3
+
+
 def test_a_contrast_on_given_axes():
     table, words = tables(["a", "b"])
     given = plt.subplots(1, 2)[1]

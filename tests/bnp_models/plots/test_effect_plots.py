@@ -111,6 +111,19 @@ def test_the_caption_says_what_is_in_colour():
     assert said == "In colour: the interval does not enclose zero."
 
 
+def test_effects_on_small_topics_are_left_out():
+    table = effects()
+    table.attrs["prevalence"] = [0.6, 2e-5, 0.39993, 1e-5]
+    ax = effect_plots.plot_effects(table)
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["topic 2", "topic 0"]
+    said = " ".join(ax.figure.get_supxlabel().split())
+    assert said.endswith("Not drawn: 2 topics below 0.005%, together 0.003%.")
+    given = effect_plots.plot_effects(table, ax=plt.subplots()[1])
+    assert len(given.get_yticklabels()) == 4
+    some = table[table["topic"] == 1]  # asked for
+    assert len(effect_plots.plot_effects(some).get_yticklabels()) == 1
+
+
 def test_dates_and_periods_without_tokens():
     dates = pd.date_range("2020-01-01", periods=4, freq="YS").to_numpy()
     table = over_time(2, dates)

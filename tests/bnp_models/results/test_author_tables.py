@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 import bnp_models as bnp
+from bnp_models.plots import small_topics
 from bnp_models.posterior import arviz_data
 from bnp_models.results import author_tables
 
@@ -91,6 +92,14 @@ def test_picture(fitted):
     ax = author_tables.plot_author_topics(fitted, "ann", top=2)
     assert len(ax.get_yticklabels()) == 2
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["chain 0", "chain 1"]
+    plt.close("all")
+
+
+def test_small_topics_of_an_author_are_not_drawn(fitted, monkeypatch):
+    monkeypatch.setattr(small_topics, "MIN_SHARE", 0.2)
+    (label,) = author_tables.plot_author_topics(fitted, "bob").get_yticklabels()
+    (largest,) = author_tables.author_topics(fitted, ["bob"], top=1)["topic"]
+    assert label.get_text().startswith(str(largest))
     plt.close("all")
 
 

@@ -93,6 +93,8 @@ class TestEffects:
         part = np.array(["b", "c", "a"] * 8)
         table = effects(states, corpus, {"part": part}, numbered, num_draws=50)
         assert table["term"][:3].tolist() == ["intercept", "part[b]", "part[c]"]
+        shares = table.attrs.pop("prevalence")
+        np.testing.assert_allclose(shares, numbered.shares().mean(axis=0))
         assert table.attrs == {"reference": {"part": "a"}, "centre": {}, "left_out": 1}
         kept = plain["length"][0, :, 0] > 0  # document 5 is empty
         theta = plain["theta"].mean(axis=0)

@@ -48,8 +48,8 @@ def through_mcmc(kernel, corpus, *, thinning=1, num_warmup=3, num_samples=5, num
     return {name: np.asarray(x) for name, x in found.items()}, mcmc.last_state
 
 
-def assert_equal(found, expected):
-    """Compare bit for bit; slot axes may be longer by zeros."""
+def assert_equal(found, expected, *, rtol=0.0):
+    """Compare bit for bit, numbers with rtol up to it; slot axes may be longer by zeros."""
     assert found.keys() == expected.keys()
     for name, x in expected.items():
         y = found[name]
@@ -57,7 +57,8 @@ def assert_equal(found, expected):
         x, y = (
             np.pad(a, [(0, n - m) for n, m in zip(shape, a.shape, strict=True)]) for a in (x, y)
         )
-        np.testing.assert_array_equal(y, x, err_msg=name)
+        inexact = np.issubdtype(x.dtype, np.inexact)
+        np.testing.assert_allclose(y, x, rtol=rtol if inexact else 0.0, err_msg=name)
 
 
 WRONG = [
@@ -478,4 +479,5 @@ class TestDevices:
         one = fit(model, tiny, devices=jax.devices()[:1], **options)
         two = fit(model, tiny, devices=jax.devices()[:2], **options)
         assert two.data.attrs["num_devices"] == 2
-        assert_equal(draws(two), draws(one))
+        # sums over documents are made in another order: the last digits may differ
+        assert_equal(draws(two), draws(one), rtol=1e-5)
