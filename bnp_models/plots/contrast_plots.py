@@ -70,8 +70,8 @@ def plot_contrast(
     own, said = axes is None, ""
     if own:
         hidden, said = left_out(table, table.index.tolist())
-        table = table[~hidden]
-        words = words[words["topic"].isin(table.index)]
+        table = table.loc[~hidden]
+        words = words.loc[words["topic"].isin(table.index)]
     layout = _layout(table, words, groups)
     if axes is None:
         side_by_side = max(1, int((PAGE + 1) // (layout.width + 0.3)))

@@ -67,7 +67,8 @@ def plot_effects(
     gone = (table["term"] != term) | table["topic"].isin(np.array(topics)[hidden])
     part = table[~gone].sort_values("effect", ascending=False, kind="stable")
     if ax is None:
-        ax = single(4.5 + LABEL_WIDTH * max(len(label[k]) for k in part["topic"]), 1.1 + 0.24 * len(part))
+        longest = max(len(label[topic]) for topic in part["topic"])
+        ax = single(4.5 + LABEL_WIDTH * longest, 1.1 + 0.24 * len(part))
     place = np.arange(len(part))
     clear = ((part["lower"] > 0) | (part["upper"] < 0)).to_numpy()
     ax.axvline(0, color="0.7", lw=1)

@@ -26,9 +26,7 @@ def small(share: Any) -> Bool[np.ndarray, " n"]:
     return found & ~found.all()
 
 
-def left_out(
-    table: pd.DataFrame, topics: Sequence[int]
-) -> tuple[Bool[np.ndarray, " n"], str]:
+def left_out(table: pd.DataFrame, topics: Sequence[int]) -> tuple[Bool[np.ndarray, " n"], str]:
     """Say which topics a picture leaves out, and a sentence about them, empty if there is none.
 
     Nothing is left out if the table does not tell the shares, which `attrs["prevalence"]` lists by

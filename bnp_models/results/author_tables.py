@@ -249,7 +249,7 @@ def plot_author_topics(
     _rows(fit, [author], "author")
     check_ax(ax)
     table = author_topics(fit, [author], top=top, interval=interval)
-    topics = table["topic"][~small(table["share"])].to_list()
+    topics = table.loc[~small(table["share"]), "topic"].tolist()
     shares, chain = _shares(fit, _rows(fit, [author], "author"))
     shares = shares[:, 0, topics]
     beside = {"loc": "best"}

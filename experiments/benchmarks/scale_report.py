@@ -24,9 +24,10 @@ TITLE = "Tokens, devices and processes: memory, bytes and seconds"
 ABOUT = (
     "LDA with the parallel schedule, one chain. *On paper*: by the formulas of `scale_cost.py`, "
     "whose two rates come from the two corpora of the calibration, with one device. Devices are "
-    "parts of this machine's CPU, so that four share two cores. Memory of a process: the most that "
-    "no file backs, Python and JAX included. Bytes sent: by one process in one sweep, counted by "
-    "the system; between devices of one process nothing is sent."
+    "parts of this machine's CPU, so that four share two cores; of several processes each has "
+    "cores of its own. Memory of a process: the most that no file backs, Python and JAX included. "
+    "Bytes sent: by one process in one sweep, counted by the system; between devices of one "
+    "process nothing is sent."
 )
 
 

@@ -261,7 +261,7 @@ def _move(
         tokens, row[anchors], word[anchors], prior, beta, num_rows, num_words, num_iterations
     )
     # A split draws the sides. A merge computes the probability of drawing the present split.
-    present = (z.at[tokens.token].get(mode="clip") == pairs.second[c]).astype(jnp.int32)
+    present = (z.at[tokens.token].get(mode="clip") == pairs.second[c]).astype(jnp.int8)
     wanted = jnp.where(splits[c], -1, present)
     wanted = jnp.where(tokens.token == second[c], 3, wanted)
     wanted = jnp.where(tokens.token == first[c], 2, wanted)

@@ -13,6 +13,7 @@ Sizes: C pairs, T tokens of the corpus, P >= T places for those of the pairs, R 
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int, Key
@@ -205,7 +206,6 @@ def propose(
     num_lanes = min(max(num_places // 64, 1), _MOST_LANES)
     num_steps = (tokens.num + num_lanes - 1) // num_lanes
     lane = jnp.arange(num_lanes)
-    uniforms = uniform(rng_key, (num_places,))
 
     def expected(cell, size):
         both = jnp.stack([1.0 - share, share], axis=1)
@@ -219,9 +219,10 @@ def propose(
         at = lane * num_steps + i
         there = at < tokens.num
         place = jnp.minimum(at, num_places - 1)
-        c, row, word, r, wanted, u = (
-            x[place] for x in (tokens.pair, tokens.row, tokens.word, share, target, uniforms)
+        c, row, word, r, wanted = (
+            x[place] for x in (tokens.pair, tokens.row, tokens.word, share, target)
         )
+        u = jax.vmap(lambda item: uniform(rng_key, (), item))(place)
         own = jnp.stack([1.0 - r, r], axis=1)
         of_row, of_word, of_pair = (
             jnp.maximum(table.at[cell].get(mode="clip") - own, 0.0)
@@ -229,7 +230,7 @@ def propose(
         )
         weights = (of_row + prior[c][:, None]) * (of_word + beta) / (of_pair + num_words * beta)
         total = weights.sum(1)
-        new = jnp.where(wanted >= 0, wanted % 2, (u * total >= weights[:, 0]).astype(jnp.int32))
+        new = jnp.where(wanted >= 0, wanted % 2, (u * total >= weights[:, 0]).astype(wanted.dtype))
         log_p = jnp.log(jnp.where(new == 0, weights[:, 0], weights[:, 1]) / total)
         log_p = jnp.where(there & (wanted < 2), log_p, 0.0)
         change = jnp.stack([new == 0, new == 1], axis=1) - own
@@ -245,7 +246,7 @@ def propose(
         by_row,
         by_word,
         by_pair,
-        jnp.zeros(num_places, jnp.int32),
+        jnp.zeros(num_places, target.dtype),
         jnp.zeros((num_lanes, num_pairs), jnp.float32),
     )
     *_, side, log_probability = lax.fori_loop(0, num_steps, step, carry)
