@@ -1,5 +1,6 @@
 """What the factor studies measure: each function fits, scores, and returns plain numbers."""
 
+import dataclasses
 import json
 import math
 import time
@@ -225,6 +226,12 @@ def measure_section(sources: Any, wanted: Any, settings: Any) -> dict[str, Any]:
         sources, wanted.auxiliary, wanted.size, wanted.run, num_auxiliary=settings.num_auxiliary,
         num_test=settings.num_test,
     )  # fmt: skip
+    if wanted.part == "sections":
+        warmup, samples = settings.section_sweeps
+        settings = dataclasses.replace(
+            settings, num_warmup=warmup, num_samples=samples,
+            num_temperatures=settings.section_temperatures,
+        )  # fmt: skip
     method, options = wanted.method, {"seed": settings.seed + wanted.run}
     if wanted.first is not None:
         options["init_factors"] = wanted.first
@@ -268,9 +275,9 @@ def as_reals(counts: Any) -> Any:
 
 def effort(settings: Any) -> dict[str, int]:
     """Return how long rows are annealed."""
-    quick = settings.size == "quick"
+    particles = 1 if settings.size == "quick" else 2
     return {
-        "num_temperatures": 5 if quick else 200, "num_particles": 1 if quick else 2,
+        "num_temperatures": settings.num_temperatures, "num_particles": particles,
         "seed": settings.seed,
     }  # fmt: skip
 

@@ -53,7 +53,8 @@ def report(run: Run, output: Path) -> str:
         f"{s['births_chains']} chains of {' and '.join(map(str, s['births_sweeps']))} sweeps. "
         "Sections: papers of NIPS, the section VP is the target; simulated: the same of counts "
         f"drawn from the model; {s['num_chains']} chains of {s['num_warmup']} + "
-        f"{s['num_samples']} sweeps, {s['num_test']} test papers. Digits: each class is a source; "
+        f"{s['num_samples']} sweeps, {' + '.join(map(str, s['section_sweeps']))} of sections, "
+        f"{s['num_test']} test papers. Digits: each class is a source; "
         f"{s['image_chains']} chains of {' and '.join(map(str, s['image_sweeps']))} sweeps with "
         "exact and approximate births. Nats per paper: the lower the better."
     )

@@ -51,6 +51,9 @@ class Settings:
     num_samples: int = 300
     num_chains: int = 2
     keep_states: int = 10  # per chain
+    num_temperatures: int = 200  # of the annealing that scores rows
+    section_sweeps: tuple[int, int] = (150, 150)  # warm-up, draws; there are hundreds of these fits
+    section_temperatures: int = 100
     num_particles: int = 20  # of the left-to-right estimate
     # digits
     image_starts: tuple[int, ...] = (1, 40)
@@ -65,14 +68,16 @@ FULL = Settings(
     target_sizes=tuple(range(10, 90, 10)), runs=10, sparse_auxiliaries=SECTIONS,
     sparse_sizes=tuple(range(10, 90, 10)), topic_runs=10, topic_auxiliaries=SECTIONS,
     gaussian_sizes=tuple(range(10, 90, 10)), gaussian_sweeps=(2000, 2000), max_words=None,
-    num_warmup=1000, num_samples=1000, num_chains=4, image_sweeps=(10_000, 2000),
+    num_warmup=1000, num_samples=1000, section_sweeps=(1000, 1000), section_temperatures=200,
+    num_chains=4, image_sweeps=(10_000, 2000),
 )  # fmt: skip
 QUICK = Settings(
     "quick", cores=1, rows_per_source=10, data_seeds=(0,), a_phi=(1.0,), starts=(1, None),
     planted_chains=2, planted_sweeps=20, planted_states=10, births_chains=2, births_sweeps=(6, 4),
     births_states=(3, 2), simulated_sizes=(5,), simulated_runs=1, auxiliaries=("near",),
     target_sizes=(5,), num_auxiliary=9, num_test=6, runs=1, sparse_auxiliaries=(), sparse_sizes=(),
-    topic_runs=0, gaussian_sizes=(), num_warmup=3, num_samples=4, keep_states=4, num_particles=1,
+    topic_runs=0, gaussian_sizes=(), num_warmup=3, num_samples=4, keep_states=4,
+    num_temperatures=5, section_sweeps=(3, 4), section_temperatures=5, num_particles=1,
     image_starts=(1,), image_chains=2, image_sweeps=(8, 4), components=(2, 3),
 )  # fmt: skip
 
