@@ -25,9 +25,9 @@ class OurChains:
         self, model: Any, corpus: Any, keys: jax.Array, *, num_warmup: int = 0, num_samples: int,
         record: bool = False, **options: Any,
     ):  # fmt: skip
-        lanes = options.get("schedule") != "sequential"
-        mesh = make_mesh(jax.local_devices(), len(keys), lanes=lanes)
         kernel = model.gibbs(**options)
+        lanes = model.shares_chains(kernel.options["schedule"])
+        mesh = make_mesh(jax.local_devices(), len(keys), lanes=lanes)
         self._runner = Runner(kernel, corpus, num_warmup, num_samples, mesh=mesh)
         self._state = self._runner.init(keys)
         self._record = record
@@ -103,8 +103,7 @@ class OurChains:
 
     def states(self) -> dict[str, np.ndarray]:
         """Return the present states, as a fit keeps one draw of each chain."""
-        take = jax.vmap(self._runner.kernel.sampler().snapshot, (0, None))
-        snapshot = take(self._state.chain, self._runner.data)
+        snapshot = self._runner.snapshot(self._state)
         kept = {name: np.asarray(x)[:, None] for name, x in snapshot.items()}
         return {**kept, "draw": np.zeros(1, int)}
 
