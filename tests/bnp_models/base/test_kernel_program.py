@@ -17,7 +17,6 @@ import bnp_models as bnp
 from bnp_models.base.kernel_program import KernelProgram, one_data_argument, simulator
 
 PRIOR = dist.Gamma(2.0, 2.0)
-SETTINGS = arviz.rcParams  # pyright: ignore[reportPrivateImportUsage] - as the documentation says
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +136,7 @@ class TestLogLikelihood:
 
     @pytest.mark.parametrize("collected", [(), ("phi", "theta", "z")])
     def test_none_without_being_asked(self, corpus, model, collected, monkeypatch):
-        monkeypatch.setitem(SETTINGS, "data.log_likelihood", True)
+        monkeypatch.setattr(arviz, "rcParams", {"data.log_likelihood": True})  # 1.x has none
         program = KernelProgram(model, frozenset(collected))
         draws = self.draws_of(model, corpus)
         draws = {n: x for n, x in draws.items() if n in (*collected, "num_topics_used")}
@@ -145,7 +144,7 @@ class TestLogLikelihood:
 
     @pytest.mark.parametrize("collected", [(), ("phi", "theta", "z")])
     def test_refused_when_asked(self, corpus, model, collected, monkeypatch):
-        monkeypatch.setitem(SETTINGS, "data.log_likelihood", False)
+        monkeypatch.setattr(arviz, "rcParams", {"data.log_likelihood": False})  # 1.x has none
         program = KernelProgram(model, frozenset(collected))
         with pytest.raises(ValueError, match=r"draws of LDA have no log.*fit\.log_likelihood\(\)"):
             log_likelihood(program, self.draws_of(model, corpus), corpus)
