@@ -261,6 +261,7 @@ def _move(
         tokens, row[anchors], word[anchors], prior, beta, num_rows, num_words, num_iterations
     )
     # A split draws the sides. A merge computes the probability of drawing the present split.
+    # Sides take one byte: these arrays are as long as the corpus.
     present = (z.at[tokens.token].get(mode="clip") == pairs.second[c]).astype(jnp.int8)
     wanted = jnp.where(splits[c], -1, present)
     wanted = jnp.where(tokens.token == second[c], 3, wanted)

@@ -222,6 +222,7 @@ def propose(
         c, row, word, r, wanted = (
             x[place] for x in (tokens.pair, tokens.row, tokens.word, share, target)
         )
+        # drawn where it is used: all of them at once would take as much memory as the tokens
         u = jax.vmap(lambda item: uniform(rng_key, (), item))(place)
         own = jnp.stack([1.0 - r, r], axis=1)
         of_row, of_word, of_pair = (
