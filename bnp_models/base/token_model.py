@@ -17,7 +17,13 @@ from jaxtyping import Array, Float, Int, Key
 from bnp_kernels.numerics.batching import vectorise_if
 from bnp_kernels.numerics.shards import ONE_DEVICE, Parts, Shards
 from bnp_kernels.random.gamma import draw_rows, draw_topic_word
-from bnp_kernels.tokens.layout import TOKEN_SWEEPS, Tokens, make_tokens, most_of_a_word
+from bnp_kernels.tokens.layout import (
+    TOKEN_SWEEPS,
+    Tokens,
+    default_token_sweep,
+    make_tokens,
+    most_of_a_word,
+)
 from bnp_models.base.data_law import DataLaw, law_of_words
 from bnp_models.base.model import Model
 from bnp_models.base.terms import TOPICS, Terms
@@ -273,10 +279,10 @@ def prepare(
     label of each document, where the kernel needs one.
 
     The environment variable `BNP_TOKEN_SWEEP` says how the parallel schedule sweeps the tokens, see
-    `make_tokens`; "lanes" by default.
+    `make_tokens`.
     """
     check_corpus(corpus)
-    token_sweep = os.environ.get("BNP_TOKEN_SWEEP") or "lanes"
+    token_sweep = os.environ.get("BNP_TOKEN_SWEEP") or default_token_sweep()
     arguments.one_of("BNP_TOKEN_SWEEP", token_sweep, TOKEN_SWEEPS)
     word, rows = np.asarray(corpus.word), None
     if groups:

@@ -152,7 +152,15 @@ def topic_words(
 
 
 def mean_shares(states: TopicStates, alignment: Alignment) -> Float[np.ndarray, " R"]:
-    """Return the share of the tokens of each topic, by number: the mean over states."""
+    """Return the share of the tokens of each topic, by number: the mean over states.
+
+    Raises
+    ------
+    ValueError
+        If the arguments are not states of topics and an alignment.
+    """
+    as_topic_states(states)
+    as_alignment(alignment)
     return np.average(alignment.shares(), axis=0, weights=states.weight)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from bnp_kernels.numerics.devices import current_device
 from bnp_models.base.gibbs import GibbsKernel, GibbsState, as_batch
 from bnp_models.posterior import arviz_data
 from bnp_models.run import checkpoint as files
@@ -27,7 +28,7 @@ def versions() -> dict[str, str]:
             found[name] = version(name)
         except PackageNotFoundError:  # run from a checkout that is not installed
             found[name] = "unknown"
-    found["backend"] = jax.default_backend()
+    found["backend"] = current_device().platform
     found["random"] = str(jax.config.jax_default_prng_impl)  # pyright: ignore[reportAttributeAccessIssue]
     return found
 

@@ -151,20 +151,20 @@ def fit(
     # Models without a parallel token sweep use one device by default, so that their draws do not
     # depend on how many devices the machine has.
     default = jax.devices() if model.lanes else jax.local_devices()[:1]
-    mesh = make_mesh(
-        default if devices is None else _check_devices(devices),
-        num_chains,
-        lanes=model.shares_chains(kernel.options["schedule"]),
-    )
-    runner = Runner(kernel, data, num_warmup, num_samples, thinning, mesh)
+    chosen = default if devices is None else _check_devices(devices)
+    shares = model.shares_chains(kernel.options["schedule"])
+    mesh = make_mesh(chosen, num_chains, lanes=shares)
     num_devices = 1 if mesh is None else mesh.size
-    check_sizes(
-        runner,
-        num_chains=num_chains,
-        num_samples=num_samples,
-        keep_states=keep_states,
-        num_devices=num_devices,
-    )
+    with _on(chosen):
+        runner = Runner(kernel, data, num_warmup, num_samples, thinning, mesh)
+        check_sizes(
+            runner,
+            num_chains=num_chains,
+            num_samples=num_samples,
+            keep_states=keep_states,
+            num_devices=num_devices,
+        )
+        made_with = versions()
     header = {
         "model": model.describe(),
         "options": kernel.options,
@@ -176,7 +176,7 @@ def fit(
         "keep_states": keep_states,
         "data": data.digest,
         "num_devices": num_devices,
-        "versions": versions(),
+        "versions": made_with,
     }
     check_same("model, data and options", json.dumps(header, sort_keys=True))
     if reading is not None:
@@ -185,6 +185,7 @@ def fit(
     keys = jax.random.key(seed)
     keys = jax.random.split(keys, num_chains) if num_chains > 1 else keys[None]
     with contextlib.ExitStack() as held:
+        held.enter_context(_on(chosen))
         held.enter_context(_terminable(_raise))
         state = None
         if folder is not None:
@@ -289,6 +290,13 @@ def _check_devices(devices: Sequence[Any]) -> list[Any]:
             f"devices must be JAX devices such as jax.devices()[:1], got {arguments.shown(devices)}"
         )
     return found
+
+
+def _on(devices: Sequence[Any]) -> contextlib.AbstractContextManager[Any]:
+    """Make arrays and programs for the first of the devices that this process has."""
+    own = [device for device in devices if device.process_index == jax.process_index()]
+    same = not own or own[0] == jax.local_devices()[0]
+    return contextlib.nullcontext() if same else jax.default_device(own[0])
 
 
 def _locked(folder: Path) -> contextlib.AbstractContextManager[str | None]:

@@ -2,6 +2,7 @@
 
 import jax
 
+from bnp_kernels.numerics.devices import current_device
 from bnp_models.data.memory import check_memory, total_memory
 from bnp_models.run.runner import Runner, num_bytes
 
@@ -32,7 +33,7 @@ def check_sizes(
     what = f"num_chains is {num_chains}: the states of all chains are kept at once"
     fix = "use fewer chains, or a smaller model, or data with fewer words (features)"
     check_memory(what, chains, fix)
-    stats = jax.local_devices()[0].memory_stats() or {}  # None on a CPU
+    stats = current_device().memory_stats() or {}  # None on a CPU
     if limit := stats.get("bytes_limit"):
         check_memory(what, chains, fix, limit=limit * num_devices)
     available = total_memory()

@@ -26,7 +26,7 @@ import numpy as np
 
 from bnp_kernels import hdp_lda, lda
 from bnp_kernels.random.concentration import GammaPrior
-from bnp_kernels.tokens.layout import Tokens, make_tokens
+from bnp_kernels.tokens.layout import TOKEN_SWEEPS, Tokens, default_token_sweep, make_tokens
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -50,9 +50,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     for model in s.models if "schedules" in s.parts else ():
         for schedule in s.schedules:
             part = bag if schedule == "parallel" else first(bag, s.sequential_tokens)
-            tokens = make_tokens(part.doc, part.word, part.num_docs)
+            sweep = default_token_sweep()
+            tokens = make_tokens(part.doc, part.word, part.num_docs, token_sweep=sweep)
             for chains in s.chains:
                 case = {"model": model, "schedule": schedule, "chains": chains}
+                if schedule == "parallel":
+                    case["sweep"] = sweep
                 try:
                     found = _measure(model, schedule, chains, part, tokens, s)
                 except Exception as error:  # most of all: out of memory
@@ -61,8 +64,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
     if "sweeps" in s.parts:
         sweeps = compare(
-            bag, s.sweep_topics, s.chains, repeats=s.repeats, seconds=s.seconds,
-            interpreted_tokens=s.interpreted_tokens,
+            bag, s.sweep_topics, s.chains, sweeps=s.token_sweeps, repeats=s.repeats,
+            seconds=s.seconds, interpreted_tokens=s.interpreted_tokens,
         )  # fmt: skip
         print(table(sweeps), file=sys.stderr)
     output = {
@@ -93,6 +96,13 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
     parser.add_argument("--data", default=data, help="folder with nips12.npz; default: $BNP_DATA")
     parser.add_argument("--parts", type=words, default=list(PARTS), help="of " + ", ".join(PARTS))
+    parser.add_argument(
+        "--num-docs", type=int, default=10_000, help="made up, of about 230 tokens, without --data"
+    )
+    parser.add_argument(
+        "--token-sweeps", type=words, default=list(TOKEN_SWEEPS),
+        help="of the part sweeps: of " + ", ".join(TOKEN_SWEEPS),
+    )  # fmt: skip
     parser.add_argument("--models", type=words, default=["LDA", "HDP"])
     parser.add_argument("--schedules", type=words, default=["parallel", "sequential"])
     parser.add_argument("--chains", type=integers, default=[1, 4, 16])
@@ -108,6 +118,10 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     arguments = parser.parse_args(argv)
     if unknown := set(arguments.parts) - set(PARTS):
         parser.error(f"--parts must be some of {', '.join(PARTS)}, got {', '.join(unknown)}")
+    if unknown := set(arguments.token_sweeps) - set(TOKEN_SWEEPS):
+        parser.error(
+            f"--token-sweeps must be some of {', '.join(TOKEN_SWEEPS)}, got {', '.join(unknown)}"
+        )
     if arguments.quick:
         small = {
             "data": None, "chains": [2], "topics": 8, "repeats": 2, "seconds": 0.02,
@@ -121,7 +135,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
 def _bag(s: argparse.Namespace) -> Bag:
     if s.data:
         return load("nips12", data=s.data, seed=SEED)
-    size = {"num_docs": 100, "length": 20} if s.quick else {"num_docs": 10_000, "length": 230}
+    size = {"num_docs": 100, "length": 20} if s.quick else {"num_docs": s.num_docs, "length": 230}
     return synthetic(SEED, **size)
 
 
@@ -147,10 +161,11 @@ def _measure(
 ) -> dict[str, Any]:
     init, step = _model(name, schedule, bag.num_words, s.topics)
     found, final = rates(init, step, chains, tokens, bag.num_tokens, s.repeats, s.seconds)
+    lanes = getattr(tokens.lanes, "lanes", tokens.lanes)
     found |= {
+        "lanes": int(lanes.word.shape[-1]) if schedule == "parallel" else None,
         "topics": [int(k) for k in np.asarray((final.topic > 0).sum(-1)).reshape(-1)],
         "slots": int(final.topic.shape[-1]),
-        "lanes": int(tokens.lanes.word.shape[-1]) if schedule == "parallel" else None,
     }
     if hasattr(final, "overflow"):  # then slots were missing: as fast, but not a valid chain
         found["overflow"] = bool(np.any(np.asarray(final.overflow)))

@@ -35,32 +35,33 @@ def compare(
     topics: Sequence[int],
     chains: Sequence[int],
     *,
+    sweeps: Sequence[str] = TOKEN_SWEEPS,
     repeats: int,
     seconds: float,
     interpreted_tokens: int,
 ) -> list[dict[str, Any]]:
-    """Measure both sweeps for all these numbers of topics and chains; one row for each.
+    """Measure the sweeps for all these numbers of topics and chains; one row for each.
 
     "whole" is the rate of whole sweeps of LDA: topics drawn, tokens swept, counts made. "alone" is
     that of the token sweep. Where there is no GPU, the Pallas kernel is interpreted, on the first
     documents only.
     """
     on_gpu = jax.default_backend() == "gpu"
-    if not on_gpu:
+    if not on_gpu and "pallas" in sweeps:
         print(
             f"There is no GPU: Pallas interprets its kernel, on {interpreted_tokens} tokens. "
             "This shows that it works, and says nothing about its speed.",
             file=sys.stderr,
         )
-    parts = {sweep: bag for sweep in TOKEN_SWEEPS}
-    if not on_gpu:
+    parts = {sweep: bag for sweep in sweeps}
+    if not on_gpu and "pallas" in parts:
         parts["pallas"] = first(bag, interpreted_tokens)
     data = {
         sweep: make_tokens(part.doc, part.word, part.num_docs, token_sweep=sweep)
         for sweep, part in parts.items()
     }
     rows = []
-    for num_topics, num_chains, sweep in itertools.product(topics, chains, TOKEN_SWEEPS):
+    for num_topics, num_chains, sweep in itertools.product(topics, chains, sweeps):
         num_tokens = parts[sweep].num_tokens
         row: dict[str, Any] = {
             "sweep": sweep, "topics": num_topics, "chains": num_chains, "tokens": num_tokens,
@@ -81,17 +82,18 @@ def compare(
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
-    """Return the rates as text, the two sweeps next to each other."""
+    """Return the rates as text, the sweeps next to each other."""
+    sweeps = list(dict.fromkeys(row["sweep"] for row in rows))
     lines = [
         "million tokens per second; record: "
         f"{RECORD / 1e6:.0f} (CuLDA_CGS, 1,024 topics, stale counts)",
         f"{'topics':>7}{'chains':>7}"
-        + "".join(f"{sweep + ', ' + name:>15}" for sweep in TOKEN_SWEEPS for name in _PARTS)
-        + "".join(f"{sweep + '/record':>15}" for sweep in TOKEN_SWEEPS),
+        + "".join(f"{sweep + ', ' + name:>15}" for sweep in sweeps for name in _PARTS)
+        + "".join(f"{sweep + '/record':>15}" for sweep in sweeps),
     ]
     of = {(row["topics"], row["chains"], row["sweep"]): row for row in rows}
     for topics, chains in dict.fromkeys(key[:2] for key in of):
-        each = [of[topics, chains, sweep] for sweep in TOKEN_SWEEPS]
+        each = [of[topics, chains, sweep] for sweep in sweeps]
         cells = [_millions(row[name]) for row in each for name in _PARTS]
         cells += [f"{row['of_record']:.2g}" if "of_record" in row else "-" for row in each]
         lines.append(f"{topics:7}{chains:7}" + "".join(f"{cell:>15}" for cell in cells))

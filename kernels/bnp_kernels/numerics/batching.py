@@ -12,6 +12,8 @@ import jax.numpy as jnp
 from jax import lax
 from jax.custom_batching import custom_vmap
 
+from bnp_kernels.numerics.devices import current_device
+
 __all__ = ["LARGE_TABLE", "chains_together", "vectorise_if"]
 
 LARGE_TABLE = 65536
@@ -36,7 +38,7 @@ def vectorise_if(small: bool, function: Callable) -> Callable:
         with jax.numpy_rank_promotion("allow"):  # the loops of the kernels rely on it
             return function(*args)
 
-    if small or jax.default_backend() != "cpu":
+    if small or current_device().platform != "cpu":
         return broadcasting
     looped = custom_vmap(broadcasting)
 

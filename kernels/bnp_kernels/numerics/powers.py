@@ -3,9 +3,9 @@
 import jax.numpy as jnp
 from jax import lax
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
-__all__ = ["rough_power"]
+__all__ = ["as_steps", "power_of_steps", "rough_power"]
 
 _ONE = 127 << 23  # the bits of 1.0 in float32
 _STEPS = 8  # the power is rounded to a multiple of 2**-8
@@ -24,8 +24,17 @@ def rough_power(x: Float[Array, "..."], power: ArrayLike) -> Float[Array, "..."]
     power
         p in (0, 1], one number; rounded to a multiple of 1/256.
     """
-    p = jnp.round(jnp.asarray(power) * 2**_STEPS).astype(jnp.int32)
+    return power_of_steps(x, as_steps(power))
+
+
+def as_steps(power: ArrayLike) -> Int[Array, "..."]:
+    """Return powers in steps of 1/256."""
+    return jnp.round(jnp.asarray(power) * 2**_STEPS).astype(jnp.int32)
+
+
+def power_of_steps(x: Float[Array, "..."], steps: Int[Array, "..."]) -> Float[Array, "..."]:
+    """Return `rough_power` for a power in steps of 1/256: what a Pallas kernel can do."""
     bits = lax.bitcast_convert_type(x.astype(jnp.float32), jnp.int32)
-    result = lax.shift_right_arithmetic(bits - _ONE, _STEPS) * p + _ONE
+    result = lax.shift_right_arithmetic(bits - _ONE, _STEPS) * steps + _ONE
     # Not a maximum with a small number instead: arithmetic on tiny numbers is several times slower.
     return jnp.where(x > 0, lax.bitcast_convert_type(result, jnp.float32), 0).astype(x.dtype)

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Integer
 
+from bnp_kernels.numerics.devices import current_device
 from bnp_kernels.numerics.shards import (
     ONE_DEVICE,
     ONE_PART,
@@ -116,7 +117,7 @@ def make_author_tokens(
     author_share = np.bincount(idx, share, minlength=num_authors)
     log_choices = doc_length @ np.log(np.maximum(num_links, 1))
     if block_size is None:
-        block_size = min(_BLOCK.get(jax.default_backend(), 16384), -(-len(doc) // 8) * 8)
+        block_size = min(_BLOCK.get(current_device().platform, 16384), -(-len(doc) // 8) * 8)
     most, share_up = most_of_a_word(word), np.ceil(author_share - 1e-6).astype(np.int32)
     buckets = _buckets(ptr, idx, num_authors, doc_length)
 

@@ -21,6 +21,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from bnp_kernels.numerics.batching import vectorise_if
+from bnp_kernels.numerics.devices import current_device
 from bnp_kernels.numerics.powers import rough_power
 from bnp_kernels.numerics.shards import ONE_DEVICE, Shards, bounds_of_tokens
 from bnp_kernels.random import categorical
@@ -31,7 +32,8 @@ __all__ = ["Lanes", "Tilt", "pack", "sweep_lanes"]
 
 # Measured costs that the packing trades off. A step costs as much as this many further lanes. The
 # start of a block costs as much as this many further steps.
-_STEP_COST = {"cpu": 16, "gpu": 8192, "tpu": 8192}
+_STEP_COST = {"cpu": 16}
+_OTHER_STEP_COST = 8192
 _BLOCK_COST = 1.5
 _CHUNK = 2**20  # tokens
 # Number of weights in a step from which chains are swept one by one on a CPU.
@@ -168,7 +170,7 @@ def _assign(blocks, num_lanes) -> tuple[np.ndarray, np.ndarray, int]:
 
 def _choose_num_lanes(blocks, num_shards) -> int:
     """Choose the number of lanes: balance empty places at their ends against the cost of a step."""
-    step_cost = _STEP_COST.get(jax.default_backend(), 8192)
+    step_cost = _STEP_COST.get(current_device().platform, _OTHER_STEP_COST)
     total, longest, mean = blocks.sum(), blocks.max(initial=1), blocks.sum() / max(blocks.size, 1)
 
     def cost(num_lanes):
@@ -205,7 +207,7 @@ def sweep_lanes(
     ----------
     lanes
         Layout of the corpus, which decides how the sweep is made. `Documents`: by a Pallas kernel,
-        see `pallas_sweep`, where it can do it. It has no tilt and no power, and needs at most
+        see `pallas_sweep`, where it can do it. It has no tilt, and needs at most
         `pallas_sweep.MAX_TOPICS` topics; other sweeps use the lanes of the same layout.
     z
         Present topics, in corpus order.
@@ -255,10 +257,10 @@ def sweep_lanes(
     if isinstance(lanes, Documents):
         from bnp_kernels.tokens import pallas_sweep  # Pallas takes a while to import
 
-        if tilt is None and power is None and table.shape[1] <= pallas_sweep.MAX_TOPICS:
+        if tilt is None and table.shape[1] <= pallas_sweep.MAX_TOPICS:
             return pallas_sweep.sweep_documents(
                 rng_key, lanes, z, doc_topic, table, prior,
-                prior_row=prior_row, table_row=table_row, frozen=frozen, shards=shards,
+                prior_row=prior_row, table_row=table_row, frozen=frozen, shards=shards, power=power,
             )  # fmt: skip
         lanes = lanes.lanes
     small = lanes.word.shape[-1] * table.shape[1] < _LARGE

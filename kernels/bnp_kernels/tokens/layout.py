@@ -1,5 +1,6 @@
 """The layout of a corpus for the kernels: flat token arrays, shared by all chains."""
 
+import importlib.util
 from typing import Any, NamedTuple
 
 import jax
@@ -7,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Integer
 
+from bnp_kernels.numerics.devices import current_device
 from bnp_kernels.numerics.shards import (
     ONE_DEVICE,
     ONE_PART,
@@ -25,6 +27,7 @@ __all__ = [
     "Tokens",
     "WordTransform",
     "check_tokens",
+    "default_token_sweep",
     "group_of",
     "make_tokens",
     "most_of_a_word",
@@ -84,6 +87,17 @@ def num_docs(data: Tokens) -> int:
 def num_tokens(data: Tokens) -> int:
     """Return the number of tokens of the corpus, on however many devices they are."""
     return data.doc.shape[0] if data.shards.axis_name is None else data.shards.num_tokens
+
+
+def default_token_sweep() -> str:
+    """Return "pallas" for GPUs that Triton has programs for (NVIDIA's since 2020), else "lanes"."""
+    device = current_device()
+    try:  # "9.0"; other makers' GPUs have words
+        capability = float(getattr(device, "compute_capability", "none"))
+    except ValueError:
+        return "lanes"
+    has_triton = importlib.util.find_spec("jax.experimental.pallas.triton") is not None
+    return "pallas" if device.platform == "gpu" and capability >= 8 and has_triton else "lanes"
 
 
 def make_tokens(

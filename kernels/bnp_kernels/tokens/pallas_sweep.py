@@ -13,10 +13,10 @@ this column, the row of this block. Sums over blocks go from the first block to 
 sums have a fixed number of terms, which one warp always adds up in the same order. So zeros
 appended at the end change nothing, not even the rounding.
 
-**This kernel has not run on a GPU yet**, so its speed is not known. The tests interpret it on a
-CPU, and translate it to Triton's language. XLA of JAX 0.10 also compiles it for an H100: without
-shared memory or barriers, with 72 registers at 300 topics, 128 at 1,024, and all 255 at 4,096, a
-few of which spill. JAX 0.12 announces that a later version removes the translation to Triton.
+The tests interpret the kernel on a CPU and translate it to Triton's language; with
+`JAX_PLATFORMS=cuda` they run it. On an H100 it takes 72 registers at 300 topics, 128 at 1,024, and
+all 255 at 4,096, a few of which spill. JAX announces that a later version removes the translation
+to Triton.
 """
 
 import functools
@@ -30,6 +30,7 @@ from jax.experimental.pallas import triton
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from bnp_kernels.numerics.batching import chains_together
+from bnp_kernels.numerics.powers import as_steps, power_of_steps
 from bnp_kernels.numerics.shards import ONE_DEVICE, Shards
 from bnp_kernels.random.bits import random_bits, to_uniform
 from bnp_kernels.tokens.documents import Documents
@@ -61,14 +62,14 @@ def sweep_documents(
     table_row: Int[Array, " D"] | None = None,
     frozen: Bool[Array, " T"] | None = None,
     shards: Shards = ONE_DEVICE,
+    power: Float[Array, ""] | None = None,
 ) -> Int[Array, " T"]:
     r"""Resample the topic of every token once: documents in parallel, their tokens in turn.
 
     $$p(z_t = k) \propto (n_{dk}^{-t} + \mathrm{prior}_{r_d k})\,\mathrm{table}_{s_d + w_t, k}$$
 
-    Arguments and result are those of `sweep_lanes`, of which this is the part without tilt and
-    power. K is at most `MAX_TOPICS`. On platforms other than GPUs, Pallas interprets the kernel,
-    which is slow.
+    Arguments and result are those of `sweep_lanes`, of which this is the part without tilt. K is at
+    most `MAX_TOPICS`. On platforms other than GPUs, Pallas interprets the kernel, which is slow.
 
     Notes
     -----
@@ -89,9 +90,11 @@ def sweep_documents(
         old = jnp.where(frozen, -1, old)
     prior = prior if prior.ndim == 2 else prior[None]
 
-    own = u, old, doc_topic, _arrange(table), _arrange(prior)
+    steps = as_steps(1 if power is None else power)
+    own = u, old, doc_topic, _arrange(table), _arrange(prior), steps
     shared = documents.doc, documents.begin, documents.length, of_prior, row
-    new = _to_topic(chains_together(_sweep_chains)(own, shared))
+    sweep = functools.partial(_sweep_chains, powered=power is not None)
+    new = _to_topic(chains_together(sweep)(own, shared))
     new = jnp.where(shards.are_tokens(z.size), new, 0)
     return new if frozen is None else jnp.where(frozen, z, new)
 
@@ -113,13 +116,13 @@ def _arrange(x):
     return x.reshape(*x.shape[:-1], -1, _ROWS, _COLUMNS).swapaxes(-1, -2)
 
 
-def _sweep_chains(own, shared):
+def _sweep_chains(own, shared, *, powered):
     """Sweep all chains, given what each has of its own, [C, ..], and what they share."""
     u = own[0]
 
     def call(*arrays, interpret):
         return pl.pallas_call(
-            _visit_document,
+            functools.partial(_visit_document, powered=powered),
             out_shape=jax.ShapeDtypeStruct(u.shape, jnp.int32),
             grid=(u.shape[0] * shared[0].size,),
             compiler_params=triton.CompilerParams(num_warps=1),
@@ -133,9 +136,9 @@ def _sweep_chains(own, shared):
 
 
 def _visit_document(
-    u_ref, old_ref, doc_topic_ref, table_ref, prior_ref,  # of each chain
+    u_ref, old_ref, doc_topic_ref, table_ref, prior_ref, steps_ref,  # of each chain
     doc_ref, begin_ref, length_ref, prior_row_ref, row_ref,  # of all chains
-    new_ref,
+    new_ref, *, powered,
 ):  # fmt: skip
     """Resample the tokens of one document of one chain; `new_ref` gets their new places."""
     num_chains, num_tokens = u_ref.shape
@@ -156,6 +159,10 @@ def _visit_document(
         word = row_ref[t]
         return old_ref[chain, t], u_ref[chain, t], word, read(table_ref, word) if kept else ()
 
+    def weigh(count, table):
+        weight = count * table
+        return power_of_steps(weight, steps_ref[chain]) if powered else weight
+
     def is_at(where, block):
         return (place == where - block * _BLOCK).astype(jnp.float32)
 
@@ -165,13 +172,13 @@ def _visit_document(
         counts = [count - is_at(old, block) for block, count in enumerate(counts)]
         prior = priors if kept else read(prior_ref, prior_row)
         table = table if kept else read(table_ref, word)
-        weights = [(n + p) * w for n, p, w in zip(counts, prior, table, strict=True)]
+        weights = [weigh(n + p, w) for n, p, w in zip(counts, prior, table, strict=True)]
         block, at_column, left = _find_block([jnp.sum(weight, axis=1) for weight in weights], u)
         if kept:
             weight = _choose(weights, block)
         else:  # the registers do not hold the weights as well
             weight = _choose(counts, block) + prior_ref[chain, prior_row, block]
-            weight = weight * table_ref[chain, word, block]
+            weight = weigh(weight, table_ref[chain, word, block])
         at_row, found = _find_row(jnp.where(column == at_column, weight, 0), left, row)
         new = block * _BLOCK + at_column * _ROWS + at_row
         new = jnp.where(found & (old >= 0), new, old)

@@ -461,6 +461,21 @@ class TestNotANumber:
 
 @needs_two_devices
 class TestDevices:
+    @pytest.mark.slow
+    @pytest.mark.parametrize("model", [bnp.LDA(2), bnp.HDPLDA()], ids=["finite", "infinite"])
+    def test_one_device_that_is_not_the_first(self, tiny, model, monkeypatch):
+        where, init = set(), Runner.init
+
+        def noted(runner, keys):
+            state = init(runner, keys)
+            where.update(state.chain.z.devices(), runner.data.word.devices())
+            return state
+
+        monkeypatch.setattr(Runner, "init", noted)
+        last = fit(model, tiny, devices=jax.devices()[1:2])
+        assert where == {jax.devices()[1]}
+        assert_equal(draws(last), draws(fit(model, tiny, devices=jax.devices()[:1])))
+
     @pytest.mark.optimised
     @pytest.mark.slow
     def test_chains_over_devices(self, tiny):

@@ -1,9 +1,10 @@
 """The Pallas sweep against the lanes, against running sums in float64, and against enumeration.
 
-Pallas interprets the kernel here. The last part translates it for a GPU, which it does not run.
+Without a GPU, Pallas interprets the kernel. The last part translates it for a GPU.
 """
 
 import contextlib
+import functools
 import warnings
 from typing import Any, NamedTuple
 
@@ -119,6 +120,25 @@ def test_draws_what_the_lanes_draw(size, variant):
         assert (np.asarray(new) != np.asarray(of_sweep.state[0])).mean() > 0.3
 
 
+@pytest.mark.parametrize("num_topics", [11, 300, 1100])
+def test_powers(num_topics):
+    """Annealed sweeps: chains with other powers, and what the lanes draw."""
+    tokens, keys = corpus(), jax.random.split(jax.random.key(8), 3)
+    of_sweep = problem(tokens, num_topics, rows=True, frozen=True)
+
+    def sweep(layout_, key, power):
+        return lanes.sweep_lanes(key, layout_, *of_sweep.state, power=power, **of_sweep.options)
+
+    powers = jnp.array([0.1, 0.5, 1.0])
+    new, by_lanes = (
+        jax.jit(jax.vmap(functools.partial(sweep, x)))(keys, powers)
+        for x in (tokens.lanes, tokens.lanes.lanes)
+    )
+    np.testing.assert_array_equal(new, by_lanes)
+    plain = sweep_lanes(keys[0], tokens.lanes, *of_sweep.state, **of_sweep.options)
+    assert (np.asarray(new[0]) != np.asarray(plain)).any()
+
+
 @pytest.mark.parametrize("capacity", [12, 150, 1100])
 def test_does_not_depend_on_the_capacity(capacity):
     num_topics = 11
@@ -193,7 +213,6 @@ def test_other_sweeps_use_the_lanes(monkeypatch):
     monkeypatch.setattr(pallas_sweep, "sweep_documents", None)
     np.testing.assert_array_equal(*both(z, doc_topic, table, prior))
     monkeypatch.setattr(pallas_sweep, "MAX_TOPICS", 11)
-    np.testing.assert_array_equal(*both(z, doc_topic, table, prior, power=jnp.float32(0.5)))
     np.testing.assert_array_equal(*both(z, doc_topic, jnp.log(table + 1e-9), prior, **tilted))
     with pytest.raises(TypeError, match="not callable"):
         both(z, doc_topic, table, prior)
@@ -355,7 +374,8 @@ def without_a_gpu():
 
 
 @pytest.mark.parametrize("num_topics", [16, 300, 4096])
-def test_is_translated_for_a_gpu(num_topics):
+@pytest.mark.parametrize("powered", [False, True])
+def test_is_translated_for_a_gpu(num_topics, powered):
     """Every operation of the kernel has a translation to Triton's language."""
     tokens, chains = corpus(), 2
     of_shape = jax.ShapeDtypeStruct
@@ -366,8 +386,13 @@ def test_is_translated_for_a_gpu(num_topics):
         of_shape((chains, num_docs, num_topics), jnp.int32),
         of_shape((chains, NUM_WORDS, num_topics), jnp.float32),
         of_shape((chains, num_topics), jnp.float32),
+        of_shape((), jnp.float32) if powered else None,
     )  # fmt: skip
-    sweep = jax.jit(jax.vmap(lanes.sweep_lanes, in_axes=(0, None, 0, 0, 0, 0)))
+
+    def one_chain(*given):
+        return lanes.sweep_lanes(*given[:-1], power=given[-1])
+
+    sweep = jax.jit(jax.vmap(one_chain, in_axes=(0, None, 0, 0, 0, 0, None)))
     with without_a_gpu():
         translated = sweep.trace(*arguments).lower(lowering_platforms=("cuda",)).as_text()
     assert "triton" in translated
