@@ -12,11 +12,14 @@ PIP_FLAGS := --quiet --no-compile
 # takes twice as long; jaxlib 0.12 has no other, and a process ends by a flag that it does not know.
 EMITTERS = $$($(BIN)/python -c 'from importlib.metadata import version; \
   print("--xla_cpu_use_fusion_emitters=false" * version("jaxlib").startswith("0.10."))')
-QUICK   = XLA_FLAGS="$(XLA_FLAGS) --xla_backend_optimization_level=0 $(EMITTERS)"
+# Tests and later runs share compiled programs. `make clean` removes them.
+PROGRAMS := $(or $(JAX_COMPILATION_CACHE_DIR),$(CURDIR)/build/programs)
+SHARED  := JAX_COMPILATION_CACHE_DIR="$(PROGRAMS)" JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0
+QUICK   = $(SHARED) XLA_FLAGS="$(XLA_FLAGS) --xla_backend_optimization_level=0 $(EMITTERS)"
 PYTEST  := $(BIN)/pytest -n $(WORKERS) --dist=worksteal
 NBMAKE  ?= --nbmake --nbmake-timeout=600
 OUTPUTS := docs/_build/$(if $(BNP_SMOKE),smoke,full)
-NOTEBOOKS := BNP_SMOKE=1 $(PYTEST) $(NBMAKE)
+NOTEBOOKS := BNP_SMOKE=1 $(SHARED) $(PYTEST) $(NBMAKE)
 
 unexport PYTHONPATH
 .NOTPARALLEL:

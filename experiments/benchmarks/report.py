@@ -19,7 +19,7 @@ DRAWS_PER_CHAIN = 100
 Chains that are apart, and chains that drift, have a bulk ESS just above the number of chains,
 whatever they draw: a ratio of such values compares nothing.
 """
-MEMORY = 2.0  # GB
+MEMORY = 1.5  # GB
 Run = dict[str, Any]
 
 

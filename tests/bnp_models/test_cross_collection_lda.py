@@ -74,6 +74,7 @@ CONTRACT = testing.Contract(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @testing.each_duty(CONTRACT)
 def test_contract(duty):
     duty()
@@ -113,6 +114,7 @@ def test_law_of_the_words(monkeypatch):
     np.testing.assert_allclose(law.log_likelihood(), [log_p[:3].sum(), log_p[3:].sum()])
 
 
+@pytest.mark.slow
 def test_replicated_words():
     """Topics, mixtures and switches are independent given a state, so their means multiply."""
     rng, size = np.random.default_rng(0), 4000

@@ -84,6 +84,7 @@ CONTRACT = testing.Contract(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @testing.each_duty(CONTRACT)
 def test_contract(duty):
     duty()
@@ -110,6 +111,7 @@ def test_a_transform_of_other_words_is_refused():
         WITH.gibbs().init(jax.random.key(0), 0, None, (small,), {})
 
 
+@pytest.mark.slow
 def test_the_program_applies_the_transform():
     """With a large concentration the words of a group are the transformed common words."""
     model = DIFFERENTIAL(2, transform=TRANSFORM, beta=0.5, discount=0.1, concentration=1e5)
@@ -162,6 +164,7 @@ def test_topics_of_a_kept_state_with_a_transform():
     assert WITH.common_words(CORPUS) == ("x", "y", "z")
 
 
+@pytest.mark.slow
 def test_predictive_draws_have_the_mean_of_a_kept_state():
     state, size = {**STATE, "global_tables": OF_GLOBAL}, 2000
     rng = np.random.default_rng(0)
@@ -228,11 +231,13 @@ def test_associations_refuse_what_is_not_there(with_transform, arguments, match)
         with_transform.associations(*arguments)
 
 
+@pytest.mark.slow
 def test_associations_need_a_transform():
     with pytest.raises(ValueError, match="must be that of a DifferentialTopicModel with a trans"):
         fitted(DIFFERENTIAL(2)).associations("x")
 
 
+@pytest.mark.slow
 def test_what_is_optimised_is_recorded_and_said():
     fit = fitted(DIFFERENTIAL(2, alpha=0.3), optimise=("alpha", "beta"))
     alpha, beta = (np.asarray(fit.data.posterior[name]) for name in ("alpha", "beta"))
@@ -243,6 +248,7 @@ def test_what_is_optimised_is_recorded_and_said():
     assert "Optimised, not sampled: alpha, beta." in fit.text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transform", [None, TRANSFORM])
 @pytest.mark.parametrize("approximation", ["variational", "em"])
 def test_approximations_say_what_they_are(approximation, transform):

@@ -76,6 +76,7 @@ CONTRACT = testing.Contract(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @testing.each_duty(CONTRACT)
 def test_contract(duty):
     duty()
@@ -104,6 +105,7 @@ def far_and_plain(offset, factor=8.0):
     ), mean, scale  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("offset", [1e3, 1e6])
 def test_kernel_and_program_have_the_law_of_the_same_data(offset):
     """Both densities are those of centred and scaled data, with the Jacobian of 14 entries."""

@@ -161,6 +161,7 @@ class TestApproximation:
         assert ((gap >= 0) & (gap < 1e-3)).all()
 
 
+@pytest.mark.slow
 def test_command(tmp_path):
     (tmp_path / "reviews.csv").write_text(
         "text,opinion\n" + "good fine nice day,p\nbad poor sad day,n\n" * 4

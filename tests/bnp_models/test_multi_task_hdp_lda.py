@@ -53,6 +53,7 @@ CONTRACT = testing.Contract(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @testing.each_duty(CONTRACT)
 def test_contract(duty):
     duty()
@@ -64,6 +65,7 @@ def test_a_group_without_tokens_is_named():
         bnp.MultiTaskHDPLDA().gibbs().sampler().prepare(corpus)
 
 
+@pytest.mark.slow
 def test_groups_have_weights_of_their_own():
     rng = np.random.default_rng(0)
     docs = [rng.integers(0, 5, 30) if d < 10 else rng.integers(5, 10, 30) for d in range(20)]

@@ -6,6 +6,7 @@ What it shares with the finite model is tested in `test_author_topic.py`.
 import jax
 import numpy as np
 import numpyro.distributions as dist
+import pytest
 from numpyro.infer.util import log_density
 
 import bnp_models as bnp
@@ -46,6 +47,7 @@ CONTRACT = testing.Contract(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @testing.each_duty(CONTRACT)
 def test_contract(duty):
     duty()

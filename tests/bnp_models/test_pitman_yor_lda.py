@@ -67,6 +67,7 @@ CONTRACT = testing.Contract(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @testing.each_duty(CONTRACT)
 def test_contract(duty):
     duty()
@@ -156,6 +157,7 @@ def test_topics_drawn_given_a_kept_state(discount):
 # ---- the program
 
 
+@pytest.mark.slow
 def test_a_process_takes_keys_of_both_kinds():
     law = pitman_yor.PitmanYor(0.5, np.ones(2), np.full((2, 3), 1 / 3))
     draw = testing.quick_jit(lambda key: law.sample(key, (2,)))

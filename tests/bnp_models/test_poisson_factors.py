@@ -61,6 +61,7 @@ CONTRACT = testing.Contract(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @testing.each_duty(CONTRACT)
 def test_contract(duty):
     duty()

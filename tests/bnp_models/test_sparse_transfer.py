@@ -66,6 +66,7 @@ CONTRACT = testing.Contract(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @testing.each_duty(CONTRACT)
 def test_contract(duty):
     duty()
@@ -87,6 +88,7 @@ def fitted(**options):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_groups_share_one_topic_and_have_topics_of_their_own():
     fit = fitted()
     table = fit.shared_topics(min_tokens=20)
@@ -102,6 +104,7 @@ def test_groups_share_one_topic_and_have_topics_of_their_own():
     assert "not exact" not in fit.summaries().text(None)
 
 
+@pytest.mark.slow
 def test_a_fit_says_that_its_sampler_is_not_exact():
     fit = fitted(approximation="taylor")
     assert "The sampler was not exact: approximation='taylor'." in fit.summaries().text(None)

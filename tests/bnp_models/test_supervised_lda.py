@@ -69,6 +69,7 @@ CONTRACT = testing.Contract(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @testing.each_duty(CONTRACT)
 def test_contract(duty):
     duty()
@@ -197,6 +198,7 @@ class TestFit:
         assert arviz_data.group(drawn, "posterior_predictive")["w"].sizes["token"] == 11
 
 
+@pytest.mark.slow
 def test_command(tmp_path):
     (tmp_path / "reviews.csv").write_text(
         "text,opinion\n" + "good fine nice day,p\nbad poor sad day,n\n" * 4

@@ -157,6 +157,7 @@ class TestData:
         assert whole[0, 1] > 0
         np.testing.assert_allclose(near.sum(axis=0), 1, rtol=1e-6)
 
+    @pytest.mark.slow
     def test_planted_versions_are_alike_where_the_concentration_is_large(self, data):
         made = data.planted(0, (2.0, 3000.0), discount=0.3, num_words=40, docs_per_group=80)
         group = np.asarray(made.corpus.group)[np.asarray(made.corpus.doc)]

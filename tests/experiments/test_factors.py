@@ -453,6 +453,7 @@ def test_quick_study_resumes(load, in_this_process, tmp_path, capsys):
         assert (tmp_path / f"study_{name}.png").stat().st_size > 5000
 
 
+@pytest.mark.slow
 def test_quick_study_of_made_up_fits(
     load, in_this_process, monkeypatch, tmp_path, capsys, made_up_factors
 ):

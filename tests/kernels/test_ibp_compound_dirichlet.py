@@ -363,6 +363,7 @@ def test_mistake(mistake):
     CASE.must_catch(mistake)
 
 
+@pytest.mark.slow
 def test_lengths_from_the_program():
     """How often the program draws lengths is their evidence, where there is a single word."""
     model = IBPCompoundDirichlet(**FIXED, max_topics=24)  # (2/3)^24 of the mass is behind

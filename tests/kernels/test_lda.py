@@ -151,6 +151,7 @@ def state_of(z, alpha, beta):
     return state._replace(**FAMILY.tally(state, data)), data
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schedule", ["sequential", "parallel"])
 def test_one_topic(schedule):
     state, data = state_of([0] * 6, [0.7], 0.4)

@@ -246,6 +246,7 @@ CASE = testing.Case(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @testing.each_check(CASE)
 def test_check(check):
     print(check())

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
+import pytest
 
 from bnp_kernels import hdp_lda
 from bnp_kernels import multi_task_hdp_lda as kernel
@@ -359,6 +360,7 @@ CASE = FAMILY.case(
 )
 
 
+@pytest.mark.slow
 @testing.each_check(CASE)
 def test_check(check):
     print(check())
@@ -372,6 +374,7 @@ def test_mistake(mistake):
 # ---- limits
 
 
+@pytest.mark.slow
 def test_groups_like_the_root_are_the_hdp():
     """With a very large concentration of the groups, the tokens weigh as in HDP-LDA."""
     start = CASE.targets["fixed"].start(jax.random.key(0))

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
+import pytest
 from numpyro.infer.util import log_density
 from scipy import special
 
@@ -435,6 +436,7 @@ def nodes(count, low, high):
     return points, points[1] - points[0]
 
 
+@pytest.mark.slow
 def test_density_of_program():
     r"""One topic and two words: the program's density, integrated over its auxiliary variables.
 
@@ -532,6 +534,7 @@ def test_sum_over_tables_is_the_enumerated_density():
     np.testing.assert_allclose(log_of_tables(Z), exact.log_joint[place][0], rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_words_follow_a_power_law():
     """Distinct words of the first N tokens of a topic: the slope of the logs is the discount."""
     size, num_words, a, b = 20_000, 10**6, 0.7, 10.0

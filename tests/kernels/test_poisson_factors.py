@@ -177,6 +177,7 @@ CASE = FAMILY.case(
 )
 
 
+@pytest.mark.slow
 @testing.each_check(CASE)
 def test_check(check):
     print(check())

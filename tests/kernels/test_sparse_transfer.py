@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
+import pytest
 from jax.scipy.special import gammaln
 
 from bnp_kernels import sparse_transfer as kernel
@@ -480,6 +481,7 @@ def test_mistake(mistake):
     CASE.must_catch(mistake)
 
 
+@pytest.mark.slow
 def test_sizes_from_the_program():
     """How often the program draws sizes is their evidence, where there is a single word."""
     model = SparseTransferTopicModel(**FIXED, **NUMBERS, max_topics=24)
@@ -521,6 +523,7 @@ def test_tiny_switches():
     assert 0.4 < np.asarray(atoms.stick[:number]).mean() < 0.6  # nearly uniform
 
 
+@pytest.mark.slow
 def test_hyperparameters_without_priors_stay():
     state = testing.quick_jit(CASE.targets["fixed"].start)(jax.random.key(0))
     resample = testing.quick_jit(functools.partial(kernel._resample, sizes=True))

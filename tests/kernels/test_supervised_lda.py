@@ -320,6 +320,7 @@ def test_other_laws(name, check):
     print(OTHER_LAWS[name].checks()[check].run())
 
 
+@pytest.mark.slow
 @testing.each_check(CASE)
 def test_check(check):
     print(check())
@@ -394,6 +395,7 @@ def test_without_labels_it_is_lda():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sweep", ["sequential", "parallel"])
 def test_classes_under_vmap(sweep):
     """One binary problem per class: labels are mapped, all other data are shared."""

@@ -242,10 +242,12 @@ def _move(
     first, second = draw_anchors(key_anchor, row, word, num_pairs)
     pairs = pairs_that_count(z, first, second)
     splits = pairs.first == pairs.second
-    pair_of_slot = jnp.full(capacity, -1, jnp.int32)
+    # pairs, like sides below, take one byte: these arrays are as long as the corpus
+    a_pair = jnp.int8 if num_pairs <= jnp.iinfo(jnp.int8).max else jnp.int32
+    pair_of_slot = jnp.full(capacity, -1, a_pair)
     for slot in (pairs.second, pairs.first):
         at = jnp.where(pairs.counts, slot, capacity)
-        pair_of_slot = pair_of_slot.at[at].set(jnp.arange(num_pairs, dtype=jnp.int32), mode="drop")
+        pair_of_slot = pair_of_slot.at[at].set(jnp.arange(num_pairs, dtype=a_pair), mode="drop")
     tokens = split_proposal.tokens_of_pairs(
         pair_of_slot[z], row, word, num_pairs, num_rows, num_words
     )
@@ -261,7 +263,6 @@ def _move(
         tokens, row[anchors], word[anchors], prior, beta, num_rows, num_words, num_iterations
     )
     # A split draws the sides. A merge computes the probability of drawing the present split.
-    # Sides take one byte: these arrays are as long as the corpus.
     present = (z.at[tokens.token].get(mode="clip") == pairs.second[c]).astype(jnp.int8)
     wanted = jnp.where(splits[c], -1, present)
     wanted = jnp.where(tokens.token == second[c], 3, wanted)

@@ -142,7 +142,7 @@ def soft_split(
 
     # looked up once, because every iteration reads these for each token
     of_row = row_total.at[tokens.row].get(mode="clip")
-    of_word, of_seeds = (x.at[tokens.word].get(mode="clip") for x in (word_total, seeds))
+    of_word = word_total.at[tokens.word].get(mode="clip")
 
     def iterate(i, carry):
         share, row_1, word_1 = carry
@@ -150,11 +150,12 @@ def soft_split(
         total_1 = of_pairs(word_1)
         total_0 = jnp.where(begins, seeds_of_pair, tokens_of_pair) - total_1
 
-        def of_block(c, row, word, share, of_row, of_word, of_seeds):
+        def of_block(c, row, word, share, of_row, of_word):
             m_1 = row_1.at[row].get(mode="clip") - share
             m_0 = of_row - m_1 - 1.0
             n_1 = word_1.at[word].get(mode="clip")
-            n_0 = jnp.where(begins, of_seeds, of_word) - n_1
+            n = lax.cond(begins, lambda: seeds.at[word].get(mode="clip"), lambda: of_word)
+            n_0 = n - n_1
             other = parent[c] * of_word + beta
             weight_0 = (jnp.maximum(m_0, 0.0) + prior[c]) * (n_0 + other) / (total_0[c] + rest)
             weight_1 = (jnp.maximum(m_1, 0.0) + prior[c]) * (n_1 + other) / (total_1[c] + rest)
@@ -162,7 +163,7 @@ def soft_split(
             return share, ((row, share), (word, share))
 
         tables = row_table, word_table
-        share, (row_1, word_1) = visit(of_block, share, tables, of_row, of_word, of_seeds)
+        share, (row_1, word_1) = visit(of_block, share, tables, of_row, of_word)
         return share, row_1, word_1
 
     return lax.fori_loop(0, num_iterations + 1, iterate, (share, row_1, seeds_1))[0]

@@ -76,6 +76,7 @@ class TestDensities:
 
 
 class TestDraws:
+    @pytest.mark.slow
     @pytest.mark.parametrize("model", [bnp.LDA(3), bnp.HDPLDA(max_topics=9)], ids=["lda", "hdp"])
     def test_shapes_and_ranges(self, tiny, model):
         found = draw(model, tiny, observed=False)

@@ -188,6 +188,7 @@ class TestSimulator:
         own = sites_of(model, corpus, seed=5, observed=False)["w"]
         assert (simulate_from(model, corpus)(seed=5)["corpus"].word != own).any()
 
+    @pytest.mark.slow
     def test_missing_entries_stay_missing(self):
         x = np.array([[1.0, np.nan], [2.0, 3.0]])
         data = bnp.Sources.from_arrays([x], kind="counts", allow_missing=True)

@@ -196,6 +196,7 @@ def test_model_is_abstract():
         Model()
 
 
+@pytest.mark.slow
 def test_what_only_results_need_is_not_imported():
     """It would take half a second of every start, and fifty megabytes."""
     slow = "{'pandas', 'matplotlib', 'arviz'}"

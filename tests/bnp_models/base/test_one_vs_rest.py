@@ -39,6 +39,7 @@ def compiled_step(sampler):
     return step
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schedule", ["parallel", "sequential"])
 @pytest.mark.parametrize("name", MODELS)
 def test_each_class_is_updated_as_in_a_model_of_two_classes(name, schedule):
@@ -63,6 +64,7 @@ def test_each_class_is_updated_as_in_a_model_of_two_classes(name, schedule):
         np.testing.assert_allclose(lp[i], log_density_alone(own, own_data), rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_the_program_is_that_of_each_class(name):
     model = MODELS[name]
@@ -84,6 +86,7 @@ def test_the_program_refuses_a_traced_corpus():
         jax.jit(lambda corpus: log_density(MODELS["logistic"], (corpus,), {}, {})[0])(CORPUS)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(jax.local_device_count() < 2, reason="needs two devices")
 @pytest.mark.parametrize("schedule", ["parallel", "sequential"])
 def test_classes_are_shared_between_devices(schedule):

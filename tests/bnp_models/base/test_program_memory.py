@@ -56,6 +56,7 @@ def test_free_memory_goes_back_to_the_system():
     del last
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_draws_stay_the_same(toy, tiny, monkeypatch):
     """With room made in the middle of a run that grows."""

@@ -15,6 +15,7 @@ def corpus(different):
     return bnp.Corpus.from_ids(NUM_DOCS * [words], num_words=LENGTH)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("different", "topics"),
     [
@@ -31,6 +32,7 @@ def test_corpora_that_repeat_words_start_with_more_topics(different, topics):
     assert len(np.unique(chain.z)) == topics
 
 
+@pytest.mark.slow
 def test_no_more_than_300():
     many = bnp.Corpus.from_ids(2000 * [LENGTH * [0]], num_words=1)
     sampler = bnp.HDPLDA().gibbs().sampler()

@@ -31,6 +31,7 @@ def name_of(model):
     return type(model).__name__
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", TOPICS, ids=name_of)
 def test_topics_must_be_there(model):
     with pytest.raises(ValueError, match=r"posterior_samples has no phi: .*record=\('phi', 'the"):
@@ -42,6 +43,7 @@ def test_topics_must_be_there(model):
         assert found["w"].shape == (5, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", FACTORS, ids=name_of)
 def test_factors_must_be_there(model):
     samples = {"num_factors_used": USED, "phi": HALVES}
@@ -51,6 +53,7 @@ def test_factors_must_be_there(model):
     assert predict(model, COUNTS, {**samples, "weights": rows, "z": rows})["x"].shape == (5, 3, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [TOPICS[0], FACTORS[1]], ids=name_of)
 def test_values_that_users_choose_are_not_refused(model):
     data = CORPUS if name_of(model) == "LDA" else COUNTS

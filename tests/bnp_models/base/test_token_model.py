@@ -106,6 +106,7 @@ class TestDraws:
         full = np.concatenate([theta[..., :2], rest], -1)
         self.check_mean(full, np.append(counts[:, :2] + weights[:2], np.full((3, 1), 0.3), 1))
 
+    @pytest.mark.slow
     def test_neither_depends_on_free_slots(self):
         counts = jnp.array([[3, 0], [1, 2]])
         padded = jnp.pad(counts, [(0, 0), (0, 5)])

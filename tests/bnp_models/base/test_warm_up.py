@@ -75,6 +75,7 @@ def starts(kernels):
 class TestChains:
     """Chains of the HDP topic model."""
 
+    @pytest.mark.slow
     def test_the_same_sweeps_after_the_annealed_ones(self, kernels, starts):
         """From the middle of the warm-up on, every sweep is the plain one, bit for bit."""
         hot, cold = (
@@ -94,6 +95,7 @@ class TestChains:
         assert kernels[0].for_fit(1).sampler().annealing is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sweep", ["sequential", "parallel"])
 def test_weights_are_taken_to_the_power(sweep):
     """One token with one word in the vocabulary: topic k has probability alpha_k to the power.

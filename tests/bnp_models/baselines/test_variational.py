@@ -39,6 +39,7 @@ def reach(tiny):
     return run
 
 
+@pytest.mark.slow
 def test_logistic_labels_reach_the_known_optimum(reach):
     value, _, path = reach(Logistic(1.0))
     assert value.max() == pytest.approx(-12.98, abs=0.05)
@@ -46,6 +47,7 @@ def test_logistic_labels_reach_the_known_optimum(reach):
     assert path[:, -100:].mean() > path[:, :5].mean() + 1  # one draw of eta per step is noisy
 
 
+@pytest.mark.slow
 def test_without_weight_both_are_lda(reach):
     """At c = 0 nothing is drawn, so the optimum is that of coordinate ascent, and eta the prior."""
     for response in (Logistic(0.0), Hinge(0.0, 1.0)):
@@ -107,6 +109,7 @@ def test_a_document_without_tokens_has_score_zero(two):
     assert (scores[[0, 2]] != 0).all()
 
 
+@pytest.mark.slow
 def test_more_classes_one_against_the_rest(planted):
     train, test = (planted(seed, num_classes=3) for seed in (2, 3))
     found = fit_variational_slda(

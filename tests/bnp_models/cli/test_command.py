@@ -153,6 +153,7 @@ def test_models(capsys):
     assert "gamma=Gamma(concentration=1, rate=1)" in out
 
 
+@pytest.mark.slow
 def test_interrupted_run_is_resumed(run, data, tmp_path, monkeypatch, capsys):
     argv = ["fit", "LDA", data, "--output", str(tmp_path), *FIT, "--checkpoint-seconds", "0"]
 

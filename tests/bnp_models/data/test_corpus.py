@@ -555,6 +555,7 @@ def test_digest_sees_everything(corpus):
     assert all(len(variant.digest) == 64 for variant in variants)
 
 
+@pytest.mark.slow
 def test_digest_is_the_same_in_another_process():
     code = "from bnp_models import Corpus; print(Corpus.from_ids([[0, 1], [2]], 3).digest)"
     environment = os.environ | {"PYTHONHASHSEED": "7", "PYTHONPATH": os.pathsep.join(sys.path)}

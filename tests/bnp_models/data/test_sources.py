@@ -383,6 +383,7 @@ def test_digest_sees_everything(counts):
     assert counts != "counts"
 
 
+@pytest.mark.slow
 def test_digest_is_the_same_in_another_process():
     code = (
         "from bnp_models.data.sources import Sources; "

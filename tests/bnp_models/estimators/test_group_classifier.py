@@ -80,6 +80,7 @@ def test_many_classes(cheap):
     assert classifier.score(X, classes[y]) > 0.8
 
 
+@pytest.mark.slow
 def test_prior_of_the_classes(classifier, counts):
     X, y = counts
     few = np.flatnonzero((y == 0) | (np.arange(24) < 8))

@@ -57,6 +57,7 @@ def test_any_labels_come_back(classifier, counts, new_counts, classes):
     np.testing.assert_array_equal(classes[probability.argmax(axis=1)], predicted)
 
 
+@pytest.mark.slow
 def test_search_over_a_parameter_of_the_model(counts, cheap):
     X, y = counts
     # so little weight of the labels that the prior of the weights decides, or enough
@@ -69,6 +70,7 @@ def test_search_over_a_parameter_of_the_model(counts, cheap):
     assert cross_val_score(search.best_estimator_, X, y, cv=2, error_score="raise").mean() > 0.8
 
 
+@pytest.mark.slow
 def test_in_a_pipeline_after_texts(cheap):
     texts = ["cat dog cat dog", "moon sun moon sun", "dog cat dog cat", "sun moon moon sun"] * 3
     labels = ["pet", "sky"] * 6
@@ -94,6 +96,7 @@ class TestDocumentsWithoutWords:
             with pytest.raises(ValueError, match=message):
                 method(gaps[0])
 
+    @pytest.mark.slow
     def test_may_have_the_class_that_is_most_frequent(self, classifier, gaps):
         X, y = gaps
         taken = clone(classifier).set_params(empty_documents="class_prior").fit(X, y)
@@ -113,6 +116,7 @@ class TestDocumentsWithoutWords:
             estimator.fit(X, y)
 
 
+@pytest.mark.slow
 def test_a_model_without_probabilities(counts, cheap):
     classifier = TopicClassifier(bnp.MedLDA(2, alpha=0.5), **cheap).fit(*counts)
     assert not hasattr(classifier, "predict_proba")
@@ -154,6 +158,7 @@ def test_processes_of_a_search_can_be_sent_an_estimator(classifier, new_counts):
     )
 
 
+@pytest.mark.slow
 def test_many_classes(cheap):
     """A model of many classes needs no change here."""
     try:

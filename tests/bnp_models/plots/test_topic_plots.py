@@ -182,6 +182,7 @@ def shown_ticks(axis):
     return [label.get_text() for at, label in pairs if low <= at <= high]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 2, 3, 13, 25, 12_000])
 def test_axes_of_draws_have_whole_and_readable_numbers(size):
     data = draws(2, size)
@@ -457,6 +458,7 @@ def test_small_topics_have_no_panel_of_words():
     assert len(topic_plots.plot_topic_words(table, axes=plt.subplots(1, 3)[1])) == 3
 
 
+@pytest.mark.slow
 def test_pictures_of_many_sources_show_the_first_and_say_so():
     rng = np.random.default_rng(0)
     posterior = {"b_w": rng.gamma(2.0, size=(2, 20, 40))}

@@ -179,6 +179,7 @@ def test_statistics_without_variance_do_not_warn():
     assert np.isnan(float(arviz_data.rhat(dataset)["x"]))
 
 
+@pytest.mark.slow
 def test_importing_the_module_imports_no_arviz():
     code = "import sys, bnp_models.posterior.arviz_data; sys.exit('arviz' in sys.modules)"
     paths = os.pathsep.join([*filter(None, sys.path), os.environ.get("PYTHONPATH", "")])

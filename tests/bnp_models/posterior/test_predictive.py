@@ -360,6 +360,7 @@ def test_draws_are_those_of_the_seed_and_state(few):
     np.testing.assert_array_equal(few.log_likelihood(3).log_likelihood["w"], every[:, [2, 4, 7]])
 
 
+@pytest.mark.slow
 def test_a_fit_that_was_saved_draws_the_same(few, tmp_path):
     loaded = bnp.TopicFit.load(few.save(tmp_path / "draws.nc"), few.corpus)
     for method in ("posterior_predictive", "log_likelihood", "prior_predictive"):
@@ -371,6 +372,7 @@ def test_a_fit_that_was_saved_draws_the_same(few, tmp_path):
         assert arviz_data.groups(arviz_data.load(path)) == group
 
 
+@pytest.mark.slow
 def test_prior_draws(few):
     found = few.prior_predictive(6, record=("theta",), seed=3)
     assert found.prior["alpha"].shape == (1, 6)
@@ -391,6 +393,7 @@ def many_states(fit):
     return make_fit(fit.model, fit.corpus, states)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["topics", *SOURCES])
 def test_arviz_reads_them(made_up_factors, kind):
     fit = topic_fit(20) if kind == "topics" else many_states(factor_fit(made_up_factors, kind))

@@ -15,6 +15,7 @@ def fitted(tmp_path_factory):
     return bnp.fit(bnp.LDA(2), corpus, checkpoint=folder, **OPTIONS), folder
 
 
+@pytest.mark.slow
 def test_load_reads_the_folder_of_a_run(fitted, tmp_path):
     fit, _ = fitted
     save_run(fit, tmp_path)

@@ -76,6 +76,7 @@ def test_a_picture_of_sharing(fit):
     plt.close("all")
 
 
+@pytest.mark.slow
 def test_a_group_is_compared_with_itself_alone(fit, groups):
     rng = np.random.default_rng(5)
     new = bnp.Corpus.from_ids(

@@ -150,6 +150,7 @@ def test_draws_of_data_are_those_of_one_class(fit, method):
         getattr(fit, method)()
 
 
+@pytest.mark.slow
 def test_command(tmp_path, capsys):
     lines = [
         f"{words},{name}\n"

@@ -468,6 +468,7 @@ class TestFiles:
 
 
 class TestPictures:
+    @pytest.mark.slow
     def test_those_of_the_run(self, fit, monkeypatch, tmp_path):
         monkeypatch.setattr(page, "run_pictures", run_pictures)
         found = read(fit.report(tmp_path / "page.html"))

@@ -102,6 +102,7 @@ def test_chains_and_weights(fitted, corpus, tmp_path):
     pd.testing.assert_series_equal(saved.topics()["prevalence"], stacked.topics()["prevalence"])
 
 
+@pytest.mark.slow
 def test_a_corpus_without_texts(tmp_path):
     corpus = bnp.Corpus.from_ids([[0, 1, 0], [2, 1]], num_words=3)
     fit = bnp.fit(bnp.LDA(2), corpus, num_chains=1, **OPTIONS)
@@ -114,6 +115,7 @@ def test_a_corpus_without_texts(tmp_path):
 
 
 class TestRefusals:
+    @pytest.mark.slow
     def test_fits_that_can_not_be_saved(self, made_up_factors, corpus, tmp_path):
         ones = np.ones((4, 2))
         sources = bnp.Sources.from_arrays([ones @ ones.T])
@@ -132,6 +134,7 @@ class TestRefusals:
         saved = bnp.load(one.save_model(tmp_path / "x.npz"))
         assert saved.transform(NEW).equals(one.transform(NEW))
 
+    @pytest.mark.slow
     def test_fits_without_states(self, corpus, tmp_path):
         fit = bnp.fit(MODELS["LDA"], corpus, num_chains=1, **OPTIONS | {"keep_states": 0})
         with pytest.raises(ValueError, match="keep_states must be positive"):

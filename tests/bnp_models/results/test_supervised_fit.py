@@ -86,6 +86,7 @@ def test_weights_of_topics(fit):
     assert min(best) >= NUM_WORDS // 2  # the words of "good"
 
 
+@pytest.mark.slow
 def test_counts(count_fit):
     words, good = documents(40, 1)
     label = np.where(good, 9, 1).tolist()

@@ -39,6 +39,7 @@ def simulated(states_of, seed, slope, num_docs=100, length=60, num_states=6):
 
 
 class TestEffects:
+    @pytest.mark.slow
     @pytest.mark.parametrize("slope", [0.0, 0.4])
     def test_intervals_cover_the_truth(self, states_of, slope):
         """Of 60 intervals of 90%, on average 54 cover; fewer than 45 have probability 2e-4.

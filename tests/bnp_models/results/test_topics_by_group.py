@@ -114,6 +114,7 @@ def test_a_row_is_the_fit_of_its_group_alone(fitted, corpus):
             np.testing.assert_array_equal(ours.weights, theirs.weights)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["north", "south"])
 def test_documents_are_folded_in_and_scored_with_the_topics_of_their_group(fitted, new, name):
     """The same as if all documents were of the group: random numbers go by the document."""

@@ -102,6 +102,7 @@ def test_bad_arguments(corpus, model, numbers, options, message):
         bnp.choose_num_topics(model, corpus, numbers, **options)
 
 
+@pytest.mark.slow
 def test_two_topics_predict_better_than_one(corpus):
     """Documents of either of two kinds of words."""
     options = {"num_warmup": 10, "num_samples": 10, "num_chains": 1, "keep_states": 2}

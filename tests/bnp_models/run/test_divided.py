@@ -85,7 +85,9 @@ def fit(name, num_devices, **options):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", [x if x == "LDA" else pytest.param(x, marks=pytest.mark.slow) for x in CASES]
+)
 def test_draws_do_not_depend_on_the_number_of_devices(name):
     one, two = fit(name, 1), fit(name, 2)
     np.testing.assert_array_equal(one.data.posterior["z"], two.data.posterior["z"])
@@ -117,6 +119,7 @@ def test_a_device_has_its_documents_alone():
     assert all(s.data.shape == (1, 12, 4) for s in state.chain.word_topic.addressable_shards)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [bnp.LDA(4), bnp.HDPLDA(max_topics=1)], ids=["finite", "growing"])
 def test_a_run_goes_on_with_another_number_of_devices(model):
     keys = jax.random.split(jax.random.key(1), 1)

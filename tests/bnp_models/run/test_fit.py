@@ -157,6 +157,7 @@ class TestSameDraws:
         assert expected["num_topics_used"].max() > 8
         assert_equal(draws(found), expected)
 
+    @pytest.mark.slow
     def test_replay_that_is_cut_short(self, toy, tiny, monkeypatch):
         """More slots leave room for fewer draws in the buffer; the other sweeps follow."""
         record, sizes = ("topic_tokens", "noise"), {"num_warmup": 0, "num_samples": 30}

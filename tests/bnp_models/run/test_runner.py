@@ -320,6 +320,7 @@ class TestDevices:
         assert make_mesh(devices, 3, False) is None
         assert make_mesh(devices[:1], 2, True) is None
 
+    @pytest.mark.slow
     @needs_two_devices
     @pytest.mark.parametrize("max_topics", [None, 3], ids=["finite", "growing"])
     def test_chains_over_devices(self, toy, tiny, max_topics):

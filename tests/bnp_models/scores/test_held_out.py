@@ -69,6 +69,7 @@ def test_document_topics_are_exact():
     one_sample("document topics", draws, exact).check()
 
 
+@pytest.mark.slow
 def test_document_completion_is_exact():
     """Copies of two documents; enough kept sweeps to make the bias of the log negligible."""
     documents, heldout = [DOCUMENT, [1, 1, 2, 0]], [[2, 2], [0]]

@@ -214,6 +214,7 @@ def test_posterior_of_a_rate(name, prior, expected):
     check_factors(factor_posteriors.average(posterior, *prior, ["factors"]), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("x", "source", "given", "expected"),
     [
@@ -245,6 +246,7 @@ def test_posterior_of_gaussian_factors(x, source, given, expected):
     check_factors(factor_posteriors.gaussian(x, source, sigma2_phi=1.0, **given), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "expected"),
     [

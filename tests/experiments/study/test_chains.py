@@ -7,6 +7,7 @@ import pytest
 import bnp_models as bnp
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(jax.local_device_count() < 2, reason="needs two devices")
 def test_states_of_a_chain_on_two_devices(load):
     tiny = bnp.Corpus.from_ids([[0, 1, 2, 0], [3, 4, 3], [], [1, 2, 4, 0, 1]], num_words=6)

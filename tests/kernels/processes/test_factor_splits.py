@@ -224,6 +224,7 @@ def test_gaussian_evidence_integrates_the_weights_out(z):
 # ---- what splits are for
 
 
+@pytest.mark.slow
 def test_splits_part_planted_factors():
     """Chains that start with one factor for everything have all factors after a few sweeps."""
     rng = np.random.default_rng(0)

@@ -60,6 +60,7 @@ def test_law_of_the_weights():
     assert (abs(np.cov(drawn.T) - covariance) < 5 * scale * (2 / number) ** 0.5).all()
 
 
+@pytest.mark.slow
 def test_large_corpora_are_drawn_alike(monkeypatch):
     """Their sums over documents are matrix products."""
     small = draw(jax.random.key(1))

@@ -65,6 +65,7 @@ def log_flag(sampler, m, t, flag, discount):
         return np.log(p if flag else 1 - p)
 
 
+@pytest.mark.slow
 def test_log_restaurants():
     rng = np.random.default_rng(0)
     m = rng.integers(0, 9, (5, 2))
@@ -169,6 +170,7 @@ BASE = np.array([[0.5, 0.2], [0.25, 0.2], [0.25, 0.6], [0.1, 0.3], [0.8, 0.3], [
 SIZE = 20_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("discount", [0.0, 0.05, DISCOUNT, 0.9])
 def test_topics_given_tables(discount):
     """Means and squares; a share of Dirichlet weights goes to a Pitman-Yor process."""
@@ -221,6 +223,7 @@ FEW = np.array([[3, 0], [1, 3], [0, 2], [2, 1]])  # two groups of two words
 FEW_BASE = np.array([[0.3, 0.5], [0.7, 0.5], [0.6, 0.2], [0.4, 0.8]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("discount", [0.0, DISCOUNT])
 def test_tables_after_topics(discount):
     """Tables that have the posterior law have it still after topics and then tables are drawn."""
@@ -342,6 +345,7 @@ def test_a_concentration_without_tokens_has_its_prior():
     check_slice(step, x, stats.gamma.logpdf(np.exp(x), 2.0, scale=2.0) + x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prior", [(1.0, 1.0), (2.0, 3.5)])
 def test_discounts(prior):
     """Two groups; some cells are equal."""

@@ -226,6 +226,7 @@ def test_shapes_and_numbers():
     assert draw_polya_gamma(key, jnp.ones(0), 0.0, 0, jnp.arange(0)).shape == (0,)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [50, 70_000])  # vectorised over chains, one chain at a time
 def test_vmap_is_one_by_one(size):
     rng = np.random.default_rng(0)

@@ -137,6 +137,7 @@ def test_tables_of_groups_are_those_of_their_rows():
     np.testing.assert_allclose(drawn.var(0), variance, rtol=0.15, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_tables_of_groups_do_not_depend_on_columns():
     rng = np.random.default_rng(1)
     counts = jnp.asarray(rng.integers(0, 9, (70, 4)), jnp.int32)

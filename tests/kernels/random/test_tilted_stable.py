@@ -25,6 +25,7 @@ def drawn(index):
     return logs.astype(np.float64)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", INDICES)
 def test_laplace_transform(index):
     """E exp(-r x) = exp(-c ((1 + r)^a - 1)), at r where it is exp(-.3), exp(-1), exp(-2)."""

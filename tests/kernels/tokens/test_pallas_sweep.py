@@ -106,6 +106,7 @@ SOME = [("one topic", "plain"), ("one block", "plain"), ("one block", "rows, fro
         ("more than registers keep", "rows")]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "variant"), SOME)
 def test_draws_what_the_lanes_draw(size, variant):
     tokens, key = corpus(), jax.random.key(0)
@@ -120,6 +121,7 @@ def test_draws_what_the_lanes_draw(size, variant):
         assert (np.asarray(new) != np.asarray(of_sweep.state[0])).mean() > 0.3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_topics", [11, 300, 1100])
 def test_powers(num_topics):
     """Annealed sweeps: chains with other powers, and what the lanes draw."""

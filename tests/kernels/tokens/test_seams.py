@@ -100,6 +100,7 @@ def parallel(key, z, row=DATA.word, num_rows=NUM_WORDS, groups=1, prior=ONE_PRIO
 START = (jnp.zeros(len(WORD), jnp.int32),)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ["of groups", "of documents"])
 def test_priors_of_rows(which):
     prior, row = PRIORS[which]
@@ -110,6 +111,7 @@ def test_priors_of_rows(which):
     print(check(f"prior {which}", sweep, log_documents(prior, row) + log_words(), START))
 
 
+@pytest.mark.slow
 def test_one_row_is_no_row():
     key, z = jax.random.key(0), START[0]
     plain = parallel(key, z)[0]
@@ -117,6 +119,7 @@ def test_one_row_is_no_row():
     np.testing.assert_array_equal(plain, rows)
 
 
+@pytest.mark.slow
 def test_tables_of_groups():
     row = GROUP[DOC] * NUM_WORDS + WORD
     first = jnp.asarray(GROUP * NUM_WORDS)
@@ -138,6 +141,7 @@ def label_tilt(counts, of_doc, eta):
     return jax.nn.log_sigmoid(label * ((counts * eta).sum() + eta) / length)
 
 
+@pytest.mark.slow
 def test_tilts():
     lengths = np.array([len(words) for words in DOCS], np.float32)
 
