@@ -19,7 +19,7 @@ QUICK   = $(SHARED) XLA_FLAGS="$(XLA_FLAGS) --xla_backend_optimization_level=0 $
 PYTEST  := $(BIN)/pytest -n $(WORKERS) --dist=worksteal
 NBMAKE  ?= --nbmake --nbmake-timeout=600
 OUTPUTS := docs/_build/$(if $(BNP_SMOKE),smoke,full)
-NOTEBOOKS := BNP_SMOKE=1 $(SHARED) $(PYTEST) $(NBMAKE)
+NOTEBOOKS = BNP_SMOKE=1 $(SHARED) $(PYTEST) $(NBMAKE)
 
 unexport PYTHONPATH
 .NOTPARALLEL:
@@ -27,8 +27,8 @@ unexport PYTHONPATH
 
 help:
 	@echo "make demo        install the project and run its demo"
-	@echo "make test        check an installation: lint, types, fast tests, every schedule, notebooks"
-	@echo "make test-all    everything: long statistical tests and wrong kernels as well"
+	@echo "make test        check an installation: lint, types, fast tests, every schedule"
+	@echo "make test-all    everything: long statistical tests, wrong kernels, notebooks"
 	@echo "make test-fast   the tests that take seconds; ARGS='-k lda' goes to pytest, here and above"
 	@echo "make lint        ruff, pyright, notebooks without outputs"
 	@echo "make format      let ruff rewrite what it can"
@@ -43,7 +43,8 @@ demo: $(VENV)/.installed
 	$(BIN)/bnp-models demo $(ARGS)
 
 # What is compiled quickly, then what is compiled as users compile: one exact posterior for each
-# schedule of each model, and the notebooks. The long statistical tests are marked "slow".
+# schedule of each model. The long statistical tests are marked "slow"; test-all has the notebooks, too.
+test: NBMAKE =
 test: lint
 	$(call run_tests, and not slow)
 

@@ -1,3 +1,6 @@
+import importlib.util
+import types
+
 import jax
 import numpy as np
 import pytest
@@ -115,3 +118,27 @@ def test_a_process_lays_out_its_own_part(make, here):
 def test_refuses(doc, word, message):
     with pytest.raises(ValueError, match=message):
         layout.make_tokens(np.array(doc), np.array(word), 3)
+
+
+@pytest.mark.parametrize(
+    ("platform", "capability", "expected"),
+    [
+        ("gpu", "9.0", "pallas"),
+        ("gpu", "7.5", "lanes"),  # too old for Triton
+        ("gpu", "gfx90a", "lanes"),  # of another maker
+        ("cpu", None, "lanes"),
+    ],
+)
+def test_default_token_sweep(platform, capability, expected, monkeypatch):
+    device = types.SimpleNamespace(platform=platform)
+    if capability:
+        device.compute_capability = capability
+    monkeypatch.setattr(layout, "current_device", lambda: device)
+    assert layout.default_token_sweep() == expected
+
+
+def test_without_triton_lanes_are_the_default(monkeypatch):
+    device = types.SimpleNamespace(platform="gpu", compute_capability="9.0")
+    monkeypatch.setattr(layout, "current_device", lambda: device)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert layout.default_token_sweep() == "lanes"
