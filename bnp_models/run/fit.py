@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from bnp_kernels.numerics.devices import current_device
 from bnp_models.base.gibbs import GibbsState
 from bnp_models.base.model import Model, from_description
 from bnp_models.data import arguments
@@ -151,9 +152,9 @@ def fit(
     # Models without a parallel token sweep use one device by default, so that their draws do not
     # depend on how many devices the machine has.
     default = jax.devices() if model.lanes else jax.local_devices()[:1]
-    chosen = default if devices is None else _check_devices(devices)
+    chosen = [] if devices is None else _check_devices(devices)
     shares = model.shares_chains(kernel.options["schedule"])
-    mesh = make_mesh(chosen, num_chains, lanes=shares)
+    mesh = make_mesh(chosen or default, num_chains, lanes=shares)
     num_devices = 1 if mesh is None else mesh.size
     with _on(chosen):
         runner = Runner(kernel, data, num_warmup, num_samples, thinning, mesh)
@@ -293,10 +294,11 @@ def _check_devices(devices: Sequence[Any]) -> list[Any]:
 
 
 def _on(devices: Sequence[Any]) -> contextlib.AbstractContextManager[Any]:
-    """Make arrays and programs for the first of the devices that this process has."""
+    """Make arrays and programs for the first of the devices that this process has, if any."""
     own = [device for device in devices if device.process_index == jax.process_index()]
-    same = not own or own[0] == jax.local_devices()[0]
-    return contextlib.nullcontext() if same else jax.default_device(own[0])
+    if not own or own[0] == current_device():  # naming it anew would compile everything anew
+        return contextlib.nullcontext()
+    return jax.default_device(own[0])
 
 
 def _locked(folder: Path) -> contextlib.AbstractContextManager[str | None]:

@@ -32,8 +32,7 @@ __all__ = ["Lanes", "Tilt", "pack", "sweep_lanes"]
 
 # Measured costs that the packing trades off. A step costs as much as this many further lanes. The
 # start of a block costs as much as this many further steps.
-_STEP_COST = {"cpu": 16}
-_OTHER_STEP_COST = 8192
+_STEP_COST = {"cpu": 16, "gpu": 8192, "tpu": 8192}
 _BLOCK_COST = 1.5
 _CHUNK = 2**20  # tokens
 # Number of weights in a step from which chains are swept one by one on a CPU.
@@ -170,7 +169,7 @@ def _assign(blocks, num_lanes) -> tuple[np.ndarray, np.ndarray, int]:
 
 def _choose_num_lanes(blocks, num_shards) -> int:
     """Choose the number of lanes: balance empty places at their ends against the cost of a step."""
-    step_cost = _STEP_COST.get(current_device().platform, _OTHER_STEP_COST)
+    step_cost = _STEP_COST.get(current_device().platform, 8192)
     total, longest, mean = blocks.sum(), blocks.max(initial=1), blocks.sum() / max(blocks.size, 1)
 
     def cost(num_lanes):

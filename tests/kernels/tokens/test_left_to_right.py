@@ -162,7 +162,8 @@ def test_one_particle_and_one_word():
     """Cases in which both ways to combine particles agree."""
     result = run([DOCUMENT] * 10, num_particles=1)
     np.testing.assert_allclose(result.log_mean, result.log_product[:, 0], rtol=1e-6)
-    np.testing.assert_allclose(result.influence, 0, atol=1e-6)
+    rounding = 0 if jax.default_backend() == "cpu" else 1e-6  # a GPU adds in another order
+    np.testing.assert_allclose(result.influence, 0, atol=rounding)
     single = run([[0]], num_particles=7)  # one word: nothing is random
     np.testing.assert_allclose(single.log_product, math.log(evidence([0])), rtol=1e-6)
     np.testing.assert_allclose(single.influence, 0, atol=1e-6)
