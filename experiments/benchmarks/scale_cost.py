@@ -25,7 +25,7 @@ class Size(NamedTuple):
     words: int
     topics: int
     chains: int = 1
-    devices: int = 1
+    devices: float = 1
 
 
 class Rates(NamedTuple):
@@ -73,7 +73,7 @@ def rates_of(small: Size, small_seconds: float, large: Size, large_seconds: floa
 
 
 def bytes_moved(s: Size) -> float:
-    """Return the least that a device reads and writes in a sweep: it can't be faster than that.
+    """Return the bytes that a device reads and writes in a sweep, where no cache helps.
 
     A token reads the row of its word, one number for each topic; its document's counts stay on
     the chip. Where topics are drawn, each number is read and written once.
