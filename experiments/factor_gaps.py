@@ -104,7 +104,9 @@ def better(
 ) -> Finding:  # fmt: skip
     """Decide whether a method is better at every training size that is asked for.
 
-    The size that speaks least for the claim decides. With `harms` the claim is that the first
+    The size that speaks least for the claim decides. Starts must agree better than the differences
+    that decide: all of them where the claim holds, the largest that is against it where it does
+    not, since one such size is enough. With `harms` the claim is that the first
     method is worse. `starts` are the methods whose two starts have to agree: both by default.
     """
     found = {n: gap for n in pair.sizes(run) if sizes(n) and (gap := size_gap(run, pair, n))}
@@ -121,7 +123,8 @@ def better(
     n = next(n for n, v in verdicts.items() if v == worst)
     why = would_decide(*found[n]) if worst == "not decided" else ""
     asked = (pair.one, pair.other) if starts is None else starts
-    margin = min((gap.value for gap, _ in found.values()), key=abs)
+    against = [abs(found[n][0].value) for n, v in verdicts.items() if v == "does not hold"]
+    margin = max(against, default=min(abs(gap.value) for gap, _ in found.values()))
     tried = {method: start_gaps(run, pair, method) for method in asked}
     return about_starts(Finding(text, worst, why), margin, tried, digits)
 

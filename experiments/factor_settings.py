@@ -40,7 +40,7 @@ class Settings:
     sparse_auxiliaries: tuple[str, ...] = ("IM", "SSP", "AP")
     sparse_sizes: tuple[int, ...] = (10, 80)
     sparse_a_phi: float = 0.1  # the paper's is 1
-    topic_runs: int = 1  # of the HDP, which takes longer
+    topic_runs: int = 3  # of the HDP
     topic_auxiliaries: tuple[str, ...] = ("IM",)
     gaussian_sizes: tuple[int, ...] = (80,)
     gaussian_sweeps: tuple[int, int] = (600, 60)  # exact, approximate; a half is warm-up

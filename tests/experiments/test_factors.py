@@ -303,12 +303,12 @@ NATS = {
 
 
 class TestClaimsOfSections:
-    def run(self, shift=0.0):
+    def run(self, shift=0.0, nats=NATS):
         """The fits above, and the first split from another start, `shift` nats better."""
-        first = {at: values[:1] for at, values in NATS.items() if at[0] != "AP"}
+        first = {at: values[:1] for at, values in nats.items() if at[0] != "AP"}
         other = {at: [x - shift for x in values] for at, values in first.items()}
         more = sections_found(other, start="from 1 factor")
-        return of_cells(*sections_found(NATS), *more)
+        return of_cells(*sections_found(nats), *more)
 
     def ask(self, run, load, one, other, **options):
         gaps = load("factor_gaps")
@@ -332,6 +332,17 @@ class TestClaimsOfSections:
         assert found.verdict == "not decided"
         assert "fit hierarchical from another start" in found.why
         assert self.ask(alone, load, "hierarchical", "alone", starts=()).verdict == "holds"
+
+    def test_one_size_is_enough_against_a_claim(self, load):
+        nats = {
+            ("IM", 10, "hierarchical"): [90, 92],
+            ("IM", 10, "pooled"): [80, 82],
+            ("IM", 80, "hierarchical"): [70, 72],
+            ("IM", 80, "pooled"): [71, 73],
+        }
+        for shift, verdict in ((4.0, "does not hold"), (6.0, "not converged")):
+            found = self.ask(self.run(shift, nats), load, "hierarchical", "pooled")
+            assert found.verdict == verdict
 
     def test_pooling_helps_and_harms(self, load):
         for sizes, harms in ((lambda n: n < 50, False), (lambda n: n > 50, True)):
