@@ -20,6 +20,9 @@ def test_quick(load, read_csv, tmp_path, capsys):
     targets = {row["target"] for row in read_csv(tmp_path / "scale_targets.csv")}
     assert "memory of a process of two, to that of one with one device" in targets
     assert "PubMed" in capsys.readouterr().out
+    on_gpu = read_csv(tmp_path / "scale_on_a_gpu.csv")
+    assert all(float(row["times_as_long"]) > 0.5 for row in on_gpu)
+    assert {float(row["topics"]) for row in on_gpu} >= {64, 1024}
 
 
 def test_costs(load):
