@@ -106,8 +106,8 @@ def better(
 
     The size that speaks least for the claim decides. Starts must agree better than the differences
     that decide: all of them where the claim holds, the largest that is against it where it does
-    not, since one such size is enough. With `harms` the claim is that the first
-    method is worse. `starts` are the methods whose two starts have to agree: both by default.
+    not, since one such size is enough. With `harms` the claim is that the first method is worse.
+    `starts` are the methods whose two starts have to agree: both by default.
     """
     found = {n: gap for n in pair.sizes(run) if sizes(n) and (gap := size_gap(run, pair, n))}
     if not found:

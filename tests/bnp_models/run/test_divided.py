@@ -65,6 +65,10 @@ CASES = {name: (of_contract(name), {}) for name in DIVIDED} | {
 }  # fmt: skip
 
 
+def test_every_model_that_divides_its_documents_is_here():
+    assert {name.partition(",")[0] for name in CASES} == set(DIVIDED)
+
+
 def fit(name, num_devices, **options):
     model, own = CASES[name]
     is_count = getattr(model, "response", None) == "count"
