@@ -299,9 +299,10 @@ def left_to_right(
     mean is too low on average. The bias is half the relative variance where that is small. It is
     tens of nats on a document of a thousand tokens, where the log weights of particles spread that
     far. So score few documents, with `resample`, and look at `bias_particles`, which shows only a
-    part of a large bias. Tokens are read in corpus order: the evidence does not depend on the
-    order, but the error does a little. Where the length of a document is part of the model, the
-    evidence is that of the words given the length.
+    part of a large bias. The tokens of each document are read in a random order. The evidence does
+    not depend on the order, but the error does: in a corpus from counts the words are sorted, and
+    read in that order the estimate would be far too low. Where the length of a document is part of
+    the model, the evidence is that of the words given the length.
 
     Parameters
     ----------
@@ -321,10 +322,11 @@ def left_to_right(
     combine
         `"mean_of_products"` is the estimate above. `"product_of_means"` computes
         $\prod_n \frac1R \sum_r q_{rn}$ instead. It is **biased**, also with infinitely many
-        particles, in a direction that depends on the document and on `resample`. Its purpose is to
-        reproduce published numbers, most of which were computed this way.
+        particles, in a direction that depends on the document, the order of its tokens and
+        `resample`. Its purpose is to reproduce published numbers, most of which were computed this
+        way.
     seed
-        Seed of the particles.
+        Seed of the particles and of the order of the tokens, which is the same in all states.
 
     Raises
     ------
@@ -358,7 +360,7 @@ def left_to_right(
             f"resample={resample} times {longest} tokens exceeds the random-number counter "
             "(2**31); use less, or score the corpus in parts"
         )
-    blocks = list(_blocks(corpus, max(_LANES // num_particles, 1)))
+    blocks = list(_blocks(corpus, max(_LANES // num_particles, 1), seed))
     products, means, influences, chain, weight = [], [], [], [], []
     for s, mixture in enumerate(one_by_one(mixtures)):
         doc_row = checked_rows(mixture, corpus, "corpus")
@@ -401,13 +403,15 @@ def left_to_right(
     return score_documents(by_state, parts, corpus, settings, particles)
 
 
-def _blocks(corpus: Corpus, size: int):
-    """Yield blocks of documents of similar length.
+def _blocks(corpus: Corpus, size: int, seed: int):
+    """Yield blocks of documents of similar length, the words of each in a random order.
 
     Each block is (documents, numbers, words, lengths). The last three are padded to `size`
     documents; words are [position, size].
     """
-    word, length = np.asarray(corpus.word), np.asarray(corpus.doc_length)
+    length = np.asarray(corpus.doc_length)
+    shuffled = np.lexsort((np.random.default_rng(seed).random(corpus.num_tokens), corpus.doc))
+    word = np.asarray(corpus.word)[shuffled]
     start = np.cumsum(length) - length
     order = np.argsort(-length, kind="stable")
     order = order[length[order] > 0]
