@@ -58,7 +58,7 @@ class Settings:
     # digits
     image_starts: tuple[int, ...] = (1, 40)
     image_chains: int = 4
-    image_sweeps: tuple[int, int] = (2000, 200)  # exact, approximate; the second half is used
+    image_sweeps: tuple[int, int] = (1000, 100)  # exact, approximate; the second half is used
     components: tuple[int, ...] = (5, 10, 15, 20, 30, 40, 60)  # among which training rows choose
 
 
