@@ -11,6 +11,7 @@ STUDIES = {
     "differential_standard": "differential_report",
     "factors_standard": "factor_report",
     "mixing_standard": "mixing",
+    "scale_standard": "benchmarks.scale_report",
     "speed_standard": "benchmarks.report",
     "supervised_standard": "supervised_report",
     "transfer_standard": "transfer_report",
