@@ -72,12 +72,16 @@ def build(folder: str, tokens: int, docs: int, words: int, seed: int) -> dict[st
     return {"seconds": time.perf_counter() - clock}
 
 
-def _own_cores(process: int, processes: int) -> None:
-    """Give each process cores of its own, as SLURM does: else their threads disturb each other."""
+def _own_cores(process: int, processes: int, devices: int) -> None:
+    """Give a process cores of its own, one for each of its devices where there are enough.
+
+    SLURM does so. Otherwise threads of several processes disturb each other, and one device takes
+    all cores for large arrays but not for small ones.
+    """
     if hasattr(os, "sched_setaffinity"):  # Linux
         cores = sorted(os.sched_getaffinity(0))
         if len(cores) >= processes:
-            os.sched_setaffinity(0, cores[process::processes])
+            os.sched_setaffinity(0, cores[process::processes][: devices // processes])
 
 
 def fit(
@@ -85,7 +89,7 @@ def fit(
 ) -> dict[str, Any]:
     """Fit LDA to the corpus; the first process says how long the sweeps took."""
     os.environ["JAX_NUM_CPU_DEVICES"] = str(devices // processes)
-    _own_cores(process, processes)
+    _own_cores(process, processes, devices)
     import jax
     import numpy as np
 
