@@ -37,9 +37,9 @@ ABOUT = (
     "LDA with the parallel schedule, one chain. *On paper*: by the formulas of `scale_cost.py`, "
     "whose two rates come from the two corpora of the calibration, with one device. Devices are "
     "parts of this machine's CPU with a core each, but four share two cores; without this, one "
-    "device would use both cores for large arrays. Memory of a process: the most that no file backs, Python and JAX included. "
-    "Bytes sent: by one process in one sweep, counted by the system; between devices of one "
-    "process nothing is sent."
+    "device would use both cores for large arrays. Memory of a process: the most that no file "
+    "backs, Python and JAX included. Bytes sent: by one process in one sweep, counted by the "
+    "system; between devices of one process nothing is sent."
 )
 
 
