@@ -8,7 +8,10 @@ from jaxtyping import Bool, Int
 from bnp_models.data import arguments
 from bnp_models.data.checks import check_num_tokens
 
-__all__ = ["draw_half", "draw_test", "kept_words", "number_of_tests", "of_documents", "ranges"]
+__all__ = [
+    "draw_half", "draw_test", "kept_words", "number_of_tests", "of_documents", "ranges",
+    "shuffle_tokens",
+]  # fmt: skip
 
 
 def ranges(start: Int[np.ndarray, " N"], length: Int[np.ndarray, " N"]) -> Int[np.ndarray, " M"]:
@@ -71,12 +74,16 @@ def draw_test(group: Int[np.ndarray, " D"], num_test: int, seed: int) -> Bool[np
     return is_test
 
 
+def shuffle_tokens(doc: Int[np.ndarray, " T"], seed: int) -> Int[np.ndarray, " T"]:
+    """Return the tokens of the documents in their order, in a random order inside each."""
+    return np.lexsort((np.random.default_rng(seed).random(len(doc)), doc))
+
+
 def draw_half(
     doc: Int[np.ndarray, " T"], doc_length: Int[np.ndarray, " D"], seed: int
 ) -> Bool[np.ndarray, " T"]:
     """Mark a random half of the tokens of every document, the larger half of an odd number."""
-    u = np.random.default_rng(seed).random(len(doc))
-    shuffled = np.lexsort((u, doc))  # a random order inside every document
+    shuffled = shuffle_tokens(doc, seed)
     place = ranges(np.zeros_like(doc_length), doc_length)
     mask = np.empty(len(doc), bool)
     mask[shuffled] = place < np.repeat((doc_length + 1) // 2, doc_length)

@@ -44,6 +44,7 @@ from bnp_kernels.tokens.layout import Tokens, make_tokens
 from bnp_kernels.tokens.left_to_right import left_to_right as run_particles
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
+from bnp_models.data.partition import shuffle_tokens
 from bnp_models.posterior.mixtures import AuthorMixture, Mixtures, check_mixtures, one_by_one
 from bnp_models.scores.held_out_score import (
     HeldOutScore,
@@ -410,8 +411,7 @@ def _blocks(corpus: Corpus, size: int, seed: int):
     documents; words are [position, size].
     """
     length = np.asarray(corpus.doc_length)
-    shuffled = np.lexsort((np.random.default_rng(seed).random(corpus.num_tokens), corpus.doc))
-    word = np.asarray(corpus.word)[shuffled]
+    word = np.asarray(corpus.word)[shuffle_tokens(np.asarray(corpus.doc), seed)]
     start = np.cumsum(length) - length
     order = np.argsort(-length, kind="stable")
     order = order[length[order] > 0]

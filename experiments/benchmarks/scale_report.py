@@ -130,7 +130,7 @@ def _growth(seconds: dict[int, float]) -> Iterator[dict[str, Any]]:
         yield _target(what, tokens, ratio, wanted, abs(ratio - 1) <= most)
 
 
-def _target(what: str, tokens: int, found: float, wanted: Any, met: bool) -> dict[str, Any]:
+def _target(what: str, tokens: int, found: float, wanted: float | str, met: bool) -> dict[str, Any]:
     return {
         "target": what, "million_tokens": tokens / 1e6, "found": found, "wanted": wanted,
         "met": "yes" if met else "no",
