@@ -1,3 +1,5 @@
+from importlib.metadata import version
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -62,6 +64,25 @@ def test_blocks_of_a_counter():
 def test_long_keys_stay_different(impl):
     words = [tuple(map(int, bits.key_words(jax.random.key(seed, impl=impl)))) for seed in range(9)]
     assert len({x for pair in words for x in pair}) == 18
+
+
+@pytest.mark.skipif(
+    version("jaxlib").startswith("0.10."), reason="jaxlib 0.10 joins the loops, and compiles them"
+)
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda key: jax.vmap(lambda k: bits.uniform(k, (3,)))(bits.split(key, 8)),
+        lambda key: jax.vmap(lambda k: bits.normal(k, 0, 0))(
+            jax.vmap(lambda number: bits.fold_in(key, number))(jnp.arange(8))
+        ),
+        lambda key: jnp.arange(8.0) * jnp.where(bits.uniform(key, (4,)) < 0.5, 2, 3)[0],
+    ],
+)
+def test_no_loop_has_the_rounds_of_two_blocks(draw):
+    """Such a loop would compile for hours. A round has one xor."""
+    program = jax.jit(draw).lower(jax.random.key(0)).compile().as_text()
+    assert max(part.count(" xor(") for part in program.split("\n\n")) in range(20, 25)
 
 
 def test_uniform_of_a_prefix_is_the_prefix():
