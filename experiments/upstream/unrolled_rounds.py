@@ -7,8 +7,7 @@ that does not end is LLVM's loop vectoriser (`-opt-bisect-limit=1000000` in XLA'
 
 It takes a loop over a counter (`arange`), values that are used twice in each round, and a minimum
 or maximum at the end. Without the maximum, or with the counter as an argument, the time does not
-grow.
-`bnp_kernels/random/bits.py` has the workaround: an optimisation barrier between two ciphers.
+grow. `bnp_kernels/random/bits.py` has the workaround: an optimisation barrier between two blocks.
 """
 
 import argparse
@@ -21,7 +20,7 @@ __all__ = ["main", "seconds"]
 
 
 def seconds(num_rounds: int) -> float:
-    """Return how long XLA takes to compile this many rounds of Threefry."""
+    """Return how long XLA takes to compile this many rounds like those of Threefry."""
 
     def program(key):
         y = jnp.arange(8, dtype=jnp.uint32)

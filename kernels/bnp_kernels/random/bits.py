@@ -5,17 +5,16 @@ array with further slots or items therefore leaves the other draws unchanged. Th
 `jax.random.key(seed, impl="threefry2x32")`. Its rounds are unrolled here, because XLA's CPU backend
 keeps JAX's own rounds in a loop that it does not vectorise.
 
-No loop has the rounds of two blocks. From jaxlib 0.11 on, LLVM's loop vectoriser takes twice as
-long for each further round, from about twenty rounds on (shown without this library by
-`experiments/upstream/unrolled_rounds.py`). A block has twenty rounds. A block under a key that is
-itself a block would compile for hours. So keys, and short arrays that programs take apart into
-scalars, are computed before the loops that use them (`_before_use`).
+Keys, and short arrays that programs take apart into scalars, end in an optimisation barrier, so
+that XLA does not compute them again inside the loops that use them. Such a loop would have the
+rounds of two blocks: of a key and of what is drawn with it, or of two scalars. A block has twenty
+rounds, and from jaxlib 0.11 on LLVM's loop vectoriser takes twice as long for each round beyond
+about twenty. (`experiments/upstream/unrolled_rounds.py` shows it without this library.)
 
 Salmon, Moraes, Dror and Shaw, Parallel random numbers: as easy as 1, 2, 3, SC 2011.
 """
 
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -71,13 +70,9 @@ def key_words(rng_key: Key[Array, ""]) -> tuple[UInt32[Array, ""], UInt32[Array,
     words = jax.random.key_data(rng_key).astype(jnp.uint32)
     key0, key1 = words[0], words[1]
     for start in range(2, words.shape[0] - 1, 2):
-        key0, key1 = _before_use(threefry(key0, key1, words[start], words[start + 1]))
+        block = threefry(key0, key1, words[start], words[start + 1])
+        key0, key1 = lax.optimization_barrier(block)
     return key0, key1
-
-
-def _before_use(words: Any) -> Any:
-    """Keep XLA from computing these words inside the loops that use them."""
-    return lax.optimization_barrier(words)
 
 
 def split(rng_key: Key[Array, ""], num: int = 2) -> Key[Array, " num"]:
@@ -100,8 +95,8 @@ def _is_threefry(rng_key: Key[Array, ""]) -> bool:
 
 
 def _encrypt_key(rng_key: Key[Array, ""], count0: Array, count1: Array) -> Array:
-    words = jnp.stack(_before_use(threefry(*key_words(rng_key), count0, count1)), axis=-1)
-    return jax.random.wrap_key_data(words, impl="threefry2x32")
+    block = lax.optimization_barrier(threefry(*key_words(rng_key), count0, count1))
+    return jax.random.wrap_key_data(jnp.stack(block, axis=-1), impl="threefry2x32")
 
 
 def random_bits(
@@ -167,7 +162,7 @@ def uniform(
         word = jnp.where(item % _RUN < half, *words)
         return to_uniform(word).reshape(shape)
     if size <= half:  # first words only, which need no second loop
-        word = _before_use(random_bits(rng_key, 0, jnp.arange(size))[0])
+        word = lax.optimization_barrier(random_bits(rng_key, 0, jnp.arange(size))[0])
         return to_uniform(word).reshape(shape)
     # Two axes from the start: XLA's CPU backend does not vectorise one long axis that it splits
     # over threads.

@@ -66,23 +66,42 @@ def test_long_keys_stay_different(impl):
     assert len({x for pair in words for x in pair}) == 18
 
 
-@pytest.mark.skipif(
+joins_loops = pytest.mark.skipif(
     version("jaxlib").startswith("0.10."), reason="jaxlib 0.10 joins the loops, and compiles them"
 )
+
+
+def parts_of_program(function, *args):
+    return jax.jit(function).lower(*args).compile().as_text().split("\n\n")
+
+
+@joins_loops
 @pytest.mark.parametrize(
-    "draw",
+    ("draw", "impl"),
     [
-        lambda key: jax.vmap(lambda k: bits.uniform(k, (3,)))(bits.split(key, 8)),
-        lambda key: jax.vmap(lambda k: bits.normal(k, 0, 0))(
-            jax.vmap(lambda number: bits.fold_in(key, number))(jnp.arange(8))
-        ),
-        lambda key: jnp.arange(8.0) * jnp.where(bits.uniform(key, (4,)) < 0.5, 2, 3)[0],
+        (lambda key: jax.vmap(lambda k: bits.uniform(k, (3,)))(bits.split(key, 8)), "threefry2x32"),
+        (lambda key: bits.normal(key, 0, jnp.arange(8)), "rbg"),
     ],
+    ids=["split", "long key"],
 )
-def test_no_loop_has_the_rounds_of_two_blocks(draw):
+def test_no_loop_has_the_rounds_of_two_blocks(draw, impl):
     """Such a loop would compile for hours. A round has one xor."""
-    program = jax.jit(draw).lower(jax.random.key(0)).compile().as_text()
-    assert max(part.count(" xor(") for part in program.split("\n\n")) in range(20, 25)
+    parts = parts_of_program(draw, jax.random.key(0, impl=impl))
+    assert max(part.count(" xor(") for part in parts) in range(20, 25)
+
+
+@joins_loops
+def test_scalars_of_a_short_array_are_not_computed_in_the_loop_that_uses_them():
+    def draw(key, table):
+        kind, place = bits.uniform(key, (2,))
+        row = jax.lax.dynamic_index_in_dim(table, (place * 5).astype(jnp.int32), keepdims=False)
+        return jnp.where(kind < 0.5, row, jnp.maximum(row, 1.0))
+
+    parts = parts_of_program(draw, jax.random.key(0), jnp.ones((6, 20)))
+    users = [part for part in parts if " dynamic-slice(" in part]
+    assert users
+    assert not any(" xor(" in part for part in users)
+    assert any(" xor(" in part for part in parts)
 
 
 def test_uniform_of_a_prefix_is_the_prefix():
