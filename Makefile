@@ -5,7 +5,7 @@ VENV    ?= .venv
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 4 ? n : 4)))
 ARGS    ?=
 WHEEL_TESTS := tests/test_packaging.py tests/bnp_models/cli/test_command.py tests/bnp_models/data/test_package_docs.py
-BIN     := $(VENV)/bin
+BIN     = $(VENV)/bin
 # half of the installation would be compiling modules, most of which are never imported
 PIP_FLAGS := --quiet --no-compile
 # Programs that are compiled by the hundred and run for a moment. XLA's newer way to emit fusions
@@ -16,20 +16,21 @@ EMITTERS = $$($(BIN)/python -c 'from importlib.metadata import version; \
 PROGRAMS := $(or $(JAX_COMPILATION_CACHE_DIR),$(CURDIR)/build/programs)
 SHARED  := JAX_COMPILATION_CACHE_DIR="$(PROGRAMS)" JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0
 QUICK   = $(SHARED) XLA_FLAGS="$(XLA_FLAGS) --xla_backend_optimization_level=0 $(EMITTERS)"
-PYTEST  := $(BIN)/pytest -n $(WORKERS) --dist=worksteal
+PYTEST  = $(BIN)/pytest -n $(WORKERS) --dist=worksteal
 NBMAKE  ?= --nbmake --nbmake-timeout=600
 OUTPUTS := docs/_build/$(if $(BNP_SMOKE),smoke,full)
 NOTEBOOKS = BNP_SMOKE=1 $(SHARED) $(PYTEST) $(NBMAKE)
 
 unexport PYTHONPATH
 .NOTPARALLEL:
-.PHONY: help demo test test-all test-fast lint format notebooks docs bench wheel-test clean
+.PHONY: help demo test test-all test-fast test-newest lint format notebooks docs bench wheel-test clean
 
 help:
 	@echo "make demo        install the project and run its demo"
 	@echo "make test        check an installation: lint, types, fast tests, every schedule"
 	@echo "make test-all    everything: long statistical tests, wrong kernels, notebooks"
 	@echo "make test-fast   the tests that take seconds; ARGS='-k lda' goes to pytest, here and above"
+	@echo "make test-newest install the newest versions of all dependencies, fit each model once with them"
 	@echo "make lint        ruff, pyright, notebooks without outputs"
 	@echo "make format      let ruff rewrite what it can"
 	@echo "make notebooks   run the notebooks with few draws"
@@ -53,6 +54,19 @@ test-all: lint
 
 test-fast: $(VENV)/.installed-test
 	$(QUICK) $(PYTEST) -m "not optimised and not slow" $(ARGS)
+
+# The newest compiler may need hours for a program that today's compiles in seconds. These versions
+# have an environment of their own, which each run brings up to date; `make clean` removes it.
+test-newest: VENV = build/newest
+test-newest: PIP_FLAGS += --upgrade --upgrade-strategy eager
+test-newest:
+	$(check_python)
+	@test "$$($(BIN)/python -V 2>&1)" = "$$("$(PYTHON)" -V)" || rm -rf $(VENV)
+	$(call install,.[test])
+	@$(BIN)/python -c 'import platform; from importlib.metadata import version; \
+	  print("python", platform.python_version(), *(f"{name} {version(name)}" \
+	  for name in ("jax", "jaxlib", "numpyro", "arviz")))'
+	$(SHARED) $(PYTEST) tests/test_first_fit.py $(ARGS)
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

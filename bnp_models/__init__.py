@@ -18,7 +18,6 @@ from bnp_models.results.saved_model import SavedModel
 from bnp_models.results.supervised_fit import SupervisedFit
 from bnp_models.results.topic_fit import TopicFit
 from bnp_models.run.choose_topics import choose_num_topics
-from bnp_models.run.compilation import use_compilation_cache
 from bnp_models.run.draws import to_arviz
 from bnp_models.run.fit import fit, resume
 
@@ -45,6 +44,5 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - the names of models
     "load_package_docs",
     "resume",
     "to_arviz",
-    "use_compilation_cache",
     *MODELS,
 ]

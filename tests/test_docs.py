@@ -118,8 +118,6 @@ def test_code_of_how_to_pages_runs(name, tmp_path, monkeypatch):
     import matplotlib.pyplot as plt
 
     monkeypatch.chdir(tmp_path)
-    # a page that keeps compiled programs must not change where those of the tests are
-    monkeypatch.setattr(bnp, "use_compilation_cache", lambda: None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # short chains make ArviZ and scores warn
         run((DOCS / "howto" / f"{name}.md").read_text(), name)

@@ -14,9 +14,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.core import Tracer
 from numpyro.infer.mcmc import MCMCKernel
 
 from bnp_kernels.random.bits import fold_in, split
+from bnp_models.base.kept_programs import keep_programs
 from bnp_models.base.kernel_program import KernelProgram, one_data_argument, simulator
 from bnp_models.base.model import Model
 from bnp_models.base.numpyro_loop import reuse_loops
@@ -129,7 +131,6 @@ class GibbsKernel(MCMCKernel):
         self.model = self._shown() if program is None else program
         self._is_block = program is not None
         self._ignore = frozenset(ignore)
-        self._raises = True  # a full buffer raises, unless the caller watches `overflow`
         self._sample_fn = None  # not None: MCMC continues from a state without a new `init`
 
     def _shown(self) -> KernelProgram:
@@ -139,7 +140,7 @@ class GibbsKernel(MCMCKernel):
 
     def _identity(self) -> tuple:
         options = tuple(sorted(self.options.items()))
-        return self.config, options, self._ignore, self._is_block, self._raises
+        return self.config, options, self._ignore, self._is_block
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, GibbsKernel):
@@ -181,14 +182,16 @@ class GibbsKernel(MCMCKernel):
                 f"init_params must be None: choose the start with {self.config.terms.start}="
             )
         argument = self.data_argument(model_args, model_kwargs)
+        keep_programs()
         make_room()
-        reuse_loops()
+        reuse_loops(_check_capacity_of)
         data = self.sampler(given).prepare(argument)
         keys, single = _batch_of_keys(rng_key)
         state = self.start(keys, num_warmup, data, argument, given)
         draws, lp = _report(self, state, given)
         state = state._replace(draws=draws, lp=lp)
         self._sample_fn = True
+        _kernels[type(state.chain)] = self
         if single:
             return _leave(state, rng_key)
         return state._replace(rng_key=_as(rng_key, state.rng_key))
@@ -298,16 +301,16 @@ class GibbsKernel(MCMCKernel):
         )
 
     def report(self, state: GibbsState, given: dict | None = None) -> tuple[Any, jax.Array]:
-        """Return `draws` and `lp` of several chains, computed from their state alone."""
+        """Return `draws` and `lp` of several chains, computed from their state alone.
+
+        They are not numbers (-1 where they are integers) if the chain was short of slots.
+        """
         sampler = self.sampler(given or {})
-
-        def one(rng_key, chain):
-            key_draw = fold_in(rng_key, _DRAW)
-            return sampler.draws(key_draw, chain, state.data), sampler.log_density(
-                chain, state.data
-            )
-
-        return lax.optimization_barrier(jax.vmap(one)(state.rng_key, state.chain))
+        of_chain = jax.vmap(partial(_report_chain, sampler), (0, 0, None))
+        reported = lax.optimization_barrier(of_chain(state.rng_key, state.chain, state.data))
+        if sampler.capacity is None:
+            return reported
+        return jax.vmap(_unless)(state.chain.overflow, reported)
 
     def _given(self, model_kwargs: dict | None) -> dict[str, jax.Array]:
         """Return the hyperparameters that other blocks sample; refuse any other site."""
@@ -346,18 +349,20 @@ class GibbsKernel(MCMCKernel):
     def check_capacity(self, state: GibbsState) -> None:
         """Raise `ValueError` if a run was short of slots, which makes its draws invalid."""
         capacity = self.sampler().capacity
-        if capacity is not None and jnp.any(state.chain.overflow):
-            _raise_overflow(self.config.terms.capacity, capacity(state.chain))
+        if capacity is None or not np.any(state.chain.overflow):
+            return
+        name, slots = self.config.terms.capacity, capacity(state.chain)
+        raise ValueError(
+            f"{name}={slots} is too small for this run: a sweep needed more. Ask for "
+            f"{name}={2 * slots}, or use bnp_models.fit, which grows by itself"
+        )
 
     def for_fit(self, num_warmup: int) -> "GibbsKernel":
-        """Return a copy for a caller that checks `overflow` and adds slots.
-
-        Without warm-up no annealed sweep is compiled.
-        """
+        """Return a copy that compiles no annealed sweep if there is no warm-up."""
         kernel = copy.copy(self)
         if num_warmup == 0 and "start_temperature" in self.options:
             kernel.options = self.options | {"start_temperature": 1.0}
-        kernel._raises, kernel._sample_fn = False, None
+        kernel._sample_fn = None
         return kernel
 
 
@@ -391,6 +396,11 @@ def _start(kernel: GibbsKernel, keys, num_warmup, data, argument, given) -> Gibb
 
 
 @partial(jax.jit, static_argnums=0)
+def _report_chain(sampler: Sampler, rng_key, chain, data) -> tuple[Any, jax.Array]:
+    return sampler.draws(fold_in(rng_key, _DRAW), chain, data), sampler.log_density(chain, data)
+
+
+@partial(jax.jit, static_argnums=0)
 def _report(kernel: GibbsKernel, state: GibbsState, given) -> tuple[Any, jax.Array]:
     return kernel.report(state, given)
 
@@ -400,15 +410,6 @@ def _sample(kernel: GibbsKernel, state: GibbsState, given: dict) -> GibbsState:
     keys, single = _batch_of_keys(state.rng_key)
     new = kernel.advance(_enter(state, keys) if single else state._replace(rng_key=keys), given)
     draws, lp = kernel.report(new, given)
-    capacity = kernel.sampler(given).capacity
-    if capacity is not None and kernel._raises:
-        full = jnp.any(new.chain.overflow)
-        call = partial(_raise_overflow, kernel.config.terms.capacity, capacity(new.chain))
-        lp = lp + lax.cond(  # the sum keeps XLA from removing the call
-            full,
-            lambda: jax.pure_callback(call, lp[0], full, vmap_method="sequential"),
-            lambda: jnp.zeros_like(lp[0]),
-        )
     new = new._replace(draws=draws, lp=lp)
     return (
         _leave(new, state.rng_key)
@@ -428,13 +429,30 @@ def _refresh(kernel: GibbsKernel, state: GibbsState, given: dict) -> GibbsState:
     return state._replace(chain=chain, lp=lp)
 
 
-def _raise_overflow(name: str, capacity: int, full: Any = True) -> np.ndarray:
-    if full:  # under vmap the call is made whatever the condition is
-        raise ValueError(
-            f"{name}={capacity} is too small for this run: a sweep needed more. Ask for "
-            f"{name}={2 * capacity}, or use bnp_models.fit, which grows by itself"
-        )
-    return np.zeros((), np.float32)
+def _unless(lost: jax.Array, reported: Any) -> Any:
+    """Return what was reported, or in its place values that are no numbers."""
+
+    def one(x):
+        no_number = jnp.nan if jnp.issubdtype(x.dtype, jnp.floating) else -1
+        return x if x.dtype == bool else jnp.where(lost, jnp.asarray(no_number, x.dtype), x)
+
+    return jax.tree.map(one, reported)
+
+
+_kernels: dict[type, GibbsKernel] = {}
+"""A kernel for each class of chain states: its capacity has one name for all of them."""
+
+
+def _check_capacity_of(result: Any) -> None:
+    """Raise `ValueError` if a state in what NumPyro's loop returns was short of slots."""
+    for found in filter(_is_state, jax.tree.leaves(result, is_leaf=_is_state)):
+        traced = any(isinstance(x, Tracer) for x in jax.tree.leaves(found))
+        if not traced:
+            _kernels[type(found.chain)].check_capacity(found)
+
+
+def _is_state(x: Any) -> bool:
+    return isinstance(x, GibbsState)
 
 
 def as_batch(state: GibbsState) -> GibbsState:

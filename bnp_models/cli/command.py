@@ -18,6 +18,7 @@ from typing import Any
 import jax
 
 import bnp_models as bnp
+from bnp_models.base.kept_programs import keep_programs
 from bnp_models.base.model import from_description
 from bnp_models.base.terms import Terms
 from bnp_models.cli import messages, tables
@@ -51,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for name in ("run", "data", "output", "checkpoint"):
             arguments.optional(arguments.path, name, getattr(args, name, None))
         if args.command in COMPILING:
-            _keep_programs()
+            keep_programs()
         status = args.command(args)
         sys.stdout.flush()  # inside `try`, which catches a closed pipe
         return status
@@ -180,14 +181,6 @@ def _finish(fit: bnp.Fit, folder: Path, saved: Path, wanted: int) -> int:
         )
         return 130
     return 0
-
-
-def _keep_programs() -> None:
-    """Load compiled programs from the user's cache folder, and keep new ones there."""
-    try:
-        bnp.use_compilation_cache()
-    except ValueError as error:  # a home that can't be written to is no reason to stop
-        say(f"compiled programs are not kept: {error}")
 
 
 @contextlib.contextmanager

@@ -29,14 +29,15 @@ class Lines:
         self._start = self._last = time.monotonic()
 
     def update(self, sweep: int, used: np.ndarray, lp: np.ndarray, note: str = "") -> None:
-        """Print a line if it is time, or if this was the last sweep."""
+        """Print a line if it is time, if this was the last sweep, or if there is a note."""
         now = time.monotonic()
-        if now - self._last < self._seconds and sweep < self._num_sweeps:
+        if now - self._last < self._seconds and sweep < self._num_sweeps and not note:
             return
         self._last = now
         say(
             f"{now - self._start:5.0f} s: sweep {sweep} of {self._num_sweeps}, "
             f"{np.min(used)} to {np.max(used)} {self._terms.found}, lp {np.mean(lp):.6g}"
+            f"{note and f', {note}'}"
         )
 
     def close(self) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 
 from bnp_kernels.numerics.devices import current_device
 from bnp_models.base.gibbs import GibbsState
+from bnp_models.base.kept_programs import keep_programs
 from bnp_models.base.model import Model, from_description
 from bnp_models.data import arguments
 from bnp_models.data.saved_data import save_data, saved_data
@@ -25,7 +26,7 @@ from bnp_models.results.result import Fit
 from bnp_models.run import checkpoint as files
 from bnp_models.run.draws import Draws, to_data, versions
 from bnp_models.run.history import History
-from bnp_models.run.interrupt import Interrupt
+from bnp_models.run.interrupt import Interrupt, Stopped
 from bnp_models.run.lock import locked
 from bnp_models.run.processes import (
     agreed,
@@ -114,11 +115,13 @@ def fit(
     written if there is a folder for it; a warning says how to go on. In the warm-up there are no
     draws, so KeyboardInterrupt is raised after the checkpoint. SIGTERM, which batch systems send,
     does the same, unless the program has a handler of its own for it. `.data.attrs` say what was
-    run: `sampling_seconds` is the
-    time from the start of the chains to the last sweep, and `compile_seconds` the part of it in
-    which programs were traced, compiled or loaded (see `use_compilation_cache`). The group
+    run: `sampling_seconds` is the time from the start of the chains to the last sweep, and
+    `compile_seconds` the part of it in which programs were traced, compiled or loaded. The group
     `history` of `.data` has the log joint density and the topics in use of every chain about once
     a second, warm-up included; which sweeps these are depends on the clock (see `plot_history`).
+
+    Compiled programs are kept in the user's cache folder, so the next process loads them;
+    `JAX_ENABLE_COMPILATION_CACHE=0` in the environment turns that off.
 
     Raises
     ------
@@ -156,6 +159,7 @@ def fit(
     shares = model.shares_chains(kernel.options["schedule"])
     mesh = make_mesh(chosen or default, num_chains, lanes=shares)
     num_devices = 1 if mesh is None else mesh.size
+    keep_programs()
     with _on(chosen):
         runner = Runner(kernel, data, num_warmup, num_samples, thinning, mesh)
         check_sizes(
@@ -408,20 +412,29 @@ def _run(
 
             in_first(write)
 
-    length, saved, begun_at = 1, time.monotonic(), sweep
+    length, saved, begun_at, compiled = 1, time.monotonic(), sweep, 0.0
     try:
         with Interrupt() as interrupt, _terminable(_noting(interrupt)):
+            if jax.process_count() == 1:  # others would wait for this one
+                runner.interrupted = lambda: interrupt.pending
             while sweep < runner.num_sweeps and not any_of(interrupt.pending):
                 room = min(runner.longest(state), draws.next_snapshot(sweep) - sweep)
                 length = int(agreed(max(1, min(length, room))))
                 clock = time.monotonic()
-                stretch = runner.stretch(state, length)
+                try:
+                    stretch = runner.stretch(state, length)
+                except Stopped:  # by an interrupt, while it compiled: the state is as before
+                    break
                 state, length = stretch.state, stretch.num_sweeps
                 sweep += length
                 _check(stretch.lp, sweep)
                 draws.add(stretch.kept, state)
                 history.add(sweep, stretch.lp, stretch.used)
-                bar.update(sweep, stretch.used, stretch.lp, stretch.note)
+                notes = [stretch.note]
+                if runner.compile_seconds - compiled >= 1:
+                    notes.append(f"compiled in {runner.compile_seconds - compiled:.0f} s")
+                compiled = runner.compile_seconds
+                bar.update(sweep, stretch.used, stretch.lp, ", ".join(filter(None, notes)))
                 seconds = max(time.monotonic() - clock, 1e-6)
                 length = min(2 * length, max(1, int(length * STRETCH_SECONDS / seconds)))
                 if agreed(time.monotonic() - saved) > checkpoint_seconds:

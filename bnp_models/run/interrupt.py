@@ -2,10 +2,44 @@
 
 import signal
 import threading
+from collections.abc import Callable
+from concurrent import futures
 from types import FrameType
 from typing import Any
 
-__all__ = ["Interrupt"]
+__all__ = ["Interrupt", "Stopped", "in_thread"]
+
+_LOOK_SECONDS = 0.1  # between two looks for an interrupt
+
+
+class Stopped(Exception):
+    """An interrupt ended the wait for work in a thread."""
+
+
+def in_thread(work: Callable[[], Any], interrupted: Callable[[], bool]) -> Any:
+    """Run `work` in a thread of its own, and return what it returns.
+
+    Python hears of Ctrl-C between its own steps only, and XLA compiles a program in one of them.
+
+    Raises
+    ------
+    Stopped
+        If `interrupted()` is true before the work is done. The thread can't be ended: it goes on in
+        the background, and the process does not end before it does.
+    """
+    done: futures.Future[Any] = futures.Future()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:  # raised again where the result is asked for
+            done.set_exception(error)
+
+    threading.Thread(target=run).start()
+    while not futures.wait([done], _LOOK_SECONDS).done:
+        if interrupted():
+            raise Stopped
+    return done.result()
 
 
 class Interrupt:

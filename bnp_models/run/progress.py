@@ -1,5 +1,6 @@
 """Progress of a run: one line with topics in use, log joint density, speed and time left."""
 
+import threading
 import time
 from typing import Any, Protocol, runtime_checkable
 
@@ -68,10 +69,24 @@ class Bar:
             mininterval=0,
         )
         self._clock, self._sweep = time.perf_counter(), start
+        self._begun = threading.Event()
         self._bar.set_description("compiling")
+        # the thread that traces programs shows nothing meanwhile
+        self._show = threading.Thread(target=self._show_compiling, daemon=True)
+        self._show.start()
+
+    def _show_compiling(self) -> None:
+        """Show the seconds until the first sweep."""
+        while not self._begun.wait(1.0):
+            self._bar.set_description(f"compiling, {time.perf_counter() - self._clock:.0f} s")
+
+    def _end_compiling(self) -> None:
+        self._begun.set()
+        self._show.join()
 
     def update(self, sweep: int, used: np.ndarray, lp: np.ndarray, note: str = "") -> None:
         """Show the state after `sweep` sweeps."""
+        self._end_compiling()
         now = time.perf_counter()
         done, seconds = sweep - self._sweep, max(now - self._clock, 1e-9)
         self._clock, self._sweep = now, sweep
@@ -90,6 +105,7 @@ class Bar:
 
     def close(self) -> None:
         """Finish the bar; its last line stays."""
+        self._end_compiling()
         self._bar.close()
 
 

@@ -11,7 +11,7 @@ numbers of slots.
 import contextlib
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -27,6 +27,7 @@ from bnp_models.base.program_memory import make_room, trim
 from bnp_models.base.token_model import LANE
 from bnp_models.base.warm_up import is_annealed
 from bnp_models.run import capacity
+from bnp_models.run.interrupt import in_thread
 from bnp_models.run.processes import (
     agreed,
     on_devices,
@@ -128,12 +129,15 @@ class Runner:
         self._note = ""  # on a change of capacity before the first stretch
         self.compile_seconds = 0.0
         """Time until programs were ready: traced, and compiled or loaded from a cache."""
+        self.interrupted: Callable[[], bool] = lambda: False
+        """Asked while programs are compiled: whether to raise `Stopped` instead of waiting."""
 
     def init(self, keys: jax.Array) -> GibbsState:
         """Start the chains, one per key; choose the capacity."""
         if self._mesh is not None:
             keys = on_devices(keys, self._mesh, P(CHAIN))
         with self._compiling():
+            self._compile(_start, *self._start_args(keys))
             state = self._start(keys)
             if self._sampler.capacity is None:
                 return state
@@ -175,8 +179,11 @@ class Runner:
         return _snapshot(self.kernel, self._mesh, state, self.data)
 
     def _start(self, keys: Any) -> GibbsState:
+        return _start(*self._start_args(keys))
+
+    def _start_args(self, keys: Any) -> tuple[Any, ...]:
         warmup = np.int32(self.num_warmup)
-        return _start(self.kernel, self._mesh, keys, warmup, self.data, self._argument)
+        return self.kernel, self._mesh, keys, warmup, self.data, self._argument
 
     def kept_before(self, sweep: int) -> int:
         """Return how many draws are kept in the first `sweep` sweeps."""
@@ -254,7 +261,7 @@ class Runner:
         if num_sweeps > longest:
             raise ValueError(f"num_sweeps must be at most {longest}, got {num_sweeps}")
         if self._ran is not self._shapes:
-            state = self._compile(state)
+            state = self._make_ready(state)
         clock = time.perf_counter()
         state, buffer, lp, used, need = self._advance(state, num_sweeps)
         num_kept = self.kept_before(sweep + num_sweeps) - self.kept_before(sweep)
@@ -263,9 +270,10 @@ class Runner:
         self._sweep_seconds = (time.perf_counter() - clock) / num_sweeps
         return state, kept, lp, used, need
 
-    def _compile(self, state: GibbsState) -> GibbsState:
-        """Compile by running zero sweeps; return the state from which to continue."""
+    def _make_ready(self, state: GibbsState) -> GibbsState:
+        """Compile, and run zero sweeps; return the state from which to continue."""
         with self._compiling():
+            self._compile(self._sweeps(), *self._sweeps_args(state, 0))
             after = jax.block_until_ready(self._advance(state, 0))[0]
             trim()  # return memory of the compiler before the sweeps need theirs
         self._ran = self._shapes
@@ -284,9 +292,18 @@ class Runner:
             model = type(self.kernel.config).__name__
             self._last_compile = _slowest[model] = max(took, _slowest.get(model, 0.0))
 
+    def _compile(self, program: Any, *args: Any) -> None:
+        """Compile a jitted function for these arguments: a call with them finds it compiled."""
+        in_thread(program.lower(*args).compile, self.interrupted)
+
     def _advance(self, state: GibbsState, num_sweeps: int) -> tuple[Any, ...]:
-        advance = _advance_in_place if self._in_place else _advance
-        return advance(
+        return self._sweeps()(*self._sweeps_args(state, num_sweeps))
+
+    def _sweeps(self) -> Any:
+        return _advance_in_place if self._in_place else _advance
+
+    def _sweeps_args(self, state: GibbsState, num_sweeps: int) -> tuple[Any, ...]:
+        return (
             self.kernel, self._first, self._thinning, self._slots, self._mesh,
             state, self.data, int(num_sweeps),  # always int: another type compiles again
         )  # fmt: skip

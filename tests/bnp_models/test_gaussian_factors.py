@@ -211,5 +211,5 @@ def test_approximate_births():
 def test_plain_mcmc_refuses_to_be_short_of_slots():
     model = bnp.GaussianFactorAnalysis(1.0, 1.0, 1.0, 1.0, 1.0, max_factors=3)
     mcmc = MCMC(model.gibbs(init_factors=3), num_warmup=0, num_samples=20, progress_bar=False)
-    with pytest.raises(Exception, match="max_factors=3 is too small for this run"):
+    with pytest.raises(ValueError, match="max_factors=3 is too small for this run"):
         mcmc.run(jax.random.key(0), DATA)

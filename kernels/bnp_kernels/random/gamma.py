@@ -266,20 +266,25 @@ def _draw_log_gamma_grid(
     cells (., m, k), at most 32, were rejected. Each further iteration makes one proposal per word,
     for the cell of its lowest bit. An iteration therefore costs 1/32 of the first pass, and nothing
     has to be sorted or counted.
+
+    Until a proposal is accepted, a cell holds the log of its factor of `_boost`. No factor is
+    computed twice: XLA would do that at the end of a loop over single cells, which LLVM vectorises
+    for some numbers of columns only, and a scalar logarithm may differ in the last bit.
     """
     word, num_groups, num_topics = concentration.shape
     num_lanes = num_groups * num_topics
     slot = jnp.arange(num_topics, dtype=jnp.uint32)[None, :]
 
-    def attempt(concentration, item, number):
-        raised, boost = _boost(random_bits(rng_key, slot, item, _BOOST), concentration)
-        return _try(random_bits(rng_key, slot, item, _TRIES + number), raised), boost
+    def attempt(raised, item, number):
+        tried = _try(random_bits(rng_key, slot, item, _TRIES + number), raised)
+        return tried, tried == -jnp.inf
 
     def first_try(failed, block):
         bit, concentration, item = block
-        tried, boost = attempt(concentration, item, 0)
-        failed = failed | jnp.where(tried == -jnp.inf, jnp.uint32(1) << bit, jnp.uint32(0))
-        return failed, tried + boost
+        raised, boost = _boost(random_bits(rng_key, slot, item, _BOOST), concentration)
+        tried, again = attempt(raised, item, 0)
+        failed = failed | jnp.where(again, jnp.uint32(1) << bit, jnp.uint32(0))
+        return failed, jnp.where(again, boost, tried + boost)
 
     failed = jnp.zeros((num_groups, num_topics), jnp.uint32) + 0 * item[0]  # sharded like item
     bits = jnp.arange(word, dtype=jnp.uint32)
@@ -292,11 +297,12 @@ def _draw_log_gamma_grid(
         value, failed, number = carry
         bit = lax.population_count((failed & -failed) - 1).astype(jnp.int32)
         cell = bit * num_lanes + lane
-        a = cells.at[jnp.minimum(cell, cells.size - 1)].get(mode="promise_in_bounds")
+        inside = jnp.minimum(cell, cells.size - 1)
+        a, boost = (x.at[inside].get(mode="promise_in_bounds") for x in (cells, value))
         this = item[0] + bit.astype(jnp.uint32) * jnp.uint32(num_groups)
-        tried, boost = attempt(a, this, number)
-        value = value.at[cell].set(tried + boost, mode="drop", unique_indices=True)
-        again = tried == -jnp.inf
+        tried, again = attempt(jnp.where(a < 1, a + 2, a), this, number)
+        accepted = jnp.where(again, boost, tried + boost)
+        value = value.at[cell].set(accepted, mode="drop", unique_indices=True)
         number = jnp.where(again, number + 1, 1)
         return value, jnp.where(again, failed, failed & (failed - 1)), number
 

@@ -102,7 +102,8 @@ def test_second_run_of_infinite_models(name, compiled):
 
 class TestReuseLoops:
     def test_one_object_for_one_function(self):
-        reuse_loops()
+        checked = []
+        reuse_loops(checked.append)
         once = numpyro.util.maybe_jit
 
         def double(x):
@@ -113,9 +114,10 @@ class TestReuseLoops:
         assert once(double, donate_argnums=0) is not jitted
         assert once(lambda x: 2 * x) is not jitted
         assert jitted(3) == 6
+        assert checked == [6]
 
     def test_without_control_flow(self):
-        reuse_loops()
+        reuse_loops(lambda result: None)
 
         def double(x):
             return 2 * x

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from bnp_models.run.interrupt import Interrupt
+from bnp_models.run.interrupt import Interrupt, Stopped, in_thread
 
 
 def test_the_first_is_noted_the_second_raises():
@@ -39,3 +39,18 @@ def test_other_threads_have_no_signals():
     thread.start()
     thread.join()
     assert found == [False]
+
+
+class TestInThread:
+    def test_returns_and_raises_what_the_work_does(self):
+        assert in_thread(threading.current_thread, lambda: False) is not threading.main_thread()
+        with pytest.raises(ZeroDivisionError):
+            in_thread(lambda: 1 // 0, lambda: False)
+
+    def test_an_interrupt_ends_the_wait_but_not_the_work(self):
+        end = threading.Event()
+        with Interrupt() as interrupt:
+            signal.raise_signal(signal.SIGINT)
+            with pytest.raises(Stopped):
+                in_thread(end.wait, lambda: interrupt.pending)
+        end.set()

@@ -13,6 +13,7 @@ P_VALUE = 1e-6  # false-alarm rate of each statistical assertion; keys are fixed
 
 draw_log_gamma = jax.jit(gamma.draw_log_gamma)
 draw_log_beta = jax.jit(gamma.draw_log_beta)
+draw_log_gamma_table = jax.jit(gamma.draw_log_gamma_table)
 draw_topic_word = jax.jit(gamma.draw_topic_word)
 
 
@@ -107,14 +108,19 @@ def test_large_topic_word_is_dirichlet():
 
 
 @pytest.mark.optimised
-@pytest.mark.parametrize("num_words", [3, 9000])
-def test_topic_word_does_not_depend_on_the_capacity(num_words):
+@pytest.mark.parametrize(
+    ("num_words", "few", "many"), [(3, 12, 40), (9000, 12, 40), (700, 90, 128)]
+)
+def test_topic_word_does_not_depend_on_the_capacity(num_words, few, many):
     rng = np.random.default_rng(num_words)
-    counts = jnp.asarray(rng.poisson(0.3, (num_words, 12)), jnp.int32)
-    key = jax.random.key(6)
-    phi = draw_topic_word(key, counts, 0.1)
-    wide = draw_topic_word(key, jnp.pad(counts, ((0, 0), (0, 28))), 0.1)
-    np.testing.assert_array_equal(wide[:, :12], phi)
+    counts = jnp.asarray(rng.poisson(0.3, (num_words, few)), jnp.int32)
+    wide = jnp.pad(counts, ((0, 0), (0, many - few)))
+    for seed in (6, 7):
+        key = jax.random.key(seed)
+        phi = draw_topic_word(key, counts, 0.1)
+        np.testing.assert_array_equal(draw_topic_word(key, wide, 0.1)[:, :few], phi)
+        table = draw_log_gamma_table(key, counts + 0.1)
+        np.testing.assert_array_equal(draw_log_gamma_table(key, wide + 0.1)[:, :few], table)
 
 
 def test_topic_word_without_tokens_does_not_underflow():

@@ -4,33 +4,41 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import jax
 import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
-import bnp_models as bnp
+from bnp_models.base import kept_programs
+from bnp_models.base.kept_programs import keep_programs
 from bnp_models.cli import command
-from bnp_models.run import compilation
 
 OPTIONS = (
     "jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs",
     "jax_enable_compilation_cache",
 )  # fmt: skip
-FIT = """
+START = """
 import collections, json, sys
 import jax, jax.monitoring
+from numpyro.infer import MCMC
 import bnp_models as bnp
 seen = collections.Counter()
 jax.monitoring.register_event_listener(lambda name, **about: seen.update([name]))
-folder = bnp.use_compilation_cache(sys.argv[1] or None)
 corpus = bnp.Corpus.from_ids([[0, 1, 0], [2, 1]], 3)
-model = bnp.LDA(2)
-fit = bnp.fit(model, corpus, num_warmup=2, num_samples=2, num_chains=2, progress=False)
-seconds = [fit.data.attrs[f"{name}_seconds"] for name in ("sampling", "compile")]
+"""
+WAYS = {
+    "fit": "bnp.fit(bnp.LDA(2), corpus, num_warmup=2, num_samples=2, num_chains=2, progress=False)",
+    "mcmc": """
+kernel = bnp.HDPLDA(max_topics=16).gibbs(init_topics=1, schedule="sequential")
+mcmc = MCMC(kernel, num_warmup=1, num_samples=1, progress_bar=False)
+mcmc.run(jax.random.key(0), corpus)
+""",
+}
+END = """
 hits, misses = (seen[f"/jax/compilation_cache/cache_{x}"] for x in ("hits", "misses"))
-print(json.dumps([str(folder), hits, misses, seconds]))
+print(json.dumps([jax.config.jax_compilation_cache_dir, hits, misses]))
 """
 
 
@@ -48,34 +56,45 @@ def settings(monkeypatch, tmp_path):
     compilation_cache.reset_cache()
 
 
-def run(folder, **environment):
+def run(way, caches, **environment):
+    """Return the folder, and how many programs were loaded and compiled, of a process."""
     kept = {name: x for name, x in os.environ.items() if name.lower() not in OPTIONS}
     done = subprocess.run(
-        [sys.executable, "-c", FIT, str(folder)], env=kept | environment, check=True,
-        capture_output=True, text=True,
+        [sys.executable, "-c", START + WAYS[way] + END],
+        env=kept | {"XDG_CACHE_HOME": str(caches)} | environment,
+        check=True, capture_output=True, text=True,
     )  # fmt: skip
     return json.loads(done.stdout)
 
 
 @pytest.mark.slow
-def test_a_second_process_compiles_nothing(tmp_path):
-    folder, hits, misses, _ = run(tmp_path / "programs")
-    assert folder == str(tmp_path / "programs")
+@pytest.mark.parametrize("way", WAYS)
+def test_a_second_process_compiles_nothing(tmp_path, way):
+    folder, hits, misses = run(way, tmp_path)
+    assert Path(folder).parent == tmp_path / "bnp-models" / "programs"
     assert (hits, misses > 5) == (0, True)
-    assert len(list((tmp_path / "programs").glob("*-cache"))) == misses
-    _, hits, again, _ = run(tmp_path / "programs")
+    assert len(list(Path(folder).glob("*-cache"))) == misses
+    _, hits, again = run(way, tmp_path)
     assert (hits, again) == (misses, 0)
+
+
+@pytest.mark.slow
+def test_one_variable_turns_it_off(tmp_path):
+    assert run("fit", tmp_path, JAX_ENABLE_COMPILATION_CACHE="0") == [None, 0, 0]
+    assert not (tmp_path / "bnp-models").exists()
+
+
+def folder_of_jax():
+    return jax.config.jax_compilation_cache_dir  # pyright: ignore[reportAttributeAccessIssue]
 
 
 @pytest.mark.usefixtures("settings")
 class TestFolder:
     def test_of_the_user(self, tmp_path):
-        folder = bnp.use_compilation_cache()
-        assert folder is not None
+        keep_programs()
+        folder = Path(folder_of_jax())
         assert folder.is_dir()
         assert folder.parent == tmp_path / "caches" / "bnp-models" / "programs"
-        assert jax.config.jax_compilation_cache_dir == str(folder)  # pyright: ignore[reportAttributeAccessIssue]
-        assert bnp.use_compilation_cache() == folder
 
     @pytest.mark.parametrize(
         ("system", "below"),
@@ -86,40 +105,48 @@ class TestFolder:
             monkeypatch.delenv(name, raising=False)
         monkeypatch.setenv("HOME", str(tmp_path))
         monkeypatch.setattr(Path, "home", lambda: tmp_path)
-        monkeypatch.setattr(compilation.sys, "platform", system)
-        assert (tmp_path / below) in compilation._default_folder().parents
+        monkeypatch.setattr(kept_programs.sys, "platform", system)
+        assert (tmp_path / below) in kept_programs._default_folder().parents
 
     def test_one_that_jax_knows_is_kept(self, tmp_path):
         jax.config.update("jax_compilation_cache_dir", str(tmp_path / "known"))
-        assert bnp.use_compilation_cache() == tmp_path / "known"
-        assert bnp.use_compilation_cache(tmp_path / "other") == tmp_path / "other"
-        assert jax.config.jax_compilation_cache_dir == str(tmp_path / "other")  # pyright: ignore[reportAttributeAccessIssue]
+        keep_programs()
+        assert folder_of_jax() == str(tmp_path / "known")
+        assert not (tmp_path / "caches").exists()
 
     def test_none(self, tmp_path):
         jax.config.update("jax_enable_compilation_cache", False)
-        assert bnp.use_compilation_cache(tmp_path / "programs") is None
-        assert not (tmp_path / "programs").exists()
+        keep_programs()
+        assert folder_of_jax() is None
+        assert not (tmp_path / "caches").exists()
 
-    def test_that_cannot_be_made(self, tmp_path):
+    def test_that_cannot_be_made(self, tmp_path, monkeypatch):
         (tmp_path / "file").touch()
-        with pytest.raises(ValueError, match="path must be a folder that can be made"):
-            bnp.use_compilation_cache(tmp_path / "file" / "programs")
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+        with pytest.warns(UserWarning, match=r"not kept.*JAX_COMPILATION_CACHE_DIR, or set JAX_EN"):
+            keep_programs()
+        assert folder_of_jax() is None
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            keep_programs()  # that was said
 
-    def test_is_used_although_something_was_compiled(self, tmp_path):
+    def test_is_used_although_something_was_compiled(self):
         jax.jit(lambda x: x * 3 - 1)(1.5)
-        folder = bnp.use_compilation_cache(tmp_path)
+        keep_programs()
         jax.jit(lambda x: x * 3 - 2)(1.5)
-        assert folder is not None
-        assert list(folder.glob("*-cache"))
+        assert list(Path(folder_of_jax()).glob("*-cache"))
 
-    def test_size(self, tmp_path):
+    def test_size(self, monkeypatch):
+        folder = kept_programs._default_folder()
+        folder.mkdir(parents=True)
         for i, age in enumerate((30, 10, 20)):  # seconds since the last use
-            file = tmp_path / f"{i}-cache"
+            file = folder / f"{i}-cache"
             file.write_bytes(b"x" * 1000)
             os.utime(file, (1e9 - age, 1e9 - age))
-        (tmp_path / "notes").write_bytes(b"x" * 5000)
-        bnp.use_compilation_cache(tmp_path, max_gigabytes=2e-6)
-        assert {path.name for path in tmp_path.iterdir()} == {"1-cache", "2-cache", "notes"}
+        (folder / "notes").write_bytes(b"x" * 5000)
+        monkeypatch.setattr(kept_programs, "MAX_BYTES", 2000)
+        keep_programs()
+        assert {path.name for path in folder.iterdir()} == {"1-cache", "2-cache", "notes"}
 
     @pytest.mark.parametrize("argv", [["models"], ["resume", "nowhere"]])
     def test_of_the_command(self, tmp_path, argv):
@@ -130,7 +157,6 @@ class TestFolder:
     def test_of_the_command_in_a_home_that_is_none(self, tmp_path, monkeypatch, capsys):
         (tmp_path / "file").touch()
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-        assert command.main(["resume", str(tmp_path / "nowhere")]) == 2
-        err = capsys.readouterr().err
-        assert "compiled programs are not kept: path must be a folder" in err
-        assert "nowhere" in err
+        with pytest.warns(UserWarning, match="compiled programs are not kept"):
+            assert command.main(["resume", str(tmp_path / "nowhere")]) == 2
+        assert "nowhere" in capsys.readouterr().err

@@ -4,77 +4,58 @@ import hashlib
 import os
 import platform
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
 import jax
 from jax.experimental.compilation_cache import compilation_cache
 
-from bnp_models.data import arguments
+__all__ = ["keep_programs"]
 
-__all__ = ["use_compilation_cache"]
+MAX_BYTES = 2e9
+"""Of all kept programs together."""
 
-MAX_GIGABYTES = 2.0
 _FOLDER = "jax_compilation_cache_dir"
 _SECONDS = "jax_persistent_cache_min_compile_time_secs"
+_refused: set[Path] = set()  # folders that can't be used, which was said
 
 
-def use_compilation_cache(
-    path: str | Path | None = None, *, max_gigabytes: float = MAX_GIGABYTES
-) -> Path | None:
-    """Keep what JAX compiles from now on in a folder, and load what is there already.
+def keep_programs() -> None:
+    """Let JAX keep what it compiles from now on in a folder of the user, and load what is there.
 
-    A sweep of an infinite model takes 10 to 40 seconds to compile. Loading takes about a second.
-    JAX finds a program by its content, its options and the versions, so a program of another
-    version is never loaded. The command `bnp-models` calls this function by itself.
+    JAX finds a program by its content, its options and the versions, so it never loads a program of
+    another version. The folder is for this kind of CPU, in `bnp-models/programs` of the user's
+    cache folder: `XDG_CACHE_HOME`, or `~/.cache`, `~/Library/Caches` (macOS) or `%LOCALAPPDATA%`
+    (Windows). Programs that were not used for the longest time are removed from it until the rest
+    is at most `MAX_BYTES` large.
 
-    Parameters
-    ----------
-    path
-        The folder, which is made if it isn't there. By default the one that
-        `JAX_COMPILATION_CACHE_DIR` names, or else a folder for this kind of CPU in
-        `bnp-models/programs` of the user's cache folder: `XDG_CACHE_HOME`, or `~/.cache`,
-        `~/Library/Caches` (macOS) or `%LOCALAPPDATA%` (Windows). Programs are code: use no folder
-        into which people can write whom you do not trust.
-    max_gigabytes
-        Programs that were not used for the longest time are removed from the folder until the rest
-        is at most this large. This is done in this call only. `inf` keeps all. A folder that
-        `JAX_COMPILATION_CACHE_DIR` names is left as it is.
-
-    Returns
-    -------
-    The folder; None if `JAX_ENABLE_COMPILATION_CACHE=0` turns the cache off.
-
-    Raises
-    ------
-    ValueError
-        If an argument is malformed, or the folder can't be made or written to.
-
-    Examples
-    --------
-    >>> import bnp_models as bnp
-    >>> folder = bnp.use_compilation_cache()  # before the first `fit`
+    Nothing is done if JAX has a folder already, such as that of `JAX_COMPILATION_CACHE_DIR`, or if
+    `JAX_ENABLE_COMPILATION_CACHE=0` turns keeping off. If the folder can't be written to, a warning
+    says so once.
     """
-    asked = arguments.optional(arguments.path, "path", path)
-    arguments.real("max_gigabytes", max_gigabytes, at_least=0, infinite=True)
-    if not _setting("jax_enable_compilation_cache"):
-        return None
-    known = _setting(_FOLDER)
-    if asked is None and known:
-        return Path(known)
-    folder = _default_folder() if asked is None else asked
+    if not _setting("jax_enable_compilation_cache") or _setting(_FOLDER):
+        return
+    folder = _default_folder()
+    if folder in _refused:
+        return
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK):
+            raise PermissionError(f"{folder} can't be written to")
     except OSError as error:
-        raise ValueError(f"path must be a folder that can be made, got {folder}: {error}") from None
-    if not os.access(folder, os.W_OK):
-        raise ValueError(f"path must be a folder that can be written to, got {folder}")
-    _trim(folder, max_gigabytes * 1e9)
+        _refused.add(folder)
+        warnings.warn(
+            f"compiled programs are not kept for the next run: {error}. Name another folder by "
+            "JAX_COMPILATION_CACHE_DIR, or set JAX_ENABLE_COMPILATION_CACHE=0 to keep none",
+            stacklevel=3,
+        )
+        return
+    _trim(folder, MAX_BYTES)
     jax.config.update(_FOLDER, str(folder))
     if _SECONDS.upper() not in os.environ:
         jax.config.update(_SECONDS, 0.0)  # a fit has dozens of small programs
     compilation_cache.reset_cache()  # JAX looks at the folder once, when it first compiles
-    return folder
 
 
 def _setting(name: str) -> Any:
