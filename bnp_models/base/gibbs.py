@@ -81,6 +81,10 @@ class GibbsKernel(MCMCKernel):
     compiles its loop over sweeps once for each `MCMC` object: call `run` of the same object again,
     with any key, to compile nothing.
 
+    A run of an infinite model that is short of slots raises `ValueError`. Where NumPyro maps the
+    whole run over chains ("parallel", a callable), its draws and `lp` are NaN instead (-1 if they
+    are integers), and `to_arviz` raises the error.
+
     `arviz.from_numpyro(mcmc)` reads the draws; `bnp_models.to_arviz(mcmc)` also names their
     dimensions. ArviZ can't compute a log likelihood by itself, because the topics that it would
     need are integrated out: `from_numpyro` makes none, and refuses to where it would have to be
@@ -191,7 +195,6 @@ class GibbsKernel(MCMCKernel):
         draws, lp = _report(self, state, given)
         state = state._replace(draws=draws, lp=lp)
         self._sample_fn = True
-        _kernels[type(state.chain)] = self
         if single:
             return _leave(state, rng_key)
         return state._replace(rng_key=_as(rng_key, state.rng_key))
@@ -271,6 +274,7 @@ class GibbsKernel(MCMCKernel):
         self, state: GibbsState, model_args: tuple[Any, ...], model_kwargs: dict | None
     ) -> GibbsState:
         """Advance every chain by one sweep of its schedule."""
+        _kernels[type(state.chain)] = self  # `init` is skipped where a run goes on
         return _sample(self, state, self._given(model_kwargs))
 
     def advance(self, state: GibbsState, given: dict | None = None) -> GibbsState:

@@ -66,7 +66,12 @@ def _boost(bits, concentration):
     """
     a, u, v = concentration, to_uniform(bits[0]), to_uniform(bits[1])
     log_factor = (jnp.log(u) * (a + 1) + jnp.log(v) * a) / (a * (a + 1))  # one division, see `_try`
-    return jnp.where(a < 1, a + 2, a), jnp.where(a < 1, log_factor, 0)
+    return _raise(a), jnp.where(a < 1, log_factor, 0)
+
+
+def _raise(concentration):
+    """Raise concentrations below one by two."""
+    return jnp.where(concentration < 1, concentration + 2, concentration)
 
 
 def draw_log_gamma(
@@ -300,7 +305,7 @@ def _draw_log_gamma_grid(
         inside = jnp.minimum(cell, cells.size - 1)
         a, boost = (x.at[inside].get(mode="promise_in_bounds") for x in (cells, value))
         this = item[0] + bit.astype(jnp.uint32) * jnp.uint32(num_groups)
-        tried, again = attempt(jnp.where(a < 1, a + 2, a), this, number)
+        tried, again = attempt(_raise(a), this, number)
         accepted = jnp.where(again, boost, tried + boost)
         value = value.at[cell].set(accepted, mode="drop", unique_indices=True)
         number = jnp.where(again, number + 1, 1)

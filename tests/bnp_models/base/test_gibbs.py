@@ -15,7 +15,7 @@ import pytest
 from numpyro.infer import MCMC
 
 import bnp_models as bnp
-from bnp_models.base import program_memory
+from bnp_models.base import gibbs, program_memory
 from bnp_models.base.gibbs import GibbsKernel
 
 RECORD = ("z", "topic_tokens", "noise", "topic_tokens_mean")
@@ -302,6 +302,16 @@ class TestFullBuffer:
         mcmc = sample(toy(gamma=9.0, max_topics=3).gibbs(), tiny, run=False)
         with pytest.raises(ValueError, match="max_topics=3 is too small"):
             mcmc.warmup(jax.random.key(0), tiny)
+
+    def test_raises_where_a_state_of_another_process_goes_on(self, toy, tiny, monkeypatch):
+        kernel = toy(gamma=1e-9, max_topics=3).gibbs()
+        state = sample(kernel, tiny).last_state
+        monkeypatch.setattr(gibbs, "_kernels", {})  # nothing was started in that process
+        full = state.chain._replace(overflow=np.array([False, True]))
+        mcmc = sample(kernel, tiny, run=False)
+        mcmc.post_warmup_state = state._replace(chain=full)
+        with pytest.raises(ValueError, match="max_topics=3 is too small"):
+            mcmc.run(state.rng_key, tiny)
 
     @pytest.mark.filterwarnings("ignore:Some donated buffers were not usable")  # NumPyro's own
     @pytest.mark.parametrize("method", ["parallel", jax.vmap])
