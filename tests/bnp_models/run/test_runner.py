@@ -204,6 +204,7 @@ class TestCapacity:
         check_full_buffer(Runner(kernel, tiny, 4, 12), expected, monkeypatch)
 
     @pytest.mark.slow
+    @pytest.mark.optimised  # without, a last bit of alpha differs where the buffer holds one draw
     @pytest.mark.parametrize("name", ["topics", "factors"])
     def test_replay_of_models_when_the_buffer_is_full(self, tiny, name, monkeypatch):
         if name == "topics":
