@@ -31,6 +31,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, ScalarLike
 
 from bnp_kernels.numerics.densities import log_gamma_prior
 from bnp_kernels.numerics.linear import draw_gaussian, product
+from bnp_kernels.numerics.loops import most_of_any_chain
 from bnp_kernels.numerics.sums import sum_pairwise
 from bnp_kernels.processes import (
     beta_process,
@@ -49,7 +50,7 @@ from bnp_kernels.processes.beta_process import (
     observed_entries,
     sum_by_source,
 )
-from bnp_kernels.processes.factor_slots import add_up, for_each_slot, most_of_any_chain
+from bnp_kernels.processes.factor_slots import add_up, for_each_slot
 from bnp_kernels.random import bits
 from bnp_kernels.random.concentration import GammaPrior
 from bnp_kernels.random.gamma import draw_log_gamma

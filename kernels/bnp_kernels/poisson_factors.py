@@ -39,6 +39,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, ScalarLike
 
 from bnp_kernels.numerics.densities import log_gamma_density, log_gamma_prior
 from bnp_kernels.numerics.linear import product
+from bnp_kernels.numerics.loops import most_of_any_chain
 from bnp_kernels.numerics.sums import sum_pairwise
 from bnp_kernels.processes import (
     beta_process,
@@ -51,7 +52,7 @@ from bnp_kernels.processes import (
 from bnp_kernels.processes.allocation import Counts, allocate, rates, shares
 from bnp_kernels.processes.approximate_births import MOST, NUM_DRAWS, draw_rows
 from bnp_kernels.processes.beta_process import BetaProcessPriors, Rows, count_uses, sum_by_source
-from bnp_kernels.processes.factor_slots import add_up, most_of_any_chain
+from bnp_kernels.processes.factor_slots import add_up
 from bnp_kernels.random import bits
 from bnp_kernels.random.concentration import GammaPrior
 from bnp_kernels.random.gamma import SMALLEST, draw_gamma

@@ -11,8 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
+from bnp_kernels.numerics.loops import most_of_any_chain
 from bnp_kernels.processes.beta_process import Rows, make_rows, observed_entries, sum_by_source
-from bnp_kernels.processes.factor_slots import for_each_slot, most_of_any_chain
+from bnp_kernels.processes.factor_slots import for_each_slot
 from bnp_kernels.random import bits
 
 __all__ = ["HEAVY", "PART", "Counts", "allocate", "make_counts", "rates", "shares"]

@@ -184,10 +184,11 @@ def log_column(
     uses: Int[Array, "..."], num_rows: Array, beta: Array, alpha: Array
 ) -> Float[Array, "..."]:
     r"""Return $\log p(z_{jk} \mid \beta_k)$ of the rows of a source, $\pi_{jk}$ integrated out."""
-    shapes = jnp.broadcast_arrays(alpha * beta, alpha * (1 - beta))
-    counts = jnp.broadcast_arrays(uses, num_rows - uses)
-    each = log_rising(jnp.stack(shapes), jnp.stack(counts))
-    return each[0] + each[1] - log_rising(alpha, num_rows)
+    # one call, because each is compiled
+    shapes = jnp.broadcast_arrays(alpha * beta, alpha * (1 - beta), alpha)
+    counts = jnp.broadcast_arrays(uses, num_rows - uses, num_rows)
+    on, off, of_all = log_rising(jnp.stack(shapes), jnp.stack(counts))
+    return on + off - of_all
 
 
 def log_law(

@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Bool, Float, Int, Key
 
+from bnp_kernels.numerics.loops import most_of_any_chain
 from bnp_kernels.numerics.sums import prefix_sums, sum_pairwise
 from bnp_kernels.processes.beta_process import (
     LARGEST_STICK,
@@ -45,7 +45,6 @@ __all__ = [
     "draw_z",
     "for_each_slot",
     "grow",
-    "most_of_any_chain",
     "open_slots",
     "slots_wanted",
     "sweep_slots",
@@ -76,17 +75,6 @@ class Slots(NamedTuple):
     is_old: Bool[Array, " K"]
     num_taken: Int[Array, ""]  # slots that are not free, the most of any chain
     overflow: Bool[Array, ""]
-
-
-@custom_vmap
-def most_of_any_chain(x: Array) -> Array:
-    """Return the largest x of all chains, to every chain, as the common bound of a loop."""
-    return x
-
-
-@most_of_any_chain.def_vmap
-def _(axis_size, in_batched, x):
-    return (most_of_any_chain(x.max(axis=0)) if in_batched[0] else x), False
 
 
 def open_slots(

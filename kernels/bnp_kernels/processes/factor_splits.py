@@ -33,9 +33,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+from jax import lax
 from jax.scipy.special import betaln, digamma
 from jaxtyping import Array, Bool, Float, Key
 
+from bnp_kernels.numerics.loops import once
 from bnp_kernels.numerics.sums import sum_pairwise
 from bnp_kernels.processes.beta_process import (
     LARGEST_STICK,
@@ -87,7 +89,7 @@ def split_or_merge(rng_key: Key[Array, ""], state: Any, rows: Rows, explain: Exp
     z, beta, phi, weights = state.z, state.beta, state.phi, state.weights
     num_slots, num_rows = z.shape
     key_u, key_anchors, key_values, key_sticks = bits.split(rng_key, 4)
-    u_kind, u_first, u_second, u_accept = bits.uniform(key_u, (4,))
+    u_kind, u_first, u_second, u_accept = once(bits.uniform(key_u, (4,)))
     num_used = z.any(axis=1).sum(dtype=jnp.int32)
     is_split = u_kind < 0.5
     first, second = _choose_pair(u_first, u_second, num_used)
@@ -154,16 +156,18 @@ def _propose_sticks(
     uses = count_uses(z, rows.source, alpha.shape[0])
     unused = rows.num_rows[None, :] - uses
 
-    def tables(concentration, number):
-        return concentration * (digamma(concentration + number) - digamma(concentration))
+    def step(_, shapes):
+        x = jnp.clip(shapes[0] / (shapes[0] + shapes[1]), 1e-6, 1 - 1e-6)
+        # customers and concentration of each restaurant: uses and the others, by factor and source
+        concentration = alpha[None, None, :] * jnp.stack([x, 1 - x])[:, :, None]
+        of_all, of_none = digamma(jnp.stack([concentration + number, concentration]))
+        on, off = (concentration * (of_all - of_none)).sum(axis=2)
+        return jnp.stack([jnp.maximum(on, 0.5), 1.0 + off])
 
-    m, rest = 1.0 + uses.sum(axis=1), 1.0 + unused.sum(axis=1)
-    for _ in range(_NUM_STEPS):
-        x = jnp.clip(m / (m + rest), 1e-6, 1 - 1e-6)[:, None]
-        m = jnp.maximum(tables(alpha[None, :] * x, uses).sum(axis=1), 0.5)
-        rest = 1.0 + tables(alpha[None, :] * (1 - x), unused).sum(axis=1)
-    number, side = jnp.arange(len(z))[None, :], jnp.arange(2)[:, None]
-    log_on, log_off = draw_log_gamma(rng_key, jnp.stack([m, rest]), number, side)
+    number = jnp.stack([uses, unused])
+    m, rest = lax.fori_loop(0, _NUM_STEPS, step, 1.0 + number.sum(axis=2))
+    factor, side = jnp.arange(len(z))[None, :], jnp.arange(2)[:, None]
+    log_on, log_off = draw_log_gamma(rng_key, jnp.stack([m, rest]), factor, side)
     drawn = 1 / (1 + jnp.exp(log_off - log_on))
     stick = jnp.where(is_new, jnp.clip(drawn, SMALLEST_STICK, LARGEST_STICK), stick)
     stick = jnp.where(stick > 0, stick, 0.5)  # of a slot that is not in use

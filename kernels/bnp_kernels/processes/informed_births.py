@@ -28,6 +28,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Key
 
+from bnp_kernels.numerics.loops import once
 from bnp_kernels.processes.beta_process import LARGEST_STICK, SMALLEST_STICK, Rows, log_column
 from bnp_kernels.random import bits
 
@@ -65,7 +66,7 @@ def draw_own_factors(rng_key: Key[Array, ""], state: Any, rows: Rows, propose: P
     key_rows, key_u, key_stick, key_values = bits.split(rng_key, 4)
     row = jnp.argsort(bits.uniform(key_rows, (num_rows,)))[:NUM_ROWS]
     number = jnp.arange(len(row), dtype=jnp.uint32)
-    u_kind, u_own = (bits.to_uniform(x) for x in bits.random_bits(key_u, 0, number))
+    u_kind, u_own = (once(bits.to_uniform(x)) for x in bits.random_bits(key_u, 0, number))
     log_u = jnp.log(bits.to_uniform(bits.random_bits(key_u, 1, number)[0]))
     is_birth = u_kind < 0.5
 

@@ -17,6 +17,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int, Integer, Key, ScalarLike
 
 from bnp_kernels.numerics.batching import LARGE_TABLE, vectorise_if
+from bnp_kernels.numerics.loops import most_of_any_chain
 from bnp_kernels.numerics.sums import sum_pairwise, sum_rows
 from bnp_kernels.random.bits import random_bits, split, to_uniform
 
@@ -102,8 +103,11 @@ def draw_log_gamma(
         tried = _try(random_bits(rng_key, slot, item, _TRIES + i), raised)
         return i + 1, jnp.where(value == -jnp.inf, tried, value)
 
+    def going_on(carry):
+        return most_of_any_chain((carry[1] == -jnp.inf).any())
+
     start = 0, jnp.full(concentration.shape, -jnp.inf, jnp.float32)
-    _, value = lax.while_loop(lambda carry: (carry[1] == -jnp.inf).any(), attempt, start)
+    _, value = lax.while_loop(going_on, attempt, start)
     return jnp.maximum(value + boost, jnp.float32(_LOG_FLOOR)).reshape(shape)
 
 

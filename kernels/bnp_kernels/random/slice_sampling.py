@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Key, ScalarLike
 
+from bnp_kernels.numerics.loops import most_of_any_chain
 from bnp_kernels.random.bits import random_bits, to_uniform
 
 __all__ = ["draw_slice"]
@@ -43,7 +44,8 @@ def draw_slice(
         """Try a point.
 
         The first one is `value` itself, which sets the level. The loop therefore compiles the
-        density only once.
+        density only once. An accepted point is tried again, with the same result, until all
+        chains have accepted one.
         """
         tries, low, high, proposal, level, _ = carry
         density = log_density(proposal)
@@ -58,7 +60,7 @@ def draw_slice(
         return tries + 1, low, high, following, level, done
 
     def going_on(carry):
-        return ~carry[5] & (carry[0] <= _MOST_TRIES)
+        return most_of_any_chain(~carry[5]) & (carry[0] <= _MOST_TRIES)
 
     _, _, _, proposal, _, done = lax.while_loop(going_on, attempt, start)
     return jnp.where(done, proposal, value)

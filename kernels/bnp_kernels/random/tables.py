@@ -17,6 +17,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int, Key
 
 from bnp_kernels.numerics.batching import LARGE_TABLE, vectorise_if
+from bnp_kernels.numerics.loops import most_of_any_chain
 from bnp_kernels.random.bits import random_bits, to_uniform
 
 __all__ = ["draw_tables", "draw_tables_of_groups"]
@@ -152,6 +153,9 @@ def _draw(rng_key, counts, row, concentration):
         waiting = jnp.where(done, waiting & (waiting - 1), waiting)
         return waiting, tables + opened, jnp.where(done, 1, jumps + 1), at
 
+    def going_on(carry):
+        return most_of_any_chain((carry[0] != 0).any())
+
     carry = waiting, tables, jnp.ones_like(waiting), jnp.ones(waiting.shape, jnp.float32)
-    _, tables, _, _ = lax.while_loop(lambda carry: (carry[0] != 0).any(), next_jump, carry)
+    _, tables, _, _ = lax.while_loop(going_on, next_jump, carry)
     return tables
