@@ -34,6 +34,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from bnp_kernels.numerics.batching import LARGE_TABLE, vectorise_if
 from bnp_kernels.numerics.densities import log_gamma_prior, log_rising
+from bnp_kernels.numerics.loops import most_of_any_chain
 from bnp_kernels.numerics.sums import sum_pairwise, sum_rows
 from bnp_kernels.random import bits, stirling
 from bnp_kernels.random.bits import random_bits, to_uniform
@@ -447,7 +448,7 @@ def _draw_held(
 
         zeros = jnp.zeros(num_topics, jnp.float32)
         begin = jnp.int32(0), zeros, zeros - jnp.inf, jnp.minimum(m, 1), zeros > 0
-        end = jnp.minimum(jnp.where(m > 1, m, 0).max(), most)
+        end = most_of_any_chain(jnp.minimum(jnp.where(m > 1, m, 0).max(), most))
         _, _, _, new, small = lax.while_loop(lambda carry: carry[0] < end, block, begin)
         new = jnp.where(m > 1, new, m)
         carry = (

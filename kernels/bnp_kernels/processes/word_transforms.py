@@ -13,6 +13,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int, Key
 
 from bnp_kernels.numerics.batching import LARGE_TABLE, vectorise_if
+from bnp_kernels.numerics.loops import most_of_any_chain
 from bnp_kernels.random.bits import random_bits, to_uniform
 from bnp_kernels.tokens.layout import WordTransform
 
@@ -111,5 +112,6 @@ def _draw_labels(rng_key, transform, tables, log_phi, *, most):
         return begin + together, found, log_labels + logs.sum()
 
     start = jnp.int32(0), jnp.zeros(num_global * num_topics, jnp.int32), jnp.float32(0)
-    _, found, log_labels = lax.while_loop(lambda carry: carry[0] < total, draw, start)
+    last = most_of_any_chain(total)
+    _, found, log_labels = lax.while_loop(lambda carry: carry[0] < last, draw, start)
     return found.reshape(num_global, num_topics), log_labels

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Key
 
+from bnp_kernels.numerics.loops import most_of_any_chain
 from bnp_kernels.random.bits import random_bits, to_uniform
 
 __all__ = ["draw_elliptical"]
@@ -64,7 +65,7 @@ def draw_elliptical(
         return tries + 1, low, high, jnp.where(done, proposal, following), level, done
 
     def going_on(carry):
-        return ~carry[5] & (carry[0] <= _MOST_TRIES)
+        return most_of_any_chain(~carry[5]) & (carry[0] <= _MOST_TRIES)
 
     _, _, _, proposal, _, done = lax.while_loop(going_on, attempt, (*start, jnp.bool_(False)))
     return jnp.where(done, point(proposal), value)

@@ -316,5 +316,9 @@ def _draw_log_gamma_grid(
         return value, jnp.where(again, failed, failed & (failed - 1)), number
 
     carry = value.reshape(-1), failed, jnp.ones_like(failed)
-    value, _, _ = lax.while_loop(lambda carry: (carry[1] != 0).any(), retry, carry)
+
+    def going_on(carry):
+        return most_of_any_chain((carry[1] != 0).any())
+
+    value, _, _ = lax.while_loop(going_on, retry, carry)
     return jnp.maximum(value, jnp.float32(_LOG_FLOOR)).reshape(concentration.shape)

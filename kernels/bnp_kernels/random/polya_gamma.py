@@ -41,6 +41,7 @@ from jax import lax
 from jaxtyping import Array, Float, Integer, Key, ScalarLike
 
 from bnp_kernels.numerics.batching import LARGE_TABLE, vectorise_if
+from bnp_kernels.numerics.loops import most_of_any_chain
 from bnp_kernels.random.bits import random_bits, split, to_uniform
 from bnp_kernels.random.gamma import draw_log_gamma
 from bnp_kernels.random.inverse_gaussian import draw_inverse_gaussian, larger_root
@@ -174,7 +175,10 @@ def _draw_parts(rng_key, b, half_z, part, slot, item):
             left = jnp.where(accept, left - h, left)
             return number + 1, left, jnp.where(accept, total + value, total)
 
-        return lax.while_loop(lambda carry: (carry[1] > 0).sum() > few, propose, start)
+        def going_on(carry):
+            return most_of_any_chain((carry[1] > 0).sum()) > few
+
+        return lax.while_loop(going_on, propose, start)
 
     size, cells = b.size, (half_z, part, slot, item)
     few = size // _FEW if size >= _CROWD else 0

@@ -13,6 +13,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Int
 
+from bnp_kernels.numerics.loops import most_of_any_chain
+
 __all__ = ["pack", "repeat"]
 
 _SHRINK = 4  # how much shorter the next arrays are
@@ -56,9 +58,10 @@ def _repeat(advance, waiting, state, given, number, filled):
         number, state = carry
         return number + 1, advance(number, state, given)
 
-    number, state = lax.while_loop(
-        lambda carry: left(carry[1]).sum() > room, one_round, (number, state)
-    )
+    def going_on(carry):
+        return most_of_any_chain(left(carry[1]).sum()) > room
+
+    number, state = lax.while_loop(going_on, one_round, (number, state))
     if room == 0:
         return state
     place = pack(left(state), room)

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int, Key, ScalarLike
 
+from bnp_kernels.numerics.loops import most_of_any_chain
 from bnp_kernels.random.bits import random_bits, to_uniform
 from bnp_kernels.random.rounds import pack, repeat
 
@@ -139,7 +140,11 @@ def _draw_large(rng_key, a, cells, log_c, number) -> Float[Array, " cells"]:
         return place + accepted, jnp.where(accepted, 0, attempt + 1), drawn
 
     start = jnp.arange(lanes) * share, jnp.zeros(lanes, jnp.int32), jnp.zeros(num_cells)
-    return lax.while_loop(lambda carry: (carry[0] < last).any(), advance, start)[2]
+
+    def going_on(carry):
+        return most_of_any_chain((carry[0] < last).any())
+
+    return lax.while_loop(going_on, advance, start)[2]
 
 
 def _log_sinc(t):
