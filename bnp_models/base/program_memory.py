@@ -6,12 +6,15 @@ in one notebook would reach it. Compiling a sweep also takes hundreds of megabyt
 library does not return to the system.
 """
 
+import contextlib
 import ctypes
+import gc
 import sys
+from collections.abc import Iterator
 
 import jax
 
-__all__ = ["make_room", "trim"]
+__all__ = ["collect_later", "make_room", "trim"]
 
 SHARE = 0.6
 """Compiled programs are dropped when this share of the granted mappings is in use."""
@@ -30,6 +33,18 @@ def make_room() -> bool:
         return False
     jax.clear_caches()
     return True
+
+
+@contextlib.contextmanager
+def collect_later() -> Iterator[None]:
+    """Let Python look for garbage only afterwards: most of the objects that tracing makes stay."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def trim() -> bool:

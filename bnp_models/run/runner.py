@@ -23,7 +23,7 @@ from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
 from bnp_models.base.gibbs import GibbsKernel, GibbsState, Sampler
-from bnp_models.base.program_memory import make_room, trim
+from bnp_models.base.program_memory import collect_later, make_room, trim
 from bnp_models.base.token_model import LANE
 from bnp_models.base.warm_up import is_annealed
 from bnp_models.run import capacity
@@ -151,6 +151,7 @@ class Runner:
                 state = self._with_capacity(state, slots)
             return state
 
+    @collect_later()
     def shapes(self, keys: Any) -> GibbsState:
         """Return the shapes of what `init` makes, for keys or the shape of keys."""
         return jax.eval_shape(self._start, keys)
@@ -159,6 +160,7 @@ class Runner:
         """Return the shapes of the whole state that `init` makes, for keys or the shape of keys."""
         return jax.eval_shape(lambda keys: self.whole(self._start(keys)), keys)
 
+    @collect_later()
     def recorded(self, state: GibbsState) -> dict[str, Any]:
         """Return the shapes of what is kept of a state."""
         return jax.eval_shape(partial(_all_recorded, self.kernel, self._mesh), state, self.data)
@@ -284,7 +286,8 @@ class Runner:
         """Count the time of what is inside as time of compiling."""
         clock = time.perf_counter()
         try:
-            yield
+            with collect_later():
+                yield
         finally:
             took = time.perf_counter() - clock
             self.compile_seconds += took

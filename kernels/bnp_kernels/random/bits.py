@@ -76,9 +76,9 @@ def key_words(rng_key: Key[Array, ""]) -> tuple[UInt32[Array, ""], UInt32[Array,
     an `rbg` key repeats the first.)
     """
     words = jax.random.key_data(rng_key).astype(jnp.uint32)
-    key0, key1 = words[0], words[1]
-    for start in range(2, words.shape[0] - 1, 2):
-        block = threefry(key0, key1, words[start], words[start + 1])
+    key0, key1, *more = (lax.index_in_dim(words, i, keepdims=False) for i in range(len(words)))
+    for pair in zip(more[::2], more[1::2], strict=False):
+        block = threefry(key0, key1, *pair)
         key0, key1 = lax.optimization_barrier(block)
     return key0, key1
 

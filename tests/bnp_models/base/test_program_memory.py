@@ -1,6 +1,8 @@
 """Compiled programs are dropped before the process runs out of memory mappings."""
 
 import builtins
+import contextlib
+import gc
 import os
 import sys
 
@@ -69,3 +71,16 @@ def test_draws_stay_the_same(toy, tiny, monkeypatch):
     expected = z()
     monkeypatch.setattr(program_memory, "SHARE", 0.0)
     np.testing.assert_array_equal(z(), expected)
+
+
+@pytest.mark.parametrize("was_on", [True, False])
+def test_garbage_is_collected_later(was_on):
+    try:
+        if not was_on:
+            gc.disable()
+        with contextlib.suppress(KeyError), program_memory.collect_later():
+            assert not gc.isenabled()
+            raise KeyError
+        assert gc.isenabled() == was_on
+    finally:
+        gc.enable()
