@@ -61,7 +61,7 @@ print(json.dumps({"seconds": progress.first, "device": jax.devices()[0].device_k
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure and write a file, or write the table of several files."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description="Seconds to the first sweep.")
     parser.add_argument("--output", type=Path, help="JSON file; of --report, Markdown file")
     parser.add_argument("--models", help="names of models, with commas; all of them by default")
     parser.add_argument("--title", help="head of the column; the version of JAX by default")
