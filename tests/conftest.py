@@ -6,11 +6,14 @@ leaves it out, plain `pytest` runs everything. `JAX_PLATFORMS=cuda pytest` tests
 
 import json
 import os
+import signal
 
 # Through the environment, so that the processes which tests start inherit it.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("JAX_NUM_CPU_DEVICES", "2")  # code that shards over devices has two to use
 os.environ.setdefault("MPLBACKEND", "Agg")
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a script, under nohup
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import pytest
 

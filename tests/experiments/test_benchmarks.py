@@ -49,6 +49,16 @@ def test_speed_runs_and_resumes(tmp_path):
     assert other.returncode == 1
 
 
+@pytest.mark.slow
+def test_first_sweep_is_sooner_with_kept_programs(tmp_path):
+    output = tmp_path / "first_sweep.json"
+    done = run(BENCHMARKS / "first_sweep.py", "--models", "HDPLDA", "--output", output)
+    assert done.returncode == 0, done.stderr
+    seconds = json.loads(output.read_text())["seconds"]["HDPLDA"]
+    assert 0 < seconds["warm"] < seconds["cold"]
+    assert "| HDPLDA |" in done.stdout
+
+
 def test_all_systems_are_planned(load, monkeypatch):
     """With the peers, and every schedule of the author models with 1 and 4 chains."""
     plan, settings = load("benchmarks.plan"), load("benchmarks.settings")

@@ -1,0 +1,94 @@
+"""Long checks of kernels are left out where their evidence still holds, if that is asked for.
+
+`evidence.json` holds the checks that have passed, and the planted mistakes that were seen, by test
+function, each function with the digest of the source code that it depends on. Two variables of the
+environment act on it:
+
+- `BNP_EVIDENCE=SEED`: a test in the file whose digest is still the same is skipped, except for a
+  tenth, which the seed chooses.
+- `BNP_NEW_EVIDENCE=FOLDER`: a test that passes is noted there. `python tests/kernels/conftest.py
+  FOLDER` then writes the file anew.
+
+Without them all tests run. What also depends on the NumPyro programs of the library is never left
+out, nor are quick tests.
+"""
+
+import json
+import os
+import random
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from bnp_models.testing.sources import Place, digest
+
+FILE = Path(__file__).with_name("evidence.json")
+KINDS = {"check", "mistake", "move"}  # parameters of the tests that are concerned
+OF_PROGRAMS = ("program", "log_joint", "shipped")  # checks that need more than the kernels
+SHARE = 0.1  # of what is known already, which runs again
+
+
+def pytest_collection_modifyitems(items):
+    seed = os.environ.get("BNP_EVIDENCE")
+    if seed is None:
+        return
+    known = json.loads(FILE.read_text())
+    for item in filter(concerned, items):
+        of_function = known.get(function(item), {})
+        holds = of_function.get("sources") == sources(item) and case(item) in of_function["passed"]
+        if holds and random.Random(f"{seed} {item.nodeid}").random() >= SHARE:
+            reason = f"{FILE.name} has it, and its sources are the same (seed {seed})"
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    folder = os.environ.get("BNP_NEW_EVIDENCE")
+    if folder is not None and call.when == "call" and report.passed and concerned(item):
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
+        with (Path(folder) / f"{worker}.jsonl").open("a") as file:
+            file.write(json.dumps([function(item), sources(item), case(item)]) + "\n")
+    return report
+
+
+def concerned(item):
+    """Say whether a test is a long check whose result follows from the sources it is keyed by."""
+    if FILE.parent not in item.path.parents or item.get_closest_marker("slow") is None:
+        return False
+    params = getattr(getattr(item, "callspec", None), "params", {})
+    if not KINDS & params.keys():
+        return False
+    check = getattr(params.get("mistake"), "caught_by", case(item))
+    return not check.startswith(OF_PROGRAMS)
+
+
+def function(item):
+    return f"{item.path.relative_to(FILE.parent).as_posix()}::{item.originalname}"
+
+
+def case(item):
+    return item.callspec.id
+
+
+def sources(item):
+    packages = " ".join(f"{name} {version(name)}" for name in ("jax", "jaxlib", "numpy"))
+    return digest(Place(item.path, item.originalname), packages)
+
+
+def merged(folder):
+    """Return the evidence of the file and of a run; that of other sources goes."""
+    known = json.loads(FILE.read_text()) if FILE.exists() else {}
+    notes = [json.loads(line) for x in Path(folder).glob("*.jsonl") for line in x.open()]
+    for name, digest_now, passed in notes:
+        if known.get(name, {}).get("sources") != digest_now:
+            known[name] = {"sources": digest_now, "passed": []}
+        known[name]["passed"] = sorted({*known[name]["passed"], passed})
+    return dict(sorted(known.items()))
+
+
+if __name__ == "__main__":
+    FILE.write_text(json.dumps(merged(sys.argv[1]), indent=1) + "\n")
