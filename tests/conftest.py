@@ -2,11 +2,17 @@
 
 A test that takes more than a few seconds is marked `@pytest.mark.slow`; `pytest -m "not slow"`
 leaves it out, plain `pytest` runs everything. `JAX_PLATFORMS=cuda pytest` tests on a GPU.
+
+`BNP_SECONDS=FOLDER` in the environment notes there where the seconds of each test go;
+`python tests/seconds.py FOLDER` makes a table of them.
 """
 
 import json
 import os
 import signal
+import time
+from collections import Counter
+from pathlib import Path
 
 # Through the environment, so that the processes which tests start inherit it.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -16,6 +22,40 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a 
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import pytest
+
+BEGUN = time.perf_counter()
+spent = Counter()  # seconds of JAX in this process, by kind of work
+
+
+def pytest_configure():
+    if "BNP_SECONDS" in os.environ:
+        import jax
+
+        jax.monitoring.register_event_duration_secs_listener(count)
+
+
+def count(event, seconds, **_):
+    spent[event.rpartition("/")[2]] += seconds
+
+
+def pytest_collection_finish(session):
+    if session.items:
+        note("", "importing and collecting", time.perf_counter() - BEGUN)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    note(item.nodeid, call.when, call.duration)
+    return (yield)
+
+
+def note(test, when, seconds):
+    if folder := os.environ.get("BNP_SECONDS"):
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        line = json.dumps({"test": test, "when": when, "seconds": seconds, **spent})
+        spent.clear()
+        with (Path(folder) / f"{os.getpid()}.jsonl").open("a") as file:
+            file.write(line + "\n")
 
 
 @pytest.fixture(autouse=True)

@@ -53,7 +53,7 @@ class Folder:
     def run(self, **variables):
         """Return how many tests passed, failed and were left out."""
         variables = {f"BNP_{name}": str(x) for name, x in variables.items()}
-        known = {n: x for n, x in os.environ.items() if n not in ("BNP_EVIDENCE", "PYTEST_ADDOPTS")}
+        known = {n: x for n, x in os.environ.items() if not n.startswith(("BNP_", "PYTEST_"))}
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "pytest.ini"],
             cwd=self.path, env=known | variables, capture_output=True, text=True, check=False,
