@@ -25,7 +25,7 @@ import pytest
 from bnp_models.testing.sources import Place, digest
 
 FILE = Path(__file__).with_name("evidence.json")
-KINDS = {"check", "mistake", "move"}  # parameters of the tests that are concerned
+KINDS = {"check", "mistake"}  # parameters of the tests that are concerned
 OF_PROGRAMS = ("program", "log_joint", "shipped")  # checks that need more than the kernels
 SHARE = 0.1  # of what is known already, which runs again
 
@@ -56,8 +56,12 @@ def pytest_runtest_makereport(item, call):
 
 
 def concerned(item):
-    """Say whether a test is a long check whose result follows from the sources it is keyed by."""
-    if FILE.parent not in item.path.parents or item.get_closest_marker("slow") is None:
+    """Say whether a test is a long check whose result follows from the sources it is keyed by.
+
+    Such checks are in the files of the models. Tests in the folders find their cases by the names
+    of files, which sources do not tell.
+    """
+    if item.path.parent != FILE.parent or item.get_closest_marker("slow") is None:
         return False
     params = getattr(getattr(item, "callspec", None), "params", {})
     if not KINDS & params.keys():

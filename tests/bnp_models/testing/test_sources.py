@@ -161,7 +161,7 @@ def test_every_function_that_runs_counts(name, monkeypatch):
         (used.file, line)
         for used in sources.used(place)
         for statement in sources.statements(used)
-        for line in range(first_line(statement), statement.end_lineno + 1)
+        for line in range(first_line(statement), (statement.end_lineno or 0) + 1)
     }
     ran = functions_that_run(case)
     assert len({path for path, _ in ran}) > 8
