@@ -129,7 +129,7 @@ def table(runs: Sequence[dict[str, Any]]) -> str:
         device = where["cpu"] if run["device"] == "cpu" else run["device"]
         lines.append(
             f"- {run['title']}: Python {about['python']}, jaxlib {about['jaxlib']}, "
-            f"{where['cores']} cores, {device}, code {about['code']}"
+            f"{where['cores']} cores, {device}"
         )
     return "\n".join(lines) + "\n"
 
