@@ -81,7 +81,21 @@ def _own(place: Place) -> str:
     if not place.name:
         return "module"
     plain = _Plain(place.file)
-    return _hash(ast.dump(plain.visit(copy.deepcopy(x))) for x in statements(place))
+    dumped = [ast.dump(plain.visit(copy.deepcopy(x))) for x in statements(place)]
+    return _hash([*dumped, *sorted(_from_elsewhere(place))])
+
+
+def _from_elsewhere(place: Place) -> set[str]:
+    """Return what the names in a definition stand for that are imported and not followed."""
+    imported = _read(place.file).imported
+    nodes = itertools.chain.from_iterable(map(ast.walk, statements(place)))
+    return {
+        # modules of the library may move
+        f"{name} {attribute if source.startswith('bnp_models') else (source, attribute)}"
+        for name in {node.id for node in nodes if isinstance(node, ast.Name)}
+        for source, attribute in imported.get(name, ())
+        if _file(source) is None
+    }
 
 
 @functools.cache

@@ -101,6 +101,7 @@ def test_code_may_move_to_another_module(digests):
     ("old", "new"),
     [
         ("math.exp", "math.log"),
+        ("import math", "import cmath as math"),
         ("SCALE = 2", "SCALE = 3"),
         ("return -x", "return +x"),
         ("SCALE = 2", "SCALE = 2\nSCALE += 1"),
