@@ -7,12 +7,15 @@ leaves it out, plain `pytest` runs everything. `JAX_PLATFORMS=cuda pytest` tests
 `python tests/seconds.py FOLDER` makes a table of them.
 """
 
+import contextlib
+import copy
 import json
 import os
 import signal
 import time
 from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
 # Through the environment, so that the processes which tests start inherit it.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -24,7 +27,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a 
 import pytest
 
 BEGUN = time.perf_counter()
+MARK = "no sweeps"
 spent = Counter()  # seconds of JAX in this process, by kind of work
+
+
+class Nothing(NamedTuple):
+    """The report of a sweep that is not made."""
 
 
 def pytest_configure():
@@ -73,6 +81,45 @@ def room_for_arrays():
     from bnp_models.base.program_memory import trim
 
     trim()
+
+
+@pytest.fixture(scope="session")
+def no_sweeps():
+    """Make a context in which chains stay at their first states: no sweep is traced or compiled.
+
+    For tests of what is done with a fit, to which any states will do. Draws that are made from a
+    state, such as `phi`, still differ. The fits have no statistics of sweeps but `lp`.
+    """
+    from unittest import mock
+
+    from bnp_models.base.gibbs import GibbsKernel
+
+    for_fit, sampler = GibbsKernel.for_fit, GibbsKernel.sampler
+
+    def marked(kernel, num_warmup):
+        kernel = for_fit(kernel, num_warmup)
+        kernel.options = kernel.options | {MARK: True}  # not equal to one that samples
+        return kernel
+
+    def still(kernel, elsewhere=()):
+        if MARK not in kernel.options:
+            return sampler(kernel, elsewhere)
+        plain = copy.copy(kernel)
+        plain.options = {name: x for name, x in kernel.options.items() if name != MARK}
+        return sampler(plain, elsewhere)._replace(step=stay)
+
+    def stay(rng_key, state, data, turn, power):
+        return state, Nothing()
+
+    @contextlib.contextmanager
+    def context():
+        with (
+            mock.patch.object(GibbsKernel, "for_fit", marked),
+            mock.patch.object(GibbsKernel, "sampler", still),
+        ):
+            yield
+
+    return context
 
 
 @pytest.fixture(scope="session")

@@ -93,6 +93,7 @@ def test_every_model_is_fitted():
     assert set(FITS) == set(bnp.MODELS)
 
 
+@pytest.mark.slow
 @pytest.mark.optimised
 @pytest.mark.parametrize("name", FITS)
 def test_first_fit(name):

@@ -982,9 +982,12 @@ def reason_to_accept(name: str, parameter: str, label: str) -> str | None:
 
 
 class Context:
-    """Tiny data, one fit of each family, and what their functions take."""
+    """Tiny data, one fit of each family, and what their functions take.
 
-    def __init__(self, folder):
+    Only the chains of LDA, which has a checkpoint, make sweeps.
+    """
+
+    def __init__(self, folder, no_sweeps):
         self.folder = folder
         texts = ["cat dog cat", "moon sun moon", "dog cat bird", "sun star moon sun"]
         self.texts, self.people = texts, [["ann"], ["bob"], ["ann", "bob"], ["bob"]]
@@ -1001,32 +1004,12 @@ class Context:
         self.model = bnp.LDA(2)
         self.checkpoint = folder / "checkpoint"
         self.topic_fit = bnp.fit(self.model, self.corpus, checkpoint=self.checkpoint, **how)
-        self.author_fit = bnp.fit(bnp.AuthorTopicModel(2), self.corpus, **how)
-        rooted = {**how, "init_topics": 2}
-        self.group_fit = bnp.fit(bnp.MultiTaskHDPLDA(max_topics=32), self.corpus, **rooted)
-        identity = np.eye(self.corpus.num_words)
-        self.transform = bnp.Transform.from_matrix(
-            {"a": identity, "b": identity}, vocabulary=self.corpus.vocabulary
-        )
-        differential = bnp.DifferentialTopicModel(2, transform=self.transform)
-        self.contrast_fit = bnp.fit(differential, self.corpus, **how)
-        self.supervised_fit = bnp.fit(bnp.SupervisedLDA(2), self.corpus, **how)
-        many = bnp.SupervisedLDA(2, response="one-vs-rest")
-        self.one_vs_rest_fit = bnp.fit(many, self.corpus, **how)
-        self.factor_model = bnp.PoissonGammaFactorAnalysis(tau=1.0, max_factors=8)
-        self.factor_fit = bnp.fit(self.factor_model, self.sources, init_factors=3, **how)
+        with no_sweeps():
+            self.fit_families(how)
+            self.fit_estimators()
         self.slda_fit = fit_variational_slda(self.corpus, 2, num_steps=1)
         self.medlda_fit = fit_variational_medlda(self.corpus, 2, num_steps=1)
         self.svm_fit = fit_lda_svm(self.corpus, 2, num_warmup=1, num_samples=1)
-        self.counts, how = [[2, 1, 0], [0, 1, 2], [3, 0, 0], [0, 0, 2]], {"num_chains": 1}
-        how |= {"num_warmup": 1, "num_samples": 1, "num_sweeps": 1, "num_kept": 1}
-        models = {TopicEstimator: self.model, GroupClassifier: bnp.CrossCollectionLDA(2)}
-        self.estimators = {
-            name: estimator(models.get(estimator, bnp.SupervisedLDA(2)), **how).fit(
-                self.counts, [0, 1, 0, 1]
-            )
-            for name, estimator in ESTIMATORS.items()
-        }
         for name in ("topic_fit", "author_fit", "factor_fit"):
             getattr(self, name).save(folder / f"{name}.nc")
         self.data = self.topic_fit.data
@@ -1041,6 +1024,35 @@ class Context:
         self.retrieved = retrieval.retrieve([(scores, scores)], classes, classes)
         self.draws = arviz_data.group(self.data, "posterior")[["num_topics_used"]].astype(float)
         self.write_files()
+
+    def fit_families(self, how):
+        """Fit a model of each kind of result; nothing depends on what the chains find."""
+        self.author_fit = bnp.fit(bnp.AuthorTopicModel(2), self.corpus, **how)
+        rooted = {**how, "init_topics": 2}
+        self.group_fit = bnp.fit(bnp.MultiTaskHDPLDA(max_topics=32), self.corpus, **rooted)
+        identity = np.eye(self.corpus.num_words)
+        self.transform = bnp.Transform.from_matrix(
+            {"a": identity, "b": identity}, vocabulary=self.corpus.vocabulary
+        )
+        differential = bnp.DifferentialTopicModel(2, transform=self.transform)
+        self.contrast_fit = bnp.fit(differential, self.corpus, **how)
+        self.supervised_fit = bnp.fit(bnp.SupervisedLDA(2), self.corpus, **how)
+        many = bnp.SupervisedLDA(2, response="one-vs-rest")
+        self.one_vs_rest_fit = bnp.fit(many, self.corpus, **how)
+        self.factor_model = bnp.PoissonGammaFactorAnalysis(tau=1.0, max_factors=8)
+        self.factor_fit = bnp.fit(self.factor_model, self.sources, init_factors=3, **how)
+
+    def fit_estimators(self):
+        """Fit the estimators."""
+        self.counts, how = [[2, 1, 0], [0, 1, 2], [3, 0, 0], [0, 0, 2]], {"num_chains": 1}
+        how |= {"num_warmup": 1, "num_samples": 1, "num_sweeps": 1, "num_kept": 1}
+        models = {TopicEstimator: self.model, GroupClassifier: bnp.CrossCollectionLDA(2)}
+        self.estimators = {
+            name: estimator(models.get(estimator, bnp.SupervisedLDA(2)), **how).fit(
+                self.counts, [0, 1, 0, 1]
+            )
+            for name, estimator in ESTIMATORS.items()
+        }
 
     def write_files(self):
         """Write the corpus in every format."""
@@ -1538,10 +1550,10 @@ def try_out(context: Context, name: str, parameter: str, label: str) -> Outcome:
 
 
 @pytest.fixture(scope="module")
-def context(tmp_path_factory):
+def context(tmp_path_factory, no_sweeps):
     """Fits and files; jaxtyping's checks of annotations, which users do not have, are off."""
     jaxtyping.config.update("jaxtyping_disable", True)
-    made = Context(tmp_path_factory.mktemp("malformed"))
+    made = Context(tmp_path_factory.mktemp("malformed"), no_sweeps)
     made.valid = valid(made)
     made.lowered = []
     listening = True

@@ -60,6 +60,7 @@ def test_import_is_light():
     assert not loaded_after_import(["bnp_models"]) & {"arviz", "matplotlib", "sklearn"}
 
 
+@pytest.mark.slow
 def test_import_leaves_the_jax_backend_to_the_user():
     names = [name for package in PACKAGES for name in modules(package)]
     # JAX refuses this setting once a backend has started

@@ -125,6 +125,7 @@ def test_kernel_and_program_have_the_law_of_the_same_data(offset):
         np.testing.assert_allclose(one, other - lost, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_program_of_traced_data():
     """As with `MCMC(jit_model_args=True)`."""
     far, _, _, _ = far_and_plain(10.0)

@@ -20,6 +20,7 @@ STUDIES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STUDIES)
 def test_tables_are_made_anew_from_the_json_file(load, tmp_path, name):
     module = load(STUDIES[name])

@@ -5,7 +5,7 @@ function, each function with the digest of the source code that it depends on. T
 environment act on it:
 
 - `BNP_EVIDENCE=SEED`: a test in the file whose digest is still the same is skipped, except for a
-  tenth, which the seed chooses.
+  tenth, which the seed chooses. Tests that share a compiled sweep are chosen together.
 - `BNP_NEW_EVIDENCE=FOLDER`: a test that passes is noted there. `python tests/kernels/conftest.py
   FOLDER` then writes the file anew.
 
@@ -38,7 +38,7 @@ def pytest_collection_modifyitems(items):
     for item in filter(concerned, items):
         of_function = known.get(function(item), {})
         holds = of_function.get("sources") == sources(item) and case(item) in of_function["passed"]
-        if holds and random.Random(f"{seed} {item.nodeid}").random() >= SHARE:
+        if holds and random.Random(f"{seed} {program(item)}").random() >= SHARE:
             reason = f"{FILE.name} has it, and its sources are the same (seed {seed})"
             item.add_marker(pytest.mark.skip(reason=reason))
 
@@ -66,8 +66,17 @@ def concerned(item):
     params = getattr(getattr(item, "callspec", None), "params", {})
     if not KINDS & params.keys():
         return False
-    check = getattr(params.get("mistake"), "caught_by", case(item))
-    return not check.startswith(OF_PROGRAMS)
+    return not check(item).startswith(OF_PROGRAMS)
+
+
+def check(item):
+    """Return the name of the check that a test runs."""
+    return getattr(item.callspec.params.get("mistake"), "caught_by", case(item))
+
+
+def program(item):
+    """Return a name that tests share if they run the same compiled sweep."""
+    return f"{item.path.name} {check(item).rpartition('/')[2]}"
 
 
 def function(item):

@@ -74,6 +74,7 @@ def test_what_one_package_hangs_into_another_is_left_out(monkeypatch):
     assert "xarray.Dataset.accessor" in public_docstrings(places)
 
 
+@pytest.mark.slow
 def test_nothing_is_printed_and_nothing_heavy_imported(corpus):
     code = (
         "import sys; from bnp_models.data.package_docs import load_package_docs;"

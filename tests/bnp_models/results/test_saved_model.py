@@ -24,7 +24,7 @@ MODELS = {
     "DifferentialTopicModel": bnp.DifferentialTopicModel(3),
 }
 BY_GROUP = ("MultiTaskHDPLDA", "CrossCollectionLDA", "DifferentialTopicModel")
-SLOW = ("SupervisedLDA", "MultiTaskHDPLDA", "DifferentialTopicModel")
+SLOW = set(MODELS) - {"LDA", "AuthorTopicModel"}
 
 
 @pytest.fixture(scope="module")

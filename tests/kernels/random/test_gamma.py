@@ -107,6 +107,7 @@ def test_large_topic_word_is_dirichlet():
         assert np.unique(phi[::2, k], return_counts=True)[1].max() <= 2
 
 
+@pytest.mark.slow
 @pytest.mark.optimised
 @pytest.mark.parametrize(
     ("num_words", "few", "many"), [(3, 12, 40), (9000, 12, 40), (700, 90, 128)]

@@ -41,6 +41,7 @@ def test_laplace_transform(index):
             assert abs(values.mean() - np.exp(-exponent)) < Z * error, (c, exponent)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", INDICES)
 def test_moments(index):
     """Mean a c and variance a (1 - a) c, where enough draws are seen to tell."""

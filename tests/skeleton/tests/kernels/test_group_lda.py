@@ -201,6 +201,7 @@ def test_mistake(mistake):
     CASE.must_catch(mistake)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sweep", ["sequential", "parallel"])
 def test_groups_that_are_alike_are_lda(sweep):
     counts = FAMILY.tally(start(jax.random.key(0)), TINY.data)
