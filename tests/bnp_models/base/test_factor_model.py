@@ -116,8 +116,6 @@ class TestFit:
         np.testing.assert_array_equal(posterior["phi"].values, expected["phi"][:, :, :used])
         np.testing.assert_array_equal(posterior["alpha"].values, expected["alpha"])
 
-    @pytest.mark.optimised
-    @pytest.mark.slow
     def test_growth(self, found, monkeypatch):
         """Before the first sweep; and, as if that had not been foreseen, by replaying one."""
         small, note = dataclasses.replace(found.model, max_factors=3), "48 slots"

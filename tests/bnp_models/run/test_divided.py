@@ -47,7 +47,12 @@ def of_contract(name):
     return dataclasses.replace(model, **roomy)
 
 
-CASES = {name: (of_contract(name), {}) for name in DIVIDED} | {
+def schedule_of(name):
+    """Return "mixed" where it has sweeps in parallel, among others."""
+    return "mixed" if "parallel" in bnp.MODELS[name].schedules.get("mixed", ()) else "parallel"
+
+
+CASES = {name: (of_contract(name), {"schedule": schedule_of(name)}) for name in DIVIDED} | {
     "DifferentialTopicModel, optimised": (
         bnp.DifferentialTopicModel(4), {"optimise": ("alpha", "beta")},
     ),
@@ -56,12 +61,6 @@ CASES = {name: (of_contract(name), {}) for name in DIVIDED} | {
     "SupervisedLDA, one class against the rest": (bnp.SupervisedLDA(4, response="one-vs-rest"), {}),
     "MedLDA, elliptical": (bnp.MedLDA(4), {"sampler": "elliptical"}),
     "MedLDA, expected": (bnp.MedLDA(4), {"approximation": "expected"}),
-    "IBPCompoundDirichlet, mixed": (
-        bnp.IBPCompoundDirichlet(max_topics=60), {"schedule": "mixed"},
-    ),
-    "SparseTransferTopicModel, mixed": (
-        bnp.SparseTransferTopicModel(max_topics=80), {"schedule": "mixed"},
-    ),
 }  # fmt: skip
 
 
