@@ -111,6 +111,7 @@ def one_picture():
 
 @pytest.fixture(autouse=True)
 def close_figures():
+    plt.close("all")  # those of other tests
     yield
     assert not plt.get_fignums()  # they are closed when they are written
 
