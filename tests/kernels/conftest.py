@@ -1,4 +1,8 @@
-"""Long checks of kernels are left out where their evidence still holds, if that is asked for.
+"""Which long checks of kernels run.
+
+Checks without which all planted mistakes are still seen, by `matrix.json`, run if the variable
+`BNP_EVERY_CHECK` of the environment is set. Others are left out where their evidence still holds,
+if that is asked for.
 
 `evidence.json` holds the checks that have passed, and the planted mistakes that were seen, by test
 function, each function with the digest of the source code that it depends on. Two variables of the
@@ -13,6 +17,8 @@ Without them all tests run. What also depends on the NumPyro programs of the lib
 out, nor are quick tests.
 """
 
+import functools
+import importlib.util
 import json
 import os
 import random
@@ -24,13 +30,16 @@ import pytest
 
 from bnp_models.testing.sources import Place, digest
 
-FILE = Path(__file__).with_name("evidence.json")
+HERE = Path(__file__).parent
+FILE, MATRIX = HERE / "evidence.json", HERE / "matrix.json"
 KINDS = {"check", "mistake"}  # parameters of the tests that are concerned
 OF_PROGRAMS = ("program", "log_joint", "shipped")  # checks that need more than the kernels
 SHARE = 0.1  # of what is known already, which runs again
 
 
 def pytest_collection_modifyitems(items):
+    if "BNP_EVERY_CHECK" not in os.environ:
+        leave_out_spare_checks([x for x in items if x.path.parent == HERE])
     seed = os.environ.get("BNP_EVIDENCE")
     if seed is None:
         return
@@ -41,6 +50,30 @@ def pytest_collection_modifyitems(items):
         if holds and random.Random(f"{seed} {program(item)}").random() >= SHARE:
             reason = f"{FILE.name} has it, and its sources are the same (seed {seed})"
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def leave_out_spare_checks(items):
+    """Skip checks of models without which every mistake of the matrix is still seen."""
+    spare = {}
+    for item in items:
+        case = getattr(item.module, "CASE", None)
+        if item.originalname != "test_check" or getattr(case, "model", None) is None:
+            continue
+        model = case.model.__name__
+        if model not in spare:
+            spare[model] = matrix().spare(case, matrix().read(MATRIX).get(model, {}))
+        if item.callspec.id in spare[model]:
+            reason = f"others see all mistakes, by {MATRIX.name}; BNP_EVERY_CHECK=1 runs it"
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@functools.cache
+def matrix():
+    """Import `matrix.py`, which is no module of a package."""
+    spec = importlib.util.spec_from_file_location("matrix", MATRIX.with_suffix(".py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.hookimpl(wrapper=True)
@@ -61,7 +94,7 @@ def concerned(item):
     Such checks are in the files of the models. Tests in the folders find their cases by the names
     of files, which sources do not tell.
     """
-    if item.path.parent != FILE.parent or item.get_closest_marker("slow") is None:
+    if item.path.parent != HERE or item.get_closest_marker("slow") is None:
         return False
     params = getattr(getattr(item, "callspec", None), "params", {})
     if not KINDS & params.keys():
@@ -80,7 +113,7 @@ def program(item):
 
 
 def function(item):
-    return f"{item.path.relative_to(FILE.parent).as_posix()}::{item.originalname}"
+    return f"{item.path.relative_to(HERE).as_posix()}::{item.originalname}"
 
 
 def case(item):

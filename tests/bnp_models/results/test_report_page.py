@@ -350,9 +350,10 @@ KINDS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS)
-def test_every_kind_of_topic_fit(name, tmp_path):
+def test_every_kind_of_topic_fit(name, tmp_path, no_sweeps):
     model, given, own = KINDS[name]
-    fit = bnp.fit(model, texts(keep_texts=True, **given), **HOW)
+    with no_sweeps():
+        fit = bnp.fit(model, texts(keep_texts=True, **given), **HOW)
     path = fit.report(tmp_path / "page.html")
     found = read(path)
     assert EVIL not in path.read_text("utf-8")

@@ -24,7 +24,6 @@ MODELS = {
     "DifferentialTopicModel": bnp.DifferentialTopicModel(3),
 }
 BY_GROUP = ("MultiTaskHDPLDA", "CrossCollectionLDA", "DifferentialTopicModel")
-SLOW = set(MODELS) - {"LDA", "AuthorTopicModel"}
 
 
 @pytest.fixture(scope="module")
@@ -43,11 +42,10 @@ def saved(fitted, tmp_path):
     return bnp.load(fitted.save_model(tmp_path / "model.npz"))
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(x, marks=[pytest.mark.slow] if x in SLOW else []) for x in MODELS]
-)
-def test_transform_has_the_same_bits(name, corpus, tmp_path):
-    fit = bnp.fit(MODELS[name], corpus, num_chains=2, **OPTIONS)
+@pytest.mark.parametrize("name", MODELS)
+def test_transform_has_the_same_bits(name, corpus, tmp_path, no_sweeps):
+    with no_sweeps():
+        fit = bnp.fit(MODELS[name], corpus, num_chains=2, **OPTIONS)
     saved = bnp.load(fit.save_model(tmp_path / "model.npz"))
     assert saved.model == fit.model
     new = corpus.read_texts(NEW, groups=["b", "a", "b"], authors=[["A"], ["C"], ["B", "C"]])

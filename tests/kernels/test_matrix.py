@@ -1,0 +1,61 @@
+"""Checks that run by default see every planted mistake, by the numbers of `matrix.json`."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bnp_models import MODELS, testing
+
+HERE = Path(__file__).parent
+CASES = testing.find(HERE, MODELS, "CASE")
+NUMBERS = json.loads((HERE / "matrix.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def matrix(request):
+    return next(
+        x.matrix() for x in request.config.pluginmanager.get_plugins() if hasattr(x, "matrix")
+    )
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_all_mistakes_were_tried(model, matrix):
+    """If this fails: python tests/kernels/matrix.py --models MODEL."""
+    case, numbers = CASES[model], NUMBERS[model]
+    assert set(numbers) == {mistake.name for mistake in case.mistakes}
+    for mistake in case.mistakes:
+        assert set(numbers[mistake.name]) == set(matrix.checks_of(case, mistake))
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_mistake_is_seen_with_room(model, matrix):
+    case, numbers = CASES[model], NUMBERS[model]
+    spare = matrix.spare(case, numbers)
+    assert set(spare) <= set(case.checks())
+    for mistake, of_mistake in numbers.items():
+        best = max(x or 0.0 for x in of_mistake.values())
+        left = max((x or 0.0) for name, x in of_mistake.items() if name not in spare)
+        assert left > 1, mistake
+        assert left >= min(matrix.ROOM, 0.8 * best), mistake
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_schedule_keeps_an_enumeration(model, matrix):
+    case = CASES[model]
+    kept = set(case.checks()) - set(matrix.spare(case, NUMBERS[model]))
+    for schedule in case.schedules:
+        assert any(x.startswith("enumeration/") and x.endswith(f"/{schedule}") for x in kept)
+
+
+def test_without_numbers_no_check_is_spare_that_could_be_needed(matrix):
+    """A set cover by hand: two mistakes, each seen by another target."""
+    case = CASES["LDA"]
+    numbers = {
+        "first": {"enumeration/fixed/sequential": 9.0, "enumeration/symmetric/sequential": 1.2},
+        "second": {"enumeration/symmetric/sequential": None, "geweke/sequential": 3.0},
+        "third": {"conditional": 1000.0},
+    }
+    spare = matrix.spare(case, numbers)
+    assert {"enumeration/fixed/sequential", "geweke/sequential"}.isdisjoint(spare)
+    assert "enumeration/symmetric/sequential" in spare
