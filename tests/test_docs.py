@@ -114,11 +114,11 @@ def run(page: str, name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PAGES)
-def test_code_of_how_to_pages_runs(name, tmp_path, monkeypatch):
+def test_code_of_how_to_pages_runs(name, tmp_path, monkeypatch, no_sweeps):
     import matplotlib.pyplot as plt
 
     monkeypatch.chdir(tmp_path)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), no_sweeps():
         warnings.simplefilter("ignore")  # short chains make ArviZ and scores warn
         run((DOCS / "howto" / f"{name}.md").read_text(), name)
     plt.close("all")
