@@ -27,3 +27,10 @@ def in_this_process(load, monkeypatch):
     monkeypatch.setattr(command, "pin", lambda cores: cores)
     monkeypatch.setattr(command, "_compile_quickly", lambda: None)
     monkeypatch.setenv("JAX_NUM_CPU_DEVICES", "1")
+
+
+@pytest.fixture
+def in_no_time(in_this_process, no_sweeps):
+    """Run a study here whose chains make no sweeps: what a quick study finds means nothing."""
+    with no_sweeps():
+        yield

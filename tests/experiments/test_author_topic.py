@@ -24,7 +24,7 @@ def findings(load):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("in_this_process")
+@pytest.mark.usefixtures("in_no_time")
 def test_quick_study_resumes(load, read_csv, capsys, tmp_path):
     study, output = load("author_topic"), tmp_path / "study.json"
     parts = ["--quick", "--parts", "fit,curve", "--output", str(output)]

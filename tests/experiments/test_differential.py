@@ -58,7 +58,7 @@ def with_model(load, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("in_this_process", "with_model")
+@pytest.mark.usefixtures("in_no_time", "with_model")
 def test_quick_study_resumes(load, read_csv, capsys, tmp_path):
     study, output = load("differential"), tmp_path / "differential.json"
     assert study.main(["--quick", "--output", str(output)]) == 0

@@ -458,7 +458,7 @@ def check_study(main, parts, output, capsys):
 
 
 @pytest.mark.slow
-def test_quick_study_resumes(load, in_this_process, tmp_path, capsys):
+def test_quick_study_resumes(load, in_no_time, tmp_path, capsys):
     check_study(load("factors").main, "planted,births", tmp_path / "study.json", capsys)
     for name in ("planted", "planted_factors"):
         assert (tmp_path / f"study_{name}.png").stat().st_size > 5000

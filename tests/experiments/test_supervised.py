@@ -2,8 +2,6 @@
 
 import importlib.util
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -18,17 +16,12 @@ def claims(load):
     return load("supervised_claims")
 
 
-def run(*argv):
-    """Run the study in a process of its own: tomotopy warns when it is imported."""
-    command = [sys.executable, EXPERIMENTS / "supervised.py", *argv]
-    return subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
-
-
 @pytest.mark.slow
-def test_quick_study_resumes(load, read_csv, tmp_path):
+@pytest.mark.usefixtures("in_no_time")
+@pytest.mark.filterwarnings("ignore")  # tomotopy warns when it is imported
+def test_quick_study_resumes(load, read_csv, capsys, tmp_path):
     study, output = load("supervised"), tmp_path / "supervised.json"
-    first = run("--quick", "--output", output)
-    assert first.returncode == 0, first.stderr
+    assert study.main(["--quick", "--output", str(output)]) == 0
     results = json.loads(output.read_text())
     cells = list(results["cells"].values())
     assert {cell["part"] for cell in cells} == set(study.PARTS)
@@ -47,11 +40,11 @@ def test_quick_study_resumes(load, read_csv, tmp_path):
     for picture in ("supervised", "supervised_sensitivity", "supervised_tomotopy"):
         assert (tmp_path / f"{picture}.png").stat().st_size > 3000
     text = output.with_suffix(".md").read_text()
-    assert run("--report", "--output", output).returncode == 0
+    assert study.main(["--report", "--output", str(output)]) == 0
     assert output.with_suffix(".md").read_text() == text
-    again = run("--quick", "--output", output)
-    assert again.returncode == 0, again.stderr
-    assert again.stdout.startswith(f"0 of {len(cells)} measurements")
+    capsys.readouterr()
+    assert study.main(["--quick", "--output", str(output)]) == 0
+    assert capsys.readouterr().out.startswith(f"0 of {len(cells)} measurements")
     assert json.loads(output.read_text()) == results
 
 

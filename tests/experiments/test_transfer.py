@@ -35,7 +35,7 @@ def claims(load):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("in_this_process")
+@pytest.mark.usefixtures("in_no_time")
 def test_quick_study_resumes(load, read_csv, capsys, monkeypatch, tmp_path):
     # drop programs now, so that none is dropped during the study: it says which fits compiled
     jax.clear_caches()
