@@ -140,8 +140,8 @@ def spare(case, of_model):
 
     Among the checks that compare means, the smallest set is looked for, step by step, that sees
     each mistake with twice the threshold, or with most of what any check has for it. Of every
-    schedule one enumeration stays, and Geweke's check where enumeration reaches little: if sweeps
-    are made in lanes or topics are added.
+    schedule and of every target one enumeration stays, and Geweke's check where enumeration
+    reaches little: if sweeps are made in lanes or topics are added.
     """
     means = [x for x in case.checks() if x.startswith(("enumeration/", "geweke/"))]
     chosen = {x for x in means if x.startswith("geweke/") and reaches_little(case, x)}
@@ -149,14 +149,19 @@ def spare(case, of_model):
     for numbers in of_model.values():
         best = max((x or 0.0 for x in numbers.values()), default=0.0)
         enough = {x for x in numbers if sees(numbers, x, min(ROOM, 0.8 * best))}
-        if enough <= set(means):  # else a check that always runs sees it
+        if enough and enough <= set(means):  # else a check that always runs sees it
             open_.append(enough)
     while open_ := [enough for enough in open_ if not enough & chosen]:
         # of equally good ones the last: it samples the most hyperparameters
         chosen.add(max(reversed(means), key=lambda x: sum(x in enough for enough in open_)))
+    enumerations = [x for x in means if x.startswith("enumeration/")]
     for schedule in case.schedules:
-        own = [x for x in means if x.startswith("enumeration/") and x.endswith(f"/{schedule}")]
+        own = [x for x in enumerations if x.endswith(f"/{schedule}")]
         chosen |= set() if chosen & {*own} else {*own[-1:]}
+    for number, target in enumerate(case.targets):  # in turn by another schedule
+        own = [x for x in enumerations if x.startswith(f"enumeration/{target}/")]
+        if own and not chosen & {*own}:
+            chosen.add(own[number % len(own)])
     return [x for x in means if x not in chosen]
 
 
