@@ -130,11 +130,9 @@ def test_refusals(fitted, call, message):
         call(fitted)
 
 
-def test_other_models_know_no_authors(tiny):
-    found = bnp.fit(
-        bnp.LDA(2), tiny, schedule="sequential", num_warmup=1, num_samples=1, num_chains=1,
-        progress=False,
-    )  # fmt: skip
+def test_other_models_know_no_authors(tiny, no_sweeps):
+    with no_sweeps():
+        found = bnp.fit(bnp.LDA(2), tiny, num_warmup=1, num_samples=1, progress=False)
     assert not isinstance(found, bnp.AuthorFit)
     with pytest.raises(AttributeError, match=r"a fit of LDA has no '.*'; it has topics\(\)"):
         found.known_authors(tiny)

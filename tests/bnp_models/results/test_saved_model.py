@@ -33,8 +33,9 @@ def corpus():
 
 
 @pytest.fixture(scope="module")
-def fitted(corpus):
-    return bnp.fit(MODELS["LDA"], corpus, num_chains=2, **OPTIONS)
+def fitted(corpus, no_sweeps):
+    with no_sweeps():
+        return bnp.fit(MODELS["LDA"], corpus, num_chains=2, **OPTIONS)
 
 
 @pytest.fixture

@@ -8,12 +8,13 @@ import bnp_models as bnp
 
 
 @pytest.fixture(scope="module")
-def fitted():
+def fitted(no_sweeps):
     docs = [[0, 1, 2, 0], [3, 4, 5, 3, 4], [0, 2, 5], [1, 1, 4]]
     corpus = bnp.Corpus.from_ids(docs, vocabulary=list("uvwxyz"), groups=list("abab"))
     model = bnp.LDA(3, alpha=0.5, beta=0.2)
     options = {"schedule": "sequential", "progress": False, "keep_states": 2}
-    return bnp.fit(model, corpus, num_warmup=2, num_samples=4, num_chains=2, **options)
+    with no_sweeps():
+        return bnp.fit(model, corpus, num_warmup=2, num_samples=4, num_chains=2, **options)
 
 
 def test_load_reads_what_save_wrote(fitted, tmp_path):
