@@ -59,3 +59,12 @@ def test_checks_that_see_a_mistake_with_room_stay(matrix):
     spare = matrix.spare(case, numbers)
     assert {"enumeration/fixed/sequential", "geweke/sequential"}.isdisjoint(spare)
     assert "enumeration/symmetric/sequential" in spare
+
+
+def test_the_page_has_the_numbers(matrix):
+    page = (HERE.parents[1] / "docs" / "how_it_is_tested.md").read_text()
+    said = " ".join(page.split())
+    spare = sum(len(matrix.spare(CASES[model], NUMBERS[model])) for model in MODELS)
+    assert f" {spare} checks are spare" in said
+    alone = [line for line in matrix.report(NUMBERS) if line.startswith("- ")]
+    assert f" {len(alone)} mistakes are seen by one check alone" in said
