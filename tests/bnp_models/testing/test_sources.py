@@ -168,11 +168,11 @@ def test_every_function_that_runs_counts(name, monkeypatch):
     assert len({path for path, _ in ran}) > 8
     assert not ran - counted
     before = sources.digest(place)
-    for path, line in random.Random(name).sample(sorted(ran), 3):
-        with monkeypatch.context() as patch:
-            patch.setattr(Path, "read_text", with_a_change(path, line))
-            forget()
-            assert sources.digest(place) != before, f"{path}:{line}"
+    path, line = random.Random(name).choice(sorted(ran))
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_text", with_a_change(path, line))
+        forget()
+        assert sources.digest(place) != before, f"{path}:{line}"
     forget()
     assert sources.digest(place) == before
 
