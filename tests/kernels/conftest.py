@@ -28,6 +28,7 @@ from pathlib import Path
 
 import pytest
 
+from bnp_models.testing import Case
 from bnp_models.testing.sources import Place, digest
 
 HERE = Path(__file__).parent
@@ -53,16 +54,20 @@ def pytest_collection_modifyitems(items):
 
 
 def leave_out_spare_checks(items):
-    """Skip checks of models without which every mistake of the matrix is still seen."""
+    """Skip checks of models without which every mistake of the matrix is still seen.
+
+    Further cases of a model, with other data or options, are judged by the mistakes of the first.
+    """
     spare = {}
     for item in items:
-        case = getattr(item.module, "CASE", None)
-        if item.originalname != "test_check" or getattr(case, "model", None) is None:
+        run = getattr(item, "callspec", None) and item.callspec.params.get("check")
+        case = getattr(getattr(run, "func", run), "__self__", None)  # of the method that it calls
+        model = getattr(getattr(item.module, "CASE", None), "model", None)
+        if not isinstance(case, Case) or model is None:
             continue
-        model = case.model.__name__
-        if model not in spare:
-            spare[model] = matrix().spare(case, matrix().read(MATRIX).get(model, {}))
-        if item.callspec.id in spare[model]:
+        if case not in spare:
+            spare[case] = matrix().spare(case, matrix().read(MATRIX).get(model.__name__, {}))
+        if item.callspec.id in spare[case]:
             reason = f"others see all mistakes, by {MATRIX.name}; BNP_EVERY_CHECK=1 runs it"
             item.add_marker(pytest.mark.skip(reason=reason))
 
