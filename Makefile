@@ -47,9 +47,10 @@ demo: $(VENV)/.installed
 
 # What is compiled quickly, then what is compiled as users compile: one exact posterior for each
 # schedule of each model. The long statistical tests are marked "slow"; test-all has the notebooks, too.
+# The pieces of the kernels have tests of their own, in test-all.
 test: NBMAKE =
 test: lint
-	$(call run_tests, and not slow)
+	$(call run_tests, and not slow,--ignore=tests/kernels,tests/kernels tests/skeleton/tests/kernels)
 
 test-all: lint
 	$(call run_tests,,$(TYPES))
@@ -139,7 +140,7 @@ $(VENV)/.installed-bench: pyproject.toml
 define run_tests
 @most=0; $(QUICK) $(PYTEST) $2 -m "not optimised$1" --durations=10 $(ARGS) || most=$$?; \
 test $$most -eq 0 -o $$most -eq 5 || exit $$most; \
-rest=0; $(NOTEBOOKS) -m "optimised$1" $(ARGS) || rest=$$?; \
+rest=0; $(NOTEBOOKS) $3 -m "optimised$1" $(ARGS) || rest=$$?; \
 test $$rest -eq 0 -o $$rest -eq 5 -a $$most -eq 0 || exit $$rest
 endef
 

@@ -21,7 +21,6 @@ __all__ = ["main", "seconds"]
 
 def seconds(num_rounds: int) -> float:
     """Return how long XLA takes to compile this many rounds like those of Threefry."""
-
     never_compiled = time.time_ns() % 2**32  # otherwise JAX may load the program from its cache
 
     def program(key):

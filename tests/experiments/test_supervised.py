@@ -162,6 +162,7 @@ def test_a_race_ends_where_accuracy_stays(load):
     assert arrival(path, 0.92) == {"our_seconds": None, "our_sweeps": None}
 
 
+@pytest.mark.slow
 def test_a_race_compiles_anew(load, tmp_path):
     """The folder of compiled programs is neither read nor written meanwhile."""
     import jax

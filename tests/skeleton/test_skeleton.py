@@ -98,6 +98,7 @@ def test_fit_save_load_resume(tmp_path):
     assert resumed.posterior.equals(fit.posterior)
 
 
+@pytest.mark.slow
 def test_command_line(registered, tmp_path, capsys):
     data, run = write_texts(tmp_path / "texts.jsonl"), tmp_path / "run"
     assert cli.main(["fit", "GroupLDA", data, "--output", str(run), *FIT, *READ]) == 0

@@ -84,6 +84,7 @@ class TestChains:
         )
         jax.tree.map(np.testing.assert_array_equal, hot.chain, cold.chain)
 
+    @pytest.mark.slow
     def test_annealed_sweeps_differ(self, kernels, starts):
         """Before, they are others."""
         hot, cold = (k.advance(s) for k, s in zip(kernels, starts, strict=True))

@@ -16,6 +16,8 @@ from bnp_models.baselines.variational_slda import (
 )
 from bnp_models.data.corpus import Corpus
 
+pytestmark = pytest.mark.slow
+
 EVIDENCE = {0.0: -8.227316, 1.0: -10.706179}  # by enumeration, y = (1, 0, 1)
 CAVI = {0.0: -10.276, 1.0: -13.020}  # best optimum, see test_cavi
 FITS = {"slda": fit_variational_slda, "medlda": fit_variational_medlda}

@@ -6,6 +6,8 @@ import pytest
 
 import bnp_models as bnp
 
+pytestmark = pytest.mark.slow
+
 
 def documents(rng, words, num_docs):
     return [rng.choice(words, 40) for _ in range(num_docs)]

@@ -10,6 +10,8 @@ from bnp_models.cli import command as cli
 from bnp_models.posterior import arviz_data
 from bnp_models.results.folder import load_run
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("art", "law", "sport")
 NUM_WORDS, LENGTH = 12, 15
 

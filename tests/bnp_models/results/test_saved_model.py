@@ -43,7 +43,11 @@ def saved(fitted, tmp_path):
     return bnp.load(fitted.save_model(tmp_path / "model.npz"))
 
 
-@pytest.mark.parametrize("name", MODELS)
+FEW = ("LDA", "HDPLDA")
+EACH = [pytest.param(x, marks=() if x in FEW else pytest.mark.slow) for x in MODELS]
+
+
+@pytest.mark.parametrize("name", EACH)
 def test_transform_has_the_same_bits(name, corpus, tmp_path, no_sweeps):
     with no_sweeps():
         fit = bnp.fit(MODELS[name], corpus, num_chains=2, **OPTIONS)

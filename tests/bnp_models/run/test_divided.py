@@ -79,6 +79,7 @@ def fit(name, num_devices, **options):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [x if x == "LDA" else pytest.param(x, marks=pytest.mark.slow) for x in CASES]
 )
