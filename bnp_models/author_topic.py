@@ -9,7 +9,7 @@ import numpyro.distributions as dist
 from bnp_kernels import author_topic as kernel
 from bnp_models.base import author_model, collapsed, token_model, topic_model
 from bnp_models.base.gibbs import Sampler
-from bnp_models.base.samplers import Rows, finite_sampler
+from bnp_models.base.samplers import MixtureAccess, finite_sampler
 from bnp_models.data.corpus import Corpus
 from bnp_models.results.author_fit import AuthorFit
 
@@ -52,7 +52,7 @@ class AuthorTopicModel(topic_model.FiniteTopics, author_model.AuthorModel):
     beta: Any = 0.01
 
     result: ClassVar[type[AuthorFit]] = AuthorFit
-    rows: ClassVar[Rows] = author_model.BY_AUTHOR
+    rows: ClassVar[MixtureAccess] = author_model.BY_AUTHOR
     recordable: ClassVar[tuple[str, ...]] = (
         "z", "x", "phi", "theta", "topic_tokens", "author_tokens", "phi_mean", "theta_mean",
     )  # fmt: skip
@@ -70,7 +70,7 @@ class AuthorTopicModel(topic_model.FiniteTopics, author_model.AuthorModel):
             theta = numpyro.sample("theta", dist.Dirichlet(self.all_alpha(values["alpha"])))
         author_model.draw_words(corpus, theta, phi, observed=observed)
 
-    def collapsed(self, corpus: Corpus, *, observed: bool = True, **given: Any) -> None:
+    def collapsed(self, corpus: Corpus, *, observed: bool = True, **conditioned_on: Any) -> None:
         """Run the program with topics and authors' mixtures integrated out.
 
         Blocks of `numpyro.infer.Gibbs` share this form of the program. Its sites are `x` (authors),
@@ -79,7 +79,7 @@ class AuthorTopicModel(topic_model.FiniteTopics, author_model.AuthorModel):
         `observed=False` the words are drawn as well.
         """
         token_model.check_program(corpus, observed)
-        values = self.sample_hyperparameters(**given)
+        values = self.sample_hyperparameters(**conditioned_on)
         x = author_model.draw_authors(corpus)
         alpha = self.all_alpha(values["alpha"])
         z = numpyro.sample("z", collapsed.Assignments(alpha, x, corpus.num_authors))
@@ -87,8 +87,13 @@ class AuthorTopicModel(topic_model.FiniteTopics, author_model.AuthorModel):
         word = token_model.program_tokens(corpus)[1]
         numpyro.sample("w", words, obs=word if observed else None)
 
-    def sampler(self, elsewhere: frozenset[str], **options: Any) -> Sampler:
-        """Return the kernel's pure functions; hyperparameters in `elsewhere` are not updated."""
+    def sampler(self, sampled_by_other_blocks: frozenset[str], **options: Any) -> Sampler:
+        """Return the kernel's pure functions; those of other blocks stay as they are."""
         return finite_sampler(
-            self, kernel, self.rows, elsewhere, priors=kernel.AuthorTopicPriors, **options
+            self,
+            kernel,
+            self.rows,
+            sampled_by_other_blocks,
+            priors=kernel.AuthorTopicPriors,
+            **options,
         )

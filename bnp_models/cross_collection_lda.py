@@ -13,10 +13,10 @@ from jaxtyping import Float
 
 from bnp_kernels import cross_collection_lda as kernel
 from bnp_models.base import token_model, topic_model
-from bnp_models.base.data_law import DataLaw, count_rows, draw_dirichlet, law_of_words
 from bnp_models.base.gibbs import Sampler
+from bnp_models.base.likelihood import Likelihood, count_rows, draw_dirichlet, word_likelihood
 from bnp_models.base.model import concentration
-from bnp_models.base.samplers import BY_DOCUMENT, Rows, finite_sampler
+from bnp_models.base.samplers import BY_DOCUMENT, MixtureAccess, finite_sampler
 from bnp_models.base.topics import Topics
 from bnp_models.data.corpus import Corpus
 from bnp_models.lda import LDA
@@ -79,7 +79,7 @@ class CrossCollectionLDA(topic_model.FiniteTopics):
 
     hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "beta", *_OWN)
     result: ClassVar[type[ContrastFit]] = ContrastFit
-    rows: ClassVar[Rows] = BY_DOCUMENT._replace(
+    rows: ClassVar[MixtureAccess] = BY_DOCUMENT._replace(
         prepare=partial(token_model.prepare, groups=True, several=True),
         assignments=("z", "switch"),
         recorded=lambda state, data: {
@@ -124,10 +124,10 @@ class CrossCollectionLDA(topic_model.FiniteTopics):
             words = jnp.where((switch == 1)[..., None], group_phi[group, z], phi[z])
             numpyro.sample("w", dist.Categorical(words), obs=word if observed else None)
 
-    def sampler(self, elsewhere: frozenset[str], **options: Any) -> Sampler:
-        """Return the kernel's pure functions; hyperparameters in `elsewhere` are not updated."""
+    def sampler(self, sampled_by_other_blocks: frozenset[str], **options: Any) -> Sampler:
+        """Return the kernel's pure functions; those of other blocks stay as they are."""
         return finite_sampler(
-            self, kernel, self.rows, elsewhere, priors=kernel.CrossCollectionPriors,
+            self, kernel, self.rows, sampled_by_other_blocks, priors=kernel.CrossCollectionPriors,
             topics=lambda key, state, data: kernel.draw_topics(key, state),
             sizes=lambda corpus: {"num_groups": corpus.num_groups},
             **options,
@@ -192,16 +192,16 @@ class CrossCollectionLDA(topic_model.FiniteTopics):
             (switches.reshape(num_groups, shape[0], 2), prior),
         )
 
-    def data_law(
+    def likelihood_given_state(
         self, rng: np.random.Generator, state: Mapping[str, np.ndarray], data: Corpus
-    ) -> DataLaw:
+    ) -> Likelihood:
         """Draw topics and mixtures given one kept state; return the law of the words given them."""
         common, own, switches = (self._draw(rng, *pair) for pair in self._counts(state, data))
         phi = switches[..., :1] * common + switches[..., 1:] * own
         doc, word = np.asarray(data.doc), np.asarray(data.word)
         counts = count_rows(doc, state["z"], data.num_docs, self.num_topics)
         theta = draw_dirichlet(rng, counts + np.asarray(state["alpha"], np.float64))
-        return law_of_words(phi, theta, doc, word, np.asarray(data.group))
+        return word_likelihood(phi, theta, doc, word, np.asarray(data.group))
 
     @staticmethod
     def _draw(

@@ -15,15 +15,15 @@ from bnp_kernels import differential as kernel
 from bnp_kernels.numerics.shards import ONE_PART
 from bnp_kernels.processes.pitman_yor_topics import APPROXIMATIONS
 from bnp_models.base import pitman_yor, token_model, topic_model
-from bnp_models.base.data_law import DataLaw, count_rows, draw_dirichlet, law_of_words
 from bnp_models.base.gibbs import GibbsKernel, Sampler
+from bnp_models.base.likelihood import Likelihood, count_rows, draw_dirichlet, word_likelihood
 from bnp_models.base.model import is_prior
 from bnp_models.base.pitman_yor_model import (
     VAGUE_CONCENTRATION,
     PitmanYorTopics,
     program_of_documents,
 )
-from bnp_models.base.samplers import BY_DOCUMENT, Rows
+from bnp_models.base.samplers import BY_DOCUMENT, MixtureAccess
 from bnp_models.base.topics import Topics
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
@@ -89,7 +89,7 @@ class DifferentialTopicModel(PitmanYorTopics):
     max_tables: int = 16
 
     result: ClassVar[type[ContrastFit]] = ContrastFit
-    rows: ClassVar[Rows] = BY_DOCUMENT._replace(
+    rows: ClassVar[MixtureAccess] = BY_DOCUMENT._replace(
         weights=lambda state, data: jnp.broadcast_to(
             state.alpha[data.group][:, None], state.doc_topic.shape
         )
@@ -105,7 +105,7 @@ class DifferentialTopicModel(PitmanYorTopics):
         if not isinstance(self.transform, Transform | None):
             raise ValueError(
                 "transform must be a bnp_models.Transform or None, got "
-                f"{arguments.shown(self.transform)}"
+                f"{arguments.short_repr(self.transform)}"
             )
 
     @property
@@ -209,7 +209,7 @@ class DifferentialTopicModel(PitmanYorTopics):
         optimise: Collection[str] = (),
         record: Collection[str] = (),
         init_topics: int | None = None,
-        side_by_side: int | None = None,
+        num_parallel: int | None = None,
         start_temperature: float = 1.0,
     ) -> GibbsKernel:
         r"""Return the Gibbs kernel, a `numpyro.infer.mcmc.MCMCKernel`.
@@ -235,7 +235,7 @@ class DifferentialTopicModel(PitmanYorTopics):
         init_topics
             Number of topics among which the tokens are divided at random at the start; all topics
             by default.
-        side_by_side
+        num_parallel
             How many documents the parallel schedule updates at once; chosen from the corpus and the
             machine by default. Does not change the draws.
         start_temperature
@@ -249,7 +249,7 @@ class DifferentialTopicModel(PitmanYorTopics):
         """
         made = super().gibbs(
             schedule=schedule, sampler=sampler, record=record, init_topics=init_topics,
-            side_by_side=side_by_side, start_temperature=start_temperature,
+            num_parallel=num_parallel, start_temperature=start_temperature,
         )  # fmt: skip
         approximation = arguments.one_of("approximation", approximation, (None, *APPROXIMATIONS))
         if approximation is not None and schedule != "sequential":
@@ -272,8 +272,8 @@ class DifferentialTopicModel(PitmanYorTopics):
         own = {"approximation": approximation, "optimise": names}
         return GibbsKernel(self, made.options | own)
 
-    def sampler(self, elsewhere: frozenset[str], **options: Any) -> Sampler:
-        """Return the kernel's pure functions; hyperparameters in `elsewhere` are not updated."""
+    def sampler(self, sampled_by_other_blocks: frozenset[str], **options: Any) -> Sampler:
+        """Return the kernel's pure functions; those of other blocks stay as they are."""
         how = {name: options.pop(name) for name in ("sampler", "approximation", "optimise")}
         explicit = how["approximation"] is not None or self.transform is not None
 
@@ -310,12 +310,13 @@ class DifferentialTopicModel(PitmanYorTopics):
 
         def prepare(corpus, parts=ONE_PART):
             return token_model.prepare(
-                corpus, parts, options["side_by_side"], groups=True, sizes=True,
+                corpus, parts, options["num_parallel"], groups=True, sizes=True,
                 transform=self.transform,
             )  # fmt: skip
 
         return self.make_sampler(
-            kernel, elsewhere, topics=topics, make=kernel.init, prepare=prepare, how=how,
+            kernel, sampled_by_other_blocks, topics=topics, make=kernel.init, prepare=prepare,
+            how=how,
             sizes=sizes, kept=kept,
             parameters=lambda state: {name: getattr(state, name) for name in how["optimise"]},
             **options,
@@ -415,9 +416,9 @@ class DifferentialTopicModel(PitmanYorTopics):
         base = self._through(root, corpus)
         return tables * value / np.where(base > 0, base, 1.0)
 
-    def data_law(
+    def likelihood_given_state(
         self, rng: np.random.Generator, state: Mapping[str, np.ndarray], data: Corpus
-    ) -> DataLaw:
+    ) -> Likelihood:
         """Draw topics and mixtures given one kept state; return the law of the words given them."""
         customers, tables = self._counts(state, data)
         base = self._through(draw_dirichlet(rng, self._shape(state, tables)), data)
@@ -431,4 +432,4 @@ class DifferentialTopicModel(PitmanYorTopics):
         doc, word, group = (np.asarray(x) for x in (data.doc, data.word, data.group))
         counts = count_rows(doc, state["z"], data.num_docs, self.num_topics)
         theta = draw_dirichlet(rng, counts + self._weights(state, data)[group].astype(np.float64))
-        return law_of_words(group_phi, theta, doc, word, group)
+        return word_likelihood(group_phi, theta, doc, word, group)

@@ -12,7 +12,7 @@ import numpyro.distributions as dist
 
 from bnp_kernels import gaussian_factors as kernel
 from bnp_kernels.gaussian_factors import Reals, make_reals
-from bnp_kernels.numerics.shards import ONE_PART, Parts
+from bnp_kernels.numerics.shards import ONE_PART, DeviceParts
 from bnp_kernels.random.bits import split
 from bnp_kernels.random.concentration import GammaPrior
 from bnp_models.base.factor_model import FactorModel, choose_step, program_z, sample_data
@@ -167,31 +167,35 @@ class GaussianFactorAnalysis(FactorModel):
                 noise = dist.Normal((z * weights) @ phi, sd["sigma2_n"][source][:, None])
                 sample_data(noise, data, observed, self.standardisation(data))
 
-    def updates(self, elsewhere: Collection[str]) -> dict[str, GammaPrior | None]:
+    def updates(self, sampled_by_other_blocks: Collection[str]) -> dict[str, GammaPrior | None]:
         """Return the gamma prior of each hyperparameter that the kernel updates, None for others.
 
         For a variance it is the prior of the precision, 1 / sigma2.
         """
         return {
-            name: _precision_prior(name, getattr(self, name), given=name in elsewhere)
+            name: _precision_prior(
+                name, getattr(self, name), from_other_block=name in sampled_by_other_blocks
+            )
             if name in _VARIANCES
-            else gamma_prior(name, getattr(self, name), given=name in elsewhere)
+            else gamma_prior(
+                name, getattr(self, name), from_other_block=name in sampled_by_other_blocks
+            )
             for name in self.hyperparameters
         }
 
     def sampler(
         self,
-        elsewhere: frozenset[str],
+        sampled_by_other_blocks: frozenset[str],
         *,
         schedule: str,
         record: tuple[str, ...],
         init_factors: int,
         births: str = "exact",
     ) -> Sampler:
-        """Return the kernel's pure functions; hyperparameters in `elsewhere` are not updated."""
-        priors = kernel.GaussianPriors(**self.updates(elsewhere))
+        """Return the kernel's pure functions; those of other blocks stay as they are."""
+        priors = kernel.GaussianPriors(**self.updates(sampled_by_other_blocks))
 
-        def prepare(data: Any, parts: Parts = ONE_PART) -> Reals:
+        def prepare(data: Any, parts: DeviceParts = ONE_PART) -> Reals:
             check_sources(data, allow_missing=True)
             self.check_lengths(data.num_sources)
             observed = None if data.observed is None else np.asarray(data.observed)
@@ -220,13 +224,13 @@ class GaussianFactorAnalysis(FactorModel):
             log_density=lambda state, data: (
                 kernel.log_joint(state, data) + kernel.log_prior(state, priors)
             ),
-            **self.reports(record, elsewhere),
+            **self.reports(record, sampled_by_other_blocks),
         )
 
 
-def _precision_prior(name: str, value: Any, *, given: bool) -> GammaPrior | None:
+def _precision_prior(name: str, value: Any, *, from_other_block: bool) -> GammaPrior | None:
     """Return the gamma prior of 1 / `value`; None for a value that the kernel does not update."""
-    if given or not is_prior(value):
+    if from_other_block or not is_prior(value):
         return None
     if not isinstance(value, dist.InverseGamma):
         raise ValueError(

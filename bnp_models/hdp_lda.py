@@ -10,7 +10,7 @@ import numpyro.distributions as dist
 from bnp_kernels import hdp_lda as kernel
 from bnp_models.base import collapsed, token_model, topic_model
 from bnp_models.base.gibbs import Sampler
-from bnp_models.base.samplers import BY_DOCUMENT, Rows, rooted_sampler
+from bnp_models.base.samplers import BY_DOCUMENT, MixtureAccess, rooted_sampler
 from bnp_models.data.corpus import Corpus
 from bnp_models.results.topic_fit import TopicFit
 
@@ -63,7 +63,7 @@ class HDPLDA(topic_model.RootedTopics):
     max_topics: int = 128
 
     result: ClassVar[type[TopicFit]] = TopicFit
-    rows: ClassVar[Rows] = BY_DOCUMENT
+    rows: ClassVar[MixtureAccess] = BY_DOCUMENT
     recordable: ClassVar[tuple[str, ...]] = (
         "z", "phi", "theta", "topic_tokens", "root_weights", "unused_weight", "tables",
     )  # fmt: skip
@@ -87,7 +87,7 @@ class HDPLDA(topic_model.RootedTopics):
             z = numpyro.sample("z", dist.Categorical(theta[doc]))
             numpyro.sample("w", dist.Categorical(phi[z]), obs=word if observed else None)
 
-    def collapsed(self, corpus: Corpus, *, observed: bool = True, **given: Any) -> None:
+    def collapsed(self, corpus: Corpus, *, observed: bool = True, **conditioned_on: Any) -> None:
         """Run the program with topics and documents integrated out and the root weights kept.
 
         Blocks of `numpyro.infer.Gibbs` share this form of the program. Its sites are `root`, `z`
@@ -97,18 +97,18 @@ class HDPLDA(topic_model.RootedTopics):
         `max_topics`. With `observed=False` the words are drawn as well.
         """
         token_model.check_program(corpus, observed)
-        values = self.sample_hyperparameters(**given)
+        values = self.sample_hyperparameters(**conditioned_on)
         alpha, gamma = values["alpha"], values["gamma"]
         doc, word, _ = token_model.program_tokens(corpus)
-        root = numpyro.sample("root", collapsed.Root(gamma, self.max_topics))
+        root = numpyro.sample("root", collapsed.RootWeightsDistribution(gamma, self.max_topics))
         z = numpyro.sample(
             "z", collapsed.RootedAssignments(alpha, gamma, root, doc, corpus.num_docs)
         )
         words = collapsed.Words(z, values["beta"], corpus.num_words, self.max_topics)
         numpyro.sample("w", words, obs=word if observed else None)
 
-    def sampler(self, elsewhere: frozenset[str], **options: Any) -> Sampler:
-        """Return the kernel's pure functions; hyperparameters in `elsewhere` are not updated."""
+    def sampler(self, sampled_by_other_blocks: frozenset[str], **options: Any) -> Sampler:
+        """Return the kernel's pure functions; those of other blocks stay as they are."""
         return rooted_sampler(
-            self, kernel, self.rows, elsewhere, priors=kernel.HDPPriors, **options
+            self, kernel, self.rows, sampled_by_other_blocks, priors=kernel.HDPPriors, **options
         )

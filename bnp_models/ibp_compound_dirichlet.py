@@ -13,9 +13,9 @@ from jaxtyping import Float
 from bnp_kernels import ibp_compound_dirichlet as kernel
 from bnp_kernels.random.bits import split
 from bnp_models.base import token_model, topic_model
-from bnp_models.base.data_law import count_rows, draw_dirichlet
 from bnp_models.base.gibbs import Sampler
-from bnp_models.base.samplers import BY_DOCUMENT, Rows, infinite_sampler
+from bnp_models.base.likelihood import count_rows, draw_dirichlet
+from bnp_models.base.samplers import BY_DOCUMENT, MixtureAccess, infinite_sampler
 from bnp_models.base.topics import Topics, focused_topics
 from bnp_models.data.corpus import Corpus
 from bnp_models.results.topic_fit import TopicFit
@@ -81,7 +81,7 @@ class IBPCompoundDirichlet(topic_model.InfiniteTopics):
 
     hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "strength_shape", "beta")
     result: ClassVar[type[TopicFit]] = TopicFit
-    rows: ClassVar[Rows] = BY_DOCUMENT
+    rows: ClassVar[MixtureAccess] = BY_DOCUMENT
     schedules: ClassVar[dict[str, tuple[str, ...]]] = {
         "mixed": (*3 * ("sequential",), "parallel"),
         "parallel": ("parallel",),
@@ -120,8 +120,8 @@ class IBPCompoundDirichlet(topic_model.InfiniteTopics):
             z = numpyro.sample("z", dist.Categorical(theta[doc]))
             numpyro.sample("w", dist.Categorical(phi[z]), obs=word if observed else None)
 
-    def sampler(self, elsewhere: frozenset[str], **options: Any) -> Sampler:
-        """Return the kernel's pure functions; hyperparameters in `elsewhere` are not updated."""
+    def sampler(self, sampled_by_other_blocks: frozenset[str], **options: Any) -> Sampler:
+        """Return the kernel's pure functions; those of other blocks stay as they are."""
 
         def theta(rng_key, state, data):
             key_open, key_theta = split(rng_key)
@@ -129,11 +129,11 @@ class IBPCompoundDirichlet(topic_model.InfiniteTopics):
             return token_model.draw_theta(key_theta, state.doc_topic, weights, rest, data.shards)
 
         return infinite_sampler(
-            self, kernel, self.rows, elsewhere, priors=kernel.FocusedPriors,
+            self, kernel, self.rows, sampled_by_other_blocks, priors=kernel.FocusedPriors,
             log_density=lambda state, data: (
                 kernel.log_joint(state, data) + kernel.log_atoms(state, data)
             ),
-            theta=theta, wanted=kernel.slots_wanted,
+            theta=theta, slots_needed=kernel.slots_needed,
             parameters=lambda state: {"stick": state.stick, "strength": state.strength},
             **options,
         )  # fmt: skip

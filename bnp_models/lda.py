@@ -9,7 +9,7 @@ import numpyro.distributions as dist
 from bnp_kernels import lda as kernel
 from bnp_models.base import collapsed, token_model, topic_model
 from bnp_models.base.gibbs import Sampler
-from bnp_models.base.samplers import BY_DOCUMENT, Rows, finite_sampler
+from bnp_models.base.samplers import BY_DOCUMENT, MixtureAccess, finite_sampler
 from bnp_models.data.corpus import Corpus
 from bnp_models.results.topic_fit import TopicFit
 
@@ -52,7 +52,7 @@ class LDA(topic_model.FiniteTopics):
     beta: Any = 0.01
 
     result: ClassVar[type[TopicFit]] = TopicFit
-    rows: ClassVar[Rows] = BY_DOCUMENT
+    rows: ClassVar[MixtureAccess] = BY_DOCUMENT
     recordable: ClassVar[tuple[str, ...]] = (
         "z", "phi", "theta", "topic_tokens", "phi_mean", "theta_mean",
     )  # fmt: skip
@@ -73,7 +73,7 @@ class LDA(topic_model.FiniteTopics):
             z = numpyro.sample("z", dist.Categorical(theta[doc]))
             numpyro.sample("w", dist.Categorical(phi[z]), obs=word if observed else None)
 
-    def collapsed(self, corpus: Corpus, *, observed: bool = True, **given: Any) -> None:
+    def collapsed(self, corpus: Corpus, *, observed: bool = True, **conditioned_on: Any) -> None:
         """Run the program with topics and documents integrated out.
 
         Blocks of `numpyro.infer.Gibbs` share this form of the program. Its sites are `z` and `w`,
@@ -82,15 +82,15 @@ class LDA(topic_model.FiniteTopics):
         `observed=False` the words are drawn as well.
         """
         token_model.check_program(corpus, observed)
-        values = self.sample_hyperparameters(**given)
+        values = self.sample_hyperparameters(**conditioned_on)
         doc, word, _ = token_model.program_tokens(corpus)
         alpha = self.all_alpha(values["alpha"])
         z = numpyro.sample("z", collapsed.Assignments(alpha, doc, corpus.num_docs))
         words = collapsed.Words(z, values["beta"], corpus.num_words, self.num_topics)
         numpyro.sample("w", words, obs=word if observed else None)
 
-    def sampler(self, elsewhere: frozenset[str], **options: Any) -> Sampler:
-        """Return the kernel's pure functions; hyperparameters in `elsewhere` are not updated."""
+    def sampler(self, sampled_by_other_blocks: frozenset[str], **options: Any) -> Sampler:
+        """Return the kernel's pure functions; those of other blocks stay as they are."""
         return finite_sampler(
-            self, kernel, self.rows, elsewhere, priors=kernel.LDAPriors, **options
+            self, kernel, self.rows, sampled_by_other_blocks, priors=kernel.LDAPriors, **options
         )

@@ -102,7 +102,9 @@ class MedLDA(LabelledTopics):
         set_field = partial(object.__setattr__, self)
         # squares of scores times c must fit into float32
         for name, most in (("c", 1e9), ("ell", 1e9), ("eta_variance", 1e18)):
-            number = arguments.real(name, getattr(self, name), at_least=1 / most, at_most=most)
+            number = arguments.finite_number(
+                name, getattr(self, name), at_least=1 / most, at_most=most
+            )
             set_field(name, number)
 
     def __call__(self, corpus: Corpus, *, observed: bool = True) -> None:
@@ -130,7 +132,7 @@ class MedLDA(LabelledTopics):
         approximation: str | None = None,
         record: Collection[str] = (),
         init_topics: int | None = None,
-        side_by_side: int | None = None,
+        num_parallel: int | None = None,
         start_temperature: float = 1.0,
     ) -> GibbsKernel:
         """Return the Gibbs kernel, a `numpyro.infer.mcmc.MCMCKernel`.
@@ -160,7 +162,7 @@ class MedLDA(LabelledTopics):
         init_topics
             Number of topics among which the tokens are divided at random at the start; all topics
             by default.
-        side_by_side
+        num_parallel
             How many documents the parallel schedule updates at once; chosen from the corpus and the
             machine by default. Does not change the draws.
         start_temperature
@@ -173,7 +175,7 @@ class MedLDA(LabelledTopics):
             a chain starts.
         """
         made = super().gibbs(
-            schedule=schedule, record=record, init_topics=init_topics, side_by_side=side_by_side,
+            schedule=schedule, record=record, init_topics=init_topics, num_parallel=num_parallel,
             start_temperature=start_temperature,
         )  # fmt: skip
         how = arguments.one_of("sampler", sampler, ("augmented", "elliptical"))
@@ -186,14 +188,14 @@ class MedLDA(LabelledTopics):
         own = {"sampler": how, "approximation": approximation}
         return GibbsKernel(self, made.options | own)
 
-    def sampler(self, elsewhere: frozenset[str], **options: Any) -> Sampler:
-        """Return the kernel's pure functions; hyperparameters in `elsewhere` are not updated."""
+    def sampler(self, sampled_by_other_blocks: frozenset[str], **options: Any) -> Sampler:
+        """Return the kernel's pure functions; those of other blocks stay as they are."""
         init = partial(
             kernel.init, c=self.c, ell=self.ell, eta_variance=self.eta_variance,
             approximation=options.pop("approximation"),
         )  # fmt: skip
         return self.sampler_of(
-            kernel, elsewhere, init=init, how=options.pop("sampler"),
+            kernel, sampled_by_other_blocks, init=init, how=options.pop("sampler"),
             priors=kernel.MedLDAPriors, **options,
         )  # fmt: skip
 

@@ -13,10 +13,10 @@ from jaxtyping import Float
 
 from bnp_kernels import multi_task_hdp_lda as kernel
 from bnp_models.base import token_model, topic_model
-from bnp_models.base.data_law import draw_dirichlet
 from bnp_models.base.gibbs import Sampler
-from bnp_models.base.samplers import BY_DOCUMENT, Rows, rooted_sampler
-from bnp_models.base.topics import Topics, rooted_topics
+from bnp_models.base.likelihood import draw_dirichlet
+from bnp_models.base.samplers import BY_DOCUMENT, MixtureAccess, rooted_sampler
+from bnp_models.base.topics import Topics, topics_given_root
 from bnp_models.data.corpus import Corpus
 from bnp_models.hdp_lda import HDPLDA
 from bnp_models.results.group_fit import GroupFit
@@ -70,7 +70,7 @@ class MultiTaskHDPLDA(topic_model.RootedTopics):
 
     hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "group_alpha", "gamma", "beta")
     result: ClassVar[type[GroupFit]] = GroupFit
-    rows: ClassVar[Rows] = BY_DOCUMENT._replace(
+    rows: ClassVar[MixtureAccess] = BY_DOCUMENT._replace(
         prepare=partial(token_model.prepare, groups=True, several=True)
     )
     recordable: ClassVar[tuple[str, ...]] = (
@@ -103,8 +103,8 @@ class MultiTaskHDPLDA(topic_model.RootedTopics):
             z = numpyro.sample("z", dist.Categorical(theta[doc]))
             numpyro.sample("w", dist.Categorical(phi[z]), obs=word if observed else None)
 
-    def sampler(self, elsewhere: frozenset[str], **options: Any) -> Sampler:
-        """Return the kernel's pure functions; hyperparameters in `elsewhere` are not updated."""
+    def sampler(self, sampled_by_other_blocks: frozenset[str], **options: Any) -> Sampler:
+        """Return the kernel's pure functions; those of other blocks stay as they are."""
 
         def parameters(state):
             weights, unused = state.group_log_weights, state.group_log_unused
@@ -115,7 +115,7 @@ class MultiTaskHDPLDA(topic_model.RootedTopics):
             return kernel.doc_weights(state, data), state.alpha * unused
 
         return rooted_sampler(
-            self, kernel, self.rows, elsewhere, priors=kernel.MultiTaskPriors,
+            self, kernel, self.rows, sampled_by_other_blocks, priors=kernel.MultiTaskPriors,
             sizes=lambda corpus: {"num_groups": corpus.num_groups}, mixtures=mixtures,
             parameters=parameters, open_sweeps=("parallel", "sequential"), **options,
         )  # fmt: skip
@@ -135,7 +135,7 @@ class MultiTaskHDPLDA(topic_model.RootedTopics):
 
         The last topic stands for new ones.
         """
-        return rooted_topics(
+        return topics_given_root(
             state["z"],
             np.asarray(corpus.word),
             num_words=corpus.num_words,

@@ -11,7 +11,7 @@ from bnp_kernels import np_author_topic as kernel
 from bnp_kernels.hdp_lda import HDPPriors
 from bnp_models.base import author_model, collapsed, token_model, topic_model
 from bnp_models.base.gibbs import Sampler
-from bnp_models.base.samplers import Rows, rooted_sampler
+from bnp_models.base.samplers import MixtureAccess, rooted_sampler
 from bnp_models.data.corpus import Corpus
 from bnp_models.results.author_fit import AuthorFit
 
@@ -66,7 +66,7 @@ class NonparametricAuthorTopicModel(topic_model.RootedTopics, author_model.Autho
     max_topics: int = 128
 
     result: ClassVar[type[AuthorFit]] = AuthorFit
-    rows: ClassVar[Rows] = author_model.BY_AUTHOR
+    rows: ClassVar[MixtureAccess] = author_model.BY_AUTHOR
     recordable: ClassVar[tuple[str, ...]] = (
         "z", "x", "phi", "theta", "topic_tokens", "author_tokens", "root_weights",
         "unused_weight", "tables",
@@ -88,7 +88,7 @@ class NonparametricAuthorTopicModel(topic_model.RootedTopics, author_model.Autho
             theta = numpyro.sample("theta", dist.Dirichlet(concentration))
         author_model.draw_words(corpus, theta, phi, observed=observed)
 
-    def collapsed(self, corpus: Corpus, *, observed: bool = True, **given: Any) -> None:
+    def collapsed(self, corpus: Corpus, *, observed: bool = True, **conditioned_on: Any) -> None:
         """Run the program with topics and authors' mixtures integrated out; root weights are kept.
 
         Blocks of `numpyro.infer.Gibbs` share this form of the program. Its sites are `root`, `x`
@@ -98,9 +98,9 @@ class NonparametricAuthorTopicModel(topic_model.RootedTopics, author_model.Autho
         truncated at `max_topics`. With `observed=False` the words are drawn as well.
         """
         token_model.check_program(corpus, observed)
-        values = self.sample_hyperparameters(**given)
+        values = self.sample_hyperparameters(**conditioned_on)
         alpha, gamma = values["alpha"], values["gamma"]
-        root = numpyro.sample("root", collapsed.Root(gamma, self.max_topics))
+        root = numpyro.sample("root", collapsed.RootWeightsDistribution(gamma, self.max_topics))
         x = author_model.draw_authors(corpus)
         z = numpyro.sample(
             "z", collapsed.RootedAssignments(alpha, gamma, root, x, corpus.num_authors)
@@ -109,7 +109,9 @@ class NonparametricAuthorTopicModel(topic_model.RootedTopics, author_model.Autho
         word = token_model.program_tokens(corpus)[1]
         numpyro.sample("w", words, obs=word if observed else None)
 
-    def sampler(self, elsewhere: frozenset[str], **options: Any) -> Sampler:
-        """Return the kernel's pure functions; hyperparameters in `elsewhere` are not updated."""
+    def sampler(self, sampled_by_other_blocks: frozenset[str], **options: Any) -> Sampler:
+        """Return the kernel's pure functions; those of other blocks stay as they are."""
         priors = HDPPriors
-        return rooted_sampler(self, kernel, self.rows, elsewhere, priors=priors, **options)
+        return rooted_sampler(
+            self, kernel, self.rows, sampled_by_other_blocks, priors=priors, **options
+        )

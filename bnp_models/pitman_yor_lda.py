@@ -13,14 +13,14 @@ import numpyro.distributions as dist
 from bnp_kernels import pitman_yor_lda as kernel
 from bnp_kernels.numerics.shards import ONE_PART
 from bnp_models.base import pitman_yor, token_model, topic_model
-from bnp_models.base.data_law import DataLaw, count_rows, draw_dirichlet, law_of_words
 from bnp_models.base.gibbs import Sampler
+from bnp_models.base.likelihood import Likelihood, count_rows, draw_dirichlet, word_likelihood
 from bnp_models.base.pitman_yor_model import (
     VAGUE_CONCENTRATION,
     PitmanYorTopics,
     program_of_documents,
 )
-from bnp_models.base.samplers import BY_DOCUMENT, Rows
+from bnp_models.base.samplers import BY_DOCUMENT, MixtureAccess
 from bnp_models.base.topics import Topics
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
@@ -80,7 +80,7 @@ class PitmanYorLDA(PitmanYorTopics):
     max_tables: int = 16
 
     result: ClassVar[type[TopicFit]] = TopicFit
-    rows: ClassVar[Rows] = BY_DOCUMENT
+    rows: ClassVar[MixtureAccess] = BY_DOCUMENT
     recordable: ClassVar[tuple[str, ...]] = (
         "z", "phi", "theta", "topic_tokens", "topic_tables", "theta_mean",
     )  # fmt: skip
@@ -135,8 +135,8 @@ class PitmanYorLDA(PitmanYorTopics):
         alpha = self.all_alpha(values["alpha"])
         program_of_documents(corpus, observed, alpha, lambda doc, z: phi[z])
 
-    def sampler(self, elsewhere: frozenset[str], **options: Any) -> Sampler:
-        """Return the kernel's pure functions; hyperparameters in `elsewhere` are not updated."""
+    def sampler(self, sampled_by_other_blocks: frozenset[str], **options: Any) -> Sampler:
+        """Return the kernel's pure functions; those of other blocks stay as they are."""
         how = {"sampler": options.pop("sampler")}
 
         def make(rng_key, data, *, beta, **values):
@@ -152,10 +152,10 @@ class PitmanYorLDA(PitmanYorTopics):
             }
 
         def prepare(corpus, parts=ONE_PART):
-            return token_model.prepare(corpus, parts, options["side_by_side"], sizes=True)
+            return token_model.prepare(corpus, parts, options["num_parallel"], sizes=True)
 
         return self.make_sampler(
-            kernel, elsewhere, topics=topics, make=make, prepare=prepare, how=how,
+            kernel, sampled_by_other_blocks, topics=topics, make=make, prepare=prepare, how=how,
             kept=lambda state, data: {"opens": kernel.opens(state, data)}, **options,
         )  # fmt: skip
 
@@ -179,9 +179,9 @@ class PitmanYorLDA(PitmanYorTopics):
             base = base / base.sum(axis=2, keepdims=True)
         return customers, tables, base
 
-    def data_law(
+    def likelihood_given_state(
         self, rng: np.random.Generator, state: Mapping[str, np.ndarray], data: Corpus
-    ) -> DataLaw:
+    ) -> Likelihood:
         """Draw topics and mixtures given one kept state; return the law of the words given them."""
         customers, tables, base = (x[0] for x in self._counts(state, data))
         if self.base == "dirichlet":
@@ -193,4 +193,4 @@ class PitmanYorLDA(PitmanYorTopics):
         doc, word = np.asarray(data.doc), np.asarray(data.word)
         counts = count_rows(doc, state["z"], data.num_docs, self.num_topics)
         theta = draw_dirichlet(rng, counts + np.asarray(state["alpha"], np.float64))
-        return law_of_words(phi, theta, doc, word)
+        return word_likelihood(phi, theta, doc, word)

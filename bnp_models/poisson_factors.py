@@ -11,7 +11,7 @@ import numpyro
 import numpyro.distributions as dist
 
 from bnp_kernels import poisson_factors as kernel
-from bnp_kernels.numerics.shards import ONE_PART, Parts
+from bnp_kernels.numerics.shards import ONE_PART, DeviceParts
 from bnp_kernels.processes.allocation import Counts, make_counts
 from bnp_kernels.random.bits import split
 from bnp_kernels.random.concentration import GammaPrior
@@ -106,7 +106,7 @@ class PoissonGammaFactorAnalysis(FactorModel):
     ) -> PoissonRows:
         """Return the parameters of new rows under one kept state, for the scores."""
         background, b_w = (np.asarray(state[n], np.float32) for n in ("background", "b_w"))
-        return PoissonRows(phi, pi, background, self.of_sources("a_w", num_sources), b_w)
+        return PoissonRows(phi, pi, background, self.per_source("a_w", num_sources), b_w)
 
     def background_of(self, states: Any) -> Any:
         """Return the background of the sources in kept states, [chain, draw, J]."""
@@ -123,7 +123,7 @@ class PoissonGammaFactorAnalysis(FactorModel):
         num_rows, num_features = np.shape(data.values)
         num_sources, source = data.num_sources, jnp.asarray(data.source)
         a_w, a_lambda, b_lambda = (
-            jnp.asarray(self.of_sources(name, num_sources))
+            jnp.asarray(self.per_source(name, num_sources))
             for name in ("a_w", "a_lambda", "b_lambda")
         )
         values = self.program_values(num_sources)
@@ -143,21 +143,21 @@ class PoissonGammaFactorAnalysis(FactorModel):
 
     def sampler(
         self,
-        elsewhere: frozenset[str],
+        sampled_by_other_blocks: frozenset[str],
         *,
         schedule: str,
         record: tuple[str, ...],
         init_factors: int,
         births: str = "exact",
     ) -> Sampler:
-        """Return the kernel's pure functions; hyperparameters in `elsewhere` are not updated."""
-        sampled = self.updates(elsewhere)
+        """Return the kernel's pure functions; those of other blocks stay as they are."""
+        sampled = self.updates(sampled_by_other_blocks)
 
         def priors(num_sources: int) -> kernel.PoissonPriors:
-            background = (self.of_sources(n, num_sources) for n in ("a_lambda", "b_lambda"))
+            background = (self.per_source(n, num_sources) for n in ("a_lambda", "b_lambda"))
             return kernel.PoissonPriors(
                 a_phi=np.float32(self.a_phi),
-                a_w=self.of_sources("a_w", num_sources),
+                a_w=self.per_source("a_w", num_sources),
                 background=GammaPrior(*background),
                 **sampled,
             )
@@ -165,7 +165,7 @@ class PoissonGammaFactorAnalysis(FactorModel):
         def of_state(state: kernel.PoissonState) -> kernel.PoissonPriors:
             return priors(state.alpha.shape[0])
 
-        def prepare(data: Any, parts: Parts = ONE_PART) -> Counts:
+        def prepare(data: Any, parts: DeviceParts = ONE_PART) -> Counts:
             check_counts(data, allow_missing=True)
             self.check_lengths(data.num_sources)
             return make_counts(
@@ -195,5 +195,5 @@ class PoissonGammaFactorAnalysis(FactorModel):
                 kernel.log_joint(state, data, of_state(state))
                 + kernel.log_prior(state, of_state(state))
             ),
-            **self.reports(record, elsewhere),
+            **self.reports(record, sampled_by_other_blocks),
         )

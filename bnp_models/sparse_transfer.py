@@ -13,9 +13,9 @@ from jaxtyping import Float
 
 from bnp_kernels import sparse_transfer as kernel
 from bnp_models.base import token_model, topic_model
-from bnp_models.base.data_law import count_rows, draw_dirichlet
 from bnp_models.base.gibbs import GibbsKernel, Sampler
-from bnp_models.base.samplers import BY_DOCUMENT, Rows, infinite_sampler
+from bnp_models.base.likelihood import count_rows, draw_dirichlet
+from bnp_models.base.samplers import BY_DOCUMENT, MixtureAccess, infinite_sampler
 from bnp_models.base.topics import Topics, weighted_topics
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
@@ -83,7 +83,7 @@ class SparseTransferTopicModel(topic_model.InfiniteTopics):
 
     hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "beta")
     result: ClassVar[type[GroupFit]] = GroupFit
-    rows: ClassVar[Rows] = BY_DOCUMENT._replace(
+    rows: ClassVar[MixtureAccess] = BY_DOCUMENT._replace(
         prepare=partial(token_model.prepare, groups=True, several=True)
     )
     schedules: ClassVar[dict[str, tuple[str, ...]]] = {
@@ -99,9 +99,9 @@ class SparseTransferTopicModel(topic_model.InfiniteTopics):
     def __post_init__(self):
         super().__post_init__()
         set_field = partial(object.__setattr__, self)
-        set_field("epsilon", arguments.real("epsilon", self.epsilon, above=0, at_most=1))
+        set_field("epsilon", arguments.finite_number("epsilon", self.epsilon, above=0, at_most=1))
         for name in ("strength_shape", "strength_scale"):
-            set_field(name, arguments.real(name, getattr(self, name), above=0))
+            set_field(name, arguments.finite_number(name, getattr(self, name), above=0))
         arguments.one_of("size_model", self.size_model, ("task_nb", "none"))
 
     def __call__(self, corpus: Corpus, *, observed: bool = True) -> None:
@@ -149,7 +149,7 @@ class SparseTransferTopicModel(topic_model.InfiniteTopics):
         approximation: str | None = None,
         record: Collection[str] = (),
         init_topics: int | None = None,
-        side_by_side: int | None = None,
+        num_parallel: int | None = None,
         start_temperature: float = 1.15,
     ) -> GibbsKernel:
         """Return the Gibbs kernel, a `numpyro.infer.mcmc.MCMCKernel`.
@@ -171,7 +171,7 @@ class SparseTransferTopicModel(topic_model.InfiniteTopics):
         init_topics
             Number of topics among which the tokens are divided at random at the start, see
             `InfiniteTopics.gibbs`.
-        side_by_side
+        num_parallel
             How many documents the parallel schedule updates at once; chosen from the corpus and the
             machine by default. Does not change the draws.
         start_temperature
@@ -184,7 +184,7 @@ class SparseTransferTopicModel(topic_model.InfiniteTopics):
             a chain starts.
         """
         made = super().gibbs(
-            schedule=schedule, record=record, init_topics=init_topics, side_by_side=side_by_side,
+            schedule=schedule, record=record, init_topics=init_topics, num_parallel=num_parallel,
             start_temperature=start_temperature,
         )  # fmt: skip
         approximation = arguments.one_of("approximation", approximation, (None, "taylor"))
@@ -200,8 +200,8 @@ class SparseTransferTopicModel(topic_model.InfiniteTopics):
             )
         return GibbsKernel(self, made.options | {"approximation": approximation})
 
-    def sampler(self, elsewhere: frozenset[str], **options: Any) -> Sampler:
-        """Return the kernel's pure functions; hyperparameters in `elsewhere` are not updated."""
+    def sampler(self, sampled_by_other_blocks: frozenset[str], **options: Any) -> Sampler:
+        """Return the kernel's pure functions; those of other blocks stay as they are."""
         sizes = self.size_model == "task_nb"
         step = partial(kernel.step, sizes=sizes, approximation=options.pop("approximation"))
 
@@ -221,11 +221,11 @@ class SparseTransferTopicModel(topic_model.InfiniteTopics):
             return {"num_groups": corpus.num_groups, **{n: getattr(self, n) for n in names}}
 
         return infinite_sampler(
-            self, kernel, self.rows, elsewhere, priors=kernel.TransferPriors,
+            self, kernel, self.rows, sampled_by_other_blocks, priors=kernel.TransferPriors,
             log_density=lambda state, data: (
                 kernel.log_joint(state, data, sizes=sizes) + kernel.log_atoms(state)
             ),
-            theta=theta, wanted=kernel.slots_wanted, parameters=parameters, sizes=more,
+            theta=theta, slots_needed=kernel.slots_needed, parameters=parameters, sizes=more,
             step=step, **options,
         )  # fmt: skip
 

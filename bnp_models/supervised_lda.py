@@ -98,7 +98,9 @@ class SupervisedLDA(LabelledTopics):
         super().__post_init__()
         set_field = partial(object.__setattr__, self)
         for name in ("c", "eta_variance"):  # float32 holds these numbers and their inverses
-            number = arguments.real(name, getattr(self, name), at_least=1e-30, at_most=1e30)
+            number = arguments.finite_number(
+                name, getattr(self, name), at_least=1e-30, at_most=1e30
+            )
             set_field(name, number)
         set_field("dispersion", concentration("dispersion", self.dispersion))
         if self.response != "count" and self.dispersion != 1.0:
@@ -134,7 +136,7 @@ class SupervisedLDA(LabelledTopics):
         sampler: str = "polya-gamma",
         record: Collection[str] = (),
         init_topics: int | None = None,
-        side_by_side: int | None = None,
+        num_parallel: int | None = None,
         start_temperature: float = 1.0,
     ) -> GibbsKernel:
         """Return the Gibbs kernel, a `numpyro.infer.mcmc.MCMCKernel`.
@@ -155,7 +157,7 @@ class SupervisedLDA(LabelledTopics):
         init_topics
             Number of topics among which the tokens are divided at random at the start; all topics
             by default.
-        side_by_side
+        num_parallel
             How many documents the parallel schedule updates at once; chosen from the corpus and the
             machine by default. Does not change the draws.
         start_temperature
@@ -168,14 +170,14 @@ class SupervisedLDA(LabelledTopics):
             a chain starts.
         """
         made = super().gibbs(
-            schedule=schedule, record=record, init_topics=init_topics, side_by_side=side_by_side,
+            schedule=schedule, record=record, init_topics=init_topics, num_parallel=num_parallel,
             start_temperature=start_temperature,
         )  # fmt: skip
         how = arguments.one_of("sampler", sampler, ("polya-gamma", "elliptical"))
         return GibbsKernel(self, made.options | {"sampler": how})
 
-    def sampler(self, elsewhere: frozenset[str], **options: Any) -> Sampler:
-        """Return the kernel's pure functions; hyperparameters in `elsewhere` are not updated."""
+    def sampler(self, sampled_by_other_blocks: frozenset[str], **options: Any) -> Sampler:
+        """Return the kernel's pure functions; those of other blocks stay as they are."""
 
         def init(rng_key, data, *, dispersion, **values):
             return kernel.init(
@@ -184,7 +186,7 @@ class SupervisedLDA(LabelledTopics):
             )  # fmt: skip
 
         return self.sampler_of(
-            kernel, elsewhere, init=init, how=options.pop("sampler"),
+            kernel, sampled_by_other_blocks, init=init, how=options.pop("sampler"),
             priors=kernel.SupervisedLDAPriors, **options,
         )  # fmt: skip
 
@@ -218,7 +220,8 @@ def _counts(corpus: Corpus) -> Int[np.ndarray, " D"]:
     if corpus.label_names:
         raise ValueError(
             f"labels must be whole numbers with response='count', got names "
-            f"{arguments.shown(list(corpus.label_names))}: give numbers, or use response='binary'"
+            f"{arguments.short_repr(list(corpus.label_names))}: give numbers, or use "
+            "response='binary'"
         )
     label = np.asarray(corpus.label)
     wrong = (label < 0) | (label != np.round(label)) | (label > _LARGEST_COUNT)

@@ -75,9 +75,9 @@ class Begun(bnp.PoissonGammaFactorAnalysis):
 
     planted: ClassVar[Any] = None
 
-    def sampler(self, elsewhere: frozenset[str], **options: Any) -> Any:
+    def sampler(self, sampled_by_other_blocks: frozenset[str], **options: Any) -> Any:
         """Return the usual sampler with another first state."""
-        usual, made = super().sampler(elsewhere, **options), self.planted
+        usual, made = super().sampler(sampled_by_other_blocks, **options), self.planted
 
         def init(rng_key: Any, data: Any, sources: Any) -> Any:
             state = usual.init(rng_key, data, sources)

@@ -128,7 +128,7 @@ def _sampled(kind, corpus, given, *, topics, sweeps, seed, mass, s) -> Trained:
         if not binary:
             return {"averaged": fit.predict(corpus, **how)}
         found = fit.predictions(corpus, **how)
-        names = np.array(model.classes(fit.corpus))
+        names = np.array(model.classes(fit.dataset))
         return {
             "averaged": names[(found.mean > 0.5).astype(int)],
             "one_state": names[(found.by_state[-1] > 0.5).astype(int)],
@@ -142,7 +142,7 @@ def _sampled(kind, corpus, given, *, topics, sweeps, seed, mass, s) -> Trained:
 def _fitted_accuracy(fit: Any) -> float:
     """Return the share of training documents whose label the last state explains."""
     z, eta = (fit.states[name].to_numpy()[-1, -1] for name in ("z", "eta"))
-    return explained(fit.model, fit.corpus, z, eta)
+    return explained(fit.model, fit.dataset, z, eta)
 
 
 def explained(model: Any, corpus: Any, z: np.ndarray, eta: np.ndarray) -> float:

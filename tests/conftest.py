@@ -101,12 +101,12 @@ def no_sweeps():
         kernel.options = kernel.options | {MARK: True}  # not equal to one that samples
         return kernel
 
-    def still(kernel, elsewhere=()):
+    def still(kernel, sampled_by_other_blocks=()):
         if MARK not in kernel.options:
-            return sampler(kernel, elsewhere)
+            return sampler(kernel, sampled_by_other_blocks)
         plain = copy.copy(kernel)
         plain.options = {name: x for name, x in kernel.options.items() if name != MARK}
-        return sampler(plain, elsewhere)._replace(step=stay)
+        return sampler(plain, sampled_by_other_blocks)._replace(step=stay)
 
     def stay(rng_key, state, data, turn, power):
         return state, Nothing()

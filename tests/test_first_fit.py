@@ -69,8 +69,8 @@ kernel = model.gibbs()
 _, sweeps, annealing = model.turns(
     kernel.options["schedule"], kernel.options.get("start_temperature", 1.0)
 )
-rotation = kernel.sampler().rotation
-made = [int(next_sweep(rotation, annealing, sweep, np.int32(4))[0]) for sweep in np.arange(8)]
+sweep_cycle = kernel.sampler().sweep_cycle
+made = [int(next_sweep(sweep_cycle, annealing, sweep, np.int32(4))[0]) for sweep in np.arange(8)]
 assert {{*made}} == {{*range(len(sweeps))}}, f"only {{made}} of {{sweeps}} were made"
 print(*(sweeps[turn] for turn in made))
 """

@@ -57,7 +57,7 @@ INTERNAL = {
     "data.memory": "a check",
     "data.names": "holds what the constructors checked",
     "data.numbering": "of Corpus.from_texts and of the readers, which check",
-    "data.parts": "of the constructors",
+    "data.corpus_arrays": "of the constructors",
     "data.partition": "of Corpus and Sources, which check",
     "data.saved_data": "of fit, resume and load, with folders that they checked",
     "data.storage": "of save and load, which check",
@@ -73,7 +73,7 @@ INTERNAL = {
     "plots.scalar_draws": "parts of the pictures",
     "plots.small_topics": "parts of the pictures and of TopicFit.text",
     "plots.topic_maps": "parts of the pictures",
-    "posterior.settling": "of diagnostics and functionals, called with draws they checked",
+    "posterior.chain_drift": "of diagnostics and functionals, called with draws they checked",
     "data.new_texts": "of Corpus.read_texts and SavedModel.read_texts",
     "results.factor_report": "of FactorFit.text",
     "results.new_documents": "of transform and match",
@@ -98,7 +98,7 @@ INTERNAL_FUNCTIONS = {
     "results.supervised_fit.labels_among": "of the fits, which check the corpus",
     "results.supervised_fit.predict": "of the fits, which pass on to predict_means",
     "results.topic_fit.match_words": "of the fits' match",
-    "scores.length_law.log_total_weight": "of left_to_right, which checked the mixtures",
+    "scores.total_weight.log_total_weight": "of left_to_right, which checked the mixtures",
     "posterior.alignment.by_share": "of align, which made the alignment",
     "posterior.alignment.pair": "of align and match",
     "posterior.alignment.reference_state": "of align",
@@ -283,7 +283,7 @@ KINDS: dict[str, Table] = {
     **{
         name: count(1, none=True)
         for name in ("init_topics", "limit", "max_features", "max_words", "num_rows",
-                     "side_by_side", "window", "num_docs", "num_draws")
+                     "num_parallel", "window", "num_docs", "num_draws")
     },
     "against": choice(),
     "approximation": choice(none=True),
@@ -1082,7 +1082,7 @@ class Context:
         for name, fit in runs.items():
             (self.folder / name).mkdir()
             fit.save(self.folder / name / "draws.nc")
-            fit.corpus.save(self.folder / name / fit.model.readers.file)
+            fit.dataset.save(self.folder / name / fit.model.readers.file)
         self.run = self.folder / "run"
         self.saved_model = bnp.load(self.topic_fit.save_model(self.folder / "model.npz"))
 
@@ -1615,7 +1615,7 @@ VALUES: dict[str, tuple[str, ...]] = {
     **{
         name: WHOLE
         for name in ("num_topics", "max_topics", "max_factors", "init_topics", "init_factors",
-                     "side_by_side")
+                     "num_parallel")
     },
 }  # fmt: skip
 """Malformed texts of the options that are no integers by their type, nor hyperparameters."""

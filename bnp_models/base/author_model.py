@@ -12,10 +12,10 @@ import numpyro.distributions as dist
 from jaxtyping import Float
 from scipy import sparse
 
-from bnp_kernels.numerics.shards import Parts
+from bnp_kernels.numerics.shards import DeviceParts
 from bnp_kernels.tokens.author_layout import AuthorTokens, make_author_tokens
 from bnp_models.base import collapsed, token_model
-from bnp_models.base.samplers import Rows
+from bnp_models.base.samplers import MixtureAccess
 from bnp_models.data.corpus import Corpus
 
 __all__ = [
@@ -67,7 +67,7 @@ class AuthorModel(token_model.TokenModel):
         """Return the author of each token in one kept state, and the number of authors."""
         return state["x"], corpus.num_authors
 
-    def of_documents(
+    def doc_mixtures(
         self, theta: Float[np.ndarray, "J K"], corpus: Corpus
     ) -> Float[np.ndarray, "D K"]:
         """Return the average mixture of the authors of each document; zero if it has none.
@@ -112,7 +112,7 @@ def check_authors(corpus: Corpus) -> None:
 
 
 def prepare(
-    corpus: Any, parts: Parts, side_by_side: int | None, whole: bool = False
+    corpus: Any, parts: DeviceParts, num_parallel: int | None, whole: bool = False
 ) -> AuthorTokens:
     """Arrange a corpus in the layout of the kernels; warn of authors without documents.
 
@@ -127,10 +127,10 @@ def prepare(
         np.asarray(corpus.author_ptr),
         np.asarray(corpus.author_idx),
         corpus.num_authors,
-        block_size=side_by_side,
+        block_size=num_parallel,
         doc_length=np.asarray(corpus.doc_length),
         parts=parts,
-        axis_name=token_model.lane_axis(parts),
+        axis_name=token_model.document_axis(parts),
         whole=whole,
     )
 
@@ -179,7 +179,7 @@ def _links(corpus: Corpus) -> tuple[Any, Any, Any]:
     return ptr[:-1][doc], jnp.diff(ptr)[doc], jnp.asarray(corpus.author_idx)
 
 
-BY_AUTHOR = Rows(
+BY_AUTHOR = MixtureAccess(
     prepare=prepare,
     data_specs=data_specs,
     topic=lambda state: state.author_topic,
@@ -191,4 +191,4 @@ BY_AUTHOR = Rows(
         "author_tokens": lambda: state.author,
     },
 )
-"""`Rows` of models in which each author has a mixture of topics."""
+"""`MixtureAccess` of models in which each author has a mixture of topics."""

@@ -16,7 +16,14 @@ from numpyro.distributions import constraints
 
 from bnp_kernels.numerics.densities import log_dirichlet_multinomial
 
-__all__ = ["Assignments", "Authors", "Root", "RootedAssignments", "Words", "pack_root"]
+__all__ = [
+    "Assignments",
+    "Authors",
+    "RootWeightsDistribution",
+    "RootedAssignments",
+    "Words",
+    "pack_root",
+]
 
 
 def _counts(row: Array, column: Array, num_rows: int, num_columns: int) -> Int[Array, "R C"]:
@@ -168,8 +175,8 @@ def pack_root(
     return jnp.append(root_weights, unused_weight)
 
 
-class Root(dist.Distribution):
-    """Root weights of K slots and of all other topics, shape (K + 1,).
+class RootWeightsDistribution(dist.Distribution):
+    """RootWeightsDistribution weights of K slots and of all other topics, shape (K + 1,).
 
     The density of the weights depends on which slots the tokens use. It is therefore a factor of
     `RootedAssignments`; the density here is one. `sample` breaks K sticks.

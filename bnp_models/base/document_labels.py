@@ -77,7 +77,7 @@ def binary_responses(
     if len(classes) > 2:
         raise ValueError(
             f"labels must have two classes{setting}, got {len(classes)}: "
-            f"{arguments.shown(list(classes))}; select the documents of two of them"
+            f"{arguments.short_repr(list(classes))}; select the documents of two of them"
         )
     return (label > values[0]).astype(np.int32)
 

@@ -16,11 +16,11 @@ from numpyro import handlers
 
 from bnp_kernels.processes import beta_process, factor_slots
 from bnp_kernels.random.concentration import GammaPrior
-from bnp_models.base.data_law import DataLaw
 from bnp_models.base.gibbs import GibbsKernel
+from bnp_models.base.likelihood import Likelihood
 from bnp_models.base.model import Model, concentration, gamma_prior, is_prior
-from bnp_models.base.substituted import refuse_prior_draws
-from bnp_models.base.terms import FACTORS, Terms
+from bnp_models.base.model_words import FACTORS, ModelWords
+from bnp_models.base.predictive_guard import refuse_prior_draws
 from bnp_models.base.token_model import check_record
 from bnp_models.data import arguments
 from bnp_models.data.readers import Readers
@@ -57,12 +57,12 @@ class FactorModel(Model):
     alpha: Any
     max_factors: int
 
-    terms: ClassVar[Terms] = FACTORS
+    terms: ClassVar[ModelWords] = FACTORS
     unit: ClassVar[str] = "row"
     readers: ClassVar[Readers] = SOURCE_READERS
     scores: ClassVar[tuple[str, ...]] = ("predict",)
     example: ClassVar[str] = "flowers.csv --read source=species \\\n      --tau 2"
-    lanes: ClassVar[bool] = False
+    can_divide_documents: ClassVar[bool] = False
     slots: ClassVar[str | None] = "factor"
     schedules: ClassVar[dict[str, tuple[str, ...]]] = {
         "parallel": ("parallel",),
@@ -145,9 +145,9 @@ class FactorModel(Model):
             "observed_data": {"x": x},
         }
 
-    def data_law(
+    def likelihood_given_state(
         self, rng: np.random.Generator, state: Mapping[str, np.ndarray], data: Sources
-    ) -> DataLaw:
+    ) -> Likelihood:
         """Return the law of the data given factors, weights and noise of one kept state.
 
         The state holds all parameters, so nothing is drawn. The law is that of site `x` of the
@@ -162,8 +162,8 @@ class FactorModel(Model):
         sites["pi"] = jnp.full((data.num_sources, num_factors), 0.5)
         sites["x"] = jnp.asarray(data.values)
         # without a key, another site that is missing raises an error
-        given = handlers.substitute(program, data=sites)
-        law = handlers.trace(given).get_trace(data, observed=False)["x"]["fn"]
+        program = handlers.substitute(program, data=sites)
+        law = handlers.trace(program).get_trace(data, observed=False)["x"]["fn"]
         there = np.ones(np.shape(data.values), bool) if data.observed is None else data.observed
         there = np.asarray(there)
 
@@ -175,7 +175,7 @@ class FactorModel(Model):
             log_p = np.asarray(law.log_prob(jnp.asarray(data.values)), np.float64)
             return log_p.sum(axis=1, where=there)
 
-        return DataLaw(replicate, log_likelihood, there.any(axis=1))
+        return Likelihood(replicate, log_likelihood, there.any(axis=1))
 
     def truncation_bound(self, data: Sources) -> float:
         """Return an upper bound of the total variation distance between program and model.
@@ -241,9 +241,15 @@ class FactorModel(Model):
             )
         return GibbsKernel(self, options)
 
-    def reports(self, record: Collection[str], elsewhere: Collection[str]) -> dict[str, Any]:
+    def reports(
+        self, record: Collection[str], sampled_by_other_blocks: Collection[str]
+    ) -> dict[str, Any]:
         """Return the fields of a `Sampler` that are the same for all factor models."""
-        sampled = [name for name, prior in self.updates(elsewhere).items() if prior is not None]
+        sampled = [
+            name
+            for name, prior in self.updates(sampled_by_other_blocks).items()
+            if prior is not None
+        ]
 
         def draws(rng_key, state, data):
             always = {"num_factors_used": state.z.any(axis=1).sum()}
@@ -262,7 +268,7 @@ class FactorModel(Model):
             out = {name: getattr(state, name) for name in own}
             return out | {"z": state.z.T, "weights": state.weights.T}
 
-        def given(state, values):
+        def condition_on(state, values):
             values = {
                 name: jnp.broadcast_to(jnp.asarray(x, jnp.float32), getattr(state, name).shape)
                 for name, x in values.items()
@@ -270,14 +276,14 @@ class FactorModel(Model):
             return state._replace(**values)
 
         return {
-            "rotation": (0,),
+            "sweep_cycle": (0,),
             "draws": draws,
             "means": lambda state, data: {},
             "used": lambda state: state.z.any(axis=1),
             "snapshot": snapshot,
-            "given": given,
+            "condition_on": condition_on,
             "data_specs": lambda data, spec, axis: jax.tree.map(lambda _: spec(), data),
-            "wanted": lambda state, data: factor_slots.slots_wanted(
+            "slots_needed": lambda state, data: factor_slots.slots_needed(
                 state.beta, state.alpha, state.tau, data.rows
             ),
             "capacity": lambda state: state.beta.shape[-1],
@@ -295,7 +301,7 @@ class FactorModel(Model):
                     "number, or one per source"
                 )
 
-    def of_sources(self, name: str, num_sources: int) -> np.ndarray:
+    def per_source(self, name: str, num_sources: int) -> np.ndarray:
         """Return a fixed parameter of each source."""
         return np.broadcast_to(np.asarray(getattr(self, name), np.float32), (num_sources,)).copy()
 
@@ -319,10 +325,12 @@ class FactorModel(Model):
         values = self.start_values(rng_key, shapes)
         return {n: jnp.broadcast_to(jnp.asarray(values[n], jnp.float32), shapes[n]) for n in shapes}
 
-    def updates(self, elsewhere: Collection[str]) -> dict[str, GammaPrior | None]:
+    def updates(self, sampled_by_other_blocks: Collection[str]) -> dict[str, GammaPrior | None]:
         """Return the prior of each hyperparameter that the kernel updates, None for others."""
         return {
-            name: gamma_prior(name, getattr(self, name), given=name in elsewhere)
+            name: gamma_prior(
+                name, getattr(self, name), from_other_block=name in sampled_by_other_blocks
+            )
             for name in self.hyperparameters
         }
 
@@ -351,7 +359,7 @@ def program_z(tau: Array, alpha: Array, source: Array, max_factors: int) -> Any:
 
     Sites `sticks` ($v_k \sim \mathrm{Beta}(\tau, 1)$, $\beta_k = v_1 \cdots v_k$), `pi` and `z`.
     """
-    refuse_prior_draws(FACTORS.used, ("phi", "weights", "z"))
+    refuse_prior_draws(FACTORS.count_variable, ("phi", "weights", "z"))
     with numpyro.plate("factor", max_factors, dim=-1):
         sticks = numpyro.sample("sticks", dist.Beta(tau, 1.0))
         beta = jnp.exp(jnp.cumsum(jnp.log(sticks)))
@@ -381,7 +389,7 @@ def sample_data(
     numpyro.sample("x", law, obs=data.values if observed else None)
 
 
-def _draw_pi(rng_key: jax.Array, state: Any, rows: beta_process.Rows) -> jax.Array:
+def _draw_pi(rng_key: jax.Array, state: Any, rows: beta_process.RowSources) -> jax.Array:
     """Draw the probability that rows of a source use a factor, [J, K]; zero in free slots."""
     uses = beta_process.count_uses(state.z, rows.source, state.alpha.shape[0])
     log_odds = beta_process.draw_log_odds(rng_key, state.beta, uses, state.alpha, rows)

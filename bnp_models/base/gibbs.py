@@ -41,17 +41,21 @@ class Sampler(NamedTuple):
     prepare: Callable[..., Any]  # (model argument, parts of it that devices have) -> data
     init: Callable[[jax.Array, Any, Any], Any]  # (rng_key, data, model argument) -> chain state
     step: Callable[..., Any]  # (rng_key, state, data, turn, power) -> (state, info)
-    rotation: tuple[int, ...]  # cycle of the values of `turn`, see `Model.turns`
+    sweep_cycle: tuple[int, ...]  # cycle of the values of `turn`, see `Model.turns`
     draws: Callable[[jax.Array, Any, Any], dict[str, jax.Array]]  # (rng_key, state, data)
     means: Callable[[Any, Any], dict[str, jax.Array]]  # (state, data) -> terms of running means
     log_density: Callable[[Any, Any], jax.Array]  # (state, data) -> nats
     used: Callable[[Any], jax.Array]  # mask of the topics (factors) in use
     snapshot: Callable[[Any, Any], dict[str, jax.Array]]  # (state, data): for predictions
-    given: Callable[[Any, dict[str, jax.Array]], Any]  # set values of other blocks in a state
+    condition_on: Callable[
+        [Any, dict[str, jax.Array]], Any
+    ]  # set values of other blocks in a state
     data_specs: Callable[..., Any]  # (data, spec, axis): how `data` is sharded over devices
     of_tokens: tuple[str, ...] = ()  # fields of the state that are sharded with the tokens
     of_docs: tuple[str, ...] = ()  # fields of the state that are sharded with the documents
-    wanted: Callable[[Any, Any], jax.Array] | None = None  # (state, data): slots a sweep may need
+    slots_needed: Callable[[Any, Any], jax.Array] | None = (
+        None  # (state, data): slots a sweep may need
+    )
     capacity: Callable[[Any], int] | None = None  # None: the model is finite
     grow: Callable[[Any, int], Any] | None = None
     annealing: Annealing | None = None  # of the first part of the warm-up
@@ -128,7 +132,7 @@ class GibbsKernel(MCMCKernel):
     ):
         arguments.optional(arguments.function, "program", program)
         ignore = arguments.texts(
-            "ignore", arguments.entries("ignore", ignore, "names of sites", ordered=False)
+            "ignore", arguments.sequence("ignore", ignore, "names of sites", ordered=False)
         )
         self.config = config
         self.options = dict(options)
@@ -159,9 +163,9 @@ class GibbsKernel(MCMCKernel):
         """Fields that `MCMC` collects without being asked."""
         return ("draws", "lp")
 
-    def sampler(self, elsewhere: Collection[str] = ()) -> Sampler:
-        """Return the pure functions; hyperparameters in `elsewhere` are not updated."""
-        return _sampler(self, frozenset(elsewhere))
+    def sampler(self, sampled_by_other_blocks: Collection[str] = ()) -> Sampler:
+        """Return the pure functions; those of other blocks stay as they are."""
+        return _sampler(self, frozenset(sampled_by_other_blocks))
 
     def init(
         self,
@@ -180,19 +184,19 @@ class GibbsKernel(MCMCKernel):
             `init_topics=`), there is not one data argument, a keyword is not its name, or the model
             refuses the data or a prior.
         """
-        given = self._given(model_kwargs)
+        values = self._other_blocks(model_kwargs)
         if init_params is not None and not self._is_block:
             raise ValueError(
-                f"init_params must be None: choose the start with {self.config.terms.start}="
+                f"init_params must be None: choose the start with {self.config.terms.start_option}="
             )
         argument = self.data_argument(model_args, model_kwargs)
         keep_programs()
         make_room()
         reuse_loops(_check_capacity_of)
-        data = self.sampler(given).prepare(argument)
+        data = self.sampler(values).prepare(argument)
         keys, single = _batch_of_keys(rng_key)
-        state = self.start(keys, num_warmup, data, argument, given)
-        draws, lp = _report(self, state, given)
+        state = self.start(keys, num_warmup, data, argument, values)
+        draws, lp = _report(self, state, values)
         state = state._replace(draws=draws, lp=lp)
         self._sample_fn = True
         if single:
@@ -265,27 +269,31 @@ class GibbsKernel(MCMCKernel):
         num_warmup: int | jax.Array,
         data: Any,
         argument: Any,
-        given: dict | None = None,
+        conditioned_on: dict | None = None,
     ) -> GibbsState:
         """Start several chains on prepared data; `draws` and `lp` are left None."""
-        return _start(self, keys, jnp.asarray(num_warmup, jnp.int32), data, argument, given or {})
+        return _start(
+            self, keys, jnp.asarray(num_warmup, jnp.int32), data, argument, conditioned_on or {}
+        )
 
     def sample(
         self, state: GibbsState, model_args: tuple[Any, ...], model_kwargs: dict | None
     ) -> GibbsState:
         """Advance every chain by one sweep of its schedule."""
         _kernels[type(state.chain)] = self  # `init` is skipped where a run goes on
-        return _sample(self, state, self._given(model_kwargs))
+        return _sample(self, state, self._other_blocks(model_kwargs))
 
-    def advance(self, state: GibbsState, given: dict | None = None) -> GibbsState:
+    def advance(self, state: GibbsState, conditioned_on: dict | None = None) -> GibbsState:
         """Advance several chains by one sweep; `draws` and `lp` are not updated."""
-        given = given or {}
-        sampler = self.sampler(given)
-        turn, power = next_sweep(sampler.rotation, sampler.annealing, state.sweep, state.num_warmup)
+        conditioned_on = conditioned_on or {}
+        sampler = self.sampler(conditioned_on)
+        turn, power = next_sweep(
+            sampler.sweep_cycle, sampler.annealing, state.sweep, state.num_warmup
+        )
 
         def one(rng_key, chain, means):
             rng_key, key_sweep = split(rng_key)
-            chain = sampler.given(chain, given)
+            chain = sampler.condition_on(chain, conditioned_on)
             chain, info = sampler.step(key_sweep, chain, state.data, turn, power)
             chain = lax.optimization_barrier(chain)  # later use must not change its rounding
             since = (state.sweep + 1 - state.num_warmup).astype(jnp.float32)
@@ -304,19 +312,21 @@ class GibbsKernel(MCMCKernel):
             chain=chain, info=info, means=means, sweep=state.sweep + 1, rng_key=keys
         )
 
-    def report(self, state: GibbsState, given: dict | None = None) -> tuple[Any, jax.Array]:
+    def report(
+        self, state: GibbsState, conditioned_on: dict | None = None
+    ) -> tuple[Any, jax.Array]:
         """Return `draws` and `lp` of several chains, computed from their state alone.
 
         They are not numbers (-1 where they are integers) if the chain was short of slots.
         """
-        sampler = self.sampler(given or {})
+        sampler = self.sampler(conditioned_on or {})
         of_chain = jax.vmap(partial(_report_chain, sampler), (0, 0, None))
         reported = lax.optimization_barrier(of_chain(state.rng_key, state.chain, state.data))
         if sampler.capacity is None:
             return reported
         return jax.vmap(_unless)(state.chain.overflow, reported)
 
-    def _given(self, model_kwargs: dict | None) -> dict[str, jax.Array]:
+    def _other_blocks(self, model_kwargs: dict | None) -> dict[str, jax.Array]:
         """Return the hyperparameters that other blocks sample; refuse any other site."""
         values = dict((model_kwargs or {}).get(_SITES, {}))
         values = {n: jnp.asarray(x) for n, x in values.items() if n not in self._ignore}
@@ -332,7 +342,7 @@ class GibbsKernel(MCMCKernel):
         self, state: GibbsState, model_args: tuple[Any, ...], model_kwargs: dict | None
     ) -> GibbsState:
         """Set the hyperparameters that other blocks sample, without advancing the chain."""
-        return _refresh(self, state, self._given(model_kwargs))
+        return _refresh(self, state, self._other_blocks(model_kwargs))
 
     def wrap_model(self, wrapper: Callable) -> "GibbsKernel":
         """Return a copy whose program is `wrapper(self.model)`."""
@@ -347,8 +357,8 @@ class GibbsKernel(MCMCKernel):
     def get_diagnostics_str(self, state: GibbsState) -> str:
         """Return the number of topics or factors in use and the log joint, for the progress bar."""
         terms = self.config.terms
-        used = jnp.mean(state.draws[terms.used])
-        return f"{used:.0f} {terms.found}, lp {jnp.mean(state.lp):.6g}"
+        used = jnp.mean(state.draws[terms.count_variable])
+        return f"{used:.0f} {terms.parts}, lp {jnp.mean(state.lp):.6g}"
 
     def check_capacity(self, state: GibbsState) -> None:
         """Raise `ValueError` if a run was short of slots, which makes its draws invalid."""
@@ -374,19 +384,19 @@ class GibbsKernel(MCMCKernel):
 
 
 @functools.lru_cache(maxsize=64)
-def _sampler(kernel: GibbsKernel, elsewhere: frozenset[str]) -> Sampler:
-    sampler = kernel.config.sampler(elsewhere, **kernel.options)
+def _sampler(kernel: GibbsKernel, sampled_by_other_blocks: frozenset[str]) -> Sampler:
+    sampler = kernel.config.sampler(sampled_by_other_blocks, **kernel.options)
     # a step is traced once, wherever it is used
     return sampler._replace(step=jax.jit(sampler.step))
 
 
 @partial(jax.jit, static_argnums=0)
-def _start(kernel: GibbsKernel, keys, num_warmup, data, argument, given) -> GibbsState:
-    sampler = kernel.sampler(given)
+def _start(kernel: GibbsKernel, keys, num_warmup, data, argument, conditioned_on) -> GibbsState:
+    sampler = kernel.sampler(conditioned_on)
 
     def one(rng_key):
         rng_key, key_init = split(rng_key)
-        chain = sampler.given(sampler.init(key_init, data, argument), given)
+        chain = sampler.condition_on(sampler.init(key_init, data, argument), conditioned_on)
         means = jax.tree.map(jnp.zeros_like, sampler.means(chain, data))
         turn, power = jnp.zeros((), jnp.int32), jnp.ones((), jnp.float32)
         step = partial(sampler.step, key_init, chain, data, turn, power)
@@ -405,15 +415,17 @@ def _report_chain(sampler: Sampler, rng_key, chain, data) -> tuple[Any, jax.Arra
 
 
 @partial(jax.jit, static_argnums=0)
-def _report(kernel: GibbsKernel, state: GibbsState, given) -> tuple[Any, jax.Array]:
-    return kernel.report(state, given)
+def _report(kernel: GibbsKernel, state: GibbsState, conditioned_on) -> tuple[Any, jax.Array]:
+    return kernel.report(state, conditioned_on)
 
 
 @partial(jax.jit, static_argnums=0)
-def _sample(kernel: GibbsKernel, state: GibbsState, given: dict) -> GibbsState:
+def _sample(kernel: GibbsKernel, state: GibbsState, conditioned_on: dict) -> GibbsState:
     keys, single = _batch_of_keys(state.rng_key)
-    new = kernel.advance(_enter(state, keys) if single else state._replace(rng_key=keys), given)
-    draws, lp = kernel.report(new, given)
+    new = kernel.advance(
+        _enter(state, keys) if single else state._replace(rng_key=keys), conditioned_on
+    )
+    draws, lp = kernel.report(new, conditioned_on)
     new = new._replace(draws=draws, lp=lp)
     return (
         _leave(new, state.rng_key)
@@ -423,12 +435,14 @@ def _sample(kernel: GibbsKernel, state: GibbsState, given: dict) -> GibbsState:
 
 
 @partial(jax.jit, static_argnums=0)
-def _refresh(kernel: GibbsKernel, state: GibbsState, given: dict) -> GibbsState:
+def _refresh(kernel: GibbsKernel, state: GibbsState, conditioned_on: dict) -> GibbsState:
     keys, single = _batch_of_keys(state.rng_key)
     new = _enter(state, keys) if single else state._replace(rng_key=keys)
-    sampler = kernel.sampler(given)
-    new = new._replace(chain=jax.vmap(lambda chain: sampler.given(chain, given))(new.chain))
-    lp = kernel.report(new, given)[1]
+    sampler = kernel.sampler(conditioned_on)
+    new = new._replace(
+        chain=jax.vmap(lambda chain: sampler.condition_on(chain, conditioned_on))(new.chain)
+    )
+    lp = kernel.report(new, conditioned_on)[1]
     chain, lp = jax.tree.map(lambda x: x[0], (new.chain, lp)) if single else (new.chain, lp)
     return state._replace(chain=chain, lp=lp)
 

@@ -18,7 +18,7 @@ import numpyro.distributions as dist
 from numpyro import handlers
 
 from bnp_models.base.model import Model
-from bnp_models.base.substituted import runs_with
+from bnp_models.base.predictive_guard import runs_with
 from bnp_models.data import arguments
 
 __all__ = ["KernelProgram", "one_data_argument", "simulator"]
@@ -93,7 +93,7 @@ class KernelProgram:
         if rng_key is not None:
             with handlers.block(hide_fn=self._hides), handlers.seed(rng_seed=rng_key):
                 self.model(data)
-        elif not observed or not runs_with(self.model.terms.used):
+        elif not observed or not runs_with(self.model.terms.count_variable):
             self.model(data, observed=observed)
         elif not _arviz_makes_one_unasked():
             raise ValueError(
@@ -156,7 +156,8 @@ def simulator(program: KernelProgram, data: Any) -> Callable[..., dict[str, Any]
         raise ValueError(f"model can't simulate its data: {type(model).__name__} {why}")
     if not program.collected & sites.keys():
         raise ValueError(
-            f"{arguments.shown(model)} has nothing to calibrate: give a hyperparameter a prior "
+            f"{arguments.short_repr(model)} has nothing to calibrate: give a hyperparameter a "
+            "prior "
             "such as numpyro.distributions.Gamma(2.0, 2.0), or record sites of the program"
         )
     (site,) = observed

@@ -17,7 +17,7 @@ from jaxtyping import Int
 from bnp_models.base import document_labels, token_model, topic_model
 from bnp_models.base.gibbs import Sampler
 from bnp_models.base.one_vs_rest import LP_OF_CLASS, one_vs_rest
-from bnp_models.base.samplers import BY_DOCUMENT, Rows, finite_sampler
+from bnp_models.base.samplers import BY_DOCUMENT, MixtureAccess, finite_sampler
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
 
@@ -38,7 +38,7 @@ class LabelledTopics(topic_model.FiniteTopics):
 
     result_by_class: ClassVar[type[Any]]
     """Class of what `fit` returns with response="one-vs-rest"."""
-    rows: ClassVar[Rows] = BY_DOCUMENT
+    rows: ClassVar[MixtureAccess] = BY_DOCUMENT
     responses_known: ClassVar[tuple[str, ...]] = ("binary", "one-vs-rest")
     """Values of `response`."""
     has_probabilities: ClassVar[bool]
@@ -64,7 +64,7 @@ class LabelledTopics(topic_model.FiniteTopics):
         """Whether there is a model for each class."""
         return self.response == "one-vs-rest"
 
-    def of_class(self) -> "LabelledTopics":
+    def for_class(self) -> "LabelledTopics":
         """Return the model of one class against the rest."""
         return dataclasses.replace(self, response="binary")  # pyright: ignore[reportArgumentType]
 
@@ -134,7 +134,7 @@ class LabelledTopics(topic_model.FiniteTopics):
         self.responses(corpus)  # refuses labels that are no classes
         for number, name in enumerate(self.classes(corpus)):
             with numpyro.handlers.scope(prefix=name):
-                self.of_class()(document_labels.against_rest(corpus, number), observed=observed)
+                self.for_class()(document_labels.against_rest(corpus, number), observed=observed)
 
     def draw_scores(
         self, corpus: Corpus, observed: bool, values: Mapping[str, jax.Array]
@@ -164,7 +164,7 @@ class LabelledTopics(topic_model.FiniteTopics):
     def sampler_of(
         self,
         kernel: Any,
-        elsewhere: frozenset[str],
+        sampled_by_other_blocks: frozenset[str],
         *,
         init: Callable[..., Any],
         how: str,
@@ -176,7 +176,7 @@ class LabelledTopics(topic_model.FiniteTopics):
         ----------
         kernel
             Module of the kernel, see `finite_sampler`. The state has the weights `eta`.
-        elsewhere
+        sampled_by_other_blocks
             Hyperparameters that another block samples.
         init
             `kernel.init` with the model's own parameters.
@@ -186,10 +186,10 @@ class LabelledTopics(topic_model.FiniteTopics):
             Of `finite_sampler`.
         """
 
-        def prepare(corpus, parts, side_by_side, whole):
+        def prepare(corpus, parts, num_parallel, whole):
             token_model.check_corpus(corpus)
             label = self.responses(corpus)
-            return token_model.prepare(corpus, parts, side_by_side, whole, label=label)
+            return token_model.prepare(corpus, parts, num_parallel, whole, label=label)
 
         own = SimpleNamespace(
             init=init,
@@ -199,6 +199,11 @@ class LabelledTopics(topic_model.FiniteTopics):
         )
         rows = self.rows._replace(prepare=prepare)
         sampler = finite_sampler(
-            self, own, rows, elsewhere, parameters=lambda state: {"eta": state.eta}, **options
+            self,
+            own,
+            rows,
+            sampled_by_other_blocks,
+            parameters=lambda state: {"eta": state.eta},
+            **options,
         )
         return one_vs_rest(sampler) if self.by_class else sampler

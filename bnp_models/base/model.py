@@ -22,9 +22,9 @@ import numpyro.distributions as dist
 
 from bnp_kernels.random.bits import split
 from bnp_kernels.random.concentration import GammaPrior, draw_from_priors
-from bnp_kernels.tokens.turns import ANNEALED
-from bnp_models.base.data_law import DataLaw
-from bnp_models.base.terms import Terms
+from bnp_kernels.tokens.schedule import ANNEALED
+from bnp_models.base.likelihood import Likelihood
+from bnp_models.base.model_words import ModelWords
 from bnp_models.base.warm_up import Annealing
 from bnp_models.data import arguments
 from bnp_models.data.readers import Readers
@@ -70,7 +70,7 @@ def concentration(name: str, value: Any, *, length: int | None = None) -> Any:
     except (TypeError, ValueError, OverflowError):
         raise ValueError(
             f"{name} must be a positive number or a NumPyro distribution, got "
-            f"{arguments.shown(value)}"
+            f"{arguments.short_repr(value)}"
         ) from None
     with np.errstate(over="ignore"):
         stored = np.float32(number)  # what the kernels compute with
@@ -118,15 +118,15 @@ def _parameters(name: str, value: Any) -> list[str]:
     return taken
 
 
-def gamma_prior(name: str, value: Any, *, given: bool = False) -> GammaPrior | None:
+def gamma_prior(name: str, value: Any, *, from_other_block: bool = False) -> GammaPrior | None:
     """Return the Gamma prior that a kernel updates, None for a value it does not update.
 
     Raises
     ------
     ValueError
-        For a prior without a Gibbs update, unless the value is `given` by another block.
+        For a prior without a Gibbs update, unless the value is from another block.
     """
-    if given or not is_prior(value):
+    if from_other_block or not is_prior(value):
         return None
     if not isinstance(value, dist.Gamma | dist.Exponential):
         raise ValueError(
@@ -196,7 +196,7 @@ class Model(abc.ABC):
     """Schedules by name, the default first; each is a cycle of sweeps."""
     recordable: ClassVar[tuple[str, ...]]
     """Names that `record=` takes."""
-    terms: ClassVar[Terms]
+    terms: ClassVar[ModelWords]
     """Words for what the model updates and finds."""
     readers: ClassVar[Readers]
     """How files become its data."""
@@ -210,7 +210,7 @@ class Model(abc.ABC):
     """Dim of the parts of the data that are independent given the parameters."""
     only_python: ClassVar[tuple[str, ...]] = ()
     """Fields that the command line cannot give."""
-    lanes: ClassVar[bool] = True
+    can_divide_documents: ClassVar[bool] = True
     """Whether a parallel sweep can be divided over devices."""
     slots: ClassVar[str | None] = None
     """Dim of the slots of an infinite model; free slots at the end are cut off the draws."""
@@ -224,8 +224,8 @@ class Model(abc.ABC):
         """Return the Gibbs kernel, a `numpyro.infer.mcmc.MCMCKernel`."""
 
     @abc.abstractmethod
-    def sampler(self, elsewhere: frozenset[str], **options: Any) -> Any:
-        """Return the kernel's pure functions; hyperparameters in `elsewhere` are not updated."""
+    def sampler(self, sampled_by_other_blocks: frozenset[str], **options: Any) -> Any:
+        """Return the kernel's pure functions; those of other blocks stay as they are."""
 
     @property
     @abc.abstractmethod
@@ -250,9 +250,11 @@ class Model(abc.ABC):
 
     def shares_chains(self, schedule: str) -> bool:
         """Whether several devices can update one chain by this schedule."""
-        return self.lanes and "parallel" in self.schedules[schedule]
+        return self.can_divide_documents and "parallel" in self.schedules[schedule]
 
-    def data_law(self, rng: np.random.Generator, state: Mapping[str, Any], data: Any) -> DataLaw:
+    def likelihood_given_state(
+        self, rng: np.random.Generator, state: Mapping[str, Any], data: Any
+    ) -> Likelihood:
         """Draw the parameters given one kept state; return the law of the data given both.
 
         Parameters
@@ -271,22 +273,22 @@ class Model(abc.ABC):
         """
         raise ValueError(
             f"{type(self).__name__} has no predictive draws and no log likelihood: neither it nor "
-            "its family defines data_law"
+            "its family defines likelihood_given_state"
         )
 
     def load_data(self, path: Path) -> Any:
         """Read the data that `data.save(path)` wrote, or `data.save(path, mapped=True)`."""
         return self.readers.data_type.load(path)
 
-    def sample_hyperparameters(self, **given: Any) -> dict[str, Any]:
+    def sample_hyperparameters(self, **conditioned_on: Any) -> dict[str, Any]:
         """Run the hyperparameters' part of the program: one site for each prior.
 
-        `given` overrides values and priors by name.
+        `conditioned_on` overrides values and priors by name.
         """
-        arguments.options(self.sample_hyperparameters, given, *self.hyperparameters)
+        arguments.options(self.sample_hyperparameters, conditioned_on, *self.hyperparameters)
         values = {}
         for name in self.hyperparameters:
-            value = given.get(name, getattr(self, name))
+            value = conditioned_on.get(name, getattr(self, name))
             if is_prior(value):
                 value = numpyro.sample(name, value.to_event(len(value.batch_shape)))
             values[name] = jnp.asarray(value, jnp.float32)
@@ -332,10 +334,14 @@ class Model(abc.ABC):
         plain = tuple(i for i, name in enumerate(sweeps) if name not in ("sequential", "parallel"))
         return cycle, (*sweeps, annealed), Annealing(len(sweeps), start_temperature, plain)
 
-    def gamma_priors(self, elsewhere: Collection[str]) -> dict[str, GammaPrior | None]:
+    def gamma_priors(
+        self, sampled_by_other_blocks: Collection[str]
+    ) -> dict[str, GammaPrior | None]:
         """Return the result of `gamma_prior` for each hyperparameter, by name."""
         return {
-            name: gamma_prior(name, getattr(self, name), given=name in elsewhere)
+            name: gamma_prior(
+                name, getattr(self, name), from_other_block=name in sampled_by_other_blocks
+            )
             for name in self.hyperparameters
         }
 

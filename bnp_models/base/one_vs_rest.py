@@ -16,7 +16,7 @@ from jax import lax
 from bnp_kernels.numerics.shards import ONE_DEVICE, ONE_PART, Shards
 from bnp_kernels.random.bits import split
 from bnp_models.base.gibbs import Sampler
-from bnp_models.base.token_model import lane_axis
+from bnp_models.base.token_model import document_axis
 
 __all__ = ["LP_OF_CLASS", "one_vs_rest"]
 
@@ -39,7 +39,7 @@ def one_vs_rest(sampler: Sampler) -> Sampler:
         label = np.asarray(data.label)
         member = label == np.arange(label.max() + 1)[:, None]
         # the documents are not divided: every device has them all
-        shards = Shards(axis_name=lane_axis(parts))
+        shards = Shards(axis_name=document_axis(parts))
         return data._replace(label=jnp.asarray(member, jnp.int32), shards=shards)
 
     def init(rng_key, data, corpus):
@@ -78,7 +78,7 @@ def one_vs_rest(sampler: Sampler) -> Sampler:
         snapshot=lambda state, data: _for_each(
             lambda data, state: sampler.snapshot(state, data), data, state
         ),
-        given=jax.vmap(sampler.given),
+        condition_on=jax.vmap(sampler.condition_on),
         data_specs=lambda data, spec, axis: jax.tree.map(lambda _: spec(), data),
         of_tokens=(),
         of_docs=(),

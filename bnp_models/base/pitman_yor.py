@@ -10,7 +10,7 @@ import numpyro.distributions as dist
 from jaxtyping import Float, Integer
 
 from bnp_kernels.processes.pitman_yor import BetaPrior, draw_topics
-from bnp_models.base.data_law import draw_dirichlet
+from bnp_models.base.likelihood import draw_dirichlet
 from bnp_models.base.model import is_prior
 from bnp_models.data import arguments
 
@@ -82,7 +82,7 @@ class PitmanYor(dist.Distribution):
 def discount(name: str, value: Any) -> Any:
     """Return a discount in its stored form: a number in [0, 1), or a prior over (0, 1)."""
     if not is_prior(value):
-        number = arguments.real(name, value, at_least=0)
+        number = arguments.finite_number(name, value, at_least=0)
         if not np.float32(number) < 1:
             raise ValueError(f"{name} must be below 1, got {value!r}")
         return number
@@ -96,7 +96,7 @@ def discount(name: str, value: Any) -> Any:
         )
     if isinstance(value, dist.Beta):
         for part in ("concentration1", "concentration0"):
-            arguments.real(f"{part} of {name}", float(getattr(value, part)), above=0)
+            arguments.finite_number(f"{part} of {name}", float(getattr(value, part)), above=0)
     return value
 
 

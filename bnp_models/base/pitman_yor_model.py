@@ -14,11 +14,11 @@ from jaxtyping import Float, Integer
 from bnp_kernels.processes.pitman_yor import SAMPLERS
 from bnp_kernels.processes.pitman_yor_topics import PitmanYorPriors
 from bnp_models.base import pitman_yor, token_model, topic_model
-from bnp_models.base.data_law import count_rows
 from bnp_models.base.gibbs import GibbsKernel, Sampler
+from bnp_models.base.likelihood import count_rows
 from bnp_models.base.model import concentration, gamma_prior, is_prior
+from bnp_models.base.model_words import TOPICS, ModelWords
 from bnp_models.base.samplers import finite_sampler
-from bnp_models.base.terms import TOPICS, Terms
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
 
@@ -34,7 +34,7 @@ class PitmanYorTopics(topic_model.FiniteTopics):
     concentration: Any
     max_tables: int
 
-    terms: ClassVar[Terms] = TOPICS._replace(capacity="max_tables")
+    terms: ClassVar[ModelWords] = TOPICS._replace(capacity="max_tables")
     hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "beta", "discount", "concentration")
 
     def __post_init__(self):
@@ -96,7 +96,7 @@ class PitmanYorTopics(topic_model.FiniteTopics):
         sampler: str = "ti",
         record: Collection[str] = (),
         init_topics: int | None = None,
-        side_by_side: int | None = None,
+        num_parallel: int | None = None,
         start_temperature: float = 1.0,
     ) -> GibbsKernel:
         """Return the Gibbs kernel, a `numpyro.infer.mcmc.MCMCKernel`.
@@ -117,7 +117,7 @@ class PitmanYorTopics(topic_model.FiniteTopics):
         init_topics
             Number of topics among which the tokens are divided at random at the start; all topics
             by default.
-        side_by_side
+        num_parallel
             How many documents the parallel schedule updates at once; chosen from the corpus and the
             machine by default. Does not change the draws.
         start_temperature
@@ -130,7 +130,7 @@ class PitmanYorTopics(topic_model.FiniteTopics):
             a chain starts.
         """
         made = super().gibbs(
-            schedule=schedule, record=record, init_topics=init_topics, side_by_side=side_by_side,
+            schedule=schedule, record=record, init_topics=init_topics, num_parallel=num_parallel,
             start_temperature=start_temperature,
         )  # fmt: skip
         how = arguments.one_of("sampler", sampler, SAMPLERS)
@@ -144,7 +144,7 @@ class PitmanYorTopics(topic_model.FiniteTopics):
     def make_sampler(
         self,
         kernel: Any,
-        elsewhere: frozenset[str],
+        sampled_by_other_blocks: frozenset[str],
         *,
         topics: Callable[..., Any],
         make: Callable[..., Any],
@@ -156,7 +156,7 @@ class PitmanYorTopics(topic_model.FiniteTopics):
 
         Parameters
         ----------
-        kernel, elsewhere, topics, options
+        kernel, sampled_by_other_blocks, topics, options
             See `finite_sampler`.
         make
             The `init` of the kernel, with the room for tables.
@@ -166,29 +166,35 @@ class PitmanYorTopics(topic_model.FiniteTopics):
             Options of the kernel's `step`.
         """
         made = finite_sampler(
-            self, kernel, self.rows, elsewhere, priors=PitmanYorPriors, topics=topics,
+            self, kernel, self.rows, sampled_by_other_blocks, priors=PitmanYorPriors, topics=topics,
             make=lambda key, data, **own: make(
-                key, data, max_tables=min(self.max_tables, data.sizes.shape[0]), **own
+                key, data, max_tables=min(self.max_tables, data.count_values.shape[0]), **own
             ),
             advance=partial(kernel.step, dirichlet=self.is_dirichlet, **how), **options,
         )  # fmt: skip
         return made._replace(
-            prepare=prepare, wanted=kernel.tables_wanted, grow=kernel.grow,
-            capacity=lambda state: state.room.shape[-1],
+            prepare=prepare, slots_needed=kernel.tables_needed, grow=kernel.grow,
+            capacity=lambda state: state.table_capacity.shape[-1],
         )  # fmt: skip
 
     def shapes(self, corpus: Corpus) -> dict[str, tuple[int, ...]]:
         """Return the shapes of hyperparameters of which one prior stands for many entries."""
         return {"concentration": (self.num_topics,)}
 
-    def gamma_priors(self, elsewhere: Collection[str]) -> dict[str, Any]:
+    def gamma_priors(self, sampled_by_other_blocks: Collection[str]) -> dict[str, Any]:
         """Return the priors that the kernel updates, by name."""
         priors = {
-            name: gamma_prior(name, getattr(self, name), given=name in elsewhere)
+            name: gamma_prior(
+                name, getattr(self, name), from_other_block=name in sampled_by_other_blocks
+            )
             for name in self.hyperparameters
             if name != "discount"
         }
-        sampled = None if "discount" in elsewhere else pitman_yor.discount_prior(self.discount)
+        sampled = (
+            None
+            if "discount" in sampled_by_other_blocks
+            else pitman_yor.discount_prior(self.discount)
+        )
         return {**priors, "discount": sampled}
 
     def counts_of(

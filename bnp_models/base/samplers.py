@@ -1,7 +1,7 @@
 """Samplers of topic models with a fixed number of topics, or with the topics of a root process.
 
 A model supplies a kernel with `init`, `step`, `log_joint` and `log_prior`. It also says whether
-documents or authors have mixtures of topics (see `Rows`).
+documents or authors have mixtures of topics (see `MixtureAccess`).
 """
 
 from collections.abc import Callable
@@ -14,23 +14,23 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from bnp_kernels.numerics.shards import ONE_DEVICE, ONE_PART, Parts, Shards
+from bnp_kernels.numerics.shards import ONE_DEVICE, ONE_PART, DeviceParts, Shards
 from bnp_kernels.random.bits import split
-from bnp_kernels.tokens.turns import ANNEALED
+from bnp_kernels.tokens.schedule import ANNEALED
 from bnp_models.base import collapsed, token_model
 from bnp_models.base.gibbs import Sampler
 from bnp_models.data.corpus import Corpus
 
-__all__ = ["BY_DOCUMENT", "Rows", "finite_sampler", "infinite_sampler", "rooted_sampler"]
+__all__ = ["BY_DOCUMENT", "MixtureAccess", "finite_sampler", "infinite_sampler", "rooted_sampler"]
 
 MOST_TOPICS = 300
 """With which chains of infinite models start by default."""
 
 
-class Rows(NamedTuple):
+class MixtureAccess(NamedTuple):
     """Access to the mixtures of topics of a model, one row per document or per author."""
 
-    prepare: Callable[[Any, Parts, int | None, bool], Any]
+    prepare: Callable[[Any, DeviceParts, int | None, bool], Any]
     """Corpus, parts of it that devices have, tokens or documents updated at once, whether a sweep
     needs the whole corpus -> data of the kernel."""
     data_specs: Callable[..., Any]
@@ -56,26 +56,26 @@ class Rows(NamedTuple):
         return data.shards if self.of_docs else ONE_DEVICE
 
 
-BY_DOCUMENT = Rows(
+BY_DOCUMENT = MixtureAccess(
     prepare=token_model.prepare,
     data_specs=token_model.data_specs,
     topic=lambda state: state.doc_topic,
     length=lambda state, data: data.doc_length,
 )
-"""`Rows` of models in which each document has a mixture of topics."""
+"""`MixtureAccess` of models in which each document has a mixture of topics."""
 
 
 def finite_sampler(
     model: Any,
     kernel: Any,
-    rows: Rows,
-    elsewhere: frozenset[str],
+    rows: MixtureAccess,
+    sampled_by_other_blocks: frozenset[str],
     *,
     priors: Any,
     schedule: str,
     record: tuple[str, ...],
     init_topics: int | None,
-    side_by_side: int | None,
+    num_parallel: int | None,
     start_temperature: float,
     parameters: Callable[[Any], dict[str, jax.Array]] = lambda state: {},
     topics: Callable[[Any, Any, Any], dict[str, Callable[[], jax.Array]]] | None = None,
@@ -95,11 +95,11 @@ def finite_sampler(
         each of the model's `hyperparameters`, or None for one that the model does not use.
     rows
         Access to the mixtures of topics.
-    elsewhere
+    sampled_by_other_blocks
         Hyperparameters that another block samples.
     priors
         Class of the kernel's priors.
-    schedule, record, init_topics, side_by_side, start_temperature
+    schedule, record, init_topics, num_parallel, start_temperature
         See `FiniteTopics.gibbs`.
     parameters
         State -> parameters that are always recorded, and kept with full states.
@@ -113,8 +113,8 @@ def finite_sampler(
     make, advance
         The `init` and the `step` of the kernel, if they are not those of the module.
     """
-    updated = priors(**model.gamma_priors(elsewhere))
-    rotation, sweeps, annealing = model.turns(schedule, start_temperature)
+    updated = priors(**model.gamma_priors(sampled_by_other_blocks))
+    sweep_cycle, sweeps, annealing = model.turns(schedule, start_temperature)
 
     def init(rng_key, data, corpus):
         key_z, key_values = split(rng_key)
@@ -167,7 +167,7 @@ def finite_sampler(
         values = {"alpha": model.recorded_alpha(state.alpha)} | parameters(state)
         return own | values | kept(state, data)
 
-    def given(state, values):
+    def condition_on(state, values):
         values = dict(values)
         if "alpha" in values:
             values["alpha"] = jnp.broadcast_to(values["alpha"], state.alpha.shape)
@@ -175,11 +175,11 @@ def finite_sampler(
 
     return Sampler(
         prepare=lambda corpus, parts=ONE_PART: rows.prepare(
-            corpus, parts, side_by_side, _need_whole(sweeps)
+            corpus, parts, num_parallel, _need_whole(sweeps)
         ),
         init=init,
         step=step,
-        rotation=rotation,
+        sweep_cycle=sweep_cycle,
         annealing=annealing,
         draws=draws,
         means=means,
@@ -188,7 +188,7 @@ def finite_sampler(
         ),
         used=lambda state: state.topic > 0,
         snapshot=snapshot,
-        given=given,
+        condition_on=condition_on,
         data_specs=rows.data_specs,
         of_tokens=rows.assignments,
         of_docs=rows.of_docs,
@@ -198,24 +198,24 @@ def finite_sampler(
 def infinite_sampler(
     model: Any,
     kernel: Any,
-    rows: Rows,
-    elsewhere: frozenset[str],
+    rows: MixtureAccess,
+    sampled_by_other_blocks: frozenset[str],
     *,
     priors: Any,
     schedule: str,
     record: tuple[str, ...],
     init_topics: int | None,
-    side_by_side: int | None,
+    num_parallel: int | None,
     start_temperature: float,
     log_density: Callable[[Any, Any], jax.Array],
     theta: Callable[[jax.Array, Any, Any], jax.Array],
     parameters: Callable[[Any], dict[str, jax.Array]],
-    wanted: Callable[[Any, Any], jax.Array],
+    slots_needed: Callable[[Any, Any], jax.Array],
     recorded: Callable[[Any], dict[str, Callable[[], jax.Array]]] = lambda state: {},
     sizes: Callable[[Corpus], dict[str, Any]] = lambda corpus: {},
     step: Callable[..., Any] | None = None,
     read: Callable[[Any, str], jax.Array] = getattr,
-    given: Callable[[Any, dict[str, jax.Array]], Any] = lambda state, values: state._replace(
+    condition_on: Callable[[Any, dict[str, jax.Array]], Any] = lambda state, values: state._replace(
         **values
     ),
 ) -> Sampler:
@@ -227,9 +227,9 @@ def infinite_sampler(
         An `InfiniteTopics`.
     kernel
         Module of the kernel: `init`, `step`, `log_prior`, `grow`.
-    rows, elsewhere, priors
+    rows, sampled_by_other_blocks, priors
         As for `finite_sampler`.
-    schedule, record, init_topics, side_by_side, start_temperature
+    schedule, record, init_topics, num_parallel, start_temperature
         See `InfiniteTopics.gibbs`.
     log_density
         State, data -> log density, without the priors of the hyperparameters.
@@ -238,7 +238,7 @@ def infinite_sampler(
         no token uses.
     parameters
         State -> parameters that are kept with full states, and recorded on request.
-    wanted
+    slots_needed
         See `Sampler`.
     recorded
         State -> functions that make further variables to record, by name.
@@ -246,11 +246,11 @@ def infinite_sampler(
         Corpus -> further arguments of `kernel.init`.
     step
         The step of the kernel, if it is not `kernel.step`.
-    read, given
+    read, condition_on
         State, name -> a hyperparameter; state, values by name -> the state with these.
     """
-    updated = priors(**model.gamma_priors(elsewhere))
-    rotation, sweeps, annealing = model.turns(schedule, start_temperature)
+    updated = priors(**model.gamma_priors(sampled_by_other_blocks))
+    sweep_cycle, sweeps, annealing = model.turns(schedule, start_temperature)
 
     def init(rng_key, data, corpus):
         key_z, key_values = split(rng_key)
@@ -300,22 +300,24 @@ def infinite_sampler(
 
     return Sampler(
         prepare=lambda corpus, parts=ONE_PART: rows.prepare(
-            corpus, parts, side_by_side, _need_whole(sweeps)
+            corpus, parts, num_parallel, _need_whole(sweeps)
         ),
         init=init,
         step=one_step,
-        rotation=rotation,
+        sweep_cycle=sweep_cycle,
         annealing=annealing,
         draws=draws,
         means=lambda state, data: {},
         log_density=lambda state, data: log_density(state, data) + kernel.log_prior(state, updated),
         used=lambda state: state.topic > 0,
         snapshot=snapshot,
-        given=lambda state, values: given(state, {n: jnp.asarray(x) for n, x in values.items()}),
+        condition_on=lambda state, values: condition_on(
+            state, {n: jnp.asarray(x) for n, x in values.items()}
+        ),
         data_specs=rows.data_specs,
         of_tokens=rows.assignments,
         of_docs=rows.of_docs,
-        wanted=wanted,
+        slots_needed=slots_needed,
         capacity=lambda state: state.topic.shape[-1],
         grow=kernel.grow,
     )
@@ -333,8 +335,8 @@ def _of_the_root(state: Any, data: Any) -> tuple[jax.Array, jax.Array]:
 def rooted_sampler(
     model: Any,
     kernel: Any,
-    rows: Rows,
-    elsewhere: frozenset[str],
+    rows: MixtureAccess,
+    sampled_by_other_blocks: frozenset[str],
     *,
     schedule: str,
     start_temperature: float,
@@ -351,8 +353,8 @@ def rooted_sampler(
         A `RootedTopics`.
     kernel
         Module of the kernel: as for `infinite_sampler`, and `log_joint`, `log_root`,
-        `slots_wanted`. Its state has the field `root`.
-    rows, elsewhere, schedule, start_temperature, parameters, options
+        `slots_needed`. Its state has the field `root`.
+    rows, sampled_by_other_blocks, schedule, start_temperature, parameters, options
         As for `infinite_sampler`.
     open_sweeps
         Sweeps that give slots to topics without tokens.
@@ -376,17 +378,18 @@ def rooted_sampler(
     def of_root(state):
         return {"root_weights": state.root.weights, "unused_weight": state.root.unused}
 
-    def given(state, values):
+    def condition_on(state, values):
         root = state.root._replace(gamma=values.pop("gamma", state.root.gamma))
         return state._replace(root=root, **values)
 
     return infinite_sampler(
-        model, kernel, rows, elsewhere, schedule=schedule, start_temperature=start_temperature,
+        model, kernel, rows, sampled_by_other_blocks, schedule=schedule,
+        start_temperature=start_temperature,
         log_density=lambda state, data: kernel.log_joint(state, data) + kernel.log_root(state),
         theta=theta, parameters=lambda state: parameters(state) | of_root(state),
-        wanted=kernel.slots_wanted if opens_slots else _slots_for_births, recorded=recorded,
+        slots_needed=kernel.slots_needed if opens_slots else _slots_for_births, recorded=recorded,
         read=lambda state, name: state.root.gamma if name == "gamma" else getattr(state, name),
-        given=given, **options,
+        condition_on=condition_on, **options,
     )  # fmt: skip
 
 

@@ -15,18 +15,18 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int, Key
 
 from bnp_kernels.numerics.batching import vectorise_if
-from bnp_kernels.numerics.shards import ONE_DEVICE, Parts, Shards
+from bnp_kernels.numerics.shards import ONE_DEVICE, DeviceParts, Shards
 from bnp_kernels.random.gamma import draw_rows, draw_topic_word
 from bnp_kernels.tokens.layout import (
     TOKEN_SWEEPS,
     Tokens,
     default_token_sweep,
     make_tokens,
-    most_of_a_word,
+    max_word_count,
 )
-from bnp_models.base.data_law import DataLaw, law_of_words
+from bnp_models.base.likelihood import Likelihood, word_likelihood
 from bnp_models.base.model import Model
-from bnp_models.base.terms import TOPICS, Terms
+from bnp_models.base.model_words import TOPICS, ModelWords
 from bnp_models.base.topics import Topics
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
@@ -35,7 +35,7 @@ from bnp_models.data.transforms import Transform
 
 __all__ = [
     "DIMS",
-    "LANE",
+    "DOCUMENT_AXIS",
     "TokenModel",
     "check_corpus",
     "check_groups",
@@ -43,10 +43,10 @@ __all__ = [
     "check_program",
     "check_record",
     "data_specs",
+    "document_axis",
     "draw_phi",
     "draw_theta",
     "group_shares",
-    "lane_axis",
     "make_these",
     "prepare",
     "program_tokens",
@@ -80,14 +80,14 @@ DIMS = {
 """Dims of the recorded variables of token models, after chain and draw."""
 
 
-LANE = "lane"
+DOCUMENT_AXIS = "document"
 """Axis of the devices over which the documents of a chain are divided."""
 
 
 class TokenModel(Model):
     """A model of the tokens of a `Corpus`: names and labels of its draws."""
 
-    terms: ClassVar[Terms] = TOPICS
+    terms: ClassVar[ModelWords] = TOPICS
     unit: ClassVar[str] = "doc"
     readers: ClassVar[Readers] = CORPUS_READERS
     scores: ClassVar[tuple[str, ...]] = (
@@ -173,19 +173,19 @@ class TokenModel(Model):
         """
         return np.asarray(corpus.doc), corpus.num_docs
 
-    def of_documents(
+    def doc_mixtures(
         self, theta: Float[np.ndarray, "R K"], corpus: Corpus
     ) -> Float[np.ndarray, "D K"]:
         """Return the mixture of each document, given those of all rows."""
         return theta
 
-    def data_law(
+    def likelihood_given_state(
         self, rng: np.random.Generator, state: Mapping[str, np.ndarray], data: Corpus
-    ) -> DataLaw:
+    ) -> Likelihood:
         """Draw topics and mixtures given one kept state; return the law of the words given them."""
         phi, theta = self.draw_mixtures(rng, state, data)
-        return law_of_words(
-            phi, self.of_documents(theta, data), np.asarray(data.doc), np.asarray(data.word)
+        return word_likelihood(
+            phi, self.doc_mixtures(theta, data), np.asarray(data.doc), np.asarray(data.word)
         )
 
     def num_items(self, corpus: Corpus) -> int:
@@ -254,15 +254,15 @@ def group_shares(corpus: Corpus) -> Float[np.ndarray, " G"]:
     return counts / max(counts.sum(), 1)
 
 
-def lane_axis(parts: Parts) -> str | None:
+def document_axis(parts: DeviceParts) -> str | None:
     """Return the name of the axis of the devices that have the parts; None for one device."""
-    return LANE if parts.number > 1 else None
+    return DOCUMENT_AXIS if parts.number > 1 else None
 
 
 def prepare(
     corpus: Any,
-    parts: Parts,
-    side_by_side: int | None,
+    parts: DeviceParts,
+    num_parallel: int | None,
     whole: bool = False,
     *,
     groups: bool = False,
@@ -295,15 +295,15 @@ def prepare(
         np.asarray(corpus.doc),
         np.asarray(corpus.word),
         corpus.num_docs,
-        num_lanes=side_by_side,
+        num_lanes=num_parallel,
         token_sweep=token_sweep,
         doc_length=np.asarray(corpus.doc_length),
         parts=parts,
-        axis_name=lane_axis(parts),
+        axis_name=document_axis(parts),
         whole=whole,
         group=np.asarray(corpus.group) if groups else None,
         label=label,
-        num_sizes=1 + int(most_of_a_word(word)) if sizes else None,
+        num_count_values=1 + int(max_word_count(word)) if sizes else None,
         transform=rows,
     )
 
@@ -340,7 +340,7 @@ def check_names(argument: str, names: Any, allowed: Collection[str]) -> tuple[st
     if isinstance(names, str):
         raise ValueError(f"{argument} must be a tuple of names, got the string {names!r}")
     if not isinstance(names, Collection) or isinstance(names, bytes | Mapping):
-        raise ValueError(f"{argument} must be a tuple of names, got {arguments.shown(names)}")
+        raise ValueError(f"{argument} must be a tuple of names, got {arguments.short_repr(names)}")
     for name in names:
         arguments.one_of(argument, name, tuple(allowed))
     return tuple(sorted(set(names)))

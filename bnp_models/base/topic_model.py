@@ -16,13 +16,13 @@ import numpyro.distributions as dist
 from jaxtyping import Float
 
 from bnp_models.base import token_model
-from bnp_models.base.data_law import break_rest, count_rows, draw_dirichlet
 from bnp_models.base.gibbs import GibbsKernel
+from bnp_models.base.likelihood import break_rest, count_rows, draw_dirichlet
 from bnp_models.base.model import concentration
-from bnp_models.base.samplers import Rows
-from bnp_models.base.substituted import refuse_prior_draws
-from bnp_models.base.terms import TOPICS
-from bnp_models.base.topics import Topics, finite_topics, rooted_topics
+from bnp_models.base.model_words import TOPICS
+from bnp_models.base.predictive_guard import refuse_prior_draws
+from bnp_models.base.samplers import MixtureAccess
+from bnp_models.base.topics import Topics, finite_topics, topics_given_root
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
 
@@ -51,7 +51,7 @@ class FiniteTopics(token_model.TokenModel):
     beta: Any
 
     hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "beta")
-    rows: ClassVar[Rows]
+    rows: ClassVar[MixtureAccess]
     """Whose mixtures of topics there are."""
     alpha_dim: ClassVar[str] = "topic"
     """Dim of a vector `alpha`."""
@@ -100,7 +100,7 @@ class FiniteTopics(token_model.TokenModel):
         schedule: str = "parallel",
         record: Collection[str] = (),
         init_topics: int | None = None,
-        side_by_side: int | None = None,
+        num_parallel: int | None = None,
         start_temperature: float = 1.0,
         program: Callable | None = None,
         ignore: Collection[str] = (),
@@ -121,7 +121,7 @@ class FiniteTopics(token_model.TokenModel):
         init_topics
             Number of topics among which the tokens are divided at random at the start; all topics
             by default.
-        side_by_side
+        num_parallel
             How many documents (in models with authors: tokens) the parallel schedule updates at
             once; chosen from the corpus and the machine by default. Does not change the draws.
         start_temperature
@@ -147,8 +147,8 @@ class FiniteTopics(token_model.TokenModel):
                 record, self.recordable, self.rows.assignments if program is not None else ()
             ),
             "init_topics": arguments.optional(arguments.integer, "init_topics", init_topics, 1),
-            "side_by_side": arguments.optional(arguments.integer, "side_by_side", side_by_side, 1),
-            "start_temperature": arguments.real(
+            "num_parallel": arguments.optional(arguments.integer, "num_parallel", num_parallel, 1),
+            "start_temperature": arguments.finite_number(
                 "start_temperature", start_temperature, at_least=1, at_most=2
             ),
         }
@@ -185,7 +185,7 @@ class FiniteTopics(token_model.TokenModel):
         if len(topics.phi) > 1:
             raise ValueError(
                 f"the topics of {type(self).__name__} differ by group: it must define "
-                "data_law to have predictive draws"
+                "likelihood_given_state to have predictive draws"
             )
         return _draw_mixtures(rng, self, state, corpus, _of_rows(self, topics.weights, corpus))
 
@@ -197,7 +197,7 @@ class InfiniteTopics(token_model.TokenModel):
     beta: Any
     max_topics: int
 
-    rows: ClassVar[Rows]
+    rows: ClassVar[MixtureAccess]
     """Access to the mixtures of topics."""
     slots: ClassVar[str | None] = "topic"
     block_sites: ClassVar[tuple[str, ...]] = ()
@@ -215,7 +215,7 @@ class InfiniteTopics(token_model.TokenModel):
         schedule: str = "mixed",
         record: Collection[str] = (),
         init_topics: int | None = None,
-        side_by_side: int | None = None,
+        num_parallel: int | None = None,
         start_temperature: float = 1.15,
         program: Callable | None = None,
         ignore: Collection[str] = (),
@@ -239,7 +239,7 @@ class InfiniteTopics(token_model.TokenModel):
             Number of topics among which the tokens are divided at random at the start. By default
             $R^2 / 90 N$, where R of the N tokens repeat a word of their document, but at least
             0.25 times the root of N and at most 300. This is about as many as corpora keep.
-        side_by_side
+        num_parallel
             How many documents (in models with authors: tokens) the parallel schedule updates at
             once; chosen from the corpus and the machine by default. Does not change the draws.
         start_temperature
@@ -266,8 +266,8 @@ class InfiniteTopics(token_model.TokenModel):
             "schedule": arguments.one_of("schedule", schedule, self.schedules),
             "record": token_model.check_record(record, self.recordable, sites),
             "init_topics": arguments.optional(arguments.integer, "init_topics", init_topics, 1),
-            "side_by_side": arguments.optional(arguments.integer, "side_by_side", side_by_side, 1),
-            "start_temperature": arguments.real(
+            "num_parallel": arguments.optional(arguments.integer, "num_parallel", num_parallel, 1),
+            "start_temperature": arguments.finite_number(
                 "start_temperature", start_temperature, at_least=1, at_most=2
             ),
         }
@@ -289,7 +289,7 @@ class RootedTopics(InfiniteTopics):
 
     def topics_of(self, state: Mapping[str, np.ndarray], corpus: Corpus) -> Topics:
         """Return topics and prior weights of one kept state; the last topic stands for new ones."""
-        return rooted_topics(
+        return topics_given_root(
             state["z"],
             np.asarray(corpus.word),
             num_words=corpus.num_words,
@@ -364,7 +364,7 @@ def draw_root_weights(gamma: Any, max_topics: int) -> Any:
 def refuse_missing_topics() -> None:
     """Refuse to run a program with draws of a kernel in which topics were not recorded."""
     new = "the topics of documents are drawn from the prior, as those of new documents"
-    refuse_prior_draws(TOPICS.used, ("phi",), ("theta", "z"), new)
+    refuse_prior_draws(TOPICS.count_variable, ("phi",), ("theta", "z"), new)
 
 
 def draw_phi(beta: Any, num_topics: int, num_words: int) -> Any:

@@ -19,7 +19,7 @@ __all__ = [
     "expected_shares",
     "finite_topics",
     "focused_topics",
-    "rooted_topics",
+    "topics_given_root",
     "weighted_topics",
 ]
 
@@ -35,14 +35,14 @@ class Topics(NamedTuple):
 
     phi: Float[np.ndarray, "F V K"]  # word-major; each column [f, :, k] sums to one
     weights: Float[np.ndarray, "G K"]  # Dirichlet concentration of the topics in a new document
-    joins: Float[np.ndarray, "G K"] | None = None
+    weights_if_absent: Float[np.ndarray, "G K"] | None = None
     """Weights of topics that the document has no token of; None: `weights`, a Dirichlet law."""
 
 
 def expected_shares(
     counts: Integer[np.ndarray, "D K"],
     weights: Float[np.ndarray, "_ K"],
-    joins: Float[np.ndarray, "_ K"] | None,
+    absent: Float[np.ndarray, "_ K"] | None,
 ) -> tuple[Float[np.ndarray, "D K"], Float[np.ndarray, " D"]]:
     """Return the shares of the topics in documents with these counts, and the sums they divide.
 
@@ -50,8 +50,8 @@ def expected_shares(
     Dirichlet law this is the expected share. Weights with one row are those of all documents.
     """
     weighed = counts + weights
-    if joins is not None:
-        weighed = np.where(counts > 0, weighed, joins)
+    if absent is not None:
+        weighed = np.where(counts > 0, weighed, absent)
     total = weighed.sum(axis=1)
     return weighed / total[:, None], total
 
@@ -90,7 +90,7 @@ def finite_topics(
     return _dirichlet_topics(z, word, num_words, num_topics, beta, weights)
 
 
-def rooted_topics(
+def topics_given_root(
     z: Integer[np.ndarray, "..."],
     word: Integer[np.ndarray, "..."],
     *,
@@ -176,7 +176,7 @@ def focused_topics(
 ) -> Topics:
     """Return topics and weights of a state of a model whose documents switch topics on and off.
 
-    As `rooted_topics`, with one more topic at the end for all that no token uses.
+    As `topics_given_root`, with one more topic at the end for all that no token uses.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def focused_topics(
         for name, values, new in (("strength", strength, new_strength), ("join", join, new_join))
     ]
     topics = _dirichlet_topics(z, word, num_words, num_slots, beta, rows[0])
-    return topics._replace(joins=rows[1][None].astype(np.float32))
+    return topics._replace(weights_if_absent=rows[1][None].astype(np.float32))
 
 
 def _dirichlet_topics(z, word, num_words: int, num_used: int, beta, weights) -> Topics:

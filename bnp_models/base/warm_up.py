@@ -36,7 +36,7 @@ def is_annealed(
 
 
 def next_sweep(
-    rotation: tuple[int, ...],
+    sweep_cycle: tuple[int, ...],
     annealing: Annealing | None,
     sweep: Int[Array, ""],
     num_warmup: Int[Array, ""],
@@ -45,14 +45,14 @@ def next_sweep(
 
     Parameters
     ----------
-    rotation
+    sweep_cycle
         Cycle of the values of `turn`.
     annealing
         None: the warm-up consists of the same sweeps as the draws.
     sweep, num_warmup
         Number of sweeps made, and of those before the first draw.
     """
-    turn, power = jnp.asarray(rotation)[sweep % len(rotation)], jnp.ones((), jnp.float32)
+    turn, power = jnp.asarray(sweep_cycle)[sweep % len(sweep_cycle)], jnp.ones((), jnp.float32)
     if annealing is None:
         return turn, power
     num_annealed = ANNEALED_SHARE * num_warmup.astype(jnp.float32)

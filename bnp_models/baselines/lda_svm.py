@@ -121,7 +121,7 @@ def fit_lda_svm(
     classes = classes_of(corpus)
     model = LDA(num_topics, alpha=alpha, beta=beta)
     keep_states = arguments.integer("keep_states", keep_states, 1)
-    svm_c = arguments.optional(arguments.real, "svm_c", svm_c, above=0)
+    svm_c = arguments.optional(arguments.finite_number, "svm_c", svm_c, above=0)
     num_sweeps = arguments.integer("num_sweeps", num_sweeps, 1)
     num_kept = arguments.integer("num_kept", num_kept, 1)
     if num_kept > num_sweeps:
@@ -162,7 +162,7 @@ def fit_lda_svm(
 
 def _training_features(topics: TopicFit, num_topics: int) -> Float[np.ndarray, "D K"]:
     """Return the topic frequencies of the fitted documents, averaged over the kept states."""
-    corpus = topics.corpus
+    corpus = topics.dataset
     z = topics.states["z"].to_numpy().reshape(-1, corpus.num_tokens)
     cell = np.asarray(corpus.doc) * num_topics + z
     counts = np.bincount(cell.ravel(), minlength=corpus.num_docs * num_topics) / len(z)

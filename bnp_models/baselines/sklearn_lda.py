@@ -47,7 +47,7 @@ def sklearn_mixture(fitted: Any, vocabulary: Sequence[str] | None = None) -> Mix
     if not hasattr(fitted, "components_"):
         raise ValueError(
             "fitted must be a fitted LatentDirichletAllocation, got "
-            f"{arguments.shown(fitted)}: call fit(corpus.to_counts()) first"
+            f"{arguments.short_repr(fitted)}: call fit(corpus.to_counts()) first"
         )
     strength = np.asarray(fitted.components_, np.float64)  # [K, V]
     num_topics, num_words = strength.shape

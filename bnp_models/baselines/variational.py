@@ -178,14 +178,14 @@ def fit_program(
     classes = classes_of(corpus)
     program = WordsAndLabels(
         arguments.integer("num_topics", num_topics, 1),
-        arguments.real("alpha", alpha, above=0),
-        arguments.real("beta", beta, above=0),
-        arguments.real("eta_variance", eta_variance, above=0),
+        arguments.finite_number("alpha", alpha, above=0),
+        arguments.finite_number("beta", beta, above=0),
+        arguments.finite_number("eta_variance", eta_variance, above=0),
         response,
     )
     num_steps = arguments.integer("num_steps", num_steps, 1)
     batch_size = min(arguments.integer("batch_size", batch_size, 1), corpus.num_docs)
-    learning_rate = arguments.real("learning_rate", learning_rate, above=0)
+    learning_rate = arguments.finite_number("learning_rate", learning_rate, above=0)
     seed = arguments.seed("seed", seed)
 
     began = time.perf_counter()

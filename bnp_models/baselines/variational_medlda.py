@@ -149,7 +149,9 @@ def fit_variational_medlda(
     >>> [fitted.label_names[y] for y in fitted.predict(corpus)]
     ['pet', 'sky', 'pet', 'sky']
     """
-    response = Hinge(arguments.real("c", c, above=0), arguments.real("ell", ell, above=0))
+    response = Hinge(
+        arguments.finite_number("c", c, above=0), arguments.finite_number("ell", ell, above=0)
+    )
     return VariationalMedLDA(
         **fit_program(
             corpus,

@@ -162,7 +162,7 @@ def fit_variational_slda(
     >>> [fitted.label_names[y] for y in fitted.predict(corpus)]
     ['pet', 'sky', 'pet', 'sky']
     """
-    response = Logistic(arguments.real("c", c, above=0))
+    response = Logistic(arguments.finite_number("c", c, above=0))
     return VariationalSLDA(
         **fit_program(
             corpus,

@@ -303,7 +303,7 @@ def _add_fit(parser: argparse.ArgumentParser, model: type[Model]) -> None:
         ("num_chains", int, "chains"),
         ("thinning", int, "keep a draw every N of the sweeps"),
         ("seed", int, "seed of all random numbers"),
-        ("keep_states", int, f"full states kept per chain, for {model.terms.found} and scores"),
+        ("keep_states", int, f"full states kept per chain, for {model.terms.parts} and scores"),
         ("checkpoint_seconds", float, "time between checkpoints"),
     ):
         default = defaults[name].default

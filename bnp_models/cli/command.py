@@ -20,7 +20,7 @@ import jax
 import bnp_models as bnp
 from bnp_models.base.kept_programs import keep_programs
 from bnp_models.base.model import from_description
-from bnp_models.base.terms import Terms
+from bnp_models.base.model_words import ModelWords
 from bnp_models.cli import messages, tables
 from bnp_models.cli.arguments import (
     given_values,
@@ -203,7 +203,7 @@ def _resume_command(folder: Path, saved: Path) -> str:
     )
 
 
-def _progress(silent: bool, num_sweeps: int, terms: Terms) -> Any:
+def _progress(silent: bool, num_sweeps: int, terms: ModelWords) -> Any:
     if silent:
         return False
     return True if sys.stderr.isatty() else messages.Lines(num_sweeps, terms=terms)

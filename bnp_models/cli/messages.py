@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bnp_models.base.terms import TOPICS, Terms
+from bnp_models.base.model_words import TOPICS, ModelWords
 
 __all__ = ["Lines", "say", "seconds_text"]
 
@@ -24,7 +24,7 @@ class Lines:
         Words for what is counted as in use.
     """
 
-    def __init__(self, num_sweeps: int, seconds: float | int = 15, terms: Terms = TOPICS):
+    def __init__(self, num_sweeps: int, seconds: float | int = 15, terms: ModelWords = TOPICS):
         self._num_sweeps, self._seconds, self._terms = num_sweeps, seconds, terms
         self._start = self._last = time.monotonic()
 
@@ -36,7 +36,7 @@ class Lines:
         self._last = now
         say(
             f"{now - self._start:5.0f} s: sweep {sweep} of {self._num_sweeps}, "
-            f"{np.min(used)} to {np.max(used)} {self._terms.found}, lp {np.mean(lp):.6g}"
+            f"{np.min(used)} to {np.max(used)} {self._terms.parts}, lp {np.mean(lp):.6g}"
             f"{note and f', {note}'}"
         )
 

@@ -113,10 +113,10 @@ def read_again(
     for name, value in given.items():
         was = taken.pop(name, _default(readers, format, name))
         if value != was and name in (*WORDS, *reading["options"]):
-            had = arguments.shown(was)
+            had = arguments.short_repr(was)
             say(f"reading {path} with {name}={value!r}; the data of {run} had {name}={had}")
     if taken:
-        listed = ", ".join(f"{name}={arguments.shown(value)}" for name, value in taken.items())
+        listed = ", ".join(f"{name}={arguments.short_repr(value)}" for name, value in taken.items())
         say(f"reading {path} as the data of {run} were read: {listed}")
     return _read(readers, path, format, taken | given)
 
@@ -134,8 +134,8 @@ def read_new(loaded: Any, path: str, format: str | None, pairs: Sequence[str], r
     if isinstance(loaded, SavedModel):
         reading, tokenizer = loaded.reading, loaded.tokenizer
     else:
-        reading = json.loads(loaded.data.attrs.get("reading", "null"))  # none in older runs
-        tokenizer = getattr(loaded.corpus, "tokenizer", None)
+        reading = json.loads(loaded.data.attrs.get("reading", "null"))  # null: a fit from Python
+        tokenizer = getattr(loaded.dataset, "tokenizer", None)
     data = read_again(loaded.model, path, format, pairs, reading, run, tokenizer)
     data, notes = loaded.match(data)
     for note in notes:

@@ -22,9 +22,10 @@ __all__ = [
     "array",
     "count_or_share",
     "encoding",
-    "entries",
+    "finite_number",
     "flag",
     "function",
+    "indices",
     "instance",
     "integer",
     "mapping",
@@ -33,10 +34,9 @@ __all__ = [
     "options",
     "path",
     "pattern",
-    "places",
-    "real",
     "seed",
-    "shown",
+    "sequence",
+    "short_repr",
     "text",
     "texts",
 ]
@@ -45,7 +45,7 @@ LARGEST = 2**31 - 1  # sizes and numbers of things are int32
 MAX_SHOWN = 80  # characters of a value in a message
 
 
-def shown(value: Any) -> str:
+def short_repr(value: Any) -> str:
     """Return a value as a message shows it: in one line, and shortened."""
     try:
         line = " ".join(repr(value).split())
@@ -62,9 +62,11 @@ def optional(check: Callable[..., Any], name: str, value: Any, *limits: Any, **h
 def integer(name: str, value: Any, minimum: int = 0, maximum: int = LARGEST) -> int:
     """Return an integer in [minimum, maximum]; booleans and whole floats are refused."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:
-        raise ValueError(f"{name} must be an integer of at least {minimum}, got {shown(value)}")
+        raise ValueError(
+            f"{name} must be an integer of at least {minimum}, got {short_repr(value)}"
+        )
     if value > maximum:
-        raise ValueError(f"{name} must be an integer of at most {maximum}, got {shown(value)}")
+        raise ValueError(f"{name} must be an integer of at most {maximum}, got {short_repr(value)}")
     return int(value)
 
 
@@ -73,7 +75,7 @@ def seed(name: str, value: Any) -> int:
     return integer(name, value, 0, 2**32 - 1)
 
 
-def real(
+def finite_number(
     name: str,
     value: Any,
     *,
@@ -103,7 +105,9 @@ def real(
         or (at_most is not None and not number <= at_most)
     ):
         kind = "number" if infinite else "finite number"
-        raise ValueError(f"{name} must be a {kind} {allowed}".rstrip() + f", got {shown(value)}")
+        raise ValueError(
+            f"{name} must be a {kind} {allowed}".rstrip() + f", got {short_repr(value)}"
+        )
     return number
 
 
@@ -111,19 +115,19 @@ def count_or_share(name: str, value: Any) -> int | float:
     """Return a number of things as an integer, or a share of them as a float in [0, 1]."""
     try:
         if isinstance(value, float | np.floating):
-            return real(name, value, at_least=0, at_most=1)
+            return finite_number(name, value, at_least=0, at_most=1)
         return integer(name, value, 0)
     except ValueError:
         raise ValueError(
             f"{name} must be a number as an integer, or a share as a float in [0, 1], got "
-            f"{shown(value)}"
+            f"{short_repr(value)}"
         ) from None
 
 
 def flag(name: str, value: Any) -> bool:
     """Return True or False; 0, 1 and other stand-ins are refused."""
     if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"{name} must be True or False, got {shown(value)}")
+        raise ValueError(f"{name} must be True or False, got {short_repr(value)}")
     return bool(value)
 
 
@@ -131,18 +135,18 @@ def one_of(name: str, value: Any, allowed: Collection[Any]) -> Any:
     """Return one of the allowed strings (or None, if None is allowed)."""
     if not isinstance(value, str | None) or value not in allowed:
         known = sorted(allowed, key=lambda entry: (entry is None, entry))
-        raise ValueError(f"{name} must be one of {known}, got {shown(value)}")
+        raise ValueError(f"{name} must be one of {known}, got {short_repr(value)}")
     return value
 
 
 def text(name: str, value: Any, *, empty: bool = False) -> str:
     """Return a string; the empty one only if allowed."""
     if not isinstance(value, str) or not (value or empty):
-        raise ValueError(f"{name} must be a string that is not empty, got {shown(value)}")
+        raise ValueError(f"{name} must be a string that is not empty, got {short_repr(value)}")
     return str(value)
 
 
-def entries(
+def sequence(
     name: str,
     value: Any,
     of: str,
@@ -158,15 +162,17 @@ def entries(
     if isinstance(value, Mapping) or (ordered and isinstance(value, set | frozenset)):
         raise ValueError(
             f"{name} must be a sequence of {of}, whose order counts: make the "
-            f"{type(value).__name__} a list in the right order, got {shown(value)}"
+            f"{type(value).__name__} a list in the right order, got {short_repr(value)}"
         )
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
-        raise ValueError(f"{name} must be a sequence of {of}, got {shown(value)}")
+        raise ValueError(f"{name} must be a sequence of {of}, got {short_repr(value)}")
     if hasattr(value, "__len__"):
         try:
             count = len(value)  # pyright: ignore[reportArgumentType]
         except (TypeError, OverflowError):  # an array without axes, a range beyond all memory
-            raise ValueError(f"{name} must be a sequence of {of}, got {shown(value)}") from None
+            raise ValueError(
+                f"{name} must be a sequence of {of}, got {short_repr(value)}"
+            ) from None
         check_memory(f"{name} has {count} entries", 8 * count, "give fewer")
     found = np.asarray(value).tolist() if hasattr(value, "__array__") else list(value)
     if some and not found:
@@ -174,27 +180,27 @@ def entries(
     if length is not None and len(found) != length:
         raise ValueError(
             f"{name} must have {length} entries, a sequence of {of}, got {len(found)}: "
-            f"{shown(value)}"
+            f"{short_repr(value)}"
         )
     return found
 
 
 def texts(name: str, value: Any, *, length: int | None = None, some: bool = False) -> list[str]:
     """Return the entries of a sequence of strings."""
-    found = entries(name, value, "strings", length=length, some=some)
+    found = sequence(name, value, "strings", length=length, some=some)
     for i, entry in enumerate(found):
         if not isinstance(entry, str):
-            raise ValueError(f"{name}[{i}] must be a string, got {shown(entry)}")
+            raise ValueError(f"{name}[{i}] must be a string, got {short_repr(entry)}")
     return [str(entry) for entry in found]
 
 
-def places(name: str, value: Any, stop: int) -> list[int]:
+def indices(name: str, value: Any, stop: int) -> list[int]:
     """Return numbers of things that are counted from 0, in [0, stop), at least one."""
-    found = entries(name, value, f"numbers below {stop}")
+    found = sequence(name, value, f"numbers below {stop}")
     numbered = (isinstance(k, int | np.integer) and not isinstance(k, bool) for k in found)
     if not found or not all(numbered) or not all(0 <= k < stop for k in found):
         raise ValueError(
-            f"{name} must be numbers below {stop}, from 0 and at least one, got {shown(value)}"
+            f"{name} must be numbers below {stop}, from 0 and at least one, got {short_repr(value)}"
         )
     return [int(k) for k in found]
 
@@ -224,17 +230,17 @@ def array(
     if found.dtype.kind not in allowed or not fits:
         about = "" if found.dtype.kind == "O" else f" of dtype {found.dtype}, shape {found.shape}"
         raise ValueError(
-            f"{name} must be an array of {kind} of shape {wanted}, got {shown(value)}{about}"
+            f"{name} must be an array of {kind} of shape {wanted}, got {short_repr(value)}{about}"
         )
     if finite and not np.isfinite(found).all():
-        raise ValueError(f"{name} must hold finite numbers, got {shown(value)}")
+        raise ValueError(f"{name} must hold finite numbers, got {short_repr(value)}")
     return found
 
 
 def instance(name: str, value: Any, kind: Any, what: str, advice: str = "") -> Any:
     """Return an object of a class; `what` describes such objects, `advice` how to get one."""
     if not isinstance(value, kind):
-        found = f"{type(value).__name__} {shown(value)}"
+        found = f"{type(value).__name__} {short_repr(value)}"
         raise ValueError(f"{name} must be {what}, got {found}" + (advice and f": {advice}"))
     return value
 
@@ -242,7 +248,7 @@ def instance(name: str, value: Any, kind: Any, what: str, advice: str = "") -> A
 def function(name: str, value: Any) -> Callable[..., Any]:
     """Return something that can be called."""
     if not callable(value):
-        raise ValueError(f"{name} must be a function, got {shown(value)}")
+        raise ValueError(f"{name} must be a function, got {short_repr(value)}")
     return value
 
 
@@ -255,7 +261,7 @@ def path(name: str, value: Any) -> Path:
     """Return the path of a file or a folder, which need not exist."""
     given = os.fspath(value) if isinstance(value, os.PathLike) else value
     if not isinstance(given, str) or not given or "\0" in given:
-        raise ValueError(f"{name} must be the path of a file or a folder, got {shown(value)}")
+        raise ValueError(f"{name} must be the path of a file or a folder, got {short_repr(value)}")
     return Path(given)
 
 
@@ -267,7 +273,7 @@ def encoding(name: str, value: Any) -> str:
         known = False
     if not known:
         raise ValueError(
-            f"{name} must be an encoding such as 'utf-8' or 'latin-1', got {shown(value)}"
+            f"{name} must be an encoding such as 'utf-8' or 'latin-1', got {short_repr(value)}"
         )
     return value
 
@@ -275,7 +281,9 @@ def encoding(name: str, value: Any) -> str:
 def pattern(name: str, value: Any) -> str:
     """Return a regular expression that finds tokens; it may have one group, the token."""
     if not isinstance(value, str) or not value:
-        raise ValueError(f"{name} must be a regular expression, as a string, got {shown(value)}")
+        raise ValueError(
+            f"{name} must be a regular expression, as a string, got {short_repr(value)}"
+        )
     try:
         groups = re.compile(value).groups
     except (re.error, OverflowError, RecursionError) as error:
@@ -308,6 +316,7 @@ def options(
     names = [name for name in names if name not in but]
     if unknown := [name for name in given if name not in names]:
         raise ValueError(
-            f"{unknown[0]}={shown(given[unknown[0]])} is not an option of {function.__name__}; "
+            f"{unknown[0]}={short_repr(given[unknown[0]])} is not an option of "
+            f"{function.__name__}; "
             f"give some of {names}"
         )

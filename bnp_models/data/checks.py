@@ -48,7 +48,7 @@ def describe(doc_names: Sequence[str], d: int) -> str:
 
 def one_per_doc(argument: str, values: Any, num_docs: int) -> list[Any]:
     """List the entries of `values` and check that there are `num_docs` of them."""
-    entries = arguments.entries(argument, values, "one entry per document")
+    entries = arguments.sequence(argument, values, "one entry per document")
     if len(entries) != num_docs:
         raise ValueError(
             f"{argument} has {len(entries)} entries but there are {num_docs} documents; give one "
@@ -66,7 +66,7 @@ def integers(argument: str, values: Any) -> Int[np.ndarray, " N"]:
     if array.ndim != 1:
         raise ValueError(
             f"{argument} has shape {array.shape}; give a flat sequence of integers, got "
-            f"{arguments.shown(values)}"
+            f"{arguments.short_repr(values)}"
         )
     if array.size == 0:
         return np.zeros(0, np.int64)
@@ -82,7 +82,7 @@ def integers(argument: str, values: Any) -> Int[np.ndarray, " N"]:
 def positions(argument: str, values: Any, length: int, unit: str) -> Int[np.ndarray, " N"]:
     """Return positions in [0, length), given these positions or a mask of `length` booleans."""
     if not hasattr(values, "__array__"):
-        values = arguments.entries(argument, values, f"{unit} numbers, or a mask")
+        values = arguments.sequence(argument, values, f"{unit} numbers, or a mask")
     mask = np.asarray(values)
     if mask.dtype == bool:
         if mask.shape != (length,):
@@ -101,7 +101,7 @@ def strings(
     argument: str, values: Any, length: int | None = None, unit: str = ""
 ) -> tuple[str, ...]:
     """Return a tuple of strings; if `length` is given there must be so many, one per `unit`."""
-    entries = arguments.entries(argument, values, "strings")
+    entries = arguments.sequence(argument, values, "strings")
     for i, name in enumerate(entries):
         if not isinstance(name, str) or "\0" in name:
             raise ValueError(f"{argument}[{i}] is {name!r}; give strings, without NUL characters")
@@ -242,7 +242,7 @@ def count_matrix(
         if dense.ndim != 2 or dense.dtype.kind not in "biuf":
             raise ValueError(
                 f"counts has dtype {dense.dtype} and shape {dense.shape}; give a matrix of "
-                f"numbers, documents by words, got {arguments.shown(counts)}"
+                f"numbers, documents by words, got {arguments.short_repr(counts)}"
             )
         matrix = scipy.sparse.csr_array(dense)
     num_docs, num_words = np.shape(matrix)

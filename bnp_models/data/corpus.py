@@ -22,9 +22,17 @@ from bnp_models.data.checks import (
     integers,
     positions,
 )
+from bnp_models.data.corpus_arrays import (
+    LEAVES,
+    CorpusArrays,
+    check_arrays,
+    checked,
+    frozen,
+    is_mapped,
+)
 from bnp_models.data.encode import encode_documents
 from bnp_models.data.mapped import bounds, load_mapped, save_mapped
-from bnp_models.data.names import Names, told_apart
+from bnp_models.data.names import Names, make_unique
 from bnp_models.data.new_texts import read_texts
 from bnp_models.data.numbering import number_words
 from bnp_models.data.partition import (
@@ -32,9 +40,8 @@ from bnp_models.data.partition import (
     draw_test,
     kept_words,
     number_of_tests,
-    of_documents,
+    select_documents,
 )
-from bnp_models.data.parts import LEAVES, Parts, checked, frozen, is_mapped, of_arrays
 from bnp_models.data.storage import content_digest, load_parts, save_parts
 from bnp_models.data.texts import TOKEN_PATTERN, check_texts, make_cutter
 from bnp_models.data.token_store import open_store
@@ -235,7 +242,7 @@ class Corpus:
         >>> Corpus.from_ids([[0, 1, 0], [2, 1]], num_words=3)
         Corpus(2 documents, 5 tokens, 3 words)
         """
-        docs = arguments.entries("docs", docs, "documents, each a sequence of word ids")
+        docs = arguments.sequence("docs", docs, "documents, each a sequence of word ids")
         if not docs:
             raise ValueError("docs is empty; give at least one document")
         words = [integers(f"docs[{d}]", ids) for d, ids in enumerate(docs)]
@@ -325,7 +332,7 @@ class Corpus:
         group, label, author_ptr, author_idx
             As the attributes of the same names; ids count from 0.
         """
-        parts = of_arrays(
+        parts = check_arrays(
             doc,
             word,
             num_docs=num_docs,
@@ -493,10 +500,10 @@ class Corpus:
         docs = positions("docs", docs, self.num_docs, "document")
         if not len(docs):
             raise ValueError("docs is empty; give at least one document")
-        names = {"doc_names": told_apart([self.doc_names[d] for d in docs])}
+        names = {"doc_names": make_unique([self.doc_names[d] for d in docs])}
         if self.texts is not None:
             names["texts"] = tuple(self.texts[d] for d in docs)
-        arrays = of_documents(self._arrays(), self.doc_ptr, docs)
+        arrays = select_documents(self._arrays(), self.doc_ptr, docs)
         return make_corpus(frozen(arrays, dataclasses.replace(self.names, **names)))
 
     def train_test_split(
@@ -558,7 +565,7 @@ class Corpus:
             Words to drop; those not in the vocabulary are ignored.
         """
         counts = self.to_counts()
-        stop = arguments.entries("stop_words", stop_words, "words", ordered=False)
+        stop = arguments.sequence("stop_words", stop_words, "words", ordered=False)
         stop = set(arguments.texts("stop_words", stop))
         keep = kept_words(
             np.asarray(counts.sum(axis=0)).astype(np.int64),
@@ -587,7 +594,7 @@ class Corpus:
         if not (word >= 0).any():
             raise ValueError(
                 f"vocabulary has no word of the corpus; give words out of corpus.vocabulary, got "
-                f"{arguments.shown(vocabulary)}"
+                f"{arguments.short_repr(vocabulary)}"
             )
         return self._retain(word >= 0, word, vocabulary)
 
@@ -613,7 +620,7 @@ class Corpus:
         """
         path = arguments.path("path", path)
         write = save_mapped if arguments.flag("mapped", mapped) else save_parts
-        write(path, Parts(self._arrays(), self.names), self.digest)
+        write(path, CorpusArrays(self._arrays(), self.names), self.digest)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Corpus":
@@ -629,7 +636,7 @@ class Corpus:
         try:
             number = operator.index(d)
         except TypeError:
-            raise ValueError(f"d is {arguments.shown(d)}; give a document's number") from None
+            raise ValueError(f"d is {arguments.short_repr(d)}; give a document's number") from None
         if not 0 <= number < self.num_docs:
             raise ValueError(f"d is {d}, outside [0, {self.num_docs}); give a document's number")
         return number
@@ -653,7 +660,7 @@ class Corpus:
         return make_corpus(frozen(arrays, dataclasses.replace(self.names, **change)))
 
 
-def make_corpus(parts: Parts) -> Corpus:
+def make_corpus(parts: CorpusArrays) -> Corpus:
     """Make a corpus of its parts, which are checked."""
     sizes = {"num_docs": len(parts.names.doc_names), "num_words": len(parts.names.vocabulary)}
     corpus = Corpus(**parts.arrays, **sizes, names=parts.names)

@@ -120,7 +120,7 @@ class CorpusWriter:
         """
         store = self._open_store()
         if not hasattr(word_ids, "__array__"):
-            word_ids = arguments.entries("word_ids", word_ids, "word ids")
+            word_ids = arguments.sequence("word_ids", word_ids, "word ids")
         ids = integers("word_ids", word_ids)
         if ids.size and not 0 <= ids.min() <= ids.max() < LIMIT:
             outside = ids[(ids < 0) | (ids >= LIMIT)]
@@ -195,14 +195,15 @@ class CorpusWriter:
         column = self._columns[role]
         if d and (value is not None) != bool(column):
             raise ValueError(
-                f"{role} of document {d} is {arguments.shown(value)}, but the documents before "
+                f"{role} of document {d} is {arguments.short_repr(value)}, but the documents "
+                "before "
                 f"{'have one' if column else 'have none'}; give it for all documents, or for none"
             )
         if value is None or role == "authors":
             return
         what = "a string that is not empty" if role == "name" else KINDS[role].what
         if not KINDS[role].fits(value) or (role == "name" and not isinstance(value, str)):
-            raise ValueError(f"{role} must be {what}, got {arguments.shown(value)}")
+            raise ValueError(f"{role} must be {what}, got {arguments.short_repr(value)}")
         if isinstance(value, str) and "\0" in value:
             raise ValueError(f"{role} is {value!r}; give strings without NUL characters")
         if column and isinstance(value, str) != isinstance(column[0], str):
@@ -231,13 +232,15 @@ class CorpusWriter:
 
 def _authors(value: Any) -> list[str | int]:
     """Return the authors of one document as a list."""
-    found = arguments.entries("authors", value, "authors", some=True, ordered=False)
+    found = arguments.sequence("authors", value, "authors", some=True, ordered=False)
     for author in found:
         if not KINDS["name"].fits(author):
-            raise ValueError(f"authors must be strings or integers, got {arguments.shown(author)}")
+            raise ValueError(
+                f"authors must be strings or integers, got {arguments.short_repr(author)}"
+            )
     if len({isinstance(author, str) for author in found}) > 1:
         raise ValueError(f"authors must be all strings or all integers, got {found!r}")
     if len(set(found)) < len(found):
-        raise ValueError(f"authors must be given once each, got {arguments.shown(value)}")
+        raise ValueError(f"authors must be given once each, got {arguments.short_repr(value)}")
     # the order of a set differs from process to process
     return sorted(found, key=str) if isinstance(value, Set) else found

@@ -29,7 +29,7 @@ def decode_array(name: str, value: Any, dtype: str, num_axes: int) -> np.ndarray
     if value.get("dtype") != dtype or not fits or not isinstance(value.get("data"), str):
         raise ValueError(
             f"{name} must have the dtype {dtype}, a shape of {num_axes} sizes and data, "
-            f"got {arguments.shown(value)}"
+            f"got {arguments.short_repr(value)}"
         )
     sizes = [arguments.integer(f"shape of {name}", size, 0) for size in shape]
     num_bytes = 4 * math.prod(sizes)

@@ -123,7 +123,7 @@ def check_seal(path: str | os.PathLike[str], fix: str) -> bool:
 
     Returns
     -------
-    Whether the file has a checksum; a file of an older version has none.
+    Whether the file has a checksum.
 
     Raises
     ------

@@ -21,9 +21,9 @@ import numpy as np
 from jaxtyping import Int
 
 from bnp_models.data.checks import distinct, documents, strings
+from bnp_models.data.corpus_arrays import LEAVES, CorpusArrays
 from bnp_models.data.files import about_file, checksum, new_folder, replacing
 from bnp_models.data.names import Names
-from bnp_models.data.parts import LEAVES, Parts
 from bnp_models.data.storage import NAMES, content_digest
 from bnp_models.data.texts import read_tokenizer
 
@@ -51,7 +51,7 @@ def is_mapped_corpus(path: str | os.PathLike[str]) -> bool:
     return all((Path(path) / name).is_file() for name in (DESCRIPTION, "word.npy"))
 
 
-def save_mapped(path: Path, parts: Parts, digest: str) -> None:
+def save_mapped(path: Path, parts: CorpusArrays, digest: str) -> None:
     """Write a corpus to a new folder, whole or not at all."""
     if parts.names.texts is not None:
         raise ValueError(
@@ -71,7 +71,7 @@ def write_array(folder: Path, name: str, array: np.ndarray) -> None:
         np.lib.format.write_array(file, array.astype(dtype, copy=False), allow_pickle=False)
 
 
-def describe_folder(folder: Path, names: Names, digest: str | None = None) -> Parts:
+def describe_folder(folder: Path, names: Names, digest: str | None = None) -> CorpusArrays:
     """Complete a folder that has all arrays of a corpus, and return this corpus, mapped.
 
     Parameters
@@ -94,10 +94,10 @@ def describe_folder(folder: Path, names: Names, digest: str | None = None) -> Pa
     }
     with replacing(folder / DESCRIPTION) as file:
         file.write(json.dumps({**content, "checksum": checksum(content)}).encode())
-    return Parts(arrays, names, digest)
+    return CorpusArrays(arrays, names, digest)
 
 
-def load_mapped(folder: Path) -> Parts:
+def load_mapped(folder: Path) -> CorpusArrays:
     """Map the corpus in a folder, and check all of it without copies of its tokens.
 
     Raises
@@ -123,7 +123,7 @@ def load_mapped(folder: Path) -> Parts:
         raise _damaged(folder / file, "its content has another digest")
     _check_documents(folder / DESCRIPTION, arrays, names)
     _check_tokens(folder, arrays, len(names.vocabulary))
-    return Parts(arrays, names, content["digest"])
+    return CorpusArrays(arrays, names, content["digest"])
 
 
 def bounds(doc_length: Int[np.ndarray, " D"]) -> Int[np.ndarray, " D_plus_1"]:
@@ -207,10 +207,11 @@ def _read_description(path: Path) -> dict[str, Any]:
 
 
 def _names(path: Path, content: dict[str, Any]) -> Names:
-    """Return the names in a description; documents of old corpora may share a name."""
+    """Return the names in a description."""
     with about_file(path):
         found = {name: strings(name, content[name]) for name in NAMES}
-        distinct("vocabulary", found["vocabulary"])
+        for name in ("vocabulary", "doc_names"):
+            distinct(name, found[name])
     return Names(**found, tokenizer=content["tokenizer"])
 
 

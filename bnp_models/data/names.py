@@ -12,7 +12,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["Names", "SourceNames", "told_apart"]
+__all__ = ["Names", "SourceNames", "make_unique"]
 
 
 class _ComparedByDigest:
@@ -67,7 +67,7 @@ class SourceNames(_ComparedByDigest):
     feature_names: tuple[str, ...]
 
 
-def told_apart(names: Sequence[str]) -> tuple[str, ...]:
+def make_unique(names: Sequence[str]) -> tuple[str, ...]:
     """Return distinct names: a name that was there before gets a number, as in "name (2)"."""
     taken = set(names)
     if len(taken) == len(names):

@@ -9,7 +9,12 @@ from bnp_models.data import arguments
 from bnp_models.data.checks import check_num_tokens
 
 __all__ = [
-    "draw_half", "draw_test", "kept_words", "number_of_tests", "of_documents", "ranges",
+    "draw_half",
+    "draw_test",
+    "kept_words",
+    "number_of_tests",
+    "ranges",
+    "select_documents",
     "shuffle_tokens",
 ]  # fmt: skip
 
@@ -21,7 +26,7 @@ def ranges(start: Int[np.ndarray, " N"], length: Int[np.ndarray, " N"]) -> Int[n
     return np.arange(total) + np.repeat(start - (end - length), length)
 
 
-def of_documents(
+def select_documents(
     arrays: dict[str, np.ndarray],
     doc_ptr: Int[np.ndarray, " D_plus_1"],
     docs: Int[np.ndarray, " N"],
@@ -48,7 +53,7 @@ def of_documents(
 def number_of_tests(test_size: float | SupportsIndex, total: int, unit: str) -> int:
     """Return the number of test documents or rows out of `total`; a float is a share."""
     if isinstance(test_size, float | np.floating):
-        num_test = round(arguments.real("test_size", test_size) * total)
+        num_test = round(arguments.finite_number("test_size", test_size) * total)
     else:
         num_test = arguments.integer("test_size", test_size, 1)
     if not 0 < num_test < total:

@@ -191,7 +191,7 @@ def from_gensim(
         If a word is not in `id2word`, a count is not a whole number (as in a tf-idf corpus), or a
         document has no author.
     """
-    bow = arguments.entries("bow", bow, "documents, each a list of pairs (word id, count)")
+    bow = arguments.sequence("bow", bow, "documents, each a list of pairs (word id, count)")
     beside = ("vocabulary",) if author2doc is None else ("vocabulary", "authors")
     arguments.options(Corpus.from_counts, options, but=beside)
     if author2doc is not None:
@@ -199,7 +199,7 @@ def from_gensim(
     if not (id2word is None or isinstance(id2word, Mapping) or hasattr(id2word, "token2id")):
         raise ValueError(
             f"id2word must be a gensim Dictionary or a mapping from id to word, got "
-            f"{arguments.shown(id2word)}"
+            f"{arguments.short_repr(id2word)}"
         )
     by_word = getattr(id2word, "token2id", None)
     if by_word is not None:
@@ -209,8 +209,8 @@ def from_gensim(
     else:
         names = None
     pairs = [
-        [tuple(arguments.entries(f"bow[{d}]", pair, "pairs (word id, count)", length=2))
-         for pair in arguments.entries(f"bow[{d}]", document, "pairs (word id, count)")]
+        [tuple(arguments.sequence(f"bow[{d}]", pair, "pairs (word id, count)", length=2))
+         for pair in arguments.sequence(f"bow[{d}]", document, "pairs (word id, count)")]
         for d, document in enumerate(bow)
     ]  # fmt: skip
     if not any(pairs):
@@ -234,7 +234,7 @@ def from_gensim(
     if author2doc is not None:
         authors: list[list[str]] = [[] for _ in pairs]
         for author, docs in author2doc.items():
-            for d in arguments.entries(f"author2doc[{author!r}]", docs, "numbers of documents"):
+            for d in arguments.sequence(f"author2doc[{author!r}]", docs, "numbers of documents"):
                 if not isinstance(d, int | np.integer) or not 0 <= d < len(pairs):
                     raise ValueError(
                         f"author2doc gives {author!r} document {d}, outside [0, {len(pairs)}); "

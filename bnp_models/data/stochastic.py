@@ -23,7 +23,7 @@ def as_entries(name: str, values: Any) -> scipy.sparse.csr_array:
     if values.ndim != 2 or values.dtype.kind not in "biuf" or not all(values.shape):
         raise ValueError(
             f"{name} must be a matrix of numbers, local by global words, got "
-            f"{arguments.shown(values)} of dtype {values.dtype}, shape {values.shape}"
+            f"{arguments.short_repr(values)} of dtype {values.dtype}, shape {values.shape}"
         )
     entries = scipy.sparse.csr_array(values, dtype=np.float64, copy=True)
     entries.sum_duplicates()

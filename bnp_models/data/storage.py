@@ -9,10 +9,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from bnp_models.data.checks import integers, strings
+from bnp_models.data.checks import integers
+from bnp_models.data.corpus_arrays import LEAVES, CorpusArrays, check_arrays
 from bnp_models.data.files import SEAL_BYTES, check_seal, replacing, seal
 from bnp_models.data.names import Names
-from bnp_models.data.parts import LEAVES, Parts, of_arrays
 from bnp_models.data.texts import read_tokenizer
 
 __all__ = [
@@ -92,7 +92,7 @@ def save_npz(path: str | os.PathLike[str], schema: str, content: dict[str, np.nd
 def load_npz(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """Read all arrays of a `.npz` file; pickled objects are refused.
 
-    A checksum is compared where there is one: older versions wrote none, nor does `np.savez`.
+    A checksum is compared where there is one; `np.savez` writes none.
     """
     return read_sealed(path, "write it again, with np.savez or `save`", required=False)
 
@@ -121,7 +121,7 @@ def content_digest(arrays: dict[str, np.ndarray], num_words: int, names: Names) 
     return array_digest(f"{SCHEMA} {num_words} {names.digest}", ordered)
 
 
-def save_parts(path: str | os.PathLike[str], parts: Parts, digest: str) -> None:
+def save_parts(path: str | os.PathLike[str], parts: CorpusArrays, digest: str) -> None:
     """Write a corpus, completely or not at all; names become arrays of Unicode strings."""
     names = parts.names
     content = parts.arrays | {name: np.array(getattr(names, name), np.str_) for name in NAMES}
@@ -133,27 +133,25 @@ def save_parts(path: str | os.PathLike[str], parts: Parts, digest: str) -> None:
     save_npz(path, SCHEMA, content | sizes)
 
 
-def load_parts(path: str | os.PathLike[str]) -> Parts:
-    """Read what `save_parts` wrote; check it as `of_arrays` does, and by its digest."""
+def load_parts(path: str | os.PathLike[str]) -> CorpusArrays:
+    """Read what `save_parts` wrote; check it as `check_arrays` does, and by its digest."""
     required = {"doc", "word", "num_words", "digest", *NAMES}
     instead = "read other .npz files with bnp_models.data.readers.read_npz"
     content = load_checked(path, SCHEMA, required, "Corpus", instead)
     arrays = {name: content[name] for name in LEAVES if name in content and name != "doc_length"}
     names = {name: content[name].tolist() for name in NAMES}
-    doc_names = strings("doc_names", names.pop("doc_names"))
+    sizes = {"num_docs": len(names["doc_names"]), "num_words": int(content["num_words"])}
     names |= {name: value or None for name, value in names.items() if name.endswith("_names")}
-    sizes = {"num_docs": len(doc_names), "num_words": int(content["num_words"])}
-    arrays, found, _ = of_arrays(**arrays, **names, **sizes)
+    arrays, found, _ = check_arrays(**arrays, **names, **sizes)
     tokenizer = None
     if "tokenizer" in content:
         tokenizer = json.dumps(read_tokenizer(str(path), str(content["tokenizer"])))
-    texts = _unpacked(path, content, len(doc_names))
-    # older versions allowed documents of the same name
-    found = dataclasses.replace(found, doc_names=doc_names, texts=texts, tokenizer=tokenizer)
+    texts = _unpacked(path, content, sizes["num_docs"])
+    found = dataclasses.replace(found, texts=texts, tokenizer=tokenizer)
     digest = content_digest(arrays, len(found.vocabulary), found)
     if digest != str(content["digest"]):
         raise ValueError(f"{path} is damaged: its content has another digest; save it again")
-    return Parts(arrays, found, digest)
+    return CorpusArrays(arrays, found, digest)
 
 
 def _packed(texts: tuple[str, ...]) -> dict[str, np.ndarray]:

@@ -77,7 +77,7 @@ def check_texts(texts: Any, *, streamed: bool = False) -> Iterable[str]:
     """
     if streamed and isinstance(texts, Iterable) and not hasattr(texts, "__len__"):
         return _each_text(texts)
-    return list(_each_text(arguments.entries("texts", texts, "strings, one per document")))
+    return list(_each_text(arguments.sequence("texts", texts, "strings, one per document")))
 
 
 def _each_text(texts: Iterable[Any]) -> Iterator[str]:
@@ -117,7 +117,7 @@ def make_cutter(
     if vectorizer is None:
         stop_words = options["stop_words"]
         if stop_words is not None and not (isinstance(stop_words, str) and stop_words == "english"):
-            words = arguments.entries(
+            words = arguments.sequence(
                 "stop_words", stop_words, "words, or 'english'", ordered=False
             )
             stop_words = _sorted(strings("stop_words", words))
@@ -150,7 +150,8 @@ def make_cutter(
 def _fit(vectorizer: Any, texts: Iterable[str] | None) -> None:
     if texts is None:
         raise ValueError(
-            f"vectorizer {arguments.shown(vectorizer)} has no vocabulary yet, and with store the "
+            f"vectorizer {arguments.short_repr(vectorizer)} has no vocabulary yet, and with store "
+            "the "
             "texts are read only once: fit it before, or leave vectorizer out and give its options"
         )
     try:
@@ -185,7 +186,7 @@ def read_tokenizer(name: str, text: Any) -> dict[str, Any]:
             arguments.text("vectorizer", found["vectorizer"])
             return found
         if set(found) != set(READING_OPTIONS):
-            raise ValueError(f"its entries are {arguments.shown(list(found))}")
+            raise ValueError(f"its entries are {arguments.short_repr(list(found))}")
         arguments.flag("lowercase", found["lowercase"])
         arguments.pattern("token_pattern", found["token_pattern"])
         arguments.optional(arguments.texts, "stop_words", found["stop_words"])
@@ -208,7 +209,7 @@ def _tokenizer(vectorizer: Any) -> dict[str, Any]:
                 "lowercase": bool(options["lowercase"]),
                 "token_pattern": options["token_pattern"],
             }
-    return {"vectorizer": arguments.shown(vectorizer)}
+    return {"vectorizer": arguments.short_repr(vectorizer)}
 
 
 def _sorted(words: Iterable[Any]) -> list[str]:

@@ -17,10 +17,10 @@ import numpy as np
 from jaxtyping import Int
 
 from bnp_models.data.checks import check_size
+from bnp_models.data.corpus_arrays import LEAVES, CorpusArrays, checked
 from bnp_models.data.files import new_folder
 from bnp_models.data.mapped import bounds, describe_folder, spans, write_array
 from bnp_models.data.names import Names
-from bnp_models.data.parts import LEAVES, Parts, checked
 
 __all__ = ["TokenStore", "open_store"]
 
@@ -96,7 +96,7 @@ class TokenStore(abc.ABC):
         self._length, self._num_tokens = array("i", length.tobytes()), written
 
     @abc.abstractmethod
-    def finish(self, vocabulary: tuple[str, ...], known: dict[str, Any]) -> Parts:
+    def finish(self, vocabulary: tuple[str, ...], known: dict[str, Any]) -> CorpusArrays:
         """Return the parts of the corpus of these documents.
 
         Parameters
@@ -115,7 +115,7 @@ class _Memory(TokenStore):
         self._memory = io.BytesIO()
         super().__init__(self._memory)
 
-    def finish(self, vocabulary: tuple[str, ...], known: dict[str, Any]) -> Parts:
+    def finish(self, vocabulary: tuple[str, ...], known: dict[str, Any]) -> CorpusArrays:
         """Return arrays in memory."""
         doc = np.repeat(np.arange(self.num_docs), self.doc_length)
         return checked(doc, np.frombuffer(self._memory.getbuffer(), np.int32), vocabulary, known)
@@ -129,7 +129,7 @@ class _Folder(TokenStore):
         _write_header(file, 0)
         super().__init__(file)
 
-    def finish(self, vocabulary: tuple[str, ...], known: dict[str, Any]) -> Parts:
+    def finish(self, vocabulary: tuple[str, ...], known: dict[str, Any]) -> CorpusArrays:
         """Write all other files and return mapped arrays."""
         check_size(self.num_docs, self.num_tokens)
         self._file.seek(0)

@@ -90,7 +90,8 @@ class Transform:
             group_names = distinct("groups of matrix", list(matrix))
             if not group_names or not all(group_names):
                 raise ValueError(
-                    f"matrix must have a matrix for each named group, got {arguments.shown(matrix)}"
+                    "matrix must have a matrix for each named group, got "
+                    f"{arguments.short_repr(matrix)}"
                 )
             group_names = tuple(sorted(group_names))
             found = {f"matrix[{name!r}]": matrix[name] for name in group_names}
@@ -216,7 +217,7 @@ class Transform:
             Least cosine, in [0, 1].
         """
         top = arguments.integer("top", top, 1)
-        threshold = arguments.real("threshold", threshold, at_least=0, at_most=1)
+        threshold = arguments.finite_number("threshold", threshold, at_least=0, at_most=1)
         if isinstance(vectors, Mapping):
             if vocabulary is None:
                 raise ValueError("vocabulary is None but vectors is a dictionary; give its words")
@@ -225,7 +226,7 @@ class Transform:
             if not known:
                 raise ValueError(
                     f"vectors has no word of the vocabulary; give words out of "
-                    f"{arguments.shown(words)}, got {arguments.shown(list(vectors))}"
+                    f"{arguments.short_repr(words)}, got {arguments.short_repr(list(vectors))}"
                 )
             length = np.size(vectors[known[0]])
             array = np.zeros((len(words), length))
@@ -281,7 +282,7 @@ class Transform:
         if not words:
             raise ValueError("vocabulary is empty; give words")
         top = arguments.integer("top", top, 1)
-        threshold = arguments.real("threshold", threshold, at_least=0, at_most=1)
+        threshold = arguments.finite_number("threshold", threshold, at_least=0, at_most=1)
         with open_wordnet(arguments.optional(arguments.path, "folder", folder)) as reader:
             blocks = path_similarities(reader, words, top, threshold)
             found = word_relations.top_relations(blocks, len(words), top, include_self=True)
@@ -322,7 +323,7 @@ class Transform:
             raise ValueError(f"group is {group!r}, but one matrix is for all groups; leave it out")
         if self.group_names and group not in self.group_names:
             raise ValueError(
-                f"group is {group!r}; give one of {arguments.shown(list(self.group_names))}"
+                f"group is {group!r}; give one of {arguments.short_repr(list(self.group_names))}"
             )
         return self._matrix(self.group_names.index(group) if group is not None else 0)
 
@@ -383,7 +384,7 @@ class Transform:
         if self.group_names and corpus.group is None:
             raise ValueError(
                 "corpus has no groups, but the transform has a matrix for each of "
-                f"{arguments.shown(list(self.group_names))}; give the documents groups"
+                f"{arguments.short_repr(list(self.group_names))}; give the documents groups"
             )
         matrices = self._matrices_of(corpus)
         group = np.zeros(corpus.num_docs, np.int64) if corpus.group is None else corpus.group
@@ -443,7 +444,8 @@ class Transform:
         fields = [field.name for field in dataclasses.fields(cls)]
         if set(found) != {*fields, "digest"}:
             raise ValueError(
-                f"description must have {[*fields, 'digest']}, got {arguments.shown(list(found))}"
+                f"description must have {[*fields, 'digest']}, got "
+                f"{arguments.short_repr(list(found))}"
             )
         num_global = arguments.integer("num_global of description", found["num_global"], 1)
         arrays = {
@@ -485,7 +487,7 @@ class Transform:
         if transform.digest != found["digest"]:
             raise ValueError(
                 f"description is damaged: its content has the digest {transform.digest}, got "
-                f"{arguments.shown(found['digest'])}; make it again with describe"
+                f"{arguments.short_repr(found['digest'])}; make it again with describe"
             )
         return transform
 
@@ -531,7 +533,7 @@ class Transform:
         if lacking:
             raise ValueError(
                 f"corpus has the group {lacking[0]!r}, which the transform has no matrix for; it "
-                f"has {arguments.shown(list(self.group_names))}: add one"
+                f"has {arguments.short_repr(list(self.group_names))}: add one"
             )
         return [place[name] for name in corpus.group_names]
 
@@ -544,6 +546,6 @@ def _names(argument: str, names: Any, length: int) -> tuple[str, ...] | None:
     if len(words) != length:
         raise ValueError(
             f"{argument} has {len(words)} words and there are {length}; give one for each: "
-            f"{arguments.shown(list(words))}"
+            f"{arguments.short_repr(list(words))}"
         )
     return words

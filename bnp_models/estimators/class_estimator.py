@@ -61,7 +61,8 @@ class ClassEstimator(ClassifierMixin, TopicEstimator):
         if len(classes) > 2 and not self._takes_many_classes():
             raise ValueError(  # scikit-learn asks for the first sentence
                 f"Only binary classification is supported. y has {len(classes)} classes, "
-                f"{arguments.shown(classes.tolist())}, and model {arguments.shown(self.model)} "
+                f"{arguments.short_repr(classes.tolist())}, and model "
+                f"{arguments.short_repr(self.model)} "
                 "takes two: select the documents of two of them"
             )
         counts = self._counts(X)
@@ -95,7 +96,8 @@ class ClassEstimator(ClassifierMixin, TopicEstimator):
         if empty.size and self.empty_documents == "error":
             raise ValueError(
                 f"X has {empty.size} documents without words, rows "
-                f"{arguments.shown(empty.tolist())}: no topic can classify them; leave them out, "
+                f"{arguments.short_repr(empty.tolist())}: no topic can classify them; leave them "
+                "out, "
                 "or set empty_documents='class_prior'"
             )
         return known

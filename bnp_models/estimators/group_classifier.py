@@ -173,7 +173,7 @@ class GroupClassifier(ClassEstimator):
         corpus = self._new_corpus(counts)
         probability = self._probabilities(corpus)
         shares = np.zeros((corpus.num_docs, self.fit_.alignment.num_topics))
-        for name, p in zip(self.fit_.corpus.group_names, probability.T, strict=True):
+        for name, p in zip(self.fit_.dataset.group_names, probability.T, strict=True):
             of_group = Corpus.from_counts(
                 counts, vocabulary=corpus.vocabulary, groups=[name] * corpus.num_docs
             )
@@ -192,7 +192,7 @@ class GroupClassifier(ClassEstimator):
         if not isinstance(self.resample, int | np.integer) or not 0 <= self.resample < 2**31:
             raise ValueError(
                 "resample must be True, False or a number of redraws below 2**31, got "
-                f"{arguments.shown(self.resample)}"
+                f"{arguments.short_repr(self.resample)}"
             )
 
     def _check_model(self) -> None:
@@ -200,6 +200,6 @@ class GroupClassifier(ClassEstimator):
         model = arguments.instance("model", self.model, Model, what)
         if not issubclass(model.result, ContrastFit):
             raise ValueError(
-                f"model must be {what}, got {arguments.shown(model)}: use TopicClassifier for "
+                f"model must be {what}, got {arguments.short_repr(model)}: use TopicClassifier for "
                 "labels, TopicEstimator for topics"
             )

@@ -166,13 +166,15 @@ class TopicClassifier(ClassEstimator):
         model = arguments.instance("model", self.model, Model, what)
         if not issubclass(model.result, SupervisedFit):
             raise ValueError(
-                f"model must be {what}, got {arguments.shown(model)}: use TopicEstimator for topics"
+                f"model must be {what}, got {arguments.short_repr(model)}: use TopicEstimator for "
+                "topics"
             )
 
     def _check_corpus(self, corpus: Corpus) -> None:
         model: Any = self.model
         if not model.classes(corpus):
             raise ValueError(
-                f"model must be one of classes, got {arguments.shown(model)}: use bnp_models.fit "
+                f"model must be one of classes, got {arguments.short_repr(model)}: use "
+                "bnp_models.fit "
                 "for counts as labels"
             )

@@ -160,7 +160,8 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         known = self._model_params()
         if unknown := [name for name in of_model if name not in known]:
             raise ValueError(
-                f"{unknown[0]} is not a parameter of {arguments.shown(self.model)}; give some of "
+                f"{unknown[0]} is not a parameter of {arguments.short_repr(self.model)}; give "
+                "some of "
                 f"{list(known)}"
             )
         if of_model:
@@ -300,7 +301,8 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             if name in _OWN_OPTIONS:
                 own = "random_state" if name == "seed" else name
                 raise ValueError(
-                    f"fit_options must not have {name!r}, got {arguments.shown(self.fit_options)}: "
+                    f"fit_options must not have {name!r}, got "
+                    f"{arguments.short_repr(self.fit_options)}: "
                     f"use the parameter {own} of {type(self).__name__}, or X"
                 )
 
@@ -320,7 +322,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         else:
             return
         what, instead = needed
-        raise ValueError(f"model must be {what}, got {arguments.shown(model)}: use {instead}")
+        raise ValueError(f"model must be {what}, got {arguments.short_repr(model)}: use {instead}")
 
     def _checked(self, X: Any, *, reset: bool = False, **of_y: Any) -> Any:
         """Return X as scikit-learn checks it, and y as well if it is given as `y=`.
@@ -379,7 +381,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             raise ValueError(
                 f"X must have a document with words, got {num_docs} without: leave them out"
             )
-        return Corpus.from_counts(counts, vocabulary=self.fit_.corpus.vocabulary)
+        return Corpus.from_counts(counts, vocabulary=self.fit_.dataset.vocabulary)
 
     def _fold_in(self) -> dict[str, int]:
         """Return the options of fold-in."""
@@ -395,6 +397,6 @@ def _seed(random_state: Any) -> int:
     except ValueError:
         raise ValueError(
             "random_state must be an integer of at least 0, a numpy.random.RandomState or None, "
-            f"got {arguments.shown(random_state)}"
+            f"got {arguments.short_repr(random_state)}"
         ) from None
     return int(state.randint(2**31 - 1))

@@ -103,7 +103,7 @@ def plot_factors(
     """
     arguments.instance("effects", effects, Effects, "Effects", "use factor_tables.effects")
     count, num_features = effects.mean.shape
-    chosen = arguments.places("factors", range(count) if factors is None else factors, count)
+    chosen = arguments.indices("factors", range(count) if factors is None else factors, count)
     titles = [f"factor {r}" for r in chosen] if titles is None else titles
     titles = arguments.texts("titles", titles, length=len(chosen))
     if feature_names is not None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bnp_models.base.terms import TOPICS, Terms
+from bnp_models.base.model_words import TOPICS, ModelWords
 from bnp_models.data import arguments
 from bnp_models.plots.panels import (
     caption,
@@ -27,7 +27,7 @@ def plot_history(
     data: Any,
     *,
     against: str = "seconds",
-    terms: Terms = TOPICS,
+    terms: ModelWords = TOPICS,
     axes: np.ndarray | None = None,
 ) -> np.ndarray:
     """Draw the log joint density and the number of topics in use from the start of the chains.
@@ -51,17 +51,17 @@ def plot_history(
     Raises
     ------
     ValueError
-        If the data have no history: those of older versions, or from `to_arviz`.
+        If the data have no history, as those of `to_arviz`.
     """
     arguments.one_of("against", against, ("seconds", "sweeps"))
-    arguments.instance("terms", terms, Terms, "the Terms of a model, model.terms")
+    arguments.instance("terms", terms, ModelWords, "the ModelWords of a model, model.terms")
     if not arviz_data.has_group(data, "history"):
         raise ValueError(
-            "data must have the group 'history', which bnp_models.fit of this version adds; got "
+            "data must have the group 'history', which bnp_models.fit adds; got "
             f"the groups {arviz_data.groups(data)}"
         )
     history = arviz_data.group(data, "history")
-    used = arguments.one_of("terms.used", terms.used, list(history.data_vars))
+    used = arguments.one_of("terms.count_variable", terms.count_variable, list(history.data_vars))
     sweeps = history["sweep"].to_numpy()
     x, along = sweeps, "sweeps"
     if against == "seconds":

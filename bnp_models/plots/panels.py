@@ -77,7 +77,7 @@ def shaped(axes: Any, shape: tuple[int, ...]) -> np.ndarray:
     """Return the given panels in this shape, or raise `ValueError` if their number is wrong."""
     array = np.asarray(axes, dtype=object)
     if not all(isinstance(ax, Axes) for ax in array.flat):
-        raise ValueError(f"axes must be Axes of matplotlib, got {arguments.shown(axes)}")
+        raise ValueError(f"axes must be Axes of matplotlib, got {arguments.short_repr(axes)}")
     if array.size != math.prod(shape):
         raise ValueError(f"axes must have shape {shape}, got {array.shape}")
     return array.reshape(shape)

@@ -52,7 +52,9 @@ def plot_topic_correlation(
         Where to draw.
     """
     check_table(table, ("topic", "other", "correlation", "lower"), "topic_relations")
-    min_correlation = arguments.real("min_correlation", min_correlation, at_least=0, below=1)
+    min_correlation = arguments.finite_number(
+        "min_correlation", min_correlation, at_least=0, below=1
+    )
     check_ax(ax)
     topics = np.unique(table[["topic", "other"]].to_numpy())
     labels = _labels(labels, topics)
@@ -146,7 +148,8 @@ def _shares(
             "take topics()['prevalence']"
         )
     return np.array([
-        arguments.real(f"prevalence[{k}]", prevalence[k], at_least=0, at_most=1) for k in topics
+        arguments.finite_number(f"prevalence[{k}]", prevalence[k], at_least=0, at_most=1)
+        for k in topics
     ])  # fmt: skip
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Shaped
 from matplotlib.axes import Axes
 
-from bnp_models.base.terms import Terms
+from bnp_models.base.model_words import ModelWords
 from bnp_models.plots.panels import LABEL_WIDTH
 
 __all__ = [
@@ -62,7 +62,7 @@ def bin_edges(draws: Shaped[np.ndarray, "C S"]) -> np.ndarray:
 
 
 def chosen(
-    scalars: dict[str, np.ndarray], var_names: Sequence[str] | None, terms: Terms, *, own: bool
+    scalars: dict[str, np.ndarray], var_names: Sequence[str] | None, terms: ModelWords, *, own: bool
 ) -> tuple[dict[str, np.ndarray], str, Draws]:
     """Return the scalars that a picture has room for, what it says of the others, and constants.
 
@@ -85,9 +85,9 @@ def num_bins(num_chains: int, num_draws: int) -> int:
     return next(exact, wanted)
 
 
-def label(name: str, terms: Terms) -> str:
+def label(name: str, terms: ModelWords) -> str:
     """Return the axis label of a scalar."""
-    return {"lp": "lp (nats)", terms.used: f"{terms.found} in use"}.get(name, name)
+    return {"lp": "lp (nats)", terms.count_variable: f"{terms.parts} in use"}.get(name, name)
 
 
 def side_label(text: str) -> str:

@@ -18,7 +18,7 @@ import scipy.stats
 from jaxtyping import Shaped
 from matplotlib.axes import Axes
 
-from bnp_models.base.terms import TOPICS, Terms
+from bnp_models.base.model_words import TOPICS, ModelWords
 from bnp_models.data import arguments
 from bnp_models.plots.heat_maps import heat_map
 from bnp_models.plots.panels import (
@@ -75,7 +75,7 @@ def plot_traces(
     *,
     var_names: Sequence[str] | None = None,
     extra: Mapping[str, Any] | None = None,
-    terms: Terms = TOPICS,
+    terms: ModelWords = TOPICS,
     axes: np.ndarray | None = None,
 ) -> np.ndarray:
     """Draw the label-free scalars along the chains, with their distribution in each chain.
@@ -146,7 +146,7 @@ def plot_ranks(
     *,
     var_names: Sequence[str] | None = None,
     extra: Mapping[str, Any] | None = None,
-    terms: Terms = TOPICS,
+    terms: ModelWords = TOPICS,
     bins: int | None = None,
     axes: np.ndarray | None = None,
 ) -> np.ndarray:
@@ -230,7 +230,7 @@ def plot_number(
     data: Any,
     *,
     var_name: str | None = None,
-    terms: Terms = TOPICS,
+    terms: ModelWords = TOPICS,
     axes: np.ndarray | None = None,
 ) -> np.ndarray:
     """Draw the number of topics in use: along the chains, and how often each number occurred.
@@ -242,14 +242,14 @@ def plot_number(
     data
         ArviZ data.
     var_name
-        The count to draw; by default `terms.used`.
+        The count to draw; by default `terms.count_variable`.
     terms
         `model.terms` of the model that was fitted; needed for factor models.
     axes
         Two panels.
     """
     scalars = label_free(data, terms=terms)
-    var_name = terms.used if var_name is None else var_name
+    var_name = terms.count_variable if var_name is None else var_name
     draws = scalars[arguments.one_of("var_name", var_name, list(scalars))]
     own = axes is None
     if axes is None:
@@ -266,13 +266,13 @@ def plot_number(
     trace.set(xlabel="kept draw", ylabel=name)
     round_ticks(trace.yaxis, whole=whole(draws))
     values = np.arange(draws.min(), draws.max() + 1)
-    side_by_side = len(values) * len(draws) <= MAX_BARS
-    edges = np.append(values, values[-1] + 1) - 0.5 if side_by_side else bin_edges(draws)
+    num_parallel = len(values) * len(draws) <= MAX_BARS
+    edges = np.append(values, values[-1] + 1) - 0.5 if num_parallel else bin_edges(draws)
     width = 0.85 / len(draws)
     for chain, x in enumerate(draws):
         colour = chain_colour(chain, len(draws))
         share = np.histogram(x, bins=edges)[0] / len(x)
-        if side_by_side:
+        if num_parallel:
             bars.bar(values + (chain - (len(draws) - 1) / 2) * width, share, width, color=colour)
         else:
             bars.stairs(share, edges, color=colour, lw=1.3)

@@ -256,7 +256,7 @@ def align(
     """
     as_topic_states(states)
     arguments.one_of("metric", metric, METRICS)
-    arguments.real("min_similarity", min_similarity, above=0, at_most=1)
+    arguments.finite_number("min_similarity", min_similarity, above=0, at_most=1)
     if 0 in states.z.shape:
         raise ValueError(f"states.z must hold states and tokens, got shape {states.z.shape}")
     reference = reference_state(states.lp)

@@ -119,7 +119,7 @@ def check_data(name: str, data: Any) -> Any:
         return data
     raise ValueError(
         f"{name} must be ArviZ data (arviz.InferenceData or xarray.DataTree) such as fit.data, got "
-        f"{type(data).__name__} {arguments.shown(data)}"
+        f"{type(data).__name__} {arguments.short_repr(data)}"
     )
 
 

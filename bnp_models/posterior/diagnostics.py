@@ -12,7 +12,7 @@ separately. R-hat of a constant is 0/0. R-hat of chains that are constant at dif
 (or 1e16, by rounding). ArviZ reports the number of draws as the effective sample size of a
 constant.
 
-R-hat alone does not say why chains disagree. `settling` tests for two reasons: the chains still
+R-hat alone does not say why chains disagree. `chain_drift` tests for two reasons: the chains still
 move in one direction, or they stay in different places. If neither is found, longer chains may
 agree.
 """
@@ -30,10 +30,10 @@ import pandas as pd
 import xarray
 from jaxtyping import Float, Shaped
 
-from bnp_models.base.terms import TOPICS, Terms
+from bnp_models.base.model_words import TOPICS, ModelWords
 from bnp_models.data import arguments
 from bnp_models.posterior import arviz_data
-from bnp_models.posterior.settling import FALSE_ALARMS, MIN_LENGTH, separation, trend
+from bnp_models.posterior.chain_drift import FALSE_ALARMS, MIN_LENGTH, separation, trend
 
 __all__ = [
     "VERDICTS",
@@ -94,7 +94,7 @@ def label_free(
     *,
     var_names: Sequence[str] | None = None,
     extra: Mapping[str, Any] | None = None,
-    terms: Terms = TOPICS,
+    terms: ModelWords = TOPICS,
 ) -> dict[str, Shaped[np.ndarray, "C S"]]:
     """Collect the scalars that have the same meaning in every chain, as arrays [chain, draw].
 
@@ -122,7 +122,7 @@ def label_free(
     ValueError
         If a name is unknown or an extra quantity does not have the shape of the draws.
     """
-    arguments.instance("terms", terms, Terms, "the Terms of a model, model.terms")
+    arguments.instance("terms", terms, ModelWords, "the ModelWords of a model, model.terms")
     arguments.optional(arguments.mapping, "extra", extra, "arrays [chain, draw] by name")
     if var_names is not None:
         var_names = arguments.texts("var_names", var_names, some=True)
@@ -144,7 +144,7 @@ def label_free(
     for name, value in (extra or {}).items():
         found[name] = arguments.array(f"extra[{name!r}]", value, shape, kind="numbers or booleans")
     if var_names is None:
-        first = [name for name in ("lp", terms.used) if name in found]
+        first = [name for name in ("lp", terms.count_variable) if name in found]
         return {name: found[name] for name in [*first, *(n for n in found if n not in first)]}
     chosen: dict[str, np.ndarray] = {}
     for name in var_names:
@@ -184,7 +184,7 @@ def convergence(
     min_ess_per_chain: float | int = 100,
     var_names: Sequence[str] | None = None,
     extra: Mapping[str, Any] | None = None,
-    terms: Terms = TOPICS,
+    terms: ModelWords = TOPICS,
 ) -> Convergence:
     """Judge whether the chains agree and hold enough draws, by label-free quantities only.
 
@@ -215,17 +215,17 @@ def convergence(
 
     Notes
     -----
-    Quantities that fail a limit are tested for a reason, see `settling`. False alarms of each test:
+    Quantities that fail a limit are tested for a reason, see `chain_drift`. False alarms of each:
     1% for `lp` and the number in use together, 1% for all other quantities together. Chains are
     said to be in different modes only where R-hat is clearly above the limit: above 1.05 for a
     limit of 1.01. Fewer than 8 draws per chain are too few for the tests.
     """
-    arguments.real("max_rhat", max_rhat, above=1, infinite=True)  # 1.01 is usual
-    arguments.real("min_ess_per_chain", min_ess_per_chain, at_least=0)
+    arguments.finite_number("max_rhat", max_rhat, above=1, infinite=True)  # 1.01 is usual
+    arguments.finite_number("min_ess_per_chain", min_ess_per_chain, at_least=0)
     scalars = label_free(data, var_names=var_names, extra=extra, terms=terms)
     if not scalars:
         raise ValueError("data has no label-free scalar to judge; pass one through extra=")
-    first = [name for name in ("lp", terms.used) if name in scalars]
+    first = [name for name in ("lp", terms.count_variable) if name in scalars]
     rows = {}
     for name, values in scalars.items():
         together = len(first) if name in first else len(scalars) - len(first)
@@ -335,7 +335,7 @@ def _summarise(
     scalars: Mapping[str, np.ndarray],
     verdict: str,
     limits: tuple[float | int, float | int],
-    terms: Terms,
+    terms: ModelWords,
 ) -> str:
     """Say in words what the table shows, and what to do; `limits` are of R-hat and of the ESS."""
     judged = table.loc[table["verdict"] != "constant"]
@@ -369,12 +369,13 @@ def _summarise(
     if verdict == "different modes":
         name = str(named["rhat"].fillna(np.inf).idxmax())
         advice = (
-            f"Each chain stays in a place of its own. Do not average {terms.found} over chains: "
+            f"Each chain stays in a place of its own. Do not average {terms.parts} over chains: "
             "fit.functionals() shows what the chains agree on, and chain=fit.best_chain() shows "
-            f"one chain alone. Other starts ({terms.start}=) or a longer warm-up (num_warmup=) may "
+            f"one chain alone. Other starts ({terms.start_option}=) or a longer warm-up "
+            "(num_warmup=) may "
             "bring the chains together."
         )
-        if terms.found == TOPICS.found:
+        if terms.parts == TOPICS.parts:
             advice += " fit.stacked(new_corpus) weights the chains for predictions."
     else:
         name, advice = _more_draws(named, *limits, scalars)
@@ -382,11 +383,11 @@ def _summarise(
     return f"{verdict.capitalize()}: {name}: {said}; {count}. {advice}"
 
 
-def _movement(name: str, draws: Shaped[np.ndarray, "C S"], terms: Terms) -> str:
+def _movement(name: str, draws: Shaped[np.ndarray, "C S"], terms: ModelWords) -> str:
     """Say what moves, where to, and in how many chains."""
     found = trend(draws)
-    counted = name == terms.used
-    what = f"the number of {terms.found} in use" if counted else name
+    counted = name == terms.count_variable
+    what = f"the number of {terms.parts} in use" if counted else name
     verb = ("grows", "shrinks") if counted else ("rises", "falls")
     where = "in almost all chains" if found.num_against else "in all chains"
     where = "in the chain" if len(draws) == 1 else where

@@ -210,7 +210,7 @@ def align_factors(
         rows that use a factor.
     """
     as_factor_states(states)
-    arguments.real("min_similarity", min_similarity, above=0, at_most=1)
+    arguments.finite_number("min_similarity", min_similarity, above=0, at_most=1)
     sizes = states.sizes()
     reference = reference_state(states.lp)
     used = np.flatnonzero(sizes[reference])

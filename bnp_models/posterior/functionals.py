@@ -8,9 +8,9 @@ labels, unless its kind says otherwise. R-hat and the effective sample size are 
 
 Few states are usually kept. R-hat of few states varies, so a larger one is not at once a sign of
 disagreement. A functional is said to *agree* if its R-hat is at most `max_rhat`. It is said to
-*differ* if it does not agree and `settling.separation(..., wander=False)` finds, at 1% false alarms
-each, that the chains have different means or spreads. For all others the states are too few to
-tell.
+*differ* if it does not agree and `chain_drift.separation(..., wander=False)` finds, at 1% false
+alarms each, that the chains have different means or spreads. For all others the states are too few
+to tell.
 
 Nested R-hat (Margossian et al., Nested R-hat: assessing the convergence of Markov chain Monte Carlo
 when running many short chains, Bayesian Analysis, 2024) compares groups of chains. It is meant for
@@ -32,7 +32,7 @@ from jaxtyping import Float
 
 from bnp_models.data import arguments
 from bnp_models.posterior import arviz_data
-from bnp_models.posterior.settling import FALSE_ALARMS, MIN_LENGTH, separation
+from bnp_models.posterior.chain_drift import FALSE_ALARMS, MIN_LENGTH, separation
 
 __all__ = ["Functionals", "Values", "functionals"]
 
@@ -131,7 +131,7 @@ def functionals(
     """
     arguments.mapping("values", values, "Values by kind")
     arguments.optional(arguments.integer, "num_states", num_states, 1)
-    max_rhat = arguments.real("max_rhat", max_rhat, above=1)
+    max_rhat = arguments.finite_number("max_rhat", max_rhat, above=1)
     tables = {}
     for kind, of_kind in values.items():
         arguments.instance(f"values[{kind!r}]", of_kind, Values, "Values(names, values)")

@@ -11,7 +11,7 @@ __all__ = ["beta_interval", "tail_quantiles", "weighted_quantiles"]
 
 def tail_quantiles(interval: float) -> tuple[float, float]:
     """Return the probabilities below the lower and below the upper end of a central interval."""
-    interval = arguments.real("interval", interval, above=0, below=1)  # 0.9 is 90%
+    interval = arguments.finite_number("interval", interval, above=0, below=1)  # 0.9 is 90%
     return (1 - interval) / 2, (1 + interval) / 2
 
 
@@ -34,7 +34,7 @@ def weighted_quantiles(
 
 def beta_interval(mean: np.ndarray, sd: np.ndarray, interval: float) -> list[np.ndarray]:
     """Return the bounds of the central intervals of Beta distributions with these moments."""
-    arguments.real("interval", interval, above=0, below=1)
+    arguments.finite_number("interval", interval, above=0, below=1)
     mean = arguments.array("mean", mean, (None,), finite=True)
     sd = arguments.array("sd", sd, mean.shape, finite=True)
     certain = (sd <= 0) | (mean <= 0) | (mean >= 1)

@@ -58,7 +58,7 @@ class Mixtures(NamedTuple):
     vocabulary: tuple[str, ...] | None = None  # None: only the number of words can be checked
     row_names: tuple[str, ...] | None = None  # of the rows; None: there is one for all
     chain_weight: Float[np.ndarray, " S"] | None = None  # of the state's chain; None: no weights
-    joins: Float[np.ndarray, "S G K"] | None = None  # of topics that a document has no token of
+    weights_if_absent: Float[np.ndarray, "S G K"] | None = None  # of topics without a token of it
 
 
 class AuthorMixture(NamedTuple):
@@ -93,7 +93,9 @@ class MixtureStates:
     def state(self, index: int) -> State:
         """Return the variables of one state."""
         if isinstance(index, bool) or not isinstance(index, int | np.integer):
-            raise ValueError(f"index must be the number of a state, got {arguments.shown(index)}")
+            raise ValueError(
+                f"index must be the number of a state, got {arguments.short_repr(index)}"
+            )
         if not -len(self) <= index < len(self):
             raise ValueError(f"index must be below {len(self)}, the number of states, got {index}")
         at = self._place(index)
@@ -115,7 +117,7 @@ class MixtureStates:
             self.vocabulary,
             self.row_names,
             None if self.chain_weight is None else self.chain_weight[place : place + 1],
-            None if topics.joins is None else topics.joins[None],
+            None if topics.weights_if_absent is None else topics.weights_if_absent[None],
         )
 
     def __iter__(self) -> Iterator[Mixtures]:
@@ -128,10 +130,12 @@ class MixtureStates:
         arrays = (np.concatenate(leaf) for leaf in zip(*(m[:4] for m in parts), strict=True))
         weight = self.chain_weight
         weight = None if weight is None else np.repeat(weight, len(self.draw))
-        joins = None
-        if parts[0].joins is not None:
-            joins = np.concatenate([m.joins for m in parts if m.joins is not None])
-        return Mixtures(*arrays, self.vocabulary, self.row_names, weight, joins)
+        absent = None
+        if parts[0].weights_if_absent is not None:
+            absent = np.concatenate(
+                [m.weights_if_absent for m in parts if m.weights_if_absent is not None]
+            )
+        return Mixtures(*arrays, self.vocabulary, self.row_names, weight, absent)
 
     def _place(self, index: int) -> tuple[int, int]:
         if not -len(self) <= index < len(self):
@@ -232,11 +236,13 @@ class OneRow:
                     f"group must be one of those the topics differ by ({known}), got {self.name!r}"
                 )
             row = names.index(self.name)
-            phi, weights, joins = (
+            phi, weights, absent = (
                 x if x is None or x.shape[1] == 1 else x[:, row : row + 1]
-                for x in (mixture.phi, mixture.weights, mixture.joins)
+                for x in (mixture.phi, mixture.weights, mixture.weights_if_absent)
             )
-            yield mixture._replace(phi=phi, weights=weights, joins=joins, row_names=None)
+            yield mixture._replace(
+                phi=phi, weights=weights, weights_if_absent=absent, row_names=None
+            )
 
 
 def document_rows(
@@ -324,7 +330,7 @@ def check_mixtures(mixtures: Any, kind: type = Mixtures) -> Any:
         what = "author_mixtures()" if kind is AuthorMixture else "mixtures"
         raise ValueError(
             f"mixtures must be an iterable of {kind.__name__} such as fit.{what}, got "
-            f"{arguments.shown(mixtures)}"
+            f"{arguments.short_repr(mixtures)}"
         )
     return mixtures
 
@@ -389,17 +395,17 @@ def _one_state(mixture: Mixtures, s: int) -> Mixtures:
             "mixtures: weights must be finite, not negative and not all zero, "
             f"got {weights.min()}..{weights.max()}"
         )
-    joins = mixture.joins
-    if joins is not None:
-        joins = np.asarray(joins[s]).reshape(1, *weights.shape)
-        if not ((joins >= 0).all() and (joins.sum(-1) > 0).all() and np.isfinite(joins).all()):
+    absent = mixture.weights_if_absent
+    if absent is not None:
+        absent = np.asarray(absent[s]).reshape(1, *weights.shape)
+        if not ((absent >= 0).all() and (absent.sum(-1) > 0).all() and np.isfinite(absent).all()):
             raise ValueError(
-                "mixtures: joins must be finite, not negative and not all zero, "
-                f"got {joins.min()}..{joins.max()}"
+                "mixtures: weights_if_absent must be finite, not negative and not all zero, "
+                f"got {absent.min()}..{absent.max()}"
             )
     at = slice(s, s + 1)
     return mixture._replace(
-        joins=joins,
+        weights_if_absent=absent,
         phi=phi[None],
         weights=weights[None],
         chain=mixture.chain[at],

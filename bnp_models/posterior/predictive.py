@@ -1,8 +1,8 @@
 """Data drawn from a model: prior and posterior predictive draws, and log likelihoods, for ArviZ.
 
 Kept states do not hold what the kernels integrate out. Given a state, the model draws its
-parameters from their conditional (`Model.data_law`). State and parameters together are a draw from
-the joint posterior, and data drawn given them are a posterior predictive draw.
+parameters from their conditional (`Model.likelihood_given_state`). State and parameters together
+are a draw from the joint posterior, and data drawn given them are a posterior predictive draw.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import jax
 import numpy as np
 from numpyro.infer import Predictive
 
-from bnp_models.base.data_law import DataLaw
+from bnp_models.base.likelihood import Likelihood
 from bnp_models.base.model import Model, is_prior
 from bnp_models.data import arguments, memory
 from bnp_models.posterior import arviz_data
@@ -104,7 +104,7 @@ def log_likelihood(
     name = _data_name(model, data)
     some = np.ones(0, bool)
 
-    def of_state(law: DataLaw, rng: np.random.Generator) -> np.ndarray:
+    def of_state(law: Likelihood, rng: np.random.Generator) -> np.ndarray:
         nonlocal some
         some = law.has_data
         return law.log_likelihood()[some]
@@ -202,7 +202,7 @@ class _Kept:
             for name, values in self._states.data_vars.items()
         }
 
-    def laws(self) -> Iterator[tuple[tuple[int, int], DataLaw, np.random.Generator]]:
+    def laws(self) -> Iterator[tuple[tuple[int, int], Likelihood, np.random.Generator]]:
         """Iterate over the states: place in the result, law of the data, generator."""
         for chain in range(self._states.sizes["chain"]):
             for i, place in enumerate(self._places):
@@ -210,7 +210,7 @@ class _Kept:
                 stream = np.random.SeedSequence(self._seed, spawn_key=(chain, int(place)))
                 rng = np.random.default_rng(stream)
                 state = {n: np.asarray(x[chain, place]) for n, x in self._arrays.items()}
-                yield (chain, i), self._model.data_law(rng, state, self._data), rng
+                yield (chain, i), self._model.likelihood_given_state(rng, state, self._data), rng
 
     def collect(self, of_state: Any, group: str) -> np.ndarray:
         """Call (law, generator) -> array for each state; return [chain, draw, ...]."""
@@ -233,7 +233,7 @@ class _Kept:
         chosen = self._states.isel(draw=self._places)
         labels = {name: chosen[name].to_numpy() for name in ("chain", "draw")}
         known = arviz_data.group(self._draws, "posterior")
-        names = [n for n in (model.terms.used, *model.hyperparameters) if n in known]
+        names = [n for n in (model.terms.count_variable, *model.hyperparameters) if n in known]
         posterior = known[names].sel(labels).transpose("chain", "draw", ...)
         return arviz_data.make_data(
             {

@@ -74,7 +74,7 @@ def stack(
             "log_prob must have two chains or more and at least one unit, got shape "
             f"{log_prob.shape}; pass chain_log_prob of a score"
         )
-    final = arguments.real("concentration", concentration, above=1) - 1
+    final = arguments.finite_number("concentration", concentration, above=1) - 1
     prob = np.exp(log_prob - log_prob.max(axis=0)).T  # [U, C]
     weights, barrier = np.full(num_chains, 1 / num_chains), max(1.0, final)
     while True:

@@ -55,15 +55,15 @@ def associations(
     if getattr(model, "transform", None) is None:
         raise ValueError(
             "fit must be that of a DifferentialTopicModel with a transform, got "
-            f"{arguments.shown(fit)}"
+            f"{arguments.short_repr(fit)}"
         )
     num_words = arguments.integer("num_words", num_words, 1)
-    names = model.common_words(fit.corpus)
+    names = model.common_words(fit.dataset)
     word = arguments.text("word", word)
     if word not in names:
         raise ValueError(
             f"word is {word!r}, which is no global word of the transform; give one of "
-            f"{arguments.shown(list(names))}"
+            f"{arguments.short_repr(list(names))}"
         )
     number, rng = fit.alignment.number, np.random.default_rng(0)
     if topic is not None:
@@ -72,17 +72,17 @@ def associations(
             raise ValueError(
                 f"topic must be below {fit.alignment.num_topics}, the number of topics, got {topic}"
             )
-    total = np.zeros((fit.corpus.num_groups, fit.corpus.num_words))
+    total = np.zeros((fit.dataset.num_groups, fit.dataset.num_words))
     for s in range(len(fit.mixtures)):
         state = fit.mixtures.state(s)
-        tables = model.tables_for(rng, state, fit.corpus, names.index(word))
+        tables = model.tables_for(rng, state, fit.dataset, names.index(word))
         slots = slice(None) if topic is None else np.flatnonzero(number[s] == topic)
         total += tables[:, slots].sum(axis=1)
     total /= len(fit.mixtures)
     rows = []
-    for g, name in enumerate(fit.corpus.group_names):
+    for g, name in enumerate(fit.dataset.group_names):
         order = np.argsort(-total[g], kind="stable")[:num_words]
         for v in order[total[g, order] > 0]:
             strength = total[g, v] / total[g].sum()
-            rows.append((name, fit.corpus.vocabulary[v], strength, total[g, v]))
+            rows.append((name, fit.dataset.vocabulary[v], strength, total[g, v]))
     return pd.DataFrame(rows, columns=["group", "word", "strength", "tables"])

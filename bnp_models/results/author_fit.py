@@ -27,7 +27,7 @@ class AuthorFit(TopicFit):
     ----------
     model
         The model that was fitted.
-    corpus
+    dataset
         The `Corpus` it was fitted to.
     data
         The draws: `arviz.InferenceData` (ArviZ 0.x) or `xarray.DataTree` (1.x).
@@ -44,7 +44,7 @@ class AuthorFit(TopicFit):
         from bnp_models.posterior.stacking import chain_weights
 
         weight = chain_weights(self.data)
-        return author_states(self.model, self.states, self.corpus, weight)
+        return author_states(self.model, self.states, self.dataset, weight)
 
     def known_authors(self, corpus: Corpus) -> HeldOutScore:
         """Score whole new documents given who wrote them, see `held_out.known_authors`."""

@@ -68,7 +68,7 @@ def author_topics(
     mean = shares.mean(axis=0)
     words = fit.topics()["words"]
     best = np.argsort(-mean, axis=1, kind="stable")[:, :top]
-    names = fit.corpus.author_names
+    names = fit.dataset.author_names
     return pd.DataFrame(
         {
             "author": names[rows[i]],
@@ -122,7 +122,7 @@ def similar_authors(fit: Fit, author: str, *, top: int = 10, interval: float = 0
     order = [j for j in np.argsort(-mean, kind="stable") if j != row][:top]
     return pd.DataFrame(
         {
-            "author": np.asarray(fit.corpus.author_names, object)[order],
+            "author": np.asarray(fit.dataset.author_names, object)[order],
             "similarity": mean[order],
             "lower": lower[order],
             "upper": upper[order],
@@ -167,7 +167,7 @@ def infer_author(fit: Fit, corpus: Corpus, candidates: Sequence[str] | None = No
         log_prob.append(counts @ np.log(_words(state, rows), dtype=np.float64))
     score = np.logaddexp.reduce(log_prob, axis=0)
     probability = np.exp(score - np.logaddexp.reduce(score, axis=1)[:, None])
-    names = [fit.corpus.author_names[j] for j in rows]
+    names = [fit.dataset.author_names[j] for j in rows]
     return pd.DataFrame(probability, index=list(corpus.doc_names), columns=names)
 
 
@@ -203,7 +203,7 @@ def surprising_documents(fit: Fit, author: str, *, top: int = 10) -> pd.DataFram
     """
     top = arguments.integer("top", top, 1)
     rows = _rows(fit, [author], "author")
-    corpus = fit.corpus
+    corpus = fit.dataset
     ptr, idx = np.asarray(corpus.author_ptr), np.asarray(corpus.author_idx)
     num_authors, length = np.diff(ptr), np.asarray(corpus.doc_length)
     signed = np.repeat(np.arange(corpus.num_docs), num_authors)[idx == rows[0]]
@@ -280,13 +280,13 @@ def plot_author_topics(
 def _rows(fit: Fit, authors: Sequence[str] | None, argument: str = "authors") -> list[int]:
     """Return the numbers of authors, which were given as an argument of this name."""
     if not isinstance(getattr(fit, "model", None), AuthorModel):
-        raise ValueError(f"fit must be of an author-topic model, got {arguments.shown(fit)}")
+        raise ValueError(f"fit must be of an author-topic model, got {arguments.short_repr(fit)}")
     if chain_weights(fit.data) is not None:
         raise ValueError(
             "fit has weights of its chains, which tables of authors do not use: give chain=, or "
             "take fit.unstacked()"
         )
-    names = fit.corpus.author_names
+    names = fit.dataset.author_names
     if authors is None:
         return list(range(len(names)))
     if argument == "author":

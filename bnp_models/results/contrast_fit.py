@@ -28,7 +28,7 @@ class ContrastFit(GroupFit):
     ----------
     model
         The model that was fitted.
-    corpus
+    dataset
         The `Corpus` it was fitted to.
     data
         The draws: `arviz.InferenceData` (ArviZ 0.x) or `xarray.DataTree` (1.x).

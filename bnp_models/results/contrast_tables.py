@@ -130,13 +130,13 @@ def _contrast(
         if values is not None:
             parts = _summary(fit.topic_states, values, tails)
             columns |= dict(zip((name, f"{name}_lower", f"{name}_upper"), parts, strict=True))
-    names = fit.model.common_words(fit.corpus)
+    names = fit.model.common_words(fit.dataset)
     shown = np.where(_used(fit, names), found.common, -1.0)
     columns["common"] = _join(names, _ranked(shown, num_words), shown)
     different = _masked(fit, found, found.score)
-    for g, label in enumerate(_labels(fit.corpus)):
+    for g, label in enumerate(_labels(fit.dataset)):
         ranked = _ranked(different[g], num_words)
-        columns[label] = _join(fit.corpus.vocabulary, ranked, different[g])
+        columns[label] = _join(fit.dataset.vocabulary, ranked, different[g])
     table = pd.DataFrame(columns, index=pd.Index(topics, name="topic"))
     table.attrs["prevalence"] = mean_shares(fit.topic_states, fit.alignment).tolist()
     return table
@@ -214,12 +214,12 @@ def _contrast_words(
             values[:, s][..., r] = here, common, np.log(here) - np.log(common)
     probability, common, ratio = (_summary(fit.topic_states, x, tails) for x in values)
     r, g, n = np.nonzero(wanted.transpose(2, 0, 1))
-    labels = np.array(_labels(fit.corpus), object)
+    labels = np.array(_labels(fit.dataset), object)
     return pd.DataFrame(
         {
             "topic": np.array(topics)[r],
             "group": labels[g],
-            "word": [fit.corpus.vocabulary[v] for v in top[g, n, r]],
+            "word": [fit.dataset.vocabulary[v] for v in top[g, n, r]],
             "probability": probability[0][g, n, r],
             "common": common[0][g, n, r],
             "log_ratio": ratio[0][g, n, r],
@@ -305,7 +305,7 @@ def group_probabilities(
         raise ValueError(f"prior must be None with score='sum', which has none, got {prior!r}")
     check_scored("corpus", corpus)
     check_words(fit.mixtures[0], corpus)
-    names, attrs = fit.corpus.group_names, {}
+    names, attrs = fit.dataset.group_names, {}
     if score == "log" and theta_from == "group":
         found, error = log_evidence(
             fit.mixtures, corpus, num_particles=num_particles, resample=resample, seed=seed
@@ -321,7 +321,7 @@ def group_probabilities(
         total = found.sum(axis=1, keepdims=True)
         values = found / np.where(total > 0, total, np.nan)
     else:
-        sizes = np.bincount(np.asarray(fit.corpus.group), minlength=len(names))
+        sizes = np.bincount(np.asarray(fit.dataset.group), minlength=len(names))
         weights = np.ones(len(names)) if prior == "uniform" else sizes
         values = scipy.special.softmax(found + np.log(weights), axis=1)
     table = pd.DataFrame(
@@ -359,7 +359,7 @@ def plot_contrast(
     _check(fit)
     count = fit.alignment.num_topics
     numbers = range(min(MAX_PANELS, count)) if topics is None else topics
-    numbers = sorted(set(arguments.places("topics", numbers, count)))
+    numbers = sorted(set(arguments.indices("topics", numbers, count)))
     how: dict[str, Any] = {"num_words": num_words, "min_tokens": min_tokens, "interval": 0.9}
     table = _contrast(fit, numbers, **how)
     words = _contrast_words(fit, numbers, by="probability", **how)
@@ -417,11 +417,11 @@ class _Averages(NamedTuple):
 
 
 def _check(fit: Any) -> None:
-    groups = isinstance(fit, Fit) and getattr(fit.corpus, "num_groups", 0) > 1
+    groups = isinstance(fit, Fit) and getattr(fit.dataset, "num_groups", 0) > 1
     if not (groups and hasattr(fit.model, "common_topics_of") and _rows_of(fit) > 1):
         raise ValueError(
             "fit must be that of a model whose topics differ by group, such as "
-            f"CrossCollectionLDA, got {arguments.shown(fit)}"
+            f"CrossCollectionLDA, got {arguments.short_repr(fit)}"
         )
 
 
@@ -448,7 +448,7 @@ def _labels(corpus: Corpus) -> list[str]:
 
 def _versions(fit: Any, topics: Sequence[int]) -> Iterator[_Versions]:
     """Iterate over the states; yield the versions of those of the topics that the state has."""
-    states, corpus, model, number = fit.topic_states, fit.corpus, fit.model, fit.alignment.number
+    states, corpus, model, number = fit.topic_states, fit.dataset, fit.model, fit.alignment.number
     group = np.asarray(corpus.group)[np.asarray(corpus.doc)].astype(np.int64)
     counts = counts_by_group(states, fit.alignment, group, corpus.num_groups)
     place = np.full(fit.alignment.num_topics + 1, -1)  # the last one: of slots without a number
@@ -470,7 +470,7 @@ def _averages(
 ) -> _Averages:
     """Average over the states, one at a time; probabilities of all words only if asked for."""
     min_tokens = arguments.integer("min_tokens", min_tokens, 1)
-    states, corpus = fit.topic_states, fit.corpus
+    states, corpus = fit.topic_states, fit.dataset
     num_states, num_groups, num_topics = len(states.z), corpus.num_groups, len(topics)
     shape = num_groups, corpus.num_words, num_topics
     score, mean = np.zeros(shape), np.zeros(shape) if probability else None
@@ -539,16 +539,16 @@ def _summary(
 
 def _used(fit: Any, names: Sequence[str]) -> Bool[np.ndarray, "V0 1"]:
     """Say which common words occur in the corpus; all, if they are other words."""
-    if names != fit.corpus.vocabulary:
+    if names != fit.dataset.vocabulary:
         return np.ones((len(names), 1), bool)
-    return (np.bincount(np.asarray(fit.corpus.word), minlength=len(names)) > 0)[:, None]
+    return (np.bincount(np.asarray(fit.dataset.word), minlength=len(names)) > 0)[:, None]
 
 
 def _masked(
     fit: Any, found: _Averages, values: Float[np.ndarray, "G V R"]
 ) -> Float[np.ndarray, "G V R"]:
     """Set the words to -1 that do not occur in a group, and all those of groups without a topic."""
-    corpus = fit.corpus
+    corpus = fit.dataset
     group = np.asarray(corpus.group)[np.asarray(corpus.doc)].astype(np.int64)
     cell = group * corpus.num_words + np.asarray(corpus.word)
     occurs = np.bincount(cell, minlength=corpus.num_groups * corpus.num_words) > 0
@@ -571,7 +571,7 @@ def _join(
 
 def _common_mixtures(fit: Any) -> MixtureStates:
     """Return the states with the common version of the topics, and mean weights, for all groups."""
-    model, corpus, mixtures = fit.model, fit.corpus, fit.mixtures
+    model, corpus, mixtures = fit.model, fit.dataset, fit.mixtures
     if model.common_words(corpus) != corpus.vocabulary:
         raise ValueError(
             f"theta_from must be 'group' for this {type(model).__name__}, whose common version of "

@@ -92,7 +92,7 @@ def new_document_shares(
     length = np.asarray(corpus.doc_length)
     if not isinstance(theta, Iterable) or isinstance(theta, str | bytes | Mapping):
         raise ValueError(
-            f"theta must have one array [D, K] per state, got {arguments.shown(theta)}"
+            f"theta must have one array [D, K] per state, got {arguments.short_repr(theta)}"
         )
 
     def with_total() -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -107,8 +107,8 @@ def new_document_shares(
                 raise ValueError(
                     f"theta must be of the {corpus.num_docs} documents of corpus, got {len(mean)}"
                 )
-            weights, joins = prior_weights(mixture, corpus)
-            prior = weights if joins is None else joins
+            weights, absent = prior_weights(mixture, corpus)
+            prior = weights if absent is None else absent
             yield np.asarray(mean, np.float64), length + prior.sum(axis=1)
 
     return _collect(with_total(), alignment, states.weight)
@@ -220,7 +220,7 @@ def prior_weights(mixture: Mixtures, corpus: Corpus) -> tuple[Any, Any]:
         table = np.asarray(tables[0], np.float64)
         return table if rows is None or len(table) == 1 else table[rows]
 
-    return of_docs(mixture.weights), of_docs(mixture.joins)
+    return of_docs(mixture.weights), of_docs(mixture.weights_if_absent)
 
 
 def _collect(

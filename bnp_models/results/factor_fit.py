@@ -42,8 +42,8 @@ class FactorFit(Fit):
     ----------
     model
         The model that was fitted.
-    corpus
-        The `Sources` it was fitted to; also called `sources`.
+    dataset
+        The `Sources` it was fitted to.
     data
         The draws: `arviz.InferenceData` (ArviZ 0.x) or `xarray.DataTree` (1.x).
     """
@@ -56,11 +56,6 @@ class FactorFit(Fit):
     command: ClassVar[str] = "factors"
     default_scores: ClassVar[tuple[str, ...]] = ("predict",)
     counted: ClassVar[str] = "weights that are not zero"
-
-    @property
-    def sources(self) -> Sources:
-        """The data that were fitted."""
-        return self.corpus
 
     @functools.cached_property
     def factor_states(self) -> FactorStates:
@@ -80,7 +75,11 @@ class FactorFit(Fit):
         """Return the posterior of the number of factors, see `factor_tables.num_factors`."""
         from bnp_models.results.factor_tables import num_factors
 
-        used = self.of_chain(chain).posterior[self.model.terms.used].transpose("chain", "draw")
+        used = (
+            self.of_chain(chain)
+            .posterior[self.model.terms.count_variable]
+            .transpose("chain", "draw")
+        )
         return num_factors(used, used["chain"].to_numpy().tolist())
 
     def sharing(self, *, interval: float = 0.9, chain: int | None = None) -> pd.DataFrame:
@@ -88,7 +87,7 @@ class FactorFit(Fit):
         from bnp_models.results.factor_tables import sharing
 
         return sharing(
-            self.of_chain(chain).factor_states, self.sources.source_names, interval=interval
+            self.of_chain(chain).factor_states, self.dataset.source_names, interval=interval
         )
 
     def factors(
@@ -98,7 +97,7 @@ class FactorFit(Fit):
         from bnp_models.results.factor_tables import factors
 
         fit = self.of_chain(chain)
-        names = self.sources.feature_names, self.sources.source_names
+        names = self.dataset.feature_names, self.dataset.source_names
         return factors(
             fit.factor_states, *names, fit.alignment, num_features=num_features, interval=interval
         )
@@ -113,7 +112,7 @@ class FactorFit(Fit):
     def weights(self, *, chain: int | None = None) -> pd.DataFrame:
         """Return how much of each factor is in each row that was fitted; see `transform`."""
         fit = self.of_chain(chain)
-        return fit._table(fit.factor_states.weights, fit.sources)
+        return fit._table(fit.factor_states.weights, fit.dataset)
 
     def transform(
         self,
@@ -187,7 +186,7 @@ class FactorFit(Fit):
         """
         import pandas as pd
 
-        sources = self.of_chain(chain).sources
+        sources = self.of_chain(chain).dataset
         if sources.observed is None:
             raise ValueError("the data that were fitted have no missing entries to impute")
         row, feature = np.nonzero(~np.asarray(sources.observed))
@@ -280,8 +279,8 @@ class FactorFit(Fit):
 
         as_sources("queries", queries)
         if row_class is None:
-            names = self.sources.source_names
-            row_class = [names[j] for j in np.asarray(self.sources.source)]
+            names = self.dataset.source_names
+            row_class = [names[j] for j in np.asarray(self.dataset.source)]
         how = {"num_warmup": num_warmup, "num_kept": num_kept, "seed": seed}
         states = self.factor_states
         found = expected_weights(self, queries, known=False, **how)
@@ -336,8 +335,8 @@ class FactorFit(Fit):
         fit = self.of_chain(chain)
         count = fit.alignment.num_topics
         chosen = range(min(MAX_PANELS, count)) if factors is None else factors
-        chosen = arguments.places("factors", chosen, count)
-        names = fit.sources.feature_names if feature_names is None else feature_names
+        chosen = arguments.indices("factors", chosen, count)
+        names = fit.dataset.feature_names if feature_names is None else feature_names
         return plot_factors(
             fit.effects(),
             factors=chosen,
@@ -369,7 +368,7 @@ class FactorFit(Fit):
         text = factors_text(
             fit.factors(num_features=num_features),
             fit.num_factors(),
-            fit.sources.source_names,
+            fit.dataset.source_names,
             num_chains=fit.posterior.sizes["chain"],
             num_rows=limit,
         )
@@ -389,10 +388,10 @@ class FactorFit(Fit):
             return self._with_functionals(Summaries(tables, None, drawn))
         tables |= {"factors": self.factors(), "weights": self.weights()}
         drawn["factors"] = self.plot_factors()
-        if self.sources.num_sources > 1:
+        if self.dataset.num_sources > 1:
             tables["sharing"] = self.sharing()
             drawn["sharing"] = self.plot_sharing()
-        if self.sources.observed is not None:
+        if self.dataset.observed is not None:
             tables["imputed"] = self.impute()
         return self._with_functionals(
             Summaries(tables, lambda num_rows: self.text(limit=num_rows), drawn)
@@ -415,7 +414,7 @@ class FactorFit(Fit):
 
     def match(self, data: Sources) -> tuple[Sources, list[str]]:
         """Return new rows as they are, and notes about them for the user."""
-        fitted = as_sources("data", data) == self.sources
+        fitted = as_sources("data", data) == self.dataset
         note = "these are the rows that were fitted: scores of new ones would be lower"
         return data, [note] * fitted
 

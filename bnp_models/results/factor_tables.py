@@ -65,14 +65,14 @@ def states_of(fit: Any) -> FactorStates:
         If the fit kept no states.
     """
     kept = fit.states
-    found = fit.model.standardisation(fit.corpus)
+    found = fit.model.standardisation(fit.dataset)
     scale, mean = (1.0, None) if found is None else (found.scale, found.mean)
     lp = arviz_data.group(fit.data, "sample_stats")["lp"].transpose("chain", "draw")
     return factor_states(
         kept["phi"] * scale,
         kept["weights"],
         kept["z"],
-        source=np.asarray(fit.corpus.source),
+        source=np.asarray(fit.dataset.source),
         background=fit.model.background_of(kept),
         mean=mean,
         lp=lp.sel(chain=kept["chain"], draw=kept["draw"]),
@@ -193,7 +193,7 @@ def contributions(
     alignment = _checked(states, alignment)
     if not isinstance(weights, Iterable) or isinstance(weights, str | bytes | Mapping):
         raise ValueError(
-            f"weights must have one array [n, K] per state, got {arguments.shown(weights)}"
+            f"weights must have one array [n, K] per state, got {arguments.short_repr(weights)}"
         )
     sign = _signs(states, alignment)
     total: Any = 0.0
@@ -291,7 +291,9 @@ def reconstruct(states: FactorStates, rows: Any = None) -> Reconstruction:
         Numbers of the rows wanted; all by default.
     """
     num_rows = as_factor_states(states).weights.shape[1]
-    rows = np.asarray(range(num_rows) if rows is None else arguments.places("rows", rows, num_rows))
+    rows = np.asarray(
+        range(num_rows) if rows is None else arguments.indices("rows", rows, num_rows)
+    )
     source = states.source[rows]
     mean = np.zeros((len(rows), states.phi.shape[2]))
     squares = np.zeros_like(mean)
@@ -333,7 +335,7 @@ def recovery(
         which the state is right about whether they use the factor).
     """
     tails = tail_quantiles(interval)
-    arguments.real("min_similarity", min_similarity, above=0, at_most=1)
+    arguments.finite_number("min_similarity", min_similarity, above=0, at_most=1)
     as_factor_states(states)
     phi = arguments.array("phi", phi, (None, None), finite=True)
     weights = arguments.array("weights", weights, (None, None), finite=True)

@@ -39,11 +39,11 @@ def save_run(fit: Fit, folder: Path, *, num_rows: int | None = None) -> str:
     folder = arguments.path("folder", folder)
     arguments.optional(arguments.integer, "num_rows", num_rows, 1)
     fit.save(folder / DRAWS)  # first, so that a failure below loses no draw
-    save_data(fit.corpus, folder / fit.model.readers.file)
+    save_data(fit.dataset, folder / fit.model.readers.file)
     judged = fit.convergence()
     judged.table.to_csv(folder / "convergence.csv")
     parts, whole = [str(judged)], [str(judged)]
-    if "compile_seconds" in fit.data.attrs:  # not in older runs
+    if "compile_seconds" in fit.data.attrs:  # not where `MCMC` drew
         whole.append(
             "The chains ran for {sampling_seconds:.1f} s, of which compiling took "
             "{compile_seconds:.1f} s.".format(**fit.data.attrs)

@@ -64,13 +64,13 @@ def topic_functionals(
     """
     _check_fit(fit, "topic", "document_completion")
     num_pairs = arguments.integer("num_pairs", num_pairs, 1)
-    max_rhat = arguments.real("max_rhat", max_rhat, above=1)
+    max_rhat = arguments.finite_number("max_rhat", max_rhat, above=1)
     arguments.optional(as_corpus, "test", test)
     split_seed = arguments.seed("split_seed", split_seed)
     rng = np.random.default_rng(arguments.seed("seed", seed))
     values = _scalars(fit)
     kept = fit.states["z"].transpose("chain", "draw", "token").to_numpy()
-    corpus = fit.corpus
+    corpus = fit.dataset
     doc, word = np.asarray(corpus.doc), np.asarray(corpus.word)
     if test is not None:
         values |= _scores(
@@ -116,10 +116,10 @@ def factor_functionals(
     """
     _check_fit(fit, "factor", "factor_states")
     num_pairs = arguments.integer("num_pairs", num_pairs, 1)
-    max_rhat = arguments.real("max_rhat", max_rhat, above=1)
+    max_rhat = arguments.finite_number("max_rhat", max_rhat, above=1)
     rng = np.random.default_rng(arguments.seed("seed", seed))
     values = _scalars(fit)
-    states, sources = fit.factor_states, fit.sources
+    states, sources = fit.factor_states, fit.dataset
     shape = len(np.unique(states.chain)), -1
     num_rows, num_features = states.z.shape[1], states.phi.shape[2]
     cells = rng.integers(num_rows, size=num_pairs), rng.integers(num_features, size=num_pairs)
@@ -157,7 +157,7 @@ def _check_fit(fit: Any, kind: str, member: str) -> None:
     if not hasattr(type(fit), member):
         raise ValueError(
             f"fit must be what bnp_models.fit returns for a {kind} model, got "
-            f"{arguments.shown(fit)}"
+            f"{arguments.short_repr(fit)}"
         )
     if fit.posterior.sizes["chain"] < 2:
         raise ValueError("fit must have two chains or more to compare, got 1; use num_chains=4")
@@ -209,7 +209,7 @@ def _word_pairs(
 
 def _aligned(fit: Any, kept: np.ndarray) -> dict[str, Values]:
     """Return the shares of topics with common numbers, of all tokens and of those of each group."""
-    alignment, corpus = fit.alignment, fit.corpus
+    alignment, corpus = fit.alignment, fit.dataset
     num_chains, num_states = kept.shape[:2]
     shares = alignment.shares()
     topics = range(shares.shape[1])

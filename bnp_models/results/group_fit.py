@@ -24,7 +24,7 @@ class GroupFit(TopicFit):
     ----------
     model
         The model that was fitted.
-    corpus
+    dataset
         The `Corpus` it was fitted to.
     data
         The draws: `arviz.InferenceData` (ArviZ 0.x) or `xarray.DataTree` (1.x).
@@ -80,7 +80,7 @@ class GroupFit(TopicFit):
         """Return the documents of one group that were fitted."""
         from bnp_models.results.group_tables import corpus_of
 
-        return corpus_of(self.corpus, group)
+        return corpus_of(self.dataset, group)
 
     def compare_alone(
         self,

@@ -53,7 +53,7 @@ def sharing(fit: Any, *, min_tokens: int = 1, interval: float = 0.9) -> pd.DataF
     _check(fit)
     min_tokens = arguments.integer("min_tokens", min_tokens, 1)
     tails = tail_quantiles(interval)
-    states, corpus, weight = fit.topic_states, fit.corpus, fit.topic_states.weight
+    states, corpus, weight = fit.topic_states, fit.dataset, fit.topic_states.weight
     token_group = np.asarray(corpus.group)[np.asarray(corpus.doc)].astype(np.int64)
     counts = counts_by_group(states, fit.alignment, token_group, corpus.num_groups)
     num_groups, num_topics = counts.shape[1:]
@@ -63,7 +63,7 @@ def sharing(fit: Any, *, min_tokens: int = 1, interval: float = 0.9) -> pd.DataF
     probability = np.average(counts >= min_tokens, axis=0, weights=weight)
     table = pd.DataFrame(
         {
-            "group": np.repeat(np.array(fit.corpus.group_names, object), num_topics),
+            "group": np.repeat(np.array(fit.dataset.group_names, object), num_topics),
             "topic": np.tile(np.arange(num_topics), num_groups),
             "words": np.tile(words, num_groups),
             "probability": probability.ravel(),
@@ -79,7 +79,7 @@ def sharing(fit: Any, *, min_tokens: int = 1, interval: float = 0.9) -> pd.DataF
 def _check(fit: Any) -> None:
     if not (isinstance(fit, Fit) and hasattr(fit.model, "alone")):
         raise ValueError(
-            f"fit must be that of a model of several groups, got {arguments.shown(fit)}"
+            f"fit must be that of a model of several groups, got {arguments.short_repr(fit)}"
         )
 
 
@@ -117,16 +117,16 @@ def shared_topics(
         If an option is out of its domain.
     """
     _check(fit)
-    probability = arguments.real("probability", probability, above=0, at_most=1)
-    weak = arguments.real("weak", weak, at_least=0, at_most=1)
+    probability = arguments.finite_number("probability", probability, above=0, at_most=1)
+    weak = arguments.finite_number("weak", weak, at_least=0, at_most=1)
     table = sharing(fit, min_tokens=min_tokens)
     by = {
-        name: table.pivot(index="topic", columns="group", values=name)[[*fit.corpus.group_names]]
+        name: table.pivot(index="topic", columns="group", values=name)[[*fit.dataset.group_names]]
         for name in ("probability", "share")
     }
     has = by["probability"].to_numpy() >= probability
     share = by["share"].to_numpy()
-    names = np.array(fit.corpus.group_names, object)
+    names = np.array(fit.dataset.group_names, object)
     order = np.argsort(-share, axis=1, kind="stable")
     groups = [
         ", ".join(names[g] for g in of_topic if mine[g])
@@ -160,7 +160,7 @@ def own_topics(fit: Any, group: str, **options: Any) -> pd.DataFrame:
         If there is no group of that name, or an option is out of its domain.
     """
     _check(fit)
-    arguments.one_of("group", group, fit.corpus.group_names)
+    arguments.one_of("group", group, fit.dataset.group_names)
     table = shared_topics(fit, **options)
     return table.loc[(table["kind"] == "own") & (table["groups"] == group), :]
 
@@ -198,13 +198,13 @@ def compare_alone(
         model.
     """
     _check(fit)
-    arguments.one_of("group", group, fit.corpus.group_names)
+    arguments.one_of("group", group, fit.dataset.group_names)
     as_corpus("corpus", corpus)
     arguments.seed("split_seed", split_seed)
     arguments.seed("seed", seed)
     if not (isinstance(alone, Fit) and hasattr(alone, "document_completion")):
         raise ValueError(
-            f"alone must be a fit of a topic model, got {arguments.shown(alone)}: use "
+            f"alone must be a fit of a topic model, got {arguments.short_repr(alone)}: use "
             "bnp_models.fit(fit.model.alone(), fit.corpus_of(group))"
         )
     if group not in corpus.group_names:

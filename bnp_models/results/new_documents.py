@@ -30,7 +30,7 @@ def as_documents(name: str, value: Any, read: Callable[[Any], Corpus]) -> Corpus
     if isinstance(value, str):
         return read([value])
     if isinstance(value, Iterable) and not isinstance(value, bytes | Mapping):
-        texts = arguments.entries(name, value, "texts, one string per document")
+        texts = arguments.sequence(name, value, "texts, one string per document")
         if texts and all(isinstance(text, str) for text in texts):
             return read(texts)
         value = texts
@@ -39,7 +39,7 @@ def as_documents(name: str, value: Any, read: Callable[[Any], Corpus]) -> Corpus
     except ValueError:
         raise ValueError(
             f"{name} must be a Corpus, or texts (one string per document), got "
-            f"{type(value).__name__} {arguments.shown(value)}"
+            f"{type(value).__name__} {arguments.short_repr(value)}"
         ) from None
 
 
@@ -94,7 +94,7 @@ def shares_of_new(
         raise ValueError(
             "corpus must be a Corpus with groups, for the topics of documents differ by group: "
             f"give read_texts(texts, groups=...) with groups out of {', '.join(row_names)}, got "
-            f"{arguments.shown(documents)}"
+            f"{arguments.short_repr(documents)}"
         )
     corpus = as_documents("corpus", documents, read)
     theta = document_topics(mixtures, corpus, **how)

@@ -43,7 +43,7 @@ class OneVsRestFit(Fit):
     ----------
     model
         The model that was fitted.
-    corpus
+    dataset
         The `Corpus` it was fitted to.
     data
         The draws: `arviz.InferenceData` (ArviZ 0.x) or `xarray.DataTree` (1.x).
@@ -62,7 +62,7 @@ class OneVsRestFit(Fit):
     @property
     def classes(self) -> tuple[str, ...]:
         """Names of the classes, in the order of the dim `class`."""
-        return self.model.classes(self.corpus)
+        return self.model.classes(self.dataset)
 
     def of_class(self, label: str) -> SupervisedFit:
         """Return the fit of the model of this class against the rest.
@@ -86,7 +86,7 @@ class OneVsRestFit(Fit):
         return {}
 
     def _one_class(self, number: int) -> SupervisedFit:
-        model, corpus = self.model.of_class(), against_rest(self.corpus, number)
+        model, corpus = self.model.for_class(), against_rest(self.dataset, number)
         data = arviz_data.with_group(self.data, "history", None)
         for name in arviz_data.groups(data):
             found = arviz_data.group(data, name)
@@ -282,7 +282,7 @@ class OneVsRestFit(Fit):
 
     def _against_rest(self, corpus: Corpus, label: str) -> Corpus:
         y = labels_among(as_corpus("corpus", corpus), self.classes)
-        names = self.of_class(label).corpus.label_names
+        names = self.of_class(label).dataset.label_names
         return corpus.with_labels((y == self.classes.index(label)).astype(int), list(names))
 
     def topics(
@@ -397,7 +397,7 @@ class OneVsRestFit(Fit):
 
     def match(self, data: Corpus) -> tuple[Corpus, list[str]]:
         """Return new documents over the words of the fit, and notes about them for the user."""
-        return match_words(self.corpus, data)
+        return match_words(self.dataset, data)
 
     def evaluate(self, score: str, data: Corpus, *, seed: int = 0, num_words: int = 10) -> str:
         """Compute the share of labels that are predicted and return it as a line of text."""

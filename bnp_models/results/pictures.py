@@ -21,7 +21,7 @@ def run_pictures(fit: Any, drawn: dict[str, Any] | None = None) -> dict[str, Any
         Those of `summaries`, if they are there already.
     """
     pictures: dict[str, Any] = {"traces": fit.plot_traces()}
-    if has_group(fit.data, "history"):  # not in older runs
+    if has_group(fit.data, "history"):  # not where `MCMC` drew
         pictures["history"] = fit.plot_history()
     if fit.posterior.sizes["chain"] > 1:
         pictures["ranks"] = fit.plot_ranks()

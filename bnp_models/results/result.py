@@ -46,14 +46,14 @@ class Fit(Reporting, abc.ABC):
     ----------
     model
         The model that was fitted.
-    corpus
+    dataset
         The data it was fitted to.
     data
         The draws: `arviz.InferenceData` (ArviZ 0.x) or `xarray.DataTree` (1.x).
     """
 
     model: Model
-    corpus: Any
+    dataset: Any
     data: Any
 
     offers: ClassVar[str]
@@ -172,7 +172,7 @@ class Fit(Reporting, abc.ABC):
         known = isinstance(chain, int | np.integer) and not isinstance(chain, bool)
         if not known or chain not in chains:
             raise ValueError(
-                f"chain must be one of {chains}, or None for all, got {arguments.shown(chain)}"
+                f"chain must be one of {chains}, or None for all, got {arguments.short_repr(chain)}"
             )
         if len(chains) == 1:
             return self
@@ -230,7 +230,7 @@ class Fit(Reporting, abc.ABC):
             what = "each class has a model of its own, use fit.of_class(label).save_model(path)"
         else:
             what = (
-                "save the draws with fit.save(path) and the data with fit.corpus.save(path); "
+                "save the draws with fit.save(path) and the data with fit.dataset.save(path); "
                 "bnp_models.Fit.load(path, data) reads them"
             )
         raise ValueError(
@@ -271,7 +271,7 @@ class Fit(Reporting, abc.ABC):
         from bnp_models.posterior.predictive import posterior_predictive
 
         return posterior_predictive(
-            self.model, self.corpus, self.data, num_draws=num_draws, seed=seed
+            self.model, self.dataset, self.data, num_draws=num_draws, seed=seed
         )
 
     def log_likelihood(self, num_draws: int | None = None, *, seed: int = 0) -> Any:
@@ -283,7 +283,7 @@ class Fit(Reporting, abc.ABC):
         """
         from bnp_models.posterior.predictive import log_likelihood
 
-        return log_likelihood(self.model, self.corpus, self.data, num_draws=num_draws, seed=seed)
+        return log_likelihood(self.model, self.dataset, self.data, num_draws=num_draws, seed=seed)
 
     def prior_predictive(
         self, num_draws: int = 100, *, record: Collection[str] = (), seed: int = 0
@@ -296,7 +296,7 @@ class Fit(Reporting, abc.ABC):
         from bnp_models.posterior.predictive import prior_predictive
 
         return prior_predictive(
-            self.model, self.corpus, num_draws=num_draws, record=record, seed=seed
+            self.model, self.dataset, num_draws=num_draws, record=record, seed=seed
         )
 
     def convergence(
@@ -442,8 +442,8 @@ def read_draws(path: str | os.PathLike[str]) -> tuple[Model, Any]:
     Raises
     ------
     ValueError
-        If the file does not come from a fit, or is damaged. Files of older versions have no
-        checksum, so that damage to them may pass unnoticed.
+        If the file does not come from a fit, or is damaged. A file that ArviZ wrote again has no
+        checksum, so that damage to it may pass unnoticed.
     """
     path = arguments.path("path", path)
     check_seal(path, "restore it, or save the fit again")

@@ -38,7 +38,7 @@ SCHEMA = "bnp-model-1"
 MAX_WORDS = 100  # of each topic, for its description
 FIX = "write it again with fit.save_model"
 _ALIGNMENT = ("number", "similarity", "sizes")  # arrays of an `Alignment`
-_OPTIONAL = ("joins", "chain_weight")  # of `Mixtures`
+_OPTIONAL = ("weights_if_absent", "chain_weight")  # of `Mixtures`
 _ARRAYS = ("phi", "weights", "chain", "draw", *_ALIGNMENT, "reference", "top_words", "vocabulary")
 
 
@@ -237,7 +237,7 @@ def load_model(path: str | os.PathLike[str]) -> SavedModel:
     mixtures = Mixtures(
         content["phi"], content["weights"], chain, draw, vocabulary,
         None if rows is None else tuple(rows),
-        content.get("chain_weight"), content.get("joins"),
+        content.get("chain_weight"), content.get("weights_if_absent"),
     )  # fmt: skip
     tables = (content[name] for name in _ALIGNMENT)
     alignment = Alignment(int(content["reference"]), *tables, chain, draw)
@@ -253,9 +253,9 @@ def _content(fit: Any) -> dict[str, np.ndarray]:
     about = {
         "model": fit.model.describe(),
         "row_names": None if names is None else list(names),
-        "tokenizer": fit.corpus.tokenizer,
+        "tokenizer": fit.dataset.tokenizer,
         "reading": json.loads(attrs.get("reading", "null")),
-        "data": fit.corpus.digest,
+        "data": fit.dataset.digest,
         "versions": json.loads(attrs.get("versions", "{}")),
         "labels": fit._own_labels,
     }
@@ -268,7 +268,7 @@ def _content(fit: Any) -> dict[str, np.ndarray]:
         "schema": np.array(SCHEMA),
         "about": np.array(json.dumps(about)),
         "top_words": _top_words(fit),
-        "vocabulary": np.array(fit.corpus.vocabulary, np.str_),
+        "vocabulary": np.array(fit.dataset.vocabulary, np.str_),
     }
 
 
@@ -277,6 +277,6 @@ def _top_words(fit: Any) -> Int[np.ndarray, "R N"]:
     from bnp_models.results.topic_tables import mean_topics
 
     phi: Float[np.ndarray, "V R"] = mean_topics(fit.topic_states, fit.alignment)
-    occurring = np.flatnonzero(np.bincount(np.asarray(fit.corpus.word), minlength=len(phi)))
+    occurring = np.flatnonzero(np.bincount(np.asarray(fit.dataset.word), minlength=len(phi)))
     order = np.argsort(-phi[occurring], axis=0, kind="stable")[:MAX_WORDS]
     return occurring[order].T

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bnp_models.base.terms import Terms
+    from bnp_models.base.model_words import ModelWords
     from bnp_models.posterior.alignment import Alignment
 
 __all__ = ["Summaries", "chains_text"]
@@ -25,7 +25,7 @@ class Summaries(NamedTuple):
     """Axes, one or an array of them, by the name of the picture."""
 
 
-def chains_text(alignment: Alignment, best_chain: int, *, counted: str, terms: Terms) -> str:
+def chains_text(alignment: Alignment, best_chain: int, *, counted: str, terms: ModelWords) -> str:
     """Say which chains a table is made from, and how much of it they do not have in common.
 
     Parameters
@@ -43,7 +43,7 @@ def chains_text(alignment: Alignment, best_chain: int, *, counted: str, terms: T
     if len(chains) == 1:
         return f"Chain {chains[0]} alone, which is no summary of the posterior."
     share = alignment.uncommon_share()
-    said = f"{share:.1%} of the {counted} are in {terms.found} that some of the chains do not have."
+    said = f"{share:.1%} of the {counted} are in {terms.parts} that some of the chains do not have."
     if share >= 0.0005:
         said += (
             f" The table averages over all chains; a chain without a {terms.dim} counts as zero. "

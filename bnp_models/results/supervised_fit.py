@@ -41,7 +41,8 @@ def labels_among(corpus: Corpus, names: Sequence[str]) -> Int[np.ndarray, " D"]:
     place = {name: i for i, name in enumerate(names)}
     if unknown := sorted(set(given.tolist()) - set(names)):
         raise ValueError(
-            f"corpus has labels {arguments.shown(unknown)}, the fit has {list(names)}: leave the "
+            f"corpus has labels {arguments.short_repr(unknown)}, the fit has {list(names)}: leave "
+            "the "
             "other documents out"
         )
     return np.array([place[name] for name in given.tolist()], np.int32)
@@ -55,7 +56,7 @@ def predict(
 
     how = arguments.one_of("approximation", approximation, APPROXIMATIONS)
     return predict_means(
-        fit.model, fit.corpus, fit.mixtures, corpus, plug_in=how == "plug-in", **options
+        fit.model, fit.dataset, fit.mixtures, corpus, plug_in=how == "plug-in", **options
     )
 
 
@@ -69,7 +70,7 @@ class SupervisedFit(TopicFit):
     ----------
     model
         The model that was fitted.
-    corpus
+    dataset
         The `Corpus` it was fitted to.
     data
         The draws: `arviz.InferenceData` (ArviZ 0.x) or `xarray.DataTree` (1.x).
@@ -156,7 +157,7 @@ class SupervisedFit(TopicFit):
 
         Options are those of `predictions`.
         """
-        names = self.model.classes(self.corpus)
+        names = self.model.classes(self.dataset)
         mean = self.predictions(
             corpus,
             approximation=approximation,
@@ -192,7 +193,7 @@ class SupervisedFit(TopicFit):
             seed=seed,
             chain=chain,
         )
-        if names := self.model.classes(self.corpus):
+        if names := self.model.classes(self.dataset):
             return float(np.mean(np.array(names)[y] == found))
         if np.ptp(y) == 0:
             raise ValueError("corpus must have documents with different counts to be scored")
@@ -203,7 +204,7 @@ class SupervisedFit(TopicFit):
         if score != "score":
             return super().evaluate(score, data, seed=seed, num_words=num_words)
         value = self.score(data, seed=seed)
-        said = "share of labels predicted" if self.model.classes(self.corpus) else "R squared"
+        said = "share of labels predicted" if self.model.classes(self.dataset) else "R squared"
         return f"score: {value:.4f} ({said}, {data.num_docs} documents)"
 
     def calibration(
@@ -272,7 +273,7 @@ class SupervisedFit(TopicFit):
         return plot_calibration(table, self._class_names()[1], ax=ax)
 
     def _class_names(self) -> tuple[str, ...]:
-        names = self.model.classes(self.corpus)
+        names = self.model.classes(self.dataset)
         if not names:
             raise ValueError(
                 "response='count' has no classes and no probabilities: "
@@ -287,7 +288,7 @@ class SupervisedFit(TopicFit):
 
     def _labels(self, corpus: Corpus) -> Int[np.ndarray, " D"]:
         """Return y of new documents: the number of their class among those that were fitted."""
-        names = self.model.classes(self.corpus)
+        names = self.model.classes(self.dataset)
         if not names and corpus.label is not None:
             return self.model.responses(corpus)
         return labels_among(corpus, names)

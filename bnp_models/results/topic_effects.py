@@ -101,7 +101,7 @@ def effects(
     num_draws = arguments.integer("num_draws", num_draws, 1)
     rng = np.random.default_rng(arguments.seed("seed", seed))
     count = alignment.num_topics
-    chosen = arguments.places("topics", range(count) if topics is None else topics, count)
+    chosen = arguments.indices("topics", range(count) if topics is None else topics, count)
     chosen = list(dict.fromkeys(chosen))
     kept = np.asarray(corpus.doc_length) > 0
     design = _design(covariates, kept)
@@ -178,7 +178,7 @@ def topics_over_time(
     if len(values) != corpus.num_docs:
         raise ValueError(
             f"time must have one entry for each of the {corpus.num_docs} documents, got "
-            f"{len(values)}: {arguments.shown(time)}"
+            f"{len(values)}: {arguments.short_repr(time)}"
         )
     if bins is None:
         if values.min() == values.max():
@@ -191,7 +191,7 @@ def topics_over_time(
         if len(edges) < 2 or not (np.diff(edges) > 0).all() or same != dates:
             raise ValueError(
                 "bins must be two bounds or more that increase, of the kind of time, got "
-                f"{arguments.shown(bins)}"
+                f"{arguments.short_repr(bins)}"
             )
     count = len(edges) - 1
     place = np.minimum(np.searchsorted(edges, values, side="right") - 1, count)
@@ -257,7 +257,7 @@ def _design(covariates: Any, kept: np.ndarray) -> Design:
     if len(table) != len(kept):
         raise ValueError(
             f"covariates must have one row for each of the {len(kept)} documents, got "
-            f"{len(table)}: {arguments.shown(given)}"
+            f"{len(table)}: {arguments.short_repr(given)}"
         )
     if table.columns.empty or not table.columns.is_unique:
         raise ValueError(
@@ -303,7 +303,7 @@ def _as_table(covariates: Mapping[str, Any]) -> pd.DataFrame:
     except (ValueError, TypeError) as error:  # lengths differ, numbers in place of columns, ...
         raise ValueError(
             f"covariates must be columns by name, each with one entry per document, got "
-            f"{arguments.shown(covariates)}: {error}"
+            f"{arguments.short_repr(covariates)}: {error}"
         ) from None
 
 
@@ -316,12 +316,14 @@ def _levels(name: str, column: pd.Series) -> list[Any]:
     else:
         raise ValueError(
             f"covariates must be numbers, strings, categories or booleans, {name!r} has "
-            f"{column.dtype}, such as {arguments.shown(column.iloc[0])}: make dates numbers of "
+            f"{column.dtype}, such as {arguments.short_repr(column.iloc[0])}: make dates numbers "
+            "of "
             "years, for instance"
         )
     if len(levels) < 2:
         raise ValueError(
-            f"covariates must differ between documents, {name!r} is {arguments.shown(levels)} in "
+            f"covariates must differ between documents, {name!r} is "
+            f"{arguments.short_repr(levels)} in "
             "all of them: leave it out"
         )
     return levels
@@ -358,12 +360,12 @@ def _check_independent(matrix: Float[np.ndarray, "D P"], terms: list[str]) -> No
 
 def _times(name: str, value: Any) -> tuple[Float[np.ndarray, " n"], bool]:
     """Return times as numbers, and whether they are dates (then in nanoseconds)."""
-    found = arguments.entries(name, value, "numbers or dates", some=True)
+    found = arguments.sequence(name, value, "numbers or dates", some=True)
     dated = getattr(getattr(value, "dtype", None), "kind", "") == "M"  # their list has integers
     if not dated and all(isinstance(x, int | float) and not isinstance(x, bool) for x in found):
         values = np.array(found, float)
         if not np.isfinite(values).all():
-            raise ValueError(f"{name} must be finite numbers, got {arguments.shown(value)}")
+            raise ValueError(f"{name} must be finite numbers, got {arguments.short_repr(value)}")
         return values, False
     try:
         with warnings.catch_warnings():
@@ -374,7 +376,7 @@ def _times(name: str, value: Any) -> tuple[Float[np.ndarray, " n"], bool]:
         dates = dates.dt.tz_localize(None).astype("datetime64[ns]")
     except (ValueError, TypeError, AttributeError, OverflowError):
         raise ValueError(
-            f"{name} must be numbers or dates, none missing, got {arguments.shown(value)}"
+            f"{name} must be numbers or dates, none missing, got {arguments.short_repr(value)}"
         ) from None
     return dates.astype("int64").to_numpy(float), True
 

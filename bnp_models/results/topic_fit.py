@@ -39,7 +39,7 @@ class TopicFit(TopicPictures):
     ----------
     model
         The model that was fitted.
-    corpus
+    dataset
         The `Corpus` it was fitted to.
     data
         The draws: `arviz.InferenceData` (ArviZ 0.x) or `xarray.DataTree` (1.x).
@@ -72,8 +72,8 @@ class TopicFit(TopicPictures):
         corpus
             New documents: texts (one string per document, or a single string), which are read as
             those of the fit were; or a `Corpus` over the same vocabulary, such as
-            `fit.corpus.read_texts(texts)`. Where topics differ by group it must be a corpus with
-            groups: `fit.corpus.read_texts(texts, groups=groups)`.
+            `fit.dataset.read_texts(texts)`. Where topics differ by group it must be a corpus with
+            groups: `fit.dataset.read_texts(texts, groups=groups)`.
         num_sweeps, num_kept
             Fold-in sweeps per state, and how many of the last ones are averaged.
         seed
@@ -91,8 +91,8 @@ class TopicFit(TopicPictures):
         fit = self.of_chain(chain)
         how = {"num_sweeps": num_sweeps, "num_kept": num_kept, "seed": seed}
         return shares_of_new(
-            corpus, self.corpus.read_texts, fit.mixtures, fit.topic_states, fit.alignment,
-            row_names=self.model.row_names(self.corpus), **how,
+            corpus, self.dataset.read_texts, fit.mixtures, fit.topic_states, fit.alignment,
+            row_names=self.model.row_names(self.dataset), **how,
         )  # fmt: skip
 
     def document_completion(
@@ -201,15 +201,15 @@ class TopicFit(TopicPictures):
 
         as_corpus("corpus", corpus)
         arguments.one_of("score", score, self.stacking_scores)
-        arguments.real("concentration", concentration, above=1)
+        arguments.finite_number("concentration", concentration, above=1)
         if self.posterior.sizes["chain"] < 2:
             raise ValueError("num_chains must be 2 or more when fitting: one chain has no weight")
         if heldout is None:
             name, scored = "corpus", corpus
         else:
             name, scored = "heldout", as_corpus("heldout", heldout)
-        if scored == self.corpus:
-            raise ValueError(f"{name} must be of documents that were not fitted, got fit.corpus")
+        if scored == self.dataset:
+            raise ValueError(f"{name} must be of documents that were not fitted, got fit.dataset")
         fit = self.unstacked()
         if heldout is None:
             found = getattr(fit, score)(corpus, **options)
@@ -297,7 +297,7 @@ class TopicFit(TopicPictures):
         from bnp_models.scores.coherence import npmi
 
         words = self._first_words(top, group, chain)
-        return npmi(words, self.corpus if reference is None else reference, top=top, window=window)
+        return npmi(words, self.dataset if reference is None else reference, top=top, window=window)
 
     def coherence(
         self,
@@ -341,7 +341,7 @@ class TopicFit(TopicPictures):
 
         arguments.one_of("measure", measure, MEASURES)
         words = self._first_words(top, group, chain)
-        reference = self.corpus if reference is None else reference
+        reference = self.dataset if reference is None else reference
         values = coherence(words, reference, measure=measure, top=top, window=window)
         return pd.Series(values, pd.RangeIndex(len(values), name="topic"), name=measure)
 
@@ -386,14 +386,14 @@ class TopicFit(TopicPictures):
     def summaries(self) -> Summaries:
         """Return tables, text and pictures of topics; without kept states, only `num_topics`."""
         drawn: dict[str, Any] = {}
-        if self.model.terms.used in self.posterior:
+        if self.model.terms.count_variable in self.posterior:
             drawn["num_topics"] = self.plot_num_topics()
         if not self.has_states:
             return Summaries({}, None, drawn)
         table = self.topics()
         drawn["topic_words"] = self.plot_topic_words()
         drawn["topic_similarity"] = self.plot_topic_similarity()
-        if self.corpus.group is not None:
+        if self.dataset.group is not None:
             drawn["topics_by_group"] = self.plot_prevalence_by_group()
         text = functools.partial(self._text_of, table)
         tables = {"topics": table, "documents": self.documents()}
@@ -416,7 +416,7 @@ class TopicFit(TopicPictures):
 
     def match(self, data: Corpus) -> tuple[Corpus, list[str]]:
         """Return new documents over the words of the fit, and notes about them for the user."""
-        return match_words(self.corpus, data)
+        return match_words(self.dataset, data)
 
     def evaluate(self, score: str, data: Corpus, *, seed: int = 0, num_words: int = 10) -> str:
         """Compute one of `model.scores` of new documents and return it as a line of text."""

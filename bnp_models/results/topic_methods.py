@@ -35,7 +35,7 @@ class TopicMethods(Fit):
     """The part of `TopicFit` that describes its topics: tables and labels."""
 
     model: TokenModel
-    corpus: Corpus
+    dataset: Corpus
 
     @functools.cached_property
     def mixtures(self) -> MixtureStates:
@@ -43,7 +43,7 @@ class TopicMethods(Fit):
         from bnp_models.posterior.mixtures import mixture_states
         from bnp_models.posterior.stacking import chain_weights
 
-        return mixture_states(self.model, self.states, self.corpus, chain_weights(self.data))
+        return mixture_states(self.model, self.states, self.dataset, chain_weights(self.data))
 
     @functools.cached_property
     def topic_states(self) -> TopicStates:
@@ -51,8 +51,8 @@ class TopicMethods(Fit):
         from bnp_models.posterior.alignment import topic_states
         from bnp_models.posterior.mixtures import document_rows
 
-        rows = document_rows(self.mixtures[0], self.corpus)
-        token_row = None if rows is None else rows[np.asarray(self.corpus.doc)]
+        rows = document_rows(self.mixtures[0], self.dataset)
+        token_row = None if rows is None else rows[np.asarray(self.dataset.doc)]
         return topic_states(self.data, self.mixtures, token_row)
 
     @functools.cached_property
@@ -90,7 +90,7 @@ class TopicMethods(Fit):
         fit = self.of_chain(chain)
         table = topics(
             fit.topic_states,
-            fit.corpus,
+            fit.dataset,
             fit.alignment,
             num_words=num_words,
             relevance=relevance,
@@ -124,7 +124,7 @@ class TopicMethods(Fit):
         fit = self.of_chain(chain)
         return topic_words(
             fit.topic_states,
-            fit.corpus,
+            fit.dataset,
             fit.alignment,
             num_words=num_words,
             by=by,
@@ -142,8 +142,8 @@ class TopicMethods(Fit):
         from bnp_models.results.document_tables import document_shares, documents
 
         fit = self.of_chain(chain)
-        shares = document_shares(fit.topic_states, fit.corpus, fit.alignment)
-        return documents(shares, fit.corpus, num_topics=num_topics, interval=interval)
+        shares = document_shares(fit.topic_states, fit.dataset, fit.alignment)
+        return documents(shares, fit.dataset, num_topics=num_topics, interval=interval)
 
     def document_topics(self, *, chain: int | None = None) -> pd.DataFrame:
         """Return the posterior mean shares of the topics in the documents that were fitted.
@@ -154,8 +154,8 @@ class TopicMethods(Fit):
         from bnp_models.results.document_tables import document_shares, topic_shares
 
         fit = self.of_chain(chain)
-        shares = document_shares(fit.topic_states, fit.corpus, fit.alignment)
-        return topic_shares(shares, fit.corpus)
+        shares = document_shares(fit.topic_states, fit.dataset, fit.alignment)
+        return topic_shares(shares, fit.dataset)
 
     def representative_documents(
         self, topic: int, *, num_documents: int = 3, interval: float = 0.9, chain: int | None = None
@@ -169,7 +169,7 @@ class TopicMethods(Fit):
         fit = self.of_chain(chain)
         return representative_documents(
             fit.topic_states,
-            fit.corpus,
+            fit.dataset,
             topic,
             fit.alignment,
             num_documents=num_documents,
@@ -190,7 +190,7 @@ class TopicMethods(Fit):
         fit = self.of_chain(chain)
         return find_topics(
             fit.topic_states,
-            fit.corpus,
+            fit.dataset,
             query,
             fit.alignment,
             num_topics=num_topics,
@@ -202,14 +202,14 @@ class TopicMethods(Fit):
         from bnp_models.results.topic_relations import topic_correlation
 
         fit = self.of_chain(chain)
-        return topic_correlation(fit.topic_states, fit.corpus, fit.alignment, interval=interval)
+        return topic_correlation(fit.topic_states, fit.dataset, fit.alignment, interval=interval)
 
     def topic_map(self, *, chain: int | None = None) -> pd.DataFrame:
         """Place the topics in a plane by their words, see `topic_relations.topic_map`."""
         from bnp_models.results.topic_relations import topic_map
 
         fit = self.of_chain(chain)
-        return topic_map(fit.topic_states, fit.corpus, fit.alignment)
+        return topic_map(fit.topic_states, fit.dataset, fit.alignment)
 
     def topic_prevalence_by_group(
         self,
@@ -227,7 +227,7 @@ class TopicMethods(Fit):
 
         fit = self.of_chain(chain)
         return topic_prevalence_by_group(
-            fit.topic_states, fit.corpus, fit.alignment, by=by, names=names, interval=interval
+            fit.topic_states, fit.dataset, fit.alignment, by=by, names=names, interval=interval
         )
 
     def topics_over_time(
@@ -248,7 +248,7 @@ class TopicMethods(Fit):
         fit = self.of_chain(chain)
         return topics_over_time(
             fit.topic_states,
-            fit.corpus,
+            fit.dataset,
             time,
             fit.alignment,
             num_bins=num_bins,
@@ -272,7 +272,7 @@ class TopicMethods(Fit):
         fit = self.of_chain(chain)
         return effects(
             fit.topic_states,
-            fit.corpus,
+            fit.dataset,
             covariates,
             fit.alignment,
             topics=topics,
@@ -300,7 +300,7 @@ class TopicMethods(Fit):
 
         fit = self.of_chain(chain)
         phi = mean_topics(fit.topic_states, fit.alignment)
-        return topic_labels(phi, fit.corpus, fit._own_labels, by=by, num_words=num_words)
+        return topic_labels(phi, fit.dataset, fit._own_labels, by=by, num_words=num_words)
 
     def with_labels(
         self: AnyTopicMethods, labels: Mapping[int, str] | pd.Series

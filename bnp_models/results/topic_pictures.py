@@ -280,14 +280,14 @@ class TopicPictures(TopicMethods):
                 "pyldavis() needs pyLDAvis: pip install 'bnp-models[pyldavis]'; "
                 "plot_topic_map() draws a map of the topics without it"
             ) from None
-        arrays = pyldavis_arrays(fit.topic_states, fit.corpus, fit.alignment)
+        arrays = pyldavis_arrays(fit.topic_states, fit.dataset, fit.alignment)
         return pyLDAvis.prepare(**arrays, sort_topics=False, start_index=0)
 
     def _rows(self, topics: Sequence[int] | None, limit: int = MAX_ROWS) -> list[int]:
         """Return the topics that a picture shows, in the order of their numbers."""
         if topics is None:
             return list(range(min(limit, self.alignment.num_topics)))
-        return sorted(set(arguments.places("topics", topics, self.alignment.num_topics)))
+        return sorted(set(arguments.indices("topics", topics, self.alignment.num_topics)))
 
     def _prevalence(self) -> pd.Series:
         """Return the mean share of the tokens of each topic."""

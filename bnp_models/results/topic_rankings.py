@@ -76,8 +76,8 @@ def word_scores(
         If an option is out of its domain, or `phi` is of other words than the corpus.
     """
     arguments.one_of("by", by, ORDERS)
-    relevance = arguments.real("relevance", relevance, at_least=0, at_most=1)
-    frex_weight = arguments.real("frex_weight", frex_weight, at_least=0, at_most=1)
+    relevance = arguments.finite_number("relevance", relevance, at_least=0, at_most=1)
+    frex_weight = arguments.finite_number("frex_weight", frex_weight, at_least=0, at_most=1)
     min_count = arguments.integer("min_count", min_count)
     as_corpus("corpus", corpus)
     phi = arguments.array("phi", phi, (None, None), finite=True).astype(np.float64)
@@ -167,7 +167,7 @@ def checked_labels(labels: Any, num_topics: int) -> dict[int, str]:
         if not (known and 0 <= number < num_topics):
             raise ValueError(
                 f"labels must be of topics with numbers below {num_topics}, got "
-                f"{arguments.shown(number)}: see topics()"
+                f"{arguments.short_repr(number)}: see topics()"
             )
         found[int(number)] = arguments.text(f"labels[{number}]", label)
     return found

@@ -187,7 +187,8 @@ def find_topics(
             np.logaddexp.at(logs[:, s], alignment.number[s, used], joint[used])
     if not np.isfinite(logs).any():
         raise ValueError(
-            f"query must have words that some topic can have together, got {arguments.shown(query)}"
+            "query must have words that some topic can have together, got "
+            f"{arguments.short_repr(query)}"
         )
     mass = np.exp(logs - logs.max()).sum(axis=1)
     probability = mass / mass.sum()
@@ -239,7 +240,7 @@ def representative_documents(
         If there is no such topic, or an option is out of its domain.
     """
     alignment = checked_alignment(states, corpus, alignment)
-    (topic,) = arguments.places("topic", [topic], alignment.num_topics)
+    (topic,) = arguments.indices("topic", [topic], alignment.num_topics)
     num_documents = arguments.integer("num_documents", num_documents)
     shares = document_shares(states, corpus, alignment)
     return largest_documents(shares, corpus, topic, num_documents=num_documents, interval=interval)
@@ -327,7 +328,7 @@ def _known_words(query: str | Sequence[str], corpus: Corpus) -> tuple[list[int],
     if not known:
         raise ValueError(
             f"query must have a word that is in the vocabulary of the fit, got "
-            f"{arguments.shown(query)}"
+            f"{arguments.short_repr(query)}"
         )
     unknown = list(dict.fromkeys(word for word in words if word not in number))
     return known, unknown

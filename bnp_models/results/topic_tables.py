@@ -217,7 +217,7 @@ def topics(
         If an option is out of its domain.
     """
     alignment = checked_alignment(states, corpus, alignment)
-    arguments.real("min_share", min_share, above=0, at_most=1)
+    arguments.finite_number("min_share", min_share, above=0, at_most=1)
     num_documents = arguments.integer("num_documents", num_documents)
     tails = tail_quantiles(interval)
     phi = mean_topics(states, alignment, group=group)
@@ -299,7 +299,7 @@ def topic_prevalence_by_group(
     alignment = checked_alignment(states, corpus, alignment)
     lower_upper = tail_quantiles(interval)
     if by is None and names is not None:
-        raise ValueError(f"names is {arguments.shown(names)} but by is None; give both")
+        raise ValueError(f"names is {arguments.short_repr(names)} but by is None; give both")
     if by is None:
         if corpus.group is None:
             raise ValueError("corpus must have groups; build it with groups=... or pass by=")

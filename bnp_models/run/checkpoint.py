@@ -13,12 +13,10 @@ state and all draws before it. Draws after that state are made again, with the s
 is pickled.
 
 Every file has a SHA-256 of its content, which is compared when it is read: a header as the entry
-`checksum`, an `.npz` file at its end. A mapped corpus has its digest. Runs of the format
-"bnp-run 1" have no checksums. They are read, with a warning.
+`checksum`, an `.npz` file at its end. A mapped corpus has its digest.
 """
 
 import json
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -44,17 +42,15 @@ __all__ = [
     "write_state",
 ]
 
-FORMAT, OLD_FORMAT = "bnp-run 2", "bnp-run 1"
+FORMAT = "bnp-run 2"
 DATA = "data.npz"
 
 FIX = "restore it, or begin anew in another folder"
 
 
 def _read_npz(path: Path) -> dict[str, np.ndarray]:
-    """Read all arrays of a file; only an old run may lack checksums."""
-    old = has_checkpoint(path.parent) and read_header(path.parent)["format"] == OLD_FORMAT
     try:
-        return read_sealed(path, FIX, required=not old)
+        return read_sealed(path, FIX, required=True)
     except ValueError as error:
         raise ValueError(f"checkpoint {error}") from error
 
@@ -88,18 +84,11 @@ def read_header(folder: Path) -> dict[str, Any]:
         raise ValueError(f"checkpoint {path} is damaged ({error}); {FIX}") from None
     header = header if isinstance(header, dict) else {"format": header}
     stored, found = header.pop("checksum", None), header.get("format")
-    sealed = stored is not None or found == FORMAT
-    if sealed and stored != checksum(header):
+    if found != FORMAT:
+        raise ValueError(f"checkpoint {path} has format {found!r}, this version reads {FORMAT!r}")
+    if stored != checksum(header):
         raise ValueError(
             f"checkpoint {path} is damaged: its content does not fit its checksum; {FIX}"
-        )
-    if found not in (FORMAT, OLD_FORMAT):
-        raise ValueError(f"checkpoint {path} has format {found!r}, this version reads {FORMAT!r}")
-    if not sealed:
-        warnings.warn(
-            f"checkpoint {folder} was begun by an older version and has no checksums: damage to "
-            "its files may pass unnoticed",
-            stacklevel=2,
         )
     return header
 
@@ -201,6 +190,6 @@ def write_history(folder: Path, arrays: dict[str, np.ndarray]) -> None:
 
 
 def read_history(folder: Path) -> dict[str, np.ndarray] | None:
-    """Read the history of a run; None where none was written, as by older versions."""
+    """Read the history of a run; None where none was written yet."""
     path = folder / "history.npz"
     return _read_npz(path) if path.exists() else None

@@ -147,7 +147,7 @@ def choose_num_topics(
     top = arguments.integer("top", top, 2, corpus.num_words)
     if own := [name for name in fit_options if name in OWN]:
         raise ValueError(
-            f"{own[0]}={arguments.shown(fit_options[own[0]])} is not an option of many fits; "
+            f"{own[0]}={arguments.short_repr(fit_options[own[0]])} is not an option of many fits; "
             "leave it out"
         )
     if "keep_states" in fit_options:
@@ -173,7 +173,7 @@ def _models(model: Any, num_topics: Any) -> dict[int, Model]:
             f"{type(model).__name__} infers how many it needs: fit it, and see plot_num_topics() "
             "or plot_num_factors()"
         )
-    numbers = arguments.entries("num_topics", num_topics, "numbers of topics", some=True)
+    numbers = arguments.sequence("num_topics", num_topics, "numbers of topics", some=True)
     numbers = [arguments.integer(f"num_topics[{i}]", k, 1) for i, k in enumerate(numbers)]
     return {k: dataclasses.replace(model, num_topics=k) for k in dict.fromkeys(numbers)}  # pyright: ignore[reportCallIssue, reportArgumentType]
 

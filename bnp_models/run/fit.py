@@ -138,7 +138,7 @@ def fit(
     keep_states = arguments.integer("keep_states", keep_states, 0)
     if thinning > num_samples:
         raise ValueError(f"thinning must be at most num_samples={num_samples}, got {thinning}")
-    arguments.real("checkpoint_seconds", checkpoint_seconds, at_least=0, infinite=True)
+    arguments.finite_number("checkpoint_seconds", checkpoint_seconds, at_least=0, infinite=True)
     if num_warmup + num_samples >= 2**31:
         raise ValueError(
             f"num_warmup + num_samples must be below 2**31, got {num_warmup} + {num_samples}"
@@ -146,7 +146,7 @@ def fit(
     if not isinstance(progress, bool | np.bool_ | Progress) or isinstance(progress, type):
         raise ValueError(
             "progress must be True, False or a Progress with update and close, got "
-            f"{arguments.shown(progress)}"
+            f"{arguments.short_repr(progress)}"
         )
     folder = arguments.optional(arguments.path, "checkpoint", checkpoint)
     reading = arguments.optional(_check_reading, "reading", reading)
@@ -154,10 +154,10 @@ def fit(
     kernel = model.gibbs(record=record, **options)
     # Models without a parallel token sweep use one device by default, so that their draws do not
     # depend on how many devices the machine has.
-    default = jax.devices() if model.lanes else jax.local_devices()[:1]
+    default = jax.devices() if model.can_divide_documents else jax.local_devices()[:1]
     chosen = [] if devices is None else _check_devices(devices)
     shares = model.shares_chains(kernel.options["schedule"])
-    mesh = make_mesh(chosen or default, num_chains, lanes=shares)
+    mesh = make_mesh(chosen or default, num_chains, divide_documents=shares)
     num_devices = 1 if mesh is None else mesh.size
     keep_programs()
     with _on(chosen):
@@ -221,7 +221,7 @@ def fit(
     }
     means = {} if state is None else on_host(state.means)
     found = to_data(model, data, *draws.take(), means, attrs)
-    way = history.dataset(model.terms.used)
+    way = history.dataset(model.terms.count_variable)
     found = found if way is None else arviz_data.with_group(found, "history", way)
     return model.fit_type()(model, data, found)
 
@@ -284,7 +284,7 @@ def _check_reading(name: str, reading: Any) -> dict[str, Any]:
         return json.loads(json.dumps(reading))
     except (TypeError, ValueError):
         raise ValueError(
-            f"{name} must hold what JSON can, got {arguments.shown(reading)}"
+            f"{name} must hold what JSON can, got {arguments.short_repr(reading)}"
         ) from None
 
 
@@ -292,7 +292,8 @@ def _check_devices(devices: Sequence[Any]) -> list[Any]:
     found = list(devices) if isinstance(devices, Iterable) else []
     if not found or not all(isinstance(device, jax.Device) for device in found):
         raise ValueError(
-            f"devices must be JAX devices such as jax.devices()[:1], got {arguments.shown(devices)}"
+            "devices must be JAX devices such as jax.devices()[:1], got "
+            f"{arguments.short_repr(devices)}"
         )
     return found
 

@@ -55,7 +55,7 @@ class History:
         files.write_history(folder, self._arrays())
 
     def read(self, folder: Path, sweep: int) -> None:
-        """Read the points of the first `sweep` sweeps; runs of older versions have none."""
+        """Read the points of the first `sweep` sweeps, if any were written."""
         found = files.read_history(folder)
         if found is not None:
             rows = zip(*(found[name] for name in _Point._fields), strict=True)

@@ -16,7 +16,7 @@ import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from bnp_kernels.numerics.shards import ONE_PART, Parts
+from bnp_kernels.numerics.shards import ONE_PART, DeviceParts
 
 __all__ = [
     "agreed", "any_of", "check_same", "in_each", "in_first", "is_first", "is_key", "on_devices",
@@ -139,7 +139,7 @@ def on_devices(tree: Any, mesh: Mesh, specs: Any) -> Any:
     return jax.tree.map(place, shardings, tree)
 
 
-def own_parts(mesh: Mesh | None, axis: str) -> Parts:
+def own_parts(mesh: Mesh | None, axis: str) -> DeviceParts:
     """Return the parts of the data along an axis of the mesh that devices of this process have."""
     if mesh is None:
         return ONE_PART
@@ -147,10 +147,10 @@ def own_parts(mesh: Mesh | None, axis: str) -> Parts:
     here = {
         at[along] for at, device in np.ndenumerate(mesh.devices) if device.process_index == process
     }
-    return Parts(mesh.shape[axis], tuple(sorted(here)))
+    return DeviceParts(mesh.shape[axis], tuple(sorted(here)))
 
 
-def parts_on_devices(tree: Any, mesh: Mesh, specs: Any, axis: str, parts: Parts) -> Any:
+def parts_on_devices(tree: Any, mesh: Mesh, specs: Any, axis: str, parts: DeviceParts) -> Any:
     """Place a pytree of arrays on a mesh, of which those along the axis hold the parts here."""
 
     def place(x: Any, spec: PartitionSpec) -> jax.Array:

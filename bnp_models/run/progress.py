@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from bnp_models.base.terms import TOPICS, Terms
+from bnp_models.base.model_words import TOPICS, ModelWords
 
 __all__ = ["Bar", "Progress", "Silent"]
 
@@ -54,7 +54,7 @@ class Bar:
         *,
         start: int,
         items: int,
-        terms: Terms = TOPICS,
+        terms: ModelWords = TOPICS,
         file: Any = None,
     ):
         from tqdm.auto import tqdm
@@ -94,8 +94,8 @@ class Bar:
         span = f"{low}" if low == high else f"{low}-{high}"
         speed = done * self._items / seconds
         text = (
-            f"{span} {self._terms.found}, lp {np.mean(lp):.6g}, "
-            f"{_short(speed)} {self._terms.items}/s"
+            f"{span} {self._terms.parts}, lp {np.mean(lp):.6g}, "
+            f"{_short(speed)} {self._terms.units}/s"
         )
         self._bar.set_description(
             "warmup" if sweep <= self._num_warmup else "sample", refresh=False

@@ -24,7 +24,7 @@ from jax.sharding import PartitionSpec as P
 
 from bnp_models.base.gibbs import GibbsKernel, GibbsState, Sampler
 from bnp_models.base.program_memory import collect_later, make_room, trim
-from bnp_models.base.token_model import LANE
+from bnp_models.base.token_model import DOCUMENT_AXIS
 from bnp_models.base.warm_up import is_annealed
 from bnp_models.run import capacity
 from bnp_models.run.interrupt import in_thread
@@ -59,22 +59,22 @@ class Stretch(NamedTuple):
     num_sweeps: int  # how many were made; fewer than asked for if a replay had less room
 
 
-def mesh_shape(num_devices: int, num_chains: int, lanes: bool) -> tuple[int, int]:
-    """Return the number of devices that share the chains, and that share the lanes of a chain.
+def mesh_shape(num_devices: int, num_chains: int, divide_documents: bool) -> tuple[int, int]:
+    """Return the number of devices that share the chains, and that share the documents of a chain.
 
-    If the chains can't be divided evenly, devices stay idle unless the schedule has lanes.
+    If the chains can't be divided evenly, devices stay idle unless the schedule divides documents.
     """
     over_chains = math.gcd(num_chains, num_devices)
-    return over_chains, num_devices // over_chains if lanes else 1
+    return over_chains, num_devices // over_chains if divide_documents else 1
 
 
-def make_mesh(devices: Sequence[Any], num_chains: int, lanes: bool) -> Mesh | None:
+def make_mesh(devices: Sequence[Any], num_chains: int, divide_documents: bool) -> Mesh | None:
     """Divide devices over chains first and then over lanes; return None for one device."""
-    shape = mesh_shape(len(devices), num_chains, lanes)
+    shape = mesh_shape(len(devices), num_chains, divide_documents)
     if shape == (1, 1):
         return None
     grid = np.asarray(devices[: math.prod(shape)]).reshape(shape)
-    return Mesh(grid, (CHAIN, LANE))
+    return Mesh(grid, (CHAIN, DOCUMENT_AXIS))
 
 
 class Runner:
@@ -113,11 +113,11 @@ class Runner:
         self._sampler = self.kernel.sampler()
         # an infinite model may replay a stretch, so the state before a stretch is kept
         self._in_place = self._sampler.capacity is None
-        parts = own_parts(mesh, LANE)
+        parts = own_parts(mesh, DOCUMENT_AXIS)
         self.data = self._sampler.prepare(data, parts)
         if mesh is not None:
-            specs = self._sampler.data_specs(self.data, P, LANE)
-            self.data = parts_on_devices(self.data, mesh, specs, LANE, parts)
+            specs = self._sampler.data_specs(self.data, P, DOCUMENT_AXIS)
+            self.data = parts_on_devices(self.data, mesh, specs, DOCUMENT_AXIS, parts)
         self._shapes: Any = None  # of the chain state for which the buffer is sized
         self._slots = 0  # draws that the buffer holds
         self._ran: Any = None  # shapes of the last stretch, whose program is compiled
@@ -337,7 +337,7 @@ def _advance(
     The last of these is the most that any of the sweeps needed, per chain; zero for a finite model.
     """
     sampler = kernel.sampler()
-    wanted = sampler.wanted
+    slots_needed = sampler.slots_needed
 
     def run(state, data, num_sweeps):
         rows = jax.eval_shape(partial(_recorded, kernel), state, data)
@@ -347,10 +347,10 @@ def _advance(
         def sweep(i, carry):
             state, buffer, slot, _, need = carry
             state = kernel.advance(state._replace(data=data))._replace(data=None)
-            if wanted is not None:
+            if slots_needed is not None:
                 # concentrations of the annealed half do not last; a lack of slots is seen anyway
                 hot = is_annealed(sampler.annealing, state.sweep, state.num_warmup)
-                wants = jax.vmap(wanted, (0, None))(state.chain, data)
+                wants = jax.vmap(slots_needed, (0, None))(state.chain, data)
                 need = jnp.maximum(need, jnp.where(hot, 0, wants))
             since = state.sweep - first
             keep = (since > 0) & (since % thinning == 0)
@@ -375,7 +375,7 @@ def _advance(
 
     specs = _state_specs(sampler, state)
     of_chains = P(None, CHAIN), P(CHAIN), P(CHAIN), P(CHAIN)
-    in_specs = specs, sampler.data_specs(data, P, LANE), P()
+    in_specs = specs, sampler.data_specs(data, P, DOCUMENT_AXIS), P()
     return _over(mesh, run, in_specs, (specs, *of_chains))(state, data, num_sweeps)
 
 
@@ -398,7 +398,7 @@ def _of_state(
 ) -> Any:
     """Call a function of state and data on the devices of the mesh."""
     sampler = kernel.sampler()
-    in_specs = _state_specs(sampler, state), sampler.data_specs(data, P, LANE)
+    in_specs = _state_specs(sampler, state), sampler.data_specs(data, P, DOCUMENT_AXIS)
     return _over(mesh, function, in_specs, out_specs)(state, data)
 
 
@@ -411,7 +411,7 @@ def _start(kernel, mesh, keys, num_warmup, data, argument) -> GibbsState:
         return start(*args).chain
 
     sampler, args = kernel.sampler(), (keys, num_warmup, data, argument)
-    in_specs = P(CHAIN), P(), sampler.data_specs(data, P, LANE), P()
+    in_specs = P(CHAIN), P(), sampler.data_specs(data, P, DOCUMENT_AXIS), P()
     # only the names of its fields are needed, to say how they are divided
     fields = jax.eval_shape(_over(mesh, chain, in_specs, P(CHAIN)), *args)
     empty = GibbsState(None, None, None, fields, None, None, None, None, None)
@@ -441,7 +441,7 @@ def _placed(kernel, mesh, state, data) -> GibbsState:
     divided, together = (_state_specs(sampler, state, divided=x) for x in (True, False))
     if not _is_divided(kernel, mesh):
         return _over(mesh, lambda state: state, (together,), together)(state)
-    in_specs = together, sampler.data_specs(data, P, LANE)
+    in_specs = together, sampler.data_specs(data, P, DOCUMENT_AXIS)
     return _over(mesh, divide, in_specs, divided)(state, data)
 
 
@@ -454,7 +454,7 @@ def _redistribute(kernel: GibbsKernel, state: Any, tokens: Any, docs: Any) -> Gi
 
 
 def _is_divided(kernel: GibbsKernel, mesh: Mesh | None) -> bool:
-    return mesh is not None and mesh.shape[LANE] > 1 and bool(kernel.sampler().of_tokens)
+    return mesh is not None and mesh.shape[DOCUMENT_AXIS] > 1 and bool(kernel.sampler().of_tokens)
 
 
 @partial(jax.jit, static_argnames=("kernel", "mesh"))
@@ -472,11 +472,11 @@ def _all_recorded(kernel: GibbsKernel, mesh: Mesh | None, state: Any, data: Any)
 @partial(jax.jit, static_argnames=("kernel", "mesh"))
 def _needed(kernel, mesh, state, data) -> jax.Array:
     """Return how many slots the next sweep of each chain may need."""
-    wanted = kernel.sampler().wanted
-    assert wanted is not None
+    slots_needed = kernel.sampler().slots_needed
+    assert slots_needed is not None
 
     def needed(state, data):
-        return jax.vmap(wanted, (0, None))(state.chain, data)
+        return jax.vmap(slots_needed, (0, None))(state.chain, data)
 
     return _of_state(kernel, mesh, needed, state, data, P(CHAIN))
 
@@ -509,5 +509,5 @@ def _state_specs(sampler: Sampler, state: Any, *, divided: bool = True) -> Gibbs
     of_chain = jax.tree.map(lambda _: chains, state.chain)
     if divided:
         names = *sampler.of_tokens, *sampler.of_docs
-        of_chain = of_chain._replace(**dict.fromkeys(names, P(CHAIN, LANE)))
+        of_chain = of_chain._replace(**dict.fromkeys(names, P(CHAIN, DOCUMENT_AXIS)))
     return GibbsState(None, None, chains, of_chain, chains, None, P(), P(), chains)

@@ -71,7 +71,7 @@ def npmi(
     top = arguments.integer("top", top, 2)  # to have a pair
     window = arguments.optional(arguments.integer, "window", window, 1)
     as_corpus("reference", reference)
-    topics = arguments.entries("topics", topics, "topics, each a sequence of words", some=True)
+    topics = arguments.sequence("topics", topics, "topics, each a sequence of words", some=True)
     if reference.num_tokens == 0:
         raise ValueError("reference has no tokens; pass a corpus with text")
     ids = _word_ids(topics, reference, top)
@@ -137,7 +137,7 @@ def coherence(
     as_corpus("reference", reference)
     if measure == "u_mass" and window is not None:
         raise ValueError(f"window must be None for measure='u_mass', got {window}")
-    topics = arguments.entries("topics", topics, "topics, each a sequence of words", some=True)
+    topics = arguments.sequence("topics", topics, "topics, each a sequence of words", some=True)
     ids = _word_ids(topics, reference, top)
     try:
         from gensim.corpora import Dictionary  # pyright: ignore[reportMissingImports]
@@ -163,7 +163,7 @@ def _word_ids(topics, reference: Corpus, top: int) -> np.ndarray:
     lookup = {word: index for index, word in enumerate(reference.vocabulary)}
     rows = []
     for k, topic in enumerate(topics):
-        topic = arguments.entries(f"topics[{k}]", topic, "words")
+        topic = arguments.sequence(f"topics[{k}]", topic, "words")
         if len(topic) < top:
             raise ValueError(
                 f"topics[{k}] has {len(topic)} words, fewer than top={top}; give more words, or "

@@ -48,7 +48,7 @@ from bnp_models.data.partition import shuffle_tokens
 from bnp_models.posterior.mixtures import AuthorMixture, Mixtures, check_mixtures, one_by_one
 from bnp_models.scores.held_out_score import (
     HeldOutScore,
-    Parts,
+    StateWeights,
     check_dirichlet,
     check_scored,
     checked_rows,
@@ -59,7 +59,7 @@ from bnp_models.scores.held_out_score import (
     parts_of,
     score_documents,
 )
-from bnp_models.scores.length_law import log_total_weight
+from bnp_models.scores.total_weight import log_total_weight
 
 __all__ = [
     "HeldOutScore",
@@ -111,11 +111,11 @@ def document_topics(
     def one_state(s, mixture):
         rows = checked_rows(mixture, corpus, "corpus")
         phi, weights = jnp.asarray(mixture.phi[0]), jnp.asarray(mixture.weights[0])
-        joins = mixture.joins
+        absent = mixture.weights_if_absent
         return np.asarray(
             fold_in(
                 jax.random.fold_in(key, s), data, phi, weights, rows,
-                None if joins is None else jnp.asarray(joins[0]),
+                None if absent is None else jnp.asarray(absent[0]),
                 num_sweeps=num_sweeps, num_kept=num_kept,
             )
         )  # fmt: skip
@@ -253,7 +253,10 @@ def known_authors(mixtures: Iterable[AuthorMixture], corpus: Corpus) -> HeldOutS
 
 
 def _score_tokens(
-    by_state: Float[np.ndarray, "S T"], parts: Parts, scored: Corpus, settings: dict[str, Any]
+    by_state: Float[np.ndarray, "S T"],
+    parts: StateWeights,
+    scored: Corpus,
+    settings: dict[str, Any],
 ) -> HeldOutScore:
     """Average the probability of each token over states; documents are sums of their tokens."""
     chains = range(len(parts.count))
@@ -343,7 +346,8 @@ def left_to_right(
     num_particles = arguments.integer("num_particles", num_particles, 1)
     if not isinstance(resample, int | np.integer) or resample < 0:
         raise ValueError(
-            f"resample must be True, False or a number of redraws, got {arguments.shown(resample)}"
+            "resample must be True, False or a number of redraws, got "
+            f"{arguments.short_repr(resample)}"
         )
     num_redrawn = int(resample) if resample is not True else None
     key = _key(seed)
@@ -365,7 +369,7 @@ def left_to_right(
     products, means, influences, chain, weight = [], [], [], [], []
     for s, mixture in enumerate(one_by_one(mixtures)):
         doc_row = checked_rows(mixture, corpus, "corpus")
-        phi, weights, joins = _used_topics(mixture)
+        phi, weights, absent = _used_topics(mixture)
         key_s = jax.random.fold_in(key, s)
         product, influence = np.zeros((2, corpus.num_docs, num_particles))
         mean = np.zeros(corpus.num_docs)
@@ -378,14 +382,14 @@ def left_to_right(
                 phi,
                 weights,
                 None if doc_row is None else doc_row[doc],
-                joins,
+                absent,
                 num_particles=num_particles,
                 num_redrawn=num_redrawn,
             )
             product[docs] = np.asarray(run.log_product)[: len(docs)]
             influence[docs] = np.asarray(run.influence)[: len(docs)]
             mean[docs] = np.asarray(run.log_mean)[: len(docs)]
-        if joins is not None:
+        if absent is not None:
             total = _log_total_weights(mixture, corpus, doc_row)
             product, mean = product - total[:, None], mean - total
         products.append(product)
@@ -439,21 +443,31 @@ def _used_topics(mixture: Mixtures):
     positive = (weights > 0).any(axis=0)
     used, spare = np.flatnonzero(positive), np.flatnonzero(~positive)
     chosen = np.sort(np.concatenate([used, spare[: -len(used) % 32]]))
-    joins = None if mixture.joins is None else jnp.asarray(mixture.joins[0][:, chosen])
-    return jnp.asarray(mixture.phi[0][:, :, chosen]), jnp.asarray(weights[:, chosen]), joins
+    absent = (
+        None
+        if mixture.weights_if_absent is None
+        else jnp.asarray(mixture.weights_if_absent[0][:, chosen])
+    )
+    return (
+        jnp.asarray(mixture.phi[0][:, :, chosen]),
+        jnp.asarray(weights[:, chosen]),
+        absent,
+    )
 
 
 def _log_total_weights(
     mixture: Mixtures, corpus: Corpus, doc_row: Int[np.ndarray, " D"] | None
 ) -> Float[np.ndarray, " D"]:
     """Return the log of the sum over topics by which left-to-right must divide, per document."""
-    assert mixture.joins is not None
+    assert mixture.weights_if_absent is not None
     length, found = np.asarray(corpus.doc_length), np.zeros(corpus.num_docs)
     row = np.zeros(corpus.num_docs, int) if doc_row is None else doc_row
     for g in np.unique(row):
         at = g if mixture.weights.shape[1] > 1 else 0
         docs = np.flatnonzero(row == g)
-        found[docs] = log_total_weight(mixture.weights[0, at], mixture.joins[0, at], length[docs])
+        found[docs] = log_total_weight(
+            mixture.weights[0, at], mixture.weights_if_absent[0, at], length[docs]
+        )
     return found
 
 

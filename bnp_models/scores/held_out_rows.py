@@ -95,7 +95,7 @@ def new_rows(fit: Any, *, unknown: bool = False, seed: int = 0) -> Iterator[NewR
 
 
 def _new_rows(fit: Any, unknown: bool, seed: int) -> Iterator[NewRows]:
-    model, data = fit.model, fit.corpus
+    model, data = fit.model, fit.dataset
     states = arviz_data.group(fit.data, "states")
     num_rows = np.asarray(data.rows_per_source)[:, None]
     rng = np.random.default_rng(seed)
@@ -358,10 +358,10 @@ def check_rows(fit: Any, rows: Sources) -> None:
     if not arviz_data.has_group(fit.data, "states"):
         raise ValueError("keep_states must be positive when fitting: no full state was kept")
     fit.model.check_data(rows)
-    if rows.feature_names != fit.corpus.feature_names:
+    if rows.feature_names != fit.dataset.feature_names:
         raise ValueError(
             f"test has other features than the training data ({rows.num_features} and "
-            f"{fit.corpus.num_features}); give the same ones, in the same order"
+            f"{fit.dataset.num_features}); give the same ones, in the same order"
         )
 
 
@@ -397,7 +397,7 @@ def _check_fit(fit: Any) -> None:
     if not hasattr(getattr(fit, "model", None), "new_rows") or not hasattr(fit, "data"):
         raise ValueError(
             f"fit must be what bnp_models.fit returns for a factor model, got "
-            f"{arguments.shown(fit)}"
+            f"{arguments.short_repr(fit)}"
         )
 
 
@@ -412,15 +412,15 @@ def _prepare(
     _check_fit(fit)
     check_rows(fit, as_sources(name, test))
     source = np.asarray(test.source)
-    source = fit.corpus.positions_of(test.source_names)[source] if known else np.zeros_like(source)
+    source = fit.dataset.positions_of(test.source_names)[source] if known else np.zeros_like(source)
     observed = None if test.observed is None else np.asarray(test.observed)
-    values, found = np.asarray(test.values), fit.model.standardisation(fit.corpus)
+    values, found = np.asarray(test.values), fit.model.standardisation(fit.dataset)
     return values if found is None else found.apply(values, observed), observed, source
 
 
 def _log_units(fit: Any, test: Sources) -> Any:
     """Return what the log density of each row loses when it is taken in units of the data."""
-    found = fit.model.standardisation(fit.corpus)
+    found = fit.model.standardisation(fit.dataset)
     if found is None:
         return 0.0
     there = np.ones(np.shape(test.values), bool) if test.observed is None else test.observed

@@ -15,7 +15,7 @@ from bnp_models.scores.jackknife import jackknife_error, ratio_error
 __all__ = [
     "HeldOutScore",
     "ParticleError",
-    "Parts",
+    "StateWeights",
     "check_dirichlet",
     "check_scored",
     "checked_rows",
@@ -82,7 +82,7 @@ class ParticleError(NamedTuple):
     total: float  # variance of the sum of log p over documents
 
 
-class Parts(NamedTuple):
+class StateWeights(NamedTuple):
     """How a score is averaged: the mean over the states of each chain, then over chains."""
 
     chain: Int[np.ndarray, " S"]  # of each state: 0, 1, ... in the order in which chains come
@@ -90,14 +90,14 @@ class Parts(NamedTuple):
     weight: Float[np.ndarray, " C"]  # sums to one
     weighted: bool  # False: all states count alike
 
-    def without(self, kept: Bool[np.ndarray, " S"]) -> "Parts":
+    def without(self, kept: Bool[np.ndarray, " S"]) -> "StateWeights":
         """Return the parts that are left of the kept states; a stacked chain keeps its weight."""
         count = np.bincount(self.chain[kept], minlength=len(self.count))
         weight = self.weight * (count > 0) if self.weighted else count
         return self._replace(chain=self.chain[kept], count=count, weight=weight / weight.sum())
 
 
-def parts_of(chain: list[int], weight: list[np.ndarray | None]) -> Parts:
+def parts_of(chain: list[int], weight: list[np.ndarray | None]) -> StateWeights:
     """Group states by chain, and check the weights that they carry.
 
     Raises
@@ -111,7 +111,7 @@ def parts_of(chain: list[int], weight: list[np.ndarray | None]) -> Parts:
     count = np.bincount(of_state)
     given = [w for w in weight if w is not None]
     if not given:
-        return Parts(of_state, count, count / len(chain), weighted=False)
+        return StateWeights(of_state, count, count / len(chain), weighted=False)
     if len(given) < len(chain):
         raise ValueError("mixtures must have chain_weight in all states or in none")
     values = np.array([float(w[0]) for w in given])
@@ -120,9 +120,9 @@ def parts_of(chain: list[int], weight: list[np.ndarray | None]) -> Parts:
     if not good or (values != by_chain[of_state]).any():
         raise ValueError(
             "mixtures: chain_weight must be finite, not negative, not all zero, and the same in "
-            f"all states of a chain, got {arguments.shown(values)}"
+            f"all states of a chain, got {arguments.short_repr(values)}"
         )
-    return Parts(of_state, count, by_chain / by_chain.sum(), weighted=True)
+    return StateWeights(of_state, count, by_chain / by_chain.sum(), weighted=True)
 
 
 def make_score(
@@ -132,7 +132,7 @@ def make_score(
     *,
     chain_log_prob: Float[np.ndarray, "C U"],
     doc_tokens: Int[np.ndarray, " D"],
-    parts: Parts,
+    parts: StateWeights,
     settings: dict[str, Any],
     particles: ParticleError | None = None,
     effective: Float[np.ndarray, " D"] | None = None,
@@ -173,7 +173,7 @@ def make_score(
 
 def score_documents(
     by_state: Float[np.ndarray, "S D"],
-    parts: Parts,
+    parts: StateWeights,
     corpus: Corpus,
     settings: dict[str, Any],
     particles: ParticleError,
@@ -243,7 +243,7 @@ def _log_sum_without(values: np.ndarray, axis: int) -> np.ndarray:
     return np.moveaxis(np.logaddexp(before, after), 0, axis)
 
 
-def log_shares(parts: Parts) -> Float[np.ndarray, " S"]:
+def log_shares(parts: StateWeights) -> Float[np.ndarray, " S"]:
     """Return the logarithm of the share of each state in the average; -inf for none."""
     with np.errstate(divide="ignore"):
         return np.log((parts.weight / np.maximum(parts.count, 1))[parts.chain])
@@ -269,7 +269,7 @@ def check_scored(name: str, corpus: Corpus) -> None:
 
 def check_dirichlet(mixture: Mixtures) -> None:
     """Raise `ValueError` for mixtures of a new document that are not from a Dirichlet law."""
-    if mixture.joins is not None:
+    if mixture.weights_if_absent is not None:
         raise ValueError(
             "mixtures must be of a model whose documents have Dirichlet mixtures, but the lengths "
             "of documents are part of this model: use left_to_right"

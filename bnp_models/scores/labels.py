@@ -163,10 +163,11 @@ def calibration(
     label = arguments.array("label", label, (len(probability),), kind="numbers or booleans")
     if not ((probability >= 0) & (probability <= 1)).all():
         raise ValueError(
-            f"probability must be an array of numbers in [0, 1], got {arguments.shown(probability)}"
+            "probability must be an array of numbers in [0, 1], got "
+            f"{arguments.short_repr(probability)}"
         )
     if not np.isin(label, (0, 1)).all():
-        raise ValueError(f"label must be an array of 0 and 1, got {arguments.shown(label)}")
+        raise ValueError(f"label must be an array of 0 and 1, got {arguments.short_repr(label)}")
     arguments.integer("bins", bins, 1)
     if bins > len(label):
         raise ValueError(f"bins must be at most {len(label)}, the number of documents, got {bins}")

@@ -57,12 +57,13 @@ class Retrieval(NamedTuple):
         Sizes beyond the number of rows are refused with `ValueError`.
         """
         num_queries, num_rows = self.precision.shape
-        sizes = arguments.entries("sizes", sizes, f"numbers from 1 to {num_rows}", some=True)
+        sizes = arguments.sequence("sizes", sizes, f"numbers from 1 to {num_rows}", some=True)
         for size in sizes:
             whole = isinstance(size, int | np.integer) and not isinstance(size, bool)
             if not whole or not 1 <= size <= num_rows:
                 raise ValueError(
-                    f"sizes must be from 1 to {num_rows}, the rows, got {arguments.shown(size)}"
+                    f"sizes must be from 1 to {num_rows}, the rows, got "
+                    f"{arguments.short_repr(size)}"
                 )
         chosen = self.precision[:, np.asarray(sizes, int) - 1]
         error = chosen.std(axis=0, ddof=1) / np.sqrt(num_queries) if num_queries > 1 else np.nan
@@ -137,7 +138,7 @@ def retrieve(
     if not isinstance(draws, Iterable) or isinstance(draws, str | bytes | Mapping):
         raise ValueError(
             "draws must have a pair of arrays for each posterior draw, got "
-            f"{arguments.shown(draws)}"
+            f"{arguments.short_repr(draws)}"
         )
     if chain is not None:
         chain = arguments.array("chain", chain, (None,), kind="integers")
@@ -151,7 +152,7 @@ def retrieve(
         )
     similarities = []
     for s, pair in enumerate(draws):
-        pair = arguments.entries(f"draws[{s}]", pair, "scores of queries and of rows", length=2)
+        pair = arguments.sequence(f"draws[{s}]", pair, "scores of queries and of rows", length=2)
         queries, rows = (arguments.array(f"draws[{s}]", x, (None, None)) for x in pair)
         similarities.append(_similarity(s, queries, rows, shape))
     if not similarities:
@@ -199,12 +200,13 @@ def _checked(similarity: Any, relevant: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def _classes(name: str, values: Any) -> np.ndarray:
     """Return classes as an array of strings or integers."""
-    given = arguments.entries(name, values, "classes, strings or integers", some=True)
+    given = arguments.sequence(name, values, "classes, strings or integers", some=True)
     if not all(isinstance(one, str) for one in given) and not all(
         isinstance(one, int | np.integer) for one in given
     ):
         raise ValueError(
-            f"{name} must be strings for all or integers for all, got {arguments.shown(values)}"
+            f"{name} must be strings for all or integers for all, got "
+            f"{arguments.short_repr(values)}"
         )
     return np.asarray(given)
 

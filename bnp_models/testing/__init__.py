@@ -5,21 +5,21 @@ Needs nothing but the library itself; `each_check` and `each_mistake` need pytes
 
 from bnp_models.testing import author_corpora, enumeration, simulate, token_corpora
 from bnp_models.testing.cases import Case
+from bnp_models.testing.compiled_sweeps import Effort, Growth, SweepFailed
 from bnp_models.testing.contract import Contract, each_duty
 from bnp_models.testing.enumeration import enumerate_posterior
 from bnp_models.testing.factor_family import FactorFamily
-from bnp_models.testing.finite_topics import FiniteTopics
+from bnp_models.testing.finite_topics_case import FiniteTopicsCase
+from bnp_models.testing.hdp_case import HDPCase
 from bnp_models.testing.invariants import quick_jit
-from bnp_models.testing.labelled_topics import LabelledTopics
+from bnp_models.testing.labelled_topics_case import LabelledTopicsCase
 from bnp_models.testing.mistakes import Mistake, Survived, made, switched
-from bnp_models.testing.one_move import OneMove, each_move, each_wrong_move
-from bnp_models.testing.parts import Check, Conditional, Joint, Schedule, Target
+from bnp_models.testing.move_check import MoveCheck, each_move, each_wrong_move
 from bnp_models.testing.registry import check_case, find
-from bnp_models.testing.rooted_topics import RootedTopics
 from bnp_models.testing.shipped import Shipped
 from bnp_models.testing.statistics import Disagreement, Rejected, Report
 from bnp_models.testing.suite import each_check, each_mistake
-from bnp_models.testing.together import Effort, Growth, SweepFailed
+from bnp_models.testing.targets import Check, Conditional, Joint, Schedule, Target
 from bnp_models.testing.topic_family import (
     TinyCorpus,
     TopicFamily,
@@ -38,15 +38,15 @@ __all__ = [
     "Disagreement",
     "Effort",
     "FactorFamily",
-    "FiniteTopics",
+    "FiniteTopicsCase",
     "Growth",
+    "HDPCase",
     "Joint",
-    "LabelledTopics",
+    "LabelledTopicsCase",
     "Mistake",
-    "OneMove",
+    "MoveCheck",
     "Rejected",
     "Report",
-    "RootedTopics",
     "Schedule",
     "Shipped",
     "Survived",

@@ -19,6 +19,7 @@ import jax
 import numpy as np
 from jax.typing import ArrayLike
 
+from bnp_models.testing.compiled_sweeps import SweepFailed, Sweeps, measure
 from bnp_models.testing.invariants import (
     Step,
     check_batch,
@@ -33,7 +34,9 @@ from bnp_models.testing.invariants import (
     rows_of,
 )
 from bnp_models.testing.mistakes import Mistake, Survived, made
-from bnp_models.testing.parts import (
+from bnp_models.testing.shipped import Shipped, run_shipped
+from bnp_models.testing.statistics import Disagreement, Report, one_sample, two_sample
+from bnp_models.testing.targets import (
     Check,
     Conditional,
     Data,
@@ -43,9 +46,6 @@ from bnp_models.testing.parts import (
     State,
     Target,
 )
-from bnp_models.testing.shipped import Shipped, run_shipped
-from bnp_models.testing.statistics import Disagreement, Report, one_sample, two_sample
-from bnp_models.testing.together import SweepFailed, Sweeps, measure
 
 __all__ = ["Case"]
 

@@ -151,7 +151,7 @@ class Contract:
         data = sampler.prepare(self.data)
         start = quick_jit(lambda key: sampler.snapshot(sampler.init(key, data, self.data), data))
         state = {name: np.asarray(x) for name, x in start(jax.random.key(0)).items()}
-        law = model.data_law(rng, state, self.data)
+        law = model.likelihood_given_state(rng, state, self.data)
         groups = model.data_groups(self.data)
         (name,) = groups["observed_data"]
         *_, data_site = self.sites
@@ -178,7 +178,7 @@ class Contract:
                 return sampler.draws(rng_key, state, data), sampler.means(state, data)
 
             draws, means = jax.eval_shape(run, jax.random.key(0))
-            always = {model.terms.used, *getattr(model, "always", ())}
+            always = {model.terms.count_variable, *getattr(model, "always", ())}
             assert set(draws) == {*on_request, *sampled, *always}, set(draws)
             assert set(means) == {n for n in model.recordable if n.endswith("_mean")}
             coords = model.coords(self.data)

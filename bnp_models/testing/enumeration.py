@@ -25,13 +25,13 @@ __all__ = [
     "author_choices",
     "coassignment",
     "enumerate_posterior",
+    "exact_hdp_posterior",
     "finite_topics",
     "gamma_rule",
     "grouped_topics",
     "log_dirichlet_multinomial",
     "log_stirling",
     "num_distinct",
-    "rooted_topics",
     "set_partitions",
     "token_quantities",
     "word_factor",
@@ -276,7 +276,7 @@ def token_quantities(z: Any, x: Any = None) -> dict[str, Any]:
     }
 
 
-def rooted_topics(
+def exact_hdp_posterior(
     docs: Sequence[Any],
     num_words: int,
     alpha: float | Rule,

@@ -21,12 +21,12 @@ from bnp_kernels.random.concentration import GammaPrior
 from bnp_models.data.sources import Sources
 from bnp_models.testing import simulate, token_corpora
 from bnp_models.testing.cases import Case
+from bnp_models.testing.compiled_sweeps import Effort, Growth
 from bnp_models.testing.factor_program import process_sites, sources_of
 from bnp_models.testing.invariants import check_sweeps, quick_jit
 from bnp_models.testing.mistakes import Mistake
-from bnp_models.testing.parts import Joint, Schedule, Target
 from bnp_models.testing.shipped import Shipped
-from bnp_models.testing.together import Effort, Growth
+from bnp_models.testing.targets import Joint, Schedule, Target
 from bnp_models.testing.topic_family import as_floats, late
 
 __all__ = [

@@ -15,7 +15,7 @@ __all__ = ["process_sites", "sources_of"]
 
 
 def process_sites(
-    state: Any, rows: beta_process.Rows, num_slots: int
+    state: Any, rows: beta_process.RowSources, num_slots: int
 ) -> tuple[dict[str, Array], Float[Array, ""]]:
     """Return the values of some sites of the program at a kernel's state, and an excess.
 

@@ -22,7 +22,7 @@ ROOTED_OPTIONS: list[tuple[dict[str, Any], str]] = [
         r"schedule must be one of \['mixed', 'parallel', 'sequential'\], got 'fast'",
     ),
     ({"init_topics": 0}, "init_topics must be an integer of at least 1"),
-    ({"side_by_side": 0}, "side_by_side must be an integer of at least 1"),
+    ({"num_parallel": 0}, "num_parallel must be an integer of at least 1"),
 ]
 """Options of `gibbs`, each with a pattern of the message."""
 

@@ -15,9 +15,9 @@ import numpy as np
 from numpyro.infer import MCMC
 
 from bnp_models.base.model import is_prior
+from bnp_models.testing.compiled_sweeps import Effort
 from bnp_models.testing.invariants import check_tally, on_the_way
 from bnp_models.testing.statistics import Report, one_sample
-from bnp_models.testing.together import Effort
 
 __all__ = ["Shipped", "run_shipped"]
 

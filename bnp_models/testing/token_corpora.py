@@ -13,8 +13,8 @@ from bnp_kernels.processes import hdp_root
 from bnp_kernels.random import tables
 from bnp_kernels.tokens.documents import Documents
 from bnp_kernels.tokens.layout import Tokens, make_tokens
+from bnp_models.testing.compiled_sweeps import OPTIMISED
 from bnp_models.testing.mistakes import Mistake
-from bnp_models.testing.together import OPTIMISED
 
 __all__ = [
     "coassigned",
@@ -34,7 +34,7 @@ def lay_out(
     num_lanes: int | None = None,
     group: Sequence[int] | None = None,
     label: Sequence[int] | None = None,
-    num_sizes: int | None = None,
+    num_count_values: int | None = None,
     transform: Any = None,
     token_sweep: str = "lanes",
 ) -> Tokens:
@@ -43,7 +43,8 @@ def lay_out(
     word = np.concatenate([np.asarray(words, np.int32) for words in docs])
     groups, labels = (None if x is None else np.asarray(x, np.int32) for x in (group, label))
     return make_tokens(
-        doc, word, len(docs), num_lanes=num_lanes, group=groups, label=labels, num_sizes=num_sizes,
+        doc, word, len(docs), num_lanes=num_lanes, group=groups, label=labels,
+        num_count_values=num_count_values,
         transform=transform, token_sweep=token_sweep,
     )  # fmt: skip
 

@@ -1,8 +1,8 @@
 """What the cases of all topic models share: tiny corpora, counts, new words, densities.
 
 A token has a word and a row. The row is its document or, in author-topic models, its author.
-`finite_topics` and `rooted_topics` extend this module for finite and infinite numbers of topics,
-`labelled_topics` for models with labels of documents.
+`finite_topics_case` and `hdp_case` extend this module for finite and infinite numbers of topics,
+`labelled_topics_case` for models with labels of documents.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ from bnp_kernels.random.concentration import GammaPrior
 from bnp_models.data.corpus import Corpus
 from bnp_models.testing import author_corpora, enumeration, token_corpora
 from bnp_models.testing.invariants import quick_jit
-from bnp_models.testing.parts import Conditional
+from bnp_models.testing.targets import Conditional
 
 __all__ = [
     "SHARP",
@@ -145,7 +145,7 @@ class TinyCorpus:
 class TopicFamily:
     """Parts of the case of any topic model with the counts of LDA.
 
-    `FiniteTopics` and `RootedTopics` add to it.
+    `FiniteTopicsCase` and `HDPCase` add to it.
 
     Attributes
     ----------
@@ -156,7 +156,7 @@ class TopicFamily:
     weigh
         State, data, token -> weights [rows, K] of all possible rows and topics of the token, from
         the function that the kernel calls. The possible rows are the document of the token (one
-        row), all authors, or all values of `outcome`. In `RootedTopics` the weights have another
+        row), all authors, or all values of `outcome`. In `HDPCase` the weights have another
         shape.
     tiny, joint_corpus
         The corpora of enumeration and of Geweke's test.

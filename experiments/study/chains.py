@@ -35,7 +35,7 @@ class OurChains:
         self._topics = np.zeros(len(keys), int)
         self.model, self.corpus = model, corpus
         self.num_chains = len(keys)
-        self.round = len(self._runner.kernel.sampler().rotation)
+        self.round = len(self._runner.kernel.sampler().sweep_cycle)
         self.sweeps = 0
         self.compile_seconds = 0.0
         self.compiled = False

@@ -27,8 +27,8 @@ from bnp_kernels.random import bits, gamma
 from bnp_kernels.random.concentration import GammaPrior
 from bnp_kernels.tokens import author_sweeps, tally
 from bnp_kernels.tokens.author_layout import AuthorTokens
-from bnp_kernels.tokens.scan import Table, Weights, scan_tokens
-from bnp_kernels.tokens.turns import of_whole_corpus, take_turn
+from bnp_kernels.tokens.scan import CountTable, Weights, scan_tokens
+from bnp_kernels.tokens.schedule import on_one_device, run_scheduled_sweep
 
 __all__ = [
     "AuthorTopicInfo",
@@ -40,7 +40,7 @@ __all__ = [
     "init",
     "log_joint",
     "log_prior",
-    "of_whole",
+    "on_one_device_with_authors",
     "share",
     "step",
 ]
@@ -105,9 +105,9 @@ def count_authors(
     return data.shards.total(author_topic), word_topic, topic
 
 
-def of_whole(sweep: Callable[..., Any]) -> Callable[..., Any]:
-    """Let one device sweep the whole corpus, see `turns.of_whole_corpus`."""
-    return of_whole_corpus(sweep, tokens=("z", "x"), docs=())
+def on_one_device_with_authors(sweep: Callable[..., Any]) -> Callable[..., Any]:
+    """Let one device sweep the whole corpus, see `schedule.on_one_device`."""
+    return on_one_device(sweep, tokens=("z", "x"), docs=())
 
 
 def init(
@@ -168,13 +168,13 @@ def _sequential_sweep(
         )  # fmt: skip
 
     tables = {
-        "word": Table(state.word_topic, data.word, largest=data.most_of_a_word),
-        "topic": Table(state.topic),
+        "word": CountTable(state.word_topic, data.word, largest=data.max_word_count),
+        "topic": CountTable(state.topic),
     }
     swept = scan_tokens(
         weigh, rng_key, data.buckets, state.z, state.author_topic, tables,
         per_topic={"alpha": state.alpha},
-        given={"sum_alpha": state.alpha.sum(), "beta": state.beta},
+        constants={"sum_alpha": state.alpha.sum(), "beta": state.beta},
         x=state.x, total=state.author, power=power,
     )  # fmt: skip
     return state._replace(
@@ -229,11 +229,14 @@ def step(
 
     Both $\theta$ and $\phi$ are discarded before the concentrations are drawn, with both integrated
     out. This order keeps the posterior invariant. `power` is that of annealed sweeps, see
-    `take_turn`.
+    `run_scheduled_sweep`.
     """
     key_z, key_rest = bits.split(rng_key)
-    known = {"sequential": of_whole(_sequential_sweep), "parallel": _parallel_sweep}
-    new = take_turn(known, sweeps, turn, key_z, state, data, power=power)
+    known = {
+        "sequential": on_one_device_with_authors(_sequential_sweep),
+        "parallel": _parallel_sweep,
+    }
+    new = run_scheduled_sweep(known, sweeps, turn, key_z, state, data, power=power)
     alpha, beta = dirichlet_topics.resample_concentrations(
         key_rest, new.author_topic, new.author, new.word_topic, new.topic, new.alpha, new.beta,
         alpha_prior=priors.alpha, beta_prior=priors.beta,

@@ -31,8 +31,8 @@ from bnp_kernels.random.concentration import Concentration, GammaPrior, draw_con
 from bnp_kernels.random.tables import draw_tables
 from bnp_kernels.tokens import lanes, tally
 from bnp_kernels.tokens.layout import Tokens, group_of
-from bnp_kernels.tokens.scan import Table, Weights, scan_tokens
-from bnp_kernels.tokens.turns import of_whole_corpus, take_turn
+from bnp_kernels.tokens.scan import CountTable, Weights, scan_tokens
+from bnp_kernels.tokens.schedule import on_one_device, run_scheduled_sweep
 
 __all__ = [
     "CrossCollectionInfo",
@@ -195,18 +195,18 @@ def _sequential_sweep(
 
     group = group_of(data)[data.doc]
     tables = {
-        "word": Table(state.word_topic, data.word, (1, 0), data.most_of_a_word),
-        "common": Table(state.topic - state.group_own.sum(axis=0), counted=(1, 0)),
-        "own_word": Table(
-            state.group_word_topic, _own_row(data, num_words), (0, 1), data.most_of_a_word
+        "word": CountTable(state.word_topic, data.word, (1, 0), data.max_word_count),
+        "common": CountTable(state.topic - state.group_own.sum(axis=0), counted=(1, 0)),
+        "own_word": CountTable(
+            state.group_word_topic, _own_row(data, num_words), (0, 1), data.max_word_count
         ),
-        "own": Table(state.group_own, group, (0, 1)),
-        "group": Table(state.group_topic, group),
+        "own": CountTable(state.group_own, group, (0, 1)),
+        "group": CountTable(state.group_topic, group),
     }
     names = ("beta", "group_beta", "switch_common", "switch_own")
     swept = scan_tokens(
         weigh, rng_key, data.buckets, state.z, state.doc_topic, tables,
-        per_topic={"alpha": state.alpha}, given={name: getattr(state, name) for name in names},
+        per_topic={"alpha": state.alpha}, constants={name: getattr(state, name) for name in names},
         x=state.switch, power=power,
     )  # fmt: skip
     assert swept.x is not None
@@ -300,12 +300,13 @@ def step(
       p(s_t = 1 \mid z_t = k) \propto \psi_{gk} \phi_{gk w_t}$$
 
     These are discarded before the concentrations are drawn, with all of them integrated out. This
-    order keeps the posterior invariant. `power` is that of annealed sweeps, see `take_turn`.
+    order keeps the posterior invariant. `power` is that of annealed sweeps, see
+    `run_scheduled_sweep`.
     """
     key_z, key_rest = bits.split(rng_key)
-    of_tokens = of_whole_corpus(_sequential_sweep, tokens=("z", "switch"))
+    of_tokens = on_one_device(_sequential_sweep, tokens=("z", "switch"))
     known = {"sequential": of_tokens, "parallel": _parallel_sweep}
-    new = take_turn(known, sweeps, turn, key_z, state, data, power=power)
+    new = run_scheduled_sweep(known, sweeps, turn, key_z, state, data, power=power)
     new = _resample(key_rest, new, data, priors)
     return new, CrossCollectionInfo(num_moved=data.shards.total((new.z != state.z).sum()))
 
@@ -320,16 +321,16 @@ def _resample(
     keys = bits.split(rng_key, 5)
     num_words, these = state.word_topic.shape[0], {}
     if priors.alpha is not None:
-        these["alpha"] = dirichlet_topics.of_alpha(
+        these["alpha"] = dirichlet_topics.alpha_statistics(
             keys[0], state.doc_topic, data.doc_length, state.alpha, priors.alpha, data.shards
         )
     if priors.beta is not None:
         common = state.topic - state.group_own.sum(axis=0)
-        these["beta"] = dirichlet_topics.of_beta(
+        these["beta"] = dirichlet_topics.beta_statistics(
             keys[1], state.word_topic, common, state.beta, priors.beta
         )
     if priors.group_beta is not None:
-        these["group_beta"] = dirichlet_topics.of_beta(
+        these["group_beta"] = dirichlet_topics.beta_statistics(
             keys[2], _by_word(state.group_word_topic, num_words), state.group_own.reshape(-1),
             state.group_beta, priors.group_beta,
         )  # fmt: skip

@@ -25,7 +25,7 @@ from bnp_kernels.processes.pitman_yor_topics import (
     log_joint,
     opens,
     step,
-    tables_wanted,
+    tables_needed,
 )
 from bnp_kernels.tokens.layout import Tokens
 
@@ -40,7 +40,7 @@ __all__ = [
     "log_prior",
     "opens",
     "step",
-    "tables_wanted",
+    "tables_needed",
 ]
 
 

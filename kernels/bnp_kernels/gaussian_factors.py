@@ -44,7 +44,7 @@ from bnp_kernels.processes import (
 from bnp_kernels.processes.approximate_births import MOST, NUM_DRAWS, draw_rows
 from bnp_kernels.processes.beta_process import (
     BetaProcessPriors,
-    Rows,
+    RowSources,
     count_uses,
     make_rows,
     observed_entries,
@@ -75,7 +75,7 @@ _PRECISE = lax.Precision.HIGHEST
 class Reals(NamedTuple):
     """A matrix of real numbers, features first."""
 
-    rows: Rows
+    rows: RowSources
     x: Float[Array, "M N"]
     num_observed: Float[Array, " J"]  # entries of each source
     observed: Bool[Array, "M N"] | None  # None: all; a missing entry of x is zero
@@ -494,7 +494,7 @@ def _draw_scales(
 
 
 def _rescale(
-    rng_key: Key[Array, ""], state: GaussianState, rows: Rows, priors: GaussianPriors
+    rng_key: Key[Array, ""], state: GaussianState, rows: RowSources, priors: GaussianPriors
 ) -> GaussianState:
     r"""Move along the ridge of scales: $\sqrt s\, \phi_k$ and $w_k / \sqrt s$, see `factor_scales`.
 

@@ -25,17 +25,17 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from bnp_kernels.numerics.densities import log_dirichlet_multinomial
-from bnp_kernels.processes import dirichlet_topics, hdp_root, rooted_topics, split_merge
-from bnp_kernels.processes.hdp_root import TAIL_SHARE, Root
-from bnp_kernels.processes.rooted_topics import log_prior, log_root
+from bnp_kernels.processes import dirichlet_topics, hdp_root, hdp_state, split_merge
+from bnp_kernels.processes.hdp_root import TAIL_SHARE, RootWeights
+from bnp_kernels.processes.hdp_state import log_prior, log_root
 from bnp_kernels.random import bits
 from bnp_kernels.random.concentration import GammaPrior
 from bnp_kernels.random.gamma import draw_topic_word
 from bnp_kernels.tokens import lanes, tally
 from bnp_kernels.tokens.layout import Tokens
-from bnp_kernels.tokens.scan import Table, Weights, scan_tokens
+from bnp_kernels.tokens.scan import CountTable, Weights, scan_tokens
+from bnp_kernels.tokens.schedule import on_one_device, run_scheduled_sweep
 from bnp_kernels.tokens.start import random_start
-from bnp_kernels.tokens.turns import of_whole_corpus, take_turn
 
 __all__ = [
     "HDPInfo",
@@ -48,7 +48,7 @@ __all__ = [
     "log_prior",
     "log_root",
     "resample",
-    "slots_wanted",
+    "slots_needed",
     "step",
 ]
 
@@ -60,7 +60,7 @@ class HDPState(NamedTuple):
     doc_topic: Int[Array, "D K"]
     word_topic: Int[Array, "V K"]  # word-major: a sweep reads and writes whole rows
     topic: Int[Array, " K"]
-    root: Root
+    root: RootWeights
     alpha: Float[Array, ""]
     beta: Float[Array, ""]
     overflow: Bool[Array, ""]  # a slot was missing: discard this state, grow, repeat the sweep
@@ -104,7 +104,7 @@ def init(
 
 def grow(state: HDPState, max_topics: int) -> HDPState:
     """Pad the slots with free ones up to `max_topics`, or drop free ones at the end."""
-    return rooted_topics.grow(state, max_topics, "doc_topic")
+    return hdp_state.grow(state, max_topics, "doc_topic")
 
 
 def conditional(
@@ -143,13 +143,13 @@ def _sequential_sweep(
         ))  # fmt: skip
 
     tables = {
-        "word": Table(state.word_topic, data.word, largest=data.most_of_a_word),
-        "topic": Table(state.topic),
+        "word": CountTable(state.word_topic, data.word, largest=data.max_word_count),
+        "topic": CountTable(state.topic),
     }
     swept = scan_tokens(
         weigh, rng_key, data.buckets, state.z, state.doc_topic, tables,
-        given={"alpha": state.alpha, "beta": state.beta}, root=state.root, overflow=state.overflow,
-        power=power,
+        constants={"alpha": state.alpha, "beta": state.beta}, root=state.root,
+        overflow=state.overflow, power=power,
     )  # fmt: skip
     return state._replace(
         z=swept.z, doc_topic=swept.doc, word_topic=swept.tables["word"],
@@ -215,9 +215,7 @@ def _with_topics(
 
 def resample(rng_key: Key[Array, ""], state: HDPState, data: Tokens, priors: HDPPriors) -> HDPState:
     """Draw tables, concentrations and root weights given the topics."""
-    return rooted_topics.resample(
-        rng_key, state, state.doc_topic, data.doc_length, priors, data.shards
-    )
+    return hdp_state.resample(rng_key, state, state.doc_topic, data.doc_length, priors, data.shards)
 
 
 def step(
@@ -249,15 +247,15 @@ def step(
     `hdp_root.reach` for the size of $\epsilon$ and for `tail_share`.
 
     "split-merge" proposes to merge pairs of topics and to split topics, see `split_merge`.
-    `power` is that of annealed sweeps, see `take_turn`.
+    `power` is that of annealed sweeps, see `run_scheduled_sweep`.
     """
     key_sweep, key_rest = bits.split(rng_key)
     known = {
-        "sequential": of_whole_corpus(_sequential_sweep),
-        "parallel": rooted_topics.chain_by_chain(_parallel_sweep, state),
-        "split-merge": of_whole_corpus(_split_merge_sweep),  # its moves take turns by themselves
+        "sequential": on_one_device(_sequential_sweep),
+        "parallel": hdp_state.chain_by_chain(_parallel_sweep, state),
+        "split-merge": on_one_device(_split_merge_sweep),  # its moves take turns by themselves
     }
-    new = take_turn(
+    new = run_scheduled_sweep(
         known, sweeps, turn, key_sweep, state, data,
         power=power, tail_share=tail_share,
     )  # fmt: skip
@@ -265,11 +263,11 @@ def step(
     return new, HDPInfo(num_moved=data.shards.total((new.z != state.z).sum()))
 
 
-def slots_wanted(
+def slots_needed(
     state: HDPState, data: Tokens, *, tail_share: float = TAIL_SHARE
 ) -> Int[Array, ""]:
     """Return how many slots make an overflow of the next sweep very improbable."""
-    return hdp_root.slots_wanted(
+    return hdp_root.slots_needed(
         state.root, state.topic, state.alpha, data.doc_length, tail_share, data.shards
     )
 

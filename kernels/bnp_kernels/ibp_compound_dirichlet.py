@@ -33,7 +33,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from bnp_kernels.numerics.densities import log_rising
 from bnp_kernels.numerics.sums import prefix_sums, sum_pairwise, sum_rows
 from bnp_kernels.processes import buffet, dirichlet_topics, hdp_root
-from bnp_kernels.processes.rooted_topics import chain_by_chain
+from bnp_kernels.processes.hdp_state import chain_by_chain
 from bnp_kernels.random import bits
 from bnp_kernels.random.concentration import GammaPrior
 from bnp_kernels.random.gamma import draw_log_beta, draw_log_gamma, draw_topic_word
@@ -41,9 +41,9 @@ from bnp_kernels.random.slice_sampling import draw_slice
 from bnp_kernels.random.tables import draw_tables
 from bnp_kernels.tokens import lanes, layout, tally
 from bnp_kernels.tokens.layout import Tokens
-from bnp_kernels.tokens.scan import Table, Weights, scan_tokens
+from bnp_kernels.tokens.scan import CountTable, Weights, scan_tokens
+from bnp_kernels.tokens.schedule import on_one_device, run_scheduled_sweep
 from bnp_kernels.tokens.start import random_start
-from bnp_kernels.tokens.turns import of_whole_corpus, take_turn
 
 __all__ = [
     "FocusedInfo",
@@ -57,7 +57,7 @@ __all__ = [
     "log_prior",
     "mixtures",
     "open_atoms",
-    "slots_wanted",
+    "slots_needed",
     "step",
 ]
 
@@ -219,8 +219,8 @@ def _sequential_sweep(
         ))  # fmt: skip
 
     tables = {
-        "word": Table(state.word_topic, data.word, largest=data.most_of_a_word),
-        "topic": Table(state.topic),
+        "word": CountTable(state.word_topic, data.word, largest=data.max_word_count),
+        "topic": CountTable(state.topic),
     }
     per_topic = {
         "strength": strength,
@@ -229,7 +229,7 @@ def _sequential_sweep(
     }
     swept = scan_tokens(
         weigh, key_z, data.buckets, state.z, state.doc_topic, tables, per_topic=per_topic,
-        given={"beta": state.beta}, power=power,
+        constants={"beta": state.beta}, power=power,
     )  # fmt: skip
     counts = swept.z, swept.doc, swept.tables["word"], swept.tables["topic"]
     return _with_topics(state, counts, stick, strength, overflow)
@@ -390,20 +390,20 @@ def step(
     $$p(z_t = k \mid \cdot) \propto (n_{dk} + b_{dk} s_k) \phi_{k w_t}$$
 
     A document gets a topic then only if it had it or switched it on without a token, so
-    "sequential" mixes faster. `power` is that of annealed sweeps, see `take_turn`.
+    "sequential" mixes faster. `power` is that of annealed sweeps, see `run_scheduled_sweep`.
     """
     key_sweep, key_rest = bits.split(rng_key)
     known = {
-        "sequential": of_whole_corpus(_sequential_sweep),
+        "sequential": on_one_device(_sequential_sweep),
         "parallel": chain_by_chain(_parallel_sweep, state),
     }
-    new = take_turn(known, sweeps, turn, key_sweep, state, data, power=power)
+    new = run_scheduled_sweep(known, sweeps, turn, key_sweep, state, data, power=power)
     new = _resample(key_rest, new, data, priors)
     new = new._replace(overflow=new.overflow | (_room_for_atoms(new, data) > len(new.topic)))
     return new, FocusedInfo(num_moved=data.shards.total((new.z != state.z).sum()))
 
 
-def slots_wanted(state: FocusedState, data: Tokens) -> Int[Array, ""]:
+def slots_needed(state: FocusedState, data: Tokens) -> Int[Array, ""]:
     """Return how many slots make an overflow of the next sweep very improbable."""
     used = (state.topic > 0).sum()
     return jnp.maximum(used + buffet.slots_for(buffet.SPARE), _room_for_atoms(state, data))

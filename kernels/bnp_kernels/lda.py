@@ -25,9 +25,9 @@ from bnp_kernels.random import bits, gamma
 from bnp_kernels.random.concentration import GammaPrior
 from bnp_kernels.tokens import lanes, tally
 from bnp_kernels.tokens.layout import Tokens
-from bnp_kernels.tokens.scan import Table, Weights, scan_tokens
+from bnp_kernels.tokens.scan import CountTable, Weights, scan_tokens
+from bnp_kernels.tokens.schedule import on_one_device, run_scheduled_sweep
 from bnp_kernels.tokens.start import random_start
-from bnp_kernels.tokens.turns import of_whole_corpus, take_turn
 
 __all__ = [
     "LDAInfo",
@@ -103,12 +103,12 @@ def _sequential_sweep(
         return Weights(conditional(doc, word, topic, alpha=alpha, beta=beta, num_words=num_words))
 
     tables = {
-        "word": Table(state.word_topic, data.word, largest=data.most_of_a_word),
-        "topic": Table(state.topic),
+        "word": CountTable(state.word_topic, data.word, largest=data.max_word_count),
+        "topic": CountTable(state.topic),
     }
     swept = scan_tokens(
         weigh, rng_key, data.buckets, state.z, state.doc_topic, tables,
-        per_topic={"alpha": state.alpha}, given={"beta": state.beta}, power=power,
+        per_topic={"alpha": state.alpha}, constants={"beta": state.beta}, power=power,
     )  # fmt: skip
     return state._replace(
         z=swept.z,
@@ -159,11 +159,12 @@ def step(
       p(z_t = k \mid z_{-t}, \phi) \propto (n_{dk} + \alpha_k) \phi_{k w_t}$$
 
     The topics $\phi$ are discarded before the concentrations are drawn, with $\phi$ integrated out.
-    This order keeps the posterior invariant. `power` is that of annealed sweeps, see `take_turn`.
+    This order keeps the posterior invariant. `power` is that of annealed sweeps, see
+    `run_scheduled_sweep`.
     """
     key_z, key_rest = bits.split(rng_key)
-    known = {"sequential": of_whole_corpus(_sequential_sweep), "parallel": _parallel_sweep}
-    new = take_turn(known, sweeps, turn, key_z, state, data, power=power)
+    known = {"sequential": on_one_device(_sequential_sweep), "parallel": _parallel_sweep}
+    new = run_scheduled_sweep(known, sweeps, turn, key_z, state, data, power=power)
     alpha, beta = dirichlet_topics.resample_concentrations(
         key_rest, new.doc_topic, data.doc_length, new.word_topic, new.topic, new.alpha, new.beta,
         alpha_prior=priors.alpha, beta_prior=priors.beta, shards=data.shards,

@@ -40,8 +40,8 @@ from bnp_kernels.random import bits
 from bnp_kernels.random.concentration import GammaPrior
 from bnp_kernels.tokens.lanes import Tilt
 from bnp_kernels.tokens.layout import Tokens, num_docs
+from bnp_kernels.tokens.schedule import run_scheduled_sweep
 from bnp_kernels.tokens.start import random_start
-from bnp_kernels.tokens.turns import take_turn
 
 __all__ = [
     "ExpectedInfo",
@@ -180,14 +180,14 @@ def step(
     Then the concentrations and $\eta$ are drawn, each given all others. By the sampler "augmented",
     $\lambda$ is drawn anew and $\eta$ given it; nothing else is drawn given this $\lambda$, so it
     may be integrated out elsewhere. The sampler "elliptical" needs no $\lambda$. `power` is
-    that of annealed sweeps, see `take_turn`.
+    that of annealed sweeps, see `run_scheduled_sweep`.
 
     If the state has the field `expected`, the label's factor in the draw of a topic is that of
     `expected_hinge`, $\eta$ is the mean $\mu$, and `sampler` has no effect.
     """
     key_z, key_rest, key_eta = bits.split(rng_key, 3)
     known = labelled_topics.sweeps(tilt)
-    new = take_turn(known, sweeps, turn, key_z, state, data, power=power)
+    new = run_scheduled_sweep(known, sweeps, turn, key_z, state, data, power=power)
     alpha, beta = dirichlet_topics.resample_concentrations(
         key_rest, new.doc_topic, data.doc_length, new.word_topic, new.topic, new.alpha, new.beta,
         alpha_prior=priors.alpha, beta_prior=priors.beta, shards=data.shards,

@@ -33,17 +33,17 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from bnp_kernels.hdp_lda import HDPInfo
 from bnp_kernels.numerics.densities import log_dirichlet_multinomial
 from bnp_kernels.numerics.sums import sum_pairwise
-from bnp_kernels.processes import dirichlet_topics, hdp_root, rooted_topics, split_merge
-from bnp_kernels.processes.hdp_root import TAIL_SHARE, OpenSlots, Root
+from bnp_kernels.processes import dirichlet_topics, hdp_root, hdp_state, split_merge
+from bnp_kernels.processes.hdp_root import TAIL_SHARE, OpenSlots, RootWeights
 from bnp_kernels.random import bits
 from bnp_kernels.random.concentration import Concentration, GammaPrior, draw_concentrations
 from bnp_kernels.random.gamma import draw_log_gamma, draw_topic_word
 from bnp_kernels.random.tables import draw_tables_of_groups
 from bnp_kernels.tokens import lanes, tally
 from bnp_kernels.tokens.layout import Tokens, group_of
-from bnp_kernels.tokens.scan import Table, Weights, scan_tokens
+from bnp_kernels.tokens.scan import CountTable, Weights, scan_tokens
+from bnp_kernels.tokens.schedule import on_one_device, run_scheduled_sweep
 from bnp_kernels.tokens.start import random_start
-from bnp_kernels.tokens.turns import of_whole_corpus, take_turn
 
 __all__ = [
     "MultiTaskPriors",
@@ -56,7 +56,7 @@ __all__ = [
     "log_prior",
     "log_root",
     "resample",
-    "slots_wanted",
+    "slots_needed",
     "step",
 ]
 
@@ -73,7 +73,7 @@ class MultiTaskState(NamedTuple):
     group_tables: Int[Array, "G K"]  # tables of the documents of each group
     group_log_weights: Float[Array, "G K"]  # log pi; -inf in free slots
     group_log_unused: Float[Array, " G"]  # that of the mass of all other topics
-    root: Root  # its tables are those of the groups
+    root: RootWeights  # its tables are those of the groups
     alpha: Float[Array, ""]
     group_alpha: Float[Array, ""]
     beta: Float[Array, ""]
@@ -123,7 +123,7 @@ def init(
 
 def grow(state: MultiTaskState, max_topics: int) -> MultiTaskState:
     """Pad the slots with free ones up to `max_topics`, or drop free ones at the end."""
-    state = rooted_topics.grow(state, max_topics, "doc_topic")
+    state = hdp_state.grow(state, max_topics, "doc_topic")
     weights = hdp_root.grow(state.group_log_weights, max_topics, fill=-jnp.inf)
     tables = hdp_root.grow(state.group_tables, max_topics)
     return state._replace(group_tables=tables, group_log_weights=weights)
@@ -224,12 +224,12 @@ def _sequential_sweep(
         ))  # fmt: skip
 
     tables = {
-        "word": Table(state.word_topic, data.word, largest=data.most_of_a_word),
-        "topic": Table(state.topic),
+        "word": CountTable(state.word_topic, data.word, largest=data.max_word_count),
+        "topic": CountTable(state.topic),
     }
     swept = scan_tokens(
         weigh, key_z, data.buckets, state.z, state.doc_topic, tables,
-        per_topic={"part": open_to_all.astype(jnp.float32)}, given={"beta": state.beta},
+        per_topic={"part": open_to_all.astype(jnp.float32)}, constants={"beta": state.beta},
         per_doc_topic={"weights": doc_weights(opened, data)},
         frozen=~open_to_all[state.z], power=power,
     )  # fmt: skip
@@ -357,15 +357,15 @@ def step(
     $\epsilon$ (with groups as rows) and for `tail_share`.
 
     "split-merge" proposes to merge pairs of topics and to split topics, see `split_merge`. `power`
-    is that of annealed sweeps, see `take_turn`.
+    is that of annealed sweeps, see `run_scheduled_sweep`.
     """
     key_sweep, key_rest = bits.split(rng_key)
     known = {
-        "sequential": of_whole_corpus(_sequential_sweep),
-        "parallel": rooted_topics.chain_by_chain(_parallel_sweep, state),
-        "split-merge": of_whole_corpus(_split_merge_sweep),
+        "sequential": on_one_device(_sequential_sweep),
+        "parallel": hdp_state.chain_by_chain(_parallel_sweep, state),
+        "split-merge": on_one_device(_split_merge_sweep),
     }
-    new = take_turn(
+    new = run_scheduled_sweep(
         known, sweeps, turn, key_sweep, state, data,
         power=power, tail_share=tail_share,
     )  # fmt: skip
@@ -373,11 +373,11 @@ def step(
     return new, HDPInfo(num_moved=data.shards.total((new.z != state.z).sum()))
 
 
-def slots_wanted(
+def slots_needed(
     state: MultiTaskState, data: Tokens, *, tail_share: float = TAIL_SHARE
 ) -> Int[Array, ""]:
     """Return how many slots make an overflow of the next sweep very improbable."""
-    return hdp_root.slots_wanted(
+    return hdp_root.slots_needed(
         state.root, state.topic, state.group_alpha, _expected_tables(state, data), tail_share
     )
 
@@ -408,7 +408,7 @@ def log_root(state: MultiTaskState) -> Float[Array, ""]:
     of_topics = jnp.where(used, of_topics, 0.0)
     of_pools = terms(root.unused, state.group_log_unused) + gammaln(state.group_alpha)
     groups = sum_pairwise(sum_pairwise(of_topics.T)) + sum_pairwise(of_pools)
-    return groups + rooted_topics.log_root(state)
+    return groups + hdp_state.log_root(state)
 
 
 def log_prior(state: MultiTaskState, priors: MultiTaskPriors) -> Float[Array, ""]:

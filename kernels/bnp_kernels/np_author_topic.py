@@ -32,20 +32,20 @@ from bnp_kernels.author_topic import (
     AuthorTopicInfo,
     count_authors,
     draw_start,
-    of_whole,
+    on_one_device_with_authors,
     share,
 )
 from bnp_kernels.hdp_lda import HDPPriors
 from bnp_kernels.numerics.densities import log_dirichlet_multinomial
 from bnp_kernels.numerics.sums import sum_pairwise
-from bnp_kernels.processes import dirichlet_topics, hdp_root, rooted_topics, split_merge
-from bnp_kernels.processes.hdp_root import TAIL_SHARE, Root
-from bnp_kernels.processes.rooted_topics import log_prior, log_root
+from bnp_kernels.processes import dirichlet_topics, hdp_root, hdp_state, split_merge
+from bnp_kernels.processes.hdp_root import TAIL_SHARE, RootWeights
+from bnp_kernels.processes.hdp_state import log_prior, log_root
 from bnp_kernels.random import bits, gamma
 from bnp_kernels.tokens import author_sweeps
 from bnp_kernels.tokens.author_layout import AuthorTokens
-from bnp_kernels.tokens.scan import Table, Weights, scan_tokens
-from bnp_kernels.tokens.turns import take_turn
+from bnp_kernels.tokens.scan import CountTable, Weights, scan_tokens
+from bnp_kernels.tokens.schedule import run_scheduled_sweep
 
 __all__ = [
     "AuthorHDPState",
@@ -56,7 +56,7 @@ __all__ = [
     "log_prior",
     "log_root",
     "resample",
-    "slots_wanted",
+    "slots_needed",
     "step",
 ]
 
@@ -70,7 +70,7 @@ class AuthorHDPState(NamedTuple):
     word_topic: Int[Array, "V K"]  # word-major: a sweep reads and writes whole rows
     topic: Int[Array, " K"]
     author: Int[Array, " J"]  # tokens of each author, which change with x
-    root: Root
+    root: RootWeights
     alpha: Float[Array, ""]
     beta: Float[Array, ""]
     overflow: Bool[Array, ""]  # a slot was missing: discard this state, grow, repeat the sweep
@@ -104,7 +104,7 @@ def init(
 
 def grow(state: AuthorHDPState, max_topics: int) -> AuthorHDPState:
     """Pad the slots with free ones up to `max_topics`, or drop free ones at the end."""
-    return rooted_topics.grow(state, max_topics, "author_topic")
+    return hdp_state.grow(state, max_topics, "author_topic")
 
 
 def conditional(
@@ -146,12 +146,12 @@ def _sequential_sweep(
         )  # fmt: skip
 
     tables = {
-        "word": Table(state.word_topic, data.word, largest=data.most_of_a_word),
-        "topic": Table(state.topic),
+        "word": CountTable(state.word_topic, data.word, largest=data.max_word_count),
+        "topic": CountTable(state.topic),
     }
     swept = scan_tokens(
         weigh, rng_key, data.buckets, state.z, state.author_topic, tables,
-        given={"alpha": state.alpha, "beta": state.beta}, x=state.x, total=state.author,
+        constants={"alpha": state.alpha, "beta": state.beta}, x=state.x, total=state.author,
         root=state.root, overflow=state.overflow, power=power,
     )  # fmt: skip
     return state._replace(
@@ -241,7 +241,7 @@ def _with_topics(
 
 def resample(rng_key: Key[Array, ""], state: AuthorHDPState, priors: HDPPriors) -> AuthorHDPState:
     """Draw tables, concentrations and root weights given the topics."""
-    return rooted_topics.resample(rng_key, state, state.author_topic, state.author, priors)
+    return hdp_state.resample(rng_key, state, state.author_topic, state.author, priors)
 
 
 def step(
@@ -278,15 +278,15 @@ def step(
     Dirichlet.
 
     "split-merge" proposes to merge pairs of topics and to split topics, see `split_merge`. Every
-    token keeps its author. `power` is that of annealed sweeps, see `take_turn`.
+    token keeps its author. `power` is that of annealed sweeps, see `run_scheduled_sweep`.
     """
     key_sweep, key_rest = bits.split(rng_key)
     known = {
-        "sequential": of_whole(_sequential_sweep),
+        "sequential": on_one_device_with_authors(_sequential_sweep),
         "parallel": _parallel_sweep,
-        "split-merge": of_whole(_split_merge_sweep),
+        "split-merge": on_one_device_with_authors(_split_merge_sweep),
     }
-    new = take_turn(
+    new = run_scheduled_sweep(
         known, sweeps, turn, key_sweep, state, data,
         power=power, tail_share=tail_share,
     )  # fmt: skip
@@ -295,11 +295,11 @@ def step(
     return new, data.shards.total(info)
 
 
-def slots_wanted(
+def slots_needed(
     state: AuthorHDPState, data: AuthorTokens, *, tail_share: float = TAIL_SHARE
 ) -> Int[Array, ""]:
     """Return how many slots make an overflow of the next sweep very improbable."""
-    return hdp_root.slots_wanted(
+    return hdp_root.slots_needed(
         state.root, state.topic, state.alpha, data.author_share, tail_share
     )
 

@@ -21,7 +21,7 @@ from bnp_kernels.processes.pitman_yor_topics import (
     log_prior,
     opens,
     step,
-    tables_wanted,
+    tables_needed,
 )
 from bnp_kernels.tokens.layout import Tokens
 
@@ -36,7 +36,7 @@ __all__ = [
     "log_prior",
     "opens",
     "step",
-    "tables_wanted",
+    "tables_needed",
 ]
 
 

@@ -51,7 +51,12 @@ from bnp_kernels.processes import (
 )
 from bnp_kernels.processes.allocation import Counts, allocate, rates, shares
 from bnp_kernels.processes.approximate_births import MOST, NUM_DRAWS, draw_rows
-from bnp_kernels.processes.beta_process import BetaProcessPriors, Rows, count_uses, sum_by_source
+from bnp_kernels.processes.beta_process import (
+    BetaProcessPriors,
+    RowSources,
+    count_uses,
+    sum_by_source,
+)
 from bnp_kernels.processes.factor_slots import add_up
 from bnp_kernels.random import bits
 from bnp_kernels.random.concentration import GammaPrior
@@ -328,7 +333,7 @@ def _split_or_merge(
 
 
 def _draw_rates(
-    rng_key: Key[Array, ""], state: PoissonState, rows: Rows, priors: PoissonPriors
+    rng_key: Key[Array, ""], state: PoissonState, rows: RowSources, priors: PoissonPriors
 ) -> tuple[Array, Array]:
     """Redraw the rates of phi and w given the phi and w in use; unused ones are integrated out.
 
@@ -438,7 +443,7 @@ def _draw_values(
 
 
 def _rescale(
-    rng_key: Key[Array, ""], state: PoissonState, rows: Rows, priors: PoissonPriors
+    rng_key: Key[Array, ""], state: PoissonState, rows: RowSources, priors: PoissonPriors
 ) -> PoissonState:
     r"""Move along the ridge of scales: $s\, \phi_k$ and $w_k / s$, see `factor_scales`.
 

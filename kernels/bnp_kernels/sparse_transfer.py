@@ -45,16 +45,16 @@ from bnp_kernels.numerics.densities import log_rising
 from bnp_kernels.numerics.shards import ONE_DEVICE, Shards
 from bnp_kernels.numerics.sums import sum_pairwise, sum_rows
 from bnp_kernels.processes import buffet, dirichlet_topics, hdp_root, taylor_transfer
-from bnp_kernels.processes.rooted_topics import chain_by_chain
+from bnp_kernels.processes.hdp_state import chain_by_chain
 from bnp_kernels.random import bits
 from bnp_kernels.random.concentration import GammaPrior
 from bnp_kernels.random.gamma import draw_log_beta, draw_log_gamma, draw_topic_word
 from bnp_kernels.random.tables import draw_tables, draw_tables_of_groups
 from bnp_kernels.tokens import lanes, tally
 from bnp_kernels.tokens.layout import Tokens, group_of
-from bnp_kernels.tokens.scan import Table, Weights, scan_tokens
+from bnp_kernels.tokens.scan import CountTable, Weights, scan_tokens
+from bnp_kernels.tokens.schedule import on_one_device, run_scheduled_sweep
 from bnp_kernels.tokens.start import random_start
-from bnp_kernels.tokens.turns import of_whole_corpus, take_turn
 
 __all__ = [
     "TransferInfo",
@@ -66,7 +66,7 @@ __all__ = [
     "log_atoms",
     "log_joint",
     "log_prior",
-    "slots_wanted",
+    "slots_needed",
     "step",
     "weigh_pairs",
 ]
@@ -250,9 +250,9 @@ def _sequential_sweep(
         ))  # fmt: skip
 
     tables = {
-        "group": Table(state.group_topic, group[data.doc]),
-        "word": Table(state.word_topic, data.word, largest=data.most_of_a_word),
-        "topic": Table(state.topic),
+        "group": CountTable(state.group_topic, group[data.doc]),
+        "word": CountTable(state.word_topic, data.word, largest=data.max_word_count),
+        "topic": CountTable(state.topic),
     }
     of_groups = {
         "tables": state.size_tables.astype(jnp.float32),
@@ -263,7 +263,7 @@ def _sequential_sweep(
     swept = scan_tokens(
         weigh, key_z, _read_groups(data), state.z, state.doc_topic, tables,
         per_topic={"all_tables": state.size_tables.sum(axis=0).astype(jnp.float32)},
-        given={"beta": state.beta}, per_doc_topic=of_groups, power=power,
+        constants={"beta": state.beta}, per_doc_topic=of_groups, power=power,
     )  # fmt: skip
     counts = swept.z, swept.doc, *(swept.tables[name] for name in ("group", "word", "topic"))
     return _with_topics(
@@ -315,9 +315,9 @@ def _taylor_sweep(
         return Weights(weights * (word + beta) / (topic + num_words * beta))
 
     tables = {
-        "group": Table(state.group_topic, group[data.doc]),
-        "word": Table(state.word_topic, data.word, largest=data.most_of_a_word),
-        "topic": Table(state.topic),
+        "group": CountTable(state.group_topic, group[data.doc]),
+        "word": CountTable(state.word_topic, data.word, largest=data.max_word_count),
+        "topic": CountTable(state.topic),
     }
     per_topic = {
         "expected": chance * pool.strength,
@@ -326,7 +326,7 @@ def _taylor_sweep(
     }
     swept = scan_tokens(
         weigh, key_z, _read_groups(data), state.z, state.doc_topic, tables, per_topic=per_topic,
-        given={"beta": state.beta, "new": new}, power=power,
+        constants={"beta": state.beta, "new": new}, power=power,
         per_doc_topic={"strength": pool.group_strength},
     )  # fmt: skip
     counts = swept.z, swept.doc, *(swept.tables[name] for name in ("group", "word", "topic"))
@@ -541,7 +541,7 @@ def step(
 
     A group gets a topic then only if it has it on, so "sequential" mixes faster. With `sizes` false
     the numbers of tokens of the groups are given, not modelled. `power` is that of annealed
-    sweeps, see `take_turn`.
+    sweeps, see `run_scheduled_sweep`.
 
     With the `approximation` "taylor" the sweep "sequential" and all else are those of the paper,
     which are **not exact**, see `taylor_transfer`.
@@ -549,15 +549,15 @@ def step(
     key_sweep, key_rest = bits.split(rng_key)
     taylor = approximation == "taylor"
     known = {
-        "sequential": of_whole_corpus(_taylor_sweep if taylor else _sequential_sweep),
+        "sequential": on_one_device(_taylor_sweep if taylor else _sequential_sweep),
         "parallel": chain_by_chain(_parallel_sweep, state),
     }
-    new = take_turn(known, sweeps, turn, key_sweep, state, data, power=power)
+    new = run_scheduled_sweep(known, sweeps, turn, key_sweep, state, data, power=power)
     new = _resample(key_rest, new, data, priors, sizes=sizes, one_document=taylor)
     return new, TransferInfo(num_moved=data.shards.total((new.z != state.z).sum()))
 
 
-def slots_wanted(state: TransferState, data: Tokens) -> Int[Array, ""]:
+def slots_needed(state: TransferState, data: Tokens) -> Int[Array, ""]:
     """Return how many slots make an overflow of the next sweep very improbable."""
     atoms = buffet.expected_atoms(state.alpha, len(state.tilt), state.epsilon)
     free = jnp.maximum(buffet.slots_for(buffet.SPARE), buffet.slots_for(atoms))

@@ -34,8 +34,8 @@ from bnp_kernels.random.concentration import GammaPrior
 from bnp_kernels.random.slice_sampling import draw_slice
 from bnp_kernels.tokens.lanes import Tilt
 from bnp_kernels.tokens.layout import Tokens
+from bnp_kernels.tokens.schedule import run_scheduled_sweep
 from bnp_kernels.tokens.start import random_start
-from bnp_kernels.tokens.turns import take_turn
 
 __all__ = [
     "SupervisedLDAInfo",
@@ -167,11 +167,11 @@ def step(
     Then the concentrations, the dispersion of counts and $\eta$ are drawn, each given all others.
     By the sampler "polya-gamma", $\lambda$ is drawn anew and $\eta$ given it; nothing else is drawn
     given this $\lambda$, so it may be integrated out elsewhere. The sampler "elliptical" needs no
-    $\lambda$. `power` is that of annealed sweeps, see `take_turn`.
+    $\lambda$. `power` is that of annealed sweeps, see `run_scheduled_sweep`.
     """
     key_z, key_rest, key_dispersion, key_eta = bits.split(rng_key, 4)
     known = labelled_topics.sweeps(tilt)
-    new = take_turn(known, sweeps, turn, key_z, state, data, power=power)
+    new = run_scheduled_sweep(known, sweeps, turn, key_z, state, data, power=power)
     alpha, beta = dirichlet_topics.resample_concentrations(
         key_rest, new.doc_topic, data.doc_length, new.word_topic, new.topic, new.alpha, new.beta,
         alpha_prior=priors.alpha, beta_prior=priors.beta, shards=data.shards,

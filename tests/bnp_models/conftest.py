@@ -96,9 +96,9 @@ class Toy(token_model.TokenModel):
         }
         return GibbsKernel(self, options, program=program, ignore=ignore)
 
-    def sampler(self, elsewhere, *, schedule, record, init_topics):
+    def sampler(self, sampled_by_other_blocks, *, schedule, record, init_topics):
         """Return the pure functions."""
-        gamma_prior("gamma", self.gamma, given="gamma" in elsewhere)
+        gamma_prior("gamma", self.gamma, from_other_block="gamma" in sampled_by_other_blocks)
 
         def init(rng_key, data, corpus):
             slots = max(self.max_topics or corpus.num_tokens, init_topics)
@@ -145,7 +145,7 @@ class Toy(token_model.TokenModel):
             prepare=lambda corpus, parts=ONE_PART: token_model.prepare(corpus, parts, None),
             init=init,
             step=step,
-            rotation=(0, 1, 0) if schedule == "mixed" else (0,),
+            sweep_cycle=(0, 1, 0) if schedule == "mixed" else (0,),
             draws=draws,
             means=means,
             log_density=lambda state, data: jnp.cumsum(
@@ -153,9 +153,9 @@ class Toy(token_model.TokenModel):
             )[-1],
             used=lambda state: state.topic > 0,
             snapshot=lambda state, data: {"z": state.z, "gamma": state.gamma},
-            given=lambda state, values: state._replace(**values),
+            condition_on=lambda state, values: state._replace(**values),
             data_specs=token_model.data_specs,
-            wanted=lambda state, data: (state.topic > 0).sum() + 1,
+            slots_needed=lambda state, data: (state.topic > 0).sum() + 1,
             capacity=None if self.max_topics is None else lambda state: state.topic.shape[-1],
             grow=grow_toy,
         )

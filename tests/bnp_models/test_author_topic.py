@@ -69,7 +69,7 @@ CONTRACT = testing.Contract(
     options_refused=[
         ({"schedule": "mixed"}, r"schedule must be one of \['parallel', 'sequential'\]"),
         ({"init_topics": 4}, "init_topics must be at most num_topics=3"),
-        ({"side_by_side": 0}, "side_by_side must be an integer of at least 1"),
+        ({"num_parallel": 0}, "num_parallel must be an integer of at least 1"),
         ({"record": ("tables",)}, "record must be one of"),
     ],
     data_refused=[

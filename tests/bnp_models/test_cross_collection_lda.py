@@ -58,7 +58,7 @@ CONTRACT = testing.Contract(
     options_refused=[
         ({"schedule": "mixed"}, r"schedule must be one of \['parallel', 'sequential'\]"),
         ({"init_topics": 4}, "init_topics must be at most num_topics=3"),
-        ({"side_by_side": 0}, "side_by_side must be an integer of at least 1"),
+        ({"num_parallel": 0}, "num_parallel must be an integer of at least 1"),
         ({"record": ("phi_mean",)}, "record must be one of"),
     ],
     data_refused=[
@@ -109,7 +109,7 @@ def test_law_of_the_words(monkeypatch):
         cross_collection_lda, "draw_dirichlet", lambda rng, x: x / x.sum(1, keepdims=True)
     )
     rng = np.random.default_rng(0)
-    law = bnp.CrossCollectionLDA(2).data_law(rng, STATE, SEEN)
+    law = bnp.CrossCollectionLDA(2).likelihood_given_state(rng, STATE, SEEN)
     log_p = np.log(OF_WORDS[np.asarray(SEEN.doc), np.asarray(SEEN.word)])
     np.testing.assert_allclose(law.log_likelihood(), [log_p[:3].sum(), log_p[3:].sum()])
 
@@ -118,7 +118,7 @@ def test_law_of_the_words(monkeypatch):
 def test_replicated_words():
     """Topics, mixtures and switches are independent given a state, so their means multiply."""
     rng, size = np.random.default_rng(0), 4000
-    laws = (bnp.CrossCollectionLDA(2).data_law(rng, STATE, SEEN) for _ in range(size))
+    laws = (bnp.CrossCollectionLDA(2).likelihood_given_state(rng, STATE, SEEN) for _ in range(size))
     words = np.array([law.replicate(rng) for law in laws])
     share = (words[..., None] == np.arange(3)).mean(axis=0)
     expected = OF_WORDS[np.asarray(SEEN.doc)]
@@ -182,8 +182,8 @@ class TestFit:
 
     def test_finds_the_topics_of_each_group(self, found):
         """Which topic of one group has a number with which topic of the other is not certain."""
-        group, doc = np.asarray(found.corpus.group), np.asarray(found.corpus.doc)
-        word, topic = np.asarray(found.corpus.word), doc // 2 % 2  # a document has one topic
+        group, doc = np.asarray(found.dataset.group), np.asarray(found.dataset.doc)
+        word, topic = np.asarray(found.dataset.word), doc // 2 % 2  # a document has one topic
         for state in found.mixtures:
             for g, k in np.ndindex(2, 2):
                 phi = state.phi[0, g]  # [word, topic]

@@ -170,7 +170,9 @@ def test_predictive_draws_have_the_mean_of_a_kept_state():
     rng = np.random.default_rng(0)
     corpus = bnp.Corpus.from_ids([[0], [1]], num_words=4, groups=["a", "b"])
     one = {**state, "z": np.array([0, 1]), "opens": np.array([True, True])}
-    words = np.stack([WITH.data_law(rng, one, corpus).replicate(rng) for _ in range(size)])
+    words = np.stack(
+        [WITH.likelihood_given_state(rng, one, corpus).replicate(rng) for _ in range(size)]
+    )
     topics = WITH.topics_of(one, corpus)
     theta = np.array([[1.5, 0.5], [1.2, 2.2]]) / np.array([[2.0], [3.4]])
     law = np.einsum("gk,gvk->gv", theta, topics.phi)

@@ -191,7 +191,7 @@ def test_draws_do_not_depend_on_an_offset(tmp_path):
             np.testing.assert_array_equal(far[name].values, near[name].values)
         expected = fits[0].reconstruct().mean
         np.testing.assert_allclose(fit.reconstruct().mean - 1000, expected, atol=1e-9)
-        assert np.abs(expected - fits[0].sources.values).mean() < 0.25  # of noise of sd 0.25
+        assert np.abs(expected - fits[0].dataset.values).mean() < 0.25  # of noise of sd 0.25
     rows = [two_factors(x).select_rows(range(5)) for x in (0.0, 1000.0)]
     scores = [f.predict(x, num_temperatures=5) for f, x in zip(fits, rows, strict=False)]
     np.testing.assert_allclose(scores[1].row_log_prob, scores[0].row_log_prob, rtol=1e-9)

@@ -57,7 +57,7 @@ CONTRACT = testing.Contract(
         ({"schedule": "mixed"}, r"schedule must be one of \['parallel', 'sequential'\]"),
         ({"sampler": "nuts"}, r"sampler must be one of \['elliptical', 'polya-gamma'\]"),
         ({"init_topics": 4}, "init_topics must be at most num_topics=3"),
-        ({"side_by_side": 0}, "side_by_side must be an integer of at least 1"),
+        ({"num_parallel": 0}, "num_parallel must be an integer of at least 1"),
         ({"record": ("eta",)}, "record must be one of"),
     ],
     data_refused=[

@@ -39,7 +39,7 @@ def weigh(state, data, token):
     return weights.topics * weights.factor / weights.divisor
 
 
-FAMILY = testing.FiniteTopics(
+FAMILY = testing.FiniteTopicsCase(
     author_topic, AuthorTopicModel, author_topic.AuthorTopicState, author_topic.AuthorTopicPriors,
     weigh, TINY, JOINT,
 )  # fmt: skip

@@ -19,7 +19,7 @@ from bnp_kernels import cross_collection_lda as kernel
 from bnp_kernels import lda
 from bnp_models import CrossCollectionLDA, testing
 from bnp_models.testing import enumeration, simulate, token_corpora
-from bnp_models.testing.finite_topics import JOINT_TOPICS, NUM_TOPICS
+from bnp_models.testing.finite_topics_case import JOINT_TOPICS, NUM_TOPICS
 from bnp_models.testing.topic_family import (
     as_floats,
     gamma_prior,
@@ -195,7 +195,7 @@ def make_state(z, switch, data, num_words, num_groups, **hyper):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class SwitchedTopics(testing.FiniteTopics):
+class SwitchedTopics(testing.FiniteTopicsCase):
     """Parts of the case: as for other finite topics, with a switch for each token."""
 
     outcome = "switch", 2
@@ -391,7 +391,7 @@ MISTAKES = [
     ),
     testing.Mistake(
         "own tokens count in the totals of the common words", kernel, "_sequential_sweep",
-        "Table({state.topic - state.group_own.sum(axis=0)}", "state.topic",
+        "CountTable({state.topic - state.group_own.sum(axis=0)}", "state.topic",
         "enumeration/fixed/sequential",
     ),
     testing.Mistake(
@@ -408,7 +408,7 @@ MISTAKES = [
     ),
     testing.Mistake(
         "switches of the other group", kernel, "_sequential_sweep",
-        "Table(state.group_own, {group}, ", "1 - group",
+        "CountTable(state.group_own, {group}, ", "1 - group",
         "enumeration/fixed/sequential",
     ),
     testing.Mistake(

@@ -54,11 +54,11 @@ ROWS = sparse_rows(TRANSFORMS)
 FIRST_GROUP, GROUP_OF_JOINT = 0, np.array([1, 0, 1])
 TINY = testing.TinyCorpus(
     [[0, 0, 1], [0, 0, 2], [1, 0]], NUM_WORDS, group=[FIRST_GROUP, 1, 0],
-    layout={"num_lanes": 1, "num_sizes": 4},
+    layout={"num_lanes": 1, "num_count_values": 4},
 )  # fmt: skip
 JOINT = testing.TinyCorpus(
     [[0] * n for n in (3, 4, 3)], NUM_WORDS, group=GROUP_OF_JOINT.tolist(),
-    layout={"num_lanes": 2, "num_sizes": 7},
+    layout={"num_lanes": 2, "num_count_values": 7},
 )  # fmt: skip
 FIXED = {"alpha": (0.5, 1.2), "beta": 0.6, "discount": 0.4, "concentration": 1.5}
 PRIORS = {"alpha": (2.0, 2.0), "beta": (1.5, 1.0), "concentration": (2.0, 1.0)}  # with rates
@@ -274,7 +274,7 @@ def conditional(state, data, token):
     flag = jnp.where(t == m, 1, token % 2)
     minus = jnp.arange(NUM_TOPICS) == old
     tables = state.tables.at[row, old].add(-flag)
-    ratios = stirling.ratios(state.discount, data.sizes, CAPACITY)
+    ratios = stirling.ratios(state.discount, data.count_values, CAPACITY)
     weights = shared.weigh(
         state.doc_topic[d] - minus, state.word_topic[row] - minus, tables[row],
         by_group(state.word_topic)[group] - minus, by_group(tables)[group], state.alpha[group],
@@ -329,7 +329,7 @@ def draw_joint(of, rng, size):
 
 
 def draw_root(rng, drawn, label):
-    """Draw the root given the global words of the tables; return the fields of `Root`."""
+    """Draw the root given the global words of the tables; return the fields of `BaseMeasure`."""
     (size, num_tokens), num_global = label.shape, TRANSFORMS.shape[2]
     tables = np.zeros((size, num_global, JOINT_TOPICS), np.int32)
     log_labels = np.zeros(size)
@@ -350,7 +350,8 @@ def states_of(of, drawn):
     def one(z, word, tables, values, root):
         state = kernel.PitmanYorState(
             z, jnp.zeros((JOINT.num_rows, JOINT_TOPICS), jnp.int32), tables, jnp.zeros(0), tables,
-            room=jnp.zeros(CAPACITY, bool), overflow=jnp.zeros((), bool), root=root, **values,
+            table_capacity=jnp.zeros(CAPACITY, bool), overflow=jnp.zeros((), bool), root=root,
+            **values,
         )  # fmt: skip
         data = of.joint_corpus.with_words(of.joint_corpus.data, word)
         return state._replace(**of.tally(state, data))
@@ -359,7 +360,7 @@ def states_of(of, drawn):
     values = {name: np.asarray(drawn[name], np.float32) for name in FLOATS}
     root = None
     if of.transformed:
-        root = shared.Root(
+        root = shared.BaseMeasure(
             np.asarray(drawn["log_phi"], np.float32), drawn["root_tables"],
             np.asarray(drawn["log_labels"], np.float32),
         )  # fmt: skip
@@ -708,7 +709,7 @@ def test_check_without_discount_with_transform(check):
 
 
 SMALL = testing.TinyCorpus(
-    [[0, 0], [1], [0, 2]], NUM_WORDS, group=[0, 0, 1], layout={"num_sizes": 4}
+    [[0, 0], [1], [0, 2]], NUM_WORDS, group=[0, 0, 1], layout={"num_count_values": 4}
 )
 
 
@@ -722,7 +723,7 @@ def state_of(corpus, z, **values):
     state = kernel.PitmanYorState(
         jnp.asarray(z), jnp.zeros((len(corpus.docs), num_topics), jnp.int32), none, jnp.zeros(0),
         none, **{name: jnp.asarray(x, jnp.float32) for name, x in values.items()},
-        room=jnp.zeros(CAPACITY, bool), overflow=jnp.zeros((), bool),
+        table_capacity=jnp.zeros(CAPACITY, bool), overflow=jnp.zeros((), bool),
     )  # fmt: skip
     return state._replace(**IDENTITY.tally(state, corpus.data))
 
@@ -749,7 +750,7 @@ def log_of_tables(corpus, z, transformed=False, **values):
             found.append((tables, of_words, np.float32(log_labels)))
 
     def of_one(tables, of_words, log_labels):
-        root = shared.Root(jnp.zeros(of_words.shape), of_words, log_labels)
+        root = shared.BaseMeasure(jnp.zeros(of_words.shape), of_words, log_labels)
         return kernel.log_joint(state._replace(tables=tables, root=root), data)
 
     parts = map(np.stack, zip(*found, strict=True))
@@ -778,7 +779,7 @@ def test_one_group_is_pitman_yor_lda():
     tables = jnp.array([[2, 1], [1, 2], [0, 1]])
     found = []
     for module, group in ((kernel, [0, 0, 0]), (one_group, None)):
-        data = token_corpora.lay_out(TINY.docs, group=group, num_sizes=6)
+        data = token_corpora.lay_out(TINY.docs, group=group, num_count_values=6)
         counts = [token_corpora.tally(z, row, n, 2) for row, n in ((data.doc, 3), (data.word, 3))]
         state = module.PitmanYorState(
             z, *counts, counts[0].sum(axis=0), tables, jnp.full(2 if group is None else 1, alpha),
@@ -826,7 +827,7 @@ def test_root_of_approximate_sweeps(approximation, transformed):
     data = corpus_of(TINY, transformed).data
     state = state_of(TINY, Z, beta=beta)
     log_phi = jnp.asarray(np.log(phi), jnp.float32)
-    root = shared.Root(log_phi, jnp.zeros(phi.shape), jnp.zeros(()))
+    root = shared.BaseMeasure(log_phi, jnp.zeros(phi.shape), jnp.zeros(()))
     state = state._replace(tables=jnp.asarray(tables), root=root)
     new = testing.quick_jit(shared._update_root, static_argnums=2)(state, data, approximation).root
 
@@ -859,7 +860,7 @@ def test_mode_of_a_root_without_tables_is_finite():
     tables = np.zeros((NUM_GROUPS * NUM_WORDS, NUM_TOPICS), np.int32)
     tables[0], tables[4] = 3, (2, 0)
     state = state_of(TINY, Z, beta=0.25)
-    root = shared.Root(jnp.zeros((NUM_WORDS, NUM_TOPICS)), jnp.zeros(()), jnp.zeros(()))
+    root = shared.BaseMeasure(jnp.zeros((NUM_WORDS, NUM_TOPICS)), jnp.zeros(()), jnp.zeros(()))
     state = state._replace(tables=jnp.asarray(tables), root=root)
     new = shared._update_root(state, TINY.data, "em").root
     assert np.isfinite(np.asarray(new.log_phi)).all()
@@ -880,7 +881,9 @@ def test_optimised_concentrations_are_the_most_likely_ones():
     phi = rng.dirichlet(np.full(40, 0.4), num_topics)
     tables = np.stack([[rng.multinomial(60, p) for p in phi] for _ in range(2)]).swapaxes(1, 2)
     tables = np.concatenate([*tables, np.zeros((40, num_topics), int)])
-    data = token_corpora.lay_out([[0] * int(n) for n in length], group=group.tolist(), num_sizes=3)
+    data = token_corpora.lay_out(
+        [[0] * int(n) for n in length], group=group.tolist(), num_count_values=3
+    )
     state = kernel.PitmanYorState(
         data.doc, jnp.asarray(doc_topic), jnp.asarray(tables), jnp.asarray(doc_topic.sum(axis=0)),
         jnp.asarray(tables), jnp.asarray(alpha, jnp.float32), jnp.float32(2.0), jnp.float32(0.4),

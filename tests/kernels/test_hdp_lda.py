@@ -14,7 +14,7 @@ from bnp_kernels import hdp_lda, lda
 from bnp_kernels.processes import hdp_root, split_merge, split_proposal
 from bnp_models import HDPLDA, testing
 from bnp_models.testing import token_corpora
-from bnp_models.testing.rooted_topics import CAPACITY, FIXED
+from bnp_models.testing.hdp_case import CAPACITY, FIXED
 
 TINY = testing.TinyCorpus([[0, 0, 1], [1, 2, 2]], num_words=3, layout={"num_lanes": 1})
 JOINT = testing.TinyCorpus([[0] * n for n in (4, 5, 6)], num_words=4, layout={"num_lanes": 2})
@@ -31,9 +31,7 @@ def weigh(state, data, token):
     return weights[None], weight_new[None]
 
 
-FAMILY = testing.RootedTopics(
-    hdp_lda, HDPLDA, hdp_lda.HDPState, hdp_lda.HDPPriors, weigh, TINY, JOINT
-)
+FAMILY = testing.HDPCase(hdp_lda, HDPLDA, hdp_lda.HDPState, hdp_lda.HDPPriors, weigh, TINY, JOINT)
 SEQUENTIAL = testing.Schedule(
     testing.late(hdp_lda, "step", sweeps=("sequential",)),
     FAMILY.growth(CAPACITY, 3),
@@ -157,7 +155,7 @@ def test_even_root_is_lda():
     counts = doc_topic, word_topic, doc_topic.sum(axis=0)
     even, zero = jnp.full(num_topics, 1 / num_topics), jnp.float32(0)
     alphas = alpha * even
-    root = hdp_root.Root(even, zero, counts[2], beta)
+    root = hdp_root.RootWeights(even, zero, counts[2], beta)
     state = hdp_lda.HDPState(z, *counts, root, jnp.float32(alpha), beta, jnp.bool_(False))
     finite = lda.LDAState(z, *counts, alphas, beta)
     np.testing.assert_allclose(

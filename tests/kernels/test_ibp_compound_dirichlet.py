@@ -25,7 +25,7 @@ from bnp_models.testing import (
     simulate,
     token_corpora,
 )
-from bnp_models.testing.parts import Conditional
+from bnp_models.testing.targets import Conditional
 from bnp_models.testing.topic_family import (
     TopicFamily,
     as_floats,

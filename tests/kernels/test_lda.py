@@ -34,7 +34,7 @@ def weigh(state, data, token):
     )[None]  # fmt: skip
 
 
-FAMILY = testing.FiniteTopics(lda, LDA, lda.LDAState, lda.LDAPriors, weigh, TINY, JOINT)
+FAMILY = testing.FiniteTopicsCase(lda, LDA, lda.LDAState, lda.LDAPriors, weigh, TINY, JOINT)
 
 # kernels that are wrong on purpose
 MISTAKES = [
@@ -90,12 +90,12 @@ MISTAKES = [
         "enumeration/asymmetric/sequential",
     ),
     testing.Mistake(
-        "alpha counted once per restaurant", dirichlet_topics, "of_alpha",
+        "alpha counted once per restaurant", dirichlet_topics, "alpha_statistics",
         "scale = {alpha.shape[0]}", "1.0",
         "enumeration/symmetric/parallel",
     ),
     testing.Mistake(
-        "beta counted once per restaurant", dirichlet_topics, "of_beta",
+        "beta counted once per restaurant", dirichlet_topics, "beta_statistics",
         "scale={num_words}", "1.0",
         "enumeration/symmetric/parallel",
     ),
@@ -165,10 +165,10 @@ def test_one_topic(schedule):
 
 def test_the_type_of_counts_changes_no_draw():
     state, data = state_of([0, 1, 0, 1, 1, 2], [0.7] * 3, 0.4)
-    assert data.most_of_a_word.dtype == np.uint16
+    assert data.max_word_count.dtype == np.uint16
 
     def after(dtype):
-        of_type = data._replace(most_of_a_word=data.most_of_a_word.astype(dtype))
+        of_type = data._replace(max_word_count=data.max_word_count.astype(dtype))
         return step(jax.random.key(0), state, of_type, lda.LDAPriors())
 
     step = testing.quick_jit(CASE.schedules["sequential"].step)

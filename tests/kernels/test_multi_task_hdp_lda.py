@@ -19,7 +19,7 @@ from bnp_kernels.processes import hdp_root, split_merge
 from bnp_kernels.random import tables
 from bnp_models import MultiTaskHDPLDA, testing
 from bnp_models.testing import enumeration, simulate, token_corpora
-from bnp_models.testing.rooted_topics import RootedTopics, num_used, with_root
+from bnp_models.testing.hdp_case import HDPCase, num_used, with_root
 from bnp_models.testing.topic_family import (
     as_floats,
     gamma_prior,
@@ -60,7 +60,7 @@ def enumerated(target):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class GroupedTopics(RootedTopics):
+class GroupedTopics(HDPCase):
     """Parts of the case: as for other topics with a root, with the weights of the groups."""
 
     def exact(self, target):
@@ -152,7 +152,7 @@ class GroupedTopics(RootedTopics):
 
         values = {name: np.asarray(v, np.float32) for name, v in hyperparameters.items()}
         of_docs, of_groups = map(wide, num_tables)
-        root = hdp_root.Root(
+        root = hdp_root.RootWeights(
             wide(root[:, :-1]).astype(np.float32), root[:, -1].astype(np.float32), of_groups,
             values.pop("gamma"),
         )  # fmt: skip

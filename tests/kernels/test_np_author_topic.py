@@ -17,7 +17,7 @@ from bnp_kernels.tokens import scan
 from bnp_models import NonparametricAuthorTopicModel, testing
 from bnp_models.testing import author_corpora as tiny
 from bnp_models.testing import token_corpora
-from bnp_models.testing.rooted_topics import CAPACITY, FIXED
+from bnp_models.testing.hdp_case import CAPACITY, FIXED
 
 DOCS = [[0, 0, 1], [1, 2, 2]]
 TINY = testing.TinyCorpus(DOCS, 3, [[0, 1], [1]], 2, layout={"block_size": 4})
@@ -41,7 +41,7 @@ def weigh(state, data, token):
     return weights.topics * weights.factor / weights.divisor, weights.new[:, 0]
 
 
-FAMILY = testing.RootedTopics(
+FAMILY = testing.HDPCase(
     np_author_topic, NonparametricAuthorTopicModel, np_author_topic.AuthorHDPState,
     hdp_lda.HDPPriors, weigh, TINY, JOINT,
 )  # fmt: skip
@@ -165,7 +165,7 @@ def test_mistake(mistake):
 def state_of(data, x, z, root, pool, alpha):
     root, half = jnp.array(root, jnp.float32), jnp.float32(0.5)
     corpus = testing.TinyCorpus(DOCS, 3, [], data.num_authors)
-    root = hdp_root.Root(root, jnp.float32(pool), jnp.zeros(len(root), jnp.int32), half)
+    root = hdp_root.RootWeights(root, jnp.float32(pool), jnp.zeros(len(root), jnp.int32), half)
     return FAMILY.make_state(
         corpus, z, x, data.word, len(root.weights), alpha=jnp.float32(alpha), beta=half,
         overflow=jnp.bool_(False), root=root,

@@ -29,10 +29,10 @@ from bnp_models.testing.topic_family import SHARP
 NUM_TOPICS, NUM_WORDS = 2, 3
 CAPACITY = 11  # one more than any cell has tokens
 TINY = testing.TinyCorpus(
-    [[0, 0, 1], [0, 2, 2]], NUM_WORDS, layout={"num_lanes": 1, "num_sizes": 4}
+    [[0, 0, 1], [0, 2, 2]], NUM_WORDS, layout={"num_lanes": 1, "num_count_values": 4}
 )
 JOINT = testing.TinyCorpus(
-    [[0] * n for n in (3, 4, 3)], NUM_WORDS, layout={"num_lanes": 2, "num_sizes": 11}
+    [[0] * n for n in (3, 4, 3)], NUM_WORDS, layout={"num_lanes": 2, "num_count_values": 11}
 )
 FIXED = {"alpha": 0.5, "beta": 0.8, "discount": 0.4, "concentration": 1.5}
 PRIORS = {"alpha": (2.0, 2.0), "beta": (1.5, 1.0), "concentration": (2.0, 1.0)}  # with rates
@@ -163,7 +163,7 @@ def conditional(state, data, token):
     flag = jnp.where(t == m, 1, token % 2)
     minus = jnp.arange(NUM_TOPICS) == old
     tables = state.tables.at[v, old].add(-flag)
-    ratios = stirling.ratios(state.discount, data.sizes, CAPACITY)
+    ratios = stirling.ratios(state.discount, data.count_values, CAPACITY)
     weights = shared.weigh(
         state.doc_topic[d] - minus, state.word_topic[v] - minus, tables[v], state.topic - minus,
         tables.sum(axis=0), state.alpha, state.concentration, ratios, state.discount, state.beta,
@@ -192,7 +192,7 @@ def states_of(drawn):
         return FAMILY.make_state(
             JOINT, z, JOINT.doc, word, NUM_TOPICS, alpha=jnp.full(NUM_TOPICS, alpha), beta=beta,
             tables=tables, discount=discount, concentration=concentration,
-            room=jnp.zeros(CAPACITY, bool), overflow=jnp.zeros((), bool),
+            table_capacity=jnp.zeros(CAPACITY, bool), overflow=jnp.zeros((), bool),
         )  # fmt: skip
 
     integers = (np.asarray(drawn[name], np.int32) for name in ("z", "word", "tables"))
@@ -446,7 +446,10 @@ def test_density_of_program():
     """
     docs, a, b = [[0, 0, 1]], 0.6, 1.7
     model = PitmanYorLDA(1, alpha=1.0, discount=a, concentration=b)
-    corpus, data = Corpus.from_ids(docs, num_words=2), token_corpora.lay_out(docs, num_sizes=3)
+    corpus, data = (
+        Corpus.from_ids(docs, num_words=2),
+        token_corpora.lay_out(docs, num_count_values=3),
+    )
     z = jnp.zeros(3, jnp.int32)
     angles, of_angle = nodes(26, -9.0, 13.0)
     energies, of_energy = nodes(30, -17.0, 5.0)

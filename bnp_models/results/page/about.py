@@ -13,7 +13,7 @@ MAX_LENGTH = 3000  # of a model or an option in words
 
 def data_text(fit: Any) -> str:
     """Say in a sentence how large the data are."""
-    data = fit.corpus
+    data = fit.dataset
     if hasattr(data, "num_docs"):
         sizes = [
             (data.num_docs, "documents"), (data.num_tokens, "tokens"), (data.num_words, "words"),
@@ -59,7 +59,7 @@ def about_section(fit: Any, folder: Path | None) -> Section:
     if given:
         listed = ", ".join(f"{name}={value!r}" for name, value in given.items())
         rows.append(("sampler", tag("code", shortened(listed, MAX_LENGTH))))
-    if "sampling_seconds" in attrs:  # not in runs of older versions
+    if "sampling_seconds" in attrs:  # not where `MCMC` drew
         seconds, compiling = float(attrs["sampling_seconds"]), float(attrs["compile_seconds"])
         rows.append(("time", f"{seconds:,.1f} s, of which compiling took {compiling:,.1f} s"))
     versions = json.loads(attrs.get("versions", "{}"))
@@ -78,13 +78,13 @@ def _reload(fit: Any, folder: Path | None) -> Html:
         said = "To go on with this fit, read it from the folder of the run:"
     else:
         file = fit.model.readers.file
-        kind, data = type(fit).__name__, type(fit.corpus).__name__
+        kind, data = type(fit).__name__, type(fit.dataset).__name__
         how = ""
-        if getattr(fit.corpus, "is_mapped", False):
+        if getattr(fit.dataset, "is_mapped", False):
             file, how = file.removesuffix(".npz"), ", mapped=True"
         code = (
             "import bnp_models as bnp\n\n"
-            f'fit.save("draws.nc")\nfit.corpus.save("{file}"{how})\n\n'
+            f'fit.save("draws.nc")\nfit.dataset.save("{file}"{how})\n\n'
             f'data = bnp.{data}.load("{file}")\nfit = bnp.{kind}.load("draws.nc", data)'
         )
         said = "To go on with this fit another time, save its draws and its data:"

@@ -57,7 +57,7 @@ def convergence_section(fit: Any, chain: int | None = None) -> Section:
         tag("p", tag("span", "\u2713" if judged.passed else "!", class_="mark",
                      aria_hidden="true"), headline, class_="headline"),
         paragraph(judged.summary),
-        None if unjudged else paragraph(MEANINGS[judged.verdict].format(found=terms.found)),
+        None if unjudged else paragraph(MEANINGS[judged.verdict].format(found=terms.parts)),
         class_=f"verdict {'good' if judged.passed else 'bad'}",
     )  # fmt: skip
     alone = None

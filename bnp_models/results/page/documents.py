@@ -39,7 +39,7 @@ def documents_section(
     num_rows
         Documents at most; all if None.
     """
-    corpus = fit.corpus
+    corpus = fit.dataset
     chosen = evenly(corpus.num_docs, num_rows)
     top = np.argsort(-shares.mean, axis=1, kind="stable")[:, :NUM_TOPICS]
     texts = corpus.texts

@@ -72,7 +72,7 @@ def number_section(fit: Any) -> Section:
 
 def factors_section(fit: Any) -> Section:
     """Describe each factor: the rows that use it, and its features."""
-    table, names = fit.factors(), fit.corpus.source_names
+    table, names = fit.factors(), fit.dataset.source_names
     shown, num_chains = names[:MAX_SOURCES], fit.posterior.sizes["chain"]
     top = float(table["upper"].max())
     rows = [
@@ -104,7 +104,7 @@ def factors_section(fit: Any) -> Section:
 
 def shared_section(fit: Any) -> Section | None:
     """Show how many factors each two sources share; None for one source."""
-    names = fit.corpus.source_names
+    names = fit.dataset.source_names
     if len(names) < 2:
         return None
     table, shown = fit.sharing(), names[:MAX_SOURCES]
@@ -134,7 +134,7 @@ def shared_section(fit: Any) -> Section | None:
 
 def imputed_section(fit: Any) -> Section | None:
     """List estimates of missing entries; None if nothing is missing."""
-    if fit.corpus.observed is None:
+    if fit.dataset.observed is None:
         return None
     table = fit.impute()
     shown = table.head(MAX_IMPUTED)
@@ -162,7 +162,7 @@ def rows_section(fit: Any, weights: pd.DataFrame, num_rows: int | None) -> Secti
     num_rows
         Rows at most; all if None.
     """
-    data, size = fit.corpus, weights.to_numpy()
+    data, size = fit.dataset, weights.to_numpy()
     source = np.asarray(data.source)
     order = np.argsort(-np.abs(size), axis=1, kind="stable")[:, :NUM_FACTORS]
     rows, seen = [], set()

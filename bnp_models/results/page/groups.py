@@ -63,7 +63,7 @@ def _cell(row: Any, top: float) -> Html:
 def sharing_section(fit: Any, labels: pd.Series) -> Section:
     """Say of each topic which groups have it."""
     table = fit.shared_topics()
-    count = len(fit.corpus.group_names)
+    count = len(fit.dataset.group_names)
     rows = [
         (
             topic_link(k, labels),

@@ -37,10 +37,10 @@ def authors_section(fit: Any, labels: pd.Series, num_rows: int | None) -> Sectio
     num_rows
         Authors at most; all if None.
     """
-    names = fit.corpus.author_names
+    names = fit.dataset.author_names
     chosen = [names[i] for i in evenly(len(names), num_rows).tolist()]
     table = fit.author_topics(chosen, top=NUM_TOPICS)
-    number_of = np.bincount(np.asarray(fit.corpus.author_idx), minlength=len(names))
+    number_of = np.bincount(np.asarray(fit.dataset.author_idx), minlength=len(names))
     docs = dict(zip(names, number_of.tolist(), strict=True))
     rows, seen = [], set()
     for author, part in table.groupby("author", sort=False):
@@ -71,7 +71,7 @@ def authors_section(fit: Any, labels: pd.Series, num_rows: int | None) -> Sectio
 
 def weights_section(fit: Any, labels: pd.Series) -> Section:
     """Show the weight of each topic for the label, and how many documents have each label."""
-    corpus, classes = fit.corpus, fit.model.classes(fit.corpus)
+    corpus, classes = fit.dataset, fit.model.classes(fit.dataset)
     table = fit.topic_weights()
     if classes:
         meaning = f"A topic of large weight makes the label \u201c{classes[1]}\u201d probable."

@@ -35,9 +35,9 @@ def topic_sections(
     if not fit.has_states:
         return [Section("topics", "Topics", paragraph(NO_STATES))]
     labels = fit.topic_labels()
-    shares = document_shares(fit.topic_states, fit.corpus, fit.alignment)
+    shares = document_shares(fit.topic_states, fit.dataset, fit.alignment)
     found = [topics_section(fit, fit.topics(), labels, shares), map_section(fit, labels)]
-    if fit.corpus.group is not None:
+    if fit.dataset.group is not None:
         found.append(prevalence_section(fit, labels))
     found += [*more(labels, num_rows), correlation_section(fit, labels)]
     found.append(documents_section(fit, labels, shares, num_rows))

@@ -133,7 +133,7 @@ def _words(words: pd.DataFrame | None) -> Html | None:
 
 def _documents(fit: Any, k: int, shares: DocumentShares) -> Html:
     """List the documents with the largest shares of a topic, with the start of their texts."""
-    found = largest_documents(shares, fit.corpus, k, num_documents=NUM_DOCUMENTS)
+    found = largest_documents(shares, fit.dataset, k, num_documents=NUM_DOCUMENTS)
     items = []
     for row in found.to_dict("records"):
         text = row.get("text")

@@ -14,7 +14,7 @@ from jax.custom_batching import custom_vmap
 
 from bnp_kernels.numerics.devices import current_device
 
-__all__ = ["LARGE_TABLE", "chains_together", "vectorise_if"]
+__all__ = ["LARGE_TABLE", "vectorise_if", "with_chain_axis"]
 
 LARGE_TABLE = 65536
 """Size of a table, in cells, from which on a CPU the chains take turns.
@@ -58,7 +58,7 @@ def vectorise_if(small: bool, function: Callable) -> Callable:
     return looped
 
 
-def chains_together(function: Callable) -> Callable:
+def with_chain_axis(function: Callable) -> Callable:
     """Give a function of many chains the signature of one chain; `vmap` of it calls the function.
 
     This is for loops whose arrays store one row of all chains side by side. `vmap` alone would not

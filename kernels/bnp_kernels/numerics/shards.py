@@ -21,21 +21,21 @@ from jax import lax
 from jaxtyping import Array, Bool, Int
 
 __all__ = [
-    "ONE_DEVICE", "ONE_PART", "Parts", "Shards", "bounds_of_tokens", "divide", "every_part",
+    "ONE_DEVICE", "ONE_PART", "DeviceParts", "Shards", "bounds_of_tokens", "divide", "every_part",
     "spread",
 ]  # fmt: skip
 
 
-class Parts(NamedTuple):
+class DeviceParts(NamedTuple):
     """Into how many parts a corpus is divided, one for each device, and which this process has."""
 
     number: int
     here: tuple[int, ...]
 
 
-def every_part(number: int) -> Parts:
+def every_part(number: int) -> DeviceParts:
     """Return so many parts, all of which are in this process."""
-    return Parts(number, tuple(range(number)))
+    return DeviceParts(number, tuple(range(number)))
 
 
 ONE_PART = every_part(1)

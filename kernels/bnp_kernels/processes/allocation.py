@@ -12,7 +12,12 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from bnp_kernels.numerics.loops import most_of_any_chain
-from bnp_kernels.processes.beta_process import Rows, make_rows, observed_entries, sum_by_source
+from bnp_kernels.processes.beta_process import (
+    RowSources,
+    make_rows,
+    observed_entries,
+    sum_by_source,
+)
 from bnp_kernels.processes.factor_slots import for_each_slot
 from bnp_kernels.random import bits
 
@@ -29,7 +34,7 @@ in 4e7 draws, so the variance is right to 0.1%."""
 class Counts(NamedTuple):
     """A count matrix: its non-zero cells by row, and the same counts as a list to allocate."""
 
-    rows: Rows
+    rows: RowSources
     x: Float[Array, "L N"]  # counts, zero in the padding
     feature: Int[Array, "L N"] | None  # None: cell i of every row is feature i
     unit: Int[Array, " T"]  # cell, l N + n, of every single count in cells that are not heavy

@@ -32,7 +32,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from bnp_kernels.processes.beta_process import (
     LARGEST_STICK,
     SMALLEST_STICK,
-    Rows,
+    RowSources,
     count_uses,
     log_unused_by_source,
     tail_rule,
@@ -63,7 +63,7 @@ def draw_rows(
     phi: Float[Array, "K M"],
     alpha: Float[Array, " J"],
     tau: Float[Array, ""],
-    rows: Rows,
+    rows: RowSources,
     data: Any,
     fit: Any,
     entries: tuple[Array, ...],
@@ -140,7 +140,7 @@ def draw_rows(
 
 
 def _birth_law(
-    alpha: Float[Array, " J"], tau: Float[Array, ""], rows: Rows
+    alpha: Float[Array, " J"], tau: Float[Array, ""], rows: RowSources
 ) -> tuple[Float[Array, " J"], Float[Array, " X"], Float[Array, "J X"]]:
     r"""Return $\tau q_j$ and the law of new sticks: nodes in -log x, and its CDF by source."""
     x, weights = tail_rule(rows)

@@ -45,7 +45,7 @@ __all__ = [
     "LARGEST_STICK",
     "SMALLEST_STICK",
     "BetaProcessPriors",
-    "Rows",
+    "RowSources",
     "count_uses",
     "draw_alpha",
     "draw_beta",
@@ -73,7 +73,7 @@ _TAIL_LENGTH = 18.0  # Q leaves out x < exp(-18) / N, which is less than 2e-8
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 
 
-class Rows(NamedTuple):
+class RowSources(NamedTuple):
     """Which source each row belongs to."""
 
     source: Int[Array, " N"]
@@ -88,7 +88,7 @@ class BetaProcessPriors(NamedTuple):
     tau: GammaPrior | None = None
 
 
-def make_rows(source: Int[np.ndarray, " N"], num_sources: int) -> Rows:
+def make_rows(source: Int[np.ndarray, " N"], num_sources: int) -> RowSources:
     """Lay the sources out for the kernels; runs on the host, on concrete arrays.
 
     Raises
@@ -108,7 +108,7 @@ def make_rows(source: Int[np.ndarray, " N"], num_sources: int) -> Rows:
     if num_rows.min() == 0:
         raise ValueError(f"source {int(num_rows.argmin())} has no rows: leave it out")
     number = jnp.arange(int(num_rows.max()), dtype=jnp.float32)
-    return Rows(jnp.asarray(source), jnp.asarray(num_rows), number)
+    return RowSources(jnp.asarray(source), jnp.asarray(num_rows), number)
 
 
 def observed_entries(
@@ -136,7 +136,7 @@ def count_uses(z: Bool[Array, "K N"], source: Int[Array, " N"], num_sources: int
     return uses.astype(jnp.int32)
 
 
-def sum_by_source(x: Array, rows: Rows) -> Float[Array, " J"]:
+def sum_by_source(x: Array, rows: RowSources) -> Float[Array, " J"]:
     """Sum an array with one number per row over the rows of each source."""
     return jnp.zeros(rows.num_rows.shape[0]).at[rows.source].add(x.astype(jnp.float32))
 
@@ -154,12 +154,12 @@ def log_unused(
     return sum_pairwise(jnp.where(t < num_rows, terms, 0.0))
 
 
-def log_unused_by_source(x: Array, alpha: Array, rows: Rows) -> Float[Array, "J X"]:
+def log_unused_by_source(x: Array, alpha: Array, rows: RowSources) -> Float[Array, "J X"]:
     """Return `log_unused` of every source."""
     return jax.vmap(log_unused, (None, 0, 0, None))(x, alpha, rows.num_rows, rows.number)
 
 
-def tail_rule(rows: Rows) -> tuple[Array, Array]:
+def tail_rule(rows: RowSources) -> tuple[Array, Array]:
     """Return points x and weights of the quadrature for Q, an integral over s = -log x."""
     length = math.log(rows.source.shape[0]) + _TAIL_LENGTH
     s, weights = (_NODES + 1) / 2 * length, _WEIGHTS / 2 * length
@@ -171,7 +171,7 @@ def _integrate(log_f: Float[Array, " X"], weights: Float[Array, " X"]) -> Array:
     return sum_pairwise(jnp.where(log_f < 0, -weights * jnp.expm1(log_f), 0.0))
 
 
-def tail(alpha: Float[Array, " J"], rows: Rows) -> Float[Array, ""]:
+def tail(alpha: Float[Array, " J"], rows: RowSources) -> Float[Array, ""]:
     r"""Return $Q = \int_0^1 (1 - F(x)) x^{-1} dx$: $\tau Q$ factors are used on average.
 
     By Gauss-Legendre quadrature in $-\log x$; the error of the rule is below 1e-7.
@@ -192,7 +192,7 @@ def log_column(
 
 
 def log_law(
-    beta: Float[Array, " K"], uses: Int[Array, "K J"], alpha: Array, tau: Array, rows: Rows
+    beta: Float[Array, " K"], uses: Int[Array, "K J"], alpha: Array, tau: Array, rows: RowSources
 ) -> Float[Array, ""]:
     r"""Return the log density of z, with unordered columns, and of the sticks in use.
 
@@ -210,7 +210,7 @@ def draw_beta(
     beta: Float[Array, " K"],
     uses: Int[Array, "K J"],
     alpha: Float[Array, " J"],
-    rows: Rows,
+    rows: RowSources,
 ) -> Float[Array, " K"]:
     r"""Redraw the sticks in use given table counts: m of the uses, l of the non-uses.
 
@@ -241,7 +241,7 @@ def draw_log_odds(
     beta: Float[Array, " K"],
     uses: Int[Array, "K J"],
     alpha: Float[Array, " J"],
-    rows: Rows,
+    rows: RowSources,
 ) -> Float[Array, "K J"]:
     r"""Draw $\log \pi / (1 - \pi)$ of every factor and source; arbitrary in free slots.
 
@@ -265,7 +265,7 @@ def draw_alpha(
     beta: Float[Array, " K"],
     uses: Int[Array, "K J"],
     tau: Float[Array, ""],
-    rows: Rows,
+    rows: RowSources,
     prior: GammaPrior,
 ) -> Float[Array, " J"]:
     r"""Redraw the concentration of each source by a slice step in $u = \log \alpha_j$.
@@ -307,7 +307,7 @@ def draw_tau(
     rng_key: Key[Array, ""],
     num_used: Int[Array, ""],
     alpha: Float[Array, " J"],
-    rows: Rows,
+    rows: RowSources,
     prior: GammaPrior,
 ) -> Float[Array, ""]:
     r"""Redraw the mass, $\tau \sim \mathrm{Gamma}(a + K_+, b + Q)$."""
@@ -321,7 +321,7 @@ def draw_process(
     beta: Float[Array, " K"],
     alpha: Float[Array, " J"],
     tau: Float[Array, ""],
-    rows: Rows,
+    rows: RowSources,
     priors: BetaProcessPriors,
     *,
     approximate: bool = False,

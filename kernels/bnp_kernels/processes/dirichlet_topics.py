@@ -19,10 +19,10 @@ from bnp_kernels.random.concentration import Concentration, GammaPrior, draw_con
 from bnp_kernels.random.tables import draw_tables
 
 __all__ = [
+    "alpha_statistics",
+    "beta_statistics",
     "log_prior",
     "log_words",
-    "of_alpha",
-    "of_beta",
     "resample_beta",
     "resample_concentrations",
 ]
@@ -72,9 +72,11 @@ def resample_concentrations(
     key_alpha, key_beta, key = bits.split(rng_key, 3)
     these = {}
     if alpha_prior is not None:
-        these["alpha"] = of_alpha(key_alpha, row_topic, row_length, alpha, alpha_prior, shards)
+        these["alpha"] = alpha_statistics(
+            key_alpha, row_topic, row_length, alpha, alpha_prior, shards
+        )
     if beta_prior is not None:
-        these["beta"] = of_beta(key_beta, word_topic, topic, beta, beta_prior)
+        these["beta"] = beta_statistics(key_beta, word_topic, topic, beta, beta_prior)
     drawn = draw_concentrations(key, these)
     alpha = jnp.broadcast_to(drawn.get("alpha", alpha), alpha.shape)
     return alpha, drawn.get("beta", beta)
@@ -91,11 +93,11 @@ def resample_beta(
     """Draw `beta` given the assignments, where it has a prior."""
     if prior is None:
         return beta
-    this = of_beta(key_tables, word_topic, topic, beta, prior)
+    this = beta_statistics(key_tables, word_topic, topic, beta, prior)
     return draw_concentrations(key_beta, {"beta": this})["beta"]
 
 
-def of_alpha(
+def alpha_statistics(
     rng_key: Key[Array, ""],
     row_topic: Int[Array, "R K"],
     row_length: Int[Array, " R"],
@@ -111,7 +113,7 @@ def of_alpha(
     return Concentration(alpha[0], row_length, tables.sum(), prior, scale, shards)
 
 
-def of_beta(
+def beta_statistics(
     rng_key: Key[Array, ""],
     word_topic: Int[Array, "V K"],
     topic: Int[Array, " K"],

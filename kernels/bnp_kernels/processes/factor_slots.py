@@ -28,7 +28,7 @@ from bnp_kernels.numerics.sums import prefix_sums, sum_pairwise
 from bnp_kernels.processes.beta_process import (
     LARGEST_STICK,
     SMALLEST_STICK,
-    Rows,
+    RowSources,
     count_uses,
     draw_log_odds,
     log_unused,
@@ -46,7 +46,7 @@ __all__ = [
     "for_each_slot",
     "grow",
     "open_slots",
-    "slots_wanted",
+    "slots_needed",
     "sweep_slots",
     "used_first",
 ]
@@ -83,7 +83,7 @@ def open_slots(
     beta: Float[Array, " K"],
     alpha: Float[Array, " J"],
     tau: Float[Array, ""],
-    rows: Rows,
+    rows: RowSources,
     *,
     one_slice: bool,
 ) -> Slots:
@@ -214,7 +214,7 @@ def draw_z(
     rng_key: Key[Array, ""],
     slots: Slots,
     alpha: Float[Array, " J"],
-    rows: Rows,
+    rows: RowSources,
     data: Any,
     fit: Any,
     factor: Any,
@@ -329,8 +329,8 @@ def grow(state: Any, max_factors: int) -> Any:
     return state._replace(**{name: resize(getattr(state, name), n) for name, n in slots.items()})
 
 
-def slots_wanted(
-    beta: Float[Array, " K"], alpha: Float[Array, " J"], tau: Float[Array, ""], rows: Rows
+def slots_needed(
+    beta: Float[Array, " K"], alpha: Float[Array, " J"], tau: Float[Array, ""], rows: RowSources
 ) -> Int[Array, ""]:
     r"""Return how many slots make an overflow of the next sweep improbable.
 

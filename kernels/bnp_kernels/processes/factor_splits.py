@@ -42,7 +42,7 @@ from bnp_kernels.numerics.sums import sum_pairwise
 from bnp_kernels.processes.beta_process import (
     LARGEST_STICK,
     SMALLEST_STICK,
-    Rows,
+    RowSources,
     count_uses,
     log_column,
 )
@@ -73,7 +73,7 @@ q(two)]; the rows' choices belong to q.
 """
 
 
-def split_or_merge(rng_key: Key[Array, ""], state: Any, rows: Rows, explain: Explain) -> Any:
+def split_or_merge(rng_key: Key[Array, ""], state: Any, rows: RowSources, explain: Explain) -> Any:
     """Propose one split or one merge.
 
     Parameters
@@ -146,7 +146,7 @@ def _choose_pair(u_first: Array, u_second: Array, num_used: Array) -> tuple[Arra
 
 def _propose_sticks(
     rng_key: Key[Array, ""], z: Bool[Array, "R N"], stick: Array, is_new: Array, alpha: Array,
-    rows: Rows,
+    rows: RowSources,
 ) -> tuple[Array, Array]:  # fmt: skip
     r"""Draw the new sticks; return all, and the log of $\beta^{-1} \prod_j p(z_j \mid \beta) / q$.
 

@@ -25,7 +25,7 @@ from bnp_kernels.random.tables import draw_tables
 __all__ = [
     "TAIL_SHARE",
     "OpenSlots",
-    "Root",
+    "RootWeights",
     "birth",
     "death",
     "draw_root",
@@ -39,14 +39,14 @@ __all__ = [
     "open_slots",
     "reach",
     "resample",
-    "slots_wanted",
+    "slots_needed",
 ]
 
 TAIL_SHARE = 0.2
 """This over the expected number of tables is the least root weight in parallel sweeps: `reach`."""
 
 
-class Root(NamedTuple):
+class RootWeights(NamedTuple):
     """The root of an HDP as part of a kernel's state; free slots hold zeros."""
 
     weights: Float[Array, " K"]  # tau of the topics in use
@@ -55,11 +55,11 @@ class Root(NamedTuple):
     gamma: Float[Array, ""]
 
 
-def init(rng_key: Key[Array, ""], topic: Int[Array, " K"], gamma: ArrayLike) -> Root:
+def init(rng_key: Key[Array, ""], topic: Int[Array, " K"], gamma: ArrayLike) -> RootWeights:
     """Draw the root as if each topic in use had one table; `topic` holds token counts."""
     gamma = jnp.asarray(gamma, jnp.float32)
     tables = (topic > 0).astype(jnp.int32)
-    return Root(*draw_root(rng_key, tables, gamma), tables, gamma)
+    return RootWeights(*draw_root(rng_key, tables, gamma), tables, gamma)
 
 
 def grow(x: Array, max_topics: int, fill: float = 0) -> Array:
@@ -68,7 +68,7 @@ def grow(x: Array, max_topics: int, fill: float = 0) -> Array:
     return jnp.pad(x[..., :max_topics], extra, constant_values=fill)
 
 
-def grow_root(root: Root, max_topics: int) -> Root:
+def grow_root(root: RootWeights, max_topics: int) -> RootWeights:
     """Change the number of slots of the root, as `grow` does."""
     return root._replace(
         weights=grow(root.weights, max_topics), tables=grow(root.tables, max_topics)
@@ -79,13 +79,13 @@ def resample(
     rng_key: Key[Array, ""],
     row_topic: Int[Array, "R K"],
     row_length: Int[Array, " R"],
-    root: Root,
+    root: RootWeights,
     alpha: Float[Array, ""],
     *,
     alpha_prior: GammaPrior | None,
     gamma_prior: GammaPrior | None,
     shards: Shards = ONE_DEVICE,
-) -> tuple[Root, Float[Array, ""]]:
+) -> tuple[RootWeights, Float[Array, ""]]:
     """Draw table counts, concentrations and root given the topics; return the root and `alpha`.
 
     Parameters
@@ -112,10 +112,10 @@ def resample(
         these["gamma"] = Concentration(root.gamma, num_tables[None], used, gamma_prior)
     new = draw_concentrations(key_concentrations, these)
     gamma = new.get("gamma", root.gamma)
-    return Root(*draw_root(key_root, tables, gamma), tables, gamma), new.get("alpha", alpha)
+    return RootWeights(*draw_root(key_root, tables, gamma), tables, gamma), new.get("alpha", alpha)
 
 
-def log_density(root: Root, topic: Int[Array, " K"]) -> Float[Array, ""]:
+def log_density(root: RootWeights, topic: Int[Array, " K"]) -> Float[Array, ""]:
     r"""Return $\log [\gamma^K \prod_k \tau_k^{-1} \tau_u^{\gamma - 1}]$, K topics in use.
 
     This is the density of the root weights of unordered topics. A `tau_u` below the smallest normal
@@ -258,7 +258,7 @@ class OpenSlots(NamedTuple):
 
 def open_slots(
     rng_key: Key[Array, ""],
-    root: Root,
+    root: RootWeights,
     topic: Int[Array, " K"],
     alpha: Float[Array, ""],
     row_length: Shaped[Array, " R"],
@@ -272,8 +272,8 @@ def open_slots(
     return OpenSlots(sticks, sticks > threshold, rest > threshold)
 
 
-def slots_wanted(
-    root: Root,
+def slots_needed(
+    root: RootWeights,
     topic: Int[Array, " K"],
     alpha: Float[Array, ""],
     row_length: Shaped[Array, " R"],

@@ -29,7 +29,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Key
 
 from bnp_kernels.numerics.loops import once
-from bnp_kernels.processes.beta_process import LARGEST_STICK, SMALLEST_STICK, Rows, log_column
+from bnp_kernels.processes.beta_process import LARGEST_STICK, SMALLEST_STICK, RowSources, log_column
 from bnp_kernels.random import bits
 
 __all__ = ["NUM_ROWS", "Propose", "draw_own_factors"]
@@ -47,7 +47,9 @@ $p(\phi) p(w) p(x_n \mid \phi, w) / [p(x_n) q(\phi, w)]$.
 """
 
 
-def draw_own_factors(rng_key: Key[Array, ""], state: Any, rows: Rows, propose: Propose) -> Any:
+def draw_own_factors(
+    rng_key: Key[Array, ""], state: Any, rows: RowSources, propose: Propose
+) -> Any:
     """Propose a birth or a death in each of a few rows.
 
     Parameters
@@ -97,7 +99,12 @@ def draw_own_factors(rng_key: Key[Array, ""], state: Any, rows: Rows, propose: P
 
 
 def _propose_sticks(
-    rng_key: Key[Array, ""], stick: Array, is_birth: Array, alpha: Array, rows: Rows, row: Array
+    rng_key: Key[Array, ""],
+    stick: Array,
+    is_birth: Array,
+    alpha: Array,
+    rows: RowSources,
+    row: Array,
 ) -> tuple[Array, Array]:
     r"""Return sticks and the log of $\beta^{-1} \prod_j p(z_{jk} \mid \beta) / q(\beta)$.
 

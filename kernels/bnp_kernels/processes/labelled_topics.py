@@ -18,8 +18,8 @@ from jaxtyping import Array, Float, Key
 from bnp_kernels.random import bits, categorical, gamma
 from bnp_kernels.tokens import lanes, tally
 from bnp_kernels.tokens.layout import Tokens
-from bnp_kernels.tokens.scan import Table, Weights, scan_tokens
-from bnp_kernels.tokens.turns import of_whole_corpus
+from bnp_kernels.tokens.scan import CountTable, Weights, scan_tokens
+from bnp_kernels.tokens.schedule import on_one_device
 
 __all__ = ["conditional", "parallel_sweep", "sequential_sweep", "sweeps"]
 
@@ -65,12 +65,12 @@ def sequential_sweep(
         )
 
     tables = {
-        "word": Table(state.word_topic, data.word, largest=data.most_of_a_word),
-        "topic": Table(state.topic),
+        "word": CountTable(state.word_topic, data.word, largest=data.max_word_count),
+        "topic": CountTable(state.topic),
     }
     swept = scan_tokens(
         weigh, rng_key, data.buckets, state.z, state.doc_topic, tables,
-        per_topic={"alpha": state.alpha, "eta": state.eta}, given={"beta": state.beta},
+        per_topic={"alpha": state.alpha, "eta": state.eta}, constants={"beta": state.beta},
         per_doc={f"of_doc_{i}": x for i, x in enumerate(of_docs)}, power=power,
     )  # fmt: skip
     return state._replace(
@@ -117,7 +117,7 @@ def parallel_sweep(
 def sweeps(
     tilt_of: Callable[[Any, Tokens], tuple[lanes.Tilt, tuple[Float[Array, " D"], ...]]],
 ) -> dict[str, Callable[..., Any]]:
-    """Return both sweeps by name, as `take_turn` takes them.
+    """Return both sweeps by name, as `run_scheduled_sweep` takes them.
 
     Parameters
     ----------
@@ -133,4 +133,4 @@ def sweeps(
         given = *tilt_of(state, data), power
         return parallel_sweep(rng_key, state, data, *given)
 
-    return {"sequential": of_whole_corpus(sequential), "parallel": parallel}
+    return {"sequential": on_one_device(sequential), "parallel": parallel}

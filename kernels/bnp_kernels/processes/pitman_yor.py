@@ -325,7 +325,7 @@ def draw_discount(
     tables: Int[Array, "R K"],
     all_tables: Int[Array, "G K"],
     concentration: Float[Array, " K"],
-    sizes: Int[Array, " N"],
+    count_values: Int[Array, " N"],
     most_tables: int,
 ) -> Float[Array, ""]:
     """Draw the discount given all tables, by a slice.
@@ -335,7 +335,7 @@ def draw_discount(
     """
     columns = most_tables + 2
     cells = customers.reshape(-1) * columns + tables.reshape(-1)
-    number = jnp.zeros(sizes.shape[0] * columns, jnp.int32).at[cells].add(1)
+    number = jnp.zeros(count_values.shape[0] * columns, jnp.int32).at[cells].add(1)
     number = number.reshape(-1, columns).astype(jnp.float32)
 
     def log_row(row, n, a):
@@ -359,7 +359,7 @@ def draw_discount(
             return (total, rows), None
 
         first = jax.tree.map(lambda x: jnp.stack([x, x]), stirling.first_row(columns))
-        (total, _), _ = lax.scan(add, (jnp.float32(0), first), (sizes, number))
+        (total, _), _ = lax.scan(add, (jnp.float32(0), first), (count_values, number))
         of_topics = log_rising_by(concentration[None], new, all_tables)
         of_topics = of_topics - log_rising_by(concentration[None], discount, all_tables)
         density = total + of_topics.sum() + log_beta_prior(new, prior)

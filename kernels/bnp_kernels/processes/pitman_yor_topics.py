@@ -51,16 +51,16 @@ from bnp_kernels.random.concentration import (
 from bnp_kernels.random.tables import draw_tables_of_groups
 from bnp_kernels.tokens import lanes, tally
 from bnp_kernels.tokens.layout import Tokens, group_of, num_tokens
-from bnp_kernels.tokens.scan import PerRow, Table, Weights, scan_tokens
+from bnp_kernels.tokens.scan import CountTable, PerRow, Weights, scan_tokens
+from bnp_kernels.tokens.schedule import on_one_device, run_scheduled_sweep
 from bnp_kernels.tokens.start import random_start
-from bnp_kernels.tokens.turns import of_whole_corpus, take_turn
 
 __all__ = [
     "APPROXIMATIONS",
+    "BaseMeasure",
     "PitmanYorInfo",
     "PitmanYorPriors",
     "PitmanYorState",
-    "Root",
     "draw_topics",
     "grow",
     "log_joint",
@@ -68,7 +68,7 @@ __all__ = [
     "opens",
     "start",
     "step",
-    "tables_wanted",
+    "tables_needed",
     "weigh",
 ]
 
@@ -76,7 +76,7 @@ APPROXIMATIONS = ("variational", "em")
 _FLOOR = 1e-37  # an entry of a base measure that underflows would leave a word without tables
 
 
-class Root(NamedTuple):
+class BaseMeasure(NamedTuple):
     r"""The topics before the transform, $\phi_0$, and the tables by global word."""
 
     log_phi: Float[Array, "V0 K"]
@@ -96,9 +96,9 @@ class PitmanYorState(NamedTuple):
     beta: Float[Array, ""] | None  # None: the base measure is uniform
     discount: Float[Array, ""]
     concentration: Float[Array, " K"]
-    room: Bool[Array, " most"]  # as long as a cell may have tables
+    table_capacity: Bool[Array, " most"]  # as long as a cell may have tables
     overflow: Bool[Array, ""]  # there was no room: discard this state, grow, repeat the sweep
-    root: Root | None = None  # None: integrated out, or uniform
+    root: BaseMeasure | None = None  # None: integrated out, or uniform
 
 
 class PitmanYorPriors(NamedTuple):
@@ -148,29 +148,31 @@ def start(
     if num_global is not None:
         log_phi = jnp.full((num_global, num_topics), -jnp.log(jnp.float32(num_global)))
         kind = jnp.float32 if approximate else jnp.int32
-        root = Root(log_phi, jnp.zeros(log_phi.shape, kind), jnp.zeros(()))
+        root = BaseMeasure(log_phi, jnp.zeros(log_phi.shape, kind), jnp.zeros(()))
     return PitmanYorState(
         z, *counts, jnp.minimum(counts[1], 1), alpha=alpha,
         beta=None if beta is None else jnp.asarray(beta, jnp.float32),
         discount=jnp.asarray(discount, jnp.float32),
         concentration=jnp.broadcast_to(jnp.asarray(concentration, jnp.float32), (num_topics,)),
-        room=jnp.zeros(max_tables, bool), overflow=jnp.zeros((), bool), root=root,
+        table_capacity=jnp.zeros(max_tables, bool), overflow=jnp.zeros((), bool), root=root,
     )  # fmt: skip
 
 
 def grow(state: PitmanYorState, max_tables: int) -> PitmanYorState:
     """Make room for more tables; every draw to come is the same."""
-    return state._replace(room=jnp.zeros((*state.room.shape[:-1], max_tables), bool))
+    return state._replace(
+        table_capacity=jnp.zeros((*state.table_capacity.shape[:-1], max_tables), bool)
+    )
 
 
-def tables_wanted(state: PitmanYorState, data: Tokens) -> Int[Array, ""]:
+def tables_needed(state: PitmanYorState, data: Tokens) -> Int[Array, ""]:
     """Return how much room makes an overflow of the next sweep improbable.
 
     At the start every word has one table. It is about to have more, so there is room for as many as
     a discount of 0.7 gives to the most frequent word if it is in one topic.
     """
-    assert data.sizes is not None
-    largest, most = data.sizes.shape[0], state.tables.max()
+    assert data.count_values is not None
+    largest, most = data.count_values.shape[0], state.tables.max()
     return jnp.minimum(jnp.maximum(most + most // 4, int(1.5 * largest**0.7)) + 16, largest)
 
 
@@ -204,8 +206,8 @@ def _global_tables(state: PitmanYorState, num_groups: int) -> Array:
 
 
 def _ratios(state: PitmanYorState, data: Tokens) -> Float[Array, "N C"]:
-    assert data.sizes is not None  # the program asks for them
-    return stirling.ratios(state.discount, data.sizes, state.room.shape[0])
+    assert data.count_values is not None  # the program asks for them
+    return stirling.ratios(state.discount, data.count_values, state.table_capacity.shape[0])
 
 
 def _base(
@@ -224,7 +226,7 @@ def _base(
     return jnp.maximum(jnp.tile(drawn, (num_groups, 1)), _FLOOR)
 
 
-def _through(root: Root, data: Tokens, num_groups: int) -> Float[Array, "R K"]:
+def _through(root: BaseMeasure, data: Tokens, num_groups: int) -> Float[Array, "R K"]:
     """Return the base measures, given the root."""
     phi = jnp.exp(root.log_phi)
     if data.transform is None:
@@ -292,10 +294,10 @@ def _sequential_sweep(
     def leave(word, tables, ratios, discount, **others):
         return pitman_yor.leave(sampler, word, tables, ratios=ratios, discount=discount)
 
-    counted, largest = (0, 1), data.most_of_a_word
+    counted, largest = (0, 1), data.max_word_count
     num_groups = _num_groups(state, data)
     num_words = state.word_topic.shape[0] // num_groups
-    given = {"ratios": _ratios(state, data), "discount": state.discount}
+    constants = {"ratios": _ratios(state, data), "discount": state.discount}
     per_topic, per_doc = {"concentration": state.concentration}, {}
     row, of_group = _row(data, num_words), None
     if data.group is None:
@@ -309,31 +311,31 @@ def _sequential_sweep(
         return by_group if num_groups > 1 else by_group[0]
 
     tables = {
-        "word": Table(state.word_topic, row, largest=largest),
-        "tables": Table(state.tables, row, counted, largest),
-        "topic": Table(of_groups(state.word_topic), of_group),
-        "all_tables": Table(of_groups(state.tables), of_group, counted),
+        "word": CountTable(state.word_topic, row, largest=largest),
+        "tables": CountTable(state.tables, row, counted, largest),
+        "topic": CountTable(of_groups(state.word_topic), of_group),
+        "all_tables": CountTable(of_groups(state.tables), of_group, counted),
     }
     per_row, base = {}, None
     if state.root is not None:
         base = _through(state.root, data, num_groups)
         per_row["base"] = PerRow(base, row)
     elif state.beta is not None:
-        given["beta"] = state.beta
+        constants["beta"] = state.beta
         if num_groups > 1:
             of_words = _global_tables(state, num_groups)
-            tables["root_tables"] = Table(of_words, data.word, counted, largest)
-            tables["all_root_tables"] = Table(of_words.sum(axis=0), counted=counted)
+            tables["root_tables"] = CountTable(of_words, data.word, counted, largest)
+            tables["all_root_tables"] = CountTable(of_words.sum(axis=0), counted=counted)
     swept = scan_tokens(
         partial(weigh, sampler=sampler, num_words=num_words), key_tokens, data.buckets, state.z,
-        state.doc_topic, tables, per_topic=per_topic, given=given, per_row=per_row,
+        state.doc_topic, tables, per_topic=per_topic, constants=constants, per_row=per_row,
         per_doc=per_doc, overflow=state.overflow, power=power, leave=leave,
     )  # fmt: skip
     word_topic, seats, overflow = swept.tables["word"], swept.tables["tables"], swept.overflow
     assert overflow is not None
     if sampler == "cs":
         seated = pitman_yor.draw_held_tables(
-            key_tables, word_topic, seats, ratios=given["ratios"], discount=state.discount,
+            key_tables, word_topic, seats, ratios=constants["ratios"], discount=state.discount,
             concentration=state.concentration, beta=state.beta, base=base, num_groups=num_groups,
         )  # fmt: skip
         seats, overflow = seated.tables, overflow | seated.overflow
@@ -450,11 +452,11 @@ def step(
     optimise
         "alpha" and "beta": one step of Minka's fixed point instead of a draw.
     power
-        See `take_turn`.
+        See `run_scheduled_sweep`.
     """
     key_z, key_root, key_rest, key_phi = bits.split(rng_key, 4)
-    known = {"sequential": of_whole_corpus(_sequential_sweep), "parallel": _parallel_sweep}
-    new = take_turn(
+    known = {"sequential": on_one_device(_sequential_sweep), "parallel": _parallel_sweep}
+    new = run_scheduled_sweep(
         known, sweeps, turn, key_z, state, data, power=power,
         sampler=sampler, dirichlet=dirichlet,
     )  # fmt: skip
@@ -498,7 +500,7 @@ def _update_root(state: PitmanYorState, data: Tokens, approximation: str) -> Pit
     else:
         mode = jnp.maximum(state.beta - 1 + tables, _FLOOR)
         log_phi = jnp.log(mode) - jnp.log(mode.sum(axis=0, keepdims=True))
-    return state._replace(root=Root(log_phi, tables, jnp.zeros(())))
+    return state._replace(root=BaseMeasure(log_phi, tables, jnp.zeros(())))
 
 
 # ---- hyperparameters
@@ -512,14 +514,14 @@ def _resample(
     num_groups, these = _num_groups(state, data), {}
     all_tables = _by_group(state.tables, num_groups)
     if priors.alpha is not None and data.group is None:
-        these["alpha"] = dirichlet_topics.of_alpha(
+        these["alpha"] = dirichlet_topics.alpha_statistics(
             key_alpha, state.doc_topic, data.doc_length, state.alpha, priors.alpha, data.shards
         )
     elif priors.alpha is not None:
         state = state._replace(alpha=_draw_alpha_of_groups(key_alpha, state, data, priors.alpha))
     if priors.beta is not None and state.beta is not None:
         of_words = _global_tables(state, num_groups)
-        these["beta"] = dirichlet_topics.of_beta(
+        these["beta"] = dirichlet_topics.beta_statistics(
             key_beta, of_words, of_words.sum(axis=0), state.beta, priors.beta
         )
     drawn = draw_concentrations(key_both, these)
@@ -533,10 +535,10 @@ def _resample(
         )  # fmt: skip
         state = state._replace(concentration=concentration)
     if priors.discount is not None:
-        assert data.sizes is not None
+        assert data.count_values is not None
         discount = pitman_yor.draw_discount(
             key_a, state.discount, priors.discount, state.word_topic, state.tables, all_tables,
-            state.concentration, data.sizes, state.room.shape[0],
+            state.concentration, data.count_values, state.table_capacity.shape[0],
         )  # fmt: skip
         state = state._replace(discount=discount)
     return state

@@ -26,7 +26,7 @@ __all__ = [
     "encode",
     "exp_of_largest",
     "one_hot",
-    "one_weights",
+    "ones_as_input",
     "pad_topics",
 ]
 
@@ -77,7 +77,7 @@ def exp_of_largest(
     return jnp.exp(logs - max_topics(logs)[..., None])
 
 
-def one_weights(x: Float[Array, " K"]) -> Float[Array, " columns"]:
+def ones_as_input(x: Float[Array, " K"]) -> Float[Array, " columns"]:
     """Return the ones that `draw_code` needs, computed from non-negative numbers.
 
     Call this outside the loop, so that the ones are an input of the loop. XLA would write a
@@ -103,7 +103,7 @@ def draw_code(
     u
         One uniform for each row, in [0, 1].
     ones
-        The result of `one_weights`, for any non-negative numbers.
+        The result of `ones_as_input`, for any non-negative numbers.
     weight_new
         Weight of one further outcome, which comes after all others.
 

@@ -26,7 +26,7 @@ def repeat(
     advance: Callable[[Array, Any, Any], Any],
     waiting: Callable[[Any], Array],
     state: Any,
-    given: Any,
+    constants: Any,
     number: Int[Array, ""] | int = 0,
 ) -> Any:
     """Advance the state of each cell until it is no longer waiting; return all states.
@@ -34,19 +34,19 @@ def repeat(
     Parameters
     ----------
     advance
-        (number of the round, state, given) -> state, cell by cell. A cell that does not wait must
-        be left as it is.
+        (number of the round, state, constants) -> state, cell by cell. A cell that does not wait
+        must be left as it is.
     waiting
         State -> whether each cell waits.
-    state, given
+    state, constants
         Pytrees of arrays [cells]: what the rounds change, and what they only read.
     number
         Of the first round.
     """
-    return _repeat(advance, waiting, state, given, jnp.int32(number), None)
+    return _repeat(advance, waiting, state, constants, jnp.int32(number), None)
 
 
-def _repeat(advance, waiting, state, given, number, filled):
+def _repeat(advance, waiting, state, constants, number, filled):
     size = jax.tree.leaves(state)[0].shape[0]
     room = size // _SHRINK if size > _SHORT else 0
 
@@ -56,7 +56,7 @@ def _repeat(advance, waiting, state, given, number, filled):
 
     def one_round(carry):
         number, state = carry
-        return number + 1, advance(number, state, given)
+        return number + 1, advance(number, state, constants)
 
     def going_on(carry):
         return most_of_any_chain(left(carry[1]).sum()) > room
@@ -66,7 +66,7 @@ def _repeat(advance, waiting, state, given, number, filled):
         return state
     place = pack(left(state), room)
     at = jnp.minimum(place, size - 1)
-    few = jax.tree.map(lambda x: x.at[at].get(mode="promise_in_bounds"), (state, given))
+    few = jax.tree.map(lambda x: x.at[at].get(mode="promise_in_bounds"), (state, constants))
     filled = (place < size).sum()
     few = _repeat(advance, waiting, *few, number, filled)
     return jax.tree.map(

@@ -70,14 +70,16 @@ def next_row(row: RatioRow, size: Float[Array, ""], discount: ScalarLike) -> Rat
     return RatioRow(ratio, jnp.where((tables < 2) | ~some, 0.0, excess))
 
 
-def ratios(discount: ScalarLike, sizes: Int[Array, " N"], most_tables: int) -> Float[Array, "N C"]:
+def ratios(
+    discount: ScalarLike, count_values: Int[Array, " N"], most_tables: int
+) -> Float[Array, "N C"]:
     r"""Return $V^n_t$ for n = 0 .. N - 1 and t = 0 .. `most_tables` + 1.
 
     Parameters
     ----------
     discount
         The discount a, in [0, 1).
-    sizes
+    count_values
         0, 1, ..., N - 1: an array, so that its length comes with the data.
     most_tables
         Up to how many tables the ratios are needed; one more column than this is returned.
@@ -89,7 +91,7 @@ def ratios(discount: ScalarLike, sizes: Int[Array, " N"], most_tables: int) -> F
         following = jax.tree.map(lambda x, y: jnp.where(size == 0, x, y), first, following)
         return following, row.ratio
 
-    return lax.scan(advance, first, sizes)[1]
+    return lax.scan(advance, first, count_values)[1]
 
 
 def seat(
@@ -157,7 +159,7 @@ def draw_seating(
     table
         From `ratios`.
     customers
-        The sizes n; where it is 0 there are no tables.
+        Values of n; where it is 0 there are no tables.
     log_weight
         log w of each cell, in nats.
     near

@@ -16,14 +16,14 @@ from bnp_kernels.numerics.devices import current_device
 from bnp_kernels.numerics.shards import (
     ONE_DEVICE,
     ONE_PART,
-    Parts,
+    DeviceParts,
     Shards,
     bounds_of_tokens,
     divide,
     spread,
 )
-from bnp_kernels.tokens.layout import check_tokens, most_of_a_word, own_docs
-from bnp_kernels.tokens.scan import Bucket
+from bnp_kernels.tokens.layout import check_tokens, max_word_count, own_docs
+from bnp_kernels.tokens.scan import DocumentOrder
 
 __all__ = ["AuthorTokens", "Blocks", "make_author_tokens"]
 
@@ -51,13 +51,15 @@ class AuthorTokens(NamedTuple):
     doc: Int[Array, " T"]
     word: Int[Array, " T"]
     doc_length: Int[Array, " D"]
-    most_of_a_word: Integer[Array, ""]  # as in `Tokens`
+    max_word_count: Integer[Array, ""]  # as in `Tokens`
     first_link: Int[Array, " D"]
     num_links: Int[Array, " D"]  # authors of the document
     link_author: Int[Array, " L"]
     author_share: Int[Array, " J"]  # tokens if a document's authors wrote equally much, rounded up
     log_choices: Float[Array, ""]  # log of the number of possible values of x
-    buckets: tuple[Bucket, ...]  # documents with fewest authors first; J where there is no author
+    buckets: tuple[
+        DocumentOrder, ...
+    ]  # documents with fewest authors first; J where there is no author
     blocks: Blocks
     shards: Shards = ONE_DEVICE
     whole: Any = None  # `AuthorTokens` of the corpus, if it is divided and a sweep needs all of it
@@ -77,7 +79,7 @@ def make_author_tokens(
     *,
     block_size: int | None = None,
     doc_length: Int[np.ndarray, " D"] | None = None,
-    parts: Parts = ONE_PART,
+    parts: DeviceParts = ONE_PART,
     axis_name: str | None = None,
     whole: bool = False,
 ) -> AuthorTokens:
@@ -118,7 +120,7 @@ def make_author_tokens(
     log_choices = doc_length @ np.log(np.maximum(num_links, 1))
     if block_size is None:
         block_size = min(_BLOCK.get(current_device().platform, 16384), -(-len(doc) // 8) * 8)
-    most, share_up = most_of_a_word(word), np.ceil(author_share - 1e-6).astype(np.int32)
+    most, share_up = max_word_count(word), np.ceil(author_share - 1e-6).astype(np.int32)
     buckets = _buckets(ptr, idx, num_authors, doc_length)
 
     def tokens(doc, word, doc_length, first_link, num_links, link_author, **more):
@@ -171,7 +173,7 @@ def _check_links(ptr, idx, num_authors, doc_length) -> None:
         raise ValueError(f"document {nobody[0]} has tokens, but no author: give it one, or drop it")
 
 
-def _buckets(ptr, idx, num_authors, doc_length) -> tuple[Bucket, ...]:
+def _buckets(ptr, idx, num_authors, doc_length) -> tuple[DocumentOrder, ...]:
     num_links = np.diff(ptr)
     token_ptr = np.concatenate([[0], np.cumsum(doc_length)]).astype(np.int32)
     buckets, below, places = [], 0, 1
@@ -187,7 +189,7 @@ def _buckets(ptr, idx, num_authors, doc_length) -> tuple[Bucket, ...]:
                 token_ptr[docs],
                 token_ptr[docs + 1],
             )
-            buckets.append(Bucket(*map(jnp.asarray, arrays)))
+            buckets.append(DocumentOrder(*map(jnp.asarray, arrays)))
         below, places = places, 2 * places
     return tuple(buckets)
 

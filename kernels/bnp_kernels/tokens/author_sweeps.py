@@ -71,7 +71,7 @@ def _sweep(rng_key, data: AuthorTokens, mixture, table, power):
     # from the last sum. A search in the sums then finds the author.
     sums = categorical.pad_topics(_running_sums(data, mixture))
     table = categorical.pad_topics(table)
-    ones = categorical.one_weights(sums[0])
+    ones = categorical.ones_as_input(sums[0])
     # A binary search: the largest bucket has a power of two places, which each round halves.
     rounds = (data.buckets[-1].row.shape[-1] - 1).bit_length()
 

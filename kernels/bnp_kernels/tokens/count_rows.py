@@ -1,7 +1,7 @@
 """Count tables [row, chain, topic]: one row is contiguous in memory, for all chains together.
 
 One token reads one row. The tables are for loops over tokens that run under
-`batching.chains_together`. Topics are padded to whole rows of `categorical`. Such loops wait for
+`batching.with_chain_axis`. Topics are padded to whole rows of `categorical`. Such loops wait for
 memory, so a table may have a smaller dtype than int32.
 """
 

@@ -7,7 +7,7 @@ posterior: new words do not change the topics. Topics, or weights, or both may d
 document then reads one row of those that differ.
 
 Where documents switch topics on and off, a topic weighs $n_{dk} + \alpha_k$ in a document that has
-it, and $j_k$ in one that does not ("joins").
+it, and $j_k$ in one that does not (`weights_if_absent`).
 
 Sizes: T tokens, D documents, V words, K topics; F and G rows of topics and weights, each 1 or the
 number of groups.
@@ -37,7 +37,7 @@ def fold_in(
     phi: Float[Array, "F V K"],
     weights: Float[Array, "G K"],
     doc_row: Int[Array, " D"] | None = None,
-    joins: Float[Array, "G K"] | None = None,
+    weights_if_absent: Float[Array, "G K"] | None = None,
     *,
     num_sweeps: int | Int[Array, ""],
     num_kept: int | Int[Array, ""],
@@ -58,15 +58,17 @@ def fold_in(
     doc_row
         Row of `phi` and `weights` that each document reads. If one of them has a single row, all
         documents read that row. None: both have a single row.
-    joins
+    weights_if_absent
         Weight of each topic that a document does not have, not negative, zero only where `weights`
         is; the result is then the mean of the probability that one more word has the topic. None:
         as `weights`.
     num_sweeps, num_kept
         Number of sweeps, and how many of the last ones count; 1 <= num_kept <= num_sweeps.
     """
-    if joins is not None:
-        return _fold_in_joining(rng_key, data, phi, weights, doc_row, joins, num_sweeps, num_kept)
+    if weights_if_absent is not None:
+        return _fold_in_joining(
+            rng_key, data, phi, weights, doc_row, weights_if_absent, num_sweeps, num_kept
+        )
     of_doc = weights[0] if doc_row is None or len(weights) == 1 else weights[doc_row]
     total = data.doc_length[:, None] + of_doc.sum(axis=-1, keepdims=True)
     if data.word.shape[0] == 0:
@@ -77,10 +79,10 @@ def fold_in(
     return (kept / num_kept + of_doc) / total
 
 
-def _fold_in_joining(rng_key, data, phi, weights, doc_row, joins, num_sweeps, num_kept):
+def _fold_in_joining(rng_key, data, phi, weights, doc_row, weights_if_absent, num_sweeps, num_kept):
     """Fold in documents that switch topics on; return mean probabilities of one more word."""
     rows = jnp.zeros_like(data.doc_length) if doc_row is None or len(weights) == 1 else doc_row
-    prior, joining = weights[rows], joins[rows]
+    prior, joining = weights[rows], weights_if_absent[rows]
 
     def shares(doc_topic):
         weighed = jnp.where(doc_topic > 0, doc_topic + prior, joining)
@@ -88,7 +90,9 @@ def _fold_in_joining(rng_key, data, phi, weights, doc_row, joins, num_sweeps, nu
 
     if data.word.shape[0] == 0:
         return shares(jnp.zeros(prior.shape, jnp.int32))
-    log_first = jnp.log(jnp.where(weights > 0, joins / jnp.where(weights > 0, weights, 1.0), 1.0))
+    log_first = jnp.log(
+        jnp.where(weights > 0, weights_if_absent / jnp.where(weights > 0, weights, 1.0), 1.0)
+    )
     kept = _sum_over_sweeps(
         rng_key, data, phi, weights, doc_row, shares, num_sweeps, num_kept, log_first[rows]
     )

@@ -280,7 +280,7 @@ def _sweep(
     table, prior = categorical.pad_topics(table), categorical.pad_topics(prior)
     doc_topic = categorical.pad_topics(doc_topic.astype(jnp.float32))
     codes = categorical.codes(num_topics)[None, :]
-    ones = categorical.one_weights(prior if prior_row is None else prior[0])
+    ones = categorical.ones_as_input(prior if prior_row is None else prior[0])
 
     # Tokens that move have the code of their topic; all others, and empty places, have -1.
     moves = lanes.position < num_tokens

@@ -12,7 +12,7 @@ from bnp_kernels.numerics.devices import current_device
 from bnp_kernels.numerics.shards import (
     ONE_DEVICE,
     ONE_PART,
-    Parts,
+    DeviceParts,
     Shards,
     bounds_of_tokens,
     divide,
@@ -20,7 +20,7 @@ from bnp_kernels.numerics.shards import (
 )
 from bnp_kernels.tokens.documents import Documents, line_up
 from bnp_kernels.tokens.lanes import Lanes, pack
-from bnp_kernels.tokens.scan import Bucket, make_bucket
+from bnp_kernels.tokens.scan import DocumentOrder, make_document_order
 
 __all__ = [
     "TOKEN_SWEEPS",
@@ -30,7 +30,7 @@ __all__ = [
     "default_token_sweep",
     "group_of",
     "make_tokens",
-    "most_of_a_word",
+    "max_word_count",
     "num_docs",
     "num_tokens",
     "own_docs",
@@ -61,14 +61,14 @@ class Tokens(NamedTuple):
     doc: Int[Array, " T"]
     word: Int[Array, " T"]
     doc_length: Int[Array, " D"]
-    most_of_a_word: Integer[Array, ""]  # see the function of that name
+    max_word_count: Integer[Array, ""]  # see the function of that name
     lanes: Lanes | Documents  # of the parallel schedule
-    buckets: tuple[Bucket, ...]  # of the sequential schedule
+    buckets: tuple[DocumentOrder, ...]  # of the sequential schedule
     shards: Shards = ONE_DEVICE
     whole: Any = None  # `Tokens` of the corpus, if it is divided and a sweep needs all of it
     group: Int[Array, " D"] | None = None  # for models with groups of documents
     label: Int[Array, " D"] | None = None  # for models with labels of documents
-    sizes: Int[Array, " N"] | None = None  # 0, 1, ..: how often a word may be in a topic
+    count_values: Int[Array, " N"] | None = None  # 0, 1, ..: how often a word may be in a topic
     transform: WordTransform | None = None  # for models with words of groups
 
 
@@ -108,12 +108,12 @@ def make_tokens(
     num_lanes: int | None = None,
     token_sweep: str = "lanes",
     doc_length: Int[np.ndarray, " D"] | None = None,
-    parts: Parts = ONE_PART,
+    parts: DeviceParts = ONE_PART,
     axis_name: str | None = None,
     whole: bool = False,
     group: Int[np.ndarray, " D"] | None = None,
     label: Int[np.ndarray, " D"] | None = None,
-    num_sizes: int | None = None,
+    num_count_values: int | None = None,
     transform: tuple[Int[np.ndarray, "R S"], Float[np.ndarray, "R S"]] | None = None,
 ) -> Tokens:
     """Lay a corpus out for the kernels; runs on the host, on concrete arrays.
@@ -139,7 +139,7 @@ def make_tokens(
         Whether a sweep needs the whole corpus, where several devices share the documents.
     group, label
         Group and label of each document, for kernels that need them. Not checked.
-    num_sizes
+    num_count_values
         For kernels with tables: one more than the largest number of tokens of a cell.
     transform
         Arrays of a `WordTransform`. Not checked.
@@ -156,18 +156,18 @@ def make_tokens(
         doc, word = check_tokens(doc, word, num_docs)
         doc_length = np.bincount(doc, minlength=num_docs).astype(np.int32)
     of_docs = [None if x is None else np.asarray(x, np.int32) for x in (group, label)]
-    sizes = None if num_sizes is None else jnp.arange(num_sizes)
+    count_values = None if num_count_values is None else jnp.arange(num_count_values)
     rows = None if transform is None else WordTransform(*map(jnp.asarray, transform))
-    most = jnp.asarray(most_of_a_word(word))
+    most = jnp.asarray(max_word_count(word))
 
     def tokens(doc, word, doc_length, of_docs, **more):
         return Tokens(
-            doc, word, doc_length, most, group=of_docs[0], label=of_docs[1], sizes=sizes,
-            transform=rows, **more,
+            doc, word, doc_length, most, group=of_docs[0], label=of_docs[1],
+            count_values=count_values, transform=rows, **more,
         )  # fmt: skip
 
     def undivided(lanes):
-        bucket = make_bucket(doc_length)
+        bucket = make_document_order(doc_length)
         found = tokens(doc, word, doc_length, of_docs, lanes=lanes, buckets=(bucket,))
         return jax.tree.map(jnp.asarray, found)
 
@@ -195,14 +195,14 @@ def own_docs(
     doc: Int[np.ndarray, " T"],
     bounds: Int[np.ndarray, " S1"],
     token_bounds: Int[np.ndarray, " S1"],
-    parts: Parts,
+    parts: DeviceParts,
 ) -> Int[np.ndarray, " P"]:
     """Return the document of each token of the parts here, counted from the first of its device."""
     found = spread(doc, token_bounds, parts.here).reshape(len(parts.here), -1)
     return np.maximum(found - bounds[list(parts.here), None], 0).ravel()  # padding has 0
 
 
-def most_of_a_word(word: Int[np.ndarray, " T"]) -> Integer[np.ndarray, ""]:
+def max_word_count(word: Int[np.ndarray, " T"]) -> Integer[np.ndarray, ""]:
     """Count the most frequent word, in the dtype of word tables in loops over tokens.
 
     The dtype is uint16 if this largest count fits, else int32. Such loops wait for these tables, so

@@ -17,8 +17,9 @@ Topics, or weights, or both may differ by group. A document then reads one row o
 differ.
 
 Where documents switch topics on and off, a topic weighs $n_k + \alpha_k$ only in a document that
-has it, and $j_k$ elsewhere ("joins"). The terms then have no common sum, and $q_n$ is not divided:
-the product is an unbiased estimate of a sum over topics, which the caller must normalise.
+has it, and $j_k$ elsewhere (`weights_if_absent`). The terms then have no common sum, and $q_n$ is
+not divided: the product is an unbiased estimate of a sum over topics, which the caller must
+normalise.
 
 Sizes: B documents, N positions (padded), R particles, V words, K topics; F and G rows of topics and
 weights, each 1 or the number of groups. Log values in nats.
@@ -71,7 +72,7 @@ def left_to_right(
     phi: Float[Array, "F V K"],
     weights: Float[Array, "G K"],
     doc_row: Int[Array, " B"] | None = None,
-    joins: Float[Array, "G K"] | None = None,
+    weights_if_absent: Float[Array, "G K"] | None = None,
     *,
     num_particles: int,
     num_redrawn: int | None = 0,
@@ -100,7 +101,7 @@ def left_to_right(
     doc_row
         Row of `phi` and `weights` that each document reads. If one of them has a single row, all
         documents read that row. None: both have a single row.
-    joins
+    weights_if_absent
         Weight of each topic that a document does not have yet, not negative. None: as `weights`.
     num_particles
         R, at least 1.
@@ -123,8 +124,10 @@ def left_to_right(
         prior = weights[doc_row][:, None, :]
         total_weight = prior.sum(-1)
     joining = None
-    if joins is not None:
-        joining = joins[0] if prior.ndim == 1 else joins[doc_row][:, None, :]
+    if weights_if_absent is not None:
+        joining = (
+            weights_if_absent[0] if prior.ndim == 1 else weights_if_absent[doc_row][:, None, :]
+        )
 
     def given(counts, n):
         """Unnormalised p(z_n = k, w_n | other topics), shape [B, R, K]."""

@@ -29,7 +29,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from bnp_kernels.numerics.batching import chains_together
+from bnp_kernels.numerics.batching import with_chain_axis
 from bnp_kernels.numerics.powers import as_steps, power_of_steps
 from bnp_kernels.numerics.shards import ONE_DEVICE, Shards
 from bnp_kernels.random.bits import random_bits, to_uniform
@@ -94,7 +94,7 @@ def sweep_documents(
     own = u, old, doc_topic, _arrange(table), _arrange(prior), steps
     shared = documents.doc, documents.begin, documents.length, of_prior, row
     sweep = functools.partial(_sweep_chains, powered=power is not None)
-    new = _to_topic(chains_together(sweep)(own, shared))
+    new = _to_topic(with_chain_axis(sweep)(own, shared))
     new = jnp.where(shards.are_tokens(z.size), new, 0)
     return new if frozen is None else jnp.where(frozen, z, new)
 

@@ -22,20 +22,28 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, Integer, Key
 
-from bnp_kernels.numerics.batching import chains_together
+from bnp_kernels.numerics.batching import with_chain_axis
 from bnp_kernels.numerics.powers import rough_power
 from bnp_kernels.processes import hdp_root
-from bnp_kernels.processes.hdp_root import Root
+from bnp_kernels.processes.hdp_root import RootWeights
 from bnp_kernels.random import bits, categorical
 from bnp_kernels.tokens import count_rows
 
-__all__ = ["Bucket", "PerRow", "Swept", "Table", "Weights", "make_bucket", "scan_tokens"]
+__all__ = [
+    "CountTable",
+    "DocumentOrder",
+    "PerRow",
+    "Swept",
+    "Weights",
+    "make_document_order",
+    "scan_tokens",
+]
 
 # Uniforms are capped at 1 - 2**-23, the largest value for which u * total < total after rounding.
 _BELOW_ONE = 1 - 2.0**-23
 
 
-class Bucket(NamedTuple):
+class DocumentOrder(NamedTuple):
     """Documents with tokens in the order of visits, and the rows of their desks, A for each."""
 
     doc: Int[Array, " n"]
@@ -44,7 +52,7 @@ class Bucket(NamedTuple):
     end: Int[Array, " n"]  # one past the last token
 
 
-class Table(NamedTuple):
+class CountTable(NamedTuple):
     """Counts of tokens by topic, and the row in which each token counts."""
 
     counts: Int[Array, "rows K"] | Int[Array, " K"]
@@ -78,34 +86,34 @@ class Swept(NamedTuple):
     doc: Int[Array, "R K"]
     total: Int[Array, " R"] | None
     tables: dict[str, Array]
-    root: Root | None
+    root: RootWeights | None
     overflow: Array | None
 
 
-def make_bucket(doc_length: Int[np.ndarray, " D"]) -> Bucket:
+def make_document_order(doc_length: Int[np.ndarray, " D"]) -> DocumentOrder:
     """Visit the documents with tokens in corpus order, each with a row of its own."""
     doc = np.flatnonzero(doc_length).astype(np.int32)
     end = np.cumsum(doc_length).astype(np.int32)
     begin = end - np.asarray(doc_length, np.int32)
-    return Bucket(*map(jnp.asarray, (doc, doc[:, None], begin[doc], end[doc])))
+    return DocumentOrder(*map(jnp.asarray, (doc, doc[:, None], begin[doc], end[doc])))
 
 
 def scan_tokens(
     weigh: Callable[..., Weights],
     rng_key: Key[Array, ""],
-    buckets: tuple[Bucket, ...],
+    buckets: tuple[DocumentOrder, ...],
     z: Int[Array, " T"],
     doc: Int[Array, "R K"],
-    tables: Mapping[str, Table],
+    tables: Mapping[str, CountTable],
     *,
     per_topic: Mapping[str, Float[Array, " K"]] | None = None,
-    given: Mapping[str, Array] | None = None,
+    constants: Mapping[str, Array] | None = None,
     per_row: Mapping[str, PerRow] | None = None,
     per_doc_topic: Mapping[str, Float[Array, "D K"]] | None = None,
     per_doc: Mapping[str, Array] | None = None,
     x: Int[Array, " T"] | None = None,
     total: Int[Array, " R"] | None = None,
-    root: Root | None = None,
+    root: RootWeights | None = None,
     overflow: Array | None = None,
     frozen: Bool[Array, " T"] | None = None,
     power: Float[Array, ""] | None = None,
@@ -118,7 +126,7 @@ def scan_tokens(
     weigh
         Function that returns the weights of one token in one chain. Its arguments have these names:
         `doc` (a row of the desk) and each of `tables` (the token's row); each of `per_topic`,
-        `given`, `per_row` (the token's row), `per_doc_topic` and `per_doc`; `total` if there is
+        `constants`, `per_row` (the token's row), `per_doc_topic` and `per_doc`; `total` if there is
         one; `root_weights` and `unused_weight` if there is a root. All counts leave the token out.
         If the token was the last one of its topic, the root is the one after the death of this
         topic. The function must not close over traced arrays. The factor and the divisor that it
@@ -134,7 +142,7 @@ def scan_tokens(
     per_topic
         Inputs of `weigh` with an entry for each topic, by name. Rows are padded with zeros for
         topics that don't exist.
-    given
+    constants
         Other inputs of `weigh`, the same for all tokens, by name.
     per_row
         Inputs of `weigh` with an entry for each topic, which belong to rows such as words, by name.
@@ -145,7 +153,7 @@ def scan_tokens(
         The outcome that is drawn together with the topic of each token; None if there is only one
         outcome. With `total`, the outcome is the row of the desk that the token belongs to (its
         author), and `weigh` is called for every row of the desk. Without `total`, the outcome is a
-        number below the length of `Table.counted`, and `weigh` returns weights for each value,
+        number below the length of `CountTable.counted`, and `weigh` returns weights for each value,
         [outcomes, K].
     total
         Tokens of each row of the desks: the sums of `doc`.
@@ -161,7 +169,7 @@ def scan_tokens(
         Function that returns the probability that the outcome of a token is 1 while the token is
         still there, given the counts. The outcome is one of two then, and is drawn when the token
         leaves its topic instead of being stored in `x`; for models without a root. The arguments
-        are each of `tables` and `per_topic` (the entry of the token's topic) and `given`.
+        are each of `tables` and `per_topic` (the entry of the token's topic) and `constants`.
 
     Returns
     -------
@@ -171,7 +179,7 @@ def scan_tokens(
     own = {
         "rng_key": rng_key, "z": z, "x": x, "doc": doc, "total": total,
         "tables": {name: table.counts for name, table in tables.items()},
-        "per_topic": dict(per_topic or {}), "given": dict(given or {}),
+        "per_topic": dict(per_topic or {}), "constants": dict(constants or {}),
         "per_row": {name: of_rows.values for name, of_rows in in_rows.items()},
         "per_doc_topic": dict(per_doc_topic or {}), "per_doc": dict(per_doc or {}),
         "root": root, "overflow": overflow, "frozen": frozen,
@@ -185,7 +193,7 @@ def scan_tokens(
     }
     counted = {name: t.counted for name, t in tables.items() if t.counted is not None}
     scan = functools.partial(_scan_chains, weigh=weigh, counted=counted, leave=leave)
-    return chains_together(scan)(own, shared)
+    return with_chain_axis(scan)(own, shared)
 
 
 class _Carry(NamedTuple):
@@ -199,13 +207,13 @@ class _Carry(NamedTuple):
     overflow: Any
 
 
-class _Desk(NamedTuple):
+class _DocumentCounts(NamedTuple):
     """Rows of counts of one document, for all chains."""
 
     row: Int[Array, " A"]
     topic: Int[Array, "A chain K"]
     total: Any  # [A, chain]; None: outcomes are not rows of the desk
-    given: dict[str, Array]  # what belongs to the document, [chain, ...]
+    of_document: dict[str, Array]  # what belongs to the document, [chain, ...]
 
 
 def _scan_chains(own, shared, *, weigh, counted, leave) -> Swept:
@@ -248,7 +256,7 @@ def _scan_chains(own, shared, *, weigh, counted, leave) -> Swept:
         None if root is None else categorical.pad_topics(root.weights),
         None if root is None else root.unused, own["overflow"],
     )  # fmt: skip
-    ones = categorical.one_weights(jnp.abs(desks[0, 0].astype(jnp.float32)))
+    ones = categorical.ones_as_input(jnp.abs(desks[0, 0].astype(jnp.float32)))
 
     def weights_of_chain(by_row, rest):
         """Call `weigh` for every row of the desk of one chain."""
@@ -271,7 +279,7 @@ def _scan_chains(own, shared, *, weigh, counted, leave) -> Swept:
             for name, table in carry.tables.items()
         }
         here |= {name: entry(x) for name, x in per_topic.items()}
-        one = u < jax.vmap(lambda x: leave(**x))(here | own["given"])
+        one = u < jax.vmap(lambda x: leave(**x))(here | own["constants"])
         return jnp.stack([~one, one]).astype(jnp.int32)
 
     def visit(t, state):
@@ -308,7 +316,7 @@ def _scan_chains(own, shared, *, weigh, counted, leave) -> Swept:
         without = desk.topic - at_desk
         by_row = dict(doc=without, total=desk.total - was) if authors else dict(doc=without)
         of_rows = {name: read(values, read(row, t)) for name, (values, row) in in_rows.items()}
-        rest = rows | roots | per_topic | own["given"] | of_rows | desk.given
+        rest = rows | roots | per_topic | own["constants"] | of_rows | desk.of_document
         weights, new_topic, factor, divisor, short = weights_of(by_row, rest)
         if authors:
             here = (desk.row < num_rows)[:, None]
@@ -366,11 +374,11 @@ def _scan_chains(own, shared, *, weigh, counted, leave) -> Swept:
         weights, unused = roots.get("root_weights"), roots.get("unused_weight")
         return desk, _Carry(code, x, tables, weights, unused, overflow)
 
-    def visit_doc(state, doc: Bucket):
+    def visit_doc(state, doc: DocumentOrder):
         desks, totals, carry = state
         begin, end = doc.begin.astype(jnp.uint32), doc.end.astype(jnp.uint32)
         of_doc = {name: read(x, doc.doc.astype(jnp.uint32)) for name, x in of_docs.items()}
-        desk = _Desk(doc.row, _take(desks, doc.row), _take(totals, doc.row), of_doc)
+        desk = _DocumentCounts(doc.row, _take(desks, doc.row), _take(totals, doc.row), of_doc)
         desk, carry = lax.fori_loop(begin, end, visit, (desk, carry))
         desks, totals = _put(desks, doc.row, desk.topic), _put(totals, doc.row, desk.total)
         return (desks, totals, carry), None

@@ -133,7 +133,7 @@ class TestDraws:
         assert sample(topics, (4, 5)).shape == (4, 5, 3)
         words = collapsed.Words(jnp.array([0, 1]), 0.1, 3, 2)
         assert sample(words, (4,)).shape == (4, 2)
-        root = sample(collapsed.Root(1.5, 3), (1000,))
+        root = sample(collapsed.RootWeightsDistribution(1.5, 3), (1000,))
         np.testing.assert_allclose(root.sum(-1), 1, rtol=1e-5)
         assert abs(root[:, 0].mean() - 1 / 2.5) < 5 * math.sqrt(0.0686 / 1000)  # Beta(1, 1.5)
 
@@ -153,7 +153,7 @@ class TestDraws:
         laws = (
             collapsed.Assignments(jnp.ones(2), jnp.array([0, 1]), 2),
             collapsed.Words(jnp.array([0, 1]), jnp.asarray(0.1), 3, 2),
-            collapsed.Root(jnp.asarray(1.5), 3),
+            collapsed.RootWeightsDistribution(jnp.asarray(1.5), 3),
             collapsed.RootedAssignments(1.0, 1.5, jnp.array([0.5, 0.5]), jnp.array([0, 0]), 1),
             collapsed.Authors(jnp.array([0, 2]), jnp.array([2, 1]), jnp.array([0, 1, 1]), 2),
         )
@@ -295,7 +295,7 @@ class TestBlocks:
             z[..., 2] == z[..., 3],
         ]
         rule = enumeration.gamma_rule(1.0, 1.0)
-        exact = enumeration.rooted_topics(DOCS, 3, rule, rule, 0.5).means()
+        exact = enumeration.exact_hdp_posterior(DOCS, 3, rule, rule, 0.5).means()
         expected = [
             exact["alpha"], exact["gamma"], *exact["topics"][:2], *exact["coassigned"][[0, 9]],
         ]  # fmt: skip

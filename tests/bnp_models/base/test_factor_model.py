@@ -94,7 +94,7 @@ class TestFit:
 
     def test_resume(self, found, tmp_path):
         again = bnp.fit(
-            found.model, found.corpus, checkpoint=tmp_path, record=found.model.recordable,
+            found.model, found.dataset, checkpoint=tmp_path, record=found.model.recordable,
             **OPTIONS, **SIZES,
         )  # fmt: skip
         read = bnp.resume(tmp_path, progress=False)
@@ -109,7 +109,7 @@ class TestFit:
             kernel, num_warmup=2, num_samples=4, num_chains=2, chain_method="vectorized",
             progress_bar=False,
         )  # fmt: skip
-        mcmc.run(jax.random.key(0), found.corpus)
+        mcmc.run(jax.random.key(0), found.dataset)
         expected = mcmc.get_samples(group_by_chain=True)
         posterior = arviz_data.group(found.data, "posterior")
         used = posterior.sizes["factor"]
@@ -124,7 +124,7 @@ class TestFit:
             monkeypatch.setattr(runner, "_needed", lambda *_: 0)
         shown = Notes()
         fit = bnp.fit(
-            small, found.corpus, record=found.model.recordable,
+            small, found.dataset, record=found.model.recordable,
             **{**SIZES, "progress": shown}, **OPTIONS,
         )  # fmt: skip
         assert shown.notes == [note]

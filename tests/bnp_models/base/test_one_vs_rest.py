@@ -46,7 +46,7 @@ def test_each_class_is_updated_as_in_a_model_of_two_classes(name, schedule):
     """The law of the model of two classes is tested elsewhere, so here its draws are compared."""
     model = MODELS[name]
     sampler = model.gibbs(schedule=schedule).sampler()
-    alone = model.of_class().gibbs(schedule=schedule).sampler()
+    alone = model.for_class().gibbs(schedule=schedule).sampler()
     data = sampler.prepare(CORPUS)
     step, step_alone = (compiled_step(of) for of in (sampler, alone))
     log_density_alone = jax.jit(alone.log_density)
@@ -76,7 +76,7 @@ def test_the_program_is_that_of_each_class(name):
     scoped, total = {}, 0.0
     for i, label in enumerate(CORPUS.label_names):
         own = values | {"eta": etas[i]}
-        total += log_density(model.of_class(), (against_rest(CORPUS, i),), {}, own)[0]
+        total += log_density(model.for_class(), (against_rest(CORPUS, i),), {}, own)[0]
         scoped |= {f"{label}/{site}": value for site, value in own.items()}
     np.testing.assert_allclose(log_density(model, (CORPUS,), {}, scoped)[0], total, rtol=1e-6)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bnp_models.base.topics import finite_topics, rooted_topics
+from bnp_models.base.topics import finite_topics, topics_given_root
 
 WORD = np.array([0, 0, 2, 1])
 Z = np.array([1, 0, 1, 0], np.uint8)
@@ -30,13 +30,13 @@ def test_finite_is_the_posterior_mean():
 
 
 def test_rooted_has_one_topic_more():
-    topics = rooted_topics(np.zeros(4, int), WORD, **ROOTED)
+    topics = topics_given_root(np.zeros(4, int), WORD, **ROOTED)
     np.testing.assert_allclose(topics.weights, [[0.8, 0.8, 0.4]], rtol=1e-6)
     np.testing.assert_allclose(topics.phi[0, :, 2], 1 / 3, rtol=1e-6)
     np.testing.assert_allclose(topics.phi[0, :, 0], np.array([2.3, 1.3, 1.3]) / 4.9, rtol=1e-6)
     np.testing.assert_allclose(topics.phi.sum(1), 1.0, rtol=1e-6)
     of_groups = {"root_weights": [[0.4, 0.4], [0.9, 0.0]], "unused_weight": [0.2, 0.1]}
-    groups = rooted_topics(np.zeros(4, int), WORD, **(ROOTED | of_groups))
+    groups = topics_given_root(np.zeros(4, int), WORD, **(ROOTED | of_groups))
     np.testing.assert_allclose(groups.weights, [[0.8, 0.8, 0.4], [1.8, 0, 0.2]], rtol=1e-6)
     np.testing.assert_array_equal(groups.phi, topics.phi)
 
@@ -74,4 +74,4 @@ def test_bad_finite_input(changes, message):
 )
 def test_bad_rooted_input(changes, message):
     with pytest.raises(ValueError, match=message):
-        rooted_topics(**({"z": Z, "word": WORD} | ROOTED | changes))
+        topics_given_root(**({"z": Z, "word": WORD} | ROOTED | changes))

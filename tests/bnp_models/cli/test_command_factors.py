@@ -56,7 +56,7 @@ def test_fit_writes_tables_and_pictures(run, capsys):
     assert {path.name for path in run.iterdir()} == FILES
     fit = load_run(run)
     assert isinstance(fit, bnp.FactorFit)
-    assert fit.sources.source_names == ("a", "b")
+    assert fit.dataset.source_names == ("a", "b")
     assert (fit.model.centre, fit.model.scale) == (True, True)
     assert pd.read_csv(run / "sharing.csv")["shared"].tolist() == [1, 1, 1, 2]
     assert pd.read_csv(run / "weights.csv").shape == (8, 3)
@@ -137,4 +137,4 @@ def test_run(tmp_path, capsys):
     fit = load_run(folder)
     assert fit.posterior.sizes["draw"] == 40
     # without centring it is above 1
-    assert np.abs(fit.reconstruct().mean - fit.sources.values).mean() < 0.5
+    assert np.abs(fit.reconstruct().mean - fit.dataset.values).mean() < 0.5

@@ -28,7 +28,7 @@ def test_quick_demo(tmp_path, capsys):
     }  # fmt: skip
     fit, test = load_run(tmp_path), Corpus.load(tmp_path / "test.npz")
     assert fit.model == demo.MODEL
-    assert not set(test.doc_names) & set(fit.corpus.doc_names)
+    assert not set(test.doc_names) & set(fit.dataset.doc_names)
     assert fit.posterior.sizes == {"chain": size.num_chains, "draw": size.num_samples}
 
 

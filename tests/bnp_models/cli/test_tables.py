@@ -49,7 +49,7 @@ class TestTransform:
         lines = out.splitlines()
         assert [line.split(",")[0] for line in lines] == ["document", "first", "second"]
         assert len(lines[0].split(",")) == 3
-        corpus = fit.corpus.read_texts(["Cat mars MARS", "dog cat"], doc_names=["first", "second"])
+        corpus = fit.dataset.read_texts(["Cat mars MARS", "dog cat"], doc_names=["first", "second"])
         expected = fit.transform(corpus, num_sweeps=9, num_kept=4, seed=2)
         found = [[float(x) for x in line.split(",")[1:]] for line in lines[1:]]
         np.testing.assert_array_equal(found, expected)

@@ -19,16 +19,16 @@ ANY = (None, None)
         (partial(optional, arguments.integer), None, None),
         (partial(optional, arguments.integer), 3, 3),
         (arguments.seed, 2**32 - 1, 2**32 - 1),
-        (arguments.real, np.float32(0.5), 0.5),
-        (partial(arguments.real, at_least=0, infinite=True), np.inf, np.inf),
-        (partial(arguments.real, above=0, at_most=1), 1, 1.0),
+        (arguments.finite_number, np.float32(0.5), 0.5),
+        (partial(arguments.finite_number, at_least=0, infinite=True), np.inf, np.inf),
+        (partial(arguments.finite_number, above=0, at_most=1), 1, 1.0),
         (arguments.flag, np.bool_(True), True),
         (partial(arguments.one_of, allowed=("a", None)), None, None),
         (partial(arguments.one_of, allowed={"a": 1}), "a", "a"),
         (partial(arguments.text, empty=True), "", ""),
-        (partial(arguments.entries, of="numbers"), range(2), [0, 1]),
+        (partial(arguments.sequence, of="numbers"), range(2), [0, 1]),
         (arguments.texts, np.array(["a", "b"]), ["a", "b"]),
-        (partial(arguments.places, stop=3), np.array([2, 0]), [2, 0]),
+        (partial(arguments.indices, stop=3), np.array([2, 0]), [2, 0]),
         (partial(arguments.mapping, of="numbers"), {"a": 1}, {"a": 1}),
         (arguments.function, len, len),
         (arguments.path, "run", Path("run")),
@@ -54,18 +54,18 @@ def test_what_is_in_the_domain_is_returned(check, value, wanted):
         (arguments.seed, 2**32, "at most 4294967295"),
         *[
             (
-                partial(arguments.real, above=0, at_most=1),
+                partial(arguments.finite_number, above=0, at_most=1),
                 value,
                 "number above 0 and at most 1, got",
             )
             for value in (0, 1.5, np.nan, np.inf, -np.inf, "0.5", True, None, 10**400, 1j, [0.5])
         ],
         (
-            partial(arguments.real, at_least=2, below=3),
+            partial(arguments.finite_number, at_least=2, below=3),
             3,
             "finite number of at least 2 and below 3, got 3",
         ),
-        (partial(arguments.real, infinite=True), np.nan, "name must be a number, got nan"),
+        (partial(arguments.finite_number, infinite=True), np.nan, "name must be a number, got nan"),
         *[
             (arguments.flag, value, "name must be True or False, got")
             for value in (0, 1, None, "True", np.ones(2))
@@ -80,14 +80,14 @@ def test_what_is_in_the_domain_is_returned(check, value, wanted):
         ],
         *[(arguments.text, value, "must be a string that is not empty") for value in ("", b"a", 1)],
         *[
-            (partial(arguments.entries, of="numbers"), value, "name must be a sequence of numbers")
+            (partial(arguments.sequence, of="numbers"), value, "name must be a sequence of numbers")
             for value in ("ab", b"ab", {1: 2}, {1, 2}, 3, None, np.array(3))
         ],
-        (partial(arguments.entries, of="numbers", some=True), [], "at least one entry"),
-        (partial(arguments.entries, of="numbers", length=2), [1], "name must have 2 entries"),
+        (partial(arguments.sequence, of="numbers", some=True), [], "at least one entry"),
+        (partial(arguments.sequence, of="numbers", length=2), [1], "name must have 2 entries"),
         (arguments.texts, ["a", 1], r"name\[1\] must be a string, got 1"),
         *[
-            (partial(arguments.places, stop=3), value, "must be .*numbers below 3")
+            (partial(arguments.indices, stop=3), value, "must be .*numbers below 3")
             for value in ([], [3], [-1], [0.0], ["0"], [True], "0")
         ],
         (partial(arguments.mapping, of="arrays"), [1], "name must be a dictionary of arrays"),
@@ -121,14 +121,14 @@ def test_what_is_not_is_refused(check, value, message):
 
 
 def test_long_values_are_shortened():
-    assert arguments.shown("a" * 200) == "'" + "a" * 79 + "..."
-    assert arguments.shown(np.zeros((40, 3))).count("\n") == 0
+    assert arguments.short_repr("a" * 200) == "'" + "a" * 79 + "..."
+    assert arguments.short_repr(np.zeros((40, 3))).count("\n") == 0
 
     class Broken:
         def __repr__(self):
             raise RuntimeError
 
-    assert arguments.shown(Broken()) == "a Broken"
+    assert arguments.short_repr(Broken()) == "a Broken"
 
 
 def test_options_are_those_of_the_function():

@@ -681,16 +681,6 @@ def test_sets_where_the_order_does_not_count():
     assert corpus.prune(stop_words={"bird"}) == corpus
 
 
-def test_names_that_repeat_in_saved_corpora(tmp_path):
-    """Versions before let documents have the same name."""
-    corpus = Corpus.from_ids([[0], [0, 1]], 2)
-    names = dataclasses.replace(corpus.names, doc_names=("x", "x"))
-    old = dataclasses.replace(corpus, names=names)
-    old.save(tmp_path / "old.npz")
-    assert Corpus.load(tmp_path / "old.npz") == old
-    assert old.select([0, 1]).doc_names == ("x", "x (2)")
-
-
 def test_select_reorders_and_repeats(corpus):
     chosen = corpus.select([3, 1, 3])
     assert [chosen.words(d) for d in range(3)] == [corpus.words(d) for d in (3, 1, 3)]

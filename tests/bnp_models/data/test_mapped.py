@@ -14,8 +14,8 @@ import pytest
 import bnp_models as bnp
 from bnp_models.data import mapped
 from bnp_models.data.corpus import Corpus
+from bnp_models.data.corpus_arrays import is_mapped
 from bnp_models.data.files import checksum
-from bnp_models.data.parts import is_mapped
 
 TEXTS = ["The cat saw the dog.", "Dogs and cats", "", "A dog: saw!", "fish swim"]
 LEAVES = ("doc", "word", "doc_length", "group", "label", "author_ptr", "author_idx")
@@ -97,13 +97,6 @@ class TestRoundTrip:
         assert is_mapped(half.group)
         half.save(tmp_path / "half", mapped=True)
         assert Corpus.load(tmp_path / "half") == corpus.halves()[0]
-
-    def test_documents_of_the_same_name(self, corpus, tmp_path):
-        """Versions before let documents have the same name."""
-        names = dataclasses.replace(corpus.names, doc_names=("x",) * 5)
-        old = dataclasses.replace(corpus, names=names)
-        old.save(tmp_path / "old", mapped=True)
-        assert Corpus.load(tmp_path / "old") == old
 
 
 OPERATIONS = {
@@ -281,8 +274,8 @@ class TestCheckpoints:
         assert bnp.fit(model, plain, **FIT).posterior.identical(fit.posterior)
         assert not (tmp_path / "run" / "data.npz").exists()
         found = bnp.resume(tmp_path / "run", progress=False)
-        assert found.corpus.is_mapped
-        assert found.corpus == plain
+        assert found.dataset.is_mapped
+        assert found.dataset == plain
         assert found.posterior.identical(fit.posterior)
 
     def test_of_a_run_that_died_before_its_header(self, toy, stored, tmp_path):
@@ -299,7 +292,7 @@ class TestCheckpoints:
         plain = Corpus.from_texts(TEXTS[:2])
         (tmp_path / "state.npz").unlink()
         bnp.fit(model, plain, checkpoint=tmp_path, **FIT)
-        assert bnp.resume(tmp_path, progress=False).corpus == plain
+        assert bnp.resume(tmp_path, progress=False).dataset == plain
         assert bnp.Corpus.load(tmp_path / "data") == stored
 
 
@@ -318,13 +311,13 @@ def test_folders_of_runs_have_mapped_data(tmp_path):
         save_run(fit, run)
         assert not (run / "corpus.npz").exists()
     loaded = bnp.load(run)
-    assert loaded.corpus.is_mapped
-    assert loaded.corpus == plain
+    assert loaded.dataset.is_mapped
+    assert loaded.dataset == plain
     with pytest.raises(ValueError, match=r"corpus is a saved corpus; read it with bnp_models"):
         bnp.load(run / "corpus")
     fit.report(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
-    assert "fit.corpus.save(&quot;corpus&quot;, mapped=True)" in page
+    assert "fit.dataset.save(&quot;corpus&quot;, mapped=True)" in page
 
 
 def test_views_of_maps_are_found(folder):

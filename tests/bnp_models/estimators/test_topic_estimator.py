@@ -46,13 +46,13 @@ def test_planted_topics_are_found(estimator, new_counts):
 def test_columns_of_a_data_frame_name_the_words(estimator, counts):
     words = list("abcdefgh")
     named = clone(estimator).fit(pd.DataFrame(counts[0], columns=words))
-    assert named.fit_.corpus.vocabulary == tuple(words)
+    assert named.fit_.dataset.vocabulary == tuple(words)
     assert set(named.fit_.topics(num_words=1)["words"]) <= set(words)
     named.set_output(transform="pandas")
     assert list(named.transform(pd.DataFrame(counts[0], columns=words)).columns) == [
         "topicestimator0", "topicestimator1",
     ]  # fmt: skip
-    assert estimator.fit_.corpus.vocabulary == tuple("01234567")
+    assert estimator.fit_.dataset.vocabulary == tuple("01234567")
 
 
 def test_documents_without_words_have_the_shares_of_the_prior(estimator, new_counts):

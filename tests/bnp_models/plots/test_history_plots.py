@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import xarray
 
-from bnp_models.base.terms import FACTORS
+from bnp_models.base.model_words import FACTORS
 from bnp_models.plots.history_plots import plot_history
 from bnp_models.posterior.arviz_data import make_data, one_chain, with_group
 
@@ -90,7 +90,9 @@ def test_a_number_that_never_changes_is_named():
 def test_words_of_factor_models():
     data, _ = made_up(used="num_factors_used")
     assert plot_history(data, terms=FACTORS)[1].get_ylabel() == "factors in use"
-    with pytest.raises(ValueError, match=r"terms\.used must be one of .*num_factors_used"):
+    with pytest.raises(
+        ValueError, match=r"terms\.count_variable must be one of .*num_factors_used"
+    ):
         plot_history(data)
 
 
@@ -98,5 +100,5 @@ def test_refusals():
     data, _ = made_up()
     with pytest.raises(ValueError, match="against must be one of"):
         plot_history(data, against="hours")
-    with pytest.raises(ValueError, match=r"'history', which bnp_models\.fit of this version adds"):
+    with pytest.raises(ValueError, match=r"'history', which bnp_models\.fit adds"):
         plot_history(with_group(data, "history", None))

@@ -188,13 +188,15 @@ def test_vocabularies():
 def test_weights_of_topics_that_a_document_does_not_have():
     phi = np.full((2, 1, 3, 2), 1 / 3, np.float32)
     weights = np.array([[[1.0, 2.0]], [[3.0, 4.0]]])
-    mixture = Mixtures(phi, weights, np.zeros(2, int), np.arange(2), joins=weights / 2)
+    mixture = Mixtures(phi, weights, np.zeros(2, int), np.arange(2), weights_if_absent=weights / 2)
     first, second = one_by_one(mixture)
-    np.testing.assert_array_equal(first.joins, [[[0.5, 1.0]]])
-    np.testing.assert_array_equal(second.joins, [[[1.5, 2.0]]])
+    np.testing.assert_array_equal(first.weights_if_absent, [[[0.5, 1.0]]])
+    np.testing.assert_array_equal(second.weights_if_absent, [[[1.5, 2.0]]])
     for bad in (-weights, 0 * weights, np.nan * weights):
-        with pytest.raises(ValueError, match="joins must be finite, not negative and not all zero"):
-            list(one_by_one(mixture._replace(joins=bad)))
+        with pytest.raises(
+            ValueError, match="weights_if_absent must be finite, not negative and not all zero"
+        ):
+            list(one_by_one(mixture._replace(weights_if_absent=bad)))
 
 
 def test_states_with_such_weights_can_be_stacked():
@@ -204,6 +206,6 @@ def test_states_with_such_weights_can_be_stacked():
     }  # fmt: skip
     states = mixture_states(bnp.IBPCompoundDirichlet(), state, CORPUS)
     stacked = states.stack()
-    assert stacked.joins is not None
-    assert stacked.joins.shape == stacked.weights.shape == (4, 1, 3)
-    np.testing.assert_array_equal(stacked.joins[2:3], states[2].joins)
+    assert stacked.weights_if_absent is not None
+    assert stacked.weights_if_absent.shape == stacked.weights.shape == (4, 1, 3)
+    np.testing.assert_array_equal(stacked.weights_if_absent[2:3], states[2].weights_if_absent)

@@ -20,7 +20,7 @@ import scipy.stats
 from numpyro.infer import Predictive
 
 import bnp_models as bnp
-from bnp_models.base.data_law import break_rest, law_of_words
+from bnp_models.base.likelihood import break_rest, word_likelihood
 from bnp_models.data import memory
 from bnp_models.posterior import arviz_data, predictive
 from bnp_models.testing.enumeration import log_dirichlet_multinomial
@@ -46,7 +46,7 @@ def make_fit(model, corpus, states):
     """A fit whose kept states are these, [chain, draw, ...] by name."""
     draws = states["z"].shape[:2]
     # a state was kept at every second draw
-    recorded = {model.terms.used: np.full(draws, 2)}
+    recorded = {model.terms.count_variable: np.full(draws, 2)}
     recorded |= {name: states[name] for name in model.hyperparameters if name in states}
     recorded = {name: np.repeat(x, 2, axis=1) for name, x in recorded.items()}
     groups = {"posterior": recorded, "states": states}
@@ -186,7 +186,7 @@ def probabilities(exact):
     found = np.empty((len(PAIRS), NUM_WORDS, NUM_WORDS))
     for at in np.ndindex(found.shape):
         pair, words = PAIRS[at[0]], at[1:]
-        found[at] = mean(lambda state, a=(*pair, words): probability(state, fit.corpus, *a))
+        found[at] = mean(lambda state, a=(*pair, words): probability(state, fit.dataset, *a))
     np.testing.assert_allclose(found.sum(axis=(1, 2)), 1)
     return found
 
@@ -203,18 +203,18 @@ def test_topics_and_mixtures_have_their_exact_moments(exact, probabilities):
     fit, rng = exact[0], np.random.default_rng(0)
     states = fit.states.stack(state=("chain", "draw")).transpose("state", ...)
     arrays = {n: x.to_numpy() for n, x in states.data_vars.items()}
-    doc, draws = np.asarray(fit.corpus.doc), []
+    doc, draws = np.asarray(fit.dataset.doc), []
     for s in range(NUM_DRAWS):
         state = {n: np.asarray(x[s]) for n, x in arrays.items()}
-        phi, theta = fit.model.draw_mixtures(rng, state, fit.corpus)
-        of_doc = fit.model.of_documents(theta, fit.corpus) @ phi
+        phi, theta = fit.model.draw_mixtures(rng, state, fit.dataset)
+        of_doc = fit.model.doc_mixtures(theta, fit.dataset) @ phi
         draws.append([np.outer(of_doc[doc[t]], of_doc[doc[u]]) for t, u in PAIRS])
     one_sample("mixtures", {"pairs": np.array(draws)}, {"pairs": probabilities}).check()
 
 
 def test_likelihood_of_words():
     phi, theta = np.array([[0.5, 0.5, 0], [0.1, 0.2, 0.7]]), np.array([[1, 0], [0.4, 0.6], [0, 1]])
-    law = law_of_words(phi, theta, np.array([0, 0, 1]), np.array([1, 0, 2]))
+    law = word_likelihood(phi, theta, np.array([0, 0, 1]), np.array([1, 0, 2]))
     np.testing.assert_allclose(law.log_likelihood(), [np.log(0.25), np.log(0.42), 0])
     np.testing.assert_array_equal(law.has_data, [True, True, False])
     w = np.stack([law.replicate(np.random.default_rng(s)) for s in range(50)])
@@ -276,10 +276,10 @@ def factor_fit(made_up_factors, kind):
 
 def exact_law(fit, kind):
     state = {n: x[0, 0].to_numpy() for n, x in fit.states.data_vars.items()}
-    source, signal = np.asarray(fit.corpus.source), state["weights"] @ state["phi"]
+    source, signal = np.asarray(fit.dataset.source), state["weights"] @ state["phi"]
     if kind == "counts":
         return scipy.stats.poisson(state["background"][source][:, None] + signal), state
-    signal = signal + np.asarray(fit.corpus.values).mean(axis=0)  # the model centres the data
+    signal = signal + np.asarray(fit.dataset.values).mean(axis=0)  # the model centres the data
     return scipy.stats.norm(signal, np.sqrt(state["sigma2_n"][source])[:, None]), state
 
 
@@ -287,9 +287,9 @@ def exact_law(fit, kind):
 def test_rows_have_the_law_of_their_state(made_up_factors, kind):
     fit = factor_fit(made_up_factors, kind)
     law, state = exact_law(fit, kind)
-    observed = fit.corpus.observed
-    there = np.ones(np.shape(fit.corpus.values), bool) if observed is None else observed
-    drawn_law = fit.model.data_law(np.random.default_rng(0), state, fit.corpus)
+    observed = fit.dataset.observed
+    there = np.ones(np.shape(fit.dataset.values), bool) if observed is None else observed
+    drawn_law = fit.model.likelihood_given_state(np.random.default_rng(0), state, fit.dataset)
     rng = np.random.default_rng(1)
     x = np.stack([drawn_law.replicate(rng) for _ in range(1000)])
     assert (np.isnan(x) == ~there).all()
@@ -298,7 +298,7 @@ def test_rows_have_the_law_of_their_state(made_up_factors, kind):
     report.check()
 
     log_p = law.logpmf if kind == "counts" else law.logpdf
-    expected = np.where(there, log_p(np.asarray(fit.corpus.values)), 0).sum(axis=1)
+    expected = np.where(there, log_p(np.asarray(fit.dataset.values)), 0).sum(axis=1)
     found = fit.log_likelihood().log_likelihood["x"]
     assert found.dims == ("chain", "draw", "row")
     np.testing.assert_allclose(found[0, 0], expected[there.any(axis=1)], rtol=1e-5)
@@ -333,7 +333,7 @@ def test_groups_and_labels(few):
     np.testing.assert_array_equal(w["draw"], [5, 9, 15])
     np.testing.assert_array_equal(found.posterior["draw"], w["draw"])
     assert found.observed_data["w"].dims == ("token",)
-    np.testing.assert_array_equal(found.observed_data["w"], few.corpus.word)
+    np.testing.assert_array_equal(found.observed_data["w"], few.dataset.word)
     np.testing.assert_array_equal(found.posterior["alpha"], few.states["alpha"][:, [2, 4, 7]])
     values = few.log_likelihood(3).log_likelihood["w"]
     assert list(values["doc"].to_numpy()) == ["k", "m"]  # document l is empty
@@ -354,7 +354,7 @@ def test_draws_are_those_of_the_seed_and_state(few):
     # likelihoods are those of the parameters that made the words
     rng = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(1, 4)))
     state = {n: np.asarray(x[1, 4]) for n, x in few.states.data_vars.items()}
-    law = few.model.data_law(rng, state, few.corpus)
+    law = few.model.likelihood_given_state(rng, state, few.dataset)
     np.testing.assert_array_equal(law.replicate(rng), everything[1, 4])
     np.testing.assert_array_equal(law.log_likelihood()[[0, 2]], every[1, 4])
     np.testing.assert_array_equal(few.log_likelihood(3).log_likelihood["w"], every[:, [2, 4, 7]])
@@ -362,7 +362,7 @@ def test_draws_are_those_of_the_seed_and_state(few):
 
 @pytest.mark.slow
 def test_a_fit_that_was_saved_draws_the_same(few, tmp_path):
-    loaded = bnp.TopicFit.load(few.save(tmp_path / "draws.nc"), few.corpus)
+    loaded = bnp.TopicFit.load(few.save(tmp_path / "draws.nc"), few.dataset)
     for method in ("posterior_predictive", "log_likelihood", "prior_predictive"):
         ours, theirs = (getattr(fit, method)(4) for fit in (few, loaded))
         group = arviz_data.groups(ours)
@@ -379,8 +379,8 @@ def test_prior_draws(few):
     assert found.prior["theta"].dims == ("chain", "draw", "doc", "topic")
     w = found.prior_predictive["w"].to_numpy()
     assert w.shape == (1, 6, 5)
-    assert (w[0] != np.asarray(few.corpus.word)).any(axis=1).all()
-    expected = Predictive(few.model, num_samples=6)(jax.random.key(3), few.corpus, observed=False)
+    assert (w[0] != np.asarray(few.dataset.word)).any(axis=1).all()
+    expected = Predictive(few.model, num_samples=6)(jax.random.key(3), few.dataset, observed=False)
     np.testing.assert_array_equal(w[0], expected["w"])
     np.testing.assert_array_equal(found.prior["alpha"][0], expected["alpha"])
 
@@ -390,7 +390,7 @@ def many_states(fit):
     states = {n: np.tile(x, (1, 10) + (1,) * (x.ndim - 2)) for n, x in fit.states.items()}
     shape = states["weights"].shape
     states["weights"] = states["weights"] * np.random.default_rng(0).uniform(0.8, 1.2, shape)
-    return make_fit(fit.model, fit.corpus, states)
+    return make_fit(fit.model, fit.dataset, states)
 
 
 @pytest.mark.slow
@@ -422,8 +422,8 @@ def test_refusals(few, toy, monkeypatch):
     with pytest.raises(ValueError, match="record must name sites of the program of LDA, got 'tau'"):
         few.prior_predictive(record=("tau",))
     with pytest.raises(ValueError, match=r"Toy has no predictive draws.*draw_mixtures"):
-        predictive.posterior_predictive(toy(), few.corpus, few.data)
-    stateless = few.model.result(few.model, few.corpus, arviz_data.make_data({"posterior": {}}))
+        predictive.posterior_predictive(toy(), few.dataset, few.data)
+    stateless = few.model.result(few.model, few.dataset, arviz_data.make_data({"posterior": {}}))
     with pytest.raises(ValueError, match="keep_states must be positive"):
         stateless.posterior_predictive()
     monkeypatch.setattr(memory, "free_memory", lambda: 45)  # bytes; a draw takes 2 chains x 5

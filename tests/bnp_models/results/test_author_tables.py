@@ -82,7 +82,7 @@ def test_author_of_an_anonymous_document(fitted):
 def test_surprising_documents(fitted):
     table = author_tables.surprising_documents(fitted, "ann")
     assert len(table) == 9
-    assert set(table["doc"][:3]) == {fitted.corpus.doc_names[d] for d in (18, 19, 20)}
+    assert set(table["doc"][:3]) == {fitted.dataset.doc_names[d] for d in (18, 19, 20)}
     assert list(table["authors"][:3]).count(2) == 2
     assert table["perplexity"].is_monotonic_decreasing
     assert len(author_tables.surprising_documents(fitted, "ann", top=2)) == 2

@@ -58,7 +58,7 @@ def fitted(corpus):
 
 def alone(fit, chain):
     """Return a fit that never had another chain than one."""
-    return type(fit)(fit.model, fit.corpus, fit.data.isel(chain=[chain]))
+    return type(fit)(fit.model, fit.dataset, fit.data.isel(chain=[chain]))
 
 
 def same(found, expected):
@@ -137,7 +137,7 @@ def test_best_chain(fitted):
     for values, expected in (([np.nan, 8, 8], 1), (np.full((2, 3), -np.inf), None)):
         changed = np.where([[True], [False]], values, lp) if expected == 1 else values
         groups = {"posterior": {"a": lp}, "sample_stats": {"lp": changed}}
-        fit = type(fitted)(fitted.model, fitted.corpus, make_data(groups))
+        fit = type(fitted)(fitted.model, fitted.dataset, make_data(groups))
         if expected is None:
             with pytest.raises(ValueError, match="lp must be finite in some chain"):
                 fit.best_chain()

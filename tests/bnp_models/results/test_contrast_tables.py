@@ -103,7 +103,7 @@ def numbers(fit):
 
 def by_hand(fit):
     """Return common version [S, V, 3], versions [S, 2, V, 3] and psi [S, 2, 3], topics as truth."""
-    corpus, found = fit.corpus, []
+    corpus, found = fit.dataset, []
     group, word = np.asarray(corpus.group)[np.asarray(corpus.doc)], np.asarray(corpus.word)
     for chain in range(2):
         for state in range(2):

@@ -145,6 +145,6 @@ def test_what_is_for_topics_names_the_alternatives(gaussian):
 
 
 def test_load_reads_what_save_wrote(poisson, tmp_path):
-    again = bnp.Fit.load(poisson.save(tmp_path / "draws.nc"), poisson.sources)
+    again = bnp.Fit.load(poisson.save(tmp_path / "draws.nc"), poisson.dataset)
     assert isinstance(again, bnp.FactorFit)
     assert again.factors().equals(poisson.factors())

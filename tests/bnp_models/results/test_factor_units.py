@@ -110,7 +110,7 @@ def test_density_integrates_to_one(fits):
 def test_saved_fits_have_the_same_units(fits, tmp_path):
     fit = fits[0]
     path = fit.save(tmp_path / "draws.nc")
-    fit.sources.save(tmp_path / "sources.npz")
+    fit.dataset.save(tmp_path / "sources.npz")
     again = bnp.Fit.load(path, bnp.Sources.load(tmp_path / "sources.npz"))
     assert again.model == fit.model
     np.testing.assert_array_equal(again.reconstruct().mean, fit.reconstruct().mean)

@@ -22,14 +22,14 @@ def test_load_reads_the_folder_of_a_run(fitted, tmp_path):
     for again in (bnp.load(tmp_path), bnp.load(str(tmp_path)), load_run(tmp_path)):
         assert again.model == fit.model
         assert again.posterior.identical(fit.posterior)
-        assert again.corpus.texts == fit.corpus.texts
+        assert again.dataset.texts == fit.dataset.texts
     assert again.transform(["a moon"]).equals(fit.transform(["a moon"]))
 
 
 def test_load_refuses_other_files(fitted, tmp_path):
     fit, checkpoint = fitted
     fit.save(tmp_path / "draws.nc")
-    fit.corpus.save(tmp_path / "corpus.npz")
+    fit.dataset.save(tmp_path / "corpus.npz")
     (tmp_path / "text.txt").write_text("cat")
     (tmp_path / "empty").mkdir()
     for name, message in (

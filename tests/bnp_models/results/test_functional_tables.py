@@ -166,7 +166,7 @@ def factors(made_up_factors):
 def test_functionals_of_factors_by_hand(factors):
     found = factors.functionals(num_pairs=100)
     assert list(found.summary.index) == ["scalars", "cells", "row pairs", "source pairs"]
-    table, sources = found.table, factors.sources
+    table, sources = found.table, factors.dataset
     fitted = factors.reconstruct()
     for name, row in table.loc["cells"].iterrows():
         n, i = (list(x).index(part) for x, part in zip(

@@ -88,7 +88,7 @@ def test_the_fit_of_one_class(fit):
     own = fit.of_class("law")
     assert isinstance(own, bnp.SupervisedFit)
     assert own is fit.of_class("law")
-    assert own.corpus.label_names == ("not law", "law")
+    assert own.dataset.label_names == ("not law", "law")
     assert own.posterior["eta"].dims == ("chain", "draw", "topic")
     np.testing.assert_array_equal(own.posterior["eta"], fit.posterior["eta"].sel({"class": "law"}))
     lp = arviz_data.group(own.data, "sample_stats")["lp"]
@@ -101,10 +101,10 @@ def test_the_fit_of_one_class(fit):
 
 def test_the_fit_of_one_class_is_stored(fit, tmp_path):
     own = fit.of_class("law")
-    again = bnp.SupervisedFit.load(own.save(tmp_path / "law.nc"), own.corpus)
+    again = bnp.SupervisedFit.load(own.save(tmp_path / "law.nc"), own.dataset)
     assert again.model == own.model
     np.testing.assert_array_equal(again.posterior["eta"], own.posterior["eta"])
-    whole = bnp.Fit.load(fit.save(tmp_path / "all.nc"), fit.corpus)
+    whole = bnp.Fit.load(fit.save(tmp_path / "all.nc"), fit.dataset)
     assert isinstance(whole, bnp.OneVsRestFit)
     np.testing.assert_array_equal(whole.posterior["eta"], fit.posterior["eta"])
 

@@ -171,7 +171,7 @@ class TestTopics:
         assert largest in found.said
 
     def test_documents(self, fit, found):
-        for name in fit.corpus.doc_names:
+        for name in fit.dataset.doc_names:
             assert name in found.said
         assert "All 24 documents are in this list." in found.said
         rows = [given for name, given in found.tags if name == "tr" and "data-topic" in given]
@@ -181,7 +181,7 @@ class TestTopics:
             pairs = [pair.split(":") for pair in given["data-topic"].split()]
             assert int(pairs[0][0]) == shares[d].argmax()
             np.testing.assert_allclose(float(pairs[0][1]), shares[d].max(), atol=6e-4)
-            assert fit.corpus.group_names[int(given["data-group"])]
+            assert fit.dataset.group_names[int(given["data-group"])]
         filters = [given["data-filter"] for name, given in found.tags if name == "select"]
         assert filters == ["topic", "group"]
 
@@ -195,7 +195,7 @@ class TestTopics:
     def test_the_run(self, fit, found):
         for said in (
             repr(fit.model), "24 documents", "3 chains with 4 kept draws each, after 7 sweeps",
-            "12.5 s, of which compiling took 1.5 s", "bnp-models 0.1.0", fit.corpus.digest,
+            "12.5 s, of which compiling took 1.5 s", "bnp-models 0.1.0", fit.dataset.digest,
             "schedule='parallel'", 'fit.save("draws.nc")', 'bnp.TopicFit.load("draws.nc", data)',
         ):  # fmt: skip
             assert said in found.said
@@ -402,7 +402,7 @@ class TestFactors:
         from bnp_models.posterior import arviz_data
 
         data = arviz_data.with_group(factors.data, "states", None)
-        fit = bnp.FactorFit(factors.model, factors.corpus, data)
+        fit = bnp.FactorFit(factors.model, factors.dataset, data)
         found = read(fit.report(tmp_path / "page.html"))
         assert found.sections == ["convergence", "number", "factors", "pictures", "about"]
         assert "No full state was kept" in found.said
@@ -412,7 +412,7 @@ def test_without_states(fit, tmp_path):
     from bnp_models.posterior import arviz_data
 
     data = arviz_data.with_group(fit.data, "states", None)
-    bare = bnp.TopicFit(fit.model, fit.corpus, data)
+    bare = bnp.TopicFit(fit.model, fit.dataset, data)
     found = read(bare.report(tmp_path / "page.html"))
     assert found.sections == ["convergence", "topics", "pictures", "about"]
     assert "No full state was kept" in found.said

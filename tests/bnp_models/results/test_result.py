@@ -26,7 +26,7 @@ def test_damage_is_noticed(fit, tmp_path):
         with pytest.raises(
             ValueError, match=r"draws\.nc is damaged: .*; restore it, or save the f"
         ):
-            bnp.Fit.load(path, fit.corpus)
+            bnp.Fit.load(path, fit.dataset)
 
 
 def test_others_can_read_and_change_the_file(fit, tmp_path):
@@ -35,5 +35,5 @@ def test_others_can_read_and_change_the_file(fit, tmp_path):
         assert "posterior" in tree.children
     with h5py.File(path, "a") as file:
         file.attrs["comment"] = "mine"
-    found = bnp.Fit.load(path, fit.corpus)  # without the checksum, which would not fit
+    found = bnp.Fit.load(path, fit.dataset)  # without the checksum, which would not fit
     assert found.data.attrs["comment"] == "mine"

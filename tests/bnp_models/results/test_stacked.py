@@ -172,7 +172,7 @@ class TestTables:
         if name == "topic_words":
             from bnp_models.results.topic_tables import topic_words
 
-            return topic_words(fit.topic_states, fit.corpus, fit.alignment)
+            return topic_words(fit.topic_states, fit.dataset, fit.alignment)
         return getattr(fit, name)()
 
     def test_shares_are_weighted_means_over_chains(self, fitted):
@@ -200,11 +200,11 @@ class TestTables:
 
         def shares_of(part):
             z = states.z.reshape(2, NUM_DRAWS, -1)[part]
-            doc = np.asarray(fitted.corpus.doc)
+            doc = np.asarray(fitted.dataset.doc)
             number = alignment.number.reshape(2, NUM_DRAWS, -1)[part]
-            theta = np.zeros((NUM_DRAWS, fitted.corpus.num_docs, alignment.num_topics))
+            theta = np.zeros((NUM_DRAWS, fitted.dataset.num_docs, alignment.num_topics))
             for s in range(NUM_DRAWS):
-                counts = np.zeros((fitted.corpus.num_docs, 3))
+                counts = np.zeros((fitted.dataset.num_docs, 3))
                 np.add.at(counts, (doc, z[s]), 1)
                 mean = (counts + 0.1) / (counts.sum(1, keepdims=True) + 0.3)
                 slots = np.flatnonzero(number[s] >= 0)
@@ -212,7 +212,7 @@ class TestTables:
             return theta.mean(axis=0)
 
         expected = weights[0] * shares_of(0) + weights[1] * shares_of(1)
-        shares = document_shares(found.topic_states, fitted.corpus, found.alignment)
+        shares = document_shares(found.topic_states, fitted.dataset, found.alignment)
         np.testing.assert_allclose(shares.mean, expected)
         rest = found.of_chain(0)
         np.testing.assert_array_equal(rest.topics(), fitted.of_chain(0).topics())

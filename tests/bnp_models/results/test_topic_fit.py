@@ -19,7 +19,7 @@ def fitted(no_sweeps):
 
 def test_load_reads_what_save_wrote(fitted, tmp_path):
     path = fitted.save(tmp_path / "draws.nc")
-    again = bnp.Fit.load(path, fitted.corpus)
+    again = bnp.Fit.load(path, fitted.dataset)
     assert again.model == fitted.model
     assert again.posterior.identical(fitted.posterior)
     assert again.topics().equals(fitted.topics())
@@ -32,7 +32,7 @@ def test_load_refuses_other_data_and_files(fitted, tmp_path):
         bnp.Fit.load(path, other)
     fitted.posterior.to_netcdf(tmp_path / "bare.nc")
     with pytest.raises(ValueError, match=r"bare\.nc was not written by Fit\.save"):
-        bnp.Fit.load(tmp_path / "bare.nc", fitted.corpus)
+        bnp.Fit.load(tmp_path / "bare.nc", fitted.dataset)
 
 
 def test_coherence_by_name(fitted):

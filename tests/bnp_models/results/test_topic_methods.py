@@ -60,7 +60,7 @@ def test_tables_are_those_of_the_functions(fit, name, chain):
     given, options = CALLS[name]
     module = next(m for m in (topic_tables, topic_relations, topic_effects) if hasattr(m, name))
     one = fit.of_chain(chain)
-    states = (one.topic_states, one.corpus)
+    states = (one.topic_states, one.dataset)
     expected = getattr(module, name)(*states, *given, alignment=one.alignment, **options)
     found = getattr(fit, name)(*given, chain=chain, **options)
     pd.testing.assert_frame_equal(found, expected)
@@ -71,7 +71,7 @@ def test_tables_are_those_of_the_functions(fit, name, chain):
 def test_document_topics(fit, chain):
     table = fit.document_topics(chain=chain)
     one = fit.of_chain(chain)
-    expected = document_shares(one.topic_states, fit.corpus, one.alignment).mean
+    expected = document_shares(one.topic_states, fit.dataset, one.alignment).mean
     np.testing.assert_array_equal(table, expected)
     assert table.index.tolist() == [f"article {d}" for d in range(24)]
     assert table.columns.tolist() == [0, 1, 2]
@@ -95,7 +95,7 @@ class TestLabels:
 
     def test_saved_and_loaded(self, fit, tmp_path):
         named = fit.with_labels({1: "Präsident & law"})
-        found = bnp.Fit.load(named.save(tmp_path / "draws.nc"), fit.corpus)
+        found = bnp.Fit.load(named.save(tmp_path / "draws.nc"), fit.dataset)
         pd.testing.assert_frame_equal(found.topics(), named.topics())
         kept = json.loads(found.data.attrs["topic_labels"])
         assert kept == {"chains": [0, 1, 2], "labels": {"1": "Präsident & law"}}
@@ -124,7 +124,7 @@ class TestLabels:
     def test_weights_of_chains_leave_labels(self, fit):
         named = fit.with_labels({0: "finance"})
         data = with_weights(named.data, np.array([0.2, 0.3, 0.5]), np.full(3, -1.0))
-        assert bnp.TopicFit(fit.model, fit.corpus, data).topics()["label"].tolist()[0] == "finance"
+        assert bnp.TopicFit(fit.model, fit.dataset, data).topics()["label"].tolist()[0] == "finance"
 
     def test_wrong_labels(self, fit):
         with pytest.raises(
@@ -192,7 +192,7 @@ class TestPyLDAvis:
         fake.prepare = lambda **given: given
         monkeypatch.setitem(sys.modules, "pyLDAvis", fake)
         found = fit.pyldavis()
-        arrays = topic_tables.pyldavis_arrays(fit.topic_states, fit.corpus, fit.alignment)
+        arrays = topic_tables.pyldavis_arrays(fit.topic_states, fit.dataset, fit.alignment)
         assert found.keys() == {*arrays, "sort_topics", "start_index"}
         assert (found["sort_topics"], found["start_index"]) == (False, 0)
         np.testing.assert_array_equal(found["topic_term_dists"], arrays["topic_term_dists"])

@@ -57,7 +57,7 @@ class ByGroup(TokenModel):
     def gibbs(self, **options):
         """Do nothing."""
 
-    def sampler(self, elsewhere, **options):
+    def sampler(self, sampled_by_other_blocks, **options):
         """Do nothing."""
 
 
@@ -232,7 +232,7 @@ def test_the_fit_is_read_again_as_what_the_model_names(fitted, corpus, tmp_path)
 
 def test_group_and_chain_together(fitted):
     for chain in (0, 1):
-        alone = type(fitted)(fitted.model, fitted.corpus, fitted.data.isel(chain=[chain]))
+        alone = type(fitted)(fitted.model, fitted.dataset, fitted.data.isel(chain=[chain]))
         found = fitted.topics(chain=chain, group="south")
         assert found.equals(alone.topics(group="south"))
         assert not found.equals(fitted.topics(group="south"))

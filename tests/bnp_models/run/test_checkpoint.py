@@ -1,13 +1,11 @@
 """Checkpoints: what is written, what is refused, and runs that die."""
 
-import contextlib
 import json
 import os
 import shutil
 import subprocess
 import sys
 import time
-import warnings
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +13,7 @@ import numpy as np
 import pytest
 
 import bnp_models as bnp
+from bnp_models.data.storage import write_sealed
 from bnp_models.posterior import arviz_data
 from bnp_models.run import checkpoint
 
@@ -100,7 +99,7 @@ class TestFolder:
         found = bnp.resume(finished, progress=CrashAt(0))
         assert_same(found, expected)
         assert found.model == model
-        assert found.corpus == tiny
+        assert found.dataset == tiny
         (finished / "lock").unlink()
         assert {path.name: path.stat().st_mtime_ns for path in finished.iterdir()} == before
 
@@ -202,7 +201,7 @@ class TestOtherRunsAreRefused:
         assert json.loads(found.data.attrs["reading"]) == reading
         with pytest.raises(ValueError, match=r"reading\.options\.lowercase was False and is now T"):
             fit(model, tiny, tmp_path, reading={"options": {"lowercase": True}})
-        fit(model, tiny, tmp_path / "old")  # as older versions wrote it
+        fit(model, tiny, tmp_path / "old")  # without the command line
         found = fit(model, tiny, tmp_path / "old", reading=reading)
         assert json.loads(found.data.attrs["reading"]) == reading
 
@@ -244,20 +243,6 @@ def places(content):
     """Many places in a file, of which all in the end, where an archive has its directory."""
     end = len(content)
     return sorted({*range(0, end, max(end // 100, 1)), *range(end - 100, end)})
-
-
-def remove_seal(path):
-    with np.load(path) as file:
-        arrays = dict(file)
-    np.savez(path, **arrays)
-
-
-def make_old(folder):
-    """Rewrite a run as versions without checksums wrote it."""
-    header = {**checkpoint.read_header(folder), "format": "bnp-run 1"}
-    (folder / "header.json").write_text(json.dumps(header))
-    for path in folder.glob("*.npz"):
-        remove_seal(path)
 
 
 class TestDamage:
@@ -309,26 +294,10 @@ class TestDamage:
                 assert name in ("header.json", "data.npz")
                 assert found == expected
 
-    @pytest.mark.parametrize("name", [name for name in READ if name != "header.json"])
-    def test_flips_in_old_files_give_no_errors_of_other_kinds(self, finished, name):
-        make_old(finished)
-        path, read = finished / name, READ[name]
-        content = path.read_bytes()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            for i in places(content):
-                path.write_bytes(content[:i] + bytes([content[i] ^ 255]) + content[i + 1 :])
-                with contextlib.suppress(ValueError):
-                    read(finished)
-
-    def test_old_runs_are_read_with_a_warning(self, model, tiny, finished):
-        make_old(finished)
-        with pytest.warns(UserWarning, match="an older version and has no checksums: damage"):
-            found = fit(model, tiny, finished)
-        assert_same(found, fit(model, tiny))
-
-    def test_new_runs_must_have_checksums(self, model, tiny, finished):
-        remove_seal(finished / "state.npz")
+    def test_files_must_have_checksums(self, model, tiny, finished):
+        with np.load(finished / "state.npz") as file:
+            arrays = dict(file)
+        np.savez(finished / "state.npz", **arrays)
         with pytest.raises(ValueError, match=r"state\.npz is damaged: its checksum is missing; re"):
             fit(model, tiny, finished)
 
@@ -338,12 +307,8 @@ class TestDamage:
             bnp.resume(finished)
 
     def test_objects_are_not_unpickled(self, model, tiny, finished):
-        make_old(finished)
-        np.savez(finished / "state.npz", evil=np.array([{}], object))
-        with (
-            pytest.warns(UserWarning, match="no checksums"),
-            pytest.raises(ValueError, match=r"state\.npz is no .npz file .*[Oo]bject"),
-        ):
+        write_sealed(finished / "state.npz", {"evil": np.array([{}], object)})
+        with pytest.raises(ValueError, match=r"state\.npz is no .npz file .*[Oo]bject"):
             fit(model, tiny, finished)
 
 

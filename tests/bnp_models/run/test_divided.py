@@ -37,7 +37,7 @@ def make_counts():
 
 
 CONTRACTS = testing.find(Path(__file__).parents[1], bnp.MODELS, "CONTRACT")
-DIVIDED = [n for n, x in bnp.MODELS.items() if issubclass(x, TokenModel) and x.lanes]
+DIVIDED = [n for n, x in bnp.MODELS.items() if issubclass(x, TokenModel) and x.can_divide_documents]
 
 
 def of_contract(name):

@@ -85,7 +85,7 @@ WRONG = [
     ({"schedule": "fast"}, r"schedule must be one of \['parallel', 'sequential'\], got 'fast'"),
     ({"init_topics": 4}, "init_topics must be at most num_topics=3, got 4"),
     ({"init_topics": 0}, "init_topics must be an integer of at least 1, got 0"),
-    ({"side_by_side": 0}, "side_by_side must be an integer of at least 1, got 0"),
+    ({"num_parallel": 0}, "num_parallel must be an integer of at least 1, got 0"),
     (
         {"colour": "red"},
         r"colour='red' is not an option of fit, nor of LDA\.gibbs, which has \['sch",
@@ -450,8 +450,8 @@ class TestNotANumber:
     def test_stops_the_run(self, toy, tiny, monkeypatch):
         original = toy.sampler
 
-        def sampler(self, elsewhere, **options):
-            found = original(self, elsewhere, **options)
+        def sampler(self, sampled_by_other_blocks, **options):
+            found = original(self, sampled_by_other_blocks, **options)
             return found._replace(log_density=lambda state, data: state.gamma * np.nan)
 
         monkeypatch.setattr(toy, "sampler", sampler)

@@ -304,20 +304,20 @@ def check_full_buffer(runner, expected, monkeypatch):
 
 class TestDevices:
     @pytest.mark.parametrize(
-        ("num_chains", "lanes", "layout"),
+        ("num_chains", "divide_documents", "layout"),
         [
             (4, False, (2, 1)), (4, True, (2, 3)), (6, True, (6, 1)), (12, False, (6, 1)),
             (1, True, (1, 6)), (5, True, (1, 6)), (1, False, (1, 1)), (5, False, (1, 1)),
         ],
     )  # fmt: skip
-    def test_layout_of_six(self, num_chains, lanes, layout):
-        assert mesh_shape(6, num_chains, lanes) == layout
+    def test_layout_of_six(self, num_chains, divide_documents, layout):
+        assert mesh_shape(6, num_chains, divide_documents) == layout
 
     @needs_two_devices
     def test_mesh(self):
         devices = jax.local_devices()[:2]
-        assert make_mesh(devices, 4, True).shape == {"chain": 2, "lane": 1}
-        assert make_mesh(devices, 3, True).shape == {"chain": 1, "lane": 2}
+        assert make_mesh(devices, 4, True).shape == {"chain": 2, "document": 1}
+        assert make_mesh(devices, 3, True).shape == {"chain": 1, "document": 2}
         assert make_mesh(devices, 3, False) is None
         assert make_mesh(devices[:1], 2, True) is None
 

@@ -172,7 +172,7 @@ def fit():
     }
     data = make_data({"states": states}, dims=dims)
     return SimpleNamespace(
-        model=bnp.PoissonGammaFactorAnalysis(a_w=(1.0, 2.0)), corpus=sources, data=data
+        model=bnp.PoissonGammaFactorAnalysis(a_w=(1.0, 2.0)), dataset=sources, data=data
     )
 
 

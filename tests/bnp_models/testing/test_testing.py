@@ -16,12 +16,12 @@ import pytest
 import bnp_models as bnp
 from bnp_models import testing
 from bnp_models.testing import (
+    compiled_sweeps,
     enumeration,
     factor_posteriors,
     invariants,
     simulate,
     statistics,
-    together,
     token_corpora,
 )
 from bnp_models.testing.mistakes import rewritten
@@ -164,7 +164,7 @@ def test_enumeration_of_finite_topics(options, expected):
 
 @pytest.mark.parametrize(("options", "expected"), HDP)
 def test_enumeration_of_rooted_topics(options, expected):
-    check_posterior(enumeration.rooted_topics(DOCS, NUM_WORDS, beta=0.5, **options), expected)
+    check_posterior(enumeration.exact_hdp_posterior(DOCS, NUM_WORDS, beta=0.5, **options), expected)
 
 
 def test_enumeration_of_any_model():
@@ -277,7 +277,7 @@ def test_probabilities_of_all_corpora_sum_to_one(lengths):
         sums += np.exp(
             [
                 enumeration.finite_topics(docs, 2, 2, rule, rule, symmetric=False).log_evidence,
-                enumeration.rooted_topics(docs, 2, rule, rule, rule).log_evidence,
+                enumeration.exact_hdp_posterior(docs, 2, rule, rule, rule).log_evidence,
             ]
         )
     np.testing.assert_allclose(sums, 1, rtol=1e-9)
@@ -285,7 +285,7 @@ def test_probabilities_of_all_corpora_sum_to_one(lengths):
 
 def test_limits_of_hdp_lda():
     def posterior(docs, alpha, gamma):
-        return enumeration.rooted_topics(docs, NUM_WORDS, alpha, gamma, 0.5)
+        return enumeration.exact_hdp_posterior(docs, NUM_WORDS, alpha, gamma, 0.5)
 
     def one_topic(posterior):
         return posterior.mean("one_topic")
@@ -377,7 +377,7 @@ def test_restaurant_franchise_against_enumeration():
     # with a single word the posterior is the prior
     docs, alpha, gamma = [[0, 0], [0, 0, 0]], 0.8, 1.3
     doc = np.array([0, 0, 1, 1, 1])
-    prior = enumeration.rooted_topics(docs, 1, alpha, gamma, 1.0)
+    prior = enumeration.exact_hdp_posterior(docs, 1, alpha, gamma, 1.0)
     size = 40_000
     z, num_tables = simulate.restaurant_franchise(
         np.random.default_rng(3), np.full(size, alpha), np.full(size, gamma), doc
@@ -668,7 +668,7 @@ def test_overflow_fails(name):
 
 
 def test_unexpected_shapes_are_refused():
-    sweeps = together.Sweeps(lambda key, state, data, priors: (state + data, None), None, 3)
+    sweeps = compiled_sweeps.Sweeps(lambda key, state, data, priors: (state + data, None), None, 3)
     sweeps(jax.random.key(0), jnp.zeros(3), jnp.float32(1), None)
     with pytest.raises(AssertionError, match="num_programs=1, but more shapes"):
         sweeps(jax.random.key(0), jnp.zeros((3, 2)), jnp.float32(1), None)

@@ -31,7 +31,7 @@ def sums(own, shared):
 
 
 def test_chains_together_calls_once_with_all_chains():
-    function = batching.chains_together(sums)
+    function = batching.with_chain_axis(sums)
     a, b, w = jnp.arange(12.0).reshape(3, 4), jnp.arange(3.0), jnp.arange(4.0)
     dot, double = jax.vmap(lambda a, b: function({"a": a, "b": b}, w))(a, b)
     np.testing.assert_array_equal(dot, a @ w)

@@ -1,6 +1,6 @@
 """Splits and merges of factors: a move keeps the joint law, and wrong moves do not.
 
-See `testing.OneMove` for the check. Planted factors show that a split finds what stands together.
+See `testing.MoveCheck` for the check. Planted factors show that a split finds what stands together.
 """
 
 from pathlib import Path
@@ -134,7 +134,7 @@ OF_MODEL = {
 
 
 def split_or_merge(model):
-    """Return the move of a model as `OneMove` makes it."""
+    """Return the move of a model as `MoveCheck` makes it."""
     if model == GAUSSIAN:
         return lambda rng_key, state, data, _: gaussian_factors._split_or_merge(
             rng_key, state, data
@@ -143,7 +143,7 @@ def split_or_merge(model):
 
 
 MOVES = {
-    model: testing.OneMove(model, CASES[model], split_or_merge(model), OF_ALL + mistakes)
+    model: testing.MoveCheck(model, CASES[model], split_or_merge(model), OF_ALL + mistakes)
     for model, mistakes in OF_MODEL.items()
 }
 

@@ -2,7 +2,7 @@
 
 Births must count the factors that a row has for itself, for example. The enumerations of the models
 do not see whether they do: rows with several such factors are too rare there. See
-`testing.OneMove`.
+`testing.MoveCheck`.
 """
 
 import functools
@@ -122,7 +122,7 @@ OF_MODEL = {
 
 
 def own_factors(model):
-    """Return the move of a model as `OneMove` makes it."""
+    """Return the move of a model as `MoveCheck` makes it."""
     if model == GAUSSIAN:
         return lambda rng_key, state, data, _: gaussian_factors._draw_own_factors(
             rng_key, state, data
@@ -131,7 +131,7 @@ def own_factors(model):
 
 
 MOVES = {
-    model: testing.OneMove(model, CASES[model], own_factors(model), OF_ALL + mistakes)
+    model: testing.MoveCheck(model, CASES[model], own_factors(model), OF_ALL + mistakes)
     for model, mistakes in OF_MODEL.items()
 }
 

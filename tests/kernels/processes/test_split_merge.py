@@ -9,7 +9,7 @@ import pytest
 
 from bnp_kernels import hdp_lda
 from bnp_kernels.processes import split_merge
-from bnp_kernels.processes.hdp_root import Root
+from bnp_kernels.processes.hdp_root import RootWeights
 from bnp_kernels.tokens import tally
 from bnp_kernels.tokens.layout import make_tokens
 
@@ -29,7 +29,7 @@ def make_state(data, z, weights, pool):
     tallied = tally.tally(z, data.doc, data.word, len(DOCS), NUM_WORDS, CAPACITY)
     weights = jnp.zeros(CAPACITY).at[: len(weights)].set(jnp.asarray(weights, jnp.float32))
     pool, alpha, gamma, beta = (jnp.float32(x) for x in (pool, 0.7, 1.3, 0.4))
-    root = Root(weights, pool, jnp.zeros(CAPACITY, jnp.int32), gamma)
+    root = RootWeights(weights, pool, jnp.zeros(CAPACITY, jnp.int32), gamma)
     return hdp_lda.HDPState(z, *tallied, root, alpha, beta, overflow=jnp.zeros((), bool))
 
 

@@ -72,7 +72,7 @@ def test_order_is_that_of_the_codes():
     # equal weights, u in the middle of each part: one topic after the other in code order
     padded = categorical.pad_topics(jnp.ones((num_topics, num_topics)))
     u = (jnp.arange(num_topics) + 0.5) / num_topics
-    drawn = categorical.draw_code(padded, u, categorical.one_weights(padded[0]))
+    drawn = categorical.draw_code(padded, u, categorical.ones_as_input(padded[0]))
     np.testing.assert_array_equal(drawn, np.sort(code))
 
 

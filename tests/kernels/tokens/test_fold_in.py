@@ -31,7 +31,7 @@ def enumerate_theta(document, phi, weights):
     return theta / evidence, evidence
 
 
-def enumerate_joining(document, phi, weights, joins):
+def enumerate_joining(document, phi, weights, absent):
     """E[share of one more token | document], where a topic that the document has not weighs less.
 
     The order of the tokens has no effect on the weight of an assignment.
@@ -40,9 +40,9 @@ def enumerate_joining(document, phi, weights, joins):
     for z in itertools.product(range(num_topics), repeat=len(document)):
         counts, p = np.zeros(num_topics), 1.0
         for word, k in zip(document, z, strict=True):
-            p *= (counts[k] + weights[k] if counts[k] else joins[k]) * phi[word, k]
+            p *= (counts[k] + weights[k] if counts[k] else absent[k]) * phi[word, k]
             counts[k] += 1
-        weighed = np.where(counts > 0, counts + weights, joins)
+        weighed = np.where(counts > 0, counts + weights, absent)
         evidence += p
         shares = shares + p * weighed / weighed.sum()
     return shares / evidence
@@ -195,22 +195,29 @@ def test_mean_of_a_function_is_exact():
 
 
 def test_documents_that_switch_topics_on():
-    joins = np.array([0.2, 0.3])
+    absent = np.array([0.2, 0.3])
     phi, weights = one_row(PHI, WEIGHTS)
     data, key = tokens(DOCUMENTS * COPIES), jax.random.key(1)
     shares = fold_in(
-        key, data, phi, weights, None, jnp.asarray(joins, jnp.float32)[None], num_sweeps=30,
+        key, data, phi, weights, None, jnp.asarray(absent, jnp.float32)[None], num_sweeps=30,
         num_kept=15,
     )  # fmt: skip
     shares = np.asarray(shares, np.float64).reshape(COPIES, len(DOCUMENTS), -1)
-    exact = np.array([enumerate_joining(d, PHI, WEIGHTS, joins)[0] for d in DOCUMENTS[:3]])
-    one_sample("joins", {"share": shares[:, :3, 0]}, {"share": exact}).check()
-    np.testing.assert_allclose(shares[:, 3], np.broadcast_to(joins / 0.5, (COPIES, 2)), rtol=1e-5)
+    exact = np.array([enumerate_joining(d, PHI, WEIGHTS, absent)[0] for d in DOCUMENTS[:3]])
+    one_sample("weights_if_absent", {"share": shares[:, :3, 0]}, {"share": exact}).check()
+    np.testing.assert_allclose(shares[:, 3], np.broadcast_to(absent / 0.5, (COPIES, 2)), rtol=1e-5)
     # rows of groups: every document reads the second row
     both = jnp.concatenate([1 + weights, weights])
     rows = jnp.ones(len(DOCUMENTS) * COPIES, jnp.int32)
     of_groups = fold_in(
-        key, data, phi, both, rows, jnp.array([[9.0, 9.0], joins]), num_sweeps=30, num_kept=15
+        key,
+        data,
+        phi,
+        both,
+        rows,
+        jnp.array([[9.0, 9.0], absent]),
+        num_sweeps=30,
+        num_kept=15,
     )
     np.testing.assert_allclose(of_groups.reshape(shares.shape), shares, rtol=1e-5)
 
@@ -219,7 +226,7 @@ def test_documents_can_be_in_a_topic_that_is_strong_and_rare():
     """Its first token alone would be very improbable."""
     phi = np.array([[0.5, 0.5, 0, 0], [0, 0, 0.5, 0.5]]).T + 1e-3
     phi, weights = one_row(phi / phi.sum(axis=0), [6.0, 50.0])
-    joins = jnp.array([[6 * 0.9 / 7, 50 * 0.06 * 2.0**-50]])
+    absent = jnp.array([[6 * 0.9 / 7, 50 * 0.06 * 2.0**-50]])
     data = tokens([[2, 3] * 25] * 50)
-    shares = fold_in(jax.random.key(0), data, phi, weights, None, joins, num_sweeps=10, num_kept=5)
+    shares = fold_in(jax.random.key(0), data, phi, weights, None, absent, num_sweeps=10, num_kept=5)
     assert (np.asarray(shares)[:, 1] > 0.9).all()

@@ -5,7 +5,7 @@ import jax
 import numpy as np
 import pytest
 
-from bnp_kernels.numerics.shards import Parts, every_part
+from bnp_kernels.numerics.shards import DeviceParts, every_part
 from bnp_kernels.tokens import layout
 from bnp_kernels.tokens.author_layout import make_author_tokens
 
@@ -27,7 +27,7 @@ def test_make_tokens_keeps_the_corpus():
     ("times", "dtype"), [(0, np.uint16), (2**16 - 1, np.uint16), (2**16, np.int32)]
 )
 def test_the_most_frequent_word_has_the_type_of_counts(times, dtype):
-    most = layout.most_of_a_word(np.repeat([3, 1], [times, min(times, 5)]))
+    most = layout.max_word_count(np.repeat([3, 1], [times, min(times, 5)]))
     assert (int(most), most.dtype) == (times, dtype)
 
 
@@ -89,7 +89,7 @@ def test_a_process_lays_out_its_own_part(make, here):
     doc = np.repeat(np.arange(20, dtype=np.int32), length)
     word = rng.integers(0, 9, doc.size, np.int32)
     every = make(doc, word, every_part(3))
-    own = make(doc, word, Parts(3, here), length)
+    own = make(doc, word, DeviceParts(3, here), length)
     assert jax.tree.structure(own) == jax.tree.structure(every)
     num_divided = 0
     for x, y in zip(jax.tree.leaves(every), jax.tree.leaves(own), strict=True):

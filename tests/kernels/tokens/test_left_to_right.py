@@ -199,12 +199,12 @@ def test_what_is_the_same_for_all_has_one_row(one):
 
 def test_documents_that_switch_topics_on():
     """The mean product is the sum over topics, with and without redrawn topics."""
-    joins = np.array([0.4, 0.1])
+    absent = np.array([0.4, 0.1])
 
     def product(z):
         counts, p = np.zeros(2), 1.0
         for word, k in zip(DOCUMENT, z, strict=True):
-            p *= (counts[k] + WEIGHTS[k] if counts[k] else joins[k]) * PHI[word, k]
+            p *= (counts[k] + WEIGHTS[k] if counts[k] else absent[k]) * PHI[word, k]
             counts[k] += 1
         return p
 
@@ -215,8 +215,8 @@ def test_documents_that_switch_topics_on():
     for num_redrawn in (0, None):
         run = left_to_right(
             jax.random.key(2), word, jnp.full(copies, len(DOCUMENT)), jnp.arange(copies), *arrays,
-            None, jnp.asarray(joins, jnp.float32)[None], num_particles=50, num_redrawn=num_redrawn,
+            None, jnp.asarray(absent, jnp.float32)[None], num_particles=50, num_redrawn=num_redrawn,
         )  # fmt: skip
         arrays = (jnp.asarray(x, jnp.float32)[None] for x in (PHI, WEIGHTS))
         means = np.exp(np.asarray(run.log_product, np.float64)).mean(axis=1)
-        one_sample("joins", {"evidence": means}, {"evidence": exact}).check()
+        one_sample("weights_if_absent", {"evidence": means}, {"evidence": exact}).check()

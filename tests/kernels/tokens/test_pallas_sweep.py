@@ -343,7 +343,9 @@ def test_mistake(mistake):
 
 LAYOUT = {"num_lanes": 1, "token_sweep": "pallas"}
 TINY = testing.TinyCorpus([[0, 0, 1], [1, 2, 2]], num_words=3, layout=LAYOUT)
-FAMILY = testing.FiniteTopics(lda, LDA, lda.LDAState, lda.LDAPriors, lda.conditional, TINY, TINY)
+FAMILY = testing.FiniteTopicsCase(
+    lda, LDA, lda.LDAState, lda.LDAPriors, lda.conditional, TINY, TINY
+)
 
 
 @pytest.mark.slow

@@ -15,11 +15,11 @@ from scipy.special import expit
 
 from bnp_kernels.random import bits, categorical, gamma
 from bnp_kernels.tokens import lanes, scan
-from bnp_kernels.tokens.scan import Table, Weights
+from bnp_kernels.tokens.scan import CountTable, Weights
 from bnp_models.testing import enumeration, token_corpora
+from bnp_models.testing.compiled_sweeps import OPTIMISED
 from bnp_models.testing.enumeration import log_dirichlet_multinomial
 from bnp_models.testing.statistics import one_sample
-from bnp_models.testing.together import OPTIMISED
 
 DOCS = [[0, 1], [1, 1], [0, 2]]
 GROUP = np.array([0, 1, 1])
@@ -181,7 +181,10 @@ def sequential(key, z, weigh, **options):
     """Sweep with a kernel that says how its tokens weigh."""
     word_topic = token_corpora.tally(z, DATA.word, NUM_WORDS, NUM_TOPICS)
     doc_topic = token_corpora.tally(z, DATA.doc, len(DOCS), NUM_TOPICS)
-    tables = {"word": Table(word_topic, DATA.word), "topic": Table(word_topic.sum(axis=0))}
+    tables = {
+        "word": CountTable(word_topic, DATA.word),
+        "topic": CountTable(word_topic.sum(axis=0)),
+    }
     swept = scan.scan_tokens(weigh, key, DATA.buckets, z, doc_topic, tables, **options)
     return (swept.z,)
 
@@ -250,10 +253,10 @@ def test_outcomes_with_tables_of_their_own():
             return counts[:, :NUM_TOPICS]
 
         tables = {
-            "common": Table(tally(first, WORD, NUM_WORDS), DATA.word, (1, 0)),
-            "of_common": Table(tally(first, WORD, NUM_WORDS).sum(axis=0), None, (1, 0)),
-            "own": Table(tally(second, own_row, 2 * NUM_WORDS), jnp.asarray(own_row), (0, 1)),
-            "of_own": Table(tally(second, GROUP[DOC], 2), jnp.asarray(GROUP[DOC]), (0, 1)),
+            "common": CountTable(tally(first, WORD, NUM_WORDS), DATA.word, (1, 0)),
+            "of_common": CountTable(tally(first, WORD, NUM_WORDS).sum(axis=0), None, (1, 0)),
+            "own": CountTable(tally(second, own_row, 2 * NUM_WORDS), jnp.asarray(own_row), (0, 1)),
+            "of_own": CountTable(tally(second, GROUP[DOC], 2), jnp.asarray(GROUP[DOC]), (0, 1)),
         }
         doc_topic = token_corpora.tally(z, DATA.doc, len(DOCS), NUM_TOPICS)
         swept = scan.scan_tokens(
@@ -294,10 +297,10 @@ def marks(key, z, marked, limit=None):
     """
     word_topic = token_corpora.tally(z, DATA.word, NUM_WORDS, NUM_TOPICS)
     tables = {
-        "word": Table(word_topic, DATA.word),
-        "marked": Table(marked, DATA.word, (0, 1)),
-        "topic": Table(word_topic.sum(axis=0)),
-        "of_marked": Table(marked.sum(axis=0), None, (0, 1)),
+        "word": CountTable(word_topic, DATA.word),
+        "marked": CountTable(marked, DATA.word, (0, 1)),
+        "topic": CountTable(word_topic.sum(axis=0)),
+        "of_marked": CountTable(marked.sum(axis=0), None, (0, 1)),
     }
 
     def weigh(doc, word, marked, topic, of_marked, alpha, share):
@@ -313,7 +316,7 @@ def marks(key, z, marked, limit=None):
     doc_topic = token_corpora.tally(z, DATA.doc, len(DOCS), NUM_TOPICS)
     return scan.scan_tokens(
         weigh, key, DATA.buckets, z, doc_topic, tables, leave=leave,
-        per_topic={"alpha": jnp.asarray(ONE_PRIOR)}, given={"share": jnp.float32(MARKED)},
+        per_topic={"alpha": jnp.asarray(ONE_PRIOR)}, constants={"share": jnp.float32(MARKED)},
         overflow=None if limit is None else jnp.zeros((), bool),
     )  # fmt: skip
 

@@ -12,7 +12,7 @@ import numpyro.distributions as dist
 from bnp_kernels import group_lda as kernel
 from bnp_models.base import token_model, topic_model
 from bnp_models.base.gibbs import Sampler
-from bnp_models.base.samplers import BY_DOCUMENT, Rows, finite_sampler
+from bnp_models.base.samplers import BY_DOCUMENT, MixtureAccess, finite_sampler
 from bnp_models.base.topics import Topics, finite_topics
 from bnp_models.data.corpus import Corpus
 from bnp_models.results.topic_fit import TopicFit
@@ -48,7 +48,7 @@ class GroupLDA(topic_model.FiniteTopics):
     beta: Any = 0.01
 
     result: ClassVar[type[TopicFit]] = TopicFit
-    rows: ClassVar[Rows] = BY_DOCUMENT._replace(weights=kernel.doc_weights)
+    rows: ClassVar[MixtureAccess] = BY_DOCUMENT._replace(weights=kernel.doc_weights)
     alpha_dim: ClassVar[str] = "group"
     recordable: ClassVar[tuple[str, ...]] = (
         "z", "phi", "theta", "topic_tokens", "phi_mean", "theta_mean",
@@ -90,17 +90,17 @@ class GroupLDA(topic_model.FiniteTopics):
                 f"({', '.join(corpus.group_names)}), got {self.alpha_length}"
             )
 
-    def sampler(self, elsewhere: frozenset[str], **options: Any) -> Sampler:
-        """Return the kernel's pure functions; hyperparameters sampled `elsewhere` stay as given."""
+    def sampler(self, sampled_by_other_blocks: frozenset[str], **options: Any) -> Sampler:
+        """Return the kernel's pure functions; those of other blocks stay as they are."""
 
-        def prepare(corpus, parts, side_by_side, whole):
-            data = token_model.prepare(corpus, parts, side_by_side, whole, groups=True)
+        def prepare(corpus, parts, num_parallel, whole):
+            data = token_model.prepare(corpus, parts, num_parallel, whole, groups=True)
             self.check_groups(corpus)
             return data
 
         rows = self.rows._replace(prepare=prepare)
         return finite_sampler(
-            self, kernel, rows, elsewhere, priors=kernel.GroupLDAPriors, **options
+            self, kernel, rows, sampled_by_other_blocks, priors=kernel.GroupLDAPriors, **options
         )
 
     def row_names(self, corpus: Corpus) -> tuple[str, ...]:

@@ -21,9 +21,9 @@ from bnp_kernels.random import bits, gamma
 from bnp_kernels.random.concentration import GammaPrior
 from bnp_kernels.tokens import lanes, tally
 from bnp_kernels.tokens.layout import Tokens
-from bnp_kernels.tokens.scan import Table, Weights, scan_tokens
+from bnp_kernels.tokens.scan import CountTable, Weights, scan_tokens
+from bnp_kernels.tokens.schedule import on_one_device, run_scheduled_sweep
 from bnp_kernels.tokens.start import random_start
-from bnp_kernels.tokens.turns import of_whole_corpus, take_turn
 
 __all__ = [
     "GroupLDAInfo",
@@ -104,12 +104,12 @@ def _sequential_sweep(
         return Weights(conditional(doc, word, topic, alpha=alpha, beta=beta, num_words=num_words))
 
     tables = {
-        "word": Table(state.word_topic, data.word, largest=data.most_of_a_word),
-        "topic": Table(state.topic),
+        "word": CountTable(state.word_topic, data.word, largest=data.max_word_count),
+        "topic": CountTable(state.topic),
     }
     swept = scan_tokens(
         weigh, rng_key, data.buckets, state.z, state.doc_topic, tables,
-        per_doc_topic={"alpha": doc_weights(state, data)}, given={"beta": state.beta},
+        per_doc_topic={"alpha": doc_weights(state, data)}, constants={"beta": state.beta},
         power=power,
     )  # fmt: skip
     return state._replace(
@@ -162,11 +162,11 @@ def step(
       p(z_t = k \mid z_{-t}, \phi) \propto (n_{dk} + \alpha_{g(d)}) \phi_{k w_t}$$
 
     The topics do not outlive the step, and `beta` is drawn without them: that order keeps the
-    posterior. `power` is that of annealed sweeps, see `take_turn`.
+    posterior. `power` is that of annealed sweeps, see `run_scheduled_sweep`.
     """
     key_z, key_rest = bits.split(rng_key)
-    known = {"sequential": of_whole_corpus(_sequential_sweep), "parallel": _parallel_sweep}
-    new = take_turn(known, sweeps, turn, key_z, state, data, power=power)
+    known = {"sequential": on_one_device(_sequential_sweep), "parallel": _parallel_sweep}
+    new = run_scheduled_sweep(known, sweeps, turn, key_z, state, data, power=power)
     key_tables, key_beta = bits.split(key_rest)
     beta = dirichlet_topics.resample_beta(
         key_tables, key_beta, new.word_topic, new.topic, new.beta, priors.beta

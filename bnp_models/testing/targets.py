@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from bnp_models.testing.compiled_sweeps import Effort, Growth, take_turns
 from bnp_models.testing.statistics import Report
-from bnp_models.testing.together import Effort, Growth, take_turns
 
 __all__ = ["Check", "Conditional", "Data", "Joint", "Priors", "Schedule", "State", "Target"]
 

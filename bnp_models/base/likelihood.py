@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Integer
 
-__all__ = ["DataLaw", "break_rest", "count_rows", "draw_dirichlet", "law_of_words"]
+__all__ = ["Likelihood", "break_rest", "count_rows", "draw_dirichlet", "word_likelihood"]
 
 _BLOCK = 1 << 21  # entries of a block of tokens by topics: bounds the memory to some megabytes
 _TRUNCATED = 1e-4  # expected number of replicated tokens whose topic is cut off
 
 
-class DataLaw(NamedTuple):
+class Likelihood(NamedTuple):
     """Law of the data given all parameters."""
 
     replicate: Callable[[np.random.Generator], np.ndarray]
@@ -31,13 +31,13 @@ class DataLaw(NamedTuple):
     """Which documents or rows hold any data."""
 
 
-def law_of_words(
+def word_likelihood(
     phi: Float[np.ndarray, "*F K V"],
     theta: Float[np.ndarray, "D K"],
     doc: Integer[np.ndarray, " T"],
     word: Integer[np.ndarray, " T"],
     group: Integer[np.ndarray, " D"] | None = None,
-) -> DataLaw:
+) -> Likelihood:
     r"""Return the law of words that are independent given topics and mixtures.
 
     $p(w_t = v) = \sum_k \theta_{d_t k} \phi_{f k v}$, where f is the group of the document.
@@ -72,7 +72,7 @@ def law_of_words(
         np.log(log_p, out=log_p)
         return np.bincount(doc, weights=log_p, minlength=len(theta))
 
-    return DataLaw(replicate, log_likelihood, np.bincount(doc, minlength=len(theta)) > 0)
+    return Likelihood(replicate, log_likelihood, np.bincount(doc, minlength=len(theta)) > 0)
 
 
 def _draw_from_rows(

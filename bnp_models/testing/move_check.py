@@ -20,12 +20,12 @@ from bnp_models.testing.mistakes import Mistake, switched
 from bnp_models.testing.statistics import one_sample
 from bnp_models.testing.topic_family import as_floats
 
-__all__ = ["OneMove", "each_move", "each_wrong_move"]
+__all__ = ["MoveCheck", "each_move", "each_wrong_move"]
 
 NUM_DRAWS = 40_000
 
 
-class OneMove:
+class MoveCheck:
     """A move, its wrong versions, and the law that it has to keep.
 
     Parameters
@@ -82,14 +82,14 @@ class OneMove:
         return changes["factors"]
 
 
-def each_move(moves: Mapping[str, OneMove]) -> Any:
+def each_move(moves: Mapping[str, MoveCheck]) -> Any:
     """Run a test with `move` for each of the models."""
     import pytest
 
     return pytest.mark.parametrize("move", moves.values(), ids=moves)
 
 
-def each_wrong_move(moves: Mapping[str, OneMove]) -> Any:
+def each_wrong_move(moves: Mapping[str, MoveCheck]) -> Any:
     """Run a test with `move` and `mistake` for each way to make the move of a model wrong."""
     import pytest
 

@@ -18,7 +18,9 @@ _NEVER = 1e-280  # probabilities below this are left out
 
 
 def log_total_weight(
-    weights: Float[np.ndarray, " K"], joins: Float[np.ndarray, " K"], length: Int[np.ndarray, " D"]
+    weights: Float[np.ndarray, " K"],
+    absent: Float[np.ndarray, " K"],
+    length: Int[np.ndarray, " D"],
 ) -> Float[np.ndarray, " D"]:
     r"""Return the log of the sum of the products of weights over all assignments, per document.
 
@@ -27,13 +29,13 @@ def log_total_weight(
 
     Parameters
     ----------
-    weights, joins
+    weights, absent
         Weights a and j of the topics in a new document; zero for topics that do not exist.
     length
         Number of tokens N of each document.
     """
-    some = joins > 0
-    a, j = weights[some].astype(np.float64), joins[some].astype(np.float64)
+    some = absent > 0
+    a, j = weights[some].astype(np.float64), absent[some].astype(np.float64)
     found = np.zeros(len(length))
     octave = np.floor(np.log2(np.maximum(length, 1))).astype(int)
     for which in np.unique(octave[length > 0]):

@@ -9,12 +9,12 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-__all__ = ["ANNEALED", "of_whole_corpus", "take_turn"]
+__all__ = ["ANNEALED", "on_one_device", "run_scheduled_sweep"]
 
 ANNEALED = "annealed "  # begins the name of a sweep with the weights of all topics to a power
 
 
-def take_turn(
+def run_scheduled_sweep(
     known: Mapping[str, Callable[..., Any]],
     names: tuple[str, ...],
     turn: Int[Array, ""] | int,
@@ -58,7 +58,7 @@ def take_turn(
     return lax.switch(turn, branches, *args, power)
 
 
-def of_whole_corpus(
+def on_one_device(
     sweep: Callable[..., Any],
     tokens: tuple[str, ...] = ("z",),
     docs: tuple[str, ...] = ("doc_topic",),

@@ -1,6 +1,6 @@
 """The case of a topic model with an HDP root: HDP-LDA, the nonparametric author-topic model.
 
-`RootedTopics` has all parts of the case except the schedules, mistakes and limits of the model.
+`HDPCase` has all parts of the case except the schedules, mistakes and limits of the model.
 """
 
 import dataclasses
@@ -15,10 +15,10 @@ import numpyro.distributions as dist
 from bnp_kernels.processes import hdp_root
 from bnp_models.testing import enumeration, simulate, token_corpora
 from bnp_models.testing.cases import Case
+from bnp_models.testing.compiled_sweeps import Effort, Growth
 from bnp_models.testing.invariants import quick_jit
-from bnp_models.testing.parts import Conditional, Joint, Target
 from bnp_models.testing.shipped import Shipped
-from bnp_models.testing.together import Effort, Growth
+from bnp_models.testing.targets import Conditional, Joint, Target
 from bnp_models.testing.topic_family import (
     TopicFamily,
     as_floats,
@@ -28,7 +28,7 @@ from bnp_models.testing.topic_family import (
     somewhere,
 )
 
-__all__ = ["CAPACITY", "FIXED", "PRIORS", "RootedTopics"]
+__all__ = ["CAPACITY", "FIXED", "PRIORS", "HDPCase"]
 
 FIXED = {"alpha": 1.0, "gamma": 1.5, "beta": 0.5}
 PRIORS = {"alpha": (2.0, 2.0), "gamma": (2.0, 2.0), "beta": (2.0, 4.0)}  # concentration and rate
@@ -47,7 +47,7 @@ def num_used(state: Any) -> Any:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class RootedTopics(TopicFamily):
+class HDPCase(TopicFamily):
     """Parts of the case of an infinite topic model.
 
     `weigh` returns two arrays: the weights [rows, slots] of the possible rows and used topics of a
@@ -164,7 +164,9 @@ class RootedTopics(TopicFamily):
         weights = np.pad(root[:, :-1], [(0, 0), (0, free)]).astype(np.float32)
         values = {name: np.asarray(v, np.float32) for name, v in hyperparameters.items()}
         tables = np.pad(tables, [(0, 0), (0, free)])
-        root = hdp_root.Root(weights, root[:, -1].astype(np.float32), tables, values.pop("gamma"))
+        root = hdp_root.RootWeights(
+            weights, root[:, -1].astype(np.float32), tables, values.pop("gamma")
+        )
 
         def one(z, x, word, root, values):
             return self.make_state(
@@ -288,11 +290,11 @@ class RootedTopics(TopicFamily):
 
 
 @functools.lru_cache(maxsize=16)
-def _enumerated(family: RootedTopics, target: str) -> enumeration.Posterior:
+def _enumerated(family: HDPCase, target: str) -> enumeration.Posterior:
     alpha, gamma = FIXED["alpha"], FIXED["gamma"]
     if target == "hyper":
         alpha = gamma = enumeration.gamma_rule(1.0, 1.0)
-    return enumeration.rooted_topics(
+    return enumeration.exact_hdp_posterior(
         family.tiny.docs, family.tiny.num_words, alpha, gamma, FIXED["beta"],
         authors=family.tiny.authors,
     )  # fmt: skip

@@ -2,26 +2,26 @@
 
 from typing import NamedTuple
 
-__all__ = ["FACTORS", "TOPICS", "Terms"]
+__all__ = ["FACTORS", "TOPICS", "ModelWords"]
 
 
-class Terms(NamedTuple):
+class ModelWords(NamedTuple):
     """Words for what a model updates and finds."""
 
-    items: str  # what a sweep updates, in the plural
-    found: str  # what the model finds, in the plural
+    units: str  # what a sweep updates, in the plural
+    parts: str  # what the model finds, in the plural
     dim: str  # dim of the draws over what is found: its labels differ between chains
-    used: str  # recorded variable: the number of those in use
+    count_variable: str  # recorded variable: the number of those in use
     capacity: str  # hyperparameter: number of slots at the start of an infinite model
-    start: str  # option of `gibbs`: number of topics or factors at the start
+    start_option: str  # option of `gibbs`: number of topics or factors at the start
     data: tuple[str, ...]  # names of the data as an argument; the first is that of the programs
 
 
-TOPICS = Terms(
+TOPICS = ModelWords(
     "tokens", "topics", "topic", "num_topics_used", "max_topics", "init_topics", ("corpus",)
 )
 """Words of the models of a `Corpus`."""
-FACTORS = Terms(
+FACTORS = ModelWords(
     "rows", "factors", "factor", "num_factors_used", "max_factors", "init_factors",
     ("data", "sources"),
 )  # fmt: skip

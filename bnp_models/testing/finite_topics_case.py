@@ -1,6 +1,6 @@
 """The case of a topic model with a fixed number of topics: LDA, the author-topic model.
 
-`FiniteTopics` has all parts of the case except the schedules, mistakes and limits of the model.
+`FiniteTopicsCase` has all parts of the case except the schedules, mistakes and limits of the model.
 """
 
 import dataclasses
@@ -15,8 +15,8 @@ import numpyro.distributions as dist
 from bnp_models.testing import enumeration, simulate
 from bnp_models.testing.cases import Case
 from bnp_models.testing.invariants import quick_jit
-from bnp_models.testing.parts import Joint, Target
 from bnp_models.testing.shipped import Shipped
+from bnp_models.testing.targets import Joint, Target
 from bnp_models.testing.topic_family import (
     TopicFamily,
     as_floats,
@@ -25,7 +25,7 @@ from bnp_models.testing.topic_family import (
     sharp,
 )
 
-__all__ = ["FIXED", "PRIORS", "FiniteTopics"]
+__all__ = ["FIXED", "PRIORS", "FiniteTopicsCase"]
 
 FIXED = {"alpha": (0.5, 1.2), "beta": 0.5}
 PRIORS = {"alpha": (2.0, 2.0), "beta": (2.0, 4.0)}  # concentration and rate
@@ -33,7 +33,7 @@ NUM_TOPICS, JOINT_TOPICS = 2, 3  # of enumeration, of Geweke's test
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class FiniteTopics(TopicFamily):
+class FiniteTopicsCase(TopicFamily):
     """Parts of the case of a finite topic model.
 
     `weigh` returns weights [rows, K] of the possible rows and topics of a token. The possible rows
@@ -185,7 +185,7 @@ class FiniteTopics(TopicFamily):
 
 
 @functools.lru_cache(maxsize=16)
-def _enumerated(family: FiniteTopics, target: str) -> enumeration.Posterior:
+def _enumerated(family: FiniteTopicsCase, target: str) -> enumeration.Posterior:
     alpha, beta = (enumeration.gamma_rule(*PRIORS[name]) for name in ("alpha", "beta"))
     if target == "fixed":
         alpha, beta = FIXED["alpha"], FIXED["beta"]

@@ -1,6 +1,6 @@
 """The case of a topic model whose topics also explain a label of each document.
 
-`LabelledTopics` has what does not depend on the law of the labels: words and topics, and the
+`LabelledTopicsCase` has what does not depend on the law of the labels: words and topics, and the
 weights `eta` with the scores of the documents. The file of a case adds the likelihood of the
 labels, their draws, and the quantities that belong to them.
 """
@@ -21,7 +21,7 @@ from bnp_models.testing.invariants import quick_jit
 from bnp_models.testing.shipped import Shipped
 from bnp_models.testing.topic_family import TopicFamily, gamma_prior
 
-__all__ = ["FIXED", "NUM_TOPICS", "VARIANCE", "LabelledTopics", "weigh"]
+__all__ = ["FIXED", "NUM_TOPICS", "VARIANCE", "LabelledTopicsCase", "weigh"]
 
 FIXED = {"alpha": 0.5, "beta": 0.25}
 NUM_TOPICS = 2
@@ -44,7 +44,7 @@ def weigh(kernel: ModuleType, state: Any, data: Any, token: Any) -> Any:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class LabelledTopics(TopicFamily):
+class LabelledTopicsCase(TopicFamily):
     """Parts of the case of a topic model with labels of documents.
 
     Attributes

@@ -7,13 +7,13 @@ import numpy as np
 from bnp_models.data.checks import check_doc_names, check_vocabulary, documents, integers, tokens
 from bnp_models.data.names import Names
 
-__all__ = ["LEAVES", "Parts", "checked", "frozen", "is_mapped", "of_arrays"]
+__all__ = ["LEAVES", "CorpusArrays", "check_arrays", "checked", "frozen", "is_mapped"]
 
 LEAVES = ("doc", "word", "doc_length", "group", "label", "author_ptr", "author_idx")
 """Names of the arrays."""
 
 
-class Parts(NamedTuple):
+class CorpusArrays(NamedTuple):
     """The arrays and names of a corpus, checked."""
 
     arrays: dict[str, np.ndarray]
@@ -23,7 +23,9 @@ class Parts(NamedTuple):
     """Digest of arrays and names; None if it was not computed yet."""
 
 
-def checked(doc: Any, word: Any, vocabulary: tuple[str, ...], known: dict[str, Any]) -> Parts:
+def checked(
+    doc: Any, word: Any, vocabulary: tuple[str, ...], known: dict[str, Any]
+) -> CorpusArrays:
     """Check the tokens and return the parts of their corpus.
 
     Parameters
@@ -43,7 +45,7 @@ def checked(doc: Any, word: Any, vocabulary: tuple[str, ...], known: dict[str, A
     return frozen(arrays, Names(vocabulary=vocabulary, **names))
 
 
-def of_arrays(
+def check_arrays(
     doc: Any,
     word: Any,
     *,
@@ -52,7 +54,7 @@ def of_arrays(
     vocabulary: Any = None,
     doc_names: Any = None,
     **about: Any,
-) -> Parts:
+) -> CorpusArrays:
     """Check arrays and names, see `Corpus.from_arrays`; `about` are those of `checks.documents`."""
     doc = integers("doc", doc)
     if num_docs is None:
@@ -61,7 +63,7 @@ def of_arrays(
     return checked(doc, word, check_vocabulary(vocabulary, num_words), known)
 
 
-def frozen(arrays: dict[str, np.ndarray], names: Names) -> Parts:
+def frozen(arrays: dict[str, np.ndarray], names: Names) -> CorpusArrays:
     """Return read-only copies of arrays that are checked already; mapped arrays are not copied."""
     if not arrays["word"].size:
         raise ValueError("no token is left; keep more words, or documents that have some")
@@ -70,7 +72,7 @@ def frozen(arrays: dict[str, np.ndarray], names: Names) -> Parts:
         dtype = np.float32 if array.dtype.kind == "f" else np.int32
         copies[name] = array if is_mapped(array) else np.array(array, dtype)
         copies[name].setflags(write=False)
-    return Parts(copies, names)
+    return CorpusArrays(copies, names)
 
 
 def is_mapped(array: Any) -> bool:

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from bnp_models.scores.length_law import log_total_weight
+from bnp_models.scores.total_weight import log_total_weight
 
 WEIGHTS, JOINS = np.array([0.5, 0.0, 3.0, 40.0]), np.array([0.2, 0.0, 1e-3, 5e-12])
 

@@ -7,7 +7,7 @@ chance less than once in 30,000 times.
 import numpy as np
 import pytest
 
-from bnp_models.posterior.settling import FALSE_ALARMS, MIN_LENGTH, separation, trend
+from bnp_models.posterior.chain_drift import FALSE_ALARMS, MIN_LENGTH, separation, trend
 
 
 def chains(num_chains, num_draws, share, *, number=1, seed=0):
