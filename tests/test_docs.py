@@ -158,7 +158,6 @@ class TestPublicNames:
         about = re.search(r"^frex_weight\n(    .*\n)+", expected, re.MULTILINE)
         assert about is not None
         assert about[0] in found
-        assert "\nchain\n    Number of the chain" in found
         assert "\nstates\n" not in found  # the method gives them
         assert found.count("Returns\n-------") == 1
 

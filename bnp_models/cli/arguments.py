@@ -113,6 +113,7 @@ def make_parser(commands: Mapping[str, Callable[..., int]]) -> argparse.Argument
     )
     _add_data(transform, bnp.MODELS.values())
     _add_options(transform, options_of("transform"), defaults=False)
+    _add_chain(transform)
     _add_csv(transform)
 
     for name, about in TABLES.items():
@@ -124,6 +125,7 @@ def make_parser(commands: Mapping[str, Callable[..., int]]) -> argparse.Argument
                 help=f"only this {about.names}; may be repeated (all)",
             )  # fmt: skip
         _add_options(table, options_of(name))
+        _add_chain(table)
         table.add_argument("--limit", type=not_negative, metavar="N", help="only so many rows")
         table.add_argument("--csv", action="store_true", help="print the table as CSV")
         _add_csv(table)
@@ -140,7 +142,7 @@ def make_parser(commands: Mapping[str, Callable[..., int]]) -> argparse.Argument
         help=f"{', '.join(known)}; may be repeated (all that the run has)",
     )
     plot.add_argument("--author", metavar="NAME", help="whose topics author_topics draws")
-    plot.add_argument("--chain", type=int, metavar="N", help="of this chain alone, from 0 (all)")
+    _add_chain(plot)
     plot.add_argument("--output", metavar="DIR", type=_folder, help="where pictures go (RUN)")
 
     report = _add(add, "report", EXAMPLES["report"], "write a report of a run as one HTML page")
@@ -149,7 +151,7 @@ def make_parser(commands: Mapping[str, Callable[..., int]]) -> argparse.Argument
         "--num-rows", type=int, metavar="N", default=1000,
         help="rows of the long lists at most: documents, authors, rows of the data (1000)",
     )  # fmt: skip
-    report.add_argument("--chain", type=int, metavar="N", help="of this chain alone, from 0 (all)")
+    _add_chain(report)
     report.add_argument(
         "--output", metavar="FILE", type=_folder, help="where the page goes (RUN/report.html)"
     )
@@ -195,7 +197,15 @@ def _add_text(commands: Any, name: str, result: type[Fit], command: Callable[...
     about = parameter_docs(result.text)
     described = {n: (p, with_default(about[n], p.default)) for n, p in options.items()}
     _add_options(parser, described)
+    _add_chain(parser)
     parser.set_defaults(command=command, name=name)
+
+
+def _add_chain(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--chain", type=int, metavar="N",
+        help="show this chain, from 0 (the chain that is most like the others)",
+    )  # fmt: skip
 
 
 def _add_options(

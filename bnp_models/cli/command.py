@@ -126,12 +126,13 @@ def _print(args: argparse.Namespace) -> int:
             f"{args.run} is a run of {type(fit.model).__name__}: use `bnp-models {fit.command} "
             f"{args.run}`"
         )
+    fit = tables.of_chain(fit, args.chain, args.run)
     print(fit.text(**{name: getattr(args, name) for name in text_options(type(fit))}))
     return 0
 
 
 def _evaluate(args: argparse.Namespace) -> int:
-    fit = load_run(Path(args.run)).of_chain(args.chain)
+    fit = tables.of_chain(load_run(Path(args.run)), args.chain, args.run)
     model = fit.model
     data = read_new(fit, args.data, args.format, args.read, args.run)
     asked = args.score or [score for score in fit.default_scores if score in model.scores]

@@ -57,8 +57,14 @@ TABLES = {
 ALIASES = {"topics": "topic_words"}
 """Other names of pictures."""
 
-CHAIN = inspect.Parameter("chain", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="int")
-_ABOUT_CHAIN = "use the states of this chain alone, from 0 (all)"
+
+def of_chain(loaded: Any, chain: int | None, run: str) -> Any:
+    """Return the fit of one chain, if `--chain` asks for it."""
+    if chain is None:
+        return loaded
+    if isinstance(loaded, SavedModel):
+        raise ValueError(f"--chain is no option for {run}: a light file shows the chain it was for")
+    return loaded.of_chain(chain)
 
 
 def results() -> list[type[Fit]]:
@@ -92,14 +98,13 @@ def options_of(command: str) -> dict[str, Option]:
     Those of `transform` depend on the class of fits. The help text says which are for what.
     """
     if command != "transform":
-        function = TABLES[command].function
-        return _options(function) | {"chain": (CHAIN, _ABOUT_CHAIN)}
+        return _options(TABLES[command].function)
     found: dict[str, Option] = {}
     for result, what in ((bnp.TopicFit, "topic models"), (bnp.FactorFit, "factor models")):
         for name, (parameter, text) in _options(result.transform).items():
             before = f"{found[name][1]}; " if name in found else ""
             found[name] = (parameter, f"{before}{what}: {text[0].lower()}{text[1:]}")
-    return found | {"chain": (CHAIN, _ABOUT_CHAIN)}
+    return found
 
 
 def with_default(text: str, default: Any) -> str:
@@ -119,12 +124,12 @@ def transform(args: argparse.Namespace) -> int:
     options = {name: getattr(args, name) for name in options_of("transform")}
     options = {name: value for name, value in options.items() if value is not None}
     if wrong := [name for name in options if name not in known]:
-        why = "has the states of all its chains" if isinstance(loaded, SavedModel) else "has none"
         raise ValueError(
             f"--{wrong[0].replace('_', '-')} is no option for {args.run}: "
-            f"a {type(loaded).__name__} {why}"
+            f"a {type(loaded).__name__} has none"
         )
     data = read_new(loaded, args.data, args.format, args.read, args.run)
+    loaded = of_chain(loaded, args.chain, args.run)
     _write_csv(loaded.transform(data, **options), args.output, index=True)
     return 0
 
@@ -132,7 +137,7 @@ def transform(args: argparse.Namespace) -> int:
 def print_table(args: argparse.Namespace) -> int:
     """Print one of `TABLES`, or write it as CSV."""
     about = TABLES[args.name]
-    fit = _fit_in(args.run, about.method)
+    fit = of_chain(_fit_in(args.run, about.method), args.chain, args.run)
     options = {name: getattr(args, name) for name in options_of(args.name)}
     given = getattr(args, about.names) if about.names else None
     found = getattr(fit, about.method)(*([given] if about.names else []), **options)
@@ -154,7 +159,7 @@ def plot(args: argparse.Namespace) -> int:
         raise ValueError(
             f"--what {other[0]} is none of a {type(fit).__name__}: choose among {', '.join(known)}"
         )
-    fit, drawn, failed, wrong = fit.of_chain(args.chain), 0, 0, False
+    fit, drawn, failed, wrong = of_chain(fit, args.chain, args.run), 0, 0, False
     folder.mkdir(parents=True, exist_ok=True)
     for name in known if asked is None else dict.fromkeys(asked):
         method = getattr(fit, f"plot_{name}")
@@ -177,9 +182,9 @@ def plot(args: argparse.Namespace) -> int:
 
 def report(args: argparse.Namespace) -> int:
     """Write the report of a run as one HTML page."""
-    fit, folder = _fit_in(args.run, "report"), Path(args.run)
+    fit, folder = of_chain(_fit_in(args.run, "report"), args.chain, args.run), Path(args.run)
     path = folder / REPORT if args.output is None else Path(args.output)
-    print(write_page(fit, path, num_rows=args.num_rows, chain=args.chain, folder=folder))
+    print(write_page(fit, path, num_rows=args.num_rows, folder=folder))
     return 0
 
 

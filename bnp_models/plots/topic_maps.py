@@ -72,19 +72,27 @@ def sharing_map(table: pd.DataFrame, labels: Sequence[str]) -> TopicMap:
 
 
 def similarity_map(alignment: Alignment, labels: Sequence[str]) -> TopicMap:
-    """Show how similar topics are in each chain, with intervals over the states of the chain."""
+    """Show how similar topics are in each chain.
+
+    Where the numbers come from all chains, there are intervals over the states of each chain.
+    """
     means, found = alignment.by_chain()
+    hidden, sums = np.zeros(len(means), bool), np.zeros(1)
+    if alignment.number.max() < alignment.num_topics:  # otherwise it has some of the topics only
+        shares = alignment.shares().mean(axis=0)
+        hidden = small(shares)
+        sums = shares[hidden].sum(keepdims=True)
+    rows, blank = _rows(labels, hidden, sums), int(hidden.any())
+    if alignment.in_chains is not None:
+        columns = [f"chain {chain}" for chain in alignment.in_chains.chains]
+        columns[alignment.in_chains.own] += "\n(shown)"
+        return TopicMap(Cells(_folded(means, hidden), blank=blank), rows, columns)
     chains = np.unique(alignment.chain)
     lower, upper = np.full((2, *means.shape), np.nan)
     for column, chain in enumerate(chains):
         some = np.isfinite(means[:, column])
         values = alignment.similarity[alignment.chain == chain][:, some]
         lower[some, column], upper[some, column] = np.nanquantile(values, TAILS, axis=0)
-    hidden, sums = np.zeros(len(means), bool), np.zeros(1)
-    if alignment.number.max() < alignment.num_topics:  # otherwise it has some of the topics only
-        shares = alignment.shares().mean(axis=0)
-        hidden = small(shares)
-        sums = shares[hidden].sum(keepdims=True)
     own = alignment.chain[alignment.reference]
     columns = [f"chain {chain}" + "\n(reference)" * bool(chain == own) for chain in chains]
     marks = Marks(
@@ -93,9 +101,9 @@ def similarity_map(alignment: Alignment, labels: Sequence[str]) -> TopicMap:
     )
     cells = Cells(
         _folded(means, hidden), _folded(lower, hidden), _folded(upper, hidden),
-        "90% interval over the states of the chain", marks, blank=int(hidden.any()),
+        "90% interval over the states of the chain", marks, blank=blank,
     )  # fmt: skip
-    return TopicMap(cells, _rows(labels, hidden, sums), columns)
+    return TopicMap(cells, rows, columns)
 
 
 def _by_group(table: pd.DataFrame, column: str) -> tuple[Float[np.ndarray, "R G"], list[str]]:

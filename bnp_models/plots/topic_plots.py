@@ -441,12 +441,13 @@ def plot_sharing(
 def plot_topic_similarity(
     alignment: Alignment, *, labels: Sequence[str] | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Draw how similar each topic is in every chain to the topic of the reference state.
+    """Draw how similar each topic is in every chain to the topic that has the number.
 
-    A dash means that no state of the chain has the topic. Cells show the mean over the states of
-    the chain and their 90% interval. Where there is no room for intervals, a dot marks topics that
-    at least 95% of the states of the chain have. Topics below 0.005% of the tokens share the last
-    row, which is empty. For display only, see `alignment`.
+    A dash means that the chain does not have the topic. Where the numbers come from all chains,
+    cells show the mean over the states of the chain and their 90% interval, or, where there is no
+    room for intervals, a dot for topics that at least 95% of the states of the chain have. Topics
+    below 0.005% of the tokens share the last row, which is empty. For display only, see
+    `alignment`.
 
     Parameters
     ----------
@@ -460,7 +461,8 @@ def plot_topic_similarity(
     as_alignment(alignment)
     check_ax(ax)
     shown = similarity_map(alignment, _topic_labels(labels, range(alignment.num_topics)))
-    ax = heat_map(*shown, "similarity to the reference", ax, top=1.0)
+    whose = "the reference" if alignment.in_chains is None else "the chain shown"
+    ax = heat_map(*shown, f"similarity to {whose}", ax, top=1.0)
     ax.set_title("Topics found in each chain", loc="left")
     return ax
 

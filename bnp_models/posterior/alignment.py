@@ -10,7 +10,7 @@ judges it from quantities without labels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -27,9 +27,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 METRICS = ("hellinger", "jensen-shannon")
+MIN_SIMILARITY = 0.5
+"""Least similarity of matched topics."""
 
 __all__ = [
     "Alignment",
+    "InChains",
     "TopicStates",
     "align",
     "as_alignment",
@@ -56,6 +59,15 @@ class TopicStates(NamedTuple):
     weight: Float[np.ndarray, " S"] | None = None  # of stacking, any scale; None: all alike
 
 
+class InChains(NamedTuple):
+    """How the R topics of one of C chains are found in each chain, itself included."""
+
+    chains: Integer[np.ndarray, " C"]  # numbers of the chains
+    own: int  # place of the chain that has the topics
+    similarity: Float[np.ndarray, "R C"]  # to the topic that it is matched with; NaN: none
+    share: Float[np.ndarray, "R C"]  # of the tokens there; NaN: none
+
+
 class Alignment(NamedTuple):
     """Common numbers of topics: 0 has the largest mean share of the R topics of the reference."""
 
@@ -65,11 +77,18 @@ class Alignment(NamedTuple):
     sizes: Integer[np.ndarray, "S K"]  # tokens in each slot
     chain: Integer[np.ndarray, " S"]
     draw: Integer[np.ndarray, " S"]
+    in_chains: InChains | None = None  # where the states are those of one of several chains
 
     @property
     def num_topics(self) -> int:
         """Count the topics that have a number."""
         return self.similarity.shape[1]
+
+    @property
+    def num_others(self) -> int:
+        """Count the chains besides the one that the topics come from."""
+        chains = self.chain if self.in_chains is None else self.in_chains.chains
+        return len(np.unique(chains)) - 1
 
     def shares(self) -> Float[np.ndarray, "S R"]:
         """Return the share of all tokens that each topic holds; 0 in a state without it."""
@@ -86,7 +105,13 @@ class Alignment(NamedTuple):
         return float(1 - explained / max(self.sizes.sum(), 1))
 
     def by_chain(self) -> tuple[Float[np.ndarray, "R C"], Float[np.ndarray, "R C"]]:
-        """Return by chain: mean similarity (NaN: never found), share of states with the topic."""
+        """Return by chain: mean similarity (NaN: never found), share of states with the topic.
+
+        With `in_chains`, means of chains are compared: the second is 1 or 0.
+        """
+        if self.in_chains is not None:
+            found = np.isfinite(self.in_chains.similarity)
+            return self.in_chains.similarity, found.astype(np.float64)
         chains = np.unique(self.chain)
         means = np.full((self.num_topics, len(chains)), np.nan)
         found = np.zeros_like(means)
@@ -97,6 +122,27 @@ class Alignment(NamedTuple):
             some = present.any(axis=0)
             means[some, column] = np.nanmean(values[:, some], axis=0)
         return means, found
+
+    def of_topics(self, topics: Sequence[int]) -> Alignment:
+        """Return the similarities of some topics only, by their numbers."""
+        kept = self.in_chains
+        if kept is not None:
+            kept = kept._replace(similarity=kept.similarity[topics], share=kept.share[topics])
+        return self._replace(similarity=self.similarity[:, topics], in_chains=kept)
+
+    def shares_by_chain(self) -> Float[np.ndarray, "R C"]:
+        """Return the mean share of the tokens of each topic in each chain; NaN: never found."""
+        if self.in_chains is not None:
+            return self.in_chains.share
+        shares, found = self.shares(), self.by_chain()[1]
+        means = [shares[self.chain == chain].mean(axis=0) for chain in np.unique(self.chain)]
+        return np.where(found > 0, np.stack(means, axis=1), np.nan)
+
+    def own_chain(self) -> int:
+        """Return the place of the chain that the topics come from: that of the reference state."""
+        if self.in_chains is not None:
+            return self.in_chains.own
+        return int(np.unique(self.chain).searchsorted(self.chain[self.reference]))
 
     def _aligned_sizes(self) -> Float[np.ndarray, "S R"]:
         """Return the number of tokens in each topic with a number."""
@@ -231,7 +277,7 @@ def similarity(
 
 
 def align(
-    states: TopicStates, *, metric: str = "hellinger", min_similarity: float | int = 0.5
+    states: TopicStates, *, metric: str = "hellinger", min_similarity: float | int = MIN_SIMILARITY
 ) -> Alignment:
     """Match the topics in use of every state with those of the state with the highest `lp`.
 
@@ -316,20 +362,35 @@ def stability(alignment: Alignment) -> pd.DataFrame:
     Returns
     -------
     table
-        One row per topic: `share` (mean share of tokens), `num_chains` (chains with the topic in
-        at least half of their states), `found` (share of all states), `similarity` (to the
-        reference; mean over the chains that have it) and `lowest` (the least similar chain).
+        One row per topic:
+        `share`: mean share of the tokens, over states;
+        `found`: share of the states that have the topic;
+        `other_chains`: how many of the other chains have it, in at least half of their states;
+        `similarity`: to the topics of these chains, mean; NaN if there are none;
+        `lowest_share`, `highest_share`: range of its mean share of the tokens in these chains.
+        Other chains are those that the numbers of the topics do not come from.
     """
     means, found = as_alignment(alignment).by_chain()
+    shares = alignment.shares_by_chain()
+    others = np.delete(found >= 0.5, alignment.own_chain(), axis=1)
+    similarity, theirs = (np.delete(x, alignment.own_chain(), axis=1) for x in (means, shares))
+    some = others.any(axis=1)
+    similarity, theirs = (np.where(others, x, np.nan)[some] for x in (similarity, theirs))
+    table = np.full((3, alignment.num_topics), np.nan)
+    if some.any():
+        table[:, some] = (
+            np.nanmean(similarity, axis=1), np.nanmin(theirs, axis=1), np.nanmax(theirs, axis=1)
+        )  # fmt: skip
     import pandas as pd
 
     return pd.DataFrame(
         {
             "share": alignment.shares().mean(axis=0),
-            "num_chains": (found >= 0.5).sum(axis=1),
             "found": np.isfinite(alignment.similarity).mean(axis=0),
-            "similarity": np.nanmean(means, axis=1),
-            "lowest": np.nanmin(means, axis=1),
+            "other_chains": others.sum(axis=1),
+            "similarity": table[0],
+            "lowest_share": table[1],
+            "highest_share": table[2],
         },
         index=pd.RangeIndex(alignment.num_topics, name="topic"),
     )

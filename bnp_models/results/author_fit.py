@@ -58,39 +58,32 @@ class AuthorFit(TopicFit):
         *,
         top: int = 5,
         interval: float = 0.9,
-        chain: int | None = None,
     ) -> pd.DataFrame:
         """Return the largest topics of authors, see `author_tables.author_topics`."""
         from bnp_models.results.author_tables import author_topics
 
-        return author_topics(self.of_chain(chain), authors, top=top, interval=interval)
+        return author_topics(self.shown, authors, top=top, interval=interval)
 
-    def similar_authors(
-        self, author: str, *, top: int = 10, interval: float = 0.9, chain: int | None = None
-    ) -> pd.DataFrame:
+    def similar_authors(self, author: str, *, top: int = 10, interval: float = 0.9) -> pd.DataFrame:
         """Return the authors who are most like a given one, see `author_tables.similar_authors`."""
         from bnp_models.results.author_tables import similar_authors
 
-        return similar_authors(self.of_chain(chain), author, top=top, interval=interval)
+        return similar_authors(self, author, top=top, interval=interval)
 
-    def infer_author(
-        self, corpus: Corpus, candidates: Sequence[str] | None = None, *, chain: int | None = None
-    ) -> pd.DataFrame:
+    def infer_author(self, corpus: Corpus, candidates: Sequence[str] | None = None) -> pd.DataFrame:
         """Return the probability of each candidate author, see `author_tables.infer_author`."""
         from bnp_models.results.author_tables import infer_author
 
-        return infer_author(self.of_chain(chain), corpus, candidates)
+        return infer_author(self, corpus, candidates)
 
-    def surprising_documents(
-        self, author: str, *, top: int = 10, chain: int | None = None
-    ) -> pd.DataFrame:
+    def surprising_documents(self, author: str, *, top: int = 10) -> pd.DataFrame:
         """Return the least typical documents of an author.
 
         See `author_tables.surprising_documents`.
         """
         from bnp_models.results.author_tables import surprising_documents
 
-        return surprising_documents(self.of_chain(chain), author, top=top)
+        return surprising_documents(self, author, top=top)
 
     def plot_author_topics(
         self,
@@ -98,7 +91,6 @@ class AuthorFit(TopicFit):
         *,
         top: int = 8,
         interval: float = 0.9,
-        chain: int | None = None,
         ax: Axes | None = None,
     ) -> Axes:
         """Draw the largest topics of an author in each chain.
@@ -107,7 +99,7 @@ class AuthorFit(TopicFit):
         """
         from bnp_models.results.author_tables import plot_author_topics
 
-        return plot_author_topics(self.of_chain(chain), author, top=top, interval=interval, ax=ax)
+        return plot_author_topics(self.shown, author, top=top, interval=interval, ax=ax)
 
     def _more_sections(self, labels: pd.Series, num_rows: int | None) -> list[Section]:
         """Return the part of the report about authors."""

@@ -3,7 +3,7 @@ r"""Tables about authors: their topics, similar authors, the likely author of a 
 All numbers are averages over the kept states. In one state the share of topic k in the words of
 author j is $\hat\theta_{jk} = \mathrm{E}[\theta_{jk} \mid x, z]$. Topics have the numbers of
 `fit.topics()`. These serve display only: similarities and probabilities of authors do not depend on
-them. Each function is also a method of `AuthorFit`, which adds the option `chain=`.
+them. Each function is also a method of `AuthorFit`.
 """
 
 from __future__ import annotations
@@ -283,8 +283,8 @@ def _rows(fit: Fit, authors: Sequence[str] | None, argument: str = "authors") ->
         raise ValueError(f"fit must be of an author-topic model, got {arguments.short_repr(fit)}")
     if chain_weights(fit.data) is not None:
         raise ValueError(
-            "fit has weights of its chains, which tables of authors do not use: give chain=, or "
-            "take fit.unstacked()"
+            "fit has weights of its chains, which tables of authors do not use: take "
+            "fit.of_chain(c) or fit.unstacked()"
         )
     names = fit.dataset.author_names
     if authors is None:

@@ -46,13 +46,12 @@ class ContrastFit(GroupFit):
         interval: float = 0.9,
         min_tokens: int = 10,
         by: str | None = None,
-        chain: int | None = None,
     ) -> pd.DataFrame:
         """Put each topic side by side in every group, see `contrast_tables.contrast`."""
         from bnp_models.results.contrast_tables import contrast
 
         return contrast(
-            self.of_chain(chain),
+            self.shown,
             topic,
             num_words=num_words,
             interval=interval,
@@ -68,13 +67,12 @@ class ContrastFit(GroupFit):
         interval: float = 0.9,
         min_tokens: int = 10,
         by: str = "difference",
-        chain: int | None = None,
     ) -> pd.DataFrame:
         """List the words that differ between groups, see `contrast_tables.contrast_words`."""
         from bnp_models.results.contrast_tables import contrast_words
 
         return contrast_words(
-            self.of_chain(chain),
+            self.shown,
             topic,
             num_words=num_words,
             interval=interval,
@@ -83,12 +81,12 @@ class ContrastFit(GroupFit):
         )
 
     def associations(
-        self, word: str, topic: int | None = None, *, num_words: int = 5, chain: int | None = None
+        self, word: str, topic: int | None = None, *, num_words: int = 5
     ) -> pd.DataFrame:
         """List the words of each group for a common one, see `association_tables.associations`."""
         from bnp_models.results.association_tables import associations
 
-        return associations(self.of_chain(chain), word, topic, num_words=num_words)
+        return associations(self.shown, word, topic, num_words=num_words)
 
     def group_probabilities(
         self,
@@ -102,13 +100,12 @@ class ContrastFit(GroupFit):
         num_sweeps: int = 50,
         num_kept: int = 25,
         seed: int = 0,
-        chain: int | None = None,
     ) -> pd.DataFrame:
         """Say which group new documents are from, see `contrast_tables.group_probabilities`."""
         from bnp_models.results.contrast_tables import group_probabilities
 
         return group_probabilities(
-            self.of_chain(chain),
+            self,
             corpus,
             score=score,
             theta_from=theta_from,
@@ -126,14 +123,13 @@ class ContrastFit(GroupFit):
         topics: Any = None,
         num_words: int = 6,
         min_tokens: int = 10,
-        chain: int | None = None,
         axes: np.ndarray | None = None,
     ) -> np.ndarray:
         """Draw topics and below them their versions, see `contrast_tables.plot_contrast`."""
         from bnp_models.results.contrast_tables import plot_contrast
 
         return plot_contrast(
-            self.of_chain(chain),
+            self.shown,
             topics=topics,
             num_words=num_words,
             min_tokens=min_tokens,
@@ -146,14 +142,13 @@ class ContrastFit(GroupFit):
         topics: Any = None,
         interval: float = 0.9,
         min_tokens: int = 10,
-        chain: int | None = None,
         ax: Axes | None = None,
     ) -> Axes:
         """Draw how far the versions of topics are apart, see `contrast_tables.plot_distances`."""
         from bnp_models.results.contrast_tables import plot_distances
 
         return plot_distances(
-            self.of_chain(chain), topics=topics, interval=interval, min_tokens=min_tokens, ax=ax
+            self.shown, topics=topics, interval=interval, min_tokens=min_tokens, ax=ax
         )
 
     def summaries(self) -> Summaries:

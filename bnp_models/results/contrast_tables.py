@@ -11,7 +11,7 @@ model expects before it has seen any words; such groups are left out. The common
 is compared if its words are those of the corpus. Otherwise the versions of groups are compared with
 their mean, weighted by the tokens of the groups.
 
-Each function is also a method of `ContrastFit`, which adds the option `chain=`.
+Each function is also a method of `ContrastFit`.
 """
 
 from __future__ import annotations

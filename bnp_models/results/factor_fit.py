@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from bnp_models.posterior.alignment import Alignment
     from bnp_models.posterior.factor_states import FactorStates
     from bnp_models.posterior.functionals import Functionals
+    from bnp_models.posterior.representative import Found
     from bnp_models.results.factor_tables import Effects, Reconstruction
     from bnp_models.results.page.markup import Section
     from bnp_models.scores.held_out_rows import RowScore
@@ -34,9 +35,8 @@ class FactorFit(Fit):
     """What `fit` returns for a factor model.
 
     Most results do not depend on how factors are numbered: how many there are, which sources share
-    them, reconstructions, scores and retrieval. Tables and pictures of single factors number them
-    by one alignment of all kept states, for display only; with `chain=`, of the states of that
-    chain (see `of_chain`).
+    them, reconstructions, scores and retrieval: they use all chains. Tables and pictures of single
+    factors number them by one alignment of the kept states of the chain that is shown, see `Fit`.
 
     Attributes
     ----------
@@ -67,51 +67,62 @@ class FactorFit(Fit):
     @functools.cached_property
     def alignment(self) -> Alignment:
         """Common numbers of the factors in all states and chains, for display only."""
+        return self._numbered._replace(in_chains=self._in_chains())
+
+    @functools.cached_property
+    def _numbered(self) -> Alignment:
         from bnp_models.posterior.factor_states import align_factors
 
         return align_factors(self.factor_states)
 
-    def num_factors(self, *, chain: int | None = None) -> pd.DataFrame:
+    def _found(self, lp: float) -> Found:
+        from bnp_models.posterior.representative import Found
+        from bnp_models.results.factor_tables import effects
+
+        if not self._has_factors():
+            return Found(np.zeros((0, self.dataset.num_features)), np.zeros(0), lp)
+        share = self._numbered.shares().mean(axis=0)
+        return Found(effects(self.factor_states, self._numbered).mean, share, lp)
+
+    def _likeness(self) -> tuple[Callable[[Any, Any], np.ndarray], float]:
+        from bnp_models.posterior.cosine import cosine
+        from bnp_models.posterior.factor_states import MIN_SIMILARITY
+
+        return lambda ours, theirs: np.abs(cosine(ours, theirs)), MIN_SIMILARITY
+
+    def num_factors(self) -> pd.DataFrame:
         """Return the posterior of the number of factors, see `factor_tables.num_factors`."""
         from bnp_models.results.factor_tables import num_factors
 
-        used = (
-            self.of_chain(chain)
-            .posterior[self.model.terms.count_variable]
-            .transpose("chain", "draw")
-        )
+        used = self.posterior[self.model.terms.count_variable].transpose("chain", "draw")
         return num_factors(used, used["chain"].to_numpy().tolist())
 
-    def sharing(self, *, interval: float = 0.9, chain: int | None = None) -> pd.DataFrame:
+    def sharing(self, *, interval: float = 0.9) -> pd.DataFrame:
         """Count the factors that each two sources share, see `factor_tables.sharing`."""
         from bnp_models.results.factor_tables import sharing
 
-        return sharing(
-            self.of_chain(chain).factor_states, self.dataset.source_names, interval=interval
-        )
+        return sharing(self.factor_states, self.dataset.source_names, interval=interval)
 
-    def factors(
-        self, *, num_features: int = 8, interval: float = 0.9, chain: int | None = None
-    ) -> pd.DataFrame:
+    def factors(self, *, num_features: int = 8, interval: float = 0.9) -> pd.DataFrame:
         """Describe each factor in one row, see `factor_tables.factors`."""
         from bnp_models.results.factor_tables import factors
 
-        fit = self.of_chain(chain)
+        fit = self.shown
         names = self.dataset.feature_names, self.dataset.source_names
         return factors(
             fit.factor_states, *names, fit.alignment, num_features=num_features, interval=interval
         )
 
-    def effects(self, *, interval: float = 0.9, chain: int | None = None) -> Effects:
+    def effects(self, *, interval: float = 0.9) -> Effects:
         """Return each factor's effect on the data, see `factor_tables.effects`."""
         from bnp_models.results.factor_tables import effects
 
-        fit = self.of_chain(chain)
+        fit = self.shown
         return effects(fit.factor_states, fit.alignment, interval=interval)
 
-    def weights(self, *, chain: int | None = None) -> pd.DataFrame:
+    def weights(self) -> pd.DataFrame:
         """Return how much of each factor is in each row that was fitted; see `transform`."""
-        fit = self.of_chain(chain)
+        fit = self.shown
         return fit._table(fit.factor_states.weights, fit.dataset)
 
     def transform(
@@ -122,7 +133,6 @@ class FactorFit(Fit):
         num_warmup: int = 20,
         num_kept: int = 20,
         seed: int = 0,
-        chain: int | None = None,
     ) -> pd.DataFrame:
         r"""Infer how much of each factor is in new rows, averaged over the kept states.
 
@@ -138,8 +148,6 @@ class FactorFit(Fit):
             Sweeps per state: how many are discarded, and how many after them are averaged.
         seed
             Seed of the sweeps.
-        chain
-            Number of the chain whose states to use, see `of_chain`; all by default.
 
         Returns
         -------
@@ -156,22 +164,17 @@ class FactorFit(Fit):
 
         as_sources("sources", sources)
         how = {"num_warmup": num_warmup, "num_kept": num_kept, "seed": seed}
-        fit = self.of_chain(chain)
+        fit = self.shown
         return fit._table(expected_weights(fit, sources, known=known, **how), sources)
 
-    def reconstruct(self, rows: Any = None, *, chain: int | None = None) -> Reconstruction:
+    def reconstruct(self, rows: Any = None) -> Reconstruction:
         """Average the expected data over the states, see `factor_tables.reconstruct`."""
         from bnp_models.results.factor_tables import reconstruct
 
-        return reconstruct(self.of_chain(chain).factor_states, rows)
+        return reconstruct(self.factor_states, rows)
 
-    def impute(self, *, chain: int | None = None) -> pd.DataFrame:
+    def impute(self) -> pd.DataFrame:
         """Estimate the missing entries of the data that were fitted.
-
-        Parameters
-        ----------
-        chain
-            Number of the chain whose states to use, see `of_chain`; all by default.
 
         Returns
         -------
@@ -186,12 +189,12 @@ class FactorFit(Fit):
         """
         import pandas as pd
 
-        sources = self.of_chain(chain).dataset
+        sources = self.dataset
         if sources.observed is None:
             raise ValueError("the data that were fitted have no missing entries to impute")
         row, feature = np.nonzero(~np.asarray(sources.observed))
         chosen, place = np.unique(row, return_inverse=True)
-        found = self.reconstruct(chosen, chain=chain)
+        found = self.reconstruct(chosen)
         return pd.DataFrame(
             {
                 "source": [sources.source_names[j] for j in np.asarray(sources.source)[row]],
@@ -303,17 +306,16 @@ class FactorFit(Fit):
         self,
         *,
         var_name: str | None = None,
-        chain: int | None = None,
         axes: np.ndarray | None = None,
     ) -> np.ndarray:
         """Draw the number of factors in use by chain, see `topic_plots.plot_number`."""
-        return self._plot_number(var_name=var_name, chain=chain, axes=axes)
+        return self._plot_number(var_name=var_name, axes=axes)
 
-    def plot_sharing(self, *, chain: int | None = None, ax: Axes | None = None) -> Axes:
+    def plot_sharing(self, *, ax: Axes | None = None) -> Axes:
         """Draw how many factors each two sources share, see `factor_plots.plot_sharing`."""
         from bnp_models.plots.factor_plots import plot_sharing
 
-        return plot_sharing(self.sharing(chain=chain), ax=ax)
+        return plot_sharing(self.sharing(), ax=ax)
 
     def plot_factors(
         self,
@@ -323,7 +325,6 @@ class FactorFit(Fit):
         titles: Sequence[str] | None = None,
         feature_names: Sequence[str] | None = None,
         num_columns: int = 4,
-        chain: int | None = None,
         axes: np.ndarray | None = None,
     ) -> np.ndarray:
         """Draw the effects of factors on the data; the twelve most used ones by default.
@@ -332,7 +333,7 @@ class FactorFit(Fit):
         """
         from bnp_models.plots.factor_plots import plot_factors
 
-        fit = self.of_chain(chain)
+        fit = self.shown
         count = fit.alignment.num_topics
         chosen = range(min(MAX_PANELS, count)) if factors is None else factors
         chosen = arguments.indices("factors", chosen, count)
@@ -347,9 +348,7 @@ class FactorFit(Fit):
             axes=axes,
         )
 
-    def text(
-        self, *, num_features: int = 8, limit: int | None = None, chain: int | None = None
-    ) -> str:
+    def text(self, *, num_features: int = 8, limit: int | None = None) -> str:
         """Return the factors as text, a line for each, and how many there are.
 
         Parameters
@@ -358,18 +357,16 @@ class FactorFit(Fit):
             Features per factor.
         limit
             Only so many factors, the most used ones.
-        chain
-            Number of the chain to show alone, from 0; all chains by default.
         """
         from bnp_models.results.factor_report import factors_text
 
         arguments.optional(arguments.integer, "limit", limit, 1)
-        fit = self.of_chain(chain)
+        fit = self.shown
         text = factors_text(
             fit.factors(num_features=num_features),
-            fit.num_factors(),
+            self.num_factors(),
             fit.dataset.source_names,
-            num_chains=fit.posterior.sizes["chain"],
+            num_others=fit.alignment.num_others,
             num_rows=limit,
         )
         return f"{fit._chains_text()}\n\n{text}"

@@ -1,5 +1,6 @@
 """The table of factors as text."""
 
+import math
 import shutil
 import textwrap
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ def factors_text(
     number: pd.DataFrame,
     source_names: Sequence[str],
     *,
-    num_chains: int,
+    num_others: int,
     num_rows: int | None = None,
 ) -> str:
     """Lay out the table of `FactorFit.factors` in aligned columns, and the number of factors.
@@ -27,8 +28,8 @@ def factors_text(
         From `FactorFit.factors` and `FactorFit.num_factors`.
     source_names
         Names of the sources.
-    num_chains
-        Chains of the fit.
+    num_others
+        Chains besides the one that the factors come from; the columns about them need some.
     num_rows
         Factors to show, the most used ones; all by default.
     """
@@ -36,9 +37,10 @@ def factors_text(
     shown = table.head(len(table) if num_rows is None else num_rows)
     width = max(shutil.get_terminal_size((110, 24)).columns, 60)
     places = [max(len(name), 4) for name in names]
-    columns = "{:>6}  {:>6}  {:>15}  " + "".join(f"{{:>{w}}}  " for w in places) + "{:>6}  {:>5}  "
+    columns = "{:>6}  {:>6}  {:>15}  " + "".join(f"{{:>{w}}}  " for w in places)
+    columns += "{:>6}  {:>5}  " * (num_others > 0)
     lines = [_number_text(number), ""]
-    head = columns.format("factor", "rows", "90% interval", *names, "chains", "alike")
+    head = columns.format("factor", "rows", "90% interval", *names, "others", "alike")
     lines.append(head + "features")
     for factor, row in shown.iterrows():
         start = columns.format(
@@ -46,18 +48,19 @@ def factors_text(
             f"{row['rows']:.0f}",
             f"{row['lower']:.0f} - {row['upper']:.0f}",
             *(f"{row[f'in {name}']:.0%}" for name in names),
-            f"{row['num_chains']}/{num_chains}",
-            f"{row['similarity']:.2f}",
+            f"{row['other_chains']}/{num_others}",
+            "-" if math.isnan(row["similarity"]) else f"{row['similarity']:.2f}",
         )
         features = textwrap.shorten(row["features"], width - len(start), placeholder=" ...")
         lines.append(start + features)
     if left := len(table) - len(shown):
         lines.append(f"and {left} factors that fewer rows use")
-    lines.append(
-        "rows: how many use the factor, then the share of the rows of each source; chains: how "
-        "many have\nsuch a factor in half of their states; alike: 1 if it is the same one in all "
-        "states"
-    )
+    lines.append("rows: how many use the factor, then the share of the rows of each source")
+    if num_others:
+        lines.append(
+            "others: how many of the other chains have such a factor; alike: 1 if it is the same "
+            "one there"
+        )
     return "\n".join(lines)
 
 

@@ -240,7 +240,8 @@ def factors(
     table
         Index: factor. Columns: `features`; `rows`, `lower`, `upper`: rows that use it (0 in a
         state without it); one column `in <source>` for each source: the share of its rows that use
-        it; `num_chains`, `found`, `similarity`: see `alignment.stability`.
+        it; `found`, `other_chains`, `similarity`, `lowest_share`, `highest_share`: see
+        `alignment.stability`.
         `attrs["uncommon"]` is the share of the weights that are not zero, over all states, that
         belong to factors which some chain has in less than half of its states.
     """
@@ -272,9 +273,7 @@ def factors(
             "lower": lower,
             "upper": upper,
             **{f"in {name}": share[j] for j, name in enumerate(sources)},
-            "num_chains": table["num_chains"],
-            "found": table["found"],
-            "similarity": table["similarity"],
+            **table.drop(columns="share"),
         },
         index=pd.RangeIndex(alignment.num_topics, name="factor"),
     )

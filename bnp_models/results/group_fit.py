@@ -34,13 +34,11 @@ class GroupFit(TopicFit):
 
     offers: ClassVar[str] = f"sharing(), shared_topics(), own_topics(group), {TopicFit.offers}"
 
-    def sharing(
-        self, *, min_tokens: int = 1, interval: float = 0.9, chain: int | None = None
-    ) -> pd.DataFrame:
+    def sharing(self, *, min_tokens: int = 1, interval: float = 0.9) -> pd.DataFrame:
         """Return how probable it is that each group has each topic, see `group_tables.sharing`."""
         from bnp_models.results.group_tables import sharing
 
-        return sharing(self.of_chain(chain), min_tokens=min_tokens, interval=interval)
+        return sharing(self.shown, min_tokens=min_tokens, interval=interval)
 
     def shared_topics(
         self,
@@ -48,14 +46,11 @@ class GroupFit(TopicFit):
         probability: float | int = 0.5,
         weak: float | int = 0.02,
         min_tokens: int = 1,
-        chain: int | None = None,
     ) -> pd.DataFrame:
         """Say of each topic which groups share it, see `group_tables.shared_topics`."""
         from bnp_models.results.group_tables import shared_topics
 
-        return shared_topics(
-            self.of_chain(chain), probability=probability, weak=weak, min_tokens=min_tokens
-        )
+        return shared_topics(self.shown, probability=probability, weak=weak, min_tokens=min_tokens)
 
     def own_topics(
         self,
@@ -64,7 +59,6 @@ class GroupFit(TopicFit):
         probability: float | int = 0.5,
         weak: float | int = 0.02,
         min_tokens: int = 1,
-        chain: int | None = None,
     ) -> pd.DataFrame:
         """Return the topics that only one group has, see `group_tables.own_topics`.
 
@@ -73,7 +67,7 @@ class GroupFit(TopicFit):
         from bnp_models.results.group_tables import own_topics
 
         return own_topics(
-            self.of_chain(chain), group, probability=probability, weak=weak, min_tokens=min_tokens
+            self.shown, group, probability=probability, weak=weak, min_tokens=min_tokens
         )
 
     def corpus_of(self, group: str) -> Corpus:
@@ -90,27 +84,23 @@ class GroupFit(TopicFit):
         *,
         split_seed: int = 0,
         seed: int = 0,
-        chain: int | None = None,
     ) -> pd.DataFrame:
         """Score one group with and without the others, see `group_tables.compare_alone`."""
         from bnp_models.results.group_tables import compare_alone
 
-        return compare_alone(
-            self.of_chain(chain), group, corpus, alone, split_seed=split_seed, seed=seed
-        )
+        return compare_alone(self, group, corpus, alone, split_seed=split_seed, seed=seed)
 
     def plot_sharing(
         self,
         *,
         topics: Any = None,
         min_tokens: int = 1,
-        chain: int | None = None,
         ax: Axes | None = None,
     ) -> Axes:
         """Draw which groups have which topics, see `group_tables.plot_sharing`."""
         from bnp_models.results.group_tables import plot_sharing
 
-        return plot_sharing(self.of_chain(chain), topics=topics, min_tokens=min_tokens, ax=ax)
+        return plot_sharing(self.shown, topics=topics, min_tokens=min_tokens, ax=ax)
 
     def summaries(self) -> Summaries:
         """Return tables, text and pictures of topics, and of what groups share."""

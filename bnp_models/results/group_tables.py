@@ -3,7 +3,7 @@
 All numbers are averages over the kept states. A state says of every token which topic it has, so it
 also says which groups have a topic. The share of the states in which a group has it is the
 posterior probability that it does. Topics have the numbers of `fit.topics()`, for display only.
-Each function is also a method of `GroupFit`, which adds the option `chain=`.
+Each function is also a method of `GroupFit`.
 """
 
 from __future__ import annotations

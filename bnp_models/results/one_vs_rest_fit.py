@@ -110,7 +110,6 @@ class OneVsRestFit(Fit):
         num_sweeps: int = 50,
         num_kept: int = 25,
         seed: int = 0,
-        chain: int | None = None,
     ) -> Predictions:
         """Return the probability of each class, by its model, for each new document and state.
 
@@ -119,14 +118,14 @@ class OneVsRestFit(Fit):
 
         Parameters
         ----------
-        corpus, approximation, num_sweeps, num_kept, seed, chain
+        corpus, approximation, num_sweeps, num_kept, seed
             As for `SupervisedFit.predictions`.
         """
-        fit, found = self.of_chain(chain), []
+        found = []
         for name in self.classes:
             found.append(
                 predict(
-                    fit.of_class(name), corpus, approximation=approximation, of_class=True,
+                    self.of_class(name), corpus, approximation=approximation, of_class=True,
                     num_sweeps=num_sweeps, num_kept=num_kept, seed=seed,
                 )
             )  # fmt: skip
@@ -141,7 +140,6 @@ class OneVsRestFit(Fit):
         num_sweeps: int = 50,
         num_kept: int = 25,
         seed: int = 0,
-        chain: int | None = None,
     ) -> pd.DataFrame:
         """Return the probability of each class: documents by classes.
 
@@ -161,7 +159,6 @@ class OneVsRestFit(Fit):
             num_sweeps=num_sweeps,
             num_kept=num_kept,
             seed=seed,
-            chain=chain,
         ).mean
         index = pd.Index(corpus.doc_names, name="doc")
         share = mean / mean.sum(axis=1, keepdims=True)
@@ -175,7 +172,6 @@ class OneVsRestFit(Fit):
         num_sweeps: int = 50,
         num_kept: int = 25,
         seed: int = 0,
-        chain: int | None = None,
     ) -> Shaped[np.ndarray, " D"]:
         """Return the class of each document with the largest mean of `predictions`.
 
@@ -187,7 +183,6 @@ class OneVsRestFit(Fit):
             num_sweeps=num_sweeps,
             num_kept=num_kept,
             seed=seed,
-            chain=chain,
         ).mean
         return np.array(self.classes)[mean.argmax(axis=1)]
 
@@ -199,7 +194,6 @@ class OneVsRestFit(Fit):
         num_sweeps: int = 50,
         num_kept: int = 25,
         seed: int = 0,
-        chain: int | None = None,
     ) -> float:
         """Return the share of labels that `predict` gets right.
 
@@ -212,7 +206,6 @@ class OneVsRestFit(Fit):
             num_sweeps=num_sweeps,
             num_kept=num_kept,
             seed=seed,
-            chain=chain,
         )
         return float(np.mean(np.array(self.classes)[y] == found))
 
@@ -226,7 +219,6 @@ class OneVsRestFit(Fit):
         num_sweeps: int = 50,
         num_kept: int = 25,
         seed: int = 0,
-        chain: int | None = None,
     ) -> pd.DataFrame:
         """Compare probabilities of a class with how often it occurs.
 
@@ -241,7 +233,6 @@ class OneVsRestFit(Fit):
             num_sweeps=num_sweeps,
             num_kept=num_kept,
             seed=seed,
-            chain=chain,
         )
 
     def plot_calibration(
@@ -254,7 +245,6 @@ class OneVsRestFit(Fit):
         num_sweeps: int = 50,
         num_kept: int = 25,
         seed: int = 0,
-        chain: int | None = None,
         ax: Axes | None = None,
     ) -> Axes:
         """Draw the table of `calibration`; the diagonal is perfect calibration.
@@ -263,7 +253,7 @@ class OneVsRestFit(Fit):
         ----------
         corpus, label, bins
             See `calibration`.
-        approximation, num_sweeps, num_kept, seed, chain
+        approximation, num_sweeps, num_kept, seed
             See `predictions`.
         ax
             Where to draw.
@@ -277,7 +267,6 @@ class OneVsRestFit(Fit):
             num_sweeps=num_sweeps,
             num_kept=num_kept,
             seed=seed,
-            chain=chain,
         )
 
     def _against_rest(self, corpus: Corpus, label: str) -> Corpus:
@@ -294,12 +283,10 @@ class OneVsRestFit(Fit):
         num_documents: int = 3,
         min_share: float | int = 0.1,
         group: str | None = None,
-        chain: int | None = None,
     ) -> pd.DataFrame:
         """Describe each topic of each class in one row, see `topic_tables.topics`."""
         return self._of_all(
             "topics",
-            chain=chain,
             num_words=num_words,
             relevance=relevance,
             interval=interval,
@@ -317,12 +304,10 @@ class OneVsRestFit(Fit):
         num_documents: int = 3,
         min_share: float | int = 0.1,
         group: str | None = None,
-        chain: int | None = None,
     ) -> pd.DataFrame:
         """Describe each topic and its weight, by class, see `SupervisedFit.topic_weights`."""
         return self._of_all(
             "topic_weights",
-            chain=chain,
             num_words=num_words,
             relevance=relevance,
             interval=interval,
@@ -331,11 +316,10 @@ class OneVsRestFit(Fit):
             group=group,
         )
 
-    def _of_all(self, method: str, *, chain: int | None, **options: Any) -> pd.DataFrame:
+    def _of_all(self, method: str, **options: Any) -> pd.DataFrame:
         import pandas as pd
 
-        fit = self.of_chain(chain)
-        tables = {name: getattr(fit.of_class(name), method)(**options) for name in self.classes}
+        tables = {name: getattr(self.of_class(name), method)(**options) for name in self.classes}
         return pd.concat(tables, names=["class"])
 
     def text(
@@ -344,12 +328,10 @@ class OneVsRestFit(Fit):
         num_words: int = 10,
         limit: int | None = None,
         relevant: bool = False,
-        chain: int | None = None,
     ) -> str:
         """Return the topics of each class as text, see `TopicFit.text`."""
-        fit = self.of_chain(chain)
         options = {"num_words": num_words, "limit": limit, "relevant": relevant}
-        parts = (f"{name}\n{fit.of_class(name).text(**options)}" for name in self.classes)
+        parts = (f"{name}\n{self.of_class(name).text(**options)}" for name in self.classes)
         return "\n\n".join(parts)
 
     def functionals(

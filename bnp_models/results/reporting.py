@@ -20,7 +20,6 @@ class Reporting:
         path: str | os.PathLike[str] = "report.html",
         *,
         num_rows: int | None = 1000,
-        chain: int | None = None,
     ) -> Path:
         """Write a report as one HTML page, whole or not at all, and return its path.
 
@@ -36,9 +35,6 @@ class Reporting:
             Rows of the long lists at most: documents, authors, rows of the data. Those in the page
             are evenly spaced in the order of the data, and the page says how many there are. A
             thousand documents take about a megabyte. None puts all into the page.
-        chain
-            Number of the chain whose topics or factors to show, see `of_chain`; all by default. The
-            verdict is about all chains in any case.
 
         Raises
         ------
@@ -47,7 +43,7 @@ class Reporting:
         """
         from bnp_models.results.page.page import write_page
 
-        return write_page(self, path, num_rows=num_rows, chain=chain)
+        return write_page(self, path, num_rows=num_rows)
 
     def _sections(self, num_rows: int | None) -> list[Section]:
         """Return the parts of the report between convergence and pictures.

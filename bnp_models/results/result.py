@@ -18,6 +18,7 @@ from bnp_models.base.model import Model, from_description
 from bnp_models.data import arguments
 from bnp_models.data.files import check_seal
 from bnp_models.posterior import arviz_data
+from bnp_models.posterior.representative import ChainMatches, match_chains
 from bnp_models.posterior.stacking import with_weights
 from bnp_models.results.reporting import Reporting
 from bnp_models.results.summaries import Summaries
@@ -25,6 +26,7 @@ from bnp_models.results.summaries import Summaries
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from bnp_models.posterior.alignment import InChains
     from bnp_models.posterior.diagnostics import Convergence
     from bnp_models.posterior.functionals import Functionals
 
@@ -39,8 +41,12 @@ class Fit(Reporting, abc.ABC):
 
     A model names the class of its fits (`model.result`): `TopicFit`, `AuthorFit`, `FactorFit`.
 
-    Tables and pictures take `chain=`. With a number they use the draws of that chain alone, as the
-    methods of `of_chain(chain)` do. Without one they use the draws of all chains.
+    Chains that have settled in different places hold different topics, and an average over them
+    describes none of them. Numbers, labels, tables, intervals and pictures of topics or factors are
+    therefore those of one chain, the `representative`, and say how well they are found in the other
+    chains. `of_chain(c)` shows another chain. `pooled()` shows the average over all chains, as a
+    fit does by itself where all chains agree (`representative.LARGE`). Scores, predicted labels,
+    and what does not depend on numbers of topics use all chains.
 
     Attributes
     ----------
@@ -86,15 +92,13 @@ class Fit(Reporting, abc.ABC):
         """
 
     @abc.abstractmethod
-    def text(self, *, limit: int | None = None, chain: int | None = None) -> str:
+    def text(self, *, limit: int | None = None) -> str:
         """Return the main table as text; its keyword arguments are options on the command line.
 
         Parameters
         ----------
         limit
             Only so many topics or factors, the largest ones.
-        chain
-            Number of the chain to show alone, from 0; all chains by default.
         """
 
     @abc.abstractmethod
@@ -148,64 +152,99 @@ class Fit(Reporting, abc.ABC):
             raise ValueError("keep_states must be positive when fitting: no full state was kept")
         return arviz_data.group(self.data, "states")
 
-    def of_chain(self: AnyFit, chain: int | None) -> AnyFit:
+    def of_chain(self: AnyFit, chain: int) -> AnyFit:
         """Return the fit that has the draws of one chain only.
 
-        Chains that have settled in different places have different topics, and an average over
-        them describes none of them. The fit of one chain has the topics that this chain uses. They
-        are numbered by an alignment of its own states: topic 3 may be another one than topic 3 of
-        all chains.
+        It has the topics that this chain uses, numbered by an alignment of its own states: topic 3
+        may be another one than topic 3 of another chain. Its tables say how well they are found in
+        the other chains.
 
         Parameters
         ----------
         chain
-            Number of the chain, from 0. None returns this fit, with all its chains.
+            Number of the chain, from 0.
 
         Raises
         ------
         ValueError
             If there is no such chain.
         """
-        if chain is None:
-            return self
-        chains = self.posterior["chain"].to_numpy().tolist()
+        chains = self._chain_numbers()
         known = isinstance(chain, int | np.integer) and not isinstance(chain, bool)
         if not known or chain not in chains:
-            raise ValueError(
-                f"chain must be one of {chains}, or None for all, got {arguments.short_repr(chain)}"
-            )
+            raise ValueError(f"chain must be one of {chains}, got {arguments.short_repr(chain)}")
         if len(chains) == 1:
             return self
         if chain not in self._of_chain:
             # a chain alone has no weight
-            alone = arviz_data.one_chain(with_weights(self.data, None), chain)
-            self._of_chain[chain] = dataclasses.replace(self, data=alone)
+            data = arviz_data.one_chain(with_weights(self.data, None), chain)
+            alone = dataclasses.replace(self, data=data)
+            vars(alone)["_among"] = self  # with whose other chains its topics are compared
+            self._of_chain[int(chain)] = alone
         return self._of_chain[chain]
 
-    def best_chain(self) -> int:
-        """Return the number of the chain with the highest mean of `lp` over its kept draws.
+    def pooled(self: AnyFit) -> AnyFit:
+        """Return this fit with tables and pictures that average over all chains.
 
-        It is a choice of the chain to look at, where chains have settled in different places:
-        `fit.topics(chain=fit.best_chain())`. It is no summary of the posterior. A place of higher
-        density need not hold more of the probability, and the intervals of one chain leave out
-        that other chains ended elsewhere.
+        Topics are numbered by one alignment of all states. A chain without a topic counts as zero.
+        """
+        fit = dataclasses.replace(self)
+        vars(fit).update(vars(self) | {"shown": fit})
+        return fit
+
+    def representative(self) -> int:
+        """Return the number of the chain that is most like the others.
+
+        Tables and pictures show it, unless all chains agree. Of two chains it is the one with the
+        higher mean of `lp`. See `bnp_models.posterior.representative`.
 
         Raises
         ------
         ValueError
-            If no chain has a finite mean.
+            If no full state was kept.
         """
-        lp = arviz_data.group(self.data, "sample_stats")["lp"].mean("draw", skipna=False)
-        mean = lp.to_numpy()
-        if not np.isfinite(mean).any():
-            raise ValueError(f"lp must be finite in some chain, its means are {mean.tolist()}")
-        return int(lp["chain"][np.where(np.isfinite(mean), mean, -np.inf).argmax()])
+        return self.matches.representative()
+
+    @functools.cached_property
+    def matches(self) -> ChainMatches:
+        """The topics or factors of the chains, matched in pairs of chains."""
+        chains = self._chain_numbers()
+        fits = [self.of_chain(chain) for chain in chains]
+        lp = [arviz_data.group(fit.data, "sample_stats")["lp"].mean(skipna=False) for fit in fits]
+        found = [fit._found(float(mean)) for fit, mean in zip(fits, lp, strict=True)]
+        return match_chains(chains, found, *self._likeness())
+
+    @functools.cached_property
+    def shown(self) -> Any:
+        """The fit that tables and pictures read: that of one chain, or this one."""
+        if not self._comparable() or self.matches.agree():
+            return self
+        return self.of_chain(self.representative())
+
+    @property
+    def _whole(self) -> Any:
+        """The fit of all chains that this one is a part of; itself if it is none."""
+        return vars(self).get("_among", self)
+
+    def _in_chains(self) -> InChains | None:
+        """Return how the topics of a fit of one chain are found in the other chains."""
+        whole = self._whole
+        return None if whole is self else whole.matches.of_chain(self._chain_numbers()[0])
+
+    def _other_chains(self) -> list[tuple[Any, np.ndarray]]:
+        """Return the fits of the other chains, and the partner there of each topic; -1: none."""
+        whole, own = self._whole, self._chain_numbers()[0]
+        numbers = [] if whole is self else whole._chain_numbers()
+        return [(whole.of_chain(c), whole.matches.partners(own, c)) for c in numbers if c != own]
+
+    def _chain_numbers(self) -> list[int]:
+        return self.posterior["chain"].to_numpy().tolist()
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the draws as netCDF, whole or not at all; any ArviZ reads it."""
         return arviz_data.save(self.data, path)
 
-    def save_model(self, path: str | os.PathLike[str], *, chain: int | None = None) -> Path:
+    def save_model(self, path: str | os.PathLike[str]) -> Path:
         """Write what new documents need of a topic model to one light file, whole or not at all.
 
         These are the topics of the kept states, the words, and how texts were cut into words. The
@@ -216,8 +255,6 @@ class Fit(Reporting, abc.ABC):
         ----------
         path
             The file; its name should end in `.npz`.
-        chain
-            Number of the chain whose states to write, see `of_chain`; all by default.
 
         Raises
         ------
@@ -225,7 +262,6 @@ class Fit(Reporting, abc.ABC):
             If the model is not a topic model, or no states were kept.
         """
         arguments.path("path", path)
-        self.of_chain(chain)
         if hasattr(type(self), "of_class"):
             what = "each class has a model of its own, use fit.of_class(label).save_model(path)"
         else:
@@ -324,14 +360,13 @@ class Fit(Reporting, abc.ABC):
         *,
         var_names: Sequence[str] | None = None,
         extra: Mapping[str, Any] | None = None,
-        chain: int | None = None,
         axes: np.ndarray | None = None,
     ) -> np.ndarray:
         """Draw the traces of the label-free scalars, see `topic_plots.plot_traces`."""
         from bnp_models.plots.topic_plots import plot_traces
 
         return plot_traces(
-            self.of_chain(chain).data,
+            self.data,
             terms=self.model.terms,
             var_names=var_names,
             extra=extra,
@@ -339,7 +374,7 @@ class Fit(Reporting, abc.ABC):
         )
 
     def plot_history(
-        self, *, against: str = "seconds", chain: int | None = None, axes: np.ndarray | None = None
+        self, *, against: str = "seconds", axes: np.ndarray | None = None
     ) -> np.ndarray:
         """Draw log joint density and number in use from the start, with the end of the warm-up.
 
@@ -347,9 +382,7 @@ class Fit(Reporting, abc.ABC):
         """
         from bnp_models.plots.history_plots import plot_history
 
-        return plot_history(
-            self.of_chain(chain).data, terms=self.model.terms, against=against, axes=axes
-        )
+        return plot_history(self.data, terms=self.model.terms, against=against, axes=axes)
 
     def plot_ranks(
         self,
@@ -400,20 +433,22 @@ class Fit(Reporting, abc.ABC):
         return {}
 
     def _chains_text(self) -> str:
-        """Say over which chains the tables average; `alignment` is that of the class."""
+        """Say which chains the tables are made from; `alignment` is that of the class."""
         from bnp_models.results.summaries import chains_text
 
         words = {"counted": self.counted, "terms": self.model.terms}
-        text = chains_text(self.alignment, self.best_chain(), **words)
+        whole = self._whole
+        own = whole is not self and [whole.representative()] == self._chain_numbers()
+        text = chains_text(self.alignment, representative=own, **words)
         options = json.loads(self.data.attrs.get("options", "{}"))
         for name in ("approximation", "births"):
             if options.get(name) not in (None, "exact"):
                 text += f"\nThe sampler was not exact: {name}={options[name]!r}."
         if options.get("optimise"):
             text += f"\nOptimised, not sampled: {', '.join(options['optimise'])}."
-        if not self._comparable() or self.convergence().verdict != "different modes":
+        if not whole._comparable() or whole.convergence().verdict != "different modes":
             return text
-        agreed = self._functionals.text().splitlines()
+        agreed = whole._functionals.text().splitlines()
         head = "The chains have settled in different modes."
         return "\n".join([text, *(textwrap.fill(line, 100) for line in [head, *agreed])])
 
@@ -430,10 +465,10 @@ class Fit(Reporting, abc.ABC):
             drawn=made.drawn | {"functionals": self.plot_functionals()},
         )
 
-    def _plot_number(self, *, chain: int | None = None, **options: Any) -> np.ndarray:
+    def _plot_number(self, **options: Any) -> np.ndarray:
         from bnp_models.plots.topic_plots import plot_number
 
-        return plot_number(self.of_chain(chain).data, terms=self.model.terms, **options)
+        return plot_number(self.data, terms=self.model.terms, **options)
 
 
 def read_draws(path: str | os.PathLike[str]) -> tuple[Model, Any]:

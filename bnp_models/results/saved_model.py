@@ -8,6 +8,7 @@ them, and no draws. `fit.save_model(path)` writes it and `bnp_models.load(path)`
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import os
 from collections.abc import Sequence
@@ -24,7 +25,7 @@ from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.data.new_texts import read_texts
 from bnp_models.data.storage import read_sealed, write_sealed
 from bnp_models.data.texts import read_tokenizer
-from bnp_models.posterior.alignment import Alignment, TopicStates, stability
+from bnp_models.posterior.alignment import Alignment, InChains, TopicStates, stability
 from bnp_models.posterior.intervals import tail_quantiles
 from bnp_models.posterior.mixtures import Mixtures
 from bnp_models.results.new_documents import over_words, shares_of_new
@@ -38,8 +39,11 @@ SCHEMA = "bnp-model-1"
 MAX_WORDS = 100  # of each topic, for its description
 FIX = "write it again with fit.save_model"
 _ALIGNMENT = ("number", "similarity", "sizes")  # arrays of an `Alignment`
+_IN_CHAINS = ("in_chains", "own_place", "similarity_in_chains", "share_in_chains")
 _OPTIONAL = ("weights_if_absent", "chain_weight")  # of `Mixtures`
-_ARRAYS = ("phi", "weights", "chain", "draw", *_ALIGNMENT, "reference", "top_words", "vocabulary")
+_ARRAYS = (
+    "phi", "weights", "chain", "draw", *_ALIGNMENT, "reference", "shown", "top_words", "vocabulary",
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -55,10 +59,10 @@ class SavedModel:
     tokenizer
         How texts were cut into words, see `Corpus.tokenizer`.
     mixtures
-        Topics and prior weights of the kept states. The functions of `bnp_models.scores.held_out`
-        score new documents with them.
+        Topics and prior weights of the kept states of all chains. The functions of
+        `bnp_models.scores.held_out` score new documents with them.
     alignment
-        Numbers of the topics in these states, as in the tables of the fit.
+        Numbers of the topics in the states of the chain that the tables of the fit show.
     top_words
         The most probable words of each topic [R, N], as positions in the vocabulary.
     reading
@@ -134,7 +138,7 @@ class SavedModel:
         belongs to topics without a number.
         """
         return shares_of_new(
-            corpus, self.read_texts, self.mixtures, self._states, self.alignment,
+            corpus, self.read_texts, self._shown, self._states, self.alignment,
             row_names=self.mixtures.row_names,
             num_sweeps=num_sweeps, num_kept=num_kept, seed=seed,
         )  # fmt: skip
@@ -152,8 +156,8 @@ class SavedModel:
         Returns
         -------
         Index: topic. Columns: `label`, if topics have labels; `words`; `prevalence`, `lower`,
-        `upper`, the share of the tokens that were fitted; `num_chains`, `found` and `similarity`,
-        see `alignment.stability`.
+        `upper`, the share of the tokens that were fitted; `found`, `other_chains`, `similarity`,
+        `lowest_share`, `highest_share`, see `alignment.stability`.
         """
         import pandas as pd
 
@@ -169,23 +173,34 @@ class SavedModel:
             ({} if own is None else {"label": own})
             | {
                 "words": words,
-                "prevalence": np.average(shares, axis=0, weights=self.mixtures.chain_weight),
+                "prevalence": np.average(shares, axis=0, weights=self._shown.chain_weight),
                 "lower": lower,
                 "upper": upper,
-                "num_chains": table["num_chains"],
-                "found": table["found"],
-                "similarity": table["similarity"],
+                **table.drop(columns="share"),
             },
             index=table.index,
         )
 
+    @functools.cached_property
+    def _shown(self) -> Mixtures:
+        """The states of the chain, or the chains, that the numbers of the topics come from."""
+        every = self.mixtures
+        kept = np.isin(every.chain, self.alignment.chain)
+        if kept.all():
+            return every
+        absent = every.weights_if_absent
+        return every._replace(
+            phi=every.phi[kept], weights=every.weights[kept], chain=every.chain[kept],
+            draw=every.draw[kept], chain_weight=None,  # a chain alone has no weight
+            weights_if_absent=None if absent is None else absent[kept],
+        )  # fmt: skip
+
     @property
     def _states(self) -> TopicStates:
-        """The states, as the tables read them; they have no tokens."""
-        chain, draw = self.mixtures.chain, self.mixtures.draw
-        z = np.zeros((len(chain), 0), np.int32)
-        lp = np.full(len(chain), np.nan)
-        return TopicStates(self.mixtures, z, chain, draw, lp, weight=self.mixtures.chain_weight)
+        """The states that tables read; they have no tokens."""
+        shown = self._shown
+        z, lp = np.zeros((len(shown.chain), 0), np.int32), np.full(len(shown.chain), np.nan)
+        return TopicStates(shown, z, shown.chain, shown.draw, lp, weight=shown.chain_weight)
 
     def __repr__(self) -> str:
         return (
@@ -240,7 +255,11 @@ def load_model(path: str | os.PathLike[str]) -> SavedModel:
         content.get("chain_weight"), content.get("weights_if_absent"),
     )  # fmt: skip
     tables = (content[name] for name in _ALIGNMENT)
-    alignment = Alignment(int(content["reference"]), *tables, chain, draw)
+    shown, found = np.isin(chain, content["shown"]), None
+    if "in_chains" in content:
+        found = InChains(*(content[name] for name in _IN_CHAINS))
+        found = found._replace(own=int(found.own))
+    alignment = Alignment(int(content["reference"]), *tables, chain[shown], draw[shown], found)
     return SavedModel(
         model, vocabulary, tokenizer, mixtures, alignment, content["top_words"], **more
     )
@@ -248,7 +267,8 @@ def load_model(path: str | os.PathLike[str]) -> SavedModel:
 
 def _content(fit: Any) -> dict[str, np.ndarray]:
     """Return the arrays of the file."""
-    mixtures, alignment = fit.mixtures.stack(), fit.alignment
+    shown = fit.shown
+    mixtures, alignment = fit.mixtures.stack(), shown.alignment
     attrs, names = fit.data.attrs, mixtures.row_names
     about = {
         "model": fit.model.describe(),
@@ -257,17 +277,20 @@ def _content(fit: Any) -> dict[str, np.ndarray]:
         "reading": json.loads(attrs.get("reading", "null")),
         "data": fit.dataset.digest,
         "versions": json.loads(attrs.get("versions", "{}")),
-        "labels": fit._own_labels,
+        "labels": shown._own_labels,
     }
     content = {name: np.asarray(getattr(mixtures, name)) for name in _ARRAYS[:4]}
     for name in _OPTIONAL:
         if (array := getattr(mixtures, name)) is not None:
             content[name] = np.asarray(array)
     content |= {name: np.asarray(getattr(alignment, name)) for name in (*_ALIGNMENT, "reference")}
+    if alignment.in_chains is not None:
+        content |= dict(zip(_IN_CHAINS, map(np.asarray, alignment.in_chains), strict=True))
     return content | {
+        "shown": np.unique(alignment.chain),
         "schema": np.array(SCHEMA),
         "about": np.array(json.dumps(about)),
-        "top_words": _top_words(fit),
+        "top_words": _top_words(shown),
         "vocabulary": np.array(fit.dataset.vocabulary, np.str_),
     }
 

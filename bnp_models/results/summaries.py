@@ -25,29 +25,36 @@ class Summaries(NamedTuple):
     """Axes, one or an array of them, by the name of the picture."""
 
 
-def chains_text(alignment: Alignment, best_chain: int, *, counted: str, terms: ModelWords) -> str:
-    """Say which chains a table is made from, and how much of it they do not have in common.
+def chains_text(
+    alignment: Alignment, *, representative: bool, counted: str, terms: ModelWords
+) -> str:
+    """Say which chains a table is made from, and how much of it the chains have in common.
 
     Parameters
     ----------
     alignment
         Of the states that the table is made from.
-    best_chain
-        See `Fit.best_chain`.
+    representative
+        Whether these are the states of the representative chain.
     counted
         What the sizes of topics or factors count, in the plural.
     terms
         Words of the model.
     """
-    chains = sorted(set(alignment.chain.tolist()))
-    if len(chains) == 1:
-        return f"Chain {chains[0]} alone, which is no summary of the posterior."
-    share = alignment.uncommon_share()
-    said = f"{share:.1%} of the {counted} are in {terms.parts} that some of the chains do not have."
-    if share >= 0.0005:
-        said += (
-            f" The table averages over all chains; a chain without a {terms.dim} counts as zero. "
-            f"To see one chain alone, give its number: chain={best_chain} (on the command line "
-            f"--chain {best_chain}) is the one with the highest mean lp."
+    chain, common = alignment.chain[0], f"{1 - alignment.uncommon_share():.1%} of the {counted}"
+    if alignment.in_chains is not None:
+        number = len(alignment.in_chains.chains)
+        which = "the chain that is most like the others" if representative else "one of the chains"
+        said = (
+            f"Chain {chain}, {which} ({number} in all). {common} are in {terms.parts} that every "
+            "other chain has, too. Shares and intervals are within this chain. fit.of_chain(c) "
+            "shows chain c (on the command line --chain c), fit.pooled() the average over chains."
+        )
+    elif (alignment.chain == chain).all():
+        said = f"Chain {chain} alone, which is no summary of the posterior."
+    else:
+        said = (
+            f"Average over {len(set(alignment.chain.tolist()))} chains. {common} are in "
+            f"{terms.parts} that every chain has. A chain without a {terms.dim} counts as zero."
         )
     return textwrap.fill(said, 100)

@@ -88,7 +88,6 @@ class SupervisedFit(TopicFit):
         num_sweeps: int = 50,
         num_kept: int = 25,
         seed: int = 0,
-        chain: int | None = None,
     ) -> Predictions:
         """Return the predicted mean label of each new document in each kept state.
 
@@ -106,11 +105,9 @@ class SupervisedFit(TopicFit):
             Fold-in sweeps per state, and how many of the last ones are averaged.
         seed
             Seed of the topics that are drawn and of the fold-in.
-        chain
-            Number of the chain whose states to use, see `of_chain`; all by default.
         """
         return predict(
-            self.of_chain(chain), corpus, approximation=approximation, num_sweeps=num_sweeps,
+            self, corpus, approximation=approximation, num_sweeps=num_sweeps,
             num_kept=num_kept, seed=seed,
         )  # fmt: skip
 
@@ -122,7 +119,6 @@ class SupervisedFit(TopicFit):
         num_sweeps: int = 50,
         num_kept: int = 25,
         seed: int = 0,
-        chain: int | None = None,
     ) -> pd.DataFrame:
         """Return the probability of each class: documents by classes.
 
@@ -138,7 +134,6 @@ class SupervisedFit(TopicFit):
             num_sweeps=num_sweeps,
             num_kept=num_kept,
             seed=seed,
-            chain=chain,
         ).mean
         index = pd.Index(corpus.doc_names, name="doc")
         return pd.DataFrame(np.stack([1 - mean, mean], 1), index=index, columns=pd.Index(names))
@@ -151,7 +146,6 @@ class SupervisedFit(TopicFit):
         num_sweeps: int = 50,
         num_kept: int = 25,
         seed: int = 0,
-        chain: int | None = None,
     ) -> Shaped[np.ndarray, " D"]:
         """Return the class of each document that most predictions are for, or its mean count.
 
@@ -164,7 +158,6 @@ class SupervisedFit(TopicFit):
             num_sweeps=num_sweeps,
             num_kept=num_kept,
             seed=seed,
-            chain=chain,
         ).mean
         return np.array(names)[(mean > 0.5).astype(int)] if names else mean
 
@@ -176,7 +169,6 @@ class SupervisedFit(TopicFit):
         num_sweeps: int = 50,
         num_kept: int = 25,
         seed: int = 0,
-        chain: int | None = None,
     ) -> float:
         """Return the share of labels that `predict` gets right; of counts the share of variance.
 
@@ -191,7 +183,6 @@ class SupervisedFit(TopicFit):
             num_sweeps=num_sweeps,
             num_kept=num_kept,
             seed=seed,
-            chain=chain,
         )
         if names := self.model.classes(self.dataset):
             return float(np.mean(np.array(names)[y] == found))
@@ -216,7 +207,6 @@ class SupervisedFit(TopicFit):
         num_sweeps: int = 50,
         num_kept: int = 25,
         seed: int = 0,
-        chain: int | None = None,
     ) -> pd.DataFrame:
         """Compare probabilities with how often the second class occurs, see `labels.calibration`.
 
@@ -232,7 +222,6 @@ class SupervisedFit(TopicFit):
             num_sweeps=num_sweeps,
             num_kept=num_kept,
             seed=seed,
-            chain=chain,
         ).mean
         return calibration(np.clip(mean, 0, 1), y == 1, bins=bins)
 
@@ -245,7 +234,6 @@ class SupervisedFit(TopicFit):
         num_sweeps: int = 50,
         num_kept: int = 25,
         seed: int = 0,
-        chain: int | None = None,
         ax: Axes | None = None,
     ) -> Axes:
         """Draw the table of `calibration`; the diagonal is perfect calibration.
@@ -254,7 +242,7 @@ class SupervisedFit(TopicFit):
         ----------
         corpus, bins
             See `calibration`.
-        approximation, num_sweeps, num_kept, seed, chain
+        approximation, num_sweeps, num_kept, seed
             See `predictions`.
         ax
             Where to draw.
@@ -268,7 +256,6 @@ class SupervisedFit(TopicFit):
             num_sweeps=num_sweeps,
             num_kept=num_kept,
             seed=seed,
-            chain=chain,
         )
         return plot_calibration(table, self._class_names()[1], ax=ax)
 
@@ -302,7 +289,6 @@ class SupervisedFit(TopicFit):
         num_documents: int = 3,
         min_share: float | int = 0.1,
         group: str | None = None,
-        chain: int | None = None,
     ) -> pd.DataFrame:
         r"""Describe each topic in one row: its weight, and what `topics` says of it.
 
@@ -310,8 +296,6 @@ class SupervisedFit(TopicFit):
         ----------
         interval
             Probability that the intervals enclose.
-        chain
-            See `of_chain`.
         num_words, relevance, num_documents, min_share, group
             See `topic_tables.topics`.
 
@@ -320,11 +304,15 @@ class SupervisedFit(TopicFit):
         The columns `weight` (mean of $\eta$ over the states that have the topic), `weight_lower`
         and `weight_upper`, and those of `topics`, sorted by weight. A topic of large weight makes
         the second class, or a large count, probable. A shift of all weights is an intercept, so
-        compare them with each other.
+        compare them with each other. Where the table is that of one of several chains,
+        `lowest_weight` and `highest_weight` are the range of the means in the other chains that
+        have the topic.
         """
+        import pandas as pd
+
         from bnp_models.posterior.intervals import tail_quantiles
 
-        fit, tails = self.of_chain(chain), tail_quantiles(interval)
+        fit, tails = self.shown, tail_quantiles(interval)
         table = fit.topics(
             interval=interval,
             num_words=num_words,
@@ -333,14 +321,26 @@ class SupervisedFit(TopicFit):
             min_share=min_share,
             group=group,
         )
-        number = fit.alignment.number
-        eta = fit.states["eta"].to_numpy().reshape(number.shape)
-        of_topic = [eta[number == k] for k in range(fit.alignment.num_topics)]
+        of_topic = fit._weights_by_topic()
         table.insert(0, "weight", [values.mean() for values in of_topic])
         for place, (name, tail) in enumerate(zip(("lower", "upper"), tails, strict=True)):
             bounds = [np.quantile(values, tail) for values in of_topic]
             table.insert(1 + place, f"weight_{name}", bounds)
+        theirs = np.full((len(table), len(others := fit._other_chains())), np.nan)
+        for column, (one, partner) in enumerate(others):
+            means = [values.mean() for values in one._weights_by_topic()]
+            theirs[partner >= 0, column] = np.array(means)[partner[partner >= 0]]
+        if others:
+            found = pd.DataFrame(theirs, index=table.index)
+            table.insert(3, "lowest_weight", found.min(axis=1))
+            table.insert(4, "highest_weight", found.max(axis=1))
         return table.sort_values("weight", ascending=False)
+
+    def _weights_by_topic(self) -> list[np.ndarray]:
+        """Return the weights of each topic in the states that have it."""
+        number = self.alignment.number
+        eta = self.states["eta"].to_numpy().reshape(number.shape)
+        return [eta[number == k] for k in range(self.alignment.num_topics)]
 
     def _more_sections(self, labels: pd.Series, num_rows: int | None) -> list[Section]:
         """Return the part of the report about labels."""

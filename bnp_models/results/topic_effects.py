@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import scipy.special
-from jaxtyping import Float
+from jaxtyping import Float, Integer
 
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
@@ -27,7 +27,7 @@ from bnp_models.results.document_tables import checked_alignment
 from bnp_models.results.topic_relations import document_weights
 from bnp_models.results.topic_tables import mean_shares, topic_prevalence_by_group
 
-__all__ = ["INTERCEPT", "effects", "topics_over_time"]
+__all__ = ["INTERCEPT", "effects", "in_other_chains", "topics_over_time"]
 
 INTERCEPT = "intercept"
 _SMALL = 1e-8  # relative: what is left of a column after the others are taken out
@@ -133,6 +133,35 @@ def effects(
     table.attrs["left_out"] = int((~kept).sum())
     table.attrs["prevalence"] = mean_shares(states, alignment).tolist()
     return table
+
+
+def in_other_chains(
+    table: pd.DataFrame, others: Sequence[tuple[Integer[np.ndarray, " R"], pd.DataFrame]]
+) -> pd.DataFrame:
+    """Add to the effects of one chain those of the topics that other chains have, too.
+
+    Parameters
+    ----------
+    table
+        From `effects`.
+    others
+        For each other chain the number there of each topic, -1 without one, and the effects there.
+        None: the table stays as it is.
+    """
+    if not others:
+        return table
+    rows = table[["topic", "term"]]
+    theirs = []
+    for partner, other in others:
+        at = rows.assign(topic=partner[rows["topic"]])
+        theirs.append(at.merge(other, on=["topic", "term"], how="left")["effect"].to_numpy())
+    found = pd.DataFrame(np.stack(theirs, axis=1), index=table.index)
+    same = np.sign(found.to_numpy()) == np.sign(table["effect"].to_numpy())[:, None]
+    columns = {
+        "lowest_effect": found.min(axis=1), "highest_effect": found.max(axis=1),
+        "other_chains": found.notna().sum(axis=1), "same_sign": same.sum(axis=1),
+    }  # fmt: skip
+    return table.assign(**columns)
 
 
 def topics_over_time(

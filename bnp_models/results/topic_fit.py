@@ -31,9 +31,8 @@ AnyTopicFit = TypeVar("AnyTopicFit", bound="TopicFit")
 class TopicFit(TopicPictures):
     """What `fit` returns for a topic model.
 
-    Tables of topics number them by one alignment of all kept states; with `chain=`, of the states
-    of that chain (see `of_chain`). Where topics differ by group, new documents must have one of the
-    groups that were fitted.
+    Tables of topics number them by one alignment of the kept states of the chain that is shown, see
+    `Fit`. Where topics differ by group, new documents must have one of the groups that were fitted.
 
     Attributes
     ----------
@@ -63,7 +62,6 @@ class TopicFit(TopicPictures):
         num_sweeps: int = 50,
         num_kept: int = 25,
         seed: int = 0,
-        chain: int | None = None,
     ) -> pd.DataFrame:
         """Infer the topic shares of new documents, averaged over the kept states.
 
@@ -78,8 +76,6 @@ class TopicFit(TopicPictures):
             Fold-in sweeps per state, and how many of the last ones are averaged.
         seed
             Seed of the fold-in.
-        chain
-            Number of the chain whose states to use, see `of_chain`; all by default.
 
         Returns
         -------
@@ -88,7 +84,7 @@ class TopicFit(TopicPictures):
         """
         from bnp_models.results.new_documents import shares_of_new
 
-        fit = self.of_chain(chain)
+        fit = self.shown
         how = {"num_sweeps": num_sweeps, "num_kept": num_kept, "seed": seed}
         return shares_of_new(
             corpus, self.dataset.read_texts, fit.mixtures, fit.topic_states, fit.alignment,
@@ -168,11 +164,11 @@ class TopicFit(TopicPictures):
 
         For chains that do not agree, see `stacking`. It makes nothing converge. Chains of one model
         that ran alike often get nearly equal weights, and then it gains nothing. What follows the
-        weights: held-out scores, `transform`, `documents`, and the shares, words and intervals of
-        the tables of topics. What does not: the numbers of the topics, how many chains have a
-        topic, `convergence`, traces, and draws (`posterior_predictive`, `log_likelihood`), which
-        are those of each chain. Tables of authors refuse weights. `of_chain` and `chain=` give a
-        chain alone, `unstacked` takes the weights away.
+        weights: held-out scores, and the shares, words and intervals of tables of topics where they
+        are averages over chains (`pooled`). What does not: the numbers of the topics, how many
+        chains have a topic, `convergence`, traces, and draws (`posterior_predictive`,
+        `log_likelihood`), which are those of each chain. Tables of authors refuse weights.
+        `of_chain` gives a chain alone, `unstacked` takes the weights away.
 
         Parameters
         ----------
@@ -275,11 +271,10 @@ class TopicFit(TopicPictures):
         top: int = 10,
         group: str | None = None,
         window: int | None = None,
-        chain: int | None = None,
     ) -> np.ndarray:
         """Score the coherence of each topic on a reference corpus, by default the one fitted.
 
-        The topics are those of `topics(chain=chain)`.
+        The topics are those of `topics()`.
 
         Parameters
         ----------
@@ -291,12 +286,10 @@ class TopicFit(TopicPictures):
             Group whose topics to score, where these differ by group.
         window
             See `coherence.npmi`.
-        chain
-            Number of the chain whose topics to score, see `of_chain`; all by default.
         """
         from bnp_models.scores.coherence import npmi
 
-        words = self._first_words(top, group, chain)
+        words = self._first_words(top, group)
         return npmi(words, self.dataset if reference is None else reference, top=top, window=window)
 
     def coherence(
@@ -306,7 +299,6 @@ class TopicFit(TopicPictures):
         top: int = 10,
         reference: Corpus | None = None,
         group: str | None = None,
-        chain: int | None = None,
         window: int | None = None,
     ) -> pd.Series:
         """Score the coherence of each topic by one of several measures.
@@ -321,8 +313,6 @@ class TopicFit(TopicPictures):
             Corpus that the words are counted in, by default the one fitted.
         group
             Group whose topics to score, where these differ by group.
-        chain
-            Number of the chain whose topics to score, see `of_chain`; all by default.
         window
             See `coherence.coherence`.
 
@@ -340,17 +330,17 @@ class TopicFit(TopicPictures):
         from bnp_models.scores.coherence import MEASURES, coherence
 
         arguments.one_of("measure", measure, MEASURES)
-        words = self._first_words(top, group, chain)
+        words = self._first_words(top, group)
         reference = self.dataset if reference is None else reference
         values = coherence(words, reference, measure=measure, top=top, window=window)
         return pd.Series(values, pd.RangeIndex(len(values), name="topic"), name=measure)
 
-    def _first_words(self, top: int, group: str | None, chain: int | None) -> np.ndarray:
+    def _first_words(self, top: int, group: str | None) -> np.ndarray:
         """Return the most probable words of each topic, [R, top]."""
         from bnp_models.results.topic_tables import mean_topics
 
         top = arguments.integer("top", top, 2)
-        fit = self.of_chain(chain)
+        fit = self.shown
         phi = mean_topics(fit.topic_states, fit.alignment, group=group)
         return np.argsort(-phi, axis=0, kind="stable")[:top].T
 
@@ -360,7 +350,6 @@ class TopicFit(TopicPictures):
         num_words: int = 10,
         limit: int | None = None,
         relevant: bool = False,
-        chain: int | None = None,
     ) -> str:
         """Return the topics as text, a line for each.
 
@@ -372,12 +361,10 @@ class TopicFit(TopicPictures):
             Only so many topics, the largest ones.
         relevant
             Show words that are rare in other topics.
-        chain
-            Number of the chain to show alone, from 0; all chains by default.
         """
         arguments.optional(arguments.integer, "limit", limit, 1)
         arguments.flag("relevant", relevant)
-        fit = self.of_chain(chain)
+        fit = self.shown
         table = fit.topics(num_words=num_words)
         if relevant:
             table["words"] = table["relevant_words"]
@@ -438,9 +425,8 @@ class TopicFit(TopicPictures):
         """Lay out the table of topics below a line about the chains."""
         from bnp_models.results.topic_report import topics_text
 
-        num_chains = self.posterior.sizes["chain"]
-        text = topics_text(table, num_chains=num_chains, num_rows=num_rows)
-        said = self._chains_text()
+        text = topics_text(table, num_others=self.shown.alignment.num_others, num_rows=num_rows)
+        said = self.shown._chains_text()
         if self._is_stacked():
             from bnp_models.posterior.stacking import weights_text
 

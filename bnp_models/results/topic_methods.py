@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from bnp_models.posterior.alignment import Alignment, TopicStates
     from bnp_models.posterior.mixtures import MixtureStates
+    from bnp_models.posterior.representative import Found
 
 __all__ = ["TopicMethods"]
 
@@ -58,15 +59,31 @@ class TopicMethods(Fit):
     @functools.cached_property
     def alignment(self) -> Alignment:
         """Common numbers of the topics in all states and chains, for display only."""
+        return self._numbered._replace(in_chains=self._in_chains())
+
+    @functools.cached_property
+    def _numbered(self) -> Alignment:
         from bnp_models.posterior.alignment import align
 
         return align(self.topic_states)
 
-    def save_model(self, path: str | os.PathLike[str], *, chain: int | None = None) -> Path:
+    def _found(self, lp: float) -> Found:
+        from bnp_models.posterior.representative import Found
+        from bnp_models.results.topic_tables import mean_topics
+
+        share = self._numbered.shares().mean(axis=0)
+        return Found(mean_topics(self.topic_states, self._numbered).T, share, lp)
+
+    def _likeness(self) -> tuple[Callable[[Any, Any], np.ndarray], float]:
+        from bnp_models.posterior.alignment import MIN_SIMILARITY, similarity
+
+        return lambda ours, theirs: similarity(ours.T, theirs.T), MIN_SIMILARITY
+
+    def save_model(self, path: str | os.PathLike[str]) -> Path:
         """Write what new documents need to one light file, see `Fit.save_model`."""
         from bnp_models.results.saved_model import save_model
 
-        return save_model(self.of_chain(chain), path)
+        return save_model(self, path)
 
     # tables
 
@@ -79,7 +96,6 @@ class TopicMethods(Fit):
         num_documents: int = 3,
         min_share: float | int = 0.1,
         group: str | None = None,
-        chain: int | None = None,
     ) -> pd.DataFrame:
         """Describe each topic in one row, see `topic_tables.topics`.
 
@@ -87,7 +103,7 @@ class TopicMethods(Fit):
         """
         from bnp_models.results.topic_tables import topics
 
-        fit = self.of_chain(chain)
+        fit = self.shown
         table = topics(
             fit.topic_states,
             fit.dataset,
@@ -113,7 +129,6 @@ class TopicMethods(Fit):
         min_count: int = 1,
         interval: float = 0.9,
         group: str | None = None,
-        chain: int | None = None,
     ) -> pd.DataFrame:
         """List the first words of each topic by one of several orders, with their uncertainty.
 
@@ -121,7 +136,7 @@ class TopicMethods(Fit):
         """
         from bnp_models.results.topic_tables import topic_words
 
-        fit = self.of_chain(chain)
+        fit = self.shown
         return topic_words(
             fit.topic_states,
             fit.dataset,
@@ -135,17 +150,15 @@ class TopicMethods(Fit):
             group=group,
         )
 
-    def documents(
-        self, *, num_topics: int = 3, interval: float = 0.9, chain: int | None = None
-    ) -> pd.DataFrame:
+    def documents(self, *, num_topics: int = 3, interval: float = 0.9) -> pd.DataFrame:
         """Describe each document in one row, see `document_tables.documents`."""
         from bnp_models.results.document_tables import document_shares, documents
 
-        fit = self.of_chain(chain)
+        fit = self.shown
         shares = document_shares(fit.topic_states, fit.dataset, fit.alignment)
         return documents(shares, fit.dataset, num_topics=num_topics, interval=interval)
 
-    def document_topics(self, *, chain: int | None = None) -> pd.DataFrame:
+    def document_topics(self) -> pd.DataFrame:
         """Return the posterior mean shares of the topics in the documents that were fitted.
 
         The table has a row for each document, by name, and a column for each topic, as that of
@@ -153,12 +166,12 @@ class TopicMethods(Fit):
         """
         from bnp_models.results.document_tables import document_shares, topic_shares
 
-        fit = self.of_chain(chain)
+        fit = self.shown
         shares = document_shares(fit.topic_states, fit.dataset, fit.alignment)
         return topic_shares(shares, fit.dataset)
 
     def representative_documents(
-        self, topic: int, *, num_documents: int = 3, interval: float = 0.9, chain: int | None = None
+        self, topic: int, *, num_documents: int = 3, interval: float = 0.9
     ) -> pd.DataFrame:
         """List the documents with the largest shares of a topic, with their texts if kept.
 
@@ -166,7 +179,7 @@ class TopicMethods(Fit):
         """
         from bnp_models.results.topic_relations import representative_documents
 
-        fit = self.of_chain(chain)
+        fit = self.shown
         return representative_documents(
             fit.topic_states,
             fit.dataset,
@@ -182,12 +195,11 @@ class TopicMethods(Fit):
         *,
         num_topics: int = 5,
         num_words: int = 10,
-        chain: int | None = None,
     ) -> pd.DataFrame:
         """Return which topics the words of a query come from, see `topic_relations.find_topics`."""
         from bnp_models.results.topic_relations import find_topics
 
-        fit = self.of_chain(chain)
+        fit = self.shown
         return find_topics(
             fit.topic_states,
             fit.dataset,
@@ -197,18 +209,18 @@ class TopicMethods(Fit):
             num_words=num_words,
         )
 
-    def topic_correlation(self, *, interval: float = 0.9, chain: int | None = None) -> pd.DataFrame:
+    def topic_correlation(self, *, interval: float = 0.9) -> pd.DataFrame:
         """Return how topics go together over documents, see `topic_relations.topic_correlation`."""
         from bnp_models.results.topic_relations import topic_correlation
 
-        fit = self.of_chain(chain)
+        fit = self.shown
         return topic_correlation(fit.topic_states, fit.dataset, fit.alignment, interval=interval)
 
-    def topic_map(self, *, chain: int | None = None) -> pd.DataFrame:
+    def topic_map(self) -> pd.DataFrame:
         """Place the topics in a plane by their words, see `topic_relations.topic_map`."""
         from bnp_models.results.topic_relations import topic_map
 
-        fit = self.of_chain(chain)
+        fit = self.shown
         return topic_map(fit.topic_states, fit.dataset, fit.alignment)
 
     def topic_prevalence_by_group(
@@ -217,7 +229,6 @@ class TopicMethods(Fit):
         by: Integer[np.ndarray, " D"] | None = None,
         names: Sequence[str] | None = None,
         interval: float = 0.9,
-        chain: int | None = None,
     ) -> pd.DataFrame:
         """Return each topic's share of the tokens of each group, with uncertainty.
 
@@ -225,7 +236,7 @@ class TopicMethods(Fit):
         """
         from bnp_models.results.topic_tables import topic_prevalence_by_group
 
-        fit = self.of_chain(chain)
+        fit = self.shown
         return topic_prevalence_by_group(
             fit.topic_states, fit.dataset, fit.alignment, by=by, names=names, interval=interval
         )
@@ -237,7 +248,6 @@ class TopicMethods(Fit):
         num_bins: int = 10,
         bins: Sequence[Any] | None = None,
         interval: float = 0.9,
-        chain: int | None = None,
     ) -> pd.DataFrame:
         """Return each topic's share of the tokens of each period, with uncertainty.
 
@@ -245,7 +255,7 @@ class TopicMethods(Fit):
         """
         from bnp_models.results.topic_effects import topics_over_time
 
-        fit = self.of_chain(chain)
+        fit = self.shown
         return topics_over_time(
             fit.topic_states,
             fit.dataset,
@@ -264,41 +274,40 @@ class TopicMethods(Fit):
         interval: float = 0.9,
         num_draws: int = 10,
         seed: int = 0,
-        chain: int | None = None,
     ) -> pd.DataFrame:
-        """Regress the topic shares of the documents on covariates, see `topic_effects.effects`."""
-        from bnp_models.results.topic_effects import effects
+        """Regress the topic shares of the documents on covariates, see `topic_effects.effects`.
 
-        fit = self.of_chain(chain)
-        return effects(
-            fit.topic_states,
-            fit.dataset,
-            covariates,
-            fit.alignment,
-            topics=topics,
-            interval=interval,
-            num_draws=num_draws,
-            seed=seed,
-        )
+        Where the table is that of one of several chains, it also has what the other chains say of
+        the topics that they have: `lowest_effect` and `highest_effect`, the range of their effects,
+        `other_chains`, their number, and `same_sign`, how many have an effect of the same sign.
+        """
+        from bnp_models.results.topic_effects import effects, in_other_chains
+
+        fit = self.shown
+        how = {"interval": interval, "num_draws": num_draws, "seed": seed}
+
+        def of(one: Any, topics: Sequence[int] | None) -> pd.DataFrame:
+            return effects(
+                one.topic_states, one.dataset, covariates, one.alignment, topics=topics, **how
+            )
+
+        others = [(partner, of(one, None)) for one, partner in fit._other_chains()]
+        return in_other_chains(of(fit, topics), others)
 
     # labels
 
-    def topic_labels(
-        self, *, by: str = "frex", num_words: int = 3, chain: int | None = None
-    ) -> pd.Series:
+    def topic_labels(self, *, by: str = "frex", num_words: int = 3) -> pd.Series:
         """Return a label for each topic: that of `with_labels`, or else its first words.
 
         Parameters
         ----------
         by, num_words
             Order of the words, see `topic_words`, and words in a label.
-        chain
-            Number of the chain whose topics to label, see `of_chain`; all by default.
         """
         from bnp_models.results.topic_rankings import topic_labels
         from bnp_models.results.topic_tables import mean_topics
 
-        fit = self.of_chain(chain)
+        fit = self.shown
         phi = mean_topics(fit.topic_states, fit.alignment)
         return topic_labels(phi, fit.dataset, fit._own_labels, by=by, num_words=num_words)
 
@@ -307,8 +316,8 @@ class TopicMethods(Fit):
     ) -> AnyTopicMethods:
         """Return this fit with names of topics, which its tables, pictures and files show.
 
-        The labels belong to the numbers that the topics of this fit have. Topics of one chain
-        (`of_chain`, `chain=`) have other numbers, and no labels of this fit.
+        The labels belong to the numbers that the topics of this fit have. Other chains
+        (`of_chain`) have topics with other numbers, and no labels of this one.
 
         Parameters
         ----------
@@ -327,22 +336,30 @@ class TopicMethods(Fit):
         """
         from bnp_models.results.topic_rankings import checked_labels
 
-        kept = checked_labels(labels, self.alignment.num_topics)
+        shown = self.shown
+        kept = checked_labels(labels, shown.alignment.num_topics)
         data = arviz_data.with_group(self.data, LABELS, None)  # a copy
-        data.attrs[LABELS] = json.dumps({"chains": self._chain_numbers(), "labels": kept})
+        data.attrs[LABELS] = json.dumps({"chains": shown._chain_numbers(), "labels": kept})
         if not kept:
             del data.attrs[LABELS]
         fit = dataclasses.replace(self, data=data)
-        fit.__dict__["alignment"] = self.alignment  # the states are the same
+        _keep_made(self, fit)
+        for chain, one in self._of_chain.items():
+            _keep_made(one, fit.of_chain(chain))
+        if shown is self:
+            vars(fit)["shown"] = fit
         return fit
 
     @property
     def _own_labels(self) -> dict[int, str]:
-        """Labels that the user gave to the topics of these chains, by their numbers."""
+        """Labels that the user gave to the topics of this chain or these, by their numbers."""
         kept = json.loads(self.data.attrs.get(LABELS, "{}"))
         if kept.get("chains") != self._chain_numbers():
             return {}  # draws of one chain keep the attributes of all
         return {int(number): label for number, label in kept["labels"].items()}
 
-    def _chain_numbers(self) -> list[int]:
-        return self.posterior["chain"].to_numpy().tolist()
+
+def _keep_made(old: Any, new: Any) -> None:
+    """Give a fit of the same states what was made from them."""
+    made = ("mixtures", "topic_states", "_numbered", "alignment", "matches")
+    vars(new).update({name: vars(old)[name] for name in made if name in vars(old)})

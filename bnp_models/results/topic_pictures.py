@@ -28,11 +28,10 @@ class TopicPictures(TopicMethods):
         self,
         *,
         var_name: str | None = None,
-        chain: int | None = None,
         axes: np.ndarray | None = None,
     ) -> np.ndarray:
         """Draw the number of topics in use by chain, see `topic_plots.plot_number`."""
-        return self._plot_number(var_name=var_name, chain=chain, axes=axes)
+        return self._plot_number(var_name=var_name, axes=axes)
 
     def plot_topic_words(
         self,
@@ -42,7 +41,6 @@ class TopicPictures(TopicMethods):
         group: str | None = None,
         titles: Sequence[str] | None = None,
         num_columns: int = 4,
-        chain: int | None = None,
         axes: np.ndarray | None = None,
     ) -> np.ndarray:
         """Draw the top words of topics with intervals; the twelve largest by default.
@@ -59,12 +57,10 @@ class TopicPictures(TopicMethods):
             Titles of the panels, by default the labels of `with_labels`.
         num_columns, axes
             See `topic_plots.plot_topic_words`.
-        chain
-            Number of the chain to draw, see `of_chain`; all by default.
         """
         from bnp_models.plots.topic_plots import plot_topic_words
 
-        fit = self.of_chain(chain)
+        fit = self.shown
         table = fit.topic_words(num_words=num_words, group=group)
         numbers = fit._rows(topics, MAX_PANELS)
         if titles is None and (own := fit._own_labels):
@@ -77,7 +73,6 @@ class TopicPictures(TopicMethods):
         self,
         *,
         topics: Sequence[int] | None = None,
-        chain: int | None = None,
         ax: Axes | None = None,
     ) -> Axes:
         """Draw the share of topics in each group; of the thirty largest topics by default.
@@ -86,14 +81,12 @@ class TopicPictures(TopicMethods):
         ----------
         topics
             Numbers of the topics to draw.
-        chain
-            Number of the chain to draw, see `of_chain`; all by default.
         ax
             Where to draw.
         """
         from bnp_models.plots.topic_plots import plot_prevalence_by_group
 
-        fit = self.of_chain(chain)
+        fit = self.shown
         numbers = fit._rows(topics)
         table = fit.topic_prevalence_by_group()
         table = table[table["topic"].isin(numbers)]
@@ -103,7 +96,6 @@ class TopicPictures(TopicMethods):
         self,
         *,
         topics: Sequence[int] | None = None,
-        chain: int | None = None,
         ax: Axes | None = None,
     ) -> Axes:
         """Draw how well topics are found again in each chain; the thirty largest by default.
@@ -112,16 +104,14 @@ class TopicPictures(TopicMethods):
         ----------
         topics
             Numbers of the topics to draw.
-        chain
-            Number of the chain to draw, see `of_chain`; all by default.
         ax
             Where to draw.
         """
         from bnp_models.plots.topic_plots import plot_topic_similarity
 
-        fit = self.of_chain(chain)
+        fit = self.shown
         numbers = fit._rows(topics)
-        chosen = fit.alignment._replace(similarity=fit.alignment.similarity[:, numbers])
+        chosen = fit.alignment.of_topics(numbers)
         return plot_topic_similarity(chosen, labels=fit._short_labels(numbers), ax=ax)
 
     def plot_topic_correlation(
@@ -130,7 +120,6 @@ class TopicPictures(TopicMethods):
         topics: Sequence[int] | None = None,
         min_correlation: float | int = 0.1,
         interval: float = 0.9,
-        chain: int | None = None,
         ax: Axes | None = None,
     ) -> Axes:
         """Draw the network of topics that come in the same documents.
@@ -143,12 +132,10 @@ class TopicPictures(TopicMethods):
             See `relation_plots.plot_topic_correlation`.
         interval
             Probability of the interval that must lie above zero.
-        chain
-            Number of the chain to draw, see `of_chain`; all by default.
         """
         from bnp_models.plots.relation_plots import plot_topic_correlation
 
-        fit = self.of_chain(chain)
+        fit = self.shown
         numbers = fit._rows(topics)
         if len(numbers) < 2:
             raise ValueError(f"topics must be two or more to be compared, got {numbers}")
@@ -163,7 +150,6 @@ class TopicPictures(TopicMethods):
         self,
         *,
         topics: Sequence[int] | None = None,
-        chain: int | None = None,
         ax: Axes | None = None,
     ) -> Axes:
         """Draw the topics at their places of `topic_map`; the thirty largest by default.
@@ -172,14 +158,12 @@ class TopicPictures(TopicMethods):
         ----------
         topics
             Numbers of the topics to draw.
-        chain
-            Number of the chain to draw, see `of_chain`; all by default.
         ax
             Where to draw.
         """
         from bnp_models.plots.relation_plots import plot_topic_map
 
-        fit = self.of_chain(chain)
+        fit = self.shown
         numbers = fit._rows(topics)
         return plot_topic_map(fit.topic_map().loc[numbers], labels=fit._captions(numbers), ax=ax)
 
@@ -189,7 +173,6 @@ class TopicPictures(TopicMethods):
         *,
         term: str | None = None,
         topics: Sequence[int] | None = None,
-        chain: int | None = None,
         ax: Axes | None = None,
     ) -> Axes:
         """Draw the effect of a term on topics, with intervals; the thirty largest by default.
@@ -202,14 +185,12 @@ class TopicPictures(TopicMethods):
             See `effect_plots.plot_effects`.
         topics
             Topics to draw, those that are in the table; by default the thirty largest.
-        chain
-            Number of the chain to draw, see `of_chain`; all by default.
         """
         import pandas as pd
 
         from bnp_models.plots.effect_plots import plot_effects
 
-        fit = self.of_chain(chain)
+        fit = self.shown
         arguments.instance(
             "effects", effects, pd.DataFrame | Mapping, "a table of effects, or covariates"
         )
@@ -229,7 +210,6 @@ class TopicPictures(TopicMethods):
         bins: Sequence[Any] | None = None,
         interval: float = 0.9,
         num_columns: int = 4,
-        chain: int | None = None,
         axes: np.ndarray | None = None,
     ) -> np.ndarray:
         """Draw the share of topics in each period; of the six largest topics by default.
@@ -240,14 +220,12 @@ class TopicPictures(TopicMethods):
             See `topic_effects.topics_over_time`.
         topics
             Topics to draw; each has a panel of its own if there are more than six.
-        chain
-            Number of the chain to draw, see `of_chain`; all by default.
         num_columns, axes
             See `effect_plots.plot_topics_over_time`.
         """
         from bnp_models.plots.effect_plots import plot_topics_over_time
 
-        fit = self.of_chain(chain)
+        fit = self.shown
         numbers = fit._rows(topics, MAX_LINES)
         table = fit.topics_over_time(time, num_bins=num_bins, bins=bins, interval=interval)
         table = table[table["topic"].isin(numbers)]
@@ -255,15 +233,10 @@ class TopicPictures(TopicMethods):
             table, labels=fit._short_labels(numbers), num_columns=num_columns, axes=axes
         )
 
-    def pyldavis(self, *, chain: int | None = None) -> Any:
+    def pyldavis(self) -> Any:
         """Return what `pyLDAvis.prepare` makes of the topics, which keep their numbers.
 
         For other options of it, call it with `topic_tables.pyldavis_arrays`.
-
-        Parameters
-        ----------
-        chain
-            Number of the chain to show, see `of_chain`; all by default.
 
         Raises
         ------
@@ -272,7 +245,7 @@ class TopicPictures(TopicMethods):
         """
         from bnp_models.results.topic_tables import pyldavis_arrays
 
-        fit = self.of_chain(chain)
+        fit = self.shown
         try:
             import pyLDAvis  # pyright: ignore[reportMissingImports]
         except ImportError:

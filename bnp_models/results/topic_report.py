@@ -1,5 +1,6 @@
 """The table of topics as text."""
 
+import math
 import shutil
 import textwrap
 from typing import Any
@@ -8,12 +9,12 @@ import pandas as pd
 
 from bnp_models.plots.small_topics import small, small_text
 
-__all__ = ["topics_text"]
+__all__ = ["in_others", "topics_text"]
 
 MAX_LABEL = 24  # characters
 
 
-def topics_text(table: pd.DataFrame, *, num_chains: int, num_rows: int | None = None) -> str:
+def topics_text(table: pd.DataFrame, *, num_others: int, num_rows: int | None = None) -> str:
     """Lay out the table of `TopicFit.topics` in aligned columns, a line per topic, and explain it.
 
     There is a column of labels if `with_labels` gave some. Topics below 0.005% of the tokens are
@@ -23,8 +24,8 @@ def topics_text(table: pd.DataFrame, *, num_chains: int, num_rows: int | None = 
     ----------
     table
         From `TopicFit.topics`.
-    num_chains
-        Chains of the fit.
+    num_others
+        Chains besides the one that the topics come from; the columns about them need some.
     num_rows
         Topics to show, the largest ones; all by default.
     """
@@ -32,18 +33,18 @@ def topics_text(table: pd.DataFrame, *, num_chains: int, num_rows: int | None = 
     of_few, large = table["prevalence"][hidden], table[~hidden]
     shown = large.head(len(large) if num_rows is None else num_rows)
     width = max(shutil.get_terminal_size((110, 24)).columns, 60)
-    columns = "{:>5}  {:>6}  {:>15}  {:>6}  {:>5}  "
+    columns = "{:>5}  {:>6}  {:>15}  " + "{:>6}  {:>5}  {:>8}  " * (num_others > 0)
     labels = _labels(shown)
     place = max(map(len, labels.values()), default=0)
-    head = columns.format("topic", "share", "90% interval", "chains", "alike")
+    head = columns.format("topic", "share", "90% interval", "others", "alike", "there")
     lines = [head + ("label".ljust(place) + "  " if labels else "") + "words"]
     for topic, row in shown.iterrows():
         start = columns.format(
             topic,
             f"{row['prevalence']:.2%}",
             f"{row['lower']:.2%} - {row['upper']:.2%}",
-            f"{row['num_chains']}/{num_chains}",
-            f"{row['similarity']:.2f}",
+            f"{row['other_chains']}/{num_others}",
+            *in_others(row["similarity"], row["lowest_share"], row["highest_share"]),
         )
         start += labels[topic].ljust(place) + "  " if labels else ""
         lines.append(
@@ -55,16 +56,26 @@ def topics_text(table: pd.DataFrame, *, num_chains: int, num_rows: int | None = 
         lines.append(f"and {len(left)} smaller topics, together {share:.1%} of the tokens")
     if len(of_few):
         lines.append(f"and {small_text(len(of_few), float(of_few.sum()))} of the tokens")
-    lines.append(
-        "chains: how many have such a topic in half of their states; alike: 1 if it is the same "
-        "one in all\nstates, near 0.5 if it is hardly the same"
-    )
+    if num_others:
+        lines.append(
+            "others: how many of the other chains have such a topic; alike: 1 if it is the same "
+            "one there,\nnear 0.5 if it is hardly the same; there: its shares in them, lowest and "
+            "highest"
+        )
     unmatched = table.attrs.get("unmatched", 0.0)
     if unmatched >= 0.0005:
         lines.append(
             f"{unmatched:.1%} of the tokens are in topics of some draws that resemble none of these"
         )
     return "\n".join(lines)
+
+
+def in_others(similarity: float, lowest: float, highest: float) -> tuple[str, str]:
+    """Format how alike a topic is in the other chains, and its shares there; dashes for none."""
+    if math.isnan(similarity):
+        return "-", "-"
+    shares = dict.fromkeys(f"{100 * share:.2g}" for share in (lowest, highest))
+    return f"{similarity:.2f}", "-".join(shares) + "%"
 
 
 def _labels(table: pd.DataFrame) -> dict[Any, str]:

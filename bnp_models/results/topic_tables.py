@@ -2,10 +2,10 @@ r"""Tables of topics, made from the kept states of a fit.
 
 All tables number the topics by one `Alignment`, so topic 3 is the same in each of them. Means and
 intervals are over the given states; intervals are equal-tailed. With few states the intervals are
-rough. Where chains hold different topics, means and intervals mix these: `num_chains`, `found` and
-`similarity` show it, and the states of one chain (`fit.of_chain`) avoid it. Means and intervals
-follow the weights of the chains, if the states have them (`stacking`). The numbers of the topics
-and what says how well chains agree do not: `num_chains`, `found`, `similarity`, `uncommon`.
+rough. A fit gives the states of one chain where chains hold different topics, see
+`representative`. Means and intervals of states of several chains mix their topics. They follow the
+weights of the chains, if the states have them (`stacking`). The numbers of the topics and what says
+how well chains agree do not: see `alignment.stability`, and `uncommon`.
 
 Where topics differ by group, the words of a topic are those of its average over the topic's tokens
 (see `alignment.pooled_topics`). With `group=` they are those of one group; the numbers of the
@@ -201,7 +201,8 @@ def topics(
         `words`, `relevant_words`: the most probable and the most relevant words;
         `prevalence`, `lower`, `upper`: share of all tokens, mean and interval over states;
         `documents`: share of the documents that are not empty, see `min_share`;
-        `num_chains`, `found`, `similarity`: see `alignment.stability`;
+        `found`, `other_chains`, `similarity`, `lowest_share`, `highest_share`: see
+        `alignment.stability`;
         `effective_words`: $1 / \sum_v \phi_v^2$, the number of equally probable words that would
         be as concentrated;
         `exclusivity`: mean over `words` of $\phi_{kv} / \sum_j \phi_{jv}$, 1 if no other topic
@@ -249,9 +250,7 @@ def topics(
             "lower": lower,
             "upper": upper,
             "documents": held / (weight.sum() * max((length > 0).sum(), 1)),
-            "num_chains": table["num_chains"],
-            "found": table["found"],
-            "similarity": table["similarity"],
+            **table.drop(columns="share"),
             "effective_words": 1 / (phi**2).sum(axis=0),
             "exclusivity": np.take_along_axis(exclusive, by_probability, axis=0).mean(axis=0),
             "representative": _join(corpus.doc_names, typical),

@@ -24,14 +24,14 @@ HEADLINES = {
 MEANINGS = {
     "converged": (
         "This is necessary, not sufficient: the quantities below do not depend on the numbers of "
-        "{found}, and {found} may still differ between chains."
+        "{parts}, and {parts} may still differ between chains."
     ),
     "still rising": (
-        "Take what follows for a first look. A longer run will find other {found} and shares."
+        "Take what follows for a first look. A longer run will find other {parts} and shares."
     ),
     "different modes": (
-        "Averages over all chains describe none of them. Intervals below are too narrow or mean "
-        "little where chains have other {found}; see how many chains have each one."
+        "Averages over all chains describe none of them. The {parts} below are those of one chain, "
+        "and so are their intervals, which leave out what the other chains hold."
     ),
     "too few draws": (
         "Take what follows for a first look: averages and intervals may change with more draws."
@@ -39,15 +39,13 @@ MEANINGS = {
 }
 
 
-def convergence_section(fit: Any, chain: int | None = None) -> Section:
+def convergence_section(fit: Any) -> Section:
     """Say whether the chains of a fit agree, what shows it, and what to do if they do not.
 
     Parameters
     ----------
     fit
         With all its chains.
-    chain
-        The chain that the rest of the page is about; None: all.
     """
     judged, terms = fit.convergence(), fit.model.terms
     unjudged = judged.summary.startswith("Not judged")
@@ -57,21 +55,14 @@ def convergence_section(fit: Any, chain: int | None = None) -> Section:
         tag("p", tag("span", "\u2713" if judged.passed else "!", class_="mark",
                      aria_hidden="true"), headline, class_="headline"),
         paragraph(judged.summary),
-        None if unjudged else paragraph(MEANINGS[judged.verdict].format(found=terms.parts)),
+        None if unjudged else paragraph(MEANINGS[judged.verdict].format(parts=terms.parts)),
         class_=f"verdict {'good' if judged.passed else 'bad'}",
     )  # fmt: skip
-    alone = None
-    if chain is not None:
-        alone = paragraph(
-            f"The rest of this page is about chain {chain} alone, which is no summary of the "
-            "posterior. The verdict and the table here are about all chains.",
-            class_="note",
-        )
     common = None
     if fit._comparable():
         lines = [paragraph(line) for line in fit._functionals.text().splitlines()]
         common = joined(tag("h3", "What the chains agree on"), lines)
-    body = joined(verdict, alone, _table(judged.table), common, _traces(fit))
+    body = joined(verdict, _table(judged.table), common, _traces(fit))
     return Section("convergence", "Have the chains converged?", body)
 
 

@@ -73,7 +73,7 @@ def number_section(fit: Any) -> Section:
 def factors_section(fit: Any) -> Section:
     """Describe each factor: the rows that use it, and its features."""
     table, names = fit.factors(), fit.dataset.source_names
-    shown, num_chains = names[:MAX_SOURCES], fit.posterior.sizes["chain"]
+    shown, num_others = names[:MAX_SOURCES], fit.shown.alignment.num_others
     top = float(table["upper"].max())
     rows = [
         (
@@ -82,23 +82,23 @@ def factors_section(fit: Any) -> Section:
             number(row["rows"], ",.0f"),
             f"{row['lower']:,.0f} \N{EN DASH} {row['upper']:,.0f}",
             *(percent(row[f"in {name}"]) for name in shown),
-            f"{row['num_chains']}/{num_chains}",
+            f"{row['other_chains']}/{num_others}",
             number(row["similarity"], ".2f"),
             row["features"],
         )
         for k, row in zip(table.index.tolist(), table.to_dict("records"), strict=True)
     ]
     head = ("factor", "", "rows", "90% interval", *(f"in {name}" for name in shown))
-    head = (*head, "chains", "alike", "features")
+    head = (*head, "others", "alike", "features")
     said = (
         "\u201cRows\u201d is how many rows use a factor, then the share of the rows of each "
-        "source. \u201cChains\u201d says how many of the chains have such a factor in half of "
-        "their draws; \u201calike\u201d is 1 if it is the same factor in all of them."
+        "source. \u201cOthers\u201d says how many of the other chains have such a factor; "
+        "\u201calike\u201d is 1 if it is the same factor there."
     )
     if len(shown) < len(names):
         said += f" The table has {len(shown)} of {len(names)} sources; fit.factors() has all."
     table_ = data_table("Factors", head, rows, numeric=range(2, len(head) - 1), class_="wide")
-    text = [paragraph(line) for line in fit._chains_text().split("\n\n")] if num_chains > 1 else []
+    text = [paragraph(line) for line in fit.shown._chains_text().split("\n\n")]
     return Section("factors", "Factors", joined(paragraph(said), text, table_))
 
 

@@ -42,7 +42,6 @@ def write_page(
     path: str | os.PathLike[str],
     *,
     num_rows: int | None = 1000,
-    chain: int | None = None,
     pictures: Mapping[str, bytes] | None = None,
     folder: Path | None = None,
 ) -> Path:
@@ -51,13 +50,11 @@ def write_page(
     Parameters
     ----------
     fit
-        With all its chains.
+        What the page is about: all chains, or one of them.
     path
         The file, which is replaced if it exists.
     num_rows
         Rows of the long lists at most; all if None.
-    chain
-        The chain that the page is about; None: all.
     pictures
         As PNG files, by name; made here by default.
     folder
@@ -65,12 +62,11 @@ def write_page(
     """
     path = checked_path(path)
     num_rows = arguments.optional(arguments.integer, "num_rows", num_rows, 1)
-    shown = fit.of_chain(chain)
     if folder is None and (path.parent / "draws.nc").is_file():
         folder = path.parent
     if pictures is None:
-        pictures = {name: png(axes) for name, axes in run_pictures(shown).items()}
-    sections = [convergence_section(fit, chain), *shown._sections(num_rows)]
+        pictures = {name: png(axes) for name, axes in run_pictures(fit).items()}
+    sections = [convergence_section(fit._whole), *fit._sections(num_rows)]
     drawn = {name: content for name, content in pictures.items() if name not in DRAWN}
     if drawn:
         sections.append(_pictures(drawn))

@@ -35,7 +35,7 @@ def topic_sections(
     if not fit.has_states:
         return [Section("topics", "Topics", paragraph(NO_STATES))]
     labels = fit.topic_labels()
-    shares = document_shares(fit.topic_states, fit.dataset, fit.alignment)
+    shares = document_shares(fit.shown.topic_states, fit.dataset, fit.shown.alignment)
     found = [topics_section(fit, fit.topics(), labels, shares), map_section(fit, labels)]
     if fit.dataset.group is not None:
         found.append(prevalence_section(fit, labels))

@@ -10,6 +10,7 @@ from bnp_models.results.page.figures import interval_bar, topic_map
 from bnp_models.results.page.markup import Html, Section, joined, paragraph, shortened, tag
 from bnp_models.results.page.tables import data_table, interval_text, number, percent
 from bnp_models.results.topic_relations import largest_documents
+from bnp_models.results.topic_report import in_others
 
 __all__ = ["correlation_section", "map_section", "topic_link", "topics_section"]
 
@@ -45,9 +46,9 @@ def topics_section(
     """
     words = dict(iter(fit.topic_words(num_words=NUM_WORDS).groupby("topic")))
     top = float(table["upper"].max())
-    num_chains = fit.posterior.sizes["chain"]
+    num_others = fit.shown.alignment.num_others
     every = [
-        _card(fit, k, row, labels, words.get(k), shares, top=top, num_chains=num_chains)
+        _card(fit, k, row, labels, words.get(k), shares, top=top, num_others=num_others)
         for k, row in zip(table.index.tolist(), table.to_dict("records"), strict=True)
     ]
     shown, hidden = every[:NUM_OPEN], every[NUM_OPEN:]
@@ -62,15 +63,15 @@ def topics_section(
         f"{len(table):,} topics, the largest first. Intervals hold 90% of the draws. Labels are "
         "words that are frequent in a topic and rare in others, where nobody has given a name."
     ]
-    if num_chains > 1:
+    if num_others:
         notes.append(
-            "\u201cChains\u201d says how many of the chains have such a topic in half of their "
-            "draws; \u201calike\u201d is 1 if it is the same topic in all of them."
+            "\u201cOthers\u201d says how many of the other chains have such a topic, and its "
+            "lowest and highest share there; \u201calike\u201d is 1 if it is the same topic."
         )
     if unmatched >= 0.0005:
         notes.append(f"{percent(unmatched)} of the tokens are in topics that resemble none of "
                      "these.")  # fmt: skip
-    text = [paragraph(line) for line in fit._chains_text().split("\n\n")] if num_chains > 1 else []
+    text = [paragraph(line) for line in fit.shown._chains_text().split("\n\n")]
     body = joined(paragraph(" ".join(notes)), text, tag("div", shown, class_="cards"), more)
     return Section("topics", "Topics", body)
 
@@ -84,11 +85,12 @@ def _card(
     shares: DocumentShares,
     *,
     top: float,
-    num_chains: int,
+    num_others: int,
 ) -> Html:
     facts = [f"in {percent(row['documents'])} of the documents"]
-    if num_chains > 1:
-        facts += [f"chains {row['num_chains']}/{num_chains}", f"alike {row['similarity']:.2f}"]
+    if num_others:
+        alike, there = in_others(row["similarity"], row["lowest_share"], row["highest_share"])
+        facts += [f"others {row['other_chains']}/{num_others} ({there})", f"alike {alike}"]
     share = tag(
         "div",
         interval_bar(row["prevalence"], row["lower"], row["upper"], top),

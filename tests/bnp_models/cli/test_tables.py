@@ -98,7 +98,7 @@ class TestTables:
         fit = load_run(run)
         pd.testing.assert_frame_equal(
             pd.read_csv(path, index_col=0, dtype={"name": str}),
-            fit.documents(chain=0),
+            fit.of_chain(0).documents(),
             check_dtype=False,
         )
         assert printed == fit.documents().to_csv()
@@ -209,7 +209,7 @@ class TestReport:
         assert capsys.readouterr().out == f"{path}\n"
         text = path.read_text("utf-8")
         assert "This list has 2 of the 5 documents" in text
-        assert "about chain 1 alone" in text
+        assert "Chain 1, " in text
         assert f"fit = bnp.load(&#x27;{run}&#x27;)" in text
 
     def test_what_is_refused(self, run, tmp_path, capsys):

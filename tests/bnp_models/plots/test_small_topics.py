@@ -38,17 +38,19 @@ def test_the_text_of_topics_loses_nothing():
             "prevalence": share,
             "lower": share / 2,
             "upper": share * 1.1,
-            "num_chains": 2,
-            "similarity": 0.9,
+            "other_chains": [1, 0, 1, 1, 1],
+            "similarity": [0.9, np.nan, 0.9, 0.9, 0.9],
+            "lowest_share": 0.1,
+            "highest_share": 0.2,
         }
     )
     table.attrs["unmatched"] = 0.01
-    text = topics_text(table, num_chains=2)
+    text = topics_text(table, num_others=1)
     assert [line.split()[0] for line in text.splitlines()[1:4]] == ["0", "2", "4"]
     assert "and 2 topics below 0.005%, together 0.005% of the tokens" in text.splitlines()[4]
     assert "smaller topics" not in text
     assert "1.0% of the tokens are in topics of some draws" in text
-    text = topics_text(table, num_chains=2, num_rows=1)
+    text = topics_text(table, num_others=1, num_rows=1)
     assert text.splitlines()[2:4] == [
         "and 2 smaller topics, together 39.0% of the tokens",
         "and 2 topics below 0.005%, together 0.005% of the tokens",

@@ -119,7 +119,7 @@ class TestConvergence:
         assert result.table.loc["a", "verdict"].startswith("different modes (R-hat ")
         assert result.summary.startswith("Different modes: a: R-hat")
         assert "1 of 2 quantities fail" in result.summary
-        assert "Do not average topics over chains: fit.functionals() shows" in result.summary
+        assert "Do not average topics over chains: a fit shows the chain that" in result.summary
         assert "Other starts (init_topics=)" in result.summary
         factors = of({"num_factors_used": np.round(draws(shift=(0, 0, 9, 0)))}, lp=draws())
         summary = diagnostics.convergence(factors, terms=FACTORS).summary

@@ -1,8 +1,10 @@
-"""Tables of one chain, where the chains have settled in different places; draws are made up.
+"""What a fit shows where the chains have settled in different places; draws are made up.
 
-Each table of one chain must be that of a fit which has no other chain.
+It shows one chain. Each of its tables must be that of a fit which has no other chain, but for what
+they say of the other chains.
 """
 
+import functools
 import json
 
 import matplotlib.pyplot as plt
@@ -37,7 +39,7 @@ def corpus():
 def fitted(corpus):
     """Chain 0 has a topic for each kind of words, chain 1 has one topic for two of them.
 
-    Chain 1 has the state with the highest density, chain 0 the higher mean.
+    Chain 1 has the state with the highest density, chain 0 the higher mean: it is shown.
     """
     kind = np.asarray(corpus.word) // 2
     z = np.stack([kind, np.array([3, 1, 1])[kind]])
@@ -63,6 +65,10 @@ def alone(fit, chain):
 
 def same(found, expected):
     if isinstance(expected, pd.DataFrame):
+        others = [name for name in OF_OTHERS if name in expected]
+        found, expected = found.drop(columns=others), expected.drop(columns=others)
+        found.attrs.pop("uncommon", None)
+        expected.attrs.pop("uncommon", None)
         pd.testing.assert_frame_equal(found, expected)
         assert found.attrs == expected.attrs
     elif isinstance(expected, str):
@@ -71,6 +77,7 @@ def same(found, expected):
         np.testing.assert_array_equal(found, expected)
 
 
+OF_OTHERS = ["other_chains", "similarity", "lowest_share", "highest_share"]
 NEW = [[0, 1, 0], [4, 5]]
 TABLES = {
     "topics": {},
@@ -79,8 +86,9 @@ TABLES = {
     "transform": {"corpus": bnp.Corpus.from_ids(NEW, vocabulary=VOCABULARY), "num_sweeps": 5,
                   "num_kept": 2},
     "npmi": {"top": 2},
-    "text": {"num_words": 3},
     "author_topics": {"authors": ["ann"]},
+}  # fmt: skip
+OF_ALL_CHAINS = {
     "similar_authors": {"author": "ann"},
     "infer_author": {"corpus": bnp.Corpus.from_ids(NEW, vocabulary=VOCABULARY)},
     "surprising_documents": {"author": "ann"},
@@ -90,15 +98,26 @@ TABLES = {
 @pytest.mark.parametrize("name", TABLES)
 def test_the_table_of_a_chain_is_that_of_a_fit_without_others(fitted, name):
     for chain in (0, 1):
-        found = getattr(fitted, name)(**TABLES[name], chain=chain)
+        found = getattr(fitted.of_chain(chain), name)(**TABLES[name])
         same(found, getattr(alone(fitted, chain), name)(**TABLES[name]))
+    same(getattr(fitted, name)(**TABLES[name]), getattr(alone(fitted, 0), name)(**TABLES[name]))
 
 
-def test_a_chain_shows_the_topics_that_it_uses_with_its_own_weights(fitted, corpus):
+@pytest.mark.parametrize("name", OF_ALL_CHAINS)
+def test_what_has_no_numbers_of_topics_is_of_all_chains(fitted, name):
+    one, other, found = (
+        getattr(fit, name)(**OF_ALL_CHAINS[name]) for fit in (*map(fitted.of_chain, (0, 1)), fitted)
+    )
+    same(one, getattr(alone(fitted, 0), name)(**OF_ALL_CHAINS[name]))
+    assert not found.equals(one)
+    assert not found.equals(other)
+
+
+def test_the_chain_has_the_topics_that_it_uses_with_its_own_weights(fitted, corpus):
     """Over all chains a topic of one chain counts as zero in the other."""
     kinds = np.bincount(np.asarray(corpus.word) // 2) / corpus.num_tokens
-    assert fitted.topics()["prevalence"].sum() < 0.9
-    first, second = (fitted.topics(num_words=2, chain=c) for c in (0, 1))
+    assert fitted.pooled().topics()["prevalence"].sum() < 0.9
+    first, second = (fit.topics(num_words=2) for fit in (fitted, fitted.of_chain(1)))
     assert first["prevalence"].sum() == second["prevalence"].sum() == 1
     np.testing.assert_allclose(np.sort(first["prevalence"]), np.sort(kinds), atol=0.02)
     assert {frozenset(words.split(", ")) for words in first["words"]} == {
@@ -107,19 +126,60 @@ def test_a_chain_shows_the_topics_that_it_uses_with_its_own_weights(fitted, corp
     assert second["prevalence"].iloc[0] == pytest.approx(kinds[1:].sum(), abs=0.02)
 
 
-def test_the_share_that_no_common_topic_explains(fitted):
-    """The last kind of words has a topic in chain 0 only: the other one there is like chain 1's."""
-    z = fitted.states["z"].to_numpy()
-    alignment = fitted.alignment
-    lost = np.mean([alignment.number[s, row] < 0 for s, row in enumerate(z.reshape(6, -1))])
-    assert 0.15 < lost < 0.2
-    table = fitted.topics()
-    assert table.attrs["uncommon"] == pytest.approx(lost)
-    head = fitted.text().split("\n\n")[0].replace("\n", " ")
-    assert head.startswith(f"{lost:.1%} of the tokens are in topics that some of the chains do")
-    assert "chain=0 (on the command line --chain 0) is the one with the highest mean lp" in head
+def test_columns_about_the_other_chains(fitted):
+    """The topic of chain 1 for two kinds of words is the partner of one topic of chain 0."""
+    table, other = fitted.topics(), fitted.of_chain(1).topics()
+    assert table["other_chains"].tolist() in ([1, 1, 0], [1, 0, 1])
+    assert other["other_chains"].tolist() == [1, 1]
+    lost = table[table["other_chains"] == 0]
+    assert lost[["similarity", "lowest_share", "highest_share"]].isna().to_numpy().all()
+    assert table.attrs["uncommon"] == pytest.approx(lost["prevalence"].sum())
+    kept = table.drop(index=lost.index)
+    np.testing.assert_array_equal(kept["lowest_share"], kept["highest_share"])
+    assert sorted(kept["lowest_share"]) == sorted(other["prevalence"])
+    assert sorted(kept["similarity"]) == sorted(other["similarity"])
+
+
+def test_the_text_says_which_chain_it_is(fitted):
+    common = 1 - fitted.topics().attrs["uncommon"]
+    text = fitted.text()
+    head = text.split("\n\n")[0].replace("\n", " ")
+    assert head.startswith(
+        f"Chain 0, the chain that is most like the others (2 in all). {common:.1%} of the tokens "
+        "are in topics that every other chain has, too. Shares and intervals are within this chain."
+    )
+    assert "others  alike" in text
     assert fitted.summaries().text(None).startswith(head[:40])
+    assert fitted.of_chain(1).text().startswith("Chain 1, one of the chains (2 in all). 100.0% of")
+    assert alone(fitted, 1).text().startswith("Chain 1 alone, which is no summary of the posterior")
+    assert "others  alike" not in alone(fitted, 1).text()
     plt.close("all")
+
+
+def test_pooled(fitted):
+    """The last kind of words has a topic in chain 0 only: the other one there is like chain 1's."""
+    pooled = fitted.pooled()
+    z = fitted.states["z"].to_numpy()
+    lost = np.mean([pooled.alignment.number[s, row] < 0 for s, row in enumerate(z.reshape(6, -1))])
+    assert 0.15 < lost < 0.2
+    assert pooled.topics().attrs["uncommon"] == pytest.approx(lost)
+    assert pooled.shown is pooled
+    assert pooled.text().startswith(f"Average over 2 chains. {1 - lost:.1%} of the tokens are in")
+
+
+def test_chains_that_agree_are_averaged(fitted):
+    group = functools.partial(arviz_data.group, fitted.data)
+    same_chain = {
+        name: xarray.concat(
+            [group(name).isel(chain=0).assign_coords(chain=c) for c in (0, 1)], "chain"
+        )
+        for name in arviz_data.groups(fitted.data)
+    }
+    container = arviz_data._container(same_chain, dict(fitted.data.attrs))
+    fit = type(fitted)(fitted.model, fitted.dataset, container)
+    assert fit.shown is fit
+    assert fit.topics()["other_chains"].tolist() == [1, 1, 1]
+    pd.testing.assert_frame_equal(fit.topics(), fit.pooled().topics())
 
 
 def test_a_topic_is_common_if_every_chain_has_it_in_half_of_its_states(fitted):
@@ -130,45 +190,52 @@ def test_a_topic_is_common_if_every_chain_has_it_in_half_of_its_states(fitted):
     assert changed.common().tolist() == [False, *alignment.common()[1:]]
 
 
-def test_best_chain(fitted):
-    assert fitted.best_chain() == 0
-    assert fitted.of_chain(1).best_chain() == 1
-    lp = arviz_data.group(fitted.data, "sample_stats")["lp"].to_numpy()
-    for values, expected in (([np.nan, 8, 8], 1), (np.full((2, 3), -np.inf), None)):
-        changed = np.where([[True], [False]], values, lp) if expected == 1 else values
-        groups = {"posterior": {"a": lp}, "sample_stats": {"lp": changed}}
-        fit = type(fitted)(fitted.model, fitted.dataset, make_data(groups))
-        if expected is None:
-            with pytest.raises(ValueError, match="lp must be finite in some chain"):
-                fit.best_chain()
-        else:
-            assert fit.best_chain() == expected
-
-
 def test_a_fit_of_one_chain(fitted):
-    assert fitted.of_chain(None) is fitted
+    assert fitted.representative() == 0
+    assert fitted.shown is fitted.of_chain(0)
     one = fitted.of_chain(1)
     assert one is fitted.of_chain(1)  # its alignment is made once
     assert one.of_chain(1) is one
+    assert (one.representative(), one.shown) == (1, one)
     assert one.posterior["chain"].to_numpy().tolist() == [1]
     assert one.data.attrs == fitted.data.attrs
     assert [mixture.chain.item() for mixture in one.mixtures] == [1] * NUM_DRAWS
-    for wrong in (2, -1, True):
-        with pytest.raises(
-            ValueError, match=r"chain must be one of \[0, 1\], or None for all, got"
-        ):
-            fitted.topics(chain=wrong)
+    for wrong in (2, -1, True, None):
+        with pytest.raises(ValueError, match=r"chain must be one of \[0, 1\], got"):
+            fitted.of_chain(wrong)
 
 
-def test_pictures_of_a_chain(fitted):
-    assert len(fitted.plot_topic_words(chain=0)) == 3
-    assert len(fitted.plot_prevalence_by_group(chain=0).get_yticklabels()) == 3
-    columns = fitted.plot_topic_similarity(chain=1).get_xticklabels()
-    assert [label.get_text() for label in columns] == ["chain 1\n(reference)"]
-    (said,) = fitted.plot_num_topics(chain=1)[0].texts  # the number never changes in this chain
+def test_effects_in_the_other_chains(fitted):
+    covariates = {"x": np.arange(9) % 3}
+    table = fitted.effects(covariates, num_draws=2)
+    assert table["other_chains"].tolist() == [
+        n for n in fitted.topics()["other_chains"] for _ in "ab"
+    ]
+    of_other = fitted.of_chain(1).effects(covariates, num_draws=2)
+    partner = fitted.matches.partners(0, 1)
+    for row in table.itertuples():
+        found = of_other[(of_other["topic"] == partner[row.topic]) & (of_other["term"] == row.term)]
+        expected = found["effect"].tolist()
+        if partner[row.topic] < 0:
+            assert np.isnan([row.lowest_effect, row.highest_effect]).all()
+            assert row.same_sign == 0
+        else:
+            assert [row.lowest_effect] == [row.highest_effect] == expected
+            assert row.same_sign == (np.sign(expected[0]) == np.sign(row.effect))
+    assert "same_sign" not in alone(fitted, 0).effects(covariates, num_draws=2)
+
+
+def test_pictures(fitted):
+    assert len(fitted.plot_topic_words()) == 3
+    assert len(fitted.of_chain(1).plot_topic_words()) == 2
+    columns = fitted.plot_topic_similarity().get_xticklabels()
+    assert [label.get_text() for label in columns] == ["chain 0\n(shown)", "chain 1"]
+    one = fitted.of_chain(1)
+    (said,) = one.plot_num_topics()[0].texts  # the number never changes in this chain
     assert "topics in use = 2" in said.get_text()
-    assert len(fitted.plot_traces(chain=1)[0, 0].get_lines()) == 1
-    legend = fitted.plot_author_topics("ann", chain=1).get_legend()
+    assert len(fitted.plot_traces()[0, 0].get_lines()) == 2
+    assert len(one.plot_traces()[0, 0].get_lines()) == 1
+    legend = one.plot_author_topics("ann").get_legend()
     assert [text.get_text() for text in legend.get_texts()] == ["chain 1"]
     plt.close("all")
 
@@ -199,39 +266,42 @@ def factors(made_up_factors):
     )
 
 
-FACTOR_TABLES = ("factors", "weights", "sharing", "impute", "text")
-
-
-@pytest.mark.parametrize("name", FACTOR_TABLES)
+@pytest.mark.parametrize("name", ["factors", "weights", "sharing", "impute"])
 def test_the_factor_table_of_a_chain_is_that_of_a_fit_without_others(factors, name):
     for chain in (0, 1):
-        same(getattr(factors, name)(chain=chain), getattr(alone(factors, chain), name)())
+        found = getattr(factors.of_chain(chain), name)()
+        same(found, getattr(alone(factors, chain), name)())
 
 
 def test_factors_of_a_chain(factors):
-    assert len(factors.factors(chain=0)) == 2
-    assert factors.factors(chain=1)["rows"].tolist() == [3]
-    assert factors.factors()["rows"].tolist() == [3, 1.5]
-    assert factors.num_factors(chain=1).to_dict() == {
+    shown, other = factors.representative(), factors.of_chain(1)
+    same(factors.factors(), alone(factors, shown).factors())
+    assert factors.of_chain(0).factors()["other_chains"].tolist() == [1, 0]
+    assert other.factors()["rows"].tolist() == [3]
+    assert factors.pooled().factors()["rows"].tolist() == [3, 1.5]
+    assert list(factors.num_factors()) == ["probability", "chain 0", "chain 1"]
+    assert other.num_factors().to_dict() == {
         "probability": {2: 0.5, 3: 0.5}, "chain 1": {2: 0.5, 3: 0.5},
     }  # fmt: skip
     for c in (0, 1):
-        one = alone(factors, c)
-        same(factors.effects(chain=c).mean, one.effects().mean)
-        same(factors.reconstruct(chain=c).mean, one.reconstruct().mean)
+        one, of_chain = alone(factors, c), factors.of_chain(c)
+        same(of_chain.effects().mean, one.effects().mean)
+        same(of_chain.reconstruct().mean, one.reconstruct().mean)
         how = {"num_warmup": 2, "num_kept": 2}
         new = bnp.Sources.from_arrays([[[3.0, 0, 0, 4]]], names=["0"])
-        same(factors.transform(new, chain=c, **how), one.transform(new, **how))
-    assert len(factors.plot_factors(chain=1)) == 1
-    assert factors.plot_sharing(chain=1).get_title(loc="left").startswith("Factors shared")
-    assert len(factors.plot_num_factors(chain=1)[0].get_lines()) == 1
+        same(of_chain.transform(new, **how), one.transform(new, **how))
+    assert not np.array_equal(factors.reconstruct().mean, other.reconstruct().mean)
+    assert len(other.plot_factors()) == 1
+    assert other.plot_sharing().get_title(loc="left").startswith("Factors shared")
+    assert len(other.plot_num_factors()[0].get_lines()) == 1
     plt.close("all")
 
 
 def test_the_share_of_the_weights_in_no_common_factor(factors):
-    assert factors.factors().attrs["uncommon"] == pytest.approx(1 / 3)
-    head = factors.text().split("\n\n")[0]
-    assert head.startswith("33.3% of the weights that are not zero are in factors that some")
+    assert factors.pooled().factors().attrs["uncommon"] == pytest.approx(1 / 3)
+    assert factors.of_chain(0).factors().attrs["uncommon"] == pytest.approx(1 / 2)
+    head = factors.pooled().text().split("\n\n")[0]
+    assert head.startswith("Average over 2 chains. 66.7% of the weights that are not zero are in")
 
 
 def test_a_state_without_factors_counts_as_none(factors):

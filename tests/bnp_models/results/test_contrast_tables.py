@@ -244,7 +244,7 @@ def test_topics_of_one_group(fit, numbers):
 def test_chains_and_weights(fit, numbers):
     """A stacked chain counts as its weight says, and `chain=` uses it alone."""
     k = numbers["contrast"]
-    alone = [fit.contrast(chain=c)["distance"].min() for c in (0, 1)]
+    alone = [fit.of_chain(c).contrast()["distance"].min() for c in (0, 1)]
     pooled = [fit.of_chain(c).contrast_words(by="probability")["probability"].max() for c in (0, 1)]
     about = {"score": "left_to_right", "num_docs": 1, "num_tokens": 1}
     data = with_weights(fit.data, np.array([0.0, 1.0]), np.zeros(2), about)

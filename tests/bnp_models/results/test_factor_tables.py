@@ -209,7 +209,7 @@ class TestTable:
         assert rows["rows"].tolist() == rows["lower"].tolist() == [3, 3, 1]
         np.testing.assert_allclose(rows.loc["p, q", ["in a", "in b"]].astype(float), [1, 0])
         np.testing.assert_allclose(rows.loc["s, q", ["in a", "in b"]].astype(float), [1 / 3, 1])
-        assert rows["num_chains"].tolist() == [2, 2, 2]
+        assert rows["other_chains"].tolist() == [1, 1, 1]
         assert rows["found"].tolist() == [1, 1, 1]
 
     def test_negative_effects_are_marked(self):

@@ -67,7 +67,7 @@ def test_kinds_of_topics(fit):
     assert fit.shared_topics(weak=1.0)["weak"].all()
     assert list(fit.own_topics("c").index) == [k for k in table.index if table.groups[k] == "c"]
     assert fit.own_topics("a")["kind"].eq("own").all()
-    one = fit.shared_topics(chain=0)
+    one = fit.of_chain(0).shared_topics()
     assert set(one["kind"]) <= {"common", "shared", "own", "none"}
 
 

@@ -242,12 +242,12 @@ class TestWhatIsLeftOut:
             assert evenly(total, 6).max() < total
 
     def test_one_chain(self, fit, tmp_path):
-        found = read(fit.report(tmp_path / "page.html", chain=2))
-        assert "about chain 2 alone, which is no summary of the posterior" in found.said
+        found = read(fit.of_chain(2).report(tmp_path / "page.html"))
+        assert "Chain 2, one of the chains (3 in all)." in found.said
         assert fit.convergence().summary in found.said  # that of all chains
-        assert fit.topics(chain=2)["words"].iloc[0] in found.said
+        assert fit.of_chain(2).topics()["words"].iloc[0] in found.said
         with pytest.raises(ValueError, match=r"chain must be one of \[0, 1, 2\], .*got 9"):
-            fit.report(tmp_path / "other.html", chain=9)
+            fit.of_chain(9).report(tmp_path / "other.html")
         assert not (tmp_path / "other.html").exists()
 
     def test_many_quantities_and_topics(self, monkeypatch, fit, tmp_path):

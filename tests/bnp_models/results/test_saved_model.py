@@ -96,8 +96,8 @@ def test_what_is_in_it(fitted, corpus, saved, tmp_path):
 
 
 def test_chains_and_weights(fitted, corpus, tmp_path):
-    alone = bnp.load(fitted.save_model(tmp_path / "one.npz", chain=1))
-    assert alone.transform(NEW).equals(fitted.transform(NEW, chain=1))
+    alone = bnp.load(fitted.of_chain(1).save_model(tmp_path / "one.npz"))
+    assert alone.transform(NEW).equals(fitted.of_chain(1).transform(NEW))
     test = corpus.read_texts(["cat mouse dog dog", "moon sun mars"])
     stacked = fitted.stacked(test)
     saved = bnp.load(stacked.save_model(tmp_path / "stacked.npz"))

@@ -192,7 +192,7 @@ class TestTables:
         unmatched = 1 - (weights @ by_chain).sum()
         assert table.attrs["unmatched"] == pytest.approx(unmatched)
         plain = fitted.topics()
-        for column in ("num_chains", "found", "similarity"):
+        for column in ("found", "other_chains", "similarity", "lowest_share", "highest_share"):
             assert table[column].tolist() == plain[column].tolist()
         assert table.attrs["uncommon"] == plain.attrs["uncommon"]
         from bnp_models.results.document_tables import document_shares
@@ -223,7 +223,7 @@ class TestTables:
         """Document shares and new documents are then those of that chain, in its numbers."""
         one = given(fitted, 1 - 1e-13, 1e-13)
         new = documents(5, KINDS, count=3)
-        found, alone = one.transform(new, **FEW), fitted.transform(new, **FEW, chain=0)
+        found, alone = one.transform(new, **FEW), fitted.of_chain(0).transform(new, **FEW)
         np.testing.assert_allclose(
             np.sort(found.to_numpy(), axis=1), np.sort(alone.to_numpy(), axis=1), atol=1e-6
         )
@@ -234,7 +234,7 @@ class TestTables:
         assert f"weights by stacking (0: {weight[0]:.3f}, 1: {weight[1]:.3f})" in said
         assert "the columns chains and alike do not" in said
         assert "stacking" not in fitted.text()
-        assert "stacking" not in stacked.text(chain=0)
+        assert "stacking" not in stacked.of_chain(0).text()
         tables = stacked.summaries().tables
         pd.testing.assert_frame_equal(tables["chain_weights"], stacked.chain_weights())
         assert "chain_weights" not in fitted.summaries().tables
@@ -267,14 +267,14 @@ class TestAuthors:
     def test_tables_of_authors_refuse_weights(self, authors):
         found = given(authors, 0.7, 0.3)
         for call in (
-            lambda fit, **how: fit.author_topics(**how),
-            lambda fit, **how: fit.similar_authors("ann", **how),
-            lambda fit, **how: fit.infer_author(documents(1, KINDS), **how),
-            lambda fit, **how: fit.surprising_documents("ann", **how),
-            lambda fit, **how: fit.plot_author_topics("ann", **how),
+            lambda fit: fit.author_topics(),
+            lambda fit: fit.similar_authors("ann"),
+            lambda fit: fit.infer_author(documents(1, KINDS)),
+            lambda fit: fit.surprising_documents("ann"),
+            lambda fit: fit.plot_author_topics("ann"),
         ):
             with pytest.raises(ValueError, match="fit has weights of its chains, which tables of"):
                 call(found)
-            call(found, chain=0)
+            call(found.of_chain(0))
             call(found.unstacked())
         plt.close("all")

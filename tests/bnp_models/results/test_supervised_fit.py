@@ -53,7 +53,7 @@ def test_classes_are_found(fit, approximation):
 
 
 def test_chains_and_states_are_averaged(fit):
-    both, first = fit.predictions(TEST), fit.predictions(TEST, chain=0)
+    both, first = fit.predictions(TEST), fit.of_chain(0).predictions(TEST)
     assert len(both.by_state) == 2 * len(first.by_state) > 2
     np.testing.assert_allclose(both.by_state[: len(first.by_state)], first.by_state)
     assert (both.sd > 0).all()
@@ -84,6 +84,15 @@ def test_weights_of_topics(fit):
     assert (table["weight"] <= table["weight_upper"]).all()
     best = [int(word) for word in table["words"].iloc[0].split(", ")]
     assert min(best) >= NUM_WORDS // 2  # the words of "good"
+
+
+def test_weights_of_topics_in_the_other_chain(fit):
+    one, other = (fit.of_chain(c).topic_weights() for c in (0, 1))
+    partner = fit.matches.partners(0, 1)
+    assert partner.min() >= 0
+    for column in ("lowest_weight", "highest_weight"):
+        assert one[column].tolist() == other.loc[partner[one.index], "weight"].tolist()
+    assert "lowest_weight" not in fit.pooled().topic_weights()
 
 
 @pytest.mark.slow

@@ -41,7 +41,7 @@ def test_coherence_by_name(fitted):
     assert found.index.tolist() == [0, 1, 2]
     np.testing.assert_array_equal(found, fitted.npmi(top=3))
     other = bnp.Corpus.from_ids([[0, 1, 2, 3], [4, 5]], vocabulary=list("uvwxyz"))
-    for options in ({"reference": other}, {"window": 2}, {"chain": 1}):
+    for options in ({"reference": other}, {"window": 2}):
         found = fitted.coherence("npmi", top=3, **options)
         np.testing.assert_array_equal(found, fitted.npmi(top=3, **options))
     with pytest.raises(ValueError, match="measure must be one of"):

@@ -35,7 +35,7 @@ class TestTopics:
         best = np.argsort(-plain["theta"].mean(0), axis=0)[:3]
         names = [", ".join(f"article {d}" for d in best[:, k]) for k in range(3)]
         assert list(table["representative"]) == names
-        assert list(table["num_chains"]) == [3, 3, 3]
+        assert list(table["other_chains"]) == [2, 2, 2]
         assert table.attrs["unmatched"] == pytest.approx(0, abs=1e-9)
 
     def test_relevance_prefers_words_that_are_rare_elsewhere(self, states, corpus, numbered):
@@ -59,8 +59,8 @@ class TestTopics:
         merged[2][merged[2] == 2] = 3  # chain 2 knows two topics
         states = states_of(merged, corpus)
         table = topic_tables.topics(states, corpus)
-        assert sorted(table["num_chains"]) == [2, 3, 3]
-        lost = table.loc[table["num_chains"].idxmin()].to_dict()
+        assert sorted(table["other_chains"]) == [1, 2, 2]
+        lost = table.loc[table["other_chains"].idxmin()].to_dict()
         assert lost["found"] == pytest.approx(2 / 3)
         assert lost["lower"] == 0
         shares = document_tables.document_shares(states, corpus)

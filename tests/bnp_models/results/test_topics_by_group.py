@@ -233,10 +233,14 @@ def test_the_fit_is_read_again_as_what_the_model_names(fitted, corpus, tmp_path)
 def test_group_and_chain_together(fitted):
     for chain in (0, 1):
         alone = type(fitted)(fitted.model, fitted.dataset, fitted.data.isel(chain=[chain]))
-        found = fitted.topics(chain=chain, group="south")
-        assert found.equals(alone.topics(group="south"))
-        assert not found.equals(fitted.topics(group="south"))
-        scores = fitted.npmi(chain=chain, group="south", top=2)
+        others = ["other_chains", "similarity", "lowest_share", "highest_share"]
+        found, expected, of_all = (
+            fit.topics(group="south").drop(columns=others)
+            for fit in (fitted.of_chain(chain), alone, fitted.pooled())
+        )
+        assert found.equals(expected)
+        assert not found.equals(of_all)
+        scores = fitted.of_chain(chain).npmi(group="south", top=2)
         np.testing.assert_array_equal(scores, alone.npmi(group="south", top=2))
-        assert len(fitted.plot_topic_words(chain=chain, group="south")) == 2
+        assert len(fitted.of_chain(chain).plot_topic_words(group="south")) == 2
     plt.close("all")
