@@ -1,5 +1,8 @@
 """Bayesian-nonparametric topic and factor models on JAX: NumPyro programs, exact Gibbs kernels."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from bnp_models.data.corpus import Corpus
 from bnp_models.data.corpus_writer import CorpusWriter
 from bnp_models.data.package_docs import load_package_docs
@@ -7,21 +10,52 @@ from bnp_models.data.sources import Sources
 from bnp_models.data.transforms import Transform
 from bnp_models.registry import *  # noqa: F403 - one export for each line of the registry
 from bnp_models.registry import MODELS
-from bnp_models.results.author_fit import AuthorFit
-from bnp_models.results.contrast_fit import ContrastFit
-from bnp_models.results.factor_fit import FactorFit
-from bnp_models.results.folder import load
-from bnp_models.results.group_fit import GroupFit
-from bnp_models.results.one_vs_rest_fit import OneVsRestFit
-from bnp_models.results.result import Fit
-from bnp_models.results.saved_model import SavedModel
-from bnp_models.results.supervised_fit import SupervisedFit
-from bnp_models.results.topic_fit import TopicFit
 from bnp_models.run.choose_topics import choose_num_topics
 from bnp_models.run.draws import to_arviz
 from bnp_models.run.fit import fit, resume
 
+if TYPE_CHECKING:
+    from bnp_models.results.author_fit import AuthorFit
+    from bnp_models.results.contrast_fit import ContrastFit
+    from bnp_models.results.factor_fit import FactorFit
+    from bnp_models.results.folder import load
+    from bnp_models.results.group_fit import GroupFit
+    from bnp_models.results.one_vs_rest_fit import OneVsRestFit
+    from bnp_models.results.result import Fit
+    from bnp_models.results.saved_model import SavedModel
+    from bnp_models.results.supervised_fit import SupervisedFit
+    from bnp_models.results.topic_fit import TopicFit
+
 __version__ = "0.1.0"
+
+_RESULTS = {
+    "AuthorFit": "author_fit",
+    "ContrastFit": "contrast_fit",
+    "FactorFit": "factor_fit",
+    "Fit": "result",
+    "GroupFit": "group_fit",
+    "OneVsRestFit": "one_vs_rest_fit",
+    "SavedModel": "saved_model",
+    "SupervisedFit": "supervised_fit",
+    "TopicFit": "topic_fit",
+    "load": "folder",
+}
+"""Modules of `bnp_models.results`, which are slow to import, by the names that they export here."""
+
+
+def __getattr__(name: str) -> Any:
+    """Import what belongs to results when it is first used."""
+    if name not in _RESULTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.results.{_RESULTS[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List all names, those of results too."""
+    return sorted({*globals(), *_RESULTS})
+
 
 __all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - the names of models come from the registry
     "MODELS",

@@ -11,7 +11,6 @@ from bnp_models.base import author_model, collapsed, token_model, topic_model
 from bnp_models.base.gibbs import Sampler
 from bnp_models.base.samplers import MixtureAccess, finite_sampler
 from bnp_models.data.corpus import Corpus
-from bnp_models.results.author_fit import AuthorFit
 
 __all__ = ["AuthorTopicModel"]
 
@@ -51,7 +50,6 @@ class AuthorTopicModel(topic_model.FiniteTopics, author_model.AuthorModel):
     alpha: Any = 0.1
     beta: Any = 0.01
 
-    result: ClassVar[type[AuthorFit]] = AuthorFit
     rows: ClassVar[MixtureAccess] = author_model.BY_AUTHOR
     recordable: ClassVar[tuple[str, ...]] = (
         "z", "x", "phi", "theta", "topic_tokens", "author_tokens", "phi_mean", "theta_mean",

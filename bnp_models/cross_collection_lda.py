@@ -20,7 +20,6 @@ from bnp_models.base.samplers import BY_DOCUMENT, MixtureAccess, finite_sampler
 from bnp_models.base.topics import Topics
 from bnp_models.data.corpus import Corpus
 from bnp_models.lda import LDA
-from bnp_models.results.contrast_fit import ContrastFit
 
 __all__ = ["CrossCollectionLDA"]
 
@@ -78,7 +77,7 @@ class CrossCollectionLDA(topic_model.FiniteTopics):
     switch_own: Any = 1.0
 
     hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "beta", *_OWN)
-    result: ClassVar[type[ContrastFit]] = ContrastFit
+    result: ClassVar[str] = "bnp_models:ContrastFit"
     rows: ClassVar[MixtureAccess] = BY_DOCUMENT._replace(
         prepare=partial(token_model.prepare, groups=True, several=True),
         assignments=("z", "switch"),

@@ -29,7 +29,6 @@ from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
 from bnp_models.data.transforms import Transform
 from bnp_models.pitman_yor_lda import PitmanYorLDA
-from bnp_models.results.contrast_fit import ContrastFit
 
 __all__ = ["DifferentialTopicModel"]
 
@@ -88,7 +87,7 @@ class DifferentialTopicModel(PitmanYorTopics):
     concentration: Any = VAGUE_CONCENTRATION
     max_tables: int = 16
 
-    result: ClassVar[type[ContrastFit]] = ContrastFit
+    result: ClassVar[str] = "bnp_models:ContrastFit"
     rows: ClassVar[MixtureAccess] = BY_DOCUMENT._replace(
         weights=lambda state, data: jnp.broadcast_to(
             state.alpha[data.group][:, None], state.doc_topic.shape

@@ -21,7 +21,6 @@ from bnp_models.base.model import gamma_law, gamma_prior, is_prior
 from bnp_models.data import arguments
 from bnp_models.data.sources import Sources, as_sources, check_sources
 from bnp_models.data.standardise import Standardisation, standardisation
-from bnp_models.results.factor_fit import FactorFit
 from bnp_models.scores.gaussian_annealing import GaussianRows
 
 __all__ = ["GaussianFactorAnalysis"]
@@ -115,7 +114,6 @@ class GaussianFactorAnalysis(FactorModel):
     numbers: ClassVar[tuple[str, ...]] = ()
     first_factors: ClassVar[int] = 1
     by_source: ClassVar[tuple[str, ...]] = ("alpha", "sigma2_w", "sigma2_n")
-    result: ClassVar[type[FactorFit]] = FactorFit
 
     def __post_init__(self):
         super().__post_init__()

@@ -12,7 +12,6 @@ from bnp_models.base import collapsed, token_model, topic_model
 from bnp_models.base.gibbs import Sampler
 from bnp_models.base.samplers import BY_DOCUMENT, MixtureAccess, rooted_sampler
 from bnp_models.data.corpus import Corpus
-from bnp_models.results.topic_fit import TopicFit
 
 __all__ = ["HDPLDA"]
 
@@ -62,7 +61,6 @@ class HDPLDA(topic_model.RootedTopics):
     beta: Any = 0.01
     max_topics: int = 128
 
-    result: ClassVar[type[TopicFit]] = TopicFit
     rows: ClassVar[MixtureAccess] = BY_DOCUMENT
     recordable: ClassVar[tuple[str, ...]] = (
         "z", "phi", "theta", "topic_tokens", "root_weights", "unused_weight", "tables",

@@ -18,7 +18,6 @@ from bnp_models.base.likelihood import count_rows, draw_dirichlet
 from bnp_models.base.samplers import BY_DOCUMENT, MixtureAccess, infinite_sampler
 from bnp_models.base.topics import Topics, focused_topics
 from bnp_models.data.corpus import Corpus
-from bnp_models.results.topic_fit import TopicFit
 
 __all__ = ["IBPCompoundDirichlet"]
 
@@ -80,7 +79,6 @@ class IBPCompoundDirichlet(topic_model.InfiniteTopics):
     max_topics: int = 128
 
     hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "strength_shape", "beta")
-    result: ClassVar[type[TopicFit]] = TopicFit
     rows: ClassVar[MixtureAccess] = BY_DOCUMENT
     schedules: ClassVar[dict[str, tuple[str, ...]]] = {
         "mixed": (*3 * ("sequential",), "parallel"),

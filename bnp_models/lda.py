@@ -11,7 +11,6 @@ from bnp_models.base import collapsed, token_model, topic_model
 from bnp_models.base.gibbs import Sampler
 from bnp_models.base.samplers import BY_DOCUMENT, MixtureAccess, finite_sampler
 from bnp_models.data.corpus import Corpus
-from bnp_models.results.topic_fit import TopicFit
 
 __all__ = ["LDA"]
 
@@ -51,7 +50,6 @@ class LDA(topic_model.FiniteTopics):
     alpha: Any = 0.1
     beta: Any = 0.01
 
-    result: ClassVar[type[TopicFit]] = TopicFit
     rows: ClassVar[MixtureAccess] = BY_DOCUMENT
     recordable: ClassVar[tuple[str, ...]] = (
         "z", "phi", "theta", "topic_tokens", "phi_mean", "theta_mean",

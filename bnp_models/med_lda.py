@@ -19,8 +19,6 @@ from bnp_models.base.gibbs import GibbsKernel, Sampler
 from bnp_models.base.labelled_model import LabelledTopics
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
-from bnp_models.results.one_vs_rest_fit import OneVsRestFit
-from bnp_models.results.supervised_fit import SupervisedFit
 
 __all__ = ["MedLDA"]
 
@@ -89,8 +87,6 @@ class MedLDA(LabelledTopics):
 
     response: str = "binary"
 
-    result: ClassVar[type[SupervisedFit]] = SupervisedFit
-    result_by_class: ClassVar[type[OneVsRestFit]] = OneVsRestFit
     otherwise: ClassVar[str] = ", or use response='one-vs-rest'"
     has_probabilities: ClassVar[bool] = False
     example: ClassVar[str] = (

@@ -19,7 +19,6 @@ from bnp_models.base.samplers import BY_DOCUMENT, MixtureAccess, rooted_sampler
 from bnp_models.base.topics import Topics, topics_given_root
 from bnp_models.data.corpus import Corpus
 from bnp_models.hdp_lda import HDPLDA
-from bnp_models.results.group_fit import GroupFit
 
 __all__ = ["MultiTaskHDPLDA"]
 
@@ -69,7 +68,7 @@ class MultiTaskHDPLDA(topic_model.RootedTopics):
     max_topics: int = 128
 
     hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "group_alpha", "gamma", "beta")
-    result: ClassVar[type[GroupFit]] = GroupFit
+    result: ClassVar[str] = "bnp_models:GroupFit"
     rows: ClassVar[MixtureAccess] = BY_DOCUMENT._replace(
         prepare=partial(token_model.prepare, groups=True, several=True)
     )

@@ -13,7 +13,6 @@ from bnp_models.base import author_model, collapsed, token_model, topic_model
 from bnp_models.base.gibbs import Sampler
 from bnp_models.base.samplers import MixtureAccess, rooted_sampler
 from bnp_models.data.corpus import Corpus
-from bnp_models.results.author_fit import AuthorFit
 
 __all__ = ["NonparametricAuthorTopicModel"]
 
@@ -65,7 +64,6 @@ class NonparametricAuthorTopicModel(topic_model.RootedTopics, author_model.Autho
     beta: Any = 0.01
     max_topics: int = 128
 
-    result: ClassVar[type[AuthorFit]] = AuthorFit
     rows: ClassVar[MixtureAccess] = author_model.BY_AUTHOR
     recordable: ClassVar[tuple[str, ...]] = (
         "z", "x", "phi", "theta", "topic_tokens", "author_tokens", "root_weights",

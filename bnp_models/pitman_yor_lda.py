@@ -24,7 +24,6 @@ from bnp_models.base.samplers import BY_DOCUMENT, MixtureAccess
 from bnp_models.base.topics import Topics
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
-from bnp_models.results.topic_fit import TopicFit
 
 __all__ = ["PitmanYorLDA"]
 
@@ -79,7 +78,6 @@ class PitmanYorLDA(PitmanYorTopics):
     concentration: Any = VAGUE_CONCENTRATION
     max_tables: int = 16
 
-    result: ClassVar[type[TopicFit]] = TopicFit
     rows: ClassVar[MixtureAccess] = BY_DOCUMENT
     recordable: ClassVar[tuple[str, ...]] = (
         "z", "phi", "theta", "topic_tokens", "topic_tables", "theta_mean",

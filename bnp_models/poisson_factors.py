@@ -19,7 +19,6 @@ from bnp_models.base.factor_model import FactorModel, choose_step, program_z, sa
 from bnp_models.base.gibbs import Sampler
 from bnp_models.data import arguments
 from bnp_models.data.sources import Sources, as_sources, check_counts
-from bnp_models.results.factor_fit import FactorFit
 from bnp_models.scores.poisson_annealing import PoissonRows
 
 __all__ = ["PoissonGammaFactorAnalysis"]
@@ -95,7 +94,6 @@ class PoissonGammaFactorAnalysis(FactorModel):
     by_source: ClassVar[tuple[str, ...]] = ("alpha", "a_w", "b_w", "a_lambda", "b_lambda")
     always: ClassVar[tuple[str, ...]] = ("background",)
     scores: ClassVar[tuple[str, ...]] = ("predict", "row_completion")
-    result: ClassVar[type[FactorFit]] = FactorFit
 
     def check_data(self, data: Any) -> None:
         """Raise `ValueError` unless `data` is a `Sources` of counts; entries may be missing."""

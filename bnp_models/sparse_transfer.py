@@ -20,7 +20,6 @@ from bnp_models.base.topics import Topics, weighted_topics
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
 from bnp_models.hdp_lda import HDPLDA
-from bnp_models.results.group_fit import GroupFit
 
 __all__ = ["SparseTransferTopicModel"]
 
@@ -82,7 +81,7 @@ class SparseTransferTopicModel(topic_model.InfiniteTopics):
     max_topics: int = 128
 
     hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "beta")
-    result: ClassVar[type[GroupFit]] = GroupFit
+    result: ClassVar[str] = "bnp_models:GroupFit"
     rows: ClassVar[MixtureAccess] = BY_DOCUMENT._replace(
         prepare=partial(token_model.prepare, groups=True, several=True)
     )

@@ -19,8 +19,6 @@ from bnp_models.base.labelled_model import LabelledTopics
 from bnp_models.base.model import concentration
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
-from bnp_models.results.one_vs_rest_fit import OneVsRestFit
-from bnp_models.results.supervised_fit import SupervisedFit
 
 __all__ = ["SupervisedLDA"]
 
@@ -87,8 +85,6 @@ class SupervisedLDA(LabelledTopics):
     response: str = "binary"
     dispersion: Any = 1.0
 
-    result: ClassVar[type[SupervisedFit]] = SupervisedFit
-    result_by_class: ClassVar[type[OneVsRestFit]] = OneVsRestFit
     responses_known: ClassVar[tuple[str, ...]] = ("binary", "one-vs-rest", "count")
     otherwise: ClassVar[str] = ", or use response='one-vs-rest' or 'count'"
     has_probabilities: ClassVar[bool] = True

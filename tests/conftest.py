@@ -154,6 +154,6 @@ def made_up_factors():
         }
         attrs = {"model": json.dumps(model.describe()), "data": sources.digest}
         data = make_data(groups, dims=DIMS, coords=sources.coords, attrs=attrs)
-        return model.result(model, sources, data)
+        return model.result_class()(model, sources, data)
 
     return make

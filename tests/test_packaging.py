@@ -57,7 +57,7 @@ def test_kernels_need_jax_only():
 
 
 def test_import_is_light():
-    assert not loaded_after_import(["bnp_models"]) & {"arviz", "matplotlib", "sklearn"}
+    assert not loaded_after_import(["bnp_models"]) & {"arviz", "matplotlib", "pandas", "sklearn"}
 
 
 @pytest.mark.slow

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -43,6 +43,8 @@ DIMS = {
 
 class AuthorModel(token_model.TokenModel):
     """A model of the tokens of a `Corpus` and of who wrote them."""
+
+    result: ClassVar[str] = "bnp_models:AuthorFit"
 
     @property
     def dims(self) -> dict[str, tuple[str, ...]]:

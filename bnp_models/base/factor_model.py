@@ -58,6 +58,7 @@ class FactorModel(Model):
     max_factors: int
 
     terms: ClassVar[ModelWords] = FACTORS
+    result: ClassVar[str] = "bnp_models:FactorFit"
     unit: ClassVar[str] = "row"
     readers: ClassVar[Readers] = SOURCE_READERS
     scores: ClassVar[tuple[str, ...]] = ("predict",)

@@ -1,6 +1,7 @@
 """The family of topic models in which the topics of a document also explain its label."""
 
 import dataclasses
+import pkgutil
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import SimpleNamespace
@@ -36,8 +37,7 @@ class LabelledTopics(topic_model.FiniteTopics):
     response: str
     eta_variance: Any
 
-    result_by_class: ClassVar[type[Any]]
-    """Class of what `fit` returns with response="one-vs-rest"."""
+    result: ClassVar[str] = "bnp_models:SupervisedFit"
     rows: ClassVar[MixtureAccess] = BY_DOCUMENT
     responses_known: ClassVar[tuple[str, ...]] = ("binary", "one-vs-rest")
     """Values of `response`."""
@@ -70,7 +70,7 @@ class LabelledTopics(topic_model.FiniteTopics):
 
     def fit_type(self) -> type[Any]:
         """Return the class of what `fit` returns."""
-        return self.result_by_class if self.by_class else self.result
+        return pkgutil.resolve_name("bnp_models:OneVsRestFit" if self.by_class else self.result)
 
     def shares_chains(self, schedule: str) -> bool:
         """Whether several devices can update one chain: its documents, or its classes."""

@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import inspect
 import json
+import pkgutil
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -200,8 +201,9 @@ class Model(abc.ABC):
     """Words for what the model updates and finds."""
     readers: ClassVar[Readers]
     """How files become its data."""
-    result: ClassVar[type[Any]]
-    """Class of what `fit` returns, made of the model, its data and the draws."""
+    result: ClassVar[str]
+    """Where the class of what `fit` returns is, as "module:name". It is made of the model, its data
+    and the draws. Models do not import it, for it is slow to import."""
     scores: ClassVar[tuple[str, ...]]
     """Methods of its results that score held-out data on the command line."""
     example: ClassVar[str]
@@ -244,9 +246,14 @@ class Model(abc.ABC):
     def num_items(self, data: Any) -> int:
         """Count the items that one sweep of a chain updates, see `terms`."""
 
+    @classmethod
+    def result_class(cls) -> type[Any]:
+        """Return the class of what `fit` returns, for most options."""
+        return pkgutil.resolve_name(cls.result)
+
     def fit_type(self) -> type[Any]:
-        """Return the class of what `fit` returns; `result`, if it does not depend on options."""
-        return self.result
+        """Return the class of what `fit` returns."""
+        return self.result_class()
 
     def shares_chains(self, schedule: str) -> bool:
         """Whether several devices can update one chain by this schedule."""

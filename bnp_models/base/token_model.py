@@ -88,6 +88,7 @@ class TokenModel(Model):
     """A model of the tokens of a `Corpus`: names and labels of its draws."""
 
     terms: ClassVar[ModelWords] = TOPICS
+    result: ClassVar[str] = "bnp_models:TopicFit"
     unit: ClassVar[str] = "doc"
     readers: ClassVar[Readers] = CORPUS_READERS
     scores: ClassVar[tuple[str, ...]] = (

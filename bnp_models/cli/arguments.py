@@ -185,7 +185,7 @@ def _commands_of_results() -> dict[str, type[Fit]]:
     """Return the classes of fits by the command that prints their main table."""
     found: dict[str, type[Fit]] = {}
     for model in bnp.MODELS.values():
-        found.setdefault(model.result.command, model.result)
+        found.setdefault(model.result_class().command, model.result_class())
     return found
 
 
@@ -243,9 +243,13 @@ def _scores_help() -> str:
     methods: dict[str, str] = {}
     for model in bnp.MODELS.values():
         for score in model.scores:
-            methods.setdefault(score, summary(getattr(model.result, score)).split(", see")[0])
+            methods.setdefault(
+                score, summary(getattr(model.result_class(), score)).partition(", see")[0]
+            )
     listed = "; ".join(f"{name}: {text.rstrip('.')}" for name, text in methods.items())
-    defaults = _distinct(", ".join(model.result.default_scores) for model in bnp.MODELS.values())
+    defaults = _distinct(
+        ", ".join(model.result_class().default_scores) for model in bnp.MODELS.values()
+    )
     return f"{listed}; may be repeated ({' or '.join(defaults)})".replace("%", "%%")
 
 

@@ -198,7 +198,7 @@ class GroupClassifier(ClassEstimator):
     def _check_model(self) -> None:
         what = "a model whose topics differ by group such as CrossCollectionLDA(20)"
         model = arguments.instance("model", self.model, Model, what)
-        if not issubclass(model.result, ContrastFit):
+        if not issubclass(model.result_class(), ContrastFit):
             raise ValueError(
                 f"model must be {what}, got {arguments.short_repr(model)}: use TopicClassifier for "
                 "labels, TopicEstimator for topics"

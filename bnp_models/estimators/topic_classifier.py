@@ -164,7 +164,7 @@ class TopicClassifier(ClassEstimator):
     def _check_model(self) -> None:
         what = "a model of classes such as SupervisedLDA(20)"
         model = arguments.instance("model", self.model, Model, what)
-        if not issubclass(model.result, SupervisedFit):
+        if not issubclass(model.result_class(), SupervisedFit):
             raise ValueError(
                 f"model must be {what}, got {arguments.short_repr(model)}: use TopicEstimator for "
                 "topics"

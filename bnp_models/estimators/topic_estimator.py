@@ -309,15 +309,15 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _check_model(self) -> None:
         """Refuse models that need more than counts; say what takes them."""
         model = arguments.instance("model", self.model, Model, "a topic model such as LDA(20)")
-        if not issubclass(model.result, TopicFit):
+        if not issubclass(model.result_class(), TopicFit):
             needed = "a topic model of counts", "bnp_models.fit with Sources"
-        elif issubclass(model.result, SupervisedFit):
+        elif issubclass(model.result_class(), SupervisedFit):
             needed = "one without labels", "TopicClassifier"
-        elif issubclass(model.result, ContrastFit):
+        elif issubclass(model.result_class(), ContrastFit):
             needed = "one without groups", "GroupClassifier"
-        elif issubclass(model.result, GroupFit):
+        elif issubclass(model.result_class(), GroupFit):
             needed = "one without groups", "bnp_models.fit with a Corpus that has groups"
-        elif issubclass(model.result, AuthorFit):
+        elif issubclass(model.result_class(), AuthorFit):
             needed = "a topic model of counts", "bnp_models.fit with a Corpus that has authors"
         else:
             return

@@ -152,8 +152,8 @@ def test_texts_go_through_a_pipeline_and_a_search(counts, cheap):
 
 OF_PLAIN_DOCUMENTS = [
     name for name, kind in bnp.MODELS.items()
-    if issubclass(kind.result, bnp.TopicFit)
-    and not issubclass(kind.result, AuthorFit | GroupFit | SupervisedFit)
+    if issubclass(kind.result_class(), bnp.TopicFit)
+    and not issubclass(kind.result_class(), AuthorFit | GroupFit | SupervisedFit)
 ]  # fmt: skip
 
 

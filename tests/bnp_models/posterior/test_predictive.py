@@ -58,7 +58,7 @@ def make_fit(model, corpus, states):
         group_coords={"states": {"draw": np.arange(1, 2 * draws[1], 2)}},
         attrs={"model": json.dumps(model.describe()), "data": corpus.digest},
     )
-    return model.result(model, corpus, data)
+    return model.result_class()(model, corpus, data)
 
 
 def probability(state, corpus, first, second, words):
@@ -423,7 +423,9 @@ def test_refusals(few, toy, monkeypatch):
         few.prior_predictive(record=("tau",))
     with pytest.raises(ValueError, match=r"Toy has no predictive draws.*draw_mixtures"):
         predictive.posterior_predictive(toy(), few.dataset, few.data)
-    stateless = few.model.result(few.model, few.dataset, arviz_data.make_data({"posterior": {}}))
+    stateless = few.model.result_class()(
+        few.model, few.dataset, arviz_data.make_data({"posterior": {}})
+    )
     with pytest.raises(ValueError, match="keep_states must be positive"):
         stateless.posterior_predictive()
     monkeypatch.setattr(memory, "free_memory", lambda: 45)  # bytes; a draw takes 2 chains x 5

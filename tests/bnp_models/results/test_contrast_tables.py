@@ -62,7 +62,7 @@ def fit_of(corpus, z, switch, model=MODEL, **states):
         "states": states,
     }
     attrs = {"model": json.dumps(model.describe()), "data": corpus.digest}
-    return model.result(model, corpus, make_data(groups, dims=DIMS, attrs=attrs))
+    return model.result_class()(model, corpus, make_data(groups, dims=DIMS, attrs=attrs))
 
 
 @pytest.fixture(scope="module")

@@ -48,7 +48,7 @@ def make_fit(corpus, homes, model):
         "states": {"z": z, "x": 0 * z, "alpha": 0.1 * each, "beta": 0.1 * each},
     }
     attrs = {"model": json.dumps(model.describe()), "data": corpus.digest}
-    return model.result(model, corpus, make_data(groups, dims=DIMS, attrs=attrs))
+    return model.result_class()(model, corpus, make_data(groups, dims=DIMS, attrs=attrs))
 
 
 HOMES = [[0, 0, 1, 1, 2, 2], [0, 1, 0, 2, 1, 2]]

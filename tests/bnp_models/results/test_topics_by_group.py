@@ -84,7 +84,7 @@ def fitted(corpus):
     }
     model = ByGroup()
     attrs = {"model": json.dumps(model.describe()), "data": corpus.digest}
-    return model.result(model, corpus, make_data(groups, dims=DIMS, attrs=attrs))
+    return model.result_class()(model, corpus, make_data(groups, dims=DIMS, attrs=attrs))
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,6 @@ from bnp_models.base.gibbs import Sampler
 from bnp_models.base.samplers import BY_DOCUMENT, MixtureAccess, finite_sampler
 from bnp_models.base.topics import Topics, finite_topics
 from bnp_models.data.corpus import Corpus
-from bnp_models.results.topic_fit import TopicFit
 
 __all__ = ["GroupLDA"]
 
@@ -47,7 +46,6 @@ class GroupLDA(topic_model.FiniteTopics):
     alpha: Any
     beta: Any = 0.01
 
-    result: ClassVar[type[TopicFit]] = TopicFit
     rows: ClassVar[MixtureAccess] = BY_DOCUMENT._replace(weights=kernel.doc_weights)
     alpha_dim: ClassVar[str] = "group"
     recordable: ClassVar[tuple[str, ...]] = (
