@@ -57,6 +57,7 @@ def associations(
             "fit must be that of a DifferentialTopicModel with a transform, got "
             f"{arguments.short_repr(fit)}"
         )
+    fit = fit.shown
     num_words = arguments.integer("num_words", num_words, 1)
     names = model.common_words(fit.dataset)
     word = arguments.text("word", word)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar
 
 from bnp_models.base.author_model import AuthorModel
 from bnp_models.data.corpus import Corpus
+from bnp_models.results import author_tables
 from bnp_models.results.topic_fit import TopicFit
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
 
     from bnp_models.posterior.mixtures import AuthorMixture
     from bnp_models.results.page.markup import Section
@@ -38,6 +38,12 @@ class AuthorFit(TopicFit):
     offers: ClassVar[str] = f"author_topics(), similar_authors(author), {TopicFit.offers}"
     stacking_scores: ClassVar[tuple[str, ...]] = (*TopicFit.stacking_scores, "known_authors")
 
+    author_topics = author_tables.author_topics
+    similar_authors = author_tables.similar_authors
+    infer_author = author_tables.infer_author
+    surprising_documents = author_tables.surprising_documents
+    plot_author_topics = author_tables.plot_author_topics
+
     def author_mixtures(self) -> Iterator[AuthorMixture]:
         """Return an iterator over kept states: their topics, and every author's shares of them."""
         from bnp_models.posterior.mixtures import author_states
@@ -51,55 +57,6 @@ class AuthorFit(TopicFit):
         from bnp_models.scores.held_out import known_authors
 
         return known_authors(self.author_mixtures(), corpus)
-
-    def author_topics(
-        self,
-        authors: Sequence[str] | None = None,
-        *,
-        top: int = 5,
-        interval: float = 0.9,
-    ) -> pd.DataFrame:
-        """Return the largest topics of authors, see `author_tables.author_topics`."""
-        from bnp_models.results.author_tables import author_topics
-
-        return author_topics(self.shown, authors, top=top, interval=interval)
-
-    def similar_authors(self, author: str, *, top: int = 10, interval: float = 0.9) -> pd.DataFrame:
-        """Return the authors who are most like a given one, see `author_tables.similar_authors`."""
-        from bnp_models.results.author_tables import similar_authors
-
-        return similar_authors(self, author, top=top, interval=interval)
-
-    def infer_author(self, corpus: Corpus, candidates: Sequence[str] | None = None) -> pd.DataFrame:
-        """Return the probability of each candidate author, see `author_tables.infer_author`."""
-        from bnp_models.results.author_tables import infer_author
-
-        return infer_author(self, corpus, candidates)
-
-    def surprising_documents(self, author: str, *, top: int = 10) -> pd.DataFrame:
-        """Return the least typical documents of an author.
-
-        See `author_tables.surprising_documents`.
-        """
-        from bnp_models.results.author_tables import surprising_documents
-
-        return surprising_documents(self, author, top=top)
-
-    def plot_author_topics(
-        self,
-        author: str,
-        *,
-        top: int = 8,
-        interval: float = 0.9,
-        ax: Axes | None = None,
-    ) -> Axes:
-        """Draw the largest topics of an author in each chain.
-
-        See `author_tables.plot_author_topics`.
-        """
-        from bnp_models.results.author_tables import plot_author_topics
-
-        return plot_author_topics(self.shown, author, top=top, interval=interval, ax=ax)
 
     def _more_sections(self, labels: pd.Series, num_rows: int | None) -> list[Section]:
         """Return the part of the report about authors."""

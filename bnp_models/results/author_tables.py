@@ -63,6 +63,7 @@ def author_topics(
     """
     top = arguments.integer("top", top, 1)
     rows = _rows(fit, authors)
+    fit = fit.shown
     shares, _ = _shares(fit, rows)
     lower, upper = np.quantile(shares, tail_quantiles(interval), axis=0)
     mean = shares.mean(axis=0)
@@ -228,10 +229,9 @@ def surprising_documents(fit: Fit, author: str, *, top: int = 10) -> pd.DataFram
 def plot_author_topics(
     fit: Fit, author: str, *, top: int = 8, interval: float = 0.9, ax: Axes | None = None
 ) -> Axes:
-    """Draw the largest topics of an author, with a mark for each chain.
+    """Draw the largest topics of an author, with a mark for each chain that is shown.
 
-    The topics are the largest ones on average over chains; those below 0.005% are not drawn. Do not
-    trust shares that differ between chains.
+    Topics below 0.005% are not drawn. Do not trust shares that differ between chains.
 
     Parameters
     ----------
@@ -246,11 +246,12 @@ def plot_author_topics(
     from bnp_models.plots.small_topics import small
     from bnp_models.plots.topic_plots import chain_colour, short_labels
 
-    _rows(fit, [author], "author")
+    rows = _rows(fit, [author], "author")
     check_ax(ax)
     table = author_topics(fit, [author], top=top, interval=interval)
     topics = table.loc[~small(table["share"]), "topic"].tolist()
-    shares, chain = _shares(fit, _rows(fit, [author], "author"))
+    fit = fit.shown
+    shares, chain = _shares(fit, rows)
     shares = shares[:, 0, topics]
     beside = {"loc": "best"}
     if ax is None:

@@ -105,6 +105,7 @@ def contrast(
         If there is no topic of that number, or an option is out of its domain.
     """
     _check(fit)
+    fit = fit.shown
     arguments.optional(arguments.one_of, "by", by, ORDERS)
     how = {"num_words": num_words, "interval": interval, "min_tokens": min_tokens}
     table = _contrast(fit, _numbers(fit, topic), **how)
@@ -183,6 +184,7 @@ def contrast_words(
         As `contrast`.
     """
     _check(fit)
+    fit = fit.shown
     arguments.one_of("by", by, WORDS_BY)
     how = {"num_words": num_words, "interval": interval, "min_tokens": min_tokens}
     return _contrast_words(fit, _numbers(fit, topic), by=by, **how)
@@ -357,6 +359,7 @@ def plot_contrast(
     from bnp_models.plots.contrast_plots import plot_contrast as draw
 
     _check(fit)
+    fit = fit.shown
     count = fit.alignment.num_topics
     numbers = range(min(MAX_PANELS, count)) if topics is None else topics
     numbers = sorted(set(arguments.indices("topics", numbers, count)))
@@ -388,6 +391,7 @@ def plot_distances(
     from bnp_models.plots.contrast_plots import plot_distances as draw
 
     _check(fit)
+    fit = fit.shown
     numbers = fit._rows(topics)
     table = _contrast(fit, numbers, num_words=5, interval=interval, min_tokens=min_tokens)
     return draw(table, ax=ax)

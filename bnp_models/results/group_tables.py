@@ -51,6 +51,7 @@ def sharing(fit: Any, *, min_tokens: int = 1, interval: float = 0.9) -> pd.DataF
         If an option is out of its domain.
     """
     _check(fit)
+    fit = fit.shown
     min_tokens = arguments.integer("min_tokens", min_tokens, 1)
     tails = tail_quantiles(interval)
     states, corpus, weight = fit.topic_states, fit.dataset, fit.topic_states.weight
@@ -117,6 +118,7 @@ def shared_topics(
         If an option is out of its domain.
     """
     _check(fit)
+    fit = fit.shown
     probability = arguments.finite_number("probability", probability, above=0, at_most=1)
     weak = arguments.finite_number("weak", weak, at_least=0, at_most=1)
     table = sharing(fit, min_tokens=min_tokens)
@@ -149,10 +151,24 @@ def shared_topics(
     )
 
 
-def own_topics(fit: Any, group: str, **options: Any) -> pd.DataFrame:
+def own_topics(
+    fit: Any,
+    group: str,
+    *,
+    probability: float | int = 0.5,
+    weak: float | int = 0.02,
+    min_tokens: int = 1,
+) -> pd.DataFrame:
     """Return the rows of `shared_topics` for the topics that only this group has.
 
-    Options are those of `shared_topics`.
+    Parameters
+    ----------
+    fit
+        Fit of a model of several groups.
+    group
+        Name of the group.
+    probability, weak, min_tokens
+        See `shared_topics`.
 
     Raises
     ------
@@ -160,8 +176,9 @@ def own_topics(fit: Any, group: str, **options: Any) -> pd.DataFrame:
         If there is no group of that name, or an option is out of its domain.
     """
     _check(fit)
+    fit = fit.shown
     arguments.one_of("group", group, fit.dataset.group_names)
-    table = shared_topics(fit, **options)
+    table = shared_topics(fit, probability=probability, weak=weak, min_tokens=min_tokens)
     return table.loc[(table["kind"] == "own") & (table["groups"] == group), :]
 
 
@@ -262,6 +279,7 @@ def plot_sharing(
     from bnp_models.plots.topic_plots import short_labels
 
     _check(fit)
+    fit = fit.shown
     table = sharing(fit, min_tokens=min_tokens)
     numbers = fit._rows(topics)
     labels = short_labels(fit.topics().loc[numbers])

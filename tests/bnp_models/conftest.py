@@ -78,7 +78,7 @@ class Toy(token_model.TokenModel):
         "mixed": ("seat", "rest", "seat"),
     }
     recordable: ClassVar[tuple[str, ...]] = ("z", "topic_tokens", "noise", "topic_tokens_mean")
-    result: ClassVar[type] = bnp.TopicFit
+    result: ClassVar[str] = "bnp_models:TopicFit"
     traced: ClassVar[list[str]] = []  # one entry for every time a step is traced
 
     def __call__(self, corpus, *, observed=True):

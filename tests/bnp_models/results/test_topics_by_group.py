@@ -33,7 +33,7 @@ class ByGroup(TokenModel):
     hyperparameters: ClassVar[tuple[str, ...]] = ("alpha",)
     schedules: ClassVar[dict[str, tuple[str, ...]]] = {"sequential": ("sequential",)}
     recordable: ClassVar[tuple[str, ...]] = ()
-    result: ClassVar[type] = bnp.TopicFit
+    result: ClassVar[str] = "bnp_models:TopicFit"
 
     def topics_of(self, state, corpus):
         """Tally the tokens of each group."""
