@@ -163,14 +163,20 @@ def _room(axis: Axis, length: int) -> int:
 
 
 def caption(ax: Axes, text: str, *, own: bool) -> None:
-    """Write sentences below a picture that is our `own`, which grows, or below a given panel."""
+    """Write sentences below a picture that is our `own`, which grows, or below a given panel.
+
+    They come after those that are there already.
+    """
     if not text:
         return
+    root: Any = ax.get_figure(root=True)
+    before = root.get_supxlabel() if own else ""
     box = ax.figure.bbox if own else ax.get_window_extent()
-    lines = textwrap.fill(text, max(int(box.width / ax.figure.dpi / SMALL_WIDTH) - 4, 24))
+    width = max(int(box.width / ax.figure.dpi / SMALL_WIDTH) - 4, 24)
+    lines = textwrap.fill(f"{before} {text}".strip(), width)
     if own:
-        root: Any = ax.get_figure(root=True)
-        root.set_figheight(root.get_figheight() + LINE_HEIGHT * (lines.count("\n") + 2))
+        more = lines.count("\n") + 2 - (before.count("\n") + 2) * bool(before)
+        root.set_figheight(root.get_figheight() + LINE_HEIGHT * more)
         root.supxlabel(lines, x=0.01, ha="left", fontsize="small", color=INK)
     else:
         before = ax.get_xlabel()

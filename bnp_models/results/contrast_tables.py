@@ -366,7 +366,7 @@ def plot_contrast(
     how: dict[str, Any] = {"num_words": num_words, "min_tokens": min_tokens, "interval": 0.9}
     table = _contrast(fit, numbers, **how)
     words = _contrast_words(fit, numbers, by="probability", **how)
-    return draw(table, words, axes=axes)
+    return fit._captioned(draw(table, words, axes=axes), axes)
 
 
 def plot_distances(
@@ -394,7 +394,7 @@ def plot_distances(
     fit = fit.shown
     numbers = fit._rows(topics)
     table = _contrast(fit, numbers, num_words=5, interval=interval, min_tokens=min_tokens)
-    return draw(table, ax=ax)
+    return fit._captioned(draw(table, ax=ax), ax)
 
 
 class _Versions(NamedTuple):

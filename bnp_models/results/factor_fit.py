@@ -338,7 +338,7 @@ class FactorFit(Fit):
         chosen = range(min(MAX_PANELS, count)) if factors is None else factors
         chosen = arguments.indices("factors", chosen, count)
         names = fit.dataset.feature_names if feature_names is None else feature_names
-        return plot_factors(
+        drawn = plot_factors(
             fit.effects(),
             factors=chosen,
             shape=shape,
@@ -347,6 +347,7 @@ class FactorFit(Fit):
             num_columns=num_columns,
             axes=axes,
         )
+        return fit._captioned(drawn, axes)
 
     def text(self, *, num_features: int = 8, limit: int | None = None) -> str:
         """Return the factors as text, a line for each, and how many there are.

@@ -283,4 +283,4 @@ def plot_sharing(
     table = sharing(fit, min_tokens=min_tokens)
     numbers = fit._rows(topics)
     labels = short_labels(fit.topics().loc[numbers])
-    return draw(table[table["topic"].isin(numbers)], labels=labels, ax=ax)
+    return fit._captioned(draw(table[table["topic"].isin(numbers)], labels=labels, ax=ax), ax)

@@ -226,6 +226,16 @@ class Fit(Reporting, abc.ABC):
         """The fit of all chains that this one is a part of; itself if it is none."""
         return vars(self).get("_among", self)
 
+    def _captioned(self, axes: Any, given: Any) -> Any:
+        """Say below a picture if it is of one of several chains; `given` are the user's axes."""
+        from bnp_models.plots.panels import caption
+
+        if self._whole is not self:
+            chain = self._chain_numbers()[0]
+            said = f"Chain {chain}: shares and intervals are within this chain."
+            caption(np.ravel(axes)[0], said, own=given is None)
+        return axes
+
     def _in_chains(self) -> InChains | None:
         """Return how the topics of a fit of one chain are found in the other chains."""
         whole = self._whole

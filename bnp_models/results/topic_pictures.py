@@ -65,9 +65,10 @@ class TopicPictures(TopicMethods):
         numbers = fit._rows(topics, MAX_PANELS)
         if titles is None and (own := fit._own_labels):
             titles = [f"{k}: {own[k]}" if k in own else f"topic {k}" for k in numbers]
-        return plot_topic_words(
+        drawn = plot_topic_words(
             table[table["topic"].isin(numbers)], titles=titles, num_columns=num_columns, axes=axes
         )
+        return fit._captioned(drawn, axes)
 
     def plot_prevalence_by_group(
         self,
@@ -90,7 +91,8 @@ class TopicPictures(TopicMethods):
         numbers = fit._rows(topics)
         table = fit.topic_prevalence_by_group()
         table = table[table["topic"].isin(numbers)]
-        return plot_prevalence_by_group(table, labels=fit._short_labels(numbers), ax=ax)
+        drawn = plot_prevalence_by_group(table, labels=fit._short_labels(numbers), ax=ax)
+        return fit._captioned(drawn, ax)
 
     def plot_topic_similarity(
         self,
@@ -141,10 +143,11 @@ class TopicPictures(TopicMethods):
             raise ValueError(f"topics must be two or more to be compared, got {numbers}")
         table = fit.topic_correlation(interval=interval)
         table = table[table["topic"].isin(numbers) & table["other"].isin(numbers)]
-        return plot_topic_correlation(
+        drawn = plot_topic_correlation(
             table, prevalence=fit._prevalence(), labels=fit._captions(numbers),
             min_correlation=min_correlation, ax=ax,
         )  # fmt: skip
+        return fit._captioned(drawn, ax)
 
     def plot_topic_map(
         self,
@@ -165,7 +168,8 @@ class TopicPictures(TopicMethods):
 
         fit = self.shown
         numbers = fit._rows(topics)
-        return plot_topic_map(fit.topic_map().loc[numbers], labels=fit._captions(numbers), ax=ax)
+        drawn = plot_topic_map(fit.topic_map().loc[numbers], labels=fit._captions(numbers), ax=ax)
+        return fit._captioned(drawn, ax)
 
     def plot_effects(
         self,
@@ -199,7 +203,8 @@ class TopicPictures(TopicMethods):
             table = fit.effects(effects)
         part = table[table["topic"].isin(fit._rows(topics))]
         shown = list(dict.fromkeys(part["topic"]))
-        return plot_effects(part, term=term, labels=fit._short_labels(shown), ax=ax)
+        drawn = plot_effects(part, term=term, labels=fit._short_labels(shown), ax=ax)
+        return fit._captioned(drawn, ax)
 
     def plot_topics_over_time(
         self,
@@ -229,9 +234,10 @@ class TopicPictures(TopicMethods):
         numbers = fit._rows(topics, MAX_LINES)
         table = fit.topics_over_time(time, num_bins=num_bins, bins=bins, interval=interval)
         table = table[table["topic"].isin(numbers)]
-        return plot_topics_over_time(
+        drawn = plot_topics_over_time(
             table, labels=fit._short_labels(numbers), num_columns=num_columns, axes=axes
         )
+        return fit._captioned(drawn, axes)
 
     def pyldavis(self) -> Any:
         """Return what `pyLDAvis.prepare` makes of the topics, which keep their numbers.

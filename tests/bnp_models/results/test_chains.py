@@ -228,6 +228,13 @@ def test_effects_in_the_other_chains(fitted):
 def test_pictures(fitted):
     assert len(fitted.plot_topic_words()) == 3
     assert len(fitted.of_chain(1).plot_topic_words()) == 2
+    within = "Chain 0: shares and intervals are within this chain."
+    ax = fitted.plot_prevalence_by_group()
+    assert ax.figure.get_supxlabel().replace("\n", " ").endswith(f"interval. {within}")
+    _, ax = plt.subplots()
+    fitted.plot_prevalence_by_group(ax=ax)  # a panel of the user says so below its labels
+    assert ax.get_xlabel().replace("\n", " ").endswith(within)
+    assert "within" not in fitted.pooled().plot_prevalence_by_group().figure.get_supxlabel()
     columns = fitted.plot_topic_similarity().get_xticklabels()
     assert [label.get_text() for label in columns] == ["chain 0\n(shown)", "chain 1"]
     one = fitted.of_chain(1)
