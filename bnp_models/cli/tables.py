@@ -57,6 +57,9 @@ TABLES = {
 ALIASES = {"topics": "topic_words"}
 """Other names of pictures."""
 
+OF_SEVERAL_CHAINS = ("functionals", "ranks")
+"""Pictures that compare chains."""
+
 
 def of_chain(loaded: Any, chain: int | None, run: str) -> Any:
     """Return the fit of one chain, if `--chain` asks for it."""
@@ -161,7 +164,8 @@ def plot(args: argparse.Namespace) -> int:
         )
     fit, drawn, failed, wrong = of_chain(fit, args.chain, args.run), 0, 0, False
     folder.mkdir(parents=True, exist_ok=True)
-    for name in known if asked is None else dict.fromkeys(asked):
+    every = [x for x in known if args.chain is None or x not in OF_SEVERAL_CHAINS]
+    for name in every if asked is None else dict.fromkeys(asked):
         method = getattr(fit, f"plot_{name}")
         needed = {"author": args.author} if "author" in inspect.signature(method).parameters else {}
         if asked is None and None in needed.values():

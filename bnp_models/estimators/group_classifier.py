@@ -172,7 +172,7 @@ class GroupClassifier(ClassEstimator):
         counts = self._counts(self._checked(X))
         corpus = self._new_corpus(counts)
         probability = self._probabilities(corpus)
-        shares = np.zeros((corpus.num_docs, self.fit_.alignment.num_topics))
+        shares = np.zeros((corpus.num_docs, self.fit_.shown.alignment.num_topics))
         for name, p in zip(self.fit_.dataset.group_names, probability.T, strict=True):
             of_group = Corpus.from_counts(
                 counts, vocabulary=corpus.vocabulary, groups=[name] * corpus.num_docs

@@ -207,7 +207,8 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         words differ by class is the average over its tokens; where each class has a model of its
         own, rows are the topics of all of them.
         """
-        topics = [mean_topics(fit.topic_states, fit.alignment).T for fit in self._topic_fits()]
+        shown = [fit.shown for fit in self._topic_fits()]
+        topics = [mean_topics(fit.topic_states, fit.alignment).T for fit in shown]
         return np.vstack(topics)
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -262,7 +263,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     @property
     def _n_features_out(self) -> int:
         """Number of topics, for the names of the columns that `transform` returns."""
-        return sum(fit.alignment.num_topics for fit in self._topic_fits())
+        return sum(fit.shown.alignment.num_topics for fit in self._topic_fits())
 
     def _topic_fits(self) -> list[Any]:
         """Return the fits whose topics `transform` finds in documents."""

@@ -154,10 +154,16 @@ def weights_table(data: Any) -> pd.DataFrame:
     return table
 
 
-def weights_text(table: pd.DataFrame) -> str:
-    """Say the weights of a `weights_table` in a sentence or two."""
+def weights_text(table: pd.DataFrame, *, pooled: bool) -> str:
+    """Say the weights of a `weights_table` in a sentence or two.
+
+    `pooled` is whether the table of topics beside it averages over the chains.
+    """
     each = ", ".join(f"{chain}: {weight:.3f}" for chain, weight in table["weight"].items())
+    said = f"Chains have weights by stacking ({each}). "
+    if not pooled:
+        return f"{said}Scores follow them."
     return (
-        f"Chains have weights by stacking ({each}). Shares, intervals and words follow the "
-        "weights; the columns\nchains and alike do not."
+        f"{said}Scores, shares, intervals and words follow the weights;\nthe columns others, alike "
+        "and there do not."
     )

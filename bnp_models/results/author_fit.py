@@ -62,4 +62,6 @@ class AuthorFit(TopicFit):
         """Return the part of the report about authors."""
         from bnp_models.results.page.people import authors_section
 
+        if self._is_stacked():
+            return []  # tables of authors do not use weights of chains
         return [authors_section(self, labels, num_rows)]

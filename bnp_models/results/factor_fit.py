@@ -66,7 +66,10 @@ class FactorFit(Fit):
 
     @functools.cached_property
     def alignment(self) -> Alignment:
-        """Common numbers of the factors in all states and chains, for display only."""
+        """Common numbers of the factors in all states of this fit, for display only.
+
+        Tables have those of `shown`.
+        """
         return self._numbered._replace(in_chains=self._in_chains())
 
     @functools.cached_property
@@ -402,12 +405,12 @@ class FactorFit(Fit):
         return factor_sections(self, num_rows, some=self._has_factors())
 
     def _has_factors(self) -> bool:
-        """Say whether states were kept, and that which others are aligned with has a factor."""
+        """Return whether states were kept, and the reference of those shown has a factor."""
         from bnp_models.posterior.alignment import reference_state
 
         if not self.has_states:
             return False
-        states = self.factor_states
+        states = self.shown.factor_states
         return bool(states.z[reference_state(states.lp)].any())
 
     def match(self, data: Sources) -> tuple[Sources, list[str]]:

@@ -68,4 +68,4 @@ def _number_text(table: pd.DataFrame) -> str:
     """Return a line with the most probable numbers of factors."""
     pairs = sorted(zip(table["probability"], table.index, strict=True), key=lambda pair: -pair[0])
     said = ", ".join(f"{number} ({share:.0%})" for share, number in pairs[:4] if share >= 0.05)
-    return f"number of factors: {said or 'spread over many'}"
+    return f"number of factors, over all chains: {said or 'spread over many'}"

@@ -243,7 +243,7 @@ def factors(
         it; `found`, `other_chains`, `similarity`, `lowest_share`, `highest_share`: see
         `alignment.stability`.
         `attrs["uncommon"]` is the share of the weights that are not zero, over all states, that
-        belong to factors which some chain has in less than half of its states.
+        belong to factors which some other chain does not have.
     """
     tails = tail_quantiles(interval)
     alignment = _checked(states, alignment)

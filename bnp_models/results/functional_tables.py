@@ -208,14 +208,18 @@ def _word_pairs(
 
 
 def _aligned(fit: Any, kept: np.ndarray) -> dict[str, Values]:
-    """Return the shares of topics with common numbers, of all tokens and of those of each group."""
+    """Return the shares of topics, of all tokens and of those of each group.
+
+    Topics have the numbers of `fit.pooled()`, which all chains have in common.
+    """
     alignment, corpus = fit.alignment, fit.dataset
     num_chains, num_states = kept.shape[:2]
     shares = alignment.shares()
     topics = range(shares.shape[1])
     found = {
         "topics": Values(
-            [f"topic {r}" for r in topics], shares.reshape(num_chains, num_states, len(topics))
+            [f"pooled topic {r}" for r in topics],
+            shares.reshape(num_chains, num_states, len(topics)),
         )
     }
     if corpus.group is None:
@@ -231,6 +235,6 @@ def _aligned(fit: Any, kept: np.ndarray) -> dict[str, Values]:
         cell += np.where(number[z] < 0, len(topics) + 1, 0)
         by_group[s] = np.bincount(cell, minlength=by_group[s].size).reshape(by_group[s].shape)
     by_group = by_group[:, :, :-1] / np.bincount(position)[:, None]
-    names = [f"topic {r} in {corpus.group_names[g]}" for g in there for r in topics]
+    names = [f"pooled topic {r} in {corpus.group_names[g]}" for g in there for r in topics]
     by_group = by_group.reshape(num_chains, num_states, len(names))
     return found | {"topics by group": Values(names, by_group)}

@@ -77,8 +77,20 @@ class OneVsRestFit(Fit):
         """
         number = self.classes.index(arguments.one_of("label", label, self.classes))
         if number not in self._of_class:
-            self._of_class[number] = self._one_class(number)
+            if self._whole is self:
+                found = self._one_class(number)
+                found = found.pooled() if vars(self).get("_is_pooled") else found
+            else:
+                found = self._whole.of_class(label).of_chain(self._chain_numbers()[0])
+            self._of_class[number] = found
         return self._of_class[number]
+
+    def representative(self) -> int:
+        """Refuse: each class has a model of its own, `of_class(label)`."""
+        raise ValueError(
+            "each class has a model of its own, whose chains are compared: use "
+            "fit.of_class(label).representative()"
+        )
 
     @functools.cached_property
     def _of_class(self) -> dict[int, SupervisedFit]:

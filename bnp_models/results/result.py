@@ -18,7 +18,7 @@ from bnp_models.base.model import Model, from_description
 from bnp_models.data import arguments
 from bnp_models.data.files import check_seal
 from bnp_models.posterior import arviz_data
-from bnp_models.posterior.representative import ChainMatches, match_chains
+from bnp_models.posterior.representative import LARGE, ChainMatches, match_chains
 from bnp_models.posterior.stacking import with_weights
 from bnp_models.results.reporting import Reporting
 from bnp_models.results.summaries import Summaries
@@ -189,7 +189,7 @@ class Fit(Reporting, abc.ABC):
         Topics are numbered by one alignment of all states. A chain without a topic counts as zero.
         """
         fit = dataclasses.replace(self)
-        vars(fit).update(vars(self) | {"shown": fit})
+        vars(fit).update(vars(self) | {"shown": fit, "_is_pooled": True})
         return fit
 
     def representative(self) -> int:
@@ -208,18 +208,41 @@ class Fit(Reporting, abc.ABC):
     @functools.cached_property
     def matches(self) -> ChainMatches:
         """The topics or factors of the chains, matched in pairs of chains."""
-        chains = self._chain_numbers()
-        fits = [self.of_chain(chain) for chain in chains]
-        lp = [arviz_data.group(fit.data, "sample_stats")["lp"].mean(skipna=False) for fit in fits]
-        found = [fit._found(float(mean)) for fit, mean in zip(fits, lp, strict=True)]
+        lp = arviz_data.group(self.data, "sample_stats")["lp"]
+        of_states = np.isfinite(lp.sel(draw=self.states["draw"])).any("draw").to_numpy()
+        # a chain without a finite density has failed: it is like no other one
+        chains = [c for c, good in zip(self._chain_numbers(), of_states, strict=True) if good]
+        if not chains:
+            raise ValueError("lp must be finite in some kept state of some chain")
+        means = lp.mean("draw", skipna=False)
+        found = [self.of_chain(c)._found(float(means.sel(chain=c))) for c in chains]
         return match_chains(chains, found, *self._likeness())
 
     @functools.cached_property
     def shown(self) -> Any:
         """The fit that tables and pictures read: that of one chain, or this one."""
-        if not self._comparable() or self.matches.agree():
+        if not self._comparable() or self._agree():
             return self
         return self.of_chain(self.representative())
+
+    def _agree(self) -> bool:
+        """Return whether all chains have each large topic, and one alignment of all finds it."""
+        matches = self.matches
+        if len(matches.chains) < len(self._chain_numbers()) or not matches.agree():
+            return False
+        if not any(len(one.share) for one in matches.found):
+            return True
+        alignment = self.alignment
+        large = alignment.shares().mean(axis=0) > LARGE
+        missed = alignment.unmatched()["share"].max()  # NaN if there is none
+        return bool(alignment.common()[large].all()) and not missed > LARGE
+
+    def _with_data(self: AnyFit, data: Any) -> AnyFit:
+        """Return the fit of other attributes of the same draws, which shows what this one shows."""
+        fit = dataclasses.replace(self, data=data)
+        if self._whole is not self:
+            vars(fit)["_among"] = self._whole
+        return fit.pooled() if vars(self).get("_is_pooled") else fit
 
     @property
     def _whole(self) -> Any:

@@ -44,7 +44,10 @@ def chains_text(
     chain, common = alignment.chain[0], f"{1 - alignment.uncommon_share():.1%} of the {counted}"
     if alignment.in_chains is not None:
         number = len(alignment.in_chains.chains)
-        which = "the chain that is most like the others" if representative else "one of the chains"
+        which = "one of the chains"
+        if representative:
+            which = "the chain that is most like the others"
+            which = "the one with the higher mean lp" if number == 2 else which
         said = (
             f"Chain {chain}, {which} ({number} in all). {common} are in {terms.parts} that every "
             "other chain has, too. Shares and intervals are within this chain. fit.of_chain(c) "

@@ -150,11 +150,13 @@ def in_other_chains(
     """
     if not others:
         return table
-    rows = table[["topic", "term"]]
-    theirs = []
+    topic = table["topic"].to_numpy()
+    num_terms = (topic == topic[0]).sum()  # names of terms may be the same
+    term, theirs = np.arange(len(table)) % num_terms, []
     for partner, other in others:
-        at = rows.assign(topic=partner[rows["topic"]])
-        theirs.append(at.merge(other, on=["topic", "term"], how="left")["effect"].to_numpy())
+        effect = other["effect"].to_numpy().reshape(-1, num_terms)
+        effect = np.concatenate([effect, np.full((1, num_terms), np.nan)])  # the last one is none
+        theirs.append(effect[partner[topic], term])
     found = pd.DataFrame(np.stack(theirs, axis=1), index=table.index)
     same = np.sign(found.to_numpy()) == np.sign(table["effect"].to_numpy())[:, None]
     columns = {

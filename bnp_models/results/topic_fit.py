@@ -167,7 +167,7 @@ class TopicFit(TopicPictures):
         weights: held-out scores, and the shares, words and intervals of tables of topics where they
         are averages over chains (`pooled`). What does not: the numbers of the topics, how many
         chains have a topic, `convergence`, traces, and draws (`posterior_predictive`,
-        `log_likelihood`), which are those of each chain. Tables of authors refuse weights.
+        `log_likelihood`), which are those of each chain. Tables of authors refuse them.
         `of_chain` gives a chain alone, `unstacked` takes the weights away.
 
         Parameters
@@ -218,7 +218,7 @@ class TopicFit(TopicPictures):
         weights = stack(found.chain_log_prob, concentration=concentration)
         log_prob = found.chain_log_prob.sum(axis=1) / found.num_tokens
         about = {"score": score, "num_docs": scored.num_docs, "num_tokens": found.num_tokens}
-        return dataclasses.replace(fit, data=with_weights(fit.data, weights, log_prob, about))
+        return fit._with_data(with_weights(fit.data, weights, log_prob, about))
 
     def unstacked(self: AnyTopicFit) -> AnyTopicFit:
         """Return this fit without weights of its chains, all states counting alike."""
@@ -226,7 +226,7 @@ class TopicFit(TopicPictures):
 
         if chain_weights(self.data) is None:
             return self
-        return dataclasses.replace(self, data=with_weights(self.data, None))
+        return self._with_data(with_weights(self.data, None))
 
     def chain_weights(self) -> pd.DataFrame:
         """Return the weights that `stacked` found, one row per chain.
@@ -364,11 +364,10 @@ class TopicFit(TopicPictures):
         """
         arguments.optional(arguments.integer, "limit", limit, 1)
         arguments.flag("relevant", relevant)
-        fit = self.shown
-        table = fit.topics(num_words=num_words)
+        table = self.topics(num_words=num_words)
         if relevant:
             table["words"] = table["relevant_words"]
-        return fit._text_of(table, limit)
+        return self._text_of(table, limit)
 
     def summaries(self) -> Summaries:
         """Return tables, text and pictures of topics; without kept states, only `num_topics`."""
@@ -430,7 +429,7 @@ class TopicFit(TopicPictures):
         if self._is_stacked():
             from bnp_models.posterior.stacking import weights_text
 
-            said += f"\n{weights_text(self.chain_weights())}"
+            said += f"\n{weights_text(self.chain_weights(), pooled=self.shown is self)}"
         return f"{said}\n\n{text}"
 
     def _is_stacked(self) -> bool:

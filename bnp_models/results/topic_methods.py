@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import json
 import os
@@ -58,7 +57,10 @@ class TopicMethods(Fit):
 
     @functools.cached_property
     def alignment(self) -> Alignment:
-        """Common numbers of the topics in all states and chains, for display only."""
+        """Common numbers of the topics in all states of this fit, for display only.
+
+        Tables have those of `shown`.
+        """
         return self._numbered._replace(in_chains=self._in_chains())
 
     @functools.cached_property
@@ -342,12 +344,10 @@ class TopicMethods(Fit):
         data.attrs[LABELS] = json.dumps({"chains": shown._chain_numbers(), "labels": kept})
         if not kept:
             del data.attrs[LABELS]
-        fit = dataclasses.replace(self, data=data)
+        fit = self._with_data(data)
         _keep_made(self, fit)
         for chain, one in self._of_chain.items():
             _keep_made(one, fit.of_chain(chain))
-        if shown is self:
-            vars(fit)["shown"] = fit
         return fit
 
     @property

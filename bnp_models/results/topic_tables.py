@@ -209,8 +209,8 @@ def topics(
         uses them;
         `representative`: the documents with the highest posterior mean share of the topic.
         `attrs["unmatched"]` is the share of tokens in topics that have no number;
-        `attrs["uncommon"]` is the share of tokens in topics which some chain has in less than half
-        of its states, or which have no number.
+        `attrs["uncommon"]` is the share of tokens in topics that some other chain does not have
+        (in at least half of its states), or that have no number.
 
     Raises
     ------

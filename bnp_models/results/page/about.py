@@ -44,7 +44,7 @@ def about_section(fit: Any, folder: Path | None) -> Section:
     Parameters
     ----------
     fit
-        With all its chains.
+        What the page is about.
     folder
         The folder of the run, if the fit is in one.
     """

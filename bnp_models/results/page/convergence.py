@@ -30,8 +30,8 @@ MEANINGS = {
         "Take what follows for a first look. A longer run will find other {parts} and shares."
     ),
     "different modes": (
-        "Averages over all chains describe none of them. The {parts} below are those of one chain, "
-        "and so are their intervals, which leave out what the other chains hold."
+        "Averages over all chains describe none of them, and intervals leave out what other chains "
+        "hold; see below which chains the {parts} are from."
     ),
     "too few draws": (
         "Take what follows for a first look: averages and intervals may change with more draws."

@@ -82,19 +82,25 @@ def factors_section(fit: Any) -> Section:
             number(row["rows"], ",.0f"),
             f"{row['lower']:,.0f} \N{EN DASH} {row['upper']:,.0f}",
             *(percent(row[f"in {name}"]) for name in shown),
-            f"{row['other_chains']}/{num_others}",
-            number(row["similarity"], ".2f"),
+            *(
+                (f"{row['other_chains']}/{num_others}", number(row["similarity"], ".2f"))
+                if num_others
+                else ()
+            ),
             row["features"],
         )
         for k, row in zip(table.index.tolist(), table.to_dict("records"), strict=True)
     ]
     head = ("factor", "", "rows", "90% interval", *(f"in {name}" for name in shown))
-    head = (*head, "others", "alike", "features")
+    head = (*head, *(("others", "alike") if num_others else ()), "features")
     said = (
-        "\u201cRows\u201d is how many rows use a factor, then the share of the rows of each "
-        "source. \u201cOthers\u201d says how many of the other chains have such a factor; "
-        "\u201calike\u201d is 1 if it is the same factor there."
+        "\u201cRows\u201d is how many rows use a factor, then the share of the rows of each source."
     )
+    if num_others:
+        said += (
+            " \u201cOthers\u201d says how many of the other chains have such a factor; "
+            "\u201calike\u201d is 1 if it is the same factor there."
+        )
     if len(shown) < len(names):
         said += f" The table has {len(shown)} of {len(names)} sources; fit.factors() has all."
     table_ = data_table("Factors", head, rows, numeric=range(2, len(head) - 1), class_="wide")

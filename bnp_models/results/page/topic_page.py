@@ -48,7 +48,8 @@ def class_sections(fit: Any) -> list[Section]:
     """Return a part for each class of a fit that has a model for each: its topics and weights."""
     sections = []
     for place, name in enumerate(fit.classes):
-        table = fit.of_class(name).topic_weights()
+        one = fit.of_class(name)
+        table = one.topic_weights()
         top = float(table["upper"].max())
         rows = [
             (
@@ -66,9 +67,10 @@ def class_sections(fit: Any) -> list[Section]:
             "weights: a topic of large weight makes this label probable. Weights are compared with "
             "one another; a shift of all changes nothing."
         )
+        chains = [paragraph(line) for line in one.shown._chains_text().split("\n\n")]
         head = ("topic", "weight", "90% interval", "", "share of the tokens", "words")
         table = data_table(f"Topics of the class {name}", head, rows, numeric=(1, 2), class_="wide")
         title = f"Topics for the label \u201c{name}\u201d"
         id = f"class-{place}-{element_id(name)}".strip("-")
-        sections.append(Section(id, title, joined(paragraph(said), table)))
+        sections.append(Section(id, title, joined(paragraph(said), chains, table)))
     return sections

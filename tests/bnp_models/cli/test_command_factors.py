@@ -60,7 +60,7 @@ def test_fit_writes_tables_and_pictures(run, capsys):
     assert (fit.model.centre, fit.model.scale) == (True, True)
     assert pd.read_csv(run / "sharing.csv")["shared"].tolist() == [1, 1, 1, 2]
     assert pd.read_csv(run / "weights.csv").shape == (8, 3)
-    assert "number of factors: 2 (75%), 3 (25%)" in (run / "report.txt").read_text()
+    assert "number of factors, over all chains: 2 (75%), 3 (25%)" in (run / "report.txt").read_text()
 
 
 def test_factors(run, capsys):
@@ -68,7 +68,7 @@ def test_factors(run, capsys):
     head, *parts = capsys.readouterr().out.split("\n\n")
     assert head.startswith("Average over 2 chains. 100.0% of the weights that are not zero are in")
     lines = "\n\n".join(parts).splitlines()
-    assert lines[0].startswith("number of factors: 2 (75%)")
+    assert lines[0].startswith("number of factors, over all chains: 2 (75%)")
     words = "factor rows 90% interval a b others alike features"
     assert lines[2].split() == words.split()
     assert lines[3].split() == "0 5 5 - 5 100% 25% 1/1 1.00 red, blue".split()
@@ -132,7 +132,7 @@ def test_run(tmp_path, capsys):
     sizes = "--num-warmup 400 --num-samples 40 --max-factors 8".split()
     assert cli.main([*argv, *sizes]) == 0
     out, err = capsys.readouterr()
-    assert "number of factors: 2" in out
+    assert "number of factors, over all chains: 2" in out
     assert "factors, lp" in err
     fit = load_run(folder)
     assert fit.posterior.sizes["draw"] == 40

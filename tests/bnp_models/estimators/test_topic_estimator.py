@@ -16,6 +16,7 @@ from bnp_models.estimators import GroupClassifier, TopicClassifier, TopicEstimat
 from bnp_models.results.author_fit import AuthorFit
 from bnp_models.results.group_fit import GroupFit
 from bnp_models.results.supervised_fit import SupervisedFit
+from bnp_models.results.topic_tables import mean_topics
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +62,19 @@ def test_documents_without_words_have_the_shares_of_the_prior(estimator, new_cou
     np.testing.assert_allclose(estimator.transform(X)[1], 0.5, atol=1e-6)
     with pytest.raises(ValueError, match="X must have a document with words, got 2 without"):
         estimator.transform(np.zeros((2, 8), int))
+
+
+def test_where_chains_disagree_all_is_of_one_chain(counts, cheap, no_sweeps, monkeypatch):
+    monkeypatch.setattr(bnp.TopicFit, "_agree", lambda self: False)
+    with no_sweeps():  # chains stay where they begin
+        one = TopicEstimator(bnp.LDA(5), **(cheap | {"num_chains": 3})).fit(counts[0])
+    shown = one.fit_.shown
+    assert shown is not one.fit_
+    assert one.components_.shape == (shown.alignment.num_topics, 8)
+    table = one.set_output(transform="pandas").transform(counts[0])
+    assert table.shape[1] == len(one.components_) == len(one.fit_.topics())
+    expected = mean_topics(shown.topic_states, shown.alignment).T
+    np.testing.assert_array_equal(one.components_, expected)
 
 
 class TestComponents:

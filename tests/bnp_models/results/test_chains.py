@@ -145,7 +145,7 @@ def test_the_text_says_which_chain_it_is(fitted):
     text = fitted.text()
     head = text.split("\n\n")[0].replace("\n", " ")
     assert head.startswith(
-        f"Chain 0, the chain that is most like the others (2 in all). {common:.1%} of the tokens "
+        f"Chain 0, the one with the higher mean lp (2 in all). {common:.1%} of the tokens "
         "are in topics that every other chain has, too. Shares and intervals are within this chain."
     )
     assert "others  alike" in text
@@ -203,6 +203,54 @@ def test_a_fit_of_one_chain(fitted):
     for wrong in (2, -1, True, None):
         with pytest.raises(ValueError, match=r"chain must be one of \[0, 1\], got"):
             fitted.of_chain(wrong)
+
+
+def test_terms_of_the_same_name(fitted):
+    table = fitted.effects({"intercept": np.arange(9)}, num_draws=2)
+    assert len(table) == 2 * len(fitted.topics())
+    assert table["other_chains"].tolist() == np.repeat(fitted.topics()["other_chains"], 2).tolist()
+
+
+def test_labels_keep_what_a_chain_is_compared_with(fitted):
+    one = fitted.of_chain(1).with_labels({0: "named"})
+    pd.testing.assert_frame_equal(
+        one.topics().drop(columns="label"), fitted.of_chain(1).topics(), check_dtype=False
+    )
+    assert "same_sign" in one.effects({"x": np.arange(9) % 3}, num_draws=1)
+    assert one.text().startswith("Chain 1, one of the chains (2 in all)")
+    pooled = fitted.pooled().with_labels({0: "named"})
+    assert pooled.shown is pooled
+    assert pooled.topics()["label"][0] == "named"
+    assert "label" not in fitted.with_labels({0: "named"}).pooled().topics()
+
+
+def test_a_chain_without_a_finite_density_is_left_out(fitted):
+    """Its draws failed: the others are compared without it."""
+    lp = arviz_data.group(fitted.data, "sample_stats")["lp"].to_numpy().copy()
+    lp[0] = np.nan
+    stats = arviz_data.group(fitted.data, "sample_stats")
+    data = arviz_data.with_group(
+        fitted.data, "sample_stats", stats.assign(lp=(("chain", "draw"), lp))
+    )
+    fit = type(fitted)(fitted.model, fitted.dataset, data)
+    assert fit.representative() == 1
+    same(fit.topics(), alone(fitted, 1).topics())
+    with pytest.raises(ValueError, match=r"states\.lp must be finite in some state"):
+        fit.of_chain(0).topics()
+    data = arviz_data.with_group(data, "sample_stats", stats * np.nan)
+    with pytest.raises(ValueError, match="lp must be finite in some kept state of some chain"):
+        type(fitted)(fitted.model, fitted.dataset, data).topics()
+
+
+def test_a_topic_that_one_alignment_does_not_find_is_not_averaged(fitted):
+    """Means of chains are alike, but half of the states of a chain are not like the reference."""
+    assert not fitted._agree()
+    fit = fitted.pooled()
+    vars(fit)["matches"] = fitted.matches._replace(
+        partner={pair: np.zeros_like(x) for pair, x in fitted.matches.partner.items()}
+    )
+    assert fit.matches.agree()
+    assert not fit._agree()  # the alignment of all states misses a large topic
 
 
 def test_effects_in_the_other_chains(fitted):
@@ -317,3 +365,23 @@ def test_a_state_without_factors_counts_as_none(factors):
     alignment = bnp.posterior.factor_states.align_factors(empty)
     np.testing.assert_array_equal(alignment.shares(), [[0.5, 0.5]] * 2 + [[0, 0]] * 2)
     assert alignment.uncommon_share() == 1
+
+
+def test_the_chain_that_is_shown_may_have_no_factor(factors, tmp_path):
+    """Chain 1 has the higher mean density and no factor, chain 0 the highest state."""
+    data = factors.data
+    lp = np.array([[1.0, 4], [3.5, 3.9]])
+    changes = {"sample_stats": {"lp": lp}}
+    states = arviz_data.group(data, "states")
+    empty = xarray.DataArray([1, 0], dims="chain")
+    changes["states"] = {name: states[name] * empty for name in ("weights", "z")}
+    for name, values in changes.items():
+        group = arviz_data.group(data, name)
+        of_group = {k: (group[k].dims, np.asarray(x)) for k, x in values.items()}
+        data = arviz_data.with_group(data, name, group.assign(of_group))
+    fit = type(factors)(factors.model, factors.dataset, data)
+    assert fit.representative() == 1
+    assert list(fit.summaries().tables) == ["num_factors", "functionals"]
+    assert "No factor is in use" in fit.report(tmp_path / "page.html").read_text("utf-8")
+    assert len(fit.of_chain(0).factors()) == 2
+    plt.close("all")

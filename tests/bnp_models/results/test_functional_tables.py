@@ -82,7 +82,7 @@ def test_prevalence_by_hand(apart, corpus):
     table = apart.functionals().table
     expected = apart.topic_prevalence_by_group()
     for _, row in expected.iterrows():
-        name = f"topic {row['topic']} in {row['group']}"
+        name = f"pooled topic {row['topic']} in {row['group']}"
         assert table.loc[("topics by group", name), "mean"] == pytest.approx(row["prevalence"])
     shares = table.loc["topics", "mean"].to_numpy()
     np.testing.assert_allclose(shares, apart.topics()["prevalence"])

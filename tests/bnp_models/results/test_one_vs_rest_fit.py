@@ -97,6 +97,17 @@ def test_the_fit_of_one_class(fit):
     assert own.of_chain(1).posterior.sizes["chain"] == 1
     with pytest.raises(ValueError, match=r"label must be one of .*'art', 'law', 'sport'"):
         fit.of_class("music")
+    with pytest.raises(ValueError, match=r"use fit\.of_class\(label\)\.representative\(\)"):
+        fit.representative()
+
+
+def test_chains_of_a_class(fit):
+    assert fit.of_chain(1).of_class("law") is fit.of_class("law").of_chain(1)
+    of_chain = fit.of_chain(1).topic_weights()
+    assert of_chain["other_chains"].max() == 1  # they are compared with the other chain
+    assert "lowest_weight" in of_chain
+    assert fit.pooled().of_class("law").shown is fit.pooled().of_class("law")
+    assert fit.of_chain(1).text().startswith("art\nChain 1, ")
 
 
 def test_the_fit_of_one_class_is_stored(fit, tmp_path):

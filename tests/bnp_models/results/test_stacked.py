@@ -232,7 +232,7 @@ class TestTables:
         weight = stacked.chain_weights()["weight"]
         said = " ".join(stacked.text().split())
         assert f"weights by stacking (0: {weight[0]:.3f}, 1: {weight[1]:.3f})" in said
-        assert "the columns chains and alike do not" in said
+        assert "others, alike and there do not" in said
         assert "stacking" not in fitted.text()
         assert "stacking" not in stacked.of_chain(0).text()
         tables = stacked.summaries().tables
