@@ -80,12 +80,12 @@ def test_word_and_group_pairs_by_hand(apart, corpus):
 
 def test_prevalence_by_hand(apart, corpus):
     table = apart.functionals().table
-    expected = apart.topic_prevalence_by_group()
+    expected = apart.pooled().topic_prevalence_by_group()
     for _, row in expected.iterrows():
         name = f"pooled topic {row['topic']} in {row['group']}"
         assert table.loc[("topics by group", name), "mean"] == pytest.approx(row["prevalence"])
     shares = table.loc["topics", "mean"].to_numpy()
-    np.testing.assert_allclose(shares, apart.topics()["prevalence"])
+    np.testing.assert_allclose(shares, apart.pooled().topics()["prevalence"])
 
 
 def test_chains_in_modes_differ_where_they_differ(apart, corpus):
