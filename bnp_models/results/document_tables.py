@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
+from bnp_models.base.token_model import TokenModel
 from bnp_models.base.topics import expected_shares
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
@@ -25,6 +26,7 @@ from bnp_models.posterior.alignment import (
 )
 from bnp_models.posterior.intervals import beta_interval
 from bnp_models.posterior.mixtures import Mixtures, document_rows, one_by_one
+from bnp_models.results.result import Fit
 
 __all__ = [
     "DocumentShares",
@@ -33,6 +35,7 @@ __all__ = [
     "documents",
     "new_document_shares",
     "prior_weights",
+    "shown_topics",
     "topic_counts",
     "topic_shares",
 ]
@@ -200,6 +203,20 @@ def checked_alignment(states: Any, corpus: Any, alignment: Any) -> Alignment:
     as_topic_states(states)
     as_corpus("corpus", corpus)
     return align(states) if alignment is None else as_alignment(alignment)
+
+
+def shown_topics(fit: Any) -> tuple[TopicStates, Corpus, Alignment]:
+    """Return the states that tables of a fit show, its documents and the numbers of the topics.
+
+    Raises
+    ------
+    ValueError
+        If it is no fit of a topic model, or kept no states.
+    """
+    if not (isinstance(fit, Fit) and isinstance(fit.model, TokenModel)):
+        raise ValueError(f"fit must be that of a topic model, got {arguments.short_repr(fit)}")
+    shown = fit.shown
+    return shown.topic_states, shown.dataset, shown.alignment
 
 
 def _check_shares(shares: Any, corpus: Any) -> None:

@@ -20,10 +20,8 @@ import scipy.special
 from jaxtyping import Float, Integer
 
 from bnp_models.data import arguments
-from bnp_models.data.corpus import Corpus
-from bnp_models.posterior.alignment import Alignment, TopicStates
 from bnp_models.posterior.intervals import tail_quantiles
-from bnp_models.results.document_tables import checked_alignment
+from bnp_models.results.document_tables import shown_topics
 from bnp_models.results.topic_relations import document_weights
 from bnp_models.results.topic_tables import mean_shares, topic_prevalence_by_group
 
@@ -43,10 +41,8 @@ class Design(NamedTuple):
 
 
 def effects(
-    states: TopicStates,
-    corpus: Corpus,
+    fit: Any,
     covariates: pd.DataFrame | Mapping[str, Any],
-    alignment: Alignment | None = None,
     *,
     topics: Sequence[int] | None = None,
     interval: float = 0.9,
@@ -63,12 +59,12 @@ def effects(
 
     Parameters
     ----------
+    fit
+        Fit of a topic model.
     covariates
         One row per document, in the order of the corpus: a table, or columns by name. Numbers enter
         linearly. Strings, categories and booleans enter as indicators of all levels but the first.
         The first level is the first category, the first string in sorted order, or False.
-    alignment
-        Numbers of the topics; `align(states)` if not given.
     topics
         Topics to show; all by default.
     interval
@@ -89,6 +85,9 @@ def effects(
         `attrs["centre"]` these means, by covariate, `attrs["left_out"]` is the number of empty
         documents, which are left out, and `attrs["prevalence"]` lists the topics' mean shares of
         all tokens, by number. A state without a topic counts as no effect on it.
+        Where the table is that of one of several chains, it also has what the other chains say of
+        the topics that they have: `lowest_effect` and `highest_effect`, the range of their effects,
+        `other_chains`, their number, and `same_sign`, how many have an effect of the same sign.
 
     Raises
     ------
@@ -96,7 +95,27 @@ def effects(
         If the covariates do not have a row for each document, have missing values, or one of them
         is a combination of others; or an option is out of its domain.
     """
-    alignment = checked_alignment(states, corpus, alignment)
+    shown_topics(fit)
+    how = {"interval": interval, "num_draws": num_draws, "seed": seed}
+    table = _effects(fit.shown, covariates, topics, **how)
+    others = [
+        (partner, _effects(one, covariates, None, **how))
+        for one, partner in fit.shown._other_chains()
+    ]
+    return in_other_chains(table, others)
+
+
+def _effects(
+    fit: Any,
+    covariates: pd.DataFrame | Mapping[str, Any],
+    topics: Sequence[int] | None,
+    *,
+    interval: float,
+    num_draws: int,
+    seed: int,
+) -> pd.DataFrame:
+    """Return the effects in the states of one chain, or of all that are shown."""
+    states, corpus, alignment = shown_topics(fit)
     tails = tail_quantiles(interval)
     num_draws = arguments.integer("num_draws", num_draws, 1)
     rng = np.random.default_rng(arguments.seed("seed", seed))
@@ -167,10 +186,8 @@ def in_other_chains(
 
 
 def topics_over_time(
-    states: TopicStates,
-    corpus: Corpus,
+    fit: Any,
     time: Any,
-    alignment: Alignment | None = None,
     *,
     num_bins: int = 10,
     bins: Sequence[Any] | None = None,
@@ -180,10 +197,10 @@ def topics_over_time(
 
     Parameters
     ----------
+    fit
+        Fit of a topic model.
     time
         When each document is from, in the order of the corpus: numbers (years) or dates.
-    alignment
-        Numbers of the topics; `align(states)` if not given.
     num_bins
         Number of periods of one length, from the first document to the last one.
     bins
@@ -203,7 +220,7 @@ def topics_over_time(
     ValueError
         If there is not one time per document, a time is missing, or the bounds do not increase.
     """
-    alignment = checked_alignment(states, corpus, alignment)
+    _, corpus, alignment = shown_topics(fit)
     num_bins = arguments.integer("num_bins", num_bins, 1)
     values, dates = _times("time", time)
     if len(values) != corpus.num_docs:
@@ -229,9 +246,11 @@ def topics_over_time(
     place[values == edges[-1]] = count - 1
     place[place < 0] = count  # one more group, of the documents outside
     table = topic_prevalence_by_group(
-        states, corpus, alignment, by=place, names=[str(b) for b in range(count + 1)],
+        fit,
+        by=place,
+        names=[str(b) for b in range(count + 1)],
         interval=interval,
-    )  # fmt: skip
+    )
     table = table[: count * alignment.num_topics]
     numbers = table.pop("group").astype(int).to_numpy()
     bounds = pd.to_datetime(edges, unit="ns").to_numpy() if dates else edges

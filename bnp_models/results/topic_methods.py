@@ -5,16 +5,16 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from jaxtyping import Integer
 
 from bnp_models.base.token_model import TokenModel
 from bnp_models.data.corpus import Corpus
 from bnp_models.posterior import arviz_data
+from bnp_models.results import topic_effects, topic_relations, topic_tables
 from bnp_models.results.result import Fit
 
 if TYPE_CHECKING:
@@ -89,68 +89,15 @@ class TopicMethods(Fit):
 
     # tables
 
-    def topics(
-        self,
-        *,
-        num_words: int = 10,
-        relevance: float | int = 0.6,
-        interval: float = 0.9,
-        num_documents: int = 3,
-        min_share: float | int = 0.1,
-        group: str | None = None,
-    ) -> pd.DataFrame:
-        """Describe each topic in one row, see `topic_tables.topics`.
-
-        If `with_labels` gave labels, the first column is `label`; it is empty for other topics.
-        """
-        from bnp_models.results.topic_tables import topics
-
-        fit = self.shown
-        table = topics(
-            fit.topic_states,
-            fit.dataset,
-            fit.alignment,
-            num_words=num_words,
-            relevance=relevance,
-            interval=interval,
-            num_documents=num_documents,
-            min_share=min_share,
-            group=group,
-        )
-        if own := fit._own_labels:
-            table.insert(0, "label", [own.get(k, "") for k in table.index])
-        return table
-
-    def topic_words(
-        self,
-        *,
-        num_words: int = 10,
-        by: str = "probability",
-        relevance: float | int = 0.6,
-        frex_weight: float | int = 0.5,
-        min_count: int = 1,
-        interval: float = 0.9,
-        group: str | None = None,
-    ) -> pd.DataFrame:
-        """List the first words of each topic by one of several orders, with their uncertainty.
-
-        `by=` is "probability", "relevance", "frex" or "lift", see `topic_tables.topic_words`.
-        """
-        from bnp_models.results.topic_tables import topic_words
-
-        fit = self.shown
-        return topic_words(
-            fit.topic_states,
-            fit.dataset,
-            fit.alignment,
-            num_words=num_words,
-            by=by,
-            relevance=relevance,
-            frex_weight=frex_weight,
-            min_count=min_count,
-            interval=interval,
-            group=group,
-        )
+    topics = topic_tables.topics
+    topic_words = topic_tables.topic_words
+    topic_prevalence_by_group = topic_tables.topic_prevalence_by_group
+    topic_correlation = topic_relations.topic_correlation
+    topic_map = topic_relations.topic_map
+    find_topics = topic_relations.find_topics
+    representative_documents = topic_relations.representative_documents
+    effects = topic_effects.effects
+    topics_over_time = topic_effects.topics_over_time
 
     def documents(self, *, num_topics: int = 3, interval: float = 0.9) -> pd.DataFrame:
         """Describe each document in one row, see `document_tables.documents`."""
@@ -171,130 +118,6 @@ class TopicMethods(Fit):
         fit = self.shown
         shares = document_shares(fit.topic_states, fit.dataset, fit.alignment)
         return topic_shares(shares, fit.dataset)
-
-    def representative_documents(
-        self, topic: int, *, num_documents: int = 3, interval: float = 0.9
-    ) -> pd.DataFrame:
-        """List the documents with the largest shares of a topic, with their texts if kept.
-
-        See `topic_relations.representative_documents`.
-        """
-        from bnp_models.results.topic_relations import representative_documents
-
-        fit = self.shown
-        return representative_documents(
-            fit.topic_states,
-            fit.dataset,
-            topic,
-            fit.alignment,
-            num_documents=num_documents,
-            interval=interval,
-        )
-
-    def find_topics(
-        self,
-        query: str | Sequence[str],
-        *,
-        num_topics: int = 5,
-        num_words: int = 10,
-    ) -> pd.DataFrame:
-        """Return which topics the words of a query come from, see `topic_relations.find_topics`."""
-        from bnp_models.results.topic_relations import find_topics
-
-        fit = self.shown
-        return find_topics(
-            fit.topic_states,
-            fit.dataset,
-            query,
-            fit.alignment,
-            num_topics=num_topics,
-            num_words=num_words,
-        )
-
-    def topic_correlation(self, *, interval: float = 0.9) -> pd.DataFrame:
-        """Return how topics go together over documents, see `topic_relations.topic_correlation`."""
-        from bnp_models.results.topic_relations import topic_correlation
-
-        fit = self.shown
-        return topic_correlation(fit.topic_states, fit.dataset, fit.alignment, interval=interval)
-
-    def topic_map(self) -> pd.DataFrame:
-        """Place the topics in a plane by their words, see `topic_relations.topic_map`."""
-        from bnp_models.results.topic_relations import topic_map
-
-        fit = self.shown
-        return topic_map(fit.topic_states, fit.dataset, fit.alignment)
-
-    def topic_prevalence_by_group(
-        self,
-        *,
-        by: Integer[np.ndarray, " D"] | None = None,
-        names: Sequence[str] | None = None,
-        interval: float = 0.9,
-    ) -> pd.DataFrame:
-        """Return each topic's share of the tokens of each group, with uncertainty.
-
-        See `topic_tables.topic_prevalence_by_group`.
-        """
-        from bnp_models.results.topic_tables import topic_prevalence_by_group
-
-        fit = self.shown
-        return topic_prevalence_by_group(
-            fit.topic_states, fit.dataset, fit.alignment, by=by, names=names, interval=interval
-        )
-
-    def topics_over_time(
-        self,
-        time: Any,
-        *,
-        num_bins: int = 10,
-        bins: Sequence[Any] | None = None,
-        interval: float = 0.9,
-    ) -> pd.DataFrame:
-        """Return each topic's share of the tokens of each period, with uncertainty.
-
-        `time` has a number or a date for each document, see `topic_effects.topics_over_time`.
-        """
-        from bnp_models.results.topic_effects import topics_over_time
-
-        fit = self.shown
-        return topics_over_time(
-            fit.topic_states,
-            fit.dataset,
-            time,
-            fit.alignment,
-            num_bins=num_bins,
-            bins=bins,
-            interval=interval,
-        )
-
-    def effects(
-        self,
-        covariates: pd.DataFrame | Mapping[str, Any],
-        *,
-        topics: Sequence[int] | None = None,
-        interval: float = 0.9,
-        num_draws: int = 10,
-        seed: int = 0,
-    ) -> pd.DataFrame:
-        """Regress the topic shares of the documents on covariates, see `topic_effects.effects`.
-
-        Where the table is that of one of several chains, it also has what the other chains say of
-        the topics that they have: `lowest_effect` and `highest_effect`, the range of their effects,
-        `other_chains`, their number, and `same_sign`, how many have an effect of the same sign.
-        """
-        from bnp_models.results.topic_effects import effects, in_other_chains
-
-        fit = self.shown
-        how = {"interval": interval, "num_draws": num_draws, "seed": seed}
-
-        def of(one: Any, topics: Sequence[int] | None) -> pd.DataFrame:
-            return effects(
-                one.topic_states, one.dataset, covariates, one.alignment, topics=topics, **how
-            )
-
-        others = [(partner, of(one, None)) for one, partner in fit._other_chains()]
-        return in_other_chains(of(fit, topics), others)
 
     # labels
 

@@ -7,6 +7,7 @@ given states and follow the weights of the chains, if the states have them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,9 +21,9 @@ from bnp_models.posterior.intervals import beta_interval, tail_quantiles
 from bnp_models.posterior.mixtures import one_by_one
 from bnp_models.results.document_tables import (
     DocumentShares,
-    checked_alignment,
     document_shares,
     prior_weights,
+    shown_topics,
     topic_counts,
 )
 from bnp_models.results.topic_rankings import first_words, word_scores
@@ -39,9 +40,7 @@ __all__ = [
 
 
 def topic_correlation(
-    states: TopicStates,
-    corpus: Corpus,
-    alignment: Alignment | None = None,
+    fit: Any,
     *,
     interval: float = 0.9,
 ) -> pd.DataFrame:
@@ -54,8 +53,8 @@ def topic_correlation(
 
     Parameters
     ----------
-    alignment
-        Numbers of the topics; `align(states)` if not given.
+    fit
+        Fit of a topic model.
     interval
         Probability that `lower` and `upper` enclose.
 
@@ -71,7 +70,7 @@ def topic_correlation(
     ValueError
         If an option is out of its domain.
     """
-    alignment = checked_alignment(states, corpus, alignment)
+    states, corpus, alignment = shown_topics(fit)
     tails = tail_quantiles(interval)
     kept = np.flatnonzero(np.asarray(corpus.doc_length))
     first, second = np.triu_indices(alignment.num_topics, 1)
@@ -96,7 +95,7 @@ def topic_correlation(
 
 
 def topic_map(
-    states: TopicStates, corpus: Corpus, alignment: Alignment | None = None
+    fit: Any,
 ) -> pd.DataFrame:
     r"""Place the topics in a plane, so that topics with other words are far from one another.
 
@@ -107,8 +106,8 @@ def topic_map(
 
     Parameters
     ----------
-    alignment
-        Numbers of the topics; `align(states)` if not given.
+    fit
+        Fit of a topic model.
 
     Returns
     -------
@@ -117,7 +116,7 @@ def topic_map(
         `attrs["explained"]` is the share of the topics' squared distances from their centre that
         the plane shows. It is low for many topics: neighbours in the plane need not be alike.
     """
-    alignment = checked_alignment(states, corpus, alignment)
+    states, _, alignment = shown_topics(fit)
     phi = mean_topics(states, alignment)
     squared = 1 - similarity(phi, phi, metric="jensen-shannon")
     np.fill_diagonal(squared, 0.0)
@@ -132,10 +131,8 @@ def topic_map(
 
 
 def find_topics(
-    states: TopicStates,
-    corpus: Corpus,
+    fit: Any,
     query: str | Sequence[str],
-    alignment: Alignment | None = None,
     *,
     num_topics: int = 5,
     num_words: int = 10,
@@ -149,11 +146,11 @@ def find_topics(
 
     Parameters
     ----------
+    fit
+        Fit of a topic model.
     query
         A text, cut into words as the texts of the corpus were, or as `Corpus.from_texts` does by
         default if the corpus does not say how; or a list of words as they are in the vocabulary.
-    alignment
-        Numbers of the topics; `align(states)` if not given.
     num_topics
         Topics in the table, the most probable ones.
     num_words
@@ -171,7 +168,7 @@ def find_topics(
     ValueError
         If no word of the query is in the vocabulary, or an option is out of its domain.
     """
-    alignment = checked_alignment(states, corpus, alignment)
+    states, corpus, alignment = shown_topics(fit)
     num_topics = arguments.integer("num_topics", num_topics, 1)
     num_words = arguments.integer("num_words", num_words, 1)
     words, unknown = _known_words(query, corpus)
@@ -207,10 +204,8 @@ def find_topics(
 
 
 def representative_documents(
-    states: TopicStates,
-    corpus: Corpus,
+    fit: Any,
     topic: int,
-    alignment: Alignment | None = None,
     *,
     num_documents: int = 3,
     interval: float = 0.9,
@@ -219,10 +214,10 @@ def representative_documents(
 
     Parameters
     ----------
+    fit
+        Fit of a topic model.
     topic
         Number of the topic.
-    alignment
-        Numbers of the topics; `align(states)` if not given.
     num_documents
         Documents in the table; empty ones are left out.
     interval
@@ -239,7 +234,7 @@ def representative_documents(
     ValueError
         If there is no such topic, or an option is out of its domain.
     """
-    alignment = checked_alignment(states, corpus, alignment)
+    states, corpus, alignment = shown_topics(fit)
     (topic,) = arguments.indices("topic", [topic], alignment.num_topics)
     num_documents = arguments.integer("num_documents", num_documents)
     shares = document_shares(states, corpus, alignment)

@@ -33,7 +33,12 @@ from bnp_models.posterior.alignment import (
 )
 from bnp_models.posterior.intervals import tail_quantiles, weighted_quantiles
 from bnp_models.posterior.mixtures import OneRow
-from bnp_models.results.document_tables import checked_alignment, document_shares, topic_counts
+from bnp_models.results.document_tables import (
+    checked_alignment,
+    document_shares,
+    shown_topics,
+    topic_counts,
+)
 from bnp_models.results.topic_rankings import first_words, word_scores
 
 __all__ = [
@@ -70,9 +75,7 @@ def mean_topics(
 
 
 def topic_words(
-    states: TopicStates,
-    corpus: Corpus,
-    alignment: Alignment | None = None,
+    fit: Any,
     *,
     num_words: int = 10,
     by: str = "probability",
@@ -86,8 +89,8 @@ def topic_words(
 
     Parameters
     ----------
-    alignment
-        Numbers of the topics; `align(states)` if not given.
+    fit
+        Fit of a topic model.
     num_words
         Words per topic.
     by
@@ -119,7 +122,7 @@ def topic_words(
     ValueError
         If an option is out of its domain.
     """
-    alignment = checked_alignment(states, corpus, alignment)
+    states, corpus, alignment = shown_topics(fit)
     lower_upper = tail_quantiles(interval)
     states = _of_group(states, group)
     phi = mean_topics(states, alignment)
@@ -165,9 +168,7 @@ def mean_shares(states: TopicStates, alignment: Alignment) -> Float[np.ndarray, 
 
 
 def topics(
-    states: TopicStates,
-    corpus: Corpus,
-    alignment: Alignment | None = None,
+    fit: Any,
     *,
     num_words: int = 10,
     relevance: float | int = 0.6,
@@ -180,8 +181,8 @@ def topics(
 
     Parameters
     ----------
-    alignment
-        Numbers of the topics; `align(states)` if not given.
+    fit
+        Fit of a topic model.
     num_words, num_documents
         Words and representative documents to name.
     relevance
@@ -198,6 +199,7 @@ def topics(
     -------
     table
         Index: topic. Columns:
+        `label`: those of `with_labels`, empty for other topics, if there are some;
         `words`, `relevant_words`: the most probable and the most relevant words;
         `prevalence`, `lower`, `upper`: share of all tokens, mean and interval over states;
         `documents`: share of the documents that are not empty, see `min_share`;
@@ -217,7 +219,7 @@ def topics(
     ValueError
         If an option is out of its domain.
     """
-    alignment = checked_alignment(states, corpus, alignment)
+    states, corpus, alignment = shown_topics(fit)
     arguments.finite_number("min_share", min_share, above=0, at_most=1)
     num_documents = arguments.integer("num_documents", num_documents)
     tails = tail_quantiles(interval)
@@ -259,13 +261,13 @@ def topics(
     )
     table.attrs["unmatched"] = float(1 - mean.sum())
     table.attrs["uncommon"] = alignment.uncommon_share()
+    if own := fit.shown._own_labels:
+        table.insert(0, "label", [own.get(k, "") for k in table.index])
     return table
 
 
 def topic_prevalence_by_group(
-    states: TopicStates,
-    corpus: Corpus,
-    alignment: Alignment | None = None,
+    fit: Any,
     *,
     by: Integer[np.ndarray, " D"] | None = None,
     names: Sequence[str] | None = None,
@@ -275,8 +277,8 @@ def topic_prevalence_by_group(
 
     Parameters
     ----------
-    alignment
-        Numbers of the topics; `align(states)` if not given.
+    fit
+        Fit of a topic model.
     by, names
         Another grouping of the documents (years, sources, ...) than the groups of the corpus:
         the group of each document, from 0, and the names of the groups.
@@ -295,7 +297,7 @@ def topic_prevalence_by_group(
     ValueError
         If there are no groups, or `by` and `names` do not fit the documents or one another.
     """
-    alignment = checked_alignment(states, corpus, alignment)
+    states, corpus, alignment = shown_topics(fit)
     lower_upper = tail_quantiles(interval)
     if by is None and names is not None:
         raise ValueError(f"names is {arguments.short_repr(names)} but by is None; give both")

@@ -60,7 +60,9 @@ def test_fit_writes_tables_and_pictures(run, capsys):
     assert (fit.model.centre, fit.model.scale) == (True, True)
     assert pd.read_csv(run / "sharing.csv")["shared"].tolist() == [1, 1, 1, 2]
     assert pd.read_csv(run / "weights.csv").shape == (8, 3)
-    assert "number of factors, over all chains: 2 (75%), 3 (25%)" in (run / "report.txt").read_text()
+    assert (
+        "number of factors, over all chains: 2 (75%), 3 (25%)" in (run / "report.txt").read_text()
+    )
 
 
 def test_factors(run, capsys):

@@ -6,6 +6,7 @@ import pytest
 import bnp_models as bnp
 from bnp_models.data.corpus import Corpus
 from bnp_models.posterior.alignment import TopicStates, align
+from bnp_models.posterior.arviz_data import make_data
 from bnp_models.posterior.mixtures import mixture_states
 
 WORDS = ("ball", "goal", "team", "vote", "law", "party", "cell", "gene", "drug", "said", "unused")
@@ -95,3 +96,16 @@ def plain(z, corpus, numbered):
     # four slots have prior weight, the empty one among them
     theta = (doc_topic + ALPHA) / (length + 4 * ALPHA)
     return {"doc_topic": doc_topic, "phi": phi, "theta": theta, "length": length}
+
+
+@pytest.fixture(scope="session")
+def fit_of():
+    """Return a function that makes a fit of states, whose tables show all of them."""
+
+    def make(states, corpus, alignment=None):
+        fit = bnp.TopicFit(bnp.LDA(4), corpus, make_data({"posterior": {"beta": np.ones((1, 1))}}))
+        numbers = align(states) if alignment is None else alignment
+        vars(fit).update(topic_states=states, alignment=numbers, shown=fit)
+        return fit
+
+    return make

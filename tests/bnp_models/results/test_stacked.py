@@ -172,7 +172,7 @@ class TestTables:
         if name == "topic_words":
             from bnp_models.results.topic_tables import topic_words
 
-            return topic_words(fit.topic_states, fit.dataset, fit.alignment)
+            return topic_words(fit.pooled())
         return getattr(fit, name)()
 
     def test_shares_are_weighted_means_over_chains(self, fitted):

@@ -41,7 +41,7 @@ def simulated(states_of, seed, slope, num_docs=100, length=60, num_states=6):
 class TestEffects:
     @pytest.mark.slow
     @pytest.mark.parametrize("slope", [0.0, 0.4])
-    def test_intervals_cover_the_truth(self, states_of, slope):
+    def test_intervals_cover_the_truth(self, states_of, slope, fit_of):
         """Of 60 intervals of 90%, on average 54 cover; fewer than 45 have probability 2e-4.
 
         So have more than 15 that exclude the truth. Draws of the shares make intervals wider.
@@ -49,7 +49,7 @@ class TestEffects:
         count, covered, excludes = 60, 0, 0
         for seed in range(count):
             states, corpus, x = simulated(states_of, seed, slope)
-            table = effects(states, corpus, {"x": x}, num_draws=3, seed=seed)
+            table = effects(fit_of(states, corpus), {"x": x}, num_draws=3, seed=seed)
             alignment = align(states)
             first = alignment.number[0, 0]
             row = table[(table["topic"] == first) & (table["term"] == "x")].iloc[0]
@@ -61,11 +61,11 @@ class TestEffects:
         else:
             assert excludes == count  # the effect is seven standard errors
 
-    def test_one_state_against_regressions(self, states_of):
+    def test_one_state_against_regressions(self, states_of, fit_of):
         """The mixture over many draws has the mean and the variance of composed draws."""
         states, corpus, x = simulated(states_of, 0, 0.3, num_states=1)
         alignment = align(states)
-        table = effects(states, corpus, {"x": x}, alignment, num_draws=400, interval=0.8)
+        table = effects(fit_of(states, corpus, alignment), {"x": x}, num_draws=400, interval=0.8)
         rng = np.random.default_rng(1)
         (weighed,) = document_weights(states, corpus, alignment)
         design = np.column_stack([np.ones_like(x), x - x.mean()])
@@ -89,10 +89,10 @@ class TestEffects:
         np.testing.assert_allclose(found["effect"][:, 0].sum(), 1 - rest, atol=1e-3)
         np.testing.assert_allclose(found["effect"][:, 1].sum(), 0, atol=1e-3)
 
-    def test_levels_have_the_differences_of_groups(self, states, corpus, numbered, plain):
+    def test_levels_have_the_differences_of_groups(self, states, corpus, numbered, plain, fit_of):
         """Without other covariates an indicator's effect is a difference of means."""
         part = np.array(["b", "c", "a"] * 8)
-        table = effects(states, corpus, {"part": part}, numbered, num_draws=50)
+        table = effects(fit_of(states, corpus, numbered), {"part": part}, num_draws=50)
         assert table["term"][:3].tolist() == ["intercept", "part[b]", "part[c]"]
         shares = table.attrs.pop("prevalence")
         np.testing.assert_allclose(shares, numbered.shares().mean(axis=0))
@@ -105,7 +105,7 @@ class TestEffects:
         np.testing.assert_allclose(effect[:, 1], means["b"] - means["a"], atol=0.02)
         np.testing.assert_allclose(effect[:, 2], means["c"] - means["a"], atol=0.02)
 
-    def test_kinds_of_covariates_and_seeds(self, states, corpus):
+    def test_kinds_of_covariates_and_seeds(self, states, corpus, fit_of):
         rows = corpus.num_docs
         rng = np.random.default_rng(0)
         frame = pd.DataFrame(
@@ -118,22 +118,24 @@ class TestEffects:
             },
             index=pd.Index(range(7, rows + 7)),
         )
-        table = effects(states, corpus, frame, topics=[2, 0, 2], num_draws=2, seed=3)
+        table = effects(fit_of(states, corpus), frame, topics=[2, 0, 2], num_draws=2, seed=3)
         assert table["topic"].unique().tolist() == [2, 0]
         assert table["term"][:4].tolist() == ["intercept", "year", "late[True]", "size[big]"]
         assert table.attrs["reference"] == {"late": False, "size": "small"}
         kept = np.arange(rows) != 5
         assert table.attrs["centre"] == {"year": pytest.approx(frame["year"][kept].mean())}
-        again = effects(states, corpus, dict(frame), topics=[2, 0], num_draws=2, seed=3)
+        again = effects(fit_of(states, corpus), dict(frame), topics=[2, 0], num_draws=2, seed=3)
         pd.testing.assert_frame_equal(table, again)
-        other = effects(states, corpus, frame, topics=[2, 0], num_draws=2, seed=4)
+        other = effects(fit_of(states, corpus), frame, topics=[2, 0], num_draws=2, seed=4)
         assert not other.equals(table)
 
-    def test_weights_of_states(self, states, corpus, numbered):
+    def test_weights_of_states(self, states, corpus, numbered, fit_of):
         """With all weight on some states, the others do not count."""
         x = np.random.default_rng(0).normal(size=corpus.num_docs)
         weight = np.where(np.arange(len(states.z)) == 0, 1.0, 0.0)
-        found = effects(states._replace(weight=weight), corpus, {"x": x}, numbered, num_draws=200)
+        found = effects(
+            fit_of(states._replace(weight=weight), corpus, numbered), {"x": x}, num_draws=200
+        )
         alone = states._replace(
             mixtures=[next(iter(states.mixtures))], z=states.z[:1], chain=states.chain[:1],
             draw=states.draw[:1], lp=states.lp[:1],
@@ -142,7 +144,7 @@ class TestEffects:
             reference=0, number=numbered.number[:1], similarity=numbered.similarity[:1],
             sizes=numbered.sizes[:1], chain=numbered.chain[:1], draw=numbered.draw[:1],
         )  # fmt: skip
-        expected = effects(alone, corpus, {"x": x}, one, num_draws=200)
+        expected = effects(fit_of(alone, corpus, one), {"x": x}, num_draws=200)
         width = (expected["upper"] - expected["lower"]).to_numpy()
         for name in ("effect", "lower", "upper"):
             assert (abs(found[name] - expected[name]) < 0.1 * width).all()
@@ -174,9 +176,9 @@ class TestEffects:
             ),
         ],
     )
-    def test_bad_covariates(self, states, corpus, covariates, message):
+    def test_bad_covariates(self, states, corpus, covariates, message, fit_of):
         with pytest.raises(ValueError, match=message):
-            effects(states, corpus, covariates)
+            effects(fit_of(states, corpus), covariates)
 
     @pytest.mark.parametrize(
         ("options", "message"),
@@ -187,11 +189,11 @@ class TestEffects:
             ({"seed": -1}, "seed must be an integer of at least 0"),
         ],
     )
-    def test_bad_options(self, states, corpus, options, message):
+    def test_bad_options(self, states, corpus, options, message, fit_of):
         with pytest.raises(ValueError, match=message):
-            effects(states, corpus, {"x": np.arange(24.0)}, **options)
+            effects(fit_of(states, corpus), {"x": np.arange(24.0)}, **options)
 
-    def test_a_topic_of_some_states_only(self, states_of, z, corpus):
+    def test_a_topic_of_some_states_only(self, states_of, z, corpus, fit_of):
         """States without the topic count as no effect, with a share of zero."""
         merged = z.copy()
         merged[1:][merged[1:] == 2] = 3
@@ -199,7 +201,7 @@ class TestEffects:
         alignment = align(states)
         lost = int(np.isnan(alignment.similarity).any(axis=0).argmax())
         x = np.random.default_rng(0).normal(size=corpus.num_docs)
-        table = effects(states, corpus, {"x": x}, alignment, topics=[lost])
+        table = effects(fit_of(states, corpus, alignment), {"x": x}, topics=[lost])
         assert np.isfinite(table[["effect", "lower", "upper", "probability"]].to_numpy()).all()
 
 
@@ -217,9 +219,9 @@ def test_quantiles_of_mixtures():
 
 
 class TestOverTime:
-    def test_against_groups(self, states, corpus, numbered):
+    def test_against_groups(self, states, corpus, numbered, fit_of):
         year = 2000 + np.arange(corpus.num_docs) // 2.0  # 2000 to 2011
-        table = topics_over_time(states, corpus, year, numbered, num_bins=4)
+        table = topics_over_time(fit_of(states, corpus, numbered), year, num_bins=4)
         assert table.columns.tolist() == [
             *("bin", "start", "end", "middle", "topic", "prevalence", "lower", "upper"),
             "num_tokens",
@@ -229,33 +231,33 @@ class TestOverTime:
         np.testing.assert_allclose(table["end"][::3], [2002.75, 2005.5, 2008.25, 2011])
         np.testing.assert_allclose(table["middle"], (table["start"] + table["end"]) / 2)
         by = np.digitize(year, [2002.75, 2005.5, 2008.25])
-        expected = topic_prevalence_by_group(states, corpus, numbered, by=by)
+        expected = topic_prevalence_by_group(fit_of(states, corpus, numbered), by=by)
         for name in ("topic", "prevalence", "lower", "upper", "num_tokens"):
             np.testing.assert_array_equal(table[name], expected[name])
         np.testing.assert_allclose(table.groupby("bin")["prevalence"].sum(), 1)
 
-    def test_bounds_of_ones_own(self, states, corpus, numbered):
+    def test_bounds_of_ones_own(self, states, corpus, numbered, fit_of):
         """Documents outside are left out; the last period includes its end; one has no tokens."""
         year = np.arange(corpus.num_docs)
         bins = [2, 5, 5.5, 6.5, 9]
-        table = topics_over_time(states, corpus, year, numbered, bins=bins)
+        table = topics_over_time(fit_of(states, corpus, numbered), year, bins=bins)
         length = np.asarray(corpus.doc_length)
         expected = [length[2:5].sum(), 0, length[6], length[7:10].sum()]
         assert length[5] == 0
         assert table["num_tokens"][::3].tolist() == expected
         assert np.isnan(table["prevalence"].to_numpy()[3:6]).all()
 
-    def test_dates(self, states, corpus, numbered):
+    def test_dates(self, states, corpus, numbered, fit_of):
         days = pd.date_range("2021-01-01", periods=corpus.num_docs)
-        table = topics_over_time(states, corpus, days, numbered, num_bins=2)
+        table = topics_over_time(fit_of(states, corpus, numbered), days, num_bins=2)
         assert table["start"].tolist()[0] == pd.Timestamp("2021-01-01")
         assert table["middle"].tolist()[0] == pd.Timestamp("2021-01-06 18:00")
         assert table["end"].tolist()[5] == days[-1]
         for same in (days.to_numpy(), list(days), [str(d.date()) for d in days], pd.Series(days)):
-            found = topics_over_time(states, corpus, same, numbered, num_bins=2)
+            found = topics_over_time(fit_of(states, corpus, numbered), same, num_bins=2)
             np.testing.assert_array_equal(found["prevalence"], table["prevalence"])
         bins = ["2020-12-01", "2021-01-10", "2021-03-01"]
-        found = topics_over_time(states, corpus, days, numbered, bins=bins)
+        found = topics_over_time(fit_of(states, corpus, numbered), days, bins=bins)
         assert found["num_tokens"].sum() == 3 * corpus.num_tokens
 
     @pytest.mark.parametrize(
@@ -273,6 +275,6 @@ class TestOverTime:
             (np.arange(24), {"bins": ["2020-01-01", "2021-01-01"]}, "of the kind of time, got"),
         ],
     )
-    def test_bad_arguments(self, states, corpus, time, options, message):
+    def test_bad_arguments(self, states, corpus, time, options, message, fit_of):
         with pytest.raises(ValueError, match=message):
-            topics_over_time(states, corpus, time, **options)
+            topics_over_time(fit_of(states, corpus), time, **options)

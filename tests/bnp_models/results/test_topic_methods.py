@@ -13,7 +13,7 @@ import bnp_models as bnp
 from bnp_models.base.author_model import DIMS
 from bnp_models.posterior.arviz_data import make_data
 from bnp_models.posterior.stacking import with_weights
-from bnp_models.results import topic_effects, topic_relations, topic_tables
+from bnp_models.results import topic_tables
 from bnp_models.results.document_tables import document_shares
 
 
@@ -40,32 +40,6 @@ def fit(z, corpus):
 @pytest.fixture
 def x(corpus):
     return np.random.default_rng(0).normal(size=corpus.num_docs)
-
-
-CALLS = {
-    "topics": ((), {"num_words": 3}),
-    "topic_words": ((), {"by": "frex", "num_words": 2}),
-    "topic_correlation": ((), {"interval": 0.5}),
-    "find_topics": (("law vote",), {"num_topics": 2}),
-    "representative_documents": ((1,), {"num_documents": 2}),
-    "topic_map": ((), {}),
-    "effects": (({"x": np.arange(24.0)},), {"num_draws": 1}),
-    "topics_over_time": ((np.arange(24),), {"num_bins": 2}),
-}
-
-
-@pytest.mark.parametrize("name", CALLS)
-@pytest.mark.parametrize("chain", [None, 2])
-def test_tables_are_those_of_the_functions(fit, name, chain):
-    given, options = CALLS[name]
-    module = next(m for m in (topic_tables, topic_relations, topic_effects) if hasattr(m, name))
-    fit = fit if chain is None else fit.of_chain(chain)
-    one = fit.shown
-    states = (one.topic_states, one.dataset)
-    expected = getattr(module, name)(*states, *given, alignment=one.alignment, **options)
-    found = getattr(fit, name)(*given, **options)
-    pd.testing.assert_frame_equal(found[expected.columns], expected)
-    assert found.attrs == expected.attrs
 
 
 @pytest.mark.parametrize("chain", [None, 2])

@@ -80,13 +80,13 @@ def test_frex_of_tiny_probabilities():
     assert np.isfinite(word_scores(phi, corpus, "lift")[:4]).all()
 
 
-def test_words_of_all_orders(states, corpus, numbered, phi):
+def test_words_of_all_orders(states, corpus, numbered, phi, fit_of):
     """The column of the order is its score; intervals are those of probability."""
-    plain = topic_words(states, corpus, numbered)
+    plain = topic_words(fit_of(states, corpus, numbered))
     assert "unused" not in set(plain["word"])
     assert len(plain) == 30  # ten words occur
     for by in ("relevance", "frex", "lift"):
-        table = topic_words(states, corpus, numbered, by=by, num_words=4)
+        table = topic_words(fit_of(states, corpus, numbered), by=by, num_words=4)
         assert table.columns.tolist() == [*plain.columns, by]
         scores = word_scores(phi, corpus, by)
         for row in table.to_dict("records"):
@@ -96,7 +96,7 @@ def test_words_of_all_orders(states, corpus, numbered, phi):
         both = table.merge(plain, on=["topic", "word"], suffixes=("", "_plain"))
         for name in ("probability", "lower", "upper"):
             np.testing.assert_array_equal(both[name], both[f"{name}_plain"])
-    rare = topic_words(states, corpus, numbered, by="lift", min_count=1000)
+    rare = topic_words(fit_of(states, corpus, numbered), by="lift", min_count=1000)
     assert rare.empty
 
 

@@ -18,9 +18,9 @@ from bnp_models.results.topic_relations import (
 
 
 class TestCorrelation:
-    def test_against_numpy(self, states, corpus, numbered, plain):
+    def test_against_numpy(self, states, corpus, numbered, plain, fit_of):
         """In each state numpy's correlation over documents, then mean and quantiles."""
-        table = topic_correlation(states, corpus, numbered, interval=0.5)
+        table = topic_correlation(fit_of(states, corpus, numbered), interval=0.5)
         assert table[["topic", "other"]].to_numpy().tolist() == [[0, 1], [0, 2], [1, 2]]
         kept = plain["length"][0, :, 0] > 0
         every = np.stack([np.corrcoef(theta[kept].T) for theta in plain["theta"]])
@@ -30,37 +30,37 @@ class TestCorrelation:
             assert row["lower"] == pytest.approx(np.quantile(values, 0.25))
             assert row["upper"] == pytest.approx(np.quantile(values, 0.75))
 
-    def test_weights_of_states(self, states, corpus, numbered, plain):
+    def test_weights_of_states(self, states, corpus, numbered, plain, fit_of):
         weight = np.where(np.arange(len(states.z)) == 3, 1.0, 0.0)
-        table = topic_correlation(states._replace(weight=weight), corpus, numbered)
+        table = topic_correlation(fit_of(states._replace(weight=weight), corpus, numbered))
         kept = plain["length"][0, :, 0] > 0
         expected = np.corrcoef(plain["theta"][3][kept].T)[np.triu_indices(3, 1)]
         for name in ("correlation", "lower", "upper"):
             np.testing.assert_allclose(table[name], expected)
 
-    def test_a_topic_of_some_states_only(self, states_of, z, corpus):
+    def test_a_topic_of_some_states_only(self, states_of, z, corpus, fit_of):
         """Only states that have both topics count; a pair that no state has is NaN."""
         merged = z.copy()
         merged[2][merged[2] == 2] = 3
         states = states_of(merged, corpus)
         alignment = align(states)
-        table = topic_correlation(states, corpus, alignment)
+        table = topic_correlation(fit_of(states, corpus, alignment))
         assert np.isfinite(table.to_numpy()).all()
         alignment.number[alignment.number == 1] = -1
-        table = topic_correlation(states, corpus, alignment)
+        table = topic_correlation(fit_of(states, corpus, alignment))
         gone = (table["topic"] == 1) | (table["other"] == 1)
         assert table.loc[gone, ["correlation", "lower", "upper"]].isna().all(axis=None)
         assert np.isfinite(table[~gone].to_numpy()).all()
 
-    def test_bad_options(self, states, corpus):
+    def test_bad_options(self, states, corpus, fit_of):
         with pytest.raises(ValueError, match="interval must be a finite number above 0"):
-            topic_correlation(states, corpus, interval=0.0)
+            topic_correlation(fit_of(states, corpus), interval=0.0)
 
 
 class TestMap:
-    def test_distances_of_three_topics_are_exact(self, states, corpus, numbered, plain):
+    def test_distances_of_three_topics_are_exact(self, states, corpus, numbered, plain, fit_of):
         """Three points lie in a plane, so that their distances can be compared."""
-        table = topic_map(states, corpus, numbered)
+        table = topic_map(fit_of(states, corpus, numbered))
         phi = plain["phi"].mean(axis=0)
         places = table[["x", "y"]].to_numpy()
 
@@ -90,8 +90,8 @@ class TestMap:
 
 
 class TestFindTopics:
-    def test_against_a_sum(self, states, corpus, numbered, plain):
-        table = find_topics(states, corpus, "Votes: vote, vote and LAW!", numbered)
+    def test_against_a_sum(self, states, corpus, numbered, plain, fit_of):
+        table = find_topics(fit_of(states, corpus, numbered), "Votes: vote, vote and LAW!")
         words = [corpus.vocabulary.index(word) for word in ("vote", "vote", "law")]
         share = plain["doc_topic"].sum(axis=1) / corpus.num_tokens
         joint = (share * plain["phi"][:, words].prod(axis=1)).mean(axis=0)
@@ -103,33 +103,35 @@ class TestFindTopics:
         first = table["words"][0].split(", ")
         assert {"vote", "law", "party"} < set(first[:4])
 
-    def test_words_as_they_are(self, states, corpus, numbered):
-        one = find_topics(states, corpus, "cell drug", numbered, num_topics=1)
-        other = find_topics(states, corpus, ["cell", "drug"], numbered, num_topics=1, num_words=2)
+    def test_words_as_they_are(self, states, corpus, numbered, fit_of):
+        one = find_topics(fit_of(states, corpus, numbered), "cell drug", num_topics=1)
+        other = find_topics(
+            fit_of(states, corpus, numbered), ["cell", "drug"], num_topics=1, num_words=2
+        )
         assert len(one) == len(other) == 1
         assert one["probability"].tolist()[0] == other["probability"].tolist()[0] > 0.9
         assert len(other["words"][0].split(", ")) == 2
-        found = find_topics(states, corpus, ["cell", "Drug"], numbered)
+        found = find_topics(fit_of(states, corpus, numbered), ["cell", "Drug"])
         assert found.attrs["unknown"] == ["Drug"]
 
-    def test_long_queries_and_weights(self, states, corpus, numbered, plain):
+    def test_long_queries_and_weights(self, states, corpus, numbered, plain, fit_of):
         """Products that are too small for a float are no error; weights of states count."""
         weight = np.where(np.arange(len(states.z)) == 2, 2.0, 0.0)
         states = states._replace(weight=weight)
-        table = find_topics(states, corpus, ["said", "goal"] * 400, numbered)
+        table = find_topics(fit_of(states, corpus, numbered), ["said", "goal"] * 400)
         assert table["probability"].tolist()[0] == pytest.approx(1)
         words = [corpus.vocabulary.index(word) for word in ("said", "goal")]
-        table = find_topics(states, corpus, "said goal", numbered)
+        table = find_topics(fit_of(states, corpus, numbered), "said goal")
         share = plain["doc_topic"][2].sum(axis=0) / corpus.num_tokens
         joint = share * plain["phi"][2, words].prod(axis=0)
         np.testing.assert_allclose(
             table["probability"], np.sort(joint / joint.sum())[::-1], rtol=1e-5
         )
 
-    def test_topics_without_a_number(self, states, corpus, numbered):
+    def test_topics_without_a_number(self, states, corpus, numbered, fit_of):
         number = np.where(numbered.number == 0, -1, numbered.number)
-        table = find_topics(states, corpus, "said", numbered._replace(number=number))
-        whole = find_topics(states, corpus, "said", numbered)
+        table = find_topics(fit_of(states, corpus, numbered._replace(number=number)), "said")
+        whole = find_topics(fit_of(states, corpus, numbered), "said")
         lost = whole.loc[whole["topic"] == 0, "probability"].item()
         assert table.attrs["unmatched"] == pytest.approx(lost)
         assert table["probability"].to_numpy().sum() == pytest.approx(1 - lost)
@@ -145,14 +147,14 @@ class TestFindTopics:
             ("law", {"num_words": 0}, "num_words must be an integer of at least 1, got 0"),
         ],
     )
-    def test_bad_arguments(self, states, corpus, numbered, query, options, message):
+    def test_bad_arguments(self, states, corpus, numbered, query, options, message, fit_of):
         with pytest.raises(ValueError, match=message):
-            find_topics(states, corpus, query, numbered, **options)
+            find_topics(fit_of(states, corpus, numbered), query, **options)
 
 
 class TestRepresentativeDocuments:
-    def test_against_documents(self, states, corpus, numbered, plain):
-        table = representative_documents(states, corpus, 1, numbered, num_documents=4)
+    def test_against_documents(self, states, corpus, numbered, plain, fit_of):
+        table = representative_documents(fit_of(states, corpus, numbered), 1, num_documents=4)
         share = plain["theta"].mean(axis=0)[:, 1]
         share[plain["length"][0, :, 0] == 0] = -1
         assert table.index.tolist() == np.argsort(-share)[:4].tolist()
@@ -165,18 +167,18 @@ class TestRepresentativeDocuments:
         for name in ("lower", "upper", "num_tokens"):
             np.testing.assert_allclose(table[name], rows[name])
 
-    def test_texts_and_empty_documents(self, states, corpus, numbered, monkeypatch):
+    def test_texts_and_empty_documents(self, states, corpus, numbered, monkeypatch, fit_of):
         texts = [f"text {d}" for d in range(corpus.num_docs)]
         monkeypatch.setattr(Corpus, "texts", property(lambda self: texts), raising=False)
-        table = representative_documents(states, corpus, 0, numbered, num_documents=99)
+        table = representative_documents(fit_of(states, corpus, numbered), 0, num_documents=99)
         assert table["text"].tolist() == [f"text {d}" for d in table.index]
         assert len(table) == corpus.num_docs - 1
         assert 5 not in table.index
 
     @pytest.mark.parametrize("topic", [3, -1])
-    def test_no_such_topic(self, states, corpus, topic):
+    def test_no_such_topic(self, states, corpus, topic, fit_of):
         with pytest.raises(ValueError, match="topic must be numbers below 3"):
-            representative_documents(states, corpus, topic)
+            representative_documents(fit_of(states, corpus), topic)
 
 
 def test_document_weights(states, corpus, numbered):

@@ -13,8 +13,8 @@ def test_the_setting_is_aligned(numbered):
 
 
 class TestTopics:
-    def test_columns_against_plain_counting(self, states, corpus, numbered, plain):
-        table = topic_tables.topics(states, corpus, numbered, num_words=3, interval=0.8)
+    def test_columns_against_plain_counting(self, states, corpus, numbered, plain, fit_of):
+        table = topic_tables.topics(fit_of(states, corpus, numbered), num_words=3, interval=0.8)
         assert list(table.index) == [0, 1, 2]
         share = plain["doc_topic"].sum(1) / corpus.num_tokens
         np.testing.assert_allclose(table["prevalence"], share.mean(0))
@@ -38,27 +38,29 @@ class TestTopics:
         assert list(table["other_chains"]) == [2, 2, 2]
         assert table.attrs["unmatched"] == pytest.approx(0, abs=1e-9)
 
-    def test_relevance_prefers_words_that_are_rare_elsewhere(self, states, corpus, numbered):
-        table = topic_tables.topics(states, corpus, numbered, num_words=4, relevance=0.0)
+    def test_relevance_prefers_words_that_are_rare_elsewhere(
+        self, states, corpus, numbered, fit_of
+    ):
+        table = topic_tables.topics(fit_of(states, corpus, numbered), num_words=4, relevance=0.0)
         assert table["words"].str.startswith("said, ").all()
         assert table["relevant_words"].str.endswith(", said").all()
         assert not table["words"].str.contains("unused").any()
-        words = topic_tables.topics(states, corpus, numbered, num_words=99)["words"]
+        words = topic_tables.topics(fit_of(states, corpus, numbered), num_words=99)["words"]
         assert (words.str.split(", ").str.len() == len(corpus.vocabulary)).all()
 
-    def test_relabelling_the_slots_changes_nothing(self, states_of, z, corpus):
+    def test_relabelling_the_slots_changes_nothing(self, states_of, z, corpus, fit_of):
         order = np.array([2, 3, 1, 0], np.uint8)
         moved = z.copy()
         moved[1] = order[z[1]]
-        expected = topic_tables.topics(states_of(z, corpus), corpus)
-        found = topic_tables.topics(states_of(moved, corpus), corpus)
+        expected = topic_tables.topics(fit_of(states_of(z, corpus), corpus))
+        found = topic_tables.topics(fit_of(states_of(moved, corpus), corpus))
         pd.testing.assert_frame_equal(found, expected)
 
-    def test_a_topic_of_some_chains_only(self, states_of, z, corpus):
+    def test_a_topic_of_some_chains_only(self, states_of, z, corpus, fit_of):
         merged = z.copy()
         merged[2][merged[2] == 2] = 3  # chain 2 knows two topics
         states = states_of(merged, corpus)
-        table = topic_tables.topics(states, corpus)
+        table = topic_tables.topics(fit_of(states, corpus))
         assert sorted(table["other_chains"]) == [1, 2, 2]
         lost = table.loc[table["other_chains"].idxmin()].to_dict()
         assert lost["found"] == pytest.approx(2 / 3)
@@ -84,21 +86,23 @@ class TestTopics:
             ({"num_documents": -1}, "num_documents must be an integer of at least 0, got -1"),
         ],
     )
-    def test_bad_options(self, states, corpus, options, message):
+    def test_bad_options(self, states, corpus, options, message, fit_of):
         with pytest.raises(ValueError, match=message):
-            topic_tables.topics(states, corpus, **options)
+            topic_tables.topics(fit_of(states, corpus), **options)
 
-    def test_another_corpus_is_refused(self, states, corpus):
+    def test_another_corpus_is_refused(self, states, corpus, fit_of):
         with pytest.raises(ValueError, match="the one that was fitted: it has 2 words, the states"):
-            topic_tables.topics(states, Corpus.from_ids([[0]], num_words=2))
+            topic_tables.topics(fit_of(states, Corpus.from_ids([[0]], num_words=2)))
         part = corpus.select(np.arange(3))
         with pytest.raises(ValueError, match="corpus must be the one that was fitted: it has"):
             document_tables.document_shares(states, part)
 
 
 class TestTopicWords:
-    def test_probability_and_interval(self, states, corpus, numbered, plain):
-        table = topic_tables.topic_words(states, corpus, numbered, num_words=4, interval=0.5)
+    def test_probability_and_interval(self, states, corpus, numbered, plain, fit_of):
+        table = topic_tables.topic_words(
+            fit_of(states, corpus, numbered), num_words=4, interval=0.5
+        )
         assert len(table) == 3 * 4
         assert list(table["rank"][:4]) == [0, 1, 2, 3]
         for row in table.to_dict("records"):
@@ -109,9 +113,9 @@ class TestTopicWords:
         steps = np.diff(table["probability"].to_numpy().reshape(3, 4), axis=1)
         assert (steps <= 0).all()
 
-    def test_relevance_formula(self, states, corpus, numbered, plain):
+    def test_relevance_formula(self, states, corpus, numbered, plain, fit_of):
         table = topic_tables.topic_words(
-            states, corpus, numbered, num_words=10, by="relevance", relevance=0.3
+            fit_of(states, corpus, numbered), num_words=10, by="relevance", relevance=0.3
         )
         share = (
             np.bincount(np.asarray(corpus.word), minlength=len(corpus.vocabulary))
@@ -126,8 +130,10 @@ class TestTopicWords:
 
 
 class TestGroups:
-    def test_prevalence_against_plain_counting(self, states, corpus, numbered, plain):
-        table = topic_tables.topic_prevalence_by_group(states, corpus, numbered, interval=0.5)
+    def test_prevalence_against_plain_counting(self, states, corpus, numbered, plain, fit_of):
+        table = topic_tables.topic_prevalence_by_group(
+            fit_of(states, corpus, numbered), interval=0.5
+        )
         assert len(table) == 9
         group = np.asarray(corpus.group)
         for row in table.to_dict("records"):
@@ -138,28 +144,32 @@ class TestGroups:
             assert row["upper"] == pytest.approx(np.quantile(share, 0.75))
             assert row["num_tokens"] == counts[0].sum()
 
-    def test_another_grouping(self, states, corpus, numbered):
+    def test_another_grouping(self, states, corpus, numbered, fit_of):
         by = np.where(np.arange(corpus.num_docs) == 5, 2, np.arange(corpus.num_docs) // 12)
         table = topic_tables.topic_prevalence_by_group(
-            states, corpus, numbered, by=by, names=["early", "late", "empty"]
+            fit_of(states, corpus, numbered), by=by, names=["early", "late", "empty"]
         )
         sums = table.groupby("group", sort=False)["prevalence"].sum()
         np.testing.assert_allclose(sums[["early", "late"]], 1)
         assert table.loc[table["group"] == "empty", "prevalence"].isna().all()
-        unnamed = topic_tables.topic_prevalence_by_group(states, corpus, numbered, by=by)
+        unnamed = topic_tables.topic_prevalence_by_group(fit_of(states, corpus, numbered), by=by)
         assert set(unnamed["group"]) == {"0", "1", "2"}
 
-    def test_groups_that_do_not_fit(self, states, corpus, numbered):
+    def test_groups_that_do_not_fit(self, states, corpus, numbered, fit_of):
         without = Corpus.from_arrays(
             corpus.doc, corpus.word, num_docs=corpus.num_docs, num_words=corpus.num_words
         )
         two = np.arange(corpus.num_docs) % 2
         with pytest.raises(ValueError, match="corpus must have groups"):
-            topic_tables.topic_prevalence_by_group(states, without, numbered)
+            topic_tables.topic_prevalence_by_group(fit_of(states, without, numbered))
         with pytest.raises(ValueError, match="by must have one group from 0 for each of the 24"):
-            topic_tables.topic_prevalence_by_group(states, corpus, numbered, by=np.zeros(3, int))
+            topic_tables.topic_prevalence_by_group(
+                fit_of(states, corpus, numbered), by=np.zeros(3, int)
+            )
         with pytest.raises(ValueError, match="names must name 2 groups, got 1"):
-            topic_tables.topic_prevalence_by_group(states, corpus, numbered, by=two, names=["one"])
+            topic_tables.topic_prevalence_by_group(
+                fit_of(states, corpus, numbered), by=two, names=["one"]
+            )
 
 
 def test_pyldavis_arrays_fit_one_another(states, corpus, numbered, plain):
@@ -178,8 +188,9 @@ def test_pyldavis_arrays_fit_one_another(states, corpus, numbered, plain):
     np.testing.assert_allclose(topics[1], expected / expected.sum(), rtol=1e-5)
 
 
-def test_tables_find_their_own_alignment(states, corpus, numbered):
+def test_tables_find_their_own_alignment(states, corpus, numbered, fit_of):
     pd.testing.assert_frame_equal(
-        topic_tables.topics(states, corpus), topic_tables.topics(states, corpus, numbered)
+        topic_tables.topics(fit_of(states, corpus)),
+        topic_tables.topics(fit_of(states, corpus, numbered)),
     )
     assert isinstance(numbered, Alignment)

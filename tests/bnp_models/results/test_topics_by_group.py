@@ -169,7 +169,7 @@ def test_the_average_over_groups_is_that_of_the_tokens(fitted, corpus):
         align(states._replace(token_row=None))
 
 
-def test_tables_are_of_the_average_or_of_one_group(fitted, corpus):
+def test_tables_are_of_the_average_or_of_one_group(fitted, corpus, fit_of):
     states, alignment = fitted.topic_states, fitted.alignment
     assert alignment.num_topics == 2
     mean = topic_tables.mean_topics(states, alignment)
@@ -177,7 +177,7 @@ def test_tables_are_of_the_average_or_of_one_group(fitted, corpus):
     assert np.abs(parts["north"] - parts["south"]).max() > 0.1
     low, high = np.minimum(*parts.values()), np.maximum(*parts.values())
     assert ((low - 0.01 <= mean) & (mean <= high + 0.01)).all()
-    words = topic_tables.topic_words(states, corpus, alignment, num_words=5, group="south")
+    words = topic_tables.topic_words(fit_of(states, corpus, alignment), num_words=5, group="south")
     for row in words.to_dict("records"):
         expected = parts["south"][VOCABULARY.index(row["word"]), row["topic"]]
         assert row["probability"] == pytest.approx(expected, rel=1e-5)
