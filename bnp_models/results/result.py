@@ -207,7 +207,10 @@ class Fit(Reporting, abc.ABC):
 
     @functools.cached_property
     def matches(self) -> ChainMatches:
-        """The topics or factors of the chains, matched in pairs of chains."""
+        """The topics or factors of the chains, matched in pairs of chains.
+
+        A chain in which no kept state has a finite `lp` is left out.
+        """
         lp = arviz_data.group(self.data, "sample_stats")["lp"]
         of_states = np.isfinite(lp.sel(draw=self.states["draw"])).any("draw").to_numpy()
         # a chain without a finite density has failed: it is like no other one
@@ -267,7 +270,7 @@ class Fit(Reporting, abc.ABC):
     def _other_chains(self) -> list[tuple[Any, np.ndarray]]:
         """Return the fits of the other chains, and the partner there of each topic; -1: none."""
         whole, own = self._whole, self._chain_numbers()[0]
-        numbers = [] if whole is self else whole._chain_numbers()
+        numbers = [] if whole is self else whole.matches.chains.tolist()
         return [(whole.of_chain(c), whole.matches.partners(own, c)) for c in numbers if c != own]
 
     def _chain_numbers(self) -> list[int]:

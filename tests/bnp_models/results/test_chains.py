@@ -235,6 +235,7 @@ def test_a_chain_without_a_finite_density_is_left_out(fitted):
     fit = type(fitted)(fitted.model, fitted.dataset, data)
     assert fit.representative() == 1
     same(fit.topics(), alone(fitted, 1).topics())
+    assert fit.effects({"x": np.arange(9) % 3}, num_draws=1)["topic"].nunique() == 2
     with pytest.raises(ValueError, match=r"states\.lp must be finite in some state"):
         fit.of_chain(0).topics()
     data = arviz_data.with_group(data, "sample_stats", stats * np.nan)
