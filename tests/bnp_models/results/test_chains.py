@@ -200,7 +200,7 @@ def test_a_fit_of_one_chain(fitted):
     assert one.posterior["chain"].to_numpy().tolist() == [1]
     assert one.data.attrs == fitted.data.attrs
     assert [mixture.chain.item() for mixture in one.mixtures] == [1] * NUM_DRAWS
-    for wrong in (2, -1, True, None):
+    for wrong in (2, -1, True):
         with pytest.raises(ValueError, match=r"chain must be one of \[0, 1\], got"):
             fitted.of_chain(wrong)
 
