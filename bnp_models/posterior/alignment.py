@@ -125,6 +125,7 @@ class Alignment(NamedTuple):
 
     def of_topics(self, topics: Sequence[int]) -> Alignment:
         """Return the similarities of some topics only, by their numbers."""
+        topics = arguments.indices("topics", topics, self.num_topics)
         kept = self.in_chains
         if kept is not None:
             kept = kept._replace(similarity=kept.similarity[topics], share=kept.share[topics])
