@@ -27,7 +27,7 @@ class OurChains:
     ):  # fmt: skip
         kernel = model.gibbs(**options)
         lanes = model.shares_chains(kernel.options["schedule"])
-        mesh = make_mesh(jax.local_devices(), len(keys), lanes=lanes)
+        mesh = make_mesh(jax.local_devices(), len(keys), divide_documents=lanes)
         self._runner = Runner(kernel, corpus, num_warmup, num_samples, mesh=mesh)
         self._state = self._runner.init(keys)
         self._record = record
