@@ -101,7 +101,7 @@ def compare(model: Any, sweeps: tuple[int, int], corpus: Any, settings: Settings
     by_document = _by_document(choosing.chain_log_prob, second)
     weights = {
         "equal weights": np.full(chains, 1 / chains),
-        "best chain by lp": one[int(fit.data["sample_stats"]["lp"].mean("draw").argmax())],
+        "best chain by lp": one[int(fit.data["sample_stats"]["lp"].mean("draw").to_numpy().argmax())],
         "best chain by score": one[int(table["log_prob"].argmax())],
         "stacked": table["weight"].to_numpy(),
         "stacked by document": stack(by_document),

@@ -96,7 +96,7 @@ class OurChains:
         of tables that there is room for (two more are needed).
         """
         capacity = self._runner.kernel.sampler().capacity
-        sizes = getattr(self._runner.data, "sizes", None)
+        sizes = getattr(self._runner.data, "count_values", None)
         if capacity is None or sizes is None:
             raise ValueError(f"{type(self.model).__name__} has no table of Stirling ratios")
         return int(sizes.shape[0]), int(capacity(self._state.chain)) + 2
