@@ -97,11 +97,12 @@ def compare(model: Any, sweeps: tuple[int, int], corpus: Any, settings: Settings
     weighed = time.perf_counter()
     choosing, score = fit.document_completion(second), fit.document_completion(test)
     chains, one = len(table), np.eye(len(table))
+    lp = fit.data["sample_stats"]["lp"].mean("draw").to_numpy()
     doc = [np.bincount(c.halves(0)[1].doc, minlength=c.num_docs) for c in (second, test)]
     by_document = _by_document(choosing.chain_log_prob, second)
     weights = {
         "equal weights": np.full(chains, 1 / chains),
-        "best chain by lp": one[int(fit.data["sample_stats"]["lp"].mean("draw").to_numpy().argmax())],
+        "best chain by lp": one[int(lp.argmax())],
         "best chain by score": one[int(table["log_prob"].argmax())],
         "stacked": table["weight"].to_numpy(),
         "stacked by document": stack(by_document),
