@@ -74,9 +74,9 @@ def plot_contrast(
         words = words.loc[words["topic"].isin(table.index)]
     layout = _layout(table, words, groups)
     if axes is None:
-        num_parallel = max(1, int((PAGE + 1) // (layout.width + 0.3)))
+        num_columns = max(1, int((PAGE + 1) // (layout.width + 0.3)))
         size = layout.width + 0.3, layout.height + 0.55
-        axes = grid(len(table), num_parallel, size)
+        axes = grid(len(table), num_columns, size)
     axes = shaped(axes, (len(table),))
     for (topic, row), ax in zip(table.iterrows(), axes, strict=True):
         ax.set(xlim=(0, layout.width), ylim=(layout.height, 0))

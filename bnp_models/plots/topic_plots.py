@@ -266,13 +266,13 @@ def plot_number(
     trace.set(xlabel="kept draw", ylabel=name)
     round_ticks(trace.yaxis, whole=whole(draws))
     values = np.arange(draws.min(), draws.max() + 1)
-    num_parallel = len(values) * len(draws) <= MAX_BARS
-    edges = np.append(values, values[-1] + 1) - 0.5 if num_parallel else bin_edges(draws)
+    as_bars = len(values) * len(draws) <= MAX_BARS
+    edges = np.append(values, values[-1] + 1) - 0.5 if as_bars else bin_edges(draws)
     width = 0.85 / len(draws)
     for chain, x in enumerate(draws):
         colour = chain_colour(chain, len(draws))
         share = np.histogram(x, bins=edges)[0] / len(x)
-        if num_parallel:
+        if as_bars:
             bars.bar(values + (chain - (len(draws) - 1) / 2) * width, share, width, color=colour)
         else:
             bars.stairs(share, edges, color=colour, lw=1.3)

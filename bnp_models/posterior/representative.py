@@ -79,8 +79,8 @@ class ChainMatches(NamedTuple):
     def agree(self) -> bool:
         """Return whether all chains have each topic of more than `LARGE` of the tokens."""
         return all(
-            (self.partner[pair][self.found[pair[0]].share > LARGE] >= 0).all()
-            for pair in self.partner
+            (partner[self.found[c].share > LARGE] >= 0).all()
+            for (c, _), partner in self.partner.items()
         )
 
     def partners(self, chain: int, other: int) -> Integer[np.ndarray, " R"]:
