@@ -12,7 +12,6 @@ from bnp_models.testing.factor_family import FactorFamily
 from bnp_models.testing.finite_topics_case import FiniteTopicsCase
 from bnp_models.testing.hdp_case import HDPCase
 from bnp_models.testing.invariants import quick_jit
-from bnp_models.testing.labelled_topics_case import LabelledTopicsCase
 from bnp_models.testing.mistakes import Mistake, Survived, made, switched
 from bnp_models.testing.move_check import MoveCheck, each_move, each_wrong_move
 from bnp_models.testing.registry import check_case, find
@@ -42,7 +41,6 @@ __all__ = [
     "Growth",
     "HDPCase",
     "Joint",
-    "LabelledTopicsCase",
     "Mistake",
     "MoveCheck",
     "Rejected",

@@ -182,7 +182,7 @@ class FactorFamily:
         priors
             As the steps take them.
         exact
-            Returns the posterior, see `factor_posteriors`.
+            Returns the exact posterior, by the names of its variables.
         options
             Further arguments of `init`.
         """
@@ -399,7 +399,7 @@ class FactorFamily:
 
 
 def _means(exact: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the posterior means of `factor_posteriors`, without the evidence."""
+    """Return the means of an exact posterior, without the evidence."""
     return {name: x for name, x in exact().items() if name != "log_evidence"}
 
 

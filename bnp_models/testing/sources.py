@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 __all__ = ["Place", "digest", "statements", "used"]
 
-ROOTS = ("bnp_kernels", "bnp_models.testing")
+ROOTS = ("bnp_kernels", "bnp_models.testing", "oracles")
 """Packages whose code is followed. Of other packages only the names count."""
 
 

@@ -1,8 +1,7 @@
 """What the cases of all topic models share: tiny corpora, counts, new words, densities.
 
 A token has a word and a row. The row is its document or, in author-topic models, its author.
-`finite_topics_case` and `hdp_case` extend this module for finite and infinite numbers of topics,
-`labelled_topics_case` for models with labels of documents.
+`finite_topics_case` and `hdp_case` extend this module for finite and infinite numbers of topics.
 """
 
 import dataclasses

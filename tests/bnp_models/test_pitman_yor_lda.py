@@ -9,7 +9,7 @@ from numpyro.infer import MCMC
 import bnp_models as bnp
 from bnp_models import testing
 from bnp_models.base import pitman_yor
-from bnp_models.testing.pitman_yor_topics import pitman_yor_topics
+from oracles.pitman_yor_topics import pitman_yor_topics
 
 CORPUS = bnp.Corpus.from_ids([[0, 1, 0, 3], [], [2, 1, 1]], num_words=5)
 PRIOR = dist.Gamma(2.0, 4.0)

@@ -1,6 +1,6 @@
 """The kernels of `DifferentialTopicModel`: enumeration, Geweke, invariants, limits, mistakes.
 
-The exact posteriors and the simulator of the prior are those of `testing.pitman_yor_topics`, with
+The exact posteriors and the simulator of the prior are those of `oracles.pitman_yor_topics`, with
 groups. There are two cases: the identity, with which the root is integrated out in the sequential
 sweep, and a transform, with which the root is part of the state. This file holds the data.
 """
@@ -24,8 +24,9 @@ from bnp_kernels.processes import pitman_yor_topics as shared
 from bnp_kernels.processes.pitman_yor import BetaPrior
 from bnp_kernels.random import stirling
 from bnp_models import DifferentialTopicModel, Transform, testing
-from bnp_models.testing import enumeration, pitman_yor_topics, simulate, token_corpora
+from bnp_models.testing import enumeration, simulate, token_corpora
 from bnp_models.testing.topic_family import SHARP
+from oracles import pitman_yor_topics
 
 NUM_TOPICS, NUM_WORDS, NUM_GROUPS = 2, 3, 2
 JOINT_TOPICS = 3

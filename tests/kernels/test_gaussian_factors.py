@@ -1,7 +1,7 @@
 """Gaussian factor analysis: enumeration, Geweke, density, invariants, mistakes.
 
 All checks come from the harness and its family of factor models; this file holds the data. Exact
-values are those of `factor_posteriors`.
+values are those of `oracles.factor_posteriors`.
 """
 
 import functools
@@ -15,13 +15,13 @@ import pytest
 from bnp_kernels import gaussian_factors
 from bnp_kernels.gaussian_factors import GaussianPriors, GaussianState, make_reals
 from bnp_models import GaussianFactorAnalysis, testing
-from bnp_models.testing import factor_posteriors
 from bnp_models.testing.factor_family import (
     JOINT_SOURCE,
     birth_mistakes,
     ridge_mistakes,
     sequential_mistakes,
 )
+from oracles import factor_posteriors
 
 A = np.array([[1.2], [1.9], [-0.9]]), np.array([0, 0, 1])
 FIXED_A = {

@@ -18,13 +18,7 @@ from jax.scipy.special import gammaln
 from bnp_kernels import ibp_compound_dirichlet as kernel
 from bnp_kernels.processes import buffet
 from bnp_models import IBPCompoundDirichlet, testing
-from bnp_models.testing import (
-    buffet_posteriors,
-    buffet_simulations,
-    enumeration,
-    simulate,
-    token_corpora,
-)
+from bnp_models.testing import enumeration, simulate, token_corpora
 from bnp_models.testing.targets import Conditional
 from bnp_models.testing.topic_family import (
     TopicFamily,
@@ -34,6 +28,7 @@ from bnp_models.testing.topic_family import (
     sharp,
     somewhere,
 )
+from oracles import buffet_posteriors, buffet_simulations
 
 FIXED = {"alpha": 2.0, "strength_shape": 1.5, "beta": 0.5}
 HYPER = {"alpha": (2.0, 1.0), "strength_shape": (5.0, 10.0)}  # of enumeration

@@ -22,8 +22,9 @@ from bnp_kernels.processes import (
 )
 from bnp_kernels.tokens import scan
 from bnp_models import MedLDA, testing
-from bnp_models.testing import enumeration, label_posteriors, simulate
-from bnp_models.testing.labelled_topics_case import FIXED, NUM_TOPICS, VARIANCE, weigh
+from bnp_models.testing import enumeration, simulate
+from oracles import label_posteriors
+from oracles.labelled_topics_case import FIXED, NUM_TOPICS, VARIANCE, LabelledTopicsCase, weigh
 
 DOCS, NUM_WORDS = [[0, 0, 1], [1, 2], [2]], 3
 LABELS = (1, 0, 1)
@@ -43,7 +44,7 @@ def draw_labels(rng_key, state, score):
     return jax.random.bernoulli(rng_key, jax.nn.sigmoid(positive - negative))
 
 
-FAMILY = testing.LabelledTopicsCase(
+FAMILY = LabelledTopicsCase(
     med_lda, MedLDA, med_lda.MedLDAState, med_lda.MedLDAPriors,
     functools.partial(weigh, med_lda), TINY, JOINT, PRIORS, draw_labels,
 )  # fmt: skip

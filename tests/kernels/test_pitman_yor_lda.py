@@ -1,7 +1,7 @@
 """The kernels of `PitmanYorLDA`: enumeration, Geweke, densities, invariants, limits, mistakes.
 
 The state has tables besides the assignments, so the exact posteriors and the simulator of the prior
-are those of `testing.pitman_yor_topics`. This file holds the data.
+are those of `oracles.pitman_yor_topics`. This file holds the data.
 """
 
 import functools
@@ -23,8 +23,9 @@ from bnp_kernels.random import stirling
 from bnp_models import PitmanYorLDA, testing
 from bnp_models.base import pitman_yor as pitman_yor_law
 from bnp_models.data.corpus import Corpus
-from bnp_models.testing import enumeration, pitman_yor_topics, simulate, token_corpora
+from bnp_models.testing import enumeration, simulate, token_corpora
 from bnp_models.testing.topic_family import SHARP
+from oracles import pitman_yor_topics
 
 NUM_TOPICS, NUM_WORDS = 2, 3
 CAPACITY = 11  # one more than any cell has tokens

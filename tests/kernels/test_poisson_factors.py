@@ -1,7 +1,7 @@
 """Poisson-gamma factor analysis: enumeration, Geweke, density, invariants, limits, mistakes.
 
 All checks but the limits come from the harness and its family of factor models; this file holds the
-data. Exact values are those of `factor_posteriors`. The parallel schedule sees the tiny data set
+data. Exact values: `oracles.factor_posteriors`. The parallel schedule sees the tiny data set
 with a further row and a further feature without any entry, which change nothing, and allocates all
 counts by binomials; in Geweke's test single entries are missing. The sequential one allocates
 counts one by one.
@@ -20,8 +20,8 @@ from bnp_kernels import poisson_factors
 from bnp_kernels.poisson_factors import PoissonPriors, PoissonState
 from bnp_kernels.processes.allocation import make_counts
 from bnp_models import PoissonGammaFactorAnalysis, testing
-from bnp_models.testing import factor_posteriors
 from bnp_models.testing.factor_family import JOINT_SOURCE, SHARP, gamma_prior, sequential_mistakes
+from oracles import factor_posteriors
 
 X, SOURCE = np.array([[1, 0], [0, 2], [2, 1]]), np.array([0, 0, 1])
 FIXED = {"alpha": (1.5, 0.6), "tau": 0.8, "b_phi": 1.0, "b_w": (1.0, 0.7)}

@@ -19,13 +19,7 @@ from bnp_kernels import sparse_transfer as kernel
 from bnp_kernels.numerics.densities import log_rising
 from bnp_kernels.processes import buffet, dirichlet_topics
 from bnp_models import SparseTransferTopicModel, testing
-from bnp_models.testing import (
-    buffet_posteriors,
-    buffet_simulations,
-    enumeration,
-    simulate,
-    token_corpora,
-)
+from bnp_models.testing import enumeration, simulate, token_corpora
 from bnp_models.testing.targets import Conditional
 from bnp_models.testing.topic_family import (
     TopicFamily,
@@ -35,6 +29,7 @@ from bnp_models.testing.topic_family import (
     sharp,
     somewhere,
 )
+from oracles import buffet_posteriors, buffet_simulations
 
 FIXED = {"alpha": 2.0, "beta": 0.5}
 NUMBERS = {"epsilon": 0.5, "strength_shape": 5.0, "strength_scale": 0.3}

@@ -19,8 +19,9 @@ from bnp_kernels import supervised_lda
 from bnp_kernels.processes import label_regression, labelled_topics
 from bnp_kernels.tokens import scan
 from bnp_models import SupervisedLDA, testing
-from bnp_models.testing import enumeration, label_posteriors
-from bnp_models.testing.labelled_topics_case import FIXED, NUM_TOPICS, VARIANCE, weigh
+from bnp_models.testing import enumeration
+from oracles import label_posteriors
+from oracles.labelled_topics_case import FIXED, NUM_TOPICS, VARIANCE, LabelledTopicsCase, weigh
 
 DOCS, NUM_WORDS = [[0, 0, 1], [1, 2], [2]], 3
 BINARY, COUNTS = (1, 0, 1), (3, 0, 1)
@@ -42,7 +43,7 @@ def draw_labels(rng_key, state, score):
     return jax.random.poisson(key_count, rate)
 
 
-FAMILY = testing.LabelledTopicsCase(
+FAMILY = LabelledTopicsCase(
     supervised_lda, SupervisedLDA, supervised_lda.SupervisedLDAState,
     supervised_lda.SupervisedLDAPriors, functools.partial(weigh, supervised_lda), TINY, JOINT,
     PRIORS, draw_labels,

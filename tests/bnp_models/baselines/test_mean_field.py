@@ -25,7 +25,7 @@ from bnp_models.baselines.mean_field import (
 from bnp_models.baselines.variational_medlda import Hinge
 from bnp_models.baselines.variational_slda import Logistic
 from bnp_models.data.corpus import Corpus
-from bnp_models.testing.cavi import log_beta
+from oracles.cavi import log_beta
 
 ALPHA, BETA, VARIANCE = 0.5, 0.25, 4.0
 SIGN = np.array([1.0, -1.0, 1.0, 0.0], np.float32)  # of the tiny corpus, and of padding

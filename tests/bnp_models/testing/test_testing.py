@@ -18,13 +18,13 @@ from bnp_models import testing
 from bnp_models.testing import (
     compiled_sweeps,
     enumeration,
-    factor_posteriors,
     invariants,
     simulate,
     statistics,
     token_corpora,
 )
 from bnp_models.testing.mistakes import rewritten
+from oracles import factor_posteriors
 
 DOCS = [[0, 0, 1], [1, 2, 2]]
 NUM_WORDS = 3

@@ -17,7 +17,7 @@ from bnp_kernels.random import stirling
 from bnp_kernels.random.concentration import GammaPrior
 from bnp_models.testing.compiled_sweeps import OPTIMISED
 from bnp_models.testing.invariants import check_ratios
-from bnp_models.testing.pitman_yor_topics import log_rising, log_stirling
+from oracles.pitman_yor_topics import log_rising, log_stirling
 
 P_VALUE = 1e-6  # false-alarm rate of each statistical assertion; keys are fixed
 Z = stats.norm.isf(P_VALUE / 2)

@@ -7,7 +7,7 @@ import pytest
 from scipy import special, stats
 
 from bnp_kernels.random import stirling
-from bnp_models.testing import pitman_yor_topics
+from oracles import pitman_yor_topics
 
 P_VALUE = 1e-6  # false-alarm rate of each statistical assertion; keys are fixed
 

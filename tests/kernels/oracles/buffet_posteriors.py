@@ -30,7 +30,6 @@ import numpy as np
 from jaxtyping import Int, ScalarLike
 from scipy.special import gammaln, logsumexp
 
-from bnp_models.testing.buffet_tilts import Atoms, group_tilts, on_grid, stick_rule
 from bnp_models.testing.enumeration import (
     Posterior,
     Rule,
@@ -40,6 +39,7 @@ from bnp_models.testing.enumeration import (
     word_factor,
 )
 from bnp_models.testing.simulate import tally
+from oracles.buffet_tilts import Atoms, group_tilts, on_grid, stick_rule
 
 __all__ = ["focused_topics", "switched_topics"]
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import gammaln
 
-from bnp_models.testing import buffet_posteriors, buffet_tilts
 from bnp_models.testing.enumeration import gamma_rule
+from oracles import buffet_posteriors, buffet_tilts
 
 # ---- numbers of other programs, all digits of them
 

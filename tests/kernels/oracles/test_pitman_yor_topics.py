@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bnp_models.testing import enumeration, pitman_yor_topics
-from bnp_models.testing.pitman_yor_topics import beta_rule, log_stirling, seat_tokens
+from bnp_models.testing import enumeration
+from oracles import pitman_yor_topics
+from oracles.pitman_yor_topics import beta_rule, log_stirling, seat_tokens
 
 P_VALUE = 1e-6  # false-alarm rate of each statistical assertion; seeds are fixed
 DOCS = [[0, 0, 1], [0, 2, 2]]

@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from bnp_models.testing import buffet_posteriors, buffet_simulations, statistics, token_corpora
+from bnp_models.testing import statistics, token_corpora
 from bnp_models.testing.enumeration import gamma_rule, token_quantities
+from oracles import buffet_posteriors, buffet_simulations
 
 SIZE = 30_000
 LOG_2 = math.log(2)

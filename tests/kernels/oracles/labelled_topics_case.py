@@ -16,10 +16,11 @@ import numpy as np
 from jaxtyping import Float
 
 from bnp_kernels.processes import labelled_topics
-from bnp_models.testing import enumeration, label_posteriors, simulate
+from bnp_models.testing import enumeration, simulate
 from bnp_models.testing.invariants import quick_jit
 from bnp_models.testing.shipped import Shipped
 from bnp_models.testing.topic_family import TopicFamily, gamma_prior
+from oracles import label_posteriors
 
 __all__ = ["FIXED", "NUM_TOPICS", "VARIANCE", "LabelledTopicsCase", "weigh"]
 

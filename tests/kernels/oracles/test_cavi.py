@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bnp_models.testing.cavi import cavi
+from oracles.cavi import cavi
 
 OPTIMA = {  # c: log evidence by enumeration, best optimum, others
     0.0: (-8.227316, -10.276, (-10.362, -11.857)),
