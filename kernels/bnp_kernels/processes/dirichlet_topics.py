@@ -31,8 +31,12 @@ __all__ = [
 def log_words(
     word_topic: Int[Array, "V K"], topic: Int[Array, " K"], beta: ArrayLike
 ) -> Float[Array, ""]:
-    r"""Return $\log p(w \mid z, \beta)$ in nats, topics integrated out."""
-    return log_dirichlet_multinomial(word_topic, topic, beta, word_topic.shape[0] * beta)
+    r"""Return $\log p(w \mid z, \beta)$ in nats, topics integrated out.
+
+    `beta` is one number, or an array [V, 1] or [V, K].
+    """
+    total = jnp.sum(beta, axis=0) if jnp.ndim(beta) else word_topic.shape[0] * beta
+    return log_dirichlet_multinomial(word_topic, topic, beta, total)
 
 
 def log_prior(

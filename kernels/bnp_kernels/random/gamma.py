@@ -145,7 +145,7 @@ def draw_log_beta(
 def draw_topic_word(
     rng_key: Key[Array, ""],
     word_topic: Int[Array, "V K"],
-    beta: ScalarLike,
+    beta: ScalarLike | Float[Array, "V 1"] | Float[Array, "V K"],
     *,
     axis_name: str | None = None,
     log: bool = False,
@@ -160,7 +160,7 @@ def draw_topic_word(
     word_topic
         Number of tokens of each word in each topic.
     beta
-        Topic-word concentration, positive.
+        Topic-word concentration, positive: a number, or one number per word or per word and topic.
     axis_name
         Name of a `shard_map` axis over which the work is divided. All arguments and the result are
         replicated. Up to rounding, the result is the same for any number of shards.
@@ -173,7 +173,8 @@ def draw_topic_word(
     the counter (k, v), so the columns do not change when K grows.
     """
     draw = functools.partial(_draw_columns, axis_name=axis_name, log=log)
-    return vectorise_if(word_topic.size < LARGE_TABLE, draw)(rng_key, word_topic, jnp.float32(beta))
+    beta = jnp.asarray(beta, jnp.float32)
+    return vectorise_if(word_topic.size < LARGE_TABLE, draw)(rng_key, word_topic, beta)
 
 
 def _draw_columns(rng_key, word_topic, beta, *, axis_name, log):
@@ -184,15 +185,15 @@ def _draw_columns(rng_key, word_topic, beta, *, axis_name, log):
     share = groups * word
     # Pad to whole vectors: XLA computes the columns that are left over one by one.
     spare = -num_topics % 8 if word_topic.size >= LARGE_TABLE else 0
-    counts = jnp.pad(word_topic, ((0, share * num_shards - num_words), (0, spare)))
+    padding = (0, share * num_shards - num_words), (0, spare)
+    cells = jnp.pad(word_topic + beta, padding, constant_values=1)
     start = jnp.uint32(0)
     if axis_name is not None:
         start = lax.axis_index(axis_name).astype(jnp.uint32) * jnp.uint32(share)
-        counts = lax.dynamic_slice_in_dim(lax.pcast(counts, axis_name, to="varying"), start, share)
-    counts = counts.reshape(word, groups, -1)
+        cells = lax.dynamic_slice_in_dim(lax.pcast(cells, axis_name, to="varying"), start, share)
+    cells = cells.reshape(word, groups, -1)
     item = start + jnp.arange(share, dtype=jnp.uint32).reshape(word, groups, 1)
-    log_gamma = _draw_log_gamma_grid(rng_key, counts + beta, item)
-    log_gamma = log_gamma.reshape(share, -1)
+    log_gamma = _draw_log_gamma_grid(rng_key, cells, item).reshape(share, -1)
     inside = item.reshape(share, 1) < num_words
     log_gamma = jnp.where(inside, log_gamma, -jnp.inf)
 

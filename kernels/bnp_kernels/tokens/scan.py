@@ -109,7 +109,7 @@ def scan_tokens(
     per_topic: Mapping[str, Float[Array, " K"]] | None = None,
     constants: Mapping[str, Array] | None = None,
     per_row: Mapping[str, PerRow] | None = None,
-    per_doc_topic: Mapping[str, Float[Array, "D K"]] | None = None,
+    per_doc_topic: Mapping[str, Float[Array, "R K"]] | None = None,
     per_doc: Mapping[str, Array] | None = None,
     x: Int[Array, " T"] | None = None,
     total: Int[Array, " R"] | None = None,
@@ -126,11 +126,11 @@ def scan_tokens(
     weigh
         Function that returns the weights of one token in one chain. Its arguments have these names:
         `doc` (a row of the desk) and each of `tables` (the token's row); each of `per_topic`,
-        `constants`, `per_row` (the token's row), `per_doc_topic` and `per_doc`; `total` if there is
-        one; `root_weights` and `unused_weight` if there is a root. All counts leave the token out.
-        If the token was the last one of its topic, the root is the one after the death of this
-        topic. The function must not close over traced arrays. The factor and the divisor that it
-        returns must not depend on `doc` and `total`.
+        `constants`, `per_row` (the token's row), `per_doc_topic` and `per_doc` (the row of the
+        desk); `total` if there is one; `root_weights` and `unused_weight` if there is a root. All
+        counts leave the token out. If the token was the last one of its topic, the root is the one
+        after the death of this topic. The function must not close over traced arrays. With `total`,
+        the factor and the divisor that it returns must not depend on a row of the desk.
     buckets
         All documents with tokens.
     z
@@ -147,8 +147,8 @@ def scan_tokens(
     per_row
         Inputs of `weigh` with an entry for each topic, which belong to rows such as words, by name.
     per_doc_topic, per_doc
-        Inputs of `weigh` that belong to documents, by name. Documents are the first axis, and
-        `weigh` gets the entry of the token's document.
+        Inputs of `weigh` that belong to the rows of the desks, by name. The first axis is that of
+        documents or, with `total`, of authors.
     x
         The outcome that is drawn together with the topic of each token; None if there is only one
         outcome. With `total`, the outcome is the row of the desk that the token belongs to (its
@@ -213,13 +213,15 @@ class _DocumentCounts(NamedTuple):
     row: Int[Array, " A"]
     topic: Int[Array, "A chain K"]
     total: Any  # [A, chain]; None: outcomes are not rows of the desk
-    of_document: dict[str, Array]  # what belongs to the document, [chain, ...]
+    of_document: dict[str, Array]  # inputs that belong to the document, [chain, ...]
+    of_rows: dict[str, Array]  # inputs that belong to its rows, [A, chain, ...]
 
 
 def _scan_chains(own, shared, *, weigh, counted, leave) -> Swept:
     z, x, total, root = own["z"], own["x"], own["total"], own["root"]
     power = shared["power"]
     num_tokens, (num_rows, capacity) = z.shape[1], own["doc"].shape[1:]
+    last_row = num_rows - 1
     authors = total is not None  # outcomes are rows of the desk
     num_outcomes = len(next(iter(counted.values()))) if counted else 1
     several = authors or num_outcomes > 1
@@ -232,8 +234,8 @@ def _scan_chains(own, shared, *, weigh, counted, leave) -> Swept:
         for name, values in own["per_row"].items()
     }
     per_topic = {name: categorical.pad_topics(a) for name, a in own["per_topic"].items()}
-    of_docs = {name: categorical.pad_topics(a) for name, a in own["per_doc_topic"].items()}
-    of_docs = {name: a.swapaxes(0, 1) for name, a in (of_docs | own["per_doc"]).items()}
+    inputs = {name: categorical.pad_topics(a) for name, a in own["per_doc_topic"].items()}
+    inputs = {name: a.swapaxes(0, 1) for name, a in (inputs | own["per_doc"]).items()}
     # one bulk draw per sweep: for the topic, the outcome, the share of a birth; [T, n, chain]
     shape = (num_tokens, 1 + several + (root is not None) + (leave is not None))
     uniforms = jax.vmap(lambda key: bits.uniform(key, shape), out_axes=2)(own["rng_key"])
@@ -314,7 +316,9 @@ def _scan_chains(own, shared, *, weigh, counted, leave) -> Swept:
         at_desk = was[:, :, None] * minus[None] if authors else minus[None]
         rows = {name: row_of(name) for name in carry.tables}
         without = desk.topic - at_desk
-        by_row = dict(doc=without, total=desk.total - was) if authors else dict(doc=without)
+        by_row = dict(doc=without, **desk.of_rows)
+        if authors:
+            by_row["total"] = desk.total - was
         of_rows = {name: read(values, read(row, t)) for name, (values, row) in in_rows.items()}
         rest = rows | roots | per_topic | own["constants"] | of_rows | desk.of_document
         weights, new_topic, factor, divisor, short = weights_of(by_row, rest)
@@ -333,13 +337,13 @@ def _scan_chains(own, shared, *, weigh, counted, leave) -> Swept:
         of_new = 0.0 if new_topic is None else _sum_outcomes(new_topic)
         if power is not None:
             of_topics = rough_power(of_topics, power)
-            of_new = 0.0  # those born in the heat would soon die
+            of_new = 0.0  # a topic born in an annealed sweep would soon be empty again
         code = categorical.draw_code(of_topics, u[0], ones, of_new)
         if frozen is not None:
             code = jnp.where(read(frozen, t), old, code)
         if short is not None:
-            # Such a sweep is discarded. That the writes of this token need this, XLA must see: it
-            # would copy the tables to read them for the flag after they are written.
+            # Such a sweep is discarded. Make the writes depend on `short`: otherwise XLA copies the
+            # tables, because the flag reads their old values.
             code = jnp.where(short, old, code)
         now: Any = None
         if several:
@@ -377,8 +381,13 @@ def _scan_chains(own, shared, *, weigh, counted, leave) -> Swept:
     def visit_doc(state, doc: DocumentOrder):
         desks, totals, carry = state
         begin, end = doc.begin.astype(jnp.uint32), doc.end.astype(jnp.uint32)
-        of_doc = {name: read(x, doc.doc.astype(jnp.uint32)) for name, x in of_docs.items()}
-        desk = _DocumentCounts(doc.row, _take(desks, doc.row), _take(totals, doc.row), of_doc)
+        of_doc, of_rows = {}, {}
+        if authors:
+            of_rows = {name: _take(x, jnp.minimum(doc.row, last_row)) for name, x in inputs.items()}
+        else:
+            of_doc = {name: read(x, doc.doc.astype(jnp.uint32)) for name, x in inputs.items()}
+        counts, lengths = _take(desks, doc.row), _take(totals, doc.row)
+        desk = _DocumentCounts(doc.row, counts, lengths, of_doc, of_rows)
         desk, carry = lax.fori_loop(begin, end, visit, (desk, carry))
         desks, totals = _put(desks, doc.row, desk.topic), _put(totals, doc.row, desk.total)
         return (desks, totals, carry), None

@@ -5,6 +5,7 @@ its exact posterior is the sum over all assignments, computed in NumPy. Threshol
 harness's false-alarm rate, keys from the names of the tests.
 """
 
+import itertools
 import zlib
 
 import jax
@@ -13,10 +14,11 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
+from bnp_kernels.processes import dirichlet_topics
 from bnp_kernels.random import bits, categorical, gamma
 from bnp_kernels.tokens import lanes, scan
-from bnp_kernels.tokens.scan import CountTable, Weights
-from bnp_models.testing import enumeration, token_corpora
+from bnp_kernels.tokens.scan import CountTable, PerRow, Weights
+from bnp_models.testing import author_corpora, enumeration, token_corpora
 from bnp_models.testing.compiled_sweeps import OPTIMISED
 from bnp_models.testing.enumeration import log_dirichlet_multinomial
 from bnp_models.testing.statistics import one_sample
@@ -98,6 +100,34 @@ def parallel(key, z, row=DATA.word, num_rows=NUM_WORDS, groups=1, prior=ONE_PRIO
 
 
 START = (jnp.zeros(len(WORD), jnp.int32),)
+
+
+def check_pairs(title, sweep, pairs, log_joint, measured, start):
+    """Compare chains of topics and outcomes with the enumeration of both.
+
+    `sweep` may return a third number: how many counts are wrong after it.
+    """
+    exact = enumeration.enumerate_posterior(
+        pairs[0], lambda _: log_joint, lambda _: measured(*pairs)
+    )
+
+    def chain(key):
+        def one(carry, i):
+            z, x, *wrong = sweep(jax.random.fold_in(key, i), *carry[:2])
+            sums = {n: (i >= NUM_WARMUP) * jnp.float32(q) for n, q in measured(z, x).items()}
+            return (z, x, sum(wrong, carry[2])), sums
+
+        (*_, wrong), kept = jax.lax.scan(
+            one, (*start, jnp.int32(0)), jnp.arange(NUM_WARMUP + NUM_SWEEPS)
+        )
+        return wrong, jax.tree.map(lambda x: x.sum(axis=0) / NUM_SWEEPS, kept)
+
+    keys = jax.random.split(jax.random.key(zlib.crc32(title.encode())), NUM_CHAINS)
+    wrong, means = jax.jit(jax.vmap(chain), compiler_options=OPTIMISED)(keys)
+    assert not wrong.any()  # counts are those of the assignments
+    report = one_sample(title, jax.tree.map(np.asarray, means), exact.means())
+    report.check()
+    print(report)
 
 
 @pytest.mark.slow
@@ -236,8 +266,6 @@ def test_outcomes_with_tables_of_their_own():
     def measured(z, x):
         return quantities(z) | {"common": x == 0, "common of topic 0": (x == 0) & (z == 0)}
 
-    exact = enumeration.enumerate_posterior(both, lambda _: log_joint, lambda _: measured(z, x))
-
     def weigh(doc, common, of_common, own, of_own, alpha):
         def words(n_vk, n_k):
             return (n_vk + BETA) / (n_k + NUM_WORDS * BETA)
@@ -267,22 +295,7 @@ def test_outcomes_with_tables_of_their_own():
         wrong = (swept.tables["own"] != tally(fresh, own_row, 2 * NUM_WORDS)).sum()
         return swept.z, swept.x, wrong
 
-    def chain(key):
-        def one(carry, i):
-            z, x, wrong = sweep(jax.random.fold_in(key, i), *carry[:2])
-            sums = {n: (i >= NUM_WARMUP) * jnp.float32(q) for n, q in measured(z, x).items()}
-            return (z, x, carry[2] + wrong), sums
-
-        start = (*START, START[0], jnp.int32(0))
-        (*_, wrong), kept = jax.lax.scan(one, start, jnp.arange(NUM_WARMUP + NUM_SWEEPS))
-        return wrong, jax.tree.map(lambda x: x.sum(axis=0) / NUM_SWEEPS, kept)
-
-    keys = jax.random.split(jax.random.key(zlib.crc32(b"outcomes")), NUM_CHAINS)
-    wrong, means = jax.jit(jax.vmap(chain), compiler_options=OPTIMISED)(keys)
-    assert not wrong.any()  # counts are those of the assignments
-    report = one_sample("outcomes", jax.tree.map(np.asarray, means), exact.means())
-    report.check()
-    print(report)
+    check_pairs("outcomes", sweep, (z, x), log_joint, measured, (*START, *START))
 
 
 # ---- the sequential sweep with an outcome that is drawn anew: a token is marked or not
@@ -377,3 +390,138 @@ def test_weights_can_ask_for_more_room():
     assert short.overflow
     np.testing.assert_array_equal(plain.z, enough.z)
     jax.tree.map(np.testing.assert_array_equal, plain.tables, enough.tables)
+
+
+# ---- a prior weight for each word, or for each word of each topic
+
+WORD_PRIORS = {
+    "of words": np.array([[0.2], [1.5], [0.6]], np.float32),
+    "of words and topics": np.array([[0.2, 2.0], [1.5, 0.3], [0.6, 0.6]], np.float32),
+}
+
+
+@pytest.mark.parametrize("schedule", ["sequential", "parallel"])
+@pytest.mark.parametrize("which", WORD_PRIORS)
+def test_priors_of_words(which, schedule):
+    beta = jnp.asarray(WORD_PRIORS[which])
+    whole = np.broadcast_to(WORD_PRIORS[which], (NUM_WORDS, NUM_TOPICS))
+    of_topic = count(Z, WORD, NUM_WORDS).swapaxes(1, 2)
+    words = log_dirichlet_multinomial(of_topic, whole.T).sum(axis=1)
+
+    def weigh(doc, word, topic, alpha, beta, total):
+        some = total > 0  # not the padding, where all is zero
+        return Weights((doc + alpha) * (word + beta) / jnp.where(some, topic + total, 1))
+
+    def one_by_one(key, z):
+        return sequential(
+            key, z, weigh, per_row={"beta": PerRow(jnp.asarray(whole), DATA.word)},
+            per_topic={"alpha": jnp.asarray(ONE_PRIOR), "total": jnp.asarray(whole.sum(axis=0))},
+        )  # fmt: skip
+
+    def side_by_side(key, z):
+        key_phi, key_z = bits.split(key)
+        word_topic = token_corpora.tally(z, DATA.word, NUM_WORDS, NUM_TOPICS)
+        phi = gamma.draw_topic_word(key_phi, word_topic, beta)
+        doc_topic = token_corpora.tally(z, DATA.doc, len(DOCS), NUM_TOPICS)
+        return (lanes.sweep_lanes(key_z, DATA.lanes, z, doc_topic, phi, jnp.asarray(ONE_PRIOR)),)
+
+    sweep = one_by_one if schedule == "sequential" else side_by_side
+    print(check(f"prior {which}, {schedule}", sweep, log_documents(ONE_PRIOR, None) + words, START))
+    for s, z in enumerate(Z[::7]):
+        word_topic = token_corpora.tally(jnp.asarray(z), DATA.word, NUM_WORDS, NUM_TOPICS)
+        found = dirichlet_topics.log_words(word_topic, word_topic.sum(axis=0), beta)
+        np.testing.assert_allclose(found, words[7 * s], rtol=1e-5)
+
+
+# ---- what belongs to the rows of a desk, where they are authors
+
+AUTHORS, NUM_AUTHORS = [[0, 1], [1], [0, 2]], 3
+AUTHOR_PRIOR = np.array([[0.5, 1.2], [2.0, 0.3], [0.1, 0.9]], np.float32)
+
+
+def test_what_belongs_to_authors():
+    """Each author has prior weights of the topics."""
+    data = author_corpora.lay_out(DOCS, AUTHORS, NUM_AUTHORS)
+    possible = np.array(list(itertools.product(*(AUTHORS[d] for d in DOC))))
+    z = np.repeat(Z, len(possible), axis=0)
+    x = np.tile(possible, (len(Z), 1))
+    of_author = np.stack(
+        [count(np.where(x == j, z, 2), 0 * WORD, 1, 3)[:, 0, :2] for j in range(NUM_AUTHORS)], 1
+    )
+    of_words = log_dirichlet_multinomial(count(z, WORD, NUM_WORDS).swapaxes(1, 2), BETA)
+    log_joint = log_dirichlet_multinomial(of_author, AUTHOR_PRIOR).sum(axis=1) + of_words.sum(
+        axis=1
+    )
+
+    def measured(z, x):
+        return quantities(z) | {"author 0": x == 0, "author 0 in topic 0": (x == 0) & (z == 0)}
+
+    def weigh(doc, total, word, topic, prior, of_all):
+        shares = jnp.maximum((doc + prior) / (total + of_all), 0)
+        return Weights(shares, factor=word + BETA, divisor=topic + NUM_WORDS * BETA)
+
+    def sweep(key, z, x):
+        tables = {
+            "word": CountTable(token_corpora.tally(z, data.word, NUM_WORDS, 2), data.word),
+            "topic": CountTable(token_corpora.tally(z, 0 * data.word, 1, 2)[0]),
+        }
+        author_topic = token_corpora.tally(z, x, NUM_AUTHORS, 2)
+        swept = scan.scan_tokens(
+            weigh, key, data.buckets, z, author_topic, tables, x=x, total=author_topic.sum(axis=1),
+            per_doc_topic={"prior": jnp.asarray(AUTHOR_PRIOR)},
+            per_doc={"of_all": jnp.asarray(AUTHOR_PRIOR.sum(axis=1))},
+        )  # fmt: skip
+        return swept.z, swept.x
+
+    first = jnp.asarray([AUTHORS[d][0] for d in DOC], jnp.int32)
+    check_pairs("authors", sweep, (z, x), log_joint, measured, (*START, first))
+
+
+# ---- a token with two topics
+
+OUTER_PRIOR, INNER_PRIOR = 0.7, np.array([[0.5, 1.2], [1.0, 0.4]], np.float32)
+
+
+def test_two_topics_of_a_token():
+    """Two levels of topics: a document has shares of outer topics, and of inner ones in each."""
+    both = enumeration.assignments(4, len(WORD))
+    x, z = both // 2, both % 2
+    of_doc = count(both, DOC, len(DOCS), 4).reshape(len(both), len(DOCS), 2, 2)
+    log_joint = log_dirichlet_multinomial(of_doc.sum(axis=3), OUTER_PRIOR).sum(axis=1)
+    log_joint = log_joint + log_dirichlet_multinomial(of_doc, INNER_PRIOR).sum(axis=(1, 2))
+    of_words = log_dirichlet_multinomial(count(z, WORD, NUM_WORDS).swapaxes(1, 2), BETA)
+    log_joint = log_joint + of_words.sum(axis=1)
+
+    def measured(z, x):
+        same = enumeration.coassignment(x)
+        return quantities(z) | {"outer": x == 0, "outer and inner": x == z, "same outer": same}
+
+    def weigh(doc, word, topic, first, second, prior_first, prior_second):
+        words = (word + BETA) / (topic + NUM_WORDS * BETA)
+        each = []
+        for counts, prior in ((first, prior_first), (second, prior_second)):
+            total = counts.sum()
+            each.append((total + OUTER_PRIOR) * (counts + prior) / (total + prior.sum()) * words)
+        return Weights(jnp.maximum(jnp.stack(each), 0))
+
+    def sweep(key, z, x):
+        def of_outer(outcome):
+            return token_corpora.tally(jnp.where(x == outcome, z, 2), DATA.doc, len(DOCS), 3)[:, :2]
+
+        word_topic = token_corpora.tally(z, DATA.word, NUM_WORDS, 2)
+        tables = {
+            "word": CountTable(word_topic, DATA.word, (1, 1)),
+            "topic": CountTable(word_topic.sum(axis=0), None, (1, 1)),
+            "first": CountTable(of_outer(0), DATA.doc, (1, 0)),
+            "second": CountTable(of_outer(1), DATA.doc, (0, 1)),
+        }
+        swept = scan.scan_tokens(
+            weigh, key, DATA.buckets, z, token_corpora.tally(z, DATA.doc, len(DOCS), 2), tables,
+            x=x, per_topic={
+                "prior_first": jnp.asarray(INNER_PRIOR[0]),
+                "prior_second": jnp.asarray(INNER_PRIOR[1]),
+            },
+        )  # fmt: skip
+        return swept.z, swept.x
+
+    check_pairs("two topics", sweep, (z, x), log_joint, measured, (*START, *START))
