@@ -316,12 +316,10 @@ def _scan_chains(own, shared, *, weigh, counted, leave) -> Swept:
         at_desk = was[:, :, None] * minus[None] if authors else minus[None]
         rows = {name: row_of(name) for name in carry.tables}
         without = desk.topic - at_desk
-        by_row = dict(doc=without, **desk.of_rows)
-        if authors:
-            by_row["total"] = desk.total - was
+        by_row = dict(doc=without, total=desk.total - was) if authors else dict(doc=without)
         of_rows = {name: read(values, read(row, t)) for name, (values, row) in in_rows.items()}
         rest = rows | roots | per_topic | own["constants"] | of_rows | desk.of_document
-        weights, new_topic, factor, divisor, short = weights_of(by_row, rest)
+        weights, new_topic, factor, divisor, short = weights_of(by_row | desk.of_rows, rest)
         if authors:
             here = (desk.row < num_rows)[:, None]
             weights = jnp.where(here[:, :, None], weights, 0)
