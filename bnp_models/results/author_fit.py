@@ -11,10 +11,7 @@ from bnp_models.results import author_tables
 from bnp_models.results.topic_fit import TopicFit
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from bnp_models.posterior.mixtures import AuthorMixture
-    from bnp_models.results.page.markup import Section
     from bnp_models.scores.held_out import HeldOutScore
 
 __all__ = ["AuthorFit"]
@@ -57,11 +54,3 @@ class AuthorFit(TopicFit):
         from bnp_models.scores.held_out import known_authors
 
         return known_authors(self.author_mixtures(), corpus)
-
-    def _more_sections(self, labels: pd.Series, num_rows: int | None) -> list[Section]:
-        """Return the part of the report about authors."""
-        from bnp_models.results.page.people import authors_section
-
-        if self._is_stacked():
-            return []  # tables of authors do not use weights of chains
-        return [authors_section(self, labels, num_rows)]

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from bnp_models.results import association_tables, contrast_tables
 from bnp_models.results.group_fit import GroupFit
-from bnp_models.results.summaries import Summaries
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from bnp_models.results.page.markup import Section
+from bnp_models.results.result import Summaries
 
 __all__ = ["ContrastFit"]
 
@@ -54,9 +49,3 @@ class ContrastFit(GroupFit):
         if np.isfinite(tables["contrast"]["distance"].to_numpy()).any():
             drawn["distances"] = self.plot_distances()
         return made._replace(tables=made.tables | tables, drawn=made.drawn | drawn)
-
-    def _more_sections(self, labels: pd.Series, num_rows: int | None) -> list[Section]:
-        """Return the parts of the report about what groups share and how they differ."""
-        from bnp_models.results.page.groups import contrast_section
-
-        return [*super()._more_sections(labels, num_rows), contrast_section(self, labels)]

@@ -10,8 +10,7 @@ import numpy as np
 
 from bnp_models.data import arguments
 from bnp_models.data.sources import Sources, as_sources
-from bnp_models.results.result import Fit
-from bnp_models.results.summaries import Summaries
+from bnp_models.results.result import Fit, Summaries
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from bnp_models.posterior.functionals import Functionals
     from bnp_models.posterior.representative import Found
     from bnp_models.results.factor_tables import Effects, Reconstruction
-    from bnp_models.results.page.markup import Section
     from bnp_models.scores.held_out_rows import RowScore
     from bnp_models.scores.retrieval import Retrieval
 
@@ -362,7 +360,7 @@ class FactorFit(Fit):
         limit
             Only so many factors, the most used ones.
         """
-        from bnp_models.results.factor_report import factors_text
+        from bnp_models.report.text import factors_text
 
         arguments.optional(arguments.integer, "limit", limit, 1)
         fit = self.shown
@@ -397,12 +395,6 @@ class FactorFit(Fit):
         return self._with_functionals(
             Summaries(tables, lambda num_rows: self.text(limit=num_rows), drawn)
         )
-
-    def _sections(self, num_rows: int | None) -> list[Section]:
-        """Return the parts of the report about factors and rows, see `Fit._sections`."""
-        from bnp_models.results.page.factors import factor_sections
-
-        return factor_sections(self, num_rows, some=self._has_factors())
 
     def _has_factors(self) -> bool:
         """Return whether states were kept, and the reference of those shown has a factor."""

@@ -33,7 +33,7 @@ def save_run(fit: Fit, folder: Path, *, num_rows: int | None = None) -> str:
     num_rows
         How many topics or factors the returned report shows; the files have all.
     """
-    from bnp_models.results.page.page import write_page
+    from bnp_models.report.page import write_page
 
     arguments.instance("fit", fit, Fit, "what bnp_models.fit returns")
     folder = arguments.path("folder", folder)

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from bnp_models.data.corpus import Corpus
 from bnp_models.results import group_tables
-from bnp_models.results.summaries import Summaries
+from bnp_models.results.result import Summaries
 from bnp_models.results.topic_fit import TopicFit
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from bnp_models.results.page.markup import Section
 
 __all__ = ["GroupFit"]
 
@@ -53,9 +48,3 @@ class GroupFit(TopicFit):
         return made._replace(
             tables=made.tables | tables, drawn=made.drawn | {"sharing": self.plot_sharing()}
         )
-
-    def _more_sections(self, labels: pd.Series, num_rows: int | None) -> list[Section]:
-        """Return the part of the report about what groups share."""
-        from bnp_models.results.page.groups import sharing_section
-
-        return [sharing_section(self, labels)]

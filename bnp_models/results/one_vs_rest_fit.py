@@ -16,8 +16,7 @@ from bnp_models.base.one_vs_rest import LP_OF_CLASS
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.posterior import arviz_data
-from bnp_models.results.result import Fit
-from bnp_models.results.summaries import Summaries
+from bnp_models.results.result import Fit, Summaries
 from bnp_models.results.supervised_fit import SupervisedFit, labels_among, predict
 from bnp_models.results.topic_fit import match_words
 
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from bnp_models.posterior.functionals import Functionals
-    from bnp_models.results.page.markup import Section
     from bnp_models.scores.labels import Predictions
 
 __all__ = ["OneVsRestFit"]
@@ -382,12 +380,6 @@ class OneVsRestFit(Fit):
     def _comparable(self) -> bool:
         """Say no: each class has a model of its own, whose chains are compared."""
         return False
-
-    def _sections(self, num_rows: int | None) -> list[Section]:
-        """Return the parts of the report about the topics of each class."""
-        from bnp_models.results.page.topic_page import class_sections
-
-        return class_sections(self) if self.has_states else []
 
     def match(self, data: Corpus) -> tuple[Corpus, list[str]]:
         """Return new documents over the words of the fit, and notes about them for the user."""

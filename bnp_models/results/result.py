@@ -8,9 +8,9 @@ import functools
 import json
 import os
 import textwrap
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -20,23 +20,32 @@ from bnp_models.data.files import check_seal
 from bnp_models.posterior import arviz_data
 from bnp_models.posterior.representative import LARGE, ChainMatches, match_chains
 from bnp_models.posterior.stacking import with_weights
-from bnp_models.results.reporting import Reporting
-from bnp_models.results.summaries import Summaries
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
     from bnp_models.posterior.alignment import InChains
     from bnp_models.posterior.diagnostics import Convergence
     from bnp_models.posterior.functionals import Functionals
 
-__all__ = ["Fit", "put_together", "read_draws"]
+__all__ = ["Fit", "Summaries", "put_together", "read_draws"]
 
 AnyFit = TypeVar("AnyFit", bound="Fit")
 
 
+class Summaries(NamedTuple):
+    """Tables, text and pictures of a run; those that need data which are not there are left out."""
+
+    tables: dict[str, pd.DataFrame]
+    text: Callable[[int | None], str] | None
+    """Lays out the main table, given how many rows to show (None: all); None without states."""
+    drawn: dict[str, Any]
+    """Axes, one or an array of them, by the name of the picture."""
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
-class Fit(Reporting, abc.ABC):
+class Fit(abc.ABC):
     """Draws from the posterior of a model, with the methods that fits of all models have.
 
     A model names the class of its fits (`model.result`): `TopicFit`, `AuthorFit`, `FactorFit`.
@@ -276,6 +285,36 @@ class Fit(Reporting, abc.ABC):
     def _chain_numbers(self) -> list[int]:
         return self.posterior["chain"].to_numpy().tolist()
 
+    def report(
+        self,
+        path: str | os.PathLike[str] = "report.html",
+        *,
+        num_rows: int | None = 1000,
+    ) -> Path:
+        """Write a report as one HTML page, whole or not at all, and return its path.
+
+        The page needs no network and no other file. It begins with the verdict on convergence.
+        Then come the topics or factors with their intervals, a list of the documents or rows that
+        can be searched, pictures, and how the run was made.
+
+        Parameters
+        ----------
+        path
+            The file; its name should end in `.html`. An older file is replaced.
+        num_rows
+            Rows of the long lists at most: documents, authors, rows of the data. Those in the page
+            are evenly spaced in the order of the data, and the page says how many there are. A
+            thousand documents take about a megabyte. None puts all into the page.
+
+        Raises
+        ------
+        ValueError
+            If `path` is a folder or its folder is missing, or an option is out of its domain.
+        """
+        from bnp_models.report.page import write_page
+
+        return write_page(self, path, num_rows=num_rows)
+
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the draws as netCDF, whole or not at all; any ArviZ reads it."""
         return arviz_data.save(self.data, path)
@@ -470,7 +509,7 @@ class Fit(Reporting, abc.ABC):
 
     def _chains_text(self) -> str:
         """Say which chains the tables are made from; `alignment` is that of the class."""
-        from bnp_models.results.summaries import chains_text
+        from bnp_models.report.text import chains_text
 
         words = {"counted": self.counted, "terms": self.model.terms}
         whole = self._whole

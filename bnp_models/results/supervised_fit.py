@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from bnp_models.results.page.markup import Section
     from bnp_models.scores.labels import Predictions
 
 __all__ = ["SupervisedFit", "labels_among", "predict"]
@@ -341,9 +340,3 @@ class SupervisedFit(TopicFit):
         number = self.alignment.number
         eta = self.states["eta"].to_numpy().reshape(number.shape)
         return [eta[number == k] for k in range(self.alignment.num_topics)]
-
-    def _more_sections(self, labels: pd.Series, num_rows: int | None) -> list[Section]:
-        """Return the part of the report about labels."""
-        from bnp_models.results.page.people import weights_section
-
-        return [weights_section(self, labels)]

@@ -12,14 +12,13 @@ import numpy as np
 from bnp_models.base.token_model import TokenModel
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
-from bnp_models.results.summaries import Summaries
+from bnp_models.results.result import Summaries
 from bnp_models.results.topic_pictures import TopicPictures
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from bnp_models.posterior.functionals import Functionals
-    from bnp_models.results.page.markup import Section
     from bnp_models.scores.held_out import HeldOutScore
 
 __all__ = ["TopicFit", "match_words"]
@@ -387,19 +386,6 @@ class TopicFit(TopicPictures):
             tables["chain_weights"] = self.chain_weights()
         return self._with_functionals(Summaries(tables, text, drawn))
 
-    def _sections(self, num_rows: int | None) -> list[Section]:
-        """Return the parts of the report about topics and documents, see `Fit._sections`."""
-        from bnp_models.results.page.topic_page import topic_sections
-
-        return topic_sections(self, num_rows, self._more_sections)
-
-    def _more_sections(self, labels: pd.Series, num_rows: int | None) -> list[Section]:
-        """Return the parts of the report that only fits of this class have.
-
-        `labels` are those of `topic_labels`.
-        """
-        return []
-
     def match(self, data: Corpus) -> tuple[Corpus, list[str]]:
         """Return new documents over the words of the fit, and notes about them for the user."""
         return match_words(self.dataset, data)
@@ -422,7 +408,7 @@ class TopicFit(TopicPictures):
 
     def _text_of(self, table: pd.DataFrame, num_rows: int | None) -> str:
         """Lay out the table of topics below a line about the chains."""
-        from bnp_models.results.topic_report import topics_text
+        from bnp_models.report.text import topics_text
 
         text = topics_text(table, num_others=self.shown.alignment.num_others, num_rows=num_rows)
         said = self.shown._chains_text()

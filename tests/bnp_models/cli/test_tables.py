@@ -1,5 +1,6 @@
 """The commands for tables, pictures and new documents, on a small run of a model with authors."""
 
+import html
 import json
 
 import numpy as np
@@ -210,7 +211,7 @@ class TestReport:
         text = path.read_text("utf-8")
         assert "This list has 2 of the 5 documents" in text
         assert "Chain 1, " in text
-        assert f"fit = bnp.load(&#x27;{run}&#x27;)" in text
+        assert f"fit = bnp.load({str(run)!r})" in html.unescape(text)
 
     def test_what_is_refused(self, run, tmp_path, capsys):
         load_run(run).save_model(tmp_path / "model.npz")

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from bnp_models.plots.small_topics import MIN_SHARE, small, small_text
-from bnp_models.results.topic_report import topics_text
+from bnp_models.report.text import topics_text
 
 
 def test_small_shares_are_those_that_round_to_nothing():

@@ -7,15 +7,15 @@ from html.parser import HTMLParser
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 
 import bnp_models as bnp
 from bnp_models.base.author_model import DIMS
 from bnp_models.posterior.arviz_data import make_data
-from bnp_models.results.page import page
-from bnp_models.results.page.figures import topic_map, trace
-from bnp_models.results.page.markup import Html, Section, element_id, joined, shortened, tag
-from bnp_models.results.page.tables import evenly, interval_text, percent
+from bnp_models.report import page, topics
+from bnp_models.report.parts import Section, bars, evenly, percent, shortened, span
+from bnp_models.report.pictures import CAPTIONS, topic_map, trace
 from bnp_models.results.pictures import run_pictures
 
 EVIL = "<script>alert(1)</script>"
@@ -166,7 +166,7 @@ class TestTopics:
             assert row["words"] in found.said
             assert labels[k] in found.said
             assert percent(row["prevalence"]) in found.said
-            assert interval_text(row["lower"], row["upper"]).count("%") == 2
+            assert span(row["lower"], row["upper"], ".1%") in found.said
         largest = fit.representative_documents(0, num_documents=1)["name"].iloc[0]
         assert largest in found.said
 
@@ -227,8 +227,6 @@ class TestWhatIsLeftOut:
         assert "All 24 documents are in this list." in every.said
 
     def test_comparisons_of_many_topics(self, monkeypatch, fit, tmp_path):
-        from bnp_models.results.page import topics
-
         monkeypatch.setattr(topics, "MAX_COMPARED", 2)
         said = read(fit.report(tmp_path / "page.html")).said
         for method in ("plot_topic_map", "topic_correlation"):
@@ -251,12 +249,10 @@ class TestWhatIsLeftOut:
         assert not (tmp_path / "other.html").exists()
 
     def test_many_quantities_and_topics(self, monkeypatch, fit, tmp_path):
-        from bnp_models.results.page import convergence, groups, topics
-
-        monkeypatch.setattr(convergence, "MAX_ROWS", 1)
-        monkeypatch.setattr(convergence, "MAX_TRACES", 1)
-        monkeypatch.setattr(groups, "MAX_TOPICS", 2)
-        monkeypatch.setattr(groups, "MAX_GROUPS", 1)
+        monkeypatch.setattr(page, "MAX_ROWS", 1)
+        monkeypatch.setattr(page, "MAX_TRACES", 1)
+        monkeypatch.setattr(topics, "MAX_TOPICS", 2)
+        monkeypatch.setattr(topics, "MAX_GROUPS", 1)
         monkeypatch.setattr(topics, "NUM_OPEN", 1)
         monkeypatch.setattr(topics, "MAX_MAP", 2)
         said = read(fit.report(tmp_path / "page.html")).said
@@ -307,16 +303,6 @@ class TestEscaping:
         assert f"{said[:399].rstrip()} \N{HORIZONTAL ELLIPSIS}" in found.said
         assert "a short text" in found.said
         assert said.strip() not in found.said
-
-    def test_elements(self):
-        assert tag("p", "<b>", tag("i", "&"), [None, 3]) == "<p>&lt;b&gt;<i>&amp;</i>3</p>"
-        assert tag("a", "x", href='"', class_="c", hidden=True, id=None) == (
-            '<a href="&quot;" class="c" hidden>x</a>'
-        )
-        assert tag("br") == "<br>"
-        assert joined("<", Html("<hr>")) == "&lt;<hr>"
-        assert isinstance(joined(), Html)
-        assert element_id(f"{EVIL} Ä 3!") == "script-alert-1-script-3"
 
     def test_shortened(self):
         assert shortened("a\n  b", 10) == "a b"
@@ -439,7 +425,7 @@ class TestFiles:
             raise RuntimeError("in the middle")
 
         with monkeypatch.context() as patched:
-            patched.setattr(page, "about_section", fail)
+            patched.setattr(page, "about", fail)
             with pytest.raises(RuntimeError, match="in the middle"):
                 fit.report(path)
         assert path.read_text() == "old"
@@ -476,17 +462,17 @@ class TestPictures:
         found = read(fit.report(tmp_path / "page.html"))
         alts = [given["alt"] for name, given in found.tags if name == "img"]
         names = ["ranks", "num_topics", "topic_words", "topic_similarity", "functionals"]
-        assert alts == [page.CAPTIONS[name] for name in names]  # others have another form here
-        assert page.CAPTIONS["ranks"] in found.said
+        assert alts == [CAPTIONS[name] for name in names]  # others have another form here
+        assert CAPTIONS["ranks"] in found.said
 
     def test_names_without_a_caption(self, found):
-        assert page.CAPTIONS["history"] in found.said
+        assert CAPTIONS["history"] in found.said
         assert "<other>" in found.said
         assert len(found.sources) == 2  # not the traces, which are drawn in another form
 
     def test_traces_have_gaps_and_constants(self):
         draws = np.array([[1.0, np.nan, 3.0, 2.0], [1.0, 1.0, 1.0, 1.0]])
-        made = trace("<x>", draws, [0, 9])
+        made = macro("trace", trace("<x>", draws, [0, 9]))
         Page(made)
         assert made.count("<path") == 3
         assert made.count("M") == 4  # the axis, a line with a gap, and a line
@@ -494,32 +480,55 @@ class TestPictures:
         assert 'class="chain-0"' in made
         assert 'stroke="hsl(' in made  # beyond the colours of the style sheet
         for flat in (np.full((1, 3), 2.0), np.full((1, 3), np.nan), np.ones((1, 1))):
-            Page(trace("x", flat, [0]))
+            Page(macro("trace", trace("x", flat, [0])))
 
     def test_long_traces_are_thinned_visibly(self):
-        made = trace("lp", np.arange(1200.0)[None], [0])
+        made = macro("trace", trace("lp", np.arange(1200.0)[None], [0]))
         assert "lp, every 3 draws" in made
 
     def test_labels_of_the_map_do_not_overlap(self):
         rng = np.random.default_rng(0)
         places, shares = rng.normal(size=(20, 2)), rng.dirichlet(np.ones(20))
-        names = [f"label {k}" for k in range(20)]
-        made = topic_map(places, shares, names, names, 0.5)
+        drawn = topic_map(places, shares, [f"label {k}" for k in range(20)])
+        made = macro("map_section", drawn | {"shares": shares, "total": 20, "explained": 0.5})
         Page(made)
         assert made.count("<circle") == 20
         assert [f'href="#topic-{k}"' in made for k in range(20)] == [True] * 20
-        flat = topic_map(np.zeros((3, 2)), np.ones(3) / 3, names[:3], names[:3], 1.0)
-        Page(flat)
+        assert "so neighbours in it need not be alike" in made
+        flat = topic_map(np.zeros((3, 2)), np.ones(3) / 3, ["a", "b", "c"])
+        assert all(np.isfinite([one["x"], one["y"]]).all() for one in flat["circles"])
 
     def test_percent(self):
         values = (0.0, 0.0004, 0.0123, 0.0996, 0.5, 1.0, np.nan)
         expected = ["0.0%", "< 0.1%", "1.2%", "10%", "50%", "100%", "\N{EN DASH}"]
         assert [percent(value) for value in values] == expected
 
+    def test_bars(self):
+        table = pd.DataFrame({"x": [0.1, 0.2], "low": [0.0, 0.1], "high": [0.2, 0.4]})
+        assert bars(table, "x", "low", "high") == [
+            {"left": 0, "width": 25, "low": 0, "high": 50},
+            {"left": 0, "width": 50, "low": 25, "high": 100},
+        ]
+        table = pd.DataFrame({"x": [-1.0, 2.0], "low": [-4.0, 1.0], "high": [1.0, 3.0]})
+        first, second = bars(table, "x", "low", "high", around_zero=True)
+        assert first == {"left": 38, "width": 12, "low": 2, "high": 62}
+        assert (second["left"], second["width"]) == (50, 24)
+
+
+def macro(name, *values):
+    """What a macro of the template makes of values."""
+    empty = dict.fromkeys(["title", "lead", "digest", "style", "script"], "")
+    labels = {k: f"label {k}" for k in range(20)}
+    made = page._template().make_module(empty | {"labels": labels, "sections": []})
+    return getattr(made, name)(*values)
+
 
 def test_sections_are_put_together():
-    text = page.page("A <title>", Html("<p>head</p>"), [Section("one", "1 < 2", Html("<p>x</p>"))])
+    sections = [Section("one", "1 < 2", {"parts": "<things>"}, "unknown")]
+    text = page.render("A <title>", "<head>", sections)
     found = Page(text)
     assert found.sections == ["one"]
     assert "A &lt;title&gt;</title>" in text
     assert '<a href="#one">1 &lt; 2</a>' in text
+    assert '<p class="lead">&lt;head&gt;</p>' in text
+    assert "so <things> are not known" in found.said

@@ -1,3 +1,0 @@
-"""The report of a fit as one HTML page."""
-
-__all__: list[str] = []
