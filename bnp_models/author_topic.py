@@ -1,6 +1,7 @@
 """The author-topic model: the program, its hyperparameters and its Gibbs kernel."""
 
 import dataclasses
+from types import ModuleType
 from typing import Any, ClassVar
 
 import numpyro
@@ -8,11 +9,14 @@ import numpyro.distributions as dist
 
 from bnp_kernels import author_topic as kernel
 from bnp_models.base import author_model, collapsed, token_model, topic_model
-from bnp_models.base.gibbs import Sampler
-from bnp_models.base.samplers import MixtureAccess, finite_sampler
+from bnp_models.base.topic_sampler import FiniteSampler
 from bnp_models.data.corpus import Corpus
 
 __all__ = ["AuthorTopicModel"]
+
+
+class _Sampler(author_model.AuthorSampler, FiniteSampler):
+    """Sampler of `AuthorTopicModel`."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -50,7 +54,9 @@ class AuthorTopicModel(topic_model.FiniteTopics, author_model.AuthorModel):
     alpha: Any = 0.1
     beta: Any = 0.01
 
-    rows: ClassVar[MixtureAccess] = author_model.BY_AUTHOR
+    kernel: ClassVar[ModuleType] = kernel
+    priors: ClassVar[type] = kernel.AuthorTopicPriors
+    sampler_type = _Sampler
     recordable: ClassVar[tuple[str, ...]] = (
         "z", "x", "phi", "theta", "topic_tokens", "author_tokens", "phi_mean", "theta_mean",
     )  # fmt: skip
@@ -72,8 +78,8 @@ class AuthorTopicModel(topic_model.FiniteTopics, author_model.AuthorModel):
         """Run the program with topics and authors' mixtures integrated out.
 
         Blocks of `numpyro.infer.Gibbs` share this form of the program. Its sites are `x` (authors),
-        `z` and `w`, and the hyperparameters that have a prior. `given` (`alpha=`, `beta=`)
-        overrides hyperparameters, so that a program with its own priors can call this one. With
+        `z` and `w`, and the hyperparameters that have a prior. Arguments (`alpha=`, `beta=`)
+        override hyperparameters, so that a program with its own priors can call this one. With
         `observed=False` the words are drawn as well.
         """
         token_model.check_program(corpus, observed)
@@ -84,14 +90,3 @@ class AuthorTopicModel(topic_model.FiniteTopics, author_model.AuthorModel):
         words = collapsed.Words(z, values["beta"], corpus.num_words, self.num_topics)
         word = token_model.program_tokens(corpus)[1]
         numpyro.sample("w", words, obs=word if observed else None)
-
-    def sampler(self, sampled_by_other_blocks: frozenset[str], **options: Any) -> Sampler:
-        """Return the kernel's pure functions; those of other blocks stay as they are."""
-        return finite_sampler(
-            self,
-            kernel,
-            self.rows,
-            sampled_by_other_blocks,
-            priors=kernel.AuthorTopicPriors,
-            **options,
-        )

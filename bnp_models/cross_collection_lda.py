@@ -2,21 +2,22 @@
 
 import dataclasses
 from collections.abc import Mapping
-from functools import partial
+from types import ModuleType
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-from jaxtyping import Float
+from jaxtyping import Array, Float
 
 from bnp_kernels import cross_collection_lda as kernel
+from bnp_kernels.tokens.layout import Tokens
 from bnp_models.base import token_model, topic_model
-from bnp_models.base.gibbs import Sampler
 from bnp_models.base.likelihood import Likelihood, count_rows, draw_dirichlet, word_likelihood
 from bnp_models.base.model import concentration
-from bnp_models.base.samplers import BY_DOCUMENT, MixtureAccess, finite_sampler
+from bnp_models.base.sampler import Lazy
+from bnp_models.base.topic_sampler import FiniteSampler
 from bnp_models.base.topics import Topics
 from bnp_models.data.corpus import Corpus
 from bnp_models.lda import LDA
@@ -24,6 +25,22 @@ from bnp_models.lda import LDA
 __all__ = ["CrossCollectionLDA"]
 
 _OWN = ("group_beta", "switch_common", "switch_own")
+
+
+class _Sampler(FiniteSampler):
+    """Sampler of `CrossCollectionLDA`."""
+
+    def layout(self, corpus: Corpus) -> dict[str, Any]:
+        return {"groups": True, "several": True}
+
+    def init_arguments(self, data: Tokens, corpus: Corpus) -> dict[str, Any]:
+        return {"num_groups": corpus.num_groups}
+
+    def recorded(self, state: kernel.CrossCollectionState, data: Tokens) -> Lazy:
+        return {"switch": lambda: data.shards.all_tokens(state.switch)}
+
+    def topics(self, rng_key: Array, state: kernel.CrossCollectionState, data: Tokens) -> Lazy:
+        return kernel.draw_topics(rng_key, state)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -78,13 +95,11 @@ class CrossCollectionLDA(topic_model.FiniteTopics):
 
     hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "beta", *_OWN)
     result: ClassVar[str] = "bnp_models:ContrastFit"
-    rows: ClassVar[MixtureAccess] = BY_DOCUMENT._replace(
-        prepare=partial(token_model.prepare, groups=True, several=True),
-        assignments=("z", "switch"),
-        recorded=lambda state, data: {
-            "switch": lambda: data.shards.all_tokens(state.switch),
-        },
-    )
+    kernel: ClassVar[ModuleType] = kernel
+    priors: ClassVar[type] = kernel.CrossCollectionPriors
+    sampler_type = _Sampler
+    assignments: ClassVar[tuple[str, ...]] = ("z", "switch")
+    by_group: ClassVar[bool] = True
     recordable: ClassVar[tuple[str, ...]] = (
         "z", "switch", "phi", "group_phi", "psi", "theta", "topic_tokens", "theta_mean",
     )  # fmt: skip
@@ -123,22 +138,9 @@ class CrossCollectionLDA(topic_model.FiniteTopics):
             words = jnp.where((switch == 1)[..., None], group_phi[group, z], phi[z])
             numpyro.sample("w", dist.Categorical(words), obs=word if observed else None)
 
-    def sampler(self, sampled_by_other_blocks: frozenset[str], **options: Any) -> Sampler:
-        """Return the kernel's pure functions; those of other blocks stay as they are."""
-        return finite_sampler(
-            self, kernel, self.rows, sampled_by_other_blocks, priors=kernel.CrossCollectionPriors,
-            topics=lambda key, state, data: kernel.draw_topics(key, state),
-            sizes=lambda corpus: {"num_groups": corpus.num_groups},
-            **options,
-        )  # fmt: skip
-
     def alone(self) -> LDA:
         """Return the model of one group by itself."""
         return LDA(self.num_topics, alpha=self.alpha, beta=self.beta)
-
-    def row_names(self, corpus: Corpus) -> tuple[str, ...]:
-        """Name the rows of `topics_of`."""
-        return corpus.group_names
 
     def topics_of(self, state: Mapping[str, np.ndarray], corpus: Corpus) -> Topics:
         r"""Return topics, a row for each group, and prior weights of one kept state.
@@ -204,7 +206,7 @@ class CrossCollectionLDA(topic_model.FiniteTopics):
 
     @staticmethod
     def _draw(
-        rng: np.random.Generator, counts: np.ndarray, prior: Any
+        rng: np.random.Generator, counts: np.ndarray, prior: np.ndarray | float
     ) -> Float[np.ndarray, "*shape"]:
         """Draw a Dirichlet vector along the last axis."""
         rows = (counts + prior).reshape(-1, counts.shape[-1])

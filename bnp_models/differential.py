@@ -2,28 +2,29 @@
 
 import dataclasses
 from collections.abc import Collection, Mapping
-from functools import partial
+from types import ModuleType
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-from jaxtyping import Float
+from jaxtyping import Array, Float
 
 from bnp_kernels import differential as kernel
-from bnp_kernels.numerics.shards import ONE_PART
-from bnp_kernels.processes.pitman_yor_topics import APPROXIMATIONS
+from bnp_kernels.processes.pitman_yor_topics import APPROXIMATIONS, PitmanYorState
+from bnp_kernels.tokens.layout import Tokens
 from bnp_models.base import pitman_yor, token_model, topic_model
-from bnp_models.base.gibbs import GibbsKernel, Sampler
 from bnp_models.base.likelihood import Likelihood, count_rows, draw_dirichlet, word_likelihood
-from bnp_models.base.model import is_prior
-from bnp_models.base.pitman_yor_model import (
+from bnp_models.base.model import Model, is_prior
+from bnp_models.base.pitman_yor import (
     VAGUE_CONCENTRATION,
+    PitmanYorOptions,
+    PitmanYorSampler,
     PitmanYorTopics,
     program_of_documents,
 )
-from bnp_models.base.samplers import BY_DOCUMENT, MixtureAccess
+from bnp_models.base.sampler import Lazy, check_names
 from bnp_models.base.topics import Topics
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
@@ -32,7 +33,102 @@ from bnp_models.pitman_yor_lda import PitmanYorLDA
 
 __all__ = ["DifferentialTopicModel"]
 
-_OPTIMISED = ("alpha", "beta")
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Options(PitmanYorOptions):
+    r"""Options of `DifferentialTopicModel`.
+
+    Parameters
+    ----------
+    approximation
+        None is exact. "variational" and "em" are hybrids of Gibbs sampling and variational
+        inference (section 4.3 of the paper): the common words of a topic are not drawn but kept at
+        $\exp \mathrm{E} \log \phi_k$ under a Dirichlet law, or at their mode. They need
+        `schedule="sequential"` and a number for `beta`.
+    optimise
+        "alpha" and "beta": these are optimised during the run, by a step of Minka's fixed point in
+        every sweep, as in the paper; they need numbers, which are the start. The draws are then
+        those of empirical Bayes, not of a posterior over these variables.
+    """
+
+    approximation: str | None = None
+    optimise: Collection[str] = ()
+
+    def checked(self, model: Model, sites: Collection[str] = ()) -> dict[str, Any]:
+        made = super().checked(model, sites)
+        approximation = arguments.one_of(
+            "approximation", self.approximation, (None, *APPROXIMATIONS)
+        )
+        if approximation is not None and self.schedule != "sequential":
+            raise ValueError(
+                f"approximation={approximation!r} goes from token to token, got "
+                f"schedule={self.schedule!r}: give schedule='sequential', or leave approximation "
+                "out"
+            )
+        beta = getattr(model, "beta", None)
+        if approximation is not None and is_prior(beta):
+            raise ValueError(
+                f"approximation={approximation!r} needs a number for beta, got "
+                f"{type(beta).__name__}: give a number, or leave approximation out"
+            )
+        names = check_names("optimise", self.optimise, ("alpha", "beta"))
+        for name in names:
+            if is_prior(getattr(model, name)):
+                raise ValueError(
+                    f"optimise has {name!r}, which has a prior: give {name} as a number, the "
+                    "start, or leave it out of optimise"
+                )
+        return made | {"optimise": names}
+
+
+class _Sampler(PitmanYorSampler):
+    """Sampler of `DifferentialTopicModel`."""
+
+    def layout(self, corpus: Corpus) -> dict[str, Any]:
+        return {"groups": True, "sizes": True, "transform": self.model.transform}
+
+    def init_arguments(self, data: Tokens, corpus: Corpus) -> dict[str, Any]:
+        approximate, transform = self.options.approximation is not None, self.model.transform
+        num_global = corpus.num_words if transform is None else transform.num_global
+        return super().init_arguments(data, corpus) | {
+            "num_groups": corpus.num_groups,
+            "num_global": num_global if approximate or transform is not None else None,
+            "approximate": approximate,
+        }
+
+    def step_options(self) -> dict[str, Any]:
+        own = {name: getattr(self.options, name) for name in ("approximation", "optimise")}
+        return super().step_options() | own
+
+    def mixtures(self, state: PitmanYorState, data: Tokens) -> tuple[Array, None]:
+        return jnp.broadcast_to(state.alpha[data.group][:, None], state.doc_topic.shape), None
+
+    def draws(self, rng_key: Array, state: PitmanYorState, data: Tokens) -> dict[str, Array]:
+        optimised = {name: getattr(state, name) for name in self.options.optimise}
+        return super().draws(rng_key, state, data) | optimised
+
+    def topics(self, rng_key: Array, state: PitmanYorState, data: Tokens) -> Lazy:
+        shape = state.alpha.shape[0], -1, self.model.num_topics
+
+        def common() -> Array:
+            if state.root is not None:
+                return jnp.exp(state.root.log_phi).T
+            tables = state.tables.reshape(shape).sum(axis=0)
+            return token_model.draw_phi(rng_key, tables, state.beta)
+
+        def of_groups() -> Array:
+            drawn = kernel.draw_topics(rng_key, state, data, dirichlet=self.model.is_dirichlet)
+            return drawn.reshape(shape).swapaxes(1, 2)
+
+        return {
+            "phi": common,
+            "group_phi": of_groups,
+            "group_tables": lambda: state.tables.reshape(shape).sum(axis=1),
+        }
+
+    def snapshot(self, state: PitmanYorState, data: Tokens) -> dict[str, Array]:
+        of_root = {} if state.root is None else {"global_tables": state.root.tables}
+        return super().snapshot(state, data) | of_root
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -88,11 +184,10 @@ class DifferentialTopicModel(PitmanYorTopics):
     max_tables: int = 16
 
     result: ClassVar[str] = "bnp_models:ContrastFit"
-    rows: ClassVar[MixtureAccess] = BY_DOCUMENT._replace(
-        weights=lambda state, data: jnp.broadcast_to(
-            state.alpha[data.group][:, None], state.doc_topic.shape
-        )
-    )
+    kernel: ClassVar[ModuleType] = kernel
+    options_type = _Options
+    sampler_type = _Sampler
+    by_group: ClassVar[bool] = True
     recordable: ClassVar[tuple[str, ...]] = (
         "z", "phi", "group_phi", "theta", "topic_tokens", "group_tables", "theta_mean",
     )  # fmt: skip
@@ -127,7 +222,7 @@ class DifferentialTopicModel(PitmanYorTopics):
             coords["global_word"] = self.common_words(corpus)
         return coords
 
-    def recorded_alpha(self, alpha: Any) -> Any:
+    def recorded_alpha(self, alpha: Array) -> Array:
         """Return the value of each group."""
         return alpha
 
@@ -190,7 +285,7 @@ class DifferentialTopicModel(PitmanYorTopics):
         return values, base
 
     def _last_sites(
-        self, corpus: Corpus, observed: bool, values: dict[str, Any], group_phi: Any
+        self, corpus: Corpus, observed: bool, values: dict[str, Any], group_phi: Array | np.ndarray
     ) -> None:
         """Run the part of the program after the groups' topics."""
         group = jnp.asarray(corpus.group)
@@ -199,138 +294,12 @@ class DifferentialTopicModel(PitmanYorTopics):
         law = lambda doc, z: group_phi[group[doc], z]  # noqa: E731
         program_of_documents(corpus, observed, alpha, law)
 
-    def gibbs(
-        self,
-        *,
-        schedule: str = "parallel",
-        sampler: str = "ti",
-        approximation: str | None = None,
-        optimise: Collection[str] = (),
-        record: Collection[str] = (),
-        init_topics: int | None = None,
-        num_parallel: int | None = None,
-        start_temperature: float = 1.0,
-    ) -> GibbsKernel:
-        r"""Return the Gibbs kernel, a `numpyro.infer.mcmc.MCMCKernel`.
-
-        Parameters
-        ----------
-        schedule, sampler
-            See `PitmanYorTopics.gibbs`. All schedules and samplers are exact.
-        approximation
-            None is exact. "variational" and "em" are hybrids of Gibbs sampling and variational
-            inference (section 4.3 of the paper): the common words of a topic are not drawn but kept
-            at $\exp \mathrm{E} \log \phi_k$ under a Dirichlet law, or at their mode. They need
-            `schedule="sequential"` and a number for `beta`.
-        optimise
-            "alpha" and "beta": these are optimised during the run, by a step of Minka's fixed point
-            in every sweep, as in the paper; they need numbers, which are the start. The draws are
-            then those of empirical Bayes, not of a posterior over these variables.
-        record
-            Variables to record besides the sampled hyperparameters and `num_topics_used`, out of
-            `recordable`: `z`, `phi` (common words), `group_phi` (words of each group), `theta`,
-            `topic_tokens`, `group_tables` (tables of each topic in each group). `theta_mean` is a
-            running mean, which costs no memory per draw.
-        init_topics
-            Number of topics among which the tokens are divided at random at the start; all topics
-            by default.
-        num_parallel
-            How many documents the parallel schedule updates at once; chosen from the corpus and the
-            machine by default. Does not change the draws.
-        start_temperature
-            Temperature T of the first sweep of the warm-up, in [1, 2], see `FiniteTopics.gibbs`.
-
-        Raises
-        ------
-        ValueError
-            If an option is not one of those above. A prior without a Gibbs update is refused when
-            a chain starts.
-        """
-        made = super().gibbs(
-            schedule=schedule, sampler=sampler, record=record, init_topics=init_topics,
-            num_parallel=num_parallel, start_temperature=start_temperature,
-        )  # fmt: skip
-        approximation = arguments.one_of("approximation", approximation, (None, *APPROXIMATIONS))
-        if approximation is not None and schedule != "sequential":
-            raise ValueError(
-                f"approximation={approximation!r} goes from token to token, got "
-                f"schedule={schedule!r}: give schedule='sequential', or leave approximation out"
-            )
-        if approximation is not None and is_prior(self.beta):
-            raise ValueError(
-                f"approximation={approximation!r} needs a number for beta, got "
-                f"{type(self.beta).__name__}: give a number, or leave approximation out"
-            )
-        names = token_model.check_names("optimise", optimise, _OPTIMISED)
-        for name in names:
-            if is_prior(getattr(self, name)):
-                raise ValueError(
-                    f"optimise has {name!r}, which has a prior: give {name} as a number, the "
-                    "start, or leave it out of optimise"
-                )
-        own = {"approximation": approximation, "optimise": names}
-        return GibbsKernel(self, made.options | own)
-
-    def sampler(self, sampled_by_other_blocks: frozenset[str], **options: Any) -> Sampler:
-        """Return the kernel's pure functions; those of other blocks stay as they are."""
-        how = {name: options.pop(name) for name in ("sampler", "approximation", "optimise")}
-        explicit = how["approximation"] is not None or self.transform is not None
-
-        def num_global(corpus):
-            if not explicit:
-                return None
-            return corpus.num_words if self.transform is None else self.transform.num_global
-
-        def sizes(corpus):
-            return {
-                "num_groups": corpus.num_groups, "num_global": num_global(corpus),
-                "approximate": how["approximation"] is not None,
-            }  # fmt: skip
-
-        def topics(rng_key, state, data):
-            draw = partial(kernel.draw_topics, rng_key, state, data, dirichlet=self.is_dirichlet)
-            shape = state.alpha.shape[0], -1, self.num_topics
-
-            def common():
-                if state.root is not None:
-                    return jnp.exp(state.root.log_phi).T
-                tables = state.tables.reshape(shape).sum(axis=0)
-                return token_model.draw_phi(rng_key, tables, state.beta)
-
-            return {
-                "phi": common,
-                "group_phi": lambda: draw().reshape(shape).swapaxes(1, 2),
-                "group_tables": lambda: state.tables.reshape(shape).sum(axis=1),
-            }
-
-        def kept(state, data):
-            of_root = {} if state.root is None else {"global_tables": state.root.tables}
-            return {"opens": kernel.opens(state, data), **of_root}
-
-        def prepare(corpus, parts=ONE_PART):
-            return token_model.prepare(
-                corpus, parts, options["num_parallel"], groups=True, sizes=True,
-                transform=self.transform,
-            )  # fmt: skip
-
-        return self.make_sampler(
-            kernel, sampled_by_other_blocks, topics=topics, make=kernel.init, prepare=prepare,
-            how=how,
-            sizes=sizes, kept=kept,
-            parameters=lambda state: {name: getattr(state, name) for name in how["optimise"]},
-            **options,
-        )  # fmt: skip
-
     def alone(self) -> PitmanYorLDA:
         """Return the model of one group by itself, without the transform."""
         return PitmanYorLDA(
             self.num_topics, alpha=self.alpha, base="dirichlet", beta=self.beta,
             discount=self.discount, concentration=self.concentration, max_tables=self.max_tables,
         )  # fmt: skip
-
-    def row_names(self, corpus: Corpus) -> tuple[str, ...]:
-        """Name the rows of `topics_of`."""
-        return corpus.group_names
 
     def topics_of(self, state: Mapping[str, np.ndarray], corpus: Corpus) -> Topics:
         r"""Return topics and prior weights of one kept state, a row for each group.

@@ -1,7 +1,8 @@
 """Gaussian factor analysis: the truncated program, its hyperparameters and exact Gibbs kernel."""
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
+from types import ModuleType
 from typing import Any, ClassVar
 
 import jax
@@ -9,15 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+from jaxtyping import PyTree
 
 from bnp_kernels import gaussian_factors as kernel
 from bnp_kernels.gaussian_factors import Reals, make_reals
-from bnp_kernels.numerics.shards import ONE_PART, DeviceParts
-from bnp_kernels.random.bits import split
 from bnp_kernels.random.concentration import GammaPrior
-from bnp_models.base.factor_model import FactorModel, choose_step, program_z, sample_data
-from bnp_models.base.gibbs import Sampler
-from bnp_models.base.model import gamma_law, gamma_prior, is_prior
+from bnp_models.base.factor_model import FactorModel, FactorSampler, program_z, sample_data
+from bnp_models.base.model import gamma_law, is_prior
 from bnp_models.data import arguments
 from bnp_models.data.sources import Sources, as_sources, check_sources
 from bnp_models.data.standardise import Standardisation, standardisation
@@ -28,6 +27,25 @@ __all__ = ["GaussianFactorAnalysis"]
 _VAGUE = dist.Gamma(1.0, 1.0)  # nothing changes a distribution, so models may share it
 _VAGUE_SCALE = dist.InverseGamma(1.0, 1.0)
 _VARIANCES = ("sigma2_phi", "sigma2_w", "sigma2_n")
+
+
+class _Sampler(FactorSampler):
+    """Sampler of `GaussianFactorAnalysis`."""
+
+    def priors(self, num_sources: int) -> kernel.GaussianPriors:
+        return kernel.GaussianPriors(**self.updated)
+
+    def lay_out(self, data: Sources) -> Reals:
+        observed = None if data.observed is None else np.asarray(data.observed)
+        found = self.model.standardisation(data)
+        return make_reals(
+            found.apply(np.asarray(data.values), observed), np.asarray(data.source),
+            data.num_sources, observed, log_scale=found.log_scale,
+        )  # fmt: skip
+
+    def log_density(self, state: kernel.GaussianState, data: Reals) -> jax.Array:
+        priors = self.priors(state.alpha.shape[0])
+        return kernel.log_joint(state, data) + kernel.log_prior(state, priors)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -110,6 +128,8 @@ class GaussianFactorAnalysis(FactorModel):
     centre: Any = True
     scale: Any = False
 
+    kernel: ClassVar[ModuleType] = kernel
+    sampler_type = _Sampler
     hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "tau", *_VARIANCES)
     numbers: ClassVar[tuple[str, ...]] = ()
     first_factors: ClassVar[int] = 1
@@ -120,7 +140,7 @@ class GaussianFactorAnalysis(FactorModel):
         for name in ("centre", "scale"):
             object.__setattr__(self, name, arguments.flag(name, getattr(self, name)))
 
-    def check_data(self, data: Any) -> None:
+    def check_data(self, data: PyTree) -> None:
         """Raise `ValueError` unless `data` is a `Sources`; entries may be missing."""
         check_sources(data, allow_missing=True)
 
@@ -165,75 +185,18 @@ class GaussianFactorAnalysis(FactorModel):
                 noise = dist.Normal((z * weights) @ phi, sd["sigma2_n"][source][:, None])
                 sample_data(noise, data, observed, self.standardisation(data))
 
-    def updates(self, sampled_by_other_blocks: Collection[str]) -> dict[str, GammaPrior | None]:
-        """Return the gamma prior of each hyperparameter that the kernel updates, None for others.
+    def prior_to_update(self, name: str) -> GammaPrior | None:
+        """Return the prior of a hyperparameter as the kernel takes it; None for a number.
 
-        For a variance it is the prior of the precision, 1 / sigma2.
+        For a variance it is the gamma prior of the precision, 1 / sigma2.
         """
-        return {
-            name: _precision_prior(
-                name, getattr(self, name), from_other_block=name in sampled_by_other_blocks
+        value = getattr(self, name)
+        if name not in _VARIANCES or not is_prior(value):
+            return super().prior_to_update(name)
+        if not isinstance(value, dist.InverseGamma):
+            raise ValueError(
+                f"{name} has the prior {type(value).__name__}, for which there is no Gibbs update; "
+                f"use InverseGamma(concentration, rate), a number, or sample {name} in another "
+                "block of numpyro.infer.Gibbs"
             )
-            if name in _VARIANCES
-            else gamma_prior(
-                name, getattr(self, name), from_other_block=name in sampled_by_other_blocks
-            )
-            for name in self.hyperparameters
-        }
-
-    def sampler(
-        self,
-        sampled_by_other_blocks: frozenset[str],
-        *,
-        schedule: str,
-        record: tuple[str, ...],
-        init_factors: int,
-        births: str = "exact",
-    ) -> Sampler:
-        """Return the kernel's pure functions; those of other blocks stay as they are."""
-        priors = kernel.GaussianPriors(**self.updates(sampled_by_other_blocks))
-
-        def prepare(data: Any, parts: DeviceParts = ONE_PART) -> Reals:
-            check_sources(data, allow_missing=True)
-            self.check_lengths(data.num_sources)
-            observed = None if data.observed is None else np.asarray(data.observed)
-            found = self.standardisation(data)
-            return make_reals(
-                found.apply(np.asarray(data.values), observed), np.asarray(data.source),
-                data.num_sources, observed, log_scale=found.log_scale,
-            )  # fmt: skip
-
-        def init(rng_key: jax.Array, data: Reals, sources: Sources) -> kernel.GaussianState:
-            key_values, key_state = split(rng_key)
-            return kernel.init(
-                key_state, data, max_factors=max(self.max_factors, init_factors),
-                init_factors=init_factors, **self.first_values(key_values, sources.num_sources),
-            )  # fmt: skip
-
-        sweep = choose_step(kernel, schedule, births)
-
-        def step(rng_key, state, data, turn, power):
-            return sweep(rng_key, state, data, priors)
-
-        return Sampler(
-            prepare=prepare,
-            init=init,
-            step=step,
-            log_density=lambda state, data: (
-                kernel.log_joint(state, data) + kernel.log_prior(state, priors)
-            ),
-            **self.reports(record, sampled_by_other_blocks),
-        )
-
-
-def _precision_prior(name: str, value: Any, *, from_other_block: bool) -> GammaPrior | None:
-    """Return the gamma prior of 1 / `value`; None for a value that the kernel does not update."""
-    if from_other_block or not is_prior(value):
-        return None
-    if not isinstance(value, dist.InverseGamma):
-        raise ValueError(
-            f"{name} has the prior {type(value).__name__}, for which there is no Gibbs update; use "
-            f"InverseGamma(concentration, rate), a number, or sample {name} in another block of "
-            "numpyro.infer.Gibbs"
-        )
-    return gamma_law(value)
+        return gamma_law(value)

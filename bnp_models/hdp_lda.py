@@ -1,6 +1,7 @@
 """The HDP topic model: the truncated program, its hyperparameters and its exact Gibbs kernel."""
 
 import dataclasses
+from types import ModuleType
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
@@ -9,8 +10,6 @@ import numpyro.distributions as dist
 
 from bnp_kernels import hdp_lda as kernel
 from bnp_models.base import collapsed, token_model, topic_model
-from bnp_models.base.gibbs import Sampler
-from bnp_models.base.samplers import BY_DOCUMENT, MixtureAccess, rooted_sampler
 from bnp_models.data.corpus import Corpus
 
 __all__ = ["HDPLDA"]
@@ -61,7 +60,8 @@ class HDPLDA(topic_model.RootedTopics):
     beta: Any = 0.01
     max_topics: int = 128
 
-    rows: ClassVar[MixtureAccess] = BY_DOCUMENT
+    kernel: ClassVar[ModuleType] = kernel
+    priors: ClassVar[type] = kernel.HDPPriors
     recordable: ClassVar[tuple[str, ...]] = (
         "z", "phi", "theta", "topic_tokens", "root_weights", "unused_weight", "tables",
     )  # fmt: skip
@@ -89,8 +89,8 @@ class HDPLDA(topic_model.RootedTopics):
         """Run the program with topics and documents integrated out and the root weights kept.
 
         Blocks of `numpyro.infer.Gibbs` share this form of the program. Its sites are `root`, `z`
-        and `w`, and the hyperparameters that have a prior. `given` (`alpha=`, `gamma=`, `beta=`)
-        overrides hyperparameters, so that a program with its own priors can call this one. The
+        and `w`, and the hyperparameters that have a prior. Arguments (`alpha=`, `gamma=`, `beta=`)
+        override hyperparameters, so that a program with its own priors can call this one. The
         density is that of the infinite model with unordered topics; draws are truncated at
         `max_topics`. With `observed=False` the words are drawn as well.
         """
@@ -104,9 +104,3 @@ class HDPLDA(topic_model.RootedTopics):
         )
         words = collapsed.Words(z, values["beta"], corpus.num_words, self.max_topics)
         numpyro.sample("w", words, obs=word if observed else None)
-
-    def sampler(self, sampled_by_other_blocks: frozenset[str], **options: Any) -> Sampler:
-        """Return the kernel's pure functions; those of other blocks stay as they are."""
-        return rooted_sampler(
-            self, kernel, self.rows, sampled_by_other_blocks, priors=kernel.HDPPriors, **options
-        )

@@ -2,27 +2,43 @@
 
 import dataclasses
 from collections.abc import Mapping
+from types import ModuleType
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-from jaxtyping import Float
+from jaxtyping import Array, Float
 
 from bnp_kernels import ibp_compound_dirichlet as kernel
 from bnp_kernels.random.bits import split
+from bnp_kernels.tokens.layout import Tokens
 from bnp_models.base import token_model, topic_model
-from bnp_models.base.gibbs import Sampler
 from bnp_models.base.likelihood import count_rows, draw_dirichlet
-from bnp_models.base.samplers import BY_DOCUMENT, MixtureAccess, infinite_sampler
-from bnp_models.base.topics import Topics, focused_topics
+from bnp_models.base.topic_sampler import InfiniteSampler
+from bnp_models.base.topics import Topics, dirichlet_topics
 from bnp_models.data.corpus import Corpus
 
 __all__ = ["IBPCompoundDirichlet"]
 
 _LOG2 = float(np.log(2.0))
 _ABOUT_50 = dist.Gamma(5.0, 0.1)  # nothing changes a distribution
+
+
+class _Sampler(InfiniteSampler):
+    """Sampler of `IBPCompoundDirichlet`."""
+
+    def log_joint(self, state: kernel.FocusedState, data: Tokens) -> Array:
+        return kernel.log_joint(state, data) + kernel.log_atoms(state, data)
+
+    def theta(self, rng_key: Array, state: kernel.FocusedState, data: Tokens) -> Array:
+        key_open, key_theta = split(rng_key)
+        weights, rest = kernel.mixtures(key_open, state, data)
+        return token_model.draw_theta(key_theta, state.doc_topic, weights, rest, data.shards)
+
+    def parameters(self, state: kernel.FocusedState) -> dict[str, Array]:
+        return {"stick": state.stick, "strength": state.strength}
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -79,7 +95,9 @@ class IBPCompoundDirichlet(topic_model.InfiniteTopics):
     max_topics: int = 128
 
     hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "strength_shape", "beta")
-    rows: ClassVar[MixtureAccess] = BY_DOCUMENT
+    kernel: ClassVar[ModuleType] = kernel
+    priors: ClassVar[type] = kernel.FocusedPriors
+    sampler_type = _Sampler
     schedules: ClassVar[dict[str, tuple[str, ...]]] = {
         "mixed": (*3 * ("sequential",), "parallel"),
         "parallel": ("parallel",),
@@ -118,24 +136,6 @@ class IBPCompoundDirichlet(topic_model.InfiniteTopics):
             z = numpyro.sample("z", dist.Categorical(theta[doc]))
             numpyro.sample("w", dist.Categorical(phi[z]), obs=word if observed else None)
 
-    def sampler(self, sampled_by_other_blocks: frozenset[str], **options: Any) -> Sampler:
-        """Return the kernel's pure functions; those of other blocks stay as they are."""
-
-        def theta(rng_key, state, data):
-            key_open, key_theta = split(rng_key)
-            weights, rest = kernel.mixtures(key_open, state, data)
-            return token_model.draw_theta(key_theta, state.doc_topic, weights, rest, data.shards)
-
-        return infinite_sampler(
-            self, kernel, self.rows, sampled_by_other_blocks, priors=kernel.FocusedPriors,
-            log_density=lambda state, data: (
-                kernel.log_joint(state, data) + kernel.log_atoms(state, data)
-            ),
-            theta=theta, slots_needed=kernel.slots_needed,
-            parameters=lambda state: {"stick": state.stick, "strength": state.strength},
-            **options,
-        )  # fmt: skip
-
     def topics_of(self, state: Mapping[str, np.ndarray], corpus: Corpus) -> Topics:
         """Return topics and prior weights of one kept state; the last topic stands for new ones.
 
@@ -146,15 +146,16 @@ class IBPCompoundDirichlet(topic_model.InfiniteTopics):
         rates = 1 + _LOG2 * np.arange(1, corpus.num_docs + 2)
         shape = float(state["strength_shape"])
         of_rates = rates ** -(shape + 1)
-        return focused_topics(
+        new = (shape + 1) * (of_rates / rates).sum() / of_rates.sum()
+        new_if_absent = float(state["alpha"]) * shape * of_rates.mean()
+        return dirichlet_topics(
             state["z"],
             np.asarray(corpus.word),
             num_words=corpus.num_words,
             beta=state["beta"],
-            strength=strength,
-            join=strength * silent / (1 - stick + silent),
-            new_strength=(shape + 1) * (of_rates / rates).sum() / of_rates.sum(),
-            new_join=float(state["alpha"]) * shape * of_rates.mean(),
+            weights=np.append(strength, new),
+            absent=np.append(strength * silent / (1 - stick + silent), new_if_absent),
+            num_slots=len(stick),
         )
 
     def draw_mixtures(

@@ -1,6 +1,7 @@
 """Latent Dirichlet allocation: the program, its hyperparameters and its Gibbs kernel."""
 
 import dataclasses
+from types import ModuleType
 from typing import Any, ClassVar
 
 import numpyro
@@ -8,8 +9,6 @@ import numpyro.distributions as dist
 
 from bnp_kernels import lda as kernel
 from bnp_models.base import collapsed, token_model, topic_model
-from bnp_models.base.gibbs import Sampler
-from bnp_models.base.samplers import BY_DOCUMENT, MixtureAccess, finite_sampler
 from bnp_models.data.corpus import Corpus
 
 __all__ = ["LDA"]
@@ -50,7 +49,8 @@ class LDA(topic_model.FiniteTopics):
     alpha: Any = 0.1
     beta: Any = 0.01
 
-    rows: ClassVar[MixtureAccess] = BY_DOCUMENT
+    kernel: ClassVar[ModuleType] = kernel
+    priors: ClassVar[type] = kernel.LDAPriors
     recordable: ClassVar[tuple[str, ...]] = (
         "z", "phi", "theta", "topic_tokens", "phi_mean", "theta_mean",
     )  # fmt: skip
@@ -75,7 +75,7 @@ class LDA(topic_model.FiniteTopics):
         """Run the program with topics and documents integrated out.
 
         Blocks of `numpyro.infer.Gibbs` share this form of the program. Its sites are `z` and `w`,
-        and the hyperparameters that have a prior. `given` (`alpha=`, `beta=`) overrides
+        and the hyperparameters that have a prior. Arguments (`alpha=`, `beta=`) override
         hyperparameters, so that a program with its own priors can call this one. With
         `observed=False` the words are drawn as well.
         """
@@ -86,9 +86,3 @@ class LDA(topic_model.FiniteTopics):
         z = numpyro.sample("z", collapsed.Assignments(alpha, doc, corpus.num_docs))
         words = collapsed.Words(z, values["beta"], corpus.num_words, self.num_topics)
         numpyro.sample("w", words, obs=word if observed else None)
-
-    def sampler(self, sampled_by_other_blocks: frozenset[str], **options: Any) -> Sampler:
-        """Return the kernel's pure functions; those of other blocks stay as they are."""
-        return finite_sampler(
-            self, kernel, self.rows, sampled_by_other_blocks, priors=kernel.LDAPriors, **options
-        )

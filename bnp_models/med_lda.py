@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Collection, Mapping
 from functools import partial
+from types import ModuleType
 from typing import Any, ClassVar
 
 import jax
@@ -14,13 +15,58 @@ from numpyro.distributions import constraints
 
 from bnp_kernels import med_lda as kernel
 from bnp_kernels.processes import label_regression
+from bnp_kernels.tokens.layout import Tokens
 from bnp_models.base import document_labels, token_model
-from bnp_models.base.gibbs import GibbsKernel, Sampler
-from bnp_models.base.labelled_model import LabelledTopics
+from bnp_models.base.labelled_model import LabelledOptions, LabelledSampler, LabelledTopics
+from bnp_models.base.model import Model
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
 
 __all__ = ["MedLDA"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Options(LabelledOptions):
+    """Options of `MedLDA`.
+
+    Parameters
+    ----------
+    sampler
+        How the weights are updated: "augmented" (drawn jointly, given one auxiliary variable for
+        each document) or "elliptical" (elliptical slice sampling). Both are exact; the second is
+        slow where the posterior is much narrower than the prior.
+    approximation
+        None is exact. "expected" is that of Jiang, Zhu, Sun and Xing (NIPS 2012), which the
+        literature calls gMedLDA: the loss is that of the expected score of each document, and the
+        weights are those of a support vector machine of the topic shares, averaged over ten sweeps
+        and solved for anew after each ten. `eta` is then a mean of weights, not a draw, and its
+        spread says nothing of how certain the weights are. `duality_gap` of `sample_stats` says how
+        well the last problem was solved (a relative gap, 1 before the first solution). Without a
+        posterior distribution, `lp` is the log joint density of the exact model at `eta`.
+    """
+
+    sampler: str = "augmented"
+    approximation: str | None = None
+
+    samplers: ClassVar[tuple[str, ...]] = ("augmented", "elliptical")
+
+    def checked(self, model: Model, sites: Collection[str] = ()) -> dict[str, Any]:
+        made = super().checked(model, sites)
+        arguments.one_of("approximation", self.approximation, (None, "expected"))
+        if self.approximation is not None and self.sampler != "augmented":
+            raise ValueError(
+                f"sampler={self.sampler!r} is of the exact weights, and "
+                f"approximation={self.approximation!r} solves for them: give one of the two"
+            )
+        return made
+
+
+class _Sampler(LabelledSampler):
+    """Sampler of `MedLDA`."""
+
+    def init_arguments(self, data: Tokens, corpus: Corpus) -> dict[str, Any]:
+        own = {name: getattr(self.model, name) for name in ("c", "ell", "eta_variance")}
+        return own | {"approximation": self.options.approximation}
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -87,6 +133,10 @@ class MedLDA(LabelledTopics):
 
     response: str = "binary"
 
+    kernel: ClassVar[ModuleType] = kernel
+    priors: ClassVar[type] = kernel.MedLDAPriors
+    options_type = _Options
+    sampler_type = _Sampler
     otherwise: ClassVar[str] = ", or use response='one-vs-rest'"
     has_probabilities: ClassVar[bool] = False
     example: ClassVar[str] = (
@@ -120,81 +170,6 @@ class MedLDA(LabelledTopics):
         with numpyro.plate("doc", corpus.num_docs):
             numpyro.sample("y", _Hinge(omega, self.c, self.ell), obs=y)
 
-    def gibbs(
-        self,
-        *,
-        schedule: str = "parallel",
-        sampler: str = "augmented",
-        approximation: str | None = None,
-        record: Collection[str] = (),
-        init_topics: int | None = None,
-        num_parallel: int | None = None,
-        start_temperature: float = 1.0,
-    ) -> GibbsKernel:
-        """Return the Gibbs kernel, a `numpyro.infer.mcmc.MCMCKernel`.
-
-        Parameters
-        ----------
-        schedule
-            "parallel" (a sweep draws the topics first and then updates documents side by side) or
-            "sequential" (fully collapsed, one token after another). Both are exact.
-        sampler
-            How the weights are updated: "augmented" (drawn jointly, given one auxiliary variable
-            for each document) or "elliptical" (elliptical slice sampling). Both are exact; the
-            second is slow where the posterior is much narrower than the prior.
-        approximation
-            None is exact. "expected" is that of Jiang, Zhu, Sun and Xing (NIPS 2012), which the
-            literature calls gMedLDA: the loss is that of the expected score of each document, and
-            the weights are those of a support vector machine of the topic shares, averaged over ten
-            sweeps and solved for anew after each ten. `eta` is then a mean of weights, not a draw,
-            and its spread says nothing of how certain the weights are. `duality_gap` of
-            `sample_stats` says how well the last problem was solved (a relative gap, 1 before the
-            first solution). Without a posterior distribution, `lp` is the log joint density of the
-            exact model at `eta`.
-        record
-            Variables to record besides the weights `eta`, the sampled hyperparameters and
-            `num_topics_used`, out of `recordable`: `z`, `phi`, `theta`, `topic_tokens`.
-            `phi_mean` and `theta_mean` are running means, which cost no memory per draw.
-        init_topics
-            Number of topics among which the tokens are divided at random at the start; all topics
-            by default.
-        num_parallel
-            How many documents the parallel schedule updates at once; chosen from the corpus and the
-            machine by default. Does not change the draws.
-        start_temperature
-            Temperature T of the first sweep of the warm-up, in [1, 2], see `FiniteTopics.gibbs`.
-
-        Raises
-        ------
-        ValueError
-            If an option is not one of those above. A prior without a Gibbs update is refused when
-            a chain starts.
-        """
-        made = super().gibbs(
-            schedule=schedule, record=record, init_topics=init_topics, num_parallel=num_parallel,
-            start_temperature=start_temperature,
-        )  # fmt: skip
-        how = arguments.one_of("sampler", sampler, ("augmented", "elliptical"))
-        approximation = arguments.one_of("approximation", approximation, (None, "expected"))
-        if approximation is not None and how != "augmented":
-            raise ValueError(
-                f"sampler={how!r} is of the exact weights, and approximation={approximation!r} "
-                "solves for them: give one of the two"
-            )
-        own = {"sampler": how, "approximation": approximation}
-        return GibbsKernel(self, made.options | own)
-
-    def sampler(self, sampled_by_other_blocks: frozenset[str], **options: Any) -> Sampler:
-        """Return the kernel's pure functions; those of other blocks stay as they are."""
-        init = partial(
-            kernel.init, c=self.c, ell=self.ell, eta_variance=self.eta_variance,
-            approximation=options.pop("approximation"),
-        )  # fmt: skip
-        return self.sampler_of(
-            kernel, sampled_by_other_blocks, init=init, how=options.pop("sampler"),
-            priors=kernel.MedLDAPriors, **options,
-        )  # fmt: skip
-
     label_mean = staticmethod(kernel.positive_share)
     class_score = staticmethod(label_regression.scores)
 
@@ -212,15 +187,15 @@ class _Hinge(dist.Distribution):
     support = constraints.boolean  # pyright: ignore[reportAssignmentType]
     arg_constraints = {"omega": constraints.real}  # noqa: RUF012
 
-    def __init__(self, omega: Any, c: float, ell: float):
+    def __init__(self, omega: jax.Array | np.ndarray, c: float, ell: float):
         self.omega, self.c, self.ell = omega, c, ell
         super().__init__(batch_shape=jnp.shape(omega))
 
-    def log_prob(self, value: Any) -> jax.Array:
+    def log_prob(self, value: jax.Array | np.ndarray) -> jax.Array:
         sign = 2 * jnp.asarray(value, jnp.float32) - 1
         return -2 * self.c * jax.nn.relu(self.ell - sign * self.omega)
 
-    def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> jax.Array:
+    def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> jax.Array:
         log_odds = self.log_prob(jnp.ones(())) - self.log_prob(jnp.zeros(()))
         drawn = jax.random.bernoulli(key, jax.nn.sigmoid(log_odds), sample_shape + self.batch_shape)
         return drawn.astype(jnp.int32)

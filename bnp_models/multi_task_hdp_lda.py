@@ -2,25 +2,46 @@
 
 import dataclasses
 from collections.abc import Mapping
-from functools import partial
+from types import ModuleType
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-from jaxtyping import Float
+from jaxtyping import Array, Float
 
 from bnp_kernels import multi_task_hdp_lda as kernel
+from bnp_kernels.tokens.layout import Tokens
 from bnp_models.base import token_model, topic_model
-from bnp_models.base.gibbs import Sampler
 from bnp_models.base.likelihood import draw_dirichlet
-from bnp_models.base.samplers import BY_DOCUMENT, MixtureAccess, rooted_sampler
+from bnp_models.base.topic_sampler import RootedSampler
 from bnp_models.base.topics import Topics, topics_given_root
 from bnp_models.data.corpus import Corpus
 from bnp_models.hdp_lda import HDPLDA
 
 __all__ = ["MultiTaskHDPLDA"]
+
+
+class _Sampler(RootedSampler):
+    """Sampler of `MultiTaskHDPLDA`."""
+
+    open_sweeps = ("parallel", "sequential")
+
+    def layout(self, corpus: Corpus) -> dict[str, Any]:
+        return {"groups": True, "several": True}
+
+    def init_arguments(self, data: Tokens, corpus: Corpus) -> dict[str, Any]:
+        return {"num_groups": corpus.num_groups}
+
+    def mixtures(self, state: kernel.MultiTaskState, data: Tokens) -> tuple[Array, Array]:
+        unused = jnp.exp(state.group_log_unused)[data.group]
+        return kernel.doc_weights(state, data), state.alpha * unused
+
+    def parameters(self, state: kernel.MultiTaskState) -> dict[str, Array]:
+        weights, unused = state.group_log_weights, state.group_log_unused
+        own = {"group_weights": jnp.exp(weights), "group_unused": jnp.exp(unused)}
+        return super().parameters(state) | own
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -69,9 +90,10 @@ class MultiTaskHDPLDA(topic_model.RootedTopics):
 
     hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "group_alpha", "gamma", "beta")
     result: ClassVar[str] = "bnp_models:GroupFit"
-    rows: ClassVar[MixtureAccess] = BY_DOCUMENT._replace(
-        prepare=partial(token_model.prepare, groups=True, several=True)
-    )
+    kernel: ClassVar[ModuleType] = kernel
+    priors: ClassVar[type] = kernel.MultiTaskPriors
+    sampler_type = _Sampler
+    by_group: ClassVar[bool] = True
     recordable: ClassVar[tuple[str, ...]] = (
         "z", "phi", "theta", "topic_tokens", "root_weights", "unused_weight", "tables",
         "group_weights", "group_unused",
@@ -102,32 +124,11 @@ class MultiTaskHDPLDA(topic_model.RootedTopics):
             z = numpyro.sample("z", dist.Categorical(theta[doc]))
             numpyro.sample("w", dist.Categorical(phi[z]), obs=word if observed else None)
 
-    def sampler(self, sampled_by_other_blocks: frozenset[str], **options: Any) -> Sampler:
-        """Return the kernel's pure functions; those of other blocks stay as they are."""
-
-        def parameters(state):
-            weights, unused = state.group_log_weights, state.group_log_unused
-            return {"group_weights": jnp.exp(weights), "group_unused": jnp.exp(unused)}
-
-        def mixtures(state, data):
-            unused = jnp.exp(state.group_log_unused)[data.group]
-            return kernel.doc_weights(state, data), state.alpha * unused
-
-        return rooted_sampler(
-            self, kernel, self.rows, sampled_by_other_blocks, priors=kernel.MultiTaskPriors,
-            sizes=lambda corpus: {"num_groups": corpus.num_groups}, mixtures=mixtures,
-            parameters=parameters, open_sweeps=("parallel", "sequential"), **options,
-        )  # fmt: skip
-
     def alone(self) -> HDPLDA:
         """Return the model of one group by itself."""
         return HDPLDA(
             alpha=self.alpha, gamma=self.gamma, beta=self.beta, max_topics=self.max_topics
         )
-
-    def row_names(self, corpus: Corpus) -> tuple[str, ...]:
-        """Name the rows of `topics_of`."""
-        return corpus.group_names
 
     def topics_of(self, state: Mapping[str, np.ndarray], corpus: Corpus) -> Topics:
         """Return topics and prior weights of one kept state, a row for each group.

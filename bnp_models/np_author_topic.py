@@ -1,6 +1,7 @@
 """The nonparametric author-topic model: truncated program, hyperparameters, exact Gibbs kernel."""
 
 import dataclasses
+from types import ModuleType
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
@@ -10,11 +11,14 @@ import numpyro.distributions as dist
 from bnp_kernels import np_author_topic as kernel
 from bnp_kernels.hdp_lda import HDPPriors
 from bnp_models.base import author_model, collapsed, token_model, topic_model
-from bnp_models.base.gibbs import Sampler
-from bnp_models.base.samplers import MixtureAccess, rooted_sampler
+from bnp_models.base.topic_sampler import RootedSampler
 from bnp_models.data.corpus import Corpus
 
 __all__ = ["NonparametricAuthorTopicModel"]
+
+
+class _Sampler(author_model.AuthorSampler, RootedSampler):
+    """Sampler of `NonparametricAuthorTopicModel`."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -64,7 +68,9 @@ class NonparametricAuthorTopicModel(topic_model.RootedTopics, author_model.Autho
     beta: Any = 0.01
     max_topics: int = 128
 
-    rows: ClassVar[MixtureAccess] = author_model.BY_AUTHOR
+    kernel: ClassVar[ModuleType] = kernel
+    priors: ClassVar[type] = HDPPriors
+    sampler_type = _Sampler
     recordable: ClassVar[tuple[str, ...]] = (
         "z", "x", "phi", "theta", "topic_tokens", "author_tokens", "root_weights",
         "unused_weight", "tables",
@@ -90,8 +96,8 @@ class NonparametricAuthorTopicModel(topic_model.RootedTopics, author_model.Autho
         """Run the program with topics and authors' mixtures integrated out; root weights are kept.
 
         Blocks of `numpyro.infer.Gibbs` share this form of the program. Its sites are `root`, `x`
-        (authors), `z` and `w`, and the hyperparameters that have a prior. `given` (`alpha=`,
-        `gamma=`, `beta=`) overrides hyperparameters, so that a program with its own priors can call
+        (authors), `z` and `w`, and the hyperparameters that have a prior. Arguments (`alpha=`,
+        `gamma=`, `beta=`) override hyperparameters, so that a program with its own priors can call
         this one. The density is that of the infinite model with unordered topics; draws are
         truncated at `max_topics`. With `observed=False` the words are drawn as well.
         """
@@ -106,10 +112,3 @@ class NonparametricAuthorTopicModel(topic_model.RootedTopics, author_model.Autho
         words = collapsed.Words(z, values["beta"], corpus.num_words, self.max_topics)
         word = token_model.program_tokens(corpus)[1]
         numpyro.sample("w", words, obs=word if observed else None)
-
-    def sampler(self, sampled_by_other_blocks: frozenset[str], **options: Any) -> Sampler:
-        """Return the kernel's pure functions; those of other blocks stay as they are."""
-        priors = HDPPriors
-        return rooted_sampler(
-            self, kernel, self.rows, sampled_by_other_blocks, priors=priors, **options
-        )

@@ -3,29 +3,47 @@
 import dataclasses
 from collections.abc import Mapping
 from functools import partial
+from types import ModuleType
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+from jaxtyping import Array
 
 from bnp_kernels import pitman_yor_lda as kernel
-from bnp_kernels.numerics.shards import ONE_PART
+from bnp_kernels.processes.pitman_yor_topics import PitmanYorState
+from bnp_kernels.tokens.layout import Tokens
 from bnp_models.base import pitman_yor, token_model, topic_model
-from bnp_models.base.gibbs import Sampler
 from bnp_models.base.likelihood import Likelihood, count_rows, draw_dirichlet, word_likelihood
-from bnp_models.base.pitman_yor_model import (
+from bnp_models.base.pitman_yor import (
     VAGUE_CONCENTRATION,
+    PitmanYorSampler,
     PitmanYorTopics,
     program_of_documents,
 )
-from bnp_models.base.samplers import BY_DOCUMENT, MixtureAccess
+from bnp_models.base.sampler import Lazy
 from bnp_models.base.topics import Topics
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
 
 __all__ = ["PitmanYorLDA"]
+
+
+class _Sampler(PitmanYorSampler):
+    """Sampler of `PitmanYorLDA`."""
+
+    def init_arguments(self, data: Tokens, corpus: Corpus) -> dict[str, Any]:
+        no_beta = {"beta": None} if self.model.base == "uniform" else {}
+        return super().init_arguments(data, corpus) | no_beta
+
+    def topics(self, rng_key: Array, state: PitmanYorState, data: Tokens) -> Lazy:
+        draw = partial(kernel.draw_topics, dirichlet=self.model.is_dirichlet)
+        return {
+            "phi": lambda: draw(rng_key, state, data).T,
+            "topic_tables": lambda: state.tables.sum(axis=0),
+        }
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -78,7 +96,8 @@ class PitmanYorLDA(PitmanYorTopics):
     concentration: Any = VAGUE_CONCENTRATION
     max_tables: int = 16
 
-    rows: ClassVar[MixtureAccess] = BY_DOCUMENT
+    kernel: ClassVar[ModuleType] = kernel
+    sampler_type = _Sampler
     recordable: ClassVar[tuple[str, ...]] = (
         "z", "phi", "theta", "topic_tokens", "topic_tables", "theta_mean",
     )  # fmt: skip
@@ -128,34 +147,12 @@ class PitmanYorLDA(PitmanYorTopics):
             law = dist.Dirichlet(jnp.full(corpus.num_words, values["beta"]))
             return values, numpyro.sample("base", law)
 
-    def _last_sites(self, corpus: Corpus, observed: bool, values: dict[str, Any], phi: Any) -> None:
+    def _last_sites(
+        self, corpus: Corpus, observed: bool, values: dict[str, Any], phi: Array | np.ndarray
+    ) -> None:
         """Run the part of the program after the topics."""
         alpha = self.all_alpha(values["alpha"])
         program_of_documents(corpus, observed, alpha, lambda doc, z: phi[z])
-
-    def sampler(self, sampled_by_other_blocks: frozenset[str], **options: Any) -> Sampler:
-        """Return the kernel's pure functions; those of other blocks stay as they are."""
-        how = {"sampler": options.pop("sampler")}
-
-        def make(rng_key, data, *, beta, **values):
-            return kernel.init(
-                rng_key, data, beta=None if self.base == "uniform" else beta, **values
-            )
-
-        def topics(rng_key, state, data):
-            draw = partial(kernel.draw_topics, dirichlet=self.is_dirichlet)
-            return {
-                "phi": lambda: draw(rng_key, state, data).T,
-                "topic_tables": lambda: state.tables.sum(axis=0),
-            }
-
-        def prepare(corpus, parts=ONE_PART):
-            return token_model.prepare(corpus, parts, options["num_parallel"], sizes=True)
-
-        return self.make_sampler(
-            kernel, sampled_by_other_blocks, topics=topics, make=make, prepare=prepare, how=how,
-            kept=lambda state, data: {"opens": kernel.opens(state, data)}, **options,
-        )  # fmt: skip
 
     def topics_of(self, state: Mapping[str, np.ndarray], corpus: Corpus) -> Topics:
         r"""Return topics and prior weights of one kept state.

@@ -2,6 +2,8 @@
 
 import dataclasses
 from collections.abc import Mapping
+from functools import partial
+from types import ModuleType
 from typing import Any, ClassVar
 
 import jax
@@ -9,14 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+from jaxtyping import PyTree
 
 from bnp_kernels import poisson_factors as kernel
-from bnp_kernels.numerics.shards import ONE_PART, DeviceParts
 from bnp_kernels.processes.allocation import Counts, make_counts
-from bnp_kernels.random.bits import split
 from bnp_kernels.random.concentration import GammaPrior
-from bnp_models.base.factor_model import FactorModel, choose_step, program_z, sample_data
-from bnp_models.base.gibbs import Sampler
+from bnp_models.base.factor_model import FactorModel, FactorSampler, program_z, sample_data
 from bnp_models.data import arguments
 from bnp_models.data.sources import Sources, as_sources, check_counts
 from bnp_models.scores.poisson_annealing import PoissonRows
@@ -24,6 +24,33 @@ from bnp_models.scores.poisson_annealing import PoissonRows
 __all__ = ["PoissonGammaFactorAnalysis"]
 
 _VAGUE = dist.Gamma(1.0, 1.0)  # nothing changes a distribution, so models may share it
+
+
+class _Sampler(FactorSampler):
+    """Sampler of `PoissonGammaFactorAnalysis`."""
+
+    def priors(self, num_sources: int) -> kernel.PoissonPriors:
+        per_source = partial(self.model.per_source, num_sources=num_sources)
+        return kernel.PoissonPriors(
+            a_phi=np.float32(self.model.a_phi),
+            a_w=per_source("a_w"),
+            background=GammaPrior(per_source("a_lambda"), per_source("b_lambda")),
+            **self.updated,
+        )
+
+    def lay_out(self, data: Sources) -> Counts:
+        observed = None if data.observed is None else np.asarray(data.observed)
+        return make_counts(
+            np.asarray(data.values), np.asarray(data.source), data.num_sources, observed=observed
+        )
+
+    def init_arguments(self, sources: Sources) -> dict[str, Any]:
+        priors = self.priors(sources.num_sources)
+        return {"num_features": sources.num_features, "priors": priors}
+
+    def log_density(self, state: kernel.PoissonState, data: Counts) -> jax.Array:
+        priors = self.priors(state.alpha.shape[0])
+        return kernel.log_joint(state, data, priors) + kernel.log_prior(state, priors)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -88,6 +115,8 @@ class PoissonGammaFactorAnalysis(FactorModel):
     b_lambda: Any = 1.0
     max_factors: int = 64
 
+    kernel: ClassVar[ModuleType] = kernel
+    sampler_type = _Sampler
     hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "tau", "b_phi", "b_w")
     numbers: ClassVar[tuple[str, ...]] = ("a_phi", "a_w", "a_lambda", "b_lambda")
     first_factors: ClassVar[int] = 40
@@ -95,7 +124,7 @@ class PoissonGammaFactorAnalysis(FactorModel):
     always: ClassVar[tuple[str, ...]] = ("background",)
     scores: ClassVar[tuple[str, ...]] = ("predict", "row_completion")
 
-    def check_data(self, data: Any) -> None:
+    def check_data(self, data: PyTree) -> None:
         """Raise `ValueError` unless `data` is a `Sources` of counts; entries may be missing."""
         check_counts(data, allow_missing=True)
 
@@ -106,7 +135,7 @@ class PoissonGammaFactorAnalysis(FactorModel):
         background, b_w = (np.asarray(state[n], np.float32) for n in ("background", "b_w"))
         return PoissonRows(phi, pi, background, self.per_source("a_w", num_sources), b_w)
 
-    def background_of(self, states: Any) -> Any:
+    def background_of(self, states: Mapping[str, Any]) -> Any:
         """Return the background of the sources in kept states, [chain, draw, J]."""
         return states["background"]
 
@@ -138,60 +167,3 @@ class PoissonGammaFactorAnalysis(FactorModel):
             rate = background[source][:, None] + (z * weights) @ phi
             with features:
                 sample_data(dist.Poisson(rate), data, observed)
-
-    def sampler(
-        self,
-        sampled_by_other_blocks: frozenset[str],
-        *,
-        schedule: str,
-        record: tuple[str, ...],
-        init_factors: int,
-        births: str = "exact",
-    ) -> Sampler:
-        """Return the kernel's pure functions; those of other blocks stay as they are."""
-        sampled = self.updates(sampled_by_other_blocks)
-
-        def priors(num_sources: int) -> kernel.PoissonPriors:
-            background = (self.per_source(n, num_sources) for n in ("a_lambda", "b_lambda"))
-            return kernel.PoissonPriors(
-                a_phi=np.float32(self.a_phi),
-                a_w=self.per_source("a_w", num_sources),
-                background=GammaPrior(*background),
-                **sampled,
-            )
-
-        def of_state(state: kernel.PoissonState) -> kernel.PoissonPriors:
-            return priors(state.alpha.shape[0])
-
-        def prepare(data: Any, parts: DeviceParts = ONE_PART) -> Counts:
-            check_counts(data, allow_missing=True)
-            self.check_lengths(data.num_sources)
-            return make_counts(
-                np.asarray(data.values), np.asarray(data.source), data.num_sources,
-                observed=None if data.observed is None else np.asarray(data.observed),
-            )  # fmt: skip
-
-        def init(rng_key: jax.Array, data: Counts, sources: Sources) -> kernel.PoissonState:
-            key_values, key_state = split(rng_key)
-            return kernel.init(
-                key_state, data, num_features=sources.num_features,
-                max_factors=max(self.max_factors, init_factors), init_factors=init_factors,
-                priors=priors(sources.num_sources),
-                **self.first_values(key_values, sources.num_sources),
-            )  # fmt: skip
-
-        sweep = choose_step(kernel, schedule, births)
-
-        def step(rng_key, state, data, turn, power):
-            return sweep(rng_key, state, data, of_state(state))
-
-        return Sampler(
-            prepare=prepare,
-            init=init,
-            step=step,
-            log_density=lambda state, data: (
-                kernel.log_joint(state, data, of_state(state))
-                + kernel.log_prior(state, of_state(state))
-            ),
-            **self.reports(record, sampled_by_other_blocks),
-        )

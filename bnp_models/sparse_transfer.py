@@ -3,25 +3,88 @@
 import dataclasses
 from collections.abc import Collection, Mapping
 from functools import partial
+from types import ModuleType
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-from jaxtyping import Float
+from jaxtyping import Array, Float
 
 from bnp_kernels import sparse_transfer as kernel
+from bnp_kernels.tokens.layout import Tokens
 from bnp_models.base import token_model, topic_model
-from bnp_models.base.gibbs import GibbsKernel, Sampler
 from bnp_models.base.likelihood import count_rows, draw_dirichlet
-from bnp_models.base.samplers import BY_DOCUMENT, MixtureAccess, infinite_sampler
-from bnp_models.base.topics import Topics, weighted_topics
+from bnp_models.base.model import Model
+from bnp_models.base.topic_sampler import InfiniteSampler
+from bnp_models.base.topics import Topics, dirichlet_topics
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
 from bnp_models.hdp_lda import HDPLDA
 
 __all__ = ["SparseTransferTopicModel"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Options(topic_model.InfiniteOptions):
+    """Options of `SparseTransferTopicModel`.
+
+    Parameters
+    ----------
+    approximation
+        None is exact. "taylor" is the sampler of the paper, its Algorithm 1, for reproduction; it
+        needs `schedule="sequential"`.
+    """
+
+    approximation: str | None = None
+
+    def checked(self, model: Model, sites: Collection[str] = ()) -> dict[str, Any]:
+        made = super().checked(model, sites)
+        if arguments.one_of("approximation", self.approximation, (None, "taylor")) is None:
+            return made
+        if self.schedule != "sequential":
+            raise ValueError(
+                f"approximation='taylor' goes from token to token, got schedule={self.schedule!r}: "
+                "give schedule='sequential', or leave approximation out"
+            )
+        size_model = getattr(model, "size_model", None)
+        if size_model != "task_nb":
+            raise ValueError(
+                f"approximation='taylor' is of size_model='task_nb', got {size_model!r}: leave "
+                "approximation out"
+            )
+        return made
+
+
+class _Sampler(InfiniteSampler):
+    """Sampler of `SparseTransferTopicModel`."""
+
+    def layout(self, corpus: Corpus) -> dict[str, Any]:
+        return {"groups": True, "several": True}
+
+    def init_arguments(self, data: Tokens, corpus: Corpus) -> dict[str, Any]:
+        names = ("epsilon", "strength_shape", "strength_scale")
+        own = {name: getattr(self.model, name) for name in names}
+        return own | {"num_groups": corpus.num_groups}
+
+    @property
+    def with_sizes(self) -> bool:
+        return self.model.size_model == "task_nb"
+
+    def step_options(self) -> dict[str, Any]:
+        return {"sizes": self.with_sizes, "approximation": self.options.approximation}
+
+    def log_joint(self, state: kernel.TransferState, data: Tokens) -> Array:
+        return kernel.log_joint(state, data, sizes=self.with_sizes) + kernel.log_atoms(state)
+
+    def mixtures(self, state: kernel.TransferState, data: Tokens) -> tuple[Array, Array]:
+        weights = state.group_strength[data.group]
+        used = (state.topic > 0)[None, :]
+        return jnp.where(used, weights, 0.0), jnp.where(used, 0.0, weights).sum(axis=1)
+
+    def parameters(self, state: kernel.TransferState) -> dict[str, Array]:
+        return {name: getattr(state, name) for name in ("stick", "strength", "group_strength")}
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -82,14 +145,16 @@ class SparseTransferTopicModel(topic_model.InfiniteTopics):
 
     hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "beta")
     result: ClassVar[str] = "bnp_models:GroupFit"
-    rows: ClassVar[MixtureAccess] = BY_DOCUMENT._replace(
-        prepare=partial(token_model.prepare, groups=True, several=True)
-    )
+    kernel: ClassVar[ModuleType] = kernel
+    priors: ClassVar[type] = kernel.TransferPriors
+    options_type = _Options
+    sampler_type = _Sampler
     schedules: ClassVar[dict[str, tuple[str, ...]]] = {
         "mixed": (*3 * ("sequential",), "parallel"),
         "parallel": ("parallel",),
         "sequential": ("sequential",),
     }
+    by_group: ClassVar[bool] = True
     recordable: ClassVar[tuple[str, ...]] = (
         "z", "phi", "theta", "topic_tokens", "stick", "strength", "group_strength",
     )  # fmt: skip
@@ -141,100 +206,9 @@ class SparseTransferTopicModel(topic_model.InfiniteTopics):
             z = numpyro.sample("z", dist.Categorical(theta[doc]))
             numpyro.sample("w", dist.Categorical(phi[z]), obs=word if observed else None)
 
-    def gibbs(
-        self,
-        *,
-        schedule: str = "mixed",
-        approximation: str | None = None,
-        record: Collection[str] = (),
-        init_topics: int | None = None,
-        num_parallel: int | None = None,
-        start_temperature: float = 1.15,
-    ) -> GibbsKernel:
-        """Return the Gibbs kernel, a `numpyro.infer.mcmc.MCMCKernel`.
-
-        Parameters
-        ----------
-        schedule
-            "sequential" (fully collapsed, one token after another), "parallel" (a sweep draws
-            topics and strengths first, and then updates documents side by side) or "mixed" (three
-            sequential sweeps, then a parallel one). All are exact.
-        approximation
-            None is exact. "taylor" is the sampler of the paper, its Algorithm 1, for reproduction;
-            it needs `schedule="sequential"`.
-        record
-            Variables to record besides the sampled hyperparameters and `num_topics_used`, out of
-            `recordable`: `z`, `phi`, `theta`, `topic_tokens`, `stick`, `strength` and
-            `group_strength`. Variables with a topic axis have one entry per slot, zero where no
-            group has the topic on.
-        init_topics
-            Number of topics among which the tokens are divided at random at the start, see
-            `InfiniteTopics.gibbs`.
-        num_parallel
-            How many documents the parallel schedule updates at once; chosen from the corpus and the
-            machine by default. Does not change the draws.
-        start_temperature
-            Temperature T of the first sweep of the warm-up, in [1, 2], see `InfiniteTopics.gibbs`.
-
-        Raises
-        ------
-        ValueError
-            If an option is not one of those above. A prior without a Gibbs update is refused when
-            a chain starts.
-        """
-        made = super().gibbs(
-            schedule=schedule, record=record, init_topics=init_topics, num_parallel=num_parallel,
-            start_temperature=start_temperature,
-        )  # fmt: skip
-        approximation = arguments.one_of("approximation", approximation, (None, "taylor"))
-        if approximation is not None and schedule != "sequential":
-            raise ValueError(
-                f"approximation='taylor' goes from token to token, got schedule={schedule!r}: give "
-                "schedule='sequential', or leave approximation out"
-            )
-        if approximation is not None and self.size_model != "task_nb":
-            raise ValueError(
-                f"approximation='taylor' is of size_model='task_nb', got {self.size_model!r}: "
-                "leave approximation out"
-            )
-        return GibbsKernel(self, made.options | {"approximation": approximation})
-
-    def sampler(self, sampled_by_other_blocks: frozenset[str], **options: Any) -> Sampler:
-        """Return the kernel's pure functions; those of other blocks stay as they are."""
-        sizes = self.size_model == "task_nb"
-        step = partial(kernel.step, sizes=sizes, approximation=options.pop("approximation"))
-
-        def theta(rng_key, state, data):
-            weights = state.group_strength[data.group]
-            used = (state.topic > 0)[None, :]
-            rest = jnp.where(used, 0.0, weights).sum(axis=1)
-            return token_model.draw_theta(
-                rng_key, state.doc_topic, jnp.where(used, weights, 0.0), rest, data.shards
-            )
-
-        def parameters(state):
-            return {name: getattr(state, name) for name in ("stick", "strength", "group_strength")}
-
-        def more(corpus):
-            names = ("epsilon", "strength_shape", "strength_scale")
-            return {"num_groups": corpus.num_groups, **{n: getattr(self, n) for n in names}}
-
-        return infinite_sampler(
-            self, kernel, self.rows, sampled_by_other_blocks, priors=kernel.TransferPriors,
-            log_density=lambda state, data: (
-                kernel.log_joint(state, data, sizes=sizes) + kernel.log_atoms(state)
-            ),
-            theta=theta, slots_needed=kernel.slots_needed, parameters=parameters, sizes=more,
-            step=step, **options,
-        )  # fmt: skip
-
     def alone(self) -> HDPLDA:
         """Return a model of one group by itself, with topics of the same prior."""
         return HDPLDA(beta=self.beta, max_topics=self.max_topics)
-
-    def row_names(self, corpus: Corpus) -> tuple[str, ...]:
-        """Name the rows of `topics_of`."""
-        return corpus.group_names
 
     def topics_of(self, state: Mapping[str, np.ndarray], corpus: Corpus) -> Topics:
         """Return topics and prior weights of one kept state, a row for each group.
@@ -244,12 +218,13 @@ class SparseTransferTopicModel(topic_model.InfiniteTopics):
         weights = np.asarray(state["group_strength"], np.float64)
         used = np.bincount(state["z"], minlength=weights.shape[1]) > 0
         unused = np.where(used, 0.0, weights).sum(axis=1)
-        return weighted_topics(
+        return dirichlet_topics(
             state["z"],
             np.asarray(corpus.word),
             num_words=corpus.num_words,
             beta=state["beta"],
             weights=np.column_stack([np.where(used, weights, 0.0), unused]),
+            num_slots=len(used),
         )
 
     def draw_mixtures(
@@ -264,6 +239,5 @@ class SparseTransferTopicModel(topic_model.InfiniteTopics):
         num_slots = weights.shape[1]
         of_word = count_rows(state["z"], np.asarray(corpus.word), num_slots, corpus.num_words)
         of_doc = count_rows(np.asarray(corpus.doc), state["z"], corpus.num_docs, num_slots)
-        place = np.array([self.row_names(corpus).index(name) for name in corpus.group_names])
-        of_doc = of_doc + weights[place[np.asarray(corpus.group)]]
+        of_doc = of_doc + weights[np.asarray(corpus.group)]
         return draw_dirichlet(rng, of_word + float(state["beta"])), draw_dirichlet(rng, of_doc)

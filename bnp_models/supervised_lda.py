@@ -1,8 +1,9 @@
 """Logistic supervised LDA: the program, its hyperparameters and its Gibbs kernel."""
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from functools import partial
+from types import ModuleType
 from typing import Any, ClassVar
 
 import jax
@@ -13,9 +14,9 @@ import numpyro.distributions as dist
 from jaxtyping import Int
 
 from bnp_kernels import supervised_lda as kernel
+from bnp_kernels.tokens.layout import Tokens
 from bnp_models.base import document_labels, token_model
-from bnp_models.base.gibbs import GibbsKernel, Sampler
-from bnp_models.base.labelled_model import LabelledTopics
+from bnp_models.base.labelled_model import LabelledOptions, LabelledSampler, LabelledTopics
 from bnp_models.base.model import concentration
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
@@ -23,6 +24,31 @@ from bnp_models.data.corpus import Corpus
 __all__ = ["SupervisedLDA"]
 
 _LARGEST_COUNT = 2**24  # float32 holds all whole numbers up to here
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Options(LabelledOptions):
+    """Options of `SupervisedLDA`.
+
+    Parameters
+    ----------
+    sampler
+        How the weights are updated: "polya-gamma" (drawn jointly, given one auxiliary variable for
+        each document) or "elliptical" (elliptical slice sampling). Both are exact; the second is
+        slow where the posterior is much narrower than the prior.
+    """
+
+    sampler: str = "polya-gamma"
+
+    samplers: ClassVar[tuple[str, ...]] = ("polya-gamma", "elliptical")
+
+
+class _Sampler(LabelledSampler):
+    """Sampler of `SupervisedLDA`."""
+
+    def init_arguments(self, data: Tokens, corpus: Corpus) -> dict[str, Any]:
+        own = {"c": self.model.c, "eta_variance": self.model.eta_variance}
+        return own if self.model.response == "count" else own | {"dispersion": None}
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -85,6 +111,10 @@ class SupervisedLDA(LabelledTopics):
     response: str = "binary"
     dispersion: Any = 1.0
 
+    kernel: ClassVar[ModuleType] = kernel
+    priors: ClassVar[type] = kernel.SupervisedLDAPriors
+    options_type = _Options
+    sampler_type = _Sampler
     responses_known: ClassVar[tuple[str, ...]] = ("binary", "one-vs-rest", "count")
     otherwise: ClassVar[str] = ", or use response='one-vs-rest' or 'count'"
     has_probabilities: ClassVar[bool] = True
@@ -124,67 +154,6 @@ class SupervisedLDA(LabelledTopics):
             law = dist.NegativeBinomialLogits(values["dispersion"], omega)
         with numpyro.plate("doc", corpus.num_docs), numpyro.handlers.scale(scale=self.c):
             numpyro.sample("y", law, obs=y)
-
-    def gibbs(
-        self,
-        *,
-        schedule: str = "parallel",
-        sampler: str = "polya-gamma",
-        record: Collection[str] = (),
-        init_topics: int | None = None,
-        num_parallel: int | None = None,
-        start_temperature: float = 1.0,
-    ) -> GibbsKernel:
-        """Return the Gibbs kernel, a `numpyro.infer.mcmc.MCMCKernel`.
-
-        Parameters
-        ----------
-        schedule
-            "parallel" (a sweep draws the topics first and then updates documents side by side) or
-            "sequential" (fully collapsed, one token after another). Both are exact.
-        sampler
-            How the weights are updated: "polya-gamma" (drawn jointly, given one auxiliary variable
-            for each document) or "elliptical" (elliptical slice sampling). Both are exact; the
-            second is slow where the posterior is much narrower than the prior.
-        record
-            Variables to record besides the weights `eta`, the sampled hyperparameters and
-            `num_topics_used`, out of `recordable`: `z`, `phi`, `theta`, `topic_tokens`.
-            `phi_mean` and `theta_mean` are running means, which cost no memory per draw.
-        init_topics
-            Number of topics among which the tokens are divided at random at the start; all topics
-            by default.
-        num_parallel
-            How many documents the parallel schedule updates at once; chosen from the corpus and the
-            machine by default. Does not change the draws.
-        start_temperature
-            Temperature T of the first sweep of the warm-up, in [1, 2], see `FiniteTopics.gibbs`.
-
-        Raises
-        ------
-        ValueError
-            If an option is not one of those above. A prior without a Gibbs update is refused when
-            a chain starts.
-        """
-        made = super().gibbs(
-            schedule=schedule, record=record, init_topics=init_topics, num_parallel=num_parallel,
-            start_temperature=start_temperature,
-        )  # fmt: skip
-        how = arguments.one_of("sampler", sampler, ("polya-gamma", "elliptical"))
-        return GibbsKernel(self, made.options | {"sampler": how})
-
-    def sampler(self, sampled_by_other_blocks: frozenset[str], **options: Any) -> Sampler:
-        """Return the kernel's pure functions; those of other blocks stay as they are."""
-
-        def init(rng_key, data, *, dispersion, **values):
-            return kernel.init(
-                rng_key, data, c=self.c, eta_variance=self.eta_variance,
-                dispersion=dispersion if self.response == "count" else None, **values,
-            )  # fmt: skip
-
-        return self.sampler_of(
-            kernel, sampled_by_other_blocks, init=init, how=options.pop("sampler"),
-            priors=kernel.SupervisedLDAPriors, **options,
-        )  # fmt: skip
 
     def responses(self, corpus: Corpus) -> Int[np.ndarray, " D"]:
         """Return the response y of each document; of many classes, the number of its class.

@@ -8,7 +8,6 @@ leaves it out, plain `pytest` runs everything. `JAX_PLATFORMS=cuda pytest` tests
 """
 
 import contextlib
-import copy
 import json
 import os
 import signal
@@ -69,7 +68,7 @@ def note(test, when, seconds):
 @pytest.fixture(autouse=True)
 def room_for_programs():
     """Keep a long test session below the number of memory mappings that Linux grants."""
-    from bnp_models.base.program_memory import make_room
+    from bnp_models.base.other_packages import make_room
 
     make_room()
 
@@ -78,7 +77,7 @@ def room_for_programs():
 def room_for_arrays():
     """Give back what compiling took: test processes share the memory."""
     yield
-    from bnp_models.base.program_memory import trim
+    from bnp_models.base.other_packages import trim
 
     trim()
 
@@ -98,15 +97,14 @@ def no_sweeps():
 
     def marked(kernel, num_warmup):
         kernel = for_fit(kernel, num_warmup)
-        kernel.options = kernel.options | {MARK: True}  # not equal to one that samples
+        kernel._ignore = kernel._ignore | {MARK}  # not equal to one that samples
         return kernel
 
     def still(kernel, sampled_by_other_blocks=()):
-        if MARK not in kernel.options:
-            return sampler(kernel, sampled_by_other_blocks)
-        plain = copy.copy(kernel)
-        plain.options = {name: x for name, x in kernel.options.items() if name != MARK}
-        return sampler(plain, sampled_by_other_blocks)._replace(step=stay)
+        found = sampler(kernel, sampled_by_other_blocks)
+        if MARK in kernel._ignore:
+            found.step = stay
+        return found
 
     def stay(rng_key, state, data, turn, power):
         return state, Nothing()

@@ -48,7 +48,7 @@ resource.setrlimit(resource.RLIMIT_CPU, ({seconds}, {seconds} + 1))
 
 import numpy as np
 import bnp_models as bnp
-from bnp_models.base.warm_up import next_sweep
+from bnp_models.base.sampler import next_sweep
 
 rng = np.random.default_rng(0)
 
@@ -65,11 +65,9 @@ fit = bnp.fit(model, data, num_warmup=4, num_samples=4, num_chains=2, progress=F
 assert fit.data["sample_stats"]["lp"].shape == (2, 4)
 assert np.isfinite(fit.data["sample_stats"]["lp"]).all()
 
-kernel = model.gibbs()
-_, sweeps, annealing = model.turns(
-    kernel.options["schedule"], kernel.options.get("start_temperature", 1.0)
-)
-sweep_cycle = kernel.sampler().sweep_cycle
+sampler = model.gibbs().sampler()
+sweep_cycle, annealing = sampler.sweep_cycle, sampler.annealing
+sweeps = getattr(sampler, "sweeps", (model.gibbs().options.schedule,))  # not of factor models
 made = [int(next_sweep(sweep_cycle, annealing, sweep, np.int32(4))[0]) for sweep in np.arange(8)]
 assert {{*made}} == {{*range(len(sweeps))}}, f"only {{made}} of {{sweeps}} were made"
 print(*(sweeps[turn] for turn in made))

@@ -1,32 +1,29 @@
 """What author-topic models share: checks of authors, names of dims, author shares, programs."""
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-from jaxtyping import Float
+from jaxtyping import Array, Float, Int, PyTree
 from scipy import sparse
 
-from bnp_kernels.numerics.shards import DeviceParts
+from bnp_kernels.numerics.shards import ONE_DEVICE, ONE_PART, DeviceParts, Shards
 from bnp_kernels.tokens.author_layout import AuthorTokens, make_author_tokens
-from bnp_models.base import collapsed, token_model
-from bnp_models.base.samplers import MixtureAccess
+from bnp_models.base import collapsed, token_model, topic_sampler
+from bnp_models.base.sampler import Lazy
 from bnp_models.data.corpus import Corpus
 
 __all__ = [
-    "BY_AUTHOR",
     "DIMS",
     "AuthorModel",
+    "AuthorSampler",
     "check_authors",
-    "data_specs",
     "draw_authors",
     "draw_words",
-    "prepare",
 ]
 
 DIMS = {
@@ -45,6 +42,7 @@ class AuthorModel(token_model.TokenModel):
     """A model of the tokens of a `Corpus` and of who wrote them."""
 
     result: ClassVar[str] = "bnp_models:AuthorFit"
+    assignments: ClassVar[tuple[str, ...]] = ("z", "x")
 
     @property
     def dims(self) -> dict[str, tuple[str, ...]]:
@@ -98,6 +96,53 @@ class AuthorModel(token_model.TokenModel):
         return (theta / theta.sum(axis=1, keepdims=True)).astype(np.float32)
 
 
+class AuthorSampler(topic_sampler.TopicSampler):
+    """The sampler of a chain whose authors have mixtures of topics.
+
+    The state of the kernel has the field `author_topic` in place of `doc_topic`, and `author`, the
+    number of tokens of each author. Every device has those of all authors.
+    """
+
+    of_docs = ()
+
+    def prepare(self, data: PyTree, parts: DeviceParts = ONE_PART) -> AuthorTokens:
+        """Arrange a corpus in the layout of the kernels; warn of authors without documents."""
+        token_model.check_corpus(data)
+        check_authors(data)
+        _warn_of_strangers(data)
+        return make_author_tokens(
+            np.asarray(data.doc),
+            np.asarray(data.word),
+            np.asarray(data.author_ptr),
+            np.asarray(data.author_idx),
+            data.num_authors,
+            block_size=self.options.num_parallel,
+            doc_length=np.asarray(data.doc_length),
+            parts=parts,
+            axis_name=token_model.document_axis(parts),
+            whole=self.needs_whole_corpus,
+        )
+
+    def counts(self, state: PyTree) -> Int[Array, "J K"]:
+        """Return the number of tokens of each author in each topic."""
+        return state.author_topic
+
+    def lengths(self, state: PyTree, data: PyTree) -> Int[Array, " J"]:
+        """Return the number of tokens of each author."""
+        return state.author
+
+    def shards(self, data: PyTree) -> Shards:
+        """Return how the authors are divided over devices: not at all."""
+        return ONE_DEVICE
+
+    def recorded(self, state: PyTree, data: PyTree) -> Lazy:
+        """Return functions that make further variables to record."""
+        return super().recorded(state, data) | {
+            "x": lambda: data.shards.all_tokens(state.x),
+            "author_tokens": lambda: state.author,
+        }
+
+
 def check_authors(corpus: Corpus) -> None:
     """Raise `ValueError` if there are no authors, or a document with tokens has none."""
     if corpus.author_ptr is None or corpus.author_idx is None:
@@ -113,30 +158,6 @@ def check_authors(corpus: Corpus) -> None:
         )
 
 
-def prepare(
-    corpus: Any, parts: DeviceParts, num_parallel: int | None, whole: bool = False
-) -> AuthorTokens:
-    """Arrange a corpus in the layout of the kernels; warn of authors without documents.
-
-    The parts divide the documents; `whole` says that a sweep needs all of them nevertheless.
-    """
-    token_model.check_corpus(corpus)
-    check_authors(corpus)
-    _warn_of_strangers(corpus)
-    return make_author_tokens(
-        np.asarray(corpus.doc),
-        np.asarray(corpus.word),
-        np.asarray(corpus.author_ptr),
-        np.asarray(corpus.author_idx),
-        corpus.num_authors,
-        block_size=num_parallel,
-        doc_length=np.asarray(corpus.doc_length),
-        parts=parts,
-        axis_name=token_model.document_axis(parts),
-        whole=whole,
-    )
-
-
 def _warn_of_strangers(corpus: Corpus) -> None:
     absent = np.setdiff1d(np.arange(corpus.num_authors), corpus.author_idx)
     if absent.size:
@@ -147,17 +168,9 @@ def _warn_of_strangers(corpus: Corpus) -> None:
         )
 
 
-def data_specs(data: AuthorTokens, spec: Callable[..., Any], axis: str) -> Any:
-    """Return the sharding of the data: tokens and documents over the axis, the rest replicated."""
-    everywhere = jax.tree.map(lambda _: spec(), data)
-    if data.shards.axis_name is None:
-        return everywhere
-    own = ("doc", "word", "doc_length", "first_link", "num_links", "link_author")
-    blocks = jax.tree.map(lambda _: spec(None, axis), data.blocks)
-    return everywhere._replace(blocks=blocks, **dict.fromkeys(own, spec(axis)))
-
-
-def draw_words(corpus: Corpus, theta: Any, phi: Any, *, observed: bool) -> None:
+def draw_words(
+    corpus: Corpus, theta: Array | np.ndarray, phi: Array | np.ndarray, *, observed: bool
+) -> None:
     """Run the tokens' part of the program: author `x`, topic `z` and word `w` of each token."""
     check_authors(corpus)
     word, num_tokens = token_model.program_tokens(corpus)[1:]
@@ -179,18 +192,3 @@ def _links(corpus: Corpus) -> tuple[Any, Any, Any]:
     """Return start and length of each token's list of authors, and the lists concatenated."""
     ptr, doc = jnp.asarray(corpus.author_ptr), jnp.asarray(corpus.doc)
     return ptr[:-1][doc], jnp.diff(ptr)[doc], jnp.asarray(corpus.author_idx)
-
-
-BY_AUTHOR = MixtureAccess(
-    prepare=prepare,
-    data_specs=data_specs,
-    topic=lambda state: state.author_topic,
-    length=lambda state, data: state.author,
-    assignments=("z", "x"),
-    of_docs=(),
-    recorded=lambda state, data: {
-        "x": lambda: data.shards.all_tokens(state.x),
-        "author_tokens": lambda: state.author,
-    },
-)
-"""`MixtureAccess` of models in which each author has a mixture of topics."""

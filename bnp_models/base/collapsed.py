@@ -50,7 +50,9 @@ class Assignments(dist.Distribution):
     pytree_data_fields = ("alpha", "doc")
     pytree_aux_fields = ("num_docs",)
 
-    def __init__(self, alpha: Array, doc: Array, num_docs: int, *, validate_args: Any = None):
+    def __init__(
+        self, alpha: Array, doc: Array, num_docs: int, *, validate_args: bool | None = None
+    ):
         self.alpha, self.doc, self.num_docs = alpha, doc, num_docs
         super().__init__((), doc.shape, validate_args=validate_args)
 
@@ -67,7 +69,7 @@ class Assignments(dist.Distribution):
         log_theta = jnp.log(theta)[..., self.doc, :]
         return jax.random.categorical(key_z, log_theta, axis=-1)
 
-    def log_prob(self, value: Array, intermediates: Any = None) -> Float[Array, ""]:
+    def log_prob(self, value: Array, intermediates: object = None) -> Float[Array, ""]:
         """Return the log probability of a topic vector, in nats."""
         doc_topic = _counts(self.doc, value, self.num_docs, self.alpha.shape[0])
         lengths = _lengths(self.doc, self.num_docs)
@@ -98,7 +100,7 @@ class Authors(dist.Distribution):
         link_author: Array,
         num_authors: int,
         *,
-        validate_args: Any = None,
+        validate_args: bool | None = None,
     ):
         self.first_link, self.num_links, self.link_author = first_link, num_links, link_author
         self.num_authors = num_authors
@@ -115,7 +117,7 @@ class Authors(dist.Distribution):
         place = jax.random.randint(key, shape, 0, self.num_links)
         return self.link_author[self.first_link + place]
 
-    def log_prob(self, value: Array, intermediates: Any = None) -> Float[Array, ""]:
+    def log_prob(self, value: Array, intermediates: object = None) -> Float[Array, ""]:
         """Return the log probability, in nats, of a vector of authors, assumed to be possible."""
         return -jnp.log(self.num_links.astype(jnp.float32)).sum()
 
@@ -143,7 +145,7 @@ class Words(dist.Distribution):
         num_words: int,
         num_topics: int,
         *,
-        validate_args: Any = None,
+        validate_args: bool | None = None,
     ):
         self.z, self.beta, self.num_words, self.num_topics = z, beta, num_words, num_topics
         super().__init__((), jnp.shape(z), validate_args=validate_args)
@@ -160,7 +162,7 @@ class Words(dist.Distribution):
         phi = jax.random.dirichlet(key_phi, jnp.full(self.num_words, self.beta), shape)
         return jax.random.categorical(key_w, jnp.log(phi)[..., self.z, :], axis=-1)
 
-    def log_prob(self, value: Array, intermediates: Any = None) -> Float[Array, ""]:
+    def log_prob(self, value: Array, intermediates: object = None) -> Float[Array, ""]:
         """Return the log probability of a word vector, in nats."""
         word_topic = _counts(value, self.z, self.num_words, self.num_topics)
         return log_dirichlet_multinomial(
@@ -186,7 +188,7 @@ class RootWeightsDistribution(dist.Distribution):
     pytree_data_fields = ("gamma",)
     pytree_aux_fields = ("max_topics",)
 
-    def __init__(self, gamma: ArrayLike, max_topics: int, *, validate_args: Any = None):
+    def __init__(self, gamma: ArrayLike, max_topics: int, *, validate_args: bool | None = None):
         self.gamma, self.max_topics = gamma, max_topics
         super().__init__((), (max_topics + 1,), validate_args=validate_args)
 
@@ -198,7 +200,7 @@ class RootWeightsDistribution(dist.Distribution):
         sticks = -jnp.expm1(log_left) * jnp.exp(after - log_left)
         return jnp.concatenate([sticks, jnp.exp(after[..., -1:])], -1)
 
-    def log_prob(self, value: Array, intermediates: Any = None) -> Float[Array, ""]:
+    def log_prob(self, value: Array, intermediates: object = None) -> Float[Array, ""]:
         """Return zero: see the class."""
         return jnp.zeros(jnp.shape(value)[:-1])
 
@@ -223,12 +225,12 @@ class RootedAssignments(Assignments):
         doc: Array,
         num_docs: int,
         *,
-        validate_args: Any = None,
+        validate_args: bool | None = None,
     ):
         self.concentration, self.gamma, self.root = concentration, gamma, root
         super().__init__(concentration * root[:-1], doc, num_docs, validate_args=validate_args)
 
-    def log_prob(self, value: Array, intermediates: Any = None) -> Float[Array, ""]:
+    def log_prob(self, value: Array, intermediates: object = None) -> Float[Array, ""]:
         """Return the log density of topics and root weights, in nats."""
         num_topics = self.alpha.shape[0]
         doc_topic = _counts(self.doc, value, self.num_docs, num_topics)

@@ -2,7 +2,7 @@
 
 import abc
 import dataclasses
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -11,24 +11,25 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-from jaxtyping import Array
+from jaxtyping import Array, Bool, Int, Key, PyTree
 from numpyro import handlers
 
+from bnp_kernels.numerics.shards import ONE_PART, DeviceParts
 from bnp_kernels.processes import beta_process, factor_slots
-from bnp_kernels.random.concentration import GammaPrior
-from bnp_models.base.gibbs import GibbsKernel
+from bnp_kernels.random.bits import split
+from bnp_models.base.gibbs import GibbsModel
+from bnp_models.base.kernel_program import refuse_prior_draws
 from bnp_models.base.likelihood import Likelihood
-from bnp_models.base.model import Model, concentration, gamma_prior, is_prior
+from bnp_models.base.model import Model, concentration, is_prior
 from bnp_models.base.model_words import FACTORS, ModelWords
-from bnp_models.base.predictive_guard import refuse_prior_draws
-from bnp_models.base.token_model import check_record
+from bnp_models.base.sampler import Options, Sampler, make_these
 from bnp_models.data import arguments
 from bnp_models.data.readers import Readers
 from bnp_models.data.source_readers import SOURCE_READERS
 from bnp_models.data.sources import Sources, as_sources
 from bnp_models.data.standardise import Standardisation
 
-__all__ = ["DIMS", "FactorModel", "choose_step", "program_z", "sample_data"]
+__all__ = ["DIMS", "FactorModel", "FactorOptions", "FactorSampler", "program_z", "sample_data"]
 
 DIMS = {
     "alpha": ("source",),
@@ -50,13 +51,152 @@ DIMS = {
 _FLOOR = 1e-12  # least weight of a factor in the program: such a factor is never used
 
 
-class FactorModel(Model):
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FactorOptions(Options):
+    """Options of factor models.
+
+    Parameters
+    ----------
+    schedule
+        "parallel" (all rows at once, given the probabilities of the sources) or "sequential" (one
+        row after another, with these probabilities integrated out). Both are exact.
+    record
+        Variables to record besides the sampled hyperparameters and `num_factors_used`. A Poisson
+        model always records `background`. Factors in use come first, by decreasing `beta`; the
+        entries after them are zero.
+    init_factors
+        Number of factors with which a chain starts, drawn from the prior. The default is 40 in a
+        Poisson model, where surplus factors disappear early and new ones are found late. It is 1 in
+        a Gaussian model, where the opposite holds.
+    births
+        "exact" or "approximate". The option "approximate" draws the number of new factors of a row
+        by a Monte Carlo estimate of its probability; it needs schedule="sequential". It is a
+        baseline that does **not** sample the posterior: a reconstruction of the sampler that the
+        paper compares with, see `bnp_kernels.processes.approximate_births`.
+    """
+
+    schedule: str = "parallel"
+    init_factors: int | None = None
+    births: str = "exact"
+
+    def checked(self, model: Model, sites: Collection[str] = ()) -> dict[str, Any]:
+        """Return options whose stored form is another one, see `Options.checked`."""
+        made = super().checked(model, sites)
+        start = self.init_factors
+        if start is None and isinstance(model, FactorModel):
+            start = model.first_factors
+        arguments.one_of("births", self.births, ("exact", "approximate"))
+        if self.births == "approximate" and self.schedule != "sequential":
+            raise ValueError(
+                f"births='approximate' goes from row to row, got schedule={self.schedule!r}: give "
+                "schedule='sequential' as well"
+            )
+        return made | {"init_factors": arguments.integer("init_factors", start, 0)}
+
+
+class FactorSampler(Sampler):
+    """The sampler of a chain of factors.
+
+    The kernel has `init`, `parallel_step`, `sequential_step`, `approximate_step`, `log_joint` and
+    `log_prior`. Its state has a field for each hyperparameter, `z`, `weights`, `phi` and `beta`.
+    """
+
+    grows = True
+    slot_field = "beta"
+
+    def __init__(
+        self, model: Model, options: Options, sampled_by_other_blocks: frozenset[str] = frozenset()
+    ):
+        super().__init__(model, options, sampled_by_other_blocks)
+        steps = {"parallel": self.kernel.parallel_step, "sequential": self.kernel.sequential_step}
+        is_exact = self.options.births == "exact"
+        self.sweep = steps[options.schedule] if is_exact else self.kernel.approximate_step
+
+    @abc.abstractmethod
+    def lay_out(self, data: Sources) -> PyTree:
+        """Return the data of the kernel."""
+
+    @abc.abstractmethod
+    def priors(self, num_sources: int) -> PyTree:
+        """Return the priors as the kernel takes them."""
+
+    def init_arguments(self, sources: Sources) -> dict[str, Any]:
+        """Return further arguments of `kernel.init`."""
+        return {}
+
+    def prepare(self, data: PyTree, parts: DeviceParts = ONE_PART) -> PyTree:
+        """Check the data and lay them out for the kernel."""
+        self.model.check_data(data)
+        self.model.check_lengths(data.num_sources)
+        return self.lay_out(data)
+
+    def init(self, rng_key: Key[Array, ""], data: PyTree, argument: PyTree) -> PyTree:
+        """Return the first state of a chain."""
+        key_values, key_state = split(rng_key)
+        start = self.options.init_factors
+        return self.kernel.init(
+            key_state, data, max_factors=max(self.model.max_factors, start), init_factors=start,
+            **self.init_arguments(argument),
+            **self.model.first_values(key_values, argument.num_sources),
+        )  # fmt: skip
+
+    def step(
+        self, rng_key: Key[Array, ""], state: PyTree, data: PyTree, turn: PyTree, power: PyTree
+    ) -> tuple[PyTree, PyTree]:
+        """Make one sweep."""
+        return self.sweep(rng_key, state, data, self.priors(state.alpha.shape[0]))
+
+    def draws(self, rng_key: Key[Array, ""], state: PyTree, data: PyTree) -> dict[str, jax.Array]:
+        """Return the variables to record, by name."""
+        sampled = [name for name, prior in self.updated.items() if prior is not None]
+        lazy = {
+            "phi": lambda: state.phi,
+            "weights": lambda: state.weights.T,
+            "z": lambda: state.z.T,
+            "beta": lambda: state.beta,
+            "pi": lambda: _draw_pi(rng_key, state, data.rows),
+        }
+        return {
+            "num_factors_used": state.z.any(axis=1).sum(),
+            **{name: getattr(state, name) for name in (*self.model.always, *sampled)},
+            **make_these(self.options.record, lazy),
+        }
+
+    def used(self, state: PyTree) -> Bool[Array, " K"]:
+        """Return a mask of the factors in use."""
+        return state.z.any(axis=1)
+
+    def snapshot(self, state: PyTree, data: PyTree) -> dict[str, jax.Array]:
+        """Return what predictions need of a state."""
+        own = ("beta", "phi", *self.model.always, *self.model.hyperparameters)
+        out = {name: getattr(state, name) for name in own}
+        return out | {"z": state.z.T, "weights": state.weights.T}
+
+    def condition_on(self, state: PyTree, values: Mapping[str, jax.Array]) -> PyTree:
+        """Set the values of hyperparameters that other blocks sample."""
+        values = {
+            name: jnp.broadcast_to(jnp.asarray(x, jnp.float32), getattr(state, name).shape)
+            for name, x in values.items()
+        }
+        return state._replace(**values)
+
+    def slots_needed(self, state: PyTree, data: PyTree) -> Int[Array, ""]:
+        """Return how many slots the next sweep may need."""
+        return factor_slots.slots_needed(state.beta, state.alpha, state.tau, data.rows)
+
+    def grow(self, state: PyTree, slots: int) -> PyTree:
+        """Add or drop free slots at the end."""
+        return factor_slots.grow(state, slots)
+
+
+class FactorModel(GibbsModel):
     """A model of rows from several sources, with a hierarchical beta process over factors."""
 
     tau: Any
     alpha: Any
     max_factors: int
 
+    options_type = FactorOptions
     terms: ClassVar[ModelWords] = FACTORS
     result: ClassVar[str] = "bnp_models:FactorFit"
     unit: ClassVar[str] = "row"
@@ -76,8 +216,6 @@ class FactorModel(Model):
     """Parameters that belong to a source: a number for all, or a tuple with one for each."""
     numbers: ClassVar[tuple[str, ...]]
     """Fields that can't have a prior."""
-    always: ClassVar[tuple[str, ...]] = ()
-    """Fields of the kernel's state that are always recorded."""
 
     def __post_init__(self):
         set_field = partial(object.__setattr__, self)
@@ -105,7 +243,7 @@ class FactorModel(Model):
         return data.num_rows
 
     @abc.abstractmethod
-    def check_data(self, data: Any) -> None:
+    def check_data(self, data: PyTree) -> None:
         """Raise `ValueError` for data that the model can't use."""
 
     @abc.abstractmethod
@@ -132,7 +270,7 @@ class FactorModel(Model):
         """
         return None
 
-    def background_of(self, states: Any) -> Any:
+    def background_of(self, states: Mapping[str, Any]) -> Any:
         """Return the background of the sources in kept states, [chain, draw, J]; None if zero."""
         return None
 
@@ -193,104 +331,6 @@ class FactorModel(Model):
             float(tau), alpha, np.asarray(data.rows_per_source), self.max_factors
         )
 
-    def gibbs(
-        self,
-        *,
-        schedule: str = "parallel",
-        record: Collection[str] = (),
-        init_factors: int | None = None,
-        births: str = "exact",
-    ) -> GibbsKernel:
-        """Return the Gibbs kernel, a `numpyro.infer.mcmc.MCMCKernel`.
-
-        Parameters
-        ----------
-        schedule
-            "parallel" (all rows at once, given the probabilities of the sources) or "sequential"
-            (one row after another, with these probabilities integrated out). Both are exact.
-        record
-            Variables to record besides the sampled hyperparameters and `num_factors_used`: `phi`,
-            `weights`, `z`, `beta`, `pi`. A Poisson model always records `background`. Factors in
-            use come first, by decreasing `beta`; the entries after them are zero.
-        init_factors
-            Number of factors with which a chain starts, drawn from the prior. The default is 40 in
-            a Poisson model, where surplus factors disappear early and new ones are found late. It
-            is 1 in a Gaussian model, where the opposite holds.
-        births
-            "exact" or "approximate". The option "approximate" draws the number of new factors of a
-            row by a Monte Carlo estimate of its probability; it needs schedule="sequential". It is
-            a baseline that does **not** sample the posterior: a reconstruction of the sampler that
-            the paper compares with, see `bnp_kernels.processes.approximate_births`.
-
-        Raises
-        ------
-        ValueError
-            If an option is not one of those above. A prior without a Gibbs update is refused when
-            a chain starts.
-        """
-        start = self.first_factors if init_factors is None else init_factors
-        options = {
-            "schedule": arguments.one_of("schedule", schedule, self.schedules),
-            "record": check_record(record, self.recordable),
-            "init_factors": arguments.integer("init_factors", start, 0),
-            "births": arguments.one_of("births", births, ("exact", "approximate")),
-        }
-        if births == "approximate" and schedule != "sequential":
-            raise ValueError(
-                f"births='approximate' goes from row to row, got schedule={schedule!r}: give "
-                "schedule='sequential' as well"
-            )
-        return GibbsKernel(self, options)
-
-    def reports(
-        self, record: Collection[str], sampled_by_other_blocks: Collection[str]
-    ) -> dict[str, Any]:
-        """Return the fields of a `Sampler` that are the same for all factor models."""
-        sampled = [
-            name
-            for name, prior in self.updates(sampled_by_other_blocks).items()
-            if prior is not None
-        ]
-
-        def draws(rng_key, state, data):
-            always = {"num_factors_used": state.z.any(axis=1).sum()}
-            always |= {name: getattr(state, name) for name in (*self.always, *sampled)}
-            lazy = {
-                "phi": lambda: state.phi,
-                "weights": lambda: state.weights.T,
-                "z": lambda: state.z.T,
-                "beta": lambda: state.beta,
-                "pi": lambda: _draw_pi(rng_key, state, data.rows),
-            }
-            return always | {name: make() for name, make in lazy.items() if name in record}
-
-        def snapshot(state, data):
-            own = ("beta", "phi", *self.always, *self.hyperparameters)
-            out = {name: getattr(state, name) for name in own}
-            return out | {"z": state.z.T, "weights": state.weights.T}
-
-        def condition_on(state, values):
-            values = {
-                name: jnp.broadcast_to(jnp.asarray(x, jnp.float32), getattr(state, name).shape)
-                for name, x in values.items()
-            }
-            return state._replace(**values)
-
-        return {
-            "sweep_cycle": (0,),
-            "draws": draws,
-            "means": lambda state, data: {},
-            "used": lambda state: state.z.any(axis=1),
-            "snapshot": snapshot,
-            "condition_on": condition_on,
-            "data_specs": lambda data, spec, axis: jax.tree.map(lambda _: spec(), data),
-            "slots_needed": lambda state, data: factor_slots.slots_needed(
-                state.beta, state.alpha, state.tau, data.rows
-            ),
-            "capacity": lambda state: state.beta.shape[-1],
-            "grow": factor_slots.grow,
-        }
-
     def check_lengths(self, num_sources: int) -> None:
         """Refuse parameters that are given for another number of sources."""
         for name in self.by_source:
@@ -326,24 +366,8 @@ class FactorModel(Model):
         values = self.start_values(rng_key, shapes)
         return {n: jnp.broadcast_to(jnp.asarray(values[n], jnp.float32), shapes[n]) for n in shapes}
 
-    def updates(self, sampled_by_other_blocks: Collection[str]) -> dict[str, GammaPrior | None]:
-        """Return the prior of each hyperparameter that the kernel updates, None for others."""
-        return {
-            name: gamma_prior(
-                name, getattr(self, name), from_other_block=name in sampled_by_other_blocks
-            )
-            for name in self.hyperparameters
-        }
 
-
-def choose_step(kernel: Any, schedule: str, births: str) -> Callable[..., tuple[Any, Any]]:
-    """Return the sweep of a kernel module that has these options."""
-    if births == "approximate":
-        return kernel.approximate_step
-    return kernel.sequential_step if schedule == "sequential" else kernel.parallel_step
-
-
-def _checked(name: str, value: Any, by_source: bool) -> Any:
+def _checked(name: str, value: object, by_source: bool) -> Any:
     if by_source and is_prior(value) and len(value.batch_shape) == 1:
         return concentration(name, value, length=value.batch_shape[0])
     if by_source and np.ndim(value) == 1 and not isinstance(value, str | bytes):
@@ -390,7 +414,7 @@ def sample_data(
     numpyro.sample("x", law, obs=data.values if observed else None)
 
 
-def _draw_pi(rng_key: jax.Array, state: Any, rows: beta_process.RowSources) -> jax.Array:
+def _draw_pi(rng_key: jax.Array, state: PyTree, rows: beta_process.RowSources) -> jax.Array:
     """Draw the probability that rows of a source use a factor, [J, K]; zero in free slots."""
     uses = beta_process.count_uses(state.z, rows.source, state.alpha.shape[0])
     log_odds = beta_process.draw_log_odds(rng_key, state.beta, uses, state.alpha, rows)

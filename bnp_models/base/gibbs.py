@@ -1,64 +1,37 @@
-"""The only adapter to NumPyro: it makes an `MCMCKernel` from a `Sampler` of pure functions.
+"""The only adapter to NumPyro: it makes an `MCMCKernel` from the `Sampler` of a model.
 
 Only this module maps functions over chains. A single chain runs as a batch of one, so that it uses
 the same random numbers as it would beside other chains.
 """
 
 import copy
+import dataclasses
 import functools
-from collections.abc import Callable, Collection, Mapping
+import inspect
+from collections.abc import Callable, Collection
 from functools import partial
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.core import Tracer
+from jaxtyping import PyTree
 from numpyro.infer.mcmc import MCMCKernel
 
 from bnp_kernels.random.bits import fold_in, split
-from bnp_models.base.kept_programs import keep_programs
 from bnp_models.base.kernel_program import KernelProgram, one_data_argument, simulator
 from bnp_models.base.model import Model
-from bnp_models.base.numpyro_loop import reuse_loops
-from bnp_models.base.program_memory import make_room
-from bnp_models.base.warm_up import Annealing, next_sweep
+from bnp_models.base.other_packages import keep_programs, make_room, reuse_loops
+from bnp_models.base.sampler import Options, Sampler, describe_fields, next_sweep
 from bnp_models.data import arguments
 
-__all__ = ["GibbsKernel", "GibbsState", "Sampler", "as_batch"]
+__all__ = ["GibbsKernel", "GibbsModel", "GibbsState", "as_batch"]
 
 _SITES = "_gibbs_sites"  # keyword by which numpyro.infer.Gibbs passes the values of other blocks
 _DRAW = 2**32 - 1  # folded into a chain's key to draw variables that are only recorded
-
-
-class Sampler(NamedTuple):
-    """The pure functions of one chain that a model hands to the adapter.
-
-    `data` is what `prepare` makes on the host from the model's argument; chains share it.
-    """
-
-    prepare: Callable[..., Any]  # (model argument, parts of it that devices have) -> data
-    init: Callable[[jax.Array, Any, Any], Any]  # (rng_key, data, model argument) -> chain state
-    step: Callable[..., Any]  # (rng_key, state, data, turn, power) -> (state, info)
-    sweep_cycle: tuple[int, ...]  # cycle of the values of `turn`, see `Model.turns`
-    draws: Callable[[jax.Array, Any, Any], dict[str, jax.Array]]  # (rng_key, state, data)
-    means: Callable[[Any, Any], dict[str, jax.Array]]  # (state, data) -> terms of running means
-    log_density: Callable[[Any, Any], jax.Array]  # (state, data) -> nats
-    used: Callable[[Any], jax.Array]  # mask of the topics (factors) in use
-    snapshot: Callable[[Any, Any], dict[str, jax.Array]]  # (state, data): for predictions
-    condition_on: Callable[
-        [Any, dict[str, jax.Array]], Any
-    ]  # set values of other blocks in a state
-    data_specs: Callable[..., Any]  # (data, spec, axis): how `data` is sharded over devices
-    of_tokens: tuple[str, ...] = ()  # fields of the state that are sharded with the tokens
-    of_docs: tuple[str, ...] = ()  # fields of the state that are sharded with the documents
-    slots_needed: Callable[[Any, Any], jax.Array] | None = (
-        None  # (state, data): slots a sweep may need
-    )
-    capacity: Callable[[Any], int] | None = None  # None: the model is finite
-    grow: Callable[[Any, int], Any] | None = None
-    annealing: Annealing | None = None  # of the first part of the warm-up
 
 
 class GibbsState(NamedTuple):
@@ -112,7 +85,7 @@ class GibbsKernel(MCMCKernel):
     config
         The model.
     options
-        Options of its `sampler`, hashable.
+        Options of its `gibbs`, checked.
     program
         For a block of `numpyro.infer.Gibbs`: the program that the blocks share.
     ignore
@@ -125,7 +98,7 @@ class GibbsKernel(MCMCKernel):
     def __init__(
         self,
         config: Model,
-        options: Mapping[str, Any],
+        options: Options,
         *,
         program: Callable | None = None,
         ignore: Collection[str] = (),
@@ -135,7 +108,7 @@ class GibbsKernel(MCMCKernel):
             "ignore", arguments.sequence("ignore", ignore, "names of sites", ordered=False)
         )
         self.config = config
-        self.options = dict(options)
+        self.options = options
         self.model = self._shown() if program is None else program
         self._is_block = program is not None
         self._ignore = frozenset(ignore)
@@ -143,12 +116,11 @@ class GibbsKernel(MCMCKernel):
 
     def _shown(self) -> KernelProgram:
         """Return the program that ArviZ and `simuk` find in `model`."""
-        record = self.options.get("record", ())
-        return KernelProgram(self.config, frozenset((*self.config.hyperparameters, *record)))
+        collected = frozenset((*self.config.hyperparameters, *self.options.record))
+        return KernelProgram(self.config, collected)
 
     def _identity(self) -> tuple:
-        options = tuple(sorted(self.options.items()))
-        return self.config, options, self._ignore, self._is_block
+        return self.config, self.options, self._ignore, self._is_block
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, GibbsKernel):
@@ -164,14 +136,14 @@ class GibbsKernel(MCMCKernel):
         return ("draws", "lp")
 
     def sampler(self, sampled_by_other_blocks: Collection[str] = ()) -> Sampler:
-        """Return the pure functions; those of other blocks stay as they are."""
+        """Return the sampler of one chain; what other blocks sample stays as it is."""
         return _sampler(self, frozenset(sampled_by_other_blocks))
 
     def init(
         self,
         rng_key: jax.Array,
         num_warmup: int,
-        init_params: Any,
+        init_params: PyTree,
         model_args: tuple[Any, ...],
         model_kwargs: dict | None,
     ) -> GibbsState:
@@ -194,14 +166,11 @@ class GibbsKernel(MCMCKernel):
         make_room()
         reuse_loops(_check_capacity_of)
         data = self.sampler(values).prepare(argument)
-        keys, single = _batch_of_keys(rng_key)
+        keys, _, leave = _chains_of(rng_key)
         state = self.start(keys, num_warmup, data, argument, values)
         draws, lp = _report(self, state, values)
-        state = state._replace(draws=draws, lp=lp)
         self._sample_fn = True
-        if single:
-            return _leave(state, rng_key)
-        return state._replace(rng_key=_as(rng_key, state.rng_key))
+        return leave(state._replace(draws=draws, lp=lp))
 
     def data_argument(self, model_args: tuple[Any, ...], model_kwargs: dict | None) -> Any:
         """Return the data out of the arguments of `MCMC.run`.
@@ -220,7 +189,7 @@ class GibbsKernel(MCMCKernel):
             model_args = model_args[:1] if not named else ()
         return one_data_argument(names, model_args, named)
 
-    def simulator(self, data: Any) -> Callable[..., dict[str, Any]]:
+    def simulator(self, data: PyTree) -> Callable[..., dict[str, Any]]:
         """Return a simulator of data for simulation-based calibration with `simuk`.
 
         Calibration draws hyperparameters from their priors, draws data given them, runs the kernel
@@ -267,8 +236,8 @@ class GibbsKernel(MCMCKernel):
         self,
         keys: jax.Array,
         num_warmup: int | jax.Array,
-        data: Any,
-        argument: Any,
+        data: PyTree,
+        argument: PyTree,
         conditioned_on: dict | None = None,
     ) -> GibbsState:
         """Start several chains on prepared data; `draws` and `lp` are left None."""
@@ -294,7 +263,7 @@ class GibbsKernel(MCMCKernel):
         def one(rng_key, chain, means):
             rng_key, key_sweep = split(rng_key)
             chain = sampler.condition_on(chain, conditioned_on)
-            chain, info = sampler.step(key_sweep, chain, state.data, turn, power)
+            chain, info = step(sampler, key_sweep, chain, state.data, turn, power)
             chain = lax.optimization_barrier(chain)  # later use must not change its rounding
             since = (state.sweep + 1 - state.num_warmup).astype(jnp.float32)
 
@@ -322,7 +291,7 @@ class GibbsKernel(MCMCKernel):
         sampler = self.sampler(conditioned_on or {})
         of_chain = jax.vmap(partial(_report_chain, sampler), (0, 0, None))
         reported = lax.optimization_barrier(of_chain(state.rng_key, state.chain, state.data))
-        if sampler.capacity is None:
+        if not sampler.grows:
             return reported
         return jax.vmap(_unless)(state.chain.overflow, reported)
 
@@ -362,10 +331,10 @@ class GibbsKernel(MCMCKernel):
 
     def check_capacity(self, state: GibbsState) -> None:
         """Raise `ValueError` if a run was short of slots, which makes its draws invalid."""
-        capacity = self.sampler().capacity
-        if capacity is None or not np.any(state.chain.overflow):
+        sampler = self.sampler()
+        if not sampler.grows or not np.any(state.chain.overflow):
             return
-        name, slots = self.config.terms.capacity, capacity(state.chain)
+        name, slots = self.config.terms.capacity, sampler.capacity(state.chain)
         raise ValueError(
             f"{name}={slots} is too small for this run: a sweep needed more. Ask for "
             f"{name}={2 * slots}, or use bnp_models.fit, which grows by itself"
@@ -374,10 +343,99 @@ class GibbsKernel(MCMCKernel):
     def for_fit(self, num_warmup: int) -> "GibbsKernel":
         """Return a copy that compiles no annealed sweep if there is no warm-up."""
         kernel = copy.copy(self)
-        if num_warmup == 0 and "start_temperature" in self.options:
-            kernel.options = self.options | {"start_temperature": 1.0}
+        if num_warmup == 0 and hasattr(self.options, "start_temperature"):
+            kernel.options = dataclasses.replace(self.options, start_temperature=1.0)
         kernel._sample_fn = None
         return kernel
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Block:
+    """Options of `model.gibbs` for a block of `numpyro.infer.Gibbs` that samples the tokens' sites.
+
+    Parameters
+    ----------
+    program
+        For use as a block of `numpyro.infer.Gibbs`, beside blocks that sample hyperparameters: the
+        program that the blocks share, which must end in a call of `collapsed`.
+    ignore
+        For such a block: sites of `program` on which tokens do not depend, given the
+        hyperparameters.
+    """
+
+    program: Callable | None = None
+    ignore: Collection[str] = ()
+
+
+class GibbsModel(Model):
+    """A model whose kernel is a `GibbsKernel`.
+
+    `model.gibbs` has the fields of `options_type` as its options. A model with a collapsed form of
+    its program, `collapsed`, can also be a block of `numpyro.infer.Gibbs`.
+    """
+
+    kernel: ClassVar[ModuleType]
+    """The module of the model's kernel."""
+    priors: ClassVar[type]
+    """The kernel's class of priors: a field for each hyperparameter."""
+    options_type: ClassVar[type[Options]]
+    sampler_type: ClassVar[type[Sampler]]
+    always: ClassVar[tuple[str, ...]] = ()
+    """Fields of the kernel's state that are always recorded."""
+    assignments: ClassVar[tuple[str, ...]] = ()
+    """What the kernel assigns to each token: fields of its state, and sites of the program."""
+    block_sites: ClassVar[tuple[str, ...]] = ()
+    """Sites that a block of `numpyro.infer.Gibbs` samples besides the assignments."""
+
+    def __init_subclass__(cls, **options: Any):
+        super().__init_subclass__(**options)
+        if hasattr(cls, "recordable") and "gibbs" not in vars(cls):
+            cls.gibbs = _with_options(cls)
+
+    def gibbs(self, **options: Any) -> "GibbsKernel":
+        """Return the Gibbs kernel, a `numpyro.infer.mcmc.MCMCKernel`."""
+        arguments.options(type(self).gibbs, options)
+        block = {n: options.pop(n) for n in ("program", "ignore") if n in options}
+        is_block = block.get("program") is not None
+        sites = (*self.block_sites, *self.assignments) if is_block else ()
+        made = self.options_type(**options)
+        return GibbsKernel(self, dataclasses.replace(made, **made.checked(self, sites)), **block)
+
+    def sampler(self, options: Options, sampled_by_other_blocks: frozenset[str]) -> Sampler:
+        """Return the sampler of one chain."""
+        return self.sampler_type(self, options, sampled_by_other_blocks)
+
+
+def _with_options(cls: type[GibbsModel]) -> Callable[..., "GibbsKernel"]:
+    """Return the method `gibbs` of a model, whose signature and docstring list its options."""
+
+    def gibbs(self: GibbsModel, **options: Any) -> GibbsKernel:
+        return GibbsModel.gibbs(self, **options)
+
+    kinds = (cls.options_type, _Block) if hasattr(cls, "collapsed") else (cls.options_type,)
+    about = {name: text for kind in kinds for name, text in describe_fields(kind).items()}
+    own = [p for kind in kinds for p in inspect.signature(kind).parameters.values()]
+    itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    gibbs.__signature__ = inspect.Signature([itself, *own], return_annotation=GibbsKernel)
+    gibbs.__module__, gibbs.__qualname__ = cls.__module__, f"{cls.__qualname__}.gibbs"
+    about["record"] += f"\n    This model has {', '.join(f'`{n}`' for n in cls.recordable)}."
+    listed = "\n".join(f"{name}\n{text}" for name, text in about.items())
+    gibbs.__doc__ = _ABOUT_GIBBS.format(listed)
+    return gibbs
+
+
+_ABOUT_GIBBS = """Return the Gibbs kernel, a `numpyro.infer.mcmc.MCMCKernel`.
+
+Parameters
+----------
+{}
+
+Raises
+------
+ValueError
+    If an option is not one of those above. A prior without a Gibbs update is refused when a chain
+    starts.
+"""
 
 
 # Compiled once per kernel. Kernels compare by value, so an equal kernel is not traced again.
@@ -385,9 +443,13 @@ class GibbsKernel(MCMCKernel):
 
 @functools.lru_cache(maxsize=64)
 def _sampler(kernel: GibbsKernel, sampled_by_other_blocks: frozenset[str]) -> Sampler:
-    sampler = kernel.config.sampler(sampled_by_other_blocks, **kernel.options)
-    # a step is traced once, wherever it is used
-    return sampler._replace(step=jax.jit(sampler.step))
+    return kernel.config.sampler(kernel.options, sampled_by_other_blocks)
+
+
+@partial(jax.jit, static_argnums=0)
+def step(sampler: Sampler, rng_key, chain, data, turn, power) -> tuple[PyTree, PyTree]:
+    """Make one sweep of one chain; it is traced once, wherever it is used."""
+    return sampler.step(rng_key, chain, data, turn, power)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -399,8 +461,7 @@ def _start(kernel: GibbsKernel, keys, num_warmup, data, argument, conditioned_on
         chain = sampler.condition_on(sampler.init(key_init, data, argument), conditioned_on)
         means = jax.tree.map(jnp.zeros_like, sampler.means(chain, data))
         turn, power = jnp.zeros((), jnp.int32), jnp.ones((), jnp.float32)
-        step = partial(sampler.step, key_init, chain, data, turn, power)
-        info = jax.eval_shape(step)[1]
+        info = jax.eval_shape(partial(step, sampler), key_init, chain, data, turn, power)[1]
         info = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), info)
         return info, chain, means, rng_key
 
@@ -421,33 +482,22 @@ def _report(kernel: GibbsKernel, state: GibbsState, conditioned_on) -> tuple[Any
 
 @partial(jax.jit, static_argnums=0)
 def _sample(kernel: GibbsKernel, state: GibbsState, conditioned_on: dict) -> GibbsState:
-    keys, single = _batch_of_keys(state.rng_key)
-    new = kernel.advance(
-        _enter(state, keys) if single else state._replace(rng_key=keys), conditioned_on
-    )
+    _, enter, leave = _chains_of(state.rng_key)
+    new = kernel.advance(enter(state), conditioned_on)
     draws, lp = kernel.report(new, conditioned_on)
-    new = new._replace(draws=draws, lp=lp)
-    return (
-        _leave(new, state.rng_key)
-        if single
-        else new._replace(rng_key=_as(state.rng_key, new.rng_key))
-    )
+    return leave(new._replace(draws=draws, lp=lp))
 
 
 @partial(jax.jit, static_argnums=0)
 def _refresh(kernel: GibbsKernel, state: GibbsState, conditioned_on: dict) -> GibbsState:
-    keys, single = _batch_of_keys(state.rng_key)
-    new = _enter(state, keys) if single else state._replace(rng_key=keys)
-    sampler = kernel.sampler(conditioned_on)
-    new = new._replace(
-        chain=jax.vmap(lambda chain: sampler.condition_on(chain, conditioned_on))(new.chain)
-    )
-    lp = kernel.report(new, conditioned_on)[1]
-    chain, lp = jax.tree.map(lambda x: x[0], (new.chain, lp)) if single else (new.chain, lp)
-    return state._replace(chain=chain, lp=lp)
+    _, enter, leave = _chains_of(state.rng_key)
+    new, sampler = enter(state), kernel.sampler(conditioned_on)
+    chain = jax.vmap(lambda chain: sampler.condition_on(chain, conditioned_on))(new.chain)
+    new = new._replace(chain=chain)
+    return leave(new._replace(lp=kernel.report(new, conditioned_on)[1]))
 
 
-def _unless(lost: jax.Array, reported: Any) -> Any:
+def _unless(lost: jax.Array, reported: PyTree) -> PyTree:
     """Return what was reported, or in its place values that are no numbers."""
 
     def one(x):
@@ -461,7 +511,7 @@ _kernels: dict[type, GibbsKernel] = {}
 """A kernel for each class of chain states: its capacity has one name for all of them."""
 
 
-def _check_capacity_of(result: Any) -> None:
+def _check_capacity_of(result: PyTree) -> None:
     """Raise `ValueError` if a state in what NumPyro's loop returns was short of slots."""
     for found in filter(_is_state, jax.tree.leaves(result, is_leaf=_is_state)):
         traced = any(isinstance(x, Tracer) for x in jax.tree.leaves(found))
@@ -469,39 +519,40 @@ def _check_capacity_of(result: Any) -> None:
             _kernels[type(found.chain)].check_capacity(found)
 
 
-def _is_state(x: Any) -> bool:
+def _is_state(x: object) -> bool:
     return isinstance(x, GibbsState)
 
 
 def as_batch(state: GibbsState) -> GibbsState:
-    """Return the state of a single chain as a batch of one, other states unchanged."""
-    keys, single = _batch_of_keys(state.rng_key)
-    return _enter(state, keys) if single else state
-
-
-def _batch_of_keys(rng_key: jax.Array) -> tuple[jax.Array, bool]:
-    """Return typed keys with a chain axis, and whether the axis was added."""
-    if not jnp.issubdtype(rng_key.dtype, jax.dtypes.prng_key):
-        rng_key = jax.random.wrap_key_data(rng_key)
-    return (rng_key[None], True) if rng_key.ndim == 0 else (rng_key, False)
-
-
-def _as(rng_key: jax.Array, keys: jax.Array) -> jax.Array:
-    """Return `keys` typed if `rng_key` is typed, else raw as from `jax.random.PRNGKey`."""
-    typed = jnp.issubdtype(rng_key.dtype, jax.dtypes.prng_key)
-    return keys if typed else jax.random.key_data(keys)
+    """Return the state of a single chain as a batch of one; the keys are typed."""
+    return _chains_of(state.rng_key)[1](state)
 
 
 _MAPPED = ("draws", "lp", "info", "chain", "means")
+_Change = Callable[[GibbsState], GibbsState]
 
 
-def _enter(state: GibbsState, keys: jax.Array) -> GibbsState:
-    """Make a single chain a batch of one."""
-    batched = {name: jax.tree.map(lambda x: x[None], getattr(state, name)) for name in _MAPPED}
-    return state._replace(**batched, rng_key=keys)
+def _chains_of(rng_key: jax.Array) -> tuple[jax.Array, _Change, _Change]:
+    """Return typed keys with a chain axis, and functions that give a state this form and undo it.
 
+    A single chain, which has one key, becomes a batch of one. Raw keys, as from
+    `jax.random.PRNGKey`, become typed ones.
+    """
+    is_typed = jnp.issubdtype(rng_key.dtype, jax.dtypes.prng_key)
+    typed = rng_key if is_typed else jax.random.wrap_key_data(rng_key)
+    is_single = typed.ndim == 0
+    keys = typed[None] if is_single else typed
 
-def _leave(state: GibbsState, rng_key: jax.Array) -> GibbsState:
-    """Undo `_enter`."""
-    single = {name: jax.tree.map(lambda x: x[0], getattr(state, name)) for name in _MAPPED}
-    return state._replace(**single, rng_key=_as(rng_key, state.rng_key[0]))
+    def change(state: GibbsState, change: Callable[[jax.Array], jax.Array]) -> GibbsState:
+        fields = _MAPPED if is_single else ()
+        return state._replace(**{n: jax.tree.map(change, getattr(state, n)) for n in fields})
+
+    def enter(state: GibbsState) -> GibbsState:
+        return change(state, lambda x: x[None])._replace(rng_key=keys)
+
+    def leave(state: GibbsState) -> GibbsState:
+        own = state.rng_key[0] if is_single else state.rng_key
+        own = own if is_typed else jax.random.key_data(own)
+        return change(state, lambda x: x[0])._replace(rng_key=own)
+
+    return keys, enter, leave

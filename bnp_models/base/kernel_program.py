@@ -3,25 +3,34 @@
 These packages take `kernel.model` for a program whose latent sites are all among the draws. The
 programs of this library have more sites: a kernel integrates some out, and records others on
 request only.
+
+Programs that are run with posterior draws must not draw a missing variable from its prior.
+NumPyro's `Predictive(model, posterior_samples)` draws every site for which there are no samples
+from its prior. The kernels integrate out what a program draws, and record it on request only.
+Predictive draws of the data would then be draws from the prior, and nothing would say so. A program
+can see the samples that it is run with. Samples of a kernel are told apart by the number of topics
+or factors in use: every kernel records it, and no program has a site of that name.
 """
 
 import dataclasses
 import inspect
 import sys
-from collections.abc import Callable, Collection, Mapping
+import warnings
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+from jaxtyping import PyTree
 from numpyro import handlers
 
 from bnp_models.base.model import Model
-from bnp_models.base.predictive_guard import runs_with
+from bnp_models.base.other_packages import handlers_in_force
 from bnp_models.data import arguments
 
-__all__ = ["KernelProgram", "one_data_argument", "simulator"]
+__all__ = ["KernelProgram", "one_data_argument", "refuse_prior_draws", "runs_with", "simulator"]
 
 _FIELDS = {"w": "word", "x": "values"}  # of the data, by the site of a program that draws them
 _APART = 2**31 - 1  # folded into a seed, which may also be that of a sampler
@@ -117,7 +126,7 @@ def _arviz_makes_one_unasked() -> bool:
     return bool(settings.get("data.log_likelihood", False))
 
 
-def simulator(program: KernelProgram, data: Any) -> Callable[..., dict[str, Any]]:
+def simulator(program: KernelProgram, data: PyTree) -> Callable[..., dict[str, Any]]:
     """Return a function that draws data of the sizes of `data`, given sites of the program.
 
     Parameters
@@ -182,3 +191,64 @@ def simulator(program: KernelProgram, data: Any) -> Callable[..., dict[str, Any]
         return {name: dataclasses.replace(data, **{field: drawn.astype(old.dtype)})}
 
     return simulate
+
+
+def refuse_prior_draws(
+    mark: str, needed: Sequence[str], of_units: Sequence[str] = (), warning: str = ""
+) -> None:
+    """Stop a program that runs with draws of a kernel, but without variables that it needs.
+
+    Parameters
+    ----------
+    mark
+        Variable that every draw of a kernel has.
+    needed
+        Variables without which the draws say nothing about the data.
+    of_units
+        Variables of documents or authors, any of which will do. Without all of them documents are
+        new ones, which may be wanted.
+    warning
+        What to say then.
+
+    Raises
+    ------
+    ValueError
+        If one of `needed` is missing.
+    """
+    sources = [known for known in map(_known_to, handlers_in_force()) if known(mark)]
+    if not sources:
+        return
+    missing = [name for name in needed if not any(known(name) for known in sources)]
+    ask = "use fit.posterior_predictive(), which draws them given the kept states, or fit again "
+    if missing:
+        names = ", ".join(missing)
+        raise ValueError(
+            f"posterior_samples has no {names}: NumPyro would draw them from the prior, and the "
+            f"data with them; {ask}with record={tuple(needed) + tuple(of_units[:1])!r}"
+        )
+    if of_units and not any(known(name) for known in sources for name in of_units):
+        warnings.warn(
+            f"posterior_samples has no {of_units[0]}: {warning}. For data like those that were "
+            f"fitted, {ask}with record={tuple(needed) + tuple(of_units[:1])!r}",
+            stacklevel=3,
+        )
+
+
+def runs_with(mark: str) -> bool:
+    """Return whether the program that calls this runs with a value for `mark`, see above."""
+    return any(known(mark) for known in map(_known_to, handlers_in_force()))
+
+
+def _known_to(handler: handlers.substitute | handlers.condition) -> Callable[[str], bool]:
+    """Return a function that says whether a handler has a value for a site."""
+    give = getattr(handler, "substitute_fn", None) or getattr(handler, "condition_fn", None)
+
+    def known(name: str) -> bool:
+        if handler.data is not None and name in handler.data:
+            return True
+        try:
+            return give is not None and give({"name": name, "type": "sample"}) is not None
+        except KeyError:  # it makes values for sites of any name, such as where NUTS starts
+            return False
+
+    return known

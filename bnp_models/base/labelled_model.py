@@ -2,9 +2,7 @@
 
 import dataclasses
 import pkgutil
-from collections.abc import Callable, Mapping
-from functools import partial
-from types import SimpleNamespace
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
 import jax
@@ -13,18 +11,56 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from jax.core import Tracer
-from jaxtyping import Int
+from jaxtyping import Int, PyTree
 
 from bnp_models.base import document_labels, token_model, topic_model
-from bnp_models.base.gibbs import Sampler
-from bnp_models.base.one_vs_rest import LP_OF_CLASS, one_vs_rest
-from bnp_models.base.samplers import BY_DOCUMENT, MixtureAccess, finite_sampler
+from bnp_models.base.model import Model
+from bnp_models.base.one_vs_rest import LP_OF_CLASS, OneVsRest
+from bnp_models.base.sampler import Options, Sampler
+from bnp_models.base.topic_sampler import FiniteSampler
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
 
-__all__ = ["LabelledTopics"]
+__all__ = ["LabelledOptions", "LabelledSampler", "LabelledTopics"]
 
 OF_CORPUS = ("w", "token_doc", "doc_length", "doc_group", "doc_label")  # the same for all classes
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LabelledOptions(topic_model.FiniteOptions):
+    """Options of models with labels of documents.
+
+    Parameters
+    ----------
+    sampler
+        How the weights are updated.
+    """
+
+    sampler: str
+
+    samplers: ClassVar[tuple[str, ...]]
+    """Values of `sampler`."""
+
+    def checked(self, model: Model, sites: Collection[str] = ()) -> dict[str, Any]:
+        """Return options whose stored form is another one, see `Options.checked`."""
+        arguments.one_of("sampler", self.sampler, self.samplers)
+        return super().checked(model, sites)
+
+
+class LabelledSampler(FiniteSampler):
+    """The sampler of a chain of topics that explain labels; its state has the weights `eta`."""
+
+    def layout(self, corpus: Corpus) -> dict[str, Any]:
+        """Return further options of `token_model.prepare`: the responses of the documents."""
+        return {"label": self.model.responses(corpus)}
+
+    def parameters(self, state: PyTree) -> dict[str, jax.Array]:
+        """Return the weights."""
+        return {"eta": state.eta}
+
+    def step_options(self) -> dict[str, Any]:
+        """Return further options of `kernel.step`."""
+        return {"sampler": self.options.sampler}
 
 
 class LabelledTopics(topic_model.FiniteTopics):
@@ -38,7 +74,7 @@ class LabelledTopics(topic_model.FiniteTopics):
     eta_variance: Any
 
     result: ClassVar[str] = "bnp_models:SupervisedFit"
-    rows: ClassVar[MixtureAccess] = BY_DOCUMENT
+    sampler_type = LabelledSampler
     responses_known: ClassVar[tuple[str, ...]] = ("binary", "one-vs-rest")
     """Values of `response`."""
     has_probabilities: ClassVar[bool]
@@ -161,49 +197,7 @@ class LabelledTopics(topic_model.FiniteTopics):
         label = jnp.asarray(corpus.label)
         return (label > label.min() if self.response == "binary" else label).astype(jnp.int32)
 
-    def sampler_of(
-        self,
-        kernel: Any,
-        sampled_by_other_blocks: frozenset[str],
-        *,
-        init: Callable[..., Any],
-        how: str,
-        **options: Any,
-    ) -> Sampler:
-        """Return the pure functions of the model's kernel.
-
-        Parameters
-        ----------
-        kernel
-            Module of the kernel, see `finite_sampler`. The state has the weights `eta`.
-        sampled_by_other_blocks
-            Hyperparameters that another block samples.
-        init
-            `kernel.init` with the model's own parameters.
-        how
-            Option `sampler` of `kernel.step`.
-        **options
-            Of `finite_sampler`.
-        """
-
-        def prepare(corpus, parts, num_parallel, whole):
-            token_model.check_corpus(corpus)
-            label = self.responses(corpus)
-            return token_model.prepare(corpus, parts, num_parallel, whole, label=label)
-
-        own = SimpleNamespace(
-            init=init,
-            step=partial(kernel.step, sampler=how),
-            log_joint=kernel.log_joint,
-            log_prior=kernel.log_prior,
-        )
-        rows = self.rows._replace(prepare=prepare)
-        sampler = finite_sampler(
-            self,
-            own,
-            rows,
-            sampled_by_other_blocks,
-            parameters=lambda state: {"eta": state.eta},
-            **options,
-        )
-        return one_vs_rest(sampler) if self.by_class else sampler
+    def sampler(self, options: Options, sampled_by_other_blocks: frozenset[str]) -> Sampler:
+        """Return the sampler of one chain: of all classes, where there is a model for each."""
+        made = super().sampler(options, sampled_by_other_blocks)
+        return OneVsRest(made) if self.by_class else made

@@ -9,9 +9,10 @@ Everything here is float64 NumPy on the host: nothing is compiled.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Integer
 
 __all__ = ["Likelihood", "break_rest", "count_rows", "draw_dirichlet", "word_likelihood"]
@@ -101,7 +102,9 @@ def draw_dirichlet(
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def count_rows(row: Any, topic: Any, num_rows: int, num_topics: int) -> Integer[np.ndarray, "R K"]:
+def count_rows(
+    row: ArrayLike, topic: ArrayLike, num_rows: int, num_topics: int
+) -> Integer[np.ndarray, "R K"]:
     """Count the tokens of each row (document, author or word) in each topic."""
     cell = np.asarray(row).astype(np.int64) * num_topics + np.asarray(topic)
     return np.bincount(cell, minlength=num_rows * num_topics).reshape(num_rows, num_topics)

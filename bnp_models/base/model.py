@@ -13,20 +13,20 @@ import json
 import pkgutil
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeGuard
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+from jax.typing import ArrayLike
+from jaxtyping import PyTree
 
 from bnp_kernels.random.bits import split
 from bnp_kernels.random.concentration import GammaPrior, draw_from_priors
-from bnp_kernels.tokens.schedule import ANNEALED
 from bnp_models.base.likelihood import Likelihood
 from bnp_models.base.model_words import ModelWords
-from bnp_models.base.warm_up import Annealing
 from bnp_models.data import arguments
 from bnp_models.data.readers import Readers
 from bnp_models.data.transforms import Transform
@@ -42,12 +42,12 @@ __all__ = [
 ]
 
 
-def is_prior(value: Any) -> bool:
-    """Say whether a hyperparameter is sampled (a distribution) rather than held fixed."""
+def is_prior(value: object) -> TypeGuard[dist.Distribution]:
+    """Return whether a hyperparameter is sampled (a distribution) rather than held fixed."""
     return isinstance(value, dist.Distribution)
 
 
-def concentration(name: str, value: Any, *, length: int | None = None) -> Any:
+def concentration(name: str, value: object, *, length: int | None = None) -> Any:
     """Return a positive hyperparameter in its stored form, or raise `ValueError`.
 
     Numbers become floats. Sequences, allowed if `length` is given, become tuples of floats.
@@ -80,7 +80,7 @@ def concentration(name: str, value: Any, *, length: int | None = None) -> Any:
     return number
 
 
-def _prior(name: str, value: Any, length: int | None) -> Any:
+def _prior(name: str, value: dist.Distribution, length: int | None) -> dist.Distribution:
     """Check a prior and return it without the wrapper that `expand` makes."""
     if isinstance(value, dist.ExpandedDistribution):
         base = value.base_dist
@@ -107,7 +107,7 @@ def _prior(name: str, value: Any, length: int | None) -> Any:
     return value
 
 
-def _parameters(name: str, value: Any) -> list[str]:
+def _parameters(name: str, value: dist.Distribution) -> list[str]:
     """List the parameters of a distribution; refuse one that its parameters don't determine."""
     taken = [p for p in inspect.signature(type(value)).parameters if p != "validate_args"]
     known = getattr(dist, type(value).__name__, None) is type(value)
@@ -119,15 +119,15 @@ def _parameters(name: str, value: Any) -> list[str]:
     return taken
 
 
-def gamma_prior(name: str, value: Any, *, from_other_block: bool = False) -> GammaPrior | None:
-    """Return the Gamma prior that a kernel updates, None for a value it does not update.
+def gamma_prior(name: str, value: object) -> GammaPrior | None:
+    """Return the Gamma prior that a kernel updates, None for a number.
 
     Raises
     ------
     ValueError
-        For a prior without a Gibbs update, unless the value is from another block.
+        For a prior without a Gibbs update.
     """
-    if from_other_block or not is_prior(value):
+    if not is_prior(value):
         return None
     if not isinstance(value, dist.Gamma | dist.Exponential):
         raise ValueError(
@@ -138,7 +138,7 @@ def gamma_prior(name: str, value: Any, *, from_other_block: bool = False) -> Gam
     return gamma_law(value)
 
 
-def gamma_law(value: Any) -> GammaPrior:
+def gamma_law(value: dist.Gamma | dist.Exponential | dist.InverseGamma) -> GammaPrior:
     """Return concentration and rate of a gamma, exponential or inverse gamma distribution."""
     rate = np.asarray(value.rate, np.float32)
     shape = getattr(value, "concentration", np.ones_like(rate))
@@ -156,12 +156,12 @@ def _describe(value: Any) -> Any:
     return [_describe(x) for x in value]
 
 
-def _shortest(value: Any) -> Any:
+def _shortest(value: ArrayLike) -> Any:
     """Return a parameter as the shortest decimal numbers that are the same in float32."""
     return np.vectorize(lambda x: float(str(x)), otypes=[float])(np.float32(value)).tolist()
 
 
-def _spell(value: Any) -> str:
+def _spell(value: object) -> str:
     """Write a hyperparameter as it would be typed."""
     if not is_prior(value):
         return repr(value)
@@ -170,7 +170,7 @@ def _spell(value: Any) -> str:
     return f"{type(value).__name__}({', '.join(spelt)})"
 
 
-def _restore(value: Any) -> Any:
+def _restore(value: object) -> Any:
     if isinstance(value, list):
         return tuple(_restore(x) for x in value)
     if not isinstance(value, dict):
@@ -218,7 +218,7 @@ class Model(abc.ABC):
     """Dim of the slots of an infinite model; free slots at the end are cut off the draws."""
 
     @abc.abstractmethod
-    def __call__(self, data: Any, *, observed: bool = True) -> Any:
+    def __call__(self, data: PyTree, *, observed: bool = True) -> Any:
         """Run the generative program: an instance is a NumPyro model."""
 
     @abc.abstractmethod
@@ -226,8 +226,8 @@ class Model(abc.ABC):
         """Return the Gibbs kernel, a `numpyro.infer.mcmc.MCMCKernel`."""
 
     @abc.abstractmethod
-    def sampler(self, sampled_by_other_blocks: frozenset[str], **options: Any) -> Any:
-        """Return the kernel's pure functions; those of other blocks stay as they are."""
+    def sampler(self, options: Any, sampled_by_other_blocks: frozenset[str]) -> Any:
+        """Return the sampler of one chain, a `Sampler`; what others sample stays as it is."""
 
     @property
     @abc.abstractmethod
@@ -235,15 +235,15 @@ class Model(abc.ABC):
         """Dims of the recorded variables, after chain and draw."""
 
     @abc.abstractmethod
-    def coords(self, data: Any) -> dict[str, Any]:
+    def coords(self, data: PyTree) -> dict[str, Any]:
         """Return the labels of the dims."""
 
     @abc.abstractmethod
-    def data_groups(self, data: Any) -> dict[str, dict[str, np.ndarray]]:
+    def data_groups(self, data: PyTree) -> dict[str, dict[str, np.ndarray]]:
         """Return the data as ArviZ groups."""
 
     @abc.abstractmethod
-    def num_items(self, data: Any) -> int:
+    def num_items(self, data: PyTree) -> int:
         """Count the items that one sweep of a chain updates, see `terms`."""
 
     @classmethod
@@ -260,7 +260,7 @@ class Model(abc.ABC):
         return self.can_divide_documents and "parallel" in self.schedules[schedule]
 
     def likelihood_given_state(
-        self, rng: np.random.Generator, state: Mapping[str, Any], data: Any
+        self, rng: np.random.Generator, state: Mapping[str, Any], data: PyTree
     ) -> Likelihood:
         """Draw the parameters given one kept state; return the law of the data given both.
 
@@ -323,34 +323,26 @@ class Model(abc.ABC):
         values |= draw_from_priors(key_gamma, gammas)
         return values | {name: 1 / values[name] for name in inverse}
 
-    def turns(
-        self, schedule: str, start_temperature: float = 1.0
-    ) -> tuple[tuple[int, ...], tuple[str, ...], Annealing | None]:
-        """Return the cycle of a schedule, as positions in a tuple of sweeps, and this tuple.
+    def shapes(self, data: PyTree) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of hyperparameters of which one prior stands for many entries."""
+        return {}
 
-        If the warm-up starts at a temperature above one, the tuple ends with an annealed sweep: the
-        sequential one if the cycle has it, else the parallel one. It takes the place of the sweeps
-        over tokens.
-        """
-        names = self.schedules[schedule]
-        sweeps = tuple(dict.fromkeys(names))
-        cycle = tuple(sweeps.index(name) for name in names)
-        if start_temperature == 1:
-            return cycle, sweeps, None
-        annealed = ANNEALED + ("sequential" if "sequential" in names else "parallel")
-        plain = tuple(i for i, name in enumerate(sweeps) if name not in ("sequential", "parallel"))
-        return cycle, (*sweeps, annealed), Annealing(len(sweeps), start_temperature, plain)
-
-    def gamma_priors(
-        self, sampled_by_other_blocks: Collection[str]
-    ) -> dict[str, GammaPrior | None]:
-        """Return the result of `gamma_prior` for each hyperparameter, by name."""
+    def priors_to_update(self, sampled_by_other_blocks: Collection[str]) -> dict[str, Any]:
+        """Return the prior of each hyperparameter that the kernel updates, None for others."""
         return {
-            name: gamma_prior(
-                name, getattr(self, name), from_other_block=name in sampled_by_other_blocks
-            )
+            name: None if name in sampled_by_other_blocks else self.prior_to_update(name)
             for name in self.hyperparameters
         }
+
+    def prior_to_update(self, name: str) -> Any:
+        """Return the prior of a hyperparameter as the kernel takes it; None for a number.
+
+        Raises
+        ------
+        ValueError
+            For a prior without a Gibbs update.
+        """
+        return gamma_prior(name, getattr(self, name))
 
     @functools.cached_property
     def _identity(self) -> str:

@@ -1,20 +1,42 @@
-r"""Pitman-Yor processes over a finite vocabulary, for programs and for predictive draws."""
+r"""Pitman-Yor processes over a finite vocabulary, and the family of models with such topics."""
 
+import dataclasses
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro
 import numpyro.distributions as dist
-from jaxtyping import Float, Integer
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float, Int, Integer, PyTree
 
-from bnp_kernels.processes.pitman_yor import BetaPrior, draw_topics
-from bnp_models.base.likelihood import draw_dirichlet
-from bnp_models.base.model import is_prior
+from bnp_kernels.processes.pitman_yor import SAMPLERS, BetaPrior, draw_topics
+from bnp_kernels.processes.pitman_yor_topics import PitmanYorPriors
+from bnp_kernels.random.concentration import GammaPrior
+from bnp_models.base import token_model, topic_model
+from bnp_models.base.likelihood import count_rows, draw_dirichlet
+from bnp_models.base.model import Model, concentration, is_prior
+from bnp_models.base.model_words import TOPICS, ModelWords
+from bnp_models.base.topic_sampler import FiniteSampler
 from bnp_models.data import arguments
+from bnp_models.data.corpus import Corpus
 
-__all__ = ["PitmanYor", "discount", "discount_prior", "draw_posterior"]
+__all__ = [
+    "VAGUE_CONCENTRATION",
+    "PitmanYor",
+    "PitmanYorOptions",
+    "PitmanYorSampler",
+    "PitmanYorTopics",
+    "discount",
+    "discount_prior",
+    "draw_posterior",
+    "program_of_documents",
+]
+
+VAGUE_CONCENTRATION = dist.Gamma(2.0, 0.01)  # nothing changes a distribution
 
 _draw_topics = jax.jit(partial(draw_topics, dirichlet=False))
 
@@ -44,7 +66,9 @@ class PitmanYor(dist.Distribution):
     }
     support = dist.constraints.simplex  # pyright: ignore[reportAssignmentType]
 
-    def __init__(self, discount: Any, concentration: Any, base: Any, *, validate_args=None):
+    def __init__(
+        self, discount: ArrayLike, concentration: ArrayLike, base: ArrayLike, *, validate_args=None
+    ):
         self.is_dirichlet = isinstance(discount, float | int) and discount == 0
         self.discount = jnp.asarray(discount, jnp.float32)
         self.concentration, self.base = jnp.asarray(concentration), jnp.asarray(base)
@@ -71,7 +95,7 @@ class PitmanYor(dist.Distribution):
         keys = jax.random.split(key, int(np.prod(sample_shape)))
         return jax.vmap(one)(keys).reshape(*sample_shape, *self.base.shape)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: ArrayLike) -> Any:
         """Refuse: there is no closed form."""
         raise ValueError(
             "the density of a Pitman-Yor process has no closed form: use the program "
@@ -79,7 +103,7 @@ class PitmanYor(dist.Distribution):
         )
 
 
-def discount(name: str, value: Any) -> Any:
+def discount(name: str, value: object) -> Any:
     """Return a discount in its stored form: a number in [0, 1), or a prior over (0, 1)."""
     if not is_prior(value):
         number = arguments.finite_number(name, value, at_least=0)
@@ -100,13 +124,13 @@ def discount(name: str, value: Any) -> Any:
     return value
 
 
-def discount_prior(value: Any) -> BetaPrior | None:
+def discount_prior(value: float | dist.Beta | dist.Uniform) -> BetaPrior | None:
     """Return the prior of a discount as the kernels take it; None for a number."""
-    if not is_prior(value):
-        return None
     if isinstance(value, dist.Uniform):
         return BetaPrior(np.float32(1), np.float32(1))
-    return BetaPrior(np.float32(value.concentration1), np.float32(value.concentration0))
+    if isinstance(value, dist.Beta):
+        return BetaPrior(np.float32(value.concentration1), np.float32(value.concentration0))
+    return None
 
 
 def draw_posterior(
@@ -136,3 +160,192 @@ def draw_posterior(
     )  # fmt: skip
     rest = np.asarray(rest.phi, np.float64).T
     return shares[:, :-1] + shares[:, -1:] * rest / rest.sum(axis=1, keepdims=True)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PitmanYorOptions(topic_model.FiniteOptions):
+    """Options of models with Pitman-Yor topics.
+
+    Parameters
+    ----------
+    sampler
+        How the sequential schedule moves a token and its table: "ti" (table indicators), "ss"
+        (seats, without the sizes of tables) or "cs" (the tables are held while the tokens move).
+        All are exact.
+    """
+
+    sampler: str = "ti"
+
+    def checked(self, model: Model, sites: Collection[str] = ()) -> dict[str, Any]:
+        """Return options whose stored form is another one, see `Options.checked`."""
+        arguments.one_of("sampler", self.sampler, SAMPLERS)
+        if self.sampler != "ti" and self.schedule == "parallel":
+            raise ValueError(
+                f"sampler must be left out with schedule='parallel', got {self.sampler!r}: it "
+                "belongs to schedule='sequential'"
+            )
+        return super().checked(model, sites)
+
+
+class PitmanYorSampler(FiniteSampler):
+    """The sampler of a chain with Pitman-Yor topics.
+
+    The kernel also has `opens`, `tables_needed` and `grow`; slots are those of the tables.
+    """
+
+    grows = True
+    slot_field = "table_capacity"
+
+    def layout(self, corpus: Corpus) -> dict[str, Any]:
+        """Return further options of `token_model.prepare`."""
+        return {"sizes": True}
+
+    def init_arguments(self, data: PyTree, corpus: Corpus) -> dict[str, Any]:
+        """Return the arguments of `kernel.init` that the model has besides."""
+        return {"max_tables": min(self.model.max_tables, data.count_values.shape[0])}
+
+    def step_options(self) -> dict[str, Any]:
+        """Return further options of `kernel.step`."""
+        return {"dirichlet": self.model.is_dirichlet, "sampler": self.options.sampler}
+
+    def snapshot(self, state: PyTree, data: PyTree) -> dict[str, jax.Array]:
+        """Return what predictions need of a state; tokens that open a table among it."""
+        return super().snapshot(state, data) | {"opens": self.kernel.opens(state, data)}
+
+    def slots_needed(self, state: PyTree, data: PyTree) -> Int[Array, ""]:
+        """Return how many tables the next sweep may need."""
+        return self.kernel.tables_needed(state, data)
+
+
+class PitmanYorTopics(topic_model.FiniteTopics):
+    r"""A topic model whose topics are $\mathrm{PYP}(a, b_k, H)$, with a base measure H of words."""
+
+    discount: Any
+    concentration: Any
+    max_tables: int
+
+    priors: ClassVar[type] = PitmanYorPriors
+    options_type = PitmanYorOptions
+    sampler_type = PitmanYorSampler
+    terms: ClassVar[ModelWords] = TOPICS._replace(capacity="max_tables")
+    hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "beta", "discount", "concentration")
+
+    def __post_init__(self):
+        super().__post_init__()
+        set_field = partial(object.__setattr__, self)
+        set_field("discount", discount("discount", self.discount))
+        set_field("concentration", concentration("concentration", self.concentration))
+        set_field("max_tables", arguments.integer("max_tables", self.max_tables, 1))
+
+    @property
+    def dims(self) -> dict[str, tuple[str, ...]]:
+        """Dims of the recorded variables, behind chain and draw."""
+        return {**super().dims, "concentration": ("topic",)}
+
+    @property
+    def is_dirichlet(self) -> bool:
+        """Whether the discount is 0, so that topics are Dirichlet draws."""
+        return not is_prior(self.discount) and self.discount == 0
+
+    def draw_hyperparameters(self, **own: Any) -> dict[str, Any]:
+        """Run the hyperparameters' part of a program, with a concentration for each topic."""
+        if is_prior(self.concentration):
+            own["concentration"] = self.concentration.expand([self.num_topics])
+        values = self.sample_hyperparameters(**own)
+        shape = (self.num_topics,)
+        return {**values, "concentration": jnp.broadcast_to(values["concentration"], shape)}
+
+    def law_of_topics(
+        self, values: Mapping[str, Any], base: Array | np.ndarray
+    ) -> dist.Distribution:
+        """Return the law of the topics, for draws; it has no density."""
+        a = values["discount"] if is_prior(self.discount) else self.discount
+        return PitmanYor(a, values["concentration"], base)
+
+    def augmented_topics(
+        self, name: str, values: Mapping[str, Any], base: Array | np.ndarray
+    ) -> Any:
+        r"""Run the topics' part of a program that has a density, in plates before the last axis.
+
+        A topic is a vector of positive stable variables $s_w$ with scales $H_w$, divided by its
+        sum, with the density times $(\sum_w s_w)^{-b} \Gamma(1 + b) / \Gamma(1 + b / a)$. Each has
+        an angle and an exponential variable (sites `angle` and `energy`).
+        """
+        a, b = values["discount"], values["concentration"]
+        if self.is_dirichlet:
+            return numpyro.sample(name, dist.Dirichlet(b[:, None] * base))
+        with numpyro.plate("word", base.shape[-1], dim=-1):
+            angle = numpyro.sample("angle", dist.Uniform(0.0, jnp.pi))
+            energy = numpyro.sample("energy", dist.Exponential(1.0))
+        log_s = (
+            jnp.log(base) / a + jnp.log(jnp.sin(a * angle)) - jnp.log(jnp.sin(angle)) / a
+            + (1 - a) / a * (jnp.log(jnp.sin((1 - a) * angle)) - jnp.log(energy))
+        )  # fmt: skip
+        log_total = jax.nn.logsumexp(log_s, axis=-1)
+        constant = jax.scipy.special.gammaln(1 + b) - jax.scipy.special.gammaln(1 + b / a)
+        numpyro.factor("tilt", (constant - b * log_total)[..., None])
+        return numpyro.deterministic(name, jnp.exp(log_s - log_total[..., None]))
+
+    def shapes(self, corpus: Corpus) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of hyperparameters of which one prior stands for many entries."""
+        return {"concentration": (self.num_topics,)}
+
+    def prior_to_update(self, name: str) -> GammaPrior | BetaPrior | None:
+        """Return the prior of a hyperparameter as the kernel takes it; None for a number."""
+        return (
+            discount_prior(self.discount) if name == "discount" else super().prior_to_update(name)
+        )
+
+    def counts_of(
+        self,
+        state: Mapping[str, np.ndarray],
+        word: Integer[np.ndarray, " T"],
+        num_words: int,
+        group: Integer[np.ndarray, " T"] | None = None,
+        num_groups: int = 1,
+    ) -> tuple[Integer[np.ndarray, "G K V"], Integer[np.ndarray, "G K V"]]:
+        """Return tokens and tables of one kept state; all in one group by default."""
+        z, opens = np.asarray(state["z"]), np.asarray(state["opens"]).astype(bool)
+        row = z if group is None else np.asarray(group, np.int64) * self.num_topics + z
+        shape = num_groups, self.num_topics, num_words
+        customers = count_rows(row, word, num_groups * self.num_topics, num_words)
+        tables = count_rows(row[opens], word[opens], num_groups * self.num_topics, num_words)
+        return customers.reshape(shape), tables.reshape(shape)
+
+    def concentration_of(self, state: Mapping[str, np.ndarray]) -> Float[np.ndarray, " K"]:
+        """Return the concentration of each topic in one kept state."""
+        value = np.asarray(state["concentration"], np.float64)
+        return np.broadcast_to(value, (self.num_topics,))
+
+    def means_of(
+        self,
+        state: Mapping[str, np.ndarray],
+        customers: Integer[np.ndarray, "G K V"],
+        tables: Integer[np.ndarray, "G K V"],
+        base: Float[np.ndarray, "G K V"],
+    ) -> Float[np.ndarray, "G K V"]:
+        r"""Return the mean of the topics, $(m_w - a t_w + (b + a T) H_w) / (b + M)$."""
+        a, b = float(state["discount"]), self.concentration_of(state)[:, None]
+        rest = b + a * tables.sum(axis=2, keepdims=True)
+        return (customers - a * tables + rest * base) / (b + customers.sum(axis=2, keepdims=True))
+
+
+def program_of_documents(
+    corpus: Corpus, observed: bool, concentration: ArrayLike, law_of_word: Callable[[Any, Any], Any]
+) -> None:
+    """Run the part of a program after the topics.
+
+    Parameters
+    ----------
+    concentration
+        Of the mixture of each document, [K] or [D, K].
+    law_of_word
+        Documents and topics of the tokens -> probabilities of the words, [T, V].
+    """
+    doc, word, num_tokens = token_model.program_tokens(corpus)
+    with numpyro.plate("doc", corpus.num_docs):
+        theta = numpyro.sample("theta", dist.Dirichlet(concentration))
+    with numpyro.plate("token", num_tokens):
+        z = numpyro.sample("z", dist.Categorical(theta[doc]))
+        law = dist.Categorical(law_of_word(doc, z))
+        numpyro.sample("w", law, obs=word if observed else None)

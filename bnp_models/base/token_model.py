@@ -2,7 +2,7 @@
 
 import abc
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -12,11 +12,12 @@ import numpy as np
 from jax import lax
 from jax.core import Tracer
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Float, Int, Key, PyTree
 
 from bnp_kernels.numerics.batching import vectorise_if
 from bnp_kernels.numerics.shards import ONE_DEVICE, DeviceParts, Shards
 from bnp_kernels.random.gamma import draw_rows, draw_topic_word
+from bnp_kernels.tokens.author_layout import AuthorTokens
 from bnp_kernels.tokens.layout import (
     TOKEN_SWEEPS,
     Tokens,
@@ -24,8 +25,8 @@ from bnp_kernels.tokens.layout import (
     make_tokens,
     max_word_count,
 )
+from bnp_models.base.gibbs import GibbsModel
 from bnp_models.base.likelihood import Likelihood, word_likelihood
-from bnp_models.base.model import Model
 from bnp_models.base.model_words import TOPICS, ModelWords
 from bnp_models.base.topics import Topics
 from bnp_models.data import arguments
@@ -39,18 +40,14 @@ __all__ = [
     "TokenModel",
     "check_corpus",
     "check_groups",
-    "check_names",
     "check_program",
-    "check_record",
     "data_specs",
     "document_axis",
     "draw_phi",
     "draw_theta",
     "group_shares",
-    "make_these",
     "prepare",
     "program_tokens",
-    "sampled",
 ]
 
 DIMS = {
@@ -84,12 +81,15 @@ DOCUMENT_AXIS = "document"
 """Axis of the devices over which the documents of a chain are divided."""
 
 
-class TokenModel(Model):
+class TokenModel(GibbsModel):
     """A model of the tokens of a `Corpus`: names and labels of its draws."""
 
     terms: ClassVar[ModelWords] = TOPICS
     result: ClassVar[str] = "bnp_models:TopicFit"
     unit: ClassVar[str] = "doc"
+    assignments: ClassVar[tuple[str, ...]] = ("z",)
+    by_group: ClassVar[bool] = False
+    """Whether `topics_of` has a row for each group."""
     readers: ClassVar[Readers] = CORPUS_READERS
     scores: ClassVar[tuple[str, ...]] = (
         "document_completion",
@@ -120,7 +120,7 @@ class TokenModel(Model):
         A document of a new corpus reads the row with the name of its group. `corpus` is the one
         that was fitted.
         """
-        return None
+        return corpus.group_names if self.by_group else None
 
     def common_topics_of(
         self, state: Mapping[str, np.ndarray], corpus: Corpus
@@ -209,7 +209,7 @@ class TokenModel(Model):
         return {"constant_data": constant, "observed_data": {"w": np.asarray(corpus.word)}}
 
 
-def check_corpus(corpus: Any) -> None:
+def check_corpus(corpus: PyTree) -> None:
     """Raise `ValueError` for data that are no `Corpus`, are traced by JAX or have no tokens."""
     as_corpus("data", corpus)
     if isinstance(corpus.doc, Tracer):
@@ -218,7 +218,7 @@ def check_corpus(corpus: Any) -> None:
         raise ValueError("data has no tokens: nothing to sample; check the vocabulary's pruning")
 
 
-def check_program(corpus: Any, observed: Any) -> None:
+def check_program(corpus: PyTree, observed: object) -> None:
     """Check the arguments of a program, whose corpus may be traced by JAX."""
     as_corpus("corpus", corpus)
     arguments.flag("observed", observed)
@@ -261,7 +261,7 @@ def document_axis(parts: DeviceParts) -> str | None:
 
 
 def prepare(
-    corpus: Any,
+    corpus: PyTree,
     parts: DeviceParts,
     num_parallel: int | None,
     whole: bool = False,
@@ -309,52 +309,25 @@ def prepare(
     )
 
 
-def data_specs(data: Tokens, spec: Callable[..., Any], axis: str) -> Any:
-    """Return the sharding of the data: documents and lanes over the axis, the rest replicated."""
+_OF_DEVICES = (
+    "doc", "word", "doc_length", "group", "label", "first_link", "num_links", "link_author",
+)  # fmt: skip
+
+
+def data_specs(data: Tokens | AuthorTokens, spec: Callable[..., Any], axis: str) -> PyTree:
+    """Return the sharding: tokens, documents and lanes over the axis, the rest replicated."""
     everywhere = jax.tree.map(lambda _: spec(), data)
     if data.shards.axis_name is None:
         return everywhere
-    lanes = jax.tree.map(lambda x: spec(*[None] * (x.ndim - 1), axis), data.lanes)
-    of_docs = ("doc", "word", "doc_length", "group", "label")
-    own = {name: spec(axis) for name in of_docs if getattr(data, name) is not None}
-    return everywhere._replace(lanes=lanes, **own)
+    lanes = "lanes" if isinstance(data, Tokens) else "blocks"
+    own = {n: spec(axis) for n in _OF_DEVICES if getattr(data, n, None) is not None}
+    own[lanes] = jax.tree.map(lambda x: spec(*[None] * (x.ndim - 1), axis), getattr(data, lanes))
+    return everywhere._replace(**own)
 
 
 def program_tokens(corpus: Corpus) -> tuple[Any, Any, int]:
     """Return documents, words and number of tokens of a corpus for a NumPyro program."""
     return jnp.asarray(corpus.doc), jnp.asarray(corpus.word), corpus.doc.shape[0]
-
-
-def check_record(
-    record: Collection[str], allowed: Collection[str], sites: Collection[str] = ()
-) -> tuple[str, ...]:
-    """Return the names of variables to record, sorted, or raise `ValueError`.
-
-    `sites` are the ones that the kernel samples as a block of `numpyro.infer.Gibbs`. They are
-    always recorded.
-    """
-    return tuple(sorted({*check_names("record", record, (*allowed, *sites)), *sites}))
-
-
-def check_names(argument: str, names: Any, allowed: Collection[str]) -> tuple[str, ...]:
-    """Return distinct names out of those allowed, sorted, or raise `ValueError`."""
-    if isinstance(names, str):
-        raise ValueError(f"{argument} must be a tuple of names, got the string {names!r}")
-    if not isinstance(names, Collection) or isinstance(names, bytes | Mapping):
-        raise ValueError(f"{argument} must be a tuple of names, got {arguments.short_repr(names)}")
-    for name in names:
-        arguments.one_of(argument, name, tuple(allowed))
-    return tuple(sorted(set(names)))
-
-
-def sampled(state: Any, priors: Any) -> dict[str, jax.Array]:
-    """Return the hyperparameters in a kernel's state that the kernel samples."""
-    return {n: getattr(state, n) for n, prior in priors._asdict().items() if prior is not None}
-
-
-def make_these(names: Collection[str], lazy: dict[str, Callable[[], Any]]) -> dict[str, Any]:
-    """Call the functions with these names; return their results by name."""
-    return {name: make() for name, make in lazy.items() if name in names}
 
 
 _ALONE = partial(vectorise_if, False)

@@ -4,7 +4,8 @@ A family holds hyperparameters and their checks, options of `gibbs`, parts of th
 conversion of kept states to topics and weights.
 """
 
-from collections.abc import Callable, Collection, Mapping
+import dataclasses
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -13,24 +14,32 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+from jax.typing import ArrayLike
 from jaxtyping import Float
 
 from bnp_models.base import token_model
-from bnp_models.base.gibbs import GibbsKernel
+from bnp_models.base.kernel_program import refuse_prior_draws
 from bnp_models.base.likelihood import break_rest, count_rows, draw_dirichlet
-from bnp_models.base.model import concentration
+from bnp_models.base.model import Model, concentration
 from bnp_models.base.model_words import TOPICS
-from bnp_models.base.predictive_guard import refuse_prior_draws
-from bnp_models.base.samplers import MixtureAccess
+from bnp_models.base.sampler import Options
+from bnp_models.base.topic_sampler import (
+    FiniteSampler,
+    InfiniteSampler,
+    RootedSampler,
+)
 from bnp_models.base.topics import Topics, finite_topics, topics_given_root
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
 
 __all__ = [
     "VAGUE",
+    "FiniteOptions",
     "FiniteTopics",
+    "InfiniteOptions",
     "InfiniteTopics",
     "RootedTopics",
+    "TopicOptions",
     "draw_phi",
     "draw_root_weights",
     "refuse_missing_topics",
@@ -39,11 +48,100 @@ __all__ = [
 VAGUE = dist.Gamma(1.0, 1.0)  # nothing changes a distribution, so models may share it
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TopicOptions(Options):
+    """Options of models whose documents have mixtures of topics.
+
+    Parameters
+    ----------
+    num_parallel
+        How many documents (in models with authors: tokens) the parallel schedule updates at
+        once; chosen from the corpus and the machine by default. Does not change the draws.
+    """
+
+    init_topics: int | None = None
+    num_parallel: int | None = None
+    start_temperature: float
+
+    def checked(self, model: Model, sites: Collection[str] = ()) -> dict[str, Any]:
+        """Return options whose stored form is another one, see `Options.checked`."""
+        count, temperature = partial(arguments.optional, arguments.integer), self.start_temperature
+        return super().checked(model, sites) | {
+            "init_topics": count("init_topics", self.init_topics, 1),
+            "num_parallel": count("num_parallel", self.num_parallel, 1),
+            "start_temperature": arguments.finite_number(
+                "start_temperature", temperature, at_least=1, at_most=2
+            ),
+        }
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FiniteOptions(TopicOptions):
+    """Options of models with a fixed number of topics.
+
+    Parameters
+    ----------
+    schedule
+        "parallel" (a sweep draws the topics first and then updates documents, or in models with
+        authors tokens, side by side) or "sequential" (fully collapsed, one token after another).
+        Both are exact.
+    init_topics
+        Number of topics among which the tokens are divided at random at the start; all topics by
+        default.
+    start_temperature
+        Temperature T of the first sweep of the warm-up, in [1, 2]. Above 1, the warm-up begins with
+        annealed sweeps: in its first half T falls to 1, and the weights of the topics of each token
+        are taken to the power 1/T. The rest of the warm-up and all draws are exact sweeps. Here
+        annealing did not pay when it was measured, so it is off.
+    """
+
+    schedule: str = "parallel"
+    start_temperature: float = 1.0
+
+    def checked(self, model: Model, sites: Collection[str] = ()) -> dict[str, Any]:
+        """Return options whose stored form is another one, see `Options.checked`."""
+        made = super().checked(model, sites)
+        assert isinstance(model, FiniteTopics)
+        if self.init_topics is not None and self.init_topics > model.num_topics:
+            raise ValueError(
+                f"init_topics must be at most num_topics={model.num_topics}, got {self.init_topics}"
+            )
+        return made
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class InfiniteOptions(TopicOptions):
+    """Options of models whose number of topics is not bounded.
+
+    Parameters
+    ----------
+    schedule
+        "sequential" (fully collapsed, one token after another), "parallel" (a sweep draws what
+        documents share first, and then updates documents, or in models with authors tokens, side by
+        side) or "mixed" (several sequential sweeps, then one of another kind: of splits and merges
+        of topics, or a parallel one). All are exact. "mixed" creates and finds topics soonest.
+    init_topics
+        Number of topics among which the tokens are divided at random at the start. By default
+        $R^2 / 90 N$, where R of the N tokens repeat a word of their document, but at least 0.25
+        times the root of N and at most 300. This is about as many as corpora keep.
+    start_temperature
+        Temperature T of the first sweep of the warm-up, in [1, 2]. Above 1, the warm-up begins with
+        annealed sweeps: in its first half T falls to 1, and the weights of the topics of each token
+        are taken to the power 1/T; splits and merges keep their turns. Chains then find good topics
+        in fewer sweeps. The rest of the warm-up and all draws are exact sweeps. 1 leaves annealing
+        out.
+    """
+
+    schedule: str = "mixed"
+    start_temperature: float = 1.15
+
+
 class FiniteTopics(token_model.TokenModel):
     """A topic model with K = `num_topics` topics and Dirichlet weights `alpha` of them.
 
     A vector `alpha` has an entry for each topic. A model in which it belongs to something else says
-    so by `alpha_dim` and `alpha_length`; its `topics_of` and `rows` then say what the weights are.
+    so by `alpha_dim` and `alpha_length`; its `topics_of` and its sampler
+    then say what the weights are.
     """
 
     num_topics: int
@@ -51,8 +149,8 @@ class FiniteTopics(token_model.TokenModel):
     beta: Any
 
     hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "beta")
-    rows: ClassVar[MixtureAccess]
-    """Whose mixtures of topics there are."""
+    options_type = FiniteOptions
+    sampler_type = FiniteSampler
     alpha_dim: ClassVar[str] = "topic"
     """Dim of a vector `alpha`."""
     schedules: ClassVar[dict[str, tuple[str, ...]]] = {
@@ -82,10 +180,6 @@ class FiniteTopics(token_model.TokenModel):
         """Dims of the recorded variables, behind chain and draw."""
         return {**super().dims, **({"alpha": (self.alpha_dim,)} if self.alpha_is_vector else {})}
 
-    def shapes(self, corpus: Corpus) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of hyperparameters of which one prior stands for many entries."""
-        return {}
-
     def recorded_alpha(self, alpha: jax.Array) -> jax.Array:
         """Return one value where all entries are the same one."""
         return alpha if self.alpha_is_vector else alpha[0]
@@ -93,74 +187,6 @@ class FiniteTopics(token_model.TokenModel):
     def all_alpha(self, alpha: Any) -> jax.Array:
         """Return all entries, the inverse of `recorded_alpha`."""
         return jnp.broadcast_to(jnp.asarray(alpha, jnp.float32), (self.alpha_length,))
-
-    def gibbs(
-        self,
-        *,
-        schedule: str = "parallel",
-        record: Collection[str] = (),
-        init_topics: int | None = None,
-        num_parallel: int | None = None,
-        start_temperature: float = 1.0,
-        program: Callable | None = None,
-        ignore: Collection[str] = (),
-    ) -> GibbsKernel:
-        """Return the Gibbs kernel, a `numpyro.infer.mcmc.MCMCKernel`.
-
-        Parameters
-        ----------
-        schedule
-            "parallel" (a sweep draws the topics first and then updates documents, or in models with
-            authors tokens, side by side) or "sequential" (fully collapsed, one token after
-            another). Both are exact.
-        record
-            Variables to record besides the sampled hyperparameters and `num_topics_used`, out of
-            `recordable`: `z`, `phi`, `theta`, `topic_tokens`, and in models with authors `x`
-            (author of each token) and `author_tokens`. `phi_mean` and `theta_mean` are running
-            means, which cost no memory per draw.
-        init_topics
-            Number of topics among which the tokens are divided at random at the start; all topics
-            by default.
-        num_parallel
-            How many documents (in models with authors: tokens) the parallel schedule updates at
-            once; chosen from the corpus and the machine by default. Does not change the draws.
-        start_temperature
-            Temperature T of the first sweep of the warm-up, in [1, 2]. Above 1, the warm-up begins
-            with annealed sweeps: in its first half T falls to 1, and the weights of the topics of
-            each token are taken to the power 1/T. The rest of the warm-up and all draws are exact
-            sweeps. Here annealing did not pay when it was measured, so it is off.
-        program
-            For use as the block of `numpyro.infer.Gibbs` that samples the tokens' sites: the
-            program that the blocks share, which must end in a call of `collapsed`.
-        ignore
-            Sites of `program` on which tokens do not depend, given the hyperparameters.
-
-        Raises
-        ------
-        ValueError
-            If an option is not one of those above. A prior without a Gibbs update is refused when
-            a chain starts.
-        """
-        options = {
-            "schedule": arguments.one_of("schedule", schedule, self.schedules),
-            "record": token_model.check_record(
-                record, self.recordable, self.rows.assignments if program is not None else ()
-            ),
-            "init_topics": arguments.optional(arguments.integer, "init_topics", init_topics, 1),
-            "num_parallel": arguments.optional(arguments.integer, "num_parallel", num_parallel, 1),
-            "start_temperature": arguments.finite_number(
-                "start_temperature", start_temperature, at_least=1, at_most=2
-            ),
-        }
-        self.check_init_topics(init_topics)
-        return GibbsKernel(self, options, program=program, ignore=ignore)
-
-    def check_init_topics(self, init_topics: int | None) -> None:
-        """Refuse to start in more topics than there are."""
-        if init_topics is not None and init_topics > self.num_topics:
-            raise ValueError(
-                f"init_topics must be at most num_topics={self.num_topics}, got {init_topics}"
-            )
 
     def topics_of(self, state: Mapping[str, np.ndarray], corpus: Corpus) -> Topics:
         """Return topics and prior weights of one kept state."""
@@ -197,81 +223,15 @@ class InfiniteTopics(token_model.TokenModel):
     beta: Any
     max_topics: int
 
-    rows: ClassVar[MixtureAccess]
-    """Access to the mixtures of topics."""
+    options_type = InfiniteOptions
+    sampler_type = InfiniteSampler
     slots: ClassVar[str | None] = "topic"
-    block_sites: ClassVar[tuple[str, ...]] = ()
-    """Sites that a block of `numpyro.infer.Gibbs` samples besides those of the tokens."""
 
     def __post_init__(self):
         set_field = partial(object.__setattr__, self)
         for name in self.hyperparameters:
             set_field(name, concentration(name, getattr(self, name)))
         set_field("max_topics", arguments.integer("max_topics", self.max_topics, 1))
-
-    def gibbs(
-        self,
-        *,
-        schedule: str = "mixed",
-        record: Collection[str] = (),
-        init_topics: int | None = None,
-        num_parallel: int | None = None,
-        start_temperature: float = 1.15,
-        program: Callable | None = None,
-        ignore: Collection[str] = (),
-    ) -> GibbsKernel:
-        """Return the Gibbs kernel, a `numpyro.infer.mcmc.MCMCKernel`.
-
-        Parameters
-        ----------
-        schedule
-            "sequential" (fully collapsed, one token after another), "parallel" (a sweep draws what
-            documents share first, and then updates documents, or in models with authors tokens,
-            side by side) or "mixed" (several sequential sweeps, then one of another kind: of splits
-            and merges of topics, or a parallel one). All are exact. "mixed" creates and finds
-            topics soonest.
-        record
-            Variables to record besides the sampled hyperparameters and `num_topics_used`, out of
-            `recordable`: `z`, `phi`, `theta`, `topic_tokens`, in models with authors `x` (author of
-            each token) and `author_tokens`, and weights of the model, such as `root_weights`.
-            Variables with a topic axis have one entry per slot, zero where no token uses it.
-        init_topics
-            Number of topics among which the tokens are divided at random at the start. By default
-            $R^2 / 90 N$, where R of the N tokens repeat a word of their document, but at least
-            0.25 times the root of N and at most 300. This is about as many as corpora keep.
-        num_parallel
-            How many documents (in models with authors: tokens) the parallel schedule updates at
-            once; chosen from the corpus and the machine by default. Does not change the draws.
-        start_temperature
-            Temperature T of the first sweep of the warm-up, in [1, 2]. Above 1, the warm-up begins
-            with annealed sweeps: in its first half T falls to 1, and the weights of the topics of
-            each token are taken to the power 1/T; splits and merges keep their turns. Chains then
-            find good topics in fewer sweeps. The rest of the warm-up and all draws are exact
-            sweeps. 1 leaves annealing out.
-        program
-            For use as the block of `numpyro.infer.Gibbs` that samples the tokens' sites, and the
-            site `root` where there is one: the program that the blocks share, which must end in a
-            call of `collapsed`.
-        ignore
-            Sites of `program` on which tokens do not depend, given the hyperparameters.
-
-        Raises
-        ------
-        ValueError
-            If an option is not one of those above. A prior without a Gibbs update is refused when
-            a chain starts.
-        """
-        sites = (*self.block_sites, *self.rows.assignments) if program is not None else ()
-        options = {
-            "schedule": arguments.one_of("schedule", schedule, self.schedules),
-            "record": token_model.check_record(record, self.recordable, sites),
-            "init_topics": arguments.optional(arguments.integer, "init_topics", init_topics, 1),
-            "num_parallel": arguments.optional(arguments.integer, "num_parallel", num_parallel, 1),
-            "start_temperature": arguments.finite_number(
-                "start_temperature", start_temperature, at_least=1, at_most=2
-            ),
-        }
-        return GibbsKernel(self, options, program=program, ignore=ignore)
 
 
 class RootedTopics(InfiniteTopics):
@@ -285,6 +245,7 @@ class RootedTopics(InfiniteTopics):
         "parallel": ("parallel",),
         "sequential": ("sequential",),
     }
+    sampler_type = RootedSampler
     block_sites: ClassVar[tuple[str, ...]] = ("root",)
 
     def topics_of(self, state: Mapping[str, np.ndarray], corpus: Corpus) -> Topics:
@@ -353,7 +314,7 @@ def _draw_mixtures(
     return phi, draw_dirichlet(rng, of_row + weights)
 
 
-def draw_root_weights(gamma: Any, max_topics: int) -> Any:
+def draw_root_weights(gamma: ArrayLike, max_topics: int) -> Any:
     """Run the root's part of a truncated program: K - 1 sticks, and the root weights."""
     with numpyro.plate("stick", max_topics - 1):
         sticks = numpyro.sample("sticks", dist.Beta(1.0, gamma))
@@ -367,7 +328,7 @@ def refuse_missing_topics() -> None:
     refuse_prior_draws(TOPICS.count_variable, ("phi",), ("theta", "z"), new)
 
 
-def draw_phi(beta: Any, num_topics: int, num_words: int) -> Any:
+def draw_phi(beta: ArrayLike, num_topics: int, num_words: int) -> Any:
     """Run the topics' part of a program: site `phi` in plate `topic`.
 
     Refuses draws of a kernel in which topics were not recorded, see `refuse_prior_draws`.

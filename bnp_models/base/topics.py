@@ -9,21 +9,14 @@ topics on and off, a topic that the document has no token of has another weight.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Integer
 
-__all__ = [
-    "Topics",
-    "expected_shares",
-    "finite_topics",
-    "focused_topics",
-    "topics_given_root",
-    "weighted_topics",
-]
+__all__ = ["Topics", "dirichlet_topics", "expected_shares", "finite_topics", "topics_given_root"]
 
-Numbers = np.ndarray | Sequence[Any] | float | int
+Numbers = np.ndarray | Sequence | float | int
 
 
 class Topics(NamedTuple):
@@ -56,6 +49,65 @@ def expected_shares(
     return weighed / total[:, None], total
 
 
+def dirichlet_topics(
+    z: Integer[np.ndarray, "..."],
+    word: Integer[np.ndarray, "..."],
+    *,
+    num_words: int,
+    beta: Numbers,
+    weights: Numbers,
+    absent: Numbers | None = None,
+    num_slots: int | None = None,
+) -> Topics:
+    r"""Return topics and weights of a state.
+
+    $\phi_{kv} = (n_{vk} + \beta) / (n_k + V \beta)$, the posterior mean given z.
+
+    Parameters
+    ----------
+    z, word
+        Topic and word of each token, in corpus order, [T].
+    beta
+        Topic-word concentration.
+    weights
+        Prior weight of each topic in a new document, [K], or in those of each group, [G, K]. Topics
+        after those of the state stand for all that no token uses.
+    absent
+        Weights of topics that the document has no token of, if they are others.
+    num_slots
+        Number of topics that the state has, by default as many as weights.
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree, a word or a topic is outside its range, or a hyperparameter is not
+        positive.
+    """
+    z, word = np.asarray(z), np.asarray(word)
+    weights = np.atleast_2d(_positive("weights", weights, zero=True))
+    beta = float(_positive("beta", beta))
+    if z.ndim != 1 or word.shape != z.shape:
+        raise ValueError(
+            f"z must have one topic for each of the tokens of word, of shape {word.shape}, got "
+            f"shape {z.shape}; pass the corpus that was fitted"
+        )
+    num_topics = weights.shape[-1]
+    for name, ids, stop, advice in (
+        ("word", word, num_words, "give num_words of the corpus that was fitted"),
+        ("z", z, num_slots or num_topics, "give as many weights as the sampler had topic slots"),
+    ):
+        if ids.size and not (0 <= ids.min() and ids.max() < stop):
+            raise ValueError(
+                f"{name} must lie in [0, {stop}), got {ids.min()}..{ids.max()}; {advice}"
+            )
+    cell = word.astype(np.int64) * num_topics + z
+    word_topic = np.bincount(cell, minlength=num_words * num_topics)
+    word_topic = word_topic.reshape(num_words, num_topics)
+    phi = (word_topic + beta) / (word_topic.sum(0) + num_words * beta)
+    of_absent = None if absent is None else np.atleast_2d(absent).astype(np.float32)
+    return Topics(phi.astype(np.float32)[None], weights.astype(np.float32), of_absent)
+
+
 def finite_topics(
     z: Integer[np.ndarray, "..."],
     word: Integer[np.ndarray, "..."],
@@ -65,29 +117,17 @@ def finite_topics(
     alpha: Numbers,
     beta: Numbers,
 ) -> Topics:
-    r"""Return topics and weights of a state of a model with a fixed number of topics.
+    """Return topics and weights of a state of a model with a fixed number of topics.
 
-    $\phi_{kv} = (n_{vk} + \beta) / (n_k + V \beta)$, the posterior mean given z, and prior weights
-    $\alpha_k$, or $\alpha_{gk}$ of the documents of each group.
-
-    Parameters
-    ----------
-    z, word
-        Topic and word of each token, in corpus order, [T].
-    alpha
-        Document concentration: a number, or one per topic; or, where there are groups, a row of
-        either for each, [G, 1] or [G, K].
-    beta
-        Topic-word concentration.
-
-    Raises
-    ------
-    ValueError
-        If shapes disagree, a word or topic is outside its range, or a hyperparameter is not
-        positive.
+    `alpha` is a number, or one per topic; or, where there are groups, a row of either for each,
+    [G, 1] or [G, K]. The rest is as for `dirichlet_topics`.
     """
-    weights = _positive("alpha", alpha, (*np.shape(alpha)[:-1], num_topics))
-    return _dirichlet_topics(z, word, num_words, num_topics, beta, weights)
+    alpha = _positive("alpha", alpha)
+    shape = *alpha.shape[:-1], num_topics
+    if alpha.shape[-1:] not in ((), (1,), (num_topics,)):
+        raise ValueError(f"alpha has shape {alpha.shape}, which does not fit {shape}")
+    weights = np.broadcast_to(alpha, shape)
+    return dirichlet_topics(z, word, num_words=num_words, beta=beta, weights=weights)
 
 
 def topics_given_root(
@@ -102,10 +142,10 @@ def topics_given_root(
 ) -> Topics:
     r"""Return topics and weights of a state of a model with unboundedly many topics.
 
-    As `finite_topics`, with weights $\alpha \tau_k$ and one more topic at the end. The last topic
-    stands for all topics that no token uses: its weight is $\alpha \tau_u$, and every word has
-    probability 1/V. (Two tokens of a new document in the last topic are treated as independent. In
-    the model they are dependent, because the document informs its own new topics.)
+    The weights are $\alpha \tau_k$, with one more topic at the end. The last topic stands for all
+    topics that no token uses: its weight is $\alpha \tau_u$, and every word has probability 1/V.
+    (Two tokens of a new document in the last topic are treated as independent. In the model they
+    are dependent, because the document informs its own new topics.)
 
     Parameters
     ----------
@@ -117,127 +157,24 @@ def topics_given_root(
     unused_weight
         $\tau_u$, the weight of all topics that are not in use; or that of each group.
     z, word, num_words, beta
-        As in `finite_topics`.
-
-    Raises
-    ------
-    ValueError
-        As `finite_topics`, and if the root weights and the unused weight do not sum to one.
+        As for `dirichlet_topics`.
     """
-    root = np.asarray(root_weights, np.float64)
-    if root.ndim not in (1, 2):
-        raise ValueError(f"root_weights must have one entry per topic, got shape {root.shape}")
-    root = _positive("root_weights", root, root.shape, zero=True)
-    unused = _positive("unused_weight", unused_weight, root.shape[:-1], zero=True)
+    root = _positive("root_weights", root_weights, zero=True)
+    unused = _positive("unused_weight", unused_weight, zero=True)
     total = root.sum(axis=-1) + unused
     if not np.allclose(total, 1.0, atol=1e-4):
         raise ValueError(f"root_weights and unused_weight must sum to one, got {total}")
-    weights = _positive("alpha", alpha, ()) * np.append(root, unused[..., None], axis=-1)
-    return _dirichlet_topics(z, word, num_words, root.shape[-1], beta, weights)
+    weights = _positive("alpha", alpha) * np.append(root, unused[..., None], axis=-1)
+    return dirichlet_topics(
+        z, word, num_words=num_words, beta=beta, weights=weights, num_slots=root.shape[-1]
+    )
 
 
-def weighted_topics(
-    z: Integer[np.ndarray, "..."],
-    word: Integer[np.ndarray, "..."],
-    *,
-    num_words: int,
-    beta: Numbers,
-    weights: Numbers,
-) -> Topics:
-    """Return topics and weights of a state whose groups have weights of their own.
-
-    Parameters
-    ----------
-    weights
-        Dirichlet concentration of each slot in the documents of each group, [G, K + 1]; the last
-        column is that of a topic without tokens.
-    z, word, num_words, beta
-        As in `finite_topics`.
-
-    Raises
-    ------
-    ValueError
-        As `finite_topics`.
-    """
-    weights = _positive("weights", weights, np.shape(weights), zero=True)
-    return _dirichlet_topics(z, word, num_words, weights.shape[-1] - 1, beta, weights)
-
-
-def focused_topics(
-    z: Integer[np.ndarray, "..."],
-    word: Integer[np.ndarray, "..."],
-    *,
-    num_words: int,
-    beta: Numbers,
-    strength: Numbers,
-    join: Numbers,
-    new_strength: float,
-    new_join: float,
-) -> Topics:
-    """Return topics and weights of a state of a model whose documents switch topics on and off.
-
-    As `topics_given_root`, with one more topic at the end for all that no token uses.
-
-    Parameters
-    ----------
-    strength
-        Weight of each slot beside the count of its tokens, where a document has any; zero in empty
-        slots.
-    join
-        Weight of each slot where a document has no token of it; zero in empty slots.
-    new_strength, new_join
-        Those of the last topic.
-    z, word, num_words, beta
-        As in `finite_topics`.
-
-    Raises
-    ------
-    ValueError
-        As `finite_topics`.
-    """
-    num_slots = np.shape(strength)[-1]
-    rows = [
-        _positive(name, np.append(values, new), (num_slots + 1,), zero=True)
-        for name, values, new in (("strength", strength, new_strength), ("join", join, new_join))
-    ]
-    topics = _dirichlet_topics(z, word, num_words, num_slots, beta, rows[0])
-    return topics._replace(weights_if_absent=rows[1][None].astype(np.float32))
-
-
-def _dirichlet_topics(z, word, num_words: int, num_used: int, beta, weights) -> Topics:
-    """Count words by topic and return the topics' means; the last topic may have no tokens."""
-    z, word = np.asarray(z), np.asarray(word)
-    beta = float(_positive("beta", beta, ()))
-    if z.ndim != 1 or word.shape != z.shape:
-        raise ValueError(
-            f"z must have one topic for each of the tokens of word, of shape {word.shape}, got "
-            f"shape {z.shape}; pass the corpus that was fitted"
-        )
-    for name, ids, stop, advice in (
-        ("word", word, num_words, "give num_words of the corpus that was fitted"),
-        ("z", z, num_used, "give as many weights as the sampler had topic slots"),
-    ):
-        if ids.size and not (0 <= ids.min() and ids.max() < stop):
-            raise ValueError(
-                f"{name} must lie in [0, {stop}), got {ids.min()}..{ids.max()}; {advice}"
-            )
-    num_topics = weights.shape[-1]
-    cell = word.astype(np.int64) * num_topics + z
-    word_topic = np.bincount(cell, minlength=num_words * num_topics)
-    word_topic = word_topic.reshape(num_words, num_topics)
-    phi = (word_topic + beta) / (word_topic.sum(0) + num_words * beta)
-    return Topics(phi.astype(np.float32)[None], np.atleast_2d(weights).astype(np.float32))
-
-
-def _positive(name: str, value: Numbers, shape: tuple[int, ...], *, zero: bool = False):
-    """Broadcast a hyperparameter to its shape and check that it is positive."""
+def _positive(name: str, value: Numbers, *, zero: bool = False) -> Float[np.ndarray, "..."]:
+    """Return a hyperparameter in float64, and check that it is positive (or zero)."""
     value = np.asarray(value, np.float64)
-    try:
-        full = np.broadcast_to(value, shape)
-    except ValueError:
-        raise ValueError(f"{name} has shape {value.shape}, which does not fit {shape}") from None
-    allowed = np.isfinite(full) & ((full >= 0) if zero else (full > 0))
+    allowed = np.isfinite(value) & ((value >= 0) if zero else (value > 0))
     if not allowed.all():
         kind = "not negative" if zero else "positive"
-        raise ValueError(f"{name} must be finite and {kind}, got {full[~allowed].flat[0]}")
-    return full
+        raise ValueError(f"{name} must be finite and {kind}, got {value[~allowed].flat[0]}")
+    return value

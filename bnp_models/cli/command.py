@@ -18,9 +18,9 @@ from typing import Any
 import jax
 
 import bnp_models as bnp
-from bnp_models.base.kept_programs import keep_programs
 from bnp_models.base.model import from_description
 from bnp_models.base.model_words import ModelWords
+from bnp_models.base.other_packages import keep_programs
 from bnp_models.cli import messages, tables
 from bnp_models.cli.arguments import (
     given_values,

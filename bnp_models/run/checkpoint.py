@@ -23,6 +23,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PyTree
 
 from bnp_models.data.files import checksum, replacing
 from bnp_models.data.storage import read_sealed, write_sealed
@@ -120,12 +121,12 @@ def _differences(prefix: str, found: dict[str, Any], expected: dict[str, Any]):
             yield f"{prefix}{name} was {was!r} and is now {now!r}"
 
 
-def _leaves(tree: Any) -> dict[str, Any]:
+def _leaves(tree: PyTree) -> dict[str, Any]:
     """List the leaves of a tree by their path."""
     return {jax.tree_util.keystr(path): x for path, x in jax.tree.leaves_with_path(tree)}
 
 
-def write_state(folder: Path, state: Any, num_kept: int) -> None:
+def write_state(folder: Path, state: PyTree, num_kept: int) -> None:
     """Write the leaves of a sampler state and the number of draws that belong to it."""
     arrays = {
         name: np.asarray(jax.random.key_data(x) if is_key(x) else x)
@@ -134,7 +135,7 @@ def write_state(folder: Path, state: Any, num_kept: int) -> None:
     write_sealed(folder / "state.npz", {**arrays, "num_kept": np.asarray(num_kept)})
 
 
-def read_state(folder: Path, template: Any) -> tuple[Any, int] | None:
+def read_state(folder: Path, template: PyTree) -> tuple[Any, int] | None:
     """Read a state with the structure of `template` (shapes may differ), or None if there is none.
 
     Raises

@@ -180,14 +180,7 @@ def _models(model: Any, num_topics: Any) -> dict[int, Model]:
 
 def _summary(splits: pd.DataFrame) -> pd.DataFrame:
     """Return means over the splits and their standard errors."""
-    import pandas as pd
-
-    numbers = list(dict.fromkeys(splits["num_topics"]))
-    columns: dict[str, Any] = {"num_topics": numbers}
-    for name in ("log_prob", "npmi"):
-        scores = np.array([splits.loc[splits["num_topics"] == k, name] for k in numbers])
-        columns[name] = scores.mean(axis=1)
-        columns[f"{name}_error"] = scores.std(axis=1, ddof=1) / np.sqrt(scores.shape[1])
-    columns["perplexity"] = np.exp(-columns["log_prob"])
-    order = ["num_topics", "log_prob", "log_prob_error", "perplexity", "npmi", "npmi_error"]
-    return pd.DataFrame(columns, columns=order)
+    found = splits.groupby("num_topics", sort=False)[["log_prob", "npmi"]].agg(["mean", "sem"])
+    found.columns = ["log_prob", "log_prob_error", "npmi", "npmi_error"]
+    found.insert(2, "perplexity", np.exp(-found["log_prob"]))
+    return found.reset_index()

@@ -1,5 +1,6 @@
 """The draws of a run: collected on the host, saved in blocks, turned into ArviZ data."""
 
+import dataclasses
 import json
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -7,9 +8,13 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import PyTree
 
 from bnp_kernels.numerics.devices import current_device
 from bnp_models.base.gibbs import GibbsKernel, GibbsState, as_batch
+from bnp_models.base.model import Model
+from bnp_models.base.other_packages import arguments_of_run
 from bnp_models.posterior import arviz_data
 from bnp_models.run import checkpoint as files
 from bnp_models.run.processes import on_host
@@ -134,7 +139,7 @@ def _pack(arrays: dict[str, np.ndarray], dims: Dims) -> dict[str, np.ndarray]:
 
 
 def _flatten(
-    draws: dict[str, Any], lp: Any, info: dict[str, Any], dims: Dims
+    draws: dict[str, Any], lp: ArrayLike, info: dict[str, Any], dims: Dims
 ) -> dict[str, np.ndarray]:
     """Name the recorded variables by group; arrays [chain, n, ...]."""
     packed = _pack({name: np.asarray(x) for name, x in draws.items()}, dims)
@@ -206,8 +211,8 @@ def _drop_free_slots(
 
 
 def to_data(
-    model: Any,
-    data: Any,
+    model: Model,
+    data: PyTree,
     groups: dict[str, dict[str, np.ndarray]],
     states_at: list[int],
     means: dict[str, Any],
@@ -270,7 +275,7 @@ def to_arviz(mcmc: Any) -> Any:
     if state is None:
         raise ValueError("mcmc has no draws: call mcmc.run(key, data) first")
     kernel.check_capacity(state)
-    data = kernel.data_argument(mcmc._args, mcmc._kwargs)
+    data = kernel.data_argument(*arguments_of_run(mcmc))
     fields = mcmc.get_extra_fields(group_by_chain=True)
     info = {name.rpartition(".")[2]: x for name, x in fields.items() if name.startswith("info.")}
     samples = mcmc.get_samples(group_by_chain=True)
@@ -282,7 +287,7 @@ def to_arviz(mcmc: Any) -> Any:
     sizes = {name: getattr(mcmc, name) for name in ("num_warmup", "num_samples", "num_chains")}
     attrs = {
         "model": kernel.config.describe(),
-        "options": kernel.options,
+        "options": dataclasses.asdict(kernel.options),
         **sizes,
         "thinning": mcmc.thinning,
         "versions": versions(),

@@ -1,32 +1,29 @@
 """`fit`, the usual entry point, which runs the Gibbs kernel of a model; and `resume`."""
 
 import contextlib
-import inspect
+import dataclasses
 import json
-import signal
-import threading
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import jax
 import numpy as np
+from jaxtyping import PyTree
 
 from bnp_kernels.numerics.devices import current_device
-from bnp_models.base.gibbs import GibbsState
-from bnp_models.base.kept_programs import keep_programs
+from bnp_models.base.gibbs import GibbsModel, GibbsState
 from bnp_models.base.model import Model, from_description
+from bnp_models.base.other_packages import keep_programs
 from bnp_models.data import arguments
 from bnp_models.data.saved_data import save_data, saved_data
 from bnp_models.posterior import arviz_data
 from bnp_models.results.result import Fit
 from bnp_models.run import checkpoint as files
 from bnp_models.run.draws import Draws, to_data, versions
-from bnp_models.run.history import History
-from bnp_models.run.interrupt import Interrupt, Stopped
+from bnp_models.run.interrupt import Interrupt, Stopped, terminable
 from bnp_models.run.lock import locked
 from bnp_models.run.processes import (
     agreed,
@@ -37,14 +34,12 @@ from bnp_models.run.processes import (
     is_first,
     on_host,
 )
-from bnp_models.run.progress import Bar, Progress, Silent
+from bnp_models.run.progress import Bar, History, Progress, Silent
 from bnp_models.run.runner import Runner, make_mesh
-from bnp_models.run.sizes import check_sizes
 
 __all__ = ["fit", "resume"]
 
 STRETCH_SECONDS = 1.0  # wanted length of a stretch; progress is shown after each stretch
-_BLOCK_OPTIONS = ("program", "ignore")  # options of `gibbs` for blocks of numpyro.infer.Gibbs
 
 
 def fit(
@@ -156,23 +151,17 @@ def fit(
     # depend on how many devices the machine has.
     default = jax.devices() if model.can_divide_documents else jax.local_devices()[:1]
     chosen = [] if devices is None else _check_devices(devices)
-    shares = model.shares_chains(kernel.options["schedule"])
+    shares = model.shares_chains(kernel.options.schedule)
     mesh = make_mesh(chosen or default, num_chains, divide_documents=shares)
     num_devices = 1 if mesh is None else mesh.size
     keep_programs()
     with _on(chosen):
         runner = Runner(kernel, data, num_warmup, num_samples, thinning, mesh)
-        check_sizes(
-            runner,
-            num_chains=num_chains,
-            num_samples=num_samples,
-            keep_states=keep_states,
-            num_devices=num_devices,
-        )
+        runner.check_memory(num_chains, num_samples, keep_states)
         made_with = versions()
     header = {
         "model": model.describe(),
-        "options": kernel.options,
+        "options": dataclasses.asdict(kernel.options),
         "num_warmup": num_warmup,
         "num_samples": num_samples,
         "num_chains": num_chains,
@@ -191,7 +180,7 @@ def fit(
     keys = jax.random.split(keys, num_chains) if num_chains > 1 else keys[None]
     with contextlib.ExitStack() as held:
         held.enter_context(_on(chosen))
-        held.enter_context(_terminable(_raise))
+        held.enter_context(terminable())
         state = None
         if folder is not None:
             busy = None
@@ -267,9 +256,9 @@ def resume(
     )
 
 
-def _check_options(model: Model, options: dict[str, Any]) -> None:
+def _check_options(model: GibbsModel, options: dict[str, Any]) -> None:
     """Refuse options that the model's kernel does not have."""
-    known = [p for p in inspect.signature(model.gibbs).parameters if p not in _BLOCK_OPTIONS]
+    known = [field.name for field in dataclasses.fields(model.options_type)]
     if unknown := [name for name in options if name not in known]:
         raise ValueError(
             f"{unknown[0]}={options[unknown[0]]!r} is not an option of fit, nor of "
@@ -277,7 +266,7 @@ def _check_options(model: Model, options: dict[str, Any]) -> None:
         )
 
 
-def _check_reading(name: str, reading: Any) -> dict[str, Any]:
+def _check_reading(name: str, reading: object) -> dict[str, Any]:
     """Return what JSON gives back."""
     arguments.mapping(name, reading, "options of a reader")
     try:
@@ -301,7 +290,7 @@ def _check_devices(devices: Sequence[Any]) -> list[Any]:
 def _on(devices: Sequence[Any]) -> contextlib.AbstractContextManager[Any]:
     """Make arrays and programs for the first of the devices that this process has, if any."""
     own = [device for device in devices if device.process_index == jax.process_index()]
-    if not own or own[0] == current_device():  # naming it anew would compile everything anew
+    if not own or own[0] == current_device():  # setting it again would recompile all programs
         return contextlib.nullcontext()
     return jax.default_device(own[0])
 
@@ -322,7 +311,7 @@ def _must_be_free(folder: Path, busy: str | None) -> None:
         )
 
 
-def _begin(folder: Path, header: dict[str, Any], data: Any, busy: str | None) -> None:
+def _begin(folder: Path, header: dict[str, Any], data: PyTree, busy: str | None) -> None:
     """Begin a run in the folder, if there is none."""
     if not files.has_checkpoint(folder):
         _must_be_free(folder, busy)
@@ -373,7 +362,7 @@ def _display(
     progress: bool | Progress,
     runner: Runner,
     model: Model,
-    data: Any,
+    data: PyTree,
     num_chains: int,
     start: int,
 ) -> Progress:
@@ -415,7 +404,7 @@ def _run(
 
     length, saved, begun_at, compiled = 1, time.monotonic(), sweep, 0.0
     try:
-        with Interrupt() as interrupt, _terminable(_noting(interrupt)):
+        with Interrupt() as interrupt:
             if jax.process_count() == 1:  # others would wait for this one
                 runner.interrupted = lambda: interrupt.pending
             while sweep < runner.num_sweeps and not any_of(interrupt.pending):
@@ -457,43 +446,6 @@ def _run(
         if any(x.is_deleted() for x in jax.tree.leaves(state)):
             return None
     return state
-
-
-Handler = Callable[[int, FrameType | None], None]
-
-
-@contextlib.contextmanager
-def _terminable(handler: Handler) -> Iterator[None]:
-    """Handle SIGTERM in the block, as Ctrl-C is; without a handler it ends the process at once.
-
-    A handler that the program has set itself stays, and so does an ignored signal. Python delivers
-    signals only to the main thread; in other threads nothing is changed.
-    """
-    in_main = threading.current_thread() is threading.main_thread()
-    before = signal.getsignal(signal.SIGTERM) if in_main else None
-    if before not in (signal.SIG_DFL, _raise):
-        yield
-        return
-    signal.signal(signal.SIGTERM, handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _raise(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
-
-
-def _noting(interrupt: Interrupt) -> Handler:
-    """Return a handler whose first call ends the sweeps after the current stretch."""
-
-    def note(number: int, frame: FrameType | None) -> None:
-        if interrupt.pending:
-            raise KeyboardInterrupt
-        interrupt.pending = True
-
-    return note
 
 
 def _check(lp: np.ndarray, sweep: int) -> None:

@@ -15,6 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.typing import ArrayLike
+from jaxtyping import PyTree
 
 from bnp_kernels.numerics.shards import ONE_PART, DeviceParts
 
@@ -105,10 +107,10 @@ def _end_with(error: Exception | None) -> None:
             raise RuntimeError(f"process {number} of the run ended with {message}")
 
 
-def on_host(tree: Any) -> Any:
+def on_host(tree: PyTree) -> PyTree:
     """Return the arrays of a pytree as NumPy arrays (keys as keys), whole in every process."""
 
-    def copy(x: Any) -> Any:
+    def copy(x: ArrayLike) -> ArrayLike:
         if is_key(x):
             return jax.random.wrap_key_data(copy(jax.random.key_data(x)))
         if isinstance(x, jax.Array) and not (x.is_fully_addressable or x.is_fully_replicated):
@@ -118,12 +120,12 @@ def on_host(tree: Any) -> Any:
     return jax.tree.map(copy, tree)
 
 
-def is_key(x: Any) -> bool:
+def is_key(x: PyTree) -> bool:
     """Tell whether an array holds random keys."""
     return hasattr(x, "dtype") and jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
 
 
-def on_devices(tree: Any, mesh: Mesh, specs: Any) -> Any:
+def on_devices(tree: PyTree, mesh: Mesh, specs: PyTree) -> Any:
     """Place a pytree of equal arrays in all processes on a mesh; `specs` is a prefix of it."""
     shardings = jax.tree.map(
         lambda spec: NamedSharding(mesh, spec),
@@ -133,7 +135,7 @@ def on_devices(tree: Any, mesh: Mesh, specs: Any) -> Any:
     if not several():
         return jax.device_put(tree, shardings)
 
-    def place(sharding: NamedSharding, subtree: Any) -> Any:
+    def place(sharding: NamedSharding, subtree: PyTree) -> PyTree:
         return jax.tree.map(lambda x: _place(x, sharding), subtree)
 
     return jax.tree.map(place, shardings, tree)
@@ -150,16 +152,16 @@ def own_parts(mesh: Mesh | None, axis: str) -> DeviceParts:
     return DeviceParts(mesh.shape[axis], tuple(sorted(here)))
 
 
-def parts_on_devices(tree: Any, mesh: Mesh, specs: Any, axis: str, parts: DeviceParts) -> Any:
+def parts_on_devices(tree: PyTree, mesh: Mesh, specs: PyTree, axis: str, parts: DeviceParts) -> Any:
     """Place a pytree of arrays on a mesh, of which those along the axis hold the parts here."""
 
-    def place(x: Any, spec: PartitionSpec) -> jax.Array:
+    def place(x: PyTree, spec: PartitionSpec) -> jax.Array:
         if axis not in spec:
             return on_devices(x, mesh, spec)
         along = spec.index(axis)
         size = x.shape[along] // len(parts.here)
 
-        def part(index: tuple[slice, ...]) -> np.ndarray:
+        def part(index: tuple[slice, ...]) -> np.ndarray | jax.Array:
             begin = parts.here.index((index[along].start or 0) // size) * size
             return x[*index[:along], begin : begin + size]
 
@@ -169,7 +171,7 @@ def parts_on_devices(tree: Any, mesh: Mesh, specs: Any, axis: str, parts: Device
     return jax.tree.map(place, tree, specs)
 
 
-def _place(x: Any, sharding: NamedSharding) -> jax.Array:
+def _place(x: ArrayLike, sharding: NamedSharding) -> jax.Array:
     if is_key(x):
         data = np.asarray(jax.random.key_data(x))
         return jax.random.wrap_key_data(_place(data, sharding))

@@ -21,11 +21,15 @@ import numpy as np
 from jax import lax
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
+from jax.typing import ArrayLike
+from jaxtyping import PyTree
 
-from bnp_models.base.gibbs import GibbsKernel, GibbsState, Sampler
-from bnp_models.base.program_memory import collect_later, make_room, trim
+from bnp_kernels.numerics.devices import current_device
+from bnp_models.base.gibbs import GibbsKernel, GibbsState
+from bnp_models.base.other_packages import collect_later, make_room, trim
+from bnp_models.base.sampler import Sampler, is_annealed
 from bnp_models.base.token_model import DOCUMENT_AXIS
-from bnp_models.base.warm_up import is_annealed
+from bnp_models.data.memory import check_memory, total_memory
 from bnp_models.run import capacity
 from bnp_models.run.interrupt import in_thread
 from bnp_models.run.processes import (
@@ -44,6 +48,7 @@ _slowest: dict[str, float] = {}
 CHAIN = "chain"
 """Axis of the devices over which the chains are divided."""
 
+FEW = 8  # a draw is smaller than this many states
 BUFFER_BYTES = 64 * 2**20  # draws that wait on the device for the end of a stretch
 QUARTER = 4  # capacity is not reduced in the first quarter of a run
 
@@ -96,7 +101,7 @@ class Runner:
     def __init__(
         self,
         kernel: GibbsKernel,
-        data: Any,
+        data: PyTree,
         num_warmup: int,
         num_samples: int,
         thinning: int = 1,
@@ -112,7 +117,7 @@ class Runner:
         self._mesh = mesh
         self._sampler = self.kernel.sampler()
         # an infinite model may replay a stretch, so the state before a stretch is kept
-        self._in_place = self._sampler.capacity is None
+        self._in_place = not self._sampler.grows
         parts = own_parts(mesh, DOCUMENT_AXIS)
         self.data = self._sampler.prepare(data, parts)
         if mesh is not None:
@@ -139,7 +144,7 @@ class Runner:
         with self._compiling():
             self._compile(_start, *self._start_args(keys))
             state = self._start(keys)
-            if self._sampler.capacity is None:
+            if not self._sampler.grows:
                 return state
             config = self.kernel.config
             chosen = getattr(config, config.terms.capacity)
@@ -151,12 +156,55 @@ class Runner:
                 state = self._with_capacity(state, slots)
             return state
 
+    def check_memory(self, num_chains: int, num_samples: int, keep_states: int) -> None:
+        """Check the memory of the chains, of the draws that are kept, and of the kept states.
+
+        This is done before anything is compiled or allocated.
+
+        Raises
+        ------
+        ValueError
+            If one of them is larger than the memory; the message names the argument.
+        """
+        keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), num_chains))
+        try:
+            state = self.shapes(keys)  # `init` uses this trace again
+        except OverflowError as error:
+            raise ValueError(
+                f"model {self.kernel.config!r} has arrays with more cells than int32 can count: "
+                "use a smaller capacity or fewer topics (factors)"
+            ) from error
+        chains = num_bytes(state)
+        what = f"num_chains is {num_chains}: the states of all chains are kept at once"
+        fix = "use fewer chains, or a smaller model, or data with fewer words (features)"
+        check_memory(what, chains, fix)
+        stats = current_device().memory_stats() or {}  # None on a CPU
+        if limit := stats.get("bytes_limit"):
+            num_devices = 1 if self._mesh is None else self._mesh.size
+            check_memory(what, chains, fix, limit=limit * num_devices)
+        available = total_memory()
+        if available is None or FEW * chains * (self.num_kept + keep_states) < available:
+            return  # the usual case, without tracing what is recorded
+        kept = {
+            f"keep_states is {keep_states}": (
+                min(keep_states, self.num_kept), "states", jax.eval_shape(self.snapshot, state),
+                "keep fewer",
+            ),
+            f"num_samples is {num_samples}": (
+                self.num_kept, "draws", self.recorded(state),
+                "keep fewer by a larger thinning, or record= less",
+            ),
+        }  # fmt: skip
+        for argument, (number, name, shapes, fix) in kept.items():
+            what = f"{argument}: {number} {name} are kept in each of {num_chains} chains"
+            check_memory(what, num_bytes(shapes) * number, fix)
+
     @collect_later()
-    def shapes(self, keys: Any) -> GibbsState:
+    def shapes(self, keys: PyTree) -> GibbsState:
         """Return the shapes of what `init` makes, for keys or the shape of keys."""
         return jax.eval_shape(self._start, keys)
 
-    def template(self, keys: Any) -> GibbsState:
+    def template(self, keys: PyTree) -> GibbsState:
         """Return the shapes of the whole state that `init` makes, for keys or the shape of keys."""
         return jax.eval_shape(lambda keys: self.whole(self._start(keys)), keys)
 
@@ -180,10 +228,10 @@ class Runner:
         """Return the parts of a state that predictions need, [chain, ...]."""
         return _snapshot(self.kernel, self._mesh, state, self.data)
 
-    def _start(self, keys: Any) -> GibbsState:
+    def _start(self, keys: PyTree) -> GibbsState:
         return _start(*self._start_args(keys))
 
-    def _start_args(self, keys: Any) -> tuple[Any, ...]:
+    def _start_args(self, keys: PyTree) -> tuple[Any, ...]:
         warmup = np.int32(self.num_warmup)
         return self.kernel, self._mesh, keys, warmup, self.data, self._argument
 
@@ -216,7 +264,7 @@ class Runner:
         sweep = int(state.sweep)
         while True:
             after, kept, lp, used, need = self._run(state, sweep, num_sweeps)
-            if self._sampler.capacity is None:
+            if not self._sampler.grows:
                 break
             self._needs.append((sweep, sweep + num_sweeps, int(need.max())))
             if not on_host(after.chain.overflow).any():
@@ -238,7 +286,6 @@ class Runner:
         This is done once at most, after the warm-up and a quarter of the run. What the last half of
         the sweeps until now has needed decides how many slots are left.
         """
-        assert self._sampler.capacity is not None
         slots, left = self._sampler.capacity(state.chain), self.num_sweeps - sweep
         early = sweep < max(self.num_warmup, self.num_sweeps // QUARTER)
         if early or not self._may_shrink or self._needs[0][0] > sweep // 2:
@@ -295,7 +342,7 @@ class Runner:
             model = type(self.kernel.config).__name__
             self._last_compile = _slowest[model] = max(took, _slowest.get(model, 0.0))
 
-    def _compile(self, program: Any, *args: Any) -> None:
+    def _compile(self, program: jax.stages.Wrapped, *args: Any) -> None:
         """Compile a jitted function for these arguments: a call with them finds it compiled."""
         in_thread(program.lower(*args).compile, self.interrupted)
 
@@ -312,12 +359,12 @@ class Runner:
         )  # fmt: skip
 
 
-def num_bytes(tree: Any) -> int:
+def num_bytes(tree: PyTree) -> int:
     """Return the bytes of all arrays of a pytree, or of their shapes."""
     return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree))
 
 
-def _recorded(kernel: GibbsKernel, state: GibbsState, data: Any) -> dict[str, Any]:
+def _recorded(kernel: GibbsKernel, state: GibbsState, data: PyTree) -> dict[str, Any]:
     draws, lp = kernel.report(state._replace(data=data))
     return {"draws": draws, "lp": lp, "info": state.info}
 
@@ -329,15 +376,14 @@ def _advance(
     num_slots: int,
     mesh: Mesh | None,
     state: GibbsState,
-    data: Any,
-    num_sweeps: Any,
+    data: PyTree,
+    num_sweeps: ArrayLike,
 ) -> tuple[Any, ...]:
     """Run the sweeps; return the state, kept draws, lp and mask of use at the end, slots needed.
 
     The last of these is the most that any of the sweeps needed, per chain; zero for a finite model.
     """
     sampler = kernel.sampler()
-    slots_needed = sampler.slots_needed
 
     def run(state, data, num_sweeps):
         rows = jax.eval_shape(partial(_recorded, kernel), state, data)
@@ -347,10 +393,10 @@ def _advance(
         def sweep(i, carry):
             state, buffer, slot, _, need = carry
             state = kernel.advance(state._replace(data=data))._replace(data=None)
-            if slots_needed is not None:
+            if sampler.grows:
                 # concentrations of the annealed half do not last; a lack of slots is seen anyway
                 hot = is_annealed(sampler.annealing, state.sweep, state.num_warmup)
-                wants = jax.vmap(slots_needed, (0, None))(state.chain, data)
+                wants = jax.vmap(sampler.slots_needed, (0, None))(state.chain, data)
                 need = jnp.maximum(need, jnp.where(hot, 0, wants))
             since = state.sweep - first
             keep = (since > 0) & (since % thinning == 0)
@@ -384,7 +430,9 @@ _advance_in_place = jax.jit(_advance, static_argnames=_STATIC, donate_argnames="
 _advance = jax.jit(_advance, static_argnames=_STATIC)
 
 
-def _over(mesh: Mesh | None, function: Any, in_specs: Any, out_specs: Any) -> Any:
+def _over(
+    mesh: Mesh | None, function: Callable[..., PyTree], in_specs: PyTree, out_specs: PyTree
+) -> Any:
     """Let each device of the mesh call the function for its part of the arrays."""
     if mesh is None:
         return function
@@ -394,7 +442,12 @@ def _over(mesh: Mesh | None, function: Any, in_specs: Any, out_specs: Any) -> An
 
 
 def _of_state(
-    kernel: GibbsKernel, mesh: Mesh | None, function: Any, state: Any, data: Any, out_specs: Any
+    kernel: GibbsKernel,
+    mesh: Mesh | None,
+    function: Callable[..., PyTree],
+    state: PyTree,
+    data: PyTree,
+    out_specs: PyTree,
 ) -> Any:
     """Call a function of state and data on the devices of the mesh."""
     sampler = kernel.sampler()
@@ -445,7 +498,12 @@ def _placed(kernel, mesh, state, data) -> GibbsState:
     return _over(mesh, divide, in_specs, divided)(state, data)
 
 
-def _redistribute(kernel: GibbsKernel, state: Any, tokens: Any, docs: Any) -> GibbsState:
+def _redistribute(
+    kernel: GibbsKernel,
+    state: PyTree,
+    tokens: Callable[..., jax.Array],
+    docs: Callable[..., jax.Array],
+) -> GibbsState:
     """Apply functions to what a state has for each token and for each document."""
     sampler, chain = kernel.sampler(), state.chain
     new = {name: jax.vmap(tokens)(getattr(chain, name)) for name in sampler.of_tokens}
@@ -465,18 +523,16 @@ def _snapshot(kernel, mesh, state, data) -> dict[str, Any]:
     return _of_state(kernel, mesh, parts, state, data, P(CHAIN))
 
 
-def _all_recorded(kernel: GibbsKernel, mesh: Mesh | None, state: Any, data: Any) -> Any:
+def _all_recorded(kernel: GibbsKernel, mesh: Mesh | None, state: PyTree, data: PyTree) -> Any:
     return _of_state(kernel, mesh, partial(_recorded, kernel), state, data, P(CHAIN))
 
 
 @partial(jax.jit, static_argnames=("kernel", "mesh"))
 def _needed(kernel, mesh, state, data) -> jax.Array:
     """Return how many slots the next sweep of each chain may need."""
-    slots_needed = kernel.sampler().slots_needed
-    assert slots_needed is not None
 
     def needed(state, data):
-        return jax.vmap(slots_needed, (0, None))(state.chain, data)
+        return jax.vmap(kernel.sampler().slots_needed, (0, None))(state.chain, data)
 
     return _of_state(kernel, mesh, needed, state, data, P(CHAIN))
 
@@ -484,11 +540,9 @@ def _needed(kernel, mesh, state, data) -> jax.Array:
 @partial(jax.jit, static_argnames=("kernel", "mesh", "slots"))
 def _resized(kernel, mesh, state, slots) -> GibbsState:
     """Add or drop free slots at the end; an overflow is forgotten."""
-    grow = kernel.sampler().grow
-    assert grow is not None
 
     def resize(state):
-        chain = grow(state.chain, slots)
+        chain = kernel.sampler().grow(state.chain, slots)
         return state._replace(chain=chain._replace(overflow=jnp.zeros_like(chain.overflow)))
 
     specs = _state_specs(kernel.sampler(), state)
@@ -500,7 +554,7 @@ def _bare(state: GibbsState) -> GibbsState:
     return state._replace(draws=None, lp=None, data=None)
 
 
-def _state_specs(sampler: Sampler, state: Any, *, divided: bool = True) -> GibbsState:
+def _state_specs(sampler: Sampler, state: PyTree, *, divided: bool = True) -> GibbsState:
     """Return the sharding of each field of a bare state over the mesh, as a prefix tree.
 
     If it is not `divided`, each device has what belongs to all tokens and documents.

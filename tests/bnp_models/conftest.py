@@ -16,9 +16,8 @@ import bnp_models as bnp
 from bnp_kernels.numerics.shards import ONE_PART
 from bnp_kernels.random import bits, categorical
 from bnp_models.base import token_model
-from bnp_models.base.gibbs import GibbsKernel, Sampler
-from bnp_models.base.model import gamma_prior, is_prior
-from bnp_models.data import arguments
+from bnp_models.base.model import is_prior
+from bnp_models.base.sampler import Options, Sampler, make_these
 
 
 def pytest_configure(config):
@@ -62,6 +61,95 @@ class ToyState(NamedTuple):
     overflow: Any
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ToyOptions(Options):
+    """Options of the toy model.
+
+    Parameters
+    ----------
+    schedule
+        Name of a cycle of sweeps.
+    init_topics
+        Number of topics at the start.
+    """
+
+    schedule: str = "sequential"
+    init_topics: int = 1
+
+
+class ToySampler(Sampler):
+    """Draws of the toy model."""
+
+    def __init__(self, model, options, sampled_by_other_blocks):
+        super().__init__(model, options, sampled_by_other_blocks)
+        self.sweep_cycle = (0, 1, 0) if options.schedule == "mixed" else (0,)
+        self.grows = self.model.max_topics is not None
+
+    def prepare(self, data, parts=ONE_PART):
+        return token_model.prepare(data, parts, None)
+
+    def init(self, rng_key, data, corpus):
+        model, init_topics = self.model, self.options.init_topics
+        slots = max(model.max_topics or corpus.num_tokens, init_topics)
+        z = jnp.arange(corpus.num_tokens) % init_topics
+        topic = jnp.zeros(slots, jnp.int32).at[z].add(1)
+        gamma = model.gamma.sample(rng_key) if is_prior(model.gamma) else model.gamma
+        return ToyState(z, topic, jnp.float32(gamma), jnp.zeros((), bool))
+
+    def step(self, rng_key, state, data, turn, power):
+        self.model.traced.append("step")
+        u = bits.uniform(rng_key, state.z.shape)
+        gammas = jnp.full_like(u, state.gamma)
+        (topic, overflow), z = lax.scan(seat, (state.topic, state.overflow), (state.z, u, gammas))
+        new = ToyState(z, topic, state.gamma, overflow)
+        new = jax.tree.map(lambda old, new: jnp.where(turn == 1, old, new), state, new)
+        return new, ToyInfo((new.z != state.z).sum())
+
+    def draws(self, rng_key, state, data):
+        lazy = {
+            "z": lambda: state.z,
+            "topic_tokens": lambda: state.topic,
+            "noise": lambda: jax.random.normal(rng_key),
+        }
+        used = {"num_topics_used": (state.topic > 0).sum()}
+        return used | make_these(self.options.record, lazy)
+
+    def means(self, state, data):
+        lazy = {"topic_tokens_mean": lambda: state.topic.astype(jnp.float32)}
+        return make_these(self.options.record, lazy)
+
+    def log_density(self, state, data):
+        terms = jnp.log(state.gamma * jnp.maximum(state.topic, 1))
+        return jnp.cumsum(jnp.where(state.topic > 0, terms, 0.0))[-1]
+
+    def used(self, state):
+        return state.topic > 0
+
+    def snapshot(self, state, data):
+        return {"z": state.z, "gamma": state.gamma}
+
+    def data_specs(self, data, spec, axis):
+        return token_model.data_specs(data, spec, axis)
+
+    def slots_needed(self, state, data):
+        return (state.topic > 0).sum() + 1
+
+    def grow(self, state, slots):
+        wider = jnp.pad(state.topic, [(0, 0)] * (state.topic.ndim - 1) + [(0, slots)])
+        return state._replace(topic=wider[..., :slots])
+
+
+def seat(carry, token):
+    topic, overflow = carry
+    old, u, gamma = token
+    topic = topic.at[old].add(-1)
+    k = categorical.draw_or_new(topic.astype(jnp.float32), gamma, u)
+    free = jnp.argmax(topic == 0)
+    overflow = overflow | ((k == topic.shape[0]) & (topic[free] > 0))
+    new = jnp.where(k == topic.shape[0], free, k).astype(old.dtype)
+    return (topic.at[new].add(1), overflow), new
+
+
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Toy(token_model.TokenModel):
     """Seat tokens in a Chinese restaurant, whatever their words: compiles in no time.
@@ -78,6 +166,8 @@ class Toy(token_model.TokenModel):
         "mixed": ("seat", "rest", "seat"),
     }
     recordable: ClassVar[tuple[str, ...]] = ("z", "topic_tokens", "noise", "topic_tokens_mean")
+    options_type = ToyOptions
+    sampler_type = ToySampler
     result: ClassVar[str] = "bnp_models:TopicFit"
     traced: ClassVar[list[str]] = []  # one entry for every time a step is traced
 
@@ -87,78 +177,7 @@ class Toy(token_model.TokenModel):
         with numpyro.plate("token", corpus.num_tokens):
             numpyro.sample("w", dist.Categorical(logits=jnp.zeros(corpus.num_words)), obs=word)
 
-    def gibbs(self, *, schedule="sequential", record=(), init_topics=1, program=None, ignore=()):
-        """Return the kernel."""
-        options = {
-            "schedule": arguments.one_of("schedule", schedule, self.schedules),
-            "record": token_model.check_record(record, self.recordable, ("z",) if program else ()),
-            "init_topics": init_topics,
-        }
-        return GibbsKernel(self, options, program=program, ignore=ignore)
-
-    def sampler(self, sampled_by_other_blocks, *, schedule, record, init_topics):
-        """Return the pure functions."""
-        gamma_prior("gamma", self.gamma, from_other_block="gamma" in sampled_by_other_blocks)
-
-        def init(rng_key, data, corpus):
-            slots = max(self.max_topics or corpus.num_tokens, init_topics)
-            z = jnp.arange(corpus.num_tokens) % init_topics
-            topic = jnp.zeros(slots, jnp.int32).at[z].add(1)
-            gamma = self.gamma.sample(rng_key) if is_prior(self.gamma) else self.gamma
-            return ToyState(z, topic, jnp.float32(gamma), jnp.zeros((), bool))
-
-        def seat(carry, token):
-            topic, overflow = carry
-            old, u, gamma = token
-            topic = topic.at[old].add(-1)
-            k = categorical.draw_or_new(topic.astype(jnp.float32), gamma, u)
-            free = jnp.argmax(topic == 0)
-            overflow = overflow | ((k == topic.shape[0]) & (topic[free] > 0))
-            new = jnp.where(k == topic.shape[0], free, k).astype(old.dtype)
-            return (topic.at[new].add(1), overflow), new
-
-        def step(rng_key, state, data, turn, power):
-            self.traced.append("step")
-            u = bits.uniform(rng_key, state.z.shape)
-            gammas = jnp.full_like(u, state.gamma)
-            (topic, overflow), z = lax.scan(
-                seat, (state.topic, state.overflow), (state.z, u, gammas)
-            )
-            new = ToyState(z, topic, state.gamma, overflow)
-            new = jax.tree.map(lambda old, new: jnp.where(turn == 1, old, new), state, new)
-            return new, ToyInfo((new.z != state.z).sum())
-
-        def draws(rng_key, state, data):
-            out = {
-                "num_topics_used": (state.topic > 0).sum(),
-                "z": state.z,
-                "topic_tokens": state.topic,
-                "noise": jax.random.normal(rng_key),
-            }
-            return {n: x for n, x in out.items() if n in record or n == "num_topics_used"}
-
-        def means(state, data):
-            terms = {"topic_tokens_mean": state.topic.astype(jnp.float32)}
-            return {n: x for n, x in terms.items() if n in record}
-
-        return Sampler(
-            prepare=lambda corpus, parts=ONE_PART: token_model.prepare(corpus, parts, None),
-            init=init,
-            step=step,
-            sweep_cycle=(0, 1, 0) if schedule == "mixed" else (0,),
-            draws=draws,
-            means=means,
-            log_density=lambda state, data: jnp.cumsum(
-                jnp.where(state.topic > 0, jnp.log(state.gamma * jnp.maximum(state.topic, 1)), 0.0)
-            )[-1],
-            used=lambda state: state.topic > 0,
-            snapshot=lambda state, data: {"z": state.z, "gamma": state.gamma},
-            condition_on=lambda state, values: state._replace(**values),
-            data_specs=token_model.data_specs,
-            slots_needed=lambda state, data: (state.topic > 0).sum() + 1,
-            capacity=None if self.max_topics is None else lambda state: state.topic.shape[-1],
-            grow=grow_toy,
-        )
+    collapsed = __call__
 
     @property
     def dims(self):
@@ -172,11 +191,6 @@ class Toy(token_model.TokenModel):
 
 class ToyInfo(NamedTuple):
     num_moved: Any
-
-
-def grow_toy(state, slots):
-    wider = jnp.pad(state.topic, [(0, 0)] * (state.topic.ndim - 1) + [(0, slots)])
-    return state._replace(topic=wider[..., :slots])
 
 
 @pytest.fixture

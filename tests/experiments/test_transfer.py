@@ -10,7 +10,7 @@ import pytest
 import scipy.stats
 
 import bnp_models as bnp
-from bnp_models.base import program_memory
+from bnp_models.base import other_packages
 
 DATA = os.environ.get("BNP_DATA", "")
 EL, COMPLETION = "empirical_likelihood", "document_completion"
@@ -39,7 +39,7 @@ def claims(load):
 def test_quick_study_resumes(load, read_csv, capsys, monkeypatch, tmp_path):
     # drop programs now, so that none is dropped during the study: it says which fits compiled
     jax.clear_caches()
-    monkeypatch.setattr(program_memory, "SHARE", 0.95)
+    monkeypatch.setattr(other_packages, "SHARE", 0.95)
     study, output = load("transfer"), tmp_path / "transfer.json"
     assert study.main(["--quick", "--output", str(output)]) == 0
     capsys.readouterr()

@@ -15,7 +15,7 @@ import pytest
 from numpyro.infer import MCMC
 
 import bnp_models as bnp
-from bnp_models.base import gibbs, program_memory
+from bnp_models.base import gibbs, other_packages
 from bnp_models.base.gibbs import GibbsKernel
 
 RECORD = ("z", "topic_tokens", "noise", "topic_tokens_mean")
@@ -257,7 +257,7 @@ def groups_of(data):
 
 class TestTracing:
     def test_once_for_equal_models_and_corpora(self, toy, tiny, twin, monkeypatch):
-        monkeypatch.setattr(program_memory, "SHARE", math.inf)  # nothing is dropped meanwhile
+        monkeypatch.setattr(other_packages, "SHARE", math.inf)  # nothing is dropped meanwhile
         model = toy(gamma=0.625)  # not used elsewhere
         toy.traced.clear()
         mcmc = sample(model.gibbs(), tiny, jit_model_args=True)

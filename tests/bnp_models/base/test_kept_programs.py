@@ -11,8 +11,8 @@ import jax
 import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
-from bnp_models.base import kept_programs
-from bnp_models.base.kept_programs import keep_programs
+from bnp_models.base import other_packages
+from bnp_models.base.other_packages import keep_programs
 from bnp_models.cli import command
 
 OPTIONS = (
@@ -105,8 +105,8 @@ class TestFolder:
             monkeypatch.delenv(name, raising=False)
         monkeypatch.setenv("HOME", str(tmp_path))
         monkeypatch.setattr(Path, "home", lambda: tmp_path)
-        monkeypatch.setattr(kept_programs.sys, "platform", system)
-        assert (tmp_path / below) in kept_programs._default_folder().parents
+        monkeypatch.setattr(other_packages.sys, "platform", system)
+        assert (tmp_path / below) in other_packages._default_folder().parents
 
     def test_one_that_jax_knows_is_kept(self, tmp_path):
         jax.config.update("jax_compilation_cache_dir", str(tmp_path / "known"))
@@ -137,14 +137,14 @@ class TestFolder:
         assert list(Path(folder_of_jax()).glob("*-cache"))
 
     def test_size(self, monkeypatch):
-        folder = kept_programs._default_folder()
+        folder = other_packages._default_folder()
         folder.mkdir(parents=True)
         for i, age in enumerate((30, 10, 20)):  # seconds since the last use
             file = folder / f"{i}-cache"
             file.write_bytes(b"x" * 1000)
             os.utime(file, (1e9 - age, 1e9 - age))
         (folder / "notes").write_bytes(b"x" * 5000)
-        monkeypatch.setattr(kept_programs, "MAX_BYTES", 2000)
+        monkeypatch.setattr(other_packages, "MAX_BYTES", 2000)
         keep_programs()
         assert {path.name for path in folder.iterdir()} == {"1-cache", "2-cache", "notes"}
 

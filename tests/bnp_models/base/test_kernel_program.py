@@ -124,7 +124,7 @@ class TestSites:
         np.testing.assert_allclose(sites[site], value, rtol=1e-6)
         sampled = {n for n in model.hyperparameters if n in sites}
         beside = {"y", "doc_length", "group_size"}  # observed as well
-        assert sites.keys() - sampled - {site} <= beside | set(kernel.options["record"])
+        assert sites.keys() - sampled - {site} <= beside | set(kernel.options.record)
 
 
 class TestLogLikelihood:

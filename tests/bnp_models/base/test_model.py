@@ -89,7 +89,6 @@ class TestConcentration:
 class TestGammaPrior:
     def test_conjugate_priors(self):
         assert gamma_prior("a", 0.1) is None
-        assert gamma_prior("a", dist.Normal(), from_other_block=True) is None
         assert tuple(gamma_prior("a", dist.Gamma(2.0, 3.0))) == (2.0, 3.0)
         assert tuple(gamma_prior("a", dist.Exponential(3.0))) == (1.0, 3.0)
         assert tuple(gamma_prior("a", dist.Chi2(3.0))) == (1.5, 0.5)

@@ -9,14 +9,14 @@ import pytest
 from numpyro.infer import MCMC
 
 import bnp_models as bnp
-from bnp_models.base import program_memory
-from bnp_models.base.numpyro_loop import reuse_loops
+from bnp_models.base import other_packages
+from bnp_models.base.other_packages import reuse_loops
 
 
 @pytest.fixture
 def compiled(monkeypatch):
     """Note the name of every program that XLA compiles or JAX reads from the disk."""
-    monkeypatch.setattr(program_memory, "SHARE", math.inf)  # nothing is dropped meanwhile
+    monkeypatch.setattr(other_packages, "SHARE", math.inf)  # nothing is dropped meanwhile
     names = []
 
     def listen(event, seconds, **about):

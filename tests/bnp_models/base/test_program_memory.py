@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import bnp_models as bnp
-from bnp_models.base import program_memory
+from bnp_models.base import other_packages
 
 
 @jax.jit
@@ -24,10 +24,10 @@ def twice(x):
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_programs_are_dropped_when_room_is_short(monkeypatch):
     twice(jnp.ones(3))
-    assert not program_memory.make_room()
+    assert not other_packages.make_room()
     assert twice._cache_size() == 1
-    monkeypatch.setattr(program_memory, "SHARE", 0.0)
-    assert program_memory.make_room()
+    monkeypatch.setattr(other_packages, "SHARE", 0.0)
+    assert other_packages.make_room()
     assert twice._cache_size() == 0
     np.testing.assert_array_equal(twice(jnp.ones(3)), [2, 2, 2])
 
@@ -37,9 +37,9 @@ def test_elsewhere_nothing_happens(monkeypatch):
         raise FileNotFoundError
 
     monkeypatch.setattr(builtins, "open", missing)
-    assert not program_memory.make_room()
+    assert not other_packages.make_room()
     monkeypatch.setattr(sys, "platform", "darwin")
-    assert not program_memory.trim()
+    assert not other_packages.trim()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -52,7 +52,7 @@ def test_free_memory_goes_back_to_the_system():
     last = bytes(2000)
     before = resident()
     del small
-    if not program_memory.trim():
+    if not other_packages.trim():
         pytest.skip("the C library is not glibc")
     assert resident() < before - 50e6
     del last
@@ -69,7 +69,7 @@ def test_draws_stay_the_same(toy, tiny, monkeypatch):
         return np.asarray(bnp.fit(model, tiny, record=("z",), **options).posterior["z"])
 
     expected = z()
-    monkeypatch.setattr(program_memory, "SHARE", 0.0)
+    monkeypatch.setattr(other_packages, "SHARE", 0.0)
     np.testing.assert_array_equal(z(), expected)
 
 
@@ -78,7 +78,7 @@ def test_garbage_is_collected_later(was_on):
     try:
         if not was_on:
             gc.disable()
-        with contextlib.suppress(KeyError), program_memory.collect_later():
+        with contextlib.suppress(KeyError), other_packages.collect_later():
             assert not gc.isenabled()
             raise KeyError
         assert gc.isenabled() == was_on

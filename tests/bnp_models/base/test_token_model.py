@@ -1,4 +1,4 @@
-"""What token models share: options, labels, the layout of the corpus, draws made on request."""
+"""What token models share: labels, the layout of the corpus, draws made on request."""
 
 import jax
 import jax.numpy as jnp
@@ -10,16 +10,6 @@ from bnp_kernels.numerics.shards import ONE_PART, every_part
 from bnp_kernels.tokens.documents import Documents
 from bnp_kernels.tokens.lanes import Lanes
 from bnp_models.base import token_model
-
-
-class TestOptions:
-    def test_record_is_sorted_and_checked(self):
-        assert token_model.check_record(("z", "phi", "z"), ("phi", "z")) == ("phi", "z")
-        assert token_model.check_record((), ("phi",), ("root", "z")) == ("root", "z")
-        with pytest.raises(ValueError, match=r"record must be one of \['phi'\], got 'z'"):
-            token_model.check_record(["z"], ("phi",))
-        with pytest.raises(ValueError, match="record must be a tuple of names, got the string 'z'"):
-            token_model.check_record("z", ("z",))
 
 
 class TestPrepare:

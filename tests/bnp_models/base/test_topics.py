@@ -62,7 +62,6 @@ def test_bad_finite_input(changes, message):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"root_weights": np.ones((1, 2, 2))}, "root_weights must have one entry per topic"),
         (
             {"root_weights": [[0.5, 0.3], [0.1, 0.2]], "unused_weight": [0.2, 0.2]},
             r"must sum to one, got \[1.  0.5\]",

@@ -5,8 +5,8 @@ import pytest
 
 import bnp_models as bnp
 from bnp_models.posterior import arviz_data
-from bnp_models.run import history as history_module
-from bnp_models.run.history import History
+from bnp_models.run import progress
+from bnp_models.run.progress import History
 
 
 def filled(sweeps):
@@ -29,7 +29,7 @@ class TestHistory:
 
     @pytest.mark.parametrize("last", [5, 6, 7, 8, 99, 100])
     def test_the_number_of_points_is_bounded(self, monkeypatch, last):
-        monkeypatch.setattr(history_module, "MOST", 6)
+        monkeypatch.setattr(progress, "MOST", 6)
         found = filled(range(1, last + 1)).dataset("used")
         assert found is not None
         sweeps = found["sweep"].to_numpy()

@@ -2,21 +2,34 @@
 
 import dataclasses
 from collections.abc import Mapping
+from types import ModuleType
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+from jaxtyping import Array
 
 from bnp_kernels import group_lda as kernel
+from bnp_kernels.tokens.layout import Tokens
 from bnp_models.base import token_model, topic_model
-from bnp_models.base.gibbs import Sampler
-from bnp_models.base.samplers import BY_DOCUMENT, MixtureAccess, finite_sampler
+from bnp_models.base.topic_sampler import FiniteSampler
 from bnp_models.base.topics import Topics, finite_topics
 from bnp_models.data.corpus import Corpus
 
 __all__ = ["GroupLDA"]
+
+
+class _Sampler(FiniteSampler):
+    """Sampler of `GroupLDA`: documents read the prior weights of their group."""
+
+    def layout(self, corpus: Corpus) -> dict[str, Any]:
+        self.model.check_groups(corpus)
+        return {"groups": True}
+
+    def mixtures(self, state: kernel.GroupLDAState, data: Tokens) -> tuple[Array, None]:
+        return kernel.doc_weights(state, data), None
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -46,7 +59,10 @@ class GroupLDA(topic_model.FiniteTopics):
     alpha: Any
     beta: Any = 0.01
 
-    rows: ClassVar[MixtureAccess] = BY_DOCUMENT._replace(weights=kernel.doc_weights)
+    kernel: ClassVar[ModuleType] = kernel
+    priors: ClassVar[type] = kernel.GroupLDAPriors
+    sampler_type = _Sampler
+    by_group: ClassVar[bool] = True
     alpha_dim: ClassVar[str] = "group"
     recordable: ClassVar[tuple[str, ...]] = (
         "z", "phi", "theta", "topic_tokens", "phi_mean", "theta_mean",
@@ -87,23 +103,6 @@ class GroupLDA(topic_model.FiniteTopics):
                 f"alpha must have {corpus.num_groups} numbers, one for each group of the corpus "
                 f"({', '.join(corpus.group_names)}), got {self.alpha_length}"
             )
-
-    def sampler(self, sampled_by_other_blocks: frozenset[str], **options: Any) -> Sampler:
-        """Return the kernel's pure functions; those of other blocks stay as they are."""
-
-        def prepare(corpus, parts, num_parallel, whole):
-            data = token_model.prepare(corpus, parts, num_parallel, whole, groups=True)
-            self.check_groups(corpus)
-            return data
-
-        rows = self.rows._replace(prepare=prepare)
-        return finite_sampler(
-            self, kernel, rows, sampled_by_other_blocks, priors=kernel.GroupLDAPriors, **options
-        )
-
-    def row_names(self, corpus: Corpus) -> tuple[str, ...]:
-        """Name the rows of `topics_of`."""
-        return corpus.group_names
 
     def topics_of(self, state: Mapping[str, np.ndarray], corpus: Corpus) -> Topics:
         """Return topics and prior weights of one kept state, a row for each group."""

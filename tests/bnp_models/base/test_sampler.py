@@ -1,4 +1,7 @@
-"""Tests of the annealed part of a warm-up."""
+"""Options of `model.gibbs`, and the annealed part of a warm-up."""
+
+import dataclasses
+import inspect
 
 import jax
 import jax.numpy as jnp
@@ -7,7 +10,7 @@ import pytest
 
 import bnp_models as bnp
 from bnp_kernels import lda
-from bnp_models.base.warm_up import Annealing, next_sweep
+from bnp_models.base.sampler import Annealing, describe_fields, next_sweep, plan_sweeps
 
 CORPUS = bnp.Corpus.from_ids(
     [[0, 1, 2, 0, 1], [2, 3, 3, 4], [0, 4, 4, 1, 5, 5], [5, 0, 3]], num_words=6
@@ -47,15 +50,45 @@ class TestNextSweep:
         assert (power == 1).all()
 
 
+class TestOptions:
+    """Options of `model.gibbs`."""
+
+    def test_record_is_sorted_and_checked(self):
+        assert HDP.gibbs(record=["z", "phi", "z"]).options.record == ("phi", "z")
+        as_block = HDP.gibbs(program=HDP.collapsed).options
+        assert as_block.record == ("root", "z")
+        with pytest.raises(ValueError, match=r"record must be one of \['phi', .*\], got 'x'"):
+            HDP.gibbs(record=["x"])
+        with pytest.raises(ValueError, match="record must be a tuple of names, got the string 'z'"):
+            HDP.gibbs(record="z")
+
+    @pytest.mark.parametrize("model", bnp.MODELS.values(), ids=bnp.MODELS)
+    def test_signature_and_docstring_list_all_options(self, model):
+        known = inspect.signature(model.gibbs).parameters
+        fields = [field.name for field in dataclasses.fields(model.options_type)]
+        block = ["program", "ignore"] if hasattr(model, "collapsed") else []
+        assert list(known) == ["self", *fields, *block]
+        for name, text in describe_fields(model.options_type).items():
+            assert text
+            assert f"{name}\n{text}\n" in model.gibbs.__doc__
+
+    def test_unknown_options_are_refused_with_the_list(self):
+        model = bnp.MedLDA(2)
+        for name in ("sweeps", "program"):
+            with pytest.raises(ValueError, match=rf"{name}=3 is not an option of gibbs.*'record'"):
+                model.gibbs(**{name: 3})
+
+
 def test_the_annealed_sweep_of_a_schedule():
     """It is the sequential one, where the schedule has it."""
-    assert HDP.turns("mixed", 1.2) == (
+    assert plan_sweeps(HDP.schedules["mixed"], 1.2) == (
         (0, 0, 0, 0, 0, 1),
         ("sequential", "split-merge", "annealed sequential"),
         Annealing(2, 1.2, plain=(1,)),
     )
-    assert HDP.turns("parallel", 1.2)[1:] == (("parallel", "annealed parallel"), Annealing(1, 1.2))
-    assert HDP.turns("parallel") == ((0,), ("parallel",), None)
+    names = ("parallel",)
+    assert plan_sweeps(names, 1.2)[1:] == (("parallel", "annealed parallel"), Annealing(1, 1.2))
+    assert plan_sweeps(names, 1.0) == ((0,), names, None)
 
 
 @pytest.fixture(scope="module")
