@@ -18,12 +18,10 @@ if TYPE_CHECKING:
     from bnp_models.results.author_fit import AuthorFit
     from bnp_models.results.contrast_fit import ContrastFit
     from bnp_models.results.factor_fit import FactorFit
-    from bnp_models.results.folder import load
+    from bnp_models.results.folder import SavedModel, load
     from bnp_models.results.group_fit import GroupFit
-    from bnp_models.results.one_vs_rest_fit import OneVsRestFit
+    from bnp_models.results.label_fit import OneVsRestFit, SupervisedFit
     from bnp_models.results.result import Fit
-    from bnp_models.results.saved_model import SavedModel
-    from bnp_models.results.supervised_fit import SupervisedFit
     from bnp_models.results.topic_fit import TopicFit
 
 __version__ = "0.1.0"
@@ -34,9 +32,9 @@ _RESULTS = {
     "FactorFit": "factor_fit",
     "Fit": "result",
     "GroupFit": "group_fit",
-    "OneVsRestFit": "one_vs_rest_fit",
-    "SavedModel": "saved_model",
-    "SupervisedFit": "supervised_fit",
+    "OneVsRestFit": "label_fit",
+    "SavedModel": "folder",
+    "SupervisedFit": "label_fit",
     "TopicFit": "topic_fit",
     "load": "folder",
 }

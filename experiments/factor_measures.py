@@ -116,18 +116,21 @@ def measure_planted(a_phi: float, seed: int, first: int | None, settings: Any) -
     )  # fmt: skip
     half = settings.planted_sweeps // 2
     lp, counts = traces(found)
-    states = factor_tables.states_of(found)
-    late = states.take(states.draw >= half)
+    second = found
+    for name in ("posterior", "states"):
+        draws = arviz_data.group(found.data, name).sel(draw=slice(half, None))
+        second = dataclasses.replace(second, data=arviz_data.with_group(second.data, name, draws))
+    late = second.factor_states
     table = factor_tables.recovery(late, made.phi, made.weights)
-    shared = factor_tables.sharing(late, made.sources.source_names)
-    probability = factor_tables.num_factors(counts[:, half:])["probability"]
+    shared = second.sharing()
+    probability = second.num_factors()["probability"]
     several, step = int((table["found"] >= 0.5).sum()), max(half // 50, 1)
     return {
         "summary": f"{int(probability.idxmax())} factors, {several} of them planted",
         "sweeps": settings.planted_sweeps,
         "factors_in_use_by_chain": counts[:, :: 2 * step].tolist(),
         "lp_of_second_half_by_chain": lp[:, half::step].round().astype(int).tolist(),
-        "sweeps_to_all": arrivals(states, made.phi),
+        "sweeps_to_all": arrivals(found.factor_states, made.phi),
         "posterior": {str(k): p for k, p in probability.items()},
         "factors_or_topics": float(counts[:, half:].mean()),
         "recovery": json.loads(table.round(4).to_json(orient="records")),
@@ -153,7 +156,7 @@ def measure_births(a_phi: float, births: str, number: int, settings: Any) -> dic
         keep_states=settings.births_states[number], schedule="sequential", **options,
     )  # fmt: skip
     lp, counts = traces(found)
-    reached = arrivals(factor_tables.states_of(found), made.phi)
+    reached = arrivals(found.factor_states, made.phi)
     seconds = clock.until(sweeps)
     step = max(sweeps // 100, 1)
     return {
@@ -394,7 +397,7 @@ def measure_gaussian(
         bnp.GaussianFactorAnalysis(), images.train, settings, init_factors=first, num_warmup=half,
         num_samples=half, num_chains=settings.image_chains, **options,
     )  # fmt: skip
-    states = factor_tables.states_of(found)
+    states = found.factor_states
     kept = arviz_data.group(found.data, "states")
     ratio = np.asarray(kept["sigma2_n"].mean("source") / kept["sigma2_w"].mean("source")).ravel()
     draws = []

@@ -30,18 +30,18 @@ from sklearn.base import ClassifierMixin
 
 import bnp_models as bnp
 from bnp_models.baselines.lda_svm import fit_lda_svm
+from bnp_models.baselines.variational import fit_program
 from bnp_models.baselines.variational_medlda import fit_variational_medlda
 from bnp_models.baselines.variational_slda import fit_variational_slda
 from bnp_models.cli.arguments import make_parser, not_negative
 from bnp_models.cli.command import COMMANDS, main
 from bnp_models.estimators import GroupClassifier, TopicClassifier, TopicEstimator
 from bnp_models.posterior import arviz_data, coassignment, diagnostics, functionals
-from bnp_models.results import document_tables, factor_tables, functional_tables, topic_tables
-from bnp_models.scores import held_out, held_out_rows, retrieval
+from bnp_models.results import document_tables, functional_tables, topic_tables
+from bnp_models.scores import held_out, retrieval
 
 ROOMS = ("scores", "plots", "posterior", "results", "data", "baselines", "estimators")
 INTERNAL = {
-    "baselines.batches": "of the variational baselines",
     "baselines.label_classes": "of the baselines, whose results have its methods",
     "baselines.mean_field": "of the variational baselines",
     "baselines.variational": "of the variational baselines, whose results have its methods",
@@ -67,7 +67,6 @@ INTERNAL = {
     "data.word_relations": "of Transform, which checks",
     "data.wordnet": "of Transform.from_wordnet, which checks",
     "data.standardise": "of GaussianFactorAnalysis, which checks",
-    "estimators.class_estimator": "of the classifiers",
     "plots.heat_maps": "parts of the pictures",
     "plots.panels": "parts of the pictures",
     "plots.scalar_draws": "parts of the pictures",
@@ -76,6 +75,7 @@ INTERNAL = {
     "posterior.chain_drift": "of diagnostics and functionals, called with draws they checked",
     "posterior.representative": "of Fit, with states of its chains",
     "data.new_texts": "of Corpus.read_texts and SavedModel.read_texts",
+    "results.factor_tables": "methods of FactorFit",
     "results.new_documents": "of transform and match",
     "results.pictures": "of save_run and of the report, with fits",
     "results.topic_methods": "methods of TopicFit",
@@ -92,8 +92,6 @@ INTERNAL_FUNCTIONS = {
     "data.sources.check_counts": "of the models, which name their argument data",
     "data.sources.check_sources": "of the models, which name their argument data",
     "data.corpus.make_corpus": "of the constructors and readers, which checked the parts",
-    "results.supervised_fit.labels_among": "of the fits, which check the corpus",
-    "results.supervised_fit.predict": "of the fits, which pass on to predict_means",
     "results.topic_fit.match_words": "of the fits' match",
     "scores.total_weight.log_total_weight": "of left_to_right, which checked the mixtures",
     "posterior.alignment.by_share": "of align, which made the alignment",
@@ -128,11 +126,9 @@ INTERNAL_FUNCTIONS = {
     "posterior.cosine.cosine": "of match and retrieve, called on float arrays that they checked",
     "posterior.mixtures.author_states": "of AuthorFit.author_mixtures, with states of a fit",
     "posterior.mixtures.mixture_states": "of TopicFit.mixtures, with states of a fit",
-    "results.factor_tables.states_of": "of FactorFit.factor_states",
     "results.result.put_together": "of Fit.load",
     "results.folder.save_picture": "of save_run and of the command line",
-    "results.saved_model.load_model": "of load",
-    "results.saved_model.save_model": "of TopicFit.save_model",
+    "results.folder.save_model": "of TopicFit.save_model",
     "scores.held_out_rows.check_rows": "of the scores of rows",
     "scores.held_out_rows.expected_shares": "one state of row_completion",
     "scores.held_out_rows.row_evidence": "one state of predict_rows",
@@ -143,9 +139,9 @@ REFUSING = ("FactorFit.save_model",)
 CHECKED_BY_FIT = ("get_params", "set_params")
 """Methods of estimators that take anything, as scikit-learn asks; `fit` refuses it."""
 ESTIMATORS = {
-    "estimators.group_classifier.GroupClassifier": GroupClassifier,
-    "estimators.topic_classifier.TopicClassifier": TopicClassifier,
-    "estimators.topic_estimator.TopicEstimator": TopicEstimator,
+    "estimators.GroupClassifier": GroupClassifier,
+    "estimators.TopicClassifier": TopicClassifier,
+    "estimators.TopicEstimator": TopicEstimator,
 }
 """Their parameters are tried out by a fit."""
 MODEL_METHODS = ("__call__", "gibbs", "collapsed", "truncation_bound")
@@ -512,7 +508,7 @@ KINDS_AT: dict[str, Table] = {
         f"{name}.match.data": {label: x for label, x in CORPUS.items() if label != "string"}
         for name in ("TopicFit", "SavedModel")
     },
-    "FactorFit.row_completion.num_warmup": count(1),
+    "scores.held_out_rows.row_completion.num_warmup": count(1),
     "TopicFit.npmi.top": count(2),
     "TopicFit.stacked.heldout": {label: x for label, x in CORPUS.items() if label != "None"},
     "results.topic_tables.topic_prevalence_by_group.names": names(),
@@ -605,9 +601,6 @@ KINDS_AT: dict[str, Table] = {
     },
     "resume.checkpoint": path(),
     "results.author_tables.author_topics.authors": names(length=False) | {"unknown": ["nobody"]},
-    "results.factor_tables.num_factors.counts": numeric(),
-    "results.factor_tables.num_factors.chains": numeric(none=True),
-    "results.factor_tables.reconstruct.rows": numbers_below(),
     "results.topic_tables.topic_prevalence_by_group.by": numeric(none=True),
     "scores.coherence.npmi.top": count(2),
     "scores.coherence.npmi.topics": wrong() | {"too few words": [[0]], "unknown": [list("qrs")]},
@@ -619,8 +612,11 @@ KINDS_AT: dict[str, Table] = {
                       "OneVsRestFit.plot_calibration")
     },
     "OneVsRestFit.of_class.label": text(),
-    "OneVsRestFit.calibration.label": text(),
-    "OneVsRestFit.plot_calibration.label": text(),
+    **{
+        f"{fit}.{name}.label": text(none=fit == "SupervisedFit")
+        for fit in ("SupervisedFit", "OneVsRestFit")
+        for name in ("calibration", "plot_calibration")
+    },
     "scores.labels.calibration.probability": numeric(),
     "scores.labels.calibration.label": numeric(),
     "scores.retrieval.average_precision.relevant": numeric(),
@@ -682,6 +678,8 @@ KINDS_AT: dict[str, Table] = {
 
 # What is passed on: method -> function that takes its `**options`, or the options it writes out
 PASSED_ON: dict[str, Any] = {
+    "baselines.variational_medlda.fit_variational_medlda": fit_program,
+    "baselines.variational_slda.fit_variational_slda": fit_program,
     "Corpus.read_texts": bnp.Corpus.from_texts,
     "SavedModel.read_texts": bnp.Corpus.from_texts,
     "TopicFit.plot_topics_over_time": "plots.effect_plots.plot_topics_over_time",
@@ -707,15 +705,10 @@ PASSED_ON: dict[str, Any] = {
         for fit in ("SupervisedFit", "OneVsRestFit")
         for name in ("predict", "predict_proba", "score", "calibration", "plot_calibration")
     },
+    "OneVsRestFit.topics": topic_tables.topics,
     "SupervisedFit.topic_weights": topic_tables.topics,
     "OneVsRestFit.topic_weights": "SupervisedFit.topic_weights",
-    "FactorFit.factors": factor_tables.factors,
-    "FactorFit.effects": factor_tables.effects,
-    "FactorFit.sharing": factor_tables.sharing,
-    "FactorFit.predict": held_out_rows.predict_rows,
-    "FactorFit.row_completion": held_out_rows.row_completion,
     "FactorFit.convergence": diagnostics.convergence,
-    "FactorFit.functionals": functional_tables.factor_functionals,
     "FactorFit.plot_num_factors": "plots.topic_plots.plot_number",
     "FactorFit.plot_history": "plots.history_plots.plot_history",
     "FactorFit.plot_traces": "plots.topic_plots.plot_traces",
@@ -771,8 +764,8 @@ NOT_PASSED_ON = {
 def functions_of(room: str) -> Iterator[tuple[str, Any]]:
     """Yield the public functions of the modules of a room, and the methods of their classes."""
     package = importlib.import_module(f"bnp_models.{room}")
-    for info in pkgutil.iter_modules(package.__path__):
-        place = f"{room}.{info.name}"
+    modules = pkgutil.iter_modules(getattr(package, "__path__", ()))
+    for place in [f"{room}.{info.name}" for info in modules] or [room]:
         if place in INTERNAL:
             continue
         module = importlib.import_module(f"bnp_models.{place}")
@@ -789,8 +782,16 @@ def functions_of(room: str) -> Iterator[tuple[str, Any]]:
                 yield f"{place}.{name}", thing
 
 
+def place_of(function: Any) -> str:
+    """Return the module of a function, from the top of the library."""
+    return function.__module__.removeprefix("bnp_models.")
+
+
 def methods_of(cls: type) -> list[str]:
-    """List the public methods of a class that take something; those of tuples are Python's."""
+    """List the public methods of a class that take something; those of tuples are Python's.
+
+    Methods that are functions of a public module are tested as such.
+    """
     return [
         name
         for name, member in inspect.getmembers(cls, callable)
@@ -798,7 +799,7 @@ def methods_of(cls: type) -> list[str]:
         and not hasattr(tuple, name)
         and name not in CHECKED_BY_FIT
         and isinstance(member, types.FunctionType | types.MethodType)
-        and "." in member.__qualname__  # others are functions of a module, tested as such
+        and ("." in member.__qualname__ or place_of(member) in INTERNAL)
         and not member.__module__.startswith("sklearn.")
         and len(inspect.signature(member).parameters) > isinstance(member, types.FunctionType)
         and not (name == "perplexity" and issubclass(cls, ClassifierMixin))  # they refuse it
@@ -841,8 +842,10 @@ def parameters_of(name: str) -> dict[str, bool]:
     """Return the parameters of a public function, and whether they are required."""
     found: dict[str, bool] = {}
     passed = None
-    for parameter in inspect.signature(PUBLIC[name]).parameters.values():
-        if parameter.name == "self":
+    function = PUBLIC[name]
+    bound = "." not in getattr(function, "__qualname__", ".") and place_of(function) in INTERNAL
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.name == ("fit" if bound else "self"):
             continue
         if parameter.kind is parameter.VAR_KEYWORD:
             passed = resolve(PASSED_ON.get(name))
@@ -912,6 +915,11 @@ ACCEPTED: dict[tuple[str, str, str], str] = {
     ("authors", "limit", "9" * 30): "all authors",
     ("posterior.intervals.beta_interval", "mean", "empty"): "no interval is asked for",
     ("posterior.mixtures.MixtureStates.state", "index", "negative"): "counts from the end",
+    **{
+        (name, parameter, "bool"): "scikit-learn takes True as the integer 1"
+        for name in ESTIMATORS
+        for parameter in ("num_sweeps", "num_kept", "num_particles", "random_state")
+    },
 }
 """Values of the tables that are legitimate somewhere: function, parameter (or *), label; why."""
 
@@ -1172,10 +1180,6 @@ def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
         f"posterior.factor_states.{name}.states": context.factor_states
         for name in ("align_factors",)
     }
-    at |= {
-        f"results.factor_tables.{name}.states": context.factor_states
-        for name in ("contributions", "effects", "factors", "reconstruct", "recovery", "sharing")
-    }
     similar = np.full((3, 2), 1 / 3)
     at |= {
         "CorpusWriter.add.word_ids": [0, 1],
@@ -1268,9 +1272,6 @@ def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
         "posterior.intervals.beta_interval.sd": np.full(2, 0.1),
         "posterior.mixtures.MixtureStates.state.index": 0,
         "posterior.stacking.stack.log_prob": np.log([[0.5, 0.2], [0.1, 0.4]]),
-        "results.factor_tables.num_factors.counts": np.array([[1, 2], [2, 2]]),
-        "results.factor_tables.recovery.phi": np.ones((1, 3)),
-        "results.factor_tables.recovery.weights": np.ones((7, 1)),
         "results.folder.load_run.folder": context.run,
         "results.folder.save_run.fit": fit,
         "results.result.read_draws.path": folder / "topic_fit.nc",
@@ -1391,8 +1392,8 @@ NEEDED = {  # optional parameters that others need
     "SupervisedFit.calibration": ("bins",),
     "SupervisedFit.plot_calibration": ("bins",),
     "results.contrast_tables.plot_distances": ("min_tokens",),
-    "OneVsRestFit.calibration": ("bins",),
-    "OneVsRestFit.plot_calibration": ("bins",),
+    "OneVsRestFit.calibration": ("bins", "label"),
+    "OneVsRestFit.plot_calibration": ("bins", "label"),
     "scores.labels.calibration": ("bins",),
     "data.source_readers.read_sources": ("source",),
     "data.source_readers.read_table": ("source",),

@@ -108,7 +108,7 @@ def room_of(module):
     room = rest.partition(".")[0]
     if room in ("", "__main__"):
         return "cli" if room else "package"
-    if room == "registry" or (package_directory(first) / room).is_dir():
+    if room in ("registry", "estimators") or (package_directory(first) / room).is_dir():
         return room
     return "models"
 

@@ -151,9 +151,10 @@ class LabelledTopics(topic_model.FiniteTopics):
         """
         document_labels.check_labels(corpus)
         setting = f" with response={self.response!r}"
-        if self.by_class:
-            return document_labels.class_numbers(corpus, setting=setting)
-        return document_labels.binary_responses(corpus, setting=setting, otherwise=self.otherwise)
+        otherwise = "" if self.by_class else self.otherwise
+        return document_labels.class_numbers(
+            corpus, only_two=not self.by_class, setting=setting, otherwise=otherwise
+        )
 
     def classes(self, corpus: Corpus) -> tuple[str, ...]:
         """Return the names of the classes, y = 0, 1, ..., of a corpus with labels."""

@@ -6,14 +6,15 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float, Int
 
+from bnp_models.base.document_labels import class_numbers
 from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.posterior.mixtures import Mixtures, check_words
 
-__all__ = ["LabelFit", "class_signs", "classes_of"]
+__all__ = ["DocumentClassifier", "classes_of"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class LabelFit(abc.ABC):
+class DocumentClassifier(abc.ABC):
     """A classifier of documents, fitted to the labels of a corpus.
 
     Sizes: L classes; P problems, one for two classes and otherwise one per class (one against the
@@ -91,27 +92,5 @@ def classes_of(corpus: Corpus) -> Int[np.ndarray, " L"]:
     as_corpus("corpus", corpus)
     if corpus.label is None:
         raise ValueError("corpus must have labels, got None: build it with labels=")
-    label = np.asarray(corpus.label)
-    if label.dtype.kind == "f":
-        raise ValueError(
-            f"corpus must have classes as labels, got fractions such as {label[label % 1 != 0][0]}:"
-            " give strings or integers as labels="
-        )
-    classes = np.unique(label)
-    if len(classes) < 2:
-        name = corpus.label_names[classes[0]] if corpus.label_names else classes[0]
-        raise ValueError(
-            f"corpus must have documents of at least two classes, got only {name!r}: give labels "
-            "of more classes"
-        )
-    return classes
-
-
-def class_signs(corpus: Corpus, classes: Int[np.ndarray, " L"]) -> Float[np.ndarray, "P D"]:
-    """Return the labels of the binary problems: 1 in the class, -1 outside.
-
-    Two classes make one problem, in which the second class is positive. More classes make one
-    problem each.
-    """
-    positive = classes[1:] if len(classes) == 2 else classes
-    return np.where(np.asarray(corpus.label) == positive[:, None], 1.0, -1.0).astype(np.float32)
+    class_numbers(corpus)  # refuses labels that are no classes
+    return np.unique(np.asarray(corpus.label))

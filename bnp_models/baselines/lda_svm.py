@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 from sklearn.svm import LinearSVC
 
-from bnp_models.baselines.label_classes import LabelFit, classes_of
+from bnp_models.baselines.label_classes import DocumentClassifier, classes_of
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
 from bnp_models.lda import LDA
@@ -23,8 +23,8 @@ __all__ = ["LDASVM", "fit_lda_svm"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class LDASVM(LabelFit):
-    """What `fit_lda_svm` returns; see `LabelFit` for the other attributes.
+class LDASVM(DocumentClassifier):
+    """What `fit_lda_svm` returns; see `DocumentClassifier` for the other attributes.
 
     Attributes
     ----------

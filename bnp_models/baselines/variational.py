@@ -3,7 +3,7 @@
 import dataclasses
 import time
 from functools import partial
-from typing import Any
+from typing import TypedDict, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -12,25 +12,29 @@ import numpyro.distributions as dist
 import optax
 from jaxtyping import Array, Float, Int, Key
 from numpyro.infer import SVI, TraceMeanField_ELBO
+from sklearn.preprocessing import label_binarize
 
-from bnp_models.baselines.batches import Batches, make_batches
-from bnp_models.baselines.label_classes import LabelFit, class_signs, classes_of
+from bnp_models.baselines.label_classes import DocumentClassifier, classes_of
 from bnp_models.baselines.mean_field import (
+    Batches,
     MeanLogDirichlet,
     Response,
     Weights,
     WordsAndLabels,
+    make_batches,
     solve_locals,
 )
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
 
-__all__ = ["VariationalFit", "bound", "fit_program", "optimise"]
+__all__ = ["FitOptions", "VariationalFit", "bound", "fit_program", "optimise"]
+
+AnyVariationalFit = TypeVar("AnyVariationalFit", bound="VariationalFit")
 
 BOUND_DRAWS = 32  # of eta, for the bound at the end
 
 
-def _take(batches: Batches, i: Any) -> Batches:
+def _take(batches: Batches, i: int | Int[Array, ""]) -> Batches:
     return Batches(*(x[i] for x in batches))
 
 
@@ -122,8 +126,8 @@ class _NoLabels(Response):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class VariationalFit(LabelFit):
-    """What a variational competitor found; see `LabelFit` for the other attributes.
+class VariationalFit(DocumentClassifier):
+    """What a variational competitor found; see `DocumentClassifier` for the other attributes.
 
     Attributes
     ----------
@@ -161,20 +165,63 @@ class VariationalFit(LabelFit):
         return scores[:-1]
 
 
+class FitOptions(TypedDict, total=False):
+    """Keyword arguments of `fit_program`."""
+
+    alpha: float
+    beta: float
+    eta_variance: float
+    num_steps: int
+    batch_size: int
+    learning_rate: float
+    seed: int
+
+
 def fit_program(
+    kind: type[AnyVariationalFit],
     corpus: Corpus,
     response: Response,
-    *,
     num_topics: int,
-    alpha: float,
-    beta: float,
-    eta_variance: float,
-    num_steps: int,
-    batch_size: int,
-    learning_rate: float,
-    seed: int,
-) -> dict[str, Any]:
-    """Check what the methods share, fit, and return the fields of a `VariationalFit`."""
+    *,
+    alpha: float = 0.1,
+    beta: float = 0.01,
+    eta_variance: float = 1.0,
+    num_steps: int = 2000,
+    batch_size: int = 128,
+    learning_rate: float = 0.05,
+    seed: int = 0,
+) -> AnyVariationalFit:
+    """Fit the program by stochastic gradients; the variational methods pass their options on.
+
+    Parameters
+    ----------
+    kind
+        Class of the result.
+    corpus
+        Training documents with labels of two or more classes. More than two classes are fitted one
+        against the rest, each with topics of its own. A document without tokens tells nothing.
+    response
+        How labels enter.
+    num_topics
+        Number of topics, K.
+    alpha, beta
+        Document-topic concentration per topic and topic-word concentration per word, positive.
+    eta_variance
+        Prior variance of the weights of the topics, positive.
+    num_steps
+        Number of steps, each on one batch.
+    batch_size
+        Number of documents in a batch; all documents if there are fewer.
+    learning_rate
+        Of Adam at the start, positive; it falls to zero along a half cosine.
+    seed
+        Seed of the start, the batches and the draws of eta.
+
+    Raises
+    ------
+    ValueError
+        If the corpus has no labels or only one class, or a number is out of its range.
+    """
     classes = classes_of(corpus)
     program = WordsAndLabels(
         arguments.integer("num_topics", num_topics, 1),
@@ -190,7 +237,8 @@ def fit_program(
 
     began = time.perf_counter()
     rng = np.random.default_rng(seed)
-    sign = np.pad(class_signs(corpus, classes), ((0, 0), (0, 1)))
+    sign = label_binarize(np.asarray(corpus.label), classes=classes, neg_label=-1).T
+    sign = np.pad(sign.astype(np.float32), ((0, 0), (0, 1)))
     batches = make_batches(corpus, batch_size, rng)
     num_batches = len(batches.doc)
     passes = [rng.permutation(num_batches) for _ in range(-(-num_steps // num_batches))]
@@ -208,15 +256,16 @@ def fit_program(
     params = jax.block_until_ready(params)
     seconds = time.perf_counter() - began  # the bound is no part of the fit
     elbo = bound(key_bound, params, *data, program=program)
-    found = {"topic_word": "topic_word", "eta_mean": "eta_loc", "eta_sd": "eta_scale"}
-    return {
-        "classes": classes,
-        "label_names": corpus.label_names,
-        "vocabulary": corpus.vocabulary,
-        **{field: np.asarray(params[name]) for field, name in found.items()},
-        "elbo": np.asarray(elbo),
-        "elbo_path": np.asarray(path),
-        "alpha": program.alpha,
-        "batch_size": batch_size,
-        "seconds": seconds,
-    }
+    return kind(
+        classes=classes,
+        label_names=corpus.label_names,
+        vocabulary=corpus.vocabulary,
+        seconds=seconds,
+        topic_word=np.asarray(params["topic_word"]),
+        eta_mean=np.asarray(params["eta_loc"]),
+        eta_sd=np.asarray(params["eta_scale"]),
+        elbo=np.asarray(elbo),
+        elbo_path=np.asarray(path),
+        alpha=program.alpha,
+        batch_size=batch_size,
+    )

@@ -27,13 +27,14 @@ Where a document sits on its margin the loss has no derivative, but its maximum 
 """
 
 import dataclasses
+from typing import Unpack
 
 import jax
 import jax.numpy as jnp
 import numpyro.distributions as dist
 
 from bnp_models.baselines.mean_field import Response, Weights
-from bnp_models.baselines.variational import VariationalFit, fit_program
+from bnp_models.baselines.variational import FitOptions, VariationalFit, fit_program
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
 
@@ -93,39 +94,21 @@ def fit_variational_medlda(
     corpus: Corpus,
     num_topics: int,
     *,
-    alpha: float = 0.1,
-    beta: float = 0.01,
     c: float = 1.0,
     ell: float = 1.0,
-    eta_variance: float = 1.0,
-    num_steps: int = 2000,
-    batch_size: int = 128,
-    learning_rate: float = 0.05,
-    seed: int = 0,
+    **options: Unpack[FitOptions],
 ) -> VariationalMedLDA:
     r"""Fit variational max-margin LDA, by stochastic gradients of its objective.
 
     Parameters
     ----------
-    corpus
-        Training documents with labels of two or more classes. More than two classes are fitted one
-        against the rest, each with topics of its own. A document without tokens tells nothing.
-    num_topics
-        Number of topics, K.
-    alpha, beta
-        Document-topic concentration per topic and topic-word concentration per word, positive.
+    corpus, num_topics
+        As those of `fit_program`.
     c, ell
         Weight of the hinge loss, which is multiplied by 2c, and the margin; positive.
-    eta_variance
-        Prior variance of the weights of the topics, positive.
-    num_steps
-        Number of steps, each on one batch.
-    batch_size
-        Number of documents in a batch; all documents if there are fewer.
-    learning_rate
-        Of Adam at the start, positive; it falls to zero along a half cosine.
-    seed
-        Seed of the start and the batches.
+    **options
+        Of `fit_program`: `alpha`, `beta`, `eta_variance`, `num_steps`, `batch_size`,
+        `learning_rate` and `seed`.
 
     Returns
     -------
@@ -152,17 +135,4 @@ def fit_variational_medlda(
     response = Hinge(
         arguments.finite_number("c", c, above=0), arguments.finite_number("ell", ell, above=0)
     )
-    return VariationalMedLDA(
-        **fit_program(
-            corpus,
-            response,
-            num_topics=num_topics,
-            alpha=alpha,
-            beta=beta,
-            eta_variance=eta_variance,
-            num_steps=num_steps,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-            seed=seed,
-        )
-    )
+    return fit_program(VariationalMedLDA, corpus, response, num_topics, **options)

@@ -7,6 +7,7 @@ labels and one estimate of $\eta$; here $\eta$ has a distribution too. c = 1 is 
 """
 
 import dataclasses
+from typing import Unpack
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,7 +15,7 @@ import numpyro.distributions as dist
 from jaxtyping import Float
 
 from bnp_models.baselines.mean_field import Response, Weights
-from bnp_models.baselines.variational import VariationalFit, fit_program
+from bnp_models.baselines.variational import FitOptions, VariationalFit, fit_program
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
 
@@ -104,41 +105,19 @@ class VariationalSLDA(VariationalFit):
 
 
 def fit_variational_slda(
-    corpus: Corpus,
-    num_topics: int,
-    *,
-    alpha: float = 0.1,
-    beta: float = 0.01,
-    c: float = 1.0,
-    eta_variance: float = 1.0,
-    num_steps: int = 2000,
-    batch_size: int = 128,
-    learning_rate: float = 0.05,
-    seed: int = 0,
+    corpus: Corpus, num_topics: int, *, c: float = 1.0, **options: Unpack[FitOptions]
 ) -> VariationalSLDA:
     r"""Fit variational supervised LDA with logistic labels, by stochastic gradients of the bound.
 
     Parameters
     ----------
-    corpus
-        Training documents with labels of two or more classes. More than two classes are fitted one
-        against the rest, each with topics of its own. A document without tokens tells nothing.
-    num_topics
-        Number of topics, K.
-    alpha, beta
-        Document-topic concentration per topic and topic-word concentration per word, positive.
+    corpus, num_topics
+        As those of `fit_program`.
     c
         Weight of the labels: the likelihood of each is taken to this power; positive.
-    eta_variance
-        Prior variance of the weights of the topics, positive.
-    num_steps
-        Number of steps, each on one batch.
-    batch_size
-        Number of documents in a batch; all documents if there are fewer.
-    learning_rate
-        Of Adam at the start, positive; it falls to zero along a half cosine.
-    seed
-        Seed of the start, the batches and the draws of eta.
+    **options
+        Of `fit_program`: `alpha`, `beta`, `eta_variance`, `num_steps`, `batch_size`,
+        `learning_rate` and `seed`.
 
     Returns
     -------
@@ -163,17 +142,4 @@ def fit_variational_slda(
     ['pet', 'sky', 'pet', 'sky']
     """
     response = Logistic(arguments.finite_number("c", c, above=0))
-    return VariationalSLDA(
-        **fit_program(
-            corpus,
-            response,
-            num_topics=num_topics,
-            alpha=alpha,
-            beta=beta,
-            eta_variance=eta_variance,
-            num_steps=num_steps,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-            seed=seed,
-        )
-    )
+    return fit_program(VariationalSLDA, corpus, response, num_topics, **options)

@@ -30,7 +30,7 @@ from bnp_models.data import arguments
 from bnp_models.data.files import open_text
 from bnp_models.data.readers import BAG_FORMATS, TEXT_FORMATS, Readers, guess_format
 from bnp_models.data.texts import READING_OPTIONS
-from bnp_models.results.saved_model import SavedModel
+from bnp_models.results.folder import SavedModel
 
 __all__ = ["read_again", "read_data", "read_new", "reader_help"]
 

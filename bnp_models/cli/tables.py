@@ -18,9 +18,8 @@ from bnp_models.cli.reading import read_new
 from bnp_models.data.files import replacing
 from bnp_models.report.page import write_page
 from bnp_models.results import author_tables, document_tables
-from bnp_models.results.folder import REPORT, load, load_run, save_picture
+from bnp_models.results.folder import REPORT, SavedModel, load, load_run, save_picture
 from bnp_models.results.result import Fit
-from bnp_models.results.saved_model import SavedModel
 
 __all__ = [
     "ALIASES",

@@ -44,11 +44,11 @@ def plot_sharing(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     table
-        From `factor_tables.sharing`.
+        From `FactorFit.sharing`.
     ax
         Where to draw.
     """
-    check_table(table, ("source", "other", "shared"), "factor_tables.sharing")
+    check_table(table, ("source", "other", "shared"), "FactorFit.sharing")
     check_ax(ax)
     names = list(dict.fromkeys(table["source"]))
 
@@ -86,7 +86,7 @@ def plot_factors(
     Parameters
     ----------
     effects
-        From `factor_tables.effects`.
+        From `FactorFit.effects`.
     shape
         Height and width of images whose pixels are the features, row by row. Without it each factor
         is drawn as bars, or as a filled profile if there are more than forty features.
@@ -101,7 +101,7 @@ def plot_factors(
     axes
         One for each factor.
     """
-    arguments.instance("effects", effects, Effects, "Effects", "use factor_tables.effects")
+    arguments.instance("effects", effects, Effects, "Effects", "use FactorFit.effects")
     count, num_features = effects.mean.shape
     chosen = arguments.indices("factors", range(count) if factors is None else factors, count)
     titles = [f"factor {r}" for r in chosen] if titles is None else titles

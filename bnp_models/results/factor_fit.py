@@ -8,21 +8,28 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from bnp_models.base.factor_model import FactorModel
 from bnp_models.data import arguments
 from bnp_models.data.sources import Sources, as_sources
+from bnp_models.posterior import arviz_data
+from bnp_models.posterior.alignment import Alignment, reference_state
+from bnp_models.posterior.cosine import cosine
+from bnp_models.posterior.factor_states import (
+    MIN_SIMILARITY,
+    FactorStates,
+    align_factors,
+    factor_states,
+)
+from bnp_models.posterior.representative import Found
+from bnp_models.report.text import factors_text
+from bnp_models.results import factor_tables
+from bnp_models.results.functional_tables import factor_functionals
 from bnp_models.results.result import Fit, Summaries
+from bnp_models.scores.held_out_rows import predict_rows, row_completion
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
-    from bnp_models.posterior.alignment import Alignment
-    from bnp_models.posterior.factor_states import FactorStates
-    from bnp_models.posterior.functionals import Functionals
-    from bnp_models.posterior.representative import Found
-    from bnp_models.results.factor_tables import Effects, Reconstruction
-    from bnp_models.scores.held_out_rows import RowScore
-    from bnp_models.scores.retrieval import Retrieval
 
 __all__ = ["FactorFit"]
 
@@ -46,6 +53,8 @@ class FactorFit(Fit):
         The draws: `arviz.InferenceData` (ArviZ 0.x) or `xarray.DataTree` (1.x).
     """
 
+    model: FactorModel
+
     offers: ClassVar[str] = (
         "factors(), num_factors(), sharing(), weights(), transform(sources), reconstruct(), "
         "impute(), predict(sources), row_completion(sources), retrieve(...) and pictures of factors"
@@ -55,12 +64,43 @@ class FactorFit(Fit):
     default_scores: ClassVar[tuple[str, ...]] = ("predict",)
     counted: ClassVar[str] = "weights that are not zero"
 
+    num_factors = factor_tables.num_factors
+    sharing = factor_tables.sharing
+    factors = factor_tables.factors
+    effects = factor_tables.effects
+    weights = factor_tables.weights
+    transform = factor_tables.transform
+    reconstruct = factor_tables.reconstruct
+    impute = factor_tables.impute
+    retrieve = factor_tables.retrieve
+    predict = predict_rows
+    row_completion = row_completion
+    functionals = factor_functionals  # pyright: ignore[reportAssignmentType] - self is fit
+
     @functools.cached_property
     def factor_states(self) -> FactorStates:
-        """The kept states as plain arrays, from which the tables are made."""
-        from bnp_models.results.factor_tables import states_of
+        """The kept states as plain arrays, in the units of the data.
 
-        return states_of(self)
+        Raises
+        ------
+        ValueError
+            If no states were kept.
+        """
+        kept, data = self.states, self.dataset
+        found = self.model.standardisation(data)
+        scale, mean = (1.0, None) if found is None else (found.scale, found.mean)
+        lp = arviz_data.group(self.data, "sample_stats")["lp"].transpose("chain", "draw")
+        return factor_states(
+            kept["phi"] * scale,
+            kept["weights"],
+            kept["z"],
+            source=np.asarray(data.source),
+            background=self.model.background_of(kept),
+            mean=mean,
+            lp=lp.sel(chain=kept["chain"], draw=kept["draw"]),
+            chain=kept["chain"],
+            draw=kept["draw"],
+        )
 
     @functools.cached_property
     def alignment(self) -> Alignment:
@@ -72,236 +112,16 @@ class FactorFit(Fit):
 
     @functools.cached_property
     def _numbered(self) -> Alignment:
-        from bnp_models.posterior.factor_states import align_factors
-
         return align_factors(self.factor_states)
 
     def _found(self, lp: float) -> Found:
-        from bnp_models.posterior.representative import Found
-        from bnp_models.results.factor_tables import effects
-
         if not self._has_factors():
             return Found(np.zeros((0, self.dataset.num_features)), np.zeros(0), lp)
-        share = self._numbered.shares().mean(axis=0)
-        return Found(effects(self.factor_states, self._numbered).mean, share, lp)
+        found = factor_tables.effects_in_states(self.factor_states, self._numbered)
+        return Found(np.nanmean(found, axis=0), self._numbered.shares().mean(axis=0), lp)
 
     def _likeness(self) -> tuple[Callable[[Any, Any], np.ndarray], float]:
-        from bnp_models.posterior.cosine import cosine
-        from bnp_models.posterior.factor_states import MIN_SIMILARITY
-
         return lambda ours, theirs: np.abs(cosine(ours, theirs)), MIN_SIMILARITY
-
-    def num_factors(self) -> pd.DataFrame:
-        """Return the posterior of the number of factors, see `factor_tables.num_factors`."""
-        from bnp_models.results.factor_tables import num_factors
-
-        used = self.posterior[self.model.terms.count_variable].transpose("chain", "draw")
-        return num_factors(used, used["chain"].to_numpy().tolist())
-
-    def sharing(self, *, interval: float = 0.9) -> pd.DataFrame:
-        """Count the factors that each two sources share, see `factor_tables.sharing`."""
-        from bnp_models.results.factor_tables import sharing
-
-        return sharing(self.factor_states, self.dataset.source_names, interval=interval)
-
-    def factors(self, *, num_features: int = 8, interval: float = 0.9) -> pd.DataFrame:
-        """Describe each factor in one row, see `factor_tables.factors`."""
-        from bnp_models.results.factor_tables import factors
-
-        fit = self.shown
-        names = self.dataset.feature_names, self.dataset.source_names
-        return factors(
-            fit.factor_states, *names, fit.alignment, num_features=num_features, interval=interval
-        )
-
-    def effects(self, *, interval: float = 0.9) -> Effects:
-        """Return each factor's effect on the data, see `factor_tables.effects`."""
-        from bnp_models.results.factor_tables import effects
-
-        fit = self.shown
-        return effects(fit.factor_states, fit.alignment, interval=interval)
-
-    def weights(self) -> pd.DataFrame:
-        """Return how much of each factor is in each row that was fitted; see `transform`."""
-        fit = self.shown
-        return fit._table(fit.factor_states.weights, fit.dataset)
-
-    def transform(
-        self,
-        sources: Sources,
-        *,
-        known: bool = True,
-        num_warmup: int = 20,
-        num_kept: int = 20,
-        seed: int = 0,
-    ) -> pd.DataFrame:
-        r"""Infer how much of each factor is in new rows, averaged over the kept states.
-
-        Parameters
-        ----------
-        sources
-            New rows over the same features; entries may be missing.
-        known
-            Whether the sources of the rows are among those that were fitted; they are found by
-            name. If False, the rows count as those of one new source: they may use any factor, and
-            noise and scale of the weights are averages over the fitted sources.
-        num_warmup, num_kept
-            Sweeps per state: how many are discarded, and how many after them are averaged.
-        seed
-            Seed of the sweeps.
-
-        Returns
-        -------
-        Table of rows by factors, numbered as in `factors`. An entry is the posterior mean of
-        $w_{nk} |\phi_k|$: the length of what the factor adds to the row, in units of the data. Its
-        sign refers to the effects in `factors`.
-
-        Raises
-        ------
-        ValueError
-            If features differ, a source is not known, or no state was kept.
-        """
-        from bnp_models.scores.held_out_rows import expected_weights
-
-        as_sources("sources", sources)
-        how = {"num_warmup": num_warmup, "num_kept": num_kept, "seed": seed}
-        fit = self.shown
-        return fit._table(expected_weights(fit, sources, known=known, **how), sources)
-
-    def reconstruct(self, rows: Any = None) -> Reconstruction:
-        """Average the expected data over the states, see `factor_tables.reconstruct`."""
-        from bnp_models.results.factor_tables import reconstruct
-
-        return reconstruct(self.factor_states, rows)
-
-    def impute(self) -> pd.DataFrame:
-        """Estimate the missing entries of the data that were fitted.
-
-        Returns
-        -------
-        table
-            One row per missing entry: `source`, `row`, `feature`; `mean` and `sd` over states of
-            its expected value, without the noise that an observation would have.
-
-        Raises
-        ------
-        ValueError
-            If nothing is missing.
-        """
-        import pandas as pd
-
-        sources = self.dataset
-        if sources.observed is None:
-            raise ValueError("the data that were fitted have no missing entries to impute")
-        row, feature = np.nonzero(~np.asarray(sources.observed))
-        chosen, place = np.unique(row, return_inverse=True)
-        found = self.reconstruct(chosen)
-        return pd.DataFrame(
-            {
-                "source": [sources.source_names[j] for j in np.asarray(sources.source)[row]],
-                "row": [sources.row_names[n] for n in row],
-                "feature": [sources.feature_names[i] for i in feature],
-                "mean": found.mean[place, feature],
-                "sd": found.sd[place, feature],
-            }
-        )
-
-    def predict(
-        self,
-        sources: Sources,
-        *,
-        method: str = "ais",
-        num_temperatures: int = 200,
-        num_particles: int = 4,
-        totals: bool = False,
-        seed: int = 0,
-    ) -> RowScore:
-        """Score new rows of known sources, see `held_out_rows.predict_rows`."""
-        from bnp_models.scores.held_out_rows import predict_rows
-
-        return predict_rows(
-            self,
-            as_sources("sources", sources),
-            method=method,
-            num_temperatures=num_temperatures,
-            num_particles=num_particles,
-            totals=totals,
-            seed=seed,
-        )
-
-    def row_completion(
-        self,
-        sources: Sources,
-        *,
-        num_warmup: int = 20,
-        num_kept: int = 20,
-        num_particles: int = 2,
-        seed: int = 0,
-    ) -> float:
-        """Return the perplexity of one half of new rows of counts given the other half.
-
-        See `held_out_rows.row_completion`.
-        """
-        from bnp_models.scores.held_out_rows import row_completion
-
-        return row_completion(
-            self,
-            as_sources("sources", sources),
-            num_warmup=num_warmup,
-            num_kept=num_kept,
-            num_particles=num_particles,
-            seed=seed,
-        )
-
-    def retrieve(
-        self,
-        queries: Sources,
-        query_class: Sequence[Any],
-        row_class: Sequence[Any] | None = None,
-        *,
-        num_warmup: int = 20,
-        num_kept: int = 20,
-        seed: int = 0,
-    ) -> Retrieval:
-        """Rank the rows that were fitted by their likeness to new ones, and score the ranking.
-
-        Two rows are alike if they use the same factors by the same weights (cosine); similarities
-        are averaged over states.
-
-        Parameters
-        ----------
-        queries
-            New rows over the same features. Their sources are taken as unknown, because the source
-            of a row is often the class that is asked for.
-        query_class, row_class
-            Class of each query, and of each row that was fitted: by default the name of its source.
-        num_warmup, num_kept, seed
-            See `transform`.
-        """
-        from bnp_models.scores.held_out_rows import expected_weights
-        from bnp_models.scores.retrieval import retrieve
-
-        as_sources("queries", queries)
-        if row_class is None:
-            names = self.dataset.source_names
-            row_class = [names[j] for j in np.asarray(self.dataset.source)]
-        how = {"num_warmup": num_warmup, "num_kept": num_kept, "seed": seed}
-        states = self.factor_states
-        found = expected_weights(self, queries, known=False, **how)
-        pairs = zip(found, states.weights, strict=True)
-        return retrieve(pairs, query_class, row_class, chain=states.chain)
-
-    def functionals(
-        self, *, num_pairs: int = 200, max_rhat: float | int = 1.05, seed: int = 0
-    ) -> Functionals:
-        """Compare the chains by functionals that labels do not change.
-
-        These are the label-free scalars, expected values of cells of the data, and the factors that
-        two rows or two sources share. See `functional_tables.factor_functionals`.
-        """
-        from bnp_models.results.functional_tables import factor_functionals
-
-        return factor_functionals(self, num_pairs=num_pairs, max_rhat=max_rhat, seed=seed)
 
     def plot_num_factors(
         self,
@@ -360,8 +180,6 @@ class FactorFit(Fit):
         limit
             Only so many factors, the most used ones.
         """
-        from bnp_models.report.text import factors_text
-
         arguments.optional(arguments.integer, "limit", limit, 1)
         fit = self.shown
         text = factors_text(
@@ -398,8 +216,6 @@ class FactorFit(Fit):
 
     def _has_factors(self) -> bool:
         """Return whether states were kept, and the reference of those shown has a factor."""
-        from bnp_models.posterior.alignment import reference_state
-
         if not self.has_states:
             return False
         states = self.shown.factor_states
@@ -424,12 +240,3 @@ class FactorFit(Fit):
             ),
         }
         return f"{score.replace('_', ' ')}: {say[score]()}"
-
-    def _table(self, weights: Any, rows: Sources) -> pd.DataFrame:
-        import pandas as pd
-
-        from bnp_models.results.factor_tables import contributions
-
-        mean = contributions(self.factor_states, weights, self.alignment)
-        columns = pd.RangeIndex(mean.shape[1], name="factor")
-        return pd.DataFrame(mean, index=pd.Index(rows.row_names, name="row"), columns=columns)

@@ -1,21 +1,12 @@
-r"""Tables of factor models: the factors, the sources that share them, the data without noise.
+"""Tables of a fit of a factor model: what factors are, who uses them, and how much.
 
-Row n of source j is fitted by $m + b_j + \sum_k w_{nk} \phi_k$, where $w_{nk} = 0$ unless the row
-uses factor k, $m$ is the mean that the model subtracts from the data, and $b_j$ the background of
-the source (zero in models without them). Factors are in the units of the data. The number of
-factors, the sharing between sources, and the expected data do not depend on the labels of factors.
-Tables and pictures of single factors do: one `Alignment` numbers the factors, for display only.
-
-Multiplying $\phi_k$ by a number and dividing $w_k$ by it changes nothing in the data. Factors are
-therefore compared by the absolute cosine of their angle. They are shown as their effect on the
-data: $\phi_k$ times the root mean square weight of the rows that use it, with the sign that agrees
-with the reference state.
+The functions take a `FactorFit`, whose methods they are. Numbers of factors are those of the
+alignment of `fit.shown`. What does not depend on numbers uses all chains.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,29 +14,29 @@ import pandas as pd
 from jaxtyping import Float
 
 from bnp_models.data import arguments
-from bnp_models.posterior import arviz_data
-from bnp_models.posterior.alignment import Alignment, as_alignment, stability
+from bnp_models.data.sources import Sources, as_sources
+from bnp_models.posterior.alignment import Alignment, stability
 from bnp_models.posterior.cosine import cosine
-from bnp_models.posterior.factor_states import (
-    Effects,
-    FactorStates,
-    align_factors,
-    as_factor_states,
-    factor_states,
-    match,
-)
+from bnp_models.posterior.factor_states import Effects, FactorStates, as_factor_states, match
 from bnp_models.posterior.intervals import tail_quantiles
+from bnp_models.results.result import Fit
+from bnp_models.scores import retrieval
+from bnp_models.scores.held_out_rows import expected_weights
+from bnp_models.scores.retrieval import Retrieval
 
 __all__ = [
     "Reconstruction",
-    "contributions",
     "effects",
+    "effects_in_states",
     "factors",
+    "impute",
     "num_factors",
     "reconstruct",
     "recovery",
+    "retrieve",
     "sharing",
-    "states_of",
+    "transform",
+    "weights",
 ]
 
 
@@ -56,40 +47,8 @@ class Reconstruction(NamedTuple):
     sd: Float[np.ndarray, "n M"]
 
 
-def states_of(fit: Any) -> FactorStates:
-    """Return the kept states of a fit, in the units of its data, with their log joint densities.
-
-    Raises
-    ------
-    ValueError
-        If the fit kept no states.
-    """
-    kept = fit.states
-    found = fit.model.standardisation(fit.dataset)
-    scale, mean = (1.0, None) if found is None else (found.scale, found.mean)
-    lp = arviz_data.group(fit.data, "sample_stats")["lp"].transpose("chain", "draw")
-    return factor_states(
-        kept["phi"] * scale,
-        kept["weights"],
-        kept["z"],
-        source=np.asarray(fit.dataset.source),
-        background=fit.model.background_of(kept),
-        mean=mean,
-        lp=lp.sel(chain=kept["chain"], draw=kept["draw"]),
-        chain=kept["chain"],
-        draw=kept["draw"],
-    )
-
-
-def num_factors(counts: Any, chains: Sequence[int] | None = None) -> pd.DataFrame:
+def num_factors(fit: Fit) -> pd.DataFrame:
     """Return the posterior of the number of factors.
-
-    Parameters
-    ----------
-    counts
-        Number of factors in use in each draw, [chain, draw]: `num_factors_used`.
-    chains
-        Numbers of the chains, from 0 by default.
 
     Returns
     -------
@@ -97,29 +56,22 @@ def num_factors(counts: Any, chains: Sequence[int] | None = None) -> pd.DataFram
         Index: number of factors, without gaps. Columns: `probability`, and `chain 0`, ... for each
         chain by itself.
     """
-    counts = arguments.array("counts", counts, (None, None), kind="integers")
-    if not counts.size:
-        raise ValueError("counts is empty; give integers [chain, draw]")
+    used = fit.posterior[fit.model.terms.count_variable].transpose("chain", "draw")
+    counts = used.to_numpy()
     numbers = np.arange(counts.min(), counts.max() + 1)
     share = (counts[:, :, None] == numbers).mean(axis=1)
     table = {"probability": share.mean(axis=0)}
-    numbered = range(len(share)) if chains is None else chains
-    numbered = arguments.array("chains", numbered, (len(share),), kind="integers")
-    table |= {f"chain {c}": chain for c, chain in zip(numbered, share, strict=True)}
+    table |= {f"chain {c}": one for c, one in zip(used["chain"].to_numpy(), share, strict=True)}
     return pd.DataFrame(table, index=pd.Index(numbers, name="number"))
 
 
-def sharing(
-    states: FactorStates, source_names: Sequence[str] | None = None, *, interval: float = 0.9
-) -> pd.DataFrame:
+def sharing(fit: Fit, *, interval: float = 0.9) -> pd.DataFrame:
     """Count the factors that two sources share.
 
     A source uses a factor if at least one of its rows does.
 
     Parameters
     ----------
-    source_names
-        Names of the J sources; "0", "1", ... by default.
     interval
         Probability that `lower` and `upper` enclose.
 
@@ -131,15 +83,14 @@ def sharing(
         `attrs["interval"]` is the probability that these enclose.
     """
     tails = tail_quantiles(interval)
-    count = as_factor_states(states).num_sources
-    names = _names("source_names", source_names, count)
-    uses = (states.used_by() > 0).astype(int)
+    names = np.array(fit.dataset.source_names, object)
+    uses = (fit.factor_states.used_by() > 0).astype(int)
     shared = uses @ uses.transpose(0, 2, 1)
     lower, upper = np.quantile(shared, tails, axis=0)
     table = pd.DataFrame(
         {
-            "source": np.repeat(np.array(names, object), count),
-            "other": np.tile(np.array(names, object), count),
+            "source": np.repeat(names, len(names)),
+            "other": np.tile(names, len(names)),
             "shared": shared.mean(axis=0).ravel(),
             "lower": lower.ravel(),
             "upper": upper.ravel(),
@@ -149,9 +100,7 @@ def sharing(
     return table
 
 
-def effects(
-    states: FactorStates, alignment: Alignment | None = None, *, interval: float = 0.9
-) -> Effects:
+def effects(fit: Fit, *, interval: float = 0.9) -> Effects:
     r"""Average each factor's effect on the data over the states that have it.
 
     In one state the effect is $\phi_k \sqrt{\sum_n w_{nk}^2 / n_k}$, where $n_k$ is the number of
@@ -159,10 +108,6 @@ def effects(
 
     Parameters
     ----------
-    states
-        The kept states.
-    alignment
-        Numbers of the factors; `align_factors(states)` if not given.
     interval
         Probability that `lower` and `upper` enclose.
 
@@ -171,64 +116,15 @@ def effects(
     Holds one float64 per state, factor and feature.
     """
     tails = tail_quantiles(interval)
-    alignment = _checked(states, alignment)
-    found = _effects(states, alignment)
+    found = effects_in_states(fit.shown.factor_states, fit.shown.alignment)
     return Effects(np.nanmean(found, axis=0), *np.nanquantile(found, tails, axis=0))
 
 
-def contributions(
-    states: FactorStates,
-    weights: Iterable[Float[np.ndarray, "n K"]],
-    alignment: Alignment | None = None,
-) -> Float[np.ndarray, "n R"]:
-    r"""Average how much of each factor is in rows: $w_{nk} |\phi_k|$, in units of the data.
-
-    Parameters
-    ----------
-    weights
-        One array for each state, in order: the weights of the rows on the slots of that state. For
-        the rows that were fitted, these are `states.weights`. A state without the factor counts as
-        zero.
-    """
-    alignment = _checked(states, alignment)
-    if not isinstance(weights, Iterable) or isinstance(weights, str | bytes | Mapping):
-        raise ValueError(
-            f"weights must have one array [n, K] per state, got {arguments.short_repr(weights)}"
-        )
-    sign = _signs(states, alignment)
-    total: Any = 0.0
-    for s, (number, w) in enumerate(itertools.zip_longest(alignment.number, weights)):
-        if number is None or w is None:
-            found = "more" if number is None else s
-            raise ValueError(
-                f"weights must have one array per state, {len(alignment.number)}, got {found}"
-            )
-        w = arguments.array(f"weights[{s}]", w, (None, len(number)))
-        slots = np.flatnonzero(number >= 0)
-        length = np.sqrt((states.phi[s, slots].astype(np.float64) ** 2).sum(axis=1))
-        found = np.zeros((len(w), alignment.num_topics))
-        found[:, number[slots]] = w[:, slots] * length * sign[s, number[slots]]
-        total = total + found
-    return total / len(alignment.number)
-
-
-def factors(
-    states: FactorStates,
-    feature_names: Sequence[str] | None = None,
-    source_names: Sequence[str] | None = None,
-    alignment: Alignment | None = None,
-    *,
-    num_features: int = 8,
-    interval: float = 0.9,
-) -> pd.DataFrame:
+def factors(fit: Fit, *, num_features: int = 8, interval: float = 0.9) -> pd.DataFrame:
     """Describe each factor in one row.
 
     Parameters
     ----------
-    feature_names, source_names
-        Numbers by default.
-    alignment
-        Numbers of the factors; `align_factors(states)` if not given.
     num_features
         Features to name, those with the largest absolute effect; "-" stands before those that the
         factor lowers.
@@ -246,21 +142,19 @@ def factors(
         belong to factors which some other chain does not have.
     """
     tails = tail_quantiles(interval)
-    alignment = _checked(states, alignment)
     num_features = arguments.integer("num_features", num_features, 1)
-    mean = effects(states, alignment).mean
-    count, num_sources = mean.shape[1], states.num_sources
-    features = _names("feature_names", feature_names, count)
-    sources = _names("source_names", source_names, num_sources)
+    states, alignment = fit.shown.factor_states, fit.shown.alignment
+    features, sources = fit.dataset.feature_names, fit.dataset.source_names
+    mean = effects(fit).mean
     top = np.argsort(-np.abs(mean), axis=1, kind="stable")[:, :num_features]
     by_source = states.used_by()
-    uses = np.zeros((len(by_source), num_sources, alignment.num_topics))
+    uses = np.zeros((len(by_source), len(sources), alignment.num_topics))
     for s, number in enumerate(alignment.number):
         slots = np.flatnonzero(number >= 0)
         uses[s][:, number[slots]] = by_source[s][:, slots]
     rows = uses.sum(axis=1)
     lower, upper = np.quantile(rows, tails, axis=0)
-    num_rows = np.bincount(states.source, minlength=num_sources)
+    num_rows = np.bincount(states.source, minlength=len(sources))
     share = uses.mean(axis=0) / np.maximum(num_rows, 1)[:, None]
     table = stability(alignment)
     result = pd.DataFrame(
@@ -281,7 +175,52 @@ def factors(
     return result
 
 
-def reconstruct(states: FactorStates, rows: Any = None) -> Reconstruction:
+def weights(fit: Fit) -> pd.DataFrame:
+    """Return how much of each factor is in each row that was fitted; see `transform`."""
+    return _contributions(fit, fit.shown.factor_states.weights, fit.dataset)
+
+
+def transform(
+    fit: Fit,
+    sources: Sources,
+    *,
+    known: bool = True,
+    num_warmup: int = 20,
+    num_kept: int = 20,
+    seed: int = 0,
+) -> pd.DataFrame:
+    r"""Infer how much of each factor is in new rows, averaged over the kept states.
+
+    Parameters
+    ----------
+    sources
+        New rows over the same features; entries may be missing.
+    known
+        Whether the sources of the rows are among those that were fitted; they are found by
+        name. If False, the rows count as those of one new source: they may use any factor, and
+        noise and scale of the weights are averages over the fitted sources.
+    num_warmup, num_kept
+        Sweeps per state: how many are discarded, and how many after them are averaged.
+    seed
+        Seed of the sweeps.
+
+    Returns
+    -------
+    Table of rows by factors, numbered as in `factors`. An entry is the posterior mean of
+    $w_{nk} |\phi_k|$: the length of what the factor adds to the row, in units of the data. Its
+    sign refers to the effects in `factors`.
+
+    Raises
+    ------
+    ValueError
+        If features differ, a source is not known, or no state was kept.
+    """
+    as_sources("sources", sources)
+    how = {"num_warmup": num_warmup, "num_kept": num_kept, "seed": seed}
+    return _contributions(fit, expected_weights(fit.shown, sources, known=known, **how), sources)
+
+
+def reconstruct(fit: Fit, rows: Sequence[int] | np.ndarray | None = None) -> Reconstruction:
     """Average the expected data over the states, with their standard deviation.
 
     Parameters
@@ -289,21 +228,86 @@ def reconstruct(states: FactorStates, rows: Any = None) -> Reconstruction:
     rows
         Numbers of the rows wanted; all by default.
     """
-    num_rows = as_factor_states(states).weights.shape[1]
-    rows = np.asarray(
-        range(num_rows) if rows is None else arguments.indices("rows", rows, num_rows)
-    )
-    source = states.source[rows]
-    mean = np.zeros((len(rows), states.phi.shape[2]))
+    states, num_rows = fit.factor_states, fit.dataset.num_rows
+    chosen = np.arange(num_rows) if rows is None else arguments.indices("rows", rows, num_rows)
+    source = states.source[chosen]
+    mean = np.zeros((len(chosen), states.phi.shape[2]))
     squares = np.zeros_like(mean)
     for s, (w, phi, background) in enumerate(
         zip(states.weights, states.phi, states.background, strict=True), 1
     ):
-        fit = states.mean + background[source][:, None] + w[rows].astype(np.float64) @ phi
-        change = fit - mean
+        expected = states.mean + background[source][:, None] + w[chosen].astype(np.float64) @ phi
+        change = expected - mean
         mean += change / s
-        squares += change * (fit - mean)
+        squares += change * (expected - mean)
     return Reconstruction(mean, np.sqrt(squares / len(states.weights)))
+
+
+def impute(fit: Fit) -> pd.DataFrame:
+    """Estimate the missing entries of the data that were fitted.
+
+    Returns
+    -------
+    table
+        One row per missing entry: `source`, `row`, `feature`; `mean` and `sd` over states of
+        its expected value, without the noise that an observation would have.
+
+    Raises
+    ------
+    ValueError
+        If nothing is missing.
+    """
+    sources = fit.dataset
+    if sources.observed is None:
+        raise ValueError("the data that were fitted have no missing entries to impute")
+    row, feature = np.nonzero(~np.asarray(sources.observed))
+    chosen, place = np.unique(row, return_inverse=True)
+    found = reconstruct(fit, chosen)
+    return pd.DataFrame(
+        {
+            "source": [sources.source_names[j] for j in np.asarray(sources.source)[row]],
+            "row": [sources.row_names[n] for n in row],
+            "feature": [sources.feature_names[i] for i in feature],
+            "mean": found.mean[place, feature],
+            "sd": found.sd[place, feature],
+        }
+    )
+
+
+def retrieve(
+    fit: Fit,
+    queries: Sources,
+    query_class: Sequence[str] | Sequence[int],
+    row_class: Sequence[str] | Sequence[int] | None = None,
+    *,
+    num_warmup: int = 20,
+    num_kept: int = 20,
+    seed: int = 0,
+) -> Retrieval:
+    """Rank the rows that were fitted by their likeness to new ones, and score the ranking.
+
+    Two rows are alike if they use the same factors by the same weights (cosine); similarities
+    are averaged over states.
+
+    Parameters
+    ----------
+    queries
+        New rows over the same features. Their sources are taken as unknown, because the source
+        of a row is often the class that is asked for.
+    query_class, row_class
+        Class of each query, and of each row that was fitted: by default the name of its source.
+    num_warmup, num_kept, seed
+        See `transform`.
+    """
+    as_sources("queries", queries)
+    if row_class is None:
+        names = fit.dataset.source_names
+        row_class = [names[j] for j in np.asarray(fit.dataset.source)]
+    how = {"num_warmup": num_warmup, "num_kept": num_kept, "seed": seed}
+    states = fit.factor_states
+    found = expected_weights(fit, queries, known=False, **how)
+    pairs = zip(found, states.weights, strict=True)
+    return retrieval.retrieve(pairs, query_class, row_class, chain=states.chain)
 
 
 def recovery(
@@ -368,21 +372,8 @@ def recovery(
     )
 
 
-def _checked(states: Any, alignment: Any) -> Alignment:
-    """Check the states, and return the alignment; made here if it is not given."""
-    as_factor_states(states)
-    return align_factors(states) if alignment is None else as_alignment(alignment)
-
-
-def _names(name: str, given: Sequence[str] | None, count: int) -> list[str]:
-    """Return `count` names; numbers if they are not given."""
-    if given is None:
-        return [str(i) for i in range(count)]
-    return arguments.texts(name, given, length=count)
-
-
-def _effects(states: FactorStates, alignment: Alignment) -> Float[np.ndarray, "S R M"]:
-    """Effect of each numbered factor in each state; NaN in a state without it."""
+def effects_in_states(states: FactorStates, alignment: Alignment) -> Float[np.ndarray, "S R M"]:
+    """Return the effect of each numbered factor in each state; NaN in a state without it."""
     num_features = states.phi.shape[2]
     found = np.full((len(states.phi), alignment.num_topics, num_features), np.nan)
     for s, number in enumerate(alignment.number):
@@ -391,6 +382,26 @@ def _effects(states: FactorStates, alignment: Alignment) -> Float[np.ndarray, "S
         size = np.sqrt(power / alignment.sizes[s, slots])
         found[s, number[slots]] = states.phi[s, slots] * size[:, None]
     return found * _signs(states, alignment)[:, :, None]
+
+
+def _contributions(
+    fit: Fit, weights: Iterable[Float[np.ndarray, "n K"]], rows: Sources
+) -> pd.DataFrame:
+    r"""Average how much of each factor is in rows: $w_{nk} |\phi_k|$, in units of the data.
+
+    `weights` are those of the rows on the slots of each state that `fit` shows, in order. A state
+    without the factor counts as zero.
+    """
+    states, alignment = fit.shown.factor_states, fit.shown.alignment
+    sign = _signs(states, alignment)
+    total = np.zeros((len(rows.row_names), alignment.num_topics))
+    for s, (number, w) in enumerate(zip(alignment.number, weights, strict=True)):
+        slots = np.flatnonzero(number >= 0)
+        length = np.sqrt((states.phi[s, slots].astype(np.float64) ** 2).sum(axis=1))
+        total[:, number[slots]] += w[:, slots] * length * sign[s, number[slots]]
+    columns = pd.RangeIndex(alignment.num_topics, name="factor")
+    index = pd.Index(rows.row_names, name="row")
+    return pd.DataFrame(total / len(alignment.number), index=index, columns=columns)
 
 
 def _signs(states: FactorStates, alignment: Alignment) -> Float[np.ndarray, "S R"]:

@@ -83,7 +83,7 @@ class TopicMethods(Fit):
 
     def save_model(self, path: str | os.PathLike[str]) -> Path:
         """Write what new documents need to one light file, see `Fit.save_model`."""
-        from bnp_models.results.saved_model import save_model
+        from bnp_models.results.folder import save_model
 
         return save_model(self, path)
 

@@ -18,6 +18,7 @@ from jaxtyping import Float, Shaped
 
 from bnp_kernels.tokens.fold_in import fold_in_mean
 from bnp_kernels.tokens.layout import make_tokens
+from bnp_models.base.document_labels import check_lengths
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.posterior.mixtures import MixtureStates, check_words
@@ -96,7 +97,7 @@ def predict_means(
     arguments.flag("of_class", of_class)
     key = jax.random.key(arguments.seed("seed", seed))
     as_corpus("corpus", corpus)
-    _check_lengths(corpus)
+    check_lengths(corpus, "corpus")
     data = make_tokens(np.asarray(corpus.doc), np.asarray(corpus.word), corpus.num_docs)
     states = range(len(mixtures))[-1:] if plug_in else range(len(mixtures))
     found, weight = [], []
@@ -116,16 +117,6 @@ def predict_means(
         found.append(np.asarray(mean, np.float64))
         weight.append(1.0 if mixture.chain_weight is None else float(mixture.chain_weight[0]))
     return Predictions(np.stack(found), np.array(weight) / np.sum(weight))
-
-
-def _check_lengths(corpus: Corpus) -> None:
-    empty = np.flatnonzero(np.asarray(corpus.doc_length) == 0)
-    if empty.size:
-        raise ValueError(
-            f"corpus has {empty.size} documents without words of the vocabulary, such as "
-            f"{corpus.doc_names[empty[0]]!r}: nothing predicts their labels; leave them out by "
-            "corpus.select(corpus.doc_length > 0)"
-        )
 
 
 def calibration(
@@ -158,19 +149,15 @@ def calibration(
     import scipy.stats
 
     probability = arguments.array("probability", probability, (None,), finite=True)
-    if not len(probability):
-        raise ValueError("probability must have an entry for each document, got []")
-    label = arguments.array("label", label, (len(probability),), kind="numbers or booleans")
-    if not ((probability >= 0) & (probability <= 1)).all():
+    if not len(probability) or not ((probability >= 0) & (probability <= 1)).all():
         raise ValueError(
             "probability must be an array of numbers in [0, 1], got "
             f"{arguments.short_repr(probability)}"
         )
+    label = arguments.array("label", label, (len(probability),), kind="numbers or booleans")
     if not np.isin(label, (0, 1)).all():
         raise ValueError(f"label must be an array of 0 and 1, got {arguments.short_repr(label)}")
-    arguments.integer("bins", bins, 1)
-    if bins > len(label):
-        raise ValueError(f"bins must be at most {len(label)}, the number of documents, got {bins}")
+    arguments.integer("bins", bins, 1, len(label))
     rows = []
     for part in np.array_split(np.argsort(probability, kind="stable"), bins):
         test = scipy.stats.binomtest(int(label[part].sum()), len(part))

@@ -14,10 +14,10 @@ Ties are broken by the order of the rows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Num
 
 from bnp_models.data import arguments
 from bnp_models.posterior.cosine import cosine
@@ -56,28 +56,22 @@ class Retrieval(NamedTuple):
 
         Sizes beyond the number of rows are refused with `ValueError`.
         """
-        num_queries, num_rows = self.precision.shape
-        sizes = arguments.sequence("sizes", sizes, f"numbers from 1 to {num_rows}", some=True)
-        for size in sizes:
-            whole = isinstance(size, int | np.integer) and not isinstance(size, bool)
-            if not whole or not 1 <= size <= num_rows:
-                raise ValueError(
-                    f"sizes must be from 1 to {num_rows}, the rows, got "
-                    f"{arguments.short_repr(size)}"
-                )
-        chosen = self.precision[:, np.asarray(sizes, int) - 1]
-        error = chosen.std(axis=0, ddof=1) / np.sqrt(num_queries) if num_queries > 1 else np.nan
         import pandas as pd  # slow to import, and models need this module
 
+        num_rows = self.precision.shape[1]
+        sizes = arguments.sequence("sizes", sizes, f"numbers from 1 to {num_rows}", some=True)
+        sizes = [arguments.integer("sizes: each", size, 1, num_rows) for size in sizes]
+        chosen = self.precision[:, np.array(sizes) - 1]
         index = pd.Index(sizes, name="scope")
-        return pd.DataFrame({"precision": chosen.mean(axis=0), "error": error}, index=index)
+        return pd.DataFrame(
+            {"precision": chosen.mean(axis=0), "error": _error_of_mean(chosen)}, index=index
+        )
 
 
 def precision_at(
     similarity: Float[np.ndarray, "Q N"], relevant: Bool[np.ndarray, "Q N"]
 ) -> Float[np.ndarray, "Q N"]:
     """Return the share of relevant rows among the 1, 2, ..., N most similar ones."""
-    similarity, relevant = _checked(similarity, relevant)
     found = _ranked(similarity, relevant)
     return np.cumsum(found, axis=1) / np.arange(1, found.shape[1] + 1)
 
@@ -92,19 +86,23 @@ def average_precision(
     ValueError
         If a query has no relevant row.
     """
-    similarity, relevant = _checked(similarity, relevant)
-    nothing = np.flatnonzero(~relevant.any(axis=1))
+    found = _ranked(similarity, relevant)
+    nothing = np.flatnonzero(~found.any(axis=1))
     if nothing.size:
         raise ValueError(
             f"relevant has no row for query {nothing[0]}, whose average precision is undefined; "
             "leave the query out"
         )
-    found = _ranked(similarity, relevant)
-    return (precision_at(similarity, relevant) * found).sum(axis=1) / found.sum(axis=1)
+    precision = np.cumsum(found, axis=1) / np.arange(1, found.shape[1] + 1)
+    return (precision * found).sum(axis=1) / found.sum(axis=1)
 
 
 def retrieve(
-    draws: Iterable[tuple[Any, Any]], query_class: Any, row_class: Any, *, chain: Any = None
+    draws: Iterable[tuple[Num[np.ndarray, "Q _"], Num[np.ndarray, "N _"]]],
+    query_class: Sequence[str] | Sequence[int] | np.ndarray,
+    row_class: Sequence[str] | Sequence[int] | np.ndarray,
+    *,
+    chain: Sequence[int] | np.ndarray | None = None,
 ) -> Retrieval:
     """Rank training rows by their similarity to queries and score the ranking.
 
@@ -140,9 +138,6 @@ def retrieve(
             "draws must have a pair of arrays for each posterior draw, got "
             f"{arguments.short_repr(draws)}"
         )
-    if chain is not None:
-        chain = arguments.array("chain", chain, (None,), kind="integers")
-    shape = len(query_class), len(row_class)
     relevant = query_class[:, None] == row_class[None, :]
     absent = np.flatnonzero(~relevant.any(axis=1))
     if absent.size:
@@ -152,18 +147,17 @@ def retrieve(
         )
     similarities = []
     for s, pair in enumerate(draws):
-        pair = arguments.sequence(f"draws[{s}]", pair, "scores of queries and of rows", length=2)
-        queries, rows = (arguments.array(f"draws[{s}]", x, (None, None)) for x in pair)
-        similarities.append(_similarity(s, queries, rows, shape))
+        name = f"draws[{s}]"
+        pair = arguments.sequence(name, pair, "scores of queries and of rows", length=2)
+        queries = arguments.array(name, pair[0], (len(query_class), None), finite=True)
+        rows = arguments.array(name, pair[1], (len(row_class), queries.shape[1]), finite=True)
+        similarities.append(cosine(queries, rows).astype(np.float32))
     if not similarities:
         raise ValueError("draws is empty; give one or more, an iterator can be used only once")
     by_draw = np.stack(similarities)
-    if chain is None:
-        chain = np.zeros(len(by_draw), int)
-    elif len(chain) != len(by_draw):
-        raise ValueError(
-            f"chain has {len(chain)} entries but there are {len(by_draw)} draws; give one for each"
-        )
+    groups = np.zeros(len(by_draw), int)
+    if chain is not None:
+        groups = arguments.array("chain", chain, (len(by_draw),), kind="integers")
     total = by_draw.sum(axis=0, dtype=np.float64)
 
     def score_with(kept: Bool[np.ndarray, " S"]) -> float:
@@ -172,14 +166,11 @@ def retrieve(
 
     similarity = total / len(by_draw)
     by_query = average_precision(similarity, relevant)
-    num_queries = len(by_query)
     return Retrieval(
         mean_average_precision=float(by_query.mean()),
-        error_queries=(
-            float(by_query.std(ddof=1) / np.sqrt(num_queries)) if num_queries > 1 else np.nan
-        ),
+        error_queries=float(_error_of_mean(by_query)),
         error_draws=jackknife_error(score_with, np.arange(len(by_draw))),
-        error_chains=jackknife_error(score_with, np.asarray(chain)),
+        error_chains=jackknife_error(score_with, groups),
         average_precision=by_query,
         precision=precision_at(similarity, relevant),
         similarity=similarity,
@@ -189,16 +180,7 @@ def retrieve(
     )
 
 
-def _checked(similarity: Any, relevant: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the arguments of the measures as arrays of one shape, with a row at least."""
-    similarity = arguments.array("similarity", similarity, (None, None), finite=True)
-    relevant = arguments.array("relevant", relevant, similarity.shape, kind="booleans")
-    if not similarity.size:
-        raise ValueError(f"similarity has shape {similarity.shape}; give queries and rows")
-    return similarity, relevant
-
-
-def _classes(name: str, values: Any) -> np.ndarray:
+def _classes(name: str, values: Sequence[str] | Sequence[int] | np.ndarray) -> np.ndarray:
     """Return classes as an array of strings or integers."""
     given = arguments.sequence(name, values, "classes, strings or integers", some=True)
     if not all(isinstance(one, str) for one in given) and not all(
@@ -211,24 +193,20 @@ def _classes(name: str, values: Any) -> np.ndarray:
     return np.asarray(given)
 
 
-def _similarity(
-    s: int, queries: np.ndarray, rows: np.ndarray, shape: tuple[int, int]
-) -> Float[np.ndarray, "Q N"]:
-    """Check and compare the scores of one draw."""
-    fits = queries.ndim == rows.ndim == 2 and (len(queries), len(rows)) == shape
-    if not fits or queries.shape[1] != rows.shape[1]:
-        raise ValueError(
-            f"draws[{s}] has shapes {queries.shape} and {rows.shape}; give [{shape[0]}, K] for "
-            f"the queries and [{shape[1]}, K] for the rows"
-        )
-    if not (np.isfinite(queries).all() and np.isfinite(rows).all()):
-        raise ValueError(f"draws[{s}] holds a score that is not finite; give finite numbers")
-    return cosine(queries, rows).astype(np.float32)
-
-
 def _ranked(
     similarity: Float[np.ndarray, "Q N"], relevant: Bool[np.ndarray, "Q N"]
 ) -> Bool[np.ndarray, "Q N"]:
-    """Order the relevance of rows by their similarity, largest first."""
+    """Check both, and order the relevance of rows by their similarity, largest first."""
+    similarity = arguments.array("similarity", similarity, (None, None), finite=True)
+    relevant = arguments.array("relevant", relevant, similarity.shape, kind="booleans")
+    if not similarity.size:
+        raise ValueError(f"similarity has shape {similarity.shape}; give queries and rows")
     order = np.argsort(-similarity, axis=1, kind="stable")
     return np.take_along_axis(relevant, order, axis=1)
+
+
+def _error_of_mean(values: Float[np.ndarray, "Q ..."]) -> Float[np.ndarray, ...]:
+    """Return the standard error of the mean over queries; NaN for one query."""
+    if len(values) < 2:
+        return np.full(values.shape[1:], np.nan)
+    return np.asarray(values.std(axis=0, ddof=1) / np.sqrt(len(values)))

@@ -15,7 +15,7 @@ import bnp_models as bnp
 from bnp_models.estimators import GroupClassifier, TopicClassifier, TopicEstimator
 from bnp_models.results.author_fit import AuthorFit
 from bnp_models.results.group_fit import GroupFit
-from bnp_models.results.supervised_fit import SupervisedFit
+from bnp_models.results.label_fit import SupervisedFit
 from bnp_models.results.topic_tables import mean_topics
 
 
@@ -248,18 +248,21 @@ class TestParameters:
     @pytest.mark.parametrize(
         ("parameters", "message"),
         [
-            ({"model": bnp.SupervisedLDA(2)}, "model must be one without labels"),
-            ({"model": bnp.AuthorTopicModel(2)}, "model must be a topic model of counts"),
-            ({"model": bnp.GaussianFactorAnalysis()}, "model must be a topic model of counts"),
-            ({"model": bnp.LDA}, "model must be a topic model such as"),
+            ({"model": bnp.SupervisedLDA(2)}, "model must be a topic model of plain documents"),
+            ({"model": bnp.LDA}, "model must be a topic model of plain documents such as"),
+            ({"num_sweeps": 0}, "The 'num_sweeps' parameter of TopicEstimator must be an int"),
+            ({"fit_options": 3}, "The 'fit_options' parameter of TopicEstimator must be"),
             ({"num_kept": 51}, "num_kept must be at most num_sweeps=50, got 51"),
             ({"fit_options": {"seed": 1}}, "use the parameter random_state of TopicEstimator"),
             ({"fit_options": {"schedules": 1}}, "schedules=1 is not an option of fit"),
-            ({"random_state": -1}, "random_state must be an integer of at least 0, got -1"),
+            (
+                {"random_state": -1},
+                "The 'random_state' parameter of .* Got -1",
+            ),
         ],
     )
     def test_are_checked_by_fit(self, counts, parameters, message):
-        estimator = TopicEstimator(**{"model": bnp.LDA(2)} | parameters)
+        estimator = TopicEstimator(bnp.LDA(2)).set_params(**parameters)
         with pytest.raises(ValueError, match=message):
             estimator.fit(counts[0])
         with pytest.raises(NotFittedError):

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+import xarray
 
+import bnp_models as bnp
 from bnp_models.posterior.factor_states import FactorStates, align_factors, factor_states, match
 from bnp_models.results import factor_tables
 
@@ -25,6 +27,18 @@ def shuffled(*, seed=0, chains=2, draws=3, extra=2, turn=False, noise=0.0, **opt
         w[c, d][:, place] = W * sign
         places[c, d] = place
     return factor_states(phi, w, source=SOURCE, **options), places.reshape(-1, len(PHI))
+
+
+def fit_of(states, features=None, sources=("a", "b")):
+    """Return a fit that shows these states."""
+    counts = np.bincount(states.source, minlength=states.num_sources)
+    data = bnp.Sources.from_arrays(
+        [np.zeros((n, states.phi.shape[2])) for n in counts],
+        names=sources[: len(counts)], feature_names=features,
+    )  # fmt: skip
+    fit = bnp.FactorFit(bnp.GaussianFactorAnalysis(), data, None)
+    vars(fit).update(shown=fit, factor_states=states)
+    return fit
 
 
 class TestStates:
@@ -83,21 +97,20 @@ class TestStates:
 
 class TestNumFactors:
     def test_by_hand(self):
-        table = factor_tables.num_factors([[2, 2, 4, 2], [4, 4, 4, 5]])
+        fit = fit_of(shuffled()[0])
+        used = (["chain", "draw"], [[2, 2, 4, 2], [4, 4, 4, 5]])
+        draws = xarray.Dataset({"num_factors_used": used}, {"chain": [0, 3]})
+        vars(fit)["data"] = xarray.DataTree.from_dict({"posterior": draws})
+        table = fit.num_factors()
         assert table.index.tolist() == [2, 3, 4, 5]
         np.testing.assert_allclose(table["probability"], [3 / 8, 0, 4 / 8, 1 / 8])
         np.testing.assert_allclose(table["chain 0"], [3 / 4, 0, 1 / 4, 0])
-        np.testing.assert_allclose(table["chain 1"], [0, 0, 3 / 4, 1 / 4])
-
-    @pytest.mark.parametrize("counts", [[1, 2], [[1.0]], [[]]])
-    def test_bad_input(self, counts):
-        with pytest.raises(ValueError, match=r"counts (must be an array of integers|is empty)"):
-            factor_tables.num_factors(counts)
+        np.testing.assert_allclose(table["chain 3"], [0, 0, 3 / 4, 1 / 4])
 
 
 class TestSharing:
     def test_by_hand(self):
-        table = factor_tables.sharing(shuffled()[0], ["a", "b"])
+        table = fit_of(shuffled()[0]).sharing()
         assert table[["source", "other"]].to_numpy().tolist() == [
             ["a", "a"],
             ["a", "b"],
@@ -111,19 +124,15 @@ class TestSharing:
         z = np.zeros((1, 4, 2, 2), bool)
         z[0, :, 0, 0] = z[0, 0, 1, 0] = z[0, 1:3, 1, 1] = True  # rows are sources
         states = factor_states(np.ones((1, 4, 2, 1)), z.astype(float), source=[0, 1])
-        table = factor_tables.sharing(states, interval=0.5).set_index(["source", "other"])
+        table = fit_of(states).sharing(interval=0.5).set_index(["source", "other"])
         np.testing.assert_allclose(table["shared"], [1, 0.25, 0.25, 0.75])
-        assert table.loc[("1", "1"), "lower"] == 0.75  # the quartile of 0, 1, 1, 1
-        assert table.loc[("1", "1"), "upper"] == 1
+        assert table.loc[("b", "b"), "lower"] == 0.75  # the quartile of 0, 1, 1, 1
+        assert table.loc[("b", "b"), "upper"] == 1
 
     def test_bad_input(self):
-        states, _ = shuffled()
-        with pytest.raises(ValueError, match="source_names must have 2 entries"):
-            factor_tables.sharing(states, ["a"])
-        with pytest.raises(
-            ValueError, match=r"interval must be a finite number above 0 and below 1, got 1"
-        ):
-            factor_tables.sharing(states, interval=1.0)
+        message = r"interval must be a finite number above 0 and below 1, got 1"
+        with pytest.raises(ValueError, match=message):
+            fit_of(shuffled()[0]).sharing(interval=1.0)
 
 
 class TestAlignment:
@@ -168,7 +177,7 @@ class TestEffects:
     @pytest.mark.parametrize("turn", [False, True])
     def test_by_hand(self, turn):
         states, _ = shuffled(turn=turn)
-        found = factor_tables.effects(states)
+        found = fit_of(states).effects()
         size = np.sqrt((W**2).sum(0) / (W > 0).sum(0))
         wanted = PHI * size[:, None]
         partner = match(found.mean, wanted)
@@ -183,16 +192,15 @@ class TestEffects:
         other = states._replace(
             phi=states.phi * scale[:, :, None], weights=states.weights / scale[:, None]
         )
-        for ours, theirs in zip(
-            factor_tables.effects(states), factor_tables.effects(other), strict=True
-        ):
+        for ours, theirs in zip(fit_of(states).effects(), fit_of(other).effects(), strict=True):
             np.testing.assert_allclose(ours, theirs)
 
     def test_states_without_a_factor_do_not_count(self):
         phi = np.array([[[[1.0, 0], [0, 2.0]], [[1.0, 0], [0, 2.0]], [[3.0, 0], [0, 0]]]])
         w = np.ones((1, 3, 1, 2))
         w[0, 2, 0, 1] = 0
-        found = factor_tables.effects(factor_states(phi, w, lp=[[1, 0, 0]]), interval=0.5)
+        states = factor_states(phi, w, lp=[[1, 0, 0]])
+        found = fit_of(states).effects(interval=0.5)
         np.testing.assert_allclose(found.mean, [[5 / 3, 0], [0, 2]])
         np.testing.assert_allclose(found.lower, [[1, 0], [0, 2]])
         np.testing.assert_allclose(found.upper, [[2, 0], [0, 2]])
@@ -201,7 +209,7 @@ class TestEffects:
 class TestTable:
     def test_by_hand(self):
         states, _ = shuffled(noise=1e-4)
-        table = factor_tables.factors(states, list("pqrs"), ["a", "b"], num_features=2)
+        table = fit_of(states, list("pqrs")).factors(num_features=2)
         assert table.index.name == "factor"
         rows = table.set_index("features")
         assert set(rows.index) == {"p, q", "s, q", rows.index[2]}
@@ -214,16 +222,9 @@ class TestTable:
 
     def test_negative_effects_are_marked(self):
         states = factor_states(np.array([[[[1.0, -3, 2]]]]), np.ones((1, 1, 2, 1)))
-        table = factor_tables.factors(states, list("pqr"), num_features=3)
+        table = fit_of(states, list("pqr")).factors(num_features=3)
         assert table.loc[0, "features"] == "-q, r, p"
-        assert table.loc[0, "in 0"] == 1
-
-    def test_bad_input(self):
-        states, _ = shuffled()
-        with pytest.raises(ValueError, match="feature_names must have 4 entries"):
-            factor_tables.factors(states, ["p"])
-        with pytest.raises(ValueError, match="source_names must have 2 entries"):
-            factor_tables.factors(states, source_names=list("abc"))
+        assert table.loc[0, "in a"] == 1
 
 
 class TestReconstruction:
@@ -231,17 +232,17 @@ class TestReconstruction:
         rng = np.random.default_rng(0)
         background = rng.normal(size=(2, 3, 2))
         states, _ = shuffled(turn=True, background=background)
-        found = factor_tables.reconstruct(states)
+        found = fit_of(states).reconstruct()
         fits = W @ PHI + background.reshape(6, 2)[:, SOURCE, None]
         np.testing.assert_allclose(found.mean, fits.mean(0))
         np.testing.assert_allclose(found.sd, fits.std(0))
-        some = factor_tables.reconstruct(states, rows=[4, 0])
+        some = fit_of(states).reconstruct(rows=[4, 0])
         np.testing.assert_allclose(some.mean, found.mean[[4, 0]])
 
     def test_rows_are_numbers(self):
         for row in (0.5, -1, 10**6):
             with pytest.raises(ValueError, match=rf"rows must be numbers below \d+, .*{row}\]"):
-                factor_tables.reconstruct(shuffled()[0], rows=[0, row])
+                fit_of(shuffled()[0]).reconstruct(rows=[0, row])
 
 
 class TestRecovery:

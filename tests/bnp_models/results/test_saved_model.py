@@ -86,7 +86,7 @@ def test_what_is_in_it(fitted, corpus, saved, tmp_path):
     assert repr(saved) == f"SavedModel(LDA: {len(saved.topics())} topics, 6 words, 4 states)"
     content = read_sealed(tmp_path / "model.npz", "", required=True)
     assert not {"z", "doc", "word"} & set(content)
-    assert content["phi"].dtype == np.float32
+    assert content["mixtures/phi"].dtype == np.float32
     num_tokens = corpus.num_tokens
     assert all(num_tokens not in array.shape for array in content.values())
     matched, notes = saved.match(bnp.Corpus.from_texts(["cat emu"]))
@@ -163,7 +163,7 @@ class TestRefusals:
             return {"about": np.array(json.dumps(json.loads(str(content["about"])) | change))}
 
         for change, message in (
-            ({"schema": np.array("bnp-model-9")}, "not written by fit.save_model of this version"),
+            ({"schema": np.array("bnp-model-1")}, "not written by fit.save_model of this version"),
             (about(model={"model": "Mine"}), "can't be read by this version: model must be one"),
             (about(tokenizer={"x": 1}), "a tokenizer that can't be read"),
             ({"about": np.array("[")}, "can't be read by this version"),
@@ -171,8 +171,8 @@ class TestRefusals:
             write_sealed(path, content | change)
             with pytest.raises(ValueError, match=message):
                 bnp.load(path)
-        write_sealed(path, {name: x for name, x in content.items() if name != "phi"})
-        with pytest.raises(ValueError, match="lacks phi"):
+        write_sealed(path, {name: x for name, x in content.items() if name != "mixtures/phi"})
+        with pytest.raises(ValueError, match="lacks mixtures/phi"):
             bnp.load(path)
         np.savez(path, **content)
         with pytest.raises(ValueError, match="its checksum is missing"):

@@ -116,7 +116,7 @@ class TestCalibration:
         [
             ([0.5, 1.5], [0, 1], 1, "numbers in"),
             ([0.5], [0, 1], 1, "label must be an array"),
-            ([0.5, 0.5], [0, 1], 3, "bins must be at most 2"),
+            ([0.5, 0.5], [0, 1], 3, "bins must be an integer of at most 2"),
         ],
     )
     def test_refused(self, p, label, bins, message):

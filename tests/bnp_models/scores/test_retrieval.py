@@ -113,39 +113,29 @@ def test_scope_is_the_mean_over_queries():
     # all rows together: the share of the class, whatever the ranking
     share = (query[:, None] == row).mean(1)
     np.testing.assert_allclose(table["precision"][30], share.mean())
-    with pytest.raises(ValueError, match="sizes must be from 1 to 30, the rows, got 31"):
+    with pytest.raises(ValueError, match="sizes: each must be an integer of at most 30, got 31"):
         found.scope([31])
 
 
 ONE = np.ones((1, 2)), np.ones((3, 2))
-BAD = {
-    "no draws": (lambda: retrieve([], [0], [0, 1]), "draws is empty"),
-    "class of no row": (
-        lambda: retrieve([ONE], ["z"], ["x", "y", "x"]),
-        r"query_class has .*'z'.*, which is the class of no row",
-    ),
-    "other factors": (
-        lambda: retrieve([(np.ones((1, 3)), ONE[1])], [0], [0, 0, 1]),
-        r"draws\[0\] has shapes \(1, 3\) and \(3, 2\); give \[1, K\]",
-    ),
-    "other rows": (lambda: retrieve([ONE, ONE], [0], [0, 0]), r"give .* \[2, K\] for the rows"),
-    "nan": (
-        lambda: retrieve([ONE, (ONE[0] * np.nan, ONE[1])], [0], [0, 0, 1]),
-        r"draws\[1\] holds a score that is not finite",
-    ),
-    "chains": (
-        lambda: retrieve([ONE], [0], [0, 0, 1], chain=[0, 1]),
-        "chain has 2 entries but there are 1 draws",
-    ),
-    "nothing relevant": (
-        lambda: average_precision(np.zeros((2, 1)), np.array([[True], [False]])),
-        "relevant has no row for query 1",
-    ),
-}
 
 
-@pytest.mark.parametrize("case", BAD)
-def test_bad_input_is_refused_by_name(case):
-    run, message = BAD[case]
+@pytest.mark.parametrize(
+    ("draws", "query_class", "chain", "message"),
+    [
+        ([], [0], None, "draws is empty"),
+        ([ONE], [2], None, r"query_class has .*2.*, which is the class of no row"),
+        ([(np.ones((1, 3)), ONE[1])], [0], None, r"draws\[0\] must be .* of shape \[3, 3\]"),
+        ([ONE, (ONE[0], ONE[0])], [0], None, r"draws\[1\] must be .* of shape \[3, 2\]"),
+        ([ONE, (ONE[0] * np.nan, ONE[1])], [0], None, r"draws\[1\] must hold finite numbers"),
+        ([ONE], [0], [0, 1], r"chain must be an array of integers of shape \[1\]"),
+    ],
+)
+def test_bad_input_is_refused_by_name(draws, query_class, chain, message):
     with pytest.raises(ValueError, match=message):
-        run()
+        retrieve(draws, query_class, [0, 0, 1], chain=chain)
+
+
+def test_a_query_without_a_relevant_row_is_refused():
+    with pytest.raises(ValueError, match="relevant has no row for query 1"):
+        average_precision(np.zeros((2, 1)), np.array([[True], [False]]))
