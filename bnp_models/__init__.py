@@ -15,11 +15,11 @@ from bnp_models.run.draws import to_arviz
 from bnp_models.run.fit import fit, resume
 
 if TYPE_CHECKING:
-    from bnp_models.results.author_fit import AuthorFit
-    from bnp_models.results.contrast_fit import ContrastFit
+    from bnp_models.results.author_tables import AuthorFit
+    from bnp_models.results.contrast_tables import ContrastFit
     from bnp_models.results.factor_fit import FactorFit
     from bnp_models.results.folder import SavedModel, load
-    from bnp_models.results.group_fit import GroupFit
+    from bnp_models.results.group_tables import GroupFit
     from bnp_models.results.label_fit import OneVsRestFit, SupervisedFit
     from bnp_models.results.result import Fit
     from bnp_models.results.topic_fit import TopicFit
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _RESULTS = {
-    "AuthorFit": "author_fit",
-    "ContrastFit": "contrast_fit",
+    "AuthorFit": "author_tables",
+    "ContrastFit": "contrast_tables",
     "FactorFit": "factor_fit",
     "Fit": "result",
-    "GroupFit": "group_fit",
+    "GroupFit": "group_tables",
     "OneVsRestFit": "label_fit",
     "SavedModel": "folder",
     "SupervisedFit": "label_fit",

@@ -30,12 +30,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from bnp_models.base.model import Model
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
-from bnp_models.results.author_fit import AuthorFit
-from bnp_models.results.contrast_fit import ContrastFit
-from bnp_models.results.group_fit import GroupFit
+from bnp_models.results.author_tables import AuthorFit
+from bnp_models.results.contrast_tables import ContrastFit
+from bnp_models.results.group_tables import GroupFit
 from bnp_models.results.label_fit import OneVsRestFit, SupervisedFit
+from bnp_models.results.topic_draws import mean_topics
 from bnp_models.results.topic_fit import TopicFit
-from bnp_models.results.topic_tables import mean_topics
 from bnp_models.run.fit import fit
 
 __all__ = ["GroupClassifier", "TopicClassifier", "TopicEstimator"]

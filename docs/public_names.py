@@ -121,7 +121,7 @@ def described(function: Any, owner: Any = None) -> str:
     returns = None
     targets = [(_resolve(name, owner), owner) for name in _referred(text)]
     bases = [base for base in getattr(owner, "__mro__", ()) if function.__name__ in vars(base)]
-    targets += [(vars(base)[function.__name__], base) for base in bases[1:]]
+    targets += [(getattr(base, function.__name__), base) for base in bases[1:]]
     for target, place in targets:
         if not inspect.isfunction(target) or target is function:
             continue

@@ -36,8 +36,8 @@ from bnp_models.baselines.variational_slda import fit_variational_slda
 from bnp_models.cli.arguments import make_parser, not_negative
 from bnp_models.cli.command import COMMANDS, main
 from bnp_models.estimators import GroupClassifier, TopicClassifier, TopicEstimator
-from bnp_models.posterior import arviz_data, coassignment, diagnostics, functionals
-from bnp_models.results import document_tables, functional_tables, topic_tables
+from bnp_models.posterior import arviz_data, coassignment, functionals
+from bnp_models.results import document_tables, topic_tables
 from bnp_models.scores import held_out, retrieval
 
 ROOMS = ("scores", "plots", "posterior", "results", "data", "baselines", "estimators")
@@ -76,10 +76,8 @@ INTERNAL = {
     "posterior.representative": "of Fit, with states of its chains",
     "data.new_texts": "of Corpus.read_texts and SavedModel.read_texts",
     "results.factor_tables": "methods of FactorFit",
-    "results.new_documents": "of transform and match",
     "results.pictures": "of save_run and of the report, with fits",
-    "results.topic_methods": "methods of TopicFit",
-    "results.topic_pictures": "methods of TopicFit",
+    "results.topic_draws": "what the tables and pictures of topics start from",
     "scores.annealing": "of held_out_rows, runs compiled programs on checked arrays",
     "scores.group_scores": "of group_probabilities, which checks",
     "scores.gaussian_annealing": "of held_out_rows, runs compiled programs on checked arrays",
@@ -113,15 +111,19 @@ INTERNAL_FUNCTIONS = {
     "posterior.stacking.weights_table": "of TopicFit.chain_weights, with draws of a fit",
     "posterior.stacking.weights_text": "of TopicFit.text",
     "posterior.stacking.with_weights": "of TopicFit.stacked, which makes the weights",
-    "results.document_tables.prior_weights": "of the tables, which check",
+    "results.document_tables.as_documents": "of transform and match, as a check",
+    "results.document_tables.document_theta": "of the tables, which check",
+    "results.document_tables.over_words": "of match, which checks",
+    "results.document_tables.shares_of_new": "of transform, which fold-in checks",
     "results.document_tables.topic_counts": "of the tables, which check",
-    "results.topic_effects.in_other_chains": "of TopicFit.effects, with tables that it made",
-    "results.topic_relations.document_weights": "of the tables, which check",
     "results.topic_relations.largest_documents": "of representative_documents, which checks",
-    "results.topic_rankings.checked_labels": "of TopicFit.with_labels, as a check",
-    "results.topic_tables.bounds": "of the tables, which check",
+    "results.topic_pictures.chosen_topics": "of the pictures, as a check",
+    "results.topic_pictures.number_labels": "of the pictures, which check",
+    "results.topic_tables.by_group": "of the tables, which made the columns",
+    "results.topic_tables.checked_labels": "of TopicFit.with_labels, as a check",
     "results.topic_tables.counts_by_group": "of the tables, which check",
-    "results.document_tables.checked_alignment": "a check",
+    "results.topic_tables.join_names": "of the tables, with words that they chose",
+    "results.topic_tables.mean_shares": "of the tables, which check",
     "scores.labels.predict_means": "of SupervisedFit.predictions, with states of a fit",
     "posterior.cosine.cosine": "of match and retrieve, called on float arrays that they checked",
     "posterior.mixtures.author_states": "of AuthorFit.author_mixtures, with states of a fit",
@@ -134,8 +136,11 @@ INTERNAL_FUNCTIONS = {
     "scores.held_out_rows.row_evidence": "one state of predict_rows",
     "scores.held_out_rows.thin": "one step of row_completion",
 }
-REFUSING = ("FactorFit.save_model",)
-"""Methods that only say what to call instead."""
+REFUSING = {
+    f"OneVsRestFit.{name}"
+    for name in ("functionals", "log_likelihood", "posterior_predictive", "prior_predictive")
+}
+"""Methods that say to call that of the fit of one class, which is tried out."""
 CHECKED_BY_FIT = ("get_params", "set_params")
 """Methods of estimators that take anything, as scikit-learn asks; `fit` refuses it."""
 ESTIMATORS = {
@@ -456,11 +461,8 @@ KINDS_AT: dict[str, Table] = {
         for parameter, kind in (("concentration", POSITIVE), ("discount", real(1, 1.5, -0.1)))
     },
     "DifferentialTopicModel.transform": wrong("None") | {"matrix": np.eye(2)},
-    **{
-        f"{name}.prior_predictive.num_draws": count(1)
-        for name in ("TopicFit", "FactorFit", "posterior.predictive")
-    },
-    "results.association_tables.associations.word": text(empty=True)
+    "posterior.predictive.prior_predictive.num_draws": count(1),
+    "results.contrast_tables.associations.word": text(empty=True)
     | {"unknown": "nonsense", "empty": ""},
     "CorpusWriter.add.authors": wrong("None") | {"twice": ["a", "a"]},
     "CorpusWriter.add.group": wrong("None", "number", "string") | {"fraction": 1.5, "no text": ""},
@@ -496,9 +498,8 @@ KINDS_AT: dict[str, Table] = {
     "TopicFit.evaluate.data": CORPUS,
     "baselines.lda_svm.fit_lda_svm.keep_states": count(1),
     "baselines.lda_svm.fit_lda_svm.num_warmup": count(0),
-    **{
-        f"{name}.test": {label: x for label, x in CORPUS.items() if label != "None"}
-        for name in ("TopicFit.functionals", "results.functional_tables.topic_functionals")
+    "results.functional_tables.topic_functionals.test": {
+        label: x for label, x in CORPUS.items() if label != "None"
     },
     **{
         f"{name}.plot_functionals.functionals": wrong("None") for name in ("TopicFit", "FactorFit")
@@ -581,16 +582,15 @@ KINDS_AT: dict[str, Table] = {
         f"{place}.{name}.by": choice()
         for place, name in (
             ("results.topic_tables", "topic_words"),
-            ("results.topic_rankings", "word_scores"), ("results.topic_rankings", "topic_labels"),
+            ("results.topic_tables", "word_scores"), ("results.topic_tables", "topic_labels"),
         )
     },
     "results.topic_relations.representative_documents.topic": count(0) | {"too large": 10**6},
-    "TopicFit.plot_topics_over_time.bins": wrong("None", "array") | {"decreasing": [2, 1]},
-    "TopicFit.topic_labels.by": choice(),
+    "results.topic_pictures.plot_topics_over_time.bins": wrong("None", "array")
+    | {"decreasing": [2, 1]},
     "TopicFit.coherence.top": count(2),
-    "TopicFit.plot_effects.effects": wrong("dictionary"),
-    "results.topic_rankings.first_words.scores": numeric(),
-    "results.topic_rankings.topic_labels.own": wrong("None", "dictionary"),
+    "results.topic_pictures.plot_effects.effects": wrong("dictionary"),
+    "results.topic_tables.first_words.scores": numeric(),
     "scores.coherence.coherence.top": count(2),
     "scores.coherence.coherence.topics": wrong() | {"too few words": [[0]]},
     "plots.relation_plots.plot_topic_correlation.prevalence": PREVALENCE,
@@ -625,12 +625,8 @@ KINDS_AT: dict[str, Table] = {
     "scores.retrieval.retrieve.draws": wrong(),
     "scores.retrieval.retrieve.query_class": wrong("bool") | {"unknown": ["nonsense"] * 2},
     "scores.retrieval.retrieve.row_class": wrong("bool"),
-    **{
-        f"{name}.num_draws": count(20) | {"no whole blocks": 50}
-        for name in (
-            "scores.empirical_likelihood.empirical_likelihood", "TopicFit.empirical_likelihood"
-        )
-    },
+    "scores.empirical_likelihood.empirical_likelihood.num_draws": count(20)
+    | {"no whole blocks": 50},
     **{
         f"results.author_tables.{name}.fit": FIT_OF_AUTHORS
         for name in ("author_topics", "infer_author", "plot_author_topics", "similar_authors",
@@ -641,18 +637,19 @@ KINDS_AT: dict[str, Table] = {
         for name in ("contrast", "contrast_words", "group_probabilities", "plot_contrast",
                      "plot_distances")
     },
-    "results.association_tables.associations.fit": FIT_OF_GROUPS,
+    "results.contrast_tables.associations.fit": FIT_OF_GROUPS,
     "results.contrast_tables.contrast_words.by": choice(),
     **{
         f"results.group_tables.{name}.fit": FIT_OF_GROUPS
-        for name in ("compare_alone", "own_topics", "plot_sharing", "shared_topics", "sharing")
+        for name in (
+            "compare_alone", "corpus_of", "own_topics", "plot_sharing", "shared_topics", "sharing"
+        )
     },
     "results.group_tables.compare_alone.group": choice(),
     "results.group_tables.compare_alone.alone": wrong(),
     **{
         f"{place}.group": choice()
-        for place in ("results.group_tables.own_topics", "results.group_tables.corpus_of",
-                      "GroupFit.corpus_of")
+        for place in ("results.group_tables.own_topics", "results.group_tables.corpus_of")
     },
     **{
         f"{place}.{name}": table
@@ -682,24 +679,10 @@ PASSED_ON: dict[str, Any] = {
     "baselines.variational_slda.fit_variational_slda": fit_program,
     "Corpus.read_texts": bnp.Corpus.from_texts,
     "SavedModel.read_texts": bnp.Corpus.from_texts,
-    "TopicFit.plot_topics_over_time": "plots.effect_plots.plot_topics_over_time",
-    "results.topic_rankings.topic_labels": "results.topic_rankings.word_scores",
     "choose_num_topics": bnp.fit,
-    "TopicFit.documents": document_tables.documents,
     "TopicFit.document_completion": held_out.document_completion,
-    "TopicFit.left_to_right": held_out.left_to_right,
-    "TopicFit.empirical_likelihood": "scores.empirical_likelihood.empirical_likelihood",
     "TopicFit.stacked": held_out.document_completion,
     "TopicFit.npmi": "scores.coherence.npmi",
-    "TopicFit.convergence": diagnostics.convergence,
-    "TopicFit.functionals": functional_tables.topic_functionals,
-    "TopicFit.plot_num_topics": "plots.topic_plots.plot_number",
-    "TopicFit.plot_history": "plots.history_plots.plot_history",
-    "TopicFit.plot_traces": "plots.topic_plots.plot_traces",
-    "TopicFit.plot_ranks": "plots.topic_plots.plot_ranks",
-    "TopicFit.plot_topic_words": "plots.topic_plots.plot_topic_words",
-    "TopicFit.plot_prevalence_by_group": "plots.topic_plots.plot_prevalence_by_group",
-    "TopicFit.plot_topic_similarity": "plots.topic_plots.plot_topic_similarity",
     **{
         f"{fit}.{name}": f"{fit}.predictions"
         for fit in ("SupervisedFit", "OneVsRestFit")
@@ -708,11 +691,7 @@ PASSED_ON: dict[str, Any] = {
     "OneVsRestFit.topics": topic_tables.topics,
     "SupervisedFit.topic_weights": topic_tables.topics,
     "OneVsRestFit.topic_weights": "SupervisedFit.topic_weights",
-    "FactorFit.convergence": diagnostics.convergence,
     "FactorFit.plot_num_factors": "plots.topic_plots.plot_number",
-    "FactorFit.plot_history": "plots.history_plots.plot_history",
-    "FactorFit.plot_traces": "plots.topic_plots.plot_traces",
-    "FactorFit.plot_ranks": "plots.topic_plots.plot_ranks",
     "FactorFit.plot_sharing": "plots.factor_plots.plot_sharing",
     "FactorFit.plot_factors": "plots.factor_plots.plot_factors",
     "fit": bnp.LDA.gibbs,
@@ -728,13 +707,9 @@ PASSED_ON: dict[str, Any] = {
     "data.text_files.read_lines": bnp.Corpus.from_texts,
 }
 NOT_PASSED_ON = {
-    "TopicFit.plot_prevalence_by_group.labels": "the method gives them",
-    "TopicFit.plot_topic_similarity.labels": "the method gives them",
-    "TopicFit.plot_topics_over_time.labels": "the method gives them",
     "choose_num_topics.checkpoint": "many fits have no one folder",
     "choose_num_topics.reading": "the corpus is divided",
     "choose_num_topics.record": "only scores are returned",
-    "TopicFit.*.terms": "those of the model",
     "FactorFit.*.terms": "those of the model",
     **{
         f"{kind}.read_texts.{name}": "decided by the corpus that was fitted"
@@ -821,8 +796,8 @@ def public() -> dict[str, Any]:
             inherited = methods_of(bnp.TopicFit) if more else []
             inherited = methods_of(bnp.GroupFit) if name == "ContrastFit" else inherited
             own = [method for method in methods_of(thing) if method not in inherited]
-            own = [method for method in own if f"{name}.{method}" not in REFUSING]
             found |= {f"{name}.{method}": getattr(thing, method) for method in own}
+            found = {place: method for place, method in found.items() if place not in REFUSING}
         elif callable(thing):
             found[name] = thing
     for room in ROOMS:
@@ -1238,14 +1213,11 @@ def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
         "plots.relation_plots.plot_topic_map.table": fit.topic_map(),
         "plots.effect_plots.plot_effects.table": fit.effects({"x": [1.0, 2.0, 4.0, 3.0]}),
         "plots.effect_plots.plot_topics_over_time.table": fit.topics_over_time([1, 2, 3, 4]),
-        "TopicFit.plot_effects.effects": {"x": [1.0, 2.0, 4.0, 3.0]},
+        "results.topic_pictures.plot_effects.effects": {"x": [1.0, 2.0, 4.0, 3.0]},
         "TopicFit.coherence.top": 3,
         "scores.coherence.coherence.top": 3,
-        **{
-            f"results.topic_rankings.{name}.phi": np.full((corpus.num_words, 2), 0.1)
-            for name in ("word_scores", "topic_labels")
-        },
-        "results.topic_rankings.first_words.scores": np.ones((3, 2)),
+        "results.topic_tables.word_scores.phi": np.full((corpus.num_words, 2), 0.1),
+        "results.topic_tables.first_words.scores": np.ones((3, 2)),
         "choose_num_topics.num_topics": [2],
         "posterior.alignment.Alignment.of_topics.topics": [0],
         "choose_num_topics.top": 2,
@@ -1275,7 +1247,6 @@ def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
         "results.folder.load_run.folder": context.run,
         "results.folder.save_run.fit": fit,
         "results.result.read_draws.path": folder / "topic_fit.nc",
-        "results.document_tables.new_document_shares.theta": np.full((4, 4, 2), 0.5),
         "resume.checkpoint": context.checkpoint,
         "scores.held_out.document_completion.observed": corpus,
         "scores.retrieval.retrieve.draws": [(np.eye(2), np.eye(2))],
@@ -1293,16 +1264,21 @@ def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
         "Corpus.with_labels.labels": [0, 1, 1, 0],
         **{
             f"results.group_tables.{name}.fit": context.group_fit
-            for name in ("compare_alone", "own_topics", "plot_sharing", "shared_topics", "sharing")
+            for name in (
+                "compare_alone",
+                "corpus_of",
+                "own_topics",
+                "plot_sharing",
+                "shared_topics",
+                "sharing",
+            )
         },
         **{
             f"{place}.{name}": value
             for place in (
                 "results.group_tables.compare_alone",
                 "results.group_tables.own_topics",
-                "results.group_tables.own_topics",
                 "results.group_tables.corpus_of",
-                "GroupFit.corpus_of",
             )
             for name, value in {"group": "a", "alone": context.group_fit}.items()
         },
@@ -1318,14 +1294,8 @@ def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
             for parameter, value in {"fit": context.contrast_fit, "min_tokens": 1}.items()
         },
         "results.contrast_tables.plot_distances.min_tokens": 1,
-        "results.association_tables.associations.fit": context.contrast_fit,
-        **{
-            f"{name}.word": context.corpus.vocabulary[0]
-            for name in (
-                "results.association_tables.associations",
-                "results.association_tables.associations",
-            )
-        },
+        "results.contrast_tables.associations.fit": context.contrast_fit,
+        "results.contrast_tables.associations.word": context.corpus.vocabulary[0],
         "plots.contrast_plots.plot_contrast.table": context.contrast_fit.contrast(min_tokens=1),
         "plots.contrast_plots.plot_contrast.words": context.contrast_fit.contrast_words(
             min_tokens=1
@@ -1528,7 +1498,12 @@ def test_malformed_values_are_refused(context, name):
 @pytest.mark.parametrize("name", sorted(PUBLIC))
 def test_valid_values_are_taken(context, name):
     """What the malformed values are tried out beside is valid."""
-    if name in ("to_arviz", "FactorFit.impute", "Transform.from_wordnet", "TopicFit.pyldavis"):
+    if name in (
+        "to_arviz",
+        "FactorFit.impute",
+        "Transform.from_wordnet",
+        "results.topic_pictures.pyldavis",
+    ):
         return  # a run of MCMC, data with gaps, NLTK or pyLDAvis are needed: tested elsewhere
     found = target(context, name)(**arguments_of(context, name, ""))
     if isinstance(found, Iterator):

@@ -24,7 +24,7 @@ __all__ = ["log_likelihood", "posterior_predictive", "prior_predictive"]
 
 
 def posterior_predictive(
-    model: Model, data: Any, draws: Any, *, num_draws: int | None = None, seed: int = 0
+    model: Model, data: Any, draws: Any, num_draws: int | None = None, *, seed: int = 0
 ) -> Any:
     """Draw the data anew given each kept state.
 
@@ -61,7 +61,7 @@ def posterior_predictive(
 
 
 def log_likelihood(
-    model: Model, data: Any, draws: Any, *, num_draws: int | None = None, seed: int = 0
+    model: Model, data: Any, draws: Any, num_draws: int | None = None, *, seed: int = 0
 ) -> Any:
     r"""Compute the log likelihood of each document or row, given all parameters.
 
@@ -119,7 +119,7 @@ def log_likelihood(
 
 
 def prior_predictive(
-    model: Model, data: Any, *, num_draws: int = 100, record: Collection[str] = (), seed: int = 0
+    model: Model, data: Any, num_draws: int = 100, *, record: Collection[str] = (), seed: int = 0
 ) -> Any:
     """Draw data of the shape of those given from the program of a model.
 

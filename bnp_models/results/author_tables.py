@@ -8,8 +8,8 @@ them. Each function is also a method of `AuthorFit`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -19,14 +19,21 @@ from bnp_models.base.author_model import AuthorModel
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.posterior.intervals import tail_quantiles
-from bnp_models.posterior.mixtures import AuthorMixture, check_words
+from bnp_models.posterior.mixtures import AuthorMixture, author_states, check_words
 from bnp_models.posterior.stacking import chain_weights
-from bnp_models.results.result import Fit
+from bnp_models.results.topic_draws import by_number
+from bnp_models.results.topic_fit import TopicFit
+from bnp_models.results.topic_pictures import number_labels
+from bnp_models.results.topic_tables import topics as describe_topics
+from bnp_models.scores import held_out
+from bnp_models.scores.held_out_score import HeldOutScore
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+
 __all__ = [
+    "AuthorFit",
     "author_topics",
     "infer_author",
     "plot_author_topics",
@@ -36,7 +43,7 @@ __all__ = [
 
 
 def author_topics(
-    fit: Fit, authors: Sequence[str] | None = None, *, top: int = 5, interval: float = 0.9
+    fit: AuthorFit, authors: Sequence[str] | None = None, *, top: int = 5, interval: float = 0.9
 ) -> pd.DataFrame:
     """Return the largest topics of authors with their uncertainty.
 
@@ -64,27 +71,27 @@ def author_topics(
     top = arguments.integer("top", top, 1)
     rows = _rows(fit, authors)
     fit = fit.shown
-    shares, _ = _shares(fit, rows)
+    shares = _shares(fit, rows)
     lower, upper = np.quantile(shares, tail_quantiles(interval), axis=0)
     mean = shares.mean(axis=0)
-    words = fit.topics()["words"]
-    best = np.argsort(-mean, axis=1, kind="stable")[:, :top]
-    names = fit.dataset.author_names
+    topic = np.argsort(-mean, axis=1, kind="stable")[:, :top]
+    at = np.arange(len(rows))[:, None], topic
+    names, words = np.array(fit.dataset.author_names, object), describe_topics(fit)["words"]
     return pd.DataFrame(
         {
-            "author": names[rows[i]],
-            "topic": k,
-            "words": words[k],
-            "share": mean[i, k],
-            "lower": lower[i, k],
-            "upper": upper[i, k],
+            "author": np.repeat(names[rows], topic.shape[1]),
+            "topic": topic.ravel(),
+            "words": words.to_numpy()[topic.ravel()],
+            "share": mean[at].ravel(),
+            "lower": lower[at].ravel(),
+            "upper": upper[at].ravel(),
         }
-        for i in range(len(rows))
-        for k in best[i].tolist()
     )
 
 
-def similar_authors(fit: Fit, author: str, *, top: int = 10, interval: float = 0.9) -> pd.DataFrame:
+def similar_authors(
+    fit: AuthorFit, author: str, *, top: int = 10, interval: float = 0.9
+) -> pd.DataFrame:
     r"""Return the authors whose topics are most like those of an author.
 
     The similarity is $\sum_k \sqrt{\theta_{ik} \theta_{jk}}$, one minus the squared Hellinger
@@ -132,7 +139,9 @@ def similar_authors(fit: Fit, author: str, *, top: int = 10, interval: float = 0
     )
 
 
-def infer_author(fit: Fit, corpus: Corpus, candidates: Sequence[str] | None = None) -> pd.DataFrame:
+def infer_author(
+    fit: AuthorFit, corpus: Corpus, candidates: Sequence[str] | None = None
+) -> pd.DataFrame:
     r"""Return the probability that a candidate alone wrote a document.
 
     $$p(j \mid w) \propto \frac1S \sum_s \prod_n \sum_k \hat\theta^s_{jk} \phi^s_{k w_n}$$
@@ -172,7 +181,7 @@ def infer_author(fit: Fit, corpus: Corpus, candidates: Sequence[str] | None = No
     return pd.DataFrame(probability, index=list(corpus.doc_names), columns=names)
 
 
-def surprising_documents(fit: Fit, author: str, *, top: int = 10) -> pd.DataFrame:
+def surprising_documents(fit: AuthorFit, author: str, *, top: int = 10) -> pd.DataFrame:
     r"""Return the documents of an author that are least like the author's other work.
 
     The measure is that of the paper, the perplexity of all words of the document under the topics
@@ -227,7 +236,7 @@ def surprising_documents(fit: Fit, author: str, *, top: int = 10) -> pd.DataFram
 
 
 def plot_author_topics(
-    fit: Fit, author: str, *, top: int = 8, interval: float = 0.9, ax: Axes | None = None
+    fit: AuthorFit, author: str, *, top: int = 8, interval: float = 0.9, ax: Axes | None = None
 ) -> Axes:
     """Draw the largest topics of an author, with a mark for each chain that is shown.
 
@@ -242,17 +251,15 @@ def plot_author_topics(
     """
     from matplotlib import pyplot
 
-    from bnp_models.plots.panels import check_ax, percent_ticks, plain
+    from bnp_models.plots.panels import chain_colour, check_ax, percent_ticks, plain
     from bnp_models.plots.small_topics import small
-    from bnp_models.plots.topic_plots import chain_colour, short_labels
 
     rows = _rows(fit, [author], "author")
     check_ax(ax)
     table = author_topics(fit, [author], top=top, interval=interval)
     topics = table.loc[~small(table["share"]), "topic"].tolist()
     fit = fit.shown
-    shares, chain = _shares(fit, rows)
-    shares = shares[:, 0, topics]
+    shares, chain = _shares(fit, rows)[:, 0, topics], fit.alignment.chain
     beside = {"loc": "best"}
     if ax is None:
         beside = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
@@ -268,7 +275,7 @@ def plot_author_topics(
             mean, place, xerr=np.maximum([mean - lower, upper - mean], 0), fmt="o", ms=4, lw=1.2,
             color=chain_colour(i, len(chains)), label=f"chain {c}",
         )  # fmt: skip
-    ax.set_yticks(range(len(topics)), short_labels(fit.topics().loc[topics]))
+    ax.set_yticks(range(len(topics)), number_labels(fit, topics))
     ax.invert_yaxis()
     ax.set_xlim(left=0)
     percent_ticks(ax.xaxis)
@@ -278,11 +285,11 @@ def plot_author_topics(
     return plain(ax)
 
 
-def _rows(fit: Fit, authors: Sequence[str] | None, argument: str = "authors") -> list[int]:
+def _rows(fit: AuthorFit, authors: Sequence[str] | None, argument: str = "authors") -> list[int]:
     """Return the numbers of authors, which were given as an argument of this name."""
-    if not isinstance(getattr(fit, "model", None), AuthorModel):
+    if not isinstance(fit, AuthorFit):
         raise ValueError(f"fit must be of an author-topic model, got {arguments.short_repr(fit)}")
-    if chain_weights(fit.data) is not None:
+    if fit._is_stacked():
         raise ValueError(
             "fit has weights of its chains, which tables of authors do not use: take "
             "fit.of_chain(c) or fit.unstacked()"
@@ -306,11 +313,41 @@ def _words(state: AuthorMixture, rows: list[int]) -> Float[np.ndarray, "V n"]:
     return state.mixture.phi[0, 0] @ state.theta[rows].T
 
 
-def _shares(fit: Fit, rows: list[int]) -> tuple[Float[np.ndarray, "S n R"], np.ndarray]:
-    """Return the shares of the numbered topics in each state, and the chain of each state."""
-    number = fit.alignment.number
-    shares = np.zeros((len(number), len(rows), fit.alignment.num_topics), np.float32)
-    for s, state in enumerate(fit.author_mixtures()):
-        slots = np.flatnonzero(number[s] >= 0)
-        shares[s][:, number[s, slots]] = state.theta[np.ix_(rows, slots)]
-    return shares, fit.alignment.chain
+def _shares(fit: AuthorFit, rows: list[int]) -> Float[np.ndarray, "S n R"]:
+    """Return the shares of the numbered topics in each state."""
+    number, count = fit.alignment.number, fit.alignment.num_topics
+    states = zip(fit.author_mixtures(), number, strict=True)
+    return np.stack([by_number(state.theta[rows], of_state, count) for state, of_state in states])
+
+
+class AuthorFit(TopicFit):
+    """What `fit` returns for a topic model with authors: a `TopicFit`, and tables about authors.
+
+    Attributes
+    ----------
+    model
+        The model that was fitted.
+    dataset
+        The `Corpus` it was fitted to.
+    data
+        The draws: `arviz.InferenceData` (ArviZ 0.x) or `xarray.DataTree` (1.x).
+    """
+
+    model: AuthorModel
+
+    offers: ClassVar[str] = f"author_topics(), similar_authors(author), {TopicFit.offers}"
+    stacking_scores: ClassVar[tuple[str, ...]] = (*TopicFit.stacking_scores, "known_authors")
+
+    author_topics = author_topics
+    similar_authors = similar_authors
+    infer_author = infer_author
+    surprising_documents = surprising_documents
+    plot_author_topics = plot_author_topics
+
+    def author_mixtures(self) -> Iterator[AuthorMixture]:
+        """Return an iterator over kept states: their topics, and every author's shares of them."""
+        return author_states(self.model, self.states, self.dataset, chain_weights(self.data))
+
+    def known_authors(self, corpus: Corpus) -> HeldOutScore:
+        """Score whole new documents given who wrote them, see `held_out.known_authors`."""
+        return held_out.known_authors(self.author_mixtures(), corpus)

@@ -17,8 +17,8 @@ Each function is also a method of `ContrastFit`.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -31,15 +31,21 @@ from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.posterior.intervals import tail_quantiles
 from bnp_models.posterior.mixtures import MixtureStates, check_words, one_by_one
-from bnp_models.results.result import Fit
-from bnp_models.results.topic_tables import bounds, counts_by_group, mean_shares
+from bnp_models.results.group_tables import GroupFit
+from bnp_models.results.result import Summaries
+from bnp_models.results.topic_draws import state_weights, summarise
+from bnp_models.results.topic_pictures import chosen_topics
+from bnp_models.results.topic_tables import counts_by_group, first_words, join_names, mean_shares
 from bnp_models.scores.group_scores import log_evidence, word_scores
 from bnp_models.scores.held_out_score import check_scored
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+
 __all__ = [
+    "ContrastFit",
+    "associations",
     "contrast",
     "contrast_words",
     "group_probabilities",
@@ -57,7 +63,7 @@ MAX_PANELS = 6  # of a picture that draws the largest topics
 
 
 def contrast(
-    fit: Any,
+    fit: ContrastFit,
     topic: int | None = None,
     *,
     num_words: int = 10,
@@ -104,11 +110,9 @@ def contrast(
     ValueError
         If there is no topic of that number, or an option is out of its domain.
     """
-    _check(fit)
-    fit = fit.shown
+    fit = _checked(fit).shown
     arguments.optional(arguments.one_of, "by", by, ORDERS)
-    how = {"num_words": num_words, "interval": interval, "min_tokens": min_tokens}
-    table = _contrast(fit, _numbers(fit, topic), **how)
+    table = _contrast(fit, _numbers(fit, topic), num_words, interval, min_tokens)
     if by is None:
         return table
     if by not in table.columns:
@@ -120,7 +124,7 @@ def contrast(
 
 
 def _contrast(
-    fit: Any, topics: Sequence[int], *, num_words: int, interval: float, min_tokens: int
+    fit: ContrastFit, topics: Sequence[int], num_words: int, interval: float, min_tokens: int
 ) -> pd.DataFrame:
     """Return the rows of `contrast` of these topics."""
     num_words = arguments.integer("num_words", num_words, 1)
@@ -129,22 +133,19 @@ def _contrast(
     columns: dict[str, Any] = {}
     for name, values in (("likeness", found.likeness), ("distance", found.distance)):
         if values is not None:
-            parts = _summary(fit.topic_states, values, tails)
+            parts = summarise(fit.topic_states, values, tails)
             columns |= dict(zip((name, f"{name}_lower", f"{name}_upper"), parts, strict=True))
     names = fit.model.common_words(fit.dataset)
-    shown = np.where(_used(fit, names), found.common, -1.0)
-    columns["common"] = _join(names, _ranked(shown, num_words), shown)
-    different = _masked(fit, found, found.score)
-    for g, label in enumerate(_labels(fit.dataset)):
-        ranked = _ranked(different[g], num_words)
-        columns[label] = _join(fit.dataset.vocabulary, ranked, different[g])
+    columns["common"] = join_names(names, first_words(found.common, num_words), found.common)
+    for label, score in zip(_labels(fit.dataset), found.score, strict=True):
+        columns[label] = join_names(fit.dataset.vocabulary, first_words(score, num_words), score)
     table = pd.DataFrame(columns, index=pd.Index(topics, name="topic"))
     table.attrs["prevalence"] = mean_shares(fit.topic_states, fit.alignment).tolist()
     return table
 
 
 def contrast_words(
-    fit: Any,
+    fit: ContrastFit,
     topic: int | None = None,
     *,
     num_words: int = 10,
@@ -183,17 +184,14 @@ def contrast_words(
     ValueError
         As `contrast`.
     """
-    _check(fit)
-    fit = fit.shown
+    fit = _checked(fit).shown
     arguments.one_of("by", by, WORDS_BY)
-    how = {"num_words": num_words, "interval": interval, "min_tokens": min_tokens}
-    return _contrast_words(fit, _numbers(fit, topic), by=by, **how)
+    return _contrast_words(fit, _numbers(fit, topic), num_words, interval, min_tokens, by)
 
 
 def _contrast_words(
-    fit: Any,
+    fit: ContrastFit,
     topics: Sequence[int],
-    *,
     num_words: int,
     interval: float,
     min_tokens: int,
@@ -201,38 +199,38 @@ def _contrast_words(
 ) -> pd.DataFrame:
     """Return the rows of `contrast_words` of these topics."""
     num_words = arguments.integer("num_words", num_words, 1)
-    tails = tail_quantiles(interval)
-    found = _averages(fit, topics, min_tokens, probability=by == "probability")
-    order = _masked(fit, found, found.score if found.probability is None else found.probability)
-    top = np.stack([_ranked(of_group, num_words) for of_group in order])  # [G, N, R]
-    wanted = np.take_along_axis(order, top, axis=1) > 0
+    tails, corpus = tail_quantiles(interval), fit.dataset
+    order = _averages(fit, topics, min_tokens, by).score
+    top = np.stack([first_words(of_group, num_words) for of_group in order])  # [G, N, R]
     values = np.full((3, len(fit.topic_states.z), *top.shape), np.nan)
-    for s, _, r, phi, reference, tokens, _ in _versions(fit, topics):
-        has = tokens >= min_tokens
-        words = top[:, :, r]
-        here = np.where(has[:, None], np.take_along_axis(phi, words, axis=1), np.nan)
-        common = np.where(has[:, None], reference[words, np.arange(len(r))], np.nan)
+    for s, one in enumerate(_versions(fit, topics)):
+        has, words = (one.tokens >= min_tokens)[:, None], top[:, :, one.place]
+        here = np.where(has, np.take_along_axis(one.phi, words, axis=1), np.nan)
+        common = np.where(has, one.reference[words, np.arange(words.shape[2])], np.nan)
         with np.errstate(divide="ignore"):
-            values[:, s][..., r] = here, common, np.log(here) - np.log(common)
-    probability, common, ratio = (_summary(fit.topic_states, x, tails) for x in values)
-    r, g, n = np.nonzero(wanted.transpose(2, 0, 1))
-    labels = np.array(_labels(fit.dataset), object)
+            values[:, s][..., one.place] = here, common, np.log(here) - np.log(common)
+    shown = np.isfinite(np.take_along_axis(order, top, axis=1)).transpose(2, 0, 1)
+    topic, group, _ = np.nonzero(shown)
+    (probability, _, _), (common, _, _), (ratio, lower, upper) = (
+        [part.transpose(2, 0, 1)[shown] for part in summarise(fit.topic_states, x, tails)]
+        for x in values
+    )
     return pd.DataFrame(
         {
-            "topic": np.array(topics)[r],
-            "group": labels[g],
-            "word": [fit.dataset.vocabulary[v] for v in top[g, n, r]],
-            "probability": probability[0][g, n, r],
-            "common": common[0][g, n, r],
-            "log_ratio": ratio[0][g, n, r],
-            "lower": ratio[1][g, n, r],
-            "upper": ratio[2][g, n, r],
+            "topic": np.array(topics)[topic],
+            "group": np.array(_labels(corpus), object)[group],
+            "word": np.array(corpus.vocabulary, object)[top.transpose(2, 0, 1)[shown]],
+            "probability": probability,
+            "common": common,
+            "log_ratio": ratio,
+            "lower": lower,
+            "upper": upper,
         }
     )
 
 
 def group_probabilities(
-    fit: Any,
+    fit: ContrastFit,
     corpus: Corpus,
     *,
     score: str = "log",
@@ -294,7 +292,7 @@ def group_probabilities(
         is given with `score="sum"`, or the common version of the topics is needed and is over
         other words than those of the documents.
     """
-    _check(fit)
+    _checked(fit)
     as_corpus("corpus", corpus)
     arguments.one_of("score", score, SCORES)
     arguments.one_of("theta_from", theta_from, THETA_FROM)
@@ -307,12 +305,15 @@ def group_probabilities(
         raise ValueError(f"prior must be None with score='sum', which has none, got {prior!r}")
     check_scored("corpus", corpus)
     check_words(fit.mixtures[0], corpus)
-    names, attrs = fit.dataset.group_names, {}
+    names = fit.dataset.group_names
+    columns = pd.Index(names, name="group")
+    table = pd.DataFrame(0.0, index=pd.Index(corpus.doc_names, name="document"), columns=columns)
     if score == "log" and theta_from == "group":
         found, error = log_evidence(
             fit.mixtures, corpus, num_particles=num_particles, resample=resample, seed=seed
         )
-        attrs = {"log_error": float(np.median(error[np.asarray(corpus.doc_length) > 0].max(1)))}
+        error = error[np.asarray(corpus.doc_length) > 0]
+        table.attrs["log_error"] = float(np.median(error.max(axis=1)))
     else:
         shares = _common_mixtures(fit) if theta_from == "root" else None
         found = word_scores(
@@ -321,24 +322,92 @@ def group_probabilities(
         )  # fmt: skip
     if score == "sum":
         total = found.sum(axis=1, keepdims=True)
-        values = found / np.where(total > 0, total, np.nan)
+        table[:] = found / np.where(total > 0, total, np.nan)
     else:
         sizes = np.bincount(np.asarray(fit.dataset.group), minlength=len(names))
         weights = np.ones(len(names)) if prior == "uniform" else sizes
-        values = scipy.special.softmax(found + np.log(weights), axis=1)
-    table = pd.DataFrame(
-        values,
-        index=pd.Index(corpus.doc_names, name="document"),
-        columns=pd.Index(names, name="group"),
-    )
-    table.attrs |= attrs
+        table[:] = scipy.special.softmax(found + np.log(weights), axis=1)
     return table
 
 
+def associations(
+    fit: ContrastFit, word: str, topic: int | None = None, *, num_words: int = 5
+) -> pd.DataFrame:
+    r"""List the words of each group that stand for a common word, in models with a transform.
+
+    The common words of a topic are global words. Each table of a topic in a group serves a local
+    word w and stands for one global word v. The strength of the association of w with v in a topic
+    of a group is the share of w among the tables that stand for v there (Chen et al. 2015, figure
+    5):
+
+    $$\frac{\mathrm{E}[q_{gkwv}]}{\sum_w \mathrm{E}[q_{gkwv}]}$$
+
+    where q counts the tables, and the mean is over kept states.
+
+    Parameters
+    ----------
+    fit
+        Fit of a `DifferentialTopicModel` with a transform.
+    word
+        A global word of the transform.
+    topic
+        Number of one topic; all together by default.
+    num_words
+        Words of each group to name at most.
+
+    Returns
+    -------
+    table
+        `group`, `word` (of the group), `strength` (in [0, 1]) and `tables`, the expected number of
+        tables of the word that stand for the common word in a state. Words without any are left
+        out. The strongest come first in each group.
+
+    Raises
+    ------
+    ValueError
+        If the model has no transform, there is no topic of that number, or the transform has no
+        such global word.
+    """
+    model = fit.model if isinstance(fit, ContrastFit) else None
+    if getattr(model, "transform", None) is None:
+        raise ValueError(
+            "fit must be that of a DifferentialTopicModel with a transform, got "
+            f"{arguments.short_repr(fit)}"
+        )
+    fit = fit.shown
+    num_words = arguments.integer("num_words", num_words, 1)
+    corpus, mixtures, rng = fit.dataset, fit.mixtures, np.random.default_rng(0)
+    names = fit.model.common_words(corpus)
+    if arguments.text("word", word) not in names:
+        raise ValueError(
+            f"word is {word!r}, which is no global word of the transform; give one of "
+            f"{arguments.short_repr(list(names))}"
+        )
+    topics = _numbers(fit, topic)
+    if topic is None:
+        topics.append(-1)  # tables in topics without a number
+    total = np.zeros((corpus.num_groups, corpus.num_words))
+    for s, number in enumerate(fit.alignment.number):
+        tables = fit.model.tables_for(rng, mixtures.state(s), corpus, names.index(word))
+        total += tables[:, np.isin(number, topics)].sum(axis=1)
+    total /= len(mixtures)
+    word_of = first_words(total.T, num_words).T  # [G, N]
+    tables = np.take_along_axis(total, word_of, axis=1)
+    group, place = np.nonzero(tables > 0)
+    return pd.DataFrame(
+        {
+            "group": np.array(corpus.group_names, object)[group],
+            "word": np.array(corpus.vocabulary, object)[word_of[group, place]],
+            "strength": tables[group, place] / total.sum(axis=1)[group],
+            "tables": tables[group, place],
+        }
+    )
+
+
 def plot_contrast(
-    fit: Any,
+    fit: ContrastFit,
     *,
-    topics: Any = None,
+    topics: Sequence[int] | None = None,
     num_words: int = 6,
     min_tokens: int = 10,
     axes: np.ndarray | None = None,
@@ -347,6 +416,8 @@ def plot_contrast(
 
     Parameters
     ----------
+    fit
+        Fit of a model whose topics differ by group.
     topics
         Numbers of topics; the six largest by default. `contrast(by="distance")` says which differ.
     num_words
@@ -356,23 +427,18 @@ def plot_contrast(
     axes
         One for each topic.
     """
-    from bnp_models.plots.contrast_plots import plot_contrast as draw
+    from bnp_models.plots import contrast_plots
 
-    _check(fit)
-    fit = fit.shown
-    count = fit.alignment.num_topics
-    numbers = range(min(MAX_PANELS, count)) if topics is None else topics
-    numbers = sorted(set(arguments.indices("topics", numbers, count)))
-    how: dict[str, Any] = {"num_words": num_words, "min_tokens": min_tokens, "interval": 0.9}
-    table = _contrast(fit, numbers, **how)
-    words = _contrast_words(fit, numbers, by="probability", **how)
-    return fit._captioned(draw(table, words, axes=axes), axes)
+    fit = _checked(fit).shown
+    how = chosen_topics(fit, topics, MAX_PANELS), num_words, 0.9, min_tokens
+    table, words = _contrast(fit, *how), _contrast_words(fit, *how, "probability")
+    return fit._captioned(contrast_plots.plot_contrast(table, words, axes=axes), axes)
 
 
 def plot_distances(
-    fit: Any,
+    fit: ContrastFit,
     *,
-    topics: Any = None,
+    topics: Sequence[int] | None = None,
     interval: float = 0.9,
     min_tokens: int = 10,
     ax: Axes | None = None,
@@ -381,6 +447,8 @@ def plot_distances(
 
     Parameters
     ----------
+    fit
+        Fit of a model whose topics differ by group.
     topics
         Numbers of topics.
     interval, min_tokens
@@ -388,60 +456,51 @@ def plot_distances(
     ax
         Where to draw.
     """
-    from bnp_models.plots.contrast_plots import plot_distances as draw
+    from bnp_models.plots import contrast_plots
 
-    _check(fit)
-    fit = fit.shown
-    numbers = fit._rows(topics)
-    table = _contrast(fit, numbers, num_words=5, interval=interval, min_tokens=min_tokens)
-    return fit._captioned(draw(table, ax=ax), ax)
+    fit = _checked(fit).shown
+    table = _contrast(fit, chosen_topics(fit, topics), 5, interval, min_tokens)
+    return fit._captioned(contrast_plots.plot_distances(table, ax=ax), ax)
 
 
 class _Versions(NamedTuple):
     """Versions of topics in one state; axis k runs over those that the state has."""
 
-    state: int
-    slots: Int[np.ndarray, " k"]
     place: Int[np.ndarray, " k"]  # of each topic among those asked for
     phi: Float[np.ndarray, "G V k"]
     reference: Float[np.ndarray, "V k"]  # what the versions are compared with
-    tokens: Int[np.ndarray, "G k"]  # of the group in the topic
+    tokens: Float[np.ndarray, "G k"]  # of the group in the topic
     common: Float[np.ndarray, "V0 k"]
+    likeness: Float[np.ndarray, " k"] | None  # None: the model has no such quantity
 
 
 class _Averages(NamedTuple):
-    """Means over states of R topics, and what is kept of every state; NaN: not in that state."""
+    """Means over states of R topics, and what is kept of every state; NaN: not in that state.
 
-    score: Float[np.ndarray, "G V R"]  # p log(p / reference), 0 for words that are too rare
-    probability: Float[np.ndarray, "G V R"] | None
+    A word has a score if it occurs, its mean is positive, and the group has the topic in half of
+    the states that have the topic; all others have -inf.
+    """
+
+    score: Float[np.ndarray, "G V R"]
     common: Float[np.ndarray, "V0 R"]
-    has: Bool[np.ndarray, "G R"]  # in half of the states that have the topic
     distance: Float[np.ndarray, "S R"]
     likeness: Float[np.ndarray, "S R"] | None
 
 
-def _check(fit: Any) -> None:
-    groups = isinstance(fit, Fit) and getattr(fit.dataset, "num_groups", 0) > 1
-    if not (groups and hasattr(fit.model, "common_topics_of") and _rows_of(fit) > 1):
+def _checked(fit: ContrastFit) -> ContrastFit:
+    if not (isinstance(fit, ContrastFit) and fit.dataset.num_groups > 1):
         raise ValueError(
             "fit must be that of a model whose topics differ by group, such as "
             f"CrossCollectionLDA, got {arguments.short_repr(fit)}"
         )
+    return fit
 
 
-def _rows_of(fit: Any) -> int:
-    """Count the rows of topics."""
-    return fit.mixtures[0].phi.shape[1]
-
-
-def _numbers(fit: Any, topic: int | None) -> list[int]:
+def _numbers(fit: ContrastFit, topic: int | None) -> list[int]:
     count = fit.alignment.num_topics
     if topic is None:
         return list(range(count))
-    topic = arguments.integer("topic", topic)
-    if topic >= count:
-        raise ValueError(f"topic must be below {count}, the number of topics, got {topic}")
-    return [topic]
+    return [arguments.integer("topic", topic, 0, count - 1)]
 
 
 def _labels(corpus: Corpus) -> list[str]:
@@ -450,65 +509,63 @@ def _labels(corpus: Corpus) -> list[str]:
     return [f"{name} (group)" if name in taken else name for name in corpus.group_names]
 
 
-def _versions(fit: Any, topics: Sequence[int]) -> Iterator[_Versions]:
+def _versions(fit: ContrastFit, topics: Sequence[int]) -> Iterator[_Versions]:
     """Iterate over the states; yield the versions of those of the topics that the state has."""
-    states, corpus, model, number = fit.topic_states, fit.dataset, fit.model, fit.alignment.number
-    group = np.asarray(corpus.group)[np.asarray(corpus.doc)].astype(np.int64)
-    counts = counts_by_group(states, fit.alignment, group, corpus.num_groups)
+    corpus, model, number = fit.dataset, fit.model, fit.alignment.number
+    counts = counts_by_group(fit.topic_states, corpus, fit.alignment)
     place = np.full(fit.alignment.num_topics + 1, -1)  # the last one: of slots without a number
     place[np.asarray(topics)] = np.arange(len(topics))
     comparable = model.common_words(corpus) == corpus.vocabulary
     for s, mixture in enumerate(one_by_one(fit.mixtures)):
-        slots = np.flatnonzero(place[number[s]] >= 0)
+        state, slots = fit.mixtures.state(s), np.flatnonzero(place[number[s]] >= 0)
         phi = np.asarray(mixture.phi[0][:, :, slots], np.float64)
-        common = model.common_topics_of(fit.mixtures.state(s), corpus)[:, slots]
-        reference = np.float64(common)
+        common = reference = np.float64(model.common_topics_of(state, corpus)[:, slots])
         if not comparable:
             reference = np.einsum("gvk,g->vk", phi, group_shares(corpus))
+        alike = model.likeness_of(state, corpus)
+        alike = None if alike is None else np.asarray(alike, np.float64)[slots]
         tokens = counts[s][:, number[s, slots]]
-        yield _Versions(s, slots, place[number[s, slots]], phi, reference, tokens, common)
+        yield _Versions(place[number[s, slots]], phi, reference, tokens, common, alike)
 
 
 def _averages(
-    fit: Any, topics: Sequence[int], min_tokens: int, *, probability: bool = False
+    fit: ContrastFit, topics: Sequence[int], min_tokens: int, by: str = "difference"
 ) -> _Averages:
-    """Average over the states, one at a time; probabilities of all words only if asked for."""
+    """Average over the states, one at a time; scores are those of one of `WORDS_BY`."""
     min_tokens = arguments.integer("min_tokens", min_tokens, 1)
-    states, corpus = fit.topic_states, fit.dataset
-    num_states, num_groups, num_topics = len(states.z), corpus.num_groups, len(topics)
-    shape = num_groups, corpus.num_words, num_topics
-    score, mean = np.zeros(shape), np.zeros(shape) if probability else None
-    common = np.zeros((len(fit.model.common_words(corpus)), num_topics))
-    of_group, of_topic = np.zeros((num_groups, num_topics)), np.zeros(num_topics)
-    distance, likeness = np.full((2, num_states, num_topics), np.nan)
-    measured = False
-    weights = np.ones(num_states) if states.weight is None else states.weight
-    for s, slots, r, phi, reference, tokens, of_all in _versions(fit, topics):
-        has = tokens >= min_tokens
-        share = weights[s] * has
-        once = phi * tokens[:, None] >= 1  # what is rarer differs by the priors alone
-        score[:, :, r] += share[:, None] * np.where(
-            once, scipy.special.rel_entr(phi, reference), 0.0
-        )
-        if mean is not None:
-            mean[:, :, r] += share[:, None] * phi
-        common[:, r] += weights[s] * of_all
-        of_group[:, r] += share
-        of_topic[r] += weights[s]
-        distance[s, r] = _distances(phi, has)
-        alike = fit.model.likeness_of(fit.mixtures.state(s), corpus)
-        if alike is not None:
-            measured = True
-            likeness[s, r] = np.asarray(alike)[slots]
-    some = np.where(of_group > 0, of_group, 1.0)[:, None]
+    corpus, weights = fit.dataset, state_weights(fit.topic_states)
+    names = fit.model.common_words(corpus)
+    score = np.zeros((corpus.num_groups, corpus.num_words, len(topics)))
+    common, of_topic = np.zeros((len(names), len(topics))), np.zeros(len(topics))
+    of_group = np.zeros((corpus.num_groups, len(topics)))
+    distance, likeness = np.full((2, len(weights), len(topics)), np.nan)
+    for s, (w, one) in enumerate(zip(weights, _versions(fit, topics), strict=True)):
+        r, has, value = one.place, one.tokens >= min_tokens, one.phi
+        if by == "difference":  # of words that the tokens have once; others differ by the priors
+            value = np.where(
+                value * one.tokens[:, None] >= 1,
+                scipy.special.rel_entr(value, one.reference),
+                0.0,
+            )
+        score[:, :, r] += (w * has)[:, None] * value
+        common[:, r] += w * one.common
+        of_group[:, r] += w * has
+        of_topic[r] += w
+        distance[s, r] = _distances(one.phi, has)
+        if one.likeness is not None:
+            likeness[s, r] = one.likeness
+    score /= np.where(of_group > 0, of_group, 1.0)[:, None]
+    common /= np.where(of_topic > 0, of_topic, 1.0)
     half = (of_group > 0) & (of_group >= 0.5 * of_topic)
+    group, word = np.asarray(corpus.group)[np.asarray(corpus.doc)], np.asarray(corpus.word)
+    occurs = np.zeros((corpus.num_groups, corpus.num_words, 1), bool)
+    occurs[group, word] = True
+    used = occurs.any(axis=0) if names == corpus.vocabulary else True
     return _Averages(
-        score / some,
-        None if mean is None else mean / some,
-        common / np.where(of_topic > 0, of_topic, 1.0),
-        half,
+        np.where(occurs & half[:, None] & (score > 0), score, -np.inf),
+        np.where(used & (common > 0), common, -np.inf),
         distance,
-        likeness if measured else None,
+        None if np.isnan(likeness).all() else likeness,
     )
 
 
@@ -524,56 +581,7 @@ def _distances(
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
-def _summary(
-    states: Any, values: Float[np.ndarray, "S ..."], tails: tuple[float, float]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return mean and bounds over the states that have a value; NaN where none has one."""
-    flat = values.reshape(len(values), -1)
-    there = ~np.isnan(flat)
-    weight = there * (np.ones(len(flat)) if states.weight is None else states.weight)[:, None]
-    some = weight.sum(axis=0) > 0
-    found = np.full((3, flat.shape[1]), np.nan)
-    kept = np.where(there, flat, 0.0)[:, some]
-    found[0, some] = np.where(weight[:, some] > 0, weight[:, some] * kept, 0.0).sum(axis=0)
-    found[0, some] /= weight[:, some].sum(axis=0)
-    found[1:, some] = bounds(states, flat[:, some], tails, np.nanquantile)
-    mean, lower, upper = found.reshape(3, *values.shape[1:])
-    return mean, lower, upper
-
-
-def _used(fit: Any, names: Sequence[str]) -> Bool[np.ndarray, "V0 1"]:
-    """Say which common words occur in the corpus; all, if they are other words."""
-    if names != fit.dataset.vocabulary:
-        return np.ones((len(names), 1), bool)
-    return (np.bincount(np.asarray(fit.dataset.word), minlength=len(names)) > 0)[:, None]
-
-
-def _masked(
-    fit: Any, found: _Averages, values: Float[np.ndarray, "G V R"]
-) -> Float[np.ndarray, "G V R"]:
-    """Set the words to -1 that do not occur in a group, and all those of groups without a topic."""
-    corpus = fit.dataset
-    group = np.asarray(corpus.group)[np.asarray(corpus.doc)].astype(np.int64)
-    cell = group * corpus.num_words + np.asarray(corpus.word)
-    occurs = np.bincount(cell, minlength=corpus.num_groups * corpus.num_words) > 0
-    occurs = occurs.reshape(corpus.num_groups, corpus.num_words, 1)
-    return np.where(occurs & found.has[:, None], values, -1.0)
-
-
-def _ranked(values: Float[np.ndarray, "V R"], num_words: int) -> Int[np.ndarray, "N R"]:
-    return np.argsort(-values, axis=0, kind="stable")[:num_words]
-
-
-def _join(
-    names: Sequence[str], ids: Int[np.ndarray, "N R"], values: Float[np.ndarray, "V R"]
-) -> list[str]:
-    """Name the words of each column whose value is positive."""
-    return [
-        ", ".join(names[v] for v in column if values[v, r] > 0) for r, column in enumerate(ids.T)
-    ]
-
-
-def _common_mixtures(fit: Any) -> MixtureStates:
+def _common_mixtures(fit: ContrastFit) -> MixtureStates:
     """Return the states with the common version of the topics, and mean weights, for all groups."""
     model, corpus, mixtures = fit.model, fit.dataset, fit.mixtures
     if model.common_words(corpus) != corpus.vocabulary:
@@ -586,9 +594,47 @@ def _common_mixtures(fit: Any) -> MixtureStates:
         many = rows is not None and len(rows) > 1
         return (group_shares(corpus) @ rows)[None].astype(np.float32) if many else rows
 
-    def common(state: Any) -> Topics:
+    def common(state: Mapping[str, np.ndarray]) -> Topics:
         topics = mixtures.topics_of(state)
         phi = model.common_topics_of(state, corpus)[None]
         return Topics(phi, *(mean(rows) for rows in topics[1:]))  # pyright: ignore[reportArgumentType]
 
     return dataclasses.replace(mixtures, topics_of=common, row_names=None)
+
+
+class ContrastFit(GroupFit):
+    """What `fit` returns for a model whose topics differ by group: a `GroupFit`, and contrasts.
+
+    Every topic has a version in each group, and one that all groups have in common.
+
+    Attributes
+    ----------
+    model
+        The model that was fitted.
+    dataset
+        The `Corpus` it was fitted to.
+    data
+        The draws: `arviz.InferenceData` (ArviZ 0.x) or `xarray.DataTree` (1.x).
+    """
+
+    offers: ClassVar[str] = (
+        f"contrast(), contrast_words(topic), group_probabilities(corpus), {GroupFit.offers}"
+    )
+
+    contrast = contrast
+    contrast_words = contrast_words
+    group_probabilities = group_probabilities
+    plot_contrast = plot_contrast
+    plot_distances = plot_distances
+    associations = associations
+
+    def summaries(self) -> Summaries:
+        """Return tables, text and pictures of topics, of what groups share and how they differ."""
+        made = super().summaries()
+        if not self.has_states:
+            return made
+        tables = {"contrast": self.contrast(), "contrast_words": self.contrast_words()}
+        drawn: dict[str, Any] = {"contrast": self.plot_contrast()}
+        if np.isfinite(tables["contrast"]["distance"].to_numpy()).any():
+            drawn["distances"] = self.plot_distances()
+        return made._replace(tables=made.tables | tables, drawn=made.drawn | drawn)

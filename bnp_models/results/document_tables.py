@@ -1,19 +1,17 @@
-"""Tables of documents: their shares of the topics, made from the kept states of a fit.
+"""Tables of documents: their shares of the topics, of those that were fitted and of new ones.
 
 Topics have the numbers of the `Alignment`, as in `topic_tables`.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
-from bnp_models.base.token_model import TokenModel
 from bnp_models.base.topics import expected_shares
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
@@ -25,19 +23,20 @@ from bnp_models.posterior.alignment import (
     as_topic_states,
 )
 from bnp_models.posterior.intervals import beta_interval
-from bnp_models.posterior.mixtures import Mixtures, document_rows, one_by_one
-from bnp_models.results.result import Fit
+from bnp_models.posterior.mixtures import Mixtures, MixtureStates, document_rows, one_by_one
+from bnp_models.results.topic_draws import TopicDraws, by_number, shown_topics, state_weights
+from bnp_models.scores.held_out import document_topics as fold_in
 
 __all__ = [
     "DocumentShares",
-    "checked_alignment",
+    "as_documents",
     "document_shares",
+    "document_theta",
+    "document_topics",
     "documents",
-    "new_document_shares",
-    "prior_weights",
-    "shown_topics",
+    "over_words",
+    "shares_of_new",
     "topic_counts",
-    "topic_shares",
 ]
 
 
@@ -49,83 +48,13 @@ class DocumentShares(NamedTuple):
     largest: Float[np.ndarray, "D R"]  # share of states in which the topic is the document's first
 
 
-def document_shares(
-    states: TopicStates, corpus: Corpus, alignment: Alignment | None = None
-) -> DocumentShares:
-    r"""Estimate the topic shares of the documents that were fitted.
-
-    In one state the posterior of $\theta_d$ is Dirichlet; its parameters are the document's topic
-    counts plus the prior weights. Mean and variance are those of the mixture over all states, which
-    have the weights of their chains after stacking.
-    """
-    alignment = checked_alignment(states, corpus, alignment)
-
-    def theta() -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        mixtures = one_by_one(states.mixtures)
-        for counts, mixture in zip(topic_counts(states, corpus, alignment), mixtures, strict=True):
-            yield expected_shares(counts, *prior_weights(mixture, corpus))
-
-    return _collect(theta(), alignment, states.weight)
-
-
-def new_document_shares(
-    theta: Iterable[Float[np.ndarray, "D K"]],
-    states: TopicStates,
-    corpus: Corpus,
-    alignment: Alignment | None = None,
-) -> DocumentShares:
-    """Estimate the topic shares of new documents from their fold-in, one `theta` per state.
-
-    The result is that of `document_shares` with the expected topic counts of a document in place of
-    its counts. The standard deviation leaves out the uncertainty of these counts within a state.
-
-    Parameters
-    ----------
-    theta
-        E[theta | words] under each state, in the order of `states`.
-    corpus
-        The new documents.
-
-    Raises
-    ------
-    ValueError
-        If there are more or fewer `theta` than states, or they are of other documents.
-    """
-    alignment = checked_alignment(states, corpus, alignment)
-    length = np.asarray(corpus.doc_length)
-    if not isinstance(theta, Iterable) or isinstance(theta, str | bytes | Mapping):
-        raise ValueError(
-            f"theta must have one array [D, K] per state, got {arguments.short_repr(theta)}"
-        )
-
-    def with_total() -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        count = len(states.z)
-        pairs = itertools.zip_longest(theta, one_by_one(states.mixtures))
-        for s, (mean, mixture) in enumerate(pairs):
-            if mean is None or mixture is None:
-                found = "more" if mixture is None else s
-                raise ValueError(f"theta must have one entry per state, {count}, got {found}")
-            mean = arguments.array(f"theta[{s}]", mean, (None, mixture.phi.shape[-1]), finite=True)
-            if len(mean) != corpus.num_docs:
-                raise ValueError(
-                    f"theta must be of the {corpus.num_docs} documents of corpus, got {len(mean)}"
-                )
-            weights, absent = prior_weights(mixture, corpus)
-            prior = weights if absent is None else absent
-            yield np.asarray(mean, np.float64), length + prior.sum(axis=1)
-
-    return _collect(with_total(), alignment, states.weight)
-
-
-def documents(
-    shares: DocumentShares, corpus: Corpus, *, num_topics: int = 3, interval: float = 0.9
-) -> pd.DataFrame:
+def documents(fit: TopicDraws, *, num_topics: int = 3, interval: float = 0.9) -> pd.DataFrame:
     """Describe each document in one row: its first topic, and the largest ones as text.
 
     Parameters
     ----------
-    shares
-        From `document_shares` or `new_document_shares`.
+    fit
+        Fit of a topic model.
     num_topics
         Topics named in the column `topics`.
     interval
@@ -142,25 +71,19 @@ def documents(
     Raises
     ------
     ValueError
-        If an option is out of its domain or `shares` is of other documents.
+        If an option is out of its domain.
     """
+    states, corpus, alignment = shown_topics(fit)
     num_topics = arguments.integer("num_topics", num_topics, 1)
-    _check_shares(shares, corpus)
-    if len(shares.mean) != corpus.num_docs:
-        raise ValueError(
-            f"shares must be of the {corpus.num_docs} documents of corpus, got {len(shares.mean)}"
-        )
+    shares = document_shares(states, corpus, alignment)
     rows = np.arange(corpus.num_docs)
     top = np.argsort(-shares.mean, axis=1, kind="stable")[:, :num_topics]
     first = top[:, 0]
-    mean, sd = shares.mean[rows, first], shares.sd[rows, first]
-    lower, upper = beta_interval(mean, sd, interval)
+    mean = shares.mean[rows, first]
+    lower, upper = beta_interval(mean, shares.sd[rows, first], interval)
     columns: dict[str, Sequence[object] | np.ndarray] = {"name": list(corpus.doc_names)}
     if corpus.group is not None:
         columns["group"] = [corpus.group_names[g] for g in np.asarray(corpus.group)]
-    text = [
-        ", ".join(f"{k}: {shares.mean[d, k]:.0%}" for k in ranked) for d, ranked in enumerate(top)
-    ]
     columns |= {
         "num_tokens": np.asarray(corpus.doc_length),
         "topic": first,
@@ -168,18 +91,56 @@ def documents(
         "lower": lower,
         "upper": upper,
         "certainty": shares.largest[rows, first],
-        "topics": text,
+        "topics": [
+            ", ".join(f"{k}: {share[k]:.0%}" for k in ranked)
+            for ranked, share in zip(top, shares.mean, strict=True)
+        ],
     }
     return pd.DataFrame(columns, index=pd.RangeIndex(corpus.num_docs, name="document"))
 
 
-def topic_shares(shares: DocumentShares, corpus: Corpus) -> pd.DataFrame:
-    """Return the mean topic shares as a table, documents (by name) by topics."""
-    _check_shares(shares, corpus)
-    columns = pd.RangeIndex(shares.mean.shape[1], name="topic")
-    return pd.DataFrame(
-        shares.mean, index=pd.Index(corpus.doc_names, name="document"), columns=columns
-    )
+def document_topics(fit: TopicDraws) -> pd.DataFrame:
+    """Return the posterior mean shares of the topics in the documents that were fitted.
+
+    The table has a row for each document, by name, and a column for each topic, as that of
+    `transform`. Rows sum to at most one; the rest belongs to topics without a number.
+    """
+    states, corpus, alignment = shown_topics(fit)
+    return _share_table(document_shares(states, corpus, alignment).mean, corpus)
+
+
+def _share_table(share: Float[np.ndarray, "D R"], corpus: Corpus) -> pd.DataFrame:
+    columns = pd.RangeIndex(share.shape[1], name="topic")
+    return pd.DataFrame(share, pd.Index(corpus.doc_names, name="document"), columns)
+
+
+def document_shares(
+    states: TopicStates, corpus: Corpus, alignment: Alignment | None = None
+) -> DocumentShares:
+    r"""Estimate the topic shares of the documents that were fitted.
+
+    In one state the posterior of $\theta_d$ is Dirichlet; its parameters are the document's topic
+    counts plus the prior weights. Mean and variance are those of the mixture over all states, which
+    have the weights of their chains after stacking.
+    """
+    as_topic_states(states)
+    as_corpus("corpus", corpus)
+    alignment = align(states) if alignment is None else as_alignment(alignment)
+    return _collect(document_theta(states, corpus, alignment), states, alignment)
+
+
+def document_theta(
+    states: TopicStates, corpus: Corpus, alignment: Alignment
+) -> Iterator[tuple[Float[np.ndarray, "D K"], Float[np.ndarray, " D"]]]:
+    """Yield the Dirichlet distribution of the documents' topic shares, state by state.
+
+    These are its mean and the sum of its parameters, which are topic counts plus prior weights. In
+    a model whose documents switch topics on and off, a topic that a document has no token of has
+    the weight of joining it.
+    """
+    mixtures = one_by_one(states.mixtures)
+    for counts, mixture in zip(topic_counts(states, corpus, alignment), mixtures, strict=True):
+        yield expected_shares(counts, *_prior_weights(mixture, corpus))
 
 
 def topic_counts(
@@ -198,70 +159,145 @@ def topic_counts(
         yield counts.reshape(corpus.num_docs, num_slots)
 
 
-def checked_alignment(states: Any, corpus: Any, alignment: Any) -> Alignment:
-    """Check what all tables take, and return the alignment; it is made here if it is None."""
-    as_topic_states(states)
-    as_corpus("corpus", corpus)
-    return align(states) if alignment is None else as_alignment(alignment)
+def as_documents(name: str, value: object, read: Callable[[Any], Corpus]) -> Corpus:
+    """Return new documents, given as a `Corpus`, as one text or as a sequence of texts.
 
-
-def shown_topics(fit: Any) -> tuple[TopicStates, Corpus, Alignment]:
-    """Return the states that tables of a fit show, its documents and the numbers of the topics.
-
-    Raises
-    ------
-    ValueError
-        If it is no fit of a topic model, or kept no states.
+    Parameters
+    ----------
+    name
+        What the argument is called, for messages.
+    read
+        Makes a corpus of a list of texts.
     """
-    if not (isinstance(fit, Fit) and isinstance(fit.model, TokenModel)):
-        raise ValueError(f"fit must be that of a topic model, got {arguments.short_repr(fit)}")
-    shown = fit.shown
-    return shown.topic_states, shown.dataset, shown.alignment
+    if isinstance(value, Corpus):
+        return value
+    if isinstance(value, str):
+        return read([value])
+    if isinstance(value, Iterable) and not isinstance(value, bytes | Mapping):
+        texts = arguments.sequence(name, value, "texts, one string per document")
+        if texts and all(isinstance(text, str) for text in texts):
+            return read(texts)
+        value = texts
+    try:
+        return as_corpus(name, value)
+    except ValueError:
+        raise ValueError(
+            f"{name} must be a Corpus, or texts (one string per document), got "
+            f"{type(value).__name__} {arguments.short_repr(value)}"
+        ) from None
 
 
-def _check_shares(shares: Any, corpus: Any) -> None:
-    arguments.instance("shares", shares, DocumentShares, "DocumentShares", "use document_shares")
-    as_corpus("corpus", corpus)
+def over_words(data: Corpus, vocabulary: tuple[str, ...], fitted: str) -> tuple[Corpus, list[str]]:
+    """Return documents over the words of a fit, and notes about them for the user.
+
+    `fitted` is the digest of the corpus that was fitted.
+    """
+    corpus, notes = data, []
+    if data.vocabulary != vocabulary:
+        corpus = data.with_vocabulary(vocabulary)
+    unknown = data.num_tokens - corpus.num_tokens
+    if unknown:
+        share = unknown / data.num_tokens
+        notes.append(
+            f"{unknown} tokens ({share:.1%}) are left out: words that the fit has not seen"
+        )
+    if corpus.digest == fitted:
+        notes.append("this is the corpus that was fitted: scores of new documents would be lower")
+    return corpus, notes
 
 
-def prior_weights(mixture: Mixtures, corpus: Corpus) -> tuple[Any, Any]:
+def shares_of_new(
+    documents: object,
+    read: Callable[[Any], Corpus],
+    mixtures: Mixtures | MixtureStates,
+    states: TopicStates,
+    alignment: Alignment,
+    *,
+    row_names: tuple[str, ...] | None,
+    **how: int,
+) -> pd.DataFrame:
+    """Return the topic shares of new documents, for `transform`.
+
+    Parameters
+    ----------
+    documents
+        A `Corpus`, or texts for `read`.
+    read
+        Makes a corpus of a list of texts.
+    mixtures, states, alignment
+        The kept states, and the numbers of their topics.
+    row_names
+        Groups that documents must be of; None if they need no group.
+    how
+        `num_sweeps`, `num_kept`, `seed`.
+    """
+    if row_names is not None and not isinstance(documents, Corpus):
+        raise ValueError(
+            "corpus must be a Corpus with groups, for the topics of documents differ by group: "
+            f"give read_texts(texts, groups=...) with groups out of {', '.join(row_names)}, got "
+            f"{arguments.short_repr(documents)}"
+        )
+    corpus = as_documents("corpus", documents, read)
+    means = fold_in(mixtures, corpus, **how)
+    return _share_table(_new_document_shares(means, states, corpus, alignment).mean, corpus)
+
+
+def _new_document_shares(
+    means: Iterable[Float[np.ndarray, "D K"]],
+    states: TopicStates,
+    corpus: Corpus,
+    alignment: Alignment,
+) -> DocumentShares:
+    """Estimate the topic shares of new documents from E[theta | words] under each state.
+
+    The result is that of `document_shares` with the expected topic counts of a document in place of
+    its counts. The standard deviation leaves out the uncertainty of these counts within a state.
+    """
+    length = np.asarray(corpus.doc_length)
+
+    def theta() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        for mean, mixture in zip(means, one_by_one(states.mixtures), strict=True):
+            weights, absent = _prior_weights(mixture, corpus)
+            prior = weights if absent is None else absent
+            yield np.asarray(mean, np.float64), length + prior.sum(axis=1)
+
+    return _collect(theta(), states, alignment)
+
+
+def _prior_weights(
+    mixture: Mixtures, corpus: Corpus
+) -> tuple[Float[np.ndarray, "d K"], Float[np.ndarray, "d K"] | None]:
     """Return the prior weights of each document, and those of topics that it does not have.
 
     There is one row if they are the same for all.
     """
     rows = document_rows(mixture, corpus)
 
-    def of_docs(tables):
-        if tables is None:
-            return None
+    def of_docs(tables: np.ndarray) -> np.ndarray:
         table = np.asarray(tables[0], np.float64)
         return table if rows is None or len(table) == 1 else table[rows]
 
-    return of_docs(mixture.weights), of_docs(mixture.weights_if_absent)
+    absent = mixture.weights_if_absent
+    return of_docs(mixture.weights), None if absent is None else of_docs(absent)
 
 
 def _collect(
-    theta: Iterator[tuple[np.ndarray, np.ndarray]],
+    theta: Iterable[tuple[Float[np.ndarray, "D K"], Float[np.ndarray, " D"]]],
+    states: TopicStates,
     alignment: Alignment,
-    weight: Float[np.ndarray, " S"] | None,
 ) -> DocumentShares:
     """Return mean and standard deviation of theta_d, and how often each topic is the largest.
 
     `theta` yields E[theta_d] and the sum of the Dirichlet parameters for each state.
     """
-    sums = None
-    weight = np.ones(len(alignment.number)) if weight is None else weight
-    for w, number, (mean, concentration) in zip(weight, alignment.number, theta, strict=True):
-        if sums is None:
-            sums = np.zeros((3, len(mean), alignment.num_topics))
-        first, second, largest = sums
-        variance = mean * (1 - mean) / (concentration[:, None] + 1)
-        slots = np.flatnonzero(number >= 0)
-        first[:, number[slots]] += w * mean[:, slots]
-        second[:, number[slots]] += w * (variance + mean**2)[:, slots]
-        winner = number[mean.argmax(axis=1)]
-        known = np.flatnonzero(winner >= 0)
-        largest[known, winner[known]] += w
-    assert sums is not None  # `align` refuses to align nothing
-    mean, square, largest = sums / weight.sum()
+    sums = [np.zeros(())] * 3
+    weights = state_weights(states)
+    for w, number, (mean, concentration) in zip(weights, alignment.number, theta, strict=True):
+        square = mean * (1 - mean) / (concentration[:, None] + 1) + mean**2
+        largest = np.arange(mean.shape[1]) == mean.argmax(axis=1)[:, None]
+        sums = [
+            total + w * by_number(values, number, alignment.num_topics)
+            for total, values in zip(sums, (mean, square, largest), strict=True)
+        ]
+    mean, square, largest = np.stack(sums) / weights.sum()
     return DocumentShares(mean, np.sqrt(np.maximum(square - mean**2, 0)), largest)

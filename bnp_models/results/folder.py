@@ -32,7 +32,7 @@ from bnp_models.data.texts import read_tokenizer
 from bnp_models.posterior.alignment import Alignment, InChains, TopicStates, stability
 from bnp_models.posterior.intervals import tail_quantiles
 from bnp_models.posterior.mixtures import Mixtures
-from bnp_models.results.new_documents import over_words, shares_of_new
+from bnp_models.results.document_tables import over_words, shares_of_new
 from bnp_models.results.pictures import png, run_pictures
 from bnp_models.results.result import Fit, put_together, read_draws
 
@@ -293,7 +293,7 @@ class SavedModel:
         """
         import pandas as pd
 
-        from bnp_models.results.topic_tables import bounds
+        from bnp_models.results.topic_draws import bounds
 
         num_words = arguments.integer("num_words", num_words, 1, MAX_WORDS)
         tails, shares = tail_quantiles(interval), self.alignment.shares()
@@ -421,7 +421,7 @@ def _fields(content: dict[str, np.ndarray], prefix: str) -> dict[str, Any]:
 
 def _top_words(fit: Fit) -> Int[np.ndarray, "R N"]:
     """Return the most probable words of each topic, out of those that occur."""
-    from bnp_models.results.topic_tables import mean_topics
+    from bnp_models.results.topic_draws import mean_topics
 
     phi: Float[np.ndarray, "V R"] = mean_topics(fit.topic_states, fit.alignment)
     occurring = np.flatnonzero(np.bincount(np.asarray(fit.dataset.word), minlength=len(phi)))

@@ -16,7 +16,7 @@ makes chains look more alike than they are; a topic that a chain does not have c
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from jaxtyping import Integer
@@ -26,12 +26,16 @@ from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.posterior.coassignment import random_pairs, shared_topics
 from bnp_models.posterior.diagnostics import label_free
 from bnp_models.posterior.functionals import SCALAR, Functionals, Values, functionals
+from bnp_models.results.result import Fit
+from bnp_models.results.topic_draws import TopicDraws
+from bnp_models.results.topic_tables import counts_by_group
+from bnp_models.scores.held_out_score import HeldOutScore
 
 __all__ = ["factor_functionals", "topic_functionals"]
 
 
 def topic_functionals(
-    fit: Any,
+    fit: TopicDraws,
     test: Corpus | None = None,
     *,
     num_pairs: int = 200,
@@ -62,7 +66,7 @@ def topic_functionals(
     ValueError
         If there is one chain only, no state was kept, or an option is out of its domain.
     """
-    _check_fit(fit, "topic", "document_completion")
+    _check_fit(fit, "topic", "topic_states")
     num_pairs = arguments.integer("num_pairs", num_pairs, 1)
     max_rhat = arguments.finite_number("max_rhat", max_rhat, above=1)
     arguments.optional(as_corpus, "test", test)
@@ -85,15 +89,14 @@ def topic_functionals(
         values["word pairs"] = _shared(kept, word, pairs, corpus.vocabulary)
     if corpus.group is not None:
         group = np.asarray(corpus.group)[doc]
-        pairs = np.array([*itertools.combinations_with_replacement(np.unique(group), 2)])
-        if len(pairs) > num_pairs:
-            pairs = pairs[rng.choice(len(pairs), num_pairs, replace=False)]
+        every = itertools.combinations_with_replacement(np.unique(group), 2)
+        pairs = _some(rng, every, num_pairs)
         values["group pairs"] = _shared(kept, group, pairs, corpus.group_names)
-    return functionals(values | _aligned(fit, kept), num_states=kept.shape[1], max_rhat=max_rhat)
+    return functionals(values | _aligned(fit), num_states=kept.shape[1], max_rhat=max_rhat)
 
 
 def factor_functionals(
-    fit: Any, *, num_pairs: int = 200, max_rhat: float | int = 1.05, seed: int = 0
+    fit: Fit, *, num_pairs: int = 200, max_rhat: float | int = 1.05, seed: int = 0
 ) -> Functionals:
     """Compare the chains of a factor model by functionals that labels do not change.
 
@@ -141,9 +144,8 @@ def factor_functionals(
         names = _pair_names(pairs, sources.row_names)
         values["row pairs"] = Values(names, common.reshape(*shape, len(pairs)).astype(float))
     if sources.num_sources > 1:
-        pairs = np.array([*itertools.combinations(range(sources.num_sources), 2)])
-        if len(pairs) > num_pairs:
-            pairs = pairs[rng.choice(len(pairs), num_pairs, replace=False)]
+        every = itertools.combinations(range(sources.num_sources), 2)
+        pairs = _some(rng, every, num_pairs)
         uses = states.used_by() > 0
         common = (uses[:, pairs[:, 0]] & uses[:, pairs[:, 1]]).sum(axis=2)
         names = _pair_names(pairs, sources.source_names)
@@ -152,7 +154,7 @@ def factor_functionals(
     return functionals(values, num_states=num_states, max_rhat=max_rhat)
 
 
-def _check_fit(fit: Any, kind: str, member: str) -> None:
+def _check_fit(fit: Fit, kind: str, member: str) -> None:
     """Refuse what is no fit of the kind, or has one chain only."""
     if not hasattr(type(fit), member):
         raise ValueError(
@@ -163,7 +165,7 @@ def _check_fit(fit: Any, kind: str, member: str) -> None:
         raise ValueError("fit must have two chains or more to compare, got 1; use num_chains=4")
 
 
-def _scalars(fit: Any) -> dict[str, Values]:
+def _scalars(fit: Fit) -> dict[str, Values]:
     """Return the label-free scalars that are finite, at all draws."""
     scalars = label_free(fit.data, terms=fit.model.terms)
     scalars = {name: x for name, x in scalars.items() if np.isfinite(x).all()}
@@ -172,7 +174,7 @@ def _scalars(fit: Any) -> dict[str, Values]:
     return {SCALAR: Values([*scalars], np.stack([*scalars.values()], axis=-1).astype(np.float64))}
 
 
-def _scores(score: Any, test: Corpus, kept: np.ndarray) -> dict[str, Values]:
+def _scores(score: HeldOutScore, test: Corpus, kept: np.ndarray) -> dict[str, Values]:
     """Return the held-out score of each document that has one, and that of all together."""
     by_state = score.state_log_prob.reshape(*kept.shape[:2], -1)
     scored = np.flatnonzero(score.doc_tokens)
@@ -184,12 +186,22 @@ def _scores(score: Any, test: Corpus, kept: np.ndarray) -> dict[str, Values]:
     }
 
 
-def _shared(kept: np.ndarray, item: np.ndarray, pairs: np.ndarray, names: Any) -> Values:
+def _some(
+    rng: np.random.Generator, pairs: Iterable[tuple[int, int]], num_pairs: int
+) -> Integer[np.ndarray, "P 2"]:
+    """Return the pairs, or so many of them that are drawn at random if there are more."""
+    every = np.array([*pairs])
+    return (
+        every[rng.choice(len(every), num_pairs, replace=False)] if len(every) > num_pairs else every
+    )
+
+
+def _shared(kept: np.ndarray, item: np.ndarray, pairs: np.ndarray, names: Sequence[str]) -> Values:
     pairs = np.unique(pairs, axis=0)
     return Values(_pair_names(pairs, names), shared_topics(kept, item, pairs))
 
 
-def _pair_names(pairs: np.ndarray, names: Any) -> list[str]:
+def _pair_names(pairs: np.ndarray, names: Sequence[str]) -> list[str]:
     return [f"{names[i]} / {names[j]}" for i, j in pairs]
 
 
@@ -207,34 +219,25 @@ def _word_pairs(
     return np.sort(np.stack([first, np.sort(word)[place]], axis=1), axis=1)
 
 
-def _aligned(fit: Any, kept: np.ndarray) -> dict[str, Values]:
+def _aligned(fit: TopicDraws) -> dict[str, Values]:
     """Return the shares of topics, of all tokens and of those of each group.
 
     Topics have the numbers of `fit.pooled()`, which all chains have in common.
     """
     alignment, corpus = fit.alignment, fit.dataset
-    num_chains, num_states = kept.shape[:2]
-    shares = alignment.shares()
-    topics = range(shares.shape[1])
-    found = {
-        "topics": Values(
-            [f"pooled topic {r}" for r in topics],
-            shares.reshape(num_chains, num_states, len(topics)),
-        )
-    }
+    num_chains, topics = len(np.unique(alignment.chain)), range(alignment.num_topics)
+
+    def values(names: list[str], shares: np.ndarray) -> Values:
+        return Values(names, shares.reshape(num_chains, -1, len(names)))
+
+    found = {"topics": values([f"pooled topic {r}" for r in topics], alignment.shares())}
     if corpus.group is None:
         return found
-    group = np.asarray(corpus.group)[np.asarray(corpus.doc)]
-    there = np.unique(group)
-    position = np.searchsorted(there, group)
-    by_group = np.zeros((len(alignment.number), len(there), len(topics) + 1))
-    for s, (number, z) in enumerate(
-        zip(alignment.number, kept.reshape(len(shares), -1), strict=True)
-    ):
-        cell = position * (len(topics) + 1) + number[z]  # -1 goes to the last cell below
-        cell += np.where(number[z] < 0, len(topics) + 1, 0)
-        by_group[s] = np.bincount(cell, minlength=by_group[s].size).reshape(by_group[s].shape)
-    by_group = by_group[:, :, :-1] / np.bincount(position)[:, None]
+    counts = counts_by_group(fit.topic_states, corpus, alignment)
+    tokens = np.bincount(
+        np.asarray(corpus.group)[np.asarray(corpus.doc)], minlength=corpus.num_groups
+    )
+    there = np.flatnonzero(tokens)
     names = [f"pooled topic {r} in {corpus.group_names[g]}" for g in there for r in topics]
-    by_group = by_group.reshape(num_chains, num_states, len(names))
-    return found | {"topics by group": Values(names, by_group)}
+    by_group = counts[:, there] / tokens[there, None]
+    return found | {"topics by group": values(names, by_group)}

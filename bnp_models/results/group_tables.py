@@ -8,7 +8,8 @@ Each function is also a method of `GroupFit`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -16,17 +17,29 @@ import pandas as pd
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.posterior.intervals import tail_quantiles
-from bnp_models.results.result import Fit
-from bnp_models.results.topic_tables import bounds, counts_by_group
+from bnp_models.results.result import Summaries
+from bnp_models.results.topic_draws import summarise
+from bnp_models.results.topic_fit import TopicFit
+from bnp_models.results.topic_pictures import chosen_topics, number_labels
+from bnp_models.results.topic_tables import by_group, counts_by_group, join_names, topics
 from bnp_models.scores.jackknife import ratio_error
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["compare_alone", "corpus_of", "own_topics", "plot_sharing", "shared_topics", "sharing"]
+
+__all__ = [
+    "GroupFit",
+    "compare_alone",
+    "corpus_of",
+    "own_topics",
+    "plot_sharing",
+    "shared_topics",
+    "sharing",
+]
 
 
-def sharing(fit: Any, *, min_tokens: int = 1, interval: float = 0.9) -> pd.DataFrame:
+def sharing(fit: GroupFit, *, min_tokens: int = 1, interval: float = 0.9) -> pd.DataFrame:
     """Return how probable it is that each group has each topic, and how much of it.
 
     Parameters
@@ -50,42 +63,33 @@ def sharing(fit: Any, *, min_tokens: int = 1, interval: float = 0.9) -> pd.DataF
     ValueError
         If an option is out of its domain.
     """
-    _check(fit)
-    fit = fit.shown
+    fit = _checked(fit).shown
     min_tokens = arguments.integer("min_tokens", min_tokens, 1)
     tails = tail_quantiles(interval)
-    states, corpus, weight = fit.topic_states, fit.dataset, fit.topic_states.weight
-    token_group = np.asarray(corpus.group)[np.asarray(corpus.doc)].astype(np.int64)
-    counts = counts_by_group(states, fit.alignment, token_group, corpus.num_groups)
-    num_groups, num_topics = counts.shape[1:]
-    share = counts / np.bincount(token_group, minlength=num_groups)[:, None]
-    lower, upper = bounds(states, share, tails)
-    words = fit.topics()["words"].to_numpy()
-    probability = np.average(counts >= min_tokens, axis=0, weights=weight)
-    table = pd.DataFrame(
-        {
-            "group": np.repeat(np.array(fit.dataset.group_names, object), num_topics),
-            "topic": np.tile(np.arange(num_topics), num_groups),
-            "words": np.tile(words, num_groups),
-            "probability": probability.ravel(),
-            "share": np.average(share, axis=0, weights=weight).ravel(),
-            "lower": lower.ravel(),
-            "upper": upper.ravel(),
-        }
+    states, corpus = fit.topic_states, fit.dataset
+    counts = counts_by_group(states, corpus, fit.alignment)
+    tokens = np.bincount(
+        np.asarray(corpus.group)[np.asarray(corpus.doc)], minlength=counts.shape[1]
     )
+    probability = np.average(counts >= min_tokens, axis=0, weights=states.weight)
+    share, lower, upper = summarise(states, counts / tokens[:, None], tails)
+    words = np.broadcast_to(topics(fit)["words"].to_numpy(object), share.shape)
+    columns = {"words": words, "probability": probability, "share": share}
+    table = by_group(corpus.group_names, columns | {"lower": lower, "upper": upper})
     table.attrs["interval"] = interval
     return table
 
 
-def _check(fit: Any) -> None:
-    if not (isinstance(fit, Fit) and hasattr(fit.model, "alone")):
+def _checked(fit: GroupFit) -> GroupFit:
+    if not isinstance(fit, GroupFit):
         raise ValueError(
             f"fit must be that of a model of several groups, got {arguments.short_repr(fit)}"
         )
+    return fit
 
 
 def shared_topics(
-    fit: Any,
+    fit: GroupFit,
     *,
     probability: float | int = 0.5,
     weak: float | int = 0.02,
@@ -117,42 +121,33 @@ def shared_topics(
     ValueError
         If an option is out of its domain.
     """
-    _check(fit)
-    fit = fit.shown
+    fit = _checked(fit).shown
     probability = arguments.finite_number("probability", probability, above=0, at_most=1)
     weak = arguments.finite_number("weak", weak, at_least=0, at_most=1)
+    names, count = fit.dataset.group_names, fit.alignment.num_topics
     table = sharing(fit, min_tokens=min_tokens)
-    by = {
-        name: table.pivot(index="topic", columns="group", values=name)[[*fit.dataset.group_names]]
-        for name in ("probability", "share")
-    }
-    has = by["probability"].to_numpy() >= probability
-    share = by["share"].to_numpy()
-    names = np.array(fit.dataset.group_names, object)
-    order = np.argsort(-share, axis=1, kind="stable")
-    groups = [
-        ", ".join(names[g] for g in of_topic if mine[g])
-        for of_topic, mine in zip(order, has, strict=True)
-    ]
-    number = has.sum(axis=1)
+    chance, share = table[["probability", "share"]].to_numpy().T.reshape(2, len(names), count)
+    has = chance >= probability
+    number = has.sum(axis=0)
     kind = np.select(
         [number == len(names), number > 1, number == 1], ["common", "shared", "own"], "none"
     )
+    order = np.argsort(-share, axis=0, kind="stable")
     return pd.DataFrame(
         {
-            "words": fit.topics()["words"],
+            "words": table["words"].to_numpy()[:count],
             "kind": kind,
-            "num_groups": by["probability"].to_numpy().sum(axis=1),
-            "groups": groups,
-            "largest_share": share.max(axis=1),
-            "weak": share.max(axis=1) < weak,
+            "num_groups": chance.sum(axis=0),
+            "groups": join_names(names, order, np.where(has, share, -np.inf)),
+            "largest_share": share.max(axis=0),
+            "weak": share.max(axis=0) < weak,
         },
-        index=by["share"].index,
+        index=pd.RangeIndex(count, name="topic"),
     )
 
 
 def own_topics(
-    fit: Any,
+    fit: GroupFit,
     group: str,
     *,
     probability: float | int = 0.5,
@@ -175,15 +170,20 @@ def own_topics(
     ValueError
         If there is no group of that name, or an option is out of its domain.
     """
-    _check(fit)
-    fit = fit.shown
+    _checked(fit)
     arguments.one_of("group", group, fit.dataset.group_names)
     table = shared_topics(fit, probability=probability, weak=weak, min_tokens=min_tokens)
     return table.loc[(table["kind"] == "own") & (table["groups"] == group), :]
 
 
 def compare_alone(
-    fit: Any, group: str, corpus: Corpus, alone: Any, *, split_seed: int = 0, seed: int = 0
+    fit: TopicFit,
+    group: str,
+    corpus: Corpus,
+    alone: TopicFit,
+    *,
+    split_seed: int = 0,
+    seed: int = 0,
 ) -> pd.DataFrame:
     """Score new documents of one group with and without the help of the other groups.
 
@@ -214,12 +214,12 @@ def compare_alone(
         If there is no group of that name, it has no new documents, or `alone` is no fit of a topic
         model.
     """
-    _check(fit)
+    _checked(fit)
     arguments.one_of("group", group, fit.dataset.group_names)
     as_corpus("corpus", corpus)
     arguments.seed("split_seed", split_seed)
     arguments.seed("seed", seed)
-    if not (isinstance(alone, Fit) and hasattr(alone, "document_completion")):
+    if not isinstance(alone, TopicFit):
         raise ValueError(
             f"alone must be a fit of a topic model, got {arguments.short_repr(alone)}: use "
             "bnp_models.fit(fit.model.alone(), fit.corpus_of(group))"
@@ -228,7 +228,7 @@ def compare_alone(
         raise ValueError(
             f"corpus must have documents of group {group!r}, got the groups {corpus.group_names}"
         )
-    test = corpus_of(corpus, group)
+    test = _select(corpus, group)
     if test.num_tokens == 0:
         raise ValueError(f"corpus must have documents of group {group!r} with tokens, got none")
     scores = [
@@ -246,21 +246,28 @@ def compare_alone(
     return table.assign(num_docs=int((tokens > 0).sum()), num_tokens=int(tokens.sum()))
 
 
-def corpus_of(corpus: Corpus, group: str) -> Corpus:
-    """Return the documents of one group.
+def corpus_of(fit: GroupFit, group: str) -> Corpus:
+    """Return the documents of one group that were fitted.
 
     Raises
     ------
     ValueError
         If there is no group of that name.
     """
-    as_corpus("corpus", corpus)
-    arguments.one_of("group", group, corpus.group_names)
+    arguments.one_of("group", group, _checked(fit).dataset.group_names)
+    return _select(fit.dataset, group)
+
+
+def _select(corpus: Corpus, group: str) -> Corpus:
     return corpus.select(np.asarray(corpus.group) == corpus.group_names.index(group))
 
 
 def plot_sharing(
-    fit: Any, *, topics: Any = None, min_tokens: int = 1, ax: Axes | None = None
+    fit: GroupFit,
+    *,
+    topics: Sequence[int] | None = None,
+    min_tokens: int = 1,
+    ax: Axes | None = None,
 ) -> Axes:
     """Draw the probability that each group has each topic.
 
@@ -275,12 +282,44 @@ def plot_sharing(
     ax
         Where to draw.
     """
-    from bnp_models.plots.topic_plots import plot_sharing as draw
-    from bnp_models.plots.topic_plots import short_labels
+    from bnp_models.plots import topic_plots
 
-    _check(fit)
-    fit = fit.shown
-    table = sharing(fit, min_tokens=min_tokens)
-    numbers = fit._rows(topics)
-    labels = short_labels(fit.topics().loc[numbers])
-    return fit._captioned(draw(table[table["topic"].isin(numbers)], labels=labels, ax=ax), ax)
+    fit = _checked(fit).shown
+    table, numbers = sharing(fit, min_tokens=min_tokens), chosen_topics(fit, topics)
+    table, labels = table[table["topic"].isin(numbers)], number_labels(fit, numbers)
+    return fit._captioned(topic_plots.plot_sharing(table, labels=labels, ax=ax), ax)
+
+
+class GroupFit(TopicFit):
+    """What `fit` returns for a topic model of several groups: a `TopicFit`, and tables of sharing.
+
+    Attributes
+    ----------
+    model
+        The model that was fitted.
+    dataset
+        The `Corpus` it was fitted to.
+    data
+        The draws: `arviz.InferenceData` (ArviZ 0.x) or `xarray.DataTree` (1.x).
+    """
+
+    model: Any
+
+    offers: ClassVar[str] = f"sharing(), shared_topics(), own_topics(group), {TopicFit.offers}"
+
+    sharing = sharing
+    shared_topics = shared_topics
+    own_topics = own_topics
+    compare_alone = compare_alone
+    corpus_of = corpus_of
+    plot_sharing = plot_sharing
+
+    def summaries(self) -> Summaries:
+        """Return tables, text and pictures of topics, and of what groups share."""
+        made = super().summaries()
+        if not self.has_states:
+            return made
+        tables = {"shared_topics": self.shared_topics(), "sharing": self.sharing()}
+        return made._replace(
+            tables=made.tables | tables, drawn=made.drawn | {"sharing": self.plot_sharing()}
+        )

@@ -5,10 +5,14 @@ from __future__ import annotations
 import abc
 import dataclasses
 import functools
+import inspect
 import json
+import operator
 import os
+import pkgutil
 import textwrap
-from collections.abc import Callable, Collection, Mapping, Sequence
+import types
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
@@ -25,13 +29,57 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+    from bnp_models.data.corpus import Corpus
+    from bnp_models.data.sources import Sources
     from bnp_models.posterior.alignment import InChains
-    from bnp_models.posterior.diagnostics import Convergence
     from bnp_models.posterior.functionals import Functionals
 
-__all__ = ["Fit", "Summaries", "put_together", "read_draws"]
+__all__ = ["Delegated", "Fit", "Summaries", "put_together", "read_draws"]
 
 AnyFit = TypeVar("AnyFit", bound="Fit")
+Drawn = TypeVar("Drawn")
+
+
+class Delegated:
+    """A method that is a function of another module, which is imported at the first use.
+
+    The method has the docstring of the function, and those of its parameters that the fit does not
+    give.
+
+    Parameters
+    ----------
+    place
+        Module of this package and name of the function, with a colon between them.
+    *given
+        Attributes of the fit that the first parameters of the function get.
+    **named
+        Attributes of the fit that other parameters get, by the name of the parameter.
+    """
+
+    def __init__(self, place: str, *given: str, **named: str) -> None:
+        self.place, self.given, self.named = place, given, named
+
+    def __get__(self, fit: Fit | None, owner: type[Fit]) -> Callable[..., Any]:
+        """Return the method of a fit, or that of its class."""
+        return self.method if fit is None else types.MethodType(self.method, fit)
+
+    @functools.cached_property
+    def method(self) -> Callable[..., Any]:
+        """The function, with a fit in place of what the fit gives."""
+        function = pkgutil.resolve_name(f"bnp_models.{self.place}")
+        signature = inspect.signature(function)
+        given = list(signature.parameters)[: len(self.given)]
+        attributes = dict(zip(given, self.given, strict=True)) | self.named
+
+        @functools.wraps(function)
+        def method(fit: Fit, *args: Any, **options: Any) -> Any:
+            found = {p: operator.attrgetter(name)(fit) for p, name in attributes.items()}
+            return function(*(found.pop(p) for p in given), *args, **found, **options)
+
+        own = [p for p in signature.parameters.values() if p.name not in attributes]
+        fit = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        vars(method)["__signature__"] = signature.replace(parameters=[fit, *own])
+        return method
 
 
 class Summaries(NamedTuple):
@@ -85,22 +133,6 @@ class Fit(abc.ABC):
         """Return tables, text and pictures for the folder of a run."""
 
     @abc.abstractmethod
-    def functionals(
-        self, *, num_pairs: int = 200, max_rhat: float | int = 1.05, seed: int = 0
-    ) -> Functionals:
-        """Compare the chains by functionals of the posterior that labels do not change.
-
-        Parameters
-        ----------
-        num_pairs
-            Number of pairs of documents, words or rows.
-        max_rhat
-            Largest R-hat of a functional that the chains agree on.
-        seed
-            Seed of the pairs.
-        """
-
-    @abc.abstractmethod
     def text(self, *, limit: int | None = None) -> str:
         """Return the main table as text; its keyword arguments are options on the command line.
 
@@ -111,11 +143,13 @@ class Fit(abc.ABC):
         """
 
     @abc.abstractmethod
-    def match(self, data: Any) -> tuple[Any, list[str]]:
+    def match(self, data: Corpus | Sources) -> tuple[Corpus | Sources, list[str]]:
         """Return held-out data in the form that the scores take, and notes for the user."""
 
     @abc.abstractmethod
-    def evaluate(self, score: str, data: Any, *, seed: int = 0, num_words: int = 10) -> str:
+    def evaluate(
+        self, score: str, data: Corpus | Sources, *, seed: int = 0, num_words: int = 10
+    ) -> str:
         """Compute one of `model.scores` of held-out data and return it as a line of text.
 
         Parameters
@@ -135,7 +169,8 @@ class Fit(abc.ABC):
         if name.startswith("_"):
             raise AttributeError(name)
         raise AttributeError(
-            f"a fit of {type(self.model).__name__} has no {name!r}; it has {self.offers}"
+            f"a fit of {type(self.model).__name__} has no {name!r}; it has {self.offers}, and as "
+            "every fit save(path), report(path) and convergence()"
         )
 
     @property
@@ -261,7 +296,7 @@ class Fit(abc.ABC):
         """The fit of all chains that this one is a part of; itself if it is none."""
         return vars(self).get("_among", self)
 
-    def _captioned(self, axes: Any, given: Any) -> Any:
+    def _captioned(self, axes: Drawn, given: object) -> Drawn:
         """Say below a picture if it is of one of several chains; `given` are the user's axes."""
         from bnp_models.plots.panels import caption
 
@@ -319,35 +354,6 @@ class Fit(abc.ABC):
         """Write the draws as netCDF, whole or not at all; any ArviZ reads it."""
         return arviz_data.save(self.data, path)
 
-    def save_model(self, path: str | os.PathLike[str]) -> Path:
-        """Write what new documents need of a topic model to one light file, whole or not at all.
-
-        These are the topics of the kept states, the words, and how texts were cut into words. The
-        documents that were fitted are not in the file. `bnp_models.load(path)` returns a
-        `SavedModel`, whose `transform` gives the same table as that of this fit.
-
-        Parameters
-        ----------
-        path
-            The file; its name should end in `.npz`.
-
-        Raises
-        ------
-        ValueError
-            If the model is not a topic model, or no states were kept.
-        """
-        arguments.path("path", path)
-        if hasattr(type(self), "of_class"):
-            what = "each class has a model of its own, use fit.of_class(label).save_model(path)"
-        else:
-            what = (
-                "save the draws with fit.save(path) and the data with fit.dataset.save(path); "
-                "bnp_models.Fit.load(path, data) reads them"
-            )
-        raise ValueError(
-            f"save_model is for fits of one topic model, got a {type(self).__name__}: {what}"
-        )
-
     @classmethod
     def load(cls, draws: str | os.PathLike[str], data: Any) -> Any:
         """Read what `save` wrote.
@@ -372,112 +378,16 @@ class Fit(abc.ABC):
         draws = arguments.path("draws", draws)
         return put_together(draws, *read_draws(draws), data)
 
-    def posterior_predictive(self, num_draws: int | None = None, *, seed: int = 0) -> Any:
-        """Draw the data anew given each kept state, for `arviz.plot_ppc`.
-
-        What the kernel integrates out (topics, mixtures) is drawn from its exact conditional.
-        `num_draws` is the number of draws per chain, one for each of so many kept states; by
-        default all. Returns ArviZ data, see `predictive.posterior_predictive`.
-        """
-        from bnp_models.posterior.predictive import posterior_predictive
-
-        return posterior_predictive(
-            self.model, self.dataset, self.data, num_draws=num_draws, seed=seed
-        )
-
-    def log_likelihood(self, num_draws: int | None = None, *, seed: int = 0) -> Any:
-        r"""Compute the log likelihood of each document or row in each kept state, for `arviz.loo`.
-
-        It is that given all parameters, such as $\log p(w_d \mid \phi, \theta_d)$, not integrated
-        over the parameters of the document: `arviz.loo` often finds large Pareto k, and its result
-        is then not to be trusted. Returns ArviZ data, see `predictive.log_likelihood`.
-        """
-        from bnp_models.posterior.predictive import log_likelihood
-
-        return log_likelihood(self.model, self.dataset, self.data, num_draws=num_draws, seed=seed)
-
-    def prior_predictive(
-        self, num_draws: int = 100, *, record: Collection[str] = (), seed: int = 0
-    ) -> Any:
-        """Draw data of the same sizes from the program, for `arviz.plot_ppc(..., group="prior")`.
-
-        `record` names sites of the program to keep besides the hyperparameters. Returns ArviZ data,
-        see `predictive.prior_predictive`.
-        """
-        from bnp_models.posterior.predictive import prior_predictive
-
-        return prior_predictive(
-            self.model, self.dataset, num_draws=num_draws, record=record, seed=seed
-        )
-
-    def convergence(
-        self,
-        *,
-        max_rhat: float | int = 1.01,
-        min_ess_per_chain: float | int = 100,
-        var_names: Sequence[str] | None = None,
-        extra: Mapping[str, Any] | None = None,
-    ) -> Convergence:
-        """Judge convergence by label-free scalars, see `diagnostics.convergence`."""
-        from bnp_models.posterior.diagnostics import convergence
-
-        return convergence(
-            self.data,
-            terms=self.model.terms,
-            max_rhat=max_rhat,
-            min_ess_per_chain=min_ess_per_chain,
-            var_names=var_names,
-            extra=extra,
-        )
-
-    def plot_traces(
-        self,
-        *,
-        var_names: Sequence[str] | None = None,
-        extra: Mapping[str, Any] | None = None,
-        axes: np.ndarray | None = None,
-    ) -> np.ndarray:
-        """Draw the traces of the label-free scalars, see `topic_plots.plot_traces`."""
-        from bnp_models.plots.topic_plots import plot_traces
-
-        return plot_traces(
-            self.data,
-            terms=self.model.terms,
-            var_names=var_names,
-            extra=extra,
-            axes=axes,
-        )
-
-    def plot_history(
-        self, *, against: str = "seconds", axes: np.ndarray | None = None
-    ) -> np.ndarray:
-        """Draw log joint density and number in use from the start, with the end of the warm-up.
-
-        See `history_plots.plot_history`.
-        """
-        from bnp_models.plots.history_plots import plot_history
-
-        return plot_history(self.data, terms=self.model.terms, against=against, axes=axes)
-
-    def plot_ranks(
-        self,
-        *,
-        var_names: Sequence[str] | None = None,
-        extra: Mapping[str, Any] | None = None,
-        bins: int | None = None,
-        axes: np.ndarray | None = None,
-    ) -> np.ndarray:
-        """Draw the rank histograms of the label-free scalars, see `topic_plots.plot_ranks`."""
-        from bnp_models.plots.topic_plots import plot_ranks
-
-        return plot_ranks(
-            self.data,
-            terms=self.model.terms,
-            var_names=var_names,
-            extra=extra,
-            bins=bins,
-            axes=axes,
-        )
+    posterior_predictive = Delegated(
+        "posterior.predictive:posterior_predictive", "model", "dataset", "data"
+    )
+    log_likelihood = Delegated("posterior.predictive:log_likelihood", "model", "dataset", "data")
+    prior_predictive = Delegated("posterior.predictive:prior_predictive", "model", "dataset")
+    convergence = Delegated("posterior.diagnostics:convergence", "data", terms="model.terms")
+    plot_traces = Delegated("plots.topic_plots:plot_traces", "data", terms="model.terms")
+    plot_ranks = Delegated("plots.topic_plots:plot_ranks", "data", terms="model.terms")
+    plot_history = Delegated("plots.history_plots:plot_history", "data", terms="model.terms")
+    _plot_number = Delegated("plots.topic_plots:plot_number", "data", terms="model.terms")
 
     def plot_functionals(
         self, functionals: Functionals | None = None, *, ax: Axes | None = None
@@ -539,11 +449,6 @@ class Fit(abc.ABC):
             tables=made.tables | {"functionals": self._functionals.table},
             drawn=made.drawn | {"functionals": self.plot_functionals()},
         )
-
-    def _plot_number(self, **options: Any) -> np.ndarray:
-        from bnp_models.plots.topic_plots import plot_number
-
-        return plot_number(self.data, terms=self.model.terms, **options)
 
 
 def read_draws(path: str | os.PathLike[str]) -> tuple[Model, Any]:

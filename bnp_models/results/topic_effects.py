@@ -21,11 +21,11 @@ from jaxtyping import Float, Integer
 
 from bnp_models.data import arguments
 from bnp_models.posterior.intervals import tail_quantiles
-from bnp_models.results.document_tables import shown_topics
-from bnp_models.results.topic_relations import document_weights
+from bnp_models.results.document_tables import document_theta
+from bnp_models.results.topic_draws import TopicDraws, by_number, shown_topics, state_weights
 from bnp_models.results.topic_tables import mean_shares, topic_prevalence_by_group
 
-__all__ = ["INTERCEPT", "effects", "in_other_chains", "topics_over_time"]
+__all__ = ["INTERCEPT", "effects", "topics_over_time"]
 
 INTERCEPT = "intercept"
 _SMALL = 1e-8  # relative: what is left of a column after the others are taken out
@@ -41,7 +41,7 @@ class Design(NamedTuple):
 
 
 def effects(
-    fit: Any,
+    fit: TopicDraws,
     covariates: pd.DataFrame | Mapping[str, Any],
     *,
     topics: Sequence[int] | None = None,
@@ -96,20 +96,17 @@ def effects(
         is a combination of others; or an option is out of its domain.
     """
     shown_topics(fit)
-    how = {"interval": interval, "num_draws": num_draws, "seed": seed}
-    table = _effects(fit.shown, covariates, topics, **how)
-    others = [
-        (partner, _effects(one, covariates, None, **how))
-        for one, partner in fit.shown._other_chains()
-    ]
-    return in_other_chains(table, others)
+    how = interval, num_draws, seed
+    table = _effects(fit.shown, covariates, topics, *how)
+    others = fit.shown._other_chains()
+    found = [(partner, _effects(one, covariates, None, *how)) for one, partner in others]
+    return _in_other_chains(table, found)
 
 
 def _effects(
-    fit: Any,
+    fit: TopicDraws,
     covariates: pd.DataFrame | Mapping[str, Any],
     topics: Sequence[int] | None,
-    *,
     interval: float,
     num_draws: int,
     seed: int,
@@ -126,15 +123,16 @@ def _effects(
     design = _design(covariates, kept)
     regression = _Regression(design.matrix)
     found = []
-    for number, weighed in zip(
-        alignment.number, document_weights(states, corpus, alignment), strict=True
-    ):
-        weights = _gather(weighed[kept], number, chosen)
+    theta = document_theta(states, corpus, alignment)
+    for number, (share, total) in zip(alignment.number, theta, strict=True):
+        weighed = (share * total[:, None])[kept]
+        rest = weighed[:, ~np.isin(number, chosen)].sum(axis=1)  # joining topics adds parameters
+        weights = np.column_stack([by_number(weighed, number, count)[:, chosen], rest])
         for _ in range(num_draws):
             draws = rng.standard_gamma(weights)
             found.append(regression(draws[:, :-1] / draws.sum(axis=1, keepdims=True)))
     mean, sd = (np.stack(part) for part in zip(*found, strict=True))  # [draws, P, R]
-    weight = np.ones(len(alignment.number)) if states.weight is None else states.weight
+    weight = state_weights(states)
     weight = np.repeat(weight / weight.sum(), num_draws) / num_draws
     lower, upper = (_mixture_quantile(mean, sd, weight, tail) for tail in tails)
     positive = 1 - np.tensordot(weight, _normal_cdf(0.0, mean, sd), 1)
@@ -154,40 +152,37 @@ def _effects(
     return table
 
 
-def in_other_chains(
+def _in_other_chains(
     table: pd.DataFrame, others: Sequence[tuple[Integer[np.ndarray, " R"], pd.DataFrame]]
 ) -> pd.DataFrame:
     """Add to the effects of one chain those of the topics that other chains have, too.
 
-    Parameters
-    ----------
-    table
-        From `effects`.
-    others
-        For each other chain the number there of each topic, -1 without one, and the effects there.
-        None: the table stays as it is.
+    `others` has, for each other chain, the number there of each topic, -1 without one, and the
+    effects there.
     """
     if not others:
         return table
     topic = table["topic"].to_numpy()
     num_terms = (topic == topic[0]).sum()  # names of terms may be the same
-    term, theirs = np.arange(len(table)) % num_terms, []
+    term = np.arange(len(table)) % num_terms
+    theirs = []
     for partner, other in others:
         effect = other["effect"].to_numpy().reshape(-1, num_terms)
         effect = np.concatenate([effect, np.full((1, num_terms), np.nan)])  # the last one is none
         theirs.append(effect[partner[topic], term])
     found = pd.DataFrame(np.stack(theirs, axis=1), index=table.index)
     same = np.sign(found.to_numpy()) == np.sign(table["effect"].to_numpy())[:, None]
-    columns = {
-        "lowest_effect": found.min(axis=1), "highest_effect": found.max(axis=1),
-        "other_chains": found.notna().sum(axis=1), "same_sign": same.sum(axis=1),
-    }  # fmt: skip
-    return table.assign(**columns)
+    return table.assign(
+        lowest_effect=found.min(axis=1),
+        highest_effect=found.max(axis=1),
+        other_chains=found.notna().sum(axis=1),
+        same_sign=same.sum(axis=1),
+    )
 
 
 def topics_over_time(
-    fit: Any,
-    time: Any,
+    fit: TopicDraws,
+    time: Sequence[Any] | np.ndarray | pd.Series | pd.Index,
     *,
     num_bins: int = 10,
     bins: Sequence[Any] | None = None,
@@ -278,25 +273,7 @@ class _Regression:
         return self._inverse @ along, np.sqrt(unit[:, None] * variance)
 
 
-def _gather(
-    weighed: Float[np.ndarray, "D K"], number: np.ndarray, chosen: Sequence[int]
-) -> Float[np.ndarray, "D n"]:
-    """Return the Dirichlet parameters of some topics, and in the last column those of all others.
-
-    Joining topics adds up their parameters. A topic that the state does not have gets zero.
-    """
-    slot = {int(k): s for s, k in enumerate(number) if k >= 0}
-    found = np.zeros((len(weighed), len(chosen) + 1))
-    rest = np.ones(weighed.shape[1], bool)
-    for column, topic in enumerate(chosen):
-        if topic in slot:
-            found[:, column] = weighed[:, slot[topic]]
-            rest[slot[topic]] = False
-    found[:, -1] = weighed[:, rest].sum(axis=1)
-    return found
-
-
-def _design(covariates: Any, kept: np.ndarray) -> Design:
+def _design(covariates: pd.DataFrame | Mapping[str, Any], kept: np.ndarray) -> Design:
     """Check the covariates and make the columns of the regression, for the documents `kept`."""
     given = covariates
     if isinstance(covariates, Mapping):
@@ -331,7 +308,10 @@ def _design(covariates: Any, kept: np.ndarray) -> Design:
             columns += [(column == level).to_numpy(float) for level in levels[1:]]
             terms += [f"{name}[{level}]" for level in levels[1:]]
         else:
-            values = _numbers(str(name), column)
+            values = column.to_numpy(float)
+            if not np.isfinite(values).all():
+                wrong = values[~np.isfinite(values)][0]
+                raise ValueError(f"covariates must be finite numbers, {name!r} has {wrong}")
             centre[str(name)] = float(values.mean())
             columns.append(values)
             terms.append(str(name))
@@ -367,48 +347,36 @@ def _levels(name: str, column: pd.Series) -> list[Any]:
         raise ValueError(
             f"covariates must be numbers, strings, categories or booleans, {name!r} has "
             f"{column.dtype}, such as {arguments.short_repr(column.iloc[0])}: make dates numbers "
-            "of "
-            "years, for instance"
+            "of years, for instance"
         )
     if len(levels) < 2:
         raise ValueError(
             f"covariates must differ between documents, {name!r} is "
-            f"{arguments.short_repr(levels)} in "
-            "all of them: leave it out"
+            f"{arguments.short_repr(levels)} in all of them: leave it out"
         )
     return levels
 
 
-def _numbers(name: str, column: pd.Series) -> Float[np.ndarray, " D"]:
-    values = column.to_numpy(float)
-    if not np.isfinite(values).all():
-        wrong = values[~np.isfinite(values)][0]
-        raise ValueError(f"covariates must be finite numbers, {name!r} has {wrong}")
-    return values
-
-
 def _check_independent(matrix: Float[np.ndarray, "D P"], terms: list[str]) -> None:
     """Refuse columns that are constant, or a combination of those before them."""
-    basis = np.full((len(matrix), 1), len(matrix) ** -0.5)
-    for term, column in zip(terms[1:], matrix.T[1:], strict=True):
-        left = column - column.mean()
-        whole = np.linalg.norm(left)
-        if whole <= _SMALL * np.linalg.norm(column):
+    left = np.abs(np.diagonal(np.linalg.qr(matrix, mode="r")))  # without the columns before it
+    for place, (term, column) in enumerate(zip(terms, matrix.T, strict=True)):
+        whole = np.linalg.norm(column - column.mean())
+        if place and whole <= _SMALL * np.linalg.norm(column):
             raise ValueError(
                 f"covariates must differ between documents, {term!r} is {column[0]:g} in all of "
                 "them: leave it out"
             )
-        for _ in range(2):  # twice, against rounding
-            left = left - basis @ (basis.T @ left)
-        if np.linalg.norm(left) <= _SMALL * whole:
+        if left[place] <= _SMALL * whole:
             raise ValueError(
                 f"covariates must not repeat one another, {term!r} is a combination of "
-                f"{terms[: terms.index(term)]}: leave it out"
+                f"{terms[:place]}: leave it out"
             )
-        basis = np.column_stack([basis, left / np.linalg.norm(left)])
 
 
-def _times(name: str, value: Any) -> tuple[Float[np.ndarray, " n"], bool]:
+def _times(
+    name: str, value: Sequence[Any] | np.ndarray | pd.Series | pd.Index
+) -> tuple[Float[np.ndarray, " n"], bool]:
     """Return times as numbers, and whether they are dates (then in nanoseconds)."""
     found = arguments.sequence(name, value, "numbers or dates", some=True)
     dated = getattr(getattr(value, "dtype", None), "kind", "") == "M"  # their list has integers
@@ -431,7 +399,7 @@ def _times(name: str, value: Any) -> tuple[Float[np.ndarray, " n"], bool]:
     return dates.astype("int64").to_numpy(float), True
 
 
-def _normal_cdf(x: Any, mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
+def _normal_cdf(x: float | np.ndarray, mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
     """Return normal distribution functions; a point mass where the deviation is zero."""
     with np.errstate(divide="ignore", invalid="ignore"):
         z = (x - mean) / sd

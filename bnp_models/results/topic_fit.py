@@ -1,24 +1,37 @@
-"""`TopicFit`: the draws of a topic model, with tables, diagnostics and pictures one call away."""
+"""`TopicFit`: the draws of a topic model, with tables, scores and pictures one call away."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
+import pandas as pd
 
 from bnp_models.base.token_model import TokenModel
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
-from bnp_models.results.result import Summaries
-from bnp_models.results.topic_pictures import TopicPictures
+from bnp_models.posterior import arviz_data
+from bnp_models.posterior.stacking import stack, weights_table, weights_text, with_weights
+from bnp_models.results import (
+    document_tables,
+    functional_tables,
+    topic_effects,
+    topic_pictures,
+    topic_relations,
+    topic_tables,
+)
+from bnp_models.results.result import Delegated, Summaries
+from bnp_models.results.topic_draws import LABELS, TopicDraws, mean_topics
+from bnp_models.scores import coherence as coherences
+from bnp_models.scores import held_out
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from bnp_models.posterior.functionals import Functionals
     from bnp_models.scores.held_out import HeldOutScore
 
 __all__ = ["TopicFit", "match_words"]
@@ -27,7 +40,7 @@ AnyTopicFit = TypeVar("AnyTopicFit", bound="TopicFit")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class TopicFit(TopicPictures):
+class TopicFit(TopicDraws):
     """What `fit` returns for a topic model.
 
     Tables of topics number them by one alignment of the kept states of the chain that is shown, see
@@ -53,6 +66,36 @@ class TopicFit(TopicPictures):
     counted: ClassVar[str] = "tokens"
     stacking_scores: ClassVar[tuple[str, ...]] = ("document_completion", "left_to_right")
     """Those that `stacked` can maximise."""
+
+    # tables
+    topics = topic_tables.topics
+    topic_words = topic_tables.topic_words
+    topic_labels = topic_tables.topic_labels
+    topic_prevalence_by_group = topic_tables.topic_prevalence_by_group
+    topic_correlation = topic_relations.topic_correlation
+    topic_map = topic_relations.topic_map
+    find_topics = topic_relations.find_topics
+    representative_documents = topic_relations.representative_documents
+    effects = topic_effects.effects
+    topics_over_time = topic_effects.topics_over_time
+    documents = document_tables.documents
+    document_topics = document_tables.document_topics
+    functionals = functional_tables.topic_functionals
+
+    # pictures
+    plot_num_topics = Delegated("plots.topic_plots:plot_number", "data", terms="model.terms")
+    plot_topic_words = topic_pictures.plot_topic_words
+    plot_prevalence_by_group = topic_pictures.plot_prevalence_by_group
+    plot_topic_similarity = topic_pictures.plot_topic_similarity
+    plot_topic_correlation = topic_pictures.plot_topic_correlation
+    plot_topic_map = topic_pictures.plot_topic_map
+    plot_effects = topic_pictures.plot_effects
+    plot_topics_over_time = topic_pictures.plot_topics_over_time
+    pyldavis = topic_pictures.pyldavis
+
+    # scores of new documents, and what the fit says of them
+    left_to_right = Delegated("scores.held_out:left_to_right", "mixtures")
+    empirical_likelihood = Delegated("scores.empirical_likelihood:empirical_likelihood", "mixtures")
 
     def transform(
         self,
@@ -81,13 +124,11 @@ class TopicFit(TopicPictures):
         Table of documents by topics, numbered as in `topics`. Rows sum to at most one; the rest
         belongs to topics without a number.
         """
-        from bnp_models.results.new_documents import shares_of_new
-
         fit = self.shown
-        how = {"num_sweeps": num_sweeps, "num_kept": num_kept, "seed": seed}
-        return shares_of_new(
+        return document_tables.shares_of_new(
             corpus, self.dataset.read_texts, fit.mixtures, fit.topic_states, fit.alignment,
-            row_names=self.model.row_names(self.dataset), **how,
+            row_names=self.model.row_names(self.dataset),
+            num_sweeps=num_sweeps, num_kept=num_kept, seed=seed,
         )  # fmt: skip
 
     def document_completion(
@@ -110,45 +151,81 @@ class TopicFit(TopicPictures):
         num_sweeps, num_kept, seed
             See `held_out.document_completion`.
         """
-        from bnp_models.scores.held_out import document_completion
-
         split_seed = arguments.seed("split_seed", split_seed)
         observed, heldout = as_corpus("corpus", corpus).halves(split_seed)
-        return document_completion(
+        return held_out.document_completion(
             self.mixtures, observed, heldout, num_sweeps=num_sweeps, num_kept=num_kept, seed=seed
         )
 
-    def left_to_right(
+    def npmi(
         self,
-        corpus: Corpus,
+        reference: Corpus | None = None,
         *,
-        num_particles: int = 20,
-        resample: bool | int = False,
-        combine: str = "mean_of_products",
-        seed: int = 0,
-    ) -> HeldOutScore:
-        """Score whole new documents, see `held_out.left_to_right`."""
-        from bnp_models.scores.held_out import left_to_right
+        top: int = 10,
+        group: str | None = None,
+        window: int | None = None,
+    ) -> np.ndarray:
+        """Score the coherence of each topic on a reference corpus, by default the one fitted.
 
-        return left_to_right(
-            self.mixtures,
-            corpus,
-            num_particles=num_particles,
-            resample=resample,
-            combine=combine,
-            seed=seed,
-        )
+        The topics are those of `topics()`.
 
-    def empirical_likelihood(
-        self, corpus: Corpus, *, num_draws: int = 1000, seed: int = 0
-    ) -> HeldOutScore:
-        """Score whole short documents by draws from the prior.
-
-        See `empirical_likelihood.empirical_likelihood`.
+        Parameters
+        ----------
+        reference
+            Corpus that the words are counted in, by default the one fitted.
+        top
+            First words of each topic that are used.
+        group
+            Group whose topics to score, where these differ by group.
+        window
+            See `coherence.npmi`.
         """
-        from bnp_models.scores.empirical_likelihood import empirical_likelihood
+        options = {"reference": reference, "top": top, "group": group, "window": window}
+        return self.coherence("npmi", **options).to_numpy()
 
-        return empirical_likelihood(self.mixtures, corpus, num_draws=num_draws, seed=seed)
+    def coherence(
+        self,
+        measure: str = "npmi",
+        *,
+        top: int = 10,
+        reference: Corpus | None = None,
+        group: str | None = None,
+        window: int | None = None,
+    ) -> pd.Series:
+        """Score the coherence of each topic by one of several measures.
+
+        Parameters
+        ----------
+        measure
+            "npmi", or one of gensim's: "c_v", "u_mass", "c_uci"; see `coherence.coherence`.
+        top
+            First words of each topic that are used.
+        reference
+            Corpus that the words are counted in, by default the one fitted.
+        group
+            Group whose topics to score, where these differ by group.
+        window
+            See `coherence.coherence`.
+
+        Returns
+        -------
+        Values by topic, under the name of the measure.
+
+        Raises
+        ------
+        ImportError
+            If the measure is gensim's and gensim is not installed.
+        """
+        arguments.one_of("measure", measure, coherences.MEASURES)
+        top = arguments.integer("top", top, 2)
+        fit = self.shown
+        phi = mean_topics(fit.topic_states, fit.alignment, group=group)
+        values = coherences.coherence(
+            topic_tables.first_words(phi, top).T,
+            self.dataset if reference is None else reference,
+            measure=measure, top=top, window=window,
+        )  # fmt: skip
+        return pd.Series(values, pd.RangeIndex(len(values), name="topic"), name=measure)
 
     def stacked(
         self: AnyTopicFit,
@@ -191,9 +268,6 @@ class TopicFit(TopicPictures):
             If the fit has one chain or no states, the documents are those that were fitted or do
             not suit the model, or an option is out of its domain.
         """
-        from bnp_models.posterior.stacking import stack, with_weights
-        from bnp_models.scores import held_out
-
         as_corpus("corpus", corpus)
         arguments.one_of("score", score, self.stacking_scores)
         arguments.finite_number("concentration", concentration, above=1)
@@ -221,11 +295,7 @@ class TopicFit(TopicPictures):
 
     def unstacked(self: AnyTopicFit) -> AnyTopicFit:
         """Return this fit without weights of its chains, all states counting alike."""
-        from bnp_models.posterior.stacking import chain_weights, with_weights
-
-        if chain_weights(self.data) is None:
-            return self
-        return self._with_data(with_weights(self.data, None))
+        return self._with_data(with_weights(self.data, None)) if self._is_stacked() else self
 
     def chain_weights(self) -> pd.DataFrame:
         """Return the weights that `stacked` found, one row per chain.
@@ -238,110 +308,61 @@ class TopicFit(TopicPictures):
         ValueError
             If the fit has no weights.
         """
-        from bnp_models.posterior.stacking import weights_table
-
         return weights_table(self.data)
 
-    def functionals(
-        self,
-        test: Corpus | None = None,
-        *,
-        num_pairs: int = 200,
-        max_rhat: float | int = 1.05,
-        split_seed: int = 0,
-        seed: int = 0,
-    ) -> Functionals:
-        """Compare the chains by functionals that labels do not change.
+    def with_labels(self: AnyTopicFit, labels: Mapping[int, str] | pd.Series) -> AnyTopicFit:
+        """Return this fit with names of topics, which its tables, pictures and files show.
 
-        These are the label-free scalars, the probability that documents, words or groups share a
-        topic, and, given new documents `test`, their scores. See
-        `functional_tables.topic_functionals`.
-        """
-        from bnp_models.results.functional_tables import topic_functionals
-
-        return topic_functionals(
-            self, test, num_pairs=num_pairs, max_rhat=max_rhat, split_seed=split_seed, seed=seed
-        )
-
-    def npmi(
-        self,
-        reference: Corpus | None = None,
-        *,
-        top: int = 10,
-        group: str | None = None,
-        window: int | None = None,
-    ) -> np.ndarray:
-        """Score the coherence of each topic on a reference corpus, by default the one fitted.
-
-        The topics are those of `topics()`.
+        The labels belong to the numbers that the topics of this fit have. Other chains
+        (`of_chain`) have topics with other numbers, and no labels of this one.
 
         Parameters
         ----------
-        reference
-            Corpus that the words are counted in, by default the one fitted.
-        top
-            First words of each topic that are used.
-        group
-            Group whose topics to score, where these differ by group.
-        window
-            See `coherence.npmi`.
-        """
-        from bnp_models.scores.coherence import npmi
-
-        words = self._first_words(top, group)
-        return npmi(words, self.dataset if reference is None else reference, top=top, window=window)
-
-    def coherence(
-        self,
-        measure: str = "npmi",
-        *,
-        top: int = 10,
-        reference: Corpus | None = None,
-        group: str | None = None,
-        window: int | None = None,
-    ) -> pd.Series:
-        """Score the coherence of each topic by one of several measures.
-
-        Parameters
-        ----------
-        measure
-            "npmi", or one of gensim's: "c_v", "u_mass", "c_uci"; see `coherence.coherence`.
-        top
-            First words of each topic that are used.
-        reference
-            Corpus that the words are counted in, by default the one fitted.
-        group
-            Group whose topics to score, where these differ by group.
-        window
-            See `coherence.coherence`.
-
-        Returns
-        -------
-        Values by topic, under the name of the measure.
+        labels
+            Label of each topic that shall have one, by its number. They replace all earlier ones;
+            `{}` takes labels away.
 
         Raises
         ------
-        ImportError
-            If the measure is gensim's and gensim is not installed.
+        ValueError
+            If there is no topic of a number, or a label is no text.
+
+        Examples
+        --------
+        `fit = fit.with_labels({0: "finance", 3: "law"})`
         """
-        import pandas as pd
+        shown = self.shown
+        kept = topic_tables.checked_labels(labels, shown.alignment.num_topics)
+        data = arviz_data.with_group(self.data, LABELS, None)  # a copy
+        data.attrs[LABELS] = json.dumps({"chains": shown._chain_numbers(), "labels": kept})
+        if not kept:
+            del data.attrs[LABELS]
+        fit = self._with_data(data)
+        _keep_made(self, fit)
+        for chain, one in self._of_chain.items():
+            _keep_made(one, fit.of_chain(chain))
+        return fit
 
-        from bnp_models.scores.coherence import MEASURES, coherence
+    def save_model(self, path: str | os.PathLike[str]) -> Path:
+        """Write what new documents need of a topic model to one light file, whole or not at all.
 
-        arguments.one_of("measure", measure, MEASURES)
-        words = self._first_words(top, group)
-        reference = self.dataset if reference is None else reference
-        values = coherence(words, reference, measure=measure, top=top, window=window)
-        return pd.Series(values, pd.RangeIndex(len(values), name="topic"), name=measure)
+        These are the topics of the kept states, the words, and how texts were cut into words. The
+        documents that were fitted are not in the file. `bnp_models.load(path)` returns a
+        `SavedModel`, whose `transform` gives the same table as that of this fit.
 
-    def _first_words(self, top: int, group: str | None) -> np.ndarray:
-        """Return the most probable words of each topic, [R, top]."""
-        from bnp_models.results.topic_tables import mean_topics
+        Parameters
+        ----------
+        path
+            The file; its name should end in `.npz`.
 
-        top = arguments.integer("top", top, 2)
-        fit = self.shown
-        phi = mean_topics(fit.topic_states, fit.alignment, group=group)
-        return np.argsort(-phi, axis=0, kind="stable")[:top].T
+        Raises
+        ------
+        ValueError
+            If no states were kept.
+        """
+        from bnp_models.results.folder import save_model
+
+        return save_model(self, path)
 
     def text(
         self,
@@ -396,15 +417,12 @@ class TopicFit(TopicPictures):
         as_corpus("data", data)
         arguments.seed("seed", seed)
         num_words = arguments.integer("num_words", num_words, 2)
-        say = {
-            "document_completion": lambda: self.document_completion(
-                data, split_seed=seed, seed=seed
-            ),
-            "left_to_right": lambda: self.left_to_right(data, seed=seed),
-            "empirical_likelihood": lambda: self.empirical_likelihood(data, seed=seed),
-            "npmi": lambda: self._npmi_text(data, num_words),
-        }
-        return f"{score.replace('_', ' ')}: {say[score]()}"
+        if score == "npmi":
+            said = self._npmi_text(data, num_words)
+        else:
+            split = {"split_seed": seed} if score == "document_completion" else {}
+            said = getattr(self, score)(data, seed=seed, **split)
+        return f"{score.replace('_', ' ')}: {said}"
 
     def _text_of(self, table: pd.DataFrame, num_rows: int | None) -> str:
         """Lay out the table of topics below a line about the chains."""
@@ -413,15 +431,8 @@ class TopicFit(TopicPictures):
         text = topics_text(table, num_others=self.shown.alignment.num_others, num_rows=num_rows)
         said = self.shown._chains_text()
         if self._is_stacked():
-            from bnp_models.posterior.stacking import weights_text
-
             said += f"\n{weights_text(self.chain_weights(), pooled=self.shown is self)}"
         return f"{said}\n\n{text}"
-
-    def _is_stacked(self) -> bool:
-        from bnp_models.posterior.stacking import chain_weights
-
-        return chain_weights(self.data) is not None
 
     def _npmi_text(self, corpus: Corpus, num_words: int) -> str:
         """Return the coherence of the topics as text; the standard error is that of their mean."""
@@ -436,7 +447,11 @@ class TopicFit(TopicPictures):
 
 def match_words(fitted: Corpus, data: Any) -> tuple[Corpus, list[str]]:
     """Return new documents over the words of the corpus that was fitted, and notes about them."""
-    from bnp_models.results.new_documents import as_documents, over_words
+    corpus = document_tables.as_documents("data", data, fitted.read_texts)
+    return document_tables.over_words(corpus, fitted.vocabulary, fitted.digest)
 
-    corpus = as_documents("data", data, fitted.read_texts)
-    return over_words(corpus, fitted.vocabulary, fitted.digest)
+
+def _keep_made(old: TopicFit, new: TopicFit) -> None:
+    """Give a fit of the same states what was made from them."""
+    made = ("mixtures", "topic_states", "_numbered", "alignment", "matches")
+    vars(new).update({name: vars(old)[name] for name in made if name in vars(old)})

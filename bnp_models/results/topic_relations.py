@@ -6,31 +6,28 @@ given states and follow the weights of the chains, if the states have them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from bnp_models.base.topics import expected_shares
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
-from bnp_models.posterior.alignment import Alignment, TopicStates, pooled_topics, similarity
+from bnp_models.posterior.alignment import pooled_topics, similarity
 from bnp_models.posterior.intervals import beta_interval, tail_quantiles
-from bnp_models.posterior.mixtures import one_by_one
-from bnp_models.results.document_tables import (
-    DocumentShares,
-    document_shares,
-    prior_weights,
+from bnp_models.results.document_tables import DocumentShares, document_shares, document_theta
+from bnp_models.results.topic_draws import (
+    TopicDraws,
+    by_number,
+    mean_topics,
     shown_topics,
-    topic_counts,
+    state_weights,
+    summarise,
 )
-from bnp_models.results.topic_rankings import first_words, word_scores
-from bnp_models.results.topic_tables import bounds, mean_topics
+from bnp_models.results.topic_tables import first_words, join_names, mean_shares, word_scores
 
 __all__ = [
-    "document_weights",
     "find_topics",
     "largest_documents",
     "representative_documents",
@@ -40,7 +37,7 @@ __all__ = [
 
 
 def topic_correlation(
-    fit: Any,
+    fit: TopicDraws,
     *,
     interval: float = 0.9,
 ) -> pd.DataFrame:
@@ -74,28 +71,18 @@ def topic_correlation(
     tails = tail_quantiles(interval)
     kept = np.flatnonzero(np.asarray(corpus.doc_length))
     first, second = np.triu_indices(alignment.num_topics, 1)
-    found = np.full((len(alignment.number), len(first)), np.nan)
-    for of_state, number, weighed in zip(
-        found, alignment.number, document_weights(states, corpus, alignment), strict=True
-    ):
-        slots = np.flatnonzero(number >= 0)
-        shares = (weighed / weighed.sum(axis=1, keepdims=True))[kept][:, slots]
-        every = np.full((alignment.num_topics, alignment.num_topics), np.nan)
-        every[np.ix_(number[slots], number[slots])] = _correlation(shares)
-        of_state[:] = every[first, second]
-    known = np.isfinite(found)
-    weight = np.ones(len(found)) if states.weight is None else states.weight
-    total = weight @ known
-    mean, (lower, upper) = np.full(len(first), np.nan), np.full((2, len(first)), np.nan)
-    some = total > 0
-    mean[some] = (weight @ np.where(known, found, 0.0))[some] / total[some]
-    lower[some], upper[some] = bounds(states, found[:, some], tails, np.nanquantile)
+    found = np.empty((len(alignment.number), len(first)))
+    theta = document_theta(states, corpus, alignment)
+    for s, (share, _) in enumerate(theta):
+        share = by_number(share[kept], alignment.number[s], alignment.num_topics, np.nan)
+        found[s] = _correlation(share)[first, second]
+    mean, lower, upper = summarise(states, found, tails)
     columns = {"topic": first, "other": second}
     return pd.DataFrame(columns | {"correlation": mean, "lower": lower, "upper": upper})
 
 
 def topic_map(
-    fit: Any,
+    fit: TopicDraws,
 ) -> pd.DataFrame:
     r"""Place the topics in a plane, so that topics with other words are far from one another.
 
@@ -121,9 +108,8 @@ def topic_map(
     squared = 1 - similarity(phi, phi, metric="jensen-shannon")
     np.fill_diagonal(squared, 0.0)
     places, explained = _scaling((squared + squared.T) / 2)
-    prevalence = np.average(alignment.shares(), axis=0, weights=states.weight)
     table = pd.DataFrame(
-        {"x": places[:, 0], "y": places[:, 1], "prevalence": prevalence},
+        {"x": places[:, 0], "y": places[:, 1], "prevalence": mean_shares(states, alignment)},
         index=pd.RangeIndex(alignment.num_topics, name="topic"),
     )
     table.attrs["explained"] = explained
@@ -131,7 +117,7 @@ def topic_map(
 
 
 def find_topics(
-    fit: Any,
+    fit: TopicDraws,
     query: str | Sequence[str],
     *,
     num_topics: int = 5,
@@ -172,7 +158,7 @@ def find_topics(
     num_topics = arguments.integer("num_topics", num_topics, 1)
     num_words = arguments.integer("num_words", num_words, 1)
     words, unknown = _known_words(query, corpus)
-    weight = np.ones(len(alignment.number)) if states.weight is None else states.weight
+    weight = state_weights(states)
     # the last row is that of topics without a number
     logs = np.full((alignment.num_topics + 1, len(weight)), -np.inf)
     with np.errstate(divide="ignore"):
@@ -190,21 +176,16 @@ def find_topics(
     mass = np.exp(logs - logs.max()).sum(axis=1)
     probability = mass / mass.sum()
     top = np.argsort(-probability[:-1], kind="stable")[:num_topics]
-    first = first_words(word_scores(mean_topics(states, alignment), corpus), num_words)
-    table = pd.DataFrame(
-        {
-            "topic": top,
-            "probability": probability[top],
-            "words": [", ".join(corpus.vocabulary[v] for v in first[:, k]) for k in top],
-        }
-    )
+    first = first_words(word_scores(mean_topics(states, alignment), corpus), num_words)[:, top]
+    words = join_names(corpus.vocabulary, first)
+    table = pd.DataFrame({"topic": top, "probability": probability[top], "words": words})
     table.attrs["unknown"] = unknown
     table.attrs["unmatched"] = float(probability[-1])
     return table
 
 
 def representative_documents(
-    fit: Any,
+    fit: TopicDraws,
     topic: int,
     *,
     num_documents: int = 3,
@@ -263,22 +244,8 @@ def largest_documents(
     return pd.DataFrame(columns, index=pd.Index(docs, name="document"))
 
 
-def document_weights(
-    states: TopicStates, corpus: Corpus, alignment: Alignment
-) -> Iterator[Float[np.ndarray, "D K"]]:
-    """Yield the Dirichlet parameters of the documents' topic shares, state by state.
-
-    These are topic counts plus prior weights. In a model whose documents switch topics on and off,
-    a topic that a document has no token of has the weight of joining it.
-    """
-    mixtures = one_by_one(states.mixtures)
-    for counts, mixture in zip(topic_counts(states, corpus, alignment), mixtures, strict=True):
-        share, total = expected_shares(counts, *prior_weights(mixture, corpus))
-        yield share * total[:, None]
-
-
 def _correlation(shares: Float[np.ndarray, "D n"]) -> Float[np.ndarray, "n n"]:
-    """Return the correlations of columns; NaN for a column that is constant."""
+    """Return the correlations of columns; NaN for one that is constant or has no values."""
     centred = shares - shares.mean(axis=0)
     length = np.sqrt((centred**2).sum(axis=0))
     constant = length <= 1e-12 * np.sqrt(len(shares))  # of shares, which are at most 1

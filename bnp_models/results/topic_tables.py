@@ -14,161 +14,50 @@ topics stay the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Int, Integer
+import scipy.stats
+from jaxtyping import Bool, Float, Int, Integer, Shaped
 
 from bnp_models.data import arguments
-from bnp_models.data.corpus import Corpus
-from bnp_models.posterior.alignment import (
-    Alignment,
-    TopicStates,
-    as_alignment,
-    as_topic_states,
-    pooled_topics,
-    stability,
-)
-from bnp_models.posterior.intervals import tail_quantiles, weighted_quantiles
-from bnp_models.posterior.mixtures import OneRow
-from bnp_models.results.document_tables import (
-    checked_alignment,
-    document_shares,
+from bnp_models.data.corpus import Corpus, as_corpus
+from bnp_models.posterior.alignment import Alignment, TopicStates, pooled_topics, stability
+from bnp_models.posterior.intervals import tail_quantiles
+from bnp_models.results.document_tables import document_shares, topic_counts
+from bnp_models.results.topic_draws import (
+    TopicDraws,
+    by_number,
+    mean_topics,
+    of_group,
     shown_topics,
-    topic_counts,
+    state_weights,
+    summarise,
 )
-from bnp_models.results.topic_rankings import first_words, word_scores
 
 __all__ = [
-    "bounds",
+    "ORDERS",
+    "by_group",
+    "checked_labels",
     "counts_by_group",
+    "first_words",
+    "join_names",
     "mean_shares",
-    "mean_topics",
     "pyldavis_arrays",
+    "topic_labels",
     "topic_prevalence_by_group",
     "topic_words",
     "topics",
+    "word_scores",
 ]
 
-
-def mean_topics(
-    states: TopicStates, alignment: Alignment, *, group: str | None = None
-) -> Float[np.ndarray, "V R"]:
-    """Average each topic's word probabilities over the states that have it.
-
-    With `group` they are the probabilities in that group.
-    """
-    as_topic_states(states)
-    as_alignment(alignment)
-    weight = np.ones(len(alignment.number)) if states.weight is None else states.weight
-    total, count = None, weight @ np.isfinite(alignment.similarity)
-    topics = pooled_topics(_of_group(states, group))
-    for w, number, phi in zip(weight, alignment.number, topics, strict=True):
-        if total is None:
-            total = np.zeros((len(phi), alignment.num_topics))
-        slots = np.flatnonzero(number >= 0)
-        total[:, number[slots]] += w * phi[:, slots]
-    assert total is not None  # one_by_one raises where there is no state
-    return total / count
-
-
-def topic_words(
-    fit: Any,
-    *,
-    num_words: int = 10,
-    by: str = "probability",
-    relevance: float | int = 0.6,
-    frex_weight: float | int = 0.5,
-    min_count: int = 1,
-    interval: float = 0.9,
-    group: str | None = None,
-) -> pd.DataFrame:
-    r"""List the top words of each topic with their probability and its uncertainty.
-
-    Parameters
-    ----------
-    fit
-        Fit of a topic model.
-    num_words
-        Words per topic.
-    by
-        What the words are ordered by: "probability", "relevance", "frex" or "lift", see
-        `topic_rankings`. The scores are those of the mean topics.
-    relevance
-        $\lambda$ in [0, 1], for `by="relevance"`: 1 orders by probability, smaller values favour
-        words that are rare elsewhere.
-    frex_weight
-        Weight of exclusivity in [0, 1], for `by="frex"`; the rest is the weight of probability.
-    min_count
-        Words that occur less often in the corpus are left out.
-    interval
-        Probability that `lower` and `upper` enclose.
-    group
-        Where topics differ by group: the group whose words to list, by name; by default the
-        average over the topic's tokens.
-
-    Returns
-    -------
-    table
-        One row per topic and word: topic, rank (0 is best), word, probability (mean over the
-        states that have the topic), lower, upper; and the score, in a column that is named as `by`.
-        A topic has fewer words if the corpus has fewer; words that never occur are left out.
-        `attrs["prevalence"]` lists the topics' mean shares of all tokens, by number.
-
-    Raises
-    ------
-    ValueError
-        If an option is out of its domain.
-    """
-    states, corpus, alignment = shown_topics(fit)
-    lower_upper = tail_quantiles(interval)
-    states = _of_group(states, group)
-    phi = mean_topics(states, alignment)
-    options = {"relevance": relevance, "frex_weight": frex_weight, "min_count": min_count}
-    scores = word_scores(phi, corpus, by, **options)
-    top = first_words(scores, num_words)  # [N, R]
-    chosen = np.full((len(alignment.number), *top.shape), np.nan)
-    for s, of_state in enumerate(pooled_topics(states)):
-        slots = np.flatnonzero(alignment.number[s] >= 0)
-        r = alignment.number[s, slots]
-        chosen[s][:, r] = of_state[top[:, r], slots]
-    lower, upper = bounds(states, chosen, lower_upper, np.nanquantile)
-    topic = np.arange(alignment.num_topics)
-    table = pd.DataFrame(
-        {
-            "topic": np.repeat(topic, len(top)),
-            "rank": np.tile(np.arange(len(top)), len(topic)),
-            "word": [corpus.vocabulary[v] for v in top.T.flat],
-            "probability": phi[top, topic].T.ravel(),
-            "lower": lower.T.ravel(),
-            "upper": upper.T.ravel(),
-        }
-    )
-    score = scores[top, topic].T.ravel()
-    if by != "probability":
-        table[by] = score
-    table = table.loc[np.isfinite(score)].reset_index(drop=True)
-    table.attrs["prevalence"] = mean_shares(states, alignment).tolist()  # by number of the topic
-    return table
-
-
-def mean_shares(states: TopicStates, alignment: Alignment) -> Float[np.ndarray, " R"]:
-    """Return the share of the tokens of each topic, by number: the mean over states.
-
-    Raises
-    ------
-    ValueError
-        If the arguments are not states of topics and an alignment.
-    """
-    as_topic_states(states)
-    as_alignment(alignment)
-    return np.average(alignment.shares(), axis=0, weights=states.weight)
+ORDERS = ("probability", "relevance", "frex", "lift")
+"""What `by=` may be, see `word_scores`."""
 
 
 def topics(
-    fit: Any,
+    fit: TopicDraws,
     *,
     num_words: int = 10,
     relevance: float | int = 0.6,
@@ -186,7 +75,7 @@ def topics(
     num_words, num_documents
         Words and representative documents to name.
     relevance
-        $\lambda$ of `relevant_words`, see `topic_rankings`.
+        $\lambda$ of `relevant_words`, see `word_scores`.
     interval
         Probability that `lower` and `upper` enclose.
     min_share
@@ -225,37 +114,32 @@ def topics(
     tails = tail_quantiles(interval)
     phi = mean_topics(states, alignment, group=group)
     by_probability = first_words(word_scores(phi, corpus), num_words)
-    by_relevance = first_words(
-        word_scores(phi, corpus, "relevance", relevance=relevance), num_words
-    )
-    prevalence = alignment.shares()
-    lower, upper = bounds(states, prevalence, tails)
-    mean = np.average(prevalence, axis=0, weights=states.weight)
-    weight = np.ones(len(prevalence)) if states.weight is None else states.weight
-    length = np.asarray(corpus.doc_length)
+    by_relevance = word_scores(phi, corpus, "relevance", relevance=relevance)
+    mean, lower, upper = summarise(states, alignment.shares(), tails)
+    weight, length = state_weights(states), np.asarray(corpus.doc_length)
+    num_docs = (length > 0).sum()
     held = np.zeros(alignment.num_topics)
     for w, number, counts in zip(
         weight, alignment.number, topic_counts(states, corpus, alignment), strict=True
     ):
-        slots = np.flatnonzero(number >= 0)
-        enough = (counts[:, slots] >= min_share * length[:, None]) & (length[:, None] > 0)
-        held[number[slots]] += w * enough.sum(axis=0)
+        enough = (counts >= min_share * length[:, None]) & (length[:, None] > 0)
+        held += w * by_number(enough.sum(axis=0), number, alignment.num_topics)
     share = np.where(length[:, None] > 0, document_shares(states, corpus, alignment).mean, -1.0)
-    typical = np.argsort(-share, axis=0, kind="stable")[: min(num_documents, (length > 0).sum())]
+    typical = np.argsort(-share, axis=0, kind="stable")[: min(num_documents, num_docs)]
     exclusive = phi / phi.sum(axis=1, keepdims=True)
     table = stability(alignment)
     table = pd.DataFrame(
         {
-            "words": _join(corpus.vocabulary, by_probability),
-            "relevant_words": _join(corpus.vocabulary, by_relevance),
+            "words": join_names(corpus.vocabulary, by_probability),
+            "relevant_words": join_names(corpus.vocabulary, first_words(by_relevance, num_words)),
             "prevalence": mean,
             "lower": lower,
             "upper": upper,
-            "documents": held / (weight.sum() * max((length > 0).sum(), 1)),
+            "documents": held / (weight.sum() * max(num_docs, 1)),
             **table.drop(columns="share"),
             "effective_words": 1 / (phi**2).sum(axis=0),
             "exclusivity": np.take_along_axis(exclusive, by_probability, axis=0).mean(axis=0),
-            "representative": _join(corpus.doc_names, typical),
+            "representative": join_names(corpus.doc_names, typical),
         },
         index=table.index,
     )
@@ -266,8 +150,88 @@ def topics(
     return table
 
 
+def topic_words(
+    fit: TopicDraws,
+    *,
+    num_words: int = 10,
+    by: str = "probability",
+    relevance: float | int = 0.6,
+    frex_weight: float | int = 0.5,
+    min_count: int = 1,
+    interval: float = 0.9,
+    group: str | None = None,
+) -> pd.DataFrame:
+    r"""List the top words of each topic with their probability and its uncertainty.
+
+    Parameters
+    ----------
+    fit
+        Fit of a topic model.
+    num_words
+        Words per topic.
+    by
+        What the words are ordered by: "probability", "relevance", "frex" or "lift", see
+        `word_scores`. The scores are those of the mean topics.
+    relevance
+        $\lambda$ in [0, 1], for `by="relevance"`: 1 orders by probability, smaller values favour
+        words that are rare elsewhere.
+    frex_weight
+        Weight of exclusivity in [0, 1], for `by="frex"`; the rest is the weight of probability.
+    min_count
+        Words that occur less often in the corpus are left out.
+    interval
+        Probability that `lower` and `upper` enclose.
+    group
+        Where topics differ by group: the group whose words to list, by name; by default the
+        average over the topic's tokens.
+
+    Returns
+    -------
+    table
+        One row per topic and word: topic, rank (0 is best), word, probability (mean over the
+        states that have the topic), lower, upper; and the score, in a column that is named as `by`.
+        A topic has fewer words if the corpus has fewer; words that never occur are left out.
+        `attrs["prevalence"]` lists the topics' mean shares of all tokens, by number.
+
+    Raises
+    ------
+    ValueError
+        If an option is out of its domain.
+    """
+    states, corpus, alignment = shown_topics(fit)
+    tails = tail_quantiles(interval)
+    states = of_group(states, group)
+    phi = mean_topics(states, alignment)
+    options = {"relevance": relevance, "frex_weight": frex_weight, "min_count": min_count}
+    scores = word_scores(phi, corpus, by, **options)
+    top = first_words(scores, num_words)  # [N, R]
+    num_topics = alignment.num_topics
+    chosen = np.stack(
+        [
+            np.take_along_axis(by_number(of_state, number, num_topics, np.nan), top, axis=0)
+            for of_state, number in zip(pooled_topics(states), alignment.number, strict=True)
+        ]
+    )
+    _, lower, upper = summarise(states, chosen, tails)
+    columns = {
+        "topic": np.broadcast_to(np.arange(num_topics), top.shape),
+        "rank": np.broadcast_to(np.arange(len(top))[:, None], top.shape),
+        "word": np.array(corpus.vocabulary, object)[top],
+        "probability": np.take_along_axis(phi, top, axis=0),
+        "lower": lower,
+        "upper": upper,
+    }
+    score = np.take_along_axis(scores, top, axis=0)
+    if by != "probability":
+        columns[by] = score
+    table = pd.DataFrame({name: values.T.ravel() for name, values in columns.items()})
+    table = table.loc[np.isfinite(score.T.ravel())].reset_index(drop=True)
+    table.attrs["prevalence"] = mean_shares(states, alignment).tolist()  # by number of the topic
+    return table
+
+
 def topic_prevalence_by_group(
-    fit: Any,
+    fit: TopicDraws,
     *,
     by: Integer[np.ndarray, " D"] | None = None,
     names: Sequence[str] | None = None,
@@ -298,14 +262,14 @@ def topic_prevalence_by_group(
         If there are no groups, or `by` and `names` do not fit the documents or one another.
     """
     states, corpus, alignment = shown_topics(fit)
-    lower_upper = tail_quantiles(interval)
+    tails = tail_quantiles(interval)
     if by is None and names is not None:
         raise ValueError(f"names is {arguments.short_repr(names)} but by is None; give both")
     if by is None:
         if corpus.group is None:
             raise ValueError("corpus must have groups; build it with groups=... or pass by=")
         by, names = np.asarray(corpus.group), corpus.group_names
-    by = arguments.array("by", by, (None,), kind="integers")
+    by = arguments.array("by", by, (None,), kind="integers").astype(np.int64)
     if names is not None:
         names = arguments.texts("names", names)
     if by.shape != (corpus.num_docs,) or (by.size and by.min() < 0):
@@ -316,47 +280,211 @@ def topic_prevalence_by_group(
     num_groups = int(by.max(initial=-1)) + 1 if names is None else len(names)
     if by.max(initial=-1) >= num_groups:
         raise ValueError(f"names must name {by.max() + 1} groups, got {num_groups}")
-    labels = [str(g) for g in range(num_groups)] if names is None else list(names)
-    token_group = by[np.asarray(corpus.doc)].astype(np.int64)
-    num_tokens = np.bincount(token_group, minlength=num_groups)
-    prevalence = counts_by_group(states, alignment, token_group, num_groups)
-    prevalence = prevalence / np.maximum(num_tokens, 1)[:, None]
-    prevalence[:, num_tokens == 0] = np.nan
-    lower, upper = bounds(states, prevalence, lower_upper)
-    table = pd.DataFrame(
-        {
-            "group": np.repeat(np.array(labels, object), alignment.num_topics),
-            "topic": np.tile(np.arange(alignment.num_topics), num_groups),
-            "prevalence": np.average(prevalence, axis=0, weights=states.weight).ravel(),
-            "lower": lower.ravel(),
-            "upper": upper.ravel(),
-            "num_tokens": np.repeat(num_tokens, alignment.num_topics),
-        }
+    labels = list(map(str, range(num_groups))) if names is None else list(names)
+    counts = counts_by_group(states, corpus, alignment, by, num_groups)
+    num_tokens = np.bincount(by[np.asarray(corpus.doc)], minlength=num_groups)
+    with np.errstate(invalid="ignore"):  # a group without tokens
+        share = counts / num_tokens[:, None]
+    prevalence, lower, upper = summarise(states, share, tails)
+    columns = {"prevalence": prevalence, "lower": lower, "upper": upper}
+    table = by_group(
+        labels, columns | {"num_tokens": np.broadcast_to(num_tokens[:, None], prevalence.shape)}
     )
     table.attrs["interval"] = interval
     return table
 
 
+def by_group(
+    groups: Sequence[str], columns: Mapping[str, Shaped[np.ndarray, "G R"]]
+) -> pd.DataFrame:
+    """Return a table with one row per group and topic: `group`, `topic` and the columns."""
+    num_topics = next(iter(columns.values())).shape[1]
+    head = {
+        "group": np.repeat(np.array(groups, object), num_topics),
+        "topic": np.tile(np.arange(num_topics), len(groups)),
+    }
+    return pd.DataFrame(head | {name: values.ravel() for name, values in columns.items()})
+
+
 def counts_by_group(
     states: TopicStates,
+    corpus: Corpus,
     alignment: Alignment,
-    token_group: Int[np.ndarray, " T"],
-    num_groups: int,
-) -> Int[np.ndarray, "S G R"]:
-    """Count the tokens of each group in each topic that has a number, by state."""
+    group: Integer[np.ndarray, " D"] | None = None,
+    num_groups: int | None = None,
+) -> Float[np.ndarray, "S G R"]:
+    """Count the tokens of each group in each topic that has a number, by state.
+
+    `group` is that of each document, by default that of the corpus.
+    """
+    if group is None or num_groups is None:
+        group, num_groups = np.asarray(corpus.group), corpus.num_groups
+    token_group = group[np.asarray(corpus.doc)].astype(np.int64)
     num_slots = alignment.number.shape[1]
-    found = np.zeros((len(alignment.number), num_groups, alignment.num_topics), np.int64)
-    for of_state, number, z in zip(found, alignment.number, states.z, strict=True):
-        cell = token_group * num_slots + z
-        counts = np.bincount(cell, minlength=num_groups * num_slots).reshape(num_groups, -1)
-        slots = np.flatnonzero(number >= 0)
-        of_state[:, number[slots]] = counts[:, slots]
+    found = []
+    for number, z in zip(alignment.number, states.z, strict=True):
+        counts = np.bincount(token_group * num_slots + z, minlength=num_groups * num_slots)
+        found.append(by_number(counts.reshape(-1, num_slots), number, alignment.num_topics))
+    return np.stack(found)
+
+
+def topic_labels(fit: TopicDraws, *, by: str = "frex", num_words: int = 3) -> pd.Series:
+    """Return a label for each topic: that of `with_labels`, or else its first words.
+
+    Parameters
+    ----------
+    fit
+        Fit of a topic model.
+    by, num_words
+        Order of the words, see `topic_words`, and words in a label.
+
+    Returns
+    -------
+    labels
+        Text by topic. A topic that has no word with a score has an empty label.
+
+    Raises
+    ------
+    ValueError
+        If an option is out of its domain.
+    """
+    states, corpus, alignment = shown_topics(fit)
+    scores = word_scores(mean_topics(states, alignment), corpus, by)
+    made = join_names(corpus.vocabulary, first_words(scores, num_words), scores)
+    own = fit.shown._own_labels
+    index = pd.RangeIndex(len(made), name="topic")
+    return pd.Series([own.get(k, label) for k, label in enumerate(made)], index, name="label")
+
+
+def join_names(
+    names: Sequence[str],
+    ids: Int[np.ndarray, "N R"],
+    scores: Float[np.ndarray, "V R"] | None = None,
+) -> list[str]:
+    """Join the names in each column; those without a score are left out."""
+    if scores is None:
+        return [", ".join(names[i] for i in column) for column in ids.T]
+    return [
+        ", ".join(names[i] for i in column if np.isfinite(score[i]))
+        for column, score in zip(ids.T, scores.T, strict=True)
+    ]
+
+
+def checked_labels(labels: object, num_topics: int) -> dict[int, str]:
+    """Return labels that a user gave to topics, by their numbers.
+
+    Raises
+    ------
+    ValueError
+        If there is no topic of a number, or a label is no text.
+    """
+    given = labels.to_dict() if isinstance(labels, pd.Series) else labels
+    given = arguments.mapping("labels", given, "labels by the numbers of topics")
+    found = {}
+    for number, label in given.items():
+        known = isinstance(number, int | np.integer) and not isinstance(number, bool)
+        if not (known and 0 <= number < num_topics):
+            raise ValueError(
+                f"labels must be of topics with numbers below {num_topics}, got "
+                f"{arguments.short_repr(number)}: see topics()"
+            )
+        found[int(number)] = arguments.text(f"labels[{number}]", label)
     return found
 
 
-def pyldavis_arrays(
-    states: TopicStates, corpus: Corpus, alignment: Alignment | None = None
-) -> dict[str, Any]:
+def word_scores(
+    phi: Float[np.ndarray, "V R"],
+    corpus: Corpus,
+    by: str = "probability",
+    *,
+    relevance: float | int = 0.6,
+    frex_weight: float | int = 0.5,
+    min_count: int = 1,
+) -> Float[np.ndarray, "V R"]:
+    r"""Return the score of each word in each topic; the word with the highest score comes first.
+
+    | order | score |
+    |---|---|
+    | `probability` | $\phi_{kv}$ |
+    | `relevance` | $\lambda \log \phi_{kv} + (1 - \lambda) \log(\phi_{kv} / p_v)$ |
+    | `lift` | $\phi_{kv} / p_v$ |
+    | `frex` | harmonic mean of the ranks of $\phi_{kv}$ and of $\phi_{kv} / \sum_j \phi_{jv}$ |
+
+    $p_v$ is the share of word v among all tokens. A word that never occurs has no score in any
+    order, which is $-\infty$, because its probability comes from the prior alone.
+
+    Sources: Sievert and Shirley, LDAvis, ACL workshop on interactive language learning,
+    visualization, and interfaces (2014), eq. 1 (relevance); Taddy, On estimation and selection for
+    topic models, AISTATS 2012 (lift); Bischof and Airoldi, Summarizing topical content with word
+    frequency and exclusivity, ICML 2012 (FREX).
+
+    Parameters
+    ----------
+    phi
+        Word probabilities of topics, each column a topic; zero where a word cannot occur.
+    corpus
+        The corpus that was fitted.
+    by
+        One of "probability", "relevance", "frex", "lift".
+    relevance
+        $\lambda$ in [0, 1], for `by="relevance"`.
+    frex_weight
+        Weight of exclusivity in [0, 1], for `by="frex"`.
+    min_count
+        A word has a score if it occurs at least so often in the corpus, and at least once. Lift and
+        small values of $\lambda$ put words first that occur once in the corpus, in a document of
+        the topic. 5 or 10 leaves them out.
+
+    Returns
+    -------
+    scores
+        $-\infty$ where a word has none.
+
+    Raises
+    ------
+    ValueError
+        If an option is out of its domain, or `phi` is of other words than the corpus.
+    """
+    arguments.one_of("by", by, ORDERS)
+    relevance = arguments.finite_number("relevance", relevance, at_least=0, at_most=1)
+    frex_weight = arguments.finite_number("frex_weight", frex_weight, at_least=0, at_most=1)
+    min_count = arguments.integer("min_count", min_count)
+    as_corpus("corpus", corpus)
+    phi = arguments.array("phi", phi, (None, None), finite=True).astype(np.float64)
+    if len(phi) != corpus.num_words:
+        raise ValueError(
+            f"corpus must be the one that was fitted: it has {corpus.num_words} words, the "
+            f"states have {len(phi)}"
+        )
+    frequency = np.bincount(np.asarray(corpus.word), minlength=corpus.num_words)
+    ranked = (frequency >= max(min_count, 1))[:, None] & (phi > 0)
+    share = frequency[:, None] / frequency.sum()
+    if by == "frex":
+        return _frex(phi, ranked, frex_weight)
+    phi, share = np.where(ranked, phi, 1.0), np.where(share > 0, share, 1.0)
+    if by == "relevance":
+        found = np.log(phi) - (1 - relevance) * np.log(share)
+    else:
+        found = phi / share if by == "lift" else phi
+    return np.where(ranked, found, -np.inf)
+
+
+def first_words(scores: Float[np.ndarray, "V R"], num_words: int = 10) -> Int[np.ndarray, "N R"]:
+    """Return the words with the highest scores of each topic, best first; N is at most V.
+
+    Words without a score come last. Of equal words the one with the smaller number comes first.
+    """
+    num_words = arguments.integer("num_words", num_words, 1)
+    scores = arguments.array("scores", scores, (None, None))
+    return np.argsort(-scores, axis=0, kind="stable")[:num_words]
+
+
+def mean_shares(states: TopicStates, alignment: Alignment) -> Float[np.ndarray, " R"]:
+    """Return the share of the tokens of each topic, by number: the mean over states."""
+    return np.average(alignment.shares(), axis=0, weights=states.weight)
+
+
+def pyldavis_arrays(fit: TopicDraws) -> dict[str, np.ndarray | list[str]]:
     """Return the five arguments of `pyLDAvis.prepare`, ready for `prepare(**arrays)`.
 
     Topics are those of `mean_topics`. Documents are the means of `document_shares`, scaled to sum
@@ -364,7 +492,7 @@ def pyldavis_arrays(
     out.
     Pass `sort_topics=False, start_index=0` to keep the topics' numbers.
     """
-    alignment = checked_alignment(states, corpus, alignment)
+    states, corpus, alignment = shown_topics(fit)
     frequency = np.bincount(np.asarray(corpus.word), minlength=corpus.num_words)
     length = np.asarray(corpus.doc_length)
     words, docs = np.flatnonzero(frequency), np.flatnonzero(length)
@@ -379,26 +507,21 @@ def pyldavis_arrays(
     }
 
 
-def _of_group(states: TopicStates, group: str | None) -> TopicStates:
-    """Return the states with the topics of one group only."""
-    arguments.optional(arguments.text, "group", group)
-    return states if group is None else states._replace(mixtures=OneRow(states.mixtures, group))
+def _frex(
+    phi: Float[np.ndarray, "V R"], ranked: Bool[np.ndarray, "V R"], weight: float
+) -> Float[np.ndarray, "V R"]:
+    r"""Return $(w / E_{kv} + (1 - w) / F_{kv})^{-1}$, w the weight of exclusivity.
 
-
-def bounds(
-    states: TopicStates,
-    values: Float[np.ndarray, "S ..."],
-    tails: tuple[float, float],
-    plain: Callable[..., np.ndarray] = np.quantile,
-) -> np.ndarray:
-    """Return quantiles over states: by `plain`, or by the weights of the states if they have any.
-
-    Only the plain ones are interpolated.
+    $E_{kv}$ is the share of the ranked words of topic k that are no more exclusive than v, and
+    $F_{kv}$ the share of those that are no more probable. Both are in (0, 1]. A rare word has a
+    small F whatever its exclusivity, so ratios of tiny probabilities do not decide.
     """
-    if states.weight is None:
-        return plain(values, tails, axis=0)
-    return weighted_quantiles(values, tails, states.weight)
-
-
-def _join(names: Sequence[str], ids: Int[np.ndarray, "N R"]) -> list[str]:
-    return [", ".join(names[i] for i in column) for column in ids.T]
+    total = phi.sum(axis=1, keepdims=True)
+    exclusivity = phi / np.where(total > 0, total, 1.0)
+    found = np.full(phi.shape, -np.inf)
+    for k, rows in enumerate(ranked.T):
+        if rows.any():
+            of_both = [scipy.stats.rankdata(x[rows, k], "max") for x in (exclusivity, phi)]
+            e, f = (rank / rows.sum() for rank in of_both)
+            found[rows, k] = 1 / (weight / e + (1 - weight) / f)
+    return found

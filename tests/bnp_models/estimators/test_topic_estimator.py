@@ -13,10 +13,10 @@ from sklearn.pipeline import make_pipeline
 
 import bnp_models as bnp
 from bnp_models.estimators import GroupClassifier, TopicClassifier, TopicEstimator
-from bnp_models.results.author_fit import AuthorFit
-from bnp_models.results.group_fit import GroupFit
+from bnp_models.results.author_tables import AuthorFit
+from bnp_models.results.group_tables import GroupFit
 from bnp_models.results.label_fit import SupervisedFit
-from bnp_models.results.topic_tables import mean_topics
+from bnp_models.results.topic_draws import mean_topics
 
 
 @pytest.fixture(scope="module")

@@ -126,12 +126,12 @@ class TestRefusals:
             bnp.GaussianFactorAnalysis(), sources, ones.T[:, :1] @ np.ones((1, 4)), ones,
             sigma2_w=1.0, sigma2_n=0.01,
         )  # fmt: skip
-        with pytest.raises(ValueError, match=r"topic model, got a FactorFit: .*Fit\.load\(path"):
+        with pytest.raises(AttributeError, match=r"has no 'save_model'; it has .* save\(path\)"):
             factors.save_model(tmp_path / "x.npz")
         model = bnp.SupervisedLDA(2, response="one-vs-rest")
         labelled = corpus.with_labels(list("xyzxy"))
         each = bnp.fit(model, labelled, num_chains=1, **OPTIONS)
-        with pytest.raises(ValueError, match=r"use fit\.of_class\(label\)\.save_model"):
+        with pytest.raises(AttributeError, match=r"'save_model'; it has .* of_class\(label\)"):
             each.save_model(tmp_path / "x.npz")
         one = each.of_class("x")
         saved = bnp.load(one.save_model(tmp_path / "x.npz"))

@@ -196,7 +196,7 @@ class TestTables:
             assert table[column].tolist() == plain[column].tolist()
         assert table.attrs["uncommon"] == plain.attrs["uncommon"]
         from bnp_models.results.document_tables import document_shares
-        from bnp_models.results.topic_tables import mean_topics
+        from bnp_models.results.topic_draws import mean_topics
 
         def shares_of(part):
             z = states.z.reshape(2, NUM_DRAWS, -1)[part]

@@ -8,8 +8,8 @@ import pytest
 import bnp_models as bnp
 from bnp_models.posterior.alignment import align
 from bnp_models.results import topic_effects
+from bnp_models.results.document_tables import document_theta
 from bnp_models.results.topic_effects import effects, topics_over_time
-from bnp_models.results.topic_relations import document_weights
 from bnp_models.results.topic_tables import topic_prevalence_by_group
 
 
@@ -67,7 +67,8 @@ class TestEffects:
         alignment = align(states)
         table = effects(fit_of(states, corpus, alignment), {"x": x}, num_draws=400, interval=0.8)
         rng = np.random.default_rng(1)
-        (weighed,) = document_weights(states, corpus, alignment)
+        ((share, total),) = document_theta(states, corpus, alignment)
+        weighed = share * total[:, None]
         design = np.column_stack([np.ones_like(x), x - x.mean()])
         inverse = np.linalg.inv(design.T @ design)
         draws = []

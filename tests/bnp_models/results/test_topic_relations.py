@@ -8,7 +8,7 @@ import pytest
 from bnp_models.data.corpus import Corpus
 from bnp_models.posterior.alignment import align
 from bnp_models.results import topic_relations
-from bnp_models.results.document_tables import document_shares, documents
+from bnp_models.results.document_tables import document_theta, documents
 from bnp_models.results.topic_relations import (
     find_topics,
     representative_documents,
@@ -161,7 +161,7 @@ class TestRepresentativeDocuments:
         assert table["name"].tolist() == [f"article {d}" for d in table.index]
         np.testing.assert_allclose(table["share"], share[table.index])
         assert "text" not in table
-        described = documents(document_shares(states, corpus, numbered), corpus)
+        described = documents(fit_of(states, corpus, numbered))
         rows = described.loc[table.index]
         assert (rows["topic"] == 1).all()
         for name in ("lower", "upper", "num_tokens"):
@@ -181,9 +181,10 @@ class TestRepresentativeDocuments:
             representative_documents(fit_of(states, corpus), topic)
 
 
-def test_document_weights(states, corpus, numbered):
-    weights = list(topic_relations.document_weights(states, corpus, numbered))
-    assert len(weights) == len(states.z)
-    assert weights[0].shape == (corpus.num_docs, 4)
-    length = np.asarray(corpus.doc_length)
-    np.testing.assert_allclose(weights[0].sum(axis=1), length + 4 * 0.3, rtol=1e-6)
+def test_document_theta(states, corpus, numbered):
+    theta = list(document_theta(states, corpus, numbered))
+    assert len(theta) == len(states.z)
+    share, total = theta[0]
+    assert share.shape == (corpus.num_docs, 4)
+    np.testing.assert_allclose(share.sum(axis=1), 1)
+    np.testing.assert_allclose(total, np.asarray(corpus.doc_length) + 4 * 0.3, rtol=1e-6)

@@ -4,7 +4,7 @@ import pytest
 
 from bnp_models.data.corpus import Corpus
 from bnp_models.posterior.alignment import Alignment, align
-from bnp_models.results import document_tables, topic_tables
+from bnp_models.results import document_tables, topic_draws, topic_tables
 
 
 def test_the_setting_is_aligned(numbered):
@@ -67,7 +67,7 @@ class TestTopics:
         assert lost["lower"] == 0
         shares = document_tables.document_shares(states, corpus)
         assert (shares.mean.sum(1) <= 1 + 1e-6).all()
-        phi = topic_tables.mean_topics(states, align(states))
+        phi = topic_draws.mean_topics(states, align(states))
         np.testing.assert_allclose(phi.sum(0), 1, rtol=1e-5)
 
     @pytest.mark.parametrize(
@@ -172,8 +172,8 @@ class TestGroups:
             )
 
 
-def test_pyldavis_arrays_fit_one_another(states, corpus, numbered, plain):
-    arrays = topic_tables.pyldavis_arrays(states, corpus, numbered)
+def test_pyldavis_arrays_fit_one_another(states, corpus, numbered, plain, fit_of):
+    arrays = topic_tables.pyldavis_arrays(fit_of(states, corpus, numbered))
     assert list(arrays) == [
         *("topic_term_dists", "doc_topic_dists", "doc_lengths", "vocab", "term_frequency")
     ]

@@ -17,7 +17,7 @@ from bnp_models.base.topics import Topics, finite_topics
 from bnp_models.posterior.alignment import align, pooled_topics
 from bnp_models.posterior.arviz_data import make_data
 from bnp_models.posterior.mixtures import OneRow, mixture_states
-from bnp_models.results import document_tables, topic_tables
+from bnp_models.results import document_tables, topic_draws, topic_tables
 from bnp_models.scores.held_out import document_completion, document_topics, left_to_right
 
 VOCABULARY = ("ball", "goal", "law", "vote", "said")
@@ -172,8 +172,8 @@ def test_the_average_over_groups_is_that_of_the_tokens(fitted, corpus):
 def test_tables_are_of_the_average_or_of_one_group(fitted, corpus, fit_of):
     states, alignment = fitted.topic_states, fitted.alignment
     assert alignment.num_topics == 2
-    mean = topic_tables.mean_topics(states, alignment)
-    parts = {g: topic_tables.mean_topics(states, alignment, group=g) for g in corpus.group_names}
+    mean = topic_draws.mean_topics(states, alignment)
+    parts = {g: topic_draws.mean_topics(states, alignment, group=g) for g in corpus.group_names}
     assert np.abs(parts["north"] - parts["south"]).max() > 0.1
     low, high = np.minimum(*parts.values()), np.maximum(*parts.values())
     assert ((low - 0.01 <= mean) & (mean <= high + 0.01)).all()

@@ -1,4 +1,4 @@
-"""Tables, labels and pictures of topics as methods of a fit, whose draws are made up."""
+"""Labels of topics, and pictures as methods of a fit, whose draws are made up."""
 
 import json
 import sys
@@ -167,7 +167,7 @@ class TestPyLDAvis:
         fake.prepare = lambda **given: given
         monkeypatch.setitem(sys.modules, "pyLDAvis", fake)
         found = fit.pyldavis()
-        arrays = topic_tables.pyldavis_arrays(fit.topic_states, fit.dataset, fit.alignment)
+        arrays = topic_tables.pyldavis_arrays(fit)
         assert found.keys() == {*arrays, "sort_topics", "start_index"}
         assert (found["sort_topics"], found["start_index"]) == (False, 0)
         np.testing.assert_array_equal(found["topic_term_dists"], arrays["topic_term_dists"])
