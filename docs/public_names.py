@@ -22,7 +22,6 @@ MODULES = (
     "bnp_models.estimators",
     "bnp_models.testing",
     "bnp_models.data.readers",
-    "bnp_models.data.source_readers",
     "bnp_models.scores.held_out",
     "bnp_models.scores.coherence",
     "bnp_models.baselines.lda_svm",
@@ -35,8 +34,8 @@ MODULES = (
 LEFT_OUT = {
     "bnp_models.data.readers.Readers": "of the command line",
     "bnp_models.data.readers.guess_format": "of read_corpus",
+    "bnp_models.data.readers.guess_source_format": "of read_sources",
     "bnp_models.testing.quick_jit": "jax.jit with an option",
-    "bnp_models.data.source_readers.guess_source_format": "of read_sources",
 }
 """Names that need no entry, with the reason."""
 

@@ -24,8 +24,7 @@ from bnp_models.base.model import Model, concentration, is_prior
 from bnp_models.base.model_words import FACTORS, ModelWords
 from bnp_models.base.sampler import Options, Sampler, make_these
 from bnp_models.data import arguments
-from bnp_models.data.readers import Readers
-from bnp_models.data.source_readers import SOURCE_READERS
+from bnp_models.data.readers import SOURCE_READERS, Readers
 from bnp_models.data.sources import Sources, as_sources
 from bnp_models.data.standardise import Standardisation
 

@@ -45,7 +45,7 @@ LARGEST = 2**31 - 1  # sizes and numbers of things are int32
 MAX_SHOWN = 80  # characters of a value in a message
 
 
-def short_repr(value: Any) -> str:
+def short_repr(value: object) -> str:
     """Return a value as a message shows it: in one line, and shortened."""
     try:
         line = " ".join(repr(value).split())
@@ -54,12 +54,12 @@ def short_repr(value: Any) -> str:
     return line if len(line) <= MAX_SHOWN else f"{line[:MAX_SHOWN]}..."
 
 
-def optional(check: Callable[..., Any], name: str, value: Any, *limits: Any, **how: Any) -> Any:
+def optional(check: Callable[..., Any], name: str, value: object, *limits: Any, **how: Any) -> Any:
     """Return None for None, and `check(name, value, ...)` for anything else."""
     return None if value is None else check(name, value, *limits, **how)
 
 
-def integer(name: str, value: Any, minimum: int = 0, maximum: int = LARGEST) -> int:
+def integer(name: str, value: object, minimum: int = 0, maximum: int = LARGEST) -> int:
     """Return an integer in [minimum, maximum]; booleans and whole floats are refused."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:
         raise ValueError(
@@ -70,14 +70,14 @@ def integer(name: str, value: Any, minimum: int = 0, maximum: int = LARGEST) -> 
     return int(value)
 
 
-def seed(name: str, value: Any) -> int:
+def seed(name: str, value: object) -> int:
     """Return a seed: JAX uses 32 bits of it."""
     return integer(name, value, 0, 2**32 - 1)
 
 
 def finite_number(
     name: str,
-    value: Any,
+    value: object,
     *,
     above: float | int | None = None,
     at_least: float | int | None = None,
@@ -111,7 +111,7 @@ def finite_number(
     return number
 
 
-def count_or_share(name: str, value: Any) -> int | float:
+def count_or_share(name: str, value: object) -> int | float:
     """Return a number of things as an integer, or a share of them as a float in [0, 1]."""
     try:
         if isinstance(value, float | np.floating):
@@ -124,14 +124,14 @@ def count_or_share(name: str, value: Any) -> int | float:
         ) from None
 
 
-def flag(name: str, value: Any) -> bool:
+def flag(name: str, value: object) -> bool:
     """Return True or False; 0, 1 and other stand-ins are refused."""
     if not isinstance(value, bool | np.bool_):
         raise ValueError(f"{name} must be True or False, got {short_repr(value)}")
     return bool(value)
 
 
-def one_of(name: str, value: Any, allowed: Collection[Any]) -> Any:
+def one_of(name: str, value: object, allowed: Collection[Any]) -> Any:
     """Return one of the allowed strings (or None, if None is allowed)."""
     if not isinstance(value, str | None) or value not in allowed:
         known = sorted(allowed, key=lambda entry: (entry is None, entry))
@@ -139,7 +139,7 @@ def one_of(name: str, value: Any, allowed: Collection[Any]) -> Any:
     return value
 
 
-def text(name: str, value: Any, *, empty: bool = False) -> str:
+def text(name: str, value: object, *, empty: bool = False) -> str:
     """Return a string; the empty one only if allowed."""
     if not isinstance(value, str) or not (value or empty):
         raise ValueError(f"{name} must be a string that is not empty, got {short_repr(value)}")
@@ -148,7 +148,7 @@ def text(name: str, value: Any, *, empty: bool = False) -> str:
 
 def sequence(
     name: str,
-    value: Any,
+    value: object,
     of: str,
     *,
     length: int | None = None,
@@ -185,7 +185,7 @@ def sequence(
     return found
 
 
-def texts(name: str, value: Any, *, length: int | None = None, some: bool = False) -> list[str]:
+def texts(name: str, value: object, *, length: int | None = None, some: bool = False) -> list[str]:
     """Return the entries of a sequence of strings."""
     found = sequence(name, value, "strings", length=length, some=some)
     for i, entry in enumerate(found):
@@ -194,7 +194,7 @@ def texts(name: str, value: Any, *, length: int | None = None, some: bool = Fals
     return [str(entry) for entry in found]
 
 
-def indices(name: str, value: Any, stop: int) -> list[int]:
+def indices(name: str, value: object, stop: int) -> list[int]:
     """Return numbers of things that are counted from 0, in [0, stop), at least one."""
     found = sequence(name, value, f"numbers below {stop}")
     numbered = (isinstance(k, int | np.integer) and not isinstance(k, bool) for k in found)
@@ -207,7 +207,7 @@ def indices(name: str, value: Any, stop: int) -> list[int]:
 
 def array(
     name: str,
-    value: Any,
+    value: object,
     shape: tuple[int | None, ...],
     *,
     kind: str = "numbers",
@@ -237,7 +237,7 @@ def array(
     return found
 
 
-def instance(name: str, value: Any, kind: Any, what: str, advice: str = "") -> Any:
+def instance(name: str, value: object, kind: Any, what: str, advice: str = "") -> Any:
     """Return an object of a class; `what` describes such objects, `advice` how to get one."""
     if not isinstance(value, kind):
         found = f"{type(value).__name__} {short_repr(value)}"
@@ -245,19 +245,19 @@ def instance(name: str, value: Any, kind: Any, what: str, advice: str = "") -> A
     return value
 
 
-def function(name: str, value: Any) -> Callable[..., Any]:
+def function(name: str, value: object) -> Callable[..., Any]:
     """Return something that can be called."""
     if not callable(value):
         raise ValueError(f"{name} must be a function, got {short_repr(value)}")
     return value
 
 
-def mapping(name: str, value: Any, of: str) -> Mapping[Any, Any]:
+def mapping(name: str, value: object, of: str) -> Mapping[Any, Any]:
     """Return a dictionary, or another mapping."""
     return instance(name, value, Mapping, f"a dictionary of {of}")
 
 
-def path(name: str, value: Any) -> Path:
+def path(name: str, value: object) -> Path:
     """Return the path of a file or a folder, which need not exist."""
     given = os.fspath(value) if isinstance(value, os.PathLike) else value
     if not isinstance(given, str) or not given or "\0" in given:
@@ -265,7 +265,7 @@ def path(name: str, value: Any) -> Path:
     return Path(given)
 
 
-def encoding(name: str, value: Any) -> str:
+def encoding(name: str, value: object) -> str:
     """Return the name of an encoding of texts that Python knows."""
     try:
         known = isinstance(value, str) and codecs.lookup(value)._is_text_encoding
@@ -275,10 +275,10 @@ def encoding(name: str, value: Any) -> str:
         raise ValueError(
             f"{name} must be an encoding such as 'utf-8' or 'latin-1', got {short_repr(value)}"
         )
-    return value
+    return str(value)
 
 
-def pattern(name: str, value: Any) -> str:
+def pattern(name: str, value: object) -> str:
     """Return a regular expression that finds tokens; it may have one group, the token."""
     if not isinstance(value, str) or not value:
         raise ValueError(

@@ -5,8 +5,8 @@ import functools
 import json
 import operator
 import os
-from collections.abc import Iterable
-from typing import Any, SupportsIndex
+from collections.abc import Iterable, Mapping
+from typing import Any, SupportsIndex, Unpack
 
 import jax
 import numpy as np
@@ -15,38 +15,52 @@ from jaxtyping import Bool, Int
 
 from bnp_models.data import arguments
 from bnp_models.data.checks import (
-    check_doc_names,
     check_vocabulary,
     count_matrix,
     distinct,
     integers,
     positions,
 )
-from bnp_models.data.corpus_arrays import (
+from bnp_models.data.documents import (
+    CATEGORIES,
+    COLUMNS,
     LEAVES,
+    ArrayColumns,
+    Columns,
     CorpusArrays,
+    Documents,
     check_arrays,
     checked,
+    encode_documents,
     frozen,
     is_mapped,
+    takes,
 )
-from bnp_models.data.encode import encode_documents
-from bnp_models.data.mapped import bounds, load_mapped, save_mapped
-from bnp_models.data.names import Names, make_unique
-from bnp_models.data.new_texts import read_texts
-from bnp_models.data.numbering import number_words
+from bnp_models.data.names import Names
 from bnp_models.data.partition import (
     draw_half,
     draw_test,
-    kept_words,
     number_of_tests,
-    select_documents,
+    tokens_of,
 )
-from bnp_models.data.storage import content_digest, load_parts, save_parts
-from bnp_models.data.texts import TOKEN_PATTERN, check_texts, make_cutter
-from bnp_models.data.token_store import open_store
+from bnp_models.data.storage import (
+    bounds,
+    content_digest,
+    load_mapped,
+    load_parts,
+    save_mapped,
+    save_parts,
+)
+from bnp_models.data.texts import (
+    OPTIONS,
+    READING_OPTIONS,
+    TOKEN_PATTERN,
+    check_texts,
+    make_cutter,
+)
+from bnp_models.data.token_store import number_words, open_store
 
-__all__ = ["Corpus", "as_corpus", "make_corpus"]
+__all__ = ["Corpus", "as_corpus", "make_corpus", "read_texts"]
 
 Leaf = Any  # an array; any object inside a JAX tree transformation, so not checked by type
 
@@ -115,20 +129,14 @@ class Corpus:
     names: Names = dataclasses.field(metadata={"static": True})
 
     @classmethod
+    @takes(Columns)
     def from_texts(
         cls,
-        texts: Any,
+        texts: Iterable[str],
         *,
-        groups: Any = None,
-        authors: Any = None,
-        labels: Any = None,
-        doc_names: Any = None,
-        group_names: Any = None,
-        author_names: Any = None,
-        label_names: Any = None,
-        vocabulary: Any = None,
-        vectorizer: Any = None,
-        stop_words: Any = "english",
+        vocabulary: Iterable[str] | None = None,
+        vectorizer: object = None,
+        stop_words: str | Iterable[str] | None = "english",
         lowercase: bool = True,
         token_pattern: str = TOKEN_PATTERN,
         min_df: int | float = 1,
@@ -136,6 +144,7 @@ class Corpus:
         max_features: int | None = None,
         keep_texts: bool = False,
         store: str | os.PathLike[str] | None = None,
+        **columns: Unpack[Columns],
     ) -> "Corpus":
         """Cut texts into words and number them; the order of the words is kept.
 
@@ -178,17 +187,7 @@ class Corpus:
             raise ValueError("keep_texts is True but store keeps no texts; leave one of them out")
         texts = check_texts(texts, streamed=store is not None)
 
-        def encoded(num_docs: int) -> dict[str, Any]:
-            return encode_documents(
-                check_doc_names(doc_names, num_docs),
-                groups=groups,
-                authors=authors,
-                labels=labels,
-                group_names=group_names,
-                author_names=author_names,
-                label_names=label_names,
-            )
-
+        encoded = functools.partial(encode_documents, **columns)
         known = encoded(len(texts)) if isinstance(texts, list) else None
         cutter = make_cutter(
             vectorizer,
@@ -204,25 +203,20 @@ class Corpus:
         with open_store(store) as tokens:
             documents = map(cutter.analyze, texts)
             words = number_words(documents, tokens, cutter.vocabulary, cutter.limits)
-            known = encoded(tokens.num_docs) if known is None else known
-            known |= {"tokenizer": json.dumps(cutter.tokenizer)}
-            known |= {"texts": tuple(texts)} if keep_texts else {}
-            return make_corpus(tokens.finish(words, known))
+            known = known or encoded(tokens.num_docs)
+            if keep_texts:
+                known = dataclasses.replace(known, texts=tuple(texts))
+            return make_corpus(tokens.finish(words, known, json.dumps(cutter.tokenizer)))
 
     @classmethod
+    @takes(Columns)
     def from_ids(
         cls,
-        docs: Any,
-        num_words: Any = None,
+        docs: Iterable[Iterable[Any]],
+        num_words: SupportsIndex | None = None,
         *,
-        vocabulary: Any = None,
-        groups: Any = None,
-        authors: Any = None,
-        labels: Any = None,
-        doc_names: Any = None,
-        group_names: Any = None,
-        author_names: Any = None,
-        label_names: Any = None,
+        vocabulary: Iterable[str] | None = None,
+        **columns: Unpack[Columns],
     ) -> "Corpus":
         """Take documents as sequences of word ids.
 
@@ -247,31 +241,18 @@ class Corpus:
             raise ValueError("docs is empty; give at least one document")
         words = [integers(f"docs[{d}]", ids) for d, ids in enumerate(docs)]
         vocabulary = check_vocabulary(vocabulary, num_words)
-        known = encode_documents(
-            check_doc_names(doc_names, len(docs)),
-            groups=groups,
-            authors=authors,
-            labels=labels,
-            group_names=group_names,
-            author_names=author_names,
-            label_names=label_names,
-        )
+        documents = encode_documents(len(docs), **columns)
         doc = np.repeat(np.arange(len(docs)), [len(ids) for ids in words])
-        return make_corpus(checked(doc, np.concatenate(words), vocabulary, known))
+        return make_corpus(checked(doc, np.concatenate(words), vocabulary, documents))
 
     @classmethod
+    @takes(Columns)
     def from_counts(
         cls,
-        counts: Any,
+        counts: Iterable[Any] | scipy.sparse.sparray | scipy.sparse.spmatrix,
         *,
-        vocabulary: Any = None,
-        groups: Any = None,
-        authors: Any = None,
-        labels: Any = None,
-        doc_names: Any = None,
-        group_names: Any = None,
-        author_names: Any = None,
-        label_names: Any = None,
+        vocabulary: Iterable[str] | None = None,
+        **columns: Unpack[Columns],
     ) -> "Corpus":
         """Take a document-by-word matrix of counts, [D, V].
 
@@ -288,35 +269,21 @@ class Corpus:
         """
         doc, word, count, (num_docs, num_words) = count_matrix(counts)
         vocabulary = check_vocabulary(vocabulary, num_words)
-        known = encode_documents(
-            check_doc_names(doc_names, num_docs),
-            groups=groups,
-            authors=authors,
-            labels=labels,
-            group_names=group_names,
-            author_names=author_names,
-            label_names=label_names,
-        )
+        documents = encode_documents(num_docs, **columns)
         tokens = np.repeat(doc, count), np.repeat(word, count)
-        return make_corpus(checked(*tokens, vocabulary, known))
+        return make_corpus(checked(*tokens, vocabulary, documents))
 
     @classmethod
+    @takes(ArrayColumns)
     def from_arrays(
         cls,
-        doc: Any,
-        word: Any,
+        doc: Iterable[Any],
+        word: Iterable[Any],
         *,
-        num_docs: Any = None,
-        num_words: Any = None,
-        vocabulary: Any = None,
-        doc_names: Any = None,
-        group: Any = None,
-        group_names: Any = None,
-        label: Any = None,
-        label_names: Any = None,
-        author_ptr: Any = None,
-        author_idx: Any = None,
-        author_names: Any = None,
+        num_docs: SupportsIndex | None = None,
+        num_words: SupportsIndex | None = None,
+        vocabulary: Iterable[str] | None = None,
+        **columns: Unpack[ArrayColumns],
     ) -> "Corpus":
         """Take the arrays of a corpus as they are stored; nothing is renumbered.
 
@@ -333,19 +300,7 @@ class Corpus:
             As the attributes of the same names; ids count from 0.
         """
         parts = check_arrays(
-            doc,
-            word,
-            num_docs=num_docs,
-            num_words=num_words,
-            vocabulary=vocabulary,
-            doc_names=doc_names,
-            group=group,
-            group_names=group_names,
-            label=label,
-            label_names=label_names,
-            author_ptr=author_ptr,
-            author_idx=author_idx,
-            author_names=author_names,
+            doc, word, num_docs=num_docs, num_words=num_words, vocabulary=vocabulary, **columns
         )
         return make_corpus(parts)
 
@@ -465,7 +420,7 @@ class Corpus:
         counts.sum_duplicates()
         return counts
 
-    def read_texts(self, texts: Any, **options: Any) -> "Corpus":
+    def read_texts(self, texts: Iterable[str], **options: Any) -> "Corpus":
         """Read new texts as those of this corpus were read, over the same vocabulary.
 
         Words that this corpus does not have are dropped. Groups, authors and string labels that it
@@ -484,11 +439,12 @@ class Corpus:
         ValueError
             If the corpus does not know how its texts were read, or an option is wrong.
         """
-        return read_texts(
-            Corpus.from_texts, texts, self.vocabulary, self.tokenizer, self.names, **options
-        )
+        corpus = read_texts(texts, self.vocabulary, self.tokenizer, **options)
+        names = {kind: getattr(self.names, kind) for kind in CATEGORIES}
+        names = {kind: old for kind, old in names.items() if options.get(kind) is None}
+        return corpus._with(corpus._tokens(), corpus._documents().numbered_as(names))
 
-    def select(self, docs: Any) -> "Corpus":
+    def select(self, docs: Iterable[Any]) -> "Corpus":
         """Take some documents, in the order given; words, groups and authors keep their ids.
 
         Parameters
@@ -500,11 +456,8 @@ class Corpus:
         docs = positions("docs", docs, self.num_docs, "document")
         if not len(docs):
             raise ValueError("docs is empty; give at least one document")
-        names = {"doc_names": make_unique([self.doc_names[d] for d in docs])}
-        if self.texts is not None:
-            names["texts"] = tuple(self.texts[d] for d in docs)
-        arrays = select_documents(self._arrays(), self.doc_ptr, docs)
-        return make_corpus(frozen(arrays, dataclasses.replace(self.names, **names)))
+        tokens = tokens_of(docs, self._tokens(), self.doc_ptr)
+        return self._with(tokens, self._documents().take(docs))
 
     def train_test_split(
         self, test_size: float | SupportsIndex = 0.2, *, seed: int = 0, stratify: bool = False
@@ -564,20 +517,24 @@ class Corpus:
         stop_words
             Words to drop; those not in the vocabulary are ignored.
         """
-        counts = self.to_counts()
+        arguments.integer("min_count", min_count)
+        arguments.optional(arguments.integer, "max_count", max_count)
+        arguments.optional(arguments.integer, "max_words", max_words, 1)
+        arguments.count_or_share("min_df", min_df)
+        arguments.count_or_share("max_df", max_df)
         stop = arguments.sequence("stop_words", stop_words, "words", ordered=False)
         stop = set(arguments.texts("stop_words", stop))
-        keep = kept_words(
-            np.asarray(counts.sum(axis=0)).astype(np.int64),
-            np.bincount(counts.indices, minlength=self.num_words),
-            self.num_docs,
-            min_count=min_count,
-            max_count=max_count,
-            min_df=min_df,
-            max_df=max_df,
-            max_words=max_words,
-            dropped=np.array([name in stop for name in self.vocabulary]),
-        )
+        counts = self.to_counts()
+        count = np.asarray(counts.sum(axis=0)).astype(np.int64)
+        doc_count = np.bincount(counts.indices, minlength=self.num_words)
+        low, high = (df * self.num_docs if isinstance(df, float) else df for df in (min_df, max_df))
+        keep = (count >= min_count) & (doc_count >= low) & (doc_count <= high)
+        keep &= np.array([word not in stop for word in self.vocabulary])
+        if max_count is not None:
+            keep &= count <= max_count
+        if max_words is not None:
+            by_count = np.argsort(np.where(keep, -count, 1), kind="stable")
+            keep[by_count[max_words:]] = False
         if not keep.any():
             raise ValueError(
                 f"no word is left by min_count={min_count}, max_count={max_count}, "
@@ -585,7 +542,7 @@ class Corpus:
             )
         return self.with_vocabulary([self.vocabulary[v] for v in np.flatnonzero(keep)])
 
-    def with_vocabulary(self, vocabulary: Any) -> "Corpus":
+    def with_vocabulary(self, vocabulary: Iterable[str]) -> "Corpus":
         """Rewrite the corpus in another vocabulary; tokens whose word is not there are dropped."""
         vocabulary = distinct("vocabulary", vocabulary)
         index = {name: v for v, name in enumerate(vocabulary)}
@@ -598,14 +555,16 @@ class Corpus:
             )
         return self._retain(word >= 0, word, vocabulary)
 
-    def with_labels(self, labels: Any, label_names: Any = None) -> "Corpus":
+    def with_labels(
+        self, labels: Iterable[Any], label_names: Iterable[str] | None = None
+    ) -> "Corpus":
         """Return the corpus with other labels; `labels` and `label_names` as for `from_ids`."""
         if labels is None:
             raise ValueError("labels must have one label for each document, got None")
-        known = encode_documents(self.doc_names, labels=labels, label_names=label_names)
-        arrays = self._arrays() | {"label": known["label"]}
-        label_names = known.get("label_names", ())
-        return make_corpus(frozen(arrays, dataclasses.replace(self.names, label_names=label_names)))
+        columns = encode_documents(
+            self.num_docs, doc_names=self.doc_names, labels=labels, label_names=label_names
+        )
+        return self._with(self._tokens(), self._documents().replace(columns))
 
     def save(self, path: str | os.PathLike[str], *, mapped: bool = False) -> None:
         """Write the corpus, completely or not at all; `load` reads it.
@@ -624,7 +583,7 @@ class Corpus:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Corpus":
-        """Read a corpus that `save` wrote; check it as `from_arrays` does, and by its digest.
+        """Read a corpus that `save` wrote, and check it by its digest.
 
         The arrays of a folder (`mapped=True`) are not read but mapped: its files must not change
         while the corpus is used.
@@ -641,9 +600,27 @@ class Corpus:
             raise ValueError(f"d is {d}, outside [0, {self.num_docs}); give a document's number")
         return number
 
-    def _arrays(self) -> dict[str, np.ndarray]:
-        leaves = {name: getattr(self, name) for name in LEAVES}
+    def _arrays(self, names: tuple[str, ...] = LEAVES) -> dict[str, np.ndarray]:
+        leaves = {name: getattr(self, name) for name in names}
         return {name: np.asarray(leaf) for name, leaf in leaves.items() if leaf is not None}
+
+    def _tokens(self) -> dict[str, np.ndarray]:
+        return self._arrays(("doc", "word", "doc_length"))
+
+    def _documents(self) -> Documents:
+        """Return the table of documents."""
+        categories = {kind: getattr(self.names, kind) for kind in CATEGORIES}
+        return Documents(self.doc_names, self._arrays(COLUMNS), categories, self.texts)
+
+    def _with(
+        self,
+        tokens: dict[str, np.ndarray],
+        documents: Documents,
+        vocabulary: tuple[str, ...] | None = None,
+    ) -> "Corpus":
+        """Return a corpus with these tokens and documents, checked already."""
+        vocabulary = self.vocabulary if vocabulary is None else vocabulary
+        return make_corpus(frozen(tokens, vocabulary, documents, self.names.tokenizer))
 
     def _retain(
         self,
@@ -651,13 +628,17 @@ class Corpus:
         word: Int[np.ndarray, " T"] | None = None,
         vocabulary: tuple[str, ...] | None = None,
     ) -> "Corpus":
-        """Keep some tokens of all documents, optionally with new word ids."""
-        arrays = self._arrays()
-        arrays["word"] = (arrays["word"] if word is None else word)[keep]
-        arrays["doc"] = arrays["doc"][keep]
-        arrays["doc_length"] = np.bincount(arrays["doc"], minlength=self.num_docs)
-        change = {"texts": None} if vocabulary is None else {"vocabulary": vocabulary}
-        return make_corpus(frozen(arrays, dataclasses.replace(self.names, **change)))
+        """Keep some tokens of all documents; with a vocabulary, `word` are the ids in it."""
+        doc = np.asarray(self.doc)[keep]
+        tokens = {
+            "doc": doc,
+            "word": (np.asarray(self.word) if word is None else word)[keep],
+            "doc_length": np.bincount(doc, minlength=self.num_docs),
+        }
+        documents = self._documents()
+        if vocabulary is None:  # the texts have more than these tokens
+            documents = dataclasses.replace(documents, texts=None)
+        return self._with(tokens, documents, vocabulary)
 
 
 def make_corpus(parts: CorpusArrays) -> Corpus:
@@ -669,7 +650,7 @@ def make_corpus(parts: CorpusArrays) -> Corpus:
     return corpus
 
 
-def as_corpus(name: str, value: Any) -> Corpus:
+def as_corpus(name: str, value: object) -> Corpus:
     """Return a `Corpus`, given as the argument `name`, or raise `ValueError`."""
     return arguments.instance(
         name,
@@ -678,3 +659,45 @@ def as_corpus(name: str, value: Any) -> Corpus:
         "a Corpus",
         "build one with Corpus.from_texts, Corpus.from_ids or Corpus.from_counts",
     )
+
+
+def read_texts(
+    texts: Iterable[str],
+    vocabulary: tuple[str, ...],
+    tokenizer: Mapping[str, Any] | None,
+    /,
+    **options: Any,
+) -> Corpus:
+    """Read texts with a tokenizer over a vocabulary; words that are not in it are dropped.
+
+    Parameters
+    ----------
+    texts
+        One string per document.
+    vocabulary, tokenizer
+        Those of the earlier corpus.
+    options
+        Options of `Corpus.from_texts` beside those that the tokenizer decides.
+
+    Raises
+    ------
+    ValueError
+        If there is no tokenizer, it can't be used again, or an option is wrong.
+    """
+    arguments.options(
+        Corpus.from_texts, options, but=("vocabulary", "vectorizer", *OPTIONS, "store")
+    )
+    advice = "pass a Corpus, made with vocabulary= of the corpus that was fitted"
+    if tokenizer is None:
+        raise ValueError(
+            "texts can't be read: the corpus that was fitted was not made from texts, so it does "
+            f"not say how to cut them into words; {advice}"
+        )
+    if "vectorizer" in tokenizer:
+        raise ValueError(
+            "texts can't be read: the corpus that was fitted was made with a vectorizer of your "
+            f"own, {tokenizer['vectorizer']}, which is not kept; cut them with that vectorizer and "
+            f"{advice}"
+        )
+    how = {name: tokenizer[name] for name in READING_OPTIONS}
+    return Corpus.from_texts(texts, vocabulary=vocabulary, **how, **options)

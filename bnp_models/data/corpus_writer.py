@@ -2,29 +2,19 @@
 
 import contextlib
 import os
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from types import TracebackType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, SupportsFloat, SupportsIndex
 
 import numpy as np
 
 from bnp_models.data import arguments
-from bnp_models.data.checks import (
-    LIMIT,
-    check_doc_names,
-    check_vocabulary,
-    describe,
-    integers,
-    numbered,
-)
+from bnp_models.data.checks import LIMIT, check_vocabulary, describe, integers, numbered
 from bnp_models.data.corpus import Corpus, make_corpus
-from bnp_models.data.encode import encode_documents
-from bnp_models.data.fields import KINDS
+from bnp_models.data.documents import ARGUMENTS, check_value, encode_documents
 from bnp_models.data.token_store import TokenStore, open_store
 
 __all__ = ["CorpusWriter"]
-
-_ARGUMENTS = {"group": "groups", "authors": "authors", "label": "labels", "name": "doc_names"}
 
 
 class CorpusWriter:
@@ -58,7 +48,7 @@ class CorpusWriter:
         self._held = contextlib.ExitStack()
         self._store: TokenStore | None = None
         self._corpus: Corpus | None = None
-        self._columns: dict[str, list[Any]] = {role: [] for role in _ARGUMENTS}
+        self._columns: dict[str, list[object]] = {role: [] for role in ARGUMENTS}
         self._place: dict[str, int] = {}  # of the names
         self._largest = -1  # word
         self._is_used = False
@@ -88,12 +78,12 @@ class CorpusWriter:
 
     def add(
         self,
-        word_ids: Any,
+        word_ids: Iterable[Any],
         *,
         name: str | None = None,
-        group: Any = None,
-        authors: Any = None,
-        label: Any = None,
+        group: str | SupportsIndex | None = None,
+        authors: Iterable[str | SupportsIndex] | None = None,
+        label: str | SupportsFloat | None = None,
     ) -> None:
         """Add one document.
 
@@ -127,8 +117,7 @@ class CorpusWriter:
             raise ValueError(
                 f"word_ids holds {outside[0]}, outside [0, 2**31); number words from 0"
             )
-        people = None if authors is None else _authors(authors)
-        given = {"name": name, "group": group, "authors": people, "label": label}
+        given = {"name": name, "group": group, "authors": _listed(authors), "label": label}
         for role, value in given.items():
             self._check(role, value, store.num_docs)
         for role, value in given.items():
@@ -141,12 +130,12 @@ class CorpusWriter:
 
     def finish(
         self,
-        vocabulary: Any = None,
-        num_words: Any = None,
+        vocabulary: Iterable[str] | None = None,
+        num_words: SupportsIndex | None = None,
         *,
-        group_names: Any = None,
-        author_names: Any = None,
-        label_names: Any = None,
+        group_names: Iterable[str] | None = None,
+        author_names: Iterable[str] | None = None,
+        label_names: Iterable[str] | None = None,
     ) -> Corpus:
         """Return the corpus of all documents; nothing can be added afterwards.
 
@@ -167,17 +156,15 @@ class CorpusWriter:
             self._refuse_words(
                 store, "num_words" if vocabulary is None else "vocabulary", len(words)
             )
-        about: dict[str, Any] = {
-            argument: self._columns[role] or None for role, argument in _ARGUMENTS.items()
-        }
-        known = encode_documents(
-            check_doc_names(about.pop("doc_names"), store.num_docs),
-            **about,
+        columns = {ARGUMENTS[role]: values for role, values in self._columns.items() if values}
+        documents = encode_documents(
+            store.num_docs,
+            **columns,  # pyright: ignore[reportArgumentType] - their values are checked
             group_names=group_names,
             author_names=author_names,
             label_names=label_names,
         )
-        self._corpus = make_corpus(store.finish(words, known))
+        self._corpus = make_corpus(store.finish(words, documents))
         return self._corpus
 
     def _open_store(self) -> TokenStore:
@@ -190,28 +177,23 @@ class CorpusWriter:
             raise ValueError(f"the corpus of {self._path} is finished; make another writer")
         return self._store
 
-    def _check(self, role: str, value: Any, d: int) -> None:
+    def _check(self, role: str, value: object, d: int) -> None:
         """Check one value of document `d`, and that it fits those of the documents before."""
         column = self._columns[role]
         if d and (value is not None) != bool(column):
             raise ValueError(
                 f"{role} of document {d} is {arguments.short_repr(value)}, but the documents "
-                "before "
-                f"{'have one' if column else 'have none'}; give it for all documents, or for none"
+                f"before {'have one' if column else 'have none'}; give it for all documents, or "
+                "for none"
             )
-        if value is None or role == "authors":
+        if value is None:
             return
-        what = "a string that is not empty" if role == "name" else KINDS[role].what
-        if not KINDS[role].fits(value) or (role == "name" and not isinstance(value, str)):
-            raise ValueError(f"{role} must be {what}, got {arguments.short_repr(value)}")
-        if isinstance(value, str) and "\0" in value:
-            raise ValueError(f"{role} is {value!r}; give strings without NUL characters")
-        if column and isinstance(value, str) != isinstance(column[0], str):
-            raise ValueError(
-                f"{role} is {value!r} after {column[0]!r}; give strings everywhere or numbers "
-                "everywhere"
-            )
-        if role == "name" and value in self._place:
+        check_value(role, value, d, column[0] if column else value)
+        if role != "name":
+            return
+        if not isinstance(value, str):
+            raise ValueError(f"name of document {d} is {value!r}; give a string")
+        if value in self._place:
             raise ValueError(
                 f"name is {value!r}, as that of document {self._place[value]}; give each document "
                 "a name of its own"
@@ -219,7 +201,7 @@ class CorpusWriter:
 
     def _refuse_words(self, store: TokenStore, argument: str, num_words: int) -> NoReturn:
         """Say which token has a word that the vocabulary does not have."""
-        names = self._columns["name"] or numbered("num_docs", store.num_docs)
+        names = list(self._place) or numbered("num_docs", store.num_docs)
         doc, word = next(pair for pair in store.chunks() if (pair[1] >= num_words).any())
         t = int(np.argmax(word >= num_words))
         place = t - int(np.searchsorted(doc, doc[t]))
@@ -230,17 +212,9 @@ class CorpusWriter:
         )
 
 
-def _authors(value: Any) -> list[str | int]:
-    """Return the authors of one document as a list."""
-    found = arguments.sequence("authors", value, "authors", some=True, ordered=False)
-    for author in found:
-        if not KINDS["name"].fits(author):
-            raise ValueError(
-                f"authors must be strings or integers, got {arguments.short_repr(author)}"
-            )
-    if len({isinstance(author, str) for author in found}) > 1:
-        raise ValueError(f"authors must be all strings or all integers, got {found!r}")
-    if len(set(found)) < len(found):
-        raise ValueError(f"authors must be given once each, got {arguments.short_repr(value)}")
-    # the order of a set differs from process to process
-    return sorted(found, key=str) if isinstance(value, Set) else found
+def _listed(authors: Iterable[str | SupportsIndex] | None) -> list[str | SupportsIndex] | None:
+    """Return the authors of one document as a list; those of a set in order, as sets have none."""
+    if authors is None:
+        return None
+    found = arguments.sequence("authors", authors, "authors", ordered=False)
+    return sorted(found, key=str) if isinstance(authors, Set) else found

@@ -1,20 +1,38 @@
-"""Checks of data matrices, rows by features; each error names argument, value and fix."""
+"""Matrices: of data, rows by features; with columns that sum to one; and as JSON-able data.
 
+The checks raise errors that name argument, value and fix.
+"""
+
+import base64
 import math
-from collections.abc import Callable, Hashable, Sequence
+import zlib
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse
-from jaxtyping import Bool, Int, Num
+from jaxtyping import Bool, Float32, Int, Int32, Num
 
 from bnp_models.data import arguments
-from bnp_models.data.checks import distinct
-from bnp_models.data.encode import encode
+from bnp_models.data.checks import as_sparse, distinct
+from bnp_models.data.documents import encode
 from bnp_models.data.memory import BYTES_PER_CELL, check_memory
 from bnp_models.data.names import SourceNames
 
-__all__ = ["MAX_COUNT", "as_matrix", "check_cells", "check_entries", "kind_of", "read_frame"]
+__all__ = [
+    "MAX_COUNT",
+    "as_entries",
+    "as_matrix",
+    "check_cells",
+    "check_entries",
+    "decode_array",
+    "encode_array",
+    "from_lists",
+    "kind_of",
+    "read_frame",
+    "stochastic",
+    "to_lists",
+]
 
 MAX_COUNT = 2**20
 """Largest count. The kernels compute rates in float32, so the log likelihood ratios of a count have
@@ -139,3 +157,101 @@ def check_entries(
 def _first(wrong: Bool[np.ndarray, "N M"], where: Callable[[int, int], str]) -> str:
     n, i = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
     return where(int(n), int(i))
+
+
+_TOLERANCE = 1e-4  # of the sum of a column
+
+
+def as_entries(name: str, values: Any) -> scipy.sparse.csr_array:
+    """Return the positive entries of a matrix in float64, or raise `ValueError`."""
+    entries = scipy.sparse.csr_array(
+        as_sparse(name, values, "local by global words"), dtype=np.float64
+    )
+    wrong = np.flatnonzero(~((entries.data >= 0) & (entries.data < np.inf)))
+    if wrong.size:
+        row = np.searchsorted(entries.indptr, wrong[0], side="right") - 1
+        raise ValueError(
+            f"{name} has {entries.data[wrong[0]]} at [{row}, {entries.indices[wrong[0]]}]; give "
+            "finite numbers that are not negative"
+        )
+    entries.eliminate_zeros()
+    return entries
+
+
+def stochastic(
+    name: str,
+    entries: scipy.sparse.csr_array,
+    global_words: tuple[str, ...] | None,
+    normalise: bool,
+) -> scipy.sparse.csr_array:
+    """Return a matrix whose columns sum to one, or raise `ValueError`."""
+    num_words, num_global = np.shape(entries)
+    total = np.asarray(entries.sum(axis=0))
+    if normalise:
+        empty = np.flatnonzero(total == 0)
+        if empty.size and num_words == num_global:
+            ones = np.ones(len(empty))
+            entries = entries + scipy.sparse.csr_array((ones, (empty, empty)), entries.shape)
+            total[empty] = 1.0
+        if (total > 0).all() and np.isfinite(total).all():
+            entries = scipy.sparse.csr_array(entries)
+            entries.data = entries.data / total[entries.indices]
+            return entries
+    wrong = np.flatnonzero(~(np.abs(total - 1) <= _TOLERANCE))
+    if wrong.size:
+        v = int(wrong[0])
+        called = f" ({global_words[v]!r})" if global_words else ""
+        fix = "give every global word a local one" if total[v] == 0 else "give normalise=True"
+        raise ValueError(
+            f"{name} has a column {v}{called} that sums to {total[v]:.6g}, not to one; {fix}"
+        )
+    return entries
+
+
+def to_lists(
+    matrices: Sequence[scipy.sparse.csr_array],
+) -> tuple[Int32[np.ndarray, "F V S"], Float32[np.ndarray, "F V S"]]:
+    """Return columns and values of the entries of each row, padded with zeros; both read-only."""
+    num_words = np.shape(matrices[0])[0]
+    stored = [scipy.sparse.csr_array(entries.astype(np.float32)) for entries in matrices]
+    for entries in stored:
+        entries.eliminate_zeros()  # those below float32
+        entries.sort_indices()
+    slots = max(1, *(int(np.diff(entries.indptr).max()) for entries in stored))
+    shape = len(stored), num_words, slots
+    fix = "give sparse matrices whose rows have few entries"
+    check_memory(f"matrix has a row with {slots} entries", 16 * math.prod(shape), fix)
+    column, value = np.zeros(shape, np.int32), np.zeros(shape, np.float32)
+    for f, entries in enumerate(stored):
+        row = np.repeat(np.arange(num_words), np.diff(entries.indptr))
+        slot = np.arange(entries.nnz) - entries.indptr[row]
+        column[f, row, slot] = entries.indices
+        value[f, row, slot] = entries.data
+    for array in (column, value):
+        array.setflags(write=False)
+    return column, value
+
+
+def from_lists(
+    column: Int32[np.ndarray, "V S"], value: Float32[np.ndarray, "V S"], num_columns: int
+) -> scipy.sparse.csr_array:
+    """Return the matrix of such lists; a value that is not zero stays, even if it is invalid."""
+    row, slot = np.nonzero(value)
+    entries = value[row, slot], (row, column[row, slot])
+    return scipy.sparse.csr_array(entries, shape=(len(value), num_columns))
+
+
+def encode_array(array: np.ndarray) -> dict[str, Any]:
+    """Return dtype, shape and bytes of an array of numbers."""
+    data = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
+    text = base64.b64encode(zlib.compress(data)).decode("ascii")
+    return {"dtype": array.dtype.name, "shape": list(array.shape), "data": text}
+
+
+def decode_array(value: Mapping[str, Any]) -> np.ndarray:
+    """Return the array that `encode_array` encoded."""
+    data = zlib.decompress(base64.b64decode(value["data"], validate=True))
+    stored = np.frombuffer(data, np.dtype(value["dtype"]).newbyteorder("<"))
+    array = stored.astype(value["dtype"]).reshape(value["shape"])
+    array.setflags(write=False)
+    return array

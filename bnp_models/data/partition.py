@@ -1,5 +1,6 @@
 """Choose the documents, tokens and words of a smaller corpus; plain arrays in and out."""
 
+from collections.abc import Mapping
 from typing import SupportsIndex
 
 import numpy as np
@@ -11,11 +12,10 @@ from bnp_models.data.checks import check_num_tokens
 __all__ = [
     "draw_half",
     "draw_test",
-    "kept_words",
     "number_of_tests",
     "ranges",
-    "select_documents",
     "shuffle_tokens",
+    "tokens_of",
 ]  # fmt: skip
 
 
@@ -26,28 +26,22 @@ def ranges(start: Int[np.ndarray, " N"], length: Int[np.ndarray, " N"]) -> Int[n
     return np.arange(total) + np.repeat(start - (end - length), length)
 
 
-def select_documents(
-    arrays: dict[str, np.ndarray],
-    doc_ptr: Int[np.ndarray, " D_plus_1"],
+def tokens_of(
     docs: Int[np.ndarray, " N"],
+    arrays: Mapping[str, np.ndarray],
+    doc_ptr: Int[np.ndarray, " D_plus_1"],
 ) -> dict[str, np.ndarray]:
-    """Return the arrays of a corpus that has only these documents, in this order.
+    """Return `doc`, `word` and `doc_length` of these documents, numbered in this order.
 
     `doc_ptr` are the bounds of the documents' tokens.
     """
     length = arrays["doc_length"][docs]
     check_num_tokens(f"docs has {len(docs)} documents with", int(length.sum(dtype=np.int64)))
-    found = {"doc": np.repeat(np.arange(len(docs)), length)}
-    found["word"] = arrays["word"][ranges(doc_ptr[docs], length)]
-    for key in ("doc_length", "group", "label"):
-        if key in arrays:
-            found[key] = arrays[key][docs]
-    if "author_ptr" in arrays:
-        ptr, idx = arrays["author_ptr"], arrays["author_idx"]
-        sizes = np.diff(ptr)[docs]
-        found["author_ptr"] = np.concatenate([[0], np.cumsum(sizes)])
-        found["author_idx"] = idx[ranges(ptr[docs], sizes)]
-    return found
+    return {
+        "doc": np.repeat(np.arange(len(docs)), length),
+        "word": arrays["word"][ranges(doc_ptr[docs], length)],
+        "doc_length": length,
+    }
 
 
 def number_of_tests(test_size: float | SupportsIndex, total: int, unit: str) -> int:
@@ -93,37 +87,3 @@ def draw_half(
     mask = np.empty(len(doc), bool)
     mask[shuffled] = place < np.repeat((doc_length + 1) // 2, doc_length)
     return mask
-
-
-def kept_words(
-    count: Int[np.ndarray, " V"],
-    doc_count: Int[np.ndarray, " V"],
-    num_docs: int,
-    *,
-    min_count: int,
-    max_count: int | None,
-    min_df: int | float,
-    max_df: int | float,
-    max_words: int | None,
-    dropped: Bool[np.ndarray, " V"],
-) -> Bool[np.ndarray, " V"]:
-    """Mark words to keep: of those that pass all other limits, the `max_words` most frequent.
-
-    Raises
-    ------
-    ValueError
-        If a limit is out of its domain.
-    """
-    arguments.integer("min_count", min_count)
-    arguments.optional(arguments.integer, "max_count", max_count)
-    arguments.optional(arguments.integer, "max_words", max_words, 1)
-    for name, df in (("min_df", min_df), ("max_df", max_df)):
-        arguments.count_or_share(name, df)
-    low, high = (df * num_docs if isinstance(df, float) else df for df in (min_df, max_df))
-    keep = (count >= min_count) & (doc_count >= low) & (doc_count <= high) & ~dropped
-    if max_count is not None:
-        keep &= count <= max_count
-    if max_words is not None:
-        by_count = np.argsort(np.where(keep, -count, 1), kind="stable")
-        keep[by_count[max_words:]] = False
-    return keep

@@ -9,23 +9,33 @@ import numpy as np
 import scipy.sparse
 
 from bnp_models.data import arguments
-from bnp_models.data.bags import read_ldac, read_uci, read_vocabulary
-from bnp_models.data.checks import integers
+from bnp_models.data.checks import distinct, integers
 from bnp_models.data.corpus import Corpus
 from bnp_models.data.files import about_file
-from bnp_models.data.mapped import is_mapped_corpus
 from bnp_models.data.memory import BYTES_PER_NAME, check_memory
-from bnp_models.data.storage import load_npz
-from bnp_models.data.text_files import read_csv, read_folder, read_jsonl, read_lines
+from bnp_models.data.sources import Sources
+from bnp_models.data.storage import is_mapped_corpus, load_npz
+from bnp_models.data.text_files import (
+    read_csv,
+    read_folder,
+    read_jsonl,
+    read_ldac,
+    read_lines,
+    read_uci,
+    read_vocabulary,
+)
 
 __all__ = [
     "BAG_FORMATS",
     "CORPUS_READERS",
     "FORMATS",
+    "SOURCE_FORMATS",
+    "SOURCE_READERS",
     "TEXT_FORMATS",
     "Readers",
     "from_gensim",
     "guess_format",
+    "guess_source_format",
     "read_corpus",
     "read_csv",
     "read_folder",
@@ -34,6 +44,8 @@ __all__ = [
     "read_lines",
     "read_mapped",
     "read_npz",
+    "read_sources",
+    "read_table",
     "read_uci",
     "read_vocabulary",
 ]
@@ -96,16 +108,16 @@ def read_npz(
                 "group, label, name and split out"
             )
         return Corpus.load(path)
-    needed = {"doc", "word", "count", group, label, name, None if split is None else "split"}
-    missing = needed - set(arrays) - {None, ""}
-    if missing:
-        asked = {"group": group, "label": label, "name": name, "split": "split"}
-        roles = [f"{role}=" for role, key in asked.items() if key in missing]
-        roles = [f"split={split!r}" if role == "split=" else role for role in roles]
-        raise ValueError(
-            f"{path} has no array {', '.join(sorted(map(repr, missing)))} for "
-            f"{', '.join(roles) or 'the counts'}; give one of {', '.join(sorted(arrays))}"
-        )
+    part = None if split is None else "split"
+    asked = {"group=": group, "label=": label, "name=": name, f"split={split!r}": part}
+    asked = dict.fromkeys(("doc", "word", "count"), "the counts") | {
+        key: role for role, key in asked.items() if key
+    }
+    for key, role in asked.items():
+        if key not in arrays:
+            raise ValueError(
+                f"{path} has no array {key!r} for {role}; give one of {', '.join(sorted(arrays))}"
+            )
     group = group or ("group" if "group" in arrays else None)
     with about_file(path):
         doc, word, count = (integers(key, arrays[key]) for key in ("doc", "word", "count"))
@@ -115,11 +127,9 @@ def read_npz(
                 "all of them one entry per document and word"
             )
         vocabulary = arrays["vocab"].tolist() if "vocab" in arrays else None
-        num_words = len(vocabulary) if vocabulary is not None else int(word.max(initial=-1)) + 1
-        shape = (
-            int(arrays.get("n_docs", doc.max(initial=-1) + 1)),
-            int(arrays.get("n_words", num_words)),
-        )
+        num_words = int(word.max(initial=-1)) + 1 if vocabulary is None else len(vocabulary)
+        num_docs = int(arrays.get("n_docs", doc.max(initial=-1) + 1))
+        shape = num_docs, int(arrays.get("n_words", num_words))
         for key, ids, end in (("doc", doc, shape[0]), ("word", word, shape[1])):
             if ids.size and not 0 <= ids.min() <= ids.max() < end:
                 raise ValueError(f"{key} holds {ids.min()} to {ids.max()}, outside [0, {end})")
@@ -141,13 +151,10 @@ def read_npz(
         )
         if split is None:
             return corpus
-        part = arrays["split"]
         if isinstance(split, str) and "split_names" in arrays:
             names = arrays["split_names"].tolist()
-            if split not in names:
-                raise ValueError(f"split is {split!r}; give one of {', '.join(names)}")
-            split = names.index(split)
-        return corpus.select(part == split)
+            split = names.index(arguments.one_of("split", split, names))
+        return corpus.select(arrays["split"] == split)
 
 
 def read_mapped(path: PathLike) -> Corpus:
@@ -196,18 +203,10 @@ def from_gensim(
     arguments.options(Corpus.from_counts, options, but=beside)
     if author2doc is not None:
         arguments.mapping("author2doc", author2doc, "documents by author")
-    if not (id2word is None or isinstance(id2word, Mapping) or hasattr(id2word, "token2id")):
-        raise ValueError(
-            f"id2word must be a gensim Dictionary or a mapping from id to word, got "
-            f"{arguments.short_repr(id2word)}"
-        )
-    by_word = getattr(id2word, "token2id", None)
-    if by_word is not None:
-        names = {int(v): word for word, v in by_word.items()}
-    elif id2word is not None:
-        names = {int(v): word for v, word in dict(id2word).items()}
-    else:
-        names = None
+    if hasattr(id2word, "token2id"):
+        id2word = {v: word for word, v in id2word.token2id.items()}
+    if id2word is not None:
+        id2word = arguments.mapping("id2word", id2word, "words by id, or a gensim Dictionary")
     pairs = [
         [tuple(arguments.sequence(f"bow[{d}]", pair, "pairs (word id, count)", length=2))
          for pair in arguments.sequence(f"bow[{d}]", document, "pairs (word id, count)")]
@@ -219,11 +218,13 @@ def from_gensim(
     doc = np.repeat(np.arange(len(pairs)), [len(document) for document in pairs])
     ids = integers("bow", [v for document in pairs for v, _ in document])
     count = np.array([count for document in pairs for _, count in document])
-    if names is None:
-        largest = int(ids.max(initial=-1))
+    if id2word is None:
+        num_words = int(ids.max(initial=-1)) + 1
         fix = "number the words without gaps, or give id2word"
-        check_memory(f"bow has word {largest}", (largest + 1) * BYTES_PER_NAME, fix)
-    known = np.arange(ids.max(initial=-1) + 1) if names is None else np.array(sorted(names), int)
+        check_memory(f"bow has word {num_words - 1}", num_words * BYTES_PER_NAME, fix)
+        known = np.arange(num_words)
+    else:
+        known = np.array(sorted(id2word), np.int64)
     outside = np.flatnonzero((ids < 0) | ~np.isin(ids, known))
     if outside.size:
         i = outside[0]
@@ -245,7 +246,7 @@ def from_gensim(
     counts = scipy.sparse.coo_array(
         (count, (doc, np.searchsorted(known, ids))), shape=(len(pairs), len(known))
     )
-    vocabulary = None if names is None else [names[v] for v in known.tolist()]
+    vocabulary = None if id2word is None else [id2word[v] for v in known.tolist()]
     return Corpus.from_counts(counts, vocabulary=vocabulary, **options)
 
 
@@ -324,3 +325,134 @@ CORPUS_READERS = Readers(
     options="text=body, group=year, min_df=5",
 )
 """Readers of the data of topic models."""
+
+
+def read_table(
+    path: PathLike,
+    *,
+    source: str | None = None,
+    row: str | None = None,
+    kind: str | None = None,
+    missing: bool = False,
+) -> Sources:
+    """Read a table of numbers: one data point per line, names of the columns in the first line.
+
+    Parameters
+    ----------
+    path
+        A `.csv` file, or one with tabs whose name has `.tsv` in it; also with `.gz`.
+    source
+        Column with the source of each row; without it all rows have one source, "all".
+    row
+        Column with the name of each row.
+    kind
+        "counts" or "reals"; by default a table of integers without empty entries holds counts, any
+        other table reals.
+    missing
+        Whether empty entries are accepted, as missing ones.
+
+    Raises
+    ------
+    ValueError
+        If a column does not exist or has the name of another one, or an entry is no number.
+    """
+    import pandas as pd
+
+    path = arguments.path("path", path)
+    for name, column in (("source", source), ("row", row)):
+        if column is not None:
+            arguments.text(name, column)
+    arguments.one_of("kind", kind, ("counts", "reals", None))
+    arguments.flag("missing", missing)
+    separator = "\t" if ".tsv" in Path(path).name.lower() else ","
+    try:
+        types = {column: str for column in (source, row) if column is not None}
+        # pandas would rename the second of two columns of the same name
+        first = pd.read_csv(
+            path, sep=separator, header=None, nrows=1, dtype=str, keep_default_na=False
+        )
+        frame = pd.read_csv(path, sep=separator, dtype=types)  # pyright: ignore[reportArgumentType]
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is no table: {error}") from error
+    with about_file(path):
+        distinct("the first line", [name for name in first.iloc[0] if name])
+    for name, column in (("source", source), ("row", row)):
+        if column is not None and column not in frame.columns:
+            shown = ", ".join(map(str, frame.columns[:10]))
+            raise ValueError(f"{path} has no column {column!r} for {name}=; give one of {shown}")
+    if row is not None:
+        frame = frame.set_index(row)
+    numeric = pd.api.types.is_numeric_dtype
+    if words := [c for c in frame.columns if c != source and not numeric(frame[c].dtype)]:
+        raise ValueError(
+            f"{path} has the column {words[0]!r}, which does not hold numbers: drop it, or name it "
+            "with source= or row=; a file of texts is read with format='csv'"
+        )
+    if source is None:
+        source = "source"
+        while source in frame.columns:
+            source += "_"
+        frame = frame.assign(**{source: "all"})
+    return Sources.from_frame(frame, source, kind=kind, allow_missing=missing)
+
+
+def read_saved(path: PathLike) -> Sources:
+    """Read what `Sources.save` wrote."""
+    return Sources.load(path)
+
+
+def guess_source_format(path: PathLike) -> str:
+    """Tell the format of a file, a key of `SOURCE_FORMATS`, from its name or content.
+
+    A `.csv` or `.tsv` file is taken for a table of numbers, not for texts.
+    """
+    path = arguments.path("path", path)
+    name = Path(path).name.lower().removesuffix(".gz")
+    if Path(path).is_file() and name.endswith((".csv", ".tsv")):
+        return "table"
+    if Path(path).is_file() and name.endswith(".npz"):
+        schema = load_npz(path).get("schema")
+        if schema is not None and "sources" in str(schema):
+            return "sources"
+    return guess_format(path)
+
+
+def read_sources(path: PathLike, format: str | None = None, **options: Any) -> Sources:
+    """Read sources from a file or folder.
+
+    Parameters
+    ----------
+    format
+        A key of `SOURCE_FORMATS`; without it see `guess_source_format`. A file in a format of
+        corpora, see `readers`, gives rows of word counts; the groups of its documents become
+        sources.
+    options
+        For the reader of that format.
+    """
+    path = arguments.path("path", path)
+    format = guess_source_format(path) if format is None else format
+    arguments.one_of("format", format, SOURCE_FORMATS)
+    found = SOURCE_FORMATS[format](path, **options)
+    if isinstance(found, Sources):
+        return found
+    return Sources.from_corpus(found, by=None if found.group is None else "group")
+
+
+SOURCE_FORMATS: dict[str, Callable[..., Any]] = {
+    "table": read_table,
+    "sources": read_saved,
+    **FORMATS,
+}
+"""Readers by format."""
+
+SOURCE_READERS = Readers(
+    data_type=Sources,
+    formats=SOURCE_FORMATS,
+    guess=guess_source_format,
+    read=read_sources,
+    file="sources.npz",
+    what=f"{CORPUS_READERS.what}, or of rows of numbers: a table (.csv, .tsv) or saved sources "
+    "(.npz)",
+    options=f"source=species (of a table), {CORPUS_READERS.options}",
+)
+"""Readers of the data of factor models."""

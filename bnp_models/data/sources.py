@@ -18,7 +18,12 @@ from bnp_models.data.names import SourceNames
 from bnp_models.data.partition import draw_test, number_of_tests
 from bnp_models.data.storage import array_digest, load_checked, save_npz
 
-__all__ = ["Sources", "as_sources", "check_counts", "check_sources"]
+__all__ = [
+    "Sources",
+    "as_sources",
+    "check_counts",
+    "check_sources",
+]
 
 SCHEMA = "bnp-sources-1"
 LEAVES = ("values", "source", "observed")

@@ -4,28 +4,53 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Collection
+import zlib
+from collections.abc import Collection, Iterator
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from jaxtyping import Int
 
 from bnp_models.data.checks import integers
-from bnp_models.data.corpus_arrays import LEAVES, CorpusArrays, check_arrays
-from bnp_models.data.files import SEAL_BYTES, check_seal, replacing, seal
+from bnp_models.data.documents import (
+    LEAVES,
+    CorpusArrays,
+    check_arrays,
+)
+from bnp_models.data.files import (
+    SEAL_BYTES,
+    check_seal,
+    checksum,
+    new_folder,
+    replacing,
+    seal,
+)
 from bnp_models.data.names import Names
 from bnp_models.data.texts import read_tokenizer
 
 __all__ = [
+    "CHUNK",
     "NAMES",
     "SCHEMA",
     "array_digest",
+    "bounds",
     "content_digest",
+    "describe_folder",
+    "is_mapped_corpus",
     "load_checked",
+    "load_mapped",
     "load_npz",
     "load_parts",
     "read_sealed",
+    "save_data",
+    "save_mapped",
     "save_npz",
     "save_parts",
+    "saved_data",
+    "spans",
+    "write_array",
     "write_sealed",
 ]
 
@@ -182,3 +207,173 @@ def _unpacked(
         )
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} has texts that are no UTF-8 ({error})") from None
+
+
+MAPPED_SCHEMA = "bnp-mapped-corpus-1"
+DESCRIPTION = "corpus.json"
+CHUNK = 2**20
+"""Tokens that are looked at together; more only where one document has more."""
+
+_FIX = "make the folder again"
+
+
+def is_mapped_corpus(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a path is a folder with a mapped corpus, by the names of its files."""
+    return all((Path(path) / name).is_file() for name in (DESCRIPTION, "word.npy"))
+
+
+def save_mapped(path: Path, parts: CorpusArrays, digest: str) -> None:
+    """Write a corpus to a new folder, whole or not at all."""
+    if parts.names.texts is not None:
+        raise ValueError(
+            "mapped is True but the corpus keeps its raw texts, which a mapped corpus does not "
+            "store: build it with keep_texts=False, or save it with mapped=False"
+        )
+    with new_folder("path", path) as folder:
+        for name, array in parts.arrays.items():
+            write_array(folder, name, array)
+        describe_folder(folder, parts.names, digest)
+
+
+def write_array(folder: Path, name: str, array: np.ndarray) -> None:
+    """Write one array of a corpus, as int32 or float32."""
+    dtype = np.float32 if array.dtype.kind == "f" else np.int32
+    with open(folder / f"{name}.npy", "xb") as file:
+        np.lib.format.write_array(file, array.astype(dtype, copy=False), allow_pickle=False)
+
+
+def describe_folder(folder: Path, names: Names, digest: str | None = None) -> CorpusArrays:
+    """Complete a folder that has all arrays of a corpus, and return this corpus, mapped.
+
+    Parameters
+    ----------
+    folder
+        A folder with `.npy` files, all of them checked.
+    names
+        Names of the corpus.
+    digest
+        Of the corpus; None computes it.
+    """
+    arrays = {name: _map(folder, name) for name in LEAVES if (folder / f"{name}.npy").exists()}
+    digest = digest or content_digest(arrays, len(names.vocabulary), names)
+    content = {
+        "schema": MAPPED_SCHEMA,
+        "arrays": {name: _described(array) for name, array in arrays.items()},
+        **{name: list(getattr(names, name)) for name in NAMES},
+        "tokenizer": names.tokenizer,
+        "digest": digest,
+    }
+    with replacing(folder / DESCRIPTION) as file:
+        file.write(json.dumps({**content, "checksum": checksum(content)}).encode())
+    return CorpusArrays(arrays, names, digest)
+
+
+def load_mapped(folder: Path) -> CorpusArrays:
+    """Map the corpus in a folder, and check by its digest that it is what was written.
+
+    Raises
+    ------
+    ValueError
+        If the folder holds no corpus, or a damaged one; the message names the file.
+    """
+    content = _read_description(folder / DESCRIPTION)
+    arrays = {name: _map(folder, name) for name in content["arrays"]}
+    names = {name: tuple(content[name]) for name in NAMES}
+    names = Names(**names, tokenizer=content["tokenizer"])
+    if content_digest(arrays, len(names.vocabulary), names) != content["digest"]:
+        changed = [n for n, x in arrays.items() if _described(x) != content["arrays"][n]]
+        file = f"{changed[0]}.npy" if changed else DESCRIPTION
+        raise _damaged(folder / file, "its content has another digest")
+    return CorpusArrays(arrays, names, content["digest"])
+
+
+def bounds(doc_length: Int[np.ndarray, " D"]) -> Int[np.ndarray, " D_plus_1"]:
+    """Return where the tokens of each document begin, and where the last ones end."""
+    return np.concatenate([[0], np.cumsum(doc_length, dtype=np.int64)])
+
+
+def spans(doc_ptr: Int[np.ndarray, " D_plus_1"]) -> Iterator[tuple[int, int]]:
+    """Yield the first document and the end of runs of documents with at most `CHUNK` tokens.
+
+    A longer document is a run of its own. `doc_ptr` comes from `bounds`.
+    """
+    first, num_docs = 0, len(doc_ptr) - 1
+    while first < num_docs:
+        fitting = int(np.searchsorted(doc_ptr, doc_ptr[first] + CHUNK, side="right")) - 1
+        end = max(fitting, first + 1)
+        yield first, end
+        first = end
+
+
+def _damaged(path: Path, why: str) -> ValueError:
+    return ValueError(f"{path} is damaged: {why}; {_FIX}")
+
+
+def _map(folder: Path, name: str) -> np.ndarray:
+    """Map one array, read-only, as a plain array: JAX does not know `np.memmap`."""
+    path = folder / f"{name}.npy"
+    try:
+        array = np.lib.format.open_memmap(path, mode="r")
+        extra = path.stat().st_size - (array.offset + array.nbytes)
+    except FileNotFoundError:
+        raise ValueError(f"{folder} lacks {path.name}; {_FIX}") from None
+    except OSError:
+        raise
+    except Exception as error:  # of many kinds where the bytes are not those of an array
+        raise _damaged(path, str(error)) from error
+    if extra:
+        raise _damaged(path, f"it has {extra} bytes after its array")
+    return np.asarray(array)
+
+
+def _described(array: np.ndarray) -> dict[str, Any]:
+    return {
+        "dtype": array.dtype.name,
+        "length": len(array) if array.ndim == 1 else list(array.shape),
+        "crc32": zlib.crc32(array.data),
+    }
+
+
+def _read_description(path: Path) -> dict[str, Any]:
+    """Read what `describe_folder` wrote, and check that nothing changed it."""
+    if not path.is_file():
+        raise ValueError(
+            f"{path.parent} is a folder without {path.name}, so it holds no mapped corpus; give "
+            "one that Corpus.save(..., mapped=True), CorpusWriter or a reader with store= made"
+        )
+    try:
+        content = json.loads(path.read_text("utf-8"))
+        stored = content.pop("checksum", None)
+        schema = content.get("schema")
+    except (ValueError, AttributeError, RecursionError) as error:
+        raise _damaged(path, str(error)) from None
+    if schema != MAPPED_SCHEMA:
+        raise ValueError(
+            f"{path} has the schema {schema!r}, this version reads {MAPPED_SCHEMA!r}; {_FIX}"
+        )
+    if stored != checksum(content):
+        raise _damaged(path, "its content does not fit its checksum")
+    return content
+
+
+def save_data(data: Any, path: Path) -> None:
+    """Write data to an `.npz` file, or a mapped corpus to a folder of the same name without `.npz`.
+
+    Raises
+    ------
+    ValueError
+        If something else is where that folder should be. The same corpus is left as it is.
+    """
+    if not getattr(data, "is_mapped", False):
+        data.save(path)
+        return
+    folder = path.with_suffix("")
+    if not (is_mapped_corpus(folder) and type(data).load(folder) == data):
+        data.save(folder, mapped=True)
+    path.unlink(missing_ok=True)  # of other data; it would be found first
+
+
+def saved_data(path: Path) -> Path:
+    """Return the file or folder where `save_data(data, path)` put the data."""
+    folder = path.with_suffix("")
+    return folder if not path.exists() and is_mapped_corpus(folder) else path

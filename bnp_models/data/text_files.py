@@ -1,35 +1,54 @@
-"""Texts in files that keep one record per document: JSON lines, CSV, plain lines, folders.
+"""Corpora in text files: JSON lines, CSV, plain lines, folders of texts, and bags of words.
 
-Every reader makes an iterator of texts and passes it on to `Corpus.from_texts`, which makes a list
+Readers of texts make an iterator of texts and pass it on to `Corpus.from_texts`, which makes a list
 of them, or reads them one by one if there is a `store`. Groups, authors, labels and names are put
 into lists while the texts are read; `from_texts` looks at them after the last text.
+
+Readers of bags (UCI, LDA-C) make blocks of entries (document, word, count), [n, 3], counted from 0.
+Without a `store` the blocks become one sparse matrix. With it, the words of each document go to the
+store when its last entry is read.
 """
 
-import contextlib
 import csv
+import dataclasses
 import itertools
 import json
 import os
+import re
 import sys
 from array import array
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
-from bnp_models.data import arguments
-from bnp_models.data.checks import check_doc_names, distinct
-from bnp_models.data.corpus import Corpus, make_corpus
-from bnp_models.data.encode import encode_documents
-from bnp_models.data.fields import KINDS, Kind
-from bnp_models.data.files import about_file, open_text
-from bnp_models.data.numbering import number_words
-from bnp_models.data.token_store import open_store
+import numpy as np
+import scipy.sparse
+from jaxtyping import Int
 
-__all__ = ["read_csv", "read_folder", "read_jsonl", "read_lines"]
+from bnp_models.data import arguments
+from bnp_models.data.checks import LIMIT, check_num_tokens, check_vocabulary, distinct
+from bnp_models.data.corpus import Corpus, make_corpus
+from bnp_models.data.documents import ARGUMENTS, check_value, encode_documents
+from bnp_models.data.files import about_file, open_text
+from bnp_models.data.token_store import TokenStore, number_words, open_store
+
+__all__ = [
+    "read_csv",
+    "read_folder",
+    "read_jsonl",
+    "read_ldac",
+    "read_lines",
+    "read_uci",
+    "read_vocabulary",
+]
 
 PathLike = str | os.PathLike[str]
 Record = dict[str, Any]
-Records = Generator[tuple[int, Record]]  # each with its line number
+Entries = Int[np.ndarray, "N 3"]
+NO_ENTRIES: Entries = np.zeros((0, 3), np.int64)
+BLOCK = 2**20
+"""Entries of a bag of words that are read together."""
 
 
 def read_jsonl(
@@ -63,12 +82,12 @@ def read_jsonl(
     ------
     ValueError
         If a line is no JSON object, or if a field is missing or of another kind; the message
-        names file and line.
+        names file, document and field.
     """
     path, encoding = arguments.path("path", path), arguments.encoding("encoding", encoding)
     fields = {"tokens": tokens, "group": group, "authors": authors, "label": label, "name": name}
     _check_fields(text, fields, options)
-    return _corpus(path, _json_records(path, encoding), text, fields, options)
+    return _corpus_of_records(path, _json_records(path, encoding), text, fields, options)
 
 
 def read_csv(
@@ -103,8 +122,8 @@ def read_csv(
     Raises
     ------
     ValueError
-        If a column is missing or a row has another number of columns; the message names file
-        and line.
+        If a column is missing or a row has another number of columns; the message names the
+        file.
     """
     path, encoding = arguments.path("path", path), arguments.encoding("encoding", encoding)
     fields = {"group": group, "authors": authors, "label": label, "name": name}
@@ -116,9 +135,8 @@ def read_csv(
         raise ValueError(f"delimiter must be one character in a line, got {delimiter!r}")
     if delimiter is None:
         delimiter = "\t" if str(path).removesuffix(".gz").endswith(".tsv") else ","
-    records = _csv_records(path, delimiter, encoding)
-    records = _with_authors(records, authors or "authors", author_separator)
-    return _corpus(path, records, text, fields, options, numbers_as_text=True)
+    records = _csv_records(path, delimiter, encoding, authors or "authors", author_separator)
+    return _corpus_of_records(path, records, text, fields, options, labels_are_text=True)
 
 
 def read_lines(path: PathLike, *, encoding: str = "utf-8", **options: Any) -> Corpus:
@@ -215,25 +233,28 @@ def _check_fields(
     arguments.options(Corpus.from_texts, options, but=("groups", "labels", "doc_names"))
 
 
-def _json_records(path: PathLike, encoding: str) -> Records:
+def _json_records(path: PathLike, encoding: str) -> Iterator[Record]:
     with open_text(path, encoding) as file:
-        for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
+        for line in filter(str.strip, file):
             try:
                 record = json.loads(line)
             except json.JSONDecodeError as error:
                 raise ValueError(
-                    f"{path}, line {number}: no JSON ({error}); write one object per line"
+                    f"{path} has a line that is no JSON ({error}), {arguments.short_repr(line)}; "
+                    "write one object per line"
                 ) from error
             if not isinstance(record, dict):
                 raise ValueError(
-                    f"{path}, line {number}: {record!r} is no JSON object; write one per line"
+                    f"{path} has the line {arguments.short_repr(record)}, which is no JSON object; "
+                    "write one per line"
                 )
-            yield number, record
+            yield record
 
 
-def _csv_records(path: PathLike, delimiter: str, encoding: str) -> Records:
+def _csv_records(
+    path: PathLike, delimiter: str, encoding: str, authors: str, separator: str
+) -> Iterator[Record]:
+    """Yield the rows of a table, with a list of authors in the column that has them."""
     limit = csv.field_size_limit(sys.maxsize)  # the default limit is shorter than some documents
     try:
         with open_text(path, encoding, newline="") as file:
@@ -241,98 +262,55 @@ def _csv_records(path: PathLike, delimiter: str, encoding: str) -> Records:
             header = [column.removeprefix("\ufeff") for column in next(rows, [])]
             with about_file(path):
                 distinct("the first line", [column for column in header if column])
-            for row in rows:
-                if not row:
-                    continue
+            for row in filter(None, rows):
                 if len(row) != len(header):
                     raise ValueError(
-                        f"{path}, line {rows.line_num}: {len(row)} columns where the first line "
-                        f"has {len(header)}; quote fields that hold {delimiter!r}"
+                        f"{path} has a row of {len(row)} columns, {arguments.short_repr(row)}, "
+                        f"where the first line has {len(header)}; quote fields that hold "
+                        f"{delimiter!r}"
                     )
-                yield rows.line_num, dict(zip(header, row, strict=True))
+                record: Record = dict(zip(header, row, strict=True))
+                if authors in record:
+                    people = map(str.strip, record[authors].split(separator))
+                    record[authors] = list(filter(None, people))
+                yield record
     except csv.Error as error:
         raise ValueError(f"{path}: no CSV ({error}); check quotes and delimiter") from error
     finally:
         csv.field_size_limit(limit)
 
 
-def _with_authors(records: Records, column: str, separator: str) -> Records:
-    """Divide a column of authors into lists of authors."""
-    with contextlib.closing(records):
-        for number, record in records:
-            if column in record:
-                people = record[column].split(separator)
-                record[column] = [person.strip() for person in people if person.strip()]
-            yield number, record
-
-
-def _common_type(values: list[str]) -> type:
-    """Pick the first of int, float and str that reads every value."""
-    for kind in (int, float):
-        with contextlib.suppress(ValueError):
-            for value in values:
-                kind(value)
-            return kind
-    return str
-
-
-def _corpus(
+def _corpus_of_records(
     path: PathLike,
-    records: Records,
+    records: Iterator[Record],
     text: str | Sequence[str] | None,
     fields: dict[str, str | None],
     options: dict[str, Any],
     *,
-    numbers_as_text: bool = False,
+    labels_are_text: bool = False,
 ) -> Corpus:
     """Make a corpus of records.
 
-    With `numbers_as_text`, labels are strings that become numbers if all of them can be read so.
+    With `labels_are_text`, labels become numbers if all of them can be read as numbers.
     """
-    with contextlib.closing(records):
-        first = next(records, None)
-        if first is None:
-            raise ValueError(f"{path} has no records; give a file with one document or more")
-        sources = _sources(path, *first, text, fields)
-        names = {"group": "groups", "authors": "authors", "label": "labels", "name": "doc_names"}
-        columns: dict[str, list[Any]] = {role: [] for role in sources if role in names}
-        documents = _documents(
-            path, itertools.chain([first], records), sources, columns, numbers_as_text
-        )
-        about = {names[role]: column for role, column in columns.items()}
-        with about_file(path):
-            if "text" in sources:
-                return Corpus.from_texts(documents, **about, **options)
-            return _of_words(documents, about, **options)
-
-
-def _of_words(
-    documents: Iterable[list[str]],
-    about: dict[str, Any],
-    *,
-    vocabulary: Any = None,
-    store: Any = None,
-    **names: Any,
-) -> Corpus:
-    """Make a corpus of documents that are lists of words already."""
-    arguments.options(Corpus.from_ids, names)
-    store = arguments.optional(arguments.path, "store", store)
-    if vocabulary is not None:
-        vocabulary = distinct("vocabulary", vocabulary)
-    with open_store(store) as tokens:
-        words = distinct("vocabulary", number_words(documents, tokens, vocabulary))
-        doc_names = check_doc_names(about.pop("doc_names", None), tokens.num_docs)
-        return make_corpus(tokens.finish(words, encode_documents(doc_names, **about, **names)))
+    first = next(records, None)
+    if first is None:
+        raise ValueError(f"{path} has no records; give a file with one document or more")
+    with about_file(path):
+        sources = _sources(first, text, fields)
+        columns: dict[str, list[Any]] = {role: [] for role in sources if role in ARGUMENTS}
+        records = itertools.chain([first], records)
+        documents = _documents(records, sources, columns, labels_are_text)
+        about = {ARGUMENTS[role]: column for role, column in columns.items()}
+        if "text" in sources:
+            return Corpus.from_texts(documents, **about, **options)
+        return _corpus_of_words(documents, **about, **options)
 
 
 def _sources(
-    path: PathLike,
-    number: int,
-    first: Record,
-    text: str | Sequence[str] | None,
-    fields: dict[str, str | None],
+    first: Record, text: str | Sequence[str] | None, fields: dict[str, str | None]
 ) -> dict[str, list[str]]:
-    """Return the names of the fields to read, by role, given the first record and its line."""
+    """Return the names of the fields to read, by role, given the first record."""
     parts = [text] if isinstance(text, str) else list(text or ())
     if parts and fields.get("tokens"):
         raise ValueError(f"text is {text!r} and tokens is {fields['tokens']!r}; give one of them")
@@ -348,52 +326,302 @@ def _sources(
         sources.pop("tokens", None)
     elif "tokens" not in sources:
         raise ValueError(
-            f"{path}, line {number}: no text among {', '.join(map(repr, first))}; name the field "
-            "that holds it with text="
+            f"no text among {', '.join(map(repr, first))}; name the field that holds it with text="
         )
     return sources
 
 
 def _documents(
-    path: PathLike,
-    records: Iterable[tuple[int, Record]],
+    records: Iterable[Record],
     sources: Mapping[str, list[str]],
     columns: Mapping[str, list[Any]],
-    numbers_as_text: bool,
+    labels_are_text: bool,
 ) -> Iterator[Any]:
     """Yield the text or the words of each record, and put what else it has into the columns."""
-    kinds = KINDS | ({"label": KINDS["text"]} if numbers_as_text else {})
-    first: dict[str, Any] = {}
-    lines = array("q")  # numbers of the lines
-    document = None
-    for number, record in records:
+    first: dict[str, object] = {}
+    for d, record in enumerate(records):
+        document = None
         for role, names in sources.items():
-            values = [_value(path, number, record, role, name, kinds[role]) for name in names]
-            if role not in columns:
-                document = "\n".join(values) if role == "text" else values[0]
-                continue
-            value = values[0]
-            if isinstance(value, str) != isinstance(first.setdefault(role, value), str):
-                raise ValueError(
-                    f"{path}, line {number}: {names[0]} is {value!r} after {first[role]!r}; "
-                    "give strings everywhere or numbers everywhere"
-                )
-            columns[role].append(str(value) if role == "name" else value)
-        lines.append(number)
+            for name in names:
+                if name not in record:
+                    raise ValueError(
+                        f"document {d} has no {name!r} among {', '.join(map(repr, record))}; add "
+                        f"it, or name another field with {role}="
+                    )
+                value = record[name]
+                check_value(role, value, d, first.setdefault(role, value), name)
+            if role == "text":
+                document = "\n".join(record[name] for name in names)
+            elif role == "tokens":
+                document = record[names[0]]
+            else:
+                value = record[names[0]]
+                columns[role].append(str(value) if role == "name" else value)
         yield document
-    if numbers_as_text and "label" in columns:
-        labels, (name,) = columns["label"], sources["label"]
-        labels[:] = map(_common_type(labels), labels)
-        for number, label in zip(lines, labels, strict=True):
-            _value(path, number, {name: label}, "label", name, KINDS["label"])
+    if labels_are_text and "label" in columns:
+        columns["label"][:] = _as_numbers(columns["label"])
 
 
-def _value(path: PathLike, number: int, record: Record, role: str, name: str, kind: Kind) -> Any:
-    if name not in record:
+def _as_numbers(values: list[str]) -> list[Any]:
+    """Return the integers, or else the numbers, that all strings stand for, or else the strings."""
+    for kind in (int, float):
+        try:
+            return list(map(kind, values))
+        except ValueError:
+            continue
+    return values
+
+
+def _corpus_of_words(
+    documents: Iterable[list[str]],
+    *,
+    vocabulary: Iterable[str] | None = None,
+    store: PathLike | None = None,
+    **columns: Any,
+) -> Corpus:
+    """Make a corpus of documents that are lists of words already."""
+    arguments.options(Corpus.from_ids, columns)
+    path = arguments.optional(arguments.path, "store", store)
+    known = None if vocabulary is None else distinct("vocabulary", vocabulary)
+    with open_store(path) as tokens:
+        words = distinct("vocabulary", number_words(documents, tokens, known))
+        return make_corpus(tokens.finish(words, encode_documents(tokens.num_docs, **columns)))
+
+
+@dataclasses.dataclass
+class _Sizes:
+    """Numbers of documents and words: from the head of a file, or as the lines are read."""
+
+    num_docs: int = 0
+    num_words: int = 0
+
+
+def read_uci(
+    path: PathLike,
+    vocabulary: PathLike | Iterable[str] | None = None,
+    *,
+    store: PathLike | None = None,
+    **options: Any,
+) -> Corpus:
+    """Read a `docword` file of the UCI Bag of Words collection; .gz is decompressed.
+
+    The file begins with three lines: the numbers of documents, words and entries. Each further line
+    is one entry: document, word (both counted from 1) and count. A document without an entry is
+    kept, as an empty document.
+
+    Parameters
+    ----------
+    vocabulary
+        The words, or a file with one word per line. None reads `vocab.<name>.txt` next to
+        `docword.<name>.txt` if that file exists; otherwise words are called by their numbers.
+    store
+        A new folder for the corpus, see `Corpus.from_texts`. The entries must be in the order of
+        the documents.
+    options
+        `groups`, `authors`, `labels` and names, as for `Corpus.from_counts`.
+
+    Raises
+    ------
+    ValueError
+        If a line is malformed; the message names the file.
+    """
+    path = arguments.path("path", path)
+    store = arguments.optional(arguments.path, "store", store)
+    arguments.options(Corpus.from_counts, options, but=("vocabulary",))
+    if vocabulary is None:
+        beside = Path(path).with_name(Path(path).name.replace("docword", "vocab", 1))
+        plain = beside.with_name(beside.name.removesuffix(".gz"))
+        found = [file for file in (beside, plain) if file.is_file() and file != Path(path)]
+        vocabulary = found[0] if found else None
+    words = None if vocabulary is None else _words(vocabulary)
+    with open_text(path) as file, about_file(path):
+        head = [file.readline().strip() for _ in range(3)]
+        if not all(line.isdecimal() for line in head):
+            raise ValueError(
+                f"the first three lines are {head}; they must be the numbers of documents, words "
+                "and entries"
+            )
+        num_docs, num_words, num_entries = map(int, head)
+        if words is not None and len(words) != num_words:
+            raise ValueError(
+                f"{path} has {num_words} words but its vocabulary has {len(words)}; give the "
+                "vocabulary file that belongs to it"
+            )
+        sizes = _Sizes(num_docs, num_words)
+        blocks = _uci_blocks(file, sizes, num_entries)
+        return _corpus_of_bags(blocks, sizes, words, store, options)
+
+
+def read_ldac(
+    path: PathLike,
+    vocabulary: PathLike | Iterable[str] | None = None,
+    *,
+    store: PathLike | None = None,
+    **options: Any,
+) -> Corpus:
+    """Read a file of Blei's lda-c: one document per line, `N word:count word:count ...`.
+
+    Words are counted from 0, and N is the number of pairs that follow; .gz is decompressed.
+
+    Parameters
+    ----------
+    vocabulary
+        The words, or a file with one word per line; without it words are called by their numbers,
+        up to the largest in the file.
+    store
+        A new folder for the corpus, see `Corpus.from_texts`.
+    options
+        `groups`, `authors`, `labels` and names, as for `Corpus.from_counts`.
+
+    Raises
+    ------
+    ValueError
+        If a line is malformed; the message names the file.
+    """
+    path = arguments.path("path", path)
+    store = arguments.optional(arguments.path, "store", store)
+    arguments.options(Corpus.from_counts, options, but=("vocabulary",))
+    words = None if vocabulary is None else _words(vocabulary)
+    with open_text(path) as file, about_file(path):
+        sizes = _Sizes(num_words=0 if words is None else len(words))
+        blocks = _ldac_blocks(file, words, sizes)
+        return _corpus_of_bags(blocks, sizes, words, store, options)
+
+
+def read_vocabulary(path: PathLike) -> tuple[str, ...]:
+    """Read one word per line; the words must be distinct, and no line between them blank."""
+    path = arguments.path("path", path)
+    with open_text(path) as file:
+        words = [line.strip() for line in file.read().rstrip().split("\n")]
+    if not all(words):
         raise ValueError(
-            f"{path}, line {number}: no {name!r} among {', '.join(map(repr, record))}; add it, or "
-            f"name another field with {role}="
+            f"{path} has a blank line, after {words[: words.index('')][-1:]}; give one word per "
+            "line"
         )
-    if not kind.fits(record[name]):
-        raise ValueError(f"{path}, line {number}: {name} is {record[name]!r}; give {kind.what}")
-    return record[name]
+    with about_file(path):
+        return distinct("the list of words", words)
+
+
+def _words(vocabulary: PathLike | Iterable[str]) -> tuple[str, ...]:
+    if isinstance(vocabulary, (str, os.PathLike)):
+        return read_vocabulary(arguments.path("vocabulary", vocabulary))
+    return distinct("vocabulary", vocabulary)
+
+
+def _uci_blocks(file: TextIOWrapper, sizes: _Sizes, num_entries: int) -> Iterator[Entries]:
+    """Yield the entries of some lines after the head."""
+    import pandas as pd
+
+    found = 0
+    limits = np.array([sizes.num_docs, sizes.num_words, LIMIT - 1])
+    try:
+        for frame in pd.read_csv(
+            file, sep=r"\s+", header=None, dtype=np.int64, chunksize=BLOCK, skip_blank_lines=False
+        ):
+            entries = frame.to_numpy()
+            if entries.shape[1] != 3:
+                raise ValueError(f"{entries.shape[1]} columns")
+            wrong = np.flatnonzero(((entries < (1, 1, 0)) | (entries > limits)).any(axis=1))
+            if wrong.size:
+                raise ValueError("document {}, word {}, count {}".format(*entries[wrong[0]]))
+            found += len(entries)
+            yield entries - (1, 1, 0)
+    except pd.errors.EmptyDataError:
+        pass
+    except (ValueError, OverflowError) as error:
+        why = " ".join(str(error).split())
+        raise ValueError(
+            f"a line after the third is no entry ({why}); give document, word and count, "
+            f"whole numbers in [1, {sizes.num_docs}], [1, {sizes.num_words}] and [0, 2**31)"
+        ) from error
+    if found != num_entries:
+        raise ValueError(
+            f"{num_entries} entries announced but {found} found; the file may be cut short"
+        )
+
+
+def _whole_documents(blocks: Iterable[Entries]) -> Iterator[Entries]:
+    """Yield the same entries in blocks that do not divide documents, which must be in order."""
+    rest = NO_ENTRIES
+    for entries in blocks:
+        entries = np.concatenate([rest, entries])
+        doc = entries[:, 0]
+        if (drops := np.flatnonzero(np.diff(doc) < 0)).size:
+            i = int(drops[0])
+            raise ValueError(
+                f"document {doc[i + 1] + 1} comes after document {doc[i] + 1}; sort the lines by "
+                "document, or leave store out"
+            )
+        end = np.searchsorted(doc, doc[-1:])[0] if len(doc) else 0
+        yield entries[:end]
+        rest = entries[end:]
+    yield rest
+
+
+_LDAC_LINE = re.compile(r"\s*(\d+)((?:\s+\d+:\d+)*)\s*", re.ASCII)
+
+
+def _ldac_blocks(
+    file: TextIOWrapper, words: tuple[str, ...] | None, sizes: _Sizes
+) -> Iterator[Entries]:
+    """Yield the entries of some documents at a time; put what is known so far into `sizes`."""
+    entries = array("q")
+    for d, line in enumerate(file):
+        found = _LDAC_LINE.fullmatch(line)
+        pairs = [] if found is None else found[2].split()
+        if found is None or int(found[1]) != len(pairs):
+            raise ValueError(
+                f"document {d} is {line.strip()[:60]!r}; give the number of pairs and then so many "
+                "pairs word:count, '0' for an empty document"
+            )
+        for pair in pairs:
+            word, count = map(int, pair.split(":"))
+            if words is not None and word >= len(words):
+                raise ValueError(
+                    f"word {word} of document {d} is outside the vocabulary of {len(words)} words; "
+                    "give the vocabulary file that belongs to it"
+                )
+            if max(word, count) >= LIMIT:
+                raise ValueError(
+                    f"word:count {pair} of document {d} is too large; give numbers below 2**31"
+                )
+            sizes.num_words = max(sizes.num_words, word + 1)
+            entries.extend((d, word, count))
+        sizes.num_docs = d + 1
+        if len(entries) > 3 * BLOCK:
+            yield np.array(entries, np.int64).reshape(-1, 3)
+            entries = array("q")
+    yield np.array(entries, np.int64).reshape(-1, 3)
+
+
+def _corpus_of_bags(
+    blocks: Iterator[Entries],
+    sizes: _Sizes,
+    words: tuple[str, ...] | None,
+    store: Path | None,
+    options: dict[str, Any],
+) -> Corpus:
+    """Build a corpus of blocks of entries."""
+    if store is None:
+        doc, word, count = np.concatenate([NO_ENTRIES, *blocks]).T
+        shape = sizes.num_docs, sizes.num_words  # known only now
+        counts = scipy.sparse.coo_array((count, (doc, word)), shape=shape)
+        return Corpus.from_counts(counts, vocabulary=words, **options)
+    documents = encode_documents(sizes.num_docs, **options) if sizes.num_docs else None
+    vocabulary = check_vocabulary(words, sizes.num_words) if sizes.num_docs else None
+    with open_store(store) as tokens:
+        for entries in _whole_documents(blocks):
+            _add(tokens, entries)
+        no_words = np.zeros(0, np.int32)
+        tokens.add_documents(no_words, np.zeros(sizes.num_docs - tokens.num_docs, np.int32))
+        vocabulary = vocabulary or check_vocabulary(words, sizes.num_words)
+        documents = documents or encode_documents(sizes.num_docs, **options)
+        return make_corpus(tokens.finish(vocabulary, documents))
+
+
+def _add(tokens: TokenStore, entries: Entries) -> None:
+    """Add the words of whole documents, in the order of the vocabulary."""
+    doc, word, count = entries[np.lexsort((entries[:, 1], entries[:, 0]))].T
+    check_num_tokens("some documents have", int(count.sum()))
+    length = np.bincount(doc - tokens.num_docs, count).astype(np.int32)
+    tokens.add_documents(np.repeat(word.astype(np.int32), count), length)

@@ -6,23 +6,27 @@ one binary file of int32, which may be a file in memory; the lengths of document
 """
 
 import abc
+import collections
 import contextlib
 import io
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from jaxtyping import Int
 
 from bnp_models.data.checks import check_size
-from bnp_models.data.corpus_arrays import LEAVES, CorpusArrays, checked
+from bnp_models.data.documents import CorpusArrays, Documents, checked, names_of
 from bnp_models.data.files import new_folder
-from bnp_models.data.mapped import bounds, describe_folder, spans, write_array
-from bnp_models.data.names import Names
+from bnp_models.data.storage import bounds, describe_folder, spans, write_array
+from bnp_models.data.texts import Limits
 
-__all__ = ["TokenStore", "open_store"]
+__all__ = [
+    "TokenStore",
+    "number_words",
+    "open_store",
+]
 
 BYTES = 4
 BUFFER = 2**20
@@ -96,15 +100,19 @@ class TokenStore(abc.ABC):
         self._length, self._num_tokens = array("i", length.tobytes()), written
 
     @abc.abstractmethod
-    def finish(self, vocabulary: tuple[str, ...], known: dict[str, Any]) -> CorpusArrays:
+    def finish(
+        self, vocabulary: tuple[str, ...], documents: Documents, tokenizer: str | None = None
+    ) -> CorpusArrays:
         """Return the parts of the corpus of these documents.
 
         Parameters
         ----------
         vocabulary
             The words by number; checked already.
-        known
-            Arrays and names of the documents, as `checks.documents` returns them, and `tokenizer`.
+        documents
+            The table of the documents.
+        tokenizer
+            See `texts`, as JSON.
         """
 
 
@@ -115,10 +123,13 @@ class _Memory(TokenStore):
         self._memory = io.BytesIO()
         super().__init__(self._memory)
 
-    def finish(self, vocabulary: tuple[str, ...], known: dict[str, Any]) -> CorpusArrays:
+    def finish(
+        self, vocabulary: tuple[str, ...], documents: Documents, tokenizer: str | None = None
+    ) -> CorpusArrays:
         """Return arrays in memory."""
         doc = np.repeat(np.arange(self.num_docs), self.doc_length)
-        return checked(doc, np.frombuffer(self._memory.getbuffer(), np.int32), vocabulary, known)
+        word = np.frombuffer(self._memory.getbuffer(), np.int32)
+        return checked(doc, word, vocabulary, documents, tokenizer)
 
 
 class _Folder(TokenStore):
@@ -129,7 +140,9 @@ class _Folder(TokenStore):
         _write_header(file, 0)
         super().__init__(file)
 
-    def finish(self, vocabulary: tuple[str, ...], known: dict[str, Any]) -> CorpusArrays:
+    def finish(
+        self, vocabulary: tuple[str, ...], documents: Documents, tokenizer: str | None = None
+    ) -> CorpusArrays:
         """Write all other files and return mapped arrays."""
         check_size(self.num_docs, self.num_tokens)
         self._file.seek(0)
@@ -141,10 +154,9 @@ class _Folder(TokenStore):
             for first, end in spans(bounds(length)):
                 file.write(np.repeat(np.arange(first, end, dtype=np.int32), length[first:end]))
         write_array(self._folder, "doc_length", length)
-        for name in known.keys() & set(LEAVES):
-            write_array(self._folder, name, known[name])
-        names = {name: value for name, value in known.items() if name not in LEAVES}
-        return describe_folder(self._folder, Names(vocabulary=vocabulary, **names))
+        for name, column in documents.arrays.items():
+            write_array(self._folder, name, column)
+        return describe_folder(self._folder, names_of(vocabulary, documents, tokenizer))
 
 
 @contextlib.contextmanager
@@ -164,3 +176,84 @@ def _write_header(file: io.BufferedIOBase, length: int) -> None:
     """Write the header of an `.npy` file; NumPy makes it equally long for every length."""
     about = {"shape": (length,), "fortran_order": False, "descr": "<i4"}
     np.lib.format.write_array_header_1_0(file, about)
+
+
+def number_words(
+    documents: Iterable[Iterable[str]],
+    store: TokenStore,
+    vocabulary: tuple[str, ...] | None = None,
+    limits: Limits | None = None,
+) -> tuple[str, ...]:
+    """Put the words of documents into a store, by number, and return the vocabulary.
+
+    Parameters
+    ----------
+    documents
+        The words of each document, in order.
+    store
+        An empty store.
+    vocabulary
+        Words to keep, numbered as here; all others are dropped. None keeps the words of the
+        documents, sorted.
+    limits
+        Which words to keep, where there is no vocabulary; None keeps all.
+
+    Raises
+    ------
+    ValueError
+        If the limits leave no word.
+    """
+    if vocabulary is not None:
+        place = {word: v for v, word in enumerate(vocabulary)}
+        for words in documents:
+            store.add([place[word] for word in words if word in place])
+        return vocabulary
+    first: collections.defaultdict[str, int] = collections.defaultdict()
+    first.default_factory = first.__len__  # a word gets the next number when it first occurs
+    for words in documents:
+        store.add([first[word] for word in words])
+    found = sorted(first)
+    order = np.fromiter((first[word] for word in found), np.int64, len(found))
+    kept = np.ones(len(found), bool) if limits is None else _kept(store, order, limits)
+    new_id = np.full(len(found), -1, np.int32)
+    new_id[order[kept]] = np.arange(kept.sum())
+    store.renumber(new_id)
+    return tuple(found[v] for v in np.flatnonzero(kept))
+
+
+def _kept(store: TokenStore, order: np.ndarray, limits: Limits) -> np.ndarray:
+    """Mark the words within the limits; `order` has the number of each word in the store."""
+    if not len(order):
+        raise _none_left("no text has a word that counts")
+    least, most = (
+        df * store.num_docs if isinstance(df, float) else df
+        for df in (limits.min_df, limits.max_df)
+    )
+    if most < least:
+        raise _none_left(f"max_df={limits.max_df} is fewer documents than min_df={limits.min_df}")
+    kept = np.ones(len(order), bool)
+    if least > 1 or most < store.num_docs:
+        num_docs = np.zeros(len(order), np.int64)
+        for doc, word in store.chunks():
+            cells = np.sort(doc * len(order) + word)  # np.unique is many times slower
+            once = cells[np.diff(cells, prepend=-1) > 0]
+            num_docs += np.bincount(once % len(order), minlength=len(order))
+        num_docs = num_docs[order]
+        kept = (num_docs >= least) & (num_docs <= most)
+    if limits.max_features is not None and kept.sum() > limits.max_features:
+        count = np.zeros(len(order), np.int64)
+        for _, word in store.chunks():
+            count += np.bincount(word, minlength=len(order))
+        # this sort, of these numbers, puts equally frequent words in the order of scikit-learn's
+        most_frequent = np.argsort(-count[order][kept])[: limits.max_features]
+        kept = np.isin(np.arange(len(order)), np.flatnonzero(kept)[most_frequent])
+    if not kept.any():
+        raise _none_left(f"min_df={limits.min_df} and max_df={limits.max_df} keep none")
+    return kept
+
+
+def _none_left(why: str) -> ValueError:
+    return ValueError(
+        f"texts leave no vocabulary ({why}); give more text, fewer stop_words, a lower min_df or a "
+        "higher max_df"
+    )

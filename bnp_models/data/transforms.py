@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import json
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -13,10 +14,16 @@ from jaxtyping import Float32, Int32
 from bnp_models.data import arguments, word_relations
 from bnp_models.data.checks import check_vocabulary, distinct
 from bnp_models.data.corpus import Corpus, as_corpus
-from bnp_models.data.encoded_arrays import decode_array, encode_array
-from bnp_models.data.stochastic import as_entries, from_lists, stochastic, to_lists
+from bnp_models.data.matrices import (
+    as_entries,
+    decode_array,
+    encode_array,
+    from_lists,
+    stochastic,
+    to_lists,
+)
 from bnp_models.data.storage import array_digest
-from bnp_models.data.wordnet import open_wordnet, path_similarities
+from bnp_models.data.word_relations import open_wordnet, path_similarities
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -433,61 +440,32 @@ class Transform:
 
     @classmethod
     def from_description(cls, description: Any) -> "Transform":
-        """Build the transform that `describe` described, and check it in full.
+        """Build the transform that `describe` described, and check it by its digest.
 
         Raises
         ------
         ValueError
-            If the description lacks something, or if its content is invalid or has another digest.
+            If the description lacks something, or its content has another digest.
         """
         found = arguments.mapping("description", description, "the content of a transform")
-        fields = [field.name for field in dataclasses.fields(cls)]
-        if set(found) != {*fields, "digest"}:
-            raise ValueError(
-                f"description must have {[*fields, 'digest']}, got "
-                f"{arguments.short_repr(list(found))}"
+        try:
+            transform = cls(
+                num_global=found["num_global"],
+                group_names=tuple(found["group_names"]),
+                vocabulary=_as_tuple(found["vocabulary"]),
+                global_vocabulary=_as_tuple(found["global_vocabulary"]),
+                **{name: decode_array(found[name]) for name in _DTYPES},
             )
-        num_global = arguments.integer("num_global of description", found["num_global"], 1)
-        arrays = {
-            name: decode_array(f"{name} of description", found[name], dtype, 3)
-            for name, dtype in _DTYPES.items()
-        }
-        alternative, weight = arrays["alternative"], arrays["weight"]
-        num_words = alternative.shape[1]
-        if weight.shape != alternative.shape or not alternative.size:
+            digest = transform.digest
+        except (KeyError, TypeError, ValueError, zlib.error) as error:
             raise ValueError(
-                f"description has alternative of shape {alternative.shape} and weight of shape "
-                f"{weight.shape}; give both one shape, not empty"
-            )
-        if alternative.min() < 0 or alternative.max() >= num_global:
+                f"description is none of a transform, or damaged ({error!r}); make it again with "
+                f"describe, got {arguments.short_repr(found)}"
+            ) from error
+        if digest != found.get("digest"):
             raise ValueError(
-                f"description has alternatives from {alternative.min()} to {alternative.max()}; "
-                f"give global words in [0, {num_global})"
-            )
-        groups = distinct("group_names of description", found["group_names"])
-        if len(groups or ("all",)) != len(alternative):
-            raise ValueError(
-                f"description has {len(alternative)} matrices but group_names is {groups}; give "
-                "one name for each, or none for one matrix"
-            )
-        words = _names("vocabulary of description", found["vocabulary"], num_words)
-        global_words = _names(
-            "global_vocabulary of description", found["global_vocabulary"], num_global
-        )
-        matrices = [
-            stochastic(
-                f"description, matrix {f},",
-                as_entries(f"weight[{f}] of description", from_lists(rows, values, num_global)),
-                global_words,
-                False,
-            )
-            for f, (rows, values) in enumerate(zip(alternative, weight, strict=True))
-        ]
-        transform = cls._of(matrices, groups, words, global_words)
-        if transform.digest != found["digest"]:
-            raise ValueError(
-                f"description is damaged: its content has the digest {transform.digest}, got "
-                f"{arguments.short_repr(found['digest'])}; make it again with describe"
+                f"description is damaged: its content has the digest {digest}, got "
+                f"{arguments.short_repr(found.get('digest'))}; make it again with describe"
             )
         return transform
 
@@ -549,3 +527,7 @@ def _names(argument: str, names: Any, length: int) -> tuple[str, ...] | None:
             f"{arguments.short_repr(list(words))}"
         )
     return words
+
+
+def _as_tuple(names: Sequence[str] | None) -> tuple[str, ...] | None:
+    return None if names is None else tuple(names)

@@ -22,12 +22,15 @@ from jaxtyping import Float, Int
 from bnp_models.base.model import from_description
 from bnp_models.base.token_model import TokenModel
 from bnp_models.data import arguments
-from bnp_models.data.corpus import Corpus, as_corpus
+from bnp_models.data.corpus import Corpus, as_corpus, read_texts
 from bnp_models.data.files import replacing
-from bnp_models.data.mapped import is_mapped_corpus
-from bnp_models.data.new_texts import read_texts
-from bnp_models.data.saved_data import save_data, saved_data
-from bnp_models.data.storage import read_sealed, write_sealed
+from bnp_models.data.storage import (
+    is_mapped_corpus,
+    read_sealed,
+    save_data,
+    saved_data,
+    write_sealed,
+)
 from bnp_models.data.texts import read_tokenizer
 from bnp_models.posterior.alignment import Alignment, InChains, TopicStates, stability
 from bnp_models.posterior.intervals import tail_quantiles
@@ -234,7 +237,7 @@ class SavedModel:
         ValueError
             If the file does not say how its texts were read, or an option is wrong.
         """
-        return read_texts(Corpus.from_texts, texts, self.vocabulary, self.tokenizer, **options)
+        return read_texts(texts, self.vocabulary, self.tokenizer, **options)
 
     def match(self, data: Corpus) -> tuple[Corpus, list[str]]:
         """Return new documents over the words of the model, and notes about them for the user."""

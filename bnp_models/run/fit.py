@@ -18,7 +18,7 @@ from bnp_models.base.gibbs import GibbsModel, GibbsState
 from bnp_models.base.model import Model, from_description
 from bnp_models.base.other_packages import keep_programs
 from bnp_models.data import arguments
-from bnp_models.data.saved_data import save_data, saved_data
+from bnp_models.data.storage import save_data, saved_data
 from bnp_models.posterior import arviz_data
 from bnp_models.results.result import Fit
 from bnp_models.run import checkpoint as files

@@ -355,7 +355,7 @@ BAD = {
     ),
     "counts nan": (lambda: Corpus.from_counts([[1.0, np.nan]]), r"counts\[0, 1\] is nan"),
     "counts flat": (lambda: Corpus.from_counts([1, 2]), r"counts has dtype int64 and shape \(2,\)"),
-    "counts empty": (lambda: Corpus.from_counts(np.zeros((0, 3))), r"counts has shape \(0, 3\)"),
+    "counts empty": (lambda: Corpus.from_counts(np.zeros((0, 3))), r"counts has .* shape \(0, 3\)"),
     "counts zero": (lambda: Corpus.from_counts(np.zeros((2, 3))), "corpus is empty: 2 documents"),
     "counts of strings": (lambda: Corpus.from_counts([["a"]]), "counts has dtype <U1"),
     "counts and words": (
@@ -424,6 +424,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
+@pytest.mark.usefixtures("unchecked")
 def test_bad_input_is_refused_by_name(case):
     build, message = BAD[case]
     with pytest.raises(ValueError, match=message):
@@ -463,6 +464,7 @@ BAD_OPERATION = {
 
 
 @pytest.mark.parametrize("case", BAD_OPERATION)
+@pytest.mark.usefixtures("unchecked")
 def test_bad_operations_are_refused_by_name(case, corpus):
     run, message = BAD_OPERATION[case]
     with pytest.raises(ValueError, match=message):
@@ -669,6 +671,7 @@ PAIR = Corpus.from_ids([[0], [0]], 1)
         (lambda: PAIR.halves(seed=True), "seed must be an integer of at least 0, got True"),
     ],
 )
+@pytest.mark.usefixtures("unchecked")
 def test_is_refused_by_name(call, message):
     with pytest.raises(ValueError, match=message):
         call()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import bnp_models as bnp
-from bnp_models.data import mapped
+from bnp_models.data import storage
 from bnp_models.data.corpus import Corpus
 
 DOCS = [[0, 1, 0], [], [2, 1], [2]]
@@ -26,7 +26,7 @@ def write(path, docs, about=None, **end):
 
 @pytest.fixture(params=[2, 2**20])
 def chunks(request, monkeypatch):
-    monkeypatch.setattr(mapped, "CHUNK", request.param)
+    monkeypatch.setattr(storage, "CHUNK", request.param)
 
 
 @pytest.mark.parametrize(
@@ -135,23 +135,24 @@ BAD_DOCUMENTS = {
         [[0], [0]], {"groups": [None, "a"]},
         "group of document 1 is 'a', but the documents before have none",
     ),
-    "groups mixed": ([[0], [0]], {"groups": ["a", 1]}, "group is 1 after 'a'; give strings every"),
-    "empty group": ([[0]], {"groups": [""]}, "group must be a string or an integer, got ''"),
-    "label": ([[0]], {"labels": [np.inf]}, "label must be a string or a finite number, got inf"),
+    "groups mixed": ([[0], [0]], {"groups": ["a", 1]}, "group of document 1 is 1 after"),
+    "empty group": ([[0]], {"groups": [""]}, "group of document 0 is ''; give a string"),
+    "label": ([[0]], {"labels": [np.inf]}, "label of document 0 is inf; give a .* finite n"),
     "large label": ([[0]], {"labels": [2**31]}, "labels of document 0 is 2147483648; give a"),
-    "no author": ([[0]], {"authors": [[]]}, "authors must have at least one entry"),
-    "author twice": ([[0]], {"authors": [["a", "a"]]}, r"authors must be given once each, got \['"),
-    "authors of two kinds": ([[0]], {"authors": [["a", 1]]}, "authors must be all strings or all"),
+    "no author": ([[0]], {"authors": [[]]}, r"authors of document 0 is \[\]; give one author"),
+    "author twice": ([[0]], {"authors": [["a", "a"]]}, r"authors of document 0 is \['a', 'a'"),
+    "authors of two kinds": ([[0]], {"authors": [["a", 1]]}, r"authors of document 0 is \['a', 1"),
     "authors mixed": ([[0], [0]], {"authors": [["a"], [1]]}, "authors of document 1 is 1; give st"),
     "name twice": (
         [[0], [0], [0]], {"doc_names": ["a", "b", "a"]},
         "name is 'a', as that of document 0; give each document a name of its own",
     ),
-    "name with NUL": ([[0]], {"doc_names": ["a\0"]}, r"name is 'a\\x00'; give strings without NUL"),
+    "name with NUL": ([[0]], {"doc_names": ["a\0"]}, r"name of document 0 is 'a\\x00'; give"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", BAD_DOCUMENTS)
+@pytest.mark.usefixtures("unchecked")
 def test_bad_documents_are_refused_by_name(case, tmp_path):
     docs, about, message = BAD_DOCUMENTS[case]
     with pytest.raises(ValueError, match=message):
@@ -173,6 +174,7 @@ def test_bad_documents_are_refused_by_name(case, tmp_path):
         ({"num_words": 3, "group_names": ["b"]}, "groups of document 1 .* not in group_names; add"),
     ],
 )
+@pytest.mark.usefixtures("unchecked")
 def test_bad_ends_are_refused_by_name(end, message, tmp_path, chunks):
     with pytest.raises(ValueError, match=message):
         write(tmp_path / "x", DOCS, ABOUT, **end)

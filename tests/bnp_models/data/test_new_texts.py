@@ -5,9 +5,7 @@ import numpy as np
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 
-from bnp_models.data.corpus import Corpus
-from bnp_models.data.names import Names
-from bnp_models.data.new_texts import read_texts
+from bnp_models.data.corpus import Corpus, read_texts
 from bnp_models.data.readers import read_csv
 
 TEXTS = ("The Cat saw the dog", "a dog\0 and\ud800 Birds\n", "", "Cat cat")
@@ -152,16 +150,11 @@ class TestReadTexts:
             (lambda c: Corpus.from_counts([[1]]).read_texts(["cat"]), "was not made from texts"),
         ],
     )
+    @pytest.mark.usefixtures("unchecked")
     def test_is_refused_by_name(self, corpus, call, message):
         with pytest.raises(ValueError, match=message):
             call(corpus)
 
     def test_without_names_of_categories(self, corpus):
-        new = read_texts(
-            Corpus.from_texts, ["cat"], corpus.vocabulary, corpus.tokenizer, groups=["y"]
-        )
+        new = read_texts(["cat"], corpus.vocabulary, corpus.tokenizer, groups=["y"])
         assert new.group_names == ("y",)
-        same = read_texts(
-            Corpus.from_texts, ["cat"], corpus.vocabulary, corpus.tokenizer, Names((), ())
-        )
-        assert same.vocabulary == corpus.vocabulary

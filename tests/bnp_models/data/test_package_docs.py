@@ -7,8 +7,7 @@ from collections import Counter
 
 import pytest
 
-from bnp_models.data.docstrings import public_docstrings, sentences
-from bnp_models.data.package_docs import PLACES, load_package_docs
+from bnp_models.data.package_docs import PLACES, load_package_docs, public_docstrings, sentences
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bnp_models as bnp
-from bnp_models.data.source_readers import guess_source_format, read_sources, read_table
+from bnp_models.data.readers import guess_source_format, read_sources, read_table
 
 TABLE = "id,kind,x,y\nr1,b,1,0\nr2,a,2,5\nr3,b,0,7\n"
 

@@ -10,9 +10,8 @@ import pytest
 import scipy.sparse
 
 from bnp_models import Corpus, Transform
-from bnp_models.data import word_relations, wordnet
-from bnp_models.data.word_relations import top_relations
-from bnp_models.data.wordnet import open_wordnet, path_similarities
+from bnp_models.data import word_relations
+from bnp_models.data.word_relations import open_wordnet, path_similarities, top_relations
 
 A = np.array([[0.7, 0.2, 0.0], [0.3, 0.6, 0.3], [0.0, 0.2, 0.7]])
 B = np.array([[0.5, 0.0, 0.1], [0.5, 0.9, 0.0], [0.0, 0.1, 0.9]])
@@ -107,32 +106,22 @@ class TestDescription:
         ("change", "message"),
         [
             ({"digest": "0"}, "damaged: its content has the digest"),
-            ({"num_global": 0}, "num_global of description must be an integer of at least 1"),
-            ({"num_global": 2}, r"alternatives from 0 to 2; give global words in \[0, 2\)"),
-            ({"num_global": 4, "global_vocabulary": None}, "has a column 3 that sums to 0"),
-            ({"group_names": ["a"]}, "2 matrices but group_names is"),
-            ({"group_names": []}, "2 matrices but group_names is"),
-            ({"vocabulary": ["x"]}, "vocabulary of description has 1 words"),
-            ({"vocabulary": list("abc")}, "damaged"),
-            ({"more": 1}, "description must have"),
-            ({"weight": 1}, "weight of description must be a dictionary"),
-            ({"weight": {"dtype": "float64", "shape": [2, 3, 3], "data": ""}}, "dtype float32"),
-            ({"weight": {"dtype": "float32", "shape": [6, 3], "data": ""}}, "three|3 sizes"),
-            ({"weight": {"dtype": "float32", "shape": [2, 3, 3], "data": "%"}}, "damaged"),
-            ({"weight": {"dtype": "float32", "shape": [2, 3, 3], "data": "eA=="}}, "no 72 bytes"),
+            ({"num_global": 0}, "damaged: its content has the digest"),
+            ({"group_names": ["a"]}, "damaged: its content has the digest"),
+            ({"vocabulary": ["x"]}, "damaged: its content has the digest"),
+            ({"vocabulary": 3}, "none of a transform, or damaged"),
+            ({"weight": 1}, "none of a transform, or damaged"),
+            ({"weight": {"dtype": "float32", "shape": [2, 3, 3], "data": "%"}}, "or damaged"),
+            ({"weight": {"dtype": "float32", "shape": [2, 3, 3], "data": "eA=="}}, "or damaged"),
         ],
     )
     def test_wrong_ones_are_refused(self, transform, change, message):
         with pytest.raises(ValueError, match=message):
             Transform.from_description(transform.describe() | change)
 
-    def test_size_of_data_is_checked(self, transform):
-        description = transform.describe()
-        weight = description["weight"] | {"shape": [2, 3, 2]}
-        with pytest.raises(ValueError, match="no 48 bytes of data"):
-            Transform.from_description(description | {"weight": weight})
-        lacking = {name: x for name, x in description.items() if name != "weight"}
-        with pytest.raises(ValueError, match="description must have"):
+    def test_lacking_ones_are_refused(self, transform):
+        lacking = {name: x for name, x in transform.describe().items() if name != "weight"}
+        with pytest.raises(ValueError, match="description is none of a transform"):
             Transform.from_description(lacking)
 
 
@@ -146,8 +135,8 @@ class TestDescription:
         ([[1, np.nan], [0, 1]], {}, r"nan at \[0, 1\]"),
         ([[1, np.inf], [0, 1]], {"normalise": True}, r"inf at \[0, 1\]"),
         ([[1e308, 1], [1e308, 0]], {"normalise": True}, "column 0 that sums to inf"),
-        ([1.0, 0.0], {}, "matrix must be an array of numbers of shape"),
-        (np.zeros((0, 0)), {}, "matrix must be a matrix of numbers, local by global words"),
+        ([1.0, 0.0], {}, r"matrix has dtype float64 and shape \(2,\)"),
+        (np.zeros((0, 0)), {}, "matrix has .* give a matrix of numbers, local by global words"),
         (scipy.sparse.eye_array(2, dtype=complex), {}, "dtype complex128"),
         ({}, {}, "a matrix for each named group, got {}"),
         ({"": np.eye(2)}, {}, "a matrix for each named group"),
@@ -433,7 +422,7 @@ class TestNLTK:
             Transform.from_wordnet(["dog"], folder=tmp_path)
         assert nltk.data.path == allowed
         (tmp_path / "verb.exc").write_text("")
-        monkeypatch.setattr(wordnet, "FOLDER", tmp_path)
+        monkeypatch.setattr(word_relations, "FOLDER", tmp_path)
         assert Transform.from_wordnet(["dog", "hound"]) == Transform.from_wordnet(
             ["dog", "hound"], folder=tmp_path
         )

@@ -1,0 +1,530 @@
+"""The table of documents of a corpus: names, groups, labels, authors and raw texts.
+
+Columns are checked and numbered here, and nowhere else. A new column needs its lines in this module
+and an argument of the constructors of `Corpus`.
+"""
+
+import dataclasses
+import functools
+import inspect
+import math
+import numbers
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from typing import Any, NamedTuple, SupportsIndex, TypedDict, TypeVar, Unpack
+
+import numpy as np
+from jaxtyping import Int, Num
+
+from bnp_models.data import arguments
+from bnp_models.data.checks import (
+    LIMIT,
+    check_doc_names,
+    check_vocabulary,
+    describe,
+    distinct,
+    integers,
+    strings,
+    tokens,
+)
+from bnp_models.data.names import Names, make_unique
+from bnp_models.data.partition import ranges
+
+__all__ = [
+    "ARGUMENTS",
+    "CATEGORIES",
+    "COLUMNS",
+    "KINDS",
+    "LEAVES",
+    "ArrayColumns",
+    "Columns",
+    "CorpusArrays",
+    "Documents",
+    "Kind",
+    "check_arrays",
+    "check_documents",
+    "check_value",
+    "checked",
+    "encode",
+    "encode_documents",
+    "frozen",
+    "is_mapped",
+    "names_of",
+    "takes",
+]
+
+COLUMNS = ("group", "label", "author_ptr", "author_idx")
+"""Arrays of the table of documents, attributes of a corpus."""
+LEAVES = ("doc", "word", "doc_length", *COLUMNS)
+"""All arrays of a corpus, in the order of its digest."""
+CATEGORIES = {"group_names": "group", "label_names": "label", "author_names": "author_idx"}
+"""Names of the numbers in a column, and that column."""
+FLOAT32_MAX = float(np.finfo(np.float32).max)
+
+
+class Kind(NamedTuple):
+    """What one document may have in a column."""
+
+    fits: Callable[[Any], bool]
+    what: str
+    """Such values, in a message."""
+
+
+def _is_name(value: object) -> bool:
+    return (isinstance(value, str) and value != "" and "\0" not in value) or (
+        isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, numbers.Real) and math.isfinite(value) and not isinstance(value, bool)
+
+
+def _is_list_of_names(value: object) -> bool:
+    return (
+        isinstance(value, list)
+        and 0 < len(value)
+        and all(_is_name(entry) for entry in value)
+        and len({isinstance(entry, str) for entry in value}) == 1
+        and len(set(value)) == len(value)
+    )
+
+
+KINDS: dict[str, Kind] = {
+    "text": Kind(lambda value: isinstance(value, str), "a string"),
+    "tokens": Kind(
+        lambda value: isinstance(value, list) and all(isinstance(word, str) for word in value),
+        "a list of strings",
+    ),
+    "group": Kind(_is_name, "a string (not empty, without NUL characters) or an integer"),
+    "authors": Kind(
+        _is_list_of_names,
+        "one author or more, as a list of strings or of integers, each of them once",
+    ),
+    "label": Kind(
+        lambda value: _is_name(value) or _is_number(value),
+        "a string (not empty, without NUL characters) or a finite number",
+    ),
+    "name": Kind(_is_name, "a string (not empty, without NUL characters) or an integer"),
+}
+"""Kinds of the values of one document, by their role."""
+
+ARGUMENTS = {"group": "groups", "authors": "authors", "label": "labels", "name": "doc_names"}
+"""Arguments of the constructors of `Corpus` that take such values of all documents."""
+
+
+def check_value(role: str, value: object, d: int, first: object, shown: str | None = None) -> None:
+    """Check a value of document `d`, and that it is a string where `first`, an earlier one, is.
+
+    `shown` is the name of the value in messages; by default it is its role.
+    """
+    shown, (fits, what) = shown or role, KINDS[role]
+    if not fits(value):
+        raise ValueError(f"{shown} of document {d} is {arguments.short_repr(value)}; give {what}")
+    if isinstance(value, str) != isinstance(first, str):
+        raise ValueError(
+            f"{shown} of document {d} is {value!r} after {first!r}; give strings everywhere or "
+            "numbers everywhere"
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Documents:
+    """A table with one row for each document; checked.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Distinct names of the documents.
+    arrays : dict of str to array
+        Columns, by their names in `COLUMNS`; those that documents lack are left out.
+    categories : dict of str to tuple of str
+        Names of the numbers in columns, by the keys of `CATEGORIES`.
+    texts : tuple of str or None
+        Raw texts.
+    """
+
+    names: tuple[str, ...]
+    arrays: dict[str, np.ndarray]
+    categories: dict[str, tuple[str, ...]]
+    texts: tuple[str, ...] | None = None
+
+    def take(self, docs: Int[np.ndarray, " N"]) -> "Documents":
+        """Return some rows, in this order; a repeated one gets another name."""
+        found = {key: self.arrays[key][docs] for key in ("group", "label") if key in self.arrays}
+        if "author_ptr" in self.arrays:
+            ptr, idx = self.arrays["author_ptr"], self.arrays["author_idx"]
+            sizes = np.diff(ptr)[docs]
+            found["author_ptr"] = np.concatenate([[0], np.cumsum(sizes)])
+            found["author_idx"] = idx[ranges(ptr[docs], sizes)]
+        texts = None if self.texts is None else tuple(self.texts[d] for d in docs)
+        names = make_unique([self.names[d] for d in docs])
+        return Documents(names, found, self.categories, texts)
+
+    def replace(self, columns: "Documents") -> "Documents":
+        """Return the table with the columns of another one in the place of its own."""
+        old = {kind: names for kind, names in self.categories.items()
+               if CATEGORIES[kind] not in columns.arrays}  # fmt: skip
+        return dataclasses.replace(
+            self, arrays=self.arrays | columns.arrays, categories=old | columns.categories
+        )
+
+    def numbered_as(self, categories: Mapping[str, tuple[str, ...]]) -> "Documents":
+        """Give categories the numbers that they have elsewhere; others are numbered after them."""
+        arrays, found = dict(self.arrays), dict(self.categories)
+        for kind, theirs in categories.items():
+            ours = found.get(kind)
+            if not (ours and theirs):
+                continue
+            known = set(theirs)
+            found[kind] = (*theirs, *(name for name in ours if name not in known))
+            place = {name: i for i, name in enumerate(found[kind])}
+            number = np.array([place[name] for name in ours], np.int32)
+            arrays[CATEGORIES[kind]] = number[arrays[CATEGORIES[kind]]]
+        return dataclasses.replace(self, arrays=arrays, categories=found)
+
+
+class Columns(TypedDict, total=False):
+    """What constructors of `Corpus` take for each document, see there."""
+
+    groups: Iterable[str] | Iterable[int] | None
+    authors: Iterable[Iterable[str] | Iterable[int]] | None
+    labels: Iterable[str] | Iterable[float] | None
+    doc_names: Iterable[str] | None
+    group_names: Iterable[str] | None
+    author_names: Iterable[str] | None
+    label_names: Iterable[str] | None
+
+
+class ArrayColumns(TypedDict, total=False):
+    """What `Corpus.from_arrays` takes for each document, see there."""
+
+    doc_names: Iterable[str] | None
+    group: Iterable[int] | None
+    group_names: Iterable[str] | None
+    label: Iterable[float] | None
+    label_names: Iterable[str] | None
+    author_ptr: Iterable[int] | None
+    author_idx: Iterable[int] | None
+    author_names: Iterable[str] | None
+
+
+Constructor = TypeVar("Constructor", bound=Callable[..., Any])
+
+
+def takes(columns: type) -> Callable[[Constructor], Constructor]:
+    """Write the keys of `columns`, as keywords, into the signature of a function with `**columns`.
+
+    So `help` and the documentation show them.
+    """
+
+    def with_signature(constructor: Constructor) -> Constructor:
+        signature = inspect.signature(constructor)
+        parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        for name, kind in columns.__annotations__.items():
+            parameters.append(
+                inspect.Parameter(
+                    name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind
+                )
+            )
+        vars(constructor)["__signature__"] = signature.replace(parameters=parameters)
+        return constructor
+
+    return with_signature
+
+
+def encode_documents(num_docs: int, **columns: Unpack[Columns]) -> Documents:
+    """Check what constructors of `Corpus` take, and number groups, authors and string labels."""
+    given = _given(
+        columns, Columns,
+        group_names="groups", author_names="authors", label_names="labels",
+    )  # fmt: skip
+    names = check_doc_names(given.get("doc_names"), num_docs)
+    where = functools.partial(describe, names)
+    arrays: dict[str, np.ndarray] = {}
+    categories: dict[str, tuple[str, ...]] = {}
+    if "groups" in given:
+        values = _one_per_doc("groups", given["groups"], num_docs)
+        arrays["group"], categories["group_names"] = encode(
+            "groups", values, given.get("group_names"), "group_names", where
+        )
+    if "labels" in given:
+        values = _one_per_doc("labels", given["labels"], num_docs)
+        if "label_names" in given or any(isinstance(value, str) for value in values):
+            values, categories["label_names"] = encode(
+                "labels", values, given.get("label_names"), "label_names", where
+            )
+        arrays["label"] = _label_numbers("labels", values)
+    if "authors" in given:
+        lists: list[list[str | int]] = []
+        for d, entry in enumerate(_one_per_doc("authors", given["authors"], num_docs)):
+            if isinstance(entry, (str, bytes)) or not isinstance(entry, Iterable):
+                raise ValueError(
+                    f"authors of {where(d)} are {entry!r}; give every document a list of authors, "
+                    "also where there is one"
+                )
+            # the order of a set differs from process to process
+            lists.append(sorted(entry, key=str) if isinstance(entry, Set) else list(entry))
+        ptr = np.concatenate([[0], np.cumsum([len(entry) for entry in lists], dtype=np.int64)])
+        people = [author for entry in lists for author in entry]
+        owner = _owners(ptr, where)
+        idx, known = encode("authors", people, given.get("author_names"), "author_names", owner)
+        _check_links(ptr, idx, known, where)
+        arrays |= {"author_ptr": ptr, "author_idx": idx}
+        categories["author_names"] = known
+    return Documents(names, arrays, categories)
+
+
+def check_documents(num_docs: SupportsIndex | None, **columns: Unpack[ArrayColumns]) -> Documents:
+    """Check the columns of a table as they are stored, see `Corpus.from_arrays`."""
+    given = _given(
+        columns, ArrayColumns,
+        group_names="group", label_names="label", author_names="author_idx",
+        author_ptr="author_idx", author_idx="author_ptr",
+    )  # fmt: skip
+    names = check_doc_names(given.get("doc_names"), num_docs)
+    where = functools.partial(describe, names)
+    arrays: dict[str, np.ndarray] = {}
+    categories: dict[str, tuple[str, ...]] = {}
+    if "group" in given:
+        group = integers("group", _one_per_doc("group", given["group"], len(names)))
+        arrays["group"], categories["group_names"] = _check_numbers(
+            "group", group, given.get("group_names"), "group_names", where
+        )
+    if "label" in given:
+        label = _label_numbers("label", _one_per_doc("label", given["label"], len(names)))
+        if "label_names" in given:
+            _, categories["label_names"] = _check_numbers(
+                "label", integers("label", label), given["label_names"], "label_names", where
+            )
+        arrays["label"] = label
+    if "author_idx" in given:
+        ptr, idx = (integers(name, given[name]) for name in ("author_ptr", "author_idx"))
+        rises = len(ptr) == len(names) + 1 and ptr[0] == 0 and (np.diff(ptr) >= 0).all()
+        if not rises or ptr[-1] != len(idx):
+            raise ValueError(
+                f"author_ptr is {np.array2string(ptr, threshold=6)}; give {len(names) + 1} "
+                f"integers that rise from 0 to {len(idx)}, the length of author_idx"
+            )
+        idx, known = _check_numbers(
+            "author_idx", idx, given.get("author_names"), "author_names", _owners(ptr, where)
+        )
+        _check_links(ptr, idx, known, where)
+        arrays |= {"author_ptr": ptr, "author_idx": idx}
+        categories["author_names"] = known
+    return Documents(names, arrays, categories)
+
+
+def _given(columns: Mapping[str, Any], kind: type, **needed: str) -> dict[str, Any]:
+    """Return the columns that are not None; some are given only together with another one."""
+    for name in columns:
+        if name not in kind.__annotations__:
+            raise TypeError(
+                f"unexpected keyword argument {name!r}: not in {[*kind.__annotations__]}"
+            )
+    given = {name: values for name, values in columns.items() if values is not None}
+    for name, other in needed.items():
+        if name in given and other not in given:
+            raise ValueError(f"{name} is given but {other} is None; give both")
+    return given
+
+
+def _one_per_doc(argument: str, values: object, num_docs: int) -> list[Any]:
+    """List the entries of `values` and check that there are `num_docs` of them."""
+    entries = arguments.sequence(argument, values, "one entry per document")
+    if len(entries) != num_docs:
+        raise ValueError(
+            f"{argument} has {len(entries)} entries but there are {num_docs} documents; give one "
+            "entry per document"
+        )
+    return entries
+
+
+def encode(
+    argument: str,
+    values: Sequence[Any],
+    names: Iterable[str] | None,
+    names_argument: str,
+    where: Callable[[int], str],
+) -> tuple[Int[np.ndarray, " N"], tuple[str, ...]]:
+    """Return the values of a category as numbers, and the name of each number.
+
+    With `names`, a string stands for its position there and an integer is such a position.
+    Without, the distinct values are sorted and numbered in that order.
+
+    Parameters
+    ----------
+    where
+        `where(i)` describes the owner of `values[i]` in messages, for example "document 3".
+
+    Raises
+    ------
+    ValueError
+        If a value is neither a string nor an integer, if both occur, or if `names` lacks one.
+    """
+    kind = str if values and isinstance(values[0], str) else (int, np.integer)
+    for i, value in enumerate(values):
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise ValueError(
+                f"{argument} of {where(i)} is {value!r}; give strings for all or integers for all"
+            )
+    if names is not None and kind is not str:
+        return _check_numbers(argument, integers(argument, values), names, names_argument, where)
+    order = sorted(set(values)) if names is None else distinct(names_argument, names)
+    index = {value: i for i, value in enumerate(order)}
+    for i, value in enumerate(values):
+        if value not in index:
+            raise ValueError(
+                f"{argument} of {where(i)} is {value!r}, not in {names_argument}; add it there, "
+                f"or leave {names_argument} out"
+            )
+    ids = np.array([index[value] for value in values], np.int32)
+    return ids, strings(names_argument, [str(value) for value in order])
+
+
+def _check_numbers(
+    argument: str,
+    ids: Int[np.ndarray, " N"],
+    names: Iterable[str] | None,
+    names_argument: str,
+    where: Callable[[int], str],
+) -> tuple[Int[np.ndarray, " N"], tuple[str, ...]]:
+    """Check that ids are positions in `names`, which are "0", "1", ... if they are None."""
+    if names is None:
+        largest = int(ids.max(initial=-1))
+        if largest >= len(ids):  # a category is empty: possible only with given names
+            raise ValueError(
+                f"{argument} holds {largest} but has {len(ids)} entries; number from 0 without "
+                f"gaps, or give {names_argument}"
+            )
+        names = [str(i) for i in range(largest + 1)]
+    found = distinct(names_argument, names)
+    outside = np.flatnonzero((ids < 0) | (ids >= len(found)))
+    if outside.size:
+        i = int(outside[0])
+        raise ValueError(
+            f"{argument} of {where(i)} is {ids[i]}, outside [0, {len(found)}); give positions in "
+            f"{names_argument}, numbered from 0"
+        )
+    return ids, found
+
+
+def _label_numbers(argument: str, labels: Iterable[Any]) -> Num[np.ndarray, " D"]:
+    """Check that every document has one number; integers become int32, others float32."""
+    for d, label in enumerate(labels):
+        if isinstance(label, (int, np.integer, np.bool_)):
+            fits = -LIMIT <= int(label) < LIMIT
+        else:  # False for nan as well
+            fits = isinstance(label, (float, np.floating)) and abs(label) <= FLOAT32_MAX
+        if not fits:
+            raise ValueError(
+                f"{argument} of document {d} is {label!r}; give a finite number within 32 bits, or "
+                "select the documents that have one"
+            )
+    array = np.asarray(labels)
+    return array.astype(np.float32 if array.dtype.kind == "f" else np.int32)
+
+
+def _owners(ptr: Int[np.ndarray, " D_plus_1"], where: Callable[[int], str]) -> Callable[[int], str]:
+    """Return a function that describes the document of an author, by the number of the link."""
+    return lambda i: where(int(np.searchsorted(ptr, i, side="right")) - 1)
+
+
+def _check_links(
+    ptr: Int[np.ndarray, " D_plus_1"],
+    idx: Int[np.ndarray, " L"],
+    names: tuple[str, ...],
+    where: Callable[[int], str],
+) -> None:
+    """Check that every document has authors, each of them listed once."""
+    nobody = np.flatnonzero(np.diff(ptr) == 0)
+    if nobody.size:
+        raise ValueError(
+            f"authors of {where(int(nobody[0]))} are missing; give every document an author, or "
+            "select the documents that have one"
+        )
+    doc = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
+    _, first = np.unique(doc * len(names) + idx, return_index=True)
+    again = np.setdiff1d(np.arange(len(idx)), first)
+    if again.size:
+        i = int(again[0])
+        raise ValueError(
+            f"authors of {where(int(doc[i]))} have {names[idx[i]]!r} twice; list every author once"
+        )
+
+
+class CorpusArrays(NamedTuple):
+    """The arrays and names of a corpus, checked."""
+
+    arrays: dict[str, np.ndarray]
+    """Read-only, by their names in `LEAVES`; those that a corpus lacks are left out."""
+    names: Names
+    digest: str | None = None
+    """Digest of arrays and names; None if it was not computed yet."""
+
+
+def checked(
+    doc: Iterable[Any],
+    word: Iterable[Any],
+    vocabulary: tuple[str, ...],
+    documents: Documents,
+    tokenizer: str | None = None,
+) -> CorpusArrays:
+    """Check document and word of each token; return the parts of their corpus."""
+    num_docs = len(documents.names)
+    doc, word = tokens(doc, word, num_docs, len(vocabulary), documents.names)
+    arrays = {"doc": doc, "word": word, "doc_length": np.bincount(doc, minlength=num_docs)}
+    return frozen(arrays, vocabulary, documents, tokenizer)
+
+
+def check_arrays(
+    doc: Iterable[Any],
+    word: Iterable[Any],
+    *,
+    num_docs: SupportsIndex | None = None,
+    num_words: SupportsIndex | None = None,
+    vocabulary: Iterable[str] | None = None,
+    **columns: Unpack[ArrayColumns],
+) -> CorpusArrays:
+    """Check arrays and names, see `Corpus.from_arrays`."""
+    doc = integers("doc", doc)
+    if num_docs is None and columns.get("doc_names") is None and len(doc):
+        num_docs = int(doc[-1]) + 1
+    documents = check_documents(num_docs, **columns)
+    return checked(doc, word, check_vocabulary(vocabulary, num_words), documents)
+
+
+def frozen(
+    arrays: Mapping[str, np.ndarray],
+    vocabulary: tuple[str, ...],
+    documents: Documents,
+    tokenizer: str | None = None,
+) -> CorpusArrays:
+    """Return parts of a corpus that are checked already, with read-only copies of the arrays.
+
+    `arrays` are those of the tokens. Mapped arrays are not copied.
+    """
+    if not arrays["word"].size:
+        raise ValueError("no token is left; keep more words, or documents that have some")
+    copies: dict[str, np.ndarray] = {}
+    for name, array in {**arrays, **documents.arrays}.items():
+        dtype = np.float32 if array.dtype.kind == "f" else np.int32
+        copies[name] = array if is_mapped(array) else np.array(array, dtype)
+        copies[name].setflags(write=False)
+    return CorpusArrays(copies, names_of(vocabulary, documents, tokenizer))
+
+
+def names_of(vocabulary: tuple[str, ...], documents: Documents, tokenizer: str | None) -> Names:
+    """Return all names of a corpus."""
+    return Names(
+        vocabulary, documents.names, **documents.categories, texts=documents.texts,
+        tokenizer=tokenizer,
+    )  # fmt: skip
+
+
+def is_mapped(array: object) -> bool:
+    """Return whether an array is a view of a file that is mapped into memory."""
+    while isinstance(array, np.ndarray):
+        if isinstance(array, np.memmap):
+            return True
+        array = array.base
+    return False
