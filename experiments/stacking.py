@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from study.files import read_json, write_csv, write_json
 from study.machine import machine, versions
-from study.scores import paired
+from study.scores import documents_error
 
 __all__ = ["main"]
 
@@ -108,18 +108,20 @@ def compare(model: Any, sweeps: tuple[int, int], corpus: Any, settings: Settings
         "stacked by document": stack(by_document),
     }
     records = {
-        name: _record(np.log(w @ np.exp(score.chain_log_prob)), test) for name, w in weights.items()
+        name: _by_document([np.log(w @ np.exp(score.chain_log_prob))], test)[0]
+        for name, w in weights.items()
     }
-    alone = [math.exp(-_record(log_prob, test)["log_prob"]) for log_prob in score.chain_log_prob]
+    alone = [_perplexity(of, doc[1]) for of in _by_document(score.chain_log_prob, test)]
     rows = []
     for name, w in weights.items():
-        gain = paired(records["equal weights"], records[name], doc[1])
+        gain = records[name] - records["equal weights"]
+        per_token = float(gain.sum() / doc[1].sum())
         rows.append(
             {
                 "choice": name,
-                "perplexity": math.exp(-records[name]["log_prob"]),
-                "gain_over_equal": gain.value,  # nats per token
-                "error": gain.error,
+                "perplexity": _perplexity(records[name], doc[1]),
+                "gain_over_equal": per_token,  # nats
+                "error": documents_error(gain, per_token, doc[1]),
                 "effective_chains": float(1 / (w**2).sum()),
                 "largest_weight": float(w.max()),
             }
@@ -144,10 +146,8 @@ def _by_document(log_prob: Any, corpus: Any) -> Any:
     return np.stack([np.bincount(doc, row, minlength=corpus.num_docs) for row in log_prob])
 
 
-def _record(log_prob: Any, corpus: Any) -> dict[str, Any]:
-    """Return a score as the comparison of pairs reads it."""
-    docs = _by_document(log_prob[None], corpus)[0]
-    return {"log_prob": float(docs.sum() / len(log_prob)), "doc_log_prob": docs}
+def _perplexity(log_prob: Any, tokens: Any) -> float:
+    return math.exp(-float(log_prob.sum() / tokens.sum()))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

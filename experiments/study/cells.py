@@ -15,7 +15,7 @@ from typing import Any
 
 from study.files import read_json, write_json
 
-__all__ = ["Cell", "joined", "measure", "of_part", "open_run", "session_of"]
+__all__ = ["Cell", "joined", "later", "measure", "of_part", "open_run", "session_of"]
 
 Record = dict[str, Any]
 
@@ -52,6 +52,13 @@ class Cell:
         """The name of the record, for example `fit/method=LDA/topics=25`."""
         named = [f"{name}={value}" for name, value in self.about.items() if name != "part"]
         return "/".join([self.part, *named])
+
+
+def later(
+    function: Callable[..., Record], data: Callable[[], Any], *arguments: Any, **options: Any
+) -> Callable[[], Record]:
+    """Return a call of a function whose first argument, the data, is read when it is called."""
+    return lambda: function(data(), *arguments, **options)
 
 
 def open_run(

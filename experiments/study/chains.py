@@ -1,17 +1,20 @@
 """The library's own chains, advanced as `bnp_models.fit` advances them."""
 
 import time
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+import bnp_models as bnp
 from bnp_models.posterior.mixtures import mixture_states
 from bnp_models.run.runner import Runner, make_mesh
 from study.compiling import compiled_seconds
+from study.timing import take_turns
 
-__all__ = ["OurChains"]
+__all__ = ["OurChains", "tokens_per_second"]
 
 
 class OurChains:
@@ -22,8 +25,8 @@ class OurChains:
     """
 
     def __init__(
-        self, model: Any, corpus: Any, keys: jax.Array, *, num_warmup: int = 0, num_samples: int,
-        record: bool = False, **options: Any,
+        self, model: Any, corpus: bnp.Corpus, keys: jax.Array, *, num_warmup: int = 0,
+        num_samples: int, record: bool = False, **options: Any,
     ):  # fmt: skip
         kernel = model.gibbs(**options)
         lanes = model.shares_chains(kernel.options["schedule"])
@@ -114,3 +117,33 @@ class OurChains:
             phi, weights = mixture.phi[0, 0], mixture.weights[0, 0]
             made.append((phi[:, weights > 0], weights[weights > 0]))
         return made
+
+
+def tokens_per_second(
+    corpus: bnp.Corpus, cases: Iterable[tuple[str, Any, str, int, Mapping[str, Any]]], s: Any,
+    slots: int | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Return tokens per second of whole sweeps of all chains, in turns, by the name of the system.
+
+    A case is the name of a model, the model, its schedule, a number of chains and other options of
+    `gibbs`. `s` are the settings of the study, from `speed_warmup` to `speed_turns`. Finite models
+    have so many `slots`, all of which count as topics.
+    """
+    running, lengths = {}, {}
+    for name, model, schedule, number, options in cases:
+        keys = jax.random.split(jax.random.key(s.seed), number)
+        at = f"{name}, {schedule}, {number} chain{'s' if number > 1 else ''}"
+        running[at] = OurChains(model, corpus, keys, num_samples=1000, schedule=schedule, **options)
+        running[at].advance(s.speed_warmup)
+        lengths[at] = max(1, round(s.speed_seconds / running[at].advance(1)))
+        print(f"    {at}: {lengths[at]} sweeps a turn", flush=True)
+    found, turns = {}, take_turns(running, lengths, s.speed_turns)
+    for at, chains in running.items():
+        work = corpus.num_tokens * chains.num_chains * lengths[at]
+        topics = turns[at]["topics"]
+        found[at] = {
+            "tokens_per_second": [work / t for t in turns[at]["seconds"]],
+            "topics": [slots or min(topics), slots or max(topics)],
+            "slots": slots or chains.slots(), "compile_seconds": chains.compile_seconds,
+        }  # fmt: skip
+    return found

@@ -6,11 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from study.scores import Difference, worst_rhat
+from study.cells import of_part
+from study.report import span
+from study.scores import Difference, mean_of, worst_rhat
 
 __all__ = [
-    "RHAT", "VERDICTS", "Claim", "Finding", "about_posterior", "about_starts", "decide", "judge",
-    "not_run", "plus", "weakest", "would_decide",
+    "RHAT", "VERDICTS", "Claim", "Finding", "about_posterior", "about_starts", "all_converged",
+    "decide", "decided", "judge", "not_run", "plus", "speed_ratio", "weakest", "would_decide",
+    "yes_or_no",
 ]  # fmt: skip
 
 VERDICTS = ("holds", "does not hold", "not decided", "not converged", "not run")
@@ -62,13 +65,28 @@ def decide(margin: float, error: float) -> str:
     """Decide by two standard errors; a margin above zero is what is claimed."""
     if not abs(margin) > 2 * error:
         return "not decided"
-    return "holds" if margin > 0 else "does not hold"
+    return yes_or_no(margin > 0)
+
+
+def yes_or_no(held: bool) -> str:
+    """Return the verdict of a claim that has no error."""
+    return "holds" if held else "does not hold"
+
+
+def decided(
+    text: str, margin: Difference, number: int, what: str = "splits", why: str = ""
+) -> Finding:
+    """Decide by two standard errors; if that is open, say how many splits would decide."""
+    verdict = decide(*margin)
+    if verdict == "not decided":
+        why = f"{would_decide(margin, number, what)} {why}".strip()
+    return Finding(text, verdict, why)
 
 
 def weakest(verdicts: Iterable[str]) -> str:
     """Return the verdict of a claim that has to hold in several places."""
-    found = set(verdicts)
-    return next((v for v in ("does not hold", "not decided") if v in found), "holds")
+    found, order = set(verdicts), ("does not hold", "not converged", "not decided", "not run")
+    return next((verdict for verdict in order if verdict in found), "holds")
 
 
 def about_posterior(finding: Finding, fits: Sequence[dict[str, Any]], starts: int = 1) -> Finding:
@@ -95,28 +113,64 @@ def about_posterior(finding: Finding, fits: Sequence[dict[str, Any]], starts: in
 
 
 def about_starts(
-    finding: Finding, margin: float, gaps: Mapping[str, Sequence[float]], digits: int = 3
-) -> Finding:
+    finding: Finding, margin: float, gaps: Mapping[str, Sequence[float]], digits: int = 3,
+    *, errors: bool = False,
+) -> Finding:  # fmt: skip
     """Lower the verdict of a claim about scores where chains from another start score otherwise.
 
     `gaps` has for each method that several starts were tried for by how much the other start is
     better; a method without any was not tried. Two starts agree if they differ by less than half of
-    the margin on average.
+    the margin on average; with `errors` also if they differ by less than two standard errors.
     """
     if finding.verdict not in ("holds", "does not hold"):
         return finding
     alone = f"The numbers alone would say '{finding.verdict}'."
     for method, of_method in gaps.items():
-        if not of_method:
+        if not len(of_method):
             why = f"{alone} Open: fit {method} from another start, too. {finding.why}"
             return Finding(finding.found, "not decided", why.strip())
     for method, of_method in gaps.items():
-        apart = float(np.mean(of_method))
-        if abs(apart) > abs(margin) / 2:
-            why = f"{alone} From another start {method} differs by {apart:+.{digits}f}: "
-            why += f"run more sweeps. {finding.why}"
+        apart = mean_of(of_method)
+        if abs(apart.value) > max(abs(margin) / 2, 2 * apart.error if errors else 0.0):
+            said = f"scores {plus(apart)}" if errors else f"differs by {apart.value:+.{digits}f}"
+            why = f"{alone} From another start {method} {said}: run more sweeps. {finding.why}"
             return Finding(finding.found, "not converged", why.strip())
     return finding
+
+
+def speed_ratio(
+    run: dict[str, Any], one: str, other: str, schedule: str, least: float, why: str = "",
+    remedy: str = "",
+) -> Finding:  # fmt: skip
+    """Compare tokens per second turn by turn, with as many chains; all must be above `least`.
+
+    `remedy` is said where that is open.
+    """
+    said, verdicts = [], []
+    for record in of_part(run, "speed", method="rates"):
+        for name, found in record["systems"].items():
+            base = record["systems"].get(name.replace(one, other, 1))
+            if not name.startswith(f"{one}, {schedule}") or base is None:
+                continue
+            ratios = np.divide(found["tokens_per_second"], base["tokens_per_second"])
+            logs = mean_of(np.log(ratios))
+            verdicts.append(decide(logs.value - math.log(least), logs.error))
+            said.append(f"{name.rsplit(', ', 1)[-1]}: {span(ratios.tolist())}")
+    if not said:
+        return not_run(f"no speeds of both {one} and {other}")
+    verdict = weakest(verdicts)
+    return Finding("; ".join(said), verdict, why + (remedy if verdict == "not decided" else ""))
+
+
+def all_converged(run: dict[str, Any], why: str) -> Finding:
+    """Say how many fits from the usual start have chains that agree; `why` says in what."""
+    hats = [r["worst_rhat"] for r in run["cells"].values()
+            if r.get("worst_rhat") is not None and "start" not in r]  # fmt: skip
+    if not hats:
+        return not_run("no R-hat was kept")
+    low = sum(hat < RHAT for hat in hats)
+    text = f"{low} of {len(hats)} fits; R-hat {span(hats)}"
+    return Finding(text, yes_or_no(low == len(hats)), why)
 
 
 def plus(gap: Any, digits: int = 3) -> str:

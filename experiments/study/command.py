@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import importlib
 import json
 import os
 import sys
@@ -15,7 +16,7 @@ from study.cells import Cell, joined, measure, open_run
 from study.files import read_json
 from study.machine import machine, pin, versions
 
-__all__ = ["Study", "parser_of", "run_study"]
+__all__ = ["Study", "main_of", "parser_of", "planned_by", "run_study"]
 
 RESULTS = Path(__file__).parents[1] / "results"
 
@@ -65,6 +66,24 @@ def parser_of(study: Study) -> argparse.ArgumentParser:
     mix = "go on although code, packages or machine have changed; the report says what is whose"
     old.add_argument("--mix", action="store_true", help=mix)
     return parser
+
+
+def planned_by(module: str) -> Callable[..., tuple[dict[str, Any], Iterable[Cell]]]:
+    """Return a `prepare` which calls that of a module, and imports it no sooner.
+
+    The module imports JAX, for which the environment has been set by then.
+    """
+    return lambda *given: importlib.import_module(module).prepare(*given)
+
+
+def main_of(study: Study) -> Callable[..., int]:
+    """Return the `main` of a study that has no options of its own."""
+
+    def main(argv: Sequence[str] | None = None) -> int:
+        """Measure what is not measured yet, then report."""
+        return run_study(study, parser_of(study).parse_args(argv))
+
+    return main
 
 
 def run_study(study: Study, arguments: argparse.Namespace) -> int:

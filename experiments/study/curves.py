@@ -2,15 +2,17 @@
 
 import io
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from study.files import write_bytes
+from study.frames import DataFrame
 
-__all__ = ["PALETTE", "Curve", "Panel", "axes_of", "draw", "save"]
+__all__ = ["PALETTE", "Curve", "Panel", "axes_of", "banded", "draw", "save"]
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#777777")
 """Okabe and Ito's colours, which can be told apart by everybody, and a grey."""
@@ -43,6 +45,21 @@ class Panel(NamedTuple):
     ticks: Mapping[float, str] = {}  # where x is marked, and how; {}: as it comes
     ylim: tuple[float | None, float | None] = (None, None)
     log_y: bool = False
+
+
+def banded(
+    label: str, rows: DataFrame, x: str, *, spread: bool = False,
+    scale: Callable[[pd.Series], pd.Series] = lambda values: values, **looks: Any,
+) -> Curve:  # fmt: skip
+    """Return a curve of the means of `value` by x, with a band of two standard errors of the mean.
+
+    With `spread` the band is one standard deviation of the values. What is drawn is the `scale` of
+    these numbers.
+    """
+    values = rows.groupby(x)["value"]
+    error = values.std().fillna(0.0) if spread else 2 * values.sem().fillna(0.0)
+    ends = np.sort([scale(values.mean() + sign * error) for sign in (-1, 1)], axis=0).tolist()
+    return Curve(label, sorted(rows[x].unique()), scale(values.mean()).tolist(), *ends, **looks)
 
 
 def draw(panels: Sequence[Panel], path: Path, dpi: int = 90) -> None:

@@ -13,8 +13,11 @@ from typing import Any
 __all__ = ["digest_of", "machine", "pin", "versions"]
 
 PACKAGES = ("jax", "jaxlib", "numpyro", "numpy", "scipy", "arviz", "tomotopy", "gensim")
-REPORTING = ("claims", "command", "curves", "files", "report")
-"""Modules of this package that only judge, draw and write; they are no part of the digest."""
+REPORTING = (
+    "__init__", "__main__", "claims", "command", "curves", "files", "frames", "gaps", "plan",
+    "report",
+)  # fmt: skip
+"""Modules that only plan, judge, draw and write; they are no part of the digest of a folder."""
 
 
 def pin(cores: int) -> int:
@@ -43,8 +46,8 @@ def machine() -> dict[str, Any]:
 def versions(modules: Iterable[str | Path] = ()) -> dict[str, str]:
     """Return the versions of Python and the packages, and a digest of the code that measures.
 
-    The code is that of the library, of this package, and of the study's own `modules`. How results
-    are judged and drawn does not change a number, so it is left out.
+    The code is that of the library, of this package, and of the study's own `modules`: files, or
+    folders. How results are judged and drawn does not change a number, so it is left out.
     """
     found = {"python": platform.python_version()}
     for name in PACKAGES:
@@ -52,8 +55,10 @@ def versions(modules: Iterable[str | Path] = ()) -> dict[str, str]:
             found[name] = version(name)
         except PackageNotFoundError:
             found[name] = "not installed"
-    here = Path(__file__).parent.glob("*.py")
-    source = [*map(Path, modules), *(file for file in here if file.stem not in REPORTING)]
+    source: list[Path] = []
+    for module in (Path(__file__).parent, *map(Path, modules)):
+        files = module.glob("*.py") if module.is_dir() else ()
+        source += [file for file in files if file.stem not in REPORTING] or [module]
     for name in ("bnp_models", "bnp_kernels"):
         spec = importlib.util.find_spec(name)
         if spec is None or spec.origin is None:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import bnp_models as bnp
 from bnp_models.posterior.mixtures import AuthorMixture, Mixtures
 from bnp_models.scores.held_out import known_authors
 from study.scores import kept
@@ -31,8 +32,8 @@ class _Point(NamedTuple):
 
 
 def tuned_gensim(
-    train: Any, heldout: Any, *, topics: int, etas: Sequence[float | str], chunks: Sequence[int],
-    validation_share: float, seconds: float, points: int, seed: int,
+    train: bnp.Corpus, heldout: bnp.Corpus, *, topics: int, etas: Sequence[float | str],
+    chunks: Sequence[int], validation_share: float, seconds: float, points: int, seed: int,
     trainer: Callable[..., None] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Tune gensim's author-topic model on validation documents, then score test documents.
@@ -88,7 +89,7 @@ def tuned_gensim(
 
 
 def train_gensim(
-    train: Any, *, topics: int, eta: float | str, chunk: int, seed: int, look: Look
+    train: bnp.Corpus, *, topics: int, eta: float | str, chunk: int, seed: int, look: Look
 ) -> None:
     """Train gensim's variational author-topic model, and show it after every update.
 
@@ -109,7 +110,7 @@ def train_gensim(
                 raise _Enough
             start = time.perf_counter() - spent  # the clock was stopped
 
-    rows = train.to_counts()
+    rows: Any = train.to_counts()  # a sparse array, whose rows checkers take for numbers
     bags = [list(zip(row.indices.tolist(), row.data.tolist(), strict=True)) for row in rows]
     author2doc: dict[str, list[int]] = {}
     for d in range(train.num_docs):
@@ -128,7 +129,7 @@ def train_gensim(
 
 
 def _followed(
-    trainer: Callable[..., None], train: Any, scored: Any, options: dict[str, Any],
+    trainer: Callable[..., None], train: bnp.Corpus, scored: bnp.Corpus, options: dict[str, Any],
     seconds: float, points: int, updates: int = 0,
 ) -> list[_Point]:  # fmt: skip
     """Train for some seconds and at least so many updates; score on the way and after these."""
@@ -143,11 +144,11 @@ def _followed(
     return found
 
 
-def _updates_of_a_pass(corpus: Any, chunk: int) -> int:
+def _updates_of_a_pass(corpus: bnp.Corpus, chunk: int) -> int:
     return -(-corpus.num_docs // chunk)
 
 
-def _state(model: Any, corpus: Any) -> AuthorMixture:
+def _state(model: Any, corpus: bnp.Corpus) -> AuthorMixture:
     """Return the means of what gensim fitted, as one state of ours.
 
     An author without a training document has the shares of the prior.

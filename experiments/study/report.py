@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from study.cells import session_of
 from study.files import write_bytes, write_csv
+from study.frames import DataFrame, rows_of
 
 __all__ = ["Table", "head", "markdown", "rates", "span", "write_report"]
 
@@ -19,17 +20,17 @@ class Table(NamedTuple):
 
     title: str
     name: str
-    rows: Sequence[Mapping[str, Any]]
+    rows: DataFrame | Sequence[Mapping[str, Any]]
     note: str = ""
 
 
 def write_report(output: Path, text: str, tables: Sequence[Table]) -> str:
     """Write the tables that have rows as Markdown and CSV beside `output`; return the Markdown."""
     for table in tables:
-        if table.rows:
-            write_csv(output.with_name(f"{output.stem}_{table.name}.csv"), table.rows)
+        if rows := rows_of(table.rows):
+            write_csv(output.with_name(f"{output.stem}_{table.name}.csv"), rows)
             note = f"{table.note}\n\n" if table.note else ""
-            text += f"\n\n## {table.title}\n\n{note}{markdown(table.rows)}"
+            text += f"\n\n## {table.title}\n\n{note}{markdown(rows)}"
     text += "\n"
     write_bytes(output.with_suffix(".md"), text.encode())
     return text

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from jaxtyping import Bool, Num
 
 __all__ = [
-    "Difference", "convergence", "kept", "mean_of", "over_splits", "paired", "paired_cells",
-    "unigram", "worst_rhat",
+    "Difference", "about_fits", "compared", "convergence", "documents_error", "kept", "mean_of",
+    "over_splits", "pack", "standard_error", "unigram", "unpack", "worst_rhat",
 ]  # fmt: skip
 
 Record = Mapping[str, Any]
@@ -58,40 +59,41 @@ def convergence(fit: Any) -> list[dict[str, Any]]:
     return json.loads(fit.convergence().table.reset_index().to_json(orient="records"))
 
 
+def about_fits(*fits: Any) -> dict[str, Any]:
+    """Return the largest R-hat of some fits, and their seconds of sampling and of compiling."""
+    attrs = [fit.data.attrs for fit in fits]
+    return {
+        "worst_rhat": worst_rhat({"convergence": convergence(fit)} for fit in fits),
+        "seconds": sum(float(x["sampling_seconds"]) for x in attrs),
+        "compile_seconds": sum(float(x["compile_seconds"]) for x in attrs),
+    }
+
+
 def worst_rhat(records: Iterable[Record]) -> float | None:
     """Return the largest R-hat of some fits, None where none is known."""
     rows = [row for record in records for row in record.get("convergence", ())]
     return max((row["rhat"] for row in rows if row.get("rhat") is not None), default=None)
 
 
-def paired(one: Record, other: Record, tokens: Sequence[int]) -> Difference:
-    """Compare two scores of the same documents: log of the ratio of perplexities, one to other.
+def documents_error(gain: Any, value: float, tokens: Any) -> float:
+    """Return the standard error over documents of a mean gain per token, as that of a ratio.
 
-    The error is that of documents (of a ratio, as in `HeldOutScore`) and of the chains of both.
+    `gain` has what each document of so many `tokens` gains, and `value` is the mean per token.
     """
-    weights = np.array(tokens, float)
-    gain = np.array(other["doc_log_prob"]) - np.array(one["doc_log_prob"])
-    scored = weights > 0
-    log_ratio = gain.sum() / weights.sum()
-    rest, n = (gain - log_ratio * weights)[scored], int(scored.sum())
-    docs = math.sqrt(n / (n - 1) * (rest**2).sum()) / weights.sum()
-    chains = [score.get("error_chains") or 0.0 for score in (one, other)]
-    return Difference(float(log_ratio), math.sqrt(docs**2 + sum(x**2 for x in chains)))
+    weights = np.asarray(tokens, float)
+    rest, n = (gain - value * weights)[weights > 0], int((weights > 0).sum())
+    return math.sqrt(n / max(n - 1, 1) * (rest**2).sum()) / float(weights.sum())
 
 
-def paired_cells(pairs: Sequence[tuple[float, float]]) -> Difference:
-    """Compare two methods over the cells in which both were measured: mean of one less other.
-
-    The error is the standard error over cells: other splits, other data, other chains.
-    """
-    values = np.array([one - other for one, other in pairs])
-    error = values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else math.inf
-    return Difference(float(values.mean()), float(error))
+def standard_error(values: Any, of_one: float = math.inf) -> float:
+    """Return the standard error of a mean; that of one value is not known."""
+    values = np.asarray(values, float)
+    return float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else of_one
 
 
-def mean_of(numbers: Sequence[float]) -> Difference:
+def mean_of(numbers: Any) -> Difference:
     """Return a mean and its standard error, which one number does not have."""
-    return paired_cells([(x, 0.0) for x in numbers])
+    return Difference(float(np.mean(numbers)), standard_error(numbers))
 
 
 def over_splits(gaps: Sequence[Difference]) -> Difference:
@@ -119,3 +121,24 @@ def unigram(train_counts: Any, heldout_counts: Any, beta: float) -> dict[str, An
         "log_prob": log_prob,
         "doc_log_prob": np.round(docs, 2).tolist(),
     }
+
+
+def pack(correct: Bool[np.ndarray, " D"]) -> str:
+    """Write which documents were right as hexadecimal digits, four documents in each."""
+    return np.packbits(correct).tobytes().hex()
+
+
+def unpack(text: str, num_docs: int) -> Bool[np.ndarray, " D"]:
+    """Read what `pack` wrote."""
+    return np.unpackbits(np.frombuffer(bytes.fromhex(text), np.uint8))[:num_docs].astype(bool)
+
+
+def compared(one: Num[np.ndarray, "S D"], other: Num[np.ndarray, "S D"]) -> Difference:
+    """Return by how much the first method is more accurate, on the same D documents.
+
+    Starts are paired by their seeds. The variances over documents and over starts are added. Each
+    has a part of the other in it, so the error is rather too large.
+    """
+    gap = np.asarray(one, float) - other
+    error = math.hypot(*(standard_error(gap.mean(axis=axis), of_one=0.0) for axis in (0, 1)))
+    return Difference(float(gap.mean()), error)

@@ -16,19 +16,19 @@ __all__ = ["Halves", "chosen", "first_words", "halves", "present_authors", "stan
 class Halves(NamedTuple):
     """Training documents, and the test documents in halves; one vocabulary, the same authors."""
 
-    train: Any
-    observed: Any  # first halves of the test documents
-    heldout: Any  # second halves
+    train: bnp.Corpus
+    observed: bnp.Corpus  # first halves of the test documents
+    heldout: bnp.Corpus  # second halves
 
 
-def halves(corpus: Any, test_share: float, seed: int) -> Halves:
+def halves(corpus: bnp.Corpus, test_share: float, seed: int) -> Halves:
     """Split off test documents, and these into halves."""
     train, test = corpus.train_test_split(test_share, seed=seed)
     observed, heldout = test.halves(seed)
     return Halves(train, observed, heldout)
 
 
-def first_words(corpus: Any, number: int, seed: int) -> Any:
+def first_words(corpus: bnp.Corpus, number: int, seed: int) -> Any:
     """Keep this many tokens of each document, drawn at random; all where there are fewer."""
     rng = np.random.default_rng([seed, number])
     docs = [rng.permutation(corpus.document(d)) for d in range(corpus.num_docs)]
@@ -36,7 +36,7 @@ def first_words(corpus: Any, number: int, seed: int) -> Any:
     return bnp.Corpus.from_ids(docs, vocabulary=corpus.vocabulary, doc_names=corpus.doc_names)
 
 
-def present_authors(corpus: Any) -> Any:
+def present_authors(corpus: bnp.Corpus) -> Any:
     """Forget the authors who signed none of the documents."""
     present = np.unique(corpus.author_idx)
     return bnp.Corpus.from_ids(

@@ -20,13 +20,13 @@ USUAL, OTHER = "from 100 topics", "from 10 topics"
 @pytest.fixture
 def findings(load):
     """The module of the findings."""
-    return load("author_findings")
+    return load("author_topic.claims")
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("in_no_time")
 def test_quick_study_resumes(load, read_csv, capsys, tmp_path):
-    study, output = load("author_topic"), tmp_path / "study.json"
+    study, output = load("author_topic.__main__"), tmp_path / "study.json"
     parts = ["--quick", "--parts", "fit,curve", "--output", str(output)]
     assert study.main(parts) == 0
     assert "FAILED" not in capsys.readouterr().err
@@ -59,7 +59,7 @@ def test_quick_study_resumes(load, read_csv, capsys, tmp_path):
 @pytest.mark.usefixtures("in_this_process")
 def test_plan_has_whole_splits(load, monkeypatch, capsys, tmp_path):
     """An interrupted run has all fits of the first splits."""
-    study = load("author_topic")
+    study = load("author_topic.__main__")
     monkeypatch.setattr(load("study.command"), "_data", lambda *given: None)
     options = ["--parts", "fit", "--plan", "--output", str(tmp_path / "a.json")]
     assert study.main(options) == 0
@@ -74,7 +74,7 @@ def test_plan_has_whole_splits(load, monkeypatch, capsys, tmp_path):
     assert more.count("split_seed=") == 5 * per_split + others
     minutes = sum(
         cell.seconds / 60
-        for cell in study.prepare(s, None, tmp_path / "a.json")[1]
+        for cell in study.STUDY.prepare(s, None, tmp_path / "a.json")[1]
         if cell.part == "fit"
     )
     assert 100 < minutes < 180
@@ -252,7 +252,7 @@ class TestConditions:
         assert findings.authors_or_half(made.run).verdict == "does not hold"
 
     def test_words_that_the_authors_are_worth(self, load):
-        gaps = load("author_gaps")
+        gaps = load("author_topic.claims")
         which = gaps.Which(ATM, 100), gaps.Which(LDA, 100)
         worth = gaps.words_worth(self.made(-0.1).run, *which)
         # half-way between 16 and 64 words, over log(1 + words)
@@ -364,7 +364,7 @@ def full_run():
 
 
 def test_report(load, read_csv, tmp_path):
-    module = load("author_report")
+    module = load("author_topic.report")
     text = module.report(full_run(), tmp_path / "study.json")
     for head in ("Claims", "Perplexity of second halves", "Perplexity by words seen",
                  "Words that the authors are worth", "Choices of gensim's model", "Convergence",
@@ -383,7 +383,7 @@ def test_report(load, read_csv, tmp_path):
 
 
 def test_nothing_measured(load, tmp_path):
-    module = load("author_report")
+    module = load("author_topic.report")
     run = Made(0).run
     for claim in module.CLAIMS:
         assert claim.ask(run).verdict == "not run"
@@ -440,20 +440,20 @@ def test_nothing_known_is_the_prior(load):
     zero = np.zeros(1, int)
     state = Mixtures(phi[None], np.array([[1.0, 3.0]], np.float32), zero, zero)
     heldout = bnp.Corpus.from_ids([[0, 1], [1]], num_words=2, authors=[["a"], ["b"]])
-    found = load("author_measures").nothing_known(SimpleNamespace(mixtures=[state]), heldout)
+    found = load("author_topic.measures").nothing_known(SimpleNamespace(mixtures=[state]), heldout)
     expected = np.log([0.2, 0.8, 0.8]).mean()
     assert found.log_prob == pytest.approx(expected, rel=1e-5)
 
 
 def test_words_that_tomotopy_leaves_out(load):
     phi = np.array([[0.7, 0.1], [0.0, 0.0], [0.3, 0.9]])
-    found = load("author_measures").all_words_possible(phi)
+    found = load("author_topic.measures").all_words_possible(phi)
     np.testing.assert_allclose(found[1], [0.3 / 1.3, 0.1 / 1.1])
     np.testing.assert_allclose(found.sum(axis=0), 1)
 
 
 def test_documents_of_prolific_authors(load):
-    chosen = load("author_measures").of_prolific_authors
+    chosen = load("author_topic.measures").of_prolific_authors
     authors = [["a"], ["b"], ["a", "b"], ["c"], ["a"], ["b", "d"]]
     corpus = bnp.Corpus.from_ids([[0, 1]] * 6, num_words=2, authors=authors)
     assert chosen(corpus, 4).tolist() == [0, 2, 4]
@@ -462,8 +462,10 @@ def test_documents_of_prolific_authors(load):
 
 @pytest.mark.skipif(not os.environ.get("BNP_DATA"), reason="needs the NIPS papers")
 def test_test_documents_are_not_fitted(load, tmp_path):
-    study = load("author_topic")
-    plan = study.Plan(study.STANDARD, os.environ["BNP_DATA"], tmp_path / "a.json")
+    study = load("author_topic.plan")
+    plan = study.Plan(
+        load("author_topic.settings").STANDARD, os.environ["BNP_DATA"], tmp_path / "a.json"
+    )
     data = plan.split(1)
     assert not set(data.train.doc_names) & set(data.heldout.doc_names)
     assert data.train.author_names == data.heldout.author_names

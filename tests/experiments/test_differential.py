@@ -20,13 +20,13 @@ TI, TII, CCLDA, PYP, LDA = (
 @pytest.fixture
 def data(load):
     """The module of the data."""
-    return load("differential_data")
+    return load("differential.data")
 
 
 @pytest.fixture
 def claims(load):
     """The module of the claims."""
-    return load("differential_claims")
+    return load("differential.claims")
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -60,7 +60,7 @@ def with_model(load, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.usefixtures("in_no_time", "with_model")
 def test_quick_study_resumes(load, read_csv, capsys, tmp_path):
-    study, output = load("differential"), tmp_path / "differential.json"
+    study, output = load("differential.__main__"), tmp_path / "differential.json"
     assert study.main(["--quick", "--output", str(output)]) == 0
     assert "FAILED" not in capsys.readouterr().err
     results = json.loads(output.read_text())
@@ -78,7 +78,7 @@ def test_quick_study_resumes(load, read_csv, capsys, tmp_path):
             assert score.get("single_state_perplexity", np.inf) > score["perplexity"] - 1e-6
             assert ("doc_log_prob" in score) == (how == TOKENS)
     rows = read_csv(tmp_path / "differential_claims.csv")
-    module = load("differential_claims")
+    module = load("differential.claims")
     wanted = [c.claim for c in (*module.claims_by(TOKENS), *module.other_claims())]
     assert [row["claim"] for row in rows] == wanted
     assert (tmp_path / "differential_digits.png").stat().st_size > 1000
@@ -95,14 +95,14 @@ def test_quick_study_resumes(load, read_csv, capsys, tmp_path):
 
 def test_data_are_needed(load, monkeypatch, capsys, in_this_process):
     monkeypatch.delenv("BNP_DATA", raising=False)
-    study = load("differential")
+    study = load("differential.__main__")
     assert study.main(["--parts", "digits", "--plan"]) == 1
     assert "the folder with alphadigs.npz" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("in_this_process", "with_model")
 def test_plan(load, monkeypatch, capsys, tmp_path):
-    study = load("differential")
+    study = load("differential.__main__")
     settings = study.STANDARD
     monkeypatch.setattr(load("study.command"), "_data", lambda *given: None)
     options = ["--parts", "perplexity-abstracts", "--plan", "--output", str(tmp_path / "a.json")]
@@ -115,7 +115,7 @@ def test_plan(load, monkeypatch, capsys, tmp_path):
     full = study.FULL.perplexity
     assert (full.num_warmup, full.num_samples, full.num_chains) == (2000, 100, 1)
     assert study.FULL.seeds == 6
-    _, cells = study.prepare(settings, None, tmp_path)
+    _, cells = study.STUDY.prepare(settings, None, tmp_path)
     minutes: dict[str, float] = dict.fromkeys(study.PARTS, 0.0)
     for cell in cells:
         minutes[cell.part] += cell.seconds / 60
@@ -190,7 +190,7 @@ def test_real_data(data):
 
 class TestMethods:
     def test_what_is_not_there_is_named(self, load, monkeypatch):
-        methods = load("differential_methods")
+        methods = load("differential.methods")
         monkeypatch.delattr(bnp, "DifferentialTopicModel", raising=False)
         assert methods.left_out() == dict.fromkeys(
             (TI, TII), "bnp_models has no DifferentialTopicModel"
@@ -202,14 +202,14 @@ class TestMethods:
 
     def test_left_out_methods_have_no_cells(self, load, monkeypatch, capsys, tmp_path):
         monkeypatch.delattr(bnp, "DifferentialTopicModel", raising=False)
-        study = load("differential")
-        _, cells = study.prepare(study.STANDARD, None, tmp_path)
+        study = load("differential.__main__")
+        _, cells = study.STUDY.prepare(study.STANDARD, None, tmp_path)
         assert not {TI, TII} & {cell.method for cell in cells}
         assert "'TII' is left out" in capsys.readouterr().out
 
     def test_fits_of_single_groups_are_scored_as_one(self, load):
         """Documents of a group read the row of its own fit."""
-        methods = load("differential_methods")
+        methods = load("differential.methods")
         mixtures = load("bnp_models.posterior.mixtures")
         rng = np.random.default_rng(0)
         one = np.zeros(1, int)
@@ -241,7 +241,7 @@ class TestMethods:
 
 class TestDigits:
     def test_versions_that_name_the_class(self, load):
-        digits = load("differential_digits")
+        digits = load("differential.digits")
         rng = np.random.default_rng(0)
         pictures = rng.dirichlet(np.full(30, 0.2), size=5)
         shared = rng.dirichlet(np.full(30, 0.2), size=2)
@@ -255,13 +255,13 @@ class TestDigits:
 
     def test_pictures_of_classes(self, load):
         corpus = bnp.Corpus.from_ids([[0, 1], [1], [2]], 3, groups=["A", "A", "B"])
-        found = load("differential_digits").class_pictures(corpus)
+        found = load("differential.digits").class_pictures(corpus)
         np.testing.assert_allclose(found, [[1 / 3, 2 / 3, 0], [0, 0, 1]])
 
 
 class TestAlignment:
     def test_versions_that_find_one_another(self, load):
-        matched = load("differential_measures").matched
+        matched = load("differential.measures").matched
         rng = np.random.default_rng(0)
         phi = rng.dirichlet(np.full(40, 0.1), size=4).T
         assert matched([np.stack([phi, phi, phi])]) == 1
@@ -345,7 +345,7 @@ class TestClaims:
             assert claim.ask(run_of()).verdict == "not run"
 
     def test_errors_over_documents(self, load):
-        gaps = load("differential_gaps")
+        claims, gaps = load("differential.claims"), load("study.gaps")
         rng = np.random.default_rng(1)
         tokens = np.full(400, 50)
         errors = []
@@ -360,8 +360,9 @@ class TestClaims:
                 scores = {TOKENS: {"doc_tokens": tokens.tolist()}}
                 records.append({"part": "perplexity-blogs", "data": "blogs", "method": "unigram",
                                 "split_seed": seed, "scores": scores})  # fmt: skip
-            which = [gaps.Which("perplexity-blogs", "blogs", m) for m in (TI, TII)]
-            gap = gaps.gap_of(run_of(*records), *which, TOKENS)
+            which = [claims.Which("perplexity-blogs", "blogs", m) for m in (TI, TII)]
+            run = run_of(*records)
+            gap = gaps.gap_between(*(w.scores(run, TOKENS) for w in which), ["topics"])
             assert gap.value == pytest.approx(0.1, abs=0.03)
             errors.append(gap.error)
         # documents alone: 10 nats of 50 tokens in 1,200 documents, 0.0058; splits as much again
@@ -408,7 +409,7 @@ class TestClaims:
         assert same(self.samplers(0.0)).verdict == "holds"
 
     def accuracy(self, load, shares, start=None):
-        pack = load("supervised_scores").pack
+        pack = load("study.scores").pack
         rng, records = np.random.default_rng(0), []
         for seed in range(3):
             for method, by_score in shares.items():

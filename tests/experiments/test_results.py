@@ -9,14 +9,14 @@ import bnp_models as bnp
 
 RESULTS = Path(__file__).parents[2] / "experiments" / "results"
 STUDIES = {
-    "author_topic_standard": "author_report",
-    "differential_standard": "differential_report",
-    "factors_standard": "factor_report",
+    "author_topic_standard": "author_topic.report",
+    "differential_standard": "differential.report",
+    "factors_standard": "factors.report",
     "mixing_standard": "mixing",
     "scale_standard": "benchmarks.scale_report",
     "speed_standard": "benchmarks.report",
-    "supervised_standard": "supervised_report",
-    "transfer_standard": "transfer_report",
+    "supervised_standard": "supervised.report",
+    "transfer_standard": "transfer.report",
 }
 
 
@@ -28,7 +28,7 @@ def test_tables_are_made_anew_from_the_json_file(load, tmp_path, name):
     paths = sorted(RESULTS.glob(f"{study}_*.json"))  # files of parts are in the same report
     paths.remove(RESULTS / f"{name}.json")
     also = {path: json.loads(path.read_text()) for path in paths}
-    may_change = load(study).STUDY.may_change if also else ()
+    may_change = load(f"{study}.__main__").STUDY.may_change if also else ()
     run = json.loads((RESULTS / f"{name}.json").read_text())
     run = load("study.cells").joined(run, also, may_change)
     module.report(run, tmp_path / f"{name}.json")

@@ -13,14 +13,14 @@ EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 @pytest.fixture
 def claims(load):
     """The module of the claims."""
-    return load("supervised_claims")
+    return load("supervised.claims")
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("in_no_time")
 @pytest.mark.filterwarnings("ignore")  # tomotopy warns when it is imported
 def test_quick_study_resumes(load, read_csv, capsys, tmp_path):
-    study, output = load("supervised"), tmp_path / "supervised.json"
+    study, output = load("supervised.__main__"), tmp_path / "supervised.json"
     assert study.main(["--quick", "--output", str(output)]) == 0
     results = json.loads(output.read_text())
     cells = list(results["cells"].values())
@@ -29,13 +29,13 @@ def test_quick_study_resumes(load, read_csv, capsys, tmp_path):
     assert [cell["parameters"] for cell in tuned] == 2 * [{"c": 25.0}]
     for cell in cells:
         for way in cell.get("ways", {}).values():
-            right = load("supervised_scores").unpack(way["correct"], cell["test_documents"])
+            right = load("study.scores").unpack(way["correct"], cell["test_documents"])
             assert way["accuracy"] == pytest.approx(right.mean())
     sampled = [cell for cell in cells if cell["method"] == "gSLDA+" and "ways" in cell]
     assert {"plug_in", "one_state", "averaged"} in [set(cell["ways"]) for cell in sampled]
     if importlib.util.find_spec("tomotopy"):
         assert {"tomotopy", "race"} <= {cell["method"] for cell in cells}
-    names = [claim.claim for claim in load("supervised_claims").CLAIMS]
+    names = [claim.claim for claim in load("supervised.claims").CLAIMS]
     assert [row["claim"] for row in read_csv(tmp_path / "supervised_claims.csv")] == names
     for picture in ("supervised", "supervised_sensitivity", "supervised_tomotopy"):
         assert (tmp_path / f"{picture}.png").stat().st_size > 3000
@@ -51,11 +51,11 @@ def test_quick_study_resumes(load, read_csv, capsys, tmp_path):
 class TestData:
     @pytest.fixture
     def folder(self, load, tmp_path):
-        load("supervised_data").made_up(tmp_path, seed=0)
+        load("supervised.data").made_up(tmp_path, seed=0)
         return tmp_path
 
     def test_stop_words_and_words_of_test_documents_alone_are_left_out(self, load, folder):
-        data = load("supervised_data")
+        data = load("supervised.data")
         with np.load(folder / data.FILE) as arrays:
             arrays = dict(arrays)
         only_test = np.flatnonzero(arrays["split"][arrays["doc"]] == 1)[:1]
@@ -71,7 +71,7 @@ class TestData:
         assert (counts > 0).all()
 
     def test_the_published_split_is_kept(self, load, folder):
-        data = load("supervised_data")
+        data = load("supervised.data")
         task = data.read(folder, groups=data.PAIR)
         assert (task.train.num_docs, task.test.num_docs) == (16, 16)
         assert {task.train.label_names[i] for i in np.asarray(task.train.label)} == set(data.PAIR)
@@ -84,7 +84,7 @@ class TestData:
         assert fitted.num_docs == 12
 
     def test_classes_may_be_names_or_numbers(self, load, folder):
-        data = load("supervised_data")
+        data = load("supervised.data")
         corpus = data.read(folder, groups=data.PAIR).test
         label = np.asarray(corpus.label)
         predicted = np.full(len(label), label.max())
@@ -94,24 +94,8 @@ class TestData:
         np.testing.assert_array_equal(data.predicted_classes(corpus, names), right)
 
 
-class TestScores:
-    def test_packing_loses_nothing(self, load):
-        scores = load("supervised_scores")
-        correct = np.random.default_rng(0).random(21) < 0.5
-        np.testing.assert_array_equal(scores.unpack(scores.pack(correct), 21), correct)
-
-    def test_errors_are_those_of_documents_and_starts(self, load):
-        compared = load("supervised_scores").compared
-        one, other = np.ones((2, 4)), np.zeros((2, 4))
-        other[:, 0] = 1.0  # all starts agree: the error is that of documents
-        gap = compared(one, other)
-        assert gap == pytest.approx((0.75, np.sqrt(0.75 * 0.25 / 3)))
-        other = np.stack([np.zeros(4), np.ones(4)])  # all documents agree: that of starts
-        assert compared(one, other) == pytest.approx((0.5, 0.5))
-
-
 def fit(load, method, right, seed, part="binary", topics=5, **more):
-    pack = load("supervised_scores").pack
+    pack = load("study.scores").pack
     ways = {"plug_in": {"correct": pack(np.asarray(right, bool)), "test_seconds": 1.0}}
     about = {"part": part, "method": method, "topics": topics, "chain_seed": seed}
     return {**about, "test_documents": len(right), "ways": ways, "train_seconds": 2.0, **more}
@@ -127,20 +111,25 @@ def test_methods_are_compared_on_the_same_documents_and_starts(load, claims):
     worse = np.arange(200) < 140
     records = [fit(load, "gSLDA+", right, n) for n in range(3)]
     records += [fit(load, "gSLDA", worse, n) for n in range(2)]
-    found = claims._above(run_of(*records), "binary", "gSLDA+", "gSLDA")
+    found = claims._compare(run_of(*records), "binary", "gSLDA+", "gSLDA")
     assert found.verdict == "holds"
     assert found.found.startswith("0.900 against 0.700; difference +0.200")
-    assert claims._not_above(run_of(*records), "binary", "gSLDA", "gSLDA+").verdict == "holds"
-    assert claims._equal(run_of(*records), "binary", "gSLDA", "gSLDA+").verdict == "does not hold"
+    assert (
+        claims._compare(run_of(*records), "binary", "gSLDA", "gSLDA+", "below").verdict == "holds"
+    )
+    assert (
+        claims._compare(run_of(*records), "binary", "gSLDA", "gSLDA+", "equal").verdict
+        == "does not hold"
+    )
     same = [fit(load, "vMedLDA tuned", right, n, part="variational") for n in range(2)]
-    near = claims._equal(run_of(*records, *same), "binary", "gSLDA+", "vMedLDA tuned")
+    near = claims._compare(run_of(*records, *same), "binary", "gSLDA+", "vMedLDA tuned", "equal")
     assert near.verdict == "holds"  # of another part with the same documents
-    one = claims._above(run_of(*records[2:4]), "binary", "gSLDA+", "gSLDA")
+    one = claims._compare(run_of(*records[2:4]), "binary", "gSLDA+", "gSLDA")
     assert one.verdict == "not run"  # other seeds
 
 
 def test_the_best_parameters_on_validation_documents_are_chosen(load, tmp_path):
-    measures = load("supervised_measures")
+    measures = load("supervised.measures")
     output = tmp_path / "study.json"
     choose = measures.chosen(output, "binary", "logistic", ("c",))
     with pytest.raises(ValueError, match="validation documents for logistic"):
@@ -156,7 +145,7 @@ def test_the_best_parameters_on_validation_documents_are_chosen(load, tmp_path):
 
 
 def test_a_race_ends_where_accuracy_stays(load):
-    arrival = load("supervised_speed")._arrival
+    arrival = load("supervised.speed")._arrival
     path = {"our_path": [0.5, 0.9, 0.8, 0.9, 0.9, 0.95], "our_path_seconds": [1, 2, 3, 4, 5, 6]}
     assert arrival(path, 0.85) == {"our_seconds": 4, "our_sweeps": 4}
     assert arrival(path, 0.92) == {"our_seconds": None, "our_sweeps": None}
@@ -177,7 +166,7 @@ def test_a_race_compiles_anew(load, tmp_path):
         jax.jit(lambda x: x * 17.0)(1.0)
         written = len(list(tmp_path.iterdir()))
         assert written
-        with load("supervised_speed")._nothing_compiled():
+        with load("supervised.speed")._nothing_compiled():
             jax.jit(lambda x: x * 18.0)(1.0)
         assert len(list(tmp_path.iterdir())) == written
         jax.jit(lambda x: x * 19.0)(1.0)
@@ -218,5 +207,5 @@ def test_shares_of_a_sweep(claims):
 
 def test_data_are_needed(load, monkeypatch, capsys):
     monkeypatch.delenv("BNP_DATA", raising=False)
-    assert load("supervised").main([]) == 1
+    assert load("supervised.__main__").main([]) == 1
     assert "--data FOLDER is needed: the folder with news20_bow.npz" in capsys.readouterr().err

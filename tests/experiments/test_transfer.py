@@ -19,19 +19,19 @@ EL, COMPLETION = "empirical_likelihood", "document_completion"
 @pytest.fixture
 def data(load):
     """The module of the data."""
-    return load("transfer_data")
+    return load("transfer.data")
 
 
 @pytest.fixture
 def methods(load):
     """The module of the contestants."""
-    return load("transfer_methods")
+    return load("transfer.methods")
 
 
 @pytest.fixture
 def claims(load):
     """The module of the claims."""
-    return load("transfer_claims")
+    return load("transfer.claims")
 
 
 @pytest.mark.slow
@@ -40,7 +40,7 @@ def test_quick_study_resumes(load, read_csv, capsys, monkeypatch, tmp_path):
     # drop programs now, so that none is dropped during the study: it says which fits compiled
     jax.clear_caches()
     monkeypatch.setattr(other_packages, "SHARE", 0.95)
-    study, output = load("transfer"), tmp_path / "transfer.json"
+    study, output = load("transfer.__main__"), tmp_path / "transfer.json"
     assert study.main(["--quick", "--output", str(output)]) == 0
     capsys.readouterr()
     results = json.loads(output.read_text())
@@ -63,7 +63,7 @@ def test_quick_study_resumes(load, read_csv, capsys, monkeypatch, tmp_path):
             and "start" not in fit
         ]  # fmt: skip
         assert [fit["compiled"] for fit in usual[1:]] == [False] * 3
-    names = [c.claim for c in load("transfer_claims").claims_by(EL)]
+    names = [c.claim for c in load("transfer.claims").claims_by(EL)]
     rows = read_csv(tmp_path / "transfer_claims.csv")
     assert [row["claim"] for row in rows][: len(names)] == names
     assert (tmp_path / f"transfer_{COMPLETION}.png").stat().st_size > 5000
@@ -80,15 +80,15 @@ def test_quick_study_resumes(load, read_csv, capsys, monkeypatch, tmp_path):
 
 def test_data_are_needed_for_text_alone(load, monkeypatch, capsys, in_this_process):
     monkeypatch.delenv("BNP_DATA", raising=False)
-    study = load("transfer")
+    study = load("transfer.__main__")
     assert study.main(["--parts", "nips", "--plan"]) == 1
     assert "--data FOLDER is needed: the folder with nips12.npz" in capsys.readouterr().err
 
 
 def test_plan_of_the_paper(load, monkeypatch, capsys, in_this_process, tmp_path):
-    study = load("transfer")
-    monkeypatch.setattr(load("transfer_methods"), "left_out", lambda names: {})
-    options = ["--size", "paper", "--parts", "continuum,tasks", "--plan"]
+    study = load("transfer.__main__")
+    monkeypatch.setattr(load("transfer.methods"), "left_out", lambda names: {})
+    options = ["--full", "--parts", "continuum,tasks", "--plan"]
     assert study.main([*options, "--output", str(tmp_path / "paper.json")]) == 0
     out = capsys.readouterr().out
     # nine u and ten problems of four methods, and three of these from another start, three times;
@@ -249,40 +249,38 @@ class TestMethods:
         monkeypatch.setattr(bnp, "SparseTransferTopicModel", Sparse, raising=False)
         for part, beta, epsilon in (("continuum", 5e-5, 0.01), ("nips", 0.5, 1e-4)):
             law = methods.law_of(part)
-            assert methods.model_of(methods.SPARSE, law, 32).values == {
+            assert methods.model_of(SPARSE, law, 32).values == {
                 "alpha": 5.0, "epsilon": epsilon, "strength_shape": 5.0, "strength_scale": 0.1,
                 "beta": beta, "max_topics": 32,
             }  # fmt: skip
-            several = methods.model_of(methods.MULTI_TASK, law, 32)
-            one = methods.model_of(methods.ALONE, law, 32)
+            several = methods.model_of(MULTI, law, 32)
+            one = methods.model_of(ALONE, law, 32)
             assert several.alone() == one
             assert (one.beta, float(several.group_alpha.mean)) == (beta, 50)
 
     def test_speed_is_measured_with_usual_priors(self, methods):
-        timed = methods.timed_model(methods.MULTI_TASK, 0.05, 64)
+        timed = methods.timed_model(MULTI, 0.05, 64)
         assert timed == bnp.MultiTaskHDPLDA(beta=0.05, max_topics=64)
 
     def test_what_is_not_there_is_named(self, methods, monkeypatch):
         monkeypatch.delattr(bnp, "SparseTransferTopicModel", raising=False)
         lacking = methods.left_out(methods.METHODS)
-        assert set(lacking) == {methods.SPARSE, methods.TAYLOR}
-        assert lacking[methods.SPARSE] == "bnp_models has no SparseTransferTopicModel"
+        assert set(lacking) == {SPARSE, TAYLOR}
+        assert lacking[SPARSE] == "bnp_models has no SparseTransferTopicModel"
         monkeypatch.setattr(bnp, "SparseTransferTopicModel", Sparse, raising=False)
         assert not methods.left_out(methods.METHODS)
         monkeypatch.setattr(Sparse, "gibbs", lambda self, schedule="sequential": None)
         lacking = methods.left_out(methods.METHODS)
-        assert lacking == {
-            methods.TAYLOR: "SparseTransferTopicModel.gibbs has no option 'approximation'"
-        }
+        assert lacking == {TAYLOR: "SparseTransferTopicModel.gibbs has no option 'approximation'"}
 
     def test_left_out_methods_have_no_cells(self, load, monkeypatch, capsys):
         monkeypatch.delattr(bnp, "SparseTransferTopicModel", raising=False)
-        study = load("transfer")
-        _, cells = study.prepare(study.QUICK, None, Path())
+        study = load("transfer.__main__")
+        _, cells = study.STUDY.prepare(study.QUICK, None, Path())
         assert not [cell for cell in cells if "sparse" in cell.method]
         assert "'sparse transfer' is left out" in capsys.readouterr().out
         monkeypatch.setattr(bnp, "SparseTransferTopicModel", Sparse, raising=False)
-        _, cells = study.prepare(study.QUICK, None, Path())
+        _, cells = study.STUDY.prepare(study.QUICK, None, Path())
         assert {cell.part for cell in cells if cell.method == "sparse transfer"} == {
             "continuum", "tasks", "newsgroups", "nips",
         }  # fmt: skip
@@ -410,8 +408,8 @@ class TestClaims:
         assert equal.verdict == "does not hold"
         same = self.tasks({2: 0.1, 30: 0.001})
         assert self.judge(claims, same, 4).verdict == "holds"
-        by_place = claims.log_probs(run, EL, "tasks", SPARSE)
-        assert (0.5, 10) in by_place  # from the part "continuum"
+        scores = claims.scores_of(run, EL, "tasks", SPARSE)
+        assert 10 in set(scores["number"])  # from the part "continuum"
 
     def texts(self, part, sparse, multi, alone):
         rng, records = np.random.default_rng(2), []

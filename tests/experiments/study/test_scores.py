@@ -11,28 +11,35 @@ def scores(load):
     return load("study.scores")
 
 
-def test_documents_are_compared_in_pairs(scores):
+def test_errors_over_documents_are_those_of_a_ratio(scores):
     tokens = [10, 20, 0, 10]
-    other = {"doc_log_prob": [-50.0, -110.0, 0.0, -47.0], "error_chains": None}
     # each token a tenth of a nat better: the documents leave no doubt
-    one = {"doc_log_prob": [-49.0, -108.0, 0.0, -46.0], "error_chains": None}
-    gap = scores.paired(one, other, tokens)
-    assert gap.value == pytest.approx(-0.1)
-    assert gap.error == pytest.approx(0, abs=1e-9)
-    assert gap.ratio == "0.905 (0.905 to 0.905)"
-    assert scores.paired({**one, "error_chains": 0.03}, other, tokens).error == pytest.approx(0.03)
-    one["doc_log_prob"] = [-46.0, -110.0, 0.0, -47.0]
-    gap = scores.paired(one, other, tokens)
+    assert scores.documents_error([1.0, 2.0, 0.0, 1.0], 0.1, tokens) == pytest.approx(0, abs=1e-9)
     rest = [3.0, -2.0, -1.0]  # 4, 0, 0 less 0.1 for each token
-    assert gap.value == pytest.approx(-0.1)
-    assert gap.error == pytest.approx(math.sqrt(3 / 2 * sum(x**2 for x in rest)) / 40)
+    found = scores.documents_error([4.0, 0.0, 0.0, 0.0], 0.1, tokens)
+    assert found == pytest.approx(math.sqrt(3 / 2 * sum(x**2 for x in rest)) / 40)
+    assert scores.Difference(-0.1, 0.0).ratio == "0.905 (0.905 to 0.905)"
 
 
-def test_cells_are_compared_in_pairs(scores):
-    gap = scores.paired_cells([(5.0, 4.0), (7.0, 4.0), (9.0, 7.0)])
-    assert gap.value == pytest.approx(2.0)
-    assert gap.error == pytest.approx(1 / math.sqrt(3))
-    assert math.isinf(scores.paired_cells([(5.0, 4.0)]).error)
+def test_a_mean_of_one_number_has_no_error(scores):
+    gap = scores.mean_of([1.0, 3.0, 2.0])
+    assert gap == pytest.approx((2.0, 1 / math.sqrt(3)))
+    assert math.isinf(scores.mean_of([1.0]).error)
+    assert scores.standard_error([1.0], of_one=0.0) == 0
+
+
+def test_packing_loses_nothing(scores):
+    correct = np.random.default_rng(0).random(21) < 0.5
+    np.testing.assert_array_equal(scores.unpack(scores.pack(correct), 21), correct)
+
+
+def test_errors_of_accuracies_are_those_of_documents_and_starts(scores):
+    one, other = np.ones((2, 4)), np.zeros((2, 4))
+    other[:, 0] = 1.0  # all starts agree: the error is that of documents
+    gap = scores.compared(one, other)
+    assert gap == pytest.approx((0.75, np.sqrt(0.75 * 0.25 / 3)))
+    other = np.stack([np.zeros(4), np.ones(4)])  # all documents agree: that of starts
+    assert scores.compared(one, other) == pytest.approx((0.5, 0.5))
 
 
 def test_averages_over_splits(scores):

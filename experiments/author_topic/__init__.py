@@ -1,0 +1,1 @@
+"""LDA, the author-topic model and their nonparametric forms: scores, and peers beside them."""

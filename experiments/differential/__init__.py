@@ -1,0 +1,1 @@
+"""Differential topic models: groups of documents share topics, and word them differently."""

@@ -1,0 +1,1 @@
+"""Factor models of several sources: planted factors, sections of NIPS, digits by class."""

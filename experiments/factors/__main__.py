@@ -1,0 +1,46 @@
+"""Factor models of several sources: planted factors, sections of NIPS, digits by class.
+
+    python experiments/factors --data FOLDER --parts planted,births,simulated   # needs no data
+
+Questions of Gupta, Phung and Venkatesh, UAI 2012, section 5. Does the sampler find the number of
+planted factors, the factors, and who shares them, from wherever it starts ("planted")? Are its
+births better than approximate ones ("births")? Do papers of one section help to predict those of
+another, when sources are told apart, more than when they are pooled, or left out ("sections"; with
+counts drawn from the model: "simulated")? Do factors of digits, each class a source, retrieve
+digits of the same class ("digits" from the data folder, "bundled" those that come with
+scikit-learn)?
+"""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from study.command import Study, main_of, planned_by
+
+from factors.report import report
+from factors.settings import FULL, PARTS, QUICK, STANDARD
+
+__all__ = ["STUDY", "main"]
+
+
+STUDY = Study(
+    name="factors",
+    title="Factor models of several sources: planted factors, sections of NIPS, digits by class.",
+    settings={"standard": STANDARD, "full": FULL, "quick": QUICK},
+    parts=PARTS,
+    prepare=planned_by("factors.plan"),
+    report=report,
+    modules=[Path(__file__).parent],
+    data_files={"sections": "nips12.npz", "digits": "mfeat.npz"},
+    may_change=(
+        "cores", "data_seeds", "a_phi", "starts", "auxiliaries", "target_sizes", "runs",
+        "sparse_auxiliaries", "sparse_sizes", "topic_runs", "topic_auxiliaries", "gaussian_sizes",
+        "simulated_sizes", "simulated_runs", "simulated_starts", "image_starts",
+    ),
+)  # fmt: skip
+main = main_of(STUDY)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

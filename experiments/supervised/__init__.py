@@ -1,0 +1,1 @@
+"""Supervised topic models on 20 Newsgroups."""

@@ -1,0 +1,190 @@
+"""What the study of supervised topic models measures: a method is trained and classifies.
+
+Which documents were classified right is kept for every cell, so that methods can be compared
+document by document. `plug_in` is the prediction of the papers: one state, with the means of its
+topics. `one_state` draws its topics, and `averaged` averages over states of the same chain.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from study.compiling import compiled_seconds
+from study.files import read_json
+from study.scores import pack
+
+import bnp_models as bnp
+from bnp_models.baselines.lda_svm import fit_lda_svm
+from bnp_models.baselines.variational_medlda import fit_variational_medlda
+from bnp_models.baselines.variational_slda import fit_variational_slda
+from supervised.data import Task, predicted_classes
+from supervised.settings import Settings
+
+__all__ = ["Trained", "chosen", "classify", "explained", "model_of"]
+
+Ways = Callable[[Any], dict[str, np.ndarray]]
+
+
+class Trained(NamedTuple):
+    """A trained method: predictions of documents by their names, `averaged` where states are."""
+
+    seconds: float  # of training, compiling left out
+    compile_seconds: float
+    plug_in: Ways
+    averaged: Ways | None
+    about: dict[str, Any]
+
+
+def model_of(kind: str, topics: int, mass: float, beta: float, given: Mapping[str, Any]) -> Any:
+    """Configure one of our models; `mass` is the sum of alpha over topics."""
+    common = {"num_topics": topics, "alpha": mass / topics, "beta": beta, **given}
+    if kind == "logistic":
+        return bnp.SupervisedLDA(**common)
+    return bnp.MedLDA(**common)
+
+
+def classify(
+    kind: str, given: Callable[[], Mapping[str, Any]], split: Callable[[], Task], *, topics: int,
+    sweeps: int, seed: int, settings: Settings, mass: float, averaged: bool = True,
+) -> dict[str, Any]:  # fmt: skip
+    """Train a method on the first part of `split()`, and classify the documents of the second.
+
+    `given()` are the parameters of the method, `mass` is the sum of alpha over topics.
+    """
+    parameters, task = dict(given()), split()
+    sizes = {"topics": topics, "sweeps": sweeps, "seed": seed, "mass": mass, "s": settings}
+    if kind.startswith("variational"):
+        trained = _variational(kind, task.train, parameters, **sizes)
+    elif kind == "svm":
+        trained = _two_steps(task.train, parameters, **sizes)
+    else:
+        trained = _sampled(kind, task.train, parameters, **sizes)
+    trained.plug_in(task.test)  # compiles
+    found, said = {}, []
+    for way in (trained.plug_in, trained.averaged if averaged else None):
+        if way is None:
+            continue
+        clock = time.perf_counter()
+        predicted = way(task.test)
+        seconds = time.perf_counter() - clock
+        for name, classes in predicted.items():
+            right = predicted_classes(task.test, classes)
+            about = {"accuracy": float(right.mean()), "test_seconds": round(seconds, 4)}
+            found[name] = {**about, "correct": pack(right)}
+            said.append(f"{name.replace('_', ' ')} {right.mean():.3f}")
+    return {
+        "parameters": parameters, "train_seconds": round(trained.seconds, 4),
+        "compile_seconds": round(trained.compile_seconds, 4), **trained.about,
+        "test_documents": task.test.num_docs, "ways": found,
+        "summary": f"trained in {trained.seconds:.1f} s; accuracy {', '.join(said)}",
+    }  # fmt: skip
+
+
+def chosen(
+    output: Path, part: str, kind: str, names: tuple[str, ...]
+) -> Callable[[], Mapping[str, Any]]:
+    """Return the parameters that did best on the validation documents, by what the file holds.
+
+    That is the mean over splits of the share that is right, averaged over states where there are
+    several. Of equally good parameters the first ones are chosen.
+    """
+
+    def choose() -> Mapping[str, Any]:
+        cells = read_json(output)["cells"].values() if output.exists() else ()
+        tried: dict[tuple, list[float]] = {}
+        for cell in cells:
+            if (cell["part"], cell["method"]) == (part, f"validation of {kind}"):
+                ways = cell["ways"]
+                best = ways.get("averaged", ways["plug_in"])
+                at = tuple(cell["parameters"][name] for name in names)
+                tried.setdefault(at, []).append(best["accuracy"])
+        if not tried:
+            raise ValueError(f"nothing was tried on validation documents for {kind}: measure that")
+        best = max(tried, key=lambda at: float(np.mean(tried[at])))
+        return dict(zip(names, best, strict=True))
+
+    return choose
+
+
+def _sampled(kind, corpus, given, *, topics, sweeps, seed, mass, s) -> Trained:
+    """Sample from a random start; states are kept in the second half of the sweeps."""
+    half = max(sweeps // 2, 1)
+    options = {"approximation": "expected"} if kind == "expected hinge" else {}
+    model = model_of(kind, topics, mass, s.beta, given)
+    fit = bnp.fit(
+        model, corpus, num_warmup=sweeps - half, num_samples=half, num_chains=1,
+        keep_states=min(s.states, half), seed=seed, progress=False, **options,
+    )  # fmt: skip
+    attrs = fit.data.attrs
+    compiling = float(attrs["compile_seconds"])
+    how = {"num_sweeps": s.fold_in, "num_kept": s.fold_in_kept}
+    binary = len(np.unique(np.asarray(corpus.label))) == 2
+
+    def plug_in(corpus):
+        return {"plug_in": fit.predict(corpus, approximation="plug-in", **how)}
+
+    def averaged(corpus):
+        if not binary:
+            return {"averaged": fit.predict(corpus, **how)}
+        found = fit.predictions(corpus, **how)
+        names = np.array(model.classes(fit.dataset))
+        return {
+            "averaged": names[(found.mean > 0.5).astype(int)],
+            "one_state": names[(found.by_state[-1] > 0.5).astype(int)],
+        }
+
+    about = {"train_accuracy": _fitted_accuracy(fit)} if binary else {}
+    seconds = float(attrs["sampling_seconds"]) - compiling
+    return Trained(seconds, compiling, plug_in, averaged, about)
+
+
+def _fitted_accuracy(fit: Any) -> float:
+    """Return the share of training documents whose label the last state explains."""
+    z, eta = (fit.states[name].to_numpy()[-1, -1] for name in ("z", "eta"))
+    return explained(fit.model, fit.dataset, z, eta)
+
+
+def explained(model: Any, corpus: bnp.Corpus, z: np.ndarray, eta: np.ndarray) -> float:
+    """Return the share of labels that have the sign of the score, given topics and weights."""
+    score = np.bincount(np.asarray(corpus.doc), eta[z], minlength=corpus.num_docs)
+    return float(((score > 0) == (model.responses(corpus) == 1)).mean())
+
+
+def _two_steps(corpus, given, *, topics, sweeps, seed, mass, s) -> Trained:
+    """Sample topics without the labels, then train a support vector machine on their shares."""
+    half = max(sweeps // 2, 1)
+    made = [
+        fit_lda_svm(
+            corpus, topics, alpha=mass / topics, beta=s.beta, num_warmup=sweeps - kept,
+            num_samples=kept, keep_states=states, seed=seed, num_sweeps=s.fold_in,
+            num_kept=s.fold_in_kept, **given,
+        )
+        for kept, states in ((1, 1), (half, min(s.states, half)))
+    ]  # fmt: skip
+    one, several = made
+    compiling = float(one.topics.data.attrs["compile_seconds"])
+    return Trained(
+        one.seconds - compiling, compiling, lambda corpus: {"plug_in": one.predict(corpus)},
+        lambda corpus: {"averaged": several.predict(corpus)}, {"svm_c": one.svm_c},
+    )  # fmt: skip
+
+
+def _variational(kind, corpus, given, *, topics, sweeps, seed, mass, s) -> Trained:
+    """Optimise the bound; there is one estimate, so `plug_in` is all there is."""
+    method = {"logistic": fit_variational_slda, "hinge": fit_variational_medlda}
+    before = compiled_seconds()
+    made = method[kind.removeprefix("variational ")](
+        corpus, topics, alpha=mass / topics, beta=s.beta, num_steps=sweeps,
+        batch_size=s.batch_size, learning_rate=s.learning_rate, seed=seed, **given,
+    )  # fmt: skip
+    compiling = compiled_seconds() - before
+
+    def plug_in(corpus):
+        return {"plug_in": made.predict(corpus)}
+
+    parts = np.array_split(made.elbo, min(20, len(made.elbo)))
+    bound = [float(part.mean()) for part in parts]
+    about = {"bound": bound, "steps": sweeps}  # means over at most twenty parts of the steps
+    return Trained(made.seconds - compiling, compiling, plug_in, None, about)

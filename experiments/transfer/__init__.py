@@ -1,0 +1,1 @@
+"""Transfer of topics between tasks: a sparse model beside hierarchical Dirichlet processes."""

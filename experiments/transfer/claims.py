@@ -1,0 +1,344 @@
+"""Claims of the study of transfer, decided by paired differences over problems or folds.
+
+Every rule asks for two standard errors. `ours` is the exact sampler of the sparse model.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from study.cells import of_part
+from study.claims import (
+    Claim,
+    Finding,
+    about_starts,
+    all_converged,
+    decide,
+    decided,
+    judge,
+    not_run,
+    plus,
+    speed_ratio,
+    weakest,
+)
+from study.frames import DataFrame, frame
+from study.gaps import Gap, gap_between, start_gaps, usual
+from study.report import span
+from study.scores import Difference, mean_of
+
+from transfer.settings import ALONE, MULTI_TASK, SPARSE, TAYLOR, TEXT
+
+__all__ = ["PLACE", "claims_by", "gap_of", "judged", "other_claims", "scores_of"]
+
+MIDDLE = (0.25, 0.375, 0.5, 0.625, 0.75)
+LEFT, RIGHT = (0.0, 0.125), (0.875, 1.0)
+FEW_TASKS, MANY_TASKS = 5, 30  # at most, at least
+FEW_DOCUMENTS = 10  # at most
+EQUAL = 0.02  # nats per token; scores that differ by less are about equal
+SLIGHT = 0.05  # nats per token
+FAR = 0.1  # nats per token, above a single task
+SPEED_OF_MULTI_TASK, SPEED_OF_SPARSE = 0.8, 0.5  # of the HDP's tokens per second
+PAPER_WORDS = frozenset(
+    ("learning", "network", "model", "time", "input", "neural", "algorithm", "data", "set",
+     "system")
+)  # fmt: skip
+FEW_DRAWS = 10  # effective pseudo-documents
+SAME_WORDS = 5  # of these ten are enough to call a topic the same
+PLACE = ["mixing", "number"]
+"""Where fits were made: the mixing coefficient, and the number of tasks or of documents."""
+
+Run = dict[str, Any]
+At = Callable[[DataFrame], Any]
+
+
+def scores_of(run: Run, score: str, part: str, method: str | None = None) -> DataFrame:
+    """Return nats per token of the fits of a part (and a method), from all starts.
+
+    Places are `mixing` (0 where there is none) and `number`, of tasks or of documents of the task
+    of interest. What the part "tasks" lacks is in "continuum".
+    """
+    rows = []
+    for r in of_part(run, *_parts(part), **({} if method is None else {"method": method})):
+        if score in r["scores"]:
+            of = r["scores"][score]
+            number = r["tasks"] if "mixing" in r else r["documents_of_interest"]
+            about = {"mixing": 0.0, **r, "number": number, "value": of["log_prob"]}
+            rows.append({**about, "effective_draws": of.get("effective_draws")})
+    return frame(rows, "method", *PLACE, "split_seed", "start", "value", "effective_draws")
+
+
+def _parts(part: str) -> tuple[str, ...]:
+    return ("continuum", "tasks") if part == "tasks" else (part,)
+
+
+def gap_of(
+    run: Run, score: str, part: str, one: str, other: str, at: At | None = None
+) -> Gap | None:
+    """Return by how many nats per token one method is better at some places (None: all)."""
+    both = (scores_of(run, score, part, method) for method in (one, other))
+    return gap_between(*(of if at is None else of[at(of)] for of in both), PLACE)
+
+
+def _better(
+    run: Run, score: str, part: str, one: str, other: str, at: At | None, *, least: float = 0.0,
+    within: float | None = None,
+) -> Finding:  # fmt: skip
+    """Decide whether one method is better at some places, by more than `least` on average.
+
+    It holds if the mean over these places is above `least` by two standard errors, and no place is
+    below zero by as much. It does not hold if the mean is below `least`, or a place below zero, by
+    two standard errors. With `within` the claim is that methods differ by less than this on
+    average.
+    """
+    gap = gap_of(run, score, part, one, other, at)
+    if gap is None:
+        return not_run(f"no {score} of both {one} and {other} there, in part {part!r}")
+    unit = "folds" if part in TEXT else "problems"
+    text, margin = f"{plus(gap)} in {gap.splits} {unit}", gap.less(least)
+    lost = [place for place, x in gap.by_place.items() if x.value < -2 * x.error]
+    if within is not None:
+        margin, lost = Difference(within - abs(gap.value), gap.error), []
+    elif len(gap.by_place) > 1:
+        each = (f"{_named(part, place)}: {plus(x)}" for place, x in gap.by_place.items())
+        text += f" ({', '.join(each)})"
+    finding = decided(text, margin, gap.splits, unit)
+    if lost:
+        why = f"Worse at {', '.join(_named(part, place) for place in lost)}."
+        finding = Finding(text, "does not hold", why)
+    finding = finding._replace(
+        why=f"{finding.why} {_few_draws(run, score, part, (one, other))}".strip()
+    )
+    return _of_starts(run, score, part, (one, other), margin.value, finding)
+
+
+def _few_draws(run: Run, score: str, part: str, methods: Sequence[str]) -> str:
+    """Warn where the empirical likelihood rests on few pseudo-documents."""
+    scores = scores_of(run, score, part)
+    middle = scores.loc[scores["method"].isin(methods), "effective_draws"].median()
+    if not middle < FEW_DRAWS:  # NaN: the score has none
+        return ""
+    return (
+        f"The scores rest on few pseudo-documents each (effective number: median {middle:.1f}), so "
+        "they are too low; see document completion."
+    )
+
+
+def _named(part: str, place: tuple[float, int]) -> str:
+    mixing, number = place
+    if part == "continuum":
+        return f"u={mixing:g}"
+    if part == "tasks":
+        return f"{number} task{'s' if number > 1 else ''}"
+    return f"{number} documents"
+
+
+def _starts(run: Run, score: str, part: str, method: str) -> list[float]:
+    """Return how much better chains from the other start are, problem by problem."""
+    part = "continuum" if part == "tasks" else part
+    return start_gaps(scores_of(run, score, part, method), PLACE)
+
+
+def _of_starts(
+    run: Run, score: str, part: str, methods: Sequence[str], margin: float, finding: Finding
+) -> Finding:
+    """Lower a verdict where chains from another start do not score the same.
+
+    A method that is fitted alone mixes fast and is tried from one start.
+    """
+    tried = {name: _starts(run, score, part, name) for name in methods if name != ALONE}
+    return about_starts(finding, margin, tried, errors=True)
+
+
+def _grows(run: Run, score: str, mixing: float) -> Finding:
+    """Decide whether both methods are better with the most tasks than with the fewest."""
+    said, verdicts, margins = [], [], []
+    for method in (SPARSE, MULTI_TASK):
+        found = usual(scores_of(run, score, "tasks", method))
+        found = found[found["mixing"] == mixing]
+        few, many = found["number"].min(), found["number"].max()
+        ends = (found[found["number"] == n].drop(columns="start") for n in (many, few))
+        gap = gap_between(*ends)
+        if gap is None or few == many:
+            return not_run(f"no {score} of {method} with several numbers of tasks")
+        said.append(f"{method}: {plus(gap)}, {many} to {few} tasks")
+        verdicts.append(decide(gap.value, gap.error))
+        margins.append(abs(gap.value))
+    verdict = weakest(verdicts)
+    why = "Open: more problems." if verdict == "not decided" else ""
+    finding = Finding("; ".join(said), verdict, why)
+    return _of_starts(run, score, "tasks", (SPARSE, MULTI_TASK), min(margins), finding)
+
+
+def _starts_agree(run: Run, score: str) -> Finding:
+    """Decide whether scores from two starts differ by less than `EQUAL`, for every method."""
+    said, rooms = [], []
+    for part in ("continuum", *TEXT):
+        for method in (SPARSE, TAYLOR, MULTI_TASK):
+            if found := _starts(run, score, part, method):
+                gap = mean_of(found)
+                said.append(f"{part}, {method}: {plus(gap)}")
+                rooms.append(decide(EQUAL - abs(gap.value), gap.error))
+    if not said:
+        return not_run("no chains from another start")
+    verdict = weakest(rooms)
+    why = "Open: more sweeps or more splits." if verdict == "not decided" else ""
+    return Finding("; ".join(said), verdict, why)
+
+
+def _table_2(run: Run, ask: str) -> Finding:
+    """Ask about the strongest topic of the sparse model, with ten documents of interest."""
+    size = run["settings"]["table_size"]
+    records = of_part(run, "nips", method=SPARSE, documents_of_interest=size, start=None)
+    if not records:
+        return not_run(f"no fit of {SPARSE} to the sections with {size} documents of interest")
+    if ask == "same":
+        strongest = [
+            {x["topic"] for x in r["sharing"]["strongest"].values()} for r in records
+        ]  # fmt: skip
+        same = sum(len(topics) == 1 for topics in strongest)
+        why = "It holds if it is so in all folds, and not if it is so in less than half of them."
+        text = f"in {same} of {len(records)} folds"
+        return Finding(text, _share(same, len(records)), why)
+    common = [r["sharing"].get("strongest_common") for r in records]
+    words = [set(x["words"].split(", ")) if x else set() for x in common]
+    shared = [len(of_fold & PAPER_WORDS) for of_fold in words]
+    first = common[0]["words"] if common[0] else "no common topic"
+    text = f"{span([float(n) for n in shared], '.0f')} of ten words; first fold: {first}"
+    good = sum(n >= SAME_WORDS for n in shared)
+    why = "The paper's vocabulary is not known. It holds if it is so in all folds, and not if it "
+    return Finding(text, _share(good, len(shared)), f"{why}is so in less than half of them.")
+
+
+def _share(good: int, number: int) -> str:
+    return "holds" if good == number else "does not hold" if good < number / 2 else "not decided"
+
+
+def _at(mixings: Sequence[float]) -> At:
+    return lambda rows: rows["mixing"].isin(mixings)
+
+
+def _few_tasks(mixing: float) -> At:
+    return lambda rows: (rows["mixing"] == mixing) & (rows["number"] <= FEW_TASKS)
+
+
+def _many_tasks(mixing: float) -> At:
+    return lambda rows: (rows["mixing"] == mixing) & (rows["number"] >= MANY_TASKS)
+
+
+def _few_documents(rows: DataFrame) -> Any:
+    return rows["number"] <= FEW_DOCUMENTS
+
+
+def claims_by(score: str) -> tuple[Claim, ...]:
+    """Return the claims about predictions, decided by one of the scores."""
+    paper = "Faisal et al., Neurocomputing 2013"
+    two = "by 2 standard errors"
+    pooled = f"mean {two}, and no single one below 0 {two}"
+
+    def better(part, one, other, at, least=0.0):
+        return lambda run: _better(run, score, part, one, other, at, least=least)
+
+    def within(part, at, margin):
+        return lambda run: _better(run, score, part, SPARSE, MULTI_TASK, at, within=margin)
+
+    def tasks(mixing, figure):
+        return Claim(
+            paper, figure, f"u = {mixing}: the sparse model is better than the multi-task HDP with "
+            f"few tasks, at most {FEW_TASKS}", f"sparse less HDP > 0: {pooled}",
+            better("tasks", SPARSE, MULTI_TASK, _few_tasks(mixing)),
+        )  # fmt: skip
+
+    def overtakes(mixing, figure):
+        return Claim(
+            paper, figure, f"u = {mixing}: the multi-task HDP is better with {MANY_TASKS} tasks",
+            f"HDP less sparse > 0 {two}",
+            better("tasks", MULTI_TASK, SPARSE, _many_tasks(mixing)),
+        )  # fmt: skip
+
+    return (
+        Claim(paper, "figure 5", "The sparse model is better than the multi-task HDP at five u in "
+              "the middle, 0.25 to 0.75", f"sparse less HDP > 0: {pooled}",
+              better("continuum", SPARSE, MULTI_TASK, _at(MIDDLE))),
+        Claim(paper, "figure 5", "The multi-task HDP is better at the left end, u = 0 and 0.125",
+              f"HDP less sparse > 0: {pooled}",
+              better("continuum", MULTI_TASK, SPARSE, _at(LEFT))),
+        Claim(paper, "figure 5", "The multi-task HDP is better at the right end, u = 0.875 and 1",
+              f"HDP less sparse > 0: {pooled}",
+              better("continuum", MULTI_TASK, SPARSE, _at(RIGHT))),
+        tasks(0.25, "figure 6"),
+        Claim(paper, "figure 6", f"u = 0.25: both are about equal with {MANY_TASKS} tasks",
+              f"|sparse less HDP| < {EQUAL} {two}", within("tasks", _many_tasks(0.25), EQUAL)),
+        Claim(paper, "figure 6", "u = 0.25: both get better with the number of tasks",
+              f"most less fewest tasks > 0 {two}, for both",
+              lambda run: _grows(run, score, 0.25)),
+        tasks(0.5, "figure 7"),
+        overtakes(0.5, "figure 7"),
+        tasks(1.0, "figure 8"),
+        overtakes(1.0, "figure 8"),
+        Claim(paper, "figure 9", "Newsgroups: the sparse model is far better than one task alone",
+              f"mean > {FAR} {two}, no size below 0",
+              better("newsgroups", SPARSE, ALONE, None, FAR)),
+        Claim(paper, "figure 9", "Newsgroups: so is the multi-task HDP",
+              f"mean > {FAR} {two}, no size below 0",
+              better("newsgroups", MULTI_TASK, ALONE, None, FAR)),
+        Claim(paper, "figure 9", "Newsgroups: the sparse model is better than the multi-task HDP "
+              f"with few documents of interest, at most {FEW_DOCUMENTS}",
+              f"sparse less HDP > 0: {pooled}",
+              better("newsgroups", SPARSE, MULTI_TASK, _few_documents)),
+        Claim(paper, "figure 10", "NIPS: both are far better than one task alone (sparse model)",
+              f"mean > {FAR} {two}, no size below 0",
+              better("nips", SPARSE, ALONE, None, FAR)),
+        Claim(paper, "figure 10", "NIPS: both are far better than one task alone (multi-task HDP)",
+              f"mean > {FAR} {two}, no size below 0",
+              better("nips", MULTI_TASK, ALONE, None, FAR)),
+        Claim(paper, "figure 10", "NIPS: the sparse model is better than the multi-task HDP with "
+              f"few documents of interest, at most {FEW_DOCUMENTS}",
+              f"sparse less HDP > 0: {pooled}",
+              better("nips", SPARSE, MULTI_TASK, _few_documents)),
+        Claim(paper, "figure 10", "NIPS: this advantage is slight",
+              f"|sparse less HDP| < {SLIGHT} {two}", within("nips", _few_documents, SLIGHT)),
+        Claim("own question", "-", "Made-up problems: the exact sampler predicts better than the "
+              "paper's approximation", f"exact less Taylor > 0: {pooled}",
+              better("continuum", SPARSE, TAYLOR, None)),
+        Claim("own question", "-", "Newsgroups: the exact sampler predicts better than the paper's "
+              "approximation", f"exact less Taylor > 0: {pooled}",
+              better("newsgroups", SPARSE, TAYLOR, None)),
+        Claim("own question", "-", "Chains from one topic score as chains from the usual start",
+              f"difference < {EQUAL} {two}, for every method",
+              lambda run: _starts_agree(run, score)),
+    )  # fmt: skip
+
+
+def other_claims() -> tuple[Claim, ...]:
+    """Return the claims that no score decides."""
+    paper = "Faisal et al., Neurocomputing 2013"
+    multi, sparse = "MultiTaskHDPLDA", "SparseTransferTopicModel"
+
+    def ratio(one: str, schedule: str, least: float) -> Claim:
+        which = {multi: "The multi-task HDP", sparse: "The exact sparse model"}[one]
+        return Claim(
+            "own target", "-", f"{which} makes {least} of the HDP's tokens per second or more, "
+            f"{schedule}", f"mean log ratio > log {least} by 2 standard errors over turns",
+            partial(speed_ratio, one=one, other="HDPLDA", schedule=schedule, least=least,
+                    why="Ratios turn by turn: median, lowest and highest.",
+                    remedy=" Open: more turns on a quiet machine."),
+        )  # fmt: skip
+
+    return (
+        Claim(paper, "table 2", "The strongest topic is the same in all five sections of NIPS",
+              "the same, in all folds", partial(_table_2, ask="same")),
+        Claim(paper, "table 2", "Its words are learning, network, model and so on",
+              f"{SAME_WORDS} or more of the ten words of the table, in all folds",
+              partial(_table_2, ask="words")),
+        Claim("own question", "-", "The chains of all fits agree", "R-hat below 1.05",
+              partial(all_converged, why="R-hat of log density, topics in use and concentrations; "
+                      "scores may agree before these.")),
+        ratio(multi, "parallel", SPEED_OF_MULTI_TASK),
+        ratio(sparse, "sequential", SPEED_OF_SPARSE),
+        ratio(sparse, "parallel", SPEED_OF_SPARSE),
+    )  # fmt: skip
+
+
+def judged(run: Run, score: str, others: bool) -> list[dict[str, str]]:
+    """Return the table of claims by one score, with the claims that need none, if asked for."""
+    return judge((*claims_by(score), *(other_claims() if others else ())), run)

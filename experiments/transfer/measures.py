@@ -1,0 +1,140 @@
+"""What the study of transfer measures: scores of new documents, shared topics, and speed."""
+
+import itertools
+import time
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from study.chains import tokens_per_second
+from study.compiling import compiled_seconds
+from study.scores import about_fits
+
+import bnp_models as bnp
+from transfer.methods import METHODS, law_of, model_of, own_documents, timed_model
+from transfer.settings import MULTI_TASK, Fits, Settings
+
+__all__ = ["SCORES", "fit_and_score", "scored", "sharing_of", "speeds"]
+
+COMPLETION, EMPIRICAL = "document_completion", "empirical_likelihood"
+SCORES = (EMPIRICAL, COMPLETION)
+"""The paper's score, and the better estimate."""
+
+SCHEDULE = "sequential"  # of all methods: the same sweeps, token by token
+
+
+def fit_and_score(
+    documents: tuple[Any, Any], method: str, *, part: str, interest: str, fits: Fits, seed: int,
+    empirical_draws: int, start: int | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Fit a method and score new documents of the task of interest.
+
+    Parameters
+    ----------
+    documents
+        Those to fit, of all tasks, and new ones of the task of interest.
+    method
+        One of `METHODS`.
+    part
+        Of the study; it says which hyperparameters are used.
+    interest
+        Name of the task of interest.
+    fits
+        The `Fits` of the part: numbers of sweeps, chains, states and slots.
+    seed
+        Of chains, halves of documents, and scores.
+    empirical_draws
+        `num_draws` of the empirical likelihood.
+    start
+        Topics at the start of the chains; None: the default.
+    """
+    train, test = documents
+    slots = fits.hdp_topics if method == MULTI_TASK else fits.max_topics
+    model = model_of(method, law_of(part), slots)
+    options = {"schedule": SCHEDULE, **METHODS[method].options}
+    options |= {} if start is None else {"init_topics": start}
+    corpus = own_documents(train, interest) if METHODS[method].alone else train
+    before = compiled_seconds()
+    found = bnp.fit(
+        model, corpus, num_warmup=fits.num_warmup, num_samples=fits.num_samples,
+        num_chains=fits.num_chains, keep_states=fits.keep_states, seed=seed, progress=False,
+        **options,
+    )  # fmt: skip
+    compiled = compiled_seconds() - before
+    if found.posterior.sizes["draw"] < fits.num_samples:
+        raise KeyboardInterrupt  # `fit` returned what it had
+    clock = time.perf_counter()
+    scores = {name: scored(found, test, name, seed, empirical_draws) for name in SCORES}
+    scores = {name: score for name, score in scores.items() if score is not None}
+    used = found.posterior["num_topics_used"]
+    said = ", ".join(f"{name} {score['log_prob']:.3f}" for name, score in scores.items())
+    return {
+        "scores": scores,
+        "topics": float(used.mean()),
+        "most_topics": int(used.max()),
+        **about_fits(found),
+        "train_documents": corpus.num_docs,
+        "train_tokens": corpus.num_tokens,
+        "compiled": compiled > 0,
+        "score_seconds": time.perf_counter() - clock,
+        **({"sharing": sharing_of(found)} if part == "nips" and not METHODS[method].alone else {}),
+        "summary": f"{said}; {float(used.mean()):.0f} topics",
+    }
+
+
+def scored(found: Any, test: bnp.Corpus, name: str, seed: int, draws: int) -> dict[str, Any] | None:
+    """Score new documents; None where this version of the library does not have the score."""
+    if not hasattr(type(found), name):
+        return None
+    if name == EMPIRICAL:
+        with warnings.catch_warnings():
+            # that few draws count for a long document; how many is kept, and the report says it
+            warnings.filterwarnings("ignore", ".*empirical likelihood rests on", UserWarning)
+            score = found.empirical_likelihood(test, num_draws=draws, seed=seed)
+        more = {"effective_draws": float(score.effective_draws)}
+    else:
+        score = found.document_completion(test, split_seed=seed, seed=seed)
+        more = {}
+    per_chain = np.asarray(score.chain_log_prob).sum(axis=1) / score.num_tokens
+    return {
+        "log_prob": float(score.log_prob),
+        **more,
+        "num_tokens": int(score.num_tokens),
+        "error_docs": None if np.isnan(score.error_docs) else float(score.error_docs),
+        "chain_log_prob": np.round(per_chain, 5).tolist(),
+    }
+
+
+def sharing_of(found: Any, top: int = 10) -> dict[str, Any]:
+    """Say which topic is the strongest of each task, and which topics all tasks share.
+
+    Of the latter those with the largest and the smallest share of the tokens, in the task that has
+    the least of it, are kept with their words.
+    """
+    words, table = found.topics(num_words=top)["words"], found.sharing()
+    share = table.pivot(index="topic", columns="group", values="share")
+    common = found.shared_topics().query("kind == 'common'").index
+    order = share.loc[common].min(axis=1).sort_values(ascending=False).index
+
+    def described(topic: Any) -> dict[str, Any]:
+        shares = {str(name): float(x) for name, x in share.loc[topic].items()}
+        return {"topic": int(topic), "words": str(words[topic]), "shares": shares}
+
+    strongest = {str(name): described(share[name].idxmax()) for name in share.columns}
+    kept = {"strongest": strongest, "number_of_common": len(order)}
+    if len(order):
+        kept |= {"strongest_common": described(order[0]), "weakest_common": described(order[-1])}
+    return kept
+
+
+def speeds(corpus: bnp.Corpus, methods: Sequence[str], *, s: Settings) -> dict[str, Any]:
+    """Return tokens per second of whole sweeps of all chains, in turns; of all documents."""
+    models = {method: timed_model(method, s.speed_beta, s.speed_slots) for method in methods}
+    cases = [
+        (type(models[method]).__name__, models[method], schedule, chains,
+         {"init_topics": s.speed_topics, **METHODS[method].options})
+        for method, schedule, chains in itertools.product(
+            methods, s.speed_schedules, s.speed_chains)
+    ]  # fmt: skip
+    return {"systems": tokens_per_second(corpus, cases, s)}
