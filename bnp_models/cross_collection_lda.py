@@ -103,7 +103,6 @@ class CrossCollectionLDA(topic_model.FiniteTopics):
     recordable: ClassVar[tuple[str, ...]] = (
         "z", "switch", "phi", "group_phi", "psi", "theta", "topic_tokens", "theta_mean",
     )  # fmt: skip
-    example: ClassVar[str] = f"{topic_model.FiniteTopics.example} --read group=source"
 
     def __post_init__(self):
         super().__post_init__()

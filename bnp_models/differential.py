@@ -191,8 +191,6 @@ class DifferentialTopicModel(PitmanYorTopics):
     recordable: ClassVar[tuple[str, ...]] = (
         "z", "phi", "group_phi", "theta", "topic_tokens", "group_tables", "theta_mean",
     )  # fmt: skip
-    only_python: ClassVar[tuple[str, ...]] = ("transform",)
-    example: ClassVar[str] = f"{PitmanYorTopics.example} --read group=source"
 
     def __post_init__(self):
         super().__post_init__()

@@ -139,9 +139,6 @@ class MedLDA(LabelledTopics):
     sampler_type = _Sampler
     otherwise: ClassVar[str] = ", or use response='one-vs-rest'"
     has_probabilities: ClassVar[bool] = False
-    example: ClassVar[str] = (
-        "reviews.csv --read text=body --read label=opinion \\\n      --num-topics 20 --ell 64"
-    )
 
     def __post_init__(self):
         super().__post_init__()

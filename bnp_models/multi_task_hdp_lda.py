@@ -98,7 +98,6 @@ class MultiTaskHDPLDA(topic_model.RootedTopics):
         "z", "phi", "theta", "topic_tokens", "root_weights", "unused_weight", "tables",
         "group_weights", "group_unused",
     )  # fmt: skip
-    example: ClassVar[str] = f"{topic_model.RootedTopics.example} --read group=source"
 
     def __call__(self, corpus: Corpus, *, observed: bool = True) -> None:
         """Run the truncated generative program: an instance is a NumPyro model.

@@ -158,7 +158,6 @@ class SparseTransferTopicModel(topic_model.InfiniteTopics):
     recordable: ClassVar[tuple[str, ...]] = (
         "z", "phi", "theta", "topic_tokens", "stick", "strength", "group_strength",
     )  # fmt: skip
-    example: ClassVar[str] = f"{topic_model.InfiniteTopics.example} --read group=source"
 
     def __post_init__(self):
         super().__post_init__()

@@ -33,8 +33,7 @@ from bnp_models.baselines.lda_svm import fit_lda_svm
 from bnp_models.baselines.variational import fit_program
 from bnp_models.baselines.variational_medlda import fit_variational_medlda
 from bnp_models.baselines.variational_slda import fit_variational_slda
-from bnp_models.cli.arguments import make_parser, not_negative
-from bnp_models.cli.command import COMMANDS, main
+from bnp_models.cli.command import main, make_parser
 from bnp_models.estimators import GroupClassifier, TopicClassifier, TopicEstimator
 from bnp_models.posterior import arviz_data, coassignment, functionals
 from bnp_models.results import document_tables, topic_tables
@@ -878,9 +877,7 @@ ACCEPTED: dict[tuple[str, str, str], str] = {
     ("fit PitmanYorLDA", "discount", "0"): "topics are then Dirichlet draws",
     ("fit GaussianFactorAnalysis", "centre", "0"): "no",
     ("fit GaussianFactorAnalysis", "scale", "0"): "no",
-    ("documents", "limit", "9" * 30): "all documents",
     ("transform", "num_warmup", "9" * 30): "of factor models only, which the message says",
-    ("authors", "limit", "9" * 30): "all authors",
     ("posterior.intervals.beta_interval", "mean", "empty"): "no interval is asked for",
     ("posterior.mixtures.MixtureStates.state", "index", "negative"): "counts from the end",
     **{
@@ -1543,7 +1540,7 @@ HYPERPARAMETER = (
 
 def parsers(parser=None, names=()):
     """Yield the commands of the command line with their parsers."""
-    parser = make_parser(COMMANDS) if parser is None else parser
+    parser = make_parser() if parser is None else parser
     inner = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
     for action in inner:
         for name, one in action.choices.items():
@@ -1561,7 +1558,7 @@ def texts_of(command: str, action: argparse.Action) -> tuple[str, ...] | None:
         return ()  # a switch takes no value
     if action.dest in VALUES:
         return VALUES[action.dest]
-    if action.type in (int, not_negative):
+    if action.type is int:
         return WHOLE
     model = bnp.MODELS.get(command.removeprefix("fit "))
     fields = inspect.signature(model).parameters if model is not None else ()

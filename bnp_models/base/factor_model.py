@@ -201,7 +201,6 @@ class FactorModel(GibbsModel):
     unit: ClassVar[str] = "row"
     readers: ClassVar[Readers] = SOURCE_READERS
     scores: ClassVar[tuple[str, ...]] = ("predict",)
-    example: ClassVar[str] = "flowers.csv --read source=species \\\n      --tau 2"
     can_divide_documents: ClassVar[bool] = False
     slots: ClassVar[str | None] = "factor"
     schedules: ClassVar[dict[str, tuple[str, ...]]] = {

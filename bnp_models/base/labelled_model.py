@@ -86,9 +86,6 @@ class LabelledTopics(topic_model.FiniteTopics):
     recordable: ClassVar[tuple[str, ...]] = (
         "z", "phi", "theta", "topic_tokens", "phi_mean", "theta_mean",
     )  # fmt: skip
-    example: ClassVar[str] = (
-        "reviews.csv --read text=body --read label=opinion \\\n      --num-topics 20 --c 25"
-    )
 
     def __post_init__(self):
         super().__post_init__()

@@ -206,12 +206,8 @@ class Model(abc.ABC):
     and the draws. Models do not import it, for it is slow to import."""
     scores: ClassVar[tuple[str, ...]]
     """Methods of its results that score held-out data on the command line."""
-    example: ClassVar[str]
-    """Data and options in an example of the command line."""
     unit: ClassVar[str]
     """Dim of the parts of the data that are independent given the parameters."""
-    only_python: ClassVar[tuple[str, ...]] = ()
-    """Fields that the command line cannot give."""
     can_divide_documents: ClassVar[bool] = True
     """Whether a parallel sweep can be divided over devices."""
     slots: ClassVar[str | None] = None

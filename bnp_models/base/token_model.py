@@ -97,9 +97,6 @@ class TokenModel(GibbsModel):
         "empirical_likelihood",
         "npmi",
     )
-    example: ClassVar[str] = (
-        "reviews.csv --read text=body --read min_df=5 \\\n      --alpha 'Gamma(1, 1)'"
-    )
 
     @property
     def dims(self) -> dict[str, tuple[str, ...]]:

@@ -157,7 +157,6 @@ class FiniteTopics(token_model.TokenModel):
         "parallel": ("parallel",),
         "sequential": ("sequential",),
     }
-    example: ClassVar[str] = f"{token_model.TokenModel.example} --num-topics 20"
 
     def __post_init__(self):
         set_field = partial(object.__setattr__, self)

@@ -1,3 +1,10 @@
-"""The command `bnp-models`: its arguments, what it prints, and the demo."""
+"""The command `bnp-models`: what it reads and prints, and the demo."""
 
-__all__: list[str] = []
+import sys
+
+__all__ = ["say"]
+
+
+def say(text: str) -> None:
+    """Print a message to stderr at once; results go to stdout."""
+    print(text, file=sys.stderr, flush=True)

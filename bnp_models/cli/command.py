@@ -1,41 +1,81 @@
 """The command `bnp-models`: fit, resume and read topic and factor models from the shell.
 
-Options have the names of the Python arguments. Options of a model are made from its fields, so
-every registered model is on the command line too. Results go to stdout, all else to stderr. Exit
-status: 0, 1 after a failure, 2 after wrong input, 130 after an interrupt.
+A command is a function of this module. Its arguments are the parameters of the function, and the
+keyword parameters of those that it passes options on to: names, types, defaults and help texts are
+those of their signatures and docstrings. In the same way the fields of every registered model are
+options of `fit`. Results go to stdout, all else to stderr. Exit status: 0, 1 after a failure, 2
+after wrong input, 130 after an interrupt.
 """
+
+from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
+import inspect
 import os
+import pkgutil
+import re
 import sys
+import time
 import traceback
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
-
-import jax
+from typing import TYPE_CHECKING, Any
 
 import bnp_models as bnp
-from bnp_models.base.model import from_description
-from bnp_models.base.model_words import ModelWords
-from bnp_models.base.other_packages import keep_programs
-from bnp_models.cli import messages, tables
-from bnp_models.cli.arguments import (
-    given_values,
-    hyperparameters_text,
-    make_parser,
-    summary,
-    text_options,
-)
-from bnp_models.cli.messages import say, seconds_text
-from bnp_models.cli.reading import read_data, read_new
-from bnp_models.data import arguments
-from bnp_models.results.folder import load_run, save_run
-from bnp_models.run import checkpoint
+from bnp_models.cli import say
 
-__all__ = ["main"]
+if TYPE_CHECKING:  # functions import what imports JAX, so that help is quick
+    import numpy as np
+    import pandas as pd
+
+    from bnp_models.base.model import Model
+    from bnp_models.base.model_words import ModelWords
+    from bnp_models.results.result import Fit
+
+__all__ = ["main", "make_parser", "parameter_docs", "pictures"]
+
+CACHE = (
+    "Compiled programs are kept in the user's cache folder, at most 2 GB, for the next run. "
+    "JAX_COMPILATION_CACHE_DIR=FOLDER in the environment names another folder; "
+    "JAX_ENABLE_COMPILATION_CACHE=0 keeps none."
+)
+VALUES = (
+    "A VALUE is a number, a list such as 0.1,0.2, True or False, or a prior such as\n"
+    "'Gamma(1, 1)', any distribution of numpyro.distributions with numbers as parameters."
+)
+NO_OPTIONS = {
+    "devices", "ignore", "model", "optimise", "program", "progress", "reading", "self", "transform",
+}  # fmt: skip
+"""Parameters that no text can give, or that the command gives."""
+ALIASES = {"topics": "topic_words"}
+"""Other names of pictures."""
+OF_SEVERAL_CHAINS = ("functionals", "ranks")
+"""Pictures that compare chains."""
+
+Options = dict[str, tuple[inspect.Parameter, str]]  # parameters by name, with their help texts
+COMMANDS: dict[str, tuple[Callable[..., int], str, tuple[Any, ...]]] = {}
+"""Functions by name, with arguments for an example, and the functions they pass options on to."""
+
+
+def command(example: str, *passes_on_to: Callable[..., Any] | str) -> Callable[..., Any]:
+    """Return a decorator that makes a function a command.
+
+    Parameters
+    ----------
+    example
+        Its arguments in an example.
+    passes_on_to
+        Functions that take its other options; as "module:name" if they are slow to import.
+    """
+
+    def add(function: Callable[..., int]) -> Callable[..., int]:
+        COMMANDS[function.__name__] = function, example, passes_on_to
+        return function
+
+    return add
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -47,194 +87,643 @@ def main(argv: Sequence[str] | None = None) -> int:
         Arguments after the command's name; by default those of this process.
     """
     os.environ.setdefault("MPLBACKEND", "Agg")  # pictures go to files
+    argv = sys.argv[1:] if argv is None else argv
     try:
-        args = make_parser(COMMANDS).parse_args(argv)
-        for name in ("run", "data", "output", "checkpoint"):
-            arguments.optional(arguments.path, name, getattr(args, name, None))
-        if args.command in COMPILING:
-            keep_programs()
-        status = args.command(args)
+        given = vars(make_parser(argv).parse_args(argv))
+        status = given.pop("function")(**given)
         sys.stdout.flush()  # inside `try`, which catches a closed pipe
         return status
     except SystemExit as done:  # argparse has said why
         return done.code if isinstance(done.code, int) else 1
-    except ValueError as error:
-        say(f"bnp-models: {error}")
-        return 2
     except KeyboardInterrupt:
         say("bnp-models: interrupted")
         return 130
     except BrokenPipeError:  # the reader of stdout has left, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except (OSError, FloatingPointError) as error:
+    except (ValueError, OSError, FloatingPointError) as error:
         say(f"bnp-models: {error}")
-        return 1
+        return 2 if isinstance(error, ValueError) else 1
     except Exception:
         traceback.print_exc()
         return 1
 
 
-def _fit(args: argparse.Namespace) -> int:
-    _use_cores(min(_num_cores(), max(args.num_chains, 1)))  # before a prior is built
-    hyperparameters, options = given_values(args)
-    model = args.model(**hyperparameters)
-    data, reading = read_data(model, args.data, args.format, args.read)
-    say(f"{data!r} from {args.data}")
-    folder = Path(args.output)
-    folder.mkdir(parents=True, exist_ok=True)
-    saved = folder / "checkpoint" if args.checkpoint is None else Path(args.checkpoint)
-    with _interruptible(folder, saved):
-        fit = bnp.fit(
-            model,
-            data,
-            num_warmup=args.num_warmup,
-            num_samples=args.num_samples,
-            num_chains=args.num_chains,
-            thinning=args.thinning,
-            seed=args.seed,
-            record=tuple(args.record),
-            keep_states=args.keep_states,
-            checkpoint=saved,
-            checkpoint_seconds=args.checkpoint_seconds,
-            progress=_progress(args.no_progress, args.num_warmup + args.num_samples, model.terms),
-            reading=reading,
-            **options,
-        )
-    return _finish(fit, folder, saved, args.num_samples // args.thinning)
+# --- the parser -------------------------------------------------------------------------------
 
 
-def _resume(args: argparse.Namespace) -> int:
-    folder = Path(args.run)
-    inside = folder / "checkpoint"
-    saved = inside if checkpoint.has_checkpoint(inside) else folder
-    header = checkpoint.read_header(saved)
-    _use_cores(header["num_devices"])  # another number would change the draws
-    folder = folder if args.output is None else Path(args.output)
-    folder.mkdir(parents=True, exist_ok=True)
-    num_sweeps = header["num_warmup"] + header["num_samples"]
-    terms = from_description(header["model"]).terms
-    with _interruptible(folder, saved):
-        fit = bnp.resume(saved, progress=_progress(args.no_progress, num_sweeps, terms))
-    return _finish(fit, folder, saved, header["num_samples"] // header["thinning"])
+def make_parser(argv: Sequence[str] | None = None) -> argparse.ArgumentParser:
+    """Build the parser; with `argv`, only the commands and models in it get their arguments."""
+    parser = argparse.ArgumentParser(
+        prog="bnp-models", description=bnp.__doc__, epilog=CACHE, allow_abbrev=False
+    )
+    parser.add_argument("--version", action="version", version=bnp.__version__)
+    parsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    for name, (function, example, others) in COMMANDS.items():
+        child = _add_parser(parsers, name, function, example)
+        child.set_defaults(function=function)
+        if argv is None or name in argv:
+            found = (pkgutil.resolve_name(x) if isinstance(x, str) else x for x in others)
+            add = _add_models if name == "fit" else _add_options
+            add(child, _options(function, *found), argv)
+    return parser
 
 
-def _print(args: argparse.Namespace) -> int:
-    fit = load_run(Path(args.run))
-    if fit.command != args.name:
-        raise ValueError(
-            f"{args.run} is a run of {type(fit.model).__name__}: use `bnp-models {fit.command} "
-            f"{args.run}`"
-        )
-    fit = tables.of_chain(fit, args.chain, args.run)
-    print(fit.text(**{name: getattr(args, name) for name in text_options(type(fit))}))
-    return 0
-
-
-def _evaluate(args: argparse.Namespace) -> int:
-    fit = tables.of_chain(load_run(Path(args.run)), args.chain, args.run)
-    model = fit.model
-    data = read_new(fit, args.data, args.format, args.read, args.run)
-    asked = args.score or [score for score in fit.default_scores if score in model.scores]
-    computed = 0
-    for score in dict.fromkeys(asked):
-        try:
-            if score not in model.scores:
-                raise ValueError(
-                    f"--score {score} is none of a {type(model).__name__}: choose among "
-                    f"{', '.join(model.scores)}"
-                )
-            line = fit.evaluate(score, data, seed=args.seed, num_words=args.num_words)
-        except ValueError as error:
-            say(f"bnp-models: {score} is not computed: {error}")
-        else:
-            print(line, flush=True)
-            computed += 1
-    return 0 if computed == len(asked) or (computed and args.score is None) else 2
-
-
-def _models(args: argparse.Namespace) -> int:
+def _add_models(
+    parser: argparse.ArgumentParser, options: Options, argv: Sequence[str] | None
+) -> None:
+    """Add a parser for each model that can be fitted."""
+    parsers = parser.add_subparsers(metavar="MODEL", required=True)
     for name, model in bnp.MODELS.items():
-        print(f"{name}: {summary(model)}\n    {hyperparameters_text(model)}")
-    return 0
-
-
-def _demo(args: argparse.Namespace) -> int:
-    from bnp_models.cli import demo
-
-    size = demo.QUICK if args.quick else demo.SIZE
-    _use_cores(min(_num_cores(), size.num_chains))
-    progress = _progress(args.no_progress, size.num_warmup + size.num_samples, demo.MODEL.terms)
-    demo.run(Path(args.output), size=size, progress=progress)
-    return 0
-
-
-def _finish(fit: bnp.Fit, folder: Path, saved: Path, wanted: int) -> int:
-    """Save and print the draws, even if there are fewer than were asked for."""
-    print(save_run(fit, folder))
-    drawn = fit.posterior.sizes["draw"]
-    say(f"\nwritten to {folder}: draws.nc, report.html, report.txt, tables (.csv), pictures (.png)")
-    say(seconds_text(fit))
-    if drawn < wanted:
-        say(
-            f"bnp-models: interrupted after {drawn} of {wanted} draws; to finish:\n"
-            f"    {_resume_command(folder, saved)}"
+        fields = _options(model)
+        required = "".join(
+            f" {_option(key)} 20" for key, (p, _) in fields.items() if p.default is p.empty
         )
+        factors = model.terms.parts == "factors"
+        data = "flowers.csv --read source=species" if factors else "reviews.csv --read text=body"
+        child = _add_parser(parsers, f"fit {name}", model, f"{data}{required} --output run")
+        child.set_defaults(model=model)
+        if argv is None or name in argv:
+            sampler = _options(model.gibbs)
+            names = f"Variable to record beside the scalars, of {', '.join(model.recordable)}"
+            record = sampler.pop("record")[0], f"{names}; may be repeated"
+            _add_options(child, options | {"record": record})
+            group = child.add_argument_group("hyperparameters", VALUES)
+            _add_options(group, fields, values=True)
+            _add_options(child.add_argument_group("sampler"), sampler, values=True)
+
+
+def _add_parser(
+    parsers: Any, name: str, thing: Callable[..., Any], example: str
+) -> argparse.ArgumentParser:
+    """Add the parser of a command or model, which is described by its docstring."""
+    what = _summary(thing).replace("%", "%%")
+    return parsers.add_parser(
+        name.split()[-1],
+        help=what.removesuffix("."),
+        description=what,
+        epilog=f"example:\n  bnp-models {name} {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+
+
+def _options(*functions: Callable[..., Any]) -> Options:
+    """Return the parameters of a function, and the keyword parameters of those it passes others to.
+
+    The help texts are those of the docstrings. An option that two classes describe has both texts.
+    """
+    found: Options = {}
+    about: dict[str, str] = {}
+    for function in functions:
+        about = parameter_docs(function) | about
+    for function in functions:
+        docs = about | parameter_docs(function)
+        for name, p in inspect.signature(function).parameters.items():
+            passed_on = function is functions[0] or p.kind is p.KEYWORD_ONLY
+            if name in NO_OPTIONS or p.kind is p.VAR_KEYWORD or not passed_on:
+                continue
+            text = docs.get(name, "") + _default_text(p.default)
+            if name in found:
+                kind = function.__qualname__.partition(".")[0]
+                text = f"{found[name][1]}; of a {kind}: {text}"
+            found[name] = p, text
+    return found
+
+
+def _default_text(default: object) -> str:
+    if default is None or default is False or default in ((), inspect.Parameter.empty):
+        return ""
+    from bnp_models.cli.reading import show_value
+
+    return f" ({show_value(default)})"
+
+
+def _add_options(
+    parser: Any, options: Options, argv: Sequence[str] | None = None, *, values: bool = False
+) -> None:
+    """Add arguments of the types in the annotations of parameters, or texts for `parse_value`.
+
+    If an argument is not given, the function that takes it has the default.
+    """
+    for name, (p, text) in options.items():
+        kind = "" if values else str(p.annotation)
+        how = next(how for part, how in KINDS.items() if part in kind)
+        if "bool" in kind and p.default is False:
+            how = {"action": "store_true"}
+        how = how | {"default": argparse.SUPPRESS, "help": text.replace("%", "%%")}
+        if p.kind is p.KEYWORD_ONLY or values:
+            parser.add_argument(_option(name), required=p.default is p.empty, **how)
+        else:
+            parser.add_argument(name, **how | {"metavar": name.upper()})
+    if "read" in options:
+        from bnp_models.cli.reading import reader_help
+
+        parser.add_argument_group("options of --read", reader_help())
+
+
+def _option(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _boolean(text: str) -> bool:
+    """Read true, false, yes, no, on, off, 1 or 0, for argparse."""
+    from bnp_models.cli.reading import read_boolean
+
+    found = read_boolean(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"must be yes or no, got {text!r}")
+    return found
+
+
+def _path(text: str) -> Path:
+    """Read the name of a file or folder, for argparse; an empty one would be the current folder."""
+    if not text.strip() or "\0" in text:
+        raise argparse.ArgumentTypeError(f"must be the name of a file or folder, got {text!r}")
+    return Path(text)
+
+
+KINDS = {
+    "bool": {"type": _boolean, "metavar": "yes|no"},
+    "Path": {"type": _path, "metavar": "PATH"},
+    "float": {"type": float, "metavar": "X"},
+    "int": {"type": int, "metavar": "N"},
+    "[str]": {"action": "append", "metavar": "NAME"},
+    "str": {"metavar": "NAME"},
+    "": {"metavar": "VALUE"},
+}
+"""How an option is read, by what its annotation has in it; the first that fits."""
+
+
+def _summary(thing: Callable[..., Any]) -> str:
+    """Return the first line of a docstring."""
+    return (inspect.getdoc(thing) or "").split("\n")[0]
+
+
+def parameter_docs(thing: Callable[..., Any]) -> dict[str, str]:
+    """Read the parameters' descriptions in a numpydoc docstring, each as one line."""
+    section = re.search(
+        r"^Parameters\n-+\n(.*?)(?:\n\n\S|\Z)", inspect.getdoc(thing) or "", re.S | re.M
+    )
+    entries = re.findall(r"^(\w.*)\n((?:    .*\n?)+)", section[1] if section else "", re.M)
+    return {
+        name.strip(): " ".join(text.split()).removesuffix(".")
+        for names, text in entries
+        for name in names.split(",")
+    }
+
+
+# --- what commands share ----------------------------------------------------------------------
+
+
+def _taken(function: Callable[..., Any], options: dict[str, Any]) -> dict[str, Any]:
+    """Take the options of a function out of all that were given."""
+    names = [name for name in inspect.signature(function).parameters if name in options]
+    return {name: options.pop(name) for name in names}
+
+
+def _load(run: Path, method: str, *, chain: int | None = None) -> Any:
+    """Return the fit of a run, which must have a method, or the fit of one of its chains.
+
+    Parameters
+    ----------
+    run
+        Folder of a run: --output of the fit.
+    chain
+        Only this chain, from 0. By default scores use all chains, and tables and pictures show the
+        chain that is most like the others.
+    """
+    found: Any = bnp.load(run)
+    if isinstance(found, bnp.SavedModel):
+        if not hasattr(found, method):
+            raise ValueError(
+                f"{run} is a light file of topics, without the documents that were fitted: give "
+                "the --output folder of the fit"
+            )
+        if chain is not None:
+            raise ValueError(
+                f"--chain is no option for {run}: a light file shows the chain it was for"
+            )
+        return found
+    if not hasattr(type(found), method):
+        raise ValueError(
+            f"{run} is a run of {type(found.model).__name__}, whose fit has no {method}(); it has "
+            f"{found.offers}"
+        )
+    return found if chain is None else found.of_chain(chain)
+
+
+def _print_text(parts: str, run: Path, options: dict[str, Any]) -> int:
+    """Print the main table of a run."""
+    found = _load(run, "text", **_taken(_load, options))
+    if (others := found.model.terms.parts) != parts:
+        raise ValueError(
+            f"{run} is a run of {type(found.model).__name__}: use `bnp-models {others} {run}`"
+        )
+    print(found.text(**options))
+    return 0
+
+
+def _print_table(
+    table: pd.DataFrame,
+    *,
+    limit: int | None = None,
+    csv: bool = False,
+    output: Path | None = None,
+) -> int:
+    """Print a table, or write it to a file, completely or not at all.
+
+    Parameters
+    ----------
+    limit
+        Only so many rows.
+    csv
+        Print the table as CSV.
+    output
+        Write CSV to this file (standard output).
+    """
+    from bnp_models.data import arguments
+    from bnp_models.data.files import replacing
+
+    table = table if limit is None else table.head(arguments.integer("limit", limit))
+    index = table.index.name is not None
+    if output is not None:
+        with replacing(output) as file:
+            file.write(table.to_csv(index=index).encode("utf-8"))
+        say(f"{len(table)} rows written to {output}")
+    elif csv:
+        table.to_csv(sys.stdout, index=index)
+    else:
+        print(table.to_string(index=index, float_format="{:.3f}".format))
+    return 0
+
+
+def pictures(result: type[Fit]) -> list[str]:
+    """List the pictures of a class of fits that need no data: methods without `plot_`."""
+    found = []
+    for name in (name for name in dir(result) if name.startswith("plot_")):
+        parameters = inspect.signature(getattr(result, name)).parameters.values()
+        needed = {p.name for p in parameters if p.default is p.empty and p.kind != p.VAR_KEYWORD}
+        if needed <= {"self", "fit", "author"}:
+            found.append(name.removeprefix("plot_"))
+    return found
+
+
+class Lines:
+    """Progress as occasional lines of text, for log files, which a moving bar would fill.
+
+    Parameters
+    ----------
+    num_sweeps
+        Sweeps of the whole run.
+    terms
+        Words for what is counted as in use.
+    seconds
+        Time between lines.
+    """
+
+    def __init__(self, num_sweeps: int, terms: ModelWords, seconds: float = 15.0):
+        self._num_sweeps, self._terms, self._seconds = num_sweeps, terms, seconds
+        self._start = self._last = time.monotonic()
+
+    def update(self, sweep: int, used: np.ndarray, lp: np.ndarray, note: str = "") -> None:
+        """Print a line if it is time, if this was the last sweep, or if there is a note."""
+        now = time.monotonic()
+        if now - self._last < self._seconds and sweep < self._num_sweeps and not note:
+            return
+        self._last = now
+        say(
+            f"{now - self._start:5.0f} s: sweep {sweep} of {self._num_sweeps}, "
+            f"{used.min()} to {used.max()} {self._terms.parts}, lp {lp.mean():.6g}"
+            f"{note and f', {note}'}"
+        )
+
+    def close(self) -> None:
+        """Do nothing: every line is complete."""
+
+
+def _progress(
+    sizes: Mapping[str, Any], terms: ModelWords, *, no_progress: bool = False
+) -> bool | Lines:
+    """Choose how progress is shown.
+
+    Parameters
+    ----------
+    no_progress
+        Say nothing on the way.
+    """
+    if no_progress or sys.stderr.isatty():
+        return not no_progress
+    return Lines(sizes["num_warmup"] + sizes["num_samples"], terms)
+
+
+def _prepare(num_devices: int | None = None) -> None:
+    """Keep compiled programs; set the number of CPU devices, unless the environment does."""
+    import jax
+
+    from bnp_models.base.other_packages import keep_programs
+
+    keep_programs()
+    asked = "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
+    default = jax.config.jax_num_cpu_devices < 0  # pyright: ignore[reportAttributeAccessIssue]
+    if num_devices is not None and default and not asked:
+        with contextlib.suppress(RuntimeError):  # JAX has started
+            jax.config.update("jax_num_cpu_devices", num_devices)
+
+
+def _num_cores(at_most: int) -> int:
+    """Return a number of CPU devices: one for each core, but `at_most` so many."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return min(cores or 1, max(at_most, 1))
+
+
+def _draw(draw: Callable[[], Fit], folder: Path, saved: Path, sizes: Mapping[str, Any]) -> int:
+    """Draw, save and print, even if there are fewer draws than asked for; say how to go on."""
+    from bnp_models.results.folder import save_run
+    from bnp_models.run.checkpoint import has_checkpoint
+
+    again = f"bnp-models resume {folder}"
+    if saved != folder / "checkpoint":
+        again = f"bnp-models resume {saved} --output {folder}"
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "interrupted: ", UserWarning)
+            found = draw()
+    except KeyboardInterrupt:
+        if has_checkpoint(saved):
+            say(f"\nto go on from the last checkpoint: {again}")
+        raise
+    print(save_run(found, folder))
+    say(f"\nwritten to {folder}: draws.nc, report.html, report.txt, tables (.csv), pictures (.png)")
+    chains, compiling = (found.data.attrs.get(f"{x}_seconds", 0.0) for x in ("sampling", "compile"))
+    say(f"chains: {chains:.0f} s, of which compiling: {compiling:.0f} s")
+    drawn, wanted = found.posterior.sizes["draw"], sizes["num_samples"] // sizes["thinning"]
+    if drawn < wanted:
+        say(f"bnp-models: interrupted after {drawn} of {wanted} draws; to finish:\n    {again}")
         return 130
     return 0
 
 
-@contextlib.contextmanager
-def _interruptible(folder: Path, saved: Path) -> Iterator[None]:
-    """After an interrupt without draws say how to continue; hide the warning of `fit`."""
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "interrupted: ", UserWarning)
-            yield
-    except KeyboardInterrupt:
-        if checkpoint.has_checkpoint(saved):
-            say(f"\nto go on from the last checkpoint: {_resume_command(folder, saved)}")
-        raise
+# --- the commands -----------------------------------------------------------------------------
 
 
-def _resume_command(folder: Path, saved: Path) -> str:
-    inside = saved == folder / "checkpoint"
-    return (
-        f"bnp-models resume {folder}" if inside else f"bnp-models resume {saved} --output {folder}"
-    )
+@command(
+    "HDPLDA reviews.csv --read text=body --read min_df=5 --num-samples 1000 --output run",
+    "bnp_models.cli.reading:read_data",
+    "bnp_models.run.fit:fit",
+    _progress,
+)
+def fit(model: type[Model], data: Path, *, output: Path, **options: Any) -> int:
+    """Draw from the posterior of a model.
+
+    Parameters
+    ----------
+    output
+        Folder for the results.
+    """
+    from bnp_models.cli.reading import parse_value, read_boolean, read_data
+
+    how_to_read, how_to_show = _taken(read_data, options), _taken(_progress, options)
+    known, fields = inspect.signature(bnp.fit).parameters, inspect.signature(model).parameters
+    run = {n: options.pop(n, p.default) for n, p in known.items() if p.kind is p.KEYWORD_ONLY}
+    _prepare(_num_cores(run["num_chains"]))  # before a prior is built
+    for name, text in options.items():
+        is_flag = name in fields and isinstance(fields[name].default, bool)
+        found = read_boolean(text) if is_flag else None
+        options[name] = parse_value(_option(name), text) if found is None else found
+    ready = model(**_taken(model, options))
+    dataset, run["reading"] = read_data(ready, data, **how_to_read)
+    say(f"{dataset!r} from {data}")
+    run["checkpoint"] = run["checkpoint"] or output / "checkpoint"
+    run["progress"] = _progress(run, model.terms, **how_to_show)
+    draw = functools.partial(bnp.fit, ready, dataset, **run, **options)
+    return _draw(draw, output, run["checkpoint"], run)
 
 
-def _progress(silent: bool, num_sweeps: int, terms: ModelWords) -> Any:
-    if silent:
-        return False
-    return True if sys.stderr.isatty() else messages.Lines(num_sweeps, terms=terms)
+@command("run", _progress)
+def resume(run: Path, *, output: Path | None = None, **options: Any) -> int:
+    """Go on with a run that was interrupted.
+
+    Parameters
+    ----------
+    run
+        --output or --checkpoint of the fit.
+    output
+        Where results go (RUN).
+    """
+    from bnp_models.base.model import from_description
+    from bnp_models.run import checkpoint
+
+    _prepare()
+    inside = run / "checkpoint"
+    saved = inside if checkpoint.has_checkpoint(inside) else run
+    header = checkpoint.read_header(saved)
+    _prepare(header["num_devices"])  # another number would change the draws
+    progress = _progress(header, from_description(header["model"]).terms, **options)
+    draw = functools.partial(bnp.resume, saved, progress=progress)
+    return _draw(draw, output or run, saved, header)
 
 
-def _num_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+@command("run --num-words 5 --limit 20", _load, "bnp_models.results.topic_fit:TopicFit.text")
+def topics(run: Path, **options: Any) -> int:
+    """Print the topics of a run."""
+    return _print_text("topics", run, options)
 
 
-def _use_cores(num_devices: int) -> None:
-    """Set the number of CPU devices, unless JAX has started or the environment sets it."""
-    asked = "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
-    default = jax.config.jax_num_cpu_devices < 0  # pyright: ignore[reportAttributeAccessIssue]
-    if default and not asked:
-        with contextlib.suppress(RuntimeError):
-            jax.config.update("jax_num_cpu_devices", num_devices)
+@command("run --num-features 5 --limit 20", _load, "bnp_models.results.factor_fit:FactorFit.text")
+def factors(run: Path, **options: Any) -> int:
+    """Print the factors of a run."""
+    return _print_text("factors", run, options)
 
 
-COMMANDS = {
-    "fit": _fit,
-    "resume": _resume,
-    "print": _print,
-    "evaluate": _evaluate,
-    "transform": tables.transform,
-    "table": tables.print_table,
-    "plot": tables.plot,
-    "report": tables.report,
-    "models": _models,
-    "demo": _demo,
-}
-COMPILING = (_fit, _resume, _evaluate, tables.transform, _demo)
+@command(
+    "run new_reviews.csv --read text=body \\\n"
+    "      --score document_completion --score left_to_right",
+    _load,
+    "bnp_models.cli.reading:read_new",
+    "bnp_models.results.result:Fit.evaluate",
+)
+def evaluate(run: Path, data: Path, *, score: Sequence[str] = (), **options: Any) -> int:
+    """Score a run on held-out data.
+
+    Parameters
+    ----------
+    score
+        Method of the fit: of topics document_completion, left_to_right, empirical_likelihood or
+        npmi; of labels also score; of factors predict, and of counts also row_completion. May be
+        repeated; by default the usual ones.
+    """
+    from bnp_models.cli.reading import read_new
+
+    _prepare()
+    found = _load(run, "evaluate", **_taken(_load, options))
+    new = read_new(found, data, run, **_taken(read_new, options))
+    usual = [name for name in found.default_scores if name in found.model.scores]
+    asked, computed = dict.fromkeys(score or usual), 0
+    for name in asked:
+        try:
+            line = found.evaluate(name, new, **options)
+        except ValueError as error:
+            say(f"bnp-models: {name} is not computed: {error}")
+        else:
+            print(line, flush=True)
+            computed += 1
+    return 0 if computed == len(asked) or (computed and not score) else 2
+
+
+@command(
+    "run new_reviews.csv --read text=body --output topics.csv",
+    _load,
+    "bnp_models.cli.reading:read_new",
+    "bnp_models.results.topic_fit:TopicFit.transform",
+    "bnp_models.results.factor_fit:FactorFit.transform",
+)
+def transform(run: Path, data: Path, *, output: Path | None = None, **options: Any) -> int:
+    """Infer the topics or factors of new data, as CSV.
+
+    Parameters
+    ----------
+    run
+        Folder of a run, or a file of fit.save_model.
+    output
+        Write CSV to this file (standard output).
+    """
+    from bnp_models.cli.reading import read_new
+
+    _prepare()
+    found = _load(run, "transform", **_taken(_load, options))
+    how_to_read = _taken(read_new, options)
+    if wrong := options.keys() - inspect.signature(found.transform).parameters:
+        raise ValueError(
+            f"{_option(min(wrong))} is no option for {run}: a {type(found).__name__} has none"
+        )
+    table = found.transform(read_new(found, data, run, **how_to_read), **options)
+    return _print_table(table, csv=True, output=output)
+
+
+@command("run --limit 20", _load, _print_table, "bnp_models.results.document_tables:documents")
+def documents(run: Path, **options: Any) -> int:
+    """Print the table of documents of a run."""
+    found, how = _load(run, "documents", **_taken(_load, options)), _taken(_print_table, options)
+    return _print_table(found.documents(**options), **how)
+
+
+@command(
+    "run --author 'Jane Doe' --top 3",
+    _load,
+    _print_table,
+    "bnp_models.results.author_tables:author_topics",
+)
+def authors(run: Path, *, author: Sequence[str] = (), **options: Any) -> int:
+    """Print the table of authors of a run.
+
+    Parameters
+    ----------
+    author
+        Only this author; may be repeated (all).
+    """
+    found = _load(run, "author_topics", **_taken(_load, options))
+    how = _taken(_print_table, options)
+    table = found.author_topics(author or None, **options)
+    return _print_table(table, **how)
+
+
+@command("run --what topic_words --what traces --output pictures", _load)
+def plot(
+    run: Path,
+    *,
+    what: Sequence[str] = (),
+    author: str | None = None,
+    output: Path | None = None,
+    chain: int | None = None,
+) -> int:
+    """Draw pictures of a run, as PNG files.
+
+    Parameters
+    ----------
+    what
+        Method of the fit without plot_, such as traces, history, topic_words, author_topics,
+        factors or sharing; may be repeated (all that the run has).
+    author
+        Whose topics author_topics draws.
+    output
+        Where pictures go (RUN).
+    """
+    from bnp_models.results.folder import save_picture
+
+    found = _load(run, "of_chain", chain=chain)
+    known = pictures(type(found))
+    asked = [ALIASES.get(name, name) for name in what]
+    if other := [name for name in asked if name not in known]:
+        raise ValueError(
+            f"--what {other[0]!r} is none of a {type(found).__name__}: choose among "
+            f"{', '.join(known)}"
+        )
+    left_out = {"author_topics"} if author is None else set()
+    left_out |= set() if chain is None else {*OF_SEVERAL_CHAINS}
+    names = dict.fromkeys(asked or [name for name in known if name not in left_out])
+    folder, failed = output or run, []
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        needed = {"author": author} if name == "author_topics" else {}
+        try:
+            if None in needed.values():
+                raise ValueError("give --author NAME")
+            save_picture(getattr(found, f"plot_{name}")(**needed), folder / f"{name}.png")
+        except ValueError as error:
+            say(f"bnp-models: {name} is not drawn: {error}")
+            failed.append(name)
+        else:
+            print(folder / f"{name}.png")
+    return 2 if failed and (asked or "author_topics" in failed or len(failed) == len(names)) else 0
+
+
+@command("run --output report.html", _load, "bnp_models.results.result:Fit.report")
+def report(run: Path, *, output: Path | None = None, **options: Any) -> int:
+    """Write a report of a run as one HTML page.
+
+    Parameters
+    ----------
+    output
+        Where the page goes (RUN/report.html).
+    """
+    from bnp_models.report.page import write_page
+    from bnp_models.results.folder import REPORT
+
+    found = _load(run, "report", **_taken(_load, options))
+    print(write_page(found, output or run / REPORT, folder=run, **options))
+    return 0
+
+
+@command("")
+def models() -> int:
+    """List the models with their hyperparameters."""
+    from bnp_models.cli.reading import show_value
+
+    for name, model in bnp.MODELS.items():
+        fields = inspect.signature(model).parameters.values()
+        shown = [
+            p.name if p.default is p.empty else f"{p.name}={show_value(p.default)}" for p in fields
+        ]
+        print(f"{name}: {_summary(model)}\n    {', '.join(shown)}")
+    return 0
+
+
+@command("--output demo-output", _progress)
+def demo(*, output: Path = Path("demo-output"), quick: bool = False, **options: Any) -> int:
+    """Fit what Python packages say they do, in two minutes.
+
+    Parameters
+    ----------
+    output
+        Where results go.
+    quick
+        Some sweeps over a small corpus.
+    """
+    from bnp_models.cli import demo
+
+    size = demo.QUICK if quick else demo.SIZE
+    _prepare(_num_cores(size.num_chains))
+    demo.run(output, size=size, progress=_progress(size._asdict(), demo.MODEL.terms, **options))
+    return 0

@@ -7,13 +7,14 @@ short for convergence. The demo prints what the diagnostics say.
 
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 import bnp_models as bnp
 from bnp_models.data.package_docs import PLACES, load_package_docs
 from bnp_models.results.folder import REPORT, save_run
+from bnp_models.run.progress import Progress
 
 __all__ = ["QUICK", "SIZE", "Size", "run", "unigram_perplexity"]
 
@@ -36,7 +37,9 @@ TEST_SHARE = 0.1  # share of the documents that is held out
 NUM_ROWS = 25  # topics that are printed; topics.csv has all
 
 
-def run(output: Path, *, size: Size = SIZE, seed: int = 0, progress: Any = True) -> bnp.Fit:
+def run(
+    output: Path, *, size: Size = SIZE, seed: int = 0, progress: bool | Progress = True
+) -> bnp.Fit:
     """Run the demo: print the results and write them to a folder.
 
     Parameters
@@ -57,21 +60,13 @@ def run(output: Path, *, size: Size = SIZE, seed: int = 0, progress: Any = True)
         f"{corpus.num_docs} functions and classes of {', '.join(corpus.group_names)}: "
         f"{corpus.num_tokens} words of their docstrings, {corpus.num_words} different ones.\n"
         f"{size.num_chains} chains of an HDP topic model: {size.num_warmup} sweeps of warm-up, "
-        f"{size.num_samples} with every {_nth(size.thinning)} kept.\n",
+        f"{size.num_samples}, of which one in {size.thinning} is kept.\n",
         flush=True,
     )
     loaded = time.perf_counter()
-    fit = bnp.fit(
-        MODEL,
-        train,
-        num_warmup=size.num_warmup,
-        num_samples=size.num_samples,
-        num_chains=size.num_chains,
-        thinning=size.thinning,
-        keep_states=size.keep_states,
-        seed=seed,
-        progress=progress,
-    )
+    how = size._asdict()
+    del how["packages"]
+    fit = bnp.fit(MODEL, train, **how, seed=seed, progress=progress)
     sampled = time.perf_counter()
     output.mkdir(parents=True, exist_ok=True)
     test.save(output / "test.npz")
@@ -105,7 +100,3 @@ def unigram_perplexity(train: bnp.Corpus, test: bnp.Corpus) -> float:
     count = np.bincount(np.asarray(train.word), minlength=train.num_words) + 1.0
     log_share = np.log(count / count.sum())
     return float(np.exp(-log_share[np.asarray(test.word)].mean()))
-
-
-def _nth(n: int) -> str:
-    return "one" if n == 1 else f"{n}th" if n > 3 else ("second", "third")[n - 2]

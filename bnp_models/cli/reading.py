@@ -1,4 +1,6 @@
-"""Read data for the command line, and read later data as those of a run were read.
+"""Read what the command line gives: values, the data of a run, and later data like those of a run.
+
+Values are parsed, never evaluated.
 
 A run keeps the format and the `--read` options of its data. A later command that reads other data
 for that run uses these options again, so that both are cut into the same words:
@@ -17,33 +19,157 @@ import ast
 import inspect
 import json
 import os
+import re
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpyro.distributions as dist
+
 import bnp_models as bnp
 from bnp_models.base.model import Model
-from bnp_models.cli.expressions import parse_boolean
-from bnp_models.cli.messages import say
+from bnp_models.cli import say
 from bnp_models.data import arguments
 from bnp_models.data.files import open_text
-from bnp_models.data.readers import BAG_FORMATS, TEXT_FORMATS, Readers, guess_format
+from bnp_models.data.readers import (
+    BAG_FORMATS,
+    SOURCE_READERS,
+    TEXT_FORMATS,
+    Readers,
+    guess_format,
+)
 from bnp_models.data.texts import READING_OPTIONS
 from bnp_models.results.folder import SavedModel
+from bnp_models.results.result import Fit
 
-__all__ = ["read_again", "read_data", "read_new", "reader_help"]
+__all__ = [
+    "parse_value",
+    "read_again",
+    "read_boolean",
+    "read_data",
+    "read_new",
+    "reader_help",
+    "show_value",
+]
 
 Reading = dict[str, Any]  # format, options, and the ending of the file's name
+Parameters = dict[str, inspect.Parameter]
 
-WORDS = READING_OPTIONS  # options that make words of texts
 NUMBERINGS = ("group_names", "author_names", "label_names")
+BOOLEANS = {
+    **dict.fromkeys(("true", "yes", "on", "1"), True),
+    **dict.fromkeys(("false", "no", "off", "0"), False),
+}
+WORD = re.compile(r"[A-Za-z]\w*(-[A-Za-z]\w*)*")  # also one-vs-rest
+EXAMPLES = "a number (0.1), a list (0.1, 0.2) or a prior such as 'Gamma(1, 1)'"
+
+
+def read_boolean(text: str) -> bool | None:
+    """Read true, yes, on or 1, or their opposites, in any case; None for any other text."""
+    return BOOLEANS.get(text.strip().lower())
+
+
+def parse_value(name: str, text: str) -> Any:
+    """Read a hyperparameter or an option.
+
+    Parameters
+    ----------
+    name
+        What it is called, for the error message.
+    text
+        A number, numbers with commas between them (a tuple), a bare word, perhaps with hyphens (a
+        string; `None`, `True` and `False` are what they are in Python), or a distribution of
+        `numpyro.distributions` whose arguments are numbers or lists of numbers.
+
+    Raises
+    ------
+    ValueError
+        If the text is anything else, or the distribution does not take these arguments.
+
+    Examples
+    --------
+    >>> parse_value("alpha", "0.1, 0.2")
+    (0.1, 0.2)
+    """
+    text = text.strip()
+    if WORD.fullmatch(text):
+        return {"None": None, "True": True, "False": False}.get(text, text)
+    try:
+        node = ast.parse(text, mode="eval").body
+        return _distribution(node) if isinstance(node, ast.Call) else _numbers(node)
+    except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError) as error:
+        why = f": {error}" if type(error) is ValueError else ""  # others are about Python
+        shown = text if len(text) <= 60 else f"{text[:60]}..."
+        raise ValueError(f"{name} must be {EXAMPLES}, got {shown!r}{why}") from None
+
+
+def show_value(value: object) -> str:
+    """Write a hyperparameter so that `parse_value` reads it."""
+    if isinstance(value, dist.Distribution):
+        values = {name: np.asarray(getattr(value, name)).tolist() for name in value.arg_constraints}
+        shown = ", ".join(f"{name}={show_value(x)}" for name, x in values.items())
+        return f"{type(value).__name__}({shown})"
+    if isinstance(value, list | tuple):
+        return f"({', '.join(map(show_value, value))},)"
+    return f"{value:.10g}" if isinstance(value, float) else str(value)
+
+
+def _numbers(node: ast.expr) -> Any:
+    """Return a finite number, or a tuple of them."""
+    if isinstance(node, ast.Tuple | ast.List):
+        return tuple(_number(entry) for entry in node.elts)
+    return _number(node)
+
+
+def _number(node: ast.expr) -> int | float:
+    shown = arguments.short_repr(ast.unparse(node))
+    try:
+        value = ast.literal_eval(node)
+    except ValueError:
+        value = None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"{shown} is not a number")
+    if not np.isfinite(float(value)):
+        raise ValueError(f"{shown} is not finite")
+    return value
+
+
+def _distribution(node: ast.Call) -> dist.Distribution:
+    name = ast.unparse(node.func)
+    family = getattr(dist, name, None) if name in dist.__all__ else None
+    if not (isinstance(family, type) and issubclass(family, dist.Distribution)):
+        raise ValueError(f"{name} is no class of numpyro.distributions")
+    named = {keyword.arg or "**": keyword.value for keyword in node.keywords}
+    known = getattr(family, "arg_constraints", {})
+    if wrong := [parameter for parameter in named if parameter not in known]:
+        raise ValueError(f"{name} has no parameter {wrong[0]}, only {', '.join(known)}")
+    given = [np.float32(_numbers(x)) for x in node.args]
+    by_name = {parameter: np.float32(_numbers(x)) for parameter, x in named.items()}
+    try:
+        family(*given, **by_name, validate_args=True)  # checks their domains
+        return family(*given, **by_name)
+    except Exception as error:  # a constructor may fail in any way
+        raise ValueError(f"{name} does not take these arguments ({error})") from None
 
 
 def read_data(
-    model: Model, path: str, format: str | None, pairs: Sequence[str]
+    model: Model, data: str | Path, *, format: str | None = None, read: Sequence[str] = ()
 ) -> tuple[Any, Reading]:
-    """Read the data of a model with the options `name=value` of its reader.
+    """Read the data of a model with the options of its reader.
+
+    Parameters
+    ----------
+    model
+        Says which data they are.
+    data
+        File or folder of documents; for factor models also a table of numbers (.csv, .tsv) or saved
+        sources (.npz).
+    format
+        Format of the data; by default their name decides.
+    read
+        Option NAME=VALUE of the reader such as text=body, see below; may be repeated.
 
     Returns
     -------
@@ -54,66 +180,74 @@ def read_data(
     ValueError
         If there is no such file, format or option, or the file can't be read.
     """
-    format = _format(model, path, format)
-    options = _given(model.readers, format, pairs)
+    format = _format(model, data, format)
+    options = _given(model.readers, format, read)
     # a path must hold for later commands, which may run in another folder
     if format in BAG_FORMATS and isinstance(options.get("vocabulary"), str):
         options["vocabulary"] = str(Path(options["vocabulary"]).resolve())
-    data = _read(model.readers, path, format, options)
+    found = _read(model.readers, data, format, options)
     options.pop("store", None)  # the folder holds these data; later ones need another
-    return data, {"format": format, "options": options, "ending": _ending(path)}
+    return found, {"format": format, "options": options, "ending": _ending(data)}
 
 
 def read_again(
     model: Model,
-    path: str,
-    format: str | None,
-    pairs: Sequence[str],
+    path: str | Path,
+    run: str | Path,
     reading: Reading | None,
-    run: str,
     tokenizer: Mapping[str, Any] | None = None,
+    *,
+    format: str | None = None,
+    read: Sequence[str] = (),
 ) -> Any:
     """Read other data for a run as its own data were read; say which options are taken from it.
 
     Parameters
     ----------
-    model, path, format, pairs
+    model, format, read
         As for `read_data`.
-    reading
-        From `read_data`, or None if the run does not say.
+    path
+        File or folder of the other data.
     run
         Name of the run, for messages.
+    reading
+        From `read_data`, or None if the run does not say.
     tokenizer
         How the texts of the run's corpus were cut into words, see `Corpus.tokenizer`.
     """
     readers = model.readers
-    reading = reading or {}
-    known = {"format", "options", "ending"} <= reading.keys()  # `fit` stores what it is given
-    if format is None and known and reading["ending"] == _ending(path):
+    if not {"format", "options", "ending"} <= (reading or {}).keys():
+        reading = None  # `fit` stores what it is given
+    if reading is not None and format is None and reading["ending"] == _ending(path):
         format = reading["format"]
     format = _format(model, path, format)
-    given = _given(readers, format, pairs)
-    cut = {} if format not in TEXT_FORMATS or "tokens" in given else _cut(tokenizer)
-    if not known and cut:
-        reading = {"format": None, "options": {}}
-    elif not known:
+    given = _given(readers, format, read)
+    in_words = "tokens" in given or format not in TEXT_FORMATS
+    remembered = {} if tokenizer is None or in_words else tokenizer
+    cut = {name: remembered[name] for name in READING_OPTIONS if name in remembered}
+    if reading is None and not cut:
         say(
             f"{run} does not say how its data were read: what `--read` says there must be said "
             "here too"
         )
         return _read(readers, path, format, given)
-    if format in TEXT_FORMATS and reading["format"] not in TEXT_FORMATS and not cut:
+    was_format, was = (None, {}) if reading is None else (reading["format"], reading["options"])
+    if format in TEXT_FORMATS and was_format not in TEXT_FORMATS and not cut:
         say(
-            f"{run} was fitted to words from a file of format {reading['format']}, which does not "
-            "say how texts become words: check that `--read` does it here in the same way"
+            f"{run} was fitted to words from a file of format {was_format}, which does not say "
+            "how texts become words: check that `--read` does it here in the same way"
         )
-    taken = _shared(readers, format, reading, "tokens" in given)
-    if reading["format"] not in TEXT_FORMATS:
+    holding = set() if in_words else set(READING_OPTIONS)
+    own, others = _parameters(readers, format)
+    if format == was_format:
+        holding |= {*own, *NUMBERINGS} - {"split", *({"text"} if "tokens" in given else ())}
+    taken = {name: value for name, value in was.items() if name in holding}
+    if was_format not in TEXT_FORMATS:
         taken |= cut
     for name, value in given.items():
-        was = taken.pop(name, _default(readers, format, name))
-        if value != was and name in (*WORDS, *reading["options"]):
-            had = arguments.short_repr(was)
+        old = taken.pop(name, (own | others)[name].default)
+        if value != old and name in (*READING_OPTIONS, *was):
+            had = arguments.short_repr(old)
             say(f"reading {path} with {name}={value!r}; the data of {run} had {name}={had}")
     if taken:
         listed = ", ".join(f"{name}={arguments.short_repr(value)}" for name, value in taken.items())
@@ -121,48 +255,60 @@ def read_again(
     return _read(readers, path, format, taken | given)
 
 
-def read_new(loaded: Any, path: str, format: str | None, pairs: Sequence[str], run: str) -> Any:
+def read_new(
+    loaded: Fit | SavedModel,
+    data: str | Path,
+    run: str | Path,
+    *,
+    format: str | None = None,
+    read: Sequence[str] = (),
+) -> Any:
     """Read new data for a fit or a `SavedModel`, over its words; say what is left out.
 
     Parameters
     ----------
     loaded
         What `bnp_models.load` returned.
-    path, format, pairs, run
-        As for `read_again`.
+    data
+        File or folder of documents; for factor models also a table of numbers (.csv, .tsv) or saved
+        sources (.npz).
+    format
+        Format of the data; by default that of the run if the names end alike, else their name
+        decides.
+    read
+        Option NAME=VALUE of the reader such as text=body, see below; may be repeated. Those of the
+        run hold for the new data too.
     """
     if isinstance(loaded, SavedModel):
         reading, tokenizer = loaded.reading, loaded.tokenizer
     else:
         reading = json.loads(loaded.data.attrs.get("reading", "null"))  # null: a fit from Python
         tokenizer = getattr(loaded.dataset, "tokenizer", None)
-    data = read_again(loaded.model, path, format, pairs, reading, run, tokenizer)
-    data, notes = loaded.match(data)
+    new = read_again(loaded.model, data, run, reading, tokenizer, format=format, read=read)
+    new, notes = loaded.match(new)
     for note in notes:
         say(note)
-    return data
+    return new
 
 
-def reader_help(readers: Iterable[Readers]) -> str:
+def reader_help() -> str:
     """List the options of `--read`, with their defaults, by format."""
-    lines: dict[str, str] = {}
-    shared: dict[str, str] = {}  # by formats
-    for one in readers:
-        for format, reader in one.formats.items():
-            own = _own_options(reader)
-            known = _parameters(one, format)
-            lines[format] = _listed({name: known[name] for name in own})
-            if others := _listed({n: p for n, p in known.items() if n not in own}):
-                kind = "texts" if format in TEXT_FORMATS else "counts"
-                formats = TEXT_FORMATS if format in TEXT_FORMATS else BAG_FORMATS
+    readers = SOURCE_READERS  # they have all formats
+    lines: dict[str, Parameters] = {}
+    shared: dict[str, Parameters] = {}
+    for format in readers.formats:
+        lines[format], others = _parameters(readers, format)
+        for kind, formats in (("texts", TEXT_FORMATS), ("counts", BAG_FORMATS)):
+            if format in formats:
                 shared[f"all formats of {kind} ({', '.join(formats)})"] = others
     parts = [
         textwrap.fill(
-            f"{name}: {text}", 78, initial_indent="  ", subsequent_indent="      ",
+            f"{name}: {', '.join(map(_with_default, parameters.values()))}",
+            78, initial_indent="  ", subsequent_indent="      ",
             break_on_hyphens=False, break_long_words=False,
         )
-        for name, text in (lines | shared).items()
-        if text
+        for name, parameters in (lines | shared).items()
+        if parameters
     ]  # fmt: skip
     about = (
         "NAME=VALUE by format, with the defaults. A flag is true or false, yes or no, on or off,\n"
@@ -172,67 +318,36 @@ def reader_help(readers: Iterable[Readers]) -> str:
     return "\n".join([about, *parts])
 
 
-def _listed(parameters: Mapping[str, inspect.Parameter]) -> str:
-    """List parameters with the defaults that are not None."""
-    return ", ".join(
-        name if p.default in (None, p.empty) else f"{name}={_shown(p.default)}"
-        for name, p in parameters.items()
-    )
+def _with_default(parameter: inspect.Parameter) -> str:
+    default = parameter.default
+    if default in (None, parameter.empty):
+        return parameter.name
+    shown = ",".join(default) if isinstance(default, list | tuple) else default
+    return f"{parameter.name}={shown}"
 
 
-def _shown(default: Any) -> str:
-    if isinstance(default, list | tuple):
-        return ",".join(map(str, default))
-    return str(default)
-
-
-def _cut(tokenizer: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the options that cut texts as those of the run's corpus; none if it can't be said."""
-    if tokenizer is None or not set(WORDS) <= set(tokenizer):
-        return {}
-    return {name: tokenizer[name] for name in WORDS}
-
-
-def _shared(readers: Readers, format: str, reading: Reading, in_words: bool) -> dict[str, Any]:
-    """Return the options of a run that hold for other data of this format.
-
-    `in_words` says that the other documents are lists of words already.
-    """
-    names = set() if in_words or format not in TEXT_FORMATS else set(WORDS)
-    if format == reading["format"]:
-        own = _own_options(readers.formats[format])
-        names |= {*own, *NUMBERINGS} - {"split", *({"text"} if in_words else ())}
-    return {name: value for name, value in reading["options"].items() if name in names}
-
-
-def _format(model: Model, path: str, format: str | None) -> str:
+def _format(model: Model, path: str | Path, format: str | None) -> str:
     """Return the format of a file that exists, checked; its name decides if none is given."""
     if not Path(path).exists():
         raise ValueError(f"there is no file or folder {path}")
-    readers = model.readers
-    if format is None:
-        try:
-            return readers.guess(path)
-        except ValueError as error:
-            raise ValueError(str(error).replace("format=", "--format")) from None
-    if format not in readers.formats:
-        raise ValueError(
-            f"--format {format} is none of those that a {type(model).__name__} reads: choose among "
-            f"{', '.join(readers.formats)}"
-        )
-    return format
+    try:
+        format = model.readers.guess(path) if format is None else format
+        return arguments.one_of("--format", format, model.readers.formats)
+    except ValueError as error:
+        raise ValueError(str(error).replace("format=", "--format")) from None
 
 
 def _given(readers: Readers, format: str, pairs: Sequence[str]) -> dict[str, Any]:
     """Return the options of the command line by name."""
-    known = _parameters(readers, format)
+    own, others = _parameters(readers, format)
+    known = own | others
     options: dict[str, Any] = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals or name not in known:
             raise ValueError(
                 f"--read {pair!r}: give name=value with a name that the format {format} has: "
-                f"{', '.join(_known_options(readers, format)) or 'none'}"
+                f"{', '.join(known) or 'none'}"
             )
         options[name] = _value(name, text, known[name])
     return options
@@ -241,20 +356,21 @@ def _given(readers: Readers, format: str, pairs: Sequence[str]) -> dict[str, Any
 def _value(name: str, text: str, parameter: inspect.Parameter) -> Any:
     """Read the value of an option, as Python or as people write it."""
     if "bool" in str(parameter.annotation) or isinstance(parameter.default, bool):
-        found = parse_boolean(text)
+        found = read_boolean(text)
         if found is None and not (parameter.default is None and text.lower() == "none"):
             raise ValueError(f"--read {name}={text}: give true or false")
         return found
     if name == "store":
         return text
     try:
-        found = _plain(ast.literal_eval(text))
+        found = ast.literal_eval(text)
+        found = json.loads(json.dumps(sorted(found) if isinstance(found, set) else found))
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         found = text  # most are words, which need no quotes
     return _stop_words(text, found) if name == "stop_words" else found
 
 
-def _stop_words(text: str, found: Any) -> Any:
+def _stop_words(text: str, found: object) -> Any:
     """Return stop words that are given as english, none, a list, or a file of words."""
     if not isinstance(found, str):
         return found
@@ -275,25 +391,14 @@ def _stop_words(text: str, found: Any) -> Any:
     return words
 
 
-def _plain(value: Any) -> Any:
-    """Return a value as JSON gives it back, or raise `ValueError` if JSON has no such value."""
-    if isinstance(value, set):
-        return sorted(_plain(entry) for entry in value)
-    if isinstance(value, (list, tuple)):
-        return [_plain(entry) for entry in value]
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    raise ValueError(f"{value!r} is no number, string or list of them")
-
-
-def _read(readers: Readers, path: str, format: str, options: Mapping[str, Any]) -> Any:
+def _read(readers: Readers, path: str | Path, format: str, options: Mapping[str, Any]) -> Any:
     try:
         return readers.read(path, format, **options)
     except (OSError, TypeError) as error:
         raise ValueError(f"{path}: {error}") from error
 
 
-def _ending(path: str) -> str:
+def _ending(path: str | Path) -> str:
     """Return the ending of a file's name, without that of a compressed file.
 
     A folder of texts has the ending "folder", one with a mapped corpus "mapped".
@@ -303,34 +408,15 @@ def _ending(path: str) -> str:
     return Path(Path(path).name.lower().removesuffix(".gz")).suffix
 
 
-def _own_options(reader: Callable[..., Any]) -> list[str]:
-    """List the parameters of a reader that follow the path."""
-    parameters = list(inspect.signature(reader).parameters.values())[1:]
-    return [p.name for p in parameters if p.kind is not p.VAR_KEYWORD]
-
-
-def _parameters(readers: Readers, format: str) -> dict[str, inspect.Parameter]:
-    """Return the parameters of a reader, and those of the constructor that it passes others to."""
-    found = dict(inspect.signature(readers.formats[format]).parameters)
-    passes_on = any(p.kind is p.VAR_KEYWORD for p in found.values())
-    names = _own_options(readers.formats[format])
-    known = {name: found[name] for name in names}
-    if passes_on:
-        maker = bnp.Corpus.from_texts if format in TEXT_FORMATS else bnp.Corpus.from_counts
-        others = dict(list(inspect.signature(maker).parameters.items())[1:])
-        others.pop("vectorizer", None)  # no value on a command line is one
-        if format in TEXT_FORMATS:  # fields of the file, which the reader names
-            others = {n: p for n, p in others.items() if n not in ("groups", "labels", "doc_names")}
-        known = others | known
-    return known
-
-
-def _known_options(readers: Readers, format: str) -> list[str]:
-    """List the options of a format, those of its own reader first."""
-    known = _parameters(readers, format)
-    own = _own_options(readers.formats[format])
-    return [*own, *(name for name in known if name not in own)]
-
-
-def _default(readers: Readers, format: str, name: str) -> Any:
-    return _parameters(readers, format)[name].default
+def _parameters(readers: Readers, format: str) -> tuple[Parameters, Parameters]:
+    """Return the options of a reader, and those that it passes on to a constructor of `Corpus`."""
+    _, *found = inspect.signature(readers.formats[format]).parameters.values()
+    own = {p.name: p for p in found if p.kind is not p.VAR_KEYWORD}
+    if len(own) == len(found):
+        return own, {}
+    maker = bnp.Corpus.from_texts if format in TEXT_FORMATS else bnp.Corpus.from_counts
+    _, *others = inspect.signature(maker).parameters.values()
+    hidden = {*own, "vectorizer"}  # no value on a command line is a vectoriser
+    if format in TEXT_FORMATS:  # fields of the file, which the reader names
+        hidden |= {"groups", "labels", "doc_names"}
+    return own, {p.name: p for p in others if p.name not in hidden}

@@ -61,8 +61,6 @@ class Readers(NamedTuple):
     guess: Callable[[PathLike], str]  # path -> format
     read: Callable[..., Any]  # (path, format, **options of the reader) -> data
     file: str  # name of the saved data in the folder of a run
-    what: str  # what can be read, in the help text
-    options: str  # some options, as examples in the help text
 
 
 def read_npz(
@@ -321,8 +319,6 @@ CORPUS_READERS = Readers(
     guess=guess_format,
     read=read_corpus,
     file="corpus.npz",
-    what="file or folder of documents",
-    options="text=body, group=year, min_df=5",
 )
 """Readers of the data of topic models."""
 
@@ -451,8 +447,5 @@ SOURCE_READERS = Readers(
     guess=guess_source_format,
     read=read_sources,
     file="sources.npz",
-    what=f"{CORPUS_READERS.what}, or of rows of numbers: a table (.csv, .tsv) or saved sources "
-    "(.npz)",
-    options=f"source=species (of a table), {CORPUS_READERS.options}",
 )
 """Readers of the data of factor models."""

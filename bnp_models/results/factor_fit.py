@@ -60,7 +60,6 @@ class FactorFit(Fit):
         "impute(), predict(sources), row_completion(sources), retrieve(...) and pictures of factors"
     )
 
-    command: ClassVar[str] = "factors"
     default_scores: ClassVar[tuple[str, ...]] = ("predict",)
     counted: ClassVar[str] = "weights that are not zero"
 

@@ -364,7 +364,6 @@ class OneVsRestFit(LabelFit, Fit):
         "predict(corpus), predict_proba(corpus), topics(), topic_weights(), and of_class(label), "
         "whose fit has the methods of other topic models"
     )
-    command: ClassVar[str] = "topics"
     default_scores: ClassVar[tuple[str, ...]] = ("score",)
     counted: ClassVar[str] = "tokens"
 

@@ -121,8 +121,6 @@ class Fit(abc.ABC):
 
     offers: ClassVar[str]
     """Methods to name when a user asks for one that only the fits of other models have."""
-    command: ClassVar[str]
-    """The command of the command line that prints `text`."""
     default_scores: ClassVar[tuple[str, ...]]
     """Those of `model.scores` that the command line computes if none is asked for."""
     counted: ClassVar[str]

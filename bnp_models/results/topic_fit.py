@@ -61,7 +61,6 @@ class TopicFit(TopicDraws):
     offers: ClassVar[str] = (
         "topics(), documents(), transform(corpus), scores and pictures of topics"
     )
-    command: ClassVar[str] = "topics"
     default_scores: ClassVar[tuple[str, ...]] = ("document_completion", "npmi")
     counted: ClassVar[str] = "tokens"
     stacking_scores: ClassVar[tuple[str, ...]] = ("document_completion", "left_to_right")

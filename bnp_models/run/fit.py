@@ -73,9 +73,14 @@ def fit(
         A configured model such as `HDPLDA(beta=0.01)`.
     data
         The data: a `Corpus`, or `Sources` for a factor model.
-    num_warmup, num_samples, num_chains, thinning
-        As in `numpyro.infer.MCMC`: sweeps before drawing, sweeps while drawing, chains, and the
-        number of sweeps from one kept draw to the next.
+    num_warmup
+        Number of sweeps before drawing, as in `numpyro.infer.MCMC`.
+    num_samples
+        Number of sweeps while drawing.
+    num_chains
+        Number of chains.
+    thinning
+        Number of sweeps from one kept draw to the next.
     seed
         Seed of all random numbers.
     record

@@ -29,15 +29,15 @@ def texts(write):
 
 
 def again(path, reading, *pairs, model=MODEL, format=None, tokenizer=None):
-    return read_again(model, path, format, pairs, reading, "run", tokenizer)
+    return read_again(model, path, "run", reading, tokenizer, format=format, read=pairs)
 
 
 def reading_of(path, *pairs, model=MODEL, format=None):
-    return read_data(model, path, format, pairs)[1]
+    return read_data(model, path, format=format, read=pairs)[1]
 
 
 def test_what_is_kept(texts, write):
-    corpus, reading = read_data(MODEL, texts, None, ["text=body", "lowercase=False", "min_df=1"])
+    corpus, reading = read_data(MODEL, texts, read=["text=body", "lowercase=False", "min_df=1"])
     assert corpus.vocabulary == ("Cat", "DOG", "cat", "dog")
     options = {"text": "body", "lowercase": False, "min_df": 1}
     assert reading == {"format": "jsonl", "options": options, "ending": ".jsonl"}
@@ -131,7 +131,7 @@ def test_tables(write, capsys):
      ("OFF", False), ("0", False)],
 )  # fmt: skip
 def test_flags_as_people_write_them(texts, text, expected):
-    corpus, reading = read_data(MODEL, texts, None, ["text=body", f"lowercase={text}"])
+    corpus, reading = read_data(MODEL, texts, read=["text=body", f"lowercase={text}"])
     assert reading["options"]["lowercase"] is expected
     assert ("DOG" in corpus.vocabulary) is not expected
 
@@ -146,8 +146,8 @@ def test_other_flags_are_refused(texts):
 def test_flags_that_may_be_missing(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "x.txt").write_text("cat dog")
-    assert read_data(MODEL, str(tmp_path), None, ["groups=no"])[0].group is None
-    assert read_data(MODEL, str(tmp_path), None, ["groups=none"])[0].group_names == ("a",)
+    assert read_data(MODEL, str(tmp_path), read=["groups=no"])[0].group is None
+    assert read_data(MODEL, str(tmp_path), read=["groups=none"])[0].group_names == ("a",)
 
 
 def test_stop_words(write, capsys):
@@ -155,7 +155,7 @@ def test_stop_words(write, capsys):
     words = write("stop.txt", "# ours\ndog\n\n the\n")
 
     def found(given):
-        return read_data(MODEL, texts, None, [f"stop_words={given}"])[0].vocabulary
+        return read_data(MODEL, texts, read=[f"stop_words={given}"])[0].vocabulary
 
     assert found("english") == ("cat", "dog")
     assert found("none") == found("None") == ("and", "cat", "dog", "the")
@@ -184,8 +184,7 @@ def test_corpora_that_remember_how_they_were_read(texts, write, capsys):
 
 
 def test_help_lists_the_options_with_their_defaults():
-    text = " ".join(reader_help([MODEL.readers, FACTORS.readers]).split())
+    text = " ".join(reader_help().split())
     for part in ("csv: text, group, authors", "author_separator=;", "table: source, row, kind",
                  "stop_words=english", "texts (jsonl, csv, lines, folder)"):  # fmt: skip
         assert part in text
-    assert "table: " not in reader_help([MODEL.readers])

@@ -363,21 +363,20 @@ class TestFormat:
         (tmp_path / "texts" / "a.txt").write_text("Cat emu")
         model, name = bnp.LDA(2), str(tmp_path / "2026")
         pairs = ["lowercase=no", f"store={name}"]
-        corpus, reading = read_data(model, str(tmp_path / "x.txt"), None, pairs)
+        corpus, reading = read_data(model, str(tmp_path / "x.txt"), read=pairs)
         assert corpus.is_mapped
         assert reading == {"format": "lines", "options": {"lowercase": False}, "ending": ".txt"}
-        again, reading = read_data(model, name, None, [])
+        again, reading = read_data(model, name)
         assert again == corpus
         assert reading == {"format": "mapped", "options": {}, "ending": "mapped"}
         # a later folder of texts is one of texts, which are cut as those of the mapped corpus
-        args = (None, [], reading, "run", corpus.tokenizer)
-        later = read_again(model, str(tmp_path / "texts"), *args)
+        later = read_again(model, str(tmp_path / "texts"), "run", reading, corpus.tokenizer)
         assert later.vocabulary == ("Cat", "emu")
 
     def test_stores_of_the_command_line_are_paths(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         (tmp_path / "x.ldac").write_text("1 0:1\n")
-        corpus, reading = read_data(bnp.LDA(2), "x.ldac", None, ["store=2026"])
+        corpus, reading = read_data(bnp.LDA(2), "x.ldac", read=["store=2026"])
         assert corpus.is_mapped
         assert (tmp_path / "2026" / "word.npy").exists()
         assert reading["options"] == {}

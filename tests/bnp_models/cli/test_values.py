@@ -2,7 +2,7 @@ import numpy as np
 import numpyro.distributions as dist
 import pytest
 
-from bnp_models.cli.expressions import parse_boolean, parse_value, show_value
+from bnp_models.cli.reading import parse_value, read_boolean, show_value
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_words_with_hyphens():
 
 
 def test_booleans():
-    assert [parse_boolean(text) for text in ("true", "YES", " on ", "1")] == [True] * 4
-    assert [parse_boolean(text) for text in ("False", "no", "off", "0")] == [False] * 4
-    assert parse_boolean("2") is None
-    assert parse_boolean("none") is None
+    assert [read_boolean(text) for text in ("true", "YES", " on ", "1")] == [True] * 4
+    assert [read_boolean(text) for text in ("False", "no", "off", "0")] == [False] * 4
+    assert read_boolean("2") is None
+    assert read_boolean("none") is None
