@@ -20,7 +20,7 @@ from bnp_models.base.model import gamma_law, is_prior
 from bnp_models.data import arguments
 from bnp_models.data.sources import Sources, as_sources, check_sources
 from bnp_models.data.standardise import Standardisation, standardisation
-from bnp_models.scores.gaussian_annealing import GaussianRows
+from bnp_models.scores.row_annealing import GaussianRows
 
 __all__ = ["GaussianFactorAnalysis"]
 

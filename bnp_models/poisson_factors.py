@@ -19,7 +19,7 @@ from bnp_kernels.random.concentration import GammaPrior
 from bnp_models.base.factor_model import FactorModel, FactorSampler, program_z, sample_data
 from bnp_models.data import arguments
 from bnp_models.data.sources import Sources, as_sources, check_counts
-from bnp_models.scores.poisson_annealing import PoissonRows
+from bnp_models.scores.row_annealing import PoissonRows
 
 __all__ = ["PoissonGammaFactorAnalysis"]
 

@@ -35,6 +35,8 @@ LEFT_OUT = {
     "bnp_models.data.readers.Readers": "of the command line",
     "bnp_models.data.readers.guess_format": "of read_corpus",
     "bnp_models.data.readers.guess_source_format": "of read_sources",
+    "bnp_models.scores.held_out.log_evidence": "of group_probabilities",
+    "bnp_models.scores.held_out.word_scores": "of group_probabilities",
     "bnp_models.testing.quick_jit": "jax.jit with an option",
 }
 """Names that need no entry, with the reason."""

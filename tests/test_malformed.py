@@ -35,7 +35,7 @@ from bnp_models.baselines.variational_medlda import fit_variational_medlda
 from bnp_models.baselines.variational_slda import fit_variational_slda
 from bnp_models.cli.command import main, make_parser
 from bnp_models.estimators import GroupClassifier, TopicClassifier, TopicEstimator
-from bnp_models.posterior import arviz_data, coassignment, functionals
+from bnp_models.posterior import arviz_data, functionals
 from bnp_models.results import document_tables, topic_tables
 from bnp_models.scores import held_out, retrieval
 
@@ -61,18 +61,13 @@ INTERNAL = {
     "plots.panels": "parts of the pictures",
     "plots.scalar_draws": "parts of the pictures",
     "plots.small_topics": "parts of the pictures and of TopicFit.text",
-    "plots.topic_maps": "parts of the pictures",
     "posterior.chain_drift": "of diagnostics and functionals, called with draws they checked",
     "posterior.representative": "of Fit, with states of its chains",
     "results.factor_tables": "methods of FactorFit",
     "results.pictures": "of save_run and of the report, with fits",
     "results.topic_draws": "what the tables and pictures of topics start from",
-    "scores.annealing": "of held_out_rows, runs compiled programs on checked arrays",
-    "scores.group_scores": "of group_probabilities, which checks",
-    "scores.gaussian_annealing": "of held_out_rows, runs compiled programs on checked arrays",
     "scores.held_out_score": "of held_out and empirical_likelihood",
-    "scores.jackknife": "of the scores",
-    "scores.poisson_annealing": "of held_out_rows, runs compiled programs on checked arrays",
+    "scores.row_annealing": "of held_out_rows, runs compiled programs on checked arrays",
 }
 """Modules that users do not call, with the reason."""
 INTERNAL_FUNCTIONS = {
@@ -95,7 +90,9 @@ INTERNAL_FUNCTIONS = {
     "posterior.factor_states.as_factor_states": "a check",
     "posterior.mixtures.check_mixtures": "a check",
     "posterior.arviz_data.rhat_nested": "of functionals, with groups that it made",
-    "posterior.coassignment.shared_topics": "of document_coassignment, which checks the pairs",
+    "posterior.functionals.shared_topics": "of the functionals, which make the pairs",
+    "posterior.diagnostics.rank_rhat": "of convergence and functionals, which check the draws",
+    "posterior.alignment.number_slots": "of align and align_factors",
     "posterior.arviz_data.one_chain": "of Fit.of_chain, which checks the number",
     "posterior.arviz_data.with_group": "of stacking, which makes the group",
     "posterior.intervals.weighted_quantiles": "of the tables, with weights of stacking",
@@ -117,12 +114,14 @@ INTERNAL_FUNCTIONS = {
     "results.topic_tables.join_names": "of the tables, with words that they chose",
     "results.topic_tables.mean_shares": "of the tables, which check",
     "scores.labels.predict_means": "of SupervisedFit.predictions, with states of a fit",
-    "posterior.cosine.cosine": "of match and retrieve, called on float arrays that they checked",
+    "posterior.factor_states.cosine": "of match and retrieve, on arrays that they checked",
     "posterior.mixtures.author_states": "of AuthorFit.author_mixtures, with states of a fit",
     "posterior.mixtures.mixture_states": "of TopicFit.mixtures, with states of a fit",
     "results.result.put_together": "of Fit.load",
     "results.folder.save_picture": "of save_run and of the command line",
     "results.folder.save_model": "of TopicFit.save_model",
+    "scores.held_out.log_evidence": "of group_probabilities, which checks",
+    "scores.held_out.word_scores": "of group_probabilities, which checks",
     "scores.held_out_rows.check_rows": "of the scores of rows",
     "scores.held_out_rows.expected_shares": "one state of row_completion",
     "scores.held_out_rows.row_evidence": "one state of predict_rows",
@@ -373,7 +372,6 @@ KINDS: dict[str, Table] = {
     "progress": wrong("bool"),
     "queries": SOURCES,
     "rows": SOURCES,
-    "result": wrong(),
     "words": wrong() | {"other columns": pd.DataFrame({"a": [1]})},
     "shares": wrong(),
     "sources": SOURCES,
@@ -430,7 +428,7 @@ KINDS: dict[str, Table] = {
     "y": {},  # scikit-learn checks it, in its own words
     **{
         name: numeric()
-        for name in ("arrays", "counts", "doc", "docs", "log_prob", "lp", "mean", "other", "pairs",
+        for name in ("arrays", "counts", "doc", "docs", "log_prob", "lp", "mean", "other",
                      "phi", "relevant_rows", "sd", "similarity", "theta", "weights", "word",
                      "word_ids", "z")
     },
@@ -547,7 +545,6 @@ KINDS_AT: dict[str, Table] = {
     "posterior.arviz_data.ess.draws": wrong(),
     "posterior.arviz_data.mcse.draws": wrong(),
     "posterior.arviz_data.rhat.draws": wrong(),
-    "posterior.coassignment.document_coassignment.z": numeric(),
     "posterior.factor_states.factor_states.z": numeric(none=True),
     "posterior.factor_states.factor_states.lp": numeric(none=True),
     "posterior.factor_states.factor_states.mean": numeric(none=True),
@@ -651,11 +648,6 @@ KINDS_AT: dict[str, Table] = {
     **{
         f"scores.held_out_rows.{name}.fit": FIT_OF_FACTORS
         for name in ("expected_weights", "new_rows", "predict_rows", "row_completion")
-    },
-    **{
-        f"posterior.coassignment.{name}.{parameter}": numeric() | {"negative": -np.ones((2, 2))}
-        for name in ("document_coassignment", "token_coassignment")
-        for parameter in ("pairs",)
     },
     **{
         f"{name}.alpha": POSITIVE | {"wrong length": (1.0,) * 7, "negative inside": (1.0, -1.0)}
@@ -936,9 +928,6 @@ class Context:
         self.mixtures = self.topic_fit.mixtures
         self.shares = document_tables.document_shares(self.states, self.corpus, self.alignment)
         self.factor_states = self.factor_fit.factor_states
-        self.z = self.topic_fit.states["z"].to_numpy()
-        self.pairs = coassignment.random_pairs(self.corpus.num_docs, 3)
-        self.coassignment = coassignment.token_coassignment(self.z, self.pairs)
         scores, classes = rng.random((2, 3)), np.array(["x", "y"])
         self.retrieved = retrieval.retrieve([(scores, scores)], classes, classes)
         self.draws = arviz_data.group(self.data, "posterior")[["num_topics_used"]].astype(float)
@@ -1103,12 +1092,10 @@ def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
         "num_pairs": 3,
         "num_topics": 2,
         "observed": corpus,
-        "pairs": context.pairs,
         "path": folder / "corpus.npz",
         "queries": sources,
         "reference": corpus,
         "relevant": np.eye(2, dtype=bool),
-        "result": context.coassignment,
         "rows": sources,
         "score": "document_completion",
         "shares": context.shares,
@@ -1123,7 +1110,6 @@ def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
         "vocabulary": ["a", "cat"],
         "weights": np.asarray(context.factor_states.weights),
         "word": np.asarray(corpus.word),
-        "z": context.z,
     }
     files = {
         "text_files.read_ldac": "tiny.ldac", "text_files.read_uci": "docword.tiny.txt",
@@ -1219,7 +1205,6 @@ def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
         "posterior.arviz_data.has_group.name": "posterior",
         "posterior.arviz_data.load.path": folder / "topic_fit.nc",
         "posterior.arviz_data.save.path": folder / "written",
-        "posterior.coassignment.token_coassignment.pairs": context.pairs,
         "posterior.factor_states.FactorStates.take.which": [0],
         "posterior.factor_states.factor_states.phi": np.ones((2, 2, 3, 4)),
         "posterior.factor_states.factor_states.weights": np.ones((2, 2, 5, 3)),

@@ -11,18 +11,17 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from bnp_models.plots.panels import (
+    COLOURS,
     LABEL_WIDTH,
     caption,
     check_ax,
     check_table,
     grid,
-    plain,
+    interval_rows,
     round_ticks,
     shaped,
-    single,
 )
 from bnp_models.plots.small_topics import left_out
-from bnp_models.plots.topic_plots import BAR
 
 __all__ = ["plot_contrast", "plot_distances"]
 
@@ -116,20 +115,14 @@ def plot_distances(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
         f"{topic}: {', '.join(text.split(', ')[:FIRST])}"
         for topic, text in zip(known.index, known["common"], strict=True)
     ]
-    if ax is None:
-        ax = single(4.5 + LABEL_WIDTH * max(map(len, labels)), 0.9 + 0.24 * len(known))
-    place = np.arange(len(known))
-    ax.hlines(place, known["distance_lower"], known["distance_upper"], color=BAR, lw=2)
-    ax.plot(known["distance"], place, "o", color=BAR, ms=5)
-    ax.set_yticks(place, labels, fontsize="small")
-    ax.set_ylim(len(known) - 0.5, -0.5)
+    columns = ("distance", "distance_lower", "distance_upper")
+    numbers = (known[name].tolist() for name in columns)
+    ax = interval_rows(ax, labels, *numbers, [COLOURS[0]] * len(labels))
     ax.set_xlim(0, 1)
     round_ticks(ax.xaxis)
     ax.set_xlabel("Hellinger distance between groups")
     ax.set_title("How topics differ by group", loc="left")
-    ax.grid(axis="x", color="0.9")
-    ax.set_axisbelow(True)
-    return plain(ax)
+    return ax
 
 
 def _layout(table: pd.DataFrame, words: pd.DataFrame, groups: Sequence[str]) -> _Layout:

@@ -19,11 +19,12 @@ from bnp_models.plots.panels import (
     check_ax,
     check_table,
     grid,
+    interval_rows,
     percent_ticks,
     plain,
     round_ticks,
     shaped,
-    single,
+    topic_labels,
 )
 from bnp_models.plots.small_topics import left_out, small, small_text
 
@@ -61,30 +62,24 @@ def plot_effects(
     check_ax(ax)
     own = ax is None
     topics = list(dict.fromkeys(table["topic"]))
-    labels = _labels(labels, topics)
+    labels = topic_labels(labels, topics)
     label = dict(zip(topics, labels, strict=True))
     hidden, said = left_out(table, topics) if own else (np.zeros(len(topics), bool), "")
     gone = (table["term"] != term) | table["topic"].isin(np.array(topics)[hidden])
     part = table[~gone].sort_values("effect", ascending=False, kind="stable")
-    if ax is None:
-        longest = max(len(label[topic]) for topic in part["topic"])
-        ax = single(4.5 + LABEL_WIDTH * longest, 1.1 + 0.24 * len(part))
-    place = np.arange(len(part))
-    clear = ((part["lower"] > 0) | (part["upper"] < 0)).to_numpy()
-    ax.axvline(0, color="0.7", lw=1)
-    for shown, colour in ((clear, COLOURS[0]), (~clear, "0.55")):
-        some = part[shown]
-        ax.hlines(place[shown], some["lower"], some["upper"], color=colour, lw=2)
-        ax.plot(some["effect"], place[shown], "o", color=colour, ms=5)
-    ax.set_yticks(place, [label[topic] for topic in part["topic"]], fontsize="small")
-    ax.set_ylim(len(part) - 0.4, -0.6)
+    clear = (part["lower"] > 0) | (part["upper"] < 0)
+    ax = interval_rows(
+        ax,
+        [label[topic] for topic in part["topic"]],
+        *(part[name].tolist() for name in ("effect", "lower", "upper")),
+        np.where(clear, COLOURS[0], "0.55").tolist(),
+    )
+    ax.axvline(0, color="0.7", lw=1, zorder=1)
     round_ticks(ax.xaxis)
     ax.set_xlabel("change of the topic's share")
     caption(ax, f"In colour: the interval does not enclose zero. {said}".strip(), own=own)
     ax.set_title(f"Effect of {term}{_against(table, term)}", loc="left")
-    ax.grid(axis="x", color="0.9")
-    ax.set_axisbelow(True)
-    return plain(ax)
+    return ax
 
 
 def plot_topics_over_time(
@@ -114,7 +109,7 @@ def plot_topics_over_time(
     check_table(table, columns, "topic_effects.topics_over_time")
     num_columns = arguments.integer("num_columns", num_columns, 1)
     topics = list(dict.fromkeys(table["topic"]))
-    labels = _labels(labels, topics)
+    labels = topic_labels(labels, topics)
     if axes is None:
         table, topics, labels = _with_sum(table, topics, labels)
     together = len(topics) <= MAX_LINES
@@ -175,12 +170,6 @@ def _with_sum(
     columns = ["middle", "topic", "prevalence", "lower", "upper"]
     table = pd.concat([table.loc[~gone, columns], sums.assign(topic=-1)], ignore_index=True)
     return table, [*(topics[at] for at in kept), -1], [*(labels[at] for at in kept), said]
-
-
-def _labels(labels: Sequence[str] | None, topics: Sequence[int]) -> list[str]:
-    if labels is None:
-        return [f"topic {topic}" for topic in topics]
-    return arguments.texts("labels", labels, length=len(topics))
 
 
 def _against(table: pd.DataFrame, term: str) -> str:

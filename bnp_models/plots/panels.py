@@ -25,6 +25,7 @@ __all__ = [
     "check_ax",
     "check_table",
     "grid",
+    "interval_rows",
     "percent_ticks",
     "plain",
     "readable",
@@ -32,6 +33,7 @@ __all__ = [
     "shaped",
     "single",
     "title_with_chains",
+    "topic_labels",
 ]
 
 # Okabe and Ito, Color Universal Design (2008), without the yellow that is faint on white
@@ -102,6 +104,43 @@ def check_table(
         )
     if not (len(table) or empty):
         raise ValueError(f"{name} must have rows; {source} makes one")
+
+
+def topic_labels(labels: Sequence[str] | None, topics: Sequence[int]) -> list[str]:
+    """Return the given labels, one for each topic, or "topic 0", ... without them."""
+    if labels is None:
+        return [f"topic {topic}" for topic in topics]
+    return arguments.texts("labels", labels, length=len(topics))
+
+
+def interval_rows(
+    ax: Axes | None,
+    labels: Sequence[str],
+    values: Sequence[float],
+    lower: Sequence[float],
+    upper: Sequence[float],
+    colours: Sequence[str],
+) -> Axes:
+    """Draw values as dots with their intervals, a row for each label, the first one on top.
+
+    There may be fewer intervals than values: those of the first rows. Without `ax` a panel is made
+    that has room for the labels.
+    """
+    if ax is None:
+        width = 4.5 + LABEL_WIDTH * max(map(len, labels), default=0)
+        ax = single(width, 0.9 + 0.24 * len(labels))
+    place = np.arange(len(labels))
+    for colour in dict.fromkeys(colours):
+        drawn = np.array([other == colour for other in colours])
+        some = drawn[: len(lower)]
+        low, high = np.asarray(lower)[some], np.asarray(upper)[some]
+        ax.hlines(place[: len(lower)][some], low, high, color=colour, lw=2)
+        ax.plot(np.asarray(values)[drawn], place[drawn], "o", color=colour, ms=5)
+    ax.set_yticks(place, labels, fontsize="small")
+    ax.set_ylim(len(labels) - 0.5, -0.5)
+    ax.grid(axis="x", color="0.9")
+    ax.set_axisbelow(True)
+    return plain(ax)
 
 
 def plain(ax: Axes) -> Axes:

@@ -20,7 +20,7 @@ from matplotlib.axes import Axes
 
 from bnp_models.base.model_words import TOPICS, ModelWords
 from bnp_models.data import arguments
-from bnp_models.plots.heat_maps import heat_map
+from bnp_models.plots.heat_maps import heat_map, prevalence_map, sharing_map, similarity_map
 from bnp_models.plots.panels import (
     COLOURS,
     LABEL_WIDTH,
@@ -29,12 +29,13 @@ from bnp_models.plots.panels import (
     check_ax,
     check_table,
     grid,
+    interval_rows,
     percent_ticks,
     plain,
     round_ticks,
     shaped,
-    single,
     title_with_chains,
+    topic_labels,
 )
 from bnp_models.plots.scalar_draws import (
     bin_edges,
@@ -48,7 +49,6 @@ from bnp_models.plots.scalar_draws import (
     whole,
 )
 from bnp_models.plots.small_topics import left_out, small, small_text
-from bnp_models.plots.topic_maps import prevalence_map, sharing_map, similarity_map
 from bnp_models.posterior.alignment import Alignment, as_alignment
 from bnp_models.posterior.diagnostics import label_free
 
@@ -65,7 +65,7 @@ __all__ = [
     "short_labels",
 ]
 
-BAR = "#0072B2"
+BAR = COLOURS[0]
 MANY_DRAWS = 1000  # lines through more are thinner
 MAX_BARS = 100  # side by side in one panel; lines if there are more
 
@@ -368,21 +368,13 @@ def plot_prevalence(table: pd.DataFrame, *, num_words: int = 5, ax: Axes | None 
     if len(left):
         labels.append(small_text(len(left), float(left.sum())))
         shares.append(float(left.sum()))
-    if ax is None:
-        width = 4.5 + LABEL_WIDTH * max(map(len, labels), default=0)
-        ax = single(width, 0.9 + 0.24 * len(labels))
-    place = np.arange(len(labels))
-    ax.hlines(place[: len(part)], part["lower"], part["upper"], color=BAR, lw=2)
-    ax.plot(shares, place, "o", color=BAR, ms=5)
-    ax.set_yticks(place, labels, fontsize="small")
-    ax.set_ylim(len(labels) - 0.5, -0.5)
+    bounds = part["lower"].tolist(), part["upper"].tolist()
+    ax = interval_rows(ax, labels, shares, *bounds, [BAR] * len(labels))
     ax.set_xlim(left=0)
     percent_ticks(ax.xaxis)
     ax.set_xlabel("share of tokens")
     ax.set_title("Prevalence of the topics", loc="left")
-    ax.grid(axis="x", color="0.9")
-    ax.set_axisbelow(True)
-    return plain(ax)
+    return ax
 
 
 def plot_prevalence_by_group(
@@ -406,7 +398,7 @@ def plot_prevalence_by_group(
     columns = ("group", "topic", "prevalence")
     check_table(table, columns, "topic_tables.topic_prevalence_by_group")
     check_ax(ax)
-    shown = prevalence_map(table, _topic_labels(labels, list(dict.fromkeys(table["topic"]))))
+    shown = prevalence_map(table, topic_labels(labels, list(dict.fromkeys(table["topic"]))))
     ax = heat_map(*shown, "share of the group's tokens", ax)
     ax.set_title("Topics by group", loc="left")
     return ax
@@ -432,7 +424,7 @@ def plot_sharing(
     """
     check_table(table, ("group", "topic", "probability"), "group_tables.sharing")
     check_ax(ax)
-    shown = sharing_map(table, _topic_labels(labels, list(dict.fromkeys(table["topic"]))))
+    shown = sharing_map(table, topic_labels(labels, list(dict.fromkeys(table["topic"]))))
     ax = heat_map(*shown, "probability that the group has it", ax, top=1.0)
     ax.set_title("Topics that groups share", loc="left")
     return ax
@@ -460,7 +452,7 @@ def plot_topic_similarity(
     """
     as_alignment(alignment)
     check_ax(ax)
-    shown = similarity_map(alignment, _topic_labels(labels, range(alignment.num_topics)))
+    shown = similarity_map(alignment, topic_labels(labels, range(alignment.num_topics)))
     whose = "the reference" if alignment.in_chains is None else "the chain shown"
     ax = heat_map(*shown, f"similarity to {whose}", ax, top=1.0)
     ax.set_title("Topics found in each chain", loc="left")
@@ -489,9 +481,3 @@ def _trace(ax: Axes, draws: Shaped[np.ndarray, "C S"]) -> None:
     ax.margins(x=0)
     round_ticks(ax.xaxis, whole=True)
     plain(ax)
-
-
-def _topic_labels(labels: Sequence[str] | None, topics: Sequence[int]) -> list[str]:
-    if labels is None:
-        return [f"topic {topic}" for topic in topics]
-    return arguments.texts("labels", labels, length=len(topics))

@@ -26,6 +26,8 @@ from bnp_models.posterior.stacking import chain_weights
 if TYPE_CHECKING:
     import pandas as pd
 
+    from bnp_models.posterior.factor_states import FactorStates
+
 METRICS = ("hellinger", "jensen-shannon")
 MIN_SIMILARITY = 0.5
 """Least similarity of matched topics."""
@@ -38,6 +40,7 @@ __all__ = [
     "as_alignment",
     "as_topic_states",
     "by_share",
+    "number_slots",
     "pair",
     "pooled_topics",
     "reference_state",
@@ -315,16 +318,35 @@ def align(
         )
     sizes = np.stack([np.bincount(z, minlength=num_slots) for z in states.z])
     used = np.flatnonzero(sizes[reference])
-    phi = next(phi for s, phi in enumerate(pooled_topics(states)) if s == reference)[:, used]
-    number = np.full(sizes.shape, -1)
-    matched = np.full((len(sizes), len(used)), np.nan)
-    for s, other in enumerate(pooled_topics(states)):
+    ours = next(phi for s, phi in enumerate(pooled_topics(states)) if s == reference)[:, used]
+    alike = (
+        similarity(ours, phi[:, size > 0], metric=metric)
+        for phi, size in zip(pooled_topics(states), sizes, strict=True)
+    )
+    return number_slots(alike, sizes, reference, states, min_similarity)
+
+
+def number_slots(
+    alike: Iterable[Float[np.ndarray, "R _"]],
+    sizes: Integer[np.ndarray, "S K"],
+    reference: int,
+    states: TopicStates | FactorStates,
+    min_similarity: float,
+) -> Alignment:
+    """Give the slots in use of every state the numbers of what they match in the reference.
+
+    `alike` has for each state the similarities of the R topics of the reference and the slots in
+    use. Numbers are by mean share over all states, largest first.
+    """
+    number, matched = np.full(sizes.shape, -1), []
+    for s, values in enumerate(alike):
         slots = np.flatnonzero(sizes[s])
-        alike = similarity(phi, other[:, slots], metric=metric)
-        ours, theirs = pair(alike, min_similarity)
+        ours, theirs = pair(values, min_similarity)
         number[s, slots[theirs]] = ours
-        matched[s, ours] = alike[ours, theirs]
-    return by_share(Alignment(reference, number, matched, sizes, states.chain, states.draw))
+        matched.append(np.full(len(values), np.nan))
+        matched[s][ours] = values[ours, theirs]
+    found = np.stack(matched)
+    return by_share(Alignment(reference, number, found, sizes, states.chain, states.draw))
 
 
 def reference_state(lp: Float[np.ndarray, " S"]) -> int:
@@ -371,27 +393,21 @@ def stability(alignment: Alignment) -> pd.DataFrame:
         `lowest_share`, `highest_share`: range of its mean share of the tokens in these chains.
         Other chains are those that the numbers of the topics do not come from.
     """
-    means, found = as_alignment(alignment).by_chain()
-    shares = alignment.shares_by_chain()
-    others = np.delete(found >= 0.5, alignment.own_chain(), axis=1)
-    similarity, theirs = (np.delete(x, alignment.own_chain(), axis=1) for x in (means, shares))
-    some = others.any(axis=1)
-    similarity, theirs = (np.where(others, x, np.nan)[some] for x in (similarity, theirs))
-    table = np.full((3, alignment.num_topics), np.nan)
-    if some.any():
-        table[:, some] = (
-            np.nanmean(similarity, axis=1), np.nanmin(theirs, axis=1), np.nanmax(theirs, axis=1)
-        )  # fmt: skip
     import pandas as pd
 
+    means, found = as_alignment(alignment).by_chain()
+    own, shares = alignment.own_chain(), alignment.shares_by_chain()
+    others = np.delete(found >= 0.5, own, axis=1)
+    similarity, theirs = (
+        pd.DataFrame(np.where(others, np.delete(x, own, axis=1), np.nan)) for x in (means, shares)
+    )
     return pd.DataFrame(
         {
             "share": alignment.shares().mean(axis=0),
             "found": np.isfinite(alignment.similarity).mean(axis=0),
             "other_chains": others.sum(axis=1),
-            "similarity": table[0],
-            "lowest_share": table[1],
-            "highest_share": table[2],
-        },
-        index=pd.RangeIndex(alignment.num_topics, name="topic"),
-    )
+            "similarity": similarity.mean(axis=1),
+            "lowest_share": theirs.min(axis=1),
+            "highest_share": theirs.max(axis=1),
+        }
+    ).rename_axis("topic")

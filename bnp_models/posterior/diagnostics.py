@@ -40,6 +40,7 @@ __all__ = [
     "Convergence",
     "convergence",
     "label_free",
+    "rank_rhat",
 ]
 
 VERDICTS = ("still rising", "different modes", "too few draws", "converged")
@@ -205,8 +206,8 @@ def convergence(
         "constant" (the same value in every chain) or says what is wrong. `passed` is true if all
         verdicts are "ok" or "constant", at least one is "ok", and there are two chains or more.
         `summary` says the same in words, with advice. Agreement of these quantities is necessary
-        but not sufficient: chains may still group the tokens differently, which
-        `coassignment` shows.
+        but not sufficient: chains may still group the tokens differently, which the functionals of
+        a fit show.
 
     Raises
     ------
@@ -312,18 +313,29 @@ def _kind(verdict: str) -> str:
     return verdict.partition(" (")[0].replace("falling", "rising")
 
 
+def rank_rhat(x: Float[np.ndarray, "C S *N"]) -> Float[np.ndarray, "*N"]:
+    """Return rank-normalised R-hat of chains of two states or more, of one or more quantities.
+
+    R-hat of a single chain compares its halves. It is infinite if chains do not vary inside, and
+    NaN where it is not defined.
+    """
+    if len(x) == 1:  # ArviZ needs two chains
+        half = x.shape[1] // 2
+        x = np.concatenate([x[:, :half], x[:, -half:]])
+    names = [f"axis_{i}" for i in range(x.ndim - 2)]
+    draws = xarray.Dataset({"x": ((*arviz_data.SAMPLE_DIMS, *names), x)})
+    # "folded" is NaN for two values equally far from the median: no spread to compare
+    parts = (arviz_data.rhat(draws, method=name)["x"].to_numpy() for name in ("z_scale", "folded"))
+    with np.errstate(invalid="ignore"):
+        rhat = np.fmax(*parts)
+    return np.where(rhat > 1e6, np.inf, rhat)
+
+
 def _statistics(x: Float[np.ndarray, "C S"]) -> dict[str, float]:
     """Return R-hat, MCSE and effective sample sizes; at least one chain must vary."""
     draws = xarray.Dataset({"x": (arviz_data.SAMPLE_DIMS, x)})
-    halves = draws
-    if len(x) == 1:  # ArviZ needs two chains: compare the halves of the only one
-        half = x.shape[1] // 2
-        halves = xarray.Dataset({"x": (arviz_data.SAMPLE_DIMS, [x[0, :half], x[0, -half:]])})
-    # "folded" is NaN for two values equally far from the median: no spread to compare
-    ratios = [arviz_data.rhat(halves, method=method)["x"] for method in ("z_scale", "folded")]
-    rhat = np.nan if np.isnan(ratios).all() else np.nanmax(ratios)  # NaN if halves are short
     return {
-        "rhat": float(np.inf if rhat > 1e6 else rhat),  # above 1e6: no variation inside chains
+        "rhat": float(rank_rhat(x)),
         "mcse": float(arviz_data.mcse(draws)["x"]),
         "ess_bulk": float(arviz_data.ess(draws, method="bulk")["x"]),
         "ess_tail": float(arviz_data.ess(draws, method="tail")["x"]),

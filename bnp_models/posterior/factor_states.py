@@ -15,8 +15,7 @@ from jaxtyping import Bool, Float, Int, Integer, Num
 
 from bnp_models.data import arguments
 from bnp_models.data.checks import positions
-from bnp_models.posterior.alignment import Alignment, by_share, pair, reference_state
-from bnp_models.posterior.cosine import cosine
+from bnp_models.posterior.alignment import Alignment, number_slots, pair, reference_state
 
 __all__ = [
     "Effects",
@@ -24,6 +23,7 @@ __all__ = [
     "Matching",
     "align_factors",
     "as_factor_states",
+    "cosine",
     "factor_states",
     "match",
 ]
@@ -129,60 +129,51 @@ def factor_states(
     ValueError
         If shapes do not fit together or a number is not finite.
     """
-    given = {"z": z, "source": source, "background": background, "lp": lp}
-    given |= {"chain": chain, "draw": draw, "mean": mean}
-    shapes = {"z": 4, "source": 1, "background": 3, "lp": 2, "chain": 1, "draw": 1, "mean": 1}
-    phi = arguments.array("phi", phi, (None,) * 4)
+    phi = arguments.array("phi", phi, (None,) * 4, finite=True)
     weights = arguments.array("weights", weights, (None,) * 4)
-    for name, axes in shapes.items():
-        kind = "numbers or booleans" if name == "z" else "numbers"
-        arguments.optional(arguments.array, name, given[name], (None,) * axes, kind=kind)
     if not phi.size or not weights.size:
         raise ValueError(
             "phi and weights must be [chain, draw, K, M] and [chain, draw, N, K], got shapes "
             f"{phi.shape} and {weights.shape}"
         )
     num_chains, num_draws, num_rows, num_slots = weights.shape
-    z = weights != 0 if z is None else np.asarray(z, bool)
-    source = np.zeros(num_rows, int) if source is None else np.asarray(source)
-    _shape("phi", phi, (num_chains, num_draws, num_slots, phi.shape[3]), "that of weights")
-    _shape("z", z, weights.shape, "that of weights")
-    _shape("source", source, (num_rows,), "one entry per row")
-    if source.dtype.kind not in "iu" or source.min() < 0:
+    states, num_features = (num_chains, num_draws), phi.shape[3]
+    phi = arguments.array("phi", phi, (*states, num_slots, num_features))
+    z = weights != 0 if z is None else z
+    z = arguments.array("z", z, weights.shape, kind="numbers or booleans").astype(bool)
+    weights = arguments.array("weights", np.where(z, weights, 0), weights.shape, finite=True)
+    source = np.zeros(num_rows, int) if source is None else source
+    source = arguments.array("source", source, (num_rows,), kind="integers")
+    if source.min() < 0:
         raise ValueError(f"source must hold numbers of sources from 0, got {source[:5]}")
     num_sources = int(source.max()) + 1
     if background is None:
-        background = np.zeros((num_chains, num_draws, num_sources), np.float32)
-    background = np.asarray(background)
-    wanted = (num_chains, num_draws, max(num_sources, background.shape[-1]))
-    _shape("background", background, wanted, "one entry per source")
+        background = np.zeros((*states, num_sources), np.float32)
+    background = arguments.array("background", background, (*states, None), finite=True)
+    if background.shape[2] < num_sources:
+        raise ValueError(
+            f"background must have one entry for each of {num_sources} sources, got shape "
+            f"{background.shape}"
+        )
     if lp is None:
         lp = np.where(np.arange(num_chains)[:, None] == 0, np.arange(num_draws), -1)
-    lp = np.asarray(lp, np.float64)
-    _shape("lp", lp, (num_chains, num_draws), "one entry per draw")
-    mean = np.zeros(phi.shape[3]) if mean is None else np.asarray(mean, np.float64)
-    _shape("mean", mean, (phi.shape[3],), "one entry per feature")
-    weights = np.where(z, weights, 0)
-    numbers = {"phi": phi, "weights": weights, "background": background, "mean": mean}
-    for name, values in numbers.items():
-        if not np.isfinite(values).all():
-            raise ValueError(f"{name} must be finite")
-    chain = np.arange(num_chains) if chain is None else np.asarray(chain)
-    draw = np.arange(num_draws) if draw is None else np.asarray(draw)
-    _shape("chain", chain, (num_chains,), "one number per chain")
-    _shape("draw", draw, (num_draws,), "one number per draw")
+    mean = np.zeros(num_features) if mean is None else mean
+    chain = np.arange(num_chains) if chain is None else chain
+    draw = np.arange(num_draws) if draw is None else draw
 
     def flat(values: np.ndarray) -> np.ndarray:
         return values.reshape(num_chains * num_draws, *values.shape[2:])
 
     return FactorStates(
-        *(flat(values) for values in (phi, weights, z)),
+        flat(phi),
+        flat(weights),
+        flat(z),
         source=source,
         background=flat(background),
-        chain=np.repeat(chain, num_draws),
-        draw=np.tile(draw, num_chains),
-        lp=flat(lp),
-        mean=mean,
+        chain=np.repeat(arguments.array("chain", chain, (num_chains,)), num_draws),
+        draw=np.tile(arguments.array("draw", draw, (num_draws,)), num_chains),
+        lp=flat(arguments.array("lp", lp, states).astype(np.float64)),
+        mean=arguments.array("mean", mean, (num_features,), finite=True).astype(np.float64),
     )
 
 
@@ -219,15 +210,11 @@ def align_factors(
             "states have a reference, the one with the highest lp, without any factor; there is "
             "nothing to align"
         )
-    number = np.full(sizes.shape, -1)
-    similarity = np.full((len(sizes), len(used)), np.nan)
-    for s, phi in enumerate(states.phi):
-        slots = np.flatnonzero(sizes[s])
-        alike = np.abs(cosine(states.phi[reference, used], phi[slots]))
-        ours, theirs = pair(alike, min_similarity)
-        number[s, slots[theirs]] = ours
-        similarity[s, ours] = alike[ours, theirs]
-    return by_share(Alignment(reference, number, similarity, sizes, states.chain, states.draw))
+    ours = states.phi[reference, used]
+    alike = (
+        np.abs(cosine(ours, phi[size > 0])) for phi, size in zip(states.phi, sizes, strict=True)
+    )
+    return number_slots(alike, sizes, reference, states, min_similarity)
 
 
 def match(phi: Num[np.ndarray, "R M"], other: Num[np.ndarray, "K M"]) -> Matching:
@@ -243,6 +230,15 @@ def match(phi: Num[np.ndarray, "R M"], other: Num[np.ndarray, "K M"]) -> Matchin
     return Matching(position, sign, similarity)
 
 
-def _shape(name: str, values: np.ndarray, wanted: tuple[int, ...], what: str) -> None:
-    if values.shape != wanted:
-        raise ValueError(f"{name} must have shape {wanted} ({what}), got {values.shape}")
+def cosine(
+    queries: Num[np.ndarray, "Q K"], rows: Num[np.ndarray, "N K"]
+) -> Float[np.ndarray, "Q N"]:
+    """Return the cosine of the angle between each query and each row; 0 where either is zero."""
+    normal = []
+    for scores in (np.asarray(queries, np.float64), np.asarray(rows, np.float64)):
+        # divide by the largest entry first, so that no square underflows
+        scale = np.abs(scores).max(axis=1, keepdims=True, initial=0.0)
+        scores = scores / np.where(scale > 0, scale, 1.0)
+        length = np.sqrt((scores**2).sum(axis=1, keepdims=True))
+        normal.append(scores / np.where(length > 0, length, 1.0))
+    return normal[0] @ normal[1].T

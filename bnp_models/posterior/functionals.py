@@ -28,13 +28,14 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import xarray
-from jaxtyping import Float
+from jaxtyping import Float, Integer
 
 from bnp_models.data import arguments
 from bnp_models.posterior import arviz_data
 from bnp_models.posterior.chain_drift import FALSE_ALARMS, MIN_LENGTH, separation
+from bnp_models.posterior.diagnostics import rank_rhat
 
-__all__ = ["Functionals", "Values", "functionals"]
+__all__ = ["Functionals", "Values", "functionals", "random_pairs", "shared_topics"]
 
 MIN_NESTED = 8
 """Chains from which on nested R-hat is computed."""
@@ -159,16 +160,57 @@ def functionals(
     return Functionals(table, summary, max_rhat, num_states or states)
 
 
+def random_pairs(num_items: int, num_pairs: int, *, seed: int = 0) -> Integer[np.ndarray, "P 2"]:
+    """Draw pairs of two different items, uniformly and with replacement."""
+    num_items = arguments.integer("num_items", num_items, 2)
+    num_pairs = arguments.integer("num_pairs", num_pairs, 1)
+    rng = np.random.default_rng(arguments.seed("seed", seed))
+    first = rng.integers(num_items, size=num_pairs)
+    second = (first + rng.integers(1, num_items, size=num_pairs)) % num_items
+    return np.stack([np.minimum(first, second), np.maximum(first, second)], axis=1)
+
+
+def shared_topics(
+    z: Integer[np.ndarray, "C S T"],
+    item: Integer[np.ndarray, " T"],
+    pairs: Integer[np.ndarray, "P 2"],
+) -> Float[np.ndarray, "C S P"]:
+    """Return the probability that tokens of two items share a topic, in each state.
+
+    Parameters
+    ----------
+    z
+        Topic of each token in the kept states, [chain, draw, token].
+    item
+        What each token belongs to: its document, its word or its group.
+    pairs
+        Pairs of items that have tokens. An item may be paired with itself: then both tokens are
+        drawn from it with replacement.
+    """
+    chosen, position = np.unique(pairs, return_inverse=True)
+    position = position.reshape(pairs.shape)
+    tokens = np.flatnonzero(np.isin(item, chosen))
+    row = np.searchsorted(chosen, item[tokens])
+    length = np.bincount(row, minlength=len(chosen))
+    if not length.all():
+        raise ValueError(f"pairs must not name empty documents, got {chosen[length == 0][:5]}")
+    num_topics = int(z.max(initial=0)) + 1
+    shared = np.empty((*z.shape[:2], len(pairs)))
+    for state in np.ndindex(*z.shape[:2]):
+        cell = row * num_topics + z[state][tokens]
+        counts = np.bincount(cell, minlength=len(chosen) * num_topics)
+        share = counts.reshape(len(chosen), num_topics) / length[:, None]
+        shared[state] = (share[position[:, 0]] * share[position[:, 1]]).sum(axis=1)
+    return shared
+
+
 def _table(x: Float[np.ndarray, "C S N"], max_rhat: float) -> pd.DataFrame:
     """Return one row per functional."""
     draws = xarray.Dataset({"x": ((*arviz_data.SAMPLE_DIMS, "name"), x)})
     means = x.mean(axis=1)
     spread = np.ptp(x, axis=1)
     constant = np.ptp(x, axis=(0, 1)) == 0
-    with np.errstate(invalid="ignore"):
-        rhat = np.fmax(*(_rhat(draws, method) for method in ("z_scale", "folded")))
-    rhat = np.where(rhat > 1e6, np.inf, rhat)  # no variation inside chains
-    rhat = np.where((spread == 0).all(axis=0) & ~constant, np.inf, rhat)
+    rhat = np.where((spread == 0).all(axis=0) & ~constant, np.inf, rank_rhat(x))
     rhat = np.where(constant, np.nan, rhat)
     verdict = np.full(x.shape[2], "too few states", object)
     if x.shape[1] >= MIN_LENGTH:
@@ -189,10 +231,6 @@ def _table(x: Float[np.ndarray, "C S N"], max_rhat: float) -> pd.DataFrame:
     ess = arviz_data.ess(draws, method="bulk")["x"].to_numpy()
     columns["ess"] = np.where(constant, np.nan, ess)
     return pd.DataFrame(columns | {"verdict": verdict})
-
-
-def _rhat(draws: xarray.Dataset, method: str) -> Float[np.ndarray, " N"]:
-    return arviz_data.rhat(draws, method=method)["x"].to_numpy()
 
 
 def _groups(num_chains: int) -> list[int] | None:

@@ -34,6 +34,7 @@ __all__ = [
     "document_rows",
     "mixture_states",
     "one_by_one",
+    "row_of",
 ]
 
 State = Mapping[str, np.ndarray]
@@ -283,6 +284,11 @@ def document_rows(
             f"give documents of {', '.join(names)}"
         )
     return rows[group].astype(np.int32)
+
+
+def row_of(values: np.ndarray, row: int) -> np.ndarray:
+    """Return what documents of one row read of the `phi` or `weights` of one state."""
+    return values[0, row if values.shape[1] > 1 else 0]
 
 
 def check_words(mixture: Mixtures, corpus: Corpus, name: str = "corpus") -> None:

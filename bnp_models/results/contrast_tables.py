@@ -36,7 +36,7 @@ from bnp_models.results.result import Summaries
 from bnp_models.results.topic_draws import state_weights, summarise
 from bnp_models.results.topic_pictures import chosen_topics
 from bnp_models.results.topic_tables import counts_by_group, first_words, join_names, mean_shares
-from bnp_models.scores.group_scores import log_evidence, word_scores
+from bnp_models.scores.held_out import log_evidence, word_scores
 from bnp_models.scores.held_out_score import check_scored
 
 if TYPE_CHECKING:

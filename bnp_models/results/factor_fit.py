@@ -13,11 +13,11 @@ from bnp_models.data import arguments
 from bnp_models.data.sources import Sources, as_sources
 from bnp_models.posterior import arviz_data
 from bnp_models.posterior.alignment import Alignment, reference_state
-from bnp_models.posterior.cosine import cosine
 from bnp_models.posterior.factor_states import (
     MIN_SIMILARITY,
     FactorStates,
     align_factors,
+    cosine,
     factor_states,
 )
 from bnp_models.posterior.representative import Found

@@ -16,8 +16,13 @@ from jaxtyping import Float
 from bnp_models.data import arguments
 from bnp_models.data.sources import Sources, as_sources
 from bnp_models.posterior.alignment import Alignment, stability
-from bnp_models.posterior.cosine import cosine
-from bnp_models.posterior.factor_states import Effects, FactorStates, as_factor_states, match
+from bnp_models.posterior.factor_states import (
+    Effects,
+    FactorStates,
+    as_factor_states,
+    cosine,
+    match,
+)
 from bnp_models.posterior.intervals import tail_quantiles
 from bnp_models.results.result import Fit
 from bnp_models.scores import retrieval

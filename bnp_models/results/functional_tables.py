@@ -23,9 +23,15 @@ from jaxtyping import Integer
 
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
-from bnp_models.posterior.coassignment import random_pairs, shared_topics
 from bnp_models.posterior.diagnostics import label_free
-from bnp_models.posterior.functionals import SCALAR, Functionals, Values, functionals
+from bnp_models.posterior.functionals import (
+    SCALAR,
+    Functionals,
+    Values,
+    functionals,
+    random_pairs,
+    shared_topics,
+)
 from bnp_models.results.result import Fit
 from bnp_models.results.topic_draws import TopicDraws
 from bnp_models.results.topic_tables import counts_by_group

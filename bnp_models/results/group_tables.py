@@ -22,7 +22,7 @@ from bnp_models.results.topic_draws import summarise
 from bnp_models.results.topic_fit import TopicFit
 from bnp_models.results.topic_pictures import chosen_topics, number_labels
 from bnp_models.results.topic_tables import by_group, counts_by_group, join_names, topics
-from bnp_models.scores.jackknife import ratio_error
+from bnp_models.scores.held_out_score import ratio_error
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,9 +11,7 @@ report all three. NPMI describes topics; it does not decide between models (held
 that).
 """
 
-import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -27,7 +25,7 @@ __all__ = ["MEASURES", "coherence", "npmi"]
 MEASURES = ("npmi", "c_v", "u_mass", "c_uci")
 """Measures of coherence; all but "npmi" are those of gensim."""
 
-_BLOCK = 1 << 21  # entries of a block of windows: bounds the memory to some tens of megabytes
+_BLOCK = 1 << 21  # tokens of a block of windows: bounds the memory to some tens of megabytes
 
 
 def npmi(
@@ -68,13 +66,10 @@ def npmi(
         If the reference is empty, `top` < 2, `window` < 1, or a topic has fewer than `top` words,
         repeats a word, or has a word which the reference's vocabulary lacks.
     """
-    top = arguments.integer("top", top, 2)  # to have a pair
-    window = arguments.optional(arguments.integer, "window", window, 1)
-    as_corpus("reference", reference)
-    topics = arguments.sequence("topics", topics, "topics, each a sequence of words", some=True)
+    ids = _word_ids(topics, reference, top, window)
     if reference.num_tokens == 0:
         raise ValueError("reference has no tokens; pass a corpus with text")
-    ids = _word_ids(topics, reference, top)
+    top = ids.shape[1]
     words, columns = np.unique(ids, return_inverse=True)
     columns = columns.reshape(ids.shape)
     together = np.zeros((len(ids), top, top), np.int64)
@@ -132,13 +127,9 @@ def coherence(
     arguments.one_of("measure", measure, MEASURES)
     if measure == "npmi":
         return npmi(topics, reference, top=top, window=window)
-    top = arguments.integer("top", top, 2)
-    window = arguments.optional(arguments.integer, "window", window, 1)
-    as_corpus("reference", reference)
+    ids = _word_ids(topics, reference, top, window)
     if measure == "u_mass" and window is not None:
         raise ValueError(f"window must be None for measure='u_mass', got {window}")
-    topics = arguments.sequence("topics", topics, "topics, each a sequence of words", some=True)
-    ids = _word_ids(topics, reference, top)
     try:
         from gensim.corpora import Dictionary  # pyright: ignore[reportMissingImports]
         from gensim.models import CoherenceModel  # pyright: ignore[reportMissingImports]
@@ -152,14 +143,23 @@ def coherence(
     dictionary = Dictionary([list(names)])  # all words, so that each topic has its own in it
     model = CoherenceModel(
         topics=[[names[v] for v in row] for row in ids], texts=texts, dictionary=dictionary,
-        coherence=measure, topn=top, window_size=window, processes=1,
+        coherence=measure, topn=ids.shape[1], window_size=window, processes=1,
     )  # fmt: skip
     with np.errstate(divide="ignore", invalid="ignore"):  # of words that never occur
         return np.asarray(model.get_coherence_per_topic(), np.float64)
 
 
-def _word_ids(topics, reference: Corpus, top: int) -> np.ndarray:
-    """Look up and check the first `top` words of each topic."""
+def _word_ids(
+    topics: Sequence[Sequence[int | str]] | Int[np.ndarray, "K N"],
+    reference: Corpus,
+    top: int,
+    window: int | None,
+) -> Int[np.ndarray, "K top"]:
+    """Check the arguments of a coherence, and look up the first `top` words of each topic."""
+    top = arguments.integer("top", top, 2)  # to have a pair
+    arguments.optional(arguments.integer, "window", window, 1)
+    as_corpus("reference", reference)
+    topics = arguments.sequence("topics", topics, "topics, each a sequence of words", some=True)
     lookup = {word: index for index, word in enumerate(reference.vocabulary)}
     rows = []
     for k, topic in enumerate(topics):
@@ -193,41 +193,32 @@ def _word_ids(topics, reference: Corpus, top: int) -> np.ndarray:
     return np.array(rows)
 
 
-def _occurrence(reference: Corpus, words: np.ndarray, window: int | None) -> Iterator[Any]:
-    """Yield sparse 0/1 matrices, units by `words`, over blocks of whole documents."""
-    doc, word = np.asarray(reference.doc), np.asarray(reference.word)
-    length = np.asarray(reference.doc_length).astype(np.int64)
-    start = np.cumsum(length) - length
-    width = max(int(length.max()) if window is None else min(window, int(length.max())), 1)
-    # A document has max(N - width + 1, 1) units; token t is in those that start at most
-    # width - 1 before it.
-    num_units = np.where(length > 0, np.maximum(length - width + 1, 1), 0)
-    if window is None:
-        num_units = np.minimum(num_units, 1)
-    column = np.searchsorted(words, word)
-    column[column == len(words)] = 0
-    kept = words[column] == word
-    per_token = 1 if window is None else width
-    edges = np.searchsorted(np.cumsum(length), np.arange(0, word.size, max(_BLOCK // per_token, 1)))
-    edges = np.unique(np.append(edges, len(length)))
-    for begin, end in itertools.pairwise(edges):
-        tokens = slice(start[begin], start[end - 1] + length[end - 1])
-        local_doc, inside = doc[tokens], kept[tokens]
-        first_unit = np.cumsum(num_units[begin:end]) - num_units[begin:end]
-        place = np.arange(tokens.start, tokens.stop) - start[local_doc]
-        place, local_doc = place[inside], local_doc[inside]
-        last = num_units[local_doc] - 1
-        low = np.maximum(place - width + 1, 0) if window is not None else np.zeros_like(place)
-        high = np.minimum(place, last)
-        count = high - low + 1
-        row = np.repeat(first_unit[local_doc - begin] + low, count) + _ranges(count)
-        shape = (int(num_units[begin:end].sum()), len(words))
-        entries = (np.ones(row.size, np.int64), (row, np.repeat(column[tokens][inside], count)))
-        units = scipy.sparse.csc_array(entries, shape=shape)
+def _occurrence(
+    reference: Corpus, words: Int[np.ndarray, " U"], window: int | None
+) -> Iterator[scipy.sparse.csc_array]:
+    """Yield sparse 0/1 matrices, units by `words`, over blocks of units."""
+    word, length = (np.asarray(x) for x in (reference.word, reference.doc_length))
+    longest = int(length.max())
+    width = longest if window is None else min(window, longest)
+    num_units = np.where(length > 0, np.maximum(length - width + 1, 1), 0)  # of each document
+    start = np.repeat(np.cumsum(length) - length, num_units) + _ranges(num_units)
+    stop = start + np.repeat(np.minimum(length, width), num_units)
+    kept = np.isin(word, words)
+    columns = np.searchsorted(words, word[kept])
+    before = np.append(0, np.cumsum(kept))  # tokens among `words` before each token
+    first, count = before[start], before[stop] - before[start]  # of each unit, among these tokens
+    step = max(_BLOCK // width, 1)
+    for begin in range(0, len(start), step):
+        block = slice(begin, begin + step)
+        token = np.repeat(first[block], count[block]) + _ranges(count[block])
+        ends = np.append(0, np.cumsum(count[block]))
+        entries = (np.ones(len(token), np.int64), columns[token], ends)
+        units = scipy.sparse.csr_array(entries, shape=(len(ends) - 1, len(words)))
+        units.sum_duplicates()
         units.data[:] = 1  # a word that comes twice in a unit still counts once
-        yield units
+        yield units.tocsc()
 
 
-def _ranges(count: np.ndarray) -> np.ndarray:
+def _ranges(count: Int[np.ndarray, " n"]) -> Int[np.ndarray, " m"]:
     """Return 0..c-1 for each c of `count`, one after the other."""
     return np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)

@@ -11,7 +11,7 @@ Li and McCallum, Pachinko allocation: DAG-structured mixture models of topic cor
 
 import math
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import scipy.sparse
@@ -19,16 +19,16 @@ from jaxtyping import Float
 
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
-from bnp_models.posterior.mixtures import Mixtures, check_mixtures, one_by_one
+from bnp_models.posterior.mixtures import Mixtures, check_mixtures, one_by_one, row_of
 from bnp_models.scores.held_out_score import (
     HeldOutScore,
+    by_row,
     check_dirichlet,
     check_scored,
     checked_rows,
+    gather,
     log_mix,
-    log_shares,
     particle_jackknife,
-    parts_of,
     score_documents,
 )
 
@@ -109,26 +109,22 @@ def empirical_likelihood(
     mixtures = check_mixtures(mixtures)
     words = np.unique(np.asarray(corpus.word))
     counts = corpus.to_counts()[:, words].astype(np.float64)
-    means, squares, chain, weight = [], [], [], []
-    for s, mixture in enumerate(one_by_one(mixtures)):
-        check_dirichlet(mixture)
-        rows = checked_rows(mixture, corpus, "corpus")
-        rows = np.zeros(corpus.num_docs, int) if rows is None else rows
-        mean, square = np.empty((corpus.num_docs, _BLOCKS)), np.empty(corpus.num_docs)
-        for row in np.unique(rows).tolist():
-            docs = np.flatnonzero(rows == row)
-            rng = np.random.default_rng([seed, s])  # the same for all rows: what differs is theirs
-            theta = _draw_shares(rng, mixture, row, num_draws)
-            phi = mixture.phi[0, row if mixture.phi.shape[1] > 1 else 0][words]
-            mean[docs], square[docs] = _likelihoods(counts[docs], phi, theta)
-        means.append(mean)
-        squares.append(square)
-        chain.append(int(mixture.chain[0]))
-        weight.append(mixture.chain_weight)
-    parts = parts_of(chain, weight)
-    log_share = log_shares(parts)
-    settings = {"method": "empirical_likelihood", "num_draws": num_draws}
-    settings |= {"num_states": len(means), "seed": seed}
+
+    def each_state() -> Iterator[tuple[Mixtures, tuple[np.ndarray, np.ndarray]]]:
+        for s, mixture in enumerate(one_by_one(mixtures)):
+            check_dirichlet(mixture)
+            mean, square = np.empty((corpus.num_docs, _BLOCKS)), np.empty(corpus.num_docs)
+            for row, docs in by_row(checked_rows(mixture, corpus, "corpus"), corpus):
+                rng = np.random.default_rng([seed, s])  # the same for all rows
+                theta = _draw_shares(rng, row_of(mixture.weights, row), num_draws)
+                phi = row_of(mixture.phi, row)[words]
+                mean[docs], square[docs] = _likelihoods(counts[docs], phi, theta)
+            yield mixture, (mean, square)
+
+    found, parts = gather(each_state())
+    means, squares = zip(*found, strict=True)
+    log_share = parts.log_shares()
+    settings = {"method": "empirical_likelihood", "num_draws": num_draws, "seed": seed}
     with np.errstate(invalid="ignore"):  # errors are NaN where log p is -inf
         by_state, particles = particle_jackknife(np.stack(means), log_share, shared=True)
         log_prob = log_mix(by_state, log_share)
@@ -147,10 +143,10 @@ def empirical_likelihood(
 
 
 def _draw_shares(
-    rng: np.random.Generator, mixture: Mixtures, row: int, num_draws: int
+    rng: np.random.Generator, weights: Float[np.ndarray, " K"], num_draws: int
 ) -> Float[np.ndarray, "R K"]:
-    """Draw topic shares of new documents from the prior of one state, for documents of a row."""
-    weights = mixture.weights[0, row if mixture.weights.shape[1] > 1 else 0].astype(np.float64)
+    """Draw topic shares of new documents from their prior."""
+    weights = weights.astype(np.float64)
     some = weights > 0  # the other topics have a share of exactly zero
     theta = np.zeros((num_draws, len(weights)))
     theta[:, some] = rng.dirichlet(weights[some], num_draws)

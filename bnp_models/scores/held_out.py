@@ -7,7 +7,8 @@ Scores, all averaged over posterior states in probability space (not a plug-in o
 - `left_to_right`: the evidence p(w) of whole documents, unbiased; slower;
 - `empirical_likelihood`: the same evidence by draws from the prior, in a module of its own; for
   short documents;
-- `known_authors`, for models with authors: whole documents, each token given the authors.
+- `known_authors`, for models with authors: whole documents, each token given the authors;
+- `log_evidence` and `word_scores`, for documents whose group is not known: by each group's topics.
 
 Logarithms are natural and averages are over tokens, not types: perplexity = exp(-nats per token).
 Numbers from programs that use base 2, or a variational bound, are not comparable.
@@ -37,7 +38,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Array, Float, Int, Key
 
 from bnp_kernels.tokens.fold_in import fold_in, token_probability
 from bnp_kernels.tokens.layout import Tokens, make_tokens
@@ -45,18 +46,25 @@ from bnp_kernels.tokens.left_to_right import left_to_right as run_particles
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.data.partition import shuffle_tokens
-from bnp_models.posterior.mixtures import AuthorMixture, Mixtures, check_mixtures, one_by_one
+from bnp_models.posterior.mixtures import (
+    AuthorMixture,
+    Mixtures,
+    OneRow,
+    check_mixtures,
+    one_by_one,
+    row_of,
+)
 from bnp_models.scores.held_out_score import (
     HeldOutScore,
-    StateWeights,
+    by_row,
     check_dirichlet,
     check_scored,
     checked_rows,
-    log_shares,
+    gather,
+    log_mix,
     make_score,
     particle_delta,
     particle_jackknife,
-    parts_of,
     score_documents,
 )
 from bnp_models.scores.total_weight import log_total_weight
@@ -67,6 +75,8 @@ __all__ = [
     "document_topics",
     "known_authors",
     "left_to_right",
+    "log_evidence",
+    "word_scores",
 ]
 
 _LANES = 2048  # particles that advance side by side
@@ -178,24 +188,21 @@ def document_completion(
     check_scored("heldout", heldout)
     data = _tokens(observed)
     doc, word = jnp.asarray(heldout.doc), jnp.asarray(heldout.word)
-    rows: list[np.ndarray] = []
-    chain: list[int] = []
-    weight: list[np.ndarray | None] = []
-    for s, mixture in enumerate(one_by_one(mixtures)):
-        check_dirichlet(mixture)
-        doc_row = checked_rows(mixture, observed, "observed")
-        checked_rows(mixture, heldout, "heldout")
-        phi, weights, _ = _used_topics(mixture)
-        sweep_key = jax.random.fold_in(key, s)
-        theta = fold_in(
-            sweep_key, data, phi, weights, doc_row, num_sweeps=num_sweeps, num_kept=num_kept
-        )
-        rows.append(np.asarray(token_probability(theta, phi, doc, word, doc_row)))
-        chain.append(int(mixture.chain[0]))
-        weight.append(mixture.chain_weight)
+
+    def each_state() -> Iterator[tuple[Mixtures, np.ndarray]]:
+        for s, mixture in enumerate(one_by_one(mixtures)):
+            check_dirichlet(mixture)
+            doc_row = checked_rows(mixture, observed, "observed")
+            checked_rows(mixture, heldout, "heldout")
+            phi, weights, _ = _used_topics(mixture)
+            theta = fold_in(
+                jax.random.fold_in(key, s), data, phi, weights, doc_row,
+                num_sweeps=num_sweeps, num_kept=num_kept,
+            )  # fmt: skip
+            yield mixture, np.asarray(token_probability(theta, phi, doc, word, doc_row))
+
     settings = {"method": "document_completion", "num_sweeps": num_sweeps, "num_kept": num_kept}
-    parts = parts_of(chain, weight)
-    return _score_tokens(np.stack(rows), parts, heldout, {**settings, "seed": seed})
+    return _score_tokens(each_state(), heldout, settings | {"seed": seed})
 
 
 def known_authors(mixtures: Iterable[AuthorMixture], corpus: Corpus) -> HeldOutScore:
@@ -226,39 +233,32 @@ def known_authors(mixtures: Iterable[AuthorMixture], corpus: Corpus) -> HeldOutS
     num_links = np.diff(np.asarray(corpus.author_ptr)) if corpus.num_authors else np.zeros(1)
     if not num_links.all():
         raise ValueError("corpus has documents without authors; give every document a list of them")
-    rows: list[np.ndarray] = []
-    chain: list[int] = []
-    weight: list[np.ndarray | None] = []
-    for state in mixtures:
-        (mixture,) = one_by_one(state.mixture)
-        doc_row = checked_rows(mixture, corpus, "corpus")
-        if corpus.author_names != state.author_names:
-            raise ValueError(
-                "corpus has other authors than the model; build it with author_names= of the "
-                "corpus that was fitted"
-            )
-        theta = state.theta[np.asarray(corpus.author_idx)]
-        theta = np.add.reduceat(theta, np.asarray(corpus.author_ptr)[:-1]) / num_links[:, None]
-        phi = jnp.asarray(mixture.phi[0])
-        probability = token_probability(jnp.asarray(theta, jnp.float32), phi, doc, word, doc_row)
-        rows.append(np.asarray(probability))
-        chain.append(int(mixture.chain[0]))
-        weight.append(mixture.chain_weight)
-    if not rows:
-        raise ValueError(
-            "mixtures holds no state; an iterator can be used only once, pass fit.author_mixtures()"
-        )
-    parts = parts_of(chain, weight)
-    return _score_tokens(np.stack(rows), parts, corpus, {"method": "known_authors"})
+
+    def each_state() -> Iterator[tuple[Mixtures, np.ndarray]]:
+        for state in mixtures:
+            (mixture,) = one_by_one(state.mixture)
+            doc_row = checked_rows(mixture, corpus, "corpus")
+            if corpus.author_names != state.author_names:
+                raise ValueError(
+                    "corpus has other authors than the model; build it with author_names= of the "
+                    "corpus that was fitted"
+                )
+            theta = state.theta[np.asarray(corpus.author_idx)]
+            theta = np.add.reduceat(theta, np.asarray(corpus.author_ptr)[:-1]) / num_links[:, None]
+            theta, phi = jnp.asarray(theta, jnp.float32), jnp.asarray(mixture.phi[0])
+            yield mixture, np.asarray(token_probability(theta, phi, doc, word, doc_row))
+
+    return _score_tokens(each_state(), corpus, {"method": "known_authors"})
 
 
 def _score_tokens(
-    by_state: Float[np.ndarray, "S T"],
-    parts: StateWeights,
+    found: Iterable[tuple[Mixtures, Float[np.ndarray, " T"]]],
     scored: Corpus,
-    settings: dict[str, Any],
+    settings: dict[str, str | int],
 ) -> HeldOutScore:
     """Average the probability of each token over states; documents are sums of their tokens."""
+    rows, parts = gather(found)
+    by_state = np.stack(rows)
     chains = range(len(parts.count))
     sums = np.stack([by_state[parts.chain == c].sum(0, dtype=np.float64) for c in chains])
 
@@ -279,7 +279,7 @@ def _score_tokens(
         chain_log_prob=np.log(means),
         doc_tokens=np.asarray(scored.doc_length),
         parts=parts,
-        settings=settings | {"num_states": len(by_state)},
+        settings=settings,
     )
 
 
@@ -366,45 +366,36 @@ def left_to_right(
             "(2**31); use less, or score the corpus in parts"
         )
     blocks = list(_blocks(corpus, max(_LANES // num_particles, 1), seed))
-    products, means, influences, chain, weight = [], [], [], [], []
-    for s, mixture in enumerate(one_by_one(mixtures)):
-        doc_row = checked_rows(mixture, corpus, "corpus")
-        phi, weights, absent = _used_topics(mixture)
-        key_s = jax.random.fold_in(key, s)
-        product, influence = np.zeros((2, corpus.num_docs, num_particles))
-        mean = np.zeros(corpus.num_docs)
-        for docs, doc, word, length in blocks:
-            run = run_particles(
-                key_s,
-                word,
-                length,
-                doc,
-                phi,
-                weights,
-                None if doc_row is None else doc_row[doc],
-                absent,
-                num_particles=num_particles,
-                num_redrawn=num_redrawn,
-            )
-            product[docs] = np.asarray(run.log_product)[: len(docs)]
-            influence[docs] = np.asarray(run.influence)[: len(docs)]
-            mean[docs] = np.asarray(run.log_mean)[: len(docs)]
-        if absent is not None:
-            total = _log_total_weights(mixture, corpus, doc_row)
-            product, mean = product - total[:, None], mean - total
-        products.append(product)
-        influences.append(influence)
-        means.append(mean)
-        chain.append(int(mixture.chain[0]))
-        weight.append(mixture.chain_weight)
-    parts = parts_of(chain, weight)
-    log_share = log_shares(parts)
+
+    def each_state() -> Iterator[tuple[Mixtures, tuple[np.ndarray, np.ndarray, np.ndarray]]]:
+        for s, mixture in enumerate(one_by_one(mixtures)):
+            doc_row = checked_rows(mixture, corpus, "corpus")
+            phi, weights, absent = _used_topics(mixture)
+            key_s = jax.random.fold_in(key, s)
+            product, influence = np.zeros((2, corpus.num_docs, num_particles))
+            mean = np.zeros(corpus.num_docs)
+            for docs, doc, word, length in blocks:
+                run = run_particles(
+                    key_s, word, length, doc, phi, weights,
+                    None if doc_row is None else doc_row[doc], absent,
+                    num_particles=num_particles, num_redrawn=num_redrawn,
+                )  # fmt: skip
+                product[docs] = np.asarray(run.log_product)[: len(docs)]
+                influence[docs] = np.asarray(run.influence)[: len(docs)]
+                mean[docs] = np.asarray(run.log_mean)[: len(docs)]
+            if absent is not None:
+                total = _log_total_weights(mixture, corpus, doc_row)
+                product, mean = product - total[:, None], mean - total
+            yield mixture, (product, mean, influence)
+
+    found, parts = gather(each_state())
+    products, means, influences = map(np.stack, zip(*found, strict=True))
     if combine == "mean_of_products":
-        by_state, particles = particle_jackknife(np.stack(products), log_share)
+        by_state, particles = particle_jackknife(products, parts.log_shares())
     else:
-        by_state, particles = particle_delta(np.stack(means), np.stack(influences), log_share)
+        by_state, particles = particle_delta(means, influences, parts.log_shares())
     settings = {"method": "left_to_right", "num_particles": num_particles, "resample": resample}
-    settings |= {"combine": combine, "num_states": len(by_state), "seed": seed}
+    settings |= {"combine": combine, "seed": seed}
     return score_documents(by_state, parts, corpus, settings, particles)
 
 
@@ -434,24 +425,19 @@ def _blocks(corpus: Corpus, size: int, seed: int):
         yield docs, jnp.asarray(numbers), jnp.asarray(words), jnp.asarray(lengths)
 
 
-def _used_topics(mixture: Mixtures):
+def _used_topics(mixture: Mixtures) -> tuple[Array, Array, Array | None]:
     """Leave out topics of weight zero (empty slots), which do not change a score.
 
     Some are kept to reach a multiple of 32 topics, so that states share compiled programs.
     """
-    weights = mixture.weights[0]
+    weights, absent = mixture.weights[0], mixture.weights_if_absent
     positive = (weights > 0).any(axis=0)
     used, spare = np.flatnonzero(positive), np.flatnonzero(~positive)
     chosen = np.sort(np.concatenate([used, spare[: -len(used) % 32]]))
-    absent = (
-        None
-        if mixture.weights_if_absent is None
-        else jnp.asarray(mixture.weights_if_absent[0][:, chosen])
-    )
     return (
         jnp.asarray(mixture.phi[0][:, :, chosen]),
         jnp.asarray(weights[:, chosen]),
-        absent,
+        None if absent is None else jnp.asarray(absent[0][:, chosen]),
     )
 
 
@@ -461,21 +447,86 @@ def _log_total_weights(
     """Return the log of the sum over topics by which left-to-right must divide, per document."""
     assert mixture.weights_if_absent is not None
     length, found = np.asarray(corpus.doc_length), np.zeros(corpus.num_docs)
-    row = np.zeros(corpus.num_docs, int) if doc_row is None else doc_row
-    for g in np.unique(row):
-        at = g if mixture.weights.shape[1] > 1 else 0
-        docs = np.flatnonzero(row == g)
-        found[docs] = log_total_weight(
-            mixture.weights[0, at], mixture.weights_if_absent[0, at], length[docs]
-        )
+    for row, docs in by_row(doc_row, corpus):
+        weights, absent = (row_of(x, row) for x in (mixture.weights, mixture.weights_if_absent))
+        found[docs] = log_total_weight(weights, absent, length[docs])
     return found
+
+
+def log_evidence(
+    mixtures: Mixtures | Iterable[Mixtures], corpus: Corpus, **options: Any
+) -> tuple[Float[np.ndarray, "D G"], Float[np.ndarray, "D G"]]:
+    r"""Return $\log \frac1S \sum_s p(w_d \mid g, s)$ in nats for each group g, and its errors.
+
+    The errors are those of the particles. `options` are those of `left_to_right`. All groups have
+    the same random numbers, so that a part of the error cancels where groups are compared.
+    """
+    found = [left_to_right(each, corpus, **options) for each in _group_rows(mixtures)]
+    return (
+        np.stack([score.doc_log_prob for score in found], axis=1),
+        np.stack([score.doc_error_particles for score in found], axis=1),
+    )
+
+
+def word_scores(
+    mixtures: Mixtures | Iterable[Mixtures],
+    corpus: Corpus,
+    shares: Mixtures | Iterable[Mixtures] | None = None,
+    *,
+    score: str,
+    **options: Any,
+) -> Float[np.ndarray, "D G"]:
+    r"""Score the words of documents by the topics of each group, given shares of the topics.
+
+    With $p_l = \sum_k \hat\theta_{dk} \phi_{g k w_l}$, `score="sum"` is the mean over states of
+    $\sum_l p_l$, and `score="log"` the logarithm of the mean over states of $\prod_l p_l$.
+
+    Parameters
+    ----------
+    mixtures
+        Posterior states with a row of topics for each group.
+    corpus
+        The documents; their groups are not looked at.
+    shares
+        The same states with one row of topics for all documents, from which $\hat\theta_d$ is
+        inferred; None: from the topics of group g itself.
+    **options
+        Those of `document_topics`.
+    """
+    inferred_from = _group_rows(mixtures) if shares is None else [shares]
+    thetas = [document_topics(each, corpus, **options) for each in inferred_from]
+    doc, word = np.asarray(corpus.doc), jnp.asarray(corpus.word)
+
+    def each_state() -> Iterator[tuple[Mixtures, np.ndarray]]:
+        for mixture, *theta in zip(one_by_one(mixtures), *thetas, strict=True):
+            groups = []
+            for g in range(mixture.phi.shape[1]):
+                mine = jnp.asarray(theta[g if shares is None else 0], jnp.float32)
+                phi = jnp.asarray(mixture.phi[0][g : g + 1])
+                p = np.asarray(token_probability(mine, phi, jnp.asarray(doc), word), np.float64)
+                p = np.log(p) if score == "log" else p
+                groups.append(np.bincount(doc, p, minlength=corpus.num_docs))
+            yield mixture, np.stack(groups, axis=1)
+
+    found, parts = gather(each_state())
+    by_state, log_share = np.stack(found), parts.log_shares()
+    if score == "sum":
+        return np.einsum("sdg,s->dg", by_state, np.exp(log_share))
+    flat = by_state.reshape(len(by_state), -1)
+    return log_mix(flat, log_share).reshape(by_state.shape[1:])
+
+
+def _group_rows(mixtures: Mixtures | Iterable[Mixtures]) -> list[OneRow]:
+    """Return the same states with the topics of one group only, for each group."""
+    names = next(one_by_one(mixtures)).row_names or ()
+    return [OneRow(mixtures, name) for name in names]
 
 
 def _tokens(corpus: Corpus) -> Tokens:
     return make_tokens(np.asarray(corpus.doc), np.asarray(corpus.word), corpus.num_docs)
 
 
-def _key(seed: int):
+def _key(seed: int) -> Key[Array, ""]:
     return jax.random.key(arguments.seed("seed", seed))
 
 

@@ -19,18 +19,17 @@ Statistics and Computing 11 (2001).
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Num
 
+from bnp_models.base.factor_model import FactorModel
 from bnp_models.data import arguments
 from bnp_models.data.sources import Sources, as_sources, check_counts
 from bnp_models.posterior import arviz_data
-from bnp_models.scores.annealing import draw_rows
-from bnp_models.scores.gaussian_annealing import GaussianRows
-from bnp_models.scores.jackknife import jackknife_error
-from bnp_models.scores.poisson_annealing import PoissonRows
+from bnp_models.scores.held_out_score import errors_text, jackknife_error, log_mean_exp
+from bnp_models.scores.row_annealing import NewRows, draw_rows
 
 __all__ = [
     "METHODS",
@@ -48,11 +47,28 @@ __all__ = [
 METHODS = ("ais", "prior", "eq32")
 """How `predict_rows` integrates out z and w."""
 
-NewRows = PoissonRows | GaussianRows
-"""Parameters of new rows under one state; the method `new_rows` of a model makes them."""
-
 _SLOTS = 8  # their number is padded to a multiple, so that states share compiled programs
 _STEEPNESS = 4.0  # of the temperature schedule, which is denser at both ends
+
+
+@runtime_checkable
+class RowFit(Protocol):
+    """What the scores read of the fit of a factor model."""
+
+    @property
+    def model(self) -> FactorModel:
+        """The model that was fitted."""
+        ...
+
+    @property
+    def dataset(self) -> Sources:
+        """The rows that it was fitted to."""
+        ...
+
+    @property
+    def data(self) -> Any:
+        """The draws, with kept states."""
+        ...
 
 
 class RowScore(NamedTuple):
@@ -70,14 +86,11 @@ class RowScore(NamedTuple):
         """Say the score and its errors in one line."""
         errors = {"rows": self.error_rows, "states": self.error_states}
         errors |= {"chains": self.error_chains}
-        known = ", ".join(f"{name} {e:.2g}" for name, e in errors.items() if not math.isnan(e))
-        return (
-            f"{self.log_prob:.2f} nats per row over {len(self.row_log_prob)} rows; standard "
-            f"errors: {known or 'unknown'}"
-        )
+        text = f"{self.log_prob:.2f} nats per row over {len(self.row_log_prob)} rows"
+        return f"{text}; {errors_text(errors)}"
 
 
-def new_rows(fit: Any, *, unknown: bool = False, seed: int = 0) -> Iterator[NewRows]:
+def new_rows(fit: RowFit, *, unknown: bool = False, seed: int = 0) -> Iterator[NewRows]:
     r"""Return an iterator over kept states: the parameters of new rows under each.
 
     Parameters
@@ -94,35 +107,32 @@ def new_rows(fit: Any, *, unknown: bool = False, seed: int = 0) -> Iterator[NewR
     return _new_rows(fit, unknown, seed)
 
 
-def _new_rows(fit: Any, unknown: bool, seed: int) -> Iterator[NewRows]:
+def _new_rows(fit: RowFit, unknown: bool, seed: int) -> Iterator[NewRows]:
     model, data = fit.model, fit.dataset
     states = arviz_data.group(fit.data, "states")
-    num_rows = np.asarray(data.rows_per_source)[:, None]
+    source, num_rows = np.asarray(data.source), np.asarray(data.rows_per_source)[:, None]
     rng = np.random.default_rng(seed)
-    for c in range(states.sizes["chain"]):
-        for d in range(states.sizes["draw"]):
-            state = states.isel(chain=c, draw=d)
-            z = state["z"].transpose("row", "factor").to_numpy().astype(bool)
-            used = np.flatnonzero(z.any(axis=0))
-            slots = max(_SLOTS * math.ceil(len(used) / _SLOTS), _SLOTS)
-            uses = np.stack(
-                [z[np.asarray(data.source) == j][:, used].sum(0) for j in range(len(num_rows))]
-            )
-            beta = state["beta"].to_numpy().astype(np.float64)[used]
-            alpha = state["alpha"].to_numpy().astype(np.float64)[:, None]
-            pi = rng.beta(alpha * beta + uses, alpha * (1 - beta) + num_rows - uses)
-            phi = state["phi"].transpose("factor", "feature").to_numpy()[used]
-            phi = np.pad(phi, [(0, slots - len(used)), (0, 0)]).astype(np.float32)
-            pi = np.pad(pi, [(0, 0), (0, slots - len(used))]).astype(np.float32)
-            found = model.new_rows(phi, pi, state, data.num_sources)
-            if unknown:
-                pi = np.pad(beta, (0, slots - len(used))).astype(np.float32)[None]
-                found = type(found)(phi, pi, *(x.mean(keepdims=True) for x in found[2:]))
-            yield found
+    for c, d in np.ndindex(states.sizes["chain"], states.sizes["draw"]):
+        state = states.isel(chain=c, draw=d)
+        z = state["z"].transpose("row", "factor").to_numpy().astype(bool)
+        used = np.flatnonzero(z.any(axis=0))
+        uses = np.stack([z[source == j][:, used].sum(0) for j in range(len(num_rows))])
+        beta = state["beta"].to_numpy().astype(np.float64)[used]
+        alpha = state["alpha"].to_numpy().astype(np.float64)[:, None]
+        pi = rng.beta(alpha * beta + uses, alpha * (1 - beta) + num_rows - uses)
+        phi = state["phi"].transpose("factor", "feature").to_numpy()[used]
+        free = max(_SLOTS * math.ceil(len(used) / _SLOTS), _SLOTS) - len(used)
+        phi = np.pad(phi, [(0, free), (0, 0)]).astype(np.float32)
+        pi = np.pad(pi, [(0, 0), (0, free)]).astype(np.float32)
+        found = model.new_rows(phi, pi, state, data.num_sources)
+        if unknown:
+            pi = np.pad(beta, (0, free)).astype(np.float32)[None]
+            found = type(found)(phi, pi, *(x.mean(keepdims=True) for x in found[2:]))
+        yield found
 
 
 def predict_rows(
-    fit: Any,
+    fit: RowFit,
     test: Sources,
     *,
     method: str = "ais",
@@ -173,19 +183,12 @@ def predict_rows(
     values, observed, source = _prepare(fit, test, "test")
     states = new_rows(fit, seed=seed)
     if totals:
-        check_counts(test)
+        _check_counts(fit, test)
         values = values.sum(axis=1, keepdims=True)
         states = (state.of_totals() for state in states)
+    how = {"method": method, **effort}
     by_state = [
-        row_evidence(
-            np.random.default_rng([seed, s]),
-            values,
-            state,
-            source,
-            observed,
-            method=method,
-            **effort,
-        )
+        row_evidence(np.random.default_rng([seed, s]), values, state, source, observed, **how)
         for s, state in enumerate(states)
     ]
     return _score(np.stack(by_state) - _log_units(fit, test), _chains(fit))
@@ -193,7 +196,7 @@ def predict_rows(
 
 def row_evidence(
     rng: np.random.Generator,
-    values: Any,
+    values: Num[np.ndarray, "N M"],
     state: NewRows,
     source: Int[np.ndarray, " N"],
     observed: Bool[np.ndarray, "N M"] | None = None,
@@ -224,11 +227,11 @@ def row_evidence(
         log_weight = np.einsum("t,trn->rn", steps, log_likelihood)
     else:
         log_weight = log_likelihood[-num_temperatures:].reshape(-1, len(values))
-    return np.logaddexp.reduce(log_weight, axis=0) - math.log(len(log_weight))
+    return log_mean_exp(log_weight, axis=0)
 
 
 def row_completion(
-    fit: Any,
+    fit: RowFit,
     test: Sources,
     *,
     num_warmup: int = 20,
@@ -256,26 +259,17 @@ def row_completion(
     seed
         Seed of the halves and of the sweeps.
     """
-    _check_fit(fit)
-    as_sources("test", test)
-    check_counts(test)
     _check(num_warmup=num_warmup, num_kept=num_kept, num_particles=num_particles, seed=seed)
     _, _, source = _prepare(fit, test, "test")
+    _check_counts(fit, test)
     values = np.asarray(test.values)  # counts, whatever the model does with them
     given = thin(values, seed)
     heldout = values - given
     if not heldout.any():
         raise ValueError("test has too few counts to hold some out; give longer rows")
+    effort = {"num_warmup": num_warmup, "num_kept": num_kept, "num_particles": num_particles}
     shares = [
-        expected_shares(
-            np.random.default_rng([seed, s]),
-            given,
-            state.of_half(),
-            source,
-            num_warmup=num_warmup,
-            num_kept=num_kept,
-            num_particles=num_particles,
-        )
+        expected_shares(np.random.default_rng([seed, s]), given, state.of_half(), source, **effort)
         for s, state in enumerate(new_rows(fit, seed=seed))
     ]
     log_prob = heldout * np.log(np.mean(shares, axis=0))
@@ -298,14 +292,13 @@ def expected_shares(
     num_particles: int,
 ) -> Float[np.ndarray, "N M"]:
     r"""Estimate $\mathrm{E}[r_{ni} / \sum_i r_{ni} \mid x_n]$ under one state, r the rate."""
-    powers = np.append(np.linspace(0.0, 1.0, num_warmup, endpoint=False), np.ones(num_kept))
-    how = {"num_particles": num_particles, "wanted": "shares"}
-    _, shares = draw_rows(rng, values, state, source, powers, **how)
+    powers, how = _rising(num_warmup, num_kept), {"num_particles": num_particles}
+    _, shares = draw_rows(rng, values, state, source, powers, wanted="shares", **how)
     return shares.mean(axis=0, dtype=np.float64)
 
 
 def expected_weights(
-    fit: Any,
+    fit: RowFit,
     rows: Sources,
     *,
     known: bool,
@@ -330,29 +323,25 @@ def expected_weights(
     """
     arguments.flag("known", known)
     _check(num_warmup=num_warmup, num_kept=num_kept, seed=seed)
-    prepared = _prepare(fit, rows, "rows", known)
-    return _expected_weights(fit, prepared, known, num_warmup, num_kept, seed)
-
-
-def _expected_weights(
-    fit: Any, prepared: Any, known: bool, num_warmup: int, num_kept: int, seed: int
-) -> Iterator[Float[np.ndarray, "N K"]]:
-    values, observed, source = prepared
-    states = arviz_data.group(fit.data, "states")
-    z = states["z"].transpose("chain", "draw", "row", "factor").to_numpy().astype(bool)
-    used = z.any(axis=2).reshape(-1, z.shape[-1])
-    powers = np.append(np.linspace(0.0, 1.0, num_warmup, endpoint=False), np.ones(num_kept))
+    values, observed, source = _prepare(fit, rows, "rows", known)
+    z = arviz_data.group(fit.data, "states")["z"].transpose("chain", "draw", "row", "factor")
+    used = z.to_numpy().astype(bool).any(axis=2).reshape(-1, z.sizes["factor"])
+    powers = _rising(num_warmup, num_kept)
     how = {"num_particles": 1, "wanted": "weights", "observed": observed}
-    for s, state in enumerate(new_rows(fit, unknown=not known, seed=seed)):
+
+    def one_state(s: int, state: NewRows) -> Float[np.ndarray, "N K"]:
         rng = np.random.default_rng([seed, s])
         mean = draw_rows(rng, values, state, source, powers, **how)[1][0]
         weights = np.zeros((len(values), used.shape[1]))
         slots = np.flatnonzero(used[s])
         weights[:, slots] = mean[:, : len(slots)]
-        yield weights
+        return weights
+
+    states = new_rows(fit, unknown=not known, seed=seed)
+    return (one_state(s, state) for s, state in enumerate(states))
 
 
-def check_rows(fit: Any, rows: Sources) -> None:
+def check_rows(fit: RowFit, rows: Sources) -> None:
     """Raise `ValueError` without kept states, or for rows of another kind or other features."""
     _check_fit(fit)
     if not arviz_data.has_group(fit.data, "states"):
@@ -368,32 +357,39 @@ def check_rows(fit: Any, rows: Sources) -> None:
 def _score(by_state: Float[np.ndarray, "S N"], chain: Int[np.ndarray, " S"]) -> RowScore:
     num_states, num_rows = by_state.shape
 
-    def row_log_prob(kept):
-        return np.logaddexp.reduce(by_state[kept], axis=0) - math.log(kept.sum())
+    def score_with(kept: Bool[np.ndarray, " S"]) -> float:
+        return float(log_mean_exp(by_state[kept], axis=0).mean())
 
-    def score_with(kept):
-        return float(row_log_prob(kept).mean())
-
-    everything = np.ones(num_states, bool)
-    rows = row_log_prob(everything)
-    joint = np.logaddexp.reduce(by_state.sum(axis=1)) - math.log(num_states)
+    rows, together = log_mean_exp(by_state, axis=0), by_state.sum(axis=1, keepdims=True)
     return RowScore(
         log_prob=float(rows.mean()),
         error_rows=float(rows.std(ddof=1) / math.sqrt(num_rows)) if num_rows > 1 else math.nan,
         error_states=jackknife_error(score_with, np.arange(num_states)),
         error_chains=jackknife_error(score_with, chain),
-        joint_log_prob=float(joint / num_rows),
+        joint_log_prob=float(log_mean_exp(together, axis=0)[0] / num_rows),
         row_log_prob=rows,
         state_log_prob=by_state,
     )
 
 
-def _chains(fit: Any) -> Int[np.ndarray, " S"]:
+def _chains(fit: RowFit) -> Int[np.ndarray, " S"]:
     states = arviz_data.group(fit.data, "states")
     return np.repeat(states["chain"].to_numpy(), states.sizes["draw"])
 
 
-def _check_fit(fit: Any) -> None:
+def _rising(num_warmup: int, num_kept: int) -> Float[np.ndarray, " T"]:
+    """Return powers that rise from 0, and then are 1 for the sweeps that are averaged."""
+    return np.append(np.linspace(0.0, 1.0, num_warmup, endpoint=False), np.ones(num_kept))
+
+
+def _check_counts(fit: RowFit, test: Sources) -> None:
+    """Refuse what a score of counts needs: rows of counts, and a model of counts."""
+    check_counts(test)
+    if "row_completion" not in fit.model.scores:
+        raise ValueError("fit must be one of a model of counts: a Gaussian one has no such score")
+
+
+def _check_fit(fit: RowFit) -> None:
     if not hasattr(getattr(fit, "model", None), "new_rows") or not hasattr(fit, "data"):
         raise ValueError(
             f"fit must be what bnp_models.fit returns for a factor model, got "
@@ -402,8 +398,8 @@ def _check_fit(fit: Any) -> None:
 
 
 def _prepare(
-    fit: Any, test: Sources, name: str, known: bool = True
-) -> tuple[Any, Any, Int[np.ndarray, " N"]]:
+    fit: RowFit, test: Sources, name: str, known: bool = True
+) -> tuple[Num[np.ndarray, "N M"], Bool[np.ndarray, "N M"] | None, Int[np.ndarray, " N"]]:
     """Return new rows, the mask of observed entries, and the sources as numbers in training.
 
     The rows are centred and scaled as the training data are. If the sources are not `known`, all
@@ -418,7 +414,7 @@ def _prepare(
     return values if found is None else found.apply(values, observed), observed, source
 
 
-def _log_units(fit: Any, test: Sources) -> Any:
+def _log_units(fit: RowFit, test: Sources) -> Float[np.ndarray, " N"] | float:
     """Return what the log density of each row loses when it is taken in units of the data."""
     found = fit.model.standardisation(fit.dataset)
     if found is None:
@@ -427,6 +423,6 @@ def _log_units(fit: Any, test: Sources) -> Any:
     return np.asarray(there).sum(axis=1) * found.log_scale
 
 
-def _check(**numbers: Any) -> None:
+def _check(**numbers: int) -> None:
     for name, value in numbers.items():
         arguments.seed(name, value) if name == "seed" else arguments.integer(name, value, 1)

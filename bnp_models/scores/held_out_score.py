@@ -1,33 +1,37 @@
 """What held-out scores share: their result, averages over posterior states, and errors."""
 
 import math
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
-from bnp_models.posterior.mixtures import Mixtures, check_words, document_rows
-from bnp_models.scores.jackknife import jackknife_error, ratio_error
+from bnp_models.posterior.mixtures import Mixtures, check_words, document_rows, row_of
 
 __all__ = [
     "HeldOutScore",
     "ParticleError",
     "StateWeights",
+    "by_row",
     "check_dirichlet",
     "check_scored",
     "checked_rows",
+    "errors_text",
+    "gather",
+    "jackknife_error",
     "log_mean_exp",
     "log_mix",
-    "log_shares",
     "make_score",
     "particle_delta",
     "particle_jackknife",
-    "parts_of",
+    "ratio_error",
     "score_documents",
 ]
+
+Found = TypeVar("Found")
 
 
 class HeldOutScore(NamedTuple):
@@ -45,7 +49,7 @@ class HeldOutScore(NamedTuple):
     doc_error_particles: Float[np.ndarray, " D"]
     doc_tokens: Int[np.ndarray, " D"]  # scored tokens of each document
     state_log_prob: Float[np.ndarray, "S D"]  # nats, each posterior state by itself
-    settings: dict[str, Any]
+    settings: dict[str, str | int]
     chain_log_prob: Float[np.ndarray, "C U"]
     """Nats, each chain by itself, for each unit in which the score averages over states.
 
@@ -64,10 +68,9 @@ class HeldOutScore(NamedTuple):
         """Say the score and its errors in one line."""
         errors = {"documents": self.error_docs, "states": self.error_states}
         errors |= {"chains": self.error_chains, "particles": self.error_particles}
-        known = ", ".join(f"{name} {e:.2g}" for name, e in errors.items() if not math.isnan(e))
         text = (
             f"{self.log_prob:.4f} nats per token (perplexity {self.perplexity:.2f}) over "
-            f"{self.num_tokens} tokens; standard errors: {known or 'unknown'}"
+            f"{self.num_tokens} tokens; {errors_text(errors)}"
         )
         if not math.isnan(self.effective_draws):
             text += f"; effective pseudo-documents: median {self.effective_draws:.3g}"
@@ -96,25 +99,41 @@ class StateWeights(NamedTuple):
         weight = self.weight * (count > 0) if self.weighted else count
         return self._replace(chain=self.chain[kept], count=count, weight=weight / weight.sum())
 
+    def log_shares(self) -> Float[np.ndarray, " S"]:
+        """Return the logarithm of the share of each state in the average; -inf for none."""
+        with np.errstate(divide="ignore"):
+            return np.log((self.weight / np.maximum(self.count, 1))[self.chain])
 
-def parts_of(chain: list[int], weight: list[np.ndarray | None]) -> StateWeights:
-    """Group states by chain, and check the weights that they carry.
+
+def gather(found: Iterable[tuple[Mixtures, Found]]) -> tuple[list[Found], StateWeights]:
+    """Collect what was found in each state, group states by chain, and check their weights.
 
     Raises
     ------
     ValueError
-        If some states have weights and others have not, states of one chain have different ones,
-        or weights are negative, not finite or all zero.
+        If there is no state, some states have weights and others have not, states of one chain have
+        different ones, or weights are negative, not finite or all zero.
     """
+    results: list[Found] = []
+    chain: list[int] = []
+    given: list[float] = []
+    for mixture, value in found:
+        results.append(value)
+        chain.append(int(mixture.chain[0]))
+        if mixture.chain_weight is not None:
+            given.append(float(mixture.chain_weight[0]))
+    if not chain:
+        raise ValueError(
+            "mixtures holds no state; an iterator can be used only once, pass fit.author_mixtures()"
+        )
     place = {c: i for i, c in enumerate(dict.fromkeys(chain))}
     of_state = np.array([place[c] for c in chain])
     count = np.bincount(of_state)
-    given = [w for w in weight if w is not None]
     if not given:
-        return StateWeights(of_state, count, count / len(chain), weighted=False)
+        return results, StateWeights(of_state, count, count / len(chain), weighted=False)
     if len(given) < len(chain):
         raise ValueError("mixtures must have chain_weight in all states or in none")
-    values = np.array([float(w[0]) for w in given])
+    values = np.array(given)
     by_chain = np.array([values[of_state == c][0] for c in range(len(count))])
     good = np.isfinite(values).all() and (values >= 0).all() and by_chain.sum() > 0
     if not good or (values != by_chain[of_state]).any():
@@ -122,7 +141,8 @@ def parts_of(chain: list[int], weight: list[np.ndarray | None]) -> StateWeights:
             "mixtures: chain_weight must be finite, not negative, not all zero, and the same in "
             f"all states of a chain, got {arguments.short_repr(values)}"
         )
-    return StateWeights(of_state, count, by_chain / by_chain.sum(), weighted=True)
+    shares = by_chain / by_chain.sum()
+    return results, StateWeights(of_state, count, shares, weighted=True)
 
 
 def make_score(
@@ -133,7 +153,7 @@ def make_score(
     chain_log_prob: Float[np.ndarray, "C U"],
     doc_tokens: Int[np.ndarray, " D"],
     parts: StateWeights,
-    settings: dict[str, Any],
+    settings: dict[str, str | int],
     particles: ParticleError | None = None,
     effective: Float[np.ndarray, " D"] | None = None,
 ) -> HeldOutScore:
@@ -165,7 +185,7 @@ def make_score(
         doc_error_particles=np.sqrt(particles.variance),
         doc_tokens=doc_tokens,
         state_log_prob=state_log_prob,
-        settings=settings,
+        settings=settings | {"num_states": len(state_log_prob)},
         chain_log_prob=chain_log_prob,
         doc_effective_draws=np.where(scored, effective, np.nan),
     )
@@ -175,16 +195,16 @@ def score_documents(
     by_state: Float[np.ndarray, "S D"],
     parts: StateWeights,
     corpus: Corpus,
-    settings: dict[str, Any],
+    settings: dict[str, str | int],
     particles: ParticleError,
     effective: Float[np.ndarray, " D"] | None = None,
 ) -> HeldOutScore:
     """Average the probability of each document over states."""
     by_chain = [log_mean_exp(by_state[parts.chain == c], axis=0) for c in range(len(parts.count))]
     return make_score(
-        log_mix(by_state, log_shares(parts)),
+        log_mix(by_state, parts.log_shares()),
         by_state,
-        lambda kept: log_mix(by_state[kept], log_shares(parts.without(kept))).sum(),
+        lambda kept: log_mix(by_state[kept], parts.without(kept).log_shares()).sum(),
         chain_log_prob=np.stack(by_chain),
         doc_tokens=np.asarray(corpus.doc_length),
         parts=parts,
@@ -243,12 +263,6 @@ def _log_sum_without(values: np.ndarray, axis: int) -> np.ndarray:
     return np.moveaxis(np.logaddexp(before, after), 0, axis)
 
 
-def log_shares(parts: StateWeights) -> Float[np.ndarray, " S"]:
-    """Return the logarithm of the share of each state in the average; -inf for none."""
-    with np.errstate(divide="ignore"):
-        return np.log((parts.weight / np.maximum(parts.count, 1))[parts.chain])
-
-
 def log_mix(
     by_state: Float[np.ndarray, "S D"], log_share: Float[np.ndarray, " S"]
 ) -> Float[np.ndarray, " D"]:
@@ -284,12 +298,10 @@ def checked_rows(mixture: Mixtures, corpus: Corpus, name: str) -> Int[np.ndarray
     """
     check_words(mixture, corpus, name)
     rows = document_rows(mixture, corpus, name)
-    row = np.zeros(corpus.num_docs, int) if rows is None else rows
     doc, word = np.asarray(corpus.doc), np.asarray(corpus.word)
-    for g in np.unique(row):
-        words = np.unique(word[row[doc] == g])
-        phi, weights = (x[0, g if x.shape[1] > 1 else 0] for x in (mixture.phi, mixture.weights))
-        possible = (phi[words][:, weights > 0] > 0).any(1)
+    for row, docs in by_row(rows, corpus):
+        words = np.unique(word[np.isin(doc, docs)])
+        possible = (row_of(mixture.phi, row)[words][:, row_of(mixture.weights, row) > 0] > 0).any(1)
         if not possible.all():
             v = int(words[~possible][0])
             raise ValueError(
@@ -298,3 +310,54 @@ def checked_rows(mixture: Mixtures, corpus: Corpus, name: str) -> Int[np.ndarray
                 "which are positive"
             )
     return rows
+
+
+def by_row(
+    rows: Int[np.ndarray, " D"] | None, corpus: Corpus
+) -> Iterator[tuple[int, Int[np.ndarray, " n"]]]:
+    """Yield each row of the topics, from `checked_rows`, and the documents that read it."""
+    rows = np.zeros(corpus.num_docs, int) if rows is None else rows
+    for row in np.unique(rows).tolist():
+        yield row, np.flatnonzero(rows == row)
+
+
+def errors_text(errors: Mapping[str, float]) -> str:
+    """Say the standard errors that are known, by name."""
+    known = ", ".join(f"{name} {e:.2g}" for name, e in errors.items() if not math.isnan(e))
+    return f"standard errors: {known or 'unknown'}"
+
+
+def jackknife_error(
+    score_with: Callable[[Bool[np.ndarray, " S"]], float],
+    group: Int[np.ndarray, " S"],
+    stratum: Int[np.ndarray, " S"] | None = None,
+) -> float:
+    """Return the jackknife error of a score: leave out one group of states at a time.
+
+    A group is a draw or a chain. `score_with(kept)` scores the states that a mask keeps. Groups of
+    different strata are independent parts of the score: their squared errors add up. The error is
+    NaN if there is one group only (in a stratum).
+    """
+    stratum = np.zeros_like(group) if stratum is None else stratum
+    squared = 0.0
+    for part in np.unique(stratum):
+        values = np.unique(group[stratum == part])
+        if len(values) < 2:
+            return math.nan
+        without = [score_with(group != value) for value in values]
+        squared += (len(values) - 1) * np.var(without)
+    return math.sqrt(squared)
+
+
+def ratio_error(values: Float[np.ndarray, " D"], sizes: Int[np.ndarray, " D"]) -> float:
+    """Return the standard error of the ratio of two sums over units; NaN with fewer than two.
+
+    Units of size zero do not count.
+    """
+    some = sizes > 0
+    values, sizes = values[some], sizes[some]
+    residual = values - values.sum() / sizes.sum() * sizes
+    if len(residual) < 2:
+        return math.nan
+    count = len(residual)
+    return float(math.sqrt(count / (count - 1) * (residual**2).sum()) / sizes.sum())

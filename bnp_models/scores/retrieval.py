@@ -20,8 +20,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Num
 
 from bnp_models.data import arguments
-from bnp_models.posterior.cosine import cosine
-from bnp_models.scores.jackknife import jackknife_error
+from bnp_models.posterior.factor_states import cosine
+from bnp_models.scores.held_out_score import jackknife_error
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -42,7 +42,7 @@ def test_effects_are_in_order_and_clear_ones_in_colour():
     ax = effect_plots.plot_effects(effects(), labels=list("abcd"))
     assert ax.get_title(loc="left") == "Effect of year"
     assert [label.get_text() for label in ax.get_yticklabels()] == ["c", "a", "b", "d"]
-    _, clear, other = ax.get_lines()
+    clear, other, _ = ax.get_lines()
     np.testing.assert_allclose(np.sort(clear.get_xdata()), [-0.04, -0.02, 0.03])
     np.testing.assert_allclose(other.get_xdata(), [0.01])
     assert ax.yaxis_inverted()

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from bnp_models.posterior import arviz_data
-from bnp_models.posterior.functionals import Values, functionals
+from bnp_models.posterior.functionals import Values, functionals, random_pairs, shared_topics
 
 
 def draws(*, chains=4, states=20, number=5, apart=0.0, seed=0):
@@ -105,3 +105,33 @@ def test_chains_that_agree_are_seldom_said_to_differ():
 def test_bad_values(values, message):
     with pytest.raises(ValueError, match=message):
         functionals(values)
+
+
+def test_shared_topics_against_every_pair_of_tokens():
+    rng = np.random.default_rng(0)
+    doc = np.repeat([0, 1, 3, 4], [3, 5, 2, 4])  # document 2 is empty
+    z = rng.integers(0, 4, (2, 3, len(doc)))
+    pairs = np.array([[0, 1], [1, 4], [3, 0]])
+    found = shared_topics(z, doc, pairs)
+    for p, (i, j) in enumerate(pairs):
+        same = z[..., doc == i][..., :, None] == z[..., doc == j][..., None, :]
+        np.testing.assert_allclose(found[:, :, p], same.mean(axis=(2, 3)))
+    relabelled = np.stack([[rng.permutation(4)[state] for state in chain] for chain in z])
+    np.testing.assert_allclose(shared_topics(relabelled, doc, pairs), found)
+    with pytest.raises(ValueError, match=r"pairs must not name empty documents, got \[2\]"):
+        shared_topics(z, doc, np.array([[0, 2]]))
+
+
+def test_random_pairs_are_two_items_equally_often():
+    pairs = random_pairs(4, 60_000, seed=3)
+    assert (pairs[:, 0] < pairs[:, 1]).all()
+    _, counts = np.unique(pairs, axis=0, return_counts=True)
+    # six pairs, binomial sd 91: 5 sd is a false alarm once in 300,000 runs
+    np.testing.assert_allclose(counts, 10_000, atol=5 * 91.3)
+    np.testing.assert_array_equal(pairs, random_pairs(4, 60_000, seed=3))
+    for sizes, message in (
+        ((1, 5), "num_items must be an integer of at least 2"),
+        ((5, 0), "num_pairs must be an integer of at least 1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            random_pairs(*sizes)

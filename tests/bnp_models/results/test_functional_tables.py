@@ -10,7 +10,7 @@ import pytest
 import bnp_models as bnp
 from bnp_models.base.author_model import DIMS
 from bnp_models.posterior.arviz_data import make_data
-from bnp_models.posterior.coassignment import shared_topics
+from bnp_models.posterior.functionals import shared_topics
 from bnp_models.results import functional_tables
 
 CHAINS, DRAWS, WORDS = 3, 12, 6

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from bnp_models.scores.annealing import draw_rows
-from bnp_models.scores.gaussian_annealing import GaussianRows
 from bnp_models.scores.held_out_rows import row_evidence
+from bnp_models.scores.row_annealing import GaussianRows, draw_rows
 
 STATE = GaussianRows(  # the last slot is free
     phi=np.array([[1.0, 0.5, 0.0], [0.0, -1.0, 1.5], [9.0, 9.0, 9.0]], np.float32),

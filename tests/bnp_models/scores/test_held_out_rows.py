@@ -17,7 +17,7 @@ from bnp_models.scores.held_out_rows import (
     row_completion,
     row_evidence,
 )
-from bnp_models.scores.poisson_annealing import PoissonRows
+from bnp_models.scores.row_annealing import PoissonRows
 
 STATE = PoissonRows(
     phi=np.array([[1.5, 0.2, 0.0], [0.1, 0.8, 2.0]], np.float32),

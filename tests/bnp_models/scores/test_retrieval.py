@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score
 
-from bnp_models.posterior.cosine import cosine
+from bnp_models.posterior.factor_states import cosine
 from bnp_models.scores.retrieval import average_precision, precision_at, retrieve
 
 
