@@ -116,6 +116,7 @@ INTERNAL_FUNCTIONS = {
     "scores.labels.predict_means": "of SupervisedFit.predictions, with states of a fit",
     "posterior.factor_states.cosine": "of match and retrieve, on arrays that they checked",
     "posterior.mixtures.author_states": "of AuthorFit.author_mixtures, with states of a fit",
+    "posterior.mixtures.row_of": "of the scores, which check",
     "posterior.mixtures.mixture_states": "of TopicFit.mixtures, with states of a fit",
     "results.result.put_together": "of Fit.load",
     "results.folder.save_picture": "of save_run and of the command line",

@@ -26,7 +26,6 @@ from bnp_models.posterior.stacking import chain_weights
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bnp_models.posterior.factor_states import FactorStates
 
 METRICS = ("hellinger", "jensen-shannon")
 MIN_SIMILARITY = 0.5
@@ -323,14 +322,15 @@ def align(
         similarity(ours, phi[:, size > 0], metric=metric)
         for phi, size in zip(pooled_topics(states), sizes, strict=True)
     )
-    return number_slots(alike, sizes, reference, states, min_similarity)
+    return number_slots(alike, sizes, reference, states.chain, states.draw, min_similarity)
 
 
 def number_slots(
     alike: Iterable[Float[np.ndarray, "R _"]],
     sizes: Integer[np.ndarray, "S K"],
     reference: int,
-    states: TopicStates | FactorStates,
+    chain: Integer[np.ndarray, " S"],
+    draw: Integer[np.ndarray, " S"],
     min_similarity: float,
 ) -> Alignment:
     """Give the slots in use of every state the numbers of what they match in the reference.
@@ -346,7 +346,7 @@ def number_slots(
         matched.append(np.full(len(values), np.nan))
         matched[s][ours] = values[ours, theirs]
     found = np.stack(matched)
-    return by_share(Alignment(reference, number, found, sizes, states.chain, states.draw))
+    return by_share(Alignment(reference, number, found, sizes, chain, draw))
 
 
 def reference_state(lp: Float[np.ndarray, " S"]) -> int:

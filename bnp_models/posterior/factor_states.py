@@ -214,7 +214,7 @@ def align_factors(
     alike = (
         np.abs(cosine(ours, phi[size > 0])) for phi, size in zip(states.phi, sizes, strict=True)
     )
-    return number_slots(alike, sizes, reference, states, min_similarity)
+    return number_slots(alike, sizes, reference, states.chain, states.draw, min_similarity)
 
 
 def match(phi: Num[np.ndarray, "R M"], other: Num[np.ndarray, "K M"]) -> Matching:
