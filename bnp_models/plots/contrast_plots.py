@@ -116,13 +116,13 @@ def plot_distances(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
         for topic, text in zip(known.index, known["common"], strict=True)
     ]
     columns = ("distance", "distance_lower", "distance_upper")
-    numbers = (known[name].tolist() for name in columns)
-    ax = interval_rows(ax, labels, *numbers, [COLOURS[0]] * len(labels))
-    ax.set_xlim(0, 1)
-    round_ticks(ax.xaxis)
-    ax.set_xlabel("Hellinger distance between groups")
-    ax.set_title("How topics differ by group", loc="left")
-    return ax
+    values, lower, upper = (known[name].tolist() for name in columns)
+    panel = interval_rows(ax, labels, values, lower, upper, [COLOURS[0]] * len(labels))
+    panel.set_xlim(0, 1)
+    round_ticks(panel.xaxis)
+    panel.set_xlabel("Hellinger distance between groups")
+    panel.set_title("How topics differ by group", loc="left")
+    return panel
 
 
 def _layout(table: pd.DataFrame, words: pd.DataFrame, groups: Sequence[str]) -> _Layout:

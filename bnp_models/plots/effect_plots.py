@@ -68,18 +68,20 @@ def plot_effects(
     gone = (table["term"] != term) | table["topic"].isin(np.array(topics)[hidden])
     part = table[~gone].sort_values("effect", ascending=False, kind="stable")
     clear = (part["lower"] > 0) | (part["upper"] < 0)
-    ax = interval_rows(
+    panel = interval_rows(
         ax,
         [label[topic] for topic in part["topic"]],
-        *(part[name].tolist() for name in ("effect", "lower", "upper")),
+        part["effect"].tolist(),
+        part["lower"].tolist(),
+        part["upper"].tolist(),
         np.where(clear, COLOURS[0], "0.55").tolist(),
     )
-    ax.axvline(0, color="0.7", lw=1, zorder=1)
-    round_ticks(ax.xaxis)
-    ax.set_xlabel("change of the topic's share")
-    caption(ax, f"In colour: the interval does not enclose zero. {said}".strip(), own=own)
-    ax.set_title(f"Effect of {term}{_against(table, term)}", loc="left")
-    return ax
+    panel.axvline(0, color="0.7", lw=1, zorder=1)
+    round_ticks(panel.xaxis)
+    panel.set_xlabel("change of the topic's share")
+    caption(panel, f"In colour: the interval does not enclose zero. {said}".strip(), own=own)
+    panel.set_title(f"Effect of {term}{_against(table, term)}", loc="left")
+    return panel
 
 
 def plot_topics_over_time(

@@ -23,7 +23,7 @@ from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.posterior import arviz_data
 from bnp_models.results.result import Fit, Summaries
-from bnp_models.results.topic_fit import TopicFit
+from bnp_models.results.topic_fit import TopicFit, match_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -467,6 +467,10 @@ class OneVsRestFit(LabelFit, Fit):
     def _comparable(self) -> bool:
         """Say no: each class has a model of its own, whose chains are compared."""
         return False
+
+    def match(self, data: Corpus) -> tuple[Corpus, list[str]]:
+        """Return new documents over the words of the fit, and notes about them for the user."""
+        return match_words(self.dataset, data)
 
     def evaluate(self, score: str, data: Corpus, *, seed: int = 0, num_words: int = 10) -> str:
         """Compute the share of labels that are predicted and return it as a line of text."""

@@ -29,7 +29,7 @@ from bnp_models.data import arguments
 from bnp_models.data.sources import Sources, as_sources, check_counts
 from bnp_models.posterior import arviz_data
 from bnp_models.scores.held_out_score import errors_text, jackknife_error, log_mean_exp
-from bnp_models.scores.row_annealing import NewRows, draw_rows
+from bnp_models.scores.row_annealing import NewRows, PoissonRows, draw_rows
 
 __all__ = [
     "METHODS",
@@ -185,7 +185,7 @@ def predict_rows(
     if totals:
         _check_counts(fit, test)
         values = values.sum(axis=1, keepdims=True)
-        states = (state.of_totals() for state in states)
+        states = (state.of_totals() for state in states if isinstance(state, PoissonRows))
     how = {"method": method, **effort}
     by_state = [
         row_evidence(np.random.default_rng([seed, s]), values, state, source, observed, **how)
@@ -271,6 +271,7 @@ def row_completion(
     shares = [
         expected_shares(np.random.default_rng([seed, s]), given, state.of_half(), source, **effort)
         for s, state in enumerate(new_rows(fit, seed=seed))
+        if isinstance(state, PoissonRows)  # all are, by the check above
     ]
     log_prob = heldout * np.log(np.mean(shares, axis=0))
     return float(np.exp(-log_prob.sum() / heldout.sum()))

@@ -71,26 +71,26 @@ def about(found: Any) -> dict[str, Any]:
     return {"factors_or_topics": float(used.mean()), "convergence": convergence(found)}
 
 
+class _BegunSampler(bnp.PoissonGammaFactorAnalysis.sampler_type):
+    """The usual sampler with another first state: the planted factors of its model."""
+
+    def init(self, rng_key: Any, data: Any, argument: Any) -> Any:
+        """Return the first state of a chain."""
+        state, made = super().init(rng_key, data, argument), self.model.planted
+        k = len(made.phi)
+        z = state.z.at[:].set(False).at[:k].set(made.weights.T > 0)
+        # zero is no value of a gamma variable: a sparse prior would have infinite density there
+        phi = state.phi.at[:].set(0.0).at[:k].set(np.maximum(made.phi, 1e-3))
+        weights = state.weights.at[:].set(0.0).at[:k].set(made.weights.T)
+        beta = state.beta.at[:k].set(np.linspace(0.5, 0.3, k))
+        return state._replace(z=z, phi=phi, weights=weights, beta=beta)
+
+
 class Begun(bnp.PoissonGammaFactorAnalysis):
     """The model, with chains that begin at the planted factors; `begun` makes one."""
 
     planted: ClassVar[Any] = None
-
-    def sampler(self, sampled_by_other_blocks: frozenset[str], **options: Any) -> Any:
-        """Return the usual sampler with another first state."""
-        usual, made = super().sampler(sampled_by_other_blocks, **options), self.planted
-
-        def init(rng_key: Any, data: Any, sources: Any) -> Any:
-            state = usual.init(rng_key, data, sources)
-            k = len(made.phi)
-            z = state.z.at[:].set(False).at[:k].set(made.weights.T > 0)
-            # zero is no value of a gamma variable: a sparse prior would have infinite density there
-            phi = state.phi.at[:].set(0.0).at[:k].set(np.maximum(made.phi, 1e-3))
-            weights = state.weights.at[:].set(0.0).at[:k].set(made.weights.T)
-            beta = state.beta.at[:k].set(np.linspace(0.5, 0.3, k))
-            return state._replace(z=z, phi=phi, weights=weights, beta=beta)
-
-        return usual._replace(init=init)
+    sampler_type = _BegunSampler
 
 
 def begun(made: data.Planted, **options: Any) -> Begun:
