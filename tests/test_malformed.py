@@ -870,7 +870,6 @@ ACCEPTED: dict[tuple[str, str, str], str] = {
     ("fit PitmanYorLDA", "discount", "0"): "topics are then Dirichlet draws",
     ("fit GaussianFactorAnalysis", "centre", "0"): "no",
     ("fit GaussianFactorAnalysis", "scale", "0"): "no",
-    ("transform", "num_warmup", "9" * 30): "of factor models only, which the message says",
     ("posterior.intervals.beta_interval", "mean", "empty"): "no interval is asked for",
     ("posterior.mixtures.MixtureStates.state", "index", "negative"): "counts from the end",
     **{

@@ -595,8 +595,10 @@ def transform(run: Path, data: Path, *, output: Path | None = None, **options: A
     found = _load(run, "transform", **_taken(_load, options))
     how_to_read = _taken(read_new, options)
     if wrong := options.keys() - inspect.signature(found.transform).parameters:
+        name = min(wrong)
         raise ValueError(
-            f"{_option(min(wrong))} is no option for {run}: a {type(found).__name__} has none"
+            f"{_option(name)} is no option for {run}: a {type(found).__name__} has none, got "
+            f"{options[name]}"
         )
     table = found.transform(read_new(found, data, run, **how_to_read), **options)
     return _print_table(table, csv=True, output=output)
