@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float, Num, Shaped
@@ -33,9 +32,6 @@ from bnp_models.posterior.mixtures import MixtureStates, OneRow, document_rows, 
 from bnp_models.posterior.representative import Found
 from bnp_models.posterior.stacking import chain_weights
 from bnp_models.results.result import Fit
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = [
     "LABELS",
