@@ -2,9 +2,9 @@
 
 A definition is a function, a class or another statement at the top of a module. A test depends on
 its own definition, on each definition whose name occurs there, on those whose names occur in these,
-and so on. The digest is that of the syntax trees of them all. Texts that do nothing (docstrings)
-and comments are left out, and so are the names and the paths of modules: code that moves to another
-module keeps its digest.
+and so on. The digest is that of the syntax trees of them all. Texts that do nothing (docstrings),
+types of parameters and comments are left out, and so are the names and the paths of modules: code
+that moves to another module keeps its digest.
 
 A name is looked up as if it were global, so a local one may add too much, and never too little. A
 module that is passed on as a whole adds all that is in it. Names in strings are not looked up.
@@ -219,6 +219,14 @@ class _Plain(ast.NodeTransformer):
         if any(not target.name for target in _resolve(self._file, node.id)):
             node.id = "module"
         return node
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        node.annotation = None  # types of parameters are for people and checkers
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.returns = None
+        return self.generic_visit(node)
 
     def visit_Import(self, node: ast.Import) -> None:
         return None  # what is imported counts where it is used

@@ -29,7 +29,9 @@ class OurChains:
         num_samples: int, record: bool = False, **options: Any,
     ):  # fmt: skip
         kernel = model.gibbs(**options)
-        lanes = model.shares_chains(kernel.options["schedule"])
+        how = kernel.options  # of an older checkout: a dictionary
+        schedule = how["schedule"] if isinstance(how, dict) else how.schedule
+        lanes = model.shares_chains(schedule)
         mesh = make_mesh(jax.local_devices(), len(keys), divide_documents=lanes)
         self._runner = Runner(kernel, corpus, num_warmup, num_samples, mesh=mesh)
         self._state = self._runner.init(keys)

@@ -109,7 +109,7 @@ def scan_tokens(
     per_topic: Mapping[str, Float[Array, " K"]] | None = None,
     constants: Mapping[str, Array] | None = None,
     per_row: Mapping[str, PerRow] | None = None,
-    per_doc_topic: Mapping[str, Float[Array, "R K"]] | None = None,
+    per_doc_topic: Mapping[str, Float[Array, "D K"]] | None = None,
     per_doc: Mapping[str, Array] | None = None,
     x: Int[Array, " T"] | None = None,
     total: Int[Array, " R"] | None = None,

@@ -1,6 +1,7 @@
 """Mapped corpora: the same corpus as in memory, whole or not there, and damage is noticed."""
 
 import dataclasses
+import html
 import json
 import os
 import pickle
@@ -286,7 +287,7 @@ def test_folders_of_runs_have_mapped_data(tmp_path):
         bnp.load(run / "corpus")
     fit.report(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
-    assert "fit.dataset.save(&quot;corpus&quot;, mapped=True)" in page
+    assert 'fit.dataset.save("corpus", mapped=True)' in html.unescape(page)
 
 
 def test_views_of_maps_are_found(folder):
