@@ -110,8 +110,7 @@ def label_free(
     data
         ArviZ data (0.x or 1.x) with the group `posterior`.
     var_names
-        Names to keep, in this order; all if not given. The name `x` keeps all of `x[a]`, `x[b]`,
-        ....
+        Names to keep, in this order; all if not given. The name `x` keeps `x[a]`, `x[b]` and so on.
     extra
         More label-free quantities, `{name: array [chain, draw]}`.
     terms

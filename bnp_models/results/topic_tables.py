@@ -403,12 +403,10 @@ def word_scores(
 ) -> Float[np.ndarray, "V R"]:
     r"""Return the score of each word in each topic; the word with the highest score comes first.
 
-    | order | score |
-    |---|---|
-    | `probability` | $\phi_{kv}$ |
-    | `relevance` | $\lambda \log \phi_{kv} + (1 - \lambda) \log(\phi_{kv} / p_v)$ |
-    | `lift` | $\phi_{kv} / p_v$ |
-    | `frex` | harmonic mean of the ranks of $\phi_{kv}$ and of $\phi_{kv} / \sum_j \phi_{jv}$ |
+    - `probability`: $\phi_{kv}$
+    - `relevance`: $\lambda \log \phi_{kv} + (1 - \lambda) \log(\phi_{kv} / p_v)$
+    - `lift`: $\phi_{kv} / p_v$
+    - `frex`: harmonic mean of the ranks of $\phi_{kv}$ and of $\phi_{kv} / \sum_j \phi_{jv}$
 
     $p_v$ is the share of word v among all tokens. A word that never occurs has no score in any
     order, which is $-\infty$, because its probability comes from the prior alone.
