@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 
 from bnp_kernels import cross_collection_lda as kernel
 from bnp_kernels.tokens.layout import Tokens
+from bnp_kernels.tokens.mixture_law import DirichletLaw
 from bnp_models.base import token_model, topic_model
 from bnp_models.base.likelihood import Likelihood, count_rows, draw_dirichlet, word_likelihood
 from bnp_models.base.model import concentration
@@ -151,7 +152,7 @@ class CrossCollectionLDA(topic_model.FiniteTopics):
         psi = (switches[..., 1] / switches.sum(axis=-1))[:, :, None]
         phi = (1 - psi) * (common / common.sum(axis=-1, keepdims=True))
         phi = phi + psi * (own / own.sum(axis=-1, keepdims=True))
-        return Topics(phi.swapaxes(1, 2).astype(np.float32), weights)
+        return Topics(phi.swapaxes(1, 2).astype(np.float32), DirichletLaw(weights))
 
     def common_topics_of(
         self, state: Mapping[str, np.ndarray], corpus: Corpus

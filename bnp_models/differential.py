@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 from bnp_kernels import differential as kernel
 from bnp_kernels.processes.pitman_yor_topics import APPROXIMATIONS, PitmanYorState
 from bnp_kernels.tokens.layout import Tokens
+from bnp_kernels.tokens.mixture_law import DirichletLaw
 from bnp_models.base import pitman_yor, token_model, topic_model
 from bnp_models.base.likelihood import Likelihood, count_rows, draw_dirichlet, word_likelihood
 from bnp_models.base.model import Model, is_prior
@@ -307,7 +308,8 @@ class DifferentialTopicModel(PitmanYorTopics):
         customers, tables = self._counts(state, corpus)
         base = self._through(self._root(state, tables), corpus)
         phi = self.means_of(state, customers, tables, base)
-        return Topics(phi.swapaxes(1, 2).astype(np.float32), self._weights(state, corpus))
+        law = DirichletLaw(self._weights(state, corpus))
+        return Topics(phi.swapaxes(1, 2).astype(np.float32), law)
 
     def common_topics_of(
         self, state: Mapping[str, np.ndarray], corpus: Corpus

@@ -15,6 +15,7 @@ from jaxtyping import Array
 from bnp_kernels import pitman_yor_lda as kernel
 from bnp_kernels.processes.pitman_yor_topics import PitmanYorState
 from bnp_kernels.tokens.layout import Tokens
+from bnp_kernels.tokens.mixture_law import DirichletLaw
 from bnp_models.base import pitman_yor, token_model, topic_model
 from bnp_models.base.likelihood import Likelihood, count_rows, draw_dirichlet, word_likelihood
 from bnp_models.base.pitman_yor import (
@@ -161,7 +162,7 @@ class PitmanYorLDA(PitmanYorTopics):
         """
         phi = self.means_of(state, *self._counts(state, corpus))
         weights = np.broadcast_to(np.asarray(state["alpha"], np.float32), (1, self.num_topics))
-        return Topics(phi.swapaxes(1, 2).astype(np.float32), weights)
+        return Topics(phi.swapaxes(1, 2).astype(np.float32), DirichletLaw(weights))
 
     def _counts(
         self, state: Mapping[str, np.ndarray], corpus: Corpus

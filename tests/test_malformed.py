@@ -78,7 +78,6 @@ INTERNAL_FUNCTIONS = {
     "data.package_docs.sentences": "of load_package_docs",
     "data.corpus.make_corpus": "of the constructors and readers, which checked the parts",
     "results.topic_fit.match_words": "of the fits' match",
-    "scores.total_weight.log_total_weight": "of left_to_right, which checked the mixtures",
     "posterior.alignment.by_share": "of align, which made the alignment",
     "posterior.alignment.pair": "of align and match",
     "posterior.alignment.reference_state": "of align",

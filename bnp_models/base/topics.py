@@ -1,11 +1,11 @@
-r"""One kept state of a topic model as plain arrays: topics, and prior weights of new documents.
+r"""One kept state of a topic model as plain arrays: topics, and the law of new documents.
 
 All functions for new documents (fold-in, held-out scores, tables) need two things from a posterior
-state: the probability of each word in each topic, and the weight of each topic in a document that
-was not seen. Given the topic counts $n_k$ of a document of N tokens, its $\mathrm{E}[\theta_k]$ is
-$(n_k + a_k) / (N + \sum_j a_j)$, where a are the weights. The method `topics_of` of a model returns
-both; the functions here compute them for topics with Dirichlet priors. Where documents switch
-topics on and off, a topic that the document has no token of has another weight.
+state: the probability of each word in each topic, and the law of the topic shares in a document
+that was not seen (`bnp_kernels.tokens.mixture_law`). For most models this is a Dirichlet law with
+weights a: given the topic counts $n_k$ of a document of N tokens, $\mathrm{E}[\theta_k]$ is
+$(n_k + a_k) / (N + \sum_j a_j)$. The method `topics_of` of a model returns both; the functions here
+compute them for topics with Dirichlet priors.
 """
 
 from collections.abc import Sequence
@@ -14,39 +14,27 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Integer
 
-__all__ = ["Topics", "dirichlet_topics", "expected_shares", "finite_topics", "topics_given_root"]
+from bnp_kernels.tokens.mixture_law import DirichletLaw, MixtureLaw, SwitchedLaw
+
+__all__ = ["Topics", "dirichlet_topics", "finite_topics", "topics_given_root"]
 
 Numbers = np.ndarray | Sequence | float | int
 
 
 class Topics(NamedTuple):
-    """Topics and prior weights of new documents, from one kept state.
+    """Topics and the law of the topic shares in new documents, from one kept state.
 
-    F and G are 1 where all documents have the same topics, or weights. Where these differ by group
-    (or by class) there is a row for each, and the model names the rows (`row_names`).
+    F and G are 1 where all documents have the same topics, or law. Where these differ by group (or
+    by class) there is a row for each, and the model names the rows (`row_names`).
     """
 
     phi: Float[np.ndarray, "F V K"]  # word-major; each column [f, :, k] sums to one
-    weights: Float[np.ndarray, "G K"]  # Dirichlet concentration of the topics in a new document
-    weights_if_absent: Float[np.ndarray, "G K"] | None = None
-    """Weights of topics that the document has no token of; None: `weights`, a Dirichlet law."""
+    law: MixtureLaw  # its arrays are [G, K]
 
-
-def expected_shares(
-    counts: Integer[np.ndarray, "D K"],
-    weights: Float[np.ndarray, "_ K"],
-    absent: Float[np.ndarray, "_ K"] | None,
-) -> tuple[Float[np.ndarray, "D K"], Float[np.ndarray, " D"]]:
-    """Return the shares of the topics in documents with these counts, and the sums they divide.
-
-    The share of a topic is the probability that one more word of the document has this topic. For a
-    Dirichlet law this is the expected share. Weights with one row are those of all documents.
-    """
-    weighed = counts + weights
-    if absent is not None:
-        weighed = np.where(counts > 0, weighed, absent)
-    total = weighed.sum(axis=1)
-    return weighed / total[:, None], total
+    @property
+    def weights(self) -> Float[np.ndarray, "G K"]:
+        """Weights of the topics in the law, zero for those that can't occur."""
+        return self.law.weights
 
 
 def dirichlet_topics(
@@ -104,8 +92,10 @@ def dirichlet_topics(
     word_topic = np.bincount(cell, minlength=num_words * num_topics)
     word_topic = word_topic.reshape(num_words, num_topics)
     phi = (word_topic + beta) / (word_topic.sum(0) + num_words * beta)
-    of_absent = None if absent is None else np.atleast_2d(absent).astype(np.float32)
-    return Topics(phi.astype(np.float32)[None], weights.astype(np.float32), of_absent)
+    law: MixtureLaw = DirichletLaw(weights.astype(np.float32))
+    if absent is not None:
+        law = SwitchedLaw(law.weights, np.atleast_2d(absent).astype(np.float32))
+    return Topics(phi.astype(np.float32)[None], law)
 
 
 def finite_topics(

@@ -6,6 +6,7 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float, Int
 
+from bnp_kernels.tokens.mixture_law import DirichletLaw
 from bnp_models.base.document_labels import class_numbers
 from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.posterior.mixtures import Mixtures, check_words
@@ -78,7 +79,8 @@ class DocumentClassifier(abc.ABC):
         as_corpus("corpus", corpus)
         zero = np.zeros(1, int)
         shape = np.empty((1, 1, len(self.vocabulary), 0), np.float32)
-        check_words(Mixtures(shape, shape[:, :, 0], zero, zero, self.vocabulary), corpus)
+        law = DirichletLaw(shape[:, :, 0])
+        check_words(Mixtures(shape, law, zero, zero, self.vocabulary), corpus)
 
 
 def classes_of(corpus: Corpus) -> Int[np.ndarray, " L"]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from bnp_kernels.tokens.mixture_law import DirichletLaw
 from bnp_models.data import arguments
 from bnp_models.data.checks import distinct
 from bnp_models.posterior.mixtures import Mixtures
@@ -61,7 +62,7 @@ def sklearn_mixture(fitted: Any, vocabulary: Sequence[str] | None = None) -> Mix
     zero = np.zeros(1, int)
     return Mixtures(
         phi.astype(np.float32)[None, None],
-        np.full((1, 1, num_topics), fitted.doc_topic_prior_, np.float32),
+        DirichletLaw(np.full((1, 1, num_topics), fitted.doc_topic_prior_, np.float32)),
         zero,
         zero,
         vocabulary,

@@ -1,4 +1,4 @@
-r"""Posterior states of a topic model as plain mixtures: topics and prior weights.
+r"""Posterior states of a topic model as plain mixtures: topics and the law of new documents.
 
 `Mixtures` holds for S states what `base.topics.Topics` holds for one state. All functions for new
 documents (fold-in, held-out scores, tables) read nothing else. They can therefore score states of a
@@ -14,9 +14,11 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, PyTree
 
+from bnp_kernels.tokens.mixture_law import MixtureLaw
 from bnp_models.base.author_model import AuthorModel
 from bnp_models.base.token_model import TokenModel
 from bnp_models.base.topics import Topics
@@ -42,10 +44,10 @@ State = Mapping[str, np.ndarray]
 
 
 class Mixtures(NamedTuple):
-    """Topics and prior topic weights of S posterior states, in chain-major order.
+    """Topics of S posterior states and the law of new documents, in chain-major order.
 
-    Where topics and weights of all documents are the same, `phi` may also be [S, V, K] and
-    `weights` [S, K]: that is taken as F = G = 1. Where topics, or weights, or both differ by group,
+    Where topics and law of all documents are the same, `phi` may also be [S, V, K] and the arrays
+    of `law` [S, K]: that is taken as F = G = 1. Where topics, or the law, or both differ by group,
     `row_names` are the groups whose documents read the rows.
 
     With `chain_weight` (see `stacking`), held-out scores weight the chains so, and the states of a
@@ -53,13 +55,23 @@ class Mixtures(NamedTuple):
     """
 
     phi: Float[np.ndarray, "S F V K"]  # word-major; each column [s, f, :, k] sums to one
-    weights: Float[np.ndarray, "S G K"]  # Dirichlet concentration of the topics in a new document
+    law: MixtureLaw  # of the topic shares in a new document; its arrays are [S, G, K]
     chain: Int[np.ndarray, " S"]
     draw: Int[np.ndarray, " S"]
     vocabulary: tuple[str, ...] | None = None  # None: only the number of words can be checked
     row_names: tuple[str, ...] | None = None  # of the rows; None: there is one for all
     chain_weight: Float[np.ndarray, " S"] | None = None  # of the state's chain; None: no weights
-    weights_if_absent: Float[np.ndarray, "S G K"] | None = None  # of topics without a token of it
+
+    @property
+    def weights(self) -> Float[np.ndarray, "S *G K"]:
+        """Weights of the topics in the law, zero for those that can't occur."""
+        return self.law.weights
+
+    def select(self, kept: np.ndarray | slice) -> "Mixtures":
+        """Return some of the states."""
+        every = self.phi, self.law, self.chain, self.draw, self.chain_weight
+        phi, law, chain, draw, weight = jax.tree.map(lambda x: x[kept], every)
+        return self._replace(phi=phi, law=law, chain=chain, draw=draw, chain_weight=weight)
 
 
 class AuthorMixture(NamedTuple):
@@ -112,13 +124,12 @@ class MixtureStates:
             raise ValueError(f"{error} (chain {chain}, draw {draw})") from None
         return Mixtures(
             topics.phi[None],
-            topics.weights[None],
+            jax.tree.map(lambda x: x[None], topics.law),
             np.array([chain]),
             np.asarray(self.draw[draw]).reshape(1),
             self.vocabulary,
             self.row_names,
             None if self.chain_weight is None else self.chain_weight[place : place + 1],
-            None if topics.weights_if_absent is None else topics.weights_if_absent[None],
         )
 
     def __iter__(self) -> Iterator[Mixtures]:
@@ -127,16 +138,9 @@ class MixtureStates:
 
     def stack(self) -> Mixtures:
         """Hold all states at once: 4 S F V K bytes."""
-        parts = list(self)
-        arrays = (np.concatenate(leaf) for leaf in zip(*(m[:4] for m in parts), strict=True))
-        weight = self.chain_weight
-        weight = None if weight is None else np.repeat(weight, len(self.draw))
-        absent = None
-        if parts[0].weights_if_absent is not None:
-            absent = np.concatenate(
-                [m.weights_if_absent for m in parts if m.weights_if_absent is not None]
-            )
-        return Mixtures(*arrays, self.vocabulary, self.row_names, weight, absent)
+        parts = [each._replace(vocabulary=None, row_names=None) for each in self]
+        stacked = jax.tree.map(lambda *leaf: np.concatenate(leaf), *parts)
+        return stacked._replace(vocabulary=self.vocabulary, row_names=self.row_names)
 
     def _place(self, index: int) -> tuple[int, int]:
         if not -len(self) <= index < len(self):
@@ -237,19 +241,17 @@ class OneRow:
                     f"group must be one of those the topics differ by ({known}), got {self.name!r}"
                 )
             row = names.index(self.name)
-            phi, weights, absent = (
-                x if x is None or x.shape[1] == 1 else x[:, row : row + 1]
-                for x in (mixture.phi, mixture.weights, mixture.weights_if_absent)
+            phi, law = jax.tree.map(
+                lambda x, row=row: x if x.shape[1] == 1 else x[:, row : row + 1],
+                (mixture.phi, mixture.law),
             )
-            yield mixture._replace(
-                phi=phi, weights=weights, weights_if_absent=absent, row_names=None
-            )
+            yield mixture._replace(phi=phi, law=law, row_names=None)
 
 
 def document_rows(
     mixture: Mixtures, corpus: Corpus, name: str = "corpus"
 ) -> Int[np.ndarray, " D"] | None:
-    """Return the row of `phi` and `weights` that each document reads; None: there is one for all.
+    """Return the row of `phi` and `law` that each document reads; None: there is one for all.
 
     Parameters
     ----------
@@ -286,9 +288,9 @@ def document_rows(
     return rows[group].astype(np.int32)
 
 
-def row_of(values: np.ndarray, row: int) -> np.ndarray:
-    """Return what documents of one row read of the `phi` or `weights` of one state."""
-    return values[0, row if values.shape[1] > 1 else 0]
+def row_of(values: PyTree, row: int) -> PyTree:
+    """Return what documents of one row read of the `phi` or `law` of one state."""
+    return jax.tree.map(lambda x: x[0, row if x.shape[1] > 1 else 0], values)
 
 
 def check_words(mixture: Mixtures, corpus: Corpus, name: str = "corpus") -> None:
@@ -344,7 +346,8 @@ def check_mixtures(mixtures: Any, kind: type = Mixtures) -> Any:
 def one_by_one(mixtures: Mixtures | Iterable[Mixtures]) -> Iterator[Mixtures]:
     """Iterate over the states of one or several `Mixtures`, as `Mixtures` of one state each.
 
-    Their `phi` is [1, F, V, K] and their `weights` [1, G, K], also where they came without F and G.
+    Their `phi` is [1, F, V, K] and the arrays of their law [1, G, K], also where they came without
+    F and G.
 
     Raises
     ------
@@ -373,9 +376,15 @@ def one_by_one(mixtures: Mixtures | Iterable[Mixtures]) -> Iterator[Mixtures]:
 
 def _one_state(mixture: Mixtures, s: int) -> Mixtures:
     """Check one state and return it with all its axes."""
-    phi, weights = np.asarray(mixture.phi[s]), np.asarray(mixture.weights[s])
-    if phi.ndim == 2 and weights.ndim == 1:
-        phi, weights = phi[None], weights[None]
+    mixture = mixture.select(slice(s, s + 1))
+    law = jax.tree.map(
+        lambda x: np.asarray(x)[0],
+        arguments.instance("law", mixture.law, MixtureLaw, "such as DirichletLaw(weights)"),
+    )
+    phi = np.asarray(mixture.phi[0])
+    if phi.ndim == 2 and law.weights.ndim == 1:
+        phi, law = jax.tree.map(lambda x: x[None], (phi, law))
+    weights = law.weights
     if phi.ndim != 3 or weights.ndim != 2 or phi.shape[2] != weights.shape[1]:
         raise ValueError(
             f"mixtures: weights has shape {np.shape(mixture.weights)}, phi "
@@ -395,26 +404,11 @@ def _one_state(mixture: Mixtures, s: int) -> Mixtures:
             f"vector, column sums are {total.min()}..{total.max()}; "
             "phi is word-major, [S, F, V, K] or [S, V, K]"
         )
-    mass = weights.sum(1)
-    if not ((weights >= 0).all() and (mass > 0).all() and np.isfinite(mass).all()):
-        raise ValueError(
-            "mixtures: weights must be finite, not negative and not all zero, "
-            f"got {weights.min()}..{weights.max()}"
-        )
-    absent = mixture.weights_if_absent
-    if absent is not None:
-        absent = np.asarray(absent[s]).reshape(1, *weights.shape)
-        if not ((absent >= 0).all() and (absent.sum(-1) > 0).all() and np.isfinite(absent).all()):
+    for name, values in law._asdict().items():
+        mass = values.sum(-1)
+        if not ((values >= 0).all() and (mass > 0).all() and np.isfinite(mass).all()):
             raise ValueError(
-                "mixtures: weights_if_absent must be finite, not negative and not all zero, "
-                f"got {absent.min()}..{absent.max()}"
+                f"mixtures: {name} must be finite, not negative and not all zero, "
+                f"got {values.min()}..{values.max()}"
             )
-    at = slice(s, s + 1)
-    return mixture._replace(
-        weights_if_absent=absent,
-        phi=phi[None],
-        weights=weights[None],
-        chain=mixture.chain[at],
-        draw=mixture.draw[at],
-        chain_weight=None if mixture.chain_weight is None else mixture.chain_weight[at],
-    )
+    return mixture._replace(phi=phi[None], law=jax.tree.map(lambda x: x[None], law))

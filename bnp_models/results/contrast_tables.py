@@ -20,6 +20,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+import jax
 import numpy as np
 import pandas as pd
 import scipy.special
@@ -590,14 +591,12 @@ def _common_mixtures(fit: ContrastFit) -> MixtureStates:
             "the topics is over other words than those of the documents, got 'root'"
         )
 
-    def mean(rows: np.ndarray | None) -> np.ndarray | None:
-        many = rows is not None and len(rows) > 1
-        return (group_shares(corpus) @ rows)[None].astype(np.float32) if many else rows
+    def mean(rows: np.ndarray) -> np.ndarray:
+        return (group_shares(corpus) @ rows)[None].astype(np.float32) if len(rows) > 1 else rows
 
     def common(state: Mapping[str, np.ndarray]) -> Topics:
-        topics = mixtures.topics_of(state)
-        phi = model.common_topics_of(state, corpus)[None]
-        return Topics(phi, *(mean(rows) for rows in topics[1:]))  # pyright: ignore[reportArgumentType]
+        law = jax.tree.map(mean, mixtures.topics_of(state).law)
+        return Topics(model.common_topics_of(state, corpus)[None], law)
 
     return dataclasses.replace(mixtures, topics_of=common, row_names=None)
 

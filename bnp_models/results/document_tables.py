@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
-from bnp_models.base.topics import expected_shares
+from bnp_kernels.tokens.mixture_law import MixtureLaw, expected_shares, of_docs
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.posterior.alignment import (
@@ -140,7 +141,7 @@ def document_theta(
     """
     mixtures = one_by_one(states.mixtures)
     for counts, mixture in zip(topic_counts(states, corpus, alignment), mixtures, strict=True):
-        yield expected_shares(counts, *_prior_weights(mixture, corpus))
+        yield expected_shares(_law_of_docs(mixture, corpus), counts)
 
 
 def topic_counts(
@@ -257,28 +258,17 @@ def _new_document_shares(
 
     def theta() -> Iterator[tuple[np.ndarray, np.ndarray]]:
         for mean, mixture in zip(means, one_by_one(states.mixtures), strict=True):
-            weights, absent = _prior_weights(mixture, corpus)
-            prior = weights if absent is None else absent
-            yield np.asarray(mean, np.float64), length + prior.sum(axis=1)
+            law = _law_of_docs(mixture, corpus)
+            _, of_none = expected_shares(law, np.zeros_like(law.weights))
+            yield np.asarray(mean, np.float64), length + of_none
 
     return _collect(theta(), states, alignment)
 
 
-def _prior_weights(
-    mixture: Mixtures, corpus: Corpus
-) -> tuple[Float[np.ndarray, "d K"], Float[np.ndarray, "d K"] | None]:
-    """Return the prior weights of each document, and those of topics that it does not have.
-
-    There is one row if they are the same for all.
-    """
-    rows = document_rows(mixture, corpus)
-
-    def of_docs(tables: np.ndarray) -> np.ndarray:
-        table = np.asarray(tables[0], np.float64)
-        return table if rows is None or len(table) == 1 else table[rows]
-
-    absent = mixture.weights_if_absent
-    return of_docs(mixture.weights), None if absent is None else of_docs(absent)
+def _law_of_docs(mixture: Mixtures, corpus: Corpus) -> MixtureLaw:
+    """Return the law of each document, with one row if it is the same for all."""
+    law = jax.tree.map(lambda x: np.asarray(x[0], np.float64), mixture.law)
+    return of_docs(law, document_rows(mixture, corpus))
 
 
 def _collect(

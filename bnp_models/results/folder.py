@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
+from bnp_kernels.tokens.mixture_law import LAWS
 from bnp_models.base.model import from_description
 from bnp_models.base.token_model import TokenModel
 from bnp_models.data import arguments
@@ -46,10 +47,9 @@ __all__ = ["REPORT", "SavedModel", "load", "load_run", "save_model", "save_pictu
 
 DRAWS = "draws.nc"
 REPORT = "report.html"
-SCHEMA = "bnp-model-2"
+SCHEMA = "bnp-model-3"
 MAX_WORDS = 100  # of each topic, for its description
 FIX = "write it again with fit.save_model"
-_STATES = ("phi", "weights", "chain", "draw", "weights_if_absent")  # of `Mixtures`, by state
 
 
 def save_run(fit: Fit, folder: Path, *, num_rows: int | None = None) -> str:
@@ -323,8 +323,7 @@ class SavedModel:
         kept = np.isin(every.chain, self.alignment.chain)
         if kept.all():
             return every
-        states = {n: x[kept] for n in _STATES if (x := getattr(every, n)) is not None}
-        return every._replace(**states, chain_weight=None)  # a chain alone has no weight
+        return every.select(kept)._replace(chain_weight=None)  # a chain alone has no weight
 
     @property
     def _states(self) -> TopicStates:
@@ -356,7 +355,8 @@ def save_model(fit: Fit, path: str | os.PathLike[str]) -> Path:
         "schema": np.array(SCHEMA),
         "about": np.array(json.dumps(about)),
         "top_words": _top_words(shown),
-        **_arrays("mixtures", mixtures._replace(vocabulary=fit.dataset.vocabulary)),
+        **_arrays("mixtures", mixtures._replace(vocabulary=fit.dataset.vocabulary, law=None)),
+        **_arrays(f"law/{type(mixtures.law).__name__}", mixtures.law),
         **_arrays("alignment", shown.alignment._replace(in_chains=None)),
         **_arrays("in_chains", shown.alignment.in_chains),
     }
@@ -382,9 +382,11 @@ def _load_model(path: Path) -> SavedModel:
             f"{content.get('schema')}, not {SCHEMA}); {FIX}"
         )
     content = read_sealed(path, FIX, required=True)
-    needed = {"about", "top_words", "mixtures/vocabulary"}
+    law = next((key.split("/")[1] for key in content if key.startswith("law/")), "DirichletLaw")
+    needed = {"about", "top_words", "mixtures/vocabulary", f"law/{law}/weights"}
     for name, kind in (("mixtures", Mixtures), ("alignment", Alignment)):
         needed |= {f"{name}/{n}" for n in kind._fields if n not in kind._field_defaults}
+    needed.remove("mixtures/law")
     if missing := sorted(needed - set(content)):
         raise ValueError(f"{path} lacks {', '.join(missing)}; {FIX}")
     try:
@@ -393,7 +395,8 @@ def _load_model(path: Path) -> SavedModel:
         about["labels"] = {int(number): label for number, label in about["labels"].items()}
         if about["tokenizer"] is not None:
             about["tokenizer"] = read_tokenizer(str(path), json.dumps(about["tokenizer"]))
-        mixtures = Mixtures(**_fields(content, "mixtures"))
+        made = LAWS[law](**_fields(content, f"law/{law}"))
+        mixtures = Mixtures(law=made, **_fields(content, "mixtures"))
         alignment = Alignment(**_fields(content, "alignment"))
         if in_chains := _fields(content, "in_chains"):
             alignment = alignment._replace(in_chains=InChains(**in_chains))

@@ -43,6 +43,7 @@ from jaxtyping import Array, Float, Int, Key
 from bnp_kernels.tokens.fold_in import fold_in, token_probability
 from bnp_kernels.tokens.layout import Tokens, make_tokens
 from bnp_kernels.tokens.left_to_right import left_to_right as run_particles
+from bnp_kernels.tokens.mixture_law import DirichletLaw, MixtureLaw
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.data.partition import shuffle_tokens
@@ -67,7 +68,6 @@ from bnp_models.scores.held_out_score import (
     particle_jackknife,
     score_documents,
 )
-from bnp_models.scores.total_weight import log_total_weight
 
 __all__ = [
     "HeldOutScore",
@@ -120,15 +120,11 @@ def document_topics(
 
     def one_state(s, mixture):
         rows = checked_rows(mixture, corpus, "corpus")
-        phi, weights = jnp.asarray(mixture.phi[0]), jnp.asarray(mixture.weights[0])
-        absent = mixture.weights_if_absent
+        phi, law = jax.tree.map(lambda x: jnp.asarray(x[0]), (mixture.phi, mixture.law))
+        key_s = jax.random.fold_in(key, s)
         return np.asarray(
-            fold_in(
-                jax.random.fold_in(key, s), data, phi, weights, rows,
-                None if absent is None else jnp.asarray(absent[0]),
-                num_sweeps=num_sweeps, num_kept=num_kept,
-            )
-        )  # fmt: skip
+            fold_in(key_s, data, phi, law, rows, num_sweeps=num_sweeps, num_kept=num_kept)
+        )
 
     return (one_state(s, mixture) for s, mixture in enumerate(one_by_one(mixtures)))
 
@@ -194,11 +190,11 @@ def document_completion(
             check_dirichlet(mixture)
             doc_row = checked_rows(mixture, observed, "observed")
             checked_rows(mixture, heldout, "heldout")
-            phi, weights, _ = _used_topics(mixture)
+            phi, law = _used_topics(mixture)
+            key_s = jax.random.fold_in(key, s)
             theta = fold_in(
-                jax.random.fold_in(key, s), data, phi, weights, doc_row,
-                num_sweeps=num_sweeps, num_kept=num_kept,
-            )  # fmt: skip
+                key_s, data, phi, law, doc_row, num_sweeps=num_sweeps, num_kept=num_kept
+            )
             yield mixture, np.asarray(token_probability(theta, phi, doc, word, doc_row))
 
     settings = {"method": "document_completion", "num_sweeps": num_sweeps, "num_kept": num_kept}
@@ -370,22 +366,21 @@ def left_to_right(
     def each_state() -> Iterator[tuple[Mixtures, tuple[np.ndarray, np.ndarray, np.ndarray]]]:
         for s, mixture in enumerate(one_by_one(mixtures)):
             doc_row = checked_rows(mixture, corpus, "corpus")
-            phi, weights, absent = _used_topics(mixture)
+            phi, law = _used_topics(mixture)
             key_s = jax.random.fold_in(key, s)
             product, influence = np.zeros((2, corpus.num_docs, num_particles))
             mean = np.zeros(corpus.num_docs)
             for docs, doc, word, length in blocks:
                 run = run_particles(
-                    key_s, word, length, doc, phi, weights,
-                    None if doc_row is None else doc_row[doc], absent,
+                    key_s, word, length, doc, phi, law,
+                    None if doc_row is None else doc_row[doc],
                     num_particles=num_particles, num_redrawn=num_redrawn,
                 )  # fmt: skip
                 product[docs] = np.asarray(run.log_product)[: len(docs)]
                 influence[docs] = np.asarray(run.influence)[: len(docs)]
                 mean[docs] = np.asarray(run.log_mean)[: len(docs)]
-            if absent is not None:
-                total = _log_total_weights(mixture, corpus, doc_row)
-                product, mean = product - total[:, None], mean - total
+            total = _log_total_weights(mixture, corpus, doc_row)
+            product, mean = product - total[:, None], mean - total
             yield mixture, (product, mean, influence)
 
     found, parts = gather(each_state())
@@ -425,31 +420,30 @@ def _blocks(corpus: Corpus, size: int, seed: int):
         yield docs, jnp.asarray(numbers), jnp.asarray(words), jnp.asarray(lengths)
 
 
-def _used_topics(mixture: Mixtures) -> tuple[Array, Array, Array | None]:
+def _used_topics(mixture: Mixtures) -> tuple[Array, MixtureLaw]:
     """Leave out topics of weight zero (empty slots), which do not change a score.
 
     Some are kept to reach a multiple of 32 topics, so that states share compiled programs.
     """
-    weights, absent = mixture.weights[0], mixture.weights_if_absent
-    positive = (weights > 0).any(axis=0)
+    positive = (mixture.weights[0] > 0).any(axis=0)
     used, spare = np.flatnonzero(positive), np.flatnonzero(~positive)
     chosen = np.sort(np.concatenate([used, spare[: -len(used) % 32]]))
-    return (
-        jnp.asarray(mixture.phi[0][:, :, chosen]),
-        jnp.asarray(weights[:, chosen]),
-        None if absent is None else jnp.asarray(absent[0][:, chosen]),
-    )
+    return jax.tree.map(lambda x: jnp.asarray(x[0][..., chosen]), (mixture.phi, mixture.law))
 
 
 def _log_total_weights(
     mixture: Mixtures, corpus: Corpus, doc_row: Int[np.ndarray, " D"] | None
 ) -> Float[np.ndarray, " D"]:
-    """Return the log of the sum over topics by which left-to-right must divide, per document."""
-    assert mixture.weights_if_absent is not None
+    """Return by how much the products of left-to-right exceed the evidence, in nats (0: Dirichlet).
+
+    They are divided by the sum of the weights of a Dirichlet law.
+    """
     length, found = np.asarray(corpus.doc_length), np.zeros(corpus.num_docs)
     for row, docs in by_row(doc_row, corpus):
-        weights, absent = (row_of(x, row) for x in (mixture.weights, mixture.weights_if_absent))
-        found[docs] = log_total_weight(weights, absent, length[docs])
+        law = row_of(mixture.law, row)
+        if not isinstance(law, DirichletLaw):
+            dirichlet = DirichletLaw(law.weights)
+            found[docs] = law.log_total(length[docs]) - dirichlet.log_total(length[docs])
     return found
 
 

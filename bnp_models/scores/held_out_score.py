@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from bnp_kernels.tokens.mixture_law import DirichletLaw
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
 from bnp_models.posterior.mixtures import Mixtures, check_words, document_rows, row_of
@@ -283,7 +284,7 @@ def check_scored(name: str, corpus: Corpus) -> None:
 
 def check_dirichlet(mixture: Mixtures) -> None:
     """Raise `ValueError` for mixtures of a new document that are not from a Dirichlet law."""
-    if mixture.weights_if_absent is not None:
+    if not isinstance(mixture.law, DirichletLaw):
         raise ValueError(
             "mixtures must be of a model whose documents have Dirichlet mixtures, but the lengths "
             "of documents are part of this model: use left_to_right"

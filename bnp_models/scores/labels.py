@@ -110,7 +110,7 @@ def predict_means(
             phi = model.draw_mixtures(rng, state, fitted)[0].T[None]
         mean = fold_in_mean(
             jax.random.fold_in(key, s), data, jnp.asarray(phi, jnp.float32),
-            jnp.asarray(mixture.weights[0], jnp.float32),
+            jax.tree.map(lambda x: jnp.asarray(x[0], jnp.float32), mixture.law),
             of_counts=model.class_score if of_class else model.label_mean,
             arrays=model.label_parameters(state), num_sweeps=num_sweeps, num_kept=num_kept,
         )  # fmt: skip

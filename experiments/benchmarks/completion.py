@@ -85,6 +85,7 @@ def unigram(order: Order, *, corpus: str) -> dict[str, Any]:
 
 def pad(phi: np.ndarray, weights: np.ndarray, margin: int = 32) -> Any:
     """Make a `Mixtures` of one state; topics of weight zero are added to have few shapes."""
+    from bnp_kernels.tokens.mixture_law import DirichletLaw
     from bnp_models.posterior.mixtures import Mixtures
 
     num_words, num_topics = phi.shape
@@ -92,7 +93,7 @@ def pad(phi: np.ndarray, weights: np.ndarray, margin: int = 32) -> Any:
     even = np.full((num_words, more), 1 / num_words, np.float32)
     phi = np.hstack([phi, even]).astype(np.float32)
     weights = np.append(weights, np.zeros(more)).astype(np.float32)
-    return Mixtures(phi[None], weights[None], np.zeros(1, int), np.zeros(1, int))
+    return Mixtures(phi[None], DirichletLaw(weights[None]), np.zeros(1, int), np.zeros(1, int))
 
 
 def _state(order: Order, number: int) -> Path:

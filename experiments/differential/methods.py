@@ -8,6 +8,7 @@ import numpy as np
 import numpyro.distributions as dist
 
 import bnp_models as bnp
+from bnp_kernels.tokens.mixture_law import DirichletLaw
 from bnp_models.posterior.mixtures import Mixtures
 from differential.data import of_group
 from differential.settings import CCLDA, LDA, POOLED, PYP, PYP_POOLED, TI, TII, Sizes
@@ -120,6 +121,13 @@ def mixtures_of(fits: Sequence[Any], group_names: Sequence[str]) -> Sequence[Any
                         for n in ("phi", "weights"))  # fmt: skip
         first = rows[0]
         states.append(
-            Mixtures(phi, weights, first.chain, first.draw, first.vocabulary, tuple(group_names))
+            Mixtures(
+                phi,
+                DirichletLaw(weights),
+                first.chain,
+                first.draw,
+                first.vocabulary,
+                tuple(group_names),
+            )
         )
     return states

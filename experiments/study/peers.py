@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import bnp_models as bnp
+from bnp_kernels.tokens.mixture_law import DirichletLaw
 from bnp_models.posterior.mixtures import AuthorMixture, Mixtures
 from bnp_models.scores.held_out import known_authors
 from study.scores import kept
@@ -161,5 +162,6 @@ def _state(model: Any, corpus: bnp.Corpus) -> AuthorMixture:
             shares[j] = model.state.gamma[model.author2id[name]]
     shares = (shares / shares.sum(axis=1, keepdims=True)).astype(np.float32)
     one = np.zeros(1, int)
-    state = Mixtures(phi[None], prior[None].astype(np.float32), one, one, corpus.vocabulary)
+    law = DirichletLaw(prior[None].astype(np.float32))
+    state = Mixtures(phi[None], law, one, one, corpus.vocabulary)
     return AuthorMixture(state, shares, corpus.author_names)

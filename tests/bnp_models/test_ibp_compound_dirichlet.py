@@ -5,6 +5,7 @@ import numpyro.distributions as dist
 import pytest
 
 import bnp_models as bnp
+from bnp_kernels.tokens.mixture_law import SwitchedLaw
 from bnp_models import testing
 from bnp_models.posterior.mixtures import mixture_states
 from bnp_models.scores.held_out import left_to_right
@@ -91,16 +92,16 @@ def test_weights_of_new_documents():
     topics = bnp.IBPCompoundDirichlet(alpha=2.0).topics_of(state, corpus)
     on = 0.4 * 2**-1.5
     np.testing.assert_allclose(topics.weights[0, :2], [1.5, 0.0])
-    assert topics.weights_if_absent is not None
+    assert isinstance(topics.law, SwitchedLaw)
     np.testing.assert_allclose(
-        topics.weights_if_absent[0, :2], [1.5 * on / (0.6 + on), 0.0], rtol=1e-5
+        topics.law.weights_if_absent[0, :2], [1.5 * on / (0.6 + on), 0.0], rtol=1e-5
     )
     # a new topic: integrate the process of unused atoms with the factor of one token
     x, step = np.linspace(-16, 5, 2001, retstep=True)
     s, pi = np.exp(x)[:, None], (np.arange(400) + 0.5) / 400
     unused = 2.0 * s**0.7 * np.exp(-s) / 1.2980553326475577 * (1 - pi * (1 - 2**-s)) ** 2
     weight = unused * s * 2**-s * step / 400
-    np.testing.assert_allclose(topics.weights_if_absent[0, 2], weight.sum(), rtol=1e-3)
+    np.testing.assert_allclose(topics.law.weights_if_absent[0, 2], weight.sum(), rtol=1e-3)
     mean = (weight * s).sum() / weight.sum()
     np.testing.assert_allclose(topics.weights[0, 2], mean, rtol=1e-3)
 

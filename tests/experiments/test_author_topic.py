@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import bnp_models as bnp
+from bnp_kernels.tokens.mixture_law import DirichletLaw
 from bnp_models.posterior.mixtures import Mixtures
 
 LDA, ATM, HDP, NP = "LDA", "AuthorTopicModel", "HDPLDA", "NonparametricAuthorTopicModel"
@@ -438,7 +439,7 @@ def test_gensim_is_tuned_on_training_documents_alone(load):
 def test_nothing_known_is_the_prior(load):
     phi = np.array([[0.5, 0.1], [0.5, 0.9]], np.float32)
     zero = np.zeros(1, int)
-    state = Mixtures(phi[None], np.array([[1.0, 3.0]], np.float32), zero, zero)
+    state = Mixtures(phi[None], DirichletLaw(np.array([[1.0, 3.0]], np.float32)), zero, zero)
     heldout = bnp.Corpus.from_ids([[0, 1], [1]], num_words=2, authors=[["a"], ["b"]])
     found = load("author_topic.measures").nothing_known(SimpleNamespace(mixtures=[state]), heldout)
     expected = np.log([0.2, 0.8, 0.8]).mean()

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import bnp_models as bnp
+from bnp_kernels.tokens.mixture_law import DirichletLaw
 
 DATA = os.environ.get("BNP_DATA", "")
 TOKENS = "tokens"
@@ -218,7 +219,7 @@ class TestMethods:
             def __init__(self):
                 phi = rng.dirichlet(np.ones(6), size=2).T.astype(np.float32)[None, None]
                 weights = np.full((1, 1, 2), 0.5, np.float32)
-                self.mixtures = [mixtures.Mixtures(phi, weights, one, one)]
+                self.mixtures = [mixtures.Mixtures(phi, DirichletLaw(weights), one, one)]
 
         fits = [Found(), Found()]
         (both,) = methods.mixtures_of(fits, ("a", "b"))

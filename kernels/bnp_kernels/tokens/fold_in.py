@@ -1,16 +1,15 @@
-r"""Topic weights of new documents under fixed topics.
+r"""Topic shares of new documents under fixed topics.
 
-The target is $p(z, \theta \mid w, \phi, \alpha)$ of each document. Gibbs sweeps over z sample it
-with $\theta$ integrated out: $p(z_t = k \mid z_{-t}, w) \propto (n_{dk} + \alpha_k) \phi_{k w_t}$.
+The target is $p(z \mid w, \phi)$ of each document, with $\theta$ integrated out. Gibbs sweeps
+over z sample it: $p(z_t = k \mid z_{-t}, w) \propto c_k(n_d^{-t}) \phi_{k w_t}$. Here c are the
+weights of the topics by the model's law of a new document (`mixture_law`): $n_{dk} + \alpha_k$ for
+a Dirichlet law.
 This is the document update of the parallel schedule. It is exact for that target, which is a cut
-posterior: new words do not change the topics. Topics, or weights, or both may differ by group. A
+posterior: new words do not change the topics. Topics, or the law, or both may differ by group. A
 document then reads one row of those that differ.
 
-Where documents switch topics on and off, a topic weighs $n_{dk} + \alpha_k$ in a document that has
-it, and $j_k$ in one that does not (`weights_if_absent`).
-
-Sizes: T tokens, D documents, V words, K topics; F and G rows of topics and weights, each 1 or the
-number of groups.
+Sizes: T tokens, D documents, V words, K topics; F and G rows of topics and of the law, each 1 or
+the number of groups.
 """
 
 import functools
@@ -24,6 +23,7 @@ from jaxtyping import Array, Float, Int, Key
 from bnp_kernels.random import bits, categorical
 from bnp_kernels.tokens import lanes
 from bnp_kernels.tokens.layout import Tokens
+from bnp_kernels.tokens.mixture_law import DirichletLaw, MixtureLaw, expected_shares, of_docs
 
 __all__ = ["fold_in", "fold_in_mean", "token_probability"]
 
@@ -35,73 +35,38 @@ def fold_in(
     rng_key: Key[Array, ""],
     data: Tokens,
     phi: Float[Array, "F V K"],
-    weights: Float[Array, "G K"],
+    law: MixtureLaw,
     doc_row: Int[Array, " D"] | None = None,
-    weights_if_absent: Float[Array, "G K"] | None = None,
     *,
     num_sweeps: int | Int[Array, ""],
     num_kept: int | Int[Array, ""],
 ) -> Float[Array, "D K"]:
-    r"""Estimate $\mathrm{E}[\theta_d \mid w_d, \phi, \alpha]$ of every document.
+    r"""Estimate the expected topic shares of every document given its words.
 
-    $$\hat\theta_{dk} = \frac{\bar n_{dk} + \alpha_k}{N_d + \sum_j \alpha_j}$$
+    $$\hat\theta_{dk} = \frac1S \sum_s \frac{c_k(n_d^s)}{\sum_j c_j(n_d^s)}$$
 
-    Here $\bar n$ is the mean of the counts over the kept sweeps. The mean of $\theta$ given z has a
-    closed form. Topics start as draws from the prior weights. A document without tokens gets the
-    prior mean.
+    This is the mean over the kept sweeps of the probability that one more word has topic k given
+    z, in a Dirichlet law $\mathrm{E}[\theta_{dk} \mid z]$. Topics start as draws given the word
+    alone. A document without tokens gets the prior mean.
 
     Parameters
     ----------
-    phi, weights
-        Probability of each word in each topic, columns summing to one, and the Dirichlet
-        concentration of each topic, not negative. Not checked.
+    phi
+        Probability of each word in each topic, columns summing to one. Not checked.
+    law
+        Law of the shares of a new document, with arrays [G, K].
     doc_row
-        Row of `phi` and `weights` that each document reads. If one of them has a single row, all
+        Row of `phi` and `law` that each document reads. If one of them has a single row, all
         documents read that row. None: both have a single row.
-    weights_if_absent
-        Weight of each topic that a document does not have, not negative, zero only where `weights`
-        is; the result is then the mean of the probability that one more word has the topic. None:
-        as `weights`.
     num_sweeps, num_kept
         Number of sweeps, and how many of the last ones count; 1 <= num_kept <= num_sweeps.
     """
-    if weights_if_absent is not None:
-        return _fold_in_joining(
-            rng_key, data, phi, weights, doc_row, weights_if_absent, num_sweeps, num_kept
-        )
-    of_doc = weights[0] if doc_row is None or len(weights) == 1 else weights[doc_row]
-    total = data.doc_length[:, None] + of_doc.sum(axis=-1, keepdims=True)
-    if data.word.shape[0] == 0:
-        return jnp.broadcast_to(of_doc, (len(total), phi.shape[2])) / total
-    kept = _sum_over_sweeps(
-        rng_key, data, phi, weights, doc_row, lambda doc_topic: doc_topic, num_sweeps, num_kept
-    )
-    return (kept / num_kept + of_doc) / total
-
-
-def _fold_in_joining(rng_key, data, phi, weights, doc_row, weights_if_absent, num_sweeps, num_kept):
-    """Fold in documents that switch topics on; return mean probabilities of one more word."""
-    rows = jnp.zeros_like(data.doc_length) if doc_row is None or len(weights) == 1 else doc_row
-    prior, joining = weights[rows], weights_if_absent[rows]
+    of_doc = of_docs(law, doc_row)
 
     def shares(doc_topic):
-        weighed = jnp.where(doc_topic > 0, doc_topic + prior, joining)
-        return weighed / weighed.sum(axis=-1, keepdims=True)
+        return expected_shares(of_doc, doc_topic)[0]
 
-    if data.word.shape[0] == 0:
-        return shares(jnp.zeros(prior.shape, jnp.int32))
-    log_first = jnp.log(
-        jnp.where(weights > 0, weights_if_absent / jnp.where(weights > 0, weights, 1.0), 1.0)
-    )
-    kept = _sum_over_sweeps(
-        rng_key, data, phi, weights, doc_row, shares, num_sweeps, num_kept, log_first[rows]
-    )
-    return kept / num_kept
-
-
-def _join(counts: Array, log_first: Array, _: None) -> Array:
-    """Return the log of the factor of a topic that the document does not have, see `lanes.Tilt`."""
-    return jnp.where(counts > 0, 0.0, log_first)
+    return _mean_over_sweeps(rng_key, data, phi, law, doc_row, shares, num_sweeps, num_kept)
 
 
 @functools.partial(jax.jit, static_argnames="of_counts")
@@ -109,7 +74,7 @@ def fold_in_mean(
     rng_key: Key[Array, ""],
     data: Tokens,
     phi: Float[Array, "F V K"],
-    weights: Float[Array, "G K"],
+    law: MixtureLaw,
     doc_row: Int[Array, " D"] | None = None,
     *,
     of_counts: Callable[[Int[Array, "D K"], Int[Array, " D"], Any], Float[Array, " D"]],
@@ -126,61 +91,69 @@ def fold_in_mean(
         call. Documents need at least one token.
     arrays
         Third argument of `of_counts`.
-    phi, weights, doc_row, num_sweeps, num_kept
+    phi, law, doc_row, num_sweeps, num_kept
         See `fold_in`.
     """
 
     def look(doc_topic):
         return of_counts(doc_topic, data.doc_length, arrays)
 
-    return (
-        _sum_over_sweeps(rng_key, data, phi, weights, doc_row, look, num_sweeps, num_kept)
-        / num_kept
-    )
+    return _mean_over_sweeps(rng_key, data, phi, law, doc_row, look, num_sweeps, num_kept)
 
 
-def _sum_over_sweeps(
-    rng_key, data, phi, weights, doc_row, look, num_sweeps, num_kept, log_first=None
-):
-    """Return the sum over the kept sweeps of what `look` makes of the counts [D, K].
+def _tilt(counts: Array, law: MixtureLaw, _: None) -> Array:
+    """Return the log of what the law makes of the weights of a Dirichlet, see `lanes.Tilt`."""
+    counts = counts[: law.weights.shape[-1]]
+    plain = counts + law.weights
+    factor = jnp.where(plain > 0, law.weigh(counts) / jnp.where(plain > 0, plain, 1.0), 1.0)
+    return categorical.pad_topics(jnp.log(factor))
 
-    `log_first` has the logs of the factors of topics that the documents do not have.
-    """
+
+def _mean_over_sweeps(rng_key, data, phi, law, doc_row, look, num_sweeps, num_kept):
+    """Return the mean over the kept sweeps of what `look` makes of the counts [D, K]."""
     num_docs, num_topics = data.doc_length.shape[0], phi.shape[2]
+    if data.word.shape[0] == 0:
+        found = look(jnp.zeros((num_docs, num_topics), jnp.int32))
+        return jnp.broadcast_to(found, (num_docs, *found.shape[1:]))
     table = phi.reshape(-1, num_topics)
     table_row = None if doc_row is None or len(phi) == 1 else doc_row * phi.shape[1]
-    prior_row = None if len(weights) == 1 else doc_row
-    prior = weights[0] if prior_row is None else weights
-    of_token = prior[None, :] if prior_row is None else weights[prior_row][data.doc]
-    tilt = {}
-    if log_first is not None:
-        # Such topics are hard to enter and to leave one by one: start with those of the words.
-        row = data.word if table_row is None else table_row[data.doc] + data.word
-        of_token = of_token * table[row]
-        table = jnp.log(table)
-        tilt = {"tilt": _join, "tilt_docs": categorical.pad_topics(log_first)}
+    prior_row = None if len(law.weights) == 1 else doc_row
+    prior = law.weights[0] if prior_row is None else law.weights
     key_start, key_sweeps = bits.split(rng_key)
 
     def tally(z):
         counts = jnp.zeros((num_docs, num_topics), jnp.int32)
         return counts.at[data.doc, z].add(1)
 
+    def start(token):
+        d, v, u = token
+        row = v if table_row is None else table_row[d] + v
+        of_token = prior if prior_row is None else prior[prior_row[d]]
+        return categorical.draw(of_token * table[row], u)
+
+    u = bits.uniform(key_start, data.word.shape)
+    z = jax.lax.map(start, (data.doc, data.word, u), batch_size=_BLOCK)
+    doc_topic = tally(z)
+    sweep_table, tilt = table, {}
+    if not isinstance(law, DirichletLaw):
+        of_doc = jax.tree.map(
+            lambda x: jnp.broadcast_to(x, (num_docs, num_topics)), of_docs(law, doc_row)
+        )
+        sweep_table, tilt = jnp.log(table), {"tilt": _tilt, "tilt_docs": of_doc}
+
     def sweep(i, carry):
         z, doc_topic, kept = carry
         key = bits.fold_in(key_sweeps, i)
         z = lanes.sweep_lanes(
-            key, data.lanes, z, doc_topic, table, prior, prior_row=prior_row, table_row=table_row,
-            **tilt,
+            key, data.lanes, z, doc_topic, sweep_table, prior, prior_row=prior_row,
+            table_row=table_row, **tilt,
         )  # fmt: skip
         doc_topic = tally(z)
         return z, doc_topic, kept + jnp.where(i >= num_sweeps - num_kept, look(doc_topic), 0)
 
-    u = bits.uniform(key_start, data.word.shape)
-    z = categorical.draw(of_token, u)
-    doc_topic = tally(z)
     kept = jnp.zeros_like(look(doc_topic))
     *_, kept = jax.lax.fori_loop(0, num_sweeps, sweep, (z, doc_topic, kept))
-    return kept
+    return kept / num_kept
 
 
 @jax.jit

@@ -1,28 +1,26 @@
 r"""Left-to-right estimate of a document's evidence under fixed topics.
 
-The target is $p(w_{1:N} \mid \phi, \alpha)$ of each document, with $\theta$ and the topics z summed
-out. A particle reads the document once, from left to right. Before word n it has topics of all
-earlier words, so it computes the probability of word n,
+The target is $p(w_{1:N} \mid \phi)$ of each document, with $\theta$ and the topics z summed out. A
+particle reads the document once, from left to right. Before word n it has topics of all earlier
+words, so it computes
 
-$$q_n = \sum_k \frac{n_k^{<n} + \alpha_k}{n - 1 + \sum_j \alpha_j} \phi_{k, w_n},$$
+$$q_n = \sum_k \frac{c_k(n^{<n})}{n - 1 + \sum_j a_j} \phi_{k, w_n},$$
 
-and then it draws $z_n$ from the same terms. The product $\prod_n q_n$ is the weight of a
-sequential importance sampler, so its expectation is the evidence *exactly*, for any number of
-particles. Before word n, a particle may redraw topics of the earlier words by Gibbs updates given
+where c are the weights of the topics by the model's law of a new document, and a its `weights` (see
+`mixture_law`); then it draws $z_n$ from the same terms. In a Dirichlet law $q_n$ is the probability
+of word n given the topics so far. The product $\prod_n q_n$ is the weight of a sequential
+importance sampler, so its expectation is the evidence *exactly*, for any number of particles; in
+another law it is the evidence times a number that depends on the length alone, by which the caller
+divides. Before word n, a particle may redraw topics of the earlier words by Gibbs updates given
 those words: all of them (one sweep: quadratic cost in N), or some at random. The updates leave the
 distribution of these topics unchanged, so the product stays unbiased. Its logarithm varies less on
 long documents, because early topics are no longer frozen.
 
-Topics, or weights, or both may differ by group. A document then reads one row of those that
+Topics, or the law, or both may differ by group. A document then reads one row of those that
 differ.
 
-Where documents switch topics on and off, a topic weighs $n_k + \alpha_k$ only in a document that
-has it, and $j_k$ elsewhere (`weights_if_absent`). The terms then have no common sum, and $q_n$ is
-not divided: the product is an unbiased estimate of a sum over topics, which the caller must
-normalise.
-
 Sizes: B documents, N positions (padded), R particles, V words, K topics; F and G rows of topics and
-weights, each 1 or the number of groups. Log values in nats.
+of the law, each 1 or the number of groups. Log values in nats.
 Wallach, Murray, Salakhutdinov and Mimno, Evaluation methods for topic models, ICML 2009, section
 4; Buntine, Estimating likelihoods for topic models, ACML 2009, for the unbiased form.
 """
@@ -37,6 +35,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from bnp_kernels.random.bits import random_bits, split, to_uniform
 from bnp_kernels.random.categorical import draw
+from bnp_kernels.tokens.mixture_law import MixtureLaw, of_docs
 
 __all__ = ["LeftToRight", "left_to_right"]
 
@@ -70,19 +69,20 @@ def left_to_right(
     length: Int[Array, " B"],
     doc: Int[Array, " B"],
     phi: Float[Array, "F V K"],
-    weights: Float[Array, "G K"],
+    law: MixtureLaw,
     doc_row: Int[Array, " B"] | None = None,
-    weights_if_absent: Float[Array, "G K"] | None = None,
     *,
     num_particles: int,
     num_redrawn: int | None = 0,
 ) -> LeftToRight:
     r"""Run R particles over each document and return the logs of their weights.
 
-    $\frac1R \sum_r \prod_n q_{rn}$ is an unbiased estimate of $p(w)$. The other order,
-    $\prod_n \frac1R \sum_r q_{rn}$ (Wallach et al., algorithm 3, as usually printed), is not: it
-    tends to $\prod_n \mathrm{E}[q_n]$, which differs from $\mathrm{E}[\prod_n q_n]$ because the
-    factors of one particle are dependent. Both are reported.
+    $\frac1R \sum_r \prod_n q_{rn}$ is an unbiased estimate of $p(w)$ for a Dirichlet law. For
+    another law divide it by the exponential of `law.log_total(N)` minus that of the Dirichlet law
+    with the same weights. The other order, $\prod_n \frac1R \sum_r q_{rn}$ (Wallach et al.,
+    algorithm 3, as usually printed), is biased: it tends to $\prod_n \mathrm{E}[q_n]$. This differs
+    from $\mathrm{E}[\prod_n q_n]$ because the factors of one particle are dependent. Both are
+    reported.
 
     Parameters
     ----------
@@ -95,14 +95,13 @@ def left_to_right(
         A number that identifies each document in the random numbers. The draws of a document depend
         on this number, the key and R, not on the block or the padding. `doc * num_particles` must
         stay below 2**31.
-    phi, weights
-        Probability of each word in each topic, columns summing to one, and the Dirichlet
-        concentration of each topic in a document, not negative, some positive. Not checked.
+    phi
+        Probability of each word in each topic, columns summing to one. Not checked.
+    law
+        Law of the shares of a new document, with arrays [G, K].
     doc_row
-        Row of `phi` and `weights` that each document reads. If one of them has a single row, all
+        Row of `phi` and `law` that each document reads. If one of them has a single row, all
         documents read that row. None: both have a single row.
-    weights_if_absent
-        Weight of each topic that a document does not have yet, not negative. None: as `weights`.
     num_particles
         R, at least 1.
     num_redrawn
@@ -117,24 +116,12 @@ def left_to_right(
     table, place_in_table = phi.reshape(-1, num_topics), word
     if doc_row is not None and len(phi) > 1:
         place_in_table = word + doc_row * phi.shape[1]
-    if doc_row is None or len(weights) == 1:
-        prior = weights[0]
-        total_weight = prior.sum()
-    else:
-        prior = weights[doc_row][:, None, :]
-        total_weight = prior.sum(-1)
-    joining = None
-    if weights_if_absent is not None:
-        joining = (
-            weights_if_absent[0] if prior.ndim == 1 else weights_if_absent[doc_row][:, None, :]
-        )
+    of_doc = jax.tree.map(lambda x: x[:, None, :], of_docs(law, doc_row))
+    total_weight = of_doc.weights.sum(-1)
 
     def given(counts, n):
         """Unnormalised p(z_n = k, w_n | other topics), shape [B, R, K]."""
-        weighed = counts + prior
-        if joining is not None:
-            weighed = jnp.where(counts > 0, weighed, joining)
-        return weighed * table[place_in_table[n]][:, None, :]
+        return of_doc.weigh(counts) * table[place_in_table[n]][:, None, :]
 
     def one_hot(z, inside):
         return jax.nn.one_hot(z, num_topics, dtype=phi.dtype) * inside[..., None]
@@ -172,7 +159,7 @@ def left_to_right(
         if num_redrawn != 0:
             counts, z = redraw(n, inside, counts, z)
         joint = given(counts, n)
-        q = joint.sum(-1) / (n + total_weight if joining is None else 1.0)
+        q = joint.sum(-1) / (n + total_weight)
         mean = q.mean(-1)
         log_product = _add(log_product, jnp.where(inside, jnp.log(q), 0.0))
         new = draw(joint, _uniform(key_new, slot, n))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.svm import LinearSVC
 
+from bnp_kernels.tokens.mixture_law import DirichletLaw
 from bnp_models.baselines.lda_svm import _frequencies, _training_features, fit_lda_svm
 from bnp_models.data.corpus import Corpus
 from bnp_models.posterior.mixtures import Mixtures
@@ -65,7 +66,9 @@ def test_frequencies_undo_the_prior_of_the_shares():
     length = np.array([[4], [0]])
     theta = (length * zbar + alpha) / (length + alpha.sum())
     zero = np.zeros(1, int)
-    mixture = Mixtures(np.ones((1, 1, 1, 2), np.float32), alpha[None, None], zero, zero)
+    mixture = Mixtures(
+        np.ones((1, 1, 1, 2), np.float32), DirichletLaw(alpha[None, None]), zero, zero
+    )
     np.testing.assert_allclose(_frequencies(theta, mixture, corpus), zbar, atol=1e-12)
 
 

@@ -3,6 +3,7 @@ import pytest
 from scipy.spatial.distance import jensenshannon
 
 import bnp_models as bnp
+from bnp_kernels.tokens.mixture_law import DirichletLaw
 from bnp_models.posterior import alignment
 from bnp_models.posterior.arviz_data import make_data
 from bnp_models.posterior.mixtures import Mixtures, mixture_states
@@ -23,7 +24,7 @@ def states_of(phis, zs, lp=None, chain=None):
     phi = np.stack(phis).astype(np.float32)
     chain = np.arange(count) if chain is None else np.asarray(chain)
     draw = np.zeros(count, int)
-    mixtures = Mixtures(phi, np.ones((count, phi.shape[2]), np.float32), chain, draw)
+    mixtures = Mixtures(phi, DirichletLaw(np.ones((count, phi.shape[2]), np.float32)), chain, draw)
     lp = np.arange(count, 0, -1) if lp is None else lp
     return alignment.TopicStates(mixtures, np.array(zs), chain, draw, np.array(lp, float))
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import bnp_models as bnp
+from bnp_kernels.tokens.mixture_law import DirichletLaw, SwitchedLaw
 from bnp_models.base.topics import Topics, finite_topics
 from bnp_models.data.corpus import Corpus
 from bnp_models.posterior.mixtures import (
@@ -82,10 +83,10 @@ def test_what_a_state_has_wrong_is_named_with_its_place():
 
 
 PHI = np.full((1, 3, 2), 1 / 3)
-PLAIN = Mixtures(PHI, np.ones((1, 2)), np.zeros(1, int), np.zeros(1, int))
+PLAIN = Mixtures(PHI, DirichletLaw(np.ones((1, 2))), np.zeros(1, int), np.zeros(1, int))
 GROUPED = Mixtures(
     np.array([[[[0.2], [0.8]], [[0.5], [0.5]]]]),
-    np.array([[[1.0], [3.0]]]),
+    DirichletLaw(np.array([[[1.0], [3.0]]])),
     np.zeros(1, int),
     np.zeros(1, int),
     row_names=("x", "y"),
@@ -116,6 +117,9 @@ def test_topics_without_rows_are_those_of_all_documents():
     ],
 )  # fmt: skip
 def test_bad_mixtures(mixture, changes, message):
+    if "weights" in changes:
+        changes = {**changes, "law": DirichletLaw(changes["weights"])}
+        del changes["weights"]
     with pytest.raises(ValueError, match=message):
         list(one_by_one(mixture._replace(**changes)))
 
@@ -141,7 +145,7 @@ def test_documents_find_their_row_by_the_name_of_their_group():
 
 def test_one_row_is_a_mixture_for_all_documents():
     states = MixtureStates(
-        lambda state: Topics(GROUPED.phi[0], state["weights"]),
+        lambda state: Topics(GROUPED.phi[0], DirichletLaw(state["weights"])),
         {"weights": np.broadcast_to(GROUPED.weights[0], (2, 1, 2, 1))},
         np.zeros(1, int),
         row_names=("x", "y"),
@@ -188,15 +192,15 @@ def test_vocabularies():
 def test_weights_of_topics_that_a_document_does_not_have():
     phi = np.full((2, 1, 3, 2), 1 / 3, np.float32)
     weights = np.array([[[1.0, 2.0]], [[3.0, 4.0]]])
-    mixture = Mixtures(phi, weights, np.zeros(2, int), np.arange(2), weights_if_absent=weights / 2)
+    mixture = Mixtures(phi, SwitchedLaw(weights, weights / 2), np.zeros(2, int), np.arange(2))
     first, second = one_by_one(mixture)
-    np.testing.assert_array_equal(first.weights_if_absent, [[[0.5, 1.0]]])
-    np.testing.assert_array_equal(second.weights_if_absent, [[[1.5, 2.0]]])
+    np.testing.assert_array_equal(first.law.weights_if_absent, [[[0.5, 1.0]]])
+    np.testing.assert_array_equal(second.law.weights_if_absent, [[[1.5, 2.0]]])
     for bad in (-weights, 0 * weights, np.nan * weights):
         with pytest.raises(
             ValueError, match="weights_if_absent must be finite, not negative and not all zero"
         ):
-            list(one_by_one(mixture._replace(weights_if_absent=bad)))
+            list(one_by_one(mixture._replace(law=SwitchedLaw(weights, bad))))
 
 
 def test_states_with_such_weights_can_be_stacked():
@@ -206,6 +210,7 @@ def test_states_with_such_weights_can_be_stacked():
     }  # fmt: skip
     states = mixture_states(bnp.IBPCompoundDirichlet(), state, CORPUS)
     stacked = states.stack()
-    assert stacked.weights_if_absent is not None
-    assert stacked.weights_if_absent.shape == stacked.weights.shape == (4, 1, 3)
-    np.testing.assert_array_equal(stacked.weights_if_absent[2:3], states[2].weights_if_absent)
+    assert stacked.law.weights_if_absent.shape == stacked.weights.shape == (4, 1, 3)
+    np.testing.assert_array_equal(
+        stacked.law.weights_if_absent[2:3], states[2].law.weights_if_absent
+    )

@@ -20,6 +20,7 @@ import scipy.stats
 from numpyro.infer import Predictive
 
 import bnp_models as bnp
+from bnp_kernels.tokens.mixture_law import DirichletLaw
 from bnp_models.base.likelihood import break_rest, word_likelihood
 from bnp_models.data import memory
 from bnp_models.posterior import arviz_data, predictive
@@ -231,7 +232,7 @@ def test_documents_read_the_weights_of_their_group(monkeypatch):
     state = {"z": np.array([0, 1, 0, 1]), "alpha": np.array(1.0), "beta": np.array(1.0)}
     topics = model.topics_of(state, corpus)
     weights = np.array([[1e6, 1e6], [3e6, 1e6]], np.float32)
-    monkeypatch.setattr(bnp.LDA, "topics_of", lambda *_: topics._replace(weights=weights))
+    monkeypatch.setattr(bnp.LDA, "topics_of", lambda *_: topics._replace(law=DirichletLaw(weights)))
     monkeypatch.setattr(bnp.LDA, "row_names", lambda *_: ("b", "a"))
     _, theta = model.draw_mixtures(rng, state, corpus)
     np.testing.assert_allclose(theta[:, 0], [0.5, 0.75, 0.5], atol=0.01)

@@ -11,6 +11,7 @@ import pytest
 import scipy.special
 
 import bnp_models as bnp
+from bnp_kernels.tokens.mixture_law import DirichletLaw
 from bnp_models.base.token_model import DIMS
 from bnp_models.posterior.arviz_data import make_data
 from bnp_models.posterior.mixtures import Mixtures
@@ -362,7 +363,7 @@ class TestGroupsOfNewDocuments:
                 phi = phi.astype(np.float32)[:, None]
                 at = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
                 weights = np.full((4, 1, 3), 0.2, np.float32)
-                thetas = document_topics(Mixtures(phi, weights, *at), new, **how)
+                thetas = document_topics(Mixtures(phi, DirichletLaw(weights), *at), new, **how)
             for s, theta in enumerate(thetas):
                 p = (theta[docs][:, slots[s]] * versions[s, g, word]).sum(1)
                 total[:, g] += np.bincount(docs, p) / 4

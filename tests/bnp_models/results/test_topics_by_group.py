@@ -7,13 +7,14 @@ import dataclasses
 import json
 from typing import Any, ClassVar
 
+import jax
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
 import bnp_models as bnp
 from bnp_models.base.token_model import DIMS, TokenModel
-from bnp_models.base.topics import Topics, finite_topics
+from bnp_models.base.topics import finite_topics
 from bnp_models.posterior.alignment import align, pooled_topics
 from bnp_models.posterior.arviz_data import make_data
 from bnp_models.posterior.mixtures import OneRow, mixture_states
@@ -45,7 +46,7 @@ class ByGroup(TokenModel):
             )
             for g, alpha in enumerate(self.alpha)
         ]  # fmt: skip
-        return Topics(*(np.concatenate(leaf) for leaf in zip(*(r[:2] for r in rows), strict=True)))
+        return jax.tree.map(lambda *leaf: np.concatenate(leaf), *rows)
 
     def row_names(self, corpus):
         """Name the groups."""

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from bnp_kernels.tokens.mixture_law import DirichletLaw
 from bnp_models.data.corpus import Corpus
 from bnp_models.posterior.mixtures import Mixtures, OneRow
 from bnp_models.scores import empirical_likelihood as module
@@ -27,7 +28,9 @@ def corpus(documents=DOCUMENTS, **names):
 def mixtures(num_states=2):
     """Two kinds of states, each of which is a chain."""
     kind = np.arange(num_states) % 2
-    return Mixtures(PHI[kind], WEIGHTS[kind], kind, np.arange(num_states) // 2, tuple(VOCABULARY))
+    return Mixtures(
+        PHI[kind], DirichletLaw(WEIGHTS[kind]), kind, np.arange(num_states) // 2, tuple(VOCABULARY)
+    )
 
 
 def likelihoods(document, num_draws, seed=0, num_states=2):
@@ -146,11 +149,13 @@ def test_topics_without_weight_have_no_share():
     spare[:, 0] = 1.0
     many = few._replace(
         phi=np.concatenate([few.phi[:, :, :1], spare, few.phi[:, :, 1:]], 2),
-        weights=np.insert(few.weights, 1, 0.0, axis=1),
+        law=DirichletLaw(np.insert(few.weights, 1, 0.0, axis=1)),
     )
     found, plain = (empirical_likelihood(m, corpus()) for m in (many, few))
     np.testing.assert_array_equal(found.doc_log_prob, plain.doc_log_prob)
-    one = few._replace(weights=few.weights * [1.0, 0.0])  # a single topic: no Monte Carlo error
+    one = few._replace(
+        law=DirichletLaw(few.weights * [1.0, 0.0])
+    )  # a single topic: no Monte Carlo error
     found = empirical_likelihood(one, corpus())
     exact = [np.log(PHI[:, d, 0].prod(1).mean()) for d in DOCUMENTS]
     np.testing.assert_allclose(found.doc_log_prob, exact)
@@ -169,7 +174,7 @@ def test_documents_read_the_row_of_their_group(differ):
     phi = phi if differ != "weights" else phi[:, :1]
     weights = weights if differ != "topics" else weights[:, :1]
     by_group = Mixtures(
-        phi, weights, np.arange(2), np.zeros(2), tuple(VOCABULARY), ("north", "south")
+        phi, DirichletLaw(weights), np.arange(2), np.zeros(2), tuple(VOCABULARY), ("north", "south")
     )
     found = empirical_likelihood(by_group, corpus(groups=GROUPS)).state_log_prob
     for name in ("north", "south"):
@@ -197,7 +202,9 @@ def test_long_documents_rest_on_few_draws():
     """The warning, the text, and the number per document."""
     rng = np.random.default_rng(0)
     phi = rng.dirichlet(np.full(30, 0.1), 20).T[None]
-    state = Mixtures(phi + 1e-6, np.full((1, 20), 0.1), np.zeros(1, int), np.zeros(1, int))
+    state = Mixtures(
+        phi + 1e-6, DirichletLaw(np.full((1, 20), 0.1)), np.zeros(1, int), np.zeros(1, int)
+    )
     theta = rng.dirichlet(np.full(20, 0.1), 3)
     long = [rng.choice(30, 400, p=phi[0] @ t / (phi[0] @ t).sum()).tolist() for t in theta]
     new = Corpus.from_ids([[0], *long], num_words=30)
@@ -213,7 +220,9 @@ def test_long_documents_rest_on_few_draws():
 
 def test_documents_that_no_draw_explains():
     """Two topics without a common word, each draw all but one of them: exact, never NaN."""
-    disjoint = Mixtures(np.eye(2)[None], np.full((1, 2), 1e-20), np.zeros(1, int), np.zeros(1, int))
+    disjoint = Mixtures(
+        np.eye(2)[None], DirichletLaw(np.full((1, 2), 1e-20)), np.zeros(1, int), np.zeros(1, int)
+    )
     words = {"vocabulary": ["a", "b"]}
     single = empirical_likelihood(disjoint, Corpus.from_ids([[0], [1, 1]], **words))
     assert np.exp(single.doc_log_prob).sum() == pytest.approx(1)

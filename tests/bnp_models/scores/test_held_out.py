@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from bnp_kernels.tokens.mixture_law import DirichletLaw
 from bnp_models.data.corpus import Corpus
 from bnp_models.posterior.mixtures import Mixtures
 from bnp_models.scores.held_out import document_completion, document_topics, left_to_right
@@ -23,7 +24,7 @@ def mixtures(num_states=2):
     repeat = np.arange(num_states) % 2
     return Mixtures(
         PHI[repeat].astype(np.float32),
-        WEIGHTS[repeat].astype(np.float32),
+        DirichletLaw(WEIGHTS[repeat].astype(np.float32)),
         repeat,  # every kind of state is a chain
         np.arange(num_states) // 2,
         ("a", "b", "c"),
@@ -127,7 +128,9 @@ def test_sorted_words_are_scored_as_well_as_shuffled_ones():
     phi /= phi.sum(axis=0)
     weights = np.full((1, 4), 0.5, np.float32)
     vocabulary = tuple(str(v) for v in range(40))
-    states = Mixtures(phi[None], weights, np.zeros(1, int), np.zeros(1, int), vocabulary)
+    states = Mixtures(
+        phi[None], DirichletLaw(weights), np.zeros(1, int), np.zeros(1, int), vocabulary
+    )
     documents = [words] * 200, [rng.permutation(words) for _ in range(200)]
     of_sorted, of_shuffled = (
         left_to_right(states, Corpus.from_ids(d, vocabulary=vocabulary), seed=s).doc_log_prob
@@ -248,7 +251,7 @@ def test_empty_documents_score_nothing():
 def test_one_state_at_a_time_gives_the_same():
     corpus = from_ids([DOCUMENT] * 4)
     stacked = mixtures(4)
-    parts = (Mixtures(*(leaf[s : s + 1] for leaf in stacked[:4])) for s in range(4))
+    parts = (stacked.select(slice(s, s + 1)) for s in range(4))
     one, other = left_to_right(stacked, corpus), left_to_right(parts, corpus)
     np.testing.assert_array_equal(one.state_log_prob, other.state_log_prob)
     assert (one.log_prob, one.error_states) == (other.log_prob, other.error_states)
@@ -260,7 +263,8 @@ def test_empty_slots_change_nothing():
     few, corpus = mixtures(2), from_ids([DOCUMENT] * 4)
     slots = np.full((2, 3, 62), 1 / 3, np.float32)
     many = few._replace(
-        phi=np.concatenate([few.phi, slots], 2), weights=np.pad(few.weights, [(0, 0), (0, 62)])
+        phi=np.concatenate([few.phi, slots], 2),
+        law=DirichletLaw(np.pad(few.weights, [(0, 0), (0, 62)])),
     )
     for score in (left_to_right, lambda m, c: document_completion(m, c, c)):
         expected = score(few, corpus).state_log_prob

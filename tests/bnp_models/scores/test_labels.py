@@ -7,6 +7,7 @@ import pytest
 from scipy.special import expit
 
 import bnp_models as bnp
+from bnp_kernels.tokens.mixture_law import DirichletLaw
 from bnp_models.base.topics import Topics
 from bnp_models.posterior.mixtures import MixtureStates
 from bnp_models.scores import labels
@@ -30,7 +31,7 @@ class HandMade(bnp.SupervisedLDA):
 def states(eta, **more):
     """Make kept states of one chain with these weights."""
     return MixtureStates(
-        topics_of=lambda state: Topics(PHI.T[None], ALPHA[None]),
+        topics_of=lambda state: Topics(PHI.T[None], DirichletLaw(ALPHA[None])),
         states={"eta": np.asarray(eta)[None], **more},
         draw=np.arange(len(eta)),
         vocabulary=FITTED.vocabulary,
@@ -81,7 +82,7 @@ class TestPredictMeans:
     def test_weights_of_chains_count(self):
         few = bnp.Corpus.from_ids([[0]], num_words=3)
         kept = MixtureStates(
-            topics_of=lambda state: Topics(PHI.T[None], ALPHA[None]),
+            topics_of=lambda state: Topics(PHI.T[None], DirichletLaw(ALPHA[None])),
             states={"eta": np.array([[[9.0, 9.0]], [[-9.0, -9.0]]])},
             draw=np.zeros(1),
             chain_weight=np.array([0.75, 0.25]),

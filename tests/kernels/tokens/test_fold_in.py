@@ -9,6 +9,7 @@ import pytest
 
 from bnp_kernels.tokens.fold_in import fold_in, fold_in_mean, token_probability
 from bnp_kernels.tokens.layout import make_tokens
+from bnp_kernels.tokens.mixture_law import DirichletLaw, SwitchedLaw
 from bnp_models.testing.statistics import one_sample
 
 PHI = np.array([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]]).T  # word-major
@@ -55,15 +56,19 @@ def tokens(documents):
 
 
 def one_row(phi, weights):
-    """The arrays of a model whose topics are the same for all documents."""
-    return jnp.asarray(phi, jnp.float32)[None], jnp.asarray(weights, jnp.float32)[None]
+    """The topics and the law of a model in which they are the same for all documents."""
+    return jnp.asarray(phi, jnp.float32)[None], dirichlet([weights])
+
+
+def dirichlet(weights):
+    return DirichletLaw(jnp.asarray(weights, jnp.float32))
 
 
 def run(phi=PHI, weights=WEIGHTS, *, num_sweeps=30, num_kept=15):
     """Estimate theta for all copies, [copy, document, topic]."""
-    phi, weights = one_row(phi, weights)
+    phi, law = one_row(phi, weights)
     data, key = tokens(DOCUMENTS * COPIES), jax.random.key(0)
-    theta = fold_in(key, data, phi, weights, num_sweeps=num_sweeps, num_kept=num_kept)
+    theta = fold_in(key, data, phi, law, num_sweeps=num_sweeps, num_kept=num_kept)
     return np.asarray(theta, np.float64).reshape(COPIES, len(DOCUMENTS), -1)
 
 
@@ -96,8 +101,8 @@ def test_start_is_forgotten():
 def test_documents_without_tokens_get_the_prior_mean():
     prior = WEIGHTS / WEIGHTS.sum()
     np.testing.assert_allclose(run()[:, 3], np.tile(prior, (COPIES, 1)), rtol=1e-6)
-    phi, weights = one_row(PHI, WEIGHTS)
-    nothing = fold_in(jax.random.key(0), tokens([[], []]), phi, weights, num_sweeps=2, num_kept=1)
+    phi, law = one_row(PHI, WEIGHTS)
+    nothing = fold_in(jax.random.key(0), tokens([[], []]), phi, law, num_sweeps=2, num_kept=1)
     np.testing.assert_allclose(nothing, [prior, prior], rtol=1e-6)
 
 
@@ -126,10 +131,10 @@ OTHER_WEIGHTS = np.array([2.0, 0.1])
 def test_documents_read_the_row_of_their_group():
     """Copies of one document in two groups, against enumeration under the topics of each."""
     phi = jnp.asarray([PHI, OTHER_PHI], jnp.float32)
-    weights = jnp.asarray([WEIGHTS, OTHER_WEIGHTS], jnp.float32)
+    law = dirichlet([WEIGHTS, OTHER_WEIGHTS])
     row = jnp.tile(jnp.array([1, 0, 1]), COPIES)
     data = tokens([DOCUMENT, DOCUMENT, []] * COPIES)
-    theta = fold_in(jax.random.key(0), data, phi, weights, row, num_sweeps=30, num_kept=15)
+    theta = fold_in(jax.random.key(0), data, phi, law, row, num_sweeps=30, num_kept=15)
     theta = np.asarray(theta, np.float64).reshape(COPIES, 3, 2)
     exact = [
         enumerate_theta(DOCUMENT, OTHER_PHI, OTHER_WEIGHTS)[0][0],
@@ -145,11 +150,11 @@ def test_what_is_the_same_for_all_has_one_row(differs):
     """Weights of groups with topics of all, and the other way round, without copies of either."""
     phi = jnp.asarray([PHI, OTHER_PHI if differs == "phi" else PHI], jnp.float32)
     weights = [WEIGHTS, OTHER_WEIGHTS if differs == "weights" else WEIGHTS]
-    weights = jnp.asarray(weights, jnp.float32)
+    law = dirichlet(weights)
     data, row = tokens(DOCUMENTS * 50), jnp.arange(200) % 2
     how = {"num_sweeps": 4, "num_kept": 2}
-    full = fold_in(jax.random.key(1), data, phi, weights, row, **how)
-    short = (phi, weights[:1]) if differs == "phi" else (phi[:1], weights)
+    full = fold_in(jax.random.key(1), data, phi, law, row, **how)
+    short = (phi, DirichletLaw(law.weights[:1])) if differs == "phi" else (phi[:1], law)
     few = fold_in(jax.random.key(1), data, *short, row, **how)
     np.testing.assert_allclose(few, full, rtol=1e-6)
     doc, word = jnp.array([0, 1, 1]), jnp.array([2, 2, 0])
@@ -160,12 +165,19 @@ def test_what_is_the_same_for_all_has_one_row(differs):
 
 
 def test_equal_rows_are_one_row():
-    phi, weights = one_row(PHI, WEIGHTS)
+    phi, law = one_row(PHI, WEIGHTS)
     data, key = tokens(DOCUMENTS * 50), jax.random.key(1)
     how = {"num_sweeps": 4, "num_kept": 2}
     row = jnp.arange(200) % 3
-    several = fold_in(key, data, jnp.tile(phi, (3, 1, 1)), jnp.tile(weights, (3, 1)), row, **how)
-    np.testing.assert_allclose(several, fold_in(key, data, phi, weights, **how), rtol=1e-6)
+    several = fold_in(
+        key,
+        data,
+        jnp.tile(phi, (3, 1, 1)),
+        jax.tree.map(lambda x: jnp.tile(x, (3, 1)), law),
+        row,
+        **how,
+    )
+    np.testing.assert_allclose(several, fold_in(key, data, phi, law, **how), rtol=1e-6)
 
 
 def share_of_even(doc_topic, doc_length, arrays):
@@ -174,10 +186,10 @@ def share_of_even(doc_topic, doc_length, arrays):
 
 
 def test_mean_of_a_function_is_exact():
-    phi, weights = one_row(PHI, WEIGHTS)
+    phi, law = one_row(PHI, WEIGHTS)
     data, key = tokens(DOCUMENTS[:3] * COPIES), jax.random.key(1)
     found = fold_in_mean(
-        key, data, phi, weights, of_counts=share_of_even, arrays=jnp.float32(2), num_sweeps=30,
+        key, data, phi, law, of_counts=share_of_even, arrays=jnp.float32(2), num_sweeps=30,
         num_kept=15,
     )  # fmt: skip
     exact = []
@@ -195,38 +207,27 @@ def test_mean_of_a_function_is_exact():
 
 
 def test_documents_that_switch_topics_on():
-    absent = np.array([0.2, 0.3])
-    phi, weights = one_row(PHI, WEIGHTS)
+    absent = jnp.array([0.2, 0.3])
+    phi, law = one_row(PHI, WEIGHTS)
+    law = SwitchedLaw(law.weights, absent[None])
     data, key = tokens(DOCUMENTS * COPIES), jax.random.key(1)
-    shares = fold_in(
-        key, data, phi, weights, None, jnp.asarray(absent, jnp.float32)[None], num_sweeps=30,
-        num_kept=15,
-    )  # fmt: skip
+    shares = fold_in(key, data, phi, law, num_sweeps=30, num_kept=15)
     shares = np.asarray(shares, np.float64).reshape(COPIES, len(DOCUMENTS), -1)
     exact = np.array([enumerate_joining(d, PHI, WEIGHTS, absent)[0] for d in DOCUMENTS[:3]])
-    one_sample("weights_if_absent", {"share": shares[:, :3, 0]}, {"share": exact}).check()
+    one_sample("switched", {"share": shares[:, :3, 0]}, {"share": exact}).check()
     np.testing.assert_allclose(shares[:, 3], np.broadcast_to(absent / 0.5, (COPIES, 2)), rtol=1e-5)
     # rows of groups: every document reads the second row
-    both = jnp.concatenate([1 + weights, weights])
+    both = jax.tree.map(lambda x: jnp.concatenate([1 + x, x]), law)
     rows = jnp.ones(len(DOCUMENTS) * COPIES, jnp.int32)
-    of_groups = fold_in(
-        key,
-        data,
-        phi,
-        both,
-        rows,
-        jnp.array([[9.0, 9.0], absent]),
-        num_sweeps=30,
-        num_kept=15,
-    )
+    of_groups = fold_in(key, data, phi, both, rows, num_sweeps=30, num_kept=15)
     np.testing.assert_allclose(of_groups.reshape(shares.shape), shares, rtol=1e-5)
 
 
 def test_documents_can_be_in_a_topic_that_is_strong_and_rare():
     """Its first token alone would be very improbable."""
     phi = np.array([[0.5, 0.5, 0, 0], [0, 0, 0.5, 0.5]]).T + 1e-3
-    phi, weights = one_row(phi / phi.sum(axis=0), [6.0, 50.0])
-    absent = jnp.array([[6 * 0.9 / 7, 50 * 0.06 * 2.0**-50]])
+    phi, law = one_row(phi / phi.sum(axis=0), [6.0, 50.0])
+    law = SwitchedLaw(law.weights, jnp.array([[6 * 0.9 / 7, 50 * 0.06 * 2.0**-50]]))
     data = tokens([[2, 3] * 25] * 50)
-    shares = fold_in(jax.random.key(0), data, phi, weights, None, absent, num_sweeps=10, num_kept=5)
+    shares = fold_in(jax.random.key(0), data, phi, law, num_sweeps=10, num_kept=5)
     assert (np.asarray(shares)[:, 1] > 0.9).all()

@@ -10,6 +10,7 @@ import pytest
 import scipy.stats
 
 from bnp_kernels.tokens.left_to_right import left_to_right
+from bnp_kernels.tokens.mixture_law import DirichletLaw, SwitchedLaw
 from bnp_models.testing.statistics import one_sample, rejection_threshold
 
 PHI = np.array([[0.9, 0.1], [0.25, 0.75]]).T  # word-major
@@ -58,7 +59,17 @@ def product_of_means_limit(words, phi, weights, resample):
     return product
 
 
-def run(documents, phi=PHI, weights=WEIGHTS, *, positions=1, doc=None, row=None, **options):
+def run(
+    documents,
+    phi=PHI,
+    weights=WEIGHTS,
+    *,
+    positions=1,
+    doc=None,
+    row=None,
+    law=DirichletLaw,
+    **options,
+):
     """Score documents; with `row`, `phi` and `weights` have a leading axis of rows."""
     longest = max(positions, max(map(len, documents)))
     word = np.zeros((longest, len(documents)), np.int32)
@@ -70,7 +81,7 @@ def run(documents, phi=PHI, weights=WEIGHTS, *, positions=1, doc=None, row=None,
     if row is None:
         phi, weights = phi[None], weights[None]
     return left_to_right(
-        jax.random.key(0), jnp.asarray(word), length, doc, phi, weights, row, **options
+        jax.random.key(0), jnp.asarray(word), length, doc, phi, law(weights), row, **options
     )
 
 
@@ -198,25 +209,25 @@ def test_what_is_the_same_for_all_has_one_row(one):
 
 
 def test_documents_that_switch_topics_on():
-    """The mean product is the sum over topics, with and without redrawn topics."""
-    absent = np.array([0.4, 0.1])
+    """The mean product is the evidence, with and without redrawn topics."""
+    law = SwitchedLaw(WEIGHTS, np.array([0.4, 0.1]))
 
-    def product(z):
-        counts, p = np.zeros(2), 1.0
-        for word, k in zip(DOCUMENT, z, strict=True):
-            p *= (counts[k] + WEIGHTS[k] if counts[k] else absent[k]) * PHI[word, k]
+    def product(z, words=1.0):
+        counts, p = np.zeros(2), words
+        for k in z:
+            p *= law.weigh(counts)[k]
             counts[k] += 1
         return p
 
-    exact = math.fsum(product(z) for z in itertools.product(range(2), repeat=len(DOCUMENT)))
-    copies = 200
-    word = jnp.broadcast_to(jnp.array(DOCUMENT)[:, None], (len(DOCUMENT), copies))
-    arrays = (jnp.asarray(x, jnp.float32)[None] for x in (PHI, WEIGHTS))
+    length = len(DOCUMENT)
+    every = list(itertools.product(range(2), repeat=length))
+    total = math.fsum(product(z) for z in every)
+    exact = math.fsum(product(z, PHI[DOCUMENT, z].prod()) for z in every)
+    excess = law.log_total(np.array([length])) - DirichletLaw(WEIGHTS).log_total(np.array([length]))
     for num_redrawn in (0, None):
-        run = left_to_right(
-            jax.random.key(2), word, jnp.full(copies, len(DOCUMENT)), jnp.arange(copies), *arrays,
-            None, jnp.asarray(absent, jnp.float32)[None], num_particles=50, num_redrawn=num_redrawn,
+        found = run(
+            [DOCUMENT] * 200, num_particles=50, num_redrawn=num_redrawn,
+            law=lambda weights: SwitchedLaw(weights, jnp.array([[0.4, 0.1]])),
         )  # fmt: skip
-        arrays = (jnp.asarray(x, jnp.float32)[None] for x in (PHI, WEIGHTS))
-        means = np.exp(np.asarray(run.log_product, np.float64)).mean(axis=1)
-        one_sample("weights_if_absent", {"evidence": means}, {"evidence": exact}).check()
+        means = np.exp(np.asarray(found.log_product, np.float64) - excess).mean(axis=1)
+        one_sample("switched", {"evidence": means}, {"evidence": exact / total}).check()

@@ -7,6 +7,7 @@ harness's false-alarm rate, keys from the names of the tests.
 
 import itertools
 import zlib
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +18,9 @@ from scipy.special import expit
 from bnp_kernels.processes import dirichlet_topics
 from bnp_kernels.random import bits, categorical, gamma
 from bnp_kernels.tokens import lanes, scan
+from bnp_kernels.tokens.fold_in import fold_in
+from bnp_kernels.tokens.left_to_right import left_to_right
+from bnp_kernels.tokens.mixture_law import DirichletLaw, expected_shares
 from bnp_kernels.tokens.scan import CountTable, PerRow, Weights
 from bnp_models.testing import author_corpora, enumeration, token_corpora
 from bnp_models.testing.compiled_sweeps import OPTIMISED
@@ -525,3 +529,58 @@ def test_two_topics_of_a_token():
         return swept.z, swept.x
 
     check_pairs("two topics", sweep, (z, x), log_joint, measured, (*START, *START))
+
+
+# ---- a law of the shares of a new document that no model of the library has
+
+
+class TwoLevelLaw(NamedTuple):
+    """Shares of outer topics from Dir(outer), and of the inner topics in each from Dir(weights)."""
+
+    weights: jax.Array
+    outer: jax.Array  # outer topic of each topic
+    outer_weight: jax.Array  # of this outer topic
+
+    def weigh(self, counts):
+        same = self.outer[..., None, :] == self.outer[..., :, None]
+        total, of_outer = ((same * x[..., None, :]).sum(-1) for x in (counts, self.weights))
+        return (total + self.outer_weight) * (counts + self.weights) / (total + of_outer)
+
+    def log_total(self, length):
+        first = np.unique(self.outer, return_index=True)[1]
+        return DirichletLaw(self.outer_weight[first]).log_total(length)
+
+
+TWO_LEVELS = TwoLevelLaw(
+    np.array([0.5, 1.2, 0.3]), np.array([0.0, 0.0, 1.0]), np.array([0.7, 0.7, 2.0])
+)
+NEW_PHI = np.array([[0.6, 0.3, 0.1], [0.1, 0.2, 0.7], [0.2, 0.5, 0.3]]).T
+
+
+def test_another_law_of_new_documents():
+    """Shares by fold-in, and the evidence by left-to-right."""
+    document, copies = [0, 2, 2, 1], 2000
+    every = np.array(list(itertools.product(range(3), repeat=4)))
+    joint, shares = np.ones(len(every)), np.zeros((len(every), 3))
+    for s, z in enumerate(every):
+        counts = np.zeros(3)
+        for v, k in zip(document, z, strict=True):
+            joint[s] *= TWO_LEVELS.weigh(counts)[k] * NEW_PHI[v, k]
+            counts[k] += 1
+        shares[s] = expected_shares(TWO_LEVELS, counts)[0]
+    law = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32)[None], TWO_LEVELS)
+    phi = jnp.asarray(NEW_PHI, jnp.float32)[None]
+    data = token_corpora.lay_out([document] * copies)
+    found = fold_in(jax.random.key(3), data, phi, law, num_sweeps=30, num_kept=15)
+    report = one_sample(
+        "shares", {"share": np.asarray(found, np.float64)}, {"share": joint @ shares / joint.sum()}
+    )
+    report.check()
+    word = jnp.tile(jnp.array(document)[:, None], copies)
+    length, doc = jnp.full(copies, 4), jnp.arange(copies)
+    run = left_to_right(jax.random.key(4), word, length, doc, phi, law, num_particles=20)
+    log_total = TWO_LEVELS.log_total(np.array([4]))
+    excess = log_total - DirichletLaw(TWO_LEVELS.weights).log_total(np.array([4]))
+    means = np.exp(np.asarray(run.log_product, np.float64) - excess).mean(axis=1)
+    exact = joint.sum() / np.exp(log_total[0])
+    one_sample("evidence", {"evidence": means}, {"evidence": exact}).check()
