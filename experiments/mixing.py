@@ -24,6 +24,7 @@ import numpy as np
 from study.cells import Cell
 from study.command import Study, parser_of, run_study
 from study.curves import Curve, Panel, draw
+from study.frames import DataFrame
 from study.report import Table, head, write_report
 
 __all__ = ["QUICK", "STANDARD", "Settings", "cells", "main", "report", "row"]
@@ -38,28 +39,27 @@ class Fit(NamedTuple):
     model: str
     parameters: Mapping[str, float | str]
     sweeps: tuple[int, int]  # warm-up and draws of the standard size
-    seconds: float  # about
 
 
 LEARNED = {"alpha": "prior", "beta": "prior"}
 FITS = {
     "synthetic": (
-        Fit("LDA", {"num_topics": 5, **LEARNED}, (1000, 10000), 50),
-        Fit("HDPLDA", {"alpha": 1.0, "gamma": 1.0, "beta": 0.1}, (3500, 4000), 150),
-        Fit("HDPLDA", {"alpha": 1.0, "gamma": 1.0, "beta": 0.1}, (7000, 6000), 200),
+        Fit("LDA", {"num_topics": 5, **LEARNED}, (1000, 10000)),
+        Fit("HDPLDA", {"alpha": 1.0, "gamma": 1.0, "beta": 0.1}, (3500, 4000)),
+        Fit("HDPLDA", {"alpha": 1.0, "gamma": 1.0, "beta": 0.1}, (7000, 6000)),
     ),
     "kos": (
-        Fit("LDA", {"num_topics": 3, **LEARNED}, (1000, 20000), 60),
-        Fit("LDA", {"num_topics": 4, **LEARNED}, (1000, 20000), 70),
+        Fit("LDA", {"num_topics": 3, **LEARNED}, (1000, 20000)),
+        Fit("LDA", {"num_topics": 4, **LEARNED}, (1000, 20000)),
     ),
     "kos-many": (
-        Fit("LDA", {"num_topics": 10, "alpha": 0.1, "beta": 0.01}, (1000, 20000), 80),
-        Fit("HDPLDA", {"alpha": 1.0, "gamma": 1.0, "beta": 0.05}, (1000, 4000), 110),
+        Fit("LDA", {"num_topics": 10, "alpha": 0.1, "beta": 0.01}, (1000, 20000)),
+        Fit("HDPLDA", {"alpha": 1.0, "gamma": 1.0, "beta": 0.05}, (1000, 4000)),
     ),
 }
 """By part. The last one has the settings that are usual for topics that people read."""
 
-DATA = dict.fromkeys(("kos", "kos-many"), "kos.npz")
+DATA: dict[str, str] = dict.fromkeys(("kos", "kos-many"), "kos.npz")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,7 +134,7 @@ def cells(settings: Settings, folder: str | None) -> Iterator[Cell]:
             detail = {**fit.parameters, "num_warmup": sweeps[0], "num_samples": sweeps[1]}
             yield Cell(
                 part, fit.model, partial(_measure, settings, file, fit, sweeps), data,
-                detail, chain_seed=settings.seed, seconds=fit.seconds,
+                detail, chain_seed=settings.seed,
             )  # fmt: skip
 
 
@@ -144,21 +144,13 @@ def _measure(
     """Fit, and judge all chains by scalars and by functionals."""
     import bnp_models as bnp
 
-    if file is None:
-        corpus = drawn_from_lda(settings)
-    else:
-        corpus = sample_of(file, settings)
+    corpus = drawn_from_lda(settings) if file is None else sample_of(file, settings)
     begun = time.perf_counter()
     made = bnp.fit(
-        model_of(fit),
-        corpus,
-        num_warmup=sweeps[0],
-        num_samples=sweeps[1],
-        num_chains=settings.num_chains,
-        keep_states=min(settings.keep_states, sweeps[1]),
-        seed=settings.seed,
-        progress=False,
-    )
+        model_of(fit), corpus, num_warmup=sweeps[0], num_samples=sweeps[1],
+        num_chains=settings.num_chains, keep_states=min(settings.keep_states, sweeps[1]),
+        seed=settings.seed, progress=False,
+    )  # fmt: skip
     seconds = time.perf_counter() - begun
     found = made.convergence(max_rhat=MAX_RHAT, min_ess_per_chain=MIN_ESS / settings.num_chains)
     agreed = made.functionals(max_rhat=MAX_RHAT).table.drop(index="scalars", level="kind")
@@ -180,7 +172,7 @@ def _measure(
     return {**result, "summary": found.summary}
 
 
-def _records(table: Any, *columns: str) -> dict[str, list[Any]]:
+def _records(table: DataFrame, *columns: str) -> dict[str, list[Any]]:
     """Return the quantities of a table that vary, as JSON takes them: lists by column."""
     table = table.loc[table["verdict"] != "constant"]
     names = [" ".join(x) if isinstance(x, tuple) else str(x) for x in table.index]
@@ -191,22 +183,15 @@ def _records(table: Any, *columns: str) -> dict[str, list[Any]]:
 def row(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the row of the table of scalars: the largest R-hat, the smallest ESS, and whose."""
     scalars = record["scalars"]
-    ess = np.minimum(scalars["ess_bulk"], scalars["ess_tail"])
-    worst, least = int(np.argmax(scalars["rhat"])), int(np.argmin(ess))
     return {
         "corpus": record["data"],
-        "documents": record["documents"],
-        "tokens": record["tokens"],
-        "words": record["words"],
+        **{name: record[name] for name in ("documents", "tokens", "words")},
         "model": model_words(record),
         "sweeps": f"{record['num_warmup']} + {record['num_samples']}",
         "seconds": record["seconds"],
         "seconds_compiling": record["compile_seconds"],
         "scalars": ", ".join(scalars["name"]),
-        "largest_Rhat": f"{scalars['rhat'][worst]:.4f}",
-        "of": scalars["name"][worst],
-        "smallest_ESS": round(float(ess[least])),
-        "ESS_of": scalars["name"][least],
+        **_worst(scalars, np.minimum(scalars["ess_bulk"], scalars["ess_tail"])),
         "verdict": record["verdict"],
     }
 
@@ -215,7 +200,6 @@ def functional_row(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the row of the table of functionals: how many pass, and the worst of them."""
     found = record["functionals"]
     rhat, ess = np.array(found["rhat"]), np.array(found["ess"])
-    far, few = int(rhat.argmax()), int(ess.argmin())
     return {
         "corpus": record["data"],
         "model": model_words(record),
@@ -223,11 +207,16 @@ def functional_row(record: Mapping[str, Any]) -> dict[str, Any]:
         "functionals": len(rhat),
         "pass_both_limits": int(((rhat <= MAX_RHAT) & (ess >= MIN_ESS)).sum()),
         "median_Rhat": f"{np.median(rhat):.4f}",
-        "largest_Rhat": f"{rhat[far]:.4f}",
-        "of": found["name"][far],
-        "smallest_ESS": round(float(ess[few])),
-        "ESS_of": found["name"][few],
+        **_worst(found, ess),
     }
+
+
+def _worst(found: Mapping[str, Sequence[Any]], ess: np.ndarray) -> dict[str, Any]:
+    far, few = int(np.argmax(found["rhat"])), int(ess.argmin())
+    return {
+        "largest_Rhat": f"{found['rhat'][far]:.4f}", "of": found["name"][far],
+        "smallest_ESS": round(float(ess[few])), "ESS_of": found["name"][few],
+    }  # fmt: skip
 
 
 def model_words(record: Mapping[str, Any]) -> str:
@@ -240,18 +229,12 @@ def model_words(record: Mapping[str, Any]) -> str:
 def report(run: dict[str, Any], output: Path) -> str:
     """Write the table and the picture of the log joint density; return the report."""
     records = list(run["cells"].values())
-    panels = [
-        Panel(
-            f"{record['data']}: {model_words(record)}",
-            "sweep after the warm-up",
-            "log joint density",
-            [
-                Curve(f"chain {c}", record["lp_sweeps"], lp, markers=False)
-                for c, lp in enumerate(record["lp"])
-            ],
-        )
-        for record in records
-    ]
+    panels = []
+    for r in records:
+        chains = enumerate(r["lp"])
+        curves = [Curve(f"chain {c}", r["lp_sweeps"], lp, markers=False) for c, lp in chains]
+        title = f"{r['data']}: {model_words(r)}"
+        panels.append(Panel(title, "sweep after the warm-up", "log joint density", curves))
     draw(panels, output.with_suffix(".png"))
     made = run["settings"]
     about = (

@@ -19,12 +19,16 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from study.files import read_json, write_csv, write_json
 from study.machine import machine, versions
 from study.scores import documents_error
+
+if TYPE_CHECKING:
+    from bnp_models import Corpus
+    from bnp_models.base.model import Model
 
 __all__ = ["main"]
 
@@ -72,7 +76,9 @@ def corpora(settings: Settings, folder: str | None) -> Iterator[tuple[str, Any]]
     yield "nips12 abstracts", corpus.prune(min_count=5)
 
 
-def compare(model: Any, sweeps: tuple[int, int], corpus: Any, settings: Settings) -> dict[str, Any]:
+def compare(
+    model: "Model", sweeps: tuple[int, int], corpus: "Corpus", settings: Settings
+) -> dict[str, Any]:
     """Fit a model, and score every choice of chains."""
     import bnp_models as bnp
     from bnp_models.posterior.stacking import stack
@@ -140,13 +146,13 @@ def compare(model: Any, sweeps: tuple[int, int], corpus: Any, settings: Settings
     }
 
 
-def _by_document(log_prob: Any, corpus: Any) -> Any:
+def _by_document(log_prob: Sequence[np.ndarray] | np.ndarray, corpus: "Corpus") -> Any:
     """Add up the tokens of each document that document completion scored."""
     doc = np.asarray(corpus.halves(0)[1].doc)
     return np.stack([np.bincount(doc, row, minlength=corpus.num_docs) for row in log_prob])
 
 
-def _perplexity(log_prob: Any, tokens: Any) -> float:
+def _perplexity(log_prob: np.ndarray, tokens: np.ndarray) -> float:
     return math.exp(-float(log_prob.sum() / tokens.sum()))
 
 

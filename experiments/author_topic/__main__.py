@@ -10,48 +10,30 @@ authors. No part of a test document is ever fitted. gensim's author-topic model 
 stand beside ours.
 """
 
-import dataclasses
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from study.command import Study, parser_of, planned_by, run_study
+from study.command import main_of, study_in
 
-from author_topic.report import report
-from author_topic.settings import FULL, PARTS, QUICK, STANDARD
+from author_topic import settings
 
 __all__ = ["STUDY", "main"]
 
 
 _HERE = Path(__file__).parent
-STUDY = Study(
-    name="author_topic",
-    title="LDA, the author-topic model and their nonparametric forms.",
-    settings={"standard": STANDARD, "full": FULL, "quick": QUICK},
-    parts=PARTS,
-    prepare=planned_by("author_topic.plan"),
-    report=report,
+STUDY = study_in(
+    _HERE,
+    "LDA, the author-topic model and their nonparametric forms.",
     modules=[_HERE, *(_HERE.with_name("benchmarks") / f"{name}.py"
-                      for name in ("bags", "completion", "systems"))],
-    data_files=dict.fromkeys(PARTS, "nips12.npz"),
+                      for name in ("bags", "measures", "systems"))],
+    data_files=dict.fromkeys(settings.PARTS, "nips12.npz"),
     may_change=("cores", "splits", "topics", "per_topic", "infinite", "start_splits",
                 "gensim_topics", "tomotopy_starts", "curves"),
+    options={"splits": "how many divisions into training and test"},
 )  # fmt: skip
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Measure what is not measured yet, then report."""
-    parser = parser_of(STUDY)
-    parser.add_argument("--splits", type=int, help="how many divisions into training and test")
-    arguments = parser.parse_args(argv)
-    study = STUDY
-    if arguments.splits is not None:
-        number = {"splits": arguments.splits}
-        sizes = {name: dataclasses.replace(s, **number) for name, s in STUDY.settings.items()}
-        study = STUDY._replace(settings=sizes)
-    return run_study(study, arguments)
+main = main_of(STUDY)
 
 
 if __name__ == "__main__":

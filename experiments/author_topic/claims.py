@@ -153,7 +153,7 @@ def best_of(run: Run, method: str, alpha: str | None = None) -> Best | None:
         return None
     values = pd.DataFrame({k: x.set_index("split_seed")["value"] for k, x in every.items()})
     means = (values.dropna() if len(values.dropna()) else values).mean()
-    best, largest = int(means.idxmin()), max(every)
+    best, largest = min(every, key=lambda k: means[k]), max(every)
     before = sorted(every)[-2:][0]
     falling = best == largest
     if falling and before != largest:

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 import numpyro.distributions as dist
 from benchmarks.bags import Bag, synthetic, to_corpus
-from benchmarks.completion import pad
+from benchmarks.measures import pad
 from benchmarks.systems import make
 from study.chains import OurChains
 from study.peers import tuned_gensim
@@ -23,6 +23,7 @@ from study.timing import until
 
 import bnp_models as bnp
 from author_topic.settings import ALL, AUTHORS, Settings
+from bnp_models.base.model import Model
 from bnp_models.data.readers import read_npz
 from bnp_models.posterior.mixtures import AuthorMixture, author_states
 from bnp_models.scores.held_out import document_completion, known_authors
@@ -95,7 +96,7 @@ def fit(
     }
 
 
-def _scores(found: Any, data: Halves, settings: Settings, seed: int) -> dict[str, Any]:
+def _scores(found: bnp.TopicFit, data: Halves, settings: Settings, seed: int) -> dict[str, Any]:
     """Predict from the authors, or from some of the words of the first halves and then all."""
     if isinstance(found, bnp.AuthorFit):
         scores = {AUTHORS: found.known_authors(data.heldout)}
@@ -108,7 +109,7 @@ def _scores(found: Any, data: Halves, settings: Settings, seed: int) -> dict[str
     return {known: kept(score, chains, by_state=False) for known, score in scores.items()}
 
 
-def nothing_known(found: Any, heldout: bnp.Corpus) -> Any:
+def nothing_known(found: bnp.TopicFit, heldout: bnp.Corpus) -> Any:
     """Score documents by the topics' prior shares, as if these were the shares of every author."""
 
     def states() -> Iterator[AuthorMixture]:
@@ -143,29 +144,29 @@ def one_word_distribution(data: Halves, *, settings: Settings, seed: int) -> dic
 
 
 def curve(
-    data: Halves, *, schedule: str, num_chains: int, settings: Settings, seed: int
+    data: Halves, *, schedule: str, chains: int, settings: Settings, seed: int
 ) -> dict[str, Any]:
     """Score the author-topic model at points in time, by all chains as they are then."""
     model = _model("AuthorTopicModel", settings.curve_topics, False, settings)
-    keys = jax.random.split(jax.random.key(seed), num_chains)
+    keys = jax.random.split(jax.random.key(seed), chains)
     # the sizes of a fit, so that they share what is compiled
-    sizes = {"num_warmup": settings.num_warmup, "num_samples": settings.num_samples}
+    sizes: dict[str, Any] = {"num_warmup": settings.num_warmup, "num_samples": settings.num_samples}
     with _strangers():
-        chains = OurChains(model, data.train, keys, schedule=schedule, **sizes)
+        ours = OurChains(model, data.train, keys, schedule=schedule, **sizes)
     last: list[Any] = []
 
     def look() -> dict[str, Any]:
         with _strangers():
-            states = author_states(model, chains.states(), data.train)
+            states = author_states(model, ours.states(), data.train)
             last[:] = [known_authors(states, data.heldout)]
-        print(f"    sweep {chains.sweeps}: perplexity {last[0].perplexity:.1f}", flush=True)
+        print(f"    sweep {ours.sweeps}: perplexity {last[0].perplexity:.1f}", flush=True)
         return {"perplexity": last[0].perplexity}
 
-    found = until(chains, look, settings.curve_seconds, settings.curve_points)
+    found = until(ours, look, settings.curve_seconds, settings.curve_points)
     return {
         "curve": found,
-        "scores": {AUTHORS: kept(last[0], num_chains, by_state=False)},
-        "compile_seconds": chains.compile_seconds,
+        "scores": {AUTHORS: kept(last[0], chains, by_state=False)},
+        "compile_seconds": ours.compile_seconds,
     }
 
 
@@ -228,7 +229,7 @@ def _model(name: str, topics: int | None, per_topic: bool, settings: Settings) -
 
 
 def _run(
-    model: Any, first: int | None, corpus: bnp.Corpus, settings: Settings, seed: int, folder: Path
+    model: Model, first: int | None, corpus: bnp.Corpus, settings: Settings, seed: int, folder: Path
 ) -> tuple[Any, float | None]:
     """Fit; the time, compiling left out, is None if it went on from a checkpoint."""
     options: dict[str, Any] = {} if settings.schedule is None else {"schedule": settings.schedule}

@@ -24,10 +24,6 @@ from author_topic.settings import (
 __all__ = ["Plan", "prepare"]
 
 FINITE = (LDA, ATM)
-# For the estimates, on 2 cores: nanoseconds of a token, more of them for each topic
-_COST = {LDA: (12, 0.45), ATM: (12, 1.0)}
-_COST_INFERRED = (1000, 0.0)
-_TOKENS = {"quick": 1e3, "standard": 4.1e5, "full": 1.8e6}  # of the training documents
 
 
 def prepare(
@@ -56,26 +52,25 @@ class Plan:
                 yield from part(seed)
 
     def _cell(
-        self, part: str, method: str, measure: Callable[..., Any], seed: int, seconds: float,
+        self, part: str, method: str, measure: Callable[..., Any], seed: int,
         start: str = "", detail: dict[str, Any] | None = None, **options: Any,
     ) -> Cell:  # fmt: skip
         """Return a cell that measures on the documents of a split."""
         call = later(measure, partial(self.split, seed), settings=self.s, seed=seed, **options)
-        seconds = 1.0 if self.s.size == "quick" else seconds
-        return Cell(part, method, call, "", detail or {}, seed, seed, start, seconds)
+        return Cell(part, method, call, "", detail or {}, seed, seed, start)
 
     def _fits(self, seed: int) -> Iterator[Cell]:
         s = self.s
-        yield self._cell("fit", "unigram", measures.one_word_distribution, seed, 2)
+        yield self._cell("fit", "unigram", measures.one_word_distribution, seed)
 
         def fit(name: str, topics: int | None, first: int = 0, per_topic: bool = False) -> Cell:
             named = ".".join(map(str, (self.output.stem, name, topics, first, per_topic, seed)))
             about: dict[str, Any] = {"topics_asked": topics or INFERRED}
             about |= {"alpha": PER_TOPIC} if per_topic else {}
             return self._cell(
-                "fit", name, measures.fit, seed, self._seconds(name, topics or 0),
-                start_name(first) if first else "", about, name=name, topics=topics, first=first,
-                per_topic=per_topic, folder=self.output.with_name(f".{named}"),
+                "fit", name, measures.fit, seed, start_name(first) if first else "", about,
+                name=name, topics=topics, first=first, per_topic=per_topic,
+                folder=self.output.with_name(f".{named}"),
             )  # fmt: skip
 
         yield from (fit(m, k) for k in s.topics for m in FINITE)
@@ -86,31 +81,16 @@ class Plan:
 
     def _peers(self, seed: int) -> Iterator[Cell]:
         """Return the cells of peers, those that are not installed left out."""
-        s = self.s
-        for k in s.gensim_topics if importlib.util.find_spec("gensim") else ():
-            seconds = 1.15 * s.tune_seconds * (len(s.etas) * len(s.chunks) + 1)
+        for k in self.s.gensim_topics if importlib.util.find_spec("gensim") else ():
             about = {"topics_asked": k}
-            yield self._cell(
-                "peers", GENSIM, measures.gensim, seed, seconds, detail=about, topics=k
-            )
-        for first in s.tomotopy_starts if importlib.util.find_spec("tomotopy") else ():
-            tokens = _TOKENS[s.size] * (s.num_warmup + s.num_samples)
-            yield self._cell(
-                "peers", TOMOTOPY, measures.tomotopy_hdp, seed, tokens / 2e6, start_name(first),
-                {"topics_asked": INFERRED}, first=first,
-            )  # fmt: skip
+            yield self._cell("peers", GENSIM, measures.gensim, seed, detail=about, topics=k)
+        about = {"topics_asked": INFERRED}
+        for first in self.s.tomotopy_starts if importlib.util.find_spec("tomotopy") else ():
+            start, measure = start_name(first), measures.tomotopy_hdp
+            yield self._cell("peers", TOMOTOPY, measure, seed, start, about, first=first)
 
     def _curves(self, seed: int) -> Iterator[Cell]:
-        s = self.s
-        for schedule, chains in s.curves:
-            about = {"topics_asked": s.curve_topics, "schedule": schedule, "chains": chains}
-            yield self._cell(
-                "curve", ATM, measures.curve, seed, 15 + 1.1 * s.curve_seconds, detail=about,
-                schedule=schedule, num_chains=chains,
-            )  # fmt: skip
-
-    def _seconds(self, method: str, topics: int) -> float:
-        """Estimate the seconds of a fit and its scores."""
-        first, more = _COST.get(method, _COST_INFERRED)
-        work = self.s.num_chains * (self.s.num_warmup + self.s.num_samples) * _TOKENS[self.s.size]
-        return work * (first + more * topics) * 1e-9 + 20
+        for schedule, chains in self.s.curves:
+            how = {"schedule": schedule, "chains": chains}
+            about = {"topics_asked": self.s.curve_topics, **how}
+            yield self._cell("curve", ATM, measures.curve, seed, detail=about, **how)

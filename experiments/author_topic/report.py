@@ -41,7 +41,7 @@ from author_topic.settings import (
 
 __all__ = ["CLAIMS", "report"]
 
-COLOURS = dict(zip((LDA, ATM, HDP, NP, GENSIM, TOMOTOPY),
+COLOURS: dict[str, str] = dict(zip((LDA, ATM, HDP, NP, GENSIM, TOMOTOPY),
                    (*PALETTE[:2], PALETTE[5], PALETTE[4], PALETTE[6], PALETTE[3]),
                    strict=True))  # fmt: skip
 KNOWN = {AUTHORS: "authors known", ALL: "first half seen"}

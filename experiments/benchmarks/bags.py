@@ -138,25 +138,19 @@ def split(bag: Bag, seed: int) -> Split:
     is_test[rng.permutation(bag.num_docs)[: round(TEST_SHARE * bag.num_docs)]] = True
     number = np.where(is_test, np.cumsum(is_test), np.cumsum(~is_test)) - 1
     of_test = is_test[bag.doc]
-    known = np.zeros(bag.num_words, bool)
-    known[bag.word[~of_test]] = True
+    known = np.bincount(bag.word[~of_test], minlength=bag.num_words) > 0
     new_word = np.cumsum(known) - 1
 
-    def part(mask: np.ndarray, num_docs: int) -> Bag:
+    def part(mask: np.ndarray) -> Bag:
         doc, word = number[bag.doc[mask]], new_word[bag.word[mask]]
+        num_docs = int((is_test == of_test[mask][0]).sum())
         return Bag(doc.astype(np.int32), word.astype(np.int32), num_docs, int(known.sum()))
 
-    usable = of_test & known[bag.word]
-    tokens = np.flatnonzero(usable)
+    tokens = np.flatnonzero(of_test & known[bag.word])
     order = tokens[np.lexsort((rng.random(len(tokens)), bag.doc[tokens]))]
     start = np.searchsorted(bag.doc[order], bag.doc[order])
-    half = np.zeros(len(bag.doc), bool)
-    half[order[(np.arange(len(order)) - start) % 2 == 0]] = True
-    second = usable & ~half
-    num_test = int(is_test.sum())
-    return Split(
-        part(~of_test, bag.num_docs - num_test), part(half, num_test), part(second, num_test)
-    )
+    second = (np.arange(len(order)) - start) % 2 == 1
+    return Split(part(~of_test), *(part(np.sort(order[second == x])) for x in (False, True)))
 
 
 def to_corpus(bag: Bag) -> Any:

@@ -13,14 +13,12 @@ Each measurement is stored when it is done; the same command goes on where one s
 code has changed, `--mix` keeps what the old code did and measures the new code again.
 """
 
-import argparse
 import dataclasses
 import importlib.util
 import signal
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,7 +32,8 @@ from study.command import Study, parser_of, run_study
 from study.machine import digest_of
 
 from benchmarks.convergence_report import report
-from benchmarks.processes import Order, Stage, check_checkout, run_stages
+from benchmarks.plan import in_processes
+from benchmarks.processes import Stage, check_checkout
 
 __all__ = ["QUICK", "STANDARD", "Settings", "cells", "main"]
 
@@ -61,8 +60,7 @@ PARTS = (*LEVELS, *STARTS, *FIRST, "completion")
 QUICK_PARTS = ("hdp-docs", "first-lda", "completion")  # a minute of one core
 DATA = {part: f"{n}.npz" for part in PARTS for n in ("nips12", "mlabs") if part.endswith(n)}
 DATA |= {"completion": "nips12.npz", **dict.fromkeys(FIRST, "mlabs.npz")}
-SWEEP = {"package_docs": 0.4, "mlabs": 0.3, "nips12": 1.3}  # guessed seconds, of four chains
-MEASURING = ("bags", "completion", "convergence", "fits", "processes", "systems")
+MEASURING = ("bags", "convergence", "measures", "processes", "systems")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,7 +94,13 @@ QUICK = Settings(
     starts_warmup=4, first_sweeps=8, first_chains=1, peer_sweeps=8, topics=8, seconds=0.1,
     points=2, goal=120.0,
 )  # fmt: skip
-CHANGEABLE = ("repeats", "warmups", "documents", "starts_warmup")  # cells are named by these
+CHANGEABLE = {
+    "repeats": f"of everything (default {STANDARD.repeats})",
+    "warmups": f"sweeps, of the new code (default {' '.join(map(str, STANDARD.warmups))})",
+    "starts_warmup": f"sweeps, from different starts (default {STANDARD.starts_warmup})",
+    "documents": "fit so many papers of nips12 (default all)",
+}
+"""Settings that the command line may change; cells are named by these."""
 
 
 def cells(s: Settings, old: Path, data: str | None, output: Path) -> Iterator[Cell]:
@@ -139,14 +143,12 @@ def _fit(
             given["corpus"] = "synthetic"
         elif corpus == "package_docs":
             given["corpus"] = str(_docs(output))
-        return _run(s, data, (Stage("fits.measure", given),), checkout)
+        return _in_processes(s, data, [Stage("fit", given)], checkout)()
 
-    sweeps = options["num_warmup"] + options["num_samples"]
-    guess = 60 + SWEEP[corpus] * sweeps * options["num_chains"] / 4 * (few or 1740) / 1740
     name = "synthetic" if s.size == "quick" else corpus
     start = f"from {options['init_topics']}" if "init_topics" in options else ""
     about = {"warmup": options["num_warmup"], "documents": few, "code": code}
-    return Cell(part, side, measure, name, about, s.seed, seed, start, guess)
+    return Cell(part, side, measure, name, about, s.seed, seed, start)
 
 
 def _beside_tomotopy(s: Settings, data: str | None, seed: int, code: str) -> Iterator[Cell]:
@@ -155,28 +157,30 @@ def _beside_tomotopy(s: Settings, data: str | None, seed: int, code: str) -> Ite
     tomotopy = {"library": "tomotopy", "name": "tomotopy", "workers": s.cores}
     peers = importlib.util.find_spec("tomotopy") is not None
 
-    def cell(part: str, method: str, stage: str, corpus: str, about: Any, **given: Any) -> Cell:
+    def cell(
+        part: str, method: str, stage: str, corpus: str, about: Mapping[str, Any], **given: Any
+    ) -> Cell:
         given |= {"corpus": corpus, "run": seed - s.seed}
-        stages = Stage(stage, given), Stage("completion.score", {"corpus": corpus})
-        measure = partial(_run, s, data, stages, *([HERE] if method == "new" else []))
-        return Cell(part, method, measure, corpus, about, s.seed, seed, seconds=100)
+        stages = Stage(stage, given), Stage("score", {"corpus": corpus})
+        measure = _in_processes(s, data, stages, HERE if method == "new" else None)
+        return Cell(part, method, measure, corpus, about, s.seed, seed)
 
     for part, spec in PEERS.items() if peers else ():
         given = {"spec": tomotopy | spec, "sweeps": s.peer_sweeps}
-        yield cell(part, "tomotopy", "completion.train_sweeps", corpora[0], {}, **given)
+        yield cell(part, "tomotopy", "train_sweeps", corpora[0], {}, **given)
     lda = {"model": "LDA", "topics": s.topics, "alpha": 0.1, "beta": 0.01}
     ours = {"library": "bnp-models", "name": "ours", "schedule": "parallel", "num_sweeps": 1000}
     size = {"seconds": s.seconds, "points": s.points}
     for method, spec in {"new": ours, **({"tomotopy": tomotopy} if peers else {})}.items():
         about = {"code": code} if method == "new" else {}
         spec = {"spec": spec | lda}
-        yield cell("completion", method, "completion.train", corpora[1], about, **spec, **size)
+        yield cell("completion", method, "train", corpora[1], about, **spec, **size)
 
 
-def _run(s: Settings, data: str | None, stages: tuple[Stage, ...], *checkout: Path) -> Any:
-    with tempfile.TemporaryDirectory(prefix="bnp-convergence-") as scratch:
-        order = Order(data, s.seed, s.size == "quick", s.cores, scratch)
-        return run_stages(order, stages, *checkout)
+def _in_processes(
+    s: Settings, data: str | None, stages: Sequence[Stage], checkout: Path | None
+) -> Callable[[], dict[str, Any]]:
+    return in_processes(data, s.seed, s.size == "quick", s.cores, stages, checkout)
 
 
 def _docs(output: Path) -> Path:
@@ -204,12 +208,6 @@ def _commit(checkout: Path) -> str:
     return found.stdout.strip() or "unknown commit"
 
 
-def _count(text: str) -> int:
-    if not (text.isdecimal() and int(text)):
-        raise argparse.ArgumentTypeError(f"{text} is no positive whole number")
-    return int(text)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run what is not measured yet, then report."""
     study = Study(
@@ -222,24 +220,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         modules=[Path(__file__).with_name(f"{name}.py") for name in MEASURING],
         data_files=DATA,
         may_change=(*CHANGEABLE, "command", "old_commit"),
+        options=CHANGEABLE,
     )
     parser = parser_of(study)
     parser.add_argument("--old", type=Path, metavar="CHECKOUT", help="what to compare with")
-    for name, what in (
-        ("repeats", f"of everything (default {STANDARD.repeats})"),
-        ("warmups", f"sweeps, of the new code (default {' '.join(map(str, STANDARD.warmups))})"),
-        ("starts-warmup", f"sweeps, from different starts (default {STANDARD.starts_warmup})"),
-        ("documents", "fit so many papers of nips12 (default all)"),
-    ):
-        parser.add_argument(
-            f"--{name}", type=_count, help=what, nargs="+" if name == "warmups" else None
-        )
     arguments = parser.parse_args(argv)
     if arguments.quick and arguments.parts == ",".join(PARTS):
         arguments.parts = ",".join(QUICK_PARTS)
-    given = {name: getattr(arguments, name) for name in CHANGEABLE}
-    given = {name: tuple(x) if name == "warmups" else x for name, x in given.items() if x}
-    settings = {n: dataclasses.replace(x, **given) for n, x in study.settings.items()}
     try:
         if not arguments.report and arguments.old is None:
             raise ValueError("--old CHECKOUT is needed: `git worktree add FOLDER COMMIT` makes one")
@@ -249,13 +236,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def prepare(s: Settings, data: str | None, output: Path) -> tuple[dict[str, Any], Any]:
         words = f"convergence.py --old CHECKOUT --parts {arguments.parts}"
-        for name, value in given.items():
-            words += f" --{name.replace('_', '-')} {' '.join(map(str, np.atleast_1d(value)))}"
+        for name in CHANGEABLE:
+            if (value := getattr(arguments, name)) is not None:
+                words += f" --{name.replace('_', '-')} {' '.join(map(str, np.atleast_1d(value)))}"
         made = {"old": _code(old), "old_commit": _commit(old), "command": words}
         return {"made": made}, list(cells(s, old, data, output))
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # and the worker with it
-    return run_study(study._replace(settings=settings, prepare=prepare), arguments)
+    return run_study(study._replace(prepare=prepare), arguments)
 
 
 if __name__ == "__main__":

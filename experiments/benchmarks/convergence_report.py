@@ -93,13 +93,16 @@ def _starts(run: Run, part: str) -> Iterator[Run]:
         for side in SIDES for n in s["starts"]
     }  # fmt: skip
     for name, limit in {**STARTS_PERCENT, "seconds": STARTS_SECONDS[part]}.items():
-        both = {key: _middle(records, name) for key, records in of.items()}
+        both: dict[tuple[str, int], Any] = {
+            key: _middle(records, name) for key, records in of.items()
+        }
         timed, ends = name == "seconds", {}
         for side in SIDES:
             few, many = (both[side, n] for n in s["starts"])
-            known = few is not None and many is not None
-            larger = max(few, many) if known else None
-            ends[side] = larger if timed or not known else 100 * (larger / min(few, many) - 1)
+            ends[side] = None
+            if few is not None and many is not None:
+                larger, smaller = max(few, many), min(few, many)
+                ends[side] = larger if timed else 100 * (larger / smaller - 1)
         what = "of the slower start" if timed else "from different starts, % apart"
         yield {
             "target": f"{name.replace('_', ' ')} {what}", **ends, "ratio": None,
@@ -184,5 +187,5 @@ def _middle(records: list[Run], name: str, divisor: int = 1) -> Any:
     return median(values) / divisor if values else None
 
 
-def _ratio(one: Any, other: Any) -> float | None:
+def _ratio(one: float | None, other: float | None) -> float | None:
     return None if one is None or other is None or math.isinf(one + other) else one / other

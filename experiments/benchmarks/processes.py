@@ -9,7 +9,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,7 +47,7 @@ class Order(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """A function of a module of this package, "module.function", and its arguments."""
+    """A function of `benchmarks.measures` by its name, and its arguments."""
 
     function: str
     arguments: Mapping[str, Any]
@@ -55,7 +55,7 @@ class Stage(NamedTuple):
 
 
 def run_stages(
-    order: Order, stages: tuple[Stage, ...], checkout: Path | None = None
+    order: Order, stages: Sequence[Stage], checkout: Path | None = None
 ) -> dict[str, Any]:
     """Do the stages one after the other, each in a process of its own; to be quick, in this one.
 
@@ -106,8 +106,7 @@ def say(text: str) -> None:
 
 
 def _call(order: Order, function: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    module, _, name = function.partition(".")
-    return getattr(importlib.import_module(f"benchmarks.{module}"), name)(order, **arguments)
+    return getattr(importlib.import_module("benchmarks.measures"), function)(order, **arguments)
 
 
 def _in_process(order: Order, stage: Stage, checkout: Path | None) -> dict[str, Any]:

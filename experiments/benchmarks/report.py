@@ -1,6 +1,7 @@
 """Tables and pictures of the benchmark: what was found, against whom, and whether it is enough."""
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
@@ -255,7 +256,7 @@ def _draw_starts(run: Run, path: Path) -> None:
     draw(panels, path)
 
 
-def _band(label: str, x: list[int], by_sweep: Any, colour: str) -> Curve:
+def _band(label: str, x: list[int], by_sweep: Sequence[Sequence[float]], colour: str) -> Curve:
     """Return the mean over chains, with the lowest and the highest as the band."""
     y, low, high = ([f(v) for v in by_sweep] for f in (mean, min, max))
     return Curve(label, x, y, low, high, colour=colour, markers=len(x) < 40)

@@ -62,11 +62,11 @@ def _cells(s: Settings, scratch: Path) -> Iterator[Cell]:
     cases += [(tokens, layout) for tokens in s.tokens for layout in s.layouts]
     for tokens in sorted({tokens for tokens, _ in cases}):
         build = partial(_build, s, scratch, tokens)
-        yield Cell("corpus", "write", build, detail={"tokens": tokens}, seconds=1 + tokens / 2e6)
+        yield Cell("corpus", "write", build, detail={"tokens": tokens})
     for tokens, (devices, number) in dict.fromkeys(cases):
         detail = {"tokens": tokens, "devices": devices, "processes": number}
         fit = partial(_fit, s, scratch, tokens, devices, number)
-        yield Cell("run", "LDA", fit, detail=detail, seconds=25 + 1.5e-7 * s.sweep_tokens)
+        yield Cell("run", "LDA", fit, detail=detail)
 
 
 def _build(s: Settings, scratch: Path, tokens: int) -> dict[str, Any]:

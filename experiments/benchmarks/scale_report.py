@@ -75,7 +75,9 @@ def _size(settings: dict[str, Any], tokens: int, devices: int) -> Size:
     return Size(tokens, docs, settings["words"], settings["topics"], devices=devices)
 
 
-def _row(settings: dict[str, Any], at: Any, record: dict[str, Any], rates: Rates | None) -> Any:
+def _row(
+    settings: dict[str, Any], at: tuple[int, int, int], record: dict[str, Any], rates: Rates | None
+) -> Any:
     tokens, devices, number = at
     size = _size(settings, tokens, devices)
     on_paper = seconds(size, rates, settings["cores"], LOOPBACK) if rates else None
@@ -96,19 +98,18 @@ def _row(settings: dict[str, Any], at: Any, record: dict[str, Any], rates: Rates
 def _targets(settings: dict[str, Any], found: dict[Any, Any]) -> Iterator[dict[str, Any]]:
     for tokens in settings["tokens"]:
         one, two, apart = (found.get((tokens, *layout)) for layout in ((1, 1), (2, 1), (2, 2)))
-        if two and apart:
-            what = "two processes, tokens per second to one process with two devices"
-            ratio, wanted = two["seconds"] / apart["seconds"], TARGETS["processes"]
-            yield _target(what, tokens, ratio, wanted, ratio >= wanted)
-        wanted = TARGETS["memory"]
-        if one and apart:
-            what = "memory of a process of two, to that of one with one device"
-            ratio = apart["peak"] / one["peak"]
-            yield _target(what, tokens, ratio, wanted, ratio <= wanted)
-        if one and two:
-            what = "arrays on a device of two, to those of one device"
-            ratio = two["bytes_of_arrays"] / one["bytes_of_arrays"]
-            yield _target(what, tokens, ratio, wanted, ratio <= wanted)
+        for what, over, under, name, wanted, least in (
+            ("two processes, tokens per second to one process with two devices", two, apart,
+             "seconds", TARGETS["processes"], True),
+            ("memory of a process of two, to that of one with one device", apart, one, "peak",
+             TARGETS["memory"], False),
+            ("arrays on a device of two, to those of one device", two, one, "bytes_of_arrays",
+             TARGETS["memory"], False),
+        ):  # fmt: skip
+            if over and under:
+                ratio = over[name] / under[name]
+                met = ratio >= wanted if least else ratio <= wanted
+                yield _target(what, tokens, ratio, wanted, met)
     yield from _growth(
         {t: found[t, 1, 1]["seconds"] for t in settings["tokens"] if (t, 1, 1) in found}
     )

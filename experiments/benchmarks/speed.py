@@ -24,9 +24,7 @@ from benchmarks.settings import FULL, PARTS, QUICK, STANDARD, Settings
 
 __all__ = ["STUDY", "main"]
 
-MEASURING = (
-    "bags", "completion", "ess", "memory", "plan", "processes", "starts", "systems", "tokens",
-)  # fmt: skip
+MEASURING = ("bags", "measures", "plan", "processes", "systems")
 
 
 def _prepare(settings: Settings, data: str | None, output: Path) -> Any:

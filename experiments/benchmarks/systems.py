@@ -8,7 +8,10 @@ from study.timing import Moving
 
 from benchmarks.bags import Bag, to_corpus
 
-__all__ = ["System", "make", "ours"]
+__all__ = ["Spec", "System", "make", "ours"]
+
+Spec = dict[str, Any]
+"""What is compared: `library`, `model`, `name`, and options."""
 
 
 class System(Moving, Protocol):
@@ -31,7 +34,7 @@ class System(Moving, Protocol):
         ...
 
 
-def make(spec: dict[str, Any], bag: Bag, seed: int) -> System:
+def make(spec: Spec, bag: Bag, seed: int) -> System:
     """Build the system that a dictionary describes: `library`, `model` and its options."""
     options = {k: v for k, v in spec.items() if k not in ("library", "model", "name")}
     build = {"bnp-models": ours, "tomotopy": Tomotopy, "gensim": Gensim}[spec["library"]]

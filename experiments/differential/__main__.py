@@ -13,22 +13,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from study.command import Study, main_of, planned_by
-
-from differential.report import report
-from differential.settings import FULL, PARTS, QUICK, STANDARD
+from study.command import main_of, study_in
 
 __all__ = ["STUDY", "main"]
 
 
-STUDY = Study(
-    name="differential",
-    title="Differential topic models: groups that word topics differently.",
-    settings={"standard": STANDARD, "full": FULL, "quick": QUICK},
-    parts=PARTS,
-    prepare=planned_by("differential.plan"),
-    report=report,
-    modules=[Path(__file__).parent],
+STUDY = study_in(
+    Path(__file__).parent,
+    "Differential topic models: groups that word topics differently.",
     data_files={
         "perplexity-blogs": "poliblog5k.npz", "perplexity-abstracts": "mlabs.npz",
         "samplers": "mlabs.npz", "discount": "mlabs.npz", "classification": "mlabs.npz",

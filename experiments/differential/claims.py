@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.stats
 from study.cells import of_part
 from study.claims import (
     Claim,
@@ -30,7 +29,7 @@ from study.claims import (
 from study.frames import DataFrame, frame
 from study.gaps import gap_between, start_gaps, usual
 from study.report import span
-from study.scores import mean_of, unpack
+from study.scores import mean_of, rank_correlation, unpack
 
 from differential.settings import (
     CCLDA,
@@ -156,7 +155,7 @@ def pair(run: Run, data: str, one: str, other: str, how: str) -> Finding:
 def with_discount(run: Run, data: str, method: str, how: str) -> Finding:
     """Compare the discount of the paper with none."""
     both = [Which("discount", data, method, a) for a in (0.7, 0.0)]
-    return better(run, *both, how, {f"{w.method}, a = {w.discount:g}": w for w in both})
+    return better(run, *both, how=how, starts={f"{w.method}, a = {w.discount:g}": w for w in both})
 
 
 def transformed(run: Run, data: str, how: str) -> Finding:
@@ -164,7 +163,7 @@ def transformed(run: Run, data: str, how: str) -> Finding:
     discounts = {r["discount"] for r in of_part(run, "discount", data=data, method=TI)}
     starts = {name: _perplexity(data, name) for name in (TI, TII)}
     both = {a: [Which("discount", data, name, a) for name in (TI, TII)] for a in sorted(discounts)}
-    found = {f"a = {a:g}": better(run, *which, how, starts) for a, which in both.items()}
+    found = {f"a = {a:g}": better(run, *which, how=how, starts=starts) for a, which in both.items()}
     return _all_of(found) if found else not_run("no fits of TI")
 
 
@@ -180,7 +179,7 @@ def of_samplers(run: Run, other: str, *, equal: bool = False) -> Finding:
         return frame(rows, "split_seed", "discount", "start", "value")
 
     both = [scores(name, -1) for name in ("ti", other)]
-    gap = gap_between(*both, ["discount"])
+    gap = gap_between(*both, places=["discount"])
     if gap is None:
         return not_run(f"no chains of both table indicators and {SAMPLERS[other]}")
     marks = of_part(run, "samplers", method=SAMPLERS["ti"])[0]["sweeps"]
@@ -205,7 +204,7 @@ def likeness_ranks(run: Run, data: str) -> Finding:
         likeness, distance = table.get("likeness") or (), table.get("distance", ())
         pairs = [(b, d) for b, d in zip(likeness, distance, strict=False) if d is not None]
         if len(pairs) > 2 and "start" not in record:
-            found.append(-float(scipy.stats.spearmanr(*zip(*pairs, strict=True))[0]))
+            found.append(-rank_correlation(*np.transpose(pairs)))
     if not found:
         return not_run("no likeness of versions was kept")
     mean = mean_of(found)
@@ -248,7 +247,7 @@ def alignment(run: Run, data: str) -> Finding:
         )
         for w in which.values()
     ]  # fmt: skip
-    gap = gap_between(*both, ["topics"])
+    gap = gap_between(*both, places=["topics"])
     if gap is None:
         return not_run("the versions of topics were not kept for both TII and ccLDA")
     mine, theirs = (usual(of)["value"].mean() for of in both)

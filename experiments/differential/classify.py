@@ -7,7 +7,8 @@ corrected score is the probability of the document under the topics of the group
 
 import time
 import warnings
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse
@@ -19,8 +20,7 @@ from study.scores import about_fits, pack
 import bnp_models as bnp
 from bnp_models.scores.held_out import document_topics
 from differential.data import Split, labelled
-from differential.measures import fits_of_split
-from differential.methods import mixtures_of
+from differential.measures import fits_of_split, mixtures_of
 from differential.settings import CORRECTED, PLUG_IN, POOLED, PRINTED, Sizes
 
 __all__ = ["SCORES", "SVMS", "by_svm", "by_topics", "by_topics_and_svm"]
@@ -33,6 +33,7 @@ SCORES = {
 """Options of `group_probabilities`; "plug_in" is the likelihood with the paper's shares."""
 
 SVMS = {"linear SVM": "linear", "RBF SVM": "rbf"}
+Features: TypeAlias = np.ndarray | scipy.sparse.csr_matrix
 VALIDATION = 0.2  # share of the training documents
 
 
@@ -58,16 +59,18 @@ def by_topics(
     }
 
 
-def by_svm(split: Split, name: str, *, seed: int, grid: Any) -> dict[str, Any]:
+def by_svm(
+    split: Split, *, svm: str, seed: int, grid: Mapping[str, Sequence[float]]
+) -> dict[str, Any]:
     """Train a support vector machine on tf-idf vectors; C and gamma by validation documents."""
     tfidf = TfidfTransformer().fit(split.train.to_counts())
     train, test = (tfidf.transform(corpus.to_counts()) for corpus in (split.train, split.test))
-    return _tuned(SVMS[name], scipy.sparse.csr_matrix(train), scipy.sparse.csr_matrix(test),
+    return _tuned(SVMS[svm], scipy.sparse.csr_matrix(train), scipy.sparse.csr_matrix(test),
                   split, seed, grid)  # fmt: skip
 
 
 def by_topics_and_svm(
-    split: Split, *, topics: int, sizes: Sizes, seed: int, grid: Any
+    split: Split, *, topics: int, sizes: Sizes, seed: int, grid: Mapping[str, Sequence[float]]
 ) -> dict[str, Any]:
     """Fit LDA without the groups; train a linear SVM on the topic shares of its last state."""
     (fit,) = fits_of_split(split, POOLED, topics, sizes, seed=seed, num_chains=1, keep_states=1)
@@ -80,7 +83,12 @@ def by_topics_and_svm(
 
 
 def _tuned(
-    kernel: str, train: bnp.Corpus, test: bnp.Corpus, split: Any, seed: int, grid: Any
+    kernel: str,
+    train: Features,
+    test: Features,
+    split: Split,
+    seed: int,
+    grid: Mapping[str, Sequence[float]],
 ) -> dict[str, Any]:
     """Choose parameters by validation documents, train on all, and classify the test documents."""
     y = labelled(split.train)
@@ -103,7 +111,7 @@ def _tuned(
     return {**found, "parameters": best, "validation_accuracy": max(tried)}
 
 
-def _machine(kernel: str, given: dict[str, float]) -> Any:
+def _machine(kernel: str, given: dict[str, Any]) -> Any:
     if kernel == "linear":
         return LinearSVC(random_state=0, max_iter=20_000, **given)
     return SVC(kernel="rbf", **given)

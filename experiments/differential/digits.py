@@ -14,7 +14,7 @@ from study.scores import about_fits
 import bnp_models as bnp
 from bnp_models.posterior.mixtures import one_by_one
 from differential.data import of_group
-from differential.methods import fits_of, model_of
+from differential.measures import fits_of, model_of
 from differential.settings import POOLED, TII, Sizes
 
 __all__ = [

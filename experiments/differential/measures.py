@@ -1,34 +1,149 @@
-"""What the study of differential topic models measures: scores, contrasts, mixing, and speed."""
+"""What the study of differential topic models measures, and the contestants.
+
+That is scores, contrasts, mixing, and speed.
+"""
 
 import itertools
 import math
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+import numpyro.distributions as dist
 import scipy.optimize
-import scipy.stats
 import xarray
 from study.chains import OurChains, tokens_per_second
-from study.scores import about_fits, unigram
+from study.scores import about_fits, rank_correlation, unigram
+from study.timing import at_sweeps
 
 import bnp_models as bnp
+from bnp_kernels.tokens.mixture_law import DirichletLaw
+from bnp_models.base.model import Model
 from bnp_models.posterior import arviz_data
-from bnp_models.posterior.mixtures import mixture_states, one_by_one
+from bnp_models.posterior.mixtures import Mixtures, mixture_states, one_by_one
 from bnp_models.scores.held_out import document_completion
-from differential.data import Split, halves_of, transform_of
-from differential.methods import DISCOUNT, METHODS, fits_of, mixtures_of, model_of
-from differential.settings import TII, Settings, Sizes
+from differential.data import Planted, Split, halves_of, of_group, transform_of
+from differential.settings import CCLDA, LDA, POOLED, PYP, PYP_POOLED, TI, TII, Settings, Sizes
 
 __all__ = [
-    "SPLITS", "contrasts_of", "fit_and_score", "fits_of_split", "matched", "of_samplers",
-    "on_the_way", "planted_fit", "speeds", "table_megabytes", "unigram_scores",
+    "METHODS", "SPLITS", "contrasts_of", "fit_and_score", "fits_of", "fits_of_split", "matched",
+    "mixtures_of", "model_of", "of_samplers", "on_the_way", "planted_fit", "speeds",
+    "table_megabytes", "unigram_scores",
 ]  # fmt: skip
 
 SPLITS = ("tokens", "dictionary")
 """How the words of a test document are divided: at random, or by the number of the word type."""
+
+
+# ---- contestants
+
+
+DISCOUNT = 0.7  # the paper's
+
+
+def _vague() -> Any:
+    """Return the prior of the concentrations of Dirichlet laws, which the paper optimises."""
+    return dist.Gamma(1.0, 1.0)
+
+
+def _differential(discount: float, transform: bnp.Transform | None) -> dict[str, Any]:
+    return {"alpha": _vague(), "beta": _vague(), "transform": transform, "discount": discount}
+
+
+def _plain(discount: float, transform: bnp.Transform | None) -> dict[str, Any]:
+    return {"alpha": _vague(), "beta": _vague()}
+
+
+def _pitman_yor(discount: float, transform: bnp.Transform | None) -> dict[str, Any]:
+    return {"alpha": _vague(), "discount": discount}
+
+
+def _cross(discount: float, transform: bnp.Transform | None) -> dict[str, Any]:
+    return {"alpha": _vague(), "beta": _vague(), "group_beta": _vague()}
+
+
+class Method(NamedTuple):
+    """A model of `bnp_models`, how to configure it, and what it is fitted to."""
+
+    model: str
+    arguments: Callable[[float, Any], dict[str, Any]]  # by discount and transform
+    transformed: bool = False
+    alone: bool = False  # one fit for each group
+    differs: bool = False  # topics have versions in the groups
+
+
+METHODS: Mapping[str, Method] = {
+    TI: Method("DifferentialTopicModel", _differential, transformed=True, differs=True),
+    TII: Method("DifferentialTopicModel", _differential, differs=True),
+    CCLDA: Method("CrossCollectionLDA", _cross, differs=True),
+    PYP: Method("PitmanYorLDA", _pitman_yor, alone=True),
+    LDA: Method("LDA", _plain, alone=True),
+    PYP_POOLED: Method("PitmanYorLDA", _pitman_yor),
+    POOLED: Method("LDA", _plain),
+}
+
+
+def model_of(
+    name: str, num_topics: int, discount: float = DISCOUNT, transform: bnp.Transform | None = None
+) -> Any:
+    """Configure the model of a method; only a transformed one takes the transform."""
+    method = METHODS[name]
+    given = method.arguments(discount, transform if method.transformed else None)
+    return getattr(bnp, method.model)(num_topics, **given)
+
+
+def fits_of(
+    method: str, corpus: bnp.Corpus, model: Model, sizes: Sizes, *, seed: int,
+    start: int | None = None, **changed: Any,
+) -> list[Any]:  # fmt: skip
+    """Fit a model to all groups together, or to each by itself; return the fits.
+
+    `start` is the number of topics at the start of the chains, None: all. Options that are
+    `changed` win over the sizes.
+    """
+    alone = METHODS[method].alone
+    options = {
+        "num_warmup": sizes.num_warmup, "num_samples": sizes.num_samples,
+        "num_chains": sizes.num_chains, "keep_states": sizes.keep_states,
+        "schedule": sizes.schedule, **({} if start is None else {"init_topics": start}), **changed,
+    }  # fmt: skip
+    fits = []
+    for part in [of_group(corpus, name) for name in corpus.group_names] if alone else [corpus]:
+        found = bnp.fit(model, part, progress=False, seed=seed, **options)
+        if found.posterior.sizes["draw"] < options["num_samples"]:
+            raise KeyboardInterrupt  # `fit` returned what it had
+        fits.append(found)
+    return fits
+
+
+def mixtures_of(fits: Sequence[Any], group_names: Sequence[str]) -> Sequence[Any]:
+    """Return the kept states; fits of single groups become the rows of common states.
+
+    So all methods are scored by the same functions, document by document.
+    """
+    if len(fits) == 1:
+        return fits[0].mixtures
+    states = []
+    for rows in zip(*(fit.mixtures for fit in fits), strict=True):
+        phi, weights = (np.concatenate([getattr(row, n) for row in rows], axis=1)
+                        for n in ("phi", "weights"))  # fmt: skip
+        first = rows[0]
+        states.append(
+            Mixtures(
+                phi,
+                DirichletLaw(weights),
+                first.chain,
+                first.draw,
+                first.vocabulary,
+                tuple(group_names),
+            )
+        )
+    return states
+
+
+# ---- what is measured
 
 
 def fit_and_score(
@@ -74,7 +189,7 @@ def fits_of_split(
     split: Split, method: str, topics: int, sizes: Sizes, *, discount: float = DISCOUNT,
     **options: Any,
 ) -> list[Any]:  # fmt: skip
-    """Fit a method to the training documents; see `methods.fits_of` for the options."""
+    """Fit a method to the training documents; see `fits_of` for the options."""
     transform = None
     if METHODS[method].transformed:
         transform = transform_of(split, window=sizes.window, top=sizes.top)
@@ -82,7 +197,9 @@ def fits_of_split(
     return fits_of(method, split.train, model, sizes, **options)
 
 
-def _completion(mixtures: Any, test: bnp.Corpus, how: str, seed: int) -> dict[str, Any]:
+def _completion(
+    mixtures: Sequence[Mixtures], test: bnp.Corpus, how: str, seed: int
+) -> dict[str, Any]:
     """Score test documents; those of the split by tokens are kept one by one."""
     observed, heldout = halves_of(test, how, seed)
     score = document_completion(mixtures, observed, heldout, seed=seed)
@@ -100,7 +217,7 @@ def _completion(mixtures: Any, test: bnp.Corpus, how: str, seed: int) -> dict[st
     return kept
 
 
-def unigram_scores(split: Any, seed: int, beta: float = 0.1) -> dict[str, Any]:
+def unigram_scores(split: Split, seed: int, beta: float = 0.1) -> dict[str, Any]:
     """Score test documents by one word distribution; also keep how many tokens are predicted."""
     counts = np.bincount(np.asarray(split.train.word), minlength=split.train.num_words)
     scores = {}
@@ -116,7 +233,7 @@ def unigram_scores(split: Any, seed: int, beta: float = 0.1) -> dict[str, Any]:
     return {"scores": scores, "perplexity": scores["tokens"]["perplexity"]}
 
 
-def contrasts_of(fit: Any) -> dict[str, Any]:
+def contrasts_of(fit: bnp.ContrastFit) -> dict[str, Any]:
     """Return how alike the versions of each topic are, and whether versions find one another.
 
     `likeness` is the model's own quantity (b_k in a differential topic model), None where it has
@@ -147,7 +264,9 @@ def matched(versions: Sequence[np.ndarray]) -> float:
     return float(np.mean(found))
 
 
-def planted_fit(made: Any, *, discount: float, sizes: Any, seed: int, start: int | None) -> Any:
+def planted_fit(
+    made: Planted, *, discount: float, sizes: Sizes, seed: int, start: int | None
+) -> Any:
     """Fit to made-up groups; match fitted topics to the true ones and compare concentrations."""
     topics = len(made.concentration)
     model = model_of(TII, topics, discount)
@@ -167,8 +286,8 @@ def planted_fit(made: Any, *, discount: float, sizes: Any, seed: int, start: int
             likeness.append(np.asarray(alike, float)[columns])
             shared.append(both[rows, columns].sum() / len(made.topic))
         mean = np.exp(np.mean(np.log(np.maximum(likeness, 1e-9)), axis=0))
-        rank = scipy.stats.spearmanr(made.concentration, mean)[0]
-        by_chain.append({"rank_correlation": float(rank), "likeness": mean.tolist(),
+        rank = rank_correlation(made.concentration, mean)
+        by_chain.append({"rank_correlation": rank, "likeness": mean.tolist(),
                          "tokens_in_their_topic": float(np.mean(shared))})  # fmt: skip
     return {
         "concentration": made.concentration.tolist(),
@@ -179,7 +298,7 @@ def planted_fit(made: Any, *, discount: float, sizes: Any, seed: int, start: int
 
 
 def of_samplers(
-    split: Split, sampler: str, *, topics: int, discount: float, sizes: Any, seed: int,
+    split: Split, sampler: str, *, topics: int, discount: float, sizes: Sizes, seed: int,
     start: int | None, marks: Sequence[int],
 ) -> dict[str, Any]:  # fmt: skip
     """Run sequential chains of TII by one sampler and score their states on the way."""
@@ -199,20 +318,20 @@ def of_samplers(
     return {**found, "compile_seconds": chains.compile_seconds, "num_chains": sizes.num_chains}
 
 
-def on_the_way(chains: Any, test: bnp.Corpus, marks: Sequence[int], seed: int) -> dict[str, Any]:
+def on_the_way(
+    chains: OurChains, test: bnp.Corpus, marks: Sequence[int], seed: int
+) -> dict[str, Any]:
     """Score single states after some numbers of sweeps, the clock stopped meanwhile."""
     observed, heldout = test.halves(seed)
-    found: dict[str, Any] = {"sweeps": [], "seconds": [], "chain_log_prob": []}
-    clock = 0.0
-    for mark in marks:
-        clock += chains.advance(mark - chains.sweeps)
+
+    def look() -> dict[str, Any]:
         states = mixture_states(chains.model, chains.states(), chains.corpus)
         score = document_completion(states, observed, heldout, seed=seed)
         per_chain = score.state_log_prob.sum(axis=1) / score.num_tokens
-        found["sweeps"].append(mark)
-        found["seconds"].append(clock)
-        found["chain_log_prob"].append(np.round(per_chain, 5).tolist())
-    last = math.exp(-float(np.mean(found["chain_log_prob"][-1])))
+        return {"chain_log_prob": np.round(per_chain, 5).tolist()}
+
+    found = at_sweeps(chains, look, marks)
+    last, clock = math.exp(-float(np.mean(found["chain_log_prob"][-1]))), found["seconds"][-1]
     return {**found, "summary": f"{marks[-1]} sweeps in {clock:.1f} s; perplexity {last:.1f}"}
 
 

@@ -222,17 +222,9 @@ def _sampler_panels(run: Run) -> list[Panel]:
                 x = np.mean([r[axis] for r in several], axis=0)
                 y = [[_perplexity_of(mark) for mark in r["chain_log_prob"]] for r in several]
                 start = several[0].get("start", "")
-                curves.append(
-                    Curve(
-                        f"{name} {start}".strip(),
-                        x.tolist(),
-                        np.mean(y, axis=0).tolist(),
-                        np.min(y, axis=0).tolist(),
-                        np.max(y, axis=0).tolist(),
-                        ":" if other else "-",
-                        colour,
-                    )
-                )
+                label, style = f"{name} {start}".strip(), ":" if other else "-"
+                lines = (of(y, axis=0).tolist() for of in (np.mean, np.min, np.max))
+                curves.append(Curve(label, x.tolist(), *lines, style=style, colour=colour))
         panels.append(Panel("Single states; band: all splits", axis, "perplexity", curves,
                             log_x=True))  # fmt: skip
     return panels
@@ -246,11 +238,8 @@ def _draw_digits(run: Run, path: Path) -> None:
         return
     classes, shape = list(shown["versions"]), tuple(shown["shape"])
     topics = len(shown["versions"][classes[0]])
-    figure, axes = axes_of(
-        len(found) * len(classes),
-        topics + 1,
-        figsize=(0.75 * (topics + 1), 0.95 * len(found) * len(classes)),
-    )
+    lines = len(found) * len(classes)
+    figure, axes = axes_of(lines, topics + 1, figsize=(0.75 * (topics + 1), 0.95 * lines))
     for m, record in enumerate(found):
         for c, name in enumerate(classes):
             sample = np.zeros(math.prod(shape))

@@ -16,22 +16,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from study.command import Study, main_of, planned_by
-
-from factors.report import report
-from factors.settings import FULL, PARTS, QUICK, STANDARD
+from study.command import main_of, study_in
 
 __all__ = ["STUDY", "main"]
 
 
-STUDY = Study(
-    name="factors",
-    title="Factor models of several sources: planted factors, sections of NIPS, digits by class.",
-    settings={"standard": STANDARD, "full": FULL, "quick": QUICK},
-    parts=PARTS,
-    prepare=planned_by("factors.plan"),
-    report=report,
-    modules=[Path(__file__).parent],
+STUDY = study_in(
+    Path(__file__).parent,
+    "Factor models of several sources: planted factors, sections of NIPS, digits by class.",
     data_files={"sections": "nips12.npz", "digits": "mfeat.npz"},
     may_change=(
         "cores", "data_seeds", "a_phi", "starts", "auxiliaries", "target_sizes", "runs",

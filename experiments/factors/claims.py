@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import scipy.stats
 from study.cells import of_part
 from study.claims import (
@@ -162,7 +163,7 @@ def by_data(run: Run, a_phi: float) -> dict[int, list[Run]]:
     return found
 
 
-def rhat(chains: Any) -> float:
+def rhat(chains: npt.ArrayLike) -> float:
     """Return R-hat of chains [C, D] that were cut into halves (Gelman and Rubin's)."""
     chains = np.asarray(chains, float)
     half = chains.shape[1] // 2

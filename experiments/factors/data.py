@@ -165,7 +165,7 @@ def bundled(seed: int = 0) -> Images:
     """Read the digits of 8 x 8 pixels that come with scikit-learn, 60% for training."""
     from sklearn.datasets import load_digits
 
-    x, group = load_digits(return_X_y=True)
+    x, group = map(np.asarray, load_digits(return_X_y=True))
     is_test = np.random.default_rng(seed).random(len(x)) >= 0.6
     return class_images(x, group, is_test, tuple(str(c) for c in range(10)))
 

@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import math
-import time
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,15 +11,16 @@ import xarray
 from jaxtyping import Float, Int
 from scipy.special import gammaln
 from study.scores import convergence, unigram
+from study.timing import Seen
 
 import bnp_models as bnp
 from bnp_models import Sources
+from bnp_models.base.model import Model
 from bnp_models.posterior import arviz_data
-from bnp_models.posterior.factor_states import match
+from bnp_models.posterior.factor_states import FactorStates, match
 from bnp_models.results import factor_tables
-from bnp_models.run.progress import Silent
 from bnp_models.scores.held_out import document_completion, left_to_right
-from bnp_models.scores.held_out_rows import predict_rows, row_completion, thin
+from bnp_models.scores.held_out_rows import RowScore, predict_rows, row_completion, thin
 from bnp_models.scores.retrieval import retrieve
 from factors import data
 from factors.settings import Settings
@@ -33,24 +34,7 @@ SCOPES = (1, 2, 5, 10, 20, 50, 100)
 REDRAWS = 64  # topics of earlier words that a particle redraws before each word
 
 
-class Clock(Silent):
-    """A silent progress display that remembers when which sweep was done."""
-
-    def __init__(self):
-        self.sweeps: list[int] = []
-        self.seconds: list[float] = []
-
-    def update(self, sweep: int, used: np.ndarray, lp: np.ndarray, note: str = "") -> None:
-        """Note the time."""
-        self.sweeps.append(sweep)
-        self.seconds.append(time.perf_counter())
-
-    def until(self, sweep: int) -> float:
-        """Return the seconds from the first sweep, which waits for the compiler, to this one."""
-        return float(np.interp(sweep, self.sweeps, self.seconds)) - self.seconds[0]
-
-
-def fit(model: Any, data: Any, settings: Settings, **options: Any) -> Any:
+def fit(model: Model, data: bnp.Sources | bnp.Corpus, settings: Settings, **options: Any) -> Any:
     """Fit one of our models; the options win over the settings."""
     sizes = {
         "num_warmup": settings.num_warmup,
@@ -63,7 +47,7 @@ def fit(model: Any, data: Any, settings: Settings, **options: Any) -> Any:
     return bnp.fit(model, data, **(sizes | options))
 
 
-def about(found: Any) -> dict[str, Any]:
+def about(found: bnp.Fit) -> dict[str, Any]:
     """Describe how many factors or topics a fit has, and whether it converged."""
     posterior = found.posterior
     name = "num_factors_used" if "num_factors_used" in posterior else "num_topics_used"
@@ -124,9 +108,9 @@ def measure_planted(
         draws = arviz_data.group(found.data, name).sel(draw=slice(half, None))
         second = dataclasses.replace(second, data=arviz_data.with_group(second.data, name, draws))
     late = second.factor_states
-    table = factor_tables.recovery(late, made.phi, made.weights)
+    table: Any = factor_tables.recovery(late, made.phi, made.weights)
     shared = second.sharing()
-    probability = second.num_factors()["probability"]
+    probability: Any = second.num_factors()["probability"]
     several, step = int((table["found"] >= 0.5).sum()), max(half // 50, 1)
     return {
         "summary": f"{int(probability.idxmax())} factors, {several} of them planted",
@@ -136,7 +120,7 @@ def measure_planted(
         "sweeps_to_all": arrivals(found.factor_states, made.phi),
         "posterior": {str(k): p for k, p in probability.items()},
         "factors_or_topics": float(counts[:, half:].mean()),
-        "recovery": json.loads(table.round(4).to_json(orient="records")),
+        "recovery": json.loads(table.round(4).to_json(orient="records") or "[]"),
         "shared": json.loads(shared.to_json(orient="records")),
         **({"images": images(late, made)} if seed == settings.data_seeds[0] else {}),
         "convergence": rhats({"lp": lp[:, half:], "num_factors_used": counts[:, half:]}),
@@ -151,36 +135,40 @@ def measure_births(a_phi: float, births: str, number: int, settings: Settings) -
     """
     made = data.planted(settings.rows_per_source, seed=settings.seed)
     options = {} if births == "exact" else {"births": births}
-    clock = Clock()
+    seen = Seen()
     sweeps = settings.births_sweeps[number]
     found = fit(
         bnp.PoissonGammaFactorAnalysis(a_phi=a_phi), made.sources, settings, num_warmup=0,
-        num_samples=sweeps, num_chains=settings.births_chains, init_factors=1, progress=clock,
+        num_samples=sweeps, num_chains=settings.births_chains, init_factors=1, progress=seen,
         keep_states=settings.births_states[number], schedule="sequential", **options,
     )  # fmt: skip
     lp, counts = traces(found)
     reached = arrivals(found.factor_states, made.phi)
-    seconds = clock.until(sweeps)
+    ends, seconds = np.transpose([(line["sweeps"], line["seconds"]) for line in seen.lines])
+
+    def until(sweep: int) -> float:  # from the first stretch, which waits for the compiler
+        return float(np.interp(sweep, ends, seconds) - seconds[0])
+
     step = max(sweeps // 100, 1)
     return {
         "summary": f"{sum(x is not None for x in reached)} of {len(reached)} chains",
         "sweeps": sweeps,
-        "seconds_of_sweeps": seconds,
+        "seconds_of_sweeps": until(sweeps),
         "sweeps_to_all": reached,
-        "seconds_to_all": [None if sweep is None else clock.until(sweep) for sweep in reached],
+        "seconds_to_all": [None if sweep is None else until(sweep) for sweep in reached],
         "factors_in_use_by_chain": counts[:, ::step].tolist(),
         "lp_by_chain": lp[:, ::step].round().astype(int).tolist(),
         "factors_or_topics": float(counts[:, sweeps // 2 :].mean()),
     }
 
 
-def traces(found: Any) -> tuple[Float[np.ndarray, "C D"], Int[np.ndarray, "C D"]]:
+def traces(found: bnp.FactorFit) -> tuple[Float[np.ndarray, "C D"], Int[np.ndarray, "C D"]]:
     """Return log densities and numbers of factors in use, by chain."""
     lp = np.asarray(arviz_data.group(found.data, "sample_stats")["lp"], float)
     return lp, np.asarray(found.posterior["num_factors_used"])
 
 
-def arrivals(states: Any, phi: Float[np.ndarray, "R M"]) -> list[int | None]:
+def arrivals(states: FactorStates, phi: Float[np.ndarray, "R M"]) -> list[int | None]:
     """Return for each chain after how many sweeps a kept state first has all planted factors.
 
     A factor is there if one in use has a cosine of at least 0.9 with it.
@@ -200,15 +188,15 @@ def rhats(by_name: dict[str, np.ndarray]) -> list[dict[str, Any]]:
     """Return R-hat of traces [C, D], as `study.scores.convergence` has them."""
     of_name = {name: (("chain", "draw"), x.astype(float)) for name, x in by_name.items()}
     hats = arviz_data.rhat(xarray.Dataset(of_name))
-    return [{"quantity": name, "rhat": number_of(hat)} for name, hat in hats.items()]
+    return [{"quantity": name, "rhat": number_of(float(hat))} for name, hat in hats.items()]
 
 
-def number_of(value: Any) -> float | None:
+def number_of(value: float) -> float | None:
     """Return a number as JSON takes it, None for NaN."""
     return None if np.isnan(value) else float(value)
 
 
-def images(states: Any, made: data.Planted) -> dict[str, Any]:
+def images(states: FactorStates, made: data.Planted) -> dict[str, Any]:
     """Return planted factors, and those in their place in the most probable state.
 
     Entries of these are tenths of the largest one of the factor.
@@ -224,7 +212,7 @@ def images(states: Any, made: data.Planted) -> dict[str, Any]:
     }
 
 
-def measure_section(sources: Any, wanted: Any, settings: Settings) -> dict[str, Any]:
+def measure_section(sources: Sources, wanted: Any, settings: Settings) -> dict[str, Any]:
     """Fit the target with, without or mixed with another source, and predict its test rows.
 
     `wanted` is a `factors.Fit`.
@@ -265,7 +253,7 @@ def measure_section(sources: Any, wanted: Any, settings: Settings) -> dict[str, 
         score = of_rows(predict_rows(found, reals[1], **effort(settings)))
         nats = score["nats_per_paper_together"]
     else:
-        prior = {"a_phi": settings.sparse_a_phi if sparse else 1.0}
+        prior: dict[str, Any] = {"a_phi": settings.sparse_a_phi if sparse else 1.0}
         prior |= {"tau": data.MASS} if wanted.part == "simulated" else {}
         model = bnp.PoissonGammaFactorAnalysis(**prior)
         found = fit(model, getattr(rows, kind), settings, **options)
@@ -274,13 +262,13 @@ def measure_section(sources: Any, wanted: Any, settings: Settings) -> dict[str, 
     return {"summary": f"{nats:.1f} nats", **score, **about(found)}
 
 
-def as_reals(counts: Any) -> Any:
+def as_reals(counts: Sources) -> Any:
     """Return sources of counts as sources of real numbers."""
     values = [np.asarray(counts.select([name]).values, np.float32) for name in counts.source_names]
     return Sources.from_arrays(values, names=counts.source_names)
 
 
-def effort(settings: Settings) -> dict[str, int]:
+def effort(settings: Settings) -> dict[str, Any]:
     """Return how long rows are annealed."""
     particles = 1 if settings.size == "quick" else 2
     return {
@@ -289,7 +277,7 @@ def effort(settings: Settings) -> dict[str, int]:
     }  # fmt: skip
 
 
-def of_rows(score: Any) -> dict[str, Any]:
+def of_rows(score: RowScore) -> dict[str, Any]:
     """Return the score of rows as JSON takes it; nats, the lower the better.
 
     `nats_per_paper_together` is the paper's log of the perplexity per document: -log p(test |
@@ -303,7 +291,7 @@ def of_rows(score: Any) -> dict[str, Any]:
     }
 
 
-def predict(found: Any, test: Any, settings: Settings) -> dict[str, Any]:
+def predict(found: bnp.FactorFit, test: Sources, settings: Settings) -> dict[str, Any]:
     """Score the test rows as the paper does, and in two ways that other models can be held against.
 
     `nats_per_paper_given_its_length` is that of a row given its total, a bag of words, with the
@@ -319,7 +307,7 @@ def predict(found: Any, test: Any, settings: Settings) -> dict[str, Any]:
     }
 
 
-def predict_topics(found: Any, test: Any, settings: Settings) -> dict[str, Any]:
+def predict_topics(found: bnp.TopicFit, test: Sources, settings: Settings) -> dict[str, Any]:
     """Score the test rows as bags under a topic model, and halves of them; see `predict`.
 
     Left-to-right estimates of long documents are too low on average, so the score is too high:
@@ -427,7 +415,10 @@ def ridge(
 
 
 def retrieved(
-    draws: Any, chain: Int[np.ndarray, " S"] | None, query_class: Any, row_class: Any
+    draws: Sequence[tuple[np.ndarray, np.ndarray]],
+    chain: Int[np.ndarray, " S"] | None,
+    query_class: Sequence[str],
+    row_class: Sequence[str],
 ) -> dict[str, Any]:
     """Score the ranking of the training rows, and keep what pairs of methods are compared by."""
     score = retrieve(draws, query_class, row_class, chain=chain)

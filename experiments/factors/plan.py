@@ -33,14 +33,14 @@ def cells(s: Settings, folder: str | None) -> Iterator[Cell]:
                 yield Cell(
                     "planted", COUNTS, partial(measures.measure_planted, a_phi, seed, first, s),
                     detail={"a_phi": a_phi}, split_seed=seed, chain_seed=s.seed,
-                    start=from_factors(first), seconds=50,
+                    start=from_factors(first),
                 )  # fmt: skip
         for number, births in enumerate(BIRTHS):
             yield Cell(
                 "births", f"{births} births",
                 partial(measures.measure_births, a_phi, births, number, s),
                 detail={"a_phi": a_phi}, split_seed=s.seed, chain_seed=s.seed,
-                start=from_factors(1), seconds=260,
+                start=from_factors(1),
             )  # fmt: skip
     for fit in (*simulated_fits(s), *section_fits(s)):
         source = f"simulated {fit.run}" if fit.part == "simulated" else fit.part
@@ -51,7 +51,6 @@ def cells(s: Settings, folder: str | None) -> Iterator[Cell]:
             {"auxiliary_section": fit.auxiliary or "none", "training_papers_of_target": fit.size},
             split_seed=fit.run, chain_seed=s.seed + fit.run,
             start="" if fit.first is None else from_factors(fit.first),
-            seconds={"unigram": 1, "HDP": 300}.get(fit.method.split()[0], 40),
         )  # fmt: skip
     for part in ("digits", "bundled"):
         yield from image_cells(s, part, partial(read_once, part))
@@ -105,7 +104,7 @@ def section_fits(s: Settings) -> Iterator[Fit]:
 
 def image_cells(s: Settings, part: str, images: Callable[[], data.Images]) -> Iterator[Cell]:
     """Return features, principal components, and factors from each start and by both births."""
-    seeds = {"split_seed": s.seed, "chain_seed": s.seed}
+    seeds: dict[str, Any] = {"split_seed": s.seed, "chain_seed": s.seed}
     for name, components in (("features", None), ("principal components", s.components)):
         yield Cell(part, name, later(measures.measure_features, images, components, s), **seeds)
     for number, births in enumerate(BIRTHS):
@@ -113,7 +112,7 @@ def image_cells(s: Settings, part: str, images: Callable[[], data.Images]) -> It
             yield Cell(
                 part, f"{REALS}, {births} births",
                 later(measures.measure_gaussian, images, first, number, s),
-                start=from_factors(first), seconds=900, **seeds,
+                start=from_factors(first), **seeds,
             )  # fmt: skip
 
 

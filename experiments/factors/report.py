@@ -205,7 +205,7 @@ def _planted_panels(run: Run) -> Iterator[Panel]:
             x = np.concatenate([[0], np.repeat(np.sort(times[there]), 2), [end]])
             y = np.repeat(np.arange(there.sum() + 1), 2) / len(there)
             label = f"{r['method']}, a_phi {r['a_phi']:g}"
-            curves.append(Curve(label, np.maximum(x, 0.5), y, markers=False))
+            curves.append(Curve(label, np.maximum(x, 0.5).tolist(), y.tolist(), markers=False))
         yield Panel("Chains from one factor, row by row", unit, "share that found all factors",
                     curves, log_x=True, ylim=(-0.02, 1.02))  # fmt: skip
 
@@ -253,7 +253,7 @@ def _image_panels(run: Run) -> Iterator[Panel]:
         for shift, r in enumerate(r for r in of_part(run, part) if "start" in r):
             chains = np.array(r["lp_of_second_half_by_chain"]) / 1e3
             label = f"{r['method'].removeprefix('GaussianFactorAnalysis, ')} {r['start']}"
-            x = np.linspace(0.5, 1, chains.shape[1], endpoint=False)
+            x = np.linspace(0.5, 1, chains.shape[1], endpoint=False).tolist()
             for chain in chains:
                 traces.append(Curve(label, x, chain, markers=False, colour=PALETTE[shift]))
         yield Panel("Log density of each chain", "share of the sweeps", "thousand nats", traces)

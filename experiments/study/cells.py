@@ -15,7 +15,9 @@ from typing import Any
 
 from study.files import read_json, write_json
 
-__all__ = ["Cell", "joined", "later", "measure", "of_part", "open_run", "session_of"]
+__all__ = [
+    "Cell", "from_topics", "joined", "later", "measure", "of_part", "open_run", "session_of",
+]  # fmt: skip
 
 Record = dict[str, Any]
 
@@ -26,8 +28,8 @@ class Cell:
 
     All fields but two say what is measured, and are stored with the result: the part of the study,
     the method, the data set, anything else (`detail`), the seeds of split and chains, and where the
-    chains start. `measure` makes the result, as JSON takes it, in about so many `seconds`; its
-    `summary` is shown and not stored.
+    chains start. `measure` makes the result, as JSON takes it; its `summary` is shown and not
+    stored.
     """
 
     part: str
@@ -38,7 +40,6 @@ class Cell:
     split_seed: int | None = None
     chain_seed: int | None = None
     start: str = ""
-    seconds: float = 1.0
 
     @property
     def about(self) -> Record:
@@ -59,6 +60,11 @@ def later(
 ) -> Callable[[], Record]:
     """Return a call of a function whose first argument, the data, is read when it is called."""
     return lambda: function(data(), *arguments, **options)
+
+
+def from_topics(number: int | None) -> str:
+    """Name the start of chains that begin with some topics; None: the usual one."""
+    return "" if number is None else f"from {number} topic{'s' if number > 1 else ''}"
 
 
 def open_run(
@@ -131,8 +137,7 @@ def measure(cells: Sequence[Cell], run: Record, output: Path) -> list[str]:
     order = {cell.key: place for place, cell in enumerate(cells)}
     failed = []
     for number, cell in enumerate(missing):
-        left = sum(other.seconds for other in missing[number:]) / 60
-        print(f"[{number + 1}/{len(missing)}, {left:.0f} min] {cell.key}", flush=True)
+        print(f"[{number + 1}/{len(missing)}] {cell.key}", flush=True)
         load, clock = round(os.getloadavg()[0], 2), time.perf_counter()
         try:
             found = cell.measure()

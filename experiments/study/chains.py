@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import bnp_models as bnp
+from bnp_models.base.token_model import TokenModel
 from bnp_models.posterior.mixtures import mixture_states
 from bnp_models.run.runner import Runner, make_mesh
 from study.compiling import compiled_seconds
@@ -25,13 +26,11 @@ class OurChains:
     """
 
     def __init__(
-        self, model: Any, corpus: bnp.Corpus, keys: jax.Array, *, num_warmup: int = 0,
+        self, model: TokenModel, corpus: bnp.Corpus, keys: jax.Array, *, num_warmup: int = 0,
         num_samples: int, record: bool = False, **options: Any,
     ):  # fmt: skip
         kernel = model.gibbs(**options)
-        how = kernel.options  # of an older checkout: a dictionary
-        schedule = how["schedule"] if isinstance(how, dict) else how.schedule
-        lanes = model.shares_chains(schedule)
+        lanes = model.shares_chains(kernel.options.schedule)
         mesh = make_mesh(jax.local_devices(), len(keys), divide_documents=lanes)
         self._runner = Runner(kernel, corpus, num_warmup, num_samples, mesh=mesh)
         self._state = self._runner.init(keys)

@@ -108,6 +108,11 @@ def about_posterior(finding: Finding, fits: Sequence[dict[str, Any]], starts: in
         verdict, reason = "not decided", "All chains begin at the same start."
     else:
         return finding
+    return _lowered(finding, verdict, reason)
+
+
+def _lowered(finding: Finding, verdict: str, reason: str) -> Finding:
+    """Return a finding with another verdict than the numbers alone would have."""
     why = f"The numbers alone would say '{finding.verdict}'. {reason} {finding.why}"
     return Finding(finding.found, verdict, why.strip())
 
@@ -124,17 +129,16 @@ def about_starts(
     """
     if finding.verdict not in ("holds", "does not hold"):
         return finding
-    alone = f"The numbers alone would say '{finding.verdict}'."
     for method, of_method in gaps.items():
         if not len(of_method):
-            why = f"{alone} Open: fit {method} from another start, too. {finding.why}"
-            return Finding(finding.found, "not decided", why.strip())
+            reason = f"Open: fit {method} from another start, too."
+            return _lowered(finding, "not decided", reason)
     for method, of_method in gaps.items():
         apart = mean_of(of_method)
         if abs(apart.value) > max(abs(margin) / 2, 2 * apart.error if errors else 0.0):
             said = f"scores {plus(apart)}" if errors else f"differs by {apart.value:+.{digits}f}"
-            why = f"{alone} From another start {method} {said}: run more sweeps. {finding.why}"
-            return Finding(finding.found, "not converged", why.strip())
+            reason = f"From another start {method} {said}: run more sweeps."
+            return _lowered(finding, "not converged", reason)
     return finding
 
 

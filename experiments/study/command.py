@@ -12,11 +12,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pandas as pd
+
 from study.cells import Cell, joined, measure, open_run
 from study.files import read_json
+from study.frames import DataFrame
 from study.machine import machine, pin, versions
 
-__all__ = ["Study", "main_of", "parser_of", "planned_by", "run_study"]
+__all__ = ["Study", "main_of", "parser_of", "run_study", "settings_of", "study_in"]
 
 RESULTS = Path(__file__).parents[1] / "results"
 
@@ -39,6 +42,7 @@ class Study(NamedTuple):
     data_files: Mapping[str, str] = {}  # what a part reads in the folder of the data
     needs_data: bool = True  # otherwise other data take the place of files that are not there
     may_change: Sequence[str] = ("cores",)  # settings that cells depend on by their keys alone
+    options: Mapping[str, str] = {}  # numbers of the settings that have an option, and its help
 
 
 def parser_of(study: Study) -> argparse.ArgumentParser:
@@ -58,6 +62,10 @@ def parser_of(study: Study) -> argparse.ArgumentParser:
     parser.add_argument("--also", type=Path, nargs="+", default=[], metavar="FILE", help=also)
     parser.add_argument("--cores", type=int, help="how many to use (default 2; with --quick 1)")
     parser.add_argument("--seed", type=int, help="of splits and chains (default 0)")
+    for name, what in study.options.items():
+        several = isinstance(getattr(study.settings["standard"], name), tuple)
+        option = f"--{name.replace('_', '-')}"
+        parser.add_argument(option, type=_count, help=what, nargs="+" if several else None)
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help="seconds, to see that it works")
     size.add_argument("--full", action="store_true", help="hours or days")
@@ -68,12 +76,26 @@ def parser_of(study: Study) -> argparse.ArgumentParser:
     return parser
 
 
-def planned_by(module: str) -> Callable[..., tuple[dict[str, Any], Iterable[Cell]]]:
-    """Return a `prepare` which calls that of a module, and imports it no sooner.
+def study_in(folder: Path, title: str, **about: Any) -> Study:
+    """Return the study whose modules are in a folder; `about` are more fields of it.
 
-    The module imports JAX, for which the environment has been set by then.
+    `settings` has STANDARD, FULL, QUICK and PARTS. `plan` and `report` are not imported before they
+    are needed: they import JAX, for which the environment has been set by then.
     """
-    return lambda *given: importlib.import_module(module).prepare(*given)
+    sizes = importlib.import_module(f"{folder.name}.settings")
+    return Study(
+        folder.name, title,
+        {"standard": sizes.STANDARD, "full": sizes.FULL, "quick": sizes.QUICK}, sizes.PARTS,
+        lambda *given: importlib.import_module(f"{folder.name}.plan").prepare(*given),
+        lambda *given: importlib.import_module(f"{folder.name}.report").report(*given),
+        **{"modules": [folder], **about},
+    )  # fmt: skip
+
+
+def _count(text: str) -> int:
+    if not (text.isdecimal() and int(text)):
+        raise argparse.ArgumentTypeError(f"{text} is no positive whole number")
+    return int(text)
 
 
 def main_of(study: Study) -> Callable[..., int]:
@@ -128,16 +150,16 @@ def _run(study: Study, arguments: argparse.Namespace) -> int:
     run = open_run(output, head, session, **options)
     wanted = [cell for cell in cells if cell.part in parts]
     missing = [cell for cell in wanted if cell.key not in run["cells"]]
-    minutes = sum(cell.seconds for cell in missing) / 60
+    seconds = {} if arguments.quick else _seconds_before(study)
+    minutes = sum(seconds.get((cell.part, cell.method), 0.0) for cell in missing) / 60
     print(
         f"{len(missing)} of {len(wanted)} measurements to make on {cores} cores, about "
-        f"{minutes:.0f} minutes; results go to {output}",
+        f"{minutes:.0f} minutes of the standard size; results go to {output}",
         flush=True,
     )
     if arguments.plan:
         for cell in wanted:
-            done = cell.key in run["cells"]
-            print(f"  {cell.key}: {'done' if done else f'{cell.seconds:.0f} s'}")
+            print(f"  {cell.key}{': done' if cell.key in run['cells'] else ''}")
         return 0
     failed = measure(wanted, run, output)
     if run["cells"]:
@@ -145,11 +167,18 @@ def _run(study: Study, arguments: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
+def _seconds_before(study: Study) -> Mapping[tuple[str, str], float]:
+    """Return the median seconds of the cells that are kept, by part and method."""
+    files = map(read_json, RESULTS.glob(f"{study.name}_*.json"))
+    kept: DataFrame = pd.DataFrame([record for run in files for record in run["cells"].values()])
+    return {} if kept.empty else kept.groupby(["part", "method"])["seconds_in_all"].median()
+
+
 def settings_of(study: Study, arguments: argparse.Namespace) -> Any:
     """Return the settings of the size, with what the command line changes."""
     size = "quick" if arguments.quick else "full" if arguments.full else "standard"
-    given = {"cores": arguments.cores, "seed": arguments.seed}
-    given = {name: value for name, value in given.items() if value is not None}
+    given = {name: getattr(arguments, name) for name in ("cores", "seed", *study.options)}
+    given = {n: tuple(x) if isinstance(x, list) else x for n, x in given.items() if x is not None}
     return dataclasses.replace(study.settings[size], **given)
 
 

@@ -1,7 +1,5 @@
 """Seconds that JAX has compiled in this process, from the import of this module on."""
 
-from typing import Any
-
 import jax
 
 __all__ = ["compiled_seconds"]
@@ -15,9 +13,9 @@ def compiled_seconds() -> float:
     return _compiled[0]
 
 
-def _listen(name: str, seconds: float, **_: Any) -> None:
-    if name.rsplit("/", 1)[-1] in _EVENTS:
-        _compiled[0] += seconds
+def _listen(event: str, duration_secs: float, **kwargs: str | int) -> None:
+    if event.rsplit("/", 1)[-1] in _EVENTS:
+        _compiled[0] += duration_secs
 
 
 jax.monitoring.register_event_duration_secs_listener(_listen)

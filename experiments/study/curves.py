@@ -49,7 +49,7 @@ class Panel(NamedTuple):
 
 def banded(
     label: str, rows: DataFrame, x: str, *, spread: bool = False,
-    scale: Callable[[pd.Series], pd.Series] = lambda values: values, **looks: Any,
+    scale: Callable[[pd.Series], pd.Series | np.ndarray] = lambda values: values, **looks: Any,
 ) -> Curve:  # fmt: skip
     """Return a curve of the means of `value` by x, with a band of two standard errors of the mean.
 

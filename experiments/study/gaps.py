@@ -60,7 +60,7 @@ def paired_rows(one: DataFrame, other: DataFrame, places: Sequence[str] = ()) ->
 
 
 def _over_documents(row: Mapping[str, Any]) -> float:
-    docs = [row.get(name) for name in ("docs", "docs_other", "tokens")]
+    docs: list[Any] = [row.get(name) for name in ("docs", "docs_other", "tokens")]
     if not all(map(np.ndim, docs)):
         return 0.0
     return documents_error(np.subtract(*docs[:2]), row["gap"], docs[2])

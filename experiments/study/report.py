@@ -75,8 +75,8 @@ def rates(records: Sequence[Mapping[str, Any]], peer: str | None = None) -> list
         base = max((n for n in systems if peer and n.startswith(peer)), default=None)
         for name, found in systems.items():
             rate = [r / 1e6 for r in found["tokens_per_second"]]
-            row = {"data": record.get("data", ""), "group": record["method"], "system": name}
-            row |= {
+            row = {
+                "data": record.get("data", ""), "group": record["method"], "system": name,
                 "median_million_tokens_per_second_all_chains": median(rate),
                 "lowest": min(rate), "highest": max(rate),
             }  # fmt: skip
@@ -88,11 +88,8 @@ def rates(records: Sequence[Mapping[str, Any]], peer: str | None = None) -> list
                     "lowest_ratio": min(ratios), "highest_ratio": max(ratios),
                 }  # fmt: skip
             low, high = found["topics"]
-            row |= {
-                "topics": low if low == high else f"{low} to {high}",
-                "topic_slots": found["slots"],
-                "seconds_compiling": found["compile_seconds"],
-            }
+            row["topics"] = low if low == high else f"{low} to {high}"
+            row |= {"topic_slots": found["slots"], "seconds_compiling": found["compile_seconds"]}
             rows.append(row)
     return rows
 

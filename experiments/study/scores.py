@@ -3,14 +3,19 @@
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from jaxtyping import Bool, Num
+
+if TYPE_CHECKING:
+    from bnp_models import Fit
+    from bnp_models.scores.held_out_score import HeldOutScore
 
 __all__ = [
     "Difference", "about_fits", "compared", "convergence", "documents_error", "kept", "mean_of",
-    "over_splits", "pack", "standard_error", "unigram", "unpack", "worst_rhat",
+    "over_splits", "pack", "rank_correlation", "standard_error", "unigram", "unpack", "worst_rhat",
 ]  # fmt: skip
 
 Record = Mapping[str, Any]
@@ -29,7 +34,9 @@ class Difference(NamedTuple):
         return f"{math.exp(self.value):.3f} ({low:.3f} to {high:.3f})"
 
 
-def kept(score: Any, num_chains: int | None = None, by_state: bool = True) -> dict[str, Any]:
+def kept(
+    score: "HeldOutScore", num_chains: int | None = None, by_state: bool = True
+) -> dict[str, Any]:
     """Return a `HeldOutScore` as JSON takes it, with the number of chains of its states.
 
     `perplexity` averages the states in probability; `single_state_perplexity` is the mean over
@@ -54,12 +61,12 @@ def kept(score: Any, num_chains: int | None = None, by_state: bool = True) -> di
     }
 
 
-def convergence(fit: Any) -> list[dict[str, Any]]:
+def convergence(fit: "Fit") -> list[dict[str, Any]]:
     """Return the table of convergence of a fit as JSON takes it."""
     return json.loads(fit.convergence().table.reset_index().to_json(orient="records"))
 
 
-def about_fits(*fits: Any) -> dict[str, Any]:
+def about_fits(*fits: "Fit") -> dict[str, Any]:
     """Return the largest R-hat of some fits, and their seconds of sampling and of compiling."""
     attrs = [fit.data.attrs for fit in fits]
     return {
@@ -75,7 +82,7 @@ def worst_rhat(records: Iterable[Record]) -> float | None:
     return max((row["rhat"] for row in rows if row.get("rhat") is not None), default=None)
 
 
-def documents_error(gain: Any, value: float, tokens: Any) -> float:
+def documents_error(gain: np.ndarray, value: float, tokens: npt.ArrayLike) -> float:
     """Return the standard error over documents of a mean gain per token, as that of a ratio.
 
     `gain` has what each document of so many `tokens` gains, and `value` is the mean per token.
@@ -85,15 +92,23 @@ def documents_error(gain: Any, value: float, tokens: Any) -> float:
     return math.sqrt(n / max(n - 1, 1) * (rest**2).sum()) / float(weights.sum())
 
 
-def standard_error(values: Any, of_one: float = math.inf) -> float:
+def standard_error(values: npt.ArrayLike, of_one: float = math.inf) -> float:
     """Return the standard error of a mean; that of one value is not known."""
     values = np.asarray(values, float)
     return float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else of_one
 
 
-def mean_of(numbers: Any) -> Difference:
+def mean_of(numbers: npt.ArrayLike) -> Difference:
     """Return a mean and its standard error, which one number does not have."""
-    return Difference(float(np.mean(numbers)), standard_error(numbers))
+    return Difference(float(np.mean(np.asarray(numbers, float))), standard_error(numbers))
+
+
+def rank_correlation(one: npt.ArrayLike, other: npt.ArrayLike) -> float:
+    """Return Spearman's rank correlation."""
+    import scipy.stats  # slow to import, and large
+
+    found: Any = scipy.stats.spearmanr(one, other)
+    return float(found[0])
 
 
 def over_splits(gaps: Sequence[Difference]) -> Difference:

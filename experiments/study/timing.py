@@ -1,11 +1,13 @@
 """Time: whole sweeps in turns, and scores on the way."""
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
-__all__ = ["Marks", "Moving", "arrival", "take_turns", "until"]
+__all__ = ["Marks", "Moving", "Seen", "arrival", "at_sweeps", "take_turns", "until"]
 
 RETRIES = 3
 
@@ -23,6 +25,25 @@ class Moving(Protocol):
     def topics(self) -> list[int]:
         """Return the number of topics in use in each chain."""
         ...
+
+
+class Seen:
+    """A progress display that keeps what it is told after each stretch of sweeps."""
+
+    def __init__(self) -> None:
+        self._clock = time.perf_counter()
+        self.lines: list[dict[str, Any]] = []
+
+    def update(self, sweep: int, used: npt.ArrayLike, lp: npt.ArrayLike, note: str = "") -> None:
+        """Keep the state after `sweep` sweeps; the seconds run from the beginning."""
+        self.lines.append({
+            "seconds": round(time.perf_counter() - self._clock, 3), "sweeps": int(sweep),
+            "lp": [float(f"{x:.8g}") for x in np.ravel(lp)], "topics": np.ravel(used).tolist(),
+            "notes": note,
+        })  # fmt: skip
+
+    def close(self) -> None:
+        """Do nothing."""
 
 
 class Marks:
@@ -59,6 +80,19 @@ def until(
         if marks.passed(clock):
             for name, value in {"seconds": clock, "sweeps": moving.sweeps, **look()}.items():
                 found.setdefault(name, []).append(value)
+    return found
+
+
+def at_sweeps(
+    moving: Moving, look: Callable[[], Mapping[str, Any]], marks: Iterable[int]
+) -> dict[str, list[Any]]:
+    """Look after some numbers of sweeps, the clock stopped meanwhile; returns as `until` does."""
+    seconds = 0.0
+    found: dict[str, list[Any]] = {"seconds": [], "sweeps": []}
+    for mark in marks:
+        seconds += moving.advance(mark - moving.sweeps)
+        for name, value in {"seconds": seconds, "sweeps": moving.sweeps, **look()}.items():
+            found.setdefault(name, []).append(value)
     return found
 
 

@@ -14,23 +14,17 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from study.command import Study, main_of, planned_by
+from study.command import main_of, study_in
 
-from supervised.report import report
-from supervised.settings import FULL, PARTS, QUICK, STANDARD
+from supervised import settings
 
 __all__ = ["STUDY", "main"]
 
 
-STUDY = Study(
-    name="supervised",
-    title="Supervised topic models on 20 Newsgroups.",
-    settings={"standard": STANDARD, "full": FULL, "quick": QUICK},
-    parts=PARTS,
-    prepare=planned_by("supervised.plan"),
-    report=report,
-    modules=[Path(__file__).parent],
-    data_files=dict.fromkeys(PARTS, "news20_bow.npz"),
+STUDY = study_in(
+    Path(__file__).parent,
+    "Supervised topic models on 20 Newsgroups.",
+    data_files=dict.fromkeys(settings.PARTS, "news20_bow.npz"),
     may_change=("cores", "methods", "class_methods", "class_margins", "seeds", "class_seeds"),
 )
 main = main_of(STUDY)

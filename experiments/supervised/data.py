@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from jaxtyping import Bool
 
 import bnp_models as bnp
@@ -54,7 +55,7 @@ def _with_words(corpus: bnp.Corpus, words: list[str]) -> Any:
     return corpus.select(np.asarray(corpus.doc_length) > 0)
 
 
-def predicted_classes(corpus: bnp.Corpus, predicted: Any) -> Bool[np.ndarray, " D"]:
+def predicted_classes(corpus: bnp.Corpus, predicted: npt.ArrayLike) -> Bool[np.ndarray, " D"]:
     """Say of which documents the class was predicted, given as numbers or as names."""
     label = np.asarray(corpus.label)
     predicted = np.asarray(predicted)

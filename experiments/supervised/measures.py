@@ -111,9 +111,9 @@ def chosen(
 def _sampled(kind, corpus, given, *, topics, sweeps, seed, mass, s) -> Trained:
     """Sample from a random start; states are kept in the second half of the sweeps."""
     half = max(sweeps // 2, 1)
-    options = {"approximation": "expected"} if kind == "expected hinge" else {}
+    options: dict[str, Any] = {"approximation": "expected"} if kind == "expected hinge" else {}
     model = model_of(kind, topics, mass, s.beta, given)
-    fit = bnp.fit(
+    fit: Any = bnp.fit(
         model, corpus, num_warmup=sweeps - half, num_samples=half, num_chains=1,
         keep_states=min(s.states, half), seed=seed, progress=False, **options,
     )  # fmt: skip
@@ -140,7 +140,7 @@ def _sampled(kind, corpus, given, *, topics, sweeps, seed, mass, s) -> Trained:
     return Trained(seconds, compiling, plug_in, averaged, about)
 
 
-def _fitted_accuracy(fit: Any) -> float:
+def _fitted_accuracy(fit: bnp.SupervisedFit) -> float:
     """Return the share of training documents whose label the last state explains."""
     z, eta = (fit.states[name].to_numpy()[-1, -1] for name in ("z", "eta"))
     return explained(fit.model, fit.dataset, z, eta)

@@ -73,7 +73,6 @@ class Plan:
         about = {"topics": options["topics"], **({} if callable(given) else given), **detail}
         return Cell(
             part, method, call, detail=about, split_seed=split_seed, chain_seed=s.seed + number,
-            seconds=_seconds(kind, part, options, s),
         )  # fmt: skip
 
     def _methods(
@@ -130,7 +129,7 @@ class Plan:
             call = later(
                 speed.pieces, self.classes, topics=k, c=256.0, mass=s.class_mass, s=s, seed=s.seed
             )
-            yield Cell("classes", "parts of a sweep", call, detail={"topics": k}, seconds=20)
+            yield Cell("classes", "parts of a sweep", call, detail={"topics": k})
 
     def _burn_in(self) -> Iterator[Cell]:
         s = self.s
@@ -142,7 +141,7 @@ class Plan:
                 about = {"c": 25.0, "schedule": schedule, "topics": k}
                 call = partial(self._ours, None, number, s.marks, **about)
                 seed = s.seed + number
-                yield Cell("burn_in", "gSLDA+", call, detail=about, chain_seed=seed, seconds=14)
+                yield Cell("burn_in", "gSLDA+", call, detail=about, chain_seed=seed)
 
     def _ours(
         self, split: int | None, number: int, marks: Sequence[int], *, c: float, schedule: str,
@@ -186,20 +185,20 @@ class Plan:
         for c in s.peer_weights:
             for number in range(s.seeds):
                 split, seed = number % s.validation_splits, s.seed + number
-                common = {"split_seed": s.seed + split, "chain_seed": seed}
+                common: dict[str, Any] = {"split_seed": s.seed + split, "chain_seed": seed}
                 for workers in dict.fromkeys((1, s.cores)) if speed.has_tomotopy() else ():
                     about = {"c": c, "workers": workers, "topics": s.speed_topics}
                     call = partial(self._tomotopy, split, number, **about)
-                    yield Cell("tomotopy", "tomotopy", call, detail=about, seconds=6, **common)
+                    yield Cell("tomotopy", "tomotopy", call, detail=about, **common)
                 for schedule in s.our_schedules:
                     about = {"c": c, "schedule": schedule, "topics": s.speed_topics}
                     call = partial(self._ours, split, number, s.our_marks, **about)
-                    yield Cell("tomotopy", "ours", call, detail=about, seconds=15, **common)
+                    yield Cell("tomotopy", "ours", call, detail=about, **common)
 
     def _speed(self) -> Iterator[Cell]:
         s = self.s
         rates = later(speed.rates, self.pair, s=s)
-        yield Cell("speed", "rates", rates, chain_seed=s.seed, seconds=300)
+        yield Cell("speed", "rates", rates, chain_seed=s.seed)
         for c, weight in s.races if speed.has_tomotopy() else ():
             for number in range(s.race_seeds):
                 split, seed = number % s.validation_splits, s.seed + number
@@ -207,26 +206,12 @@ class Plan:
                 yield Cell(
                     "speed", "race", later(speed.race, task, c=c, weight=weight, seed=seed, s=s),
                     detail={"c": c, "c_of_tomotopy": weight}, split_seed=s.seed + split,
-                    chain_seed=seed, seconds=35,
+                    chain_seed=seed,
                 )  # fmt: skip
 
 
 def _chosen(methods: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     return {name: method for name, method in methods.items() if name in names}
-
-
-def _seconds(kind: str, part: str, options: Mapping[str, Any], s: Settings) -> float:
-    """Estimate the seconds of a cell, on 2 cores."""
-    if s.size == "quick":
-        return 1.0
-    tokens, problems = 1.13e5, 1
-    if part == "classes":
-        tokens, problems = 1.3e6 * s.class_share, 20
-    if kind.startswith("variational"):
-        return 10 + options["sweeps"] * 0.1 * problems
-    if kind == "svm":
-        return 8 + 2 * options["sweeps"] * tokens * 2e-7
-    return 4 + problems * options["sweeps"] * tokens * 2.5e-7
 
 
 def prepare(settings: Settings, folder: str | None, output: Path) -> tuple[dict, list[Cell]]:

@@ -17,6 +17,7 @@ import numpy as np
 from jax.experimental.compilation_cache import compilation_cache
 from study.chains import OurChains, tokens_per_second
 from study.scores import pack
+from study.timing import at_sweeps
 
 import bnp_models as bnp
 from bnp_kernels import supervised_lda as kernel
@@ -36,32 +37,29 @@ TIMED = {
 }
 
 
-class Ours:
+class Ours(OurChains):
     """One chain of ours, and the accuracy of its present state, predicted as the papers do."""
 
     def __init__(
-        self, model: Any, corpus: bnp.Corpus, schedule: str, seed: int, sweeps: int, s: Settings
-    ):
+        self, model: bnp.SupervisedLDA, corpus: bnp.Corpus, schedule: str, seed: int, sweeps: int,
+        s: Settings,
+    ):  # fmt: skip
         keys = jax.random.key(seed)[None]
-        self._chains = OurChains(model, corpus, keys, num_samples=sweeps, schedule=schedule)
-        self._how = {"num_sweeps": s.fold_in, "num_kept": s.fold_in_kept}
-        self._model, self._corpus = model, corpus
-
-    def advance(self, num_sweeps: int) -> float:
-        """Make sweeps; return their seconds, compilation left out."""
-        return self._chains.advance(num_sweeps)
+        self._classes = model.classes(corpus)
+        super().__init__(model, corpus, keys, num_samples=sweeps, schedule=schedule)
+        self._how: dict[str, Any] = {"num_sweeps": s.fold_in, "num_kept": s.fold_in_kept}
 
     def correct(self, corpus: bnp.Corpus) -> np.ndarray:
         """Say which documents the present state classifies right."""
-        mixtures = mixture_states(self._model, self._chains.states(), self._corpus)
-        made = predict_means(self._model, self._corpus, mixtures, corpus, plug_in=True, **self._how)
-        names = np.array(self._model.classes(self._corpus))
+        mixtures = mixture_states(self.model, self.states(), self.corpus)
+        made = predict_means(self.model, self.corpus, mixtures, corpus, plug_in=True, **self._how)
+        names = np.array(self._classes)
         return predicted_classes(corpus, names[(made.mean > 0.5).astype(int)])
 
     def fitted_accuracy(self) -> float:
         """Return the share of training documents whose label the present state explains."""
-        states = self._chains.states()
-        return explained(self._model, self._corpus, states["z"][0, 0], states["eta"][0, 0])
+        states = self.states()
+        return explained(self.model, self.corpus, states["z"][0, 0], states["eta"][0, 0])
 
 
 class Tomotopy:
@@ -69,6 +67,9 @@ class Tomotopy:
 
     `weight` is its parameter of the response, which has the place of c.
     """
+
+    sweeps = 0
+    compiled = False
 
     def __init__(
         self, corpus: bnp.Corpus, *, topics: int, mass: float, beta: float, weight: float,
@@ -94,7 +95,12 @@ class Tomotopy:
         """Make sweeps; return their seconds."""
         clock = time.perf_counter()
         self._model.train(num_sweeps, workers=self._workers)
+        self.sweeps += num_sweeps
         return time.perf_counter() - clock
+
+    def topics(self) -> list[int]:
+        """Return the number of topics."""
+        return [int(self._model.k)]
 
     def correct(self, corpus: bnp.Corpus) -> np.ndarray:
         """Say which documents the present state classifies right, by its own fold-in."""
@@ -117,27 +123,26 @@ def _documents(corpus: bnp.Corpus) -> list[list[str]]:
     return [corpus.document(d).astype(str).tolist() for d in range(corpus.num_docs)]
 
 
-def on_the_way(moving: Any, others: Mapping[str, Any], marks: Sequence[int]) -> Any:
+def on_the_way(
+    moving: Ours | Tomotopy, others: Mapping[str, bnp.Corpus], marks: Sequence[int]
+) -> dict[str, Any]:
     """Classify documents after some numbers of sweeps, the clock stopped meanwhile.
 
     `others` are corpora by name; which documents were right is kept for each.
     """
-    done, seconds = 0, 0.0
-    found: dict[str, list[Any]] = {"sweeps": [], "seconds": [], "train_accuracy": []}
-    for mark in marks:
-        if mark > done:
-            seconds += moving.advance(mark - done)
-            done = mark
-        found["sweeps"].append(mark)
-        found["seconds"].append(seconds)
-        found["train_accuracy"].append(moving.fitted_accuracy())
+
+    def look() -> dict[str, Any]:
+        found: dict[str, Any] = {"train_accuracy": moving.fitted_accuracy()}
         for name, corpus in others.items():
             right = moving.correct(corpus)
-            found.setdefault(f"{name}_accuracy", []).append(float(right.mean()))
-            found.setdefault(f"{name}_correct", []).append(pack(right))
+            found |= {f"{name}_accuracy": float(right.mean()), f"{name}_correct": pack(right)}
+        return found
+
+    found = at_sweeps(moving, look, marks)
     last = ", ".join(f"{name} {found[f'{name}_accuracy'][-1]:.3f}" for name in others)
     sizes = {f"{name}_documents": corpus.num_docs for name, corpus in others.items()}
-    return {**found, **sizes, "summary": f"{done} sweeps in {seconds:.1f} s; accuracy {last}"}
+    said = f"{marks[-1]} sweeps in {found['seconds'][-1]:.1f} s; accuracy {last}"
+    return {**found, **sizes, "summary": said}
 
 
 def race(task: Task, *, c: float, weight: float, seed: int, s: Settings) -> Any:

@@ -13,22 +13,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from study.command import Study, main_of, planned_by
-
-from transfer.report import report
-from transfer.settings import FULL, PARTS, QUICK, STANDARD
+from study.command import main_of, study_in
 
 __all__ = ["STUDY", "main"]
 
 
-STUDY = Study(
-    name="transfer",
-    title="Transfer of topics between tasks.",
-    settings={"standard": STANDARD, "full": FULL, "quick": QUICK},
-    parts=PARTS,
-    prepare=planned_by("transfer.plan"),
-    report=report,
-    modules=[Path(__file__).parent],
+STUDY = study_in(
+    Path(__file__).parent,
+    "Transfer of topics between tasks.",
     data_files={"newsgroups": "news20_comp.npz", "nips": "nips12.npz", "speed": "nips12.npz"},
     may_change=(
         "cores", "mixings", "problems", "numbers_of_tasks", "task_mixings", "newsgroups_sizes",

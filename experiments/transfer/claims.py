@@ -76,7 +76,7 @@ def gap_of(
 ) -> Gap | None:
     """Return by how many nats per token one method is better at some places (None: all)."""
     both = (scores_of(run, score, part, method) for method in (one, other))
-    return gap_between(*(of if at is None else of[at(of)] for of in both), PLACE)
+    return gap_between(*(of if at is None else of[at(of)] for of in both), places=PLACE)
 
 
 def _better(
@@ -229,89 +229,76 @@ def _few_documents(rows: DataFrame) -> Any:
     return rows["number"] <= FEW_DOCUMENTS
 
 
+PAPER = "Faisal et al., Neurocomputing 2013"
+TWO = "by 2 standard errors"
+POOLED = f"mean {TWO}, and no single one below 0 {TWO}"
+SPARSER = f"sparse less HDP > 0: {POOLED}"
+FAR_ABOVE = f"mean > {FAR} {TWO}, no size below 0"
+FEW = f"with few tasks, at most {FEW_TASKS}"
+SMALL = f"with few documents of interest, at most {FEW_DOCUMENTS}"
+OWN = ("own question", "-")
+
+
 def claims_by(score: str) -> tuple[Claim, ...]:
     """Return the claims about predictions, decided by one of the scores."""
-    paper = "Faisal et al., Neurocomputing 2013"
-    two = "by 2 standard errors"
-    pooled = f"mean {two}, and no single one below 0 {two}"
 
-    def better(part, one, other, at, least=0.0):
-        return lambda run: _better(run, score, part, one, other, at, least=least)
+    def claim(
+        figure: int | None, text: str, expected: str, part: str, one: str, other: str,
+        at: At | None = None, **margins: float,
+    ) -> Claim:  # fmt: skip
+        """Return a claim that one method is better than another one; see `_better`."""
+        source = OWN if figure is None else (PAPER, f"figure {figure}")
+        return Claim(*source, text, expected,
+                     lambda run: _better(run, score, part, one, other, at, **margins))  # fmt: skip
 
-    def within(part, at, margin):
-        return lambda run: _better(run, score, part, SPARSE, MULTI_TASK, at, within=margin)
-
-    def tasks(mixing, figure):
-        return Claim(
-            paper, figure, f"u = {mixing}: the sparse model is better than the multi-task HDP with "
-            f"few tasks, at most {FEW_TASKS}", f"sparse less HDP > 0: {pooled}",
-            better("tasks", SPARSE, MULTI_TASK, _few_tasks(mixing)),
-        )  # fmt: skip
-
-    def overtakes(mixing, figure):
-        return Claim(
-            paper, figure, f"u = {mixing}: the multi-task HDP is better with {MANY_TASKS} tasks",
-            f"HDP less sparse > 0 {two}",
-            better("tasks", MULTI_TASK, SPARSE, _many_tasks(mixing)),
-        )  # fmt: skip
-
+    both, turned = (SPARSE, MULTI_TASK), (MULTI_TASK, SPARSE)
+    hdp = "The multi-task HDP is better at the"
+    overtakes = f"the multi-task HDP is better with {MANY_TASKS} tasks"
+    overtaken = f"HDP less sparse > 0 {TWO}"
+    few_tasks, more = f"the sparse model is better than the multi-task HDP {FEW}", "is far better"
+    exact = "the exact sampler predicts better than the paper's approximation"
+    less = f"exact less Taylor > 0: {POOLED}"
     return (
-        Claim(paper, "figure 5", "The sparse model is better than the multi-task HDP at five u in "
-              "the middle, 0.25 to 0.75", f"sparse less HDP > 0: {pooled}",
-              better("continuum", SPARSE, MULTI_TASK, _at(MIDDLE))),
-        Claim(paper, "figure 5", "The multi-task HDP is better at the left end, u = 0 and 0.125",
-              f"HDP less sparse > 0: {pooled}",
-              better("continuum", MULTI_TASK, SPARSE, _at(LEFT))),
-        Claim(paper, "figure 5", "The multi-task HDP is better at the right end, u = 0.875 and 1",
-              f"HDP less sparse > 0: {pooled}",
-              better("continuum", MULTI_TASK, SPARSE, _at(RIGHT))),
-        tasks(0.25, "figure 6"),
-        Claim(paper, "figure 6", f"u = 0.25: both are about equal with {MANY_TASKS} tasks",
-              f"|sparse less HDP| < {EQUAL} {two}", within("tasks", _many_tasks(0.25), EQUAL)),
-        Claim(paper, "figure 6", "u = 0.25: both get better with the number of tasks",
-              f"most less fewest tasks > 0 {two}, for both",
+        claim(5, "The sparse model is better than the multi-task HDP at five u in the middle, 0.25 "
+              "to 0.75", SPARSER, "continuum", *both, _at(MIDDLE)),
+        claim(5, f"{hdp} left end, u = 0 and 0.125", f"HDP less sparse > 0: {POOLED}",
+              "continuum", *turned, _at(LEFT)),
+        claim(5, f"{hdp} right end, u = 0.875 and 1", f"HDP less sparse > 0: {POOLED}",
+              "continuum", *turned, _at(RIGHT)),
+        claim(6, f"u = 0.25: {few_tasks}", SPARSER, "tasks", *both, _few_tasks(0.25)),
+        claim(6, f"u = 0.25: both are about equal with {MANY_TASKS} tasks",
+              f"|sparse less HDP| < {EQUAL} {TWO}", "tasks", *both, _many_tasks(0.25),
+              within=EQUAL),
+        Claim(PAPER, "figure 6", "u = 0.25: both get better with the number of tasks",
+              f"most less fewest tasks > 0 {TWO}, for both",
               lambda run: _grows(run, score, 0.25)),
-        tasks(0.5, "figure 7"),
-        overtakes(0.5, "figure 7"),
-        tasks(1.0, "figure 8"),
-        overtakes(1.0, "figure 8"),
-        Claim(paper, "figure 9", "Newsgroups: the sparse model is far better than one task alone",
-              f"mean > {FAR} {two}, no size below 0",
-              better("newsgroups", SPARSE, ALONE, None, FAR)),
-        Claim(paper, "figure 9", "Newsgroups: so is the multi-task HDP",
-              f"mean > {FAR} {two}, no size below 0",
-              better("newsgroups", MULTI_TASK, ALONE, None, FAR)),
-        Claim(paper, "figure 9", "Newsgroups: the sparse model is better than the multi-task HDP "
-              f"with few documents of interest, at most {FEW_DOCUMENTS}",
-              f"sparse less HDP > 0: {pooled}",
-              better("newsgroups", SPARSE, MULTI_TASK, _few_documents)),
-        Claim(paper, "figure 10", "NIPS: both are far better than one task alone (sparse model)",
-              f"mean > {FAR} {two}, no size below 0",
-              better("nips", SPARSE, ALONE, None, FAR)),
-        Claim(paper, "figure 10", "NIPS: both are far better than one task alone (multi-task HDP)",
-              f"mean > {FAR} {two}, no size below 0",
-              better("nips", MULTI_TASK, ALONE, None, FAR)),
-        Claim(paper, "figure 10", "NIPS: the sparse model is better than the multi-task HDP with "
-              f"few documents of interest, at most {FEW_DOCUMENTS}",
-              f"sparse less HDP > 0: {pooled}",
-              better("nips", SPARSE, MULTI_TASK, _few_documents)),
-        Claim(paper, "figure 10", "NIPS: this advantage is slight",
-              f"|sparse less HDP| < {SLIGHT} {two}", within("nips", _few_documents, SLIGHT)),
-        Claim("own question", "-", "Made-up problems: the exact sampler predicts better than the "
-              "paper's approximation", f"exact less Taylor > 0: {pooled}",
-              better("continuum", SPARSE, TAYLOR, None)),
-        Claim("own question", "-", "Newsgroups: the exact sampler predicts better than the paper's "
-              "approximation", f"exact less Taylor > 0: {pooled}",
-              better("newsgroups", SPARSE, TAYLOR, None)),
-        Claim("own question", "-", "Chains from one topic score as chains from the usual start",
-              f"difference < {EQUAL} {two}, for every method",
+        claim(7, f"u = 0.5: {few_tasks}", SPARSER, "tasks", *both, _few_tasks(0.5)),
+        claim(7, f"u = 0.5: {overtakes}", overtaken, "tasks", *turned, _many_tasks(0.5)),
+        claim(8, f"u = 1.0: {few_tasks}", SPARSER, "tasks", *both, _few_tasks(1.0)),
+        claim(8, f"u = 1.0: {overtakes}", overtaken, "tasks", *turned, _many_tasks(1.0)),
+        claim(9, f"Newsgroups: the sparse model {more} than one task alone", FAR_ABOVE,
+              "newsgroups", SPARSE, ALONE, least=FAR),
+        claim(9, "Newsgroups: so is the multi-task HDP", FAR_ABOVE, "newsgroups", MULTI_TASK,
+              ALONE, least=FAR),
+        claim(9, f"Newsgroups: the sparse model is better than the multi-task HDP {SMALL}",
+              SPARSER, "newsgroups", *both, _few_documents),
+        *(claim(10, f"NIPS: both are far better than one task alone ({name})", FAR_ABOVE, "nips",
+                method, ALONE, least=FAR)
+          for name, method in (("sparse model", SPARSE), ("multi-task HDP", MULTI_TASK))),
+        claim(10, f"NIPS: the sparse model is better than the multi-task HDP {SMALL}", SPARSER,
+              "nips", *both, _few_documents),
+        claim(10, "NIPS: this advantage is slight", f"|sparse less HDP| < {SLIGHT} {TWO}", "nips",
+              *both, _few_documents, within=SLIGHT),
+        claim(None, f"Made-up problems: {exact}", less, "continuum", SPARSE, TAYLOR),
+        claim(None, f"Newsgroups: {exact}", less, "newsgroups", SPARSE, TAYLOR),
+        Claim(*OWN, "Chains from one topic score as chains from the usual start",
+              f"difference < {EQUAL} {TWO}, for every method",
               lambda run: _starts_agree(run, score)),
     )  # fmt: skip
 
 
 def other_claims() -> tuple[Claim, ...]:
     """Return the claims that no score decides."""
-    paper = "Faisal et al., Neurocomputing 2013"
     multi, sparse = "MultiTaskHDPLDA", "SparseTransferTopicModel"
 
     def ratio(one: str, schedule: str, least: float) -> Claim:
@@ -325,12 +312,12 @@ def other_claims() -> tuple[Claim, ...]:
         )  # fmt: skip
 
     return (
-        Claim(paper, "table 2", "The strongest topic is the same in all five sections of NIPS",
+        Claim(PAPER, "table 2", "The strongest topic is the same in all five sections of NIPS",
               "the same, in all folds", partial(_table_2, ask="same")),
-        Claim(paper, "table 2", "Its words are learning, network, model and so on",
+        Claim(PAPER, "table 2", "Its words are learning, network, model and so on",
               f"{SAME_WORDS} or more of the ten words of the table, in all folds",
               partial(_table_2, ask="words")),
-        Claim("own question", "-", "The chains of all fits agree", "R-hat below 1.05",
+        Claim(*OWN, "The chains of all fits agree", "R-hat below 1.05",
               partial(all_converged, why="R-hat of log density, topics in use and concentrations; "
                       "scores may agree before these.")),
         ratio(multi, "parallel", SPEED_OF_MULTI_TASK),

@@ -173,7 +173,7 @@ def made_up(part: str, seed: int, per_group: int = 20, num_words: int = 150) -> 
 
 
 def of_interest(
-    corpus: Any, interest: str, *, num_interest: int, num_others: int, fold: int,
+    corpus: bnp.Corpus, interest: str, *, num_interest: int, num_others: int, fold: int,
     num_folds: int = 5, seed: int = 0,
 ) -> tuple[Any, Any]:  # fmt: skip
     """Divide documents: few of the task of interest and more of each other task; a fold for tests.

@@ -1,27 +1,108 @@
-"""What the study of transfer measures: scores of new documents, shared topics, and speed."""
+"""What the study of transfer measures, and the contestants: how each is built and fitted.
+
+That is scores of new documents, shared topics, and speed.
+"""
 
 import itertools
 import time
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpyro.distributions as dist
 from study.chains import tokens_per_second
 from study.compiling import compiled_seconds
 from study.scores import about_fits
 
 import bnp_models as bnp
-from transfer.methods import METHODS, law_of, model_of, own_documents, timed_model
-from transfer.settings import MULTI_TASK, Fits, Settings
+from transfer.settings import ALONE, MULTI_TASK, SPARSE, TAYLOR, Fits, Settings
 
-__all__ = ["SCORES", "fit_and_score", "scored", "sharing_of", "speeds"]
+__all__ = [
+    "METHODS", "SCORES", "Law", "fit_and_score", "law_of", "model_of", "scored", "sharing_of",
+    "speeds", "timed_model",
+]  # fmt: skip
 
 COMPLETION, EMPIRICAL = "document_completion", "empirical_likelihood"
 SCORES = (EMPIRICAL, COMPLETION)
 """The paper's score, and the better estimate."""
 
 SCHEDULE = "sequential"  # of all methods: the same sweeps, token by token
+
+
+# ---- contestants
+
+
+class Law(NamedTuple):
+    """Hyperparameters that differ between made-up documents and text."""
+
+    beta: float  # concentration of the topics, per word
+    epsilon: float  # probability that the mask leaves a topic on
+
+
+def law_of(part: str) -> Law:
+    """Return the hyperparameters of a part of the study, as the paper has them."""
+    return Law(5e-5, 0.01) if part in ("continuum", "tasks") else Law(0.5, 1e-4)
+
+
+# Teh, Jordan, Beal and Blei (2006), whom the paper follows for the HDP; shape and rate
+HDP = {"alpha": (0.1, 0.1), "gamma": (5.0, 0.1)}
+GROUPS = {"group_alpha": (5.0, 0.1)}
+
+
+def _hdp(law: Law) -> dict[str, Any]:
+    return {name: dist.Gamma(*ab) for name, ab in HDP.items()} | {"beta": law.beta}
+
+
+def _multi_task(law: Law) -> dict[str, Any]:
+    return {name: dist.Gamma(*ab) for name, ab in GROUPS.items()} | _hdp(law)
+
+
+def _sparse(law: Law) -> dict[str, Any]:
+    strength = {"strength_shape": 5.0, "strength_scale": 0.1}
+    return {"alpha": 5.0, "epsilon": law.epsilon, **strength, "beta": law.beta}
+
+
+class Method(NamedTuple):
+    """A model of `bnp_models`, its hyperparameters, and options of `fit`."""
+
+    model: str
+    hyperparameters: Callable[[Law], dict[str, Any]]
+    options: Mapping[str, Any] = {}
+    alone: bool = False  # fitted to the task of interest, without the other tasks
+
+
+METHODS = {
+    SPARSE: Method("SparseTransferTopicModel", _sparse),
+    TAYLOR: Method("SparseTransferTopicModel", _sparse, {"approximation": "taylor"}),
+    MULTI_TASK: Method("MultiTaskHDPLDA", _multi_task),
+    ALONE: Method("HDPLDA", _hdp, alone=True),
+}
+
+
+def model_of(name: str, law: Law, max_topics: int) -> Any:
+    """Configure the model of a method."""
+    method = METHODS[name]
+    return getattr(bnp, method.model)(**method.hyperparameters(law), max_topics=max_topics)
+
+
+def timed_model(name: str, beta: float, max_topics: int) -> Any:
+    """Configure a model whose speed is measured: with the library's own priors of the HDPs.
+
+    Those of the paper ask for several times as many slots, in numbers that differ between models.
+    """
+    method = METHODS[name]
+    values = method.hyperparameters(Law(beta, law_of("nips").epsilon))
+    numbers = {name: value for name, value in values.items() if isinstance(value, float)}
+    return getattr(bnp, method.model)(**numbers, max_topics=max_topics)
+
+
+def own_documents(corpus: bnp.Corpus, interest: str) -> Any:
+    """Return the documents of the task of interest."""
+    return corpus.select(np.asarray(corpus.group) == corpus.group_names.index(interest))
+
+
+# ---- what is measured
 
 
 def fit_and_score(
@@ -56,7 +137,7 @@ def fit_and_score(
     options |= {} if start is None else {"init_topics": start}
     corpus = own_documents(train, interest) if METHODS[method].alone else train
     before = compiled_seconds()
-    found = bnp.fit(
+    found: Any = bnp.fit(
         model, corpus, num_warmup=fits.num_warmup, num_samples=fits.num_samples,
         num_chains=fits.num_chains, keep_states=fits.keep_states, seed=seed, progress=False,
         **options,
@@ -66,7 +147,6 @@ def fit_and_score(
         raise KeyboardInterrupt  # `fit` returned what it had
     clock = time.perf_counter()
     scores = {name: scored(found, test, name, seed, empirical_draws) for name in SCORES}
-    scores = {name: score for name, score in scores.items() if score is not None}
     used = found.posterior["num_topics_used"]
     said = ", ".join(f"{name} {score['log_prob']:.3f}" for name, score in scores.items())
     return {
@@ -83,10 +163,10 @@ def fit_and_score(
     }
 
 
-def scored(found: Any, test: bnp.Corpus, name: str, seed: int, draws: int) -> dict[str, Any] | None:
-    """Score new documents; None where this version of the library does not have the score."""
-    if not hasattr(type(found), name):
-        return None
+def scored(
+    found: bnp.TopicFit, test: bnp.Corpus, name: str, seed: int, draws: int
+) -> dict[str, Any]:
+    """Score new documents."""
     if name == EMPIRICAL:
         with warnings.catch_warnings():
             # that few draws count for a long document; how many is kept, and the report says it
@@ -106,7 +186,7 @@ def scored(found: Any, test: bnp.Corpus, name: str, seed: int, draws: int) -> di
     }
 
 
-def sharing_of(found: Any, top: int = 10) -> dict[str, Any]:
+def sharing_of(found: bnp.GroupFit, top: int = 10) -> dict[str, Any]:
     """Say which topic is the strongest of each task, and which topics all tasks share.
 
     Of the latter those with the largest and the smallest share of the tokens, in the task that has

@@ -18,7 +18,7 @@ __all__ = ["report"]
 
 SCORES = {"empirical_likelihood": "empirical likelihood", "document_completion": "completion"}
 """The paper's score, and the better estimate."""
-COLOURS = dict(zip((SPARSE, MULTI_TASK, ALONE, TAYLOR), PALETTE, strict=False))
+COLOURS: dict[str, str] = dict(zip((SPARSE, MULTI_TASK, ALONE, TAYLOR), PALETTE, strict=False))
 PLACES = ("continuum", "tasks", *TEXT)
 PAIRS = ((SPARSE, MULTI_TASK), (SPARSE, TAYLOR), (TAYLOR, MULTI_TASK), (SPARSE, ALONE),
          (MULTI_TASK, ALONE))  # fmt: skip
@@ -98,7 +98,7 @@ def _differences(run: Run) -> DataFrame:
 def _pairs(run: Run, score: str, part: str, one: str, other: str) -> DataFrame:
     """Return the gaps of two methods, split by split, in the order of places."""
     both = (usual(scores_of(run, score, part, method)) for method in (one, other))
-    rows = paired_rows(*both, PLACE)
+    rows = paired_rows(*both, places=PLACE)
     return rows.assign(value=rows["gap"]).sort_values([*PLACE, "split_seed"])
 
 

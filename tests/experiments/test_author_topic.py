@@ -68,17 +68,11 @@ def test_plan_has_whole_splits(load, monkeypatch, capsys, tmp_path):
     standard, more = capsys.readouterr().out.split("results go to")[1:]
     seeds = [int(line.split("split_seed=")[1][0]) for line in standard.splitlines()[1:-1]]
     assert seeds == sorted(seeds)
-    s = study.STANDARD
+    s = study.STUDY.settings["standard"]
     per_split = 1 + 2 * (len(s.topics) + len(s.per_topic)) + len(s.infinite)
     others = len(s.infinite) * s.start_splits
     assert len(seeds) == s.splits * per_split + others
     assert more.count("split_seed=") == 5 * per_split + others
-    minutes = sum(
-        cell.seconds / 60
-        for cell in study.STUDY.prepare(s, None, tmp_path / "a.json")[1]
-        if cell.part == "fit"
-    )
-    assert 100 < minutes < 180
 
 
 def score(gains, single=None):

@@ -65,7 +65,7 @@ def test_all_systems_are_planned(load, monkeypatch):
     monkeypatch.setattr(plan, "_installed", lambda spec: True)
     asked = {}
 
-    def note(s, folder, part, method, corpus, seconds, *stages, **about):
+    def note(s, folder, part, method, corpus, *stages, **about):
         asked[part, method, corpus] = stages
 
     monkeypatch.setattr(plan, "_cell", note)
@@ -120,8 +120,7 @@ def test_a_stage_has_a_process_of_its_own(load, tmp_path):
     processes = load("benchmarks.processes")
     order = processes.Order(None, 0, False, 1, str(tmp_path))
     stages = [
-        processes.Stage(function, {"corpus": "synthetic"})
-        for function in ("completion.unigram", "completion.nothing")
+        processes.Stage(function, {"corpus": "synthetic"}) for function in ("unigram", "nothing")
     ]
     assert 1 < processes.run_stages(order, stages[:1])["perplexity"] < 5000
     with pytest.raises(subprocess.CalledProcessError):
@@ -158,7 +157,7 @@ def test_every_document_has_different_authors(load):
 
 
 def test_rates_count_all_chains_and_whole_rounds(load, monkeypatch):
-    tokens = load("benchmarks.tokens")
+    measures = load("benchmarks.measures")
 
     class Stub:
         num_chains, round, compile_seconds, compiled, sweeps = 2, 4, 1.5, False, 0
@@ -178,12 +177,12 @@ def test_rates_count_all_chains_and_whole_rounds(load, monkeypatch):
         asked.append(spec)
         return Stub()
 
-    monkeypatch.setattr(tokens, "make", make)
+    monkeypatch.setattr(measures, "make", make)
     bag = SimpleNamespace(num_tokens=1000, describe=dict)
     order = SimpleNamespace(bag=lambda corpus: bag, seed=0)
     given = {"corpus": "c", "authors": False, "seconds": 2.0, "repeats": 3, "warmup": 3}
     specs = [{"name": "a"}, {"name": "b", "topics": "like first"}]
-    found = tokens.measure(order, specs=specs, **given)["systems"]
+    found = measures.tokens(order, specs=specs, **given)["systems"]
     assert (asked[1]["topics"], asked[1]["max_topics"]) == (7, 32)
     for name in "ab":
         assert found[name]["sweeps_per_turn"] == 8
@@ -314,7 +313,7 @@ class TestEffectiveDraws:
         sizes = []
         for draws in (noise[:, ::10], noise):
             place = far[kind] if kind == "apart" else far[kind][:: 1000 // draws.shape[1]]
-            worth = load("benchmarks.ess")._worth(place + draws, 1.0)
+            worth = load("benchmarks.measures").worth(place + draws, 1.0)
             assert worth["rhat"] > load("benchmarks.report").RHAT
             sizes.append(worth["ess"])
         assert chains < min(sizes) <= max(sizes) < 2 * chains

@@ -80,7 +80,7 @@ def order(load, tmp_path):
 
 @pytest.mark.slow
 def test_a_fit_is_seen_and_scored(load, order):
-    found = load("benchmarks.fits").measure(
+    found = load("benchmarks.measures").fit(
         order, checkout=str(ROOT), corpus="synthetic", documents=70, model="HDPLDA",
         parameters={"beta": 0.05}, score=True,
         options={**OPTIONS, "schedule": "sequential", "record": ["topic_tokens"]},
@@ -96,7 +96,7 @@ def test_a_fit_is_seen_and_scored(load, order):
 
 def test_a_fit_of_another_checkout_than_the_one_asked_for_is_refused(load, order, tmp_path):
     with pytest.raises(ValueError, match="imported bnp_models from"):
-        load("benchmarks.fits").measure(
+        load("benchmarks.measures").fit(
             order, checkout=str(tmp_path), corpus="synthetic", documents=None, model="LDA",
             parameters={}, score=False, options=OPTIONS,
         )  # fmt: skip
@@ -109,7 +109,7 @@ def test_a_stage_imports_its_checkout_with_an_empty_cache(load, order, tmp_path,
     (package / "__init__.py").write_text(code)
     processes = load("benchmarks.processes")
     given = {"corpus": "", "documents": None, "model": "", "parameters": {}, "options": {}}
-    stage = processes.Stage("fits.measure", {"checkout": "", "score": False, **given})
+    stage = processes.Stage("fit", {"checkout": "", "score": False, **given})
     with pytest.raises(subprocess.CalledProcessError):
         processes.run_stages(order._replace(quick=False), (stage,), tmp_path / "other")
     assert f"here: {tmp_path / 'compiled'}" in capfd.readouterr().err

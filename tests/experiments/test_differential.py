@@ -1,9 +1,7 @@
 """The study of differential topic models: data, contestants, claims, and its small size."""
 
-import dataclasses
 import json
 import os
-from typing import Any
 
 import numpy as np
 import pytest
@@ -30,36 +28,8 @@ def claims(load):
     return load("differential.claims")
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class StandIn(bnp.CrossCollectionLDA):
-    """Stands for `DifferentialTopicModel`: its arguments, and the topics of another model."""
-
-    transform: Any = None
-    discount: Any = 0.7
-    concentration: Any = 1.0
-    max_tables: int = 16
-
-    def __post_init__(self):
-        assert self.transform is None or isinstance(self.transform, bnp.Transform)
-        object.__setattr__(self, "transform", None)
-        super().__post_init__()
-
-    def gibbs(self, *, schedule="parallel", sampler="ti", record=(), init_topics=None):
-        """Take the options that are looked for."""
-        return super().gibbs(schedule=schedule, record=record, init_topics=init_topics)
-
-
-@pytest.fixture
-def with_model(load, monkeypatch):
-    """Have a differential topic model, if only one that stands for it."""
-    if not hasattr(bnp, "DifferentialTopicModel"):
-        monkeypatch.setattr(bnp, "DifferentialTopicModel", StandIn, raising=False)
-        chains = load("study.chains").OurChains
-        monkeypatch.setattr(chains, "table_shape", lambda self: (30, 12))
-
-
 @pytest.mark.slow
-@pytest.mark.usefixtures("in_no_time", "with_model")
+@pytest.mark.usefixtures("in_no_time")
 def test_quick_study_resumes(load, read_csv, capsys, tmp_path):
     study, output = load("differential.__main__"), tmp_path / "differential.json"
     assert study.main(["--quick", "--output", str(output)]) == 0
@@ -71,7 +41,10 @@ def test_quick_study_resumes(load, read_csv, capsys, tmp_path):
         "speed",
     }  # fmt: skip
     scored = [cell for cell in cells if cell["part"] == "perplexity-abstracts"]
-    assert {cell["method"] for cell in scored} == {*study.QUICK.methods, "unigram"}
+    assert {cell["method"] for cell in scored} == {
+        *study.STUDY.settings["quick"].methods,
+        "unigram",
+    }
     for cell in scored:
         for how, score in cell["scores"].items():
             # 24 words; and a mean of probabilities is no less than that of their logarithms
@@ -101,10 +74,10 @@ def test_data_are_needed(load, monkeypatch, capsys, in_this_process):
     assert "the folder with alphadigs.npz" in capsys.readouterr().err
 
 
-@pytest.mark.usefixtures("in_this_process", "with_model")
+@pytest.mark.usefixtures("in_this_process")
 def test_plan(load, monkeypatch, capsys, tmp_path):
     study = load("differential.__main__")
-    settings = study.STANDARD
+    settings = study.STUDY.settings["standard"]
     monkeypatch.setattr(load("study.command"), "_data", lambda *given: None)
     options = ["--parts", "perplexity-abstracts", "--plan", "--output", str(tmp_path / "a.json")]
     assert study.main(options) == 0
@@ -113,15 +86,9 @@ def test_plan(load, monkeypatch, capsys, tmp_path):
     per_seed = 1 + 4 * len(settings.topics) + 2
     assert out.startswith(f"{settings.seeds * per_seed + 4} of ")
     assert "method=PYP, each group alone/topics=10" in out
-    full = study.FULL.perplexity
+    full = study.STUDY.settings["full"].perplexity
     assert (full.num_warmup, full.num_samples, full.num_chains) == (2000, 100, 1)
-    assert study.FULL.seeds == 6
-    _, cells = study.STUDY.prepare(settings, None, tmp_path)
-    minutes: dict[str, float] = dict.fromkeys(study.PARTS, 0.0)
-    for cell in cells:
-        minutes[cell.part] += cell.seconds / 60
-    assert max(minutes.values()) < 60
-    assert sum(minutes.values()) < 240
+    assert study.STUDY.settings["full"].seeds == 6
 
 
 class TestData:
@@ -190,27 +157,9 @@ def test_real_data(data):
 
 
 class TestMethods:
-    def test_what_is_not_there_is_named(self, load, monkeypatch):
-        methods = load("differential.methods")
-        monkeypatch.delattr(bnp, "DifferentialTopicModel", raising=False)
-        assert methods.left_out() == dict.fromkeys(
-            (TI, TII), "bnp_models has no DifferentialTopicModel"
-        )
-        monkeypatch.setattr(bnp, "DifferentialTopicModel", StandIn, raising=False)
-        assert not methods.left_out()
-        monkeypatch.setattr(StandIn, "gibbs", lambda self, schedule="parallel": None)
-        assert "no option 'sampler'" in methods.left_out()[TI]
-
-    def test_left_out_methods_have_no_cells(self, load, monkeypatch, capsys, tmp_path):
-        monkeypatch.delattr(bnp, "DifferentialTopicModel", raising=False)
-        study = load("differential.__main__")
-        _, cells = study.STUDY.prepare(study.STANDARD, None, tmp_path)
-        assert not {TI, TII} & {cell.method for cell in cells}
-        assert "'TII' is left out" in capsys.readouterr().out
-
     def test_fits_of_single_groups_are_scored_as_one(self, load):
         """Documents of a group read the row of its own fit."""
-        methods = load("differential.methods")
+        methods = load("differential.measures")
         mixtures = load("bnp_models.posterior.mixtures")
         rng = np.random.default_rng(0)
         one = np.zeros(1, int)

@@ -24,7 +24,7 @@ def test_quick_study_resumes(load, read_csv, capsys, tmp_path):
     assert study.main(["--quick", "--output", str(output)]) == 0
     results = json.loads(output.read_text())
     cells = list(results["cells"].values())
-    assert {cell["part"] for cell in cells} == set(study.PARTS)
+    assert {cell["part"] for cell in cells} == set(study.STUDY.parts)
     tuned = [cell for cell in cells if cell["method"] == "gSLDA tuned"]
     assert [cell["parameters"] for cell in tuned] == 2 * [{"c": 25.0}]
     for cell in cells:

@@ -25,7 +25,7 @@ def data(load):
 @pytest.fixture
 def methods(load):
     """The module of the contestants."""
-    return load("transfer.methods")
+    return load("transfer.measures")
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_quick_study_resumes(load, read_csv, capsys, monkeypatch, tmp_path):
     capsys.readouterr()
     results = json.loads(output.read_text())
     cells = list(results["cells"].values())
-    assert {cell["part"] for cell in cells} == set(study.PARTS)
+    assert {cell["part"] for cell in cells} == set(study.STUDY.parts)
     fits = [cell for cell in cells if "scores" in cell]
     assert {"multi-task HDP", "HDP alone"} <= {fit["method"] for fit in fits}
     for fit in fits:
@@ -85,9 +85,8 @@ def test_data_are_needed_for_text_alone(load, monkeypatch, capsys, in_this_proce
     assert "--data FOLDER is needed: the folder with nips12.npz" in capsys.readouterr().err
 
 
-def test_plan_of_the_paper(load, monkeypatch, capsys, in_this_process, tmp_path):
+def test_plan_of_the_paper(load, capsys, in_this_process, tmp_path):
     study = load("transfer.__main__")
-    monkeypatch.setattr(load("transfer.methods"), "left_out", lambda names: {})
     options = ["--full", "--parts", "continuum,tasks", "--plan"]
     assert study.main([*options, "--output", str(tmp_path / "paper.json")]) == 0
     out = capsys.readouterr().out
@@ -95,7 +94,7 @@ def test_plan_of_the_paper(load, monkeypatch, capsys, in_this_process, tmp_path)
     # eight numbers of tasks, three u and ten problems of two methods
     assert out.startswith(f"{9 * 10 * 4 + 9 + 8 * 3 * 10 * 2} of ")
     assert "method=sparse transfer, Taylor/mixing=0.125" in out
-    fits = study.FULL.continuum
+    fits = study.STUDY.settings["full"].continuum
     assert (fits.num_warmup, fits.num_samples // fits.keep_states, fits.keep_states) == (
         1500, 15, 100,
     )  # fmt: skip
@@ -234,25 +233,14 @@ def test_newsgroups(data):
     assert (np.asarray(corpus.doc_length) > 0).all()
 
 
-class Sparse:
-    """Stands for the sparse model: it says what it was configured with."""
-
-    def __init__(self, **values):
-        self.values = values
-
-    def gibbs(self, *, schedule="sequential", approximation=None):
-        """Take the options that are looked for."""
-
-
 class TestMethods:
-    def test_the_paper_settings(self, methods, monkeypatch):
-        monkeypatch.setattr(bnp, "SparseTransferTopicModel", Sparse, raising=False)
+    def test_the_paper_settings(self, methods):
         for part, beta, epsilon in (("continuum", 5e-5, 0.01), ("nips", 0.5, 1e-4)):
             law = methods.law_of(part)
-            assert methods.model_of(SPARSE, law, 32).values == {
-                "alpha": 5.0, "epsilon": epsilon, "strength_shape": 5.0, "strength_scale": 0.1,
-                "beta": beta, "max_topics": 32,
-            }  # fmt: skip
+            assert methods.model_of(SPARSE, law, 32) == bnp.SparseTransferTopicModel(
+                alpha=5.0, epsilon=epsilon, strength_shape=5.0, strength_scale=0.1, beta=beta,
+                max_topics=32,
+            )  # fmt: skip
             several = methods.model_of(MULTI, law, 32)
             one = methods.model_of(ALONE, law, 32)
             assert several.alone() == one
@@ -261,29 +249,6 @@ class TestMethods:
     def test_speed_is_measured_with_usual_priors(self, methods):
         timed = methods.timed_model(MULTI, 0.05, 64)
         assert timed == bnp.MultiTaskHDPLDA(beta=0.05, max_topics=64)
-
-    def test_what_is_not_there_is_named(self, methods, monkeypatch):
-        monkeypatch.delattr(bnp, "SparseTransferTopicModel", raising=False)
-        lacking = methods.left_out(methods.METHODS)
-        assert set(lacking) == {SPARSE, TAYLOR}
-        assert lacking[SPARSE] == "bnp_models has no SparseTransferTopicModel"
-        monkeypatch.setattr(bnp, "SparseTransferTopicModel", Sparse, raising=False)
-        assert not methods.left_out(methods.METHODS)
-        monkeypatch.setattr(Sparse, "gibbs", lambda self, schedule="sequential": None)
-        lacking = methods.left_out(methods.METHODS)
-        assert lacking == {TAYLOR: "SparseTransferTopicModel.gibbs has no option 'approximation'"}
-
-    def test_left_out_methods_have_no_cells(self, load, monkeypatch, capsys):
-        monkeypatch.delattr(bnp, "SparseTransferTopicModel", raising=False)
-        study = load("transfer.__main__")
-        _, cells = study.STUDY.prepare(study.QUICK, None, Path())
-        assert not [cell for cell in cells if "sparse" in cell.method]
-        assert "'sparse transfer' is left out" in capsys.readouterr().out
-        monkeypatch.setattr(bnp, "SparseTransferTopicModel", Sparse, raising=False)
-        _, cells = study.STUDY.prepare(study.QUICK, None, Path())
-        assert {cell.part for cell in cells if cell.method == "sparse transfer"} == {
-            "continuum", "tasks", "newsgroups", "nips",
-        }  # fmt: skip
 
 
 SPARSE, TAYLOR = "sparse transfer", "sparse transfer, Taylor"

@@ -45,7 +45,7 @@ def test_a_run_is_resumed_and_reported(command, study, tmp_path, capsys):
         status = command.run_study(study, command.parser_of(study).parse_args(arguments))
         return status, capsys.readouterr()
 
-    assert main("--quick", "--plan")[1].out.endswith("a/method=m: 1 s\n  b/method=m: 1 s\n")
+    assert main("--quick", "--plan")[1].out.endswith("\n  a/method=m\n  b/method=m\n")
     assert not output.exists()
     status, said = main("--quick", "--parts", "a")
     assert (status, said.out.split("\n")[-2]) == (0, "1 cells")
