@@ -18,8 +18,13 @@ from bnp_kernels.random.concentration import GammaPrior
 from bnp_models.base.factor_model import FactorModel, FactorSampler, program_z, sample_data
 from bnp_models.base.model import gamma_law, is_prior
 from bnp_models.data import arguments
-from bnp_models.data.sources import Sources, as_sources, check_sources
-from bnp_models.data.standardise import Standardisation, standardisation
+from bnp_models.data.sources import (
+    Sources,
+    Standardisation,
+    as_sources,
+    check_sources,
+    standardisation,
+)
 from bnp_models.scores.row_annealing import GaussianRows
 
 __all__ = ["GaussianFactorAnalysis"]

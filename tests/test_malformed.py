@@ -48,15 +48,9 @@ INTERNAL = {
     "data.checks": "checks of the constructors, which call them with what users gave",
     "data.documents": "of the constructors, and of the readers and CorpusWriter as checks",
     "data.files": "called with paths that the readers checked",
-    "data.matrices": "of the constructors of Sources and Transform",
-    "data.memory": "a check",
-    "data.names": "holds what the constructors checked",
-    "data.partition": "of Corpus and Sources, which check",
     "data.storage": "of save and load, which check, and of fit and resume",
     "data.texts": "of Corpus.from_texts",
-    "data.token_store": "of the constructors and of CorpusWriter, which check",
     "data.word_relations": "of Transform, which checks",
-    "data.standardise": "of GaussianFactorAnalysis, which checks",
     "plots.heat_maps": "parts of the pictures",
     "plots.panels": "parts of the pictures",
     "plots.scalar_draws": "parts of the pictures",
@@ -73,6 +67,8 @@ INTERNAL = {
 INTERNAL_FUNCTIONS = {
     "data.sources.check_counts": "of the models, which name their argument data",
     "data.sources.check_sources": "of the models, which name their argument data",
+    "data.sources.Standardisation": "of GaussianFactorAnalysis, which makes it",
+    "data.sources.standardisation": "of GaussianFactorAnalysis, which checks",
     "data.corpus.read_texts": "of Corpus.read_texts and SavedModel.read_texts",
     "data.package_docs.public_docstrings": "of load_package_docs, with its table of packages",
     "data.package_docs.sentences": "of load_package_docs",
@@ -732,12 +728,14 @@ def functions_of(room: str) -> Iterator[tuple[str, Any]]:
             thing = getattr(module, name)
             if name in bnp.__all__ or getattr(thing, "__module__", "") != module.__name__:
                 continue
+            if f"{place}.{name}" in INTERNAL_FUNCTIONS:
+                continue
             if inspect.isclass(thing):
                 if f"{place}.{name}" in ESTIMATORS:
                     yield f"{place}.{name}", thing
                 for method in methods_of(thing):
                     yield f"{place}.{name}.{method}", getattr(thing, method)
-            elif callable(thing) and f"{place}.{name}" not in INTERNAL_FUNCTIONS:
+            elif callable(thing):
                 yield f"{place}.{name}", thing
 
 

@@ -25,8 +25,7 @@ from bnp_models.base.model_words import FACTORS, ModelWords
 from bnp_models.base.sampler import Options, Sampler, make_these
 from bnp_models.data import arguments
 from bnp_models.data.readers import SOURCE_READERS, Readers
-from bnp_models.data.sources import Sources, as_sources
-from bnp_models.data.standardise import Standardisation
+from bnp_models.data.sources import Sources, Standardisation, as_sources
 
 __all__ = ["DIMS", "FactorModel", "FactorOptions", "FactorSampler", "program_z", "sample_data"]
 

@@ -6,6 +6,7 @@ a corpus are in `checks`.
 """
 
 import codecs
+import functools
 import inspect
 import numbers
 import os
@@ -16,14 +17,17 @@ from typing import Any
 
 import numpy as np
 
-from bnp_models.data.memory import check_memory
-
 __all__ = [
+    "BYTES_PER_CELL",
+    "BYTES_PER_NAME",
+    "BYTES_PER_TOKEN",
     "array",
+    "check_memory",
     "count_or_share",
     "encoding",
     "finite_number",
     "flag",
+    "free_memory",
     "function",
     "indices",
     "instance",
@@ -39,7 +43,72 @@ __all__ = [
     "short_repr",
     "text",
     "texts",
+    "total_memory",
 ]
+
+# Measured with tracemalloc, at the peak of a call:
+BYTES_PER_NAME = 80  # of a string with its digest
+BYTES_PER_TOKEN = 20  # of a corpus that is built from counts (36) or selected (20)
+BYTES_PER_CELL = 12  # of dense sources, from a sparse matrix (20), a corpus or sources (12)
+
+_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+@functools.cache
+def total_memory() -> int | None:
+    """Return the memory of this machine, or of this container, in bytes; None if it is not known.
+
+    Memory that is in use counts too.
+    """
+    found = []
+    if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):
+        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    for path in map(Path, _LIMITS):
+        try:
+            found.append(int(path.read_text()))
+        except (OSError, ValueError):  # no such file, or "max"
+            continue
+    return min((size for size in found if size > 0), default=None)
+
+
+def free_memory() -> int | None:
+    """Return the bytes that can be had now; None where the system does not say."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:  # not Linux
+        return None
+    found = [int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
+    return 1024 * found[0] if found else None
+
+
+def check_memory(what: str, num_bytes: int, fix: str, *, limit: int | None = None) -> None:
+    """Refuse arrays that are larger than the memory, before anything is allocated.
+
+    Sizes are lower bounds, counted from shapes: a call that is accepted may yet run out of memory.
+
+    Parameters
+    ----------
+    what
+        The argument and its value, for the message: "num_words is 10".
+    num_bytes
+        The least that the arrays take.
+    fix
+        What to do instead.
+    limit
+        Bytes; by default `total_memory()`.
+
+    Raises
+    ------
+    ValueError
+        If the arrays are larger.
+    """
+    limit = total_memory() if limit is None else limit
+    if limit is not None and num_bytes > limit:
+        raise ValueError(
+            f"{what}, which takes {num_bytes / 2**30:,.1f} GiB of memory or more; this machine has "
+            f"{limit / 2**30:,.1f} GiB: {fix}"
+        )
+
 
 LARGEST = 2**31 - 1  # sizes and numbers of things are int32
 MAX_SHOWN = 80  # characters of a value in a message
@@ -142,7 +211,8 @@ def one_of(name: str, value: object, allowed: Collection[Any]) -> Any:
 def text(name: str, value: object, *, empty: bool = False) -> str:
     """Return a string; the empty one only if allowed."""
     if not isinstance(value, str) or not (value or empty):
-        raise ValueError(f"{name} must be a string that is not empty, got {short_repr(value)}")
+        kind = "a string" if empty else "a string that is not empty"
+        raise ValueError(f"{name} must be {kind}, got {short_repr(value)}")
     return str(value)
 
 

@@ -12,7 +12,7 @@ import scipy.sparse
 from jaxtyping import Int
 
 from bnp_models.data import arguments
-from bnp_models.data.memory import BYTES_PER_NAME, BYTES_PER_TOKEN, check_memory
+from bnp_models.data.arguments import BYTES_PER_NAME, BYTES_PER_TOKEN, check_memory
 
 __all__ = [
     "LIMIT",
@@ -27,6 +27,7 @@ __all__ = [
     "integers",
     "numbered",
     "positions",
+    "shape_of",
     "strings",
     "tokens",
 ]
@@ -96,9 +97,11 @@ def strings(
     return tuple(str(name) for name in entries)
 
 
-def distinct(argument: str, values: object) -> tuple[str, ...]:
-    """Return a tuple of strings and check that they are distinct."""
-    names = strings(argument, values)
+def distinct(
+    argument: str, values: object, length: int | None = None, unit: str = ""
+) -> tuple[str, ...]:
+    """Return a tuple of strings, see `strings`, and check that they are distinct."""
+    names = strings(argument, values, length, unit)
     first: dict[str, int] = {}
     for i, name in enumerate(names):
         if first.setdefault(name, i) != i:
@@ -115,7 +118,7 @@ def check_doc_names(names: Iterable[str] | None, num_docs: SupportsIndex | None)
     """
     if names is not None:
         length = None if num_docs is None else arguments.integer("num_docs", num_docs, 1)
-        return distinct("doc_names", strings("doc_names", names, length, "documents"))
+        return distinct("doc_names", names, length, "documents")
     if num_docs is None:
         raise ValueError("doc is empty and num_docs is missing; give documents with tokens")
     return numbered("num_docs", num_docs)
@@ -127,7 +130,7 @@ def check_vocabulary(
     """Return distinct words, `num_words` if given; "0", "1", ... if `vocabulary` is None."""
     if vocabulary is not None:
         length = None if num_words is None else arguments.integer("num_words", num_words, 1)
-        return distinct("vocabulary", strings("vocabulary", vocabulary, length, "words"))
+        return distinct("vocabulary", vocabulary, length, "words")
     if num_words is None:
         raise ValueError("num_words is missing; give num_words or a vocabulary")
     return numbered("num_words", num_words)
@@ -211,12 +214,18 @@ def as_sparse(argument: str, values: Any, what: str) -> scipy.sparse.csr_array:
     return entries
 
 
+def shape_of(matrix: scipy.sparse.csr_array) -> tuple[int, int]:
+    """Return the shape of a matrix; to SciPy's own types it may be None."""
+    num_rows, num_columns = np.array(matrix.shape).tolist()
+    return num_rows, num_columns
+
+
 def count_matrix(
     counts: object,
 ) -> tuple[Int[np.ndarray, " N"], Int[np.ndarray, " N"], Int[np.ndarray, " N"], tuple[int, int]]:
     """Return rows, columns and values of the entries of a count matrix, in order, and its shape."""
     matrix = as_sparse("counts", counts, "documents by words")
-    num_docs, num_words = np.shape(matrix)
+    num_docs, num_words = shape_of(matrix)
     doc = np.repeat(np.arange(num_docs), np.diff(matrix.indptr))
     with np.errstate(invalid="ignore"):
         count = matrix.data.astype(np.int64)

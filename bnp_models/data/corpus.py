@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import json
-import operator
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any, SupportsIndex, Unpack
@@ -15,6 +14,7 @@ from jaxtyping import Bool, Int
 
 from bnp_models.data import arguments
 from bnp_models.data.checks import (
+    check_num_tokens,
     check_vocabulary,
     count_matrix,
     distinct,
@@ -27,27 +27,28 @@ from bnp_models.data.documents import (
     LEAVES,
     ArrayColumns,
     Columns,
+    ComparedByDigest,
     CorpusArrays,
     Documents,
-    check_arrays,
+    Names,
+    check_documents,
     checked,
+    draw_test,
     encode_documents,
     frozen,
     is_mapped,
-    takes,
-)
-from bnp_models.data.names import Names
-from bnp_models.data.partition import (
-    draw_half,
-    draw_test,
     number_of_tests,
-    tokens_of,
+    ranges,
+    shuffle_tokens,
+    takes,
 )
 from bnp_models.data.storage import (
     bounds,
     content_digest,
     load_mapped,
     load_parts,
+    number_words,
+    open_store,
     save_mapped,
     save_parts,
 )
@@ -58,7 +59,6 @@ from bnp_models.data.texts import (
     check_texts,
     make_cutter,
 )
-from bnp_models.data.token_store import number_words, open_store
 
 __all__ = ["Corpus", "as_corpus", "make_corpus", "read_texts"]
 
@@ -67,7 +67,7 @@ Leaf = Any  # an array; any object inside a JAX tree transformation, so not chec
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Corpus:
+class Corpus(ComparedByDigest):
     """Tokens of documents with their vocabulary, groups, labels and authors; immutable.
 
     Build a corpus with `from_texts`, `from_ids`, `from_counts`, `from_arrays`, `load`, a
@@ -182,17 +182,17 @@ class Corpus:
         ['dog', 'cat']
         """
         arguments.flag("keep_texts", keep_texts)
-        store = arguments.optional(arguments.path, "store", store)
-        if store is not None and keep_texts:
+        folder = arguments.optional(arguments.path, "store", store)
+        if folder is not None and keep_texts:
             raise ValueError("keep_texts is True but store keeps no texts; leave one of them out")
-        texts = check_texts(texts, streamed=store is not None)
+        texts = check_texts(texts, streamed=folder is not None)
 
         encoded = functools.partial(encode_documents, **columns)
         known = encoded(len(texts)) if isinstance(texts, list) else None
         cutter = make_cutter(
             vectorizer,
             vocabulary,
-            None if store is not None else texts,
+            None if folder is not None else texts,
             stop_words=stop_words,
             lowercase=lowercase,
             token_pattern=token_pattern,
@@ -200,7 +200,7 @@ class Corpus:
             max_df=max_df,
             max_features=max_features,
         )
-        with open_store(store) as tokens:
+        with open_store(folder) as tokens:
             documents = map(cutter.analyze, texts)
             words = number_words(documents, tokens, cutter.vocabulary, cutter.limits)
             known = known or encoded(tokens.num_docs)
@@ -299,10 +299,11 @@ class Corpus:
         group, label, author_ptr, author_idx
             As the attributes of the same names; ids count from 0.
         """
-        parts = check_arrays(
-            doc, word, num_docs=num_docs, num_words=num_words, vocabulary=vocabulary, **columns
-        )
-        return make_corpus(parts)
+        doc = integers("doc", doc)
+        if num_docs is None and columns.get("doc_names") is None and len(doc):
+            num_docs = int(doc[-1]) + 1
+        documents = check_documents(num_docs, **columns)
+        return make_corpus(checked(doc, word, check_vocabulary(vocabulary, num_words), documents))
 
     @property
     def num_tokens(self) -> int:
@@ -373,14 +374,6 @@ class Corpus:
         """SHA-256 of arrays, sizes and names, in hex; the same in every process."""
         return content_digest(self._arrays(), self.num_words, self.names)
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Corpus):
-            return NotImplemented
-        return self is other or self.digest == other.digest
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
-
     def __repr__(self) -> str:
         parts = [f"{self.num_docs} documents"]
         if hasattr(self.word, "shape"):
@@ -396,7 +389,7 @@ class Corpus:
 
     def document(self, d: SupportsIndex) -> Int[np.ndarray, " N"]:
         """Word ids of document `d`, in order."""
-        d = self._doc_number(d)
+        d = arguments.integer("d", d, 0, self.num_docs - 1)
         return np.asarray(self.word)[self.doc_ptr[d] : self.doc_ptr[d + 1]]
 
     def words(self, d: SupportsIndex) -> list[str]:
@@ -405,7 +398,7 @@ class Corpus:
 
     def authors(self, d: SupportsIndex) -> list[str]:
         """Names of the authors of document `d`; none where the corpus has no authors."""
-        d = self._doc_number(d)
+        d = arguments.integer("d", d, 0, self.num_docs - 1)
         if self.author_ptr is None:
             return []
         links = np.asarray(self.author_idx)[self.author_ptr[d] : self.author_ptr[d + 1]]
@@ -456,7 +449,13 @@ class Corpus:
         docs = positions("docs", docs, self.num_docs, "document")
         if not len(docs):
             raise ValueError("docs is empty; give at least one document")
-        tokens = tokens_of(docs, self._tokens(), self.doc_ptr)
+        length = np.asarray(self.doc_length)[docs]
+        check_num_tokens(f"docs has {len(docs)} documents with", int(length.sum(dtype=np.int64)))
+        tokens = {
+            "doc": np.repeat(np.arange(len(docs)), length),
+            "word": np.asarray(self.word)[ranges(self.doc_ptr[docs], length)],
+            "doc_length": length,
+        }
         return self._with(tokens, self._documents().take(docs))
 
     def train_test_split(
@@ -489,7 +488,12 @@ class Corpus:
         order of the text, but not the raw texts.
         """
         seed = arguments.seed("seed", seed)
-        observed = draw_half(np.asarray(self.doc), np.asarray(self.doc_length), seed)
+        length = np.asarray(self.doc_length)
+        place = ranges(np.zeros_like(length), length)
+        observed = np.empty(self.num_tokens, bool)
+        observed[shuffle_tokens(np.asarray(self.doc), seed)] = place < np.repeat(
+            (length + 1) // 2, length
+        )
         if observed.all():
             raise ValueError("no document has two tokens; halves needs longer documents")
         return self._retain(observed), self._retain(~observed)
@@ -589,16 +593,14 @@ class Corpus:
         while the corpus is used.
         """
         path = arguments.path("path", path)
-        return make_corpus(load_mapped(path) if path.is_dir() else load_parts(path))
-
-    def _doc_number(self, d: SupportsIndex) -> int:
-        try:
-            number = operator.index(d)
-        except TypeError:
-            raise ValueError(f"d is {arguments.short_repr(d)}; give a document's number") from None
-        if not 0 <= number < self.num_docs:
-            raise ValueError(f"d is {d}, outside [0, {self.num_docs}); give a document's number")
-        return number
+        if path.is_dir():
+            return make_corpus(load_mapped(path))
+        arrays, about, digest = load_parts(path)
+        corpus = cls.from_arrays(**arrays)
+        corpus = dataclasses.replace(corpus, names=dataclasses.replace(corpus.names, **about))
+        if corpus.digest != digest:
+            raise ValueError(f"{path} is damaged: its content has another digest; save it again")
+        return corpus
 
     def _arrays(self, names: tuple[str, ...] = LEAVES) -> dict[str, np.ndarray]:
         leaves = {name: getattr(self, name) for name in names}

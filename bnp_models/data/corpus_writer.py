@@ -4,15 +4,13 @@ import contextlib
 import os
 from collections.abc import Iterable, Set
 from types import TracebackType
-from typing import Any, NoReturn, SupportsFloat, SupportsIndex
-
-import numpy as np
+from typing import Any, SupportsFloat, SupportsIndex
 
 from bnp_models.data import arguments
 from bnp_models.data.checks import LIMIT, check_vocabulary, describe, integers, numbered
 from bnp_models.data.corpus import Corpus, make_corpus
-from bnp_models.data.documents import ARGUMENTS, check_value, encode_documents
-from bnp_models.data.token_store import TokenStore, open_store
+from bnp_models.data.documents import ARGUMENTS, encode_documents
+from bnp_models.data.storage import TokenStore, open_store
 
 __all__ = ["CorpusWriter"]
 
@@ -50,7 +48,7 @@ class CorpusWriter:
         self._corpus: Corpus | None = None
         self._columns: dict[str, list[object]] = {role: [] for role in ARGUMENTS}
         self._place: dict[str, int] = {}  # of the names
-        self._largest = -1  # word
+        self._largest = -1, 0  # word, and its document
         self._is_used = False
 
     def __enter__(self) -> "CorpusWriter":
@@ -118,15 +116,14 @@ class CorpusWriter:
                 f"word_ids holds {outside[0]}, outside [0, 2**31); number words from 0"
             )
         given = {"name": name, "group": group, "authors": _listed(authors), "label": label}
-        for role, value in given.items():
-            self._check(role, value, store.num_docs)
+        self._check(given, store.num_docs)
         for role, value in given.items():
             if value is not None:
                 self._columns[role].append(value)
         if name is not None:
             self._place[name] = store.num_docs
-        self._largest = max(self._largest, int(ids.max(initial=-1)))
-        store.add_documents(ids, np.array([len(ids)], np.int32))
+        self._largest = max(self._largest, (int(ids.max(initial=-1)), store.num_docs))
+        store.add(ids)
 
     def finish(
         self,
@@ -152,9 +149,13 @@ class CorpusWriter:
         words = check_vocabulary(vocabulary, num_words)
         if not store.num_docs:
             raise ValueError("no document was added; call add once for each, before finish")
-        if self._largest >= len(words):
-            self._refuse_words(
-                store, "num_words" if vocabulary is None else "vocabulary", len(words)
+        word, d = self._largest
+        if word >= len(words):
+            names = list(self._place) or numbered("num_docs", store.num_docs)
+            raise ValueError(
+                f"{'num_words' if vocabulary is None else 'vocabulary'} has {len(words)} words, "
+                f"but {describe(names, d)} has word {word}; number words from 0, or give more of "
+                "them"
             )
         columns = {ARGUMENTS[role]: values for role, values in self._columns.items() if values}
         documents = encode_documents(
@@ -177,39 +178,35 @@ class CorpusWriter:
             raise ValueError(f"the corpus of {self._path} is finished; make another writer")
         return self._store
 
-    def _check(self, role: str, value: object, d: int) -> None:
-        """Check one value of document `d`, and that it fits those of the documents before."""
-        column = self._columns[role]
-        if d and (value is not None) != bool(column):
+    def _check(self, given: dict[str, object], d: int) -> None:
+        """Check document `d`, also that its values fit those of the first document."""
+        for role, value in given.items():
+            if d and (value is not None) != bool(self._columns[role]):
+                raise ValueError(
+                    f"{role} of document {d} is {arguments.short_repr(value)}, but the documents "
+                    f"before have {'one' if value is None else 'none'}; give it for all documents, "
+                    "or for none"
+                )
+        name = given["name"]
+        if isinstance(name, str) and name in self._place:
             raise ValueError(
-                f"{role} of document {d} is {arguments.short_repr(value)}, but the documents "
-                f"before {'have one' if column else 'have none'}; give it for all documents, or "
-                "for none"
-            )
-        if value is None:
-            return
-        check_value(role, value, d, column[0] if column else value)
-        if role != "name":
-            return
-        if not isinstance(value, str):
-            raise ValueError(f"name of document {d} is {value!r}; give a string")
-        if value in self._place:
-            raise ValueError(
-                f"name is {value!r}, as that of document {self._place[value]}; give each document "
+                f"name is {name!r}, as that of document {self._place[name]}; give each document "
                 "a name of its own"
             )
-
-    def _refuse_words(self, store: TokenStore, argument: str, num_words: int) -> NoReturn:
-        """Say which token has a word that the vocabulary does not have."""
-        names = list(self._place) or numbered("num_docs", store.num_docs)
-        doc, word = next(pair for pair in store.chunks() if (pair[1] >= num_words).any())
-        t = int(np.argmax(word >= num_words))
-        place = t - int(np.searchsorted(doc, doc[t]))
-        raise ValueError(
-            f"{argument} has {num_words} words, but token {place} of "
-            f"{describe(names, int(doc[t]))} is word {word[t]}; number words from 0, or give more "
-            "of them"
-        )
+        columns = {
+            ARGUMENTS[role]: [*self._columns[role][:1], value]
+            for role, value in given.items()
+            if value is not None
+        }
+        last = min(d, 1)
+        try:
+            encode_documents(last + 1, **columns)  # pyright: ignore[reportArgumentType]
+        except ValueError as error:
+            raise ValueError(
+                str(error)
+                .replace(f"of document {last}", f"of document {d}")
+                .replace(f"doc_names[{last}]", f"name of document {d}")
+            ) from None
 
 
 def _listed(authors: Iterable[str | SupportsIndex] | None) -> list[str | SupportsIndex] | None:

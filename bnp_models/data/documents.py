@@ -6,51 +6,171 @@ and an argument of the constructors of `Corpus`.
 
 import dataclasses
 import functools
+import hashlib
 import inspect
-import math
-import numbers
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple, SupportsIndex, TypedDict, TypeVar, Unpack
 
 import numpy as np
-from jaxtyping import Int, Num
+from jaxtyping import Bool, Int, Num
 
 from bnp_models.data import arguments
 from bnp_models.data.checks import (
     LIMIT,
     check_doc_names,
-    check_vocabulary,
     describe,
     distinct,
     integers,
     strings,
     tokens,
 )
-from bnp_models.data.names import Names, make_unique
-from bnp_models.data.partition import ranges
 
 __all__ = [
     "ARGUMENTS",
     "CATEGORIES",
     "COLUMNS",
-    "KINDS",
     "LEAVES",
     "ArrayColumns",
     "Columns",
+    "ComparedByDigest",
     "CorpusArrays",
     "Documents",
-    "Kind",
-    "check_arrays",
+    "Names",
+    "SourceNames",
     "check_documents",
-    "check_value",
     "checked",
+    "draw_test",
     "encode",
     "encode_documents",
     "frozen",
     "is_mapped",
+    "make_unique",
     "names_of",
+    "number_of_tests",
+    "ranges",
+    "shuffle_tokens",
     "takes",
 ]
+
+
+class ComparedByDigest:
+    """Equality and hash by a digest, which a subclass computes once.
+
+    Names are static data of a pytree: JAX compares and hashes them on every call of a compiled
+    function. Data that are built or loaded again have the same digest, so JAX reuses the functions.
+    """
+
+    digest: functools.cached_property[str]
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other) or not isinstance(other, ComparedByDigest):
+            return NotImplemented
+        return self is other or self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+
+class _Strings(ComparedByDigest):
+    """A dataclass of strings; fields that are declared with `compare=False` are left out."""
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """SHA-256 of the names, in hex; the same in every process."""
+        names: Any = self
+        compared = [field for field in dataclasses.fields(names) if field.compare]
+        fields = [getattr(names, field.name) for field in compared]
+        return hashlib.sha256(json.dumps(fields).encode("ascii")).hexdigest()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.digest[:8]})"
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Names(_Strings):
+    """Hold the strings of a corpus; equal when all names are equal, in order.
+
+    Raw texts, and how they were read, are stored here too but not compared. A corpus with texts
+    therefore has the same digest, and the same draws, as one without them.
+    """
+
+    vocabulary: tuple[str, ...]
+    doc_names: tuple[str, ...]
+    group_names: tuple[str, ...] = ()
+    author_names: tuple[str, ...] = ()
+    label_names: tuple[str, ...] = ()
+    texts: tuple[str, ...] | None = dataclasses.field(default=None, compare=False)
+    tokenizer: str | None = dataclasses.field(default=None, compare=False)  # JSON, see `texts`
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class SourceNames(_Strings):
+    """Hold the strings of a set of sources; equal when all of them are equal, in order."""
+
+    source_names: tuple[str, ...]
+    row_names: tuple[str, ...]
+    feature_names: tuple[str, ...]
+
+
+def make_unique(names: Sequence[str]) -> tuple[str, ...]:
+    """Return distinct names: a name that was there before gets a number, as in "name (2)"."""
+    taken = set(names)
+    if len(taken) == len(names):
+        return tuple(names)
+    seen: dict[str, int] = {}
+    found = []
+    for name in names:
+        number = seen.get(name, 0) + 1
+        new = name
+        while number > 1 and (new := f"{name} ({number})") in taken:
+            number += 1
+        seen[name] = number
+        taken.add(new)
+        found.append(new)
+    return tuple(found)
+
+
+def ranges(start: Int[np.ndarray, " N"], length: Int[np.ndarray, " N"]) -> Int[np.ndarray, " M"]:
+    """Join start[i], start[i] + 1, ..., start[i] + length[i] - 1 over all i."""
+    end = np.cumsum(length, dtype=np.int64)
+    total = int(end[-1]) if len(end) else 0
+    return np.arange(total) + np.repeat(start - (end - length), length)
+
+
+def number_of_tests(test_size: float | SupportsIndex, total: int, unit: str) -> int:
+    """Return the number of test documents or rows out of `total`; a float is a share."""
+    if isinstance(test_size, float | np.floating):
+        num_test = round(arguments.finite_number("test_size", test_size) * total)
+    else:
+        num_test = arguments.integer("test_size", test_size, 1)
+    if not 0 < num_test < total:
+        raise ValueError(
+            f"test_size is {test_size}, {num_test} of {total} {unit}s; leave at least one {unit} "
+            "on either side"
+        )
+    return num_test
+
+
+def draw_test(group: Int[np.ndarray, " D"], num_test: int, seed: int) -> Bool[np.ndarray, " D"]:
+    """Mark `num_test` documents, drawn without replacement and in proportion from each group.
+
+    Numbers per group are rounded by largest remainders, so that they add up to `num_test`.
+    """
+    rng = np.random.default_rng(seed)
+    share = num_test * np.bincount(group) / len(group)
+    quota = np.floor(share).astype(int)
+    quota[np.argsort(quota - share, kind="stable")[: num_test - quota.sum()]] += 1
+    is_test = np.zeros(len(group), bool)
+    for g, wanted in enumerate(quota):
+        is_test[rng.permutation(np.flatnonzero(group == g))[:wanted]] = True
+    return is_test
+
+
+def shuffle_tokens(doc: Int[np.ndarray, " T"], seed: int) -> Int[np.ndarray, " T"]:
+    """Return the tokens of the documents in their order, in a random order inside each."""
+    return np.lexsort((np.random.default_rng(seed).random(len(doc)), doc))
+
 
 COLUMNS = ("group", "label", "author_ptr", "author_idx")
 """Arrays of the table of documents, attributes of a corpus."""
@@ -61,70 +181,8 @@ CATEGORIES = {"group_names": "group", "label_names": "label", "author_names": "a
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
-class Kind(NamedTuple):
-    """What one document may have in a column."""
-
-    fits: Callable[[Any], bool]
-    what: str
-    """Such values, in a message."""
-
-
-def _is_name(value: object) -> bool:
-    return (isinstance(value, str) and value != "" and "\0" not in value) or (
-        isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    )
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, numbers.Real) and math.isfinite(value) and not isinstance(value, bool)
-
-
-def _is_list_of_names(value: object) -> bool:
-    return (
-        isinstance(value, list)
-        and 0 < len(value)
-        and all(_is_name(entry) for entry in value)
-        and len({isinstance(entry, str) for entry in value}) == 1
-        and len(set(value)) == len(value)
-    )
-
-
-KINDS: dict[str, Kind] = {
-    "text": Kind(lambda value: isinstance(value, str), "a string"),
-    "tokens": Kind(
-        lambda value: isinstance(value, list) and all(isinstance(word, str) for word in value),
-        "a list of strings",
-    ),
-    "group": Kind(_is_name, "a string (not empty, without NUL characters) or an integer"),
-    "authors": Kind(
-        _is_list_of_names,
-        "one author or more, as a list of strings or of integers, each of them once",
-    ),
-    "label": Kind(
-        lambda value: _is_name(value) or _is_number(value),
-        "a string (not empty, without NUL characters) or a finite number",
-    ),
-    "name": Kind(_is_name, "a string (not empty, without NUL characters) or an integer"),
-}
-"""Kinds of the values of one document, by their role."""
-
 ARGUMENTS = {"group": "groups", "authors": "authors", "label": "labels", "name": "doc_names"}
 """Arguments of the constructors of `Corpus` that take such values of all documents."""
-
-
-def check_value(role: str, value: object, d: int, first: object, shown: str | None = None) -> None:
-    """Check a value of document `d`, and that it is a string where `first`, an earlier one, is.
-
-    `shown` is the name of the value in messages; by default it is its role.
-    """
-    shown, (fits, what) = shown or role, KINDS[role]
-    if not fits(value):
-        raise ValueError(f"{shown} of document {d} is {arguments.short_repr(value)}; give {what}")
-    if isinstance(value, str) != isinstance(first, str):
-        raise ValueError(
-            f"{shown} of document {d} is {value!r} after {first!r}; give strings everywhere or "
-            "numbers everywhere"
-        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -239,39 +297,20 @@ def encode_documents(num_docs: int, **columns: Unpack[Columns]) -> Documents:
         group_names="groups", author_names="authors", label_names="labels",
     )  # fmt: skip
     names = check_doc_names(given.get("doc_names"), num_docs)
-    where = functools.partial(describe, names)
-    arrays: dict[str, np.ndarray] = {}
-    categories: dict[str, tuple[str, ...]] = {}
-    if "groups" in given:
-        values = _one_per_doc("groups", given["groups"], num_docs)
-        arrays["group"], categories["group_names"] = encode(
-            "groups", values, given.get("group_names"), "group_names", where
-        )
-    if "labels" in given:
-        values = _one_per_doc("labels", given["labels"], num_docs)
-        if "label_names" in given or any(isinstance(value, str) for value in values):
-            values, categories["label_names"] = encode(
-                "labels", values, given.get("label_names"), "label_names", where
-            )
-        arrays["label"] = _label_numbers("labels", values)
+    links = None
     if "authors" in given:
         lists: list[list[str | int]] = []
         for d, entry in enumerate(_one_per_doc("authors", given["authors"], num_docs)):
-            if isinstance(entry, (str, bytes)) or not isinstance(entry, Iterable):
+            if isinstance(entry, (str, bytes, Mapping)) or not isinstance(entry, Iterable):
                 raise ValueError(
-                    f"authors of {where(d)} are {entry!r}; give every document a list of authors, "
-                    "also where there is one"
+                    f"authors of {describe(names, d)} are {entry!r}; give every document a list of "
+                    "authors, also where there is one"
                 )
             # the order of a set differs from process to process
             lists.append(sorted(entry, key=str) if isinstance(entry, Set) else list(entry))
         ptr = np.concatenate([[0], np.cumsum([len(entry) for entry in lists], dtype=np.int64)])
-        people = [author for entry in lists for author in entry]
-        owner = _owners(ptr, where)
-        idx, known = encode("authors", people, given.get("author_names"), "author_names", owner)
-        _check_links(ptr, idx, known, where)
-        arrays |= {"author_ptr": ptr, "author_idx": idx}
-        categories["author_names"] = known
-    return Documents(names, arrays, categories)
+        links = ptr, [author for entry in lists for author in entry]
+    return _documents(names, given, ("groups", "labels", "authors"), links, encode)
 
 
 def check_documents(num_docs: SupportsIndex | None, **columns: Unpack[ArrayColumns]) -> Documents:
@@ -282,31 +321,64 @@ def check_documents(num_docs: SupportsIndex | None, **columns: Unpack[ArrayColum
         author_ptr="author_idx", author_idx="author_ptr",
     )  # fmt: skip
     names = check_doc_names(given.get("doc_names"), num_docs)
-    where = functools.partial(describe, names)
-    arrays: dict[str, np.ndarray] = {}
-    categories: dict[str, tuple[str, ...]] = {}
-    if "group" in given:
-        group = integers("group", _one_per_doc("group", given["group"], len(names)))
-        arrays["group"], categories["group_names"] = _check_numbers(
-            "group", group, given.get("group_names"), "group_names", where
-        )
-    if "label" in given:
-        label = _label_numbers("label", _one_per_doc("label", given["label"], len(names)))
-        if "label_names" in given:
-            _, categories["label_names"] = _check_numbers(
-                "label", integers("label", label), given["label_names"], "label_names", where
-            )
-        arrays["label"] = label
+    links = None
     if "author_idx" in given:
-        ptr, idx = (integers(name, given[name]) for name in ("author_ptr", "author_idx"))
+        ptr, idx = (integers(key, given[key]) for key in ("author_ptr", "author_idx"))
         rises = len(ptr) == len(names) + 1 and ptr[0] == 0 and (np.diff(ptr) >= 0).all()
         if not rises or ptr[-1] != len(idx):
             raise ValueError(
                 f"author_ptr is {np.array2string(ptr, threshold=6)}; give {len(names) + 1} "
                 f"integers that rise from 0 to {len(idx)}, the length of author_idx"
             )
-        idx, known = _check_numbers(
-            "author_idx", idx, given.get("author_names"), "author_names", _owners(ptr, where)
+        links = ptr, idx
+    return _documents(names, given, ("group", "label", "author_idx"), links, _check_numbers)
+
+
+def _documents(
+    names: tuple[str, ...],
+    given: Mapping[str, Any],
+    called: tuple[str, str, str],
+    links: tuple[Int[np.ndarray, " D_plus_1"], Sequence[Any] | np.ndarray] | None,
+    number: Callable[..., tuple[Int[np.ndarray, " N"], tuple[str, ...]]],
+) -> Documents:
+    """Return the table, with numbers for the categories of its columns.
+
+    Parameters
+    ----------
+    given
+        Columns and names of categories, by argument.
+    called
+        Arguments that give groups, labels and authors.
+    links
+        Where the authors of each document begin in the list of all, and this list.
+    number
+        `encode`, or `_check_numbers` for columns that hold numbers already.
+    """
+    groups, labels, authors = called
+    where = functools.partial(describe, names)
+    arrays: dict[str, np.ndarray] = {}
+    categories: dict[str, tuple[str, ...]] = {}
+    if groups in given:
+        values = _one_per_doc(groups, given[groups], len(names))
+        arrays["group"], categories["group_names"] = number(
+            groups, values, given.get("group_names"), "group_names", where
+        )
+    if labels in given:
+        values = _one_per_doc(labels, given[labels], len(names))
+        is_text = number is encode and any(isinstance(value, str) for value in values)
+        if "label_names" in given or is_text:
+            values, categories["label_names"] = number(
+                labels, values, given.get("label_names"), "label_names", where
+            )
+        arrays["label"] = _label_numbers(labels, values)
+    if links is not None:
+        ptr, people = links
+        idx, known = number(
+            authors,
+            people,
+            given.get("author_names"),
+            "author_names",
+            lambda i: where(int(np.searchsorted(ptr, i, side="right")) - 1),
         )
         _check_links(ptr, idx, known, where)
         arrays |= {"author_ptr": ptr, "author_idx": idx}
@@ -363,12 +435,13 @@ def encode(
     """
     kind = str if values and isinstance(values[0], str) else (int, np.integer)
     for i, value in enumerate(values):
-        if not isinstance(value, kind) or isinstance(value, bool):
+        if not isinstance(value, kind) or isinstance(value, bool) or value == "":
             raise ValueError(
-                f"{argument} of {where(i)} is {value!r}; give strings for all or integers for all"
+                f"{argument} of {where(i)} is {arguments.short_repr(value)}; give strings for all, "
+                "none of them empty, or integers for all"
             )
     if names is not None and kind is not str:
-        return _check_numbers(argument, integers(argument, values), names, names_argument, where)
+        return _check_numbers(argument, values, names, names_argument, where)
     order = sorted(set(values)) if names is None else distinct(names_argument, names)
     index = {value: i for i, value in enumerate(order)}
     for i, value in enumerate(values):
@@ -383,12 +456,13 @@ def encode(
 
 def _check_numbers(
     argument: str,
-    ids: Int[np.ndarray, " N"],
+    values: Sequence[Any],
     names: Iterable[str] | None,
     names_argument: str,
     where: Callable[[int], str],
 ) -> tuple[Int[np.ndarray, " N"], tuple[str, ...]]:
-    """Check that ids are positions in `names`, which are "0", "1", ... if they are None."""
+    """Check that values are positions in `names`, which are "0", "1", ... if they are None."""
+    ids = integers(argument, values)
     if names is None:
         largest = int(ids.max(initial=-1))
         if largest >= len(ids):  # a category is empty: possible only with given names
@@ -422,11 +496,6 @@ def _label_numbers(argument: str, labels: Iterable[Any]) -> Num[np.ndarray, " D"
             )
     array = np.asarray(labels)
     return array.astype(np.float32 if array.dtype.kind == "f" else np.int32)
-
-
-def _owners(ptr: Int[np.ndarray, " D_plus_1"], where: Callable[[int], str]) -> Callable[[int], str]:
-    """Return a function that describes the document of an author, by the number of the link."""
-    return lambda i: where(int(np.searchsorted(ptr, i, side="right")) - 1)
 
 
 def _check_links(
@@ -474,23 +543,6 @@ def checked(
     doc, word = tokens(doc, word, num_docs, len(vocabulary), documents.names)
     arrays = {"doc": doc, "word": word, "doc_length": np.bincount(doc, minlength=num_docs)}
     return frozen(arrays, vocabulary, documents, tokenizer)
-
-
-def check_arrays(
-    doc: Iterable[Any],
-    word: Iterable[Any],
-    *,
-    num_docs: SupportsIndex | None = None,
-    num_words: SupportsIndex | None = None,
-    vocabulary: Iterable[str] | None = None,
-    **columns: Unpack[ArrayColumns],
-) -> CorpusArrays:
-    """Check arrays and names, see `Corpus.from_arrays`."""
-    doc = integers("doc", doc)
-    if num_docs is None and columns.get("doc_names") is None and len(doc):
-        num_docs = int(doc[-1]) + 1
-    documents = check_documents(num_docs, **columns)
-    return checked(doc, word, check_vocabulary(vocabulary, num_words), documents)
 
 
 def frozen(

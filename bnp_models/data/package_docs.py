@@ -206,8 +206,9 @@ def public_docstrings(places: Mapping[str, Sequence[str]]) -> dict[str, tuple[st
             for key in sorted(key for key in keys if not key.startswith("_")):
                 thing = _attribute(place, key)
                 docstring = getattr(thing, "__doc__", None)
-                is_documented = callable(thing) and isinstance(docstring, str)
-                if is_documented and docstring not in seen and not _is_added(place, thing):
+                if not (callable(thing) and isinstance(docstring, str)):
+                    continue
+                if docstring not in seen and not _is_added(place, thing):
                     seen.add(docstring)
                     found[".".join(filter(None, (package, path, key)))] = package, docstring
     return found

@@ -1,7 +1,7 @@
 """Read corpora from files in several formats, and from gensim's objects."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,10 +9,10 @@ import numpy as np
 import scipy.sparse
 
 from bnp_models.data import arguments
-from bnp_models.data.checks import distinct, integers
+from bnp_models.data.arguments import BYTES_PER_NAME, check_memory
+from bnp_models.data.checks import distinct, integers, positions
 from bnp_models.data.corpus import Corpus
 from bnp_models.data.files import about_file
-from bnp_models.data.memory import BYTES_PER_NAME, check_memory
 from bnp_models.data.sources import Sources
 from bnp_models.data.storage import is_mapped_corpus, load_npz
 from bnp_models.data.text_files import (
@@ -126,8 +126,11 @@ def read_npz(
             )
         vocabulary = arrays["vocab"].tolist() if "vocab" in arrays else None
         num_words = int(word.max(initial=-1)) + 1 if vocabulary is None else len(vocabulary)
-        num_docs = int(arrays.get("n_docs", doc.max(initial=-1) + 1))
-        shape = num_docs, int(arrays.get("n_words", num_words))
+        num_docs = int(doc.max(initial=-1)) + 1
+        shape = tuple(
+            int(arrays[key]) if key in arrays else number
+            for key, number in (("n_docs", num_docs), ("n_words", num_words))
+        )
         for key, ids, end in (("doc", doc, shape[0]), ("word", word, shape[1])):
             if ids.size and not 0 <= ids.min() <= ids.max() < end:
                 raise ValueError(f"{key} holds {ids.min()} to {ids.max()}, outside [0, {end})")
@@ -139,13 +142,13 @@ def read_npz(
         corpus = Corpus.from_counts(
             scipy.sparse.coo_array((count, (doc, word)), shape=shape),
             vocabulary=vocabulary,
-            groups=arrays.get(group),
+            groups=arrays[group] if group else None,
             group_names=arrays.get(f"{group}_names"),
-            labels=arrays.get(label),
+            labels=arrays[label] if label else None,
             label_names=arrays.get(f"{label}_names"),
             authors=authors,
             author_names=arrays.get("author_names"),
-            doc_names=None if name is None else arrays[name].astype(str),
+            doc_names=arrays[name].astype(str) if name else None,
         )
         if split is None:
             return corpus
@@ -233,12 +236,8 @@ def from_gensim(
     if author2doc is not None:
         authors: list[list[str]] = [[] for _ in pairs]
         for author, docs in author2doc.items():
-            for d in arguments.sequence(f"author2doc[{author!r}]", docs, "numbers of documents"):
-                if not isinstance(d, int | np.integer) or not 0 <= d < len(pairs):
-                    raise ValueError(
-                        f"author2doc gives {author!r} document {d}, outside [0, {len(pairs)}); "
-                        "number documents from 0"
-                    )
+            numbers = positions(f"author2doc[{author!r}]", docs, len(pairs), "document")
+            for d in numbers.tolist():
                 authors[d].append(author)
         options["authors"] = authors
     counts = scipy.sparse.coo_array(
@@ -362,12 +361,12 @@ def read_table(
     arguments.flag("missing", missing)
     separator = "\t" if ".tsv" in Path(path).name.lower() else ","
     try:
-        types = {column: str for column in (source, row) if column is not None}
+        types: dict[Hashable, Any] = {c: str for c in (source, row) if c is not None}
         # pandas would rename the second of two columns of the same name
         first = pd.read_csv(
             path, sep=separator, header=None, nrows=1, dtype=str, keep_default_na=False
         )
-        frame = pd.read_csv(path, sep=separator, dtype=types)  # pyright: ignore[reportArgumentType]
+        frame = pd.read_csv(path, sep=separator, dtype=types)
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is no table: {error}") from error
     with about_file(path):
@@ -390,11 +389,6 @@ def read_table(
             source += "_"
         frame = frame.assign(**{source: "all"})
     return Sources.from_frame(frame, source, kind=kind, allow_missing=missing)
-
-
-def read_saved(path: PathLike) -> Sources:
-    """Read what `Sources.save` wrote."""
-    return Sources.load(path)
 
 
 def guess_source_format(path: PathLike) -> str:
@@ -436,7 +430,7 @@ def read_sources(path: PathLike, format: str | None = None, **options: Any) -> S
 
 SOURCE_FORMATS: dict[str, Callable[..., Any]] = {
     "table": read_table,
-    "sources": read_saved,
+    "sources": Sources.load,
     **FORMATS,
 }
 """Readers by format."""

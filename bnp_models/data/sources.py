@@ -2,28 +2,165 @@
 
 import dataclasses
 import functools
+import math
 import os
-from typing import Any, SupportsIndex
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, NamedTuple, SupportsIndex
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+import scipy.sparse
 from jax.core import Tracer
-from jaxtyping import Bool, Int, Num
+from jaxtyping import Bool, Float, Int, Num
 
 from bnp_models.data import arguments
+from bnp_models.data.arguments import BYTES_PER_CELL, check_memory
 from bnp_models.data.checks import distinct, positions, strings
 from bnp_models.data.corpus import Corpus, as_corpus
-from bnp_models.data.matrices import as_matrix, check_cells, check_entries, kind_of, read_frame
-from bnp_models.data.names import SourceNames
-from bnp_models.data.partition import draw_test, number_of_tests
-from bnp_models.data.storage import array_digest, load_checked, save_npz
+from bnp_models.data.documents import (
+    ComparedByDigest,
+    SourceNames,
+    draw_test,
+    encode,
+    number_of_tests,
+)
+from bnp_models.data.storage import array_digest, load_checked, write_sealed
 
 __all__ = [
+    "MAX_COUNT",
     "Sources",
+    "Standardisation",
     "as_sources",
     "check_counts",
     "check_sources",
+    "standardisation",
 ]
+
+MAX_COUNT = 2**20
+"""Largest count. The kernels compute rates in float32, so the log likelihood ratios of a count have
+rounding errors in proportion to it: up to about 0.06 nats here, and 1 nat at 2**24."""
+FLOAT32_MAX = float(np.finfo(np.float32).max)
+
+
+def _as_matrix(argument: str, values: Any) -> Num[np.ndarray, "N M"]:
+    """Make a dense matrix of numbers with at least one row and one column."""
+    if scipy.sparse.issparse(values):
+        _check_cells(f"{argument} has shape {values.shape}", math.prod(values.shape), 1)
+        values = values.toarray()
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise ValueError(f"{argument} is ragged; give rows of equal length") from None
+    if array.ndim != 2 or array.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{argument} has dtype {array.dtype} and shape {array.shape}; give a matrix of "
+            "numbers, rows by features"
+        )
+    if not array.size:
+        raise ValueError(
+            f"{argument} has shape {array.shape}; give every source at least one row, and the rows "
+            "at least one feature"
+        )
+    return array.astype(np.int32) if array.dtype == bool else array
+
+
+def _check_cells(what: str, num_rows: int, num_features: int) -> None:
+    """Check that a dense matrix fits into memory; `what` is the argument with its value."""
+    fix = "give fewer rows, or leave out features: every entry is stored, zeros too"
+    check_memory(what, num_rows * num_features * BYTES_PER_CELL, fix)
+
+
+def _read_frame(
+    frame: Any, source: Any, names: Any
+) -> tuple[Num[np.ndarray, "N M"], Int[np.ndarray, " N"], SourceNames]:
+    """Return the matrix of a pandas frame, the source of each row, and all names.
+
+    See `Sources.from_frame`. Missing values become NaN.
+    """
+    import pandas as pd
+
+    if not isinstance(frame, pd.DataFrame):
+        raise ValueError(f"frame is of type {type(frame).__name__}; give a pandas.DataFrame")
+    if not isinstance(source, Hashable) or source not in frame.columns:
+        raise ValueError(f"source is {source!r}, which is no column; give one of the frame's")
+    data = frame.drop(columns=source)
+    for column, dtype in data.dtypes.items():
+        if not pd.api.types.is_numeric_dtype(dtype):
+            raise ValueError(
+                f"frame has the column {column!r} of dtype {dtype}; drop it, or turn it into "
+                "numbers"
+            )
+    feature_names = distinct("columns of frame", [str(column) for column in data.columns])
+    row_names = tuple(str(label) for label in frame.index)
+    ids, source_names = encode(
+        f"source {source!r}",
+        frame[source].tolist(),
+        names,
+        "names",
+        lambda n: f"row {row_names[n]!r}",
+    )
+    absent = np.setdiff1d(np.arange(len(source_names)), ids)
+    if absent.size:
+        raise ValueError(
+            f"names has {source_names[absent[0]]!r}, a source without rows in the frame; leave it "
+            "out"
+        )
+    if data.isna().to_numpy().any():
+        matrix = data.to_numpy(np.float64, na_value=np.nan)
+    else:
+        matrix = data.to_numpy()
+        if matrix.dtype.kind == "O":  # pandas' own dtypes beside NumPy's, or several widths
+            matrix = data.to_numpy(np.float64)
+    return _as_matrix("frame", matrix), ids, SourceNames(source_names, row_names, feature_names)
+
+
+def _kind_of(kind: Any, arrays: Sequence[Num[np.ndarray, "_ _"]]) -> str:
+    """Return "counts" or "reals"; None takes integers for counts and floats for reals."""
+    if kind is None:
+        return "reals" if any(array.dtype.kind == "f" for array in arrays) else "counts"
+    return arguments.one_of("kind", kind, ("counts", "reals", None))
+
+
+def _check_entries(
+    array: Num[np.ndarray, "N M"],
+    kind: str,
+    allow_missing: bool,
+    where: Callable[[int, int], str],
+) -> tuple[Num[np.ndarray, "N M"], Bool[np.ndarray, "N M"] | None]:
+    """Return a matrix in its stored form, and a mask of the observed entries (None: all are).
+
+    Counts become int32 and reals float64; missing entries become 0. `where(n, i)` describes
+    `array[n, i]` in messages.
+    """
+    missing = np.isnan(array)
+    if missing.any() and not allow_missing:
+        raise ValueError(
+            f"{_first(missing, where)} is nan; fill it in, or declare NaN to be missing with "
+            "allow_missing=True"
+        )
+    filled = np.where(missing, np.zeros((), array.dtype), array) if missing.any() else array
+    observed = ~missing if missing.any() else None
+    if kind == "reals":
+        wrong = ~(np.abs(filled.astype(np.float64)) <= FLOAT32_MAX)
+        if wrong.any():
+            raise ValueError(
+                f"{_first(wrong, where)} is {filled[wrong][0]}; give finite numbers within float32"
+            )
+        return filled.astype(np.float64), observed
+    wrong = (filled < 0) | (filled > MAX_COUNT) | (filled != np.floor(filled))
+    if wrong.any():
+        raise ValueError(
+            f"{_first(wrong, where)} is {filled[wrong][0]}; counts are whole numbers from 0 to "
+            "2**20 = 1048576; for other numbers give kind='reals', to a model of real numbers"
+        )
+    return filled.astype(np.int32), observed
+
+
+def _first(wrong: Bool[np.ndarray, "N M"], where: Callable[[int, int], str]) -> str:
+    n, i = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
+    return where(int(n), int(i))
+
 
 SCHEMA = "bnp-sources-1"
 LEAVES = ("values", "source", "observed")
@@ -34,7 +171,7 @@ Leaf = Any  # an array; any object inside a JAX tree transformation, so not chec
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Sources:
+class Sources(ComparedByDigest):
     """Data matrices of several sources over common features, stacked; immutable.
 
     Build sources with `from_arrays`, `from_frame`, `from_corpus` or `load`, which check their
@@ -125,7 +262,7 @@ class Sources:
         if not arrays:
             raise ValueError("arrays is empty; give at least one source")
         arguments.flag("allow_missing", allow_missing)
-        matrices = [as_matrix(f"arrays[{j}]", array) for j, array in enumerate(arrays)]
+        matrices = [_as_matrix(f"arrays[{j}]", array) for j, array in enumerate(arrays)]
         num_features = matrices[0].shape[1]
         for j, matrix in enumerate(matrices):
             if matrix.shape[1] != num_features:
@@ -134,6 +271,12 @@ class Sources:
                     "give all sources the same features, in the same order"
                 )
         sizes = tuple(len(matrix) for matrix in matrices)
+        end = np.cumsum(sizes)
+
+        def where(n: int, i: int) -> str:
+            j = int(np.searchsorted(end, n, side="right"))
+            return f"arrays[{j}][{n - (end[j] - sizes[j])}, {i}]"
+
         checked = SourceNames(
             distinct("names", _names("names", names, len(sizes), "sources")),
             _names("row_names", row_names, sum(sizes), "rows"),
@@ -141,17 +284,8 @@ class Sources:
                 "feature_names", _names("feature_names", feature_names, num_features, "features")
             ),
         )
-        kind = kind_of(kind, matrices)
-        parts = [
-            check_entries(matrix, kind, allow_missing, lambda n, i, j=j: f"arrays[{j}][{n}, {i}]")
-            for j, matrix in enumerate(matrices)
-        ]
-        values = np.concatenate([part for part, _ in parts])
-        observed = None
-        if any(mask is not None for _, mask in parts):
-            observed = np.concatenate(
-                [np.ones(part.shape, bool) if mask is None else mask for part, mask in parts]
-            )
+        kind = _kind_of(kind, matrices)
+        values, observed = _check_entries(np.concatenate(matrices), kind, allow_missing, where)
         return _frozen(values, sizes, observed, checked)
 
     @classmethod
@@ -181,10 +315,10 @@ class Sources:
             See the class; pandas' own missing values count as NaN.
         """
         arguments.flag("allow_missing", allow_missing)
-        matrix, ids, names = read_frame(frame, source, names)
-        values, observed = check_entries(
+        matrix, ids, names = _read_frame(frame, source, names)
+        values, observed = _check_entries(
             matrix,
-            kind_of(kind, [matrix]),
+            _kind_of(kind, [matrix]),
             allow_missing,
             lambda n, i: f"frame, row {names.row_names[n]!r}, column {names.feature_names[i]!r},",
         )
@@ -205,8 +339,8 @@ class Sources:
         arguments.one_of("by", by, ("group", None))
         if by == "group" and corpus.group is None:
             raise ValueError("by is 'group' but the corpus has no groups; make it None")
-        check_cells(f"corpus is {corpus}", corpus.num_docs, corpus.num_words)
-        values, _ = check_entries(
+        _check_cells(f"corpus is {corpus}", corpus.num_docs, corpus.num_words)
+        values, _ = _check_entries(
             corpus.to_counts().toarray(),
             "counts",
             False,
@@ -276,14 +410,6 @@ class Sources:
             arrays["values"] = arrays["values"].astype(np.float32)  # as on a device
         return array_digest(header, arrays)
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Sources):
-            return NotImplemented
-        return self is other or self.digest == other.digest
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
-
     def __repr__(self) -> str:
         parts = [f"{self.num_sources} sources", f"{self.num_rows} rows"]
         parts.append(f"{self.num_features} features")
@@ -331,7 +457,7 @@ class Sources:
         rows = positions("rows", rows, self.num_rows, "row")
         if not len(rows):
             raise ValueError("rows is empty; give at least one row")
-        check_cells(f"rows has {len(rows)} entries", len(rows), self.num_features)
+        _check_cells(f"rows has {len(rows)} entries", len(rows), self.num_features)
         return self._take(rows, np.asarray(self.source)[rows], self.source_names)
 
     def pooled(self, name: str = "all") -> "Sources":
@@ -372,7 +498,8 @@ class Sources:
         path = arguments.path("path", path)
         content = {name: np.array(getattr(self.names, name), np.str_) for name in NAMES}
         content |= {"rows_per_source": np.array(self.rows_per_source)}
-        save_npz(path, SCHEMA, self._arrays() | content | {"digest": np.array(self.digest)})
+        content |= {"schema": np.array(SCHEMA), "digest": np.array(self.digest)}
+        write_sealed(path, self._arrays() | content, compressed=True)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Sources":
@@ -412,7 +539,7 @@ class Sources:
         return _grouped(arrays["values"][rows], source, observed, known)
 
 
-def as_sources(name: str, value: Any) -> Sources:
+def as_sources(name: str, value: object) -> Sources:
     """Return a `Sources`, given as the argument `name`, or raise `ValueError`."""
     return arguments.instance(
         name,
@@ -423,9 +550,9 @@ def as_sources(name: str, value: Any) -> Sources:
     )
 
 
-def check_sources(data: Any, *, allow_missing: bool = False) -> None:
-    """Raise `ValueError` for data that are no `Sources`, are traced by JAX or lack entries."""
-    as_sources("data", data)
+def check_sources(data: object, *, allow_missing: bool = False) -> Sources:
+    """Return data that are `Sources`, not traced by JAX and without missing entries."""
+    data = as_sources("data", data)
     if isinstance(data.values, Tracer):
         raise ValueError("data must be concrete when a chain starts: call init outside of jit")
     if data.observed is not None and not allow_missing:
@@ -434,22 +561,21 @@ def check_sources(data: Any, *, allow_missing: bool = False) -> None:
             f"data has {count} missing entries, which this model can't use: fill them in, or drop "
             "their rows"
         )
+    return data
 
 
-def check_counts(data: Any, *, allow_missing: bool = False) -> None:
+def check_counts(data: object, *, allow_missing: bool = False) -> None:
     """Raise `ValueError` as `check_sources` does, and for data that are not counts."""
-    check_sources(data, allow_missing=allow_missing)
-    if data.kind != "counts":
+    if check_sources(data, allow_missing=allow_missing).kind != "counts":
         raise ValueError(
             "data must hold counts, got reals: build it with kind='counts' if the numbers are whole"
         )
 
 
-def _names(argument: str, names: Any, length: int, unit: str) -> tuple[str, ...]:
+def _names(argument: str, names: Iterable[str] | None, length: int, unit: str) -> tuple[str, ...]:
     """Return `length` names; "0", "1", ... if `names` is None."""
-    if names is None:
-        return tuple(map(str, range(length)))
-    return strings(argument, names, length, unit)
+    found = map(str, range(length)) if names is None else names
+    return strings(argument, found, length, unit)
 
 
 def _grouped(
@@ -490,3 +616,81 @@ def _frozen(
         copy.setflags(write=False)
     leaves: dict[str, Any] = copies
     return Sources(rows_per_source=rows_per_source, names=names, **leaves)
+
+
+_ROUNDING = 1e-12  # a spread below this share of the largest value is rounding of float64
+
+
+class Standardisation(NamedTuple):
+    r"""Centre and scale of data for a model that has no mean of its own, in units of the data.
+
+    The model sees $y_{ni} = (x_{ni} - m_i) / s$ in place of $x_{ni}$. The mean $m_i$ of a feature
+    is taken over all rows of all sources: the sources share factors, so a difference between their
+    means is for the factors to explain. There is one scale s for all features, because the model
+    has one noise variance for all features.
+    """
+
+    mean: Any  # [M], float64
+    scale: Any
+
+    @property
+    def log_scale(self) -> float:
+        """Logarithm of the scale: each observed entry of x has this less log density than y."""
+        return math.log(self.scale)
+
+    def apply(
+        self, values: Num[np.ndarray, "N M"], observed: Bool[np.ndarray, "N M"] | None = None
+    ) -> Float[np.ndarray, "N M"]:
+        """Return y in float64, zero where an entry is missing."""
+        y = (np.asarray(values, np.float64) - self.mean) / self.scale
+        return y if observed is None else np.where(observed, y, 0.0)
+
+
+def standardisation(data: Sources, *, centre: bool, scale: bool) -> Standardisation:
+    """Compute mean and scale from the observed entries of training data.
+
+    Parameters
+    ----------
+    centre
+        Whether to subtract the mean of each feature; if not, the means are zero.
+    scale
+        Whether to divide by the root mean square of the centred entries; if not, the scale is 1.
+
+    Raises
+    ------
+    ValueError
+        If a feature has no observed entry, so that its mean is unknown, or if all centred entries
+        are zero, so that there is no scale. Values that JAX traces are not checked.
+
+    Notes
+    -----
+    Concrete values are treated in float64: a mean that is large compared with the spread costs no
+    precision. Traced values are treated in float32.
+    """
+    traced = isinstance(data.values, Tracer)
+    xp: Any = jnp if traced else np
+    x = xp.asarray(data.values, np.float32 if traced else np.float64)
+    there = xp.ones(x.shape, bool) if data.observed is None else xp.asarray(data.observed)
+    count = there.sum(axis=0)
+    mean, unit = xp.zeros(x.shape[1], x.dtype), 1.0
+    if centre:
+        if not traced and not count.all():
+            name = data.feature_names[int(np.argmin(count))]
+            raise ValueError(
+                f"data has no observed entry of the feature {name!r}, so that its mean is unknown: "
+                "leave the feature out, or give centre=False, which takes all means to be zero"
+            )
+        mean = xp.where(there, x, 0.0).sum(axis=0) / xp.maximum(count, 1)
+    if scale:
+        squares = xp.where(there, (x - mean) ** 2, 0.0)
+        unit = xp.sqrt(squares.sum() / xp.maximum(count.sum(), 1))
+        if traced:
+            unit = xp.where(unit > 0, unit, 1.0)
+        elif unit <= _ROUNDING * np.abs(x).max():
+            raise ValueError(
+                "data has no spread, for all of its entries are equal to their means: give "
+                "scale=False"
+            )
+        else:
+            unit = float(unit)
+    return Standardisation(mean, unit)

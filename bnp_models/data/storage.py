@@ -1,23 +1,33 @@
-"""Arrays and data sets in `.npz` files without pickled objects, and digests of their content."""
+"""Data on disk: `.npz` files without pickled objects, folders of mapped corpora, and digests.
 
-import dataclasses
+A `TokenStore` collects the tokens of documents one document after the other, in memory or in a new
+folder. Words get preliminary numbers while documents come. When all of them are there, the words
+are numbered anew, or dropped, in a second pass over the numbers.
+"""
+
+import collections
+import contextlib
 import hashlib
+import io
 import json
 import os
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from jaxtyping import Int
 
-from bnp_models.data.checks import integers
+from bnp_models.data.checks import check_size, integers
 from bnp_models.data.documents import (
     LEAVES,
     CorpusArrays,
-    check_arrays,
+    Documents,
+    Names,
+    checked,
+    names_of,
 )
 from bnp_models.data.files import (
     SEAL_BYTES,
@@ -27,13 +37,13 @@ from bnp_models.data.files import (
     replacing,
     seal,
 )
-from bnp_models.data.names import Names
-from bnp_models.data.texts import read_tokenizer
+from bnp_models.data.texts import Limits, read_tokenizer
 
 __all__ = [
     "CHUNK",
     "NAMES",
     "SCHEMA",
+    "TokenStore",
     "array_digest",
     "bounds",
     "content_digest",
@@ -43,16 +53,222 @@ __all__ = [
     "load_mapped",
     "load_npz",
     "load_parts",
+    "number_words",
+    "open_store",
     "read_sealed",
     "save_data",
     "save_mapped",
-    "save_npz",
     "save_parts",
     "saved_data",
     "spans",
     "write_array",
     "write_sealed",
 ]
+
+BYTES = 4
+BUFFER = 2**20
+
+
+class TokenStore:
+    """Word ids of documents, and the lengths of these: in memory, or in a folder.
+
+    In a folder they are in the file `word.npy`, whose header is written again at the end.
+    """
+
+    def __init__(self, file: IO[bytes], folder: Path | None = None):
+        self._file, self._folder = file, folder
+        if folder is not None:
+            _write_header(file, 0)
+        self._start = file.tell()
+        self._length: list[int] = []
+        self.num_tokens = 0
+        """Number of tokens so far."""
+
+    @property
+    def num_docs(self) -> int:
+        """Number of documents so far."""
+        return len(self._length)
+
+    @property
+    def doc_length(self) -> Int[np.ndarray, " D"]:
+        """Number of tokens of each document."""
+        return np.array(self._length, np.int32)
+
+    def add(
+        self, word: Sequence[int] | Int[np.ndarray, " T"], doc_length: Sequence[int] | None = None
+    ) -> None:
+        """Add documents: their words one after the other, and their lengths.
+
+        Without lengths it is one document.
+        """
+        self._file.write(np.ascontiguousarray(word, np.int32).data)
+        self._length.extend([len(word)] if doc_length is None else doc_length)
+        self.num_tokens += len(word)
+
+    def chunks(self) -> Iterator[tuple[Int[np.ndarray, " N"], Int[np.ndarray, " N"]]]:
+        """Yield document and word of the tokens, some whole documents at a time."""
+        length = self.doc_length
+        doc_ptr = bounds(length)
+        for first, end in spans(doc_ptr):
+            start, stop = int(doc_ptr[first]), int(doc_ptr[end])
+            self._file.seek(self._start + BYTES * start)
+            word = np.frombuffer(self._file.read(BYTES * (stop - start)), np.int32)
+            yield np.repeat(np.arange(first, end), length[first:end]), word
+        self._file.seek(0, io.SEEK_END)
+
+    def renumber(self, new_id: Int[np.ndarray, " V"]) -> None:
+        """Give every word another number; words whose new number is negative are dropped.
+
+        Chunks are written over those that were read before.
+        """
+        length, written = np.zeros(self.num_docs, np.int32), 0
+        for doc, word in self.chunks():
+            new = new_id[word]
+            keep = new >= 0
+            kept = np.ascontiguousarray(new[keep], np.int32)
+            self._file.seek(self._start + BYTES * written)
+            self._file.write(kept.data)
+            written += len(kept)
+            if len(doc):
+                counts = np.bincount(doc[keep] - doc[0], minlength=doc[-1] - doc[0] + 1)
+                length[doc[0] : doc[-1] + 1] = counts
+        self._file.truncate(self._start + BYTES * written)
+        self._file.seek(0, io.SEEK_END)
+        self._length, self.num_tokens = length.tolist(), written
+
+    def finish(
+        self, vocabulary: tuple[str, ...], documents: Documents, tokenizer: str | None = None
+    ) -> CorpusArrays:
+        """Return the parts of the corpus of these documents.
+
+        Parameters
+        ----------
+        vocabulary
+            The words by number; checked already.
+        documents
+            The table of the documents.
+        tokenizer
+            See `texts`, as JSON.
+        """
+        length = self.doc_length
+        if self._folder is None:
+            self._file.seek(0)
+            word = np.frombuffer(self._file.read(), np.int32)
+            doc = np.repeat(np.arange(self.num_docs), length)
+            return checked(doc, word, vocabulary, documents, tokenizer)
+        check_size(self.num_docs, self.num_tokens)
+        self._file.seek(0)
+        _write_header(self._file, self.num_tokens)
+        self._file.flush()
+        with open(self._folder / "doc.npy", "xb", BUFFER) as file:
+            _write_header(file, self.num_tokens)
+            for first, end in spans(bounds(length)):
+                doc = np.repeat(np.arange(first, end, dtype=np.int32), length[first:end])
+                file.write(doc.data)
+        for name, column in {"doc_length": length, **documents.arrays}.items():
+            write_array(self._folder, name, column)
+        return describe_folder(self._folder, names_of(vocabulary, documents, tokenizer))
+
+
+@contextlib.contextmanager
+def open_store(path: Path | None, name: str = "store") -> Iterator[TokenStore]:
+    """Collect tokens in memory, or in a folder that is at `path` when the block is over.
+
+    If the block ends with an error there is no folder. `name` is that of the argument `path`.
+    """
+    if path is None:
+        yield TokenStore(io.BytesIO())
+        return
+    with new_folder(name, path) as folder, open(folder / "word.npy", "x+b", BUFFER) as file:
+        yield TokenStore(file, folder)
+
+
+def _write_header(file: IO[bytes], length: int) -> None:
+    """Write the header of an `.npy` file; NumPy makes it equally long for every length."""
+    about = {"shape": (length,), "fortran_order": False, "descr": "<i4"}
+    np.lib.format.write_array_header_1_0(file, about)
+
+
+def number_words(
+    documents: Iterable[Iterable[str]],
+    store: TokenStore,
+    vocabulary: tuple[str, ...] | None = None,
+    limits: Limits | None = None,
+) -> tuple[str, ...]:
+    """Put the words of documents into a store, by number, and return the vocabulary.
+
+    Parameters
+    ----------
+    documents
+        The words of each document, in order.
+    store
+        An empty store.
+    vocabulary
+        Words to keep, numbered as here; all others are dropped. None keeps the words of the
+        documents, sorted.
+    limits
+        Which words to keep, where there is no vocabulary; None keeps all.
+
+    Raises
+    ------
+    ValueError
+        If the limits leave no word.
+    """
+    if vocabulary is not None:
+        place = {word: v for v, word in enumerate(vocabulary)}
+        for words in documents:
+            store.add([place[word] for word in words if word in place])
+        return vocabulary
+    first: collections.defaultdict[str, int] = collections.defaultdict()
+    first.default_factory = first.__len__  # a word gets the next number when it first occurs
+    for words in documents:
+        store.add([first[word] for word in words])
+    found = sorted(first)
+    order = np.fromiter((first[word] for word in found), np.int64, len(found))
+    kept = np.ones(len(found), bool) if limits is None else _kept(store, order, limits)
+    new_id = np.full(len(found), -1, np.int32)
+    new_id[order[kept]] = np.arange(kept.sum())
+    store.renumber(new_id)
+    return tuple(found[v] for v in np.flatnonzero(kept))
+
+
+def _kept(store: TokenStore, order: np.ndarray, limits: Limits) -> np.ndarray:
+    """Mark the words within the limits; `order` has the number of each word in the store."""
+    if not len(order):
+        raise _none_left("no text has a word that counts")
+    least, most = (
+        df * store.num_docs if isinstance(df, float) else df
+        for df in (limits.min_df, limits.max_df)
+    )
+    if most < least:
+        raise _none_left(f"max_df={limits.max_df} is fewer documents than min_df={limits.min_df}")
+    kept = np.ones(len(order), bool)
+    if least > 1 or most < store.num_docs:
+        num_docs = np.zeros(len(order), np.int64)
+        for doc, word in store.chunks():
+            cells = np.sort(doc * len(order) + word)  # np.unique is many times slower
+            once = cells[np.diff(cells, prepend=-1) > 0]
+            num_docs += np.bincount(once % len(order), minlength=len(order))
+        num_docs = num_docs[order]
+        kept = (num_docs >= least) & (num_docs <= most)
+    if limits.max_features is not None and kept.sum() > limits.max_features:
+        count = np.zeros(len(order), np.int64)
+        for _, word in store.chunks():
+            count += np.bincount(word, minlength=len(order))
+        # this sort, of these numbers, puts equally frequent words in the order of scikit-learn's
+        most_frequent = np.argsort(-count[order][kept])[: limits.max_features]
+        kept = np.isin(np.arange(len(order)), np.flatnonzero(kept)[most_frequent])
+    if not kept.any():
+        raise _none_left(f"min_df={limits.min_df} and max_df={limits.max_df} keep none")
+    return kept
+
+
+def _none_left(why: str) -> ValueError:
+    return ValueError(
+        f"texts leave no vocabulary ({why}); give more text, fewer stop_words, a lower min_df or a "
+        "higher max_df"
+    )
+
 
 SCHEMA = "bnp-corpus-1"
 NAMES = ("vocabulary", "doc_names", "group_names", "author_names", "label_names")
@@ -109,11 +325,6 @@ def read_sealed(path: str | os.PathLike[str], fix: str, *, required: bool) -> di
             raise ValueError(f"{path} is no .npz file of plain arrays ({error}); {fix}") from error
 
 
-def save_npz(path: str | os.PathLike[str], schema: str, content: dict[str, np.ndarray]) -> None:
-    """Write a compressed `.npz` file of this schema, completely or not at all."""
-    write_sealed(path, {"schema": np.array(schema), **content}, compressed=True)
-
-
 def load_npz(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """Read all arrays of a `.npz` file; pickled objects are refused.
 
@@ -125,7 +336,7 @@ def load_npz(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 def load_checked(
     path: str | os.PathLike[str], schema: str, required: Collection[str], writer: str, instead: str
 ) -> dict[str, np.ndarray]:
-    """Read what `save_npz` wrote for `writer`; refuse another schema or a missing array."""
+    """Read what `writer`.save wrote; refuse another schema or a missing array."""
     content = load_npz(path)
     if str(content.get("schema")) != schema:
         raise ValueError(
@@ -155,11 +366,17 @@ def save_parts(path: str | os.PathLike[str], parts: CorpusArrays, digest: str) -
     if names.tokenizer is not None:
         content["tokenizer"] = np.array(names.tokenizer)
     sizes = {"num_words": np.array(len(names.vocabulary)), "digest": np.array(digest)}
-    save_npz(path, SCHEMA, content | sizes)
+    content |= sizes | {"schema": np.array(SCHEMA)}
+    write_sealed(path, content, compressed=True)
 
 
-def load_parts(path: str | os.PathLike[str]) -> CorpusArrays:
-    """Read what `save_parts` wrote; check it as `check_arrays` does, and by its digest."""
+def load_parts(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any], str]:
+    """Read what `save_parts` wrote.
+
+    Returns
+    -------
+    The arguments of `Corpus.from_arrays`, texts and tokenizer as in `Names`, and the digest.
+    """
     required = {"doc", "word", "num_words", "digest", *NAMES}
     instead = "read other .npz files with bnp_models.data.readers.read_npz"
     content = load_checked(path, SCHEMA, required, "Corpus", instead)
@@ -167,16 +384,11 @@ def load_parts(path: str | os.PathLike[str]) -> CorpusArrays:
     names = {name: content[name].tolist() for name in NAMES}
     sizes = {"num_docs": len(names["doc_names"]), "num_words": int(content["num_words"])}
     names |= {name: value or None for name, value in names.items() if name.endswith("_names")}
-    arrays, found, _ = check_arrays(**arrays, **names, **sizes)
     tokenizer = None
     if "tokenizer" in content:
         tokenizer = json.dumps(read_tokenizer(str(path), str(content["tokenizer"])))
-    texts = _unpacked(path, content, sizes["num_docs"])
-    found = dataclasses.replace(found, texts=texts, tokenizer=tokenizer)
-    digest = content_digest(arrays, len(found.vocabulary), found)
-    if digest != str(content["digest"]):
-        raise ValueError(f"{path} is damaged: its content has another digest; save it again")
-    return CorpusArrays(arrays, found, digest)
+    about = {"texts": _unpacked(path, content, sizes["num_docs"]), "tokenizer": tokenizer}
+    return arrays | names | sizes, about, str(content["digest"])
 
 
 def _packed(texts: tuple[str, ...]) -> dict[str, np.ndarray]:

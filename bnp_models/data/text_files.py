@@ -5,8 +5,8 @@ of them, or reads them one by one if there is a `store`. Groups, authors, labels
 into lists while the texts are read; `from_texts` looks at them after the last text.
 
 Readers of bags (UCI, LDA-C) make blocks of entries (document, word, count), [n, 3], counted from 0.
-Without a `store` the blocks become one sparse matrix. With it, the words of each document go to the
-store when its last entry is read.
+The words of each document go to memory or to the `store` when its last entry is read. Without a
+`store` all blocks are put in the order of the documents first.
 """
 
 import csv
@@ -23,15 +23,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from jaxtyping import Int
 
 from bnp_models.data import arguments
 from bnp_models.data.checks import LIMIT, check_num_tokens, check_vocabulary, distinct
 from bnp_models.data.corpus import Corpus, make_corpus
-from bnp_models.data.documents import ARGUMENTS, check_value, encode_documents
+from bnp_models.data.documents import ARGUMENTS, encode_documents
 from bnp_models.data.files import about_file, open_text
-from bnp_models.data.token_store import TokenStore, number_words, open_store
+from bnp_models.data.storage import TokenStore, number_words, open_store
 
 __all__ = [
     "read_csv",
@@ -238,15 +237,12 @@ def _json_records(path: PathLike, encoding: str) -> Iterator[Record]:
         for line in filter(str.strip, file):
             try:
                 record = json.loads(line)
-            except json.JSONDecodeError as error:
-                raise ValueError(
-                    f"{path} has a line that is no JSON ({error}), {arguments.short_repr(line)}; "
-                    "write one object per line"
-                ) from error
+            except json.JSONDecodeError:
+                record = None
             if not isinstance(record, dict):
                 raise ValueError(
-                    f"{path} has the line {arguments.short_repr(record)}, which is no JSON object; "
-                    "write one per line"
+                    f"{path} has the line {arguments.short_repr(line.strip())}, which is no JSON "
+                    "object; write one per line"
                 )
             yield record
 
@@ -338,25 +334,25 @@ def _documents(
     labels_are_text: bool,
 ) -> Iterator[Any]:
     """Yield the text or the words of each record, and put what else it has into the columns."""
-    first: dict[str, object] = {}
     for d, record in enumerate(records):
         document = None
         for role, names in sources.items():
-            for name in names:
-                if name not in record:
-                    raise ValueError(
-                        f"document {d} has no {name!r} among {', '.join(map(repr, record))}; add "
-                        f"it, or name another field with {role}="
-                    )
-                value = record[name]
-                check_value(role, value, d, first.setdefault(role, value), name)
+            if missing := [name for name in names if name not in record]:
+                raise ValueError(
+                    f"document {d} has no {missing[0]!r} among {', '.join(map(repr, record))}; add "
+                    f"it, or name another field with {role}="
+                )
+            value = record[names[0]]
             if role == "text":
-                document = "\n".join(record[name] for name in names)
+                parts = [arguments.text(f"{name} of document {d}", record[name], empty=True)
+                         for name in names]  # fmt: skip
+                document = "\n".join(parts)
             elif role == "tokens":
-                document = record[names[0]]
+                document = arguments.texts(f"{names[0]} of document {d}", value)
+            elif role == "name" and isinstance(value, int):
+                columns[role].append(str(value))
             else:
-                value = record[names[0]]
-                columns[role].append(str(value) if role == "name" else value)
+                columns[role].append(value)
         yield document
     if labels_are_text and "label" in columns:
         columns["label"][:] = _as_numbers(columns["label"])
@@ -426,14 +422,14 @@ def read_uci(
         If a line is malformed; the message names the file.
     """
     path = arguments.path("path", path)
-    store = arguments.optional(arguments.path, "store", store)
+    folder = arguments.optional(arguments.path, "store", store)
     arguments.options(Corpus.from_counts, options, but=("vocabulary",))
     if vocabulary is None:
         beside = Path(path).with_name(Path(path).name.replace("docword", "vocab", 1))
         plain = beside.with_name(beside.name.removesuffix(".gz"))
         found = [file for file in (beside, plain) if file.is_file() and file != Path(path)]
         vocabulary = found[0] if found else None
-    words = None if vocabulary is None else _words(vocabulary)
+    words = _words(vocabulary)
     with open_text(path) as file, about_file(path):
         head = [file.readline().strip() for _ in range(3)]
         if not all(line.isdecimal() for line in head):
@@ -449,7 +445,7 @@ def read_uci(
             )
         sizes = _Sizes(num_docs, num_words)
         blocks = _uci_blocks(file, sizes, num_entries)
-        return _corpus_of_bags(blocks, sizes, words, store, options)
+        return _corpus_of_bags(blocks, sizes, words, folder, options)
 
 
 def read_ldac(
@@ -479,13 +475,13 @@ def read_ldac(
         If a line is malformed; the message names the file.
     """
     path = arguments.path("path", path)
-    store = arguments.optional(arguments.path, "store", store)
+    folder = arguments.optional(arguments.path, "store", store)
     arguments.options(Corpus.from_counts, options, but=("vocabulary",))
-    words = None if vocabulary is None else _words(vocabulary)
+    words = _words(vocabulary)
     with open_text(path) as file, about_file(path):
         sizes = _Sizes(num_words=0 if words is None else len(words))
         blocks = _ldac_blocks(file, words, sizes)
-        return _corpus_of_bags(blocks, sizes, words, store, options)
+        return _corpus_of_bags(blocks, sizes, words, folder, options)
 
 
 def read_vocabulary(path: PathLike) -> tuple[str, ...]:
@@ -502,10 +498,10 @@ def read_vocabulary(path: PathLike) -> tuple[str, ...]:
         return distinct("the list of words", words)
 
 
-def _words(vocabulary: PathLike | Iterable[str]) -> tuple[str, ...]:
+def _words(vocabulary: PathLike | Iterable[str] | None) -> tuple[str, ...] | None:
     if isinstance(vocabulary, (str, os.PathLike)):
         return read_vocabulary(arguments.path("vocabulary", vocabulary))
-    return distinct("vocabulary", vocabulary)
+    return arguments.optional(distinct, "vocabulary", vocabulary)
 
 
 def _uci_blocks(file: TextIOWrapper, sizes: _Sizes, num_entries: int) -> Iterator[Entries]:
@@ -595,27 +591,22 @@ def _ldac_blocks(
 
 
 def _corpus_of_bags(
-    blocks: Iterator[Entries],
+    blocks: Iterable[Entries],
     sizes: _Sizes,
     words: tuple[str, ...] | None,
-    store: Path | None,
+    folder: Path | None,
     options: dict[str, Any],
 ) -> Corpus:
     """Build a corpus of blocks of entries."""
-    if store is None:
-        doc, word, count = np.concatenate([NO_ENTRIES, *blocks]).T
-        shape = sizes.num_docs, sizes.num_words  # known only now
-        counts = scipy.sparse.coo_array((count, (doc, word)), shape=shape)
-        return Corpus.from_counts(counts, vocabulary=words, **options)
-    documents = encode_documents(sizes.num_docs, **options) if sizes.num_docs else None
-    vocabulary = check_vocabulary(words, sizes.num_words) if sizes.num_docs else None
-    with open_store(store) as tokens:
+    if folder is None:
+        entries = np.concatenate([NO_ENTRIES, *blocks])
+        blocks = [entries[np.argsort(entries[:, 0], kind="stable")]]
+    with open_store(folder) as tokens:
         for entries in _whole_documents(blocks):
             _add(tokens, entries)
-        no_words = np.zeros(0, np.int32)
-        tokens.add_documents(no_words, np.zeros(sizes.num_docs - tokens.num_docs, np.int32))
-        vocabulary = vocabulary or check_vocabulary(words, sizes.num_words)
-        documents = documents or encode_documents(sizes.num_docs, **options)
+        vocabulary = check_vocabulary(words, sizes.num_words)
+        documents = encode_documents(sizes.num_docs, **options)
+        tokens.add((), [0] * (sizes.num_docs - tokens.num_docs))
         return make_corpus(tokens.finish(vocabulary, documents))
 
 
@@ -623,5 +614,6 @@ def _add(tokens: TokenStore, entries: Entries) -> None:
     """Add the words of whole documents, in the order of the vocabulary."""
     doc, word, count = entries[np.lexsort((entries[:, 1], entries[:, 0]))].T
     check_num_tokens("some documents have", int(count.sum()))
-    length = np.bincount(doc - tokens.num_docs, count).astype(np.int32)
-    tokens.add_documents(np.repeat(word.astype(np.int32), count), length)
+    if len(doc):
+        length = np.bincount(doc - tokens.num_docs, count).astype(np.int32)
+        tokens.add(np.repeat(word.astype(np.int32), count), length.tolist())

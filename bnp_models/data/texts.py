@@ -111,7 +111,8 @@ def make_cutter(
     arguments.flag("lowercase", options["lowercase"])
     arguments.pattern("token_pattern", options["token_pattern"])
     limits = Limits(
-        *(arguments.count_or_share(name, options[name]) for name in ("min_df", "max_df")),
+        arguments.count_or_share("min_df", options["min_df"]),
+        arguments.count_or_share("max_df", options["max_df"]),
         arguments.optional(arguments.integer, "max_features", options["max_features"], 1),
     )
     if vectorizer is None:

@@ -1,8 +1,10 @@
 """Transformation matrices: which words of a group stand for a global word, and how often."""
 
+import base64
 import dataclasses
 import functools
 import json
+import math
 import zlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex
@@ -12,16 +14,10 @@ import scipy.sparse
 from jaxtyping import Float32, Int32
 
 from bnp_models.data import arguments, word_relations
-from bnp_models.data.checks import check_vocabulary, distinct
+from bnp_models.data.arguments import check_memory
+from bnp_models.data.checks import as_sparse, check_vocabulary, distinct, shape_of
 from bnp_models.data.corpus import Corpus, as_corpus
-from bnp_models.data.matrices import (
-    as_entries,
-    decode_array,
-    encode_array,
-    from_lists,
-    stochastic,
-    to_lists,
-)
+from bnp_models.data.documents import ComparedByDigest
 from bnp_models.data.storage import array_digest
 from bnp_models.data.word_relations import open_wordnet, path_similarities
 
@@ -30,11 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Transform"]
 
-_DTYPES = {"alternative": "int32", "weight": "float32"}
-
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Transform:
+class Transform(ComparedByDigest):
     r"""Sparse matrices $P^i$ that turn global word distributions into those of groups; immutable.
 
     $P^i_{wv} = p(\text{local word } w \mid \text{global word } v)$ in group i: no entry is
@@ -104,22 +98,33 @@ class Transform:
             found = {f"matrix[{name!r}]": matrix[name] for name in group_names}
         else:
             found = {"matrix": matrix}
-        matrices = {name: as_entries(name, values) for name, values in found.items()}
-        shape = np.shape(next(iter(matrices.values())))
+        matrices = {name: _as_entries(name, values) for name, values in found.items()}
+        shape = shape_of(next(iter(matrices.values())))
         for name, entries in matrices.items():
-            if np.shape(entries) != shape:
+            if shape_of(entries) != shape:
                 raise ValueError(
-                    f"{name} has shape {np.shape(entries)} and another has {shape}; give matrices "
+                    f"{name} has shape {shape_of(entries)} and another has {shape}; give matrices "
                     "of one shape, local by global words"
                 )
-        words = _names("vocabulary", vocabulary, shape[0])
-        global_words = _names("global_vocabulary", global_vocabulary, shape[1])
+        words = arguments.optional(distinct, "vocabulary", vocabulary, shape[0], "words")
+        global_words = arguments.optional(
+            distinct, "global_vocabulary", global_vocabulary, shape[1], "words"
+        )
         if global_vocabulary is None and shape[0] == shape[1]:
             global_words = words
         checked = [
-            stochastic(name, entries, global_words, normalise) for name, entries in matrices.items()
+            _stochastic(name, entries, global_words, normalise)
+            for name, entries in matrices.items()
         ]
-        return cls._of(checked, group_names, words, global_words)
+        alternative, weight = _to_lists(checked)
+        return cls(
+            alternative=alternative,
+            weight=weight,
+            num_global=shape[1],
+            group_names=group_names,
+            vocabulary=words,
+            global_vocabulary=global_words,
+        )
 
     @classmethod
     def identity(
@@ -243,7 +248,7 @@ class Transform:
                     array[v] = arguments.array(name, vectors[word], (length,), finite=True)
         else:
             array = arguments.array("vectors", vectors, (None, None), finite=True)
-            words = _names("vocabulary", vocabulary, len(array))
+            words = arguments.optional(distinct, "vocabulary", vocabulary, len(array), "words")
         if not array.size:
             raise ValueError(f"vectors is empty, of shape {array.shape}; give words and numbers")
         blocks = word_relations.cosines(array.astype(np.float64), threshold)
@@ -305,15 +310,7 @@ class Transform:
         """SHA-256 of arrays, sizes and names, in hex; the same in every process."""
         names = self.group_names, self.vocabulary, self.global_vocabulary
         header = json.dumps(["bnp-transform-1", self.num_global, *names])
-        return array_digest(header, {name: getattr(self, name) for name in _DTYPES})
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Transform):
-            return NotImplemented
-        return self is other or self.digest == other.digest
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
+        return array_digest(header, {"alternative": self.alternative, "weight": self.weight})
 
     def __repr__(self) -> str:
         groups = f"{len(self.group_names)} groups, " if self.group_names else ""
@@ -332,7 +329,10 @@ class Transform:
             raise ValueError(
                 f"group is {group!r}; give one of {arguments.short_repr(list(self.group_names))}"
             )
-        return self._matrix(self.group_names.index(group) if group is not None else 0)
+        f = self.group_names.index(group) if group is not None else 0
+        row, slot = np.nonzero(self.weight[f])
+        entries = self.weight[f][row, slot], (row, self.alternative[f][row, slot])
+        return scipy.sparse.csr_array(entries, shape=(self.num_words, self.num_global))
 
     def neighbours(self, word: Any, top: int = 10) -> "pd.DataFrame":
         """List the global words that a local word stands for, the largest weights first.
@@ -399,7 +399,7 @@ class Transform:
         count = np.bincount(
             cell + np.asarray(corpus.word), minlength=len(matrices) * corpus.num_words
         ).reshape(len(matrices), corpus.num_words)
-        zero = (~(self.weight > 0).any(axis=2))[matrices]
+        zero = ~np.any(self.weight > 0, axis=2)[matrices]
         wrong = np.argwhere(zero & (count > 0))
         if wrong.size:
             g, v = wrong[0]
@@ -427,16 +427,12 @@ class Transform:
         Arrays are base64 of their zlib-compressed little-endian bytes. Another version of zlib may
         compress to other bytes, so compare the `digest`, which is included.
         """
-        return {
-            "num_global": self.num_global,
-            "group_names": list(self.group_names),
-            "vocabulary": None if self.vocabulary is None else list(self.vocabulary),
-            "global_vocabulary": (
-                None if self.global_vocabulary is None else list(self.global_vocabulary)
-            ),
-            **{name: encode_array(getattr(self, name)) for name in _DTYPES},
-            "digest": self.digest,
+        names = {
+            name: None if getattr(self, name) is None else list(getattr(self, name))
+            for name in ("group_names", "vocabulary", "global_vocabulary")
         }
+        arrays = {name: _encode_array(getattr(self, name)) for name in ("alternative", "weight")}
+        return {"num_global": self.num_global, **names, **arrays, "digest": self.digest}
 
     @classmethod
     def from_description(cls, description: Any) -> "Transform":
@@ -449,13 +445,13 @@ class Transform:
         """
         found = arguments.mapping("description", description, "the content of a transform")
         try:
-            transform = cls(
-                num_global=found["num_global"],
-                group_names=tuple(found["group_names"]),
-                vocabulary=_as_tuple(found["vocabulary"]),
-                global_vocabulary=_as_tuple(found["global_vocabulary"]),
-                **{name: decode_array(found[name]) for name in _DTYPES},
-            )
+            names = {
+                name: None if found[name] is None else tuple(found[name])
+                for name in ("group_names", "vocabulary", "global_vocabulary")
+            }
+            arrays = {name: _decode_array(found[name]) for name in ("alternative", "weight")}
+            parts: dict[str, Any] = names | arrays
+            transform = cls(num_global=found["num_global"], **parts)
             digest = transform.digest
         except (KeyError, TypeError, ValueError, zlib.error) as error:
             raise ValueError(
@@ -468,28 +464,6 @@ class Transform:
                 f"{arguments.short_repr(found.get('digest'))}; make it again with describe"
             )
         return transform
-
-    @classmethod
-    def _of(
-        cls,
-        matrices: Sequence[scipy.sparse.csr_array],
-        group_names: tuple[str, ...],
-        vocabulary: tuple[str, ...] | None,
-        global_vocabulary: tuple[str, ...] | None,
-    ) -> "Transform":
-        """Return the transform of checked matrices."""
-        alternative, weight = to_lists(matrices)
-        return cls(
-            alternative=alternative,
-            weight=weight,
-            num_global=np.shape(matrices[0])[1],
-            group_names=group_names,
-            vocabulary=vocabulary,
-            global_vocabulary=global_vocabulary,
-        )
-
-    def _matrix(self, f: int) -> scipy.sparse.csr_array:
-        return from_lists(self.alternative[f], self.weight[f], self.num_global)
 
     def _number_of(self, word: Any) -> int:
         if isinstance(word, str) and self.vocabulary is not None:
@@ -516,18 +490,90 @@ class Transform:
         return [place[name] for name in corpus.group_names]
 
 
-def _names(argument: str, names: Any, length: int) -> tuple[str, ...] | None:
-    """Return distinct words, `length` of them, or None."""
-    if names is None:
-        return None
-    words = distinct(argument, names)
-    if len(words) != length:
+_TOLERANCE = 1e-4  # of the sum of a column
+
+
+def _as_entries(name: str, values: Any) -> scipy.sparse.csr_array:
+    """Return the positive entries of a matrix in float64, or raise `ValueError`."""
+    entries = scipy.sparse.csr_array(
+        as_sparse(name, values, "local by global words"), dtype=np.float64
+    )
+    wrong = np.flatnonzero(~((entries.data >= 0) & (entries.data < np.inf)))
+    if wrong.size:
+        row = np.searchsorted(entries.indptr, wrong[0], side="right") - 1
         raise ValueError(
-            f"{argument} has {len(words)} words and there are {length}; give one for each: "
-            f"{arguments.short_repr(list(words))}"
+            f"{name} has {entries.data[wrong[0]]} at [{row}, {entries.indices[wrong[0]]}]; give "
+            "finite numbers that are not negative"
         )
-    return words
+    entries.eliminate_zeros()
+    return entries
 
 
-def _as_tuple(names: Sequence[str] | None) -> tuple[str, ...] | None:
-    return None if names is None else tuple(names)
+def _stochastic(
+    name: str,
+    entries: scipy.sparse.csr_array,
+    global_words: tuple[str, ...] | None,
+    normalise: bool,
+) -> scipy.sparse.csr_array:
+    """Return a matrix whose columns sum to one, or raise `ValueError`."""
+    num_words, num_global = shape_of(entries)
+    total = np.asarray(entries.sum(axis=0))
+    if normalise:
+        empty = np.flatnonzero(total == 0)
+        if empty.size and num_words == num_global:
+            ones = np.ones(len(empty))
+            entries = entries + scipy.sparse.csr_array((ones, (empty, empty)), entries.shape)
+            total[empty] = 1.0
+        if (total > 0).all() and np.isfinite(total).all():
+            entries = scipy.sparse.csr_array(entries)
+            entries.data = entries.data / total[entries.indices]
+            return entries
+    wrong = np.flatnonzero(~(np.abs(total - 1) <= _TOLERANCE))
+    if wrong.size:
+        v = int(wrong[0])
+        called = f" ({global_words[v]!r})" if global_words else ""
+        fix = "give every global word a local one" if total[v] == 0 else "give normalise=True"
+        raise ValueError(
+            f"{name} has a column {v}{called} that sums to {total[v]:.6g}, not to one; {fix}"
+        )
+    return entries
+
+
+def _to_lists(
+    matrices: Sequence[scipy.sparse.csr_array],
+) -> tuple[Int32[np.ndarray, "F V S"], Float32[np.ndarray, "F V S"]]:
+    """Return columns and values of the entries of each row, padded with zeros; both read-only."""
+    num_words = shape_of(matrices[0])[0]
+    stored = [scipy.sparse.csr_array(entries.astype(np.float32)) for entries in matrices]
+    for entries in stored:
+        entries.eliminate_zeros()  # those below float32
+        entries.sort_indices()
+    slots = max(1, *(int(np.diff(entries.indptr).max()) for entries in stored))
+    shape = len(stored), num_words, slots
+    fix = "give sparse matrices whose rows have few entries"
+    check_memory(f"matrix has a row with {slots} entries", 16 * math.prod(shape), fix)
+    column, value = np.zeros(shape, np.int32), np.zeros(shape, np.float32)
+    for f, entries in enumerate(stored):
+        row = np.repeat(np.arange(num_words), np.diff(entries.indptr))
+        slot = np.arange(entries.nnz) - entries.indptr[row]
+        column[f, row, slot] = entries.indices
+        value[f, row, slot] = entries.data
+    for array in (column, value):
+        array.setflags(write=False)
+    return column, value
+
+
+def _encode_array(array: np.ndarray) -> dict[str, Any]:
+    """Return dtype, shape and bytes of an array of numbers."""
+    data = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
+    text = base64.b64encode(zlib.compress(data)).decode("ascii")
+    return {"dtype": array.dtype.name, "shape": list(array.shape), "data": text}
+
+
+def _decode_array(value: Mapping[str, Any]) -> np.ndarray:
+    """Return the array that `_encode_array` encoded."""
+    data = zlib.decompress(base64.b64decode(value["data"], validate=True))
+    stored = np.frombuffer(data, np.dtype(value["dtype"]).newbyteorder("<"))
+    array = stored.astype(value["dtype"]).reshape(value["shape"])
+    array.setflags(write=False)
+    return array

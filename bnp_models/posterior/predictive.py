@@ -17,7 +17,7 @@ from numpyro.infer import Predictive
 
 from bnp_models.base.likelihood import Likelihood
 from bnp_models.base.model import Model, is_prior
-from bnp_models.data import arguments, memory
+from bnp_models.data import arguments
 from bnp_models.posterior import arviz_data
 
 __all__ = ["log_likelihood", "posterior_predictive", "prior_predictive"]
@@ -262,7 +262,7 @@ def _data_name(model: Model, data: Any) -> str:
 
 def _check_memory(needed: int, num_draws: int, group: str) -> None:
     """Refuse to make more than there is memory for."""
-    free = memory.free_memory()
+    free = arguments.free_memory()
     fit = int(num_draws * free / max(needed, 1)) if free is not None else 0
     advice = f"ask for num_draws={fit}" if fit else "take fewer documents or rows"
-    memory.check_memory(f"num_draws is {num_draws} for {group}", needed, advice, limit=free)
+    arguments.check_memory(f"num_draws is {num_draws} for {group}", needed, advice, limit=free)

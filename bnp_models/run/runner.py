@@ -29,7 +29,7 @@ from bnp_models.base.gibbs import GibbsKernel, GibbsState
 from bnp_models.base.other_packages import collect_later, make_room, trim
 from bnp_models.base.sampler import Sampler, is_annealed
 from bnp_models.base.token_model import DOCUMENT_AXIS
-from bnp_models.data.memory import check_memory, total_memory
+from bnp_models.data.arguments import check_memory, total_memory
 from bnp_models.run import capacity
 from bnp_models.run.interrupt import in_thread
 from bnp_models.run.processes import (

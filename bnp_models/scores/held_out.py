@@ -46,7 +46,7 @@ from bnp_kernels.tokens.left_to_right import left_to_right as run_particles
 from bnp_kernels.tokens.mixture_law import DirichletLaw, MixtureLaw
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
-from bnp_models.data.partition import shuffle_tokens
+from bnp_models.data.documents import shuffle_tokens
 from bnp_models.posterior.mixtures import (
     AuthorMixture,
     Mixtures,

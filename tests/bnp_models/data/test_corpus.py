@@ -16,7 +16,7 @@ import scipy.sparse
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 
 from bnp_models.data.corpus import Corpus
-from bnp_models.data.names import Names
+from bnp_models.data.documents import Names
 
 TEXTS = ["The cat saw the dog.", "Dogs and cats", "", "A dog: saw!", "fish swim"]
 
@@ -261,7 +261,7 @@ BAD = {
     ),
     "groups mixed": (
         lambda: Corpus.from_ids(FIVE, 2, groups=["a", "b", 1, "b", "a"]),
-        "groups of document 2 is 1; give strings for all or integers for all",
+        "groups of document 2 is 1; give strings for all, none of them empty, or integers",
     ),
     "groups missing": (
         lambda: Corpus.from_ids(FIVE, 2, groups=[1, 2, float("nan"), 1, 2]),
@@ -398,7 +398,7 @@ BAD = {
         lambda: Corpus.from_arrays(
             [0], [0], num_words=1, label=[0.5], label_names=["no", "yes"]
         ),
-        "label has dtype float32",
+        "label has dtype float64",
     ),
     "author_ptr alone": (
         lambda: Corpus.from_arrays([0], [0], num_words=1, author_ptr=[0, 1]),
@@ -459,7 +459,7 @@ BAD_OPERATION = {
     "prune all": (lambda c: c.prune(min_count=100), "no word is left by min_count=100"),
     "vocabulary": (lambda c: c.with_vocabulary(["x", "x"]), "vocabulary has 'x' at 0 and"),
     "other words": (lambda c: c.with_vocabulary(["x"]), "vocabulary has no word of the corpus"),
-    "document": (lambda c: c.document(5), r"d is 5, outside \[0, 5\)"),
+    "document": (lambda c: c.document(5), r"d must be an integer of at most 4, got 5"),
 }
 
 

@@ -112,7 +112,7 @@ def test_a_refused_document_is_not_added(tmp_path):
 def test_finish_can_be_tried_again(tmp_path):
     with bnp.CorpusWriter(tmp_path / "x") as writer:
         writer.add([0, 2])
-        with pytest.raises(ValueError, match="num_words has 2 words, but token 1 of document 0 is"):
+        with pytest.raises(ValueError, match="num_words has 2 words, but document 0 has word 2"):
             writer.finish(num_words=2)
         writer.add([1])
         corpus = writer.finish(num_words=3)
@@ -135,13 +135,13 @@ BAD_DOCUMENTS = {
         [[0], [0]], {"groups": [None, "a"]},
         "group of document 1 is 'a', but the documents before have none",
     ),
-    "groups mixed": ([[0], [0]], {"groups": ["a", 1]}, "group of document 1 is 1 after"),
-    "empty group": ([[0]], {"groups": [""]}, "group of document 0 is ''; give a string"),
-    "label": ([[0]], {"labels": [np.inf]}, "label of document 0 is inf; give a .* finite n"),
+    "groups mixed": ([[0], [0]], {"groups": ["a", 1]}, "groups of document 1 is 1; give"),
+    "empty group": ([[0]], {"groups": [""]}, "groups of document 0 is ''; give strings"),
+    "label": ([[0]], {"labels": [np.inf]}, "labels of document 0 is inf; give a finite n"),
     "large label": ([[0]], {"labels": [2**31]}, "labels of document 0 is 2147483648; give a"),
-    "no author": ([[0]], {"authors": [[]]}, r"authors of document 0 is \[\]; give one author"),
-    "author twice": ([[0]], {"authors": [["a", "a"]]}, r"authors of document 0 is \['a', 'a'"),
-    "authors of two kinds": ([[0]], {"authors": [["a", 1]]}, r"authors of document 0 is \['a', 1"),
+    "no author": ([[0]], {"authors": [[]]}, "authors of document 0 are missing; give"),
+    "author twice": ([[0]], {"authors": [["a", "a"]]}, "authors of document 0 have 'a' twice"),
+    "authors of two kinds": ([[0]], {"authors": [["a", 1]]}, "authors of document 0 is 1; give st"),
     "authors mixed": ([[0], [0]], {"authors": [["a"], [1]]}, "authors of document 1 is 1; give st"),
     "name twice": (
         [[0], [0], [0]], {"doc_names": ["a", "b", "a"]},
@@ -166,9 +166,9 @@ def test_bad_documents_are_refused_by_name(case, tmp_path):
         ({}, "num_words is missing; give num_words or a vocabulary"),
         (
             {"num_words": 2},
-            r"num_words has 2 words, but token 0 of document 2 \('y'\) is word 2; n",
+            r"num_words has 2 words, but document 3 \('z'\) has word 2; number",
         ),
-        ({"vocabulary": ["a", "b"]}, "vocabulary has 2 words, but token 0 of document 2"),
+        ({"vocabulary": ["a", "b"]}, "vocabulary has 2 words, but document 3"),
         ({"vocabulary": ["a", "b", "a"]}, "vocabulary has 'a' at 0 and again at 2"),
         ({"vocabulary": ["a"], "num_words": 3}, "vocabulary has 1 entries but there are 3 words"),
         ({"num_words": 3, "group_names": ["b"]}, "groups of document 1 .* not in group_names; add"),

@@ -17,7 +17,7 @@ from numpyro.infer import MCMC
 from numpyro.infer.mcmc import MCMCKernel
 
 from bnp_models import Corpus
-from bnp_models.data.names import Names, SourceNames
+from bnp_models.data.documents import Names, SourceNames
 from bnp_models.data.sources import Sources, check_counts, check_sources
 
 A = [[1, 0, 2], [0, 0, 0]]

@@ -4,8 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from bnp_models.data.sources import Sources
-from bnp_models.data.standardise import standardisation
+from bnp_models.data.sources import Sources, standardisation
 
 VALUES = np.array([[1.0, 10.0, np.nan], [3.0, np.nan, -1.0], [8.0, 14.0, 5.0]])
 

@@ -24,8 +24,8 @@ from bnp_models.data.readers import (
     read_sources,
     read_uci,
 )
+from bnp_models.data.storage import open_store
 from bnp_models.data.texts import TOKEN_PATTERN
-from bnp_models.data.token_store import open_store
 
 
 @pytest.fixture(params=[5, 2**20])
@@ -229,9 +229,9 @@ def test_labels_of_tables_become_numbers(tmp_path):
 @pytest.mark.parametrize(
     ("read", "name", "content", "message"),
     [
-        (read_jsonl, "x.jsonl", '{"text": "a"}\n{', r"x\.jsonl has a line that is no JSON"),
-        (read_jsonl, "x.jsonl", '{"text": "a", "name": "x"}\n{"text": "a", "name": 3}',
-         "name of document 1 is 3 after 'x'; give strings everywhere"),
+        (read_jsonl, "x.jsonl", '{"text": "a"}\n{', r"x\.jsonl has the line '{', which is no JSON"),
+        (read_jsonl, "x.jsonl", '{"text": "owl", "name": 3}\n{"text": "owl", "name": null}',
+         r"doc_names\[1\] is None; give strings"),
         (read_csv, "x.csv", "text,label\nowl,1\nowl,nan\n", "labels of document 1 is nan"),
         (read_csv, "x.csv", "text,name\nowl,a\nowl,a\n", r"x\.csv: doc_names has 'a' at 0 and"),
         (read_lines, "texts", "the\n", "^texts: texts leave no vocabulary"),
@@ -393,7 +393,7 @@ def test_preliminary_numbers_are_replaced_in_place(tmp_path, chunks):
             for ids in docs[:3]:
                 tokens.add(ids)
             for ids in docs[3:]:
-                tokens.add_documents(np.array(ids, np.int32), np.array([len(ids)], np.int32))
+                tokens.add(np.array(ids, np.int32), [len(ids)])
             assert (tokens.num_docs, tokens.num_tokens) == (6, 12)
             tokens.renumber(new_id)
             assert tokens.num_tokens == expected.num_tokens

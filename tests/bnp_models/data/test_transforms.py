@@ -142,9 +142,9 @@ class TestDescription:
         ({"": np.eye(2)}, {}, "a matrix for each named group"),
         ({1: np.eye(2)}, {}, "groups of matrix"),
         ({"a": np.eye(2), "b": np.eye(3)}, {}, r"matrix\['b'\] has shape \(3, 3\)"),
-        (np.eye(2), {"vocabulary": ["x"]}, "vocabulary has 1 words and there are 2"),
+        (np.eye(2), {"vocabulary": ["x"]}, "vocabulary has 1 entries but there are 2 words"),
         (np.eye(2), {"vocabulary": ["x", "x"]}, "'x' at 0 and again at 1"),
-        (np.eye(2), {"global_vocabulary": ["x"]}, "global_vocabulary has 1 words"),
+        (np.eye(2), {"global_vocabulary": ["x"]}, "global_vocabulary has 1 entries"),
     ],
 )
 def test_matrices_that_are_refused(matrix, options, message):
@@ -262,7 +262,7 @@ class TestVectors:
             ({"a": [1.0], "b": [1.0, 2.0]}, ["a", "b"], r"vectors\['b'\] must be an array"),
             ({"a": [np.nan]}, ["a"], r"vectors\['a'\] must hold finite numbers"),
             ([[1.0, np.inf]], None, "vectors must hold finite numbers"),
-            ([[1.0, 2.0]], ["a", "b"], "vocabulary has 2 words"),
+            ([[1.0, 2.0]], ["a", "b"], "vocabulary has 2 entries"),
             (np.zeros((2, 0)), None, "vectors is empty"),
         ],
     )

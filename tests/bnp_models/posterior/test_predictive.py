@@ -22,7 +22,7 @@ from numpyro.infer import Predictive
 import bnp_models as bnp
 from bnp_kernels.tokens.mixture_law import DirichletLaw
 from bnp_models.base.likelihood import break_rest, word_likelihood
-from bnp_models.data import memory
+from bnp_models.data import arguments
 from bnp_models.posterior import arviz_data, predictive
 from bnp_models.testing.enumeration import log_dirichlet_multinomial
 from bnp_models.testing.statistics import one_sample
@@ -429,10 +429,10 @@ def test_refusals(few, toy, monkeypatch):
     )
     with pytest.raises(ValueError, match="keep_states must be positive"):
         stateless.posterior_predictive()
-    monkeypatch.setattr(memory, "free_memory", lambda: 45)  # bytes; a draw takes 2 chains x 5
+    monkeypatch.setattr(arguments, "free_memory", lambda: 45)  # bytes; a draw takes 2 chains x 5
     with pytest.raises(ValueError, match=r"num_draws is 8 for posterior_predictive.*num_draws=4"):
         few.posterior_predictive()
     assert few.posterior_predictive(4).posterior_predictive["w"].shape == (2, 4, 5)
-    monkeypatch.setattr(memory, "free_memory", lambda: 4)
+    monkeypatch.setattr(arguments, "free_memory", lambda: 4)
     with pytest.raises(ValueError, match="take fewer documents or rows"):
         few.prior_predictive(1)

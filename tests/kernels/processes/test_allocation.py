@@ -8,7 +8,7 @@ import pytest
 from bnp_kernels.processes import allocation
 from bnp_kernels.processes.allocation import make_counts
 from bnp_models import testing
-from bnp_models.data.matrices import MAX_COUNT
+from bnp_models.data.sources import MAX_COUNT
 
 
 @pytest.mark.slow
