@@ -17,22 +17,35 @@ import os
 import pkgutil
 import re
 import sys
-import time
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import bnp_models as bnp
-from bnp_models.cli import say
+import jax
 
-if TYPE_CHECKING:  # functions import what imports JAX, so that help is quick
-    import numpy as np
+import bnp_models as bnp
+from bnp_models.base.model import Model, from_description
+from bnp_models.base.model_words import ModelWords
+from bnp_models.base.other_packages import keep_programs
+from bnp_models.cli.reading import (
+    parse_value,
+    read_boolean,
+    read_data,
+    read_new,
+    reader_help,
+    say,
+    show_value,
+)
+from bnp_models.data import arguments
+from bnp_models.data.files import replacing
+from bnp_models.run.checkpoint import has_checkpoint, read_header
+from bnp_models.run.progress import Lines
+
+if TYPE_CHECKING:  # what `import bnp_models` has not imported comes late, so that help is quick
     import pandas as pd
 
-    from bnp_models.base.model import Model
-    from bnp_models.base.model_words import ModelWords
     from bnp_models.results.result import Fit
 
 __all__ = ["main", "make_parser", "parameter_docs", "pictures"]
@@ -50,17 +63,13 @@ NO_OPTIONS = {
     "devices", "ignore", "model", "optimise", "program", "progress", "reading", "self", "transform",
 }  # fmt: skip
 """Parameters that no text can give, or that the command gives."""
-ALIASES = {"topics": "topic_words"}
-"""Other names of pictures."""
-OF_SEVERAL_CHAINS = ("functionals", "ranks")
-"""Pictures that compare chains."""
 
 Options = dict[str, tuple[inspect.Parameter, str]]  # parameters by name, with their help texts
 COMMANDS: dict[str, tuple[Callable[..., int], str, tuple[Any, ...]]] = {}
 """Functions by name, with arguments for an example, and the functions they pass options on to."""
 
 
-def command(example: str, *passes_on_to: Callable[..., Any] | str) -> Callable[..., Any]:
+def command(example: str, *passes_on_to: Callable[..., object] | str) -> Callable[..., object]:
     """Return a decorator that makes a function a command.
 
     Parameters
@@ -154,7 +163,10 @@ def _add_models(
 
 
 def _add_parser(
-    parsers: Any, name: str, thing: Callable[..., Any], example: str
+    parsers: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    thing: Callable[..., object],
+    example: str,
 ) -> argparse.ArgumentParser:
     """Add the parser of a command or model, which is described by its docstring."""
     what = _summary(thing).replace("%", "%%")
@@ -168,15 +180,13 @@ def _add_parser(
     )
 
 
-def _options(*functions: Callable[..., Any]) -> Options:
+def _options(*functions: Callable[..., object]) -> Options:
     """Return the parameters of a function, and the keyword parameters of those it passes others to.
 
     The help texts are those of the docstrings. An option that two classes describe has both texts.
     """
     found: Options = {}
-    about: dict[str, str] = {}
-    for function in functions:
-        about = parameter_docs(function) | about
+    about = {n: text for f in reversed(functions) for n, text in parameter_docs(f).items()}
     for function in functions:
         docs = about | parameter_docs(function)
         for name, p in inspect.signature(function).parameters.items():
@@ -194,31 +204,34 @@ def _options(*functions: Callable[..., Any]) -> Options:
 def _default_text(default: object) -> str:
     if default is None or default is False or default in ((), inspect.Parameter.empty):
         return ""
-    from bnp_models.cli.reading import show_value
-
     return f" ({show_value(default)})"
 
 
 def _add_options(
-    parser: Any, options: Options, argv: Sequence[str] | None = None, *, values: bool = False
+    parser: argparse._ActionsContainer,
+    options: Options,
+    argv: Sequence[str] | None = None,
+    *,
+    values: bool = False,
 ) -> None:
     """Add arguments of the types in the annotations of parameters, or texts for `parse_value`.
 
     If an argument is not given, the function that takes it has the default.
     """
     for name, (p, text) in options.items():
-        kind = "" if values else str(p.annotation)
+        kind = str(p.annotation)
+        if values:
+            kind = "bool" if isinstance(p.default, bool) else ""
         how = next(how for part, how in KINDS.items() if part in kind)
-        if "bool" in kind and p.default is False:
+        if "bool" in kind and p.default is False and not values:
             how = {"action": "store_true"}
-        how = how | {"default": argparse.SUPPRESS, "help": text.replace("%", "%%")}
+        given: dict[str, Any] = {**how, "default": argparse.SUPPRESS}
+        given["help"] = text.replace("%", "%%")
         if p.kind is p.KEYWORD_ONLY or values:
-            parser.add_argument(_option(name), required=p.default is p.empty, **how)
+            parser.add_argument(_option(name), required=p.default is p.empty, **given)
         else:
-            parser.add_argument(name, **how | {"metavar": name.upper()})
+            parser.add_argument(name, **{**given, "metavar": name.upper()})
     if "read" in options:
-        from bnp_models.cli.reading import reader_help
-
         parser.add_argument_group("options of --read", reader_help())
 
 
@@ -228,8 +241,6 @@ def _option(name: str) -> str:
 
 def _boolean(text: str) -> bool:
     """Read true, false, yes, no, on, off, 1 or 0, for argparse."""
-    from bnp_models.cli.reading import read_boolean
-
     found = read_boolean(text)
     if found is None:
         raise argparse.ArgumentTypeError(f"must be yes or no, got {text!r}")
@@ -243,7 +254,7 @@ def _path(text: str) -> Path:
     return Path(text)
 
 
-KINDS = {
+KINDS: dict[str, dict[str, Any]] = {
     "bool": {"type": _boolean, "metavar": "yes|no"},
     "Path": {"type": _path, "metavar": "PATH"},
     "float": {"type": float, "metavar": "X"},
@@ -255,12 +266,12 @@ KINDS = {
 """How an option is read, by what its annotation has in it; the first that fits."""
 
 
-def _summary(thing: Callable[..., Any]) -> str:
+def _summary(thing: Callable[..., object]) -> str:
     """Return the first line of a docstring."""
     return (inspect.getdoc(thing) or "").split("\n")[0]
 
 
-def parameter_docs(thing: Callable[..., Any]) -> dict[str, str]:
+def parameter_docs(thing: Callable[..., object]) -> dict[str, str]:
     """Read the parameters' descriptions in a numpydoc docstring, each as one line."""
     section = re.search(
         r"^Parameters\n-+\n(.*?)(?:\n\n\S|\Z)", inspect.getdoc(thing) or "", re.S | re.M
@@ -276,7 +287,7 @@ def parameter_docs(thing: Callable[..., Any]) -> dict[str, str]:
 # --- what commands share ----------------------------------------------------------------------
 
 
-def _taken(function: Callable[..., Any], options: dict[str, Any]) -> dict[str, Any]:
+def _taken(function: Callable[..., object], options: dict[str, Any]) -> dict[str, Any]:
     """Take the options of a function out of all that were given."""
     names = [name for name in inspect.signature(function).parameters if name in options]
     return {name: options.pop(name) for name in names}
@@ -294,22 +305,18 @@ def _load(run: Path, method: str, *, chain: int | None = None) -> Any:
         chain that is most like the others.
     """
     found: Any = bnp.load(run)
-    if isinstance(found, bnp.SavedModel):
-        if not hasattr(found, method):
-            raise ValueError(
-                f"{run} is a light file of topics, without the documents that were fitted: give "
-                "the --output folder of the fit"
-            )
-        if chain is not None:
-            raise ValueError(
-                f"--chain is no option for {run}: a light file shows the chain it was for"
-            )
-        return found
+    is_light = isinstance(found, bnp.SavedModel)
+    if is_light and chain is not None:
+        raise ValueError(f"--chain is no option for {run}: a light file shows the chain it was for")
     if not hasattr(type(found), method):
-        raise ValueError(
-            f"{run} is a run of {type(found.model).__name__}, whose fit has no {method}(); it has "
+        about = (
+            "a light file of topics, without the documents that were fitted: give the --output "
+            "folder of the fit"
+            if is_light
+            else f"a run of {type(found.model).__name__}, whose fit has no {method}(); it has "
             f"{found.offers}"
         )
+        raise ValueError(f"{run} is {about}")
     return found if chain is None else found.of_chain(chain)
 
 
@@ -342,9 +349,6 @@ def _print_table(
     output
         Write CSV to this file (standard output).
     """
-    from bnp_models.data import arguments
-    from bnp_models.data.files import replacing
-
     table = table if limit is None else table.head(arguments.integer("limit", limit))
     index = table.index.name is not None
     if output is not None:
@@ -369,39 +373,6 @@ def pictures(result: type[Fit]) -> list[str]:
     return found
 
 
-class Lines:
-    """Progress as occasional lines of text, for log files, which a moving bar would fill.
-
-    Parameters
-    ----------
-    num_sweeps
-        Sweeps of the whole run.
-    terms
-        Words for what is counted as in use.
-    seconds
-        Time between lines.
-    """
-
-    def __init__(self, num_sweeps: int, terms: ModelWords, seconds: float = 15.0):
-        self._num_sweeps, self._terms, self._seconds = num_sweeps, terms, seconds
-        self._start = self._last = time.monotonic()
-
-    def update(self, sweep: int, used: np.ndarray, lp: np.ndarray, note: str = "") -> None:
-        """Print a line if it is time, if this was the last sweep, or if there is a note."""
-        now = time.monotonic()
-        if now - self._last < self._seconds and sweep < self._num_sweeps and not note:
-            return
-        self._last = now
-        say(
-            f"{now - self._start:5.0f} s: sweep {sweep} of {self._num_sweeps}, "
-            f"{used.min()} to {used.max()} {self._terms.parts}, lp {lp.mean():.6g}"
-            f"{note and f', {note}'}"
-        )
-
-    def close(self) -> None:
-        """Do nothing: every line is complete."""
-
-
 def _progress(
     sizes: Mapping[str, Any], terms: ModelWords, *, no_progress: bool = False
 ) -> bool | Lines:
@@ -419,10 +390,6 @@ def _progress(
 
 def _prepare(num_devices: int | None = None) -> None:
     """Keep compiled programs; set the number of CPU devices, unless the environment does."""
-    import jax
-
-    from bnp_models.base.other_packages import keep_programs
-
     keep_programs()
     asked = "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
     default = jax.config.jax_num_cpu_devices < 0  # pyright: ignore[reportAttributeAccessIssue]
@@ -440,7 +407,6 @@ def _num_cores(at_most: int) -> int:
 def _draw(draw: Callable[[], Fit], folder: Path, saved: Path, sizes: Mapping[str, Any]) -> int:
     """Draw, save and print, even if there are fewer draws than asked for; say how to go on."""
     from bnp_models.results.folder import save_run
-    from bnp_models.run.checkpoint import has_checkpoint
 
     again = f"bnp-models resume {folder}"
     if saved != folder / "checkpoint":
@@ -470,8 +436,8 @@ def _draw(draw: Callable[[], Fit], folder: Path, saved: Path, sizes: Mapping[str
 
 @command(
     "HDPLDA reviews.csv --read text=body --read min_df=5 --num-samples 1000 --output run",
-    "bnp_models.cli.reading:read_data",
-    "bnp_models.run.fit:fit",
+    read_data,
+    bnp.fit,
     _progress,
 )
 def fit(model: type[Model], data: Path, *, output: Path, **options: Any) -> int:
@@ -482,16 +448,13 @@ def fit(model: type[Model], data: Path, *, output: Path, **options: Any) -> int:
     output
         Folder for the results.
     """
-    from bnp_models.cli.reading import parse_value, read_boolean, read_data
-
     how_to_read, how_to_show = _taken(read_data, options), _taken(_progress, options)
-    known, fields = inspect.signature(bnp.fit).parameters, inspect.signature(model).parameters
+    known = inspect.signature(bnp.fit).parameters
     run = {n: options.pop(n, p.default) for n, p in known.items() if p.kind is p.KEYWORD_ONLY}
     _prepare(_num_cores(run["num_chains"]))  # before a prior is built
-    for name, text in options.items():
-        is_flag = name in fields and isinstance(fields[name].default, bool)
-        found = read_boolean(text) if is_flag else None
-        options[name] = parse_value(_option(name), text) if found is None else found
+    for name, value in options.items():
+        if isinstance(value, str):
+            options[name] = parse_value(_option(name), value)
     ready = model(**_taken(model, options))
     dataset, run["reading"] = read_data(ready, data, **how_to_read)
     say(f"{dataset!r} from {data}")
@@ -512,13 +475,10 @@ def resume(run: Path, *, output: Path | None = None, **options: Any) -> int:
     output
         Where results go (RUN).
     """
-    from bnp_models.base.model import from_description
-    from bnp_models.run import checkpoint
-
     _prepare()
     inside = run / "checkpoint"
-    saved = inside if checkpoint.has_checkpoint(inside) else run
-    header = checkpoint.read_header(saved)
+    saved = inside if has_checkpoint(inside) else run
+    header = read_header(saved)
     _prepare(header["num_devices"])  # another number would change the draws
     progress = _progress(header, from_description(header["model"]).terms, **options)
     draw = functools.partial(bnp.resume, saved, progress=progress)
@@ -541,7 +501,7 @@ def factors(run: Path, **options: Any) -> int:
     "run new_reviews.csv --read text=body \\\n"
     "      --score document_completion --score left_to_right",
     _load,
-    "bnp_models.cli.reading:read_new",
+    read_new,
     "bnp_models.results.result:Fit.evaluate",
 )
 def evaluate(run: Path, data: Path, *, score: Sequence[str] = (), **options: Any) -> int:
@@ -554,8 +514,6 @@ def evaluate(run: Path, data: Path, *, score: Sequence[str] = (), **options: Any
         npmi; of labels also score; of factors predict, and of counts also row_completion. May be
         repeated; by default the usual ones.
     """
-    from bnp_models.cli.reading import read_new
-
     _prepare()
     found = _load(run, "evaluate", **_taken(_load, options))
     new = read_new(found, data, run, **_taken(read_new, options))
@@ -575,7 +533,7 @@ def evaluate(run: Path, data: Path, *, score: Sequence[str] = (), **options: Any
 @command(
     "run new_reviews.csv --read text=body --output topics.csv",
     _load,
-    "bnp_models.cli.reading:read_new",
+    read_new,
     "bnp_models.results.topic_fit:TopicFit.transform",
     "bnp_models.results.factor_fit:FactorFit.transform",
 )
@@ -589,8 +547,6 @@ def transform(run: Path, data: Path, *, output: Path | None = None, **options: A
     output
         Write CSV to this file (standard output).
     """
-    from bnp_models.cli.reading import read_new
-
     _prepare()
     found = _load(run, "transform", **_taken(_load, options))
     how_to_read = _taken(read_new, options)
@@ -656,15 +612,14 @@ def plot(
 
     found = _load(run, "of_chain", chain=chain)
     known = pictures(type(found))
-    asked = [ALIASES.get(name, name) for name in what]
-    if other := [name for name in asked if name not in known]:
+    if other := [name for name in what if name not in known]:
         raise ValueError(
             f"--what {other[0]!r} is none of a {type(found).__name__}: choose among "
             f"{', '.join(known)}"
         )
     left_out = {"author_topics"} if author is None else set()
-    left_out |= set() if chain is None else {*OF_SEVERAL_CHAINS}
-    names = dict.fromkeys(asked or [name for name in known if name not in left_out])
+    left_out |= set() if chain is None else {"functionals", "ranks"}  # which compare chains
+    names = dict.fromkeys(what or [name for name in known if name not in left_out])
     folder, failed = output or run, []
     folder.mkdir(parents=True, exist_ok=True)
     for name in names:
@@ -678,7 +633,7 @@ def plot(
             failed.append(name)
         else:
             print(folder / f"{name}.png")
-    return 2 if failed and (asked or "author_topics" in failed or len(failed) == len(names)) else 0
+    return 2 if failed and (what or "author_topics" in failed or len(failed) == len(names)) else 0
 
 
 @command("run --output report.html", _load, "bnp_models.results.result:Fit.report")
@@ -701,8 +656,6 @@ def report(run: Path, *, output: Path | None = None, **options: Any) -> int:
 @command("")
 def models() -> int:
     """List the models with their hyperparameters."""
-    from bnp_models.cli.reading import show_value
-
     for name, model in bnp.MODELS.items():
         fields = inspect.signature(model).parameters.values()
         shown = [
@@ -725,7 +678,8 @@ def demo(*, output: Path = Path("demo-output"), quick: bool = False, **options: 
     """
     from bnp_models.cli import demo
 
-    size = demo.QUICK if quick else demo.SIZE
-    _prepare(_num_cores(size.num_chains))
-    demo.run(output, size=size, progress=_progress(size._asdict(), demo.MODEL.terms, **options))
+    size = "quick" if quick else "long"
+    sizes = demo.SIZES[size]
+    _prepare(_num_cores(sizes["num_chains"]))
+    demo.run(output, size=size, progress=_progress(sizes, demo.MODEL.terms, **options))
     return 0

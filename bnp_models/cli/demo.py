@@ -7,7 +7,7 @@ short for convergence. The demo prints what the diagnostics say.
 
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,30 +16,25 @@ from bnp_models.data.package_docs import PLACES, load_package_docs
 from bnp_models.results.folder import REPORT, save_run
 from bnp_models.run.progress import Progress
 
-__all__ = ["QUICK", "SIZE", "Size", "run", "unigram_perplexity"]
+__all__ = ["MODEL", "PACKAGES", "SIZES", "run", "unigram_perplexity"]
 
-
-class Size(NamedTuple):
-    """What decides how long the demo takes."""
-
-    packages: tuple[str, ...]  # whose docstrings are read
-    num_warmup: int
-    num_samples: int
-    thinning: int
-    num_chains: int = 4
-    keep_states: int = 5  # per chain
-
-
-SIZE = Size(tuple(PLACES), num_warmup=100, num_samples=100, thinning=2)
-QUICK = Size(("numpyro", "optax"), num_warmup=10, num_samples=10, thinning=1, num_chains=2)
+SIZES: dict[str, dict[str, Any]] = {
+    "long": {
+        "num_warmup": 100, "num_samples": 100, "thinning": 2, "num_chains": 4, "keep_states": 5,
+    },
+    "quick": {
+        "num_warmup": 10, "num_samples": 10, "thinning": 1, "num_chains": 2, "keep_states": 5,
+    },
+}  # fmt: skip
+"""Options of `fit`."""
+PACKAGES = {"long": tuple(PLACES), "quick": ("numpyro", "optax")}
+"""Whose docstrings are read."""
 MODEL = bnp.HDPLDA(beta=0.05, max_topics=384)  # enough slots: adding some compiles again
 TEST_SHARE = 0.1  # share of the documents that is held out
 NUM_ROWS = 25  # topics that are printed; topics.csv has all
 
 
-def run(
-    output: Path, *, size: Size = SIZE, seed: int = 0, progress: bool | Progress = True
-) -> bnp.Fit:
+def run(output: Path, *, size: str = "long", progress: bool | Progress = True) -> None:
     """Run the demo: print the results and write them to a folder.
 
     Parameters
@@ -47,31 +42,29 @@ def run(
     output
         Folder for draws, tables and pictures.
     size
-        `SIZE`, or `QUICK` for a look at the form of the results.
-    seed
-        Seed of the split and of the chains.
+        "long", or "quick" for a look at the form of the results.
     progress
         As in `fit`.
     """
+    how = SIZES[size]
+    num_warmup, num_samples, thinning = how["num_warmup"], how["num_samples"], how["thinning"]
     start = time.perf_counter()
-    corpus = load_package_docs(size.packages)
-    train, test = corpus.train_test_split(TEST_SHARE, seed=seed, stratify=True)
+    corpus = load_package_docs(PACKAGES[size])
+    train, test = corpus.train_test_split(TEST_SHARE, stratify=True)
     print(
         f"{corpus.num_docs} functions and classes of {', '.join(corpus.group_names)}: "
         f"{corpus.num_tokens} words of their docstrings, {corpus.num_words} different ones.\n"
-        f"{size.num_chains} chains of an HDP topic model: {size.num_warmup} sweeps of warm-up, "
-        f"{size.num_samples}, of which one in {size.thinning} is kept.\n",
+        f"{how['num_chains']} chains of an HDP topic model: {num_warmup} sweeps of warm-up, "
+        f"{num_samples}, of which one in {thinning} is kept.\n",
         flush=True,
     )
     loaded = time.perf_counter()
-    how = size._asdict()
-    del how["packages"]
-    fit = bnp.fit(MODEL, train, **how, seed=seed, progress=progress)
+    fit = bnp.fit(MODEL, train, **how, progress=progress)
     sampled = time.perf_counter()
     output.mkdir(parents=True, exist_ok=True)
     test.save(output / "test.npz")
     print(f"\n{save_run(fit, output, num_rows=NUM_ROWS)}\n", flush=True)
-    score = fit.document_completion(test, seed=seed)
+    score = fit.document_completion(test)
     heldout = test.halves()[1]  # the half that `document_completion` holds out
     print(
         f"Held out, one half of each of {test.num_docs} new documents given the other half:\n"
@@ -79,11 +72,11 @@ def run(
         f"{unigram_perplexity(train, heldout):.2f}.\n"
     )
     if not fit.convergence().passed:
-        longer = f"--num-warmup {10 * size.num_warmup} --num-samples {10 * size.num_samples}"
+        longer = f"--num-warmup {10 * num_warmup} --num-samples {10 * num_samples}"
         print(
             f"These chains ran for {sampled - loaded:.0f} seconds. For results to rely on, run "
             f"longer:\n    bnp-models fit HDPLDA {output / 'corpus.npz'} --beta {MODEL.beta:g} \\\n"
-            f"        {longer} --thinning {10 * size.thinning} --output {output}-long\n"
+            f"        {longer} --thinning {10 * thinning} --output {output}-long\n"
         )
     done = time.perf_counter()
     print(
@@ -92,7 +85,6 @@ def run(
         f"{done - sampled:.0f}.\nIn {output}: draws.nc (for ArviZ), report.txt, tables (.csv), "
         f"pictures (.png), corpora (.npz).\nOpen {output / REPORT} in a browser."
     )
-    return fit
 
 
 def unigram_perplexity(train: bnp.Corpus, test: bnp.Corpus) -> float:

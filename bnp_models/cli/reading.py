@@ -15,22 +15,25 @@ another way. The command says so where it differs from that of the run. Where th
 from texts, but from a corpus that remembers how it was, this is what holds.
 """
 
+from __future__ import annotations
+
 import ast
+import contextlib
 import inspect
 import json
 import os
 import re
+import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpyro.distributions as dist
 
 import bnp_models as bnp
 from bnp_models.base.model import Model
-from bnp_models.cli import say
 from bnp_models.data import arguments
 from bnp_models.data.files import open_text
 from bnp_models.data.readers import (
@@ -41,18 +44,15 @@ from bnp_models.data.readers import (
     guess_format,
 )
 from bnp_models.data.texts import READING_OPTIONS
-from bnp_models.results.folder import SavedModel
-from bnp_models.results.result import Fit
+
+if TYPE_CHECKING:
+    from bnp_models.results.folder import SavedModel
+    from bnp_models.results.result import Fit
 
 __all__ = [
-    "parse_value",
-    "read_again",
-    "read_boolean",
-    "read_data",
-    "read_new",
-    "reader_help",
+    "parse_value", "read_again", "read_boolean", "read_data", "read_new", "reader_help", "say",
     "show_value",
-]
+]  # fmt: skip
 
 Reading = dict[str, Any]  # format, options, and the ending of the file's name
 Parameters = dict[str, inspect.Parameter]
@@ -64,6 +64,11 @@ BOOLEANS = {
 }
 WORD = re.compile(r"[A-Za-z]\w*(-[A-Za-z]\w*)*")  # also one-vs-rest
 EXAMPLES = "a number (0.1), a list (0.1, 0.2) or a prior such as 'Gamma(1, 1)'"
+
+
+def say(text: str) -> None:
+    """Print a message to stderr at once; results go to stdout."""
+    print(text, file=sys.stderr, flush=True)
 
 
 def read_boolean(text: str) -> bool | None:
@@ -118,22 +123,17 @@ def show_value(value: object) -> str:
 
 def _numbers(node: ast.expr) -> Any:
     """Return a finite number, or a tuple of them."""
-    if isinstance(node, ast.Tuple | ast.List):
-        return tuple(_number(entry) for entry in node.elts)
-    return _number(node)
-
-
-def _number(node: ast.expr) -> int | float:
-    shown = arguments.short_repr(ast.unparse(node))
-    try:
+    value: Any = None
+    with contextlib.suppress(ValueError, TypeError):
         value = ast.literal_eval(node)
-    except ValueError:
-        value = None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"{shown} is not a number")
-    if not np.isfinite(float(value)):
+    several = isinstance(value, tuple | list)
+    numbers = tuple(value) if several else (value,)
+    shown = arguments.short_repr(ast.unparse(node))
+    if not {type(number) for number in numbers} <= {int, float}:
+        raise ValueError(f"{shown} is not a number, nor a list of numbers")
+    if not np.isfinite(np.array(numbers, float)).all():
         raise ValueError(f"{shown} is not finite")
-    return value
+    return numbers if several else value
 
 
 def _distribution(node: ast.Call) -> dist.Distribution:
@@ -141,17 +141,14 @@ def _distribution(node: ast.Call) -> dist.Distribution:
     family = getattr(dist, name, None) if name in dist.__all__ else None
     if not (isinstance(family, type) and issubclass(family, dist.Distribution)):
         raise ValueError(f"{name} is no class of numpyro.distributions")
-    named = {keyword.arg or "**": keyword.value for keyword in node.keywords}
-    known = getattr(family, "arg_constraints", {})
-    if wrong := [parameter for parameter in named if parameter not in known]:
-        raise ValueError(f"{name} has no parameter {wrong[0]}, only {', '.join(known)}")
     given = [np.float32(_numbers(x)) for x in node.args]
-    by_name = {parameter: np.float32(_numbers(x)) for parameter, x in named.items()}
+    named = {str(keyword.arg): np.float32(_numbers(keyword.value)) for keyword in node.keywords}
     try:
-        family(*given, **by_name, validate_args=True)  # checks their domains
-        return family(*given, **by_name)
+        family(*given, **named, validate_args=True)  # checks their domains
+        return family(*given, **named)
     except Exception as error:  # a constructor may fail in any way
-        raise ValueError(f"{name} does not take these arguments ({error})") from None
+        known = ", ".join(getattr(family, "arg_constraints", {}))
+        raise ValueError(f"{name} has the parameters {known}, not these ({error})") from None
 
 
 def read_data(
@@ -216,22 +213,22 @@ def read_again(
         How the texts of the run's corpus were cut into words, see `Corpus.tokenizer`.
     """
     readers = model.readers
-    if not {"format", "options", "ending"} <= (reading or {}).keys():
-        reading = None  # `fit` stores what it is given
-    if reading is not None and format is None and reading["ending"] == _ending(path):
-        format = reading["format"]
+    fields, reading = ("format", "options", "ending"), reading or {}
+    is_said = reading.keys() >= set(fields)  # a run has what `fit` was given
+    was_format, was, ending = (reading[x] for x in fields) if is_said else (None, {}, None)
+    if format is None and ending == _ending(path):
+        format = was_format
     format = _format(model, path, format)
     given = _given(readers, format, read)
     in_words = "tokens" in given or format not in TEXT_FORMATS
     remembered = {} if tokenizer is None or in_words else tokenizer
     cut = {name: remembered[name] for name in READING_OPTIONS if name in remembered}
-    if reading is None and not cut:
+    if not is_said and not cut:
         say(
             f"{run} does not say how its data were read: what `--read` says there must be said "
             "here too"
         )
         return _read(readers, path, format, given)
-    was_format, was = (None, {}) if reading is None else (reading["format"], reading["options"])
     if format in TEXT_FORMATS and was_format not in TEXT_FORMATS and not cut:
         say(
             f"{run} was fitted to words from a file of format {was_format}, which does not say "
@@ -279,7 +276,7 @@ def read_new(
         Option NAME=VALUE of the reader such as text=body, see below; may be repeated. Those of the
         run hold for the new data too.
     """
-    if isinstance(loaded, SavedModel):
+    if isinstance(loaded, bnp.SavedModel):
         reading, tokenizer = loaded.reading, loaded.tokenizer
     else:
         reading = json.loads(loaded.data.attrs.get("reading", "null"))  # null: a fit from Python
@@ -294,20 +291,17 @@ def read_new(
 def reader_help() -> str:
     """List the options of `--read`, with their defaults, by format."""
     readers = SOURCE_READERS  # they have all formats
-    lines: dict[str, Parameters] = {}
-    shared: dict[str, Parameters] = {}
-    for format in readers.formats:
-        lines[format], others = _parameters(readers, format)
-        for kind, formats in (("texts", TEXT_FORMATS), ("counts", BAG_FORMATS)):
-            if format in formats:
-                shared[f"all formats of {kind} ({', '.join(formats)})"] = others
+    lines = {format: _parameters(readers, format)[0] for format in readers.formats}
+    for kind, formats in (("texts", TEXT_FORMATS), ("counts", BAG_FORMATS)):
+        name = f"all formats of {kind} ({', '.join(formats)})"
+        lines[name] = _parameters(readers, formats[-1])[1]
     parts = [
         textwrap.fill(
             f"{name}: {', '.join(map(_with_default, parameters.values()))}",
             78, initial_indent="  ", subsequent_indent="      ",
             break_on_hyphens=False, break_long_words=False,
         )
-        for name, parameters in (lines | shared).items()
+        for name, parameters in lines.items()
         if parameters
     ]  # fmt: skip
     about = (

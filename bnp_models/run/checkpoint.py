@@ -17,6 +17,7 @@ Every file has a SHA-256 of its content, which is compared when it is read: a he
 """
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,30 +31,14 @@ from bnp_models.data.storage import read_sealed, write_sealed
 from bnp_models.run.processes import is_key
 
 __all__ = [
-    "DATA",
-    "check_header",
-    "has_checkpoint",
-    "read_blocks",
-    "read_header",
-    "read_history",
-    "read_state",
-    "write_block",
-    "write_header",
-    "write_history",
+    "DATA", "FIX", "check_header", "has_checkpoint", "read_header", "read_state", "write_header",
     "write_state",
-]
+]  # fmt: skip
 
 FORMAT = "bnp-run 2"
 DATA = "data.npz"
 
 FIX = "restore it, or begin anew in another folder"
-
-
-def _read_npz(path: Path) -> dict[str, np.ndarray]:
-    try:
-        return read_sealed(path, FIX, required=True)
-    except ValueError as error:
-        raise ValueError(f"checkpoint {error}") from error
 
 
 def has_checkpoint(folder: Path) -> bool:
@@ -81,10 +66,9 @@ def read_header(folder: Path) -> dict[str, Any]:
         raise ValueError(f"checkpoint {folder} holds no run: header.json is missing")
     try:
         header = json.loads(path.read_text("utf-8"))
-    except (ValueError, RecursionError) as error:  # neither JSON nor text
+        stored, found = header.pop("checksum", None), header.get("format")
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:  # not such JSON
         raise ValueError(f"checkpoint {path} is damaged ({error}); {FIX}") from None
-    header = header if isinstance(header, dict) else {"format": header}
-    stored, found = header.pop("checksum", None), header.get("format")
     if found != FORMAT:
         raise ValueError(f"checkpoint {path} has format {found!r}, this version reads {FORMAT!r}")
     if stored != checksum(header):
@@ -94,17 +78,15 @@ def read_header(folder: Path) -> dict[str, Any]:
     return header
 
 
-def check_header(folder: Path, expected: dict[str, Any]) -> None:
-    """Check that a run was begun with the expected arguments.
+def check_header(folder: Path, found: dict[str, Any], expected: dict[str, Any]) -> None:
+    """Check that a run, whose header was found, was begun with the expected arguments.
 
     Raises
     ------
     ValueError
         If entries differ; the message names them with both values.
     """
-    found = read_header(folder)
-    expected = json.loads(json.dumps(expected))
-    parts = list(_differences("", found, expected))
+    parts = list(_differences("", found, json.loads(json.dumps(expected))))
     if parts:
         raise ValueError(
             f"checkpoint {folder} belongs to another run: {'; '.join(parts)}. Use another folder, "
@@ -112,7 +94,7 @@ def check_header(folder: Path, expected: dict[str, Any]) -> None:
         )
 
 
-def _differences(prefix: str, found: dict[str, Any], expected: dict[str, Any]):
+def _differences(prefix: str, found: dict[str, Any], expected: dict[str, Any]) -> Iterator[str]:
     for name, now in expected.items():
         was = found.get(name)
         if isinstance(was, dict) and isinstance(now, dict) and was.keys() == now.keys():
@@ -121,7 +103,7 @@ def _differences(prefix: str, found: dict[str, Any], expected: dict[str, Any]):
             yield f"{prefix}{name} was {was!r} and is now {now!r}"
 
 
-def _leaves(tree: PyTree) -> dict[str, Any]:
+def _leaves(tree: PyTree) -> dict[str, PyTree]:
     """List the leaves of a tree by their path."""
     return {jax.tree_util.keystr(path): x for path, x in jax.tree.leaves_with_path(tree)}
 
@@ -146,12 +128,12 @@ def read_state(folder: Path, template: PyTree) -> tuple[Any, int] | None:
     path = folder / "state.npz"
     if not path.exists():
         return None
-    arrays = _read_npz(path)
-    leaves = _leaves(template)
-    if set(arrays) != {*leaves, "num_kept"}:
+    arrays = read_sealed(path, FIX, required=True)
+    if set(arrays) != {*_leaves(template), "num_kept"}:
         raise ValueError(f"checkpoint {path} does not fit the model: it has {sorted(arrays)}")
-    read = []
-    for name, leaf in leaves.items():
+
+    def read(place: jax.tree_util.KeyPath, leaf: jax.Array | jax.ShapeDtypeStruct) -> jax.Array:
+        name = jax.tree_util.keystr(place)
         x = jnp.asarray(arrays[name])
         if is_key(leaf):
             x = jax.random.wrap_key_data(x)  # key type: as the header says
@@ -159,38 +141,6 @@ def read_state(folder: Path, template: PyTree) -> tuple[Any, int] | None:
             raise ValueError(
                 f"checkpoint {path} does not fit the model: {name} is {x.dtype} with {x.ndim} axes"
             )
-        read.append(x)
-    return jax.tree.unflatten(jax.tree.structure(template), read), int(arrays["num_kept"])
+        return x
 
-
-def write_block(folder: Path, kind: str, start: int, arrays: dict[str, np.ndarray]) -> None:
-    """Write draws [chain, n, ...] of which the first is number `start`."""
-    write_sealed(folder / f"{kind}-{start:08d}.npz", arrays)
-
-
-def read_blocks(folder: Path, kind: str, stop: int) -> list[tuple[int, dict[str, np.ndarray]]]:
-    """Read the blocks that start before draw `stop`, in order.
-
-    Later blocks, and files that a killed process left half written, are removed.
-    """
-    for path in folder.glob(f".{kind}-*.tmp"):
-        path.unlink(missing_ok=True)
-    blocks = []
-    for path in sorted(folder.glob(f"{kind}-*.npz")):
-        start = int(path.stem.split("-")[1])
-        if start >= stop:
-            path.unlink()  # drawn after the last saved state: will be drawn again
-        else:
-            blocks.append((start, _read_npz(path)))
-    return blocks
-
-
-def write_history(folder: Path, arrays: dict[str, np.ndarray]) -> None:
-    """Write the history of a run, in place of an earlier one."""
-    write_sealed(folder / "history.npz", arrays)
-
-
-def read_history(folder: Path) -> dict[str, np.ndarray] | None:
-    """Read the history of a run; None where none was written yet."""
-    path = folder / "history.npz"
-    return _read_npz(path) if path.exists() else None
+    return jax.tree.map_with_path(read, template), int(arrays["num_kept"])

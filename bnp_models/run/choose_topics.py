@@ -74,9 +74,7 @@ def fold_of_documents(corpus: Corpus, folds: int, seed: int = 0) -> Int[np.ndarr
         If there are fewer than two folds, or more than documents.
     """
     as_corpus("corpus", corpus)
-    folds = arguments.integer("folds", folds, 2)
-    if folds > corpus.num_docs:
-        raise ValueError(f"folds must be at most the {corpus.num_docs} documents, got {folds}")
+    folds = arguments.integer("folds", folds, 2, corpus.num_docs)
     rng = np.random.default_rng(arguments.seed("seed", seed))
     group = np.zeros(corpus.num_docs) if corpus.group is None else np.asarray(corpus.group)
     order = np.lexsort((rng.random(corpus.num_docs), group))
@@ -142,7 +140,16 @@ def choose_num_topics(
     """
     import pandas as pd
 
-    models = _models(model, num_topics)
+    arguments.instance("model", model, Model, "a model such as LDA(10)")
+    if not hasattr(model, "num_topics"):
+        raise ValueError(
+            "model must have a num_topics to choose, such as LDA(10); "
+            f"{type(model).__name__} infers how many it needs: fit it, and see plot_num_topics() "
+            "or plot_num_factors()"
+        )
+    numbers = arguments.sequence("num_topics", num_topics, "numbers of topics", some=True)
+    numbers = [arguments.integer(f"num_topics[{i}]", k, 1) for i, k in enumerate(numbers)]
+    models = {k: dataclasses.replace(model, num_topics=k) for k in dict.fromkeys(numbers)}  # pyright: ignore[reportCallIssue, reportArgumentType]
     fold = fold_of_documents(corpus, folds, seed)
     top = arguments.integer("top", top, 2, corpus.num_words)
     if own := [name for name in fit_options if name in OWN]:
@@ -161,26 +168,7 @@ def choose_num_topics(
             coherence = float(np.mean(fitted.npmi(train, top=top)))
             rows.append((number, split, score.log_prob, coherence))
     splits = pd.DataFrame(rows, columns=["num_topics", "split", "log_prob", "npmi"])
-    return NumTopicsScores(_summary(splits), splits)
-
-
-def _models(model: Any, num_topics: Any) -> dict[int, Model]:
-    """Return the model with each number of topics, in the order given."""
-    arguments.instance("model", model, Model, "a model such as LDA(10)")
-    if not any(field.name == "num_topics" for field in dataclasses.fields(model)):  # pyright: ignore[reportArgumentType]
-        raise ValueError(
-            "model must have a num_topics to choose, such as LDA(10); "
-            f"{type(model).__name__} infers how many it needs: fit it, and see plot_num_topics() "
-            "or plot_num_factors()"
-        )
-    numbers = arguments.sequence("num_topics", num_topics, "numbers of topics", some=True)
-    numbers = [arguments.integer(f"num_topics[{i}]", k, 1) for i, k in enumerate(numbers)]
-    return {k: dataclasses.replace(model, num_topics=k) for k in dict.fromkeys(numbers)}  # pyright: ignore[reportCallIssue, reportArgumentType]
-
-
-def _summary(splits: pd.DataFrame) -> pd.DataFrame:
-    """Return means over the splits and their standard errors."""
-    found = splits.groupby("num_topics", sort=False)[["log_prob", "npmi"]].agg(["mean", "sem"])
-    found.columns = ["log_prob", "log_prob_error", "npmi", "npmi_error"]
-    found.insert(2, "perplexity", np.exp(-found["log_prob"]))
-    return found.reset_index()
+    table = splits.groupby("num_topics", sort=False)[["log_prob", "npmi"]].agg(["mean", "sem"])
+    table.columns = ["log_prob", "log_prob_error", "npmi", "npmi_error"]
+    table.insert(2, "perplexity", np.exp(-table["log_prob"]))
+    return NumTopicsScores(table.reset_index(), splits)

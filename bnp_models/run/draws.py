@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -10,19 +11,24 @@ import jax
 import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import PyTree
+from numpyro.infer import MCMC
 
 from bnp_kernels.numerics.devices import current_device
 from bnp_models.base.gibbs import GibbsKernel, GibbsState, as_batch
 from bnp_models.base.model import Model
 from bnp_models.base.other_packages import arguments_of_run
+from bnp_models.data.storage import read_sealed, write_sealed
 from bnp_models.posterior import arviz_data
-from bnp_models.run import checkpoint as files
+from bnp_models.run.checkpoint import FIX
 from bnp_models.run.processes import on_host
 from bnp_models.run.runner import Runner
 
 __all__ = ["Draws", "smallest_integers", "to_arviz", "to_data", "versions"]
 
 Dims = dict[str, tuple[str, ...]]
+Arrays = dict[str, np.ndarray]
+Block = tuple[int, Arrays]
+"""The number of its first draw, and arrays [chain, n, ...]."""
 
 
 def versions() -> dict[str, str]:
@@ -40,10 +46,9 @@ def versions() -> dict[str, str]:
 
 def smallest_integers(x: np.ndarray) -> np.ndarray:
     """Return ids in the smallest unsigned integer type that holds them."""
-    for dtype in (np.uint8, np.uint16, np.uint32):
-        if x.size == 0 or (x.min() >= 0 and x.max() <= np.iinfo(dtype).max):
-            return x.astype(dtype)
-    return x
+    if x.min(initial=0) < 0:
+        return x
+    return x.astype(np.min_scalar_type(x.max(initial=0)))
 
 
 class Draws:
@@ -62,9 +67,8 @@ class Draws:
         total = runner.num_kept
         at = np.linspace(0, total, min(keep_states, total) + 1)[1:].round().astype(int) - 1
         self._wanted = [int(i) for i in at]  # numbers of the draws whose full state is kept
-        self._blocks: list[tuple[int, dict[str, np.ndarray]]] = []
-        self._states: list[tuple[int, dict[str, np.ndarray]]] = []
-        self._written = [0, 0]  # numbers of blocks and states on disk
+        self._blocks: dict[str, list[Block]] = {"draws": [], "states": []}
+        self._written = dict.fromkeys(self._blocks, 0)  # numbers of blocks on disk
         self.num_kept = 0
 
     def next_snapshot(self, sweep: int) -> int:
@@ -72,45 +76,55 @@ class Draws:
         later = (self._runner.sweep_of(i) for i in self._wanted)
         return min((s for s in later if s > sweep), default=self._runner.num_sweeps)
 
-    def add(self, kept: dict[str, Any], state: GibbsState) -> None:
+    def add(self, kept: dict[str, PyTree], state: GibbsState) -> None:
         """Add the draws of a stretch, and its last state if that state is to be kept."""
         dims = self._runner.kernel.config.dims
         flat = _flatten(kept["draws"], kept["lp"], kept["info"]._asdict(), dims)
         n = flat["sample_stats/lp"].shape[1]
         if n:
-            self._blocks.append((self.num_kept, flat))
+            self._blocks["draws"].append((self.num_kept, flat))
             self.num_kept += n
         last = self.num_kept - 1
         if last in self._wanted and int(state.sweep) == self._runner.sweep_of(last):
-            arrays = on_host(self._runner.snapshot(state))
-            self._states.append((last, _stored(arrays, self._runner.kernel.config.dims)))
+            stored = _stored(on_host(self._runner.snapshot(state)), dims)
+            self._blocks["states"].append((last, stored))
 
     def write(self, folder: Path) -> None:
-        """Write what is not on disk yet."""
-        new_blocks = self._blocks[self._written[0] :]
-        if new_blocks:
-            joined = _join([arrays for _, arrays in new_blocks])
-            files.write_block(folder, "draws", new_blocks[0][0], joined)
-        for start, arrays in self._states[self._written[1] :]:
-            files.write_block(folder, "states", start, arrays)
-        self._written = [len(self._blocks), len(self._states)]
+        """Write what is not on disk yet: the draws in one file, each state in its own."""
+        new = {kind: blocks[self._written[kind] :] for kind, blocks in self._blocks.items()}
+        if new["draws"]:
+            joined = _join([dict(arrays) for _, arrays in new["draws"]])
+            new["draws"] = [(new["draws"][0][0], joined)]
+        for kind, blocks in new.items():
+            for start, arrays in blocks:
+                write_sealed(folder / f"{kind}-{start:08d}.npz", arrays)
+            self._written[kind] = len(self._blocks[kind])
 
     def read(self, folder: Path, num_kept: int) -> None:
         """Read the draws that were made before the saved state.
+
+        Later ones, and files that a killed process left half written, are removed.
 
         Raises
         ------
         ValueError
             If files are missing or damaged.
         """
-        self._blocks = files.read_blocks(folder, "draws", num_kept)
-        self._states = files.read_blocks(folder, "states", num_kept)
-        self._written = [len(self._blocks), len(self._states)]
-        for start, arrays in self._blocks:
+        for kind, blocks in self._blocks.items():
+            for path in folder.glob(f".{kind}-*.tmp"):
+                path.unlink(missing_ok=True)
+            for path in sorted(folder.glob(f"{kind}-*.npz")):
+                start = int(path.stem.split("-")[1])
+                if start >= num_kept:
+                    path.unlink()  # drawn after the last saved state: will be drawn again
+                else:
+                    blocks.append((start, read_sealed(path, FIX, required=True)))
+            self._written[kind] = len(blocks)
+        for start, arrays in self._blocks["draws"]:
             if start != self.num_kept:
                 break
             self.num_kept += arrays["sample_stats/lp"].shape[1]
-        states = [start for start, _ in self._states]
+        states = [start for start, _ in self._blocks["states"]]
         if self.num_kept != num_kept or states != [i for i in self._wanted if i < num_kept]:
             raise ValueError(
                 f"checkpoint {folder} lacks draws: its state follows {num_kept}, but the files "
@@ -118,20 +132,23 @@ class Draws:
                 "the missing files, or begin anew in another folder"
             )
 
-    def take(self) -> tuple[dict[str, dict[str, np.ndarray]], list[int]]:
+    def take(self) -> tuple[dict[str, Arrays], list[int]]:
         """Return the arrays by group and the numbers of draws with a state; empty the blocks."""
-        flat = _join([arrays for _, arrays in self._blocks], consume=True)
-        groups = _by_group(flat)
-        if self._states:
-            groups["states"] = _join([arrays for _, arrays in self._states], consume=True)
-        return groups, [start for start, _ in self._states]
+        joined = {
+            kind: _join([arrays for _, arrays in blocks]) for kind, blocks in self._blocks.items()
+        }
+        groups = _by_group(joined["draws"])
+        if joined["states"]:
+            groups["states"] = joined["states"]
+        return groups, [start for start, _ in self._blocks["states"]]
 
 
-def _pack(arrays: dict[str, np.ndarray], dims: Dims) -> dict[str, np.ndarray]:
+def _pack(variables: Mapping[str, ArrayLike], dims: Dims) -> Arrays:
     """Store ids of tokens (topics, authors) in the smallest integer type.
 
     Counts stay signed, so that they can be subtracted.
     """
+    arrays = {name: np.asarray(x) for name, x in variables.items()}
     return {
         name: smallest_integers(x) if "token" in dims.get(name, ()) and x.dtype.kind in "iu" else x
         for name, x in arrays.items()
@@ -139,52 +156,47 @@ def _pack(arrays: dict[str, np.ndarray], dims: Dims) -> dict[str, np.ndarray]:
 
 
 def _flatten(
-    draws: dict[str, Any], lp: ArrayLike, info: dict[str, Any], dims: Dims
-) -> dict[str, np.ndarray]:
+    draws: Mapping[str, ArrayLike], lp: ArrayLike, info: Mapping[str, ArrayLike], dims: Dims
+) -> Arrays:
     """Name the recorded variables by group; arrays [chain, n, ...]."""
-    packed = _pack({name: np.asarray(x) for name, x in draws.items()}, dims)
-    flat = {f"posterior/{name}": x for name, x in packed.items()}
-    stats = {"lp": lp, **info}
-    return flat | {f"sample_stats/{name}": np.asarray(x) for name, x in stats.items()}
+    flat = {f"posterior/{name}": x for name, x in _pack(draws, dims).items()}
+    return flat | {f"sample_stats/{n}": np.asarray(x) for n, x in {"lp": lp, **info}.items()}
 
 
-def _by_group(flat: dict[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
-    groups: dict[str, dict[str, np.ndarray]] = {}
+def _by_group(flat: Arrays) -> dict[str, Arrays]:
+    groups: dict[str, Arrays] = {}
     for name, x in flat.items():
         group, variable = name.split("/", 1)
         groups.setdefault(group, {})[variable] = x
     return groups
 
 
-def _stored(snapshot: dict[str, Any], dims: Dims) -> dict[str, np.ndarray]:
+def _stored(snapshot: Mapping[str, ArrayLike], dims: Dims) -> Arrays:
     """Return the part of a state of several chains for predictions, [chain, 1, ...]."""
     return _pack({name: np.asarray(x)[:, None] for name, x in snapshot.items()}, dims)
 
 
-def _join(blocks: list[dict[str, np.ndarray]], *, consume: bool = False) -> dict[str, np.ndarray]:
+def _join(blocks: list[Arrays]) -> Arrays:
     """Concatenate along the draws; slot axes of different capacity are padded with zeros.
 
-    With `consume` the blocks are emptied, so that only one variable at a time is held twice.
+    The blocks are emptied, so that only one variable at a time is held twice.
     """
     joined = {}
     for name in list(blocks[0]) if blocks else ():
-        parts = [block.pop(name) if consume else block[name] for block in blocks]
+        parts = [block.pop(name) for block in blocks]
         shape = np.max([part.shape for part in parts], axis=0)
         shape[1] = sum(part.shape[1] for part in parts)
-        whole = np.zeros(shape, np.result_type(*parts))
+        joined[name] = np.zeros(shape, np.result_type(*parts))
         start = 0
         for part in parts:
             chains, n, *rest = part.shape
-            whole[(slice(chains), slice(start, start + n), *map(slice, rest))] = part
+            joined[name][(slice(chains), slice(start, start + n), *map(slice, rest))] = part
             start += n
-        joined[name] = whole
     return joined
 
 
-def _drop_free_slots(
-    groups: dict[str, dict[str, np.ndarray]], slots: str, dims: Dims
-) -> dict[str, dict[str, np.ndarray]]:
-    """Cut the slots at the end that no draw of any chain uses; their number depends on timing.
+def _drop_free_slots(groups: dict[str, Arrays], slots: str, dims: Dims) -> None:
+    """Trim trailing slots that are empty in every draw. How many there are depends on timing.
 
     Free slots hold zeros in all variables.
     """
@@ -199,23 +211,16 @@ def _drop_free_slots(
         x = groups[group][name]
         taken = np.flatnonzero(x.any(axis=tuple(i for i in range(x.ndim) if i != axis)))
         most = max(most, taken.max(initial=0) + 1)
-    return {
-        group: {
-            name: x[(*[slice(None)] * axes[group, name], slice(most))]
-            if (group, name) in axes
-            else x
-            for name, x in variables.items()
-        }
-        for group, variables in groups.items()
-    }
+    for (group, name), axis in axes.items():
+        groups[group][name] = groups[group][name][(*[slice(None)] * axis, slice(most))]
 
 
 def to_data(
     model: Model,
     data: PyTree,
-    groups: dict[str, dict[str, np.ndarray]],
+    groups: dict[str, Arrays],
     states_at: list[int],
-    means: dict[str, Any],
+    means: Mapping[str, ArrayLike],
     attrs: dict[str, Any],
 ) -> Any:
     """Build the ArviZ object of a run.
@@ -236,7 +241,7 @@ def to_data(
         own["posterior_mean"] = {"draw": [last]}
     dims = model.dims
     if model.slots is not None:
-        groups = _drop_free_slots(groups, model.slots, dims)
+        _drop_free_slots(groups, model.slots, dims)
     plain = {n: x if isinstance(x, int | float | str) else json.dumps(x) for n, x in attrs.items()}
     return arviz_data.make_data(
         {**groups, **model.data_groups(data)},
@@ -247,7 +252,7 @@ def to_data(
     )
 
 
-def to_arviz(mcmc: Any) -> Any:
+def to_arviz(mcmc: MCMC) -> Any:
     """Turn a finished run of `numpyro.infer.MCMC` into ArviZ data with named dimensions.
 
     Parameters
@@ -275,7 +280,8 @@ def to_arviz(mcmc: Any) -> Any:
     if state is None:
         raise ValueError("mcmc has no draws: call mcmc.run(key, data) first")
     kernel.check_capacity(state)
-    data = kernel.data_argument(*arguments_of_run(mcmc))
+    args, named = arguments_of_run(mcmc)
+    data = kernel.data_argument(args, dict(named))
     fields = mcmc.get_extra_fields(group_by_chain=True)
     info = {name.rpartition(".")[2]: x for name, x in fields.items() if name.startswith("info.")}
     samples = mcmc.get_samples(group_by_chain=True)

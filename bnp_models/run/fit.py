@@ -2,10 +2,12 @@
 
 import contextlib
 import dataclasses
+import inspect
 import json
 import time
 import warnings
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,28 +16,21 @@ import numpy as np
 from jaxtyping import PyTree
 
 from bnp_kernels.numerics.devices import current_device
-from bnp_models.base.gibbs import GibbsModel, GibbsState
+from bnp_models.base.gibbs import GibbsState
 from bnp_models.base.model import Model, from_description
 from bnp_models.base.other_packages import keep_programs
 from bnp_models.data import arguments
+from bnp_models.data.corpus import Corpus
+from bnp_models.data.sources import Sources
 from bnp_models.data.storage import save_data, saved_data
 from bnp_models.posterior import arviz_data
 from bnp_models.results.result import Fit
 from bnp_models.run import checkpoint as files
+from bnp_models.run import processes
 from bnp_models.run.draws import Draws, to_data, versions
-from bnp_models.run.interrupt import Interrupt, Stopped, terminable
-from bnp_models.run.lock import locked
-from bnp_models.run.processes import (
-    agreed,
-    any_of,
-    check_same,
-    in_each,
-    in_first,
-    is_first,
-    on_host,
-)
 from bnp_models.run.progress import Bar, History, Progress, Silent
-from bnp_models.run.runner import Runner, make_mesh
+from bnp_models.run.runner import Devices, Runner, make_mesh
+from bnp_models.run.system import Interrupt, Stopped, locked, terminable
 
 __all__ = ["fit", "resume"]
 
@@ -44,7 +39,7 @@ STRETCH_SECONDS = 1.0  # wanted length of a stretch; progress is shown after eac
 
 def fit(
     model: Model,
-    data: Any,
+    data: Corpus | Sources,
     *,
     num_warmup: int = 500,
     num_samples: int = 500,
@@ -56,7 +51,7 @@ def fit(
     checkpoint: str | Path | None = None,
     checkpoint_seconds: float = 60.0,
     progress: bool | Progress = True,
-    devices: Sequence[Any] | None = None,
+    devices: Devices | None = None,
     reading: dict[str, Any] | None = None,
     **options: Any,
 ) -> Fit:
@@ -131,34 +126,37 @@ def fit(
     """
     arguments.instance("model", model, Model, "a model such as HDPLDA()")
     num_warmup = arguments.integer("num_warmup", num_warmup, 0)
-    num_samples = arguments.integer("num_samples", num_samples, 1)
-    num_chains = arguments.integer("num_chains", num_chains, 1)
-    thinning = arguments.integer("thinning", thinning, 1)
-    seed = arguments.seed("seed", seed)
-    keep_states = arguments.integer("keep_states", keep_states, 0)
-    if thinning > num_samples:
-        raise ValueError(f"thinning must be at most num_samples={num_samples}, got {thinning}")
+    most = 2**31 - 1 - num_warmup  # sweeps are counted in int32
+    sizes = {
+        "num_warmup": num_warmup,
+        "num_samples": arguments.integer("num_samples", num_samples, 1, most),
+        "num_chains": arguments.integer("num_chains", num_chains, 1),
+        "thinning": arguments.integer("thinning", thinning, 1, num_samples),
+        "seed": arguments.seed("seed", seed),
+        "keep_states": arguments.integer("keep_states", keep_states, 0),
+    }
     arguments.finite_number("checkpoint_seconds", checkpoint_seconds, at_least=0, infinite=True)
-    if num_warmup + num_samples >= 2**31:
-        raise ValueError(
-            f"num_warmup + num_samples must be below 2**31, got {num_warmup} + {num_samples}"
-        )
     if not isinstance(progress, bool | np.bool_ | Progress) or isinstance(progress, type):
         raise ValueError(
             "progress must be True, False or a Progress with update and close, got "
             f"{arguments.short_repr(progress)}"
         )
     folder = arguments.optional(arguments.path, "checkpoint", checkpoint)
+    if folder is not None and folder.is_file():
+        raise ValueError(f"checkpoint must be a folder, got the file {folder}")
     reading = arguments.optional(_check_reading, "reading", reading)
-    _check_options(model, options)
+    known = inspect.signature(model.gibbs).parameters
+    arguments.options(fit, options, *known, but=("program", "ignore"))
     kernel = model.gibbs(record=record, **options)
+    what = "JAX devices such as jax.devices()[:1]"
+    chosen = [] if devices is None else arguments.sequence("devices", devices, what, some=True)
+    for i, device in enumerate(chosen):
+        arguments.instance(f"devices[{i}]", device, jax.Device, "a JAX device")
     # Models without a parallel token sweep use one device by default, so that their draws do not
     # depend on how many devices the machine has.
     default = jax.devices() if model.can_divide_documents else jax.local_devices()[:1]
-    chosen = [] if devices is None else _check_devices(devices)
     shares = model.shares_chains(kernel.options.schedule)
     mesh = make_mesh(chosen or default, num_chains, divide_documents=shares)
-    num_devices = 1 if mesh is None else mesh.size
     keep_programs()
     with _on(chosen):
         runner = Runner(kernel, data, num_warmup, num_samples, thinning, mesh)
@@ -167,19 +165,13 @@ def fit(
     header = {
         "model": model.describe(),
         "options": dataclasses.asdict(kernel.options),
-        "num_warmup": num_warmup,
-        "num_samples": num_samples,
-        "num_chains": num_chains,
-        "thinning": thinning,
-        "seed": seed,
-        "keep_states": keep_states,
+        **sizes,
         "data": data.digest,
-        "num_devices": num_devices,
+        "num_devices": 1 if mesh is None else mesh.size,
         "versions": made_with,
     }
-    check_same("model, data and options", json.dumps(header, sort_keys=True))
-    if reading is not None:
-        header["reading"] = reading
+    processes.check_same("model, data and options", json.dumps(header, sort_keys=True))
+    header["reading"] = reading
     draws = Draws(keep_states, runner)
     keys = jax.random.key(seed)
     keys = jax.random.split(keys, num_chains) if num_chains > 1 else keys[None]
@@ -188,15 +180,9 @@ def fit(
         held.enter_context(terminable())
         state = None
         if folder is not None:
-            busy = None
-
-            def begin() -> None:
-                nonlocal busy
-                busy = held.enter_context(_locked(folder))
-                _begin(folder, header, data, busy)
-
-            in_first(begin)
-            state = in_each(lambda: _open(folder, header, keys, draws, runner, busy))
+            busy = processes.in_first(lambda: held.enter_context(locked(folder)))
+            processes.in_first(lambda: _begin(folder, header, data, busy))
+            state = processes.in_each(lambda: _open(folder, header, keys, draws, runner, busy))
             state = None if state is None else runner.place(state)
         start = 0 if state is None else int(state.sweep)
         bar = _display(progress, runner, model, data, num_chains, start)
@@ -213,7 +199,7 @@ def fit(
         "compile_seconds": runner.compile_seconds,
         "start_sweep": start,
     }
-    means = {} if state is None else on_host(state.means)
+    means = {} if state is None else processes.on_host(state.means)
     found = to_data(model, data, *draws.take(), means, attrs)
     way = history.dataset(model.terms.count_variable)
     found = found if way is None else arviz_data.with_group(found, "history", way)
@@ -225,7 +211,7 @@ def resume(
     *,
     checkpoint_seconds: float = 60.0,
     progress: bool | Progress = True,
-    devices: Sequence[Any] | None = None,
+    devices: Devices | None = None,
 ) -> Fit:
     """Continue a run that was begun with `fit(..., checkpoint=...)`, from its folder alone.
 
@@ -245,8 +231,6 @@ def resume(
     folder = arguments.path("checkpoint", checkpoint)
     header = files.read_header(folder)
     names = ("num_warmup", "num_samples", "num_chains", "thinning", "seed", "keep_states")
-    if missing := [name for name in ("model", "options", *names) if name not in header]:
-        raise ValueError(f"checkpoint {folder / 'header.json'} is damaged: it lacks {missing}")
     model = from_description(header["model"])
     return fit(
         model,
@@ -261,16 +245,6 @@ def resume(
     )
 
 
-def _check_options(model: GibbsModel, options: dict[str, Any]) -> None:
-    """Refuse options that the model's kernel does not have."""
-    known = [field.name for field in dataclasses.fields(model.options_type)]
-    if unknown := [name for name in options if name not in known]:
-        raise ValueError(
-            f"{unknown[0]}={options[unknown[0]]!r} is not an option of fit, nor of "
-            f"{type(model).__name__}.gibbs, which has {known}"
-        )
-
-
 def _check_reading(name: str, reading: object) -> dict[str, Any]:
     """Return what JSON gives back."""
     arguments.mapping(name, reading, "options of a reader")
@@ -282,30 +256,12 @@ def _check_reading(name: str, reading: object) -> dict[str, Any]:
         ) from None
 
 
-def _check_devices(devices: Sequence[Any]) -> list[Any]:
-    found = list(devices) if isinstance(devices, Iterable) else []
-    if not found or not all(isinstance(device, jax.Device) for device in found):
-        raise ValueError(
-            "devices must be JAX devices such as jax.devices()[:1], got "
-            f"{arguments.short_repr(devices)}"
-        )
-    return found
-
-
-def _on(devices: Sequence[Any]) -> contextlib.AbstractContextManager[Any]:
+def _on(devices: Devices) -> contextlib.AbstractContextManager[Any]:
     """Make arrays and programs for the first of the devices that this process has, if any."""
     own = [device for device in devices if device.process_index == jax.process_index()]
     if not own or own[0] == current_device():  # setting it again would recompile all programs
         return contextlib.nullcontext()
     return jax.default_device(own[0])
-
-
-def _locked(folder: Path) -> contextlib.AbstractContextManager[str | None]:
-    """Make the folder and lock it."""
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"checkpoint must be a folder, got the file {folder}")
-    folder.mkdir(parents=True, exist_ok=True)
-    return locked(folder)
 
 
 def _must_be_free(folder: Path, busy: str | None) -> None:
@@ -334,30 +290,23 @@ def _open(
 ) -> GibbsState | None:
     """Return the last state of the run in the folder, on the host; None if it has none yet.
 
-    If the folder is `busy`, only a finished run is read, which needs no writing.
+    If the folder is `busy`, only a finished run is read, which needs no writing. Such a run can be
+    read by other versions.
     """
-    where = {name: header.pop(name) for name in ("num_devices", "versions")}
     begun = files.read_header(folder)
-    stored, num_devices = begun.get("reading"), begun.get("num_devices")
-    reading = header.pop("reading", None) or stored
-    files.check_header(folder, header if stored is None else {**header, "reading": reading})
-    if reading is not None:
-        header["reading"] = reading
-    found = files.read_state(folder, runner.template(keys))
-    header |= where
-    if found is None:
+    if header["reading"] is None or begun.get("reading") is None:  # only one of them says
+        header["reading"] = begun["reading"] = header["reading"] or begun.get("reading")
+    elsewhere = {name: header[name] for name in ("num_devices", "versions")}
+    files.check_header(folder, begun, {n: x for n, x in header.items() if n not in elsewhere})
+    state, num_kept = files.read_state(folder, runner.template(keys)) or (None, 0)
+    if state is None or int(state.sweep) < runner.num_sweeps:
         _must_be_free(folder, busy)
-        draws.read(folder, 0)
-        return None
-    state, num_kept = found
-    if int(state.sweep) < runner.num_sweeps:  # a finished run can be read anywhere
-        _must_be_free(folder, busy)
-        files.check_header(folder, {"versions": where["versions"]})
-        if num_devices != where["num_devices"] and is_first():
+        files.check_header(folder, begun, {"versions": header["versions"]})
+        if begun["num_devices"] != header["num_devices"] and processes.is_first():
             warnings.warn(
-                f"the run was begun on {num_devices} devices and goes on on "
-                f"{where['num_devices']}: numbers may be rounded otherwise from here on",
-                stacklevel=6,
+                f"the run was begun on {begun['num_devices']} devices and goes on on "
+                f"{header['num_devices']}: numbers may be rounded otherwise from here on",
+                stacklevel=5,
             )
     draws.read(folder, num_kept)
     return state
@@ -371,14 +320,14 @@ def _display(
     num_chains: int,
     start: int,
 ) -> Progress:
-    if not is_first():
+    if processes.is_first() and isinstance(progress, Progress):
+        return progress
+    if not processes.is_first() or not progress:
         return Silent()
-    if isinstance(progress, bool | np.bool_) and progress:
-        return Bar(
-            runner.num_warmup, runner.num_sweeps,
-            start=start, items=num_chains * model.num_items(data), terms=model.terms,
-        )  # fmt: skip
-    return progress if isinstance(progress, Progress) else Silent()
+    return Bar(
+        runner.num_warmup, runner.num_sweeps,
+        start=start, items=num_chains * model.num_items(data), terms=model.terms,
+    )  # fmt: skip
 
 
 def _run(
@@ -398,23 +347,16 @@ def _run(
 
     def save() -> None:
         if folder is not None:
-            whole = on_host(runner.whole(state))
-
-            def write() -> None:
-                draws.write(folder)
-                history.write(folder)
-                files.write_state(folder, whole, draws.num_kept)
-
-            in_first(write)
+            whole = processes.on_host(runner.whole(state))
+            processes.in_first(partial(_write, folder, whole, draws, history))
 
     length, saved, begun_at, compiled = 1, time.monotonic(), sweep, 0.0
     try:
         with Interrupt() as interrupt:
             if jax.process_count() == 1:  # others would wait for this one
                 runner.interrupted = lambda: interrupt.pending
-            while sweep < runner.num_sweeps and not any_of(interrupt.pending):
-                room = min(runner.longest(state), draws.next_snapshot(sweep) - sweep)
-                length = int(agreed(max(1, min(length, room))))
+            while sweep < runner.num_sweeps and not processes.any_of(interrupt.pending):
+                length = int(processes.agreed(min(length, draws.next_snapshot(sweep) - sweep)))
                 clock = time.monotonic()
                 try:
                     stretch = runner.stretch(state, length)
@@ -422,17 +364,22 @@ def _run(
                     break
                 state, length = stretch.state, stretch.num_sweeps
                 sweep += length
-                _check(stretch.lp, sweep)
+                if not np.isfinite(stretch.lp).all():
+                    raise FloatingPointError(
+                        f"the log joint density became {stretch.lp} by sweep {sweep}; a "
+                        "checkpoint, if there is one, is from before. Please report it with the "
+                        "model and the seed"
+                    )
                 draws.add(stretch.kept, state)
                 history.add(sweep, stretch.lp, stretch.used)
-                notes = [stretch.note]
+                notes = [stretch.note] if stretch.note else []
                 if runner.compile_seconds - compiled >= 1:
                     notes.append(f"compiled in {runner.compile_seconds - compiled:.0f} s")
                 compiled = runner.compile_seconds
-                bar.update(sweep, stretch.used, stretch.lp, ", ".join(filter(None, notes)))
+                bar.update(sweep, stretch.used, stretch.lp, ", ".join(notes))
                 seconds = max(time.monotonic() - clock, 1e-6)
                 length = min(2 * length, max(1, int(length * STRETCH_SECONDS / seconds)))
-                if agreed(time.monotonic() - saved) > checkpoint_seconds:
+                if processes.agreed(time.monotonic() - saved) > checkpoint_seconds:
                     save()
                     saved = time.monotonic()
             if sweep > begun_at:
@@ -453,10 +400,8 @@ def _run(
     return state
 
 
-def _check(lp: np.ndarray, sweep: int) -> None:
-    """Refuse to go on from a state that is not a number."""
-    if not np.isfinite(lp).all():
-        raise FloatingPointError(
-            f"the log joint density became {lp} by sweep {sweep}; a checkpoint, if there is one, "
-            "is from before. Please report it with the model and the seed"
-        )
+def _write(folder: Path, state: GibbsState, draws: Draws, history: History) -> None:
+    """Write a checkpoint: a state after all that belongs to it."""
+    draws.write(folder)
+    history.write(folder)
+    files.write_state(folder, state, draws.num_kept)

@@ -9,21 +9,22 @@ depends on the clock, and so do the sweeps that are kept here.
 from __future__ import annotations
 
 import io
+import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Shaped
 
 from bnp_models.base.model_words import TOPICS, ModelWords
-from bnp_models.run import checkpoint as files
+from bnp_models.data.storage import read_sealed, write_sealed
+from bnp_models.run.checkpoint import FIX
 
 if TYPE_CHECKING:
     import xarray
 
-__all__ = ["MOST", "Bar", "History", "Progress", "Silent"]
+__all__ = ["MOST", "Bar", "History", "Lines", "Progress", "Silent"]
 
 
 @runtime_checkable
@@ -37,14 +38,8 @@ class Progress(Protocol):
         """Finish the display."""
 
 
-class Silent:
+class Silent(Progress):
     """Show nothing."""
-
-    def update(self, sweep: int, used: np.ndarray, lp: np.ndarray, note: str = "") -> None:
-        """Do nothing."""
-
-    def close(self) -> None:
-        """Do nothing."""
 
 
 class Bar:
@@ -107,11 +102,8 @@ class Bar:
         self._clock, self._sweep = now, sweep
         low, high = int(np.min(used)), int(np.max(used))
         span = f"{low}" if low == high else f"{low}-{high}"
-        speed = done * self._items / seconds
-        text = (
-            f"{span} {self._terms.parts}, lp {np.mean(lp):.6g}, "
-            f"{_short(speed)} {self._terms.units}/s"
-        )
+        speed = self._bar.format_sizeof(done * self._items / seconds)
+        text = f"{span} {self._terms.parts}, lp {np.mean(lp):.6g}, {speed} {self._terms.units}/s"
         self._bar.set_description(
             "warmup" if sweep <= self._num_warmup else "sample", refresh=False
         )
@@ -124,23 +116,41 @@ class Bar:
         self._bar.close()
 
 
-def _short(number: float) -> str:
-    for limit, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if number >= limit:
-            return f"{number / limit:.3g}{suffix}"
-    return f"{number:.3g}"
+class Lines(Progress):
+    """Progress as occasional lines of text on stderr, for log files, which a bar would fill.
 
+    Parameters
+    ----------
+    num_sweeps
+        Sweeps of the whole run.
+    terms
+        Words for what is counted as in use.
+    seconds
+        Time between lines.
+    """
+
+    def __init__(self, num_sweeps: int, terms: ModelWords, seconds: float = 15.0):
+        self._num_sweeps, self._terms, self._seconds = num_sweeps, terms, seconds
+        self._start = self._last = time.monotonic()
+
+    def update(self, sweep: int, used: np.ndarray, lp: np.ndarray, note: str = "") -> None:
+        """Print a line if it is time, if this was the last sweep, or if there is a note."""
+        now = time.monotonic()
+        if now - self._last < self._seconds and sweep < self._num_sweeps and not note:
+            return
+        self._last = now
+        text = (
+            f"{now - self._start:5.0f} s: sweep {sweep} of {self._num_sweeps}, "
+            f"{used.min()} to {used.max()} {self._terms.parts}, lp {lp.mean():.6g}"
+        )
+        print(f"{text}, {note}" if note else text, file=sys.stderr, flush=True)
+
+
+FILE = "history.npz"
+POINT = ("sweep", "seconds", "lp", "used")
+"""Of the end of a stretch: sweeps made, seconds since the start, and two numbers of each chain."""
 
 MOST = 2000  # points; beyond that every other one is dropped
-
-
-class _Point(NamedTuple):
-    """The end of a stretch."""
-
-    sweep: int  # sweeps made until then
-    seconds: float  # since the start of the chains
-    lp: Shaped[np.ndarray, " chain"]
-    used: Shaped[np.ndarray, " chain"]
 
 
 class History:
@@ -150,28 +160,28 @@ class History:
     """
 
     def __init__(self):
-        self._points: list[_Point] = []
+        self._points: list[tuple[int, float, np.ndarray, np.ndarray]] = []  # as in `POINT`
         self._begun = time.perf_counter()
 
     def add(self, sweep: int, lp: np.ndarray, used: np.ndarray) -> None:
         """Add the end of a stretch."""
-        seconds = time.perf_counter() - self._begun
-        self._points.append(_Point(sweep, seconds, np.asarray(lp), np.asarray(used)))
+        self._points.append((sweep, time.perf_counter() - self._begun, lp, used))
         if len(self._points) > MOST:
             self._points[1:] = self._points[2::2]  # the first one and the last one stay
 
     def write(self, folder: Path) -> None:
         """Write all points to the folder of a checkpoint."""
-        files.write_history(folder, self._arrays())
+        write_sealed(folder / FILE, self._arrays())
 
     def read(self, folder: Path, sweep: int) -> None:
         """Read the points of the first `sweep` sweeps, if any were written."""
-        found = files.read_history(folder)
-        if found is not None:
-            rows = zip(*(found[name] for name in _Point._fields), strict=True)
-            self._points = [_Point(*row) for row in rows if row[0] <= sweep]
+        if not (folder / FILE).exists():
+            return
+        found = read_sealed(folder / FILE, FIX, required=True)
+        rows = zip(*(found[name] for name in POINT), strict=True)
+        self._points = [row for row in rows if row[0] <= sweep]
         if self._points:
-            self._begun = time.perf_counter() - self._points[-1].seconds
+            self._begun = time.perf_counter() - self._points[-1][1]
 
     def dataset(self, used: str) -> xarray.Dataset | None:
         """Return the points as a dataset, None if there are none.
@@ -202,4 +212,4 @@ class History:
     def _arrays(self) -> dict[str, np.ndarray]:
         """Return the points as arrays [point] and [point, chain]."""
         columns = zip(*self._points, strict=True)
-        return {name: np.array(x) for name, x in zip(_Point._fields, columns, strict=True)}
+        return dict(zip(POINT, map(np.array, columns), strict=True))

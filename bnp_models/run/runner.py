@@ -4,11 +4,18 @@ Between two stretches progress is shown, draws move to the host and files are wr
 is cut into stretches does not change its draws. If an infinite model needs more slots than it has,
 the stretch is replayed from its start with more slots. Random numbers do not depend on the
 capacity, so the replay is the run that a larger capacity would have made. A replay costs a stretch,
-which is about a second, so nothing is added before a sweep has run short. `capacity` has the
-numbers of slots.
+which is about a second, so nothing is added before a sweep has run short.
+
+**How many slots.** A sweep takes time in proportion to the slots, and each number of slots is
+compiled anew, which may take as long as dozens of sweeps. A run should therefore change its
+capacity once or not at all. The number of topics in use grows with the sweeps s of a chain, ever
+more slowly. On the corpora of the benchmarks (140,000 to 2,300,000 words) it grew about like
+$s^{1/3}$ over the first hundreds of sweeps, so the number of slots that the rest of a run needs is
+extrapolated in this way.
 """
 
 import contextlib
+import dataclasses
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -30,20 +37,18 @@ from bnp_models.base.other_packages import collect_later, make_room, trim
 from bnp_models.base.sampler import Sampler, is_annealed
 from bnp_models.base.token_model import DOCUMENT_AXIS
 from bnp_models.data.arguments import check_memory, total_memory
-from bnp_models.run import capacity
-from bnp_models.run.interrupt import in_thread
-from bnp_models.run.processes import (
-    agreed,
-    on_devices,
-    on_host,
-    own_parts,
-    parts_on_devices,
-)
+from bnp_models.run.processes import agreed, on_devices, on_host, own_parts
+from bnp_models.run.system import in_thread
 
-__all__ = ["Runner", "Stretch", "make_mesh", "mesh_shape", "num_bytes"]
+__all__ = [
+    "MARGIN", "Devices", "Runner", "Stretch", "at_least", "at_start", "larger", "make_mesh",
+    "mesh_shape", "num_bytes", "wanted_by_end",
+]  # fmt: skip
 
 _slowest: dict[str, float] = {}
 """The most seconds that this process took to compile a program, by the class of the model."""
+
+Devices = Sequence[jax.Device]  # pyright: ignore[reportInvalidTypeForm] - its stub is a variable
 
 CHAIN = "chain"
 """Axis of the devices over which the chains are divided."""
@@ -51,6 +56,46 @@ CHAIN = "chain"
 FEW = 8  # a draw is smaller than this many states
 BUFFER_BYTES = 64 * 2**20  # draws that wait on the device for the end of a stretch
 QUARTER = 4  # capacity is not reduced in the first quarter of a run
+
+MARGIN = 16  # the number of slots is a multiple of this
+GROWTH = 1 / 3  # power of the sweeps with which the number of topics grows
+MOST = 2.5  # largest factor by which the number of topics is extrapolated
+LEAST = 1.5  # least factor of a growth
+ROOM = 1.25  # at the start; topic models begin with about as many topics as they keep
+
+
+def at_start(chosen: int, need: int) -> int:
+    """Return the capacity of chains that need so many slots at the start.
+
+    `chosen` is the capacity that the model says; it is a start, and no limit.
+    """
+    return chosen if need <= chosen else at_least(need * ROOM)
+
+
+def larger(capacity: int, need: int, sweep: int, num_sweeps: int) -> int:
+    """Return the capacity after one that was too small.
+
+    Parameters
+    ----------
+    capacity
+        The number of slots that was too small.
+    need
+        The number of slots that is enough at `sweep`, with a margin.
+    sweep, num_sweeps
+        Sweeps done, and those of the whole run.
+    """
+    return max(at_least(capacity * LEAST), wanted_by_end(need, sweep, num_sweeps))
+
+
+def wanted_by_end(need: int, sweep: int, num_sweeps: int) -> int:
+    """Return how many slots will be enough until the end of the run, if `need` are at `sweep`."""
+    longer = num_sweeps / max(sweep, 1)
+    return at_least(need * min(longer**GROWTH, MOST))
+
+
+def at_least(number: float | int) -> int:
+    """Return the smallest capacity of at least so many slots."""
+    return int(-(-number // MARGIN)) * MARGIN
 
 
 class Stretch(NamedTuple):
@@ -73,13 +118,211 @@ def mesh_shape(num_devices: int, num_chains: int, divide_documents: bool) -> tup
     return over_chains, num_devices // over_chains if divide_documents else 1
 
 
-def make_mesh(devices: Sequence[Any], num_chains: int, divide_documents: bool) -> Mesh | None:
+def make_mesh(devices: Devices, num_chains: int, divide_documents: bool) -> Mesh | None:
     """Divide devices over chains first and then over lanes; return None for one device."""
     shape = mesh_shape(len(devices), num_chains, divide_documents)
     if shape == (1, 1):
         return None
     grid = np.asarray(devices[: math.prod(shape)]).reshape(shape)
     return Mesh(grid, (CHAIN, DOCUMENT_AXIS))
+
+
+def num_bytes(tree: PyTree) -> int:
+    """Return the bytes of all arrays of a pytree, or of their shapes."""
+    return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Chains:
+    """Functions of all chains of a kernel, over the devices of a mesh if there is one.
+
+    They take and return bare states: without draws, log density and data. Equal kernels share what
+    is compiled.
+    """
+
+    kernel: GibbsKernel
+    mesh: Mesh | None
+
+    @property
+    def sampler(self) -> Sampler:
+        """The sampler of one chain."""
+        return self.kernel.sampler()
+
+    @property
+    def is_divided(self) -> bool:
+        """Whether a device has only some of the documents."""
+        many = self.mesh is not None and self.mesh.shape[DOCUMENT_AXIS] > 1
+        return many and bool(self.sampler.of_tokens)
+
+    def specs(self, chain: PyTree, *, divided: bool = True) -> GibbsState:
+        """Return the sharding of each field of a state over the mesh, as a prefix tree.
+
+        If it is not `divided`, each device has what belongs to all tokens and documents.
+        """
+        chains = P(CHAIN)
+        of_chain = jax.tree.map(lambda _: chains, chain)
+        if divided:
+            names = *self.sampler.of_tokens, *self.sampler.of_docs
+            of_chain = of_chain._replace(**dict.fromkeys(names, P(CHAIN, DOCUMENT_AXIS)))
+        return GibbsState._make((None, None, chains, of_chain, chains, None, P(), P(), chains))
+
+    def data_specs(self, data: PyTree) -> PyTree:
+        """Return the sharding of the data."""
+        return self.sampler.data_specs(data, P, DOCUMENT_AXIS)
+
+    def over(
+        self, function: Callable[..., PyTree], in_specs: PyTree, out_specs: PyTree
+    ) -> Callable[..., PyTree]:
+        """Let each device of the mesh call the function for its part of the arrays."""
+        if self.mesh is None:
+            return function
+        return jax.shard_map(
+            function, mesh=self.mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False
+        )
+
+    def of_state(
+        self,
+        function: Callable[..., PyTree],
+        state: GibbsState,
+        data: PyTree,
+        out_specs: PyTree = P(CHAIN),  # noqa: B008 - immutable
+    ) -> PyTree:
+        """Call a function of state and data on the devices."""
+        in_specs = self.specs(state.chain), self.data_specs(data)
+        return self.over(function, in_specs, out_specs)(state, data)
+
+    @partial(jax.jit, static_argnames="self")
+    def start(
+        self, keys: PyTree, num_warmup: ArrayLike, data: PyTree, argument: PyTree
+    ) -> GibbsState:
+        """Start the chains."""
+
+        def start(*args):
+            return self.kernel.start(*args)._replace(draws=None, lp=None, data=None)
+
+        args = keys, num_warmup, data, argument
+        in_specs = P(CHAIN), P(), self.data_specs(data), P()
+        # only the names of its fields are needed, to say how they are divided
+        chain = self.over(lambda *args: start(*args).chain, in_specs, P(CHAIN))
+        out_specs = self.specs(jax.eval_shape(chain, *args))
+        return self.over(start, in_specs, out_specs)(*args)
+
+    @partial(jax.jit, static_argnames="self")
+    def whole(self, state: GibbsState, data: PyTree) -> GibbsState:
+        """Return a state with all tokens and documents in corpus order."""
+
+        def gather(state, data):
+            return self._redistribute(state, data.shards.all_tokens, data.shards.all_docs)
+
+        if not self.is_divided:
+            return state
+        return self.of_state(gather, state, data, self.specs(state.chain, divided=False))
+
+    @partial(jax.jit, static_argnames="self")
+    def placed(self, state: GibbsState, data: PyTree) -> GibbsState:
+        """Divide a whole state, which every device has, over the devices."""
+
+        def divide(state, data):
+            num_tokens, num_docs = data.doc.shape[0], data.doc_length.shape[0]
+            tokens = partial(data.shards.own_tokens, places=num_tokens)
+            return self._redistribute(state, tokens, partial(data.shards.own_docs, places=num_docs))
+
+        if not self.is_divided:
+            return state
+        in_specs = self.specs(state.chain, divided=False), self.data_specs(data)
+        return self.over(divide, in_specs, self.specs(state.chain))(state, data)
+
+    def _redistribute(
+        self,
+        state: GibbsState,
+        tokens: Callable[..., jax.Array],
+        docs: Callable[..., jax.Array],
+    ) -> GibbsState:
+        """Apply functions to what a state has for each token and for each document."""
+        chain = state.chain
+        new = {name: jax.vmap(tokens)(getattr(chain, name)) for name in self.sampler.of_tokens}
+        new |= {name: jax.vmap(docs)(getattr(chain, name)) for name in self.sampler.of_docs}
+        return state._replace(chain=chain._replace(**new))
+
+    @partial(jax.jit, static_argnames=("self", "method"))
+    def ask(self, method: str, state: GibbsState, data: PyTree) -> PyTree:
+        """Call a method of the sampler for the state of each chain."""
+        of_chain = jax.vmap(getattr(self.sampler, method), (0, None))
+        return self.of_state(lambda state, data: of_chain(state.chain, data), state, data)
+
+    @partial(jax.jit, static_argnames=("self", "slots"))
+    def resized(self, state: GibbsState, slots: int) -> GibbsState:
+        """Add or drop free slots at the end; an overflow is forgotten."""
+
+        def resize(state):
+            chain = self.sampler.grow(state.chain, slots)
+            return state._replace(chain=chain._replace(overflow=jnp.zeros_like(chain.overflow)))
+
+        specs = self.specs(state.chain)
+        return self.over(resize, (specs,), specs)(state)
+
+    def recorded(self, state: GibbsState, data: PyTree) -> dict[str, PyTree]:
+        """Return what is kept of a state."""
+        draws, lp = self.kernel.report(state._replace(data=data))
+        return {"draws": draws, "lp": lp, "info": state.info}
+
+    def _sweeps(
+        self,
+        first: int,
+        thinning: int,
+        num_slots: int,
+        state: GibbsState,
+        data: PyTree,
+        num_sweeps: ArrayLike,
+    ) -> tuple[PyTree, ...]:
+        """Run sweeps; return the state, kept draws, lp and mask of use at the end, slots needed.
+
+        The last of these is the most that any of the sweeps needed, per chain; zero for a finite
+        model.
+        """
+        sampler = self.sampler
+
+        def run(state, data, num_sweeps):
+            rows = jax.eval_shape(self.recorded, state, data)
+            rows = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), rows)
+            buffer = jax.tree.map(lambda x: jnp.zeros((num_slots, *x.shape), x.dtype), rows)
+
+            def sweep(i, carry):
+                state, buffer, slot, _, need = carry
+                state = self.kernel.advance(state._replace(data=data))._replace(data=None)
+                if sampler.grows:
+                    # concentrations of the annealed half do not last, and an overflow is seen
+                    hot = is_annealed(sampler.annealing, state.sweep, state.num_warmup)
+                    wants = jax.vmap(sampler.slots_needed, (0, None))(state.chain, data)
+                    need = jnp.maximum(need, jnp.where(hot, 0, wants))
+                since = state.sweep - first
+                keep = (since > 0) & (since % thinning == 0)
+                report = keep | (i == num_sweeps - 1)  # the only place, so it is compiled once
+                row = lax.cond(report, lambda s: self.recorded(s, data), lambda s: rows, state)
+                buffer = jax.tree.map(
+                    lambda b, x: lax.dynamic_update_index_in_dim(
+                        b,
+                        jnp.where(keep, x, lax.dynamic_index_in_dim(b, slot, keepdims=False)),
+                        slot,
+                        0,
+                    ),
+                    buffer,
+                    row,
+                )
+                return state, buffer, slot + keep, row["lp"], need
+
+            need = jnp.zeros(state.rng_key.shape, jnp.int32)
+            start = state, buffer, jnp.zeros((), jnp.int32), rows["lp"], need
+            state, buffer, _, lp, need = lax.fori_loop(0, num_sweeps, sweep, start)
+            return state, buffer, lp, jax.vmap(sampler.used)(state.chain), need
+
+        specs = self.specs(state.chain)
+        out_specs = specs, P(None, CHAIN), P(CHAIN), P(CHAIN), P(CHAIN)
+        in_specs = specs, self.data_specs(data), P()
+        return self.over(run, in_specs, out_specs)(state, data, num_sweeps)
+
+    advance_in_place = jax.jit(_sweeps, static_argnums=(0, 1, 2, 3), donate_argnames="state")
+    advance = jax.jit(_sweeps, static_argnums=(0, 1, 2, 3))
 
 
 class Runner:
@@ -115,17 +358,18 @@ class Runner:
         self._first = num_warmup + num_samples % thinning
         self._thinning = thinning
         self._mesh = mesh
+        self._chains = _Chains(self.kernel, mesh)
         self._sampler = self.kernel.sampler()
         # an infinite model may replay a stretch, so the state before a stretch is kept
-        self._in_place = not self._sampler.grows
+        in_place = not self._sampler.grows
+        self._advance = _Chains.advance_in_place if in_place else _Chains.advance
         parts = own_parts(mesh, DOCUMENT_AXIS)
-        self.data = self._sampler.prepare(data, parts)
-        if mesh is not None:
-            specs = self._sampler.data_specs(self.data, P, DOCUMENT_AXIS)
-            self.data = parts_on_devices(self.data, mesh, specs, DOCUMENT_AXIS, parts)
-        self._shapes: Any = None  # of the chain state for which the buffer is sized
+        prepared = self._sampler.prepare(data, parts)
+        specs = self._chains.data_specs(prepared)
+        self.data = on_devices(prepared, mesh, specs, DOCUMENT_AXIS, parts)
+        self._shapes: PyTree = None  # of the chain state for which the buffer is sized
         self._slots = 0  # draws that the buffer holds
-        self._ran: Any = None  # shapes of the last stretch, whose program is compiled
+        self._ran: PyTree = None  # shapes of the last stretch, whose program is compiled
         self._floor = 0  # smaller capacities were too small
         self._may_shrink = True  # once
         self._needs: list[tuple[int, int, int]] = []  # first and last sweep, slots needed there
@@ -139,21 +383,19 @@ class Runner:
 
     def init(self, keys: jax.Array) -> GibbsState:
         """Start the chains, one per key; choose the capacity."""
-        if self._mesh is not None:
-            keys = on_devices(keys, self._mesh, P(CHAIN))
+        keys = on_devices(keys, self._mesh, P(CHAIN))
         with self._compiling():
-            self._compile(_start, *self._start_args(keys))
-            state = self._start(keys)
+            state = self._compiled(_Chains.start, *self._start_args(keys))
             if not self._sampler.grows:
                 return state
             config = self.kernel.config
             chosen = getattr(config, config.terms.capacity)
-            needed = _needed(self.kernel, self._mesh, state, self.data)
-            slots = capacity.at_start(chosen, int(on_host(needed).max()))
+            needed = self._chains.ask("slots_needed", state, self.data)
+            slots = at_start(chosen, int(on_host(needed).max()))
             if slots != chosen:
                 self._note = f"{slots} slots"
             if slots != self._sampler.capacity(state.chain):
-                state = self._with_capacity(state, slots)
+                state = self._chains.resized(state, slots)
             return state
 
     def check_memory(self, num_chains: int, num_samples: int, keep_states: int) -> None:
@@ -168,7 +410,8 @@ class Runner:
         """
         keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), num_chains))
         try:
-            state = self.shapes(keys)  # `init` uses this trace again
+            with collect_later():
+                state = jax.eval_shape(self._start, keys)  # `init` uses this trace again
         except OverflowError as error:
             raise ValueError(
                 f"model {self.kernel.config!r} has arrays with more cells than int32 can count: "
@@ -191,7 +434,7 @@ class Runner:
                 "keep fewer",
             ),
             f"num_samples is {num_samples}": (
-                self.num_kept, "draws", self.recorded(state),
+                self.num_kept, "draws", self._recorded(state),
                 "keep fewer by a larger thinning, or record= less",
             ),
         }  # fmt: skip
@@ -199,41 +442,35 @@ class Runner:
             what = f"{argument}: {number} {name} are kept in each of {num_chains} chains"
             check_memory(what, num_bytes(shapes) * number, fix)
 
-    @collect_later()
-    def shapes(self, keys: PyTree) -> GibbsState:
-        """Return the shapes of what `init` makes, for keys or the shape of keys."""
-        return jax.eval_shape(self._start, keys)
-
     def template(self, keys: PyTree) -> GibbsState:
         """Return the shapes of the whole state that `init` makes, for keys or the shape of keys."""
         return jax.eval_shape(lambda keys: self.whole(self._start(keys)), keys)
 
-    @collect_later()
-    def recorded(self, state: GibbsState) -> dict[str, Any]:
-        """Return the shapes of what is kept of a state."""
-        return jax.eval_shape(partial(_all_recorded, self.kernel, self._mesh), state, self.data)
-
     def whole(self, state: GibbsState) -> GibbsState:
         """Return a state with all tokens and documents in corpus order."""
-        return _whole(self.kernel, self._mesh, state, self.data)
+        return self._chains.whole(state, self.data)
 
     def place(self, state: GibbsState) -> GibbsState:
         """Put a whole state on the devices of the mesh."""
-        if self._mesh is not None:
-            together = _state_specs(self._sampler, state, divided=False)
-            state = on_devices(state, self._mesh, together)
-        return _placed(self.kernel, self._mesh, state, self.data)
+        specs = self._chains.specs(state.chain, divided=False)
+        return self._chains.placed(on_devices(state, self._mesh, specs), self.data)
 
-    def snapshot(self, state: GibbsState) -> dict[str, Any]:
+    def snapshot(self, state: GibbsState) -> dict[str, jax.Array]:
         """Return the parts of a state that predictions need, [chain, ...]."""
-        return _snapshot(self.kernel, self._mesh, state, self.data)
+        return self._chains.ask("snapshot", state, self.data)
+
+    @collect_later()
+    def _recorded(self, state: GibbsState) -> PyTree:
+        """Return the shapes of what is kept of a state."""
+        return jax.eval_shape(
+            lambda *args: self._chains.of_state(self._chains.recorded, *args), state, self.data
+        )
 
     def _start(self, keys: PyTree) -> GibbsState:
-        return _start(*self._start_args(keys))
+        return self._chains.start(*self._start_args(keys))
 
-    def _start_args(self, keys: PyTree) -> tuple[Any, ...]:
-        warmup = np.int32(self.num_warmup)
-        return self.kernel, self._mesh, keys, warmup, self.data, self._argument
+    def _start_args(self, keys: PyTree) -> tuple[PyTree, ...]:
+        return keys, np.int32(self.num_warmup), self.data, self._argument
 
     def kept_before(self, sweep: int) -> int:
         """Return how many draws are kept in the first `sweep` sweeps."""
@@ -248,7 +485,7 @@ class Runner:
         shapes = jax.tree.map(jnp.shape, state.chain)
         if shapes != self._shapes:
             make_room()  # for the program of these shapes
-            size = num_bytes(self.recorded(state))
+            size = num_bytes(self._recorded(state))
             self._slots = int(np.clip(BUFFER_BYTES // max(size, 1), 1, self.num_kept))
             self._shapes = shapes
         sweep = int(state.sweep)
@@ -257,26 +494,25 @@ class Runner:
     def stretch(self, state: GibbsState, num_sweeps: int) -> Stretch:
         """Advance all chains; `state` must not be used afterwards.
 
-        Draws with more slots are larger. A replay therefore makes only as many sweeps as the buffer
-        can hold; the caller asks for the rest in another stretch.
+        Only as many sweeps are made as the buffer can hold the draws of; the caller asks for the
+        rest in another stretch. Draws with more slots are larger.
         """
         note, self._note = self._note, ""
         sweep = int(state.sweep)
         while True:
+            num_sweeps = min(num_sweeps, self.longest(state))
             after, kept, lp, used, need = self._run(state, sweep, num_sweeps)
             if not self._sampler.grows:
                 break
-            self._needs.append((sweep, sweep + num_sweeps, int(need.max())))
             if not on_host(after.chain.overflow).any():
+                self._needs.append((sweep, sweep + num_sweeps, int(need.max())))
                 after, resized = self._shrink(after, used, sweep + num_sweeps)
                 note = resized or note
                 break
             too_few = self._sampler.capacity(state.chain)
-            _, _, need = self._needs.pop()
-            more = capacity.larger(too_few, need, sweep, self.num_sweeps)
+            more = larger(too_few, int(need.max()), sweep, self.num_sweeps)
             self._floor = too_few + 1
-            state = self._with_capacity(state, more)
-            num_sweeps = min(num_sweeps, self.longest(state))
+            state = self._chains.resized(state, more)
             note = f"replayed with {more} slots"
         return Stretch(after, kept, lp, used.sum(-1), note, num_sweeps)
 
@@ -292,41 +528,31 @@ class Runner:
             return state, ""
         need = max(need for _, last, need in self._needs if last > sweep // 2)
         highest = int(np.max(np.nonzero(used.any(0))[0], initial=0)) + 1
-        fewer = capacity.at_least(
-            max(capacity.wanted_by_end(need, sweep, self.num_sweeps), highest, self._floor)
-        )
+        fewer = at_least(max(wanted_by_end(need, sweep, self.num_sweeps), highest, self._floor))
         saved = (1 - fewer / slots) * self._sweep_seconds * left
         if not agreed(saved > 2 * self._last_compile):
             return state, ""
         self._may_shrink = False
-        return self._with_capacity(state, fewer), f"{fewer} slots"
+        return self._chains.resized(state, fewer), f"{fewer} slots"
 
-    def _with_capacity(self, state: GibbsState, slots: int) -> GibbsState:
-        return _resized(self.kernel, self._mesh, state, slots)
-
-    def _run(self, state: GibbsState, sweep: int, num_sweeps: int) -> tuple[Any, ...]:
+    def _run(self, state: GibbsState, sweep: int, num_sweeps: int) -> tuple[PyTree, ...]:
         """Advance all chains and move the draws to the host."""
-        longest = self.longest(state)
-        if num_sweeps > longest:
-            raise ValueError(f"num_sweeps must be at most {longest}, got {num_sweeps}")
+        how = self._first, self._thinning, self._slots
         if self._ran is not self._shapes:
-            state = self._make_ready(state)
+            with self._compiling():  # and run zero sweeps
+                after = self._compiled(self._advance, *how, state, self.data, 0)[0]
+                jax.block_until_ready(after)
+                trim()  # return memory of the compiler before the sweeps need theirs
+            self._ran = self._shapes
+            state = state if self._sampler.grows else after
         clock = time.perf_counter()
-        state, buffer, lp, used, need = self._advance(state, num_sweeps)
+        # always int: another type compiles again
+        after, *found = self._advance(self._chains, *how, state, self.data, int(num_sweeps))
         num_kept = self.kept_before(sweep + num_sweeps) - self.kept_before(sweep)
-        buffer, lp, used, need = on_host((buffer, lp, used, need))
+        buffer, lp, used, need = on_host(found)
         kept = jax.tree.map(lambda x: np.swapaxes(x[:num_kept], 0, 1).copy(), buffer)
         self._sweep_seconds = (time.perf_counter() - clock) / num_sweeps
-        return state, kept, lp, used, need
-
-    def _make_ready(self, state: GibbsState) -> GibbsState:
-        """Compile, and run zero sweeps; return the state from which to continue."""
-        with self._compiling():
-            self._compile(self._sweeps(), *self._sweeps_args(state, 0))
-            after = jax.block_until_ready(self._advance(state, 0))[0]
-            trim()  # return memory of the compiler before the sweeps need theirs
-        self._ran = self._shapes
-        return after if self._in_place else state
+        return after, kept, lp, used, need
 
     @contextlib.contextmanager
     def _compiling(self) -> Iterator[None]:
@@ -342,226 +568,8 @@ class Runner:
             model = type(self.kernel.config).__name__
             self._last_compile = _slowest[model] = max(took, _slowest.get(model, 0.0))
 
-    def _compile(self, program: jax.stages.Wrapped, *args: Any) -> None:
-        """Compile a jitted function for these arguments: a call with them finds it compiled."""
+    def _compiled(self, program: jax.stages.Wrapped, *args: PyTree) -> PyTree:
+        """Compile a function of `_Chains` in a thread, which an interrupt need not wait for."""
+        args = self._chains, *args
         in_thread(program.lower(*args).compile, self.interrupted)
-
-    def _advance(self, state: GibbsState, num_sweeps: int) -> tuple[Any, ...]:
-        return self._sweeps()(*self._sweeps_args(state, num_sweeps))
-
-    def _sweeps(self) -> Any:
-        return _advance_in_place if self._in_place else _advance
-
-    def _sweeps_args(self, state: GibbsState, num_sweeps: int) -> tuple[Any, ...]:
-        return (
-            self.kernel, self._first, self._thinning, self._slots, self._mesh,
-            state, self.data, int(num_sweeps),  # always int: another type compiles again
-        )  # fmt: skip
-
-
-def num_bytes(tree: PyTree) -> int:
-    """Return the bytes of all arrays of a pytree, or of their shapes."""
-    return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree))
-
-
-def _recorded(kernel: GibbsKernel, state: GibbsState, data: PyTree) -> dict[str, Any]:
-    draws, lp = kernel.report(state._replace(data=data))
-    return {"draws": draws, "lp": lp, "info": state.info}
-
-
-def _advance(
-    kernel: GibbsKernel,
-    first: int,
-    thinning: int,
-    num_slots: int,
-    mesh: Mesh | None,
-    state: GibbsState,
-    data: PyTree,
-    num_sweeps: ArrayLike,
-) -> tuple[Any, ...]:
-    """Run the sweeps; return the state, kept draws, lp and mask of use at the end, slots needed.
-
-    The last of these is the most that any of the sweeps needed, per chain; zero for a finite model.
-    """
-    sampler = kernel.sampler()
-
-    def run(state, data, num_sweeps):
-        rows = jax.eval_shape(partial(_recorded, kernel), state, data)
-        rows = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), rows)
-        buffer = jax.tree.map(lambda x: jnp.zeros((num_slots, *x.shape), x.dtype), rows)
-
-        def sweep(i, carry):
-            state, buffer, slot, _, need = carry
-            state = kernel.advance(state._replace(data=data))._replace(data=None)
-            if sampler.grows:
-                # concentrations of the annealed half do not last; a lack of slots is seen anyway
-                hot = is_annealed(sampler.annealing, state.sweep, state.num_warmup)
-                wants = jax.vmap(sampler.slots_needed, (0, None))(state.chain, data)
-                need = jnp.maximum(need, jnp.where(hot, 0, wants))
-            since = state.sweep - first
-            keep = (since > 0) & (since % thinning == 0)
-            report = keep | (i == num_sweeps - 1)  # the only place, so it is compiled once
-            row = lax.cond(report, lambda s: _recorded(kernel, s, data), lambda s: rows, state)
-            buffer = jax.tree.map(
-                lambda b, x: lax.dynamic_update_index_in_dim(
-                    b,
-                    jnp.where(keep, x, lax.dynamic_index_in_dim(b, slot, keepdims=False)),
-                    slot,
-                    0,
-                ),
-                buffer,
-                row,
-            )
-            return state, buffer, slot + keep, row["lp"], need
-
-        need = jnp.zeros(state.rng_key.shape, jnp.int32)
-        start = state, buffer, jnp.zeros((), jnp.int32), rows["lp"], need
-        state, buffer, _, lp, need = lax.fori_loop(0, num_sweeps, sweep, start)
-        return state, buffer, lp, jax.vmap(sampler.used)(state.chain), need
-
-    specs = _state_specs(sampler, state)
-    of_chains = P(None, CHAIN), P(CHAIN), P(CHAIN), P(CHAIN)
-    in_specs = specs, sampler.data_specs(data, P, DOCUMENT_AXIS), P()
-    return _over(mesh, run, in_specs, (specs, *of_chains))(state, data, num_sweeps)
-
-
-_STATIC = ("kernel", "first", "thinning", "num_slots", "mesh")
-_advance_in_place = jax.jit(_advance, static_argnames=_STATIC, donate_argnames="state")
-_advance = jax.jit(_advance, static_argnames=_STATIC)
-
-
-def _over(
-    mesh: Mesh | None, function: Callable[..., PyTree], in_specs: PyTree, out_specs: PyTree
-) -> Any:
-    """Let each device of the mesh call the function for its part of the arrays."""
-    if mesh is None:
-        return function
-    return jax.shard_map(
-        function, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False
-    )
-
-
-def _of_state(
-    kernel: GibbsKernel,
-    mesh: Mesh | None,
-    function: Callable[..., PyTree],
-    state: PyTree,
-    data: PyTree,
-    out_specs: PyTree,
-) -> Any:
-    """Call a function of state and data on the devices of the mesh."""
-    sampler = kernel.sampler()
-    in_specs = _state_specs(sampler, state), sampler.data_specs(data, P, DOCUMENT_AXIS)
-    return _over(mesh, function, in_specs, out_specs)(state, data)
-
-
-@partial(jax.jit, static_argnames=("kernel", "mesh"))
-def _start(kernel, mesh, keys, num_warmup, data, argument) -> GibbsState:
-    def start(keys, num_warmup, data, argument):
-        return _bare(kernel.start(keys, num_warmup, data, argument))
-
-    def chain(*args):
-        return start(*args).chain
-
-    sampler, args = kernel.sampler(), (keys, num_warmup, data, argument)
-    in_specs = P(CHAIN), P(), sampler.data_specs(data, P, DOCUMENT_AXIS), P()
-    # only the names of its fields are needed, to say how they are divided
-    fields = jax.eval_shape(_over(mesh, chain, in_specs, P(CHAIN)), *args)
-    empty = GibbsState(None, None, None, fields, None, None, None, None, None)
-    return _over(mesh, start, in_specs, _state_specs(sampler, empty))(*args)
-
-
-@partial(jax.jit, static_argnames=("kernel", "mesh"))
-def _whole(kernel, mesh, state, data) -> GibbsState:
-    def gather(state, data):
-        shards = data.shards
-        return _redistribute(kernel, state, shards.all_tokens, shards.all_docs)
-
-    if not _is_divided(kernel, mesh):
-        return state
-    together = _state_specs(kernel.sampler(), state, divided=False)
-    return _of_state(kernel, mesh, gather, state, data, together)
-
-
-@partial(jax.jit, static_argnames=("kernel", "mesh"))
-def _placed(kernel, mesh, state, data) -> GibbsState:
-    def divide(state, data):
-        num_tokens, num_docs = data.doc.shape[0], data.doc_length.shape[0]
-        tokens = partial(data.shards.own_tokens, places=num_tokens)
-        return _redistribute(kernel, state, tokens, partial(data.shards.own_docs, places=num_docs))
-
-    sampler = kernel.sampler()
-    divided, together = (_state_specs(sampler, state, divided=x) for x in (True, False))
-    if not _is_divided(kernel, mesh):
-        return _over(mesh, lambda state: state, (together,), together)(state)
-    in_specs = together, sampler.data_specs(data, P, DOCUMENT_AXIS)
-    return _over(mesh, divide, in_specs, divided)(state, data)
-
-
-def _redistribute(
-    kernel: GibbsKernel,
-    state: PyTree,
-    tokens: Callable[..., jax.Array],
-    docs: Callable[..., jax.Array],
-) -> GibbsState:
-    """Apply functions to what a state has for each token and for each document."""
-    sampler, chain = kernel.sampler(), state.chain
-    new = {name: jax.vmap(tokens)(getattr(chain, name)) for name in sampler.of_tokens}
-    new |= {name: jax.vmap(docs)(getattr(chain, name)) for name in sampler.of_docs}
-    return state._replace(chain=chain._replace(**new))
-
-
-def _is_divided(kernel: GibbsKernel, mesh: Mesh | None) -> bool:
-    return mesh is not None and mesh.shape[DOCUMENT_AXIS] > 1 and bool(kernel.sampler().of_tokens)
-
-
-@partial(jax.jit, static_argnames=("kernel", "mesh"))
-def _snapshot(kernel, mesh, state, data) -> dict[str, Any]:
-    def parts(state, data):
-        return jax.vmap(kernel.sampler().snapshot, (0, None))(state.chain, data)
-
-    return _of_state(kernel, mesh, parts, state, data, P(CHAIN))
-
-
-def _all_recorded(kernel: GibbsKernel, mesh: Mesh | None, state: PyTree, data: PyTree) -> Any:
-    return _of_state(kernel, mesh, partial(_recorded, kernel), state, data, P(CHAIN))
-
-
-@partial(jax.jit, static_argnames=("kernel", "mesh"))
-def _needed(kernel, mesh, state, data) -> jax.Array:
-    """Return how many slots the next sweep of each chain may need."""
-
-    def needed(state, data):
-        return jax.vmap(kernel.sampler().slots_needed, (0, None))(state.chain, data)
-
-    return _of_state(kernel, mesh, needed, state, data, P(CHAIN))
-
-
-@partial(jax.jit, static_argnames=("kernel", "mesh", "slots"))
-def _resized(kernel, mesh, state, slots) -> GibbsState:
-    """Add or drop free slots at the end; an overflow is forgotten."""
-
-    def resize(state):
-        chain = kernel.sampler().grow(state.chain, slots)
-        return state._replace(chain=chain._replace(overflow=jnp.zeros_like(chain.overflow)))
-
-    specs = _state_specs(kernel.sampler(), state)
-    return _over(mesh, resize, (specs,), specs)(state)
-
-
-def _bare(state: GibbsState) -> GibbsState:
-    """Drop `draws` and `lp`, which are computed for every kept draw, and the data."""
-    return state._replace(draws=None, lp=None, data=None)
-
-
-def _state_specs(sampler: Sampler, state: PyTree, *, divided: bool = True) -> GibbsState:
-    """Return the sharding of each field of a bare state over the mesh, as a prefix tree.
-
-    If it is not `divided`, each device has what belongs to all tokens and documents.
-    """
-    chains = P(CHAIN)
-    of_chain = jax.tree.map(lambda _: chains, state.chain)
-    if divided:
-        names = *sampler.of_tokens, *sampler.of_docs
-        of_chain = of_chain._replace(**dict.fromkeys(names, P(CHAIN, DOCUMENT_AXIS)))
-    return GibbsState(None, None, chains, of_chain, chains, None, P(), P(), chains)
+        return program(*args)  # finds it compiled

@@ -121,7 +121,7 @@ class TestFit:
         small, note = dataclasses.replace(found.model, max_factors=3), "48 slots"
         if found.model == GAUSSIAN:
             note = "replayed with 48 slots"
-            monkeypatch.setattr(runner, "_needed", lambda *_: 0)
+            monkeypatch.setattr(runner, "at_start", lambda chosen, need: chosen)
         shown = Notes()
         fit = bnp.fit(
             small, found.dataset, record=found.model.recordable,

@@ -105,7 +105,7 @@ def test_wrong_input_is_refused_in_words(run, tmp_path, capsys):
         (fit, "has the column 'kind', which does not hold numbers"),
         ([*fit, "--read", "by=kind"], "with a name that the format table has: source, row, kind"),
         ([*fit, "--read", "source=kind", "--tau", "-1"], "tau must be positive"),
-        ([*fit, "--centre", "maybe"], "centre must be True or False, got 'maybe'"),
+        ([*fit, "--centre", "maybe"], "argument --centre: must be yes or no, got 'maybe'"),
         (["fit", "HDPLDA", data, "--format", "table", "--output", "x"], "--format must be"),
     ):
         assert cli.main(argv) == 2

@@ -13,8 +13,8 @@ from bnp_models.results.folder import load_run
 def test_quick_demo(tmp_path, capsys):
     assert cli.main(["demo", "--quick", "--output", str(tmp_path)]) == 0
     out, err = capsys.readouterr()
-    size = demo.QUICK
-    num_sweeps = size.num_warmup + size.num_samples
+    size = demo.SIZES["quick"]
+    num_sweeps = size["num_warmup"] + size["num_samples"]
     assert f"sweep {num_sweeps} of {num_sweeps}" in err
     for part in ("topic   share", "verdict", "nats per token", "standard errors: documents"):
         assert part in out
@@ -29,7 +29,7 @@ def test_quick_demo(tmp_path, capsys):
     fit, test = load_run(tmp_path), Corpus.load(tmp_path / "test.npz")
     assert fit.model == demo.MODEL
     assert not set(test.doc_names) & set(fit.dataset.doc_names)
-    assert fit.posterior.sizes == {"chain": size.num_chains, "draw": size.num_samples}
+    assert fit.posterior.sizes == {"chain": size["num_chains"], "draw": size["num_samples"]}
 
 
 def test_unigram_perplexity():
@@ -40,5 +40,5 @@ def test_unigram_perplexity():
 
 
 def test_long_demo_is_larger():
-    assert set(demo.QUICK.packages) < set(demo.SIZE.packages)
-    assert demo.SIZE.num_samples >= 10 * demo.QUICK.num_samples
+    assert set(demo.PACKAGES["quick"]) < set(demo.PACKAGES["long"])
+    assert demo.SIZES["long"]["num_samples"] >= 10 * demo.SIZES["quick"]["num_samples"]

@@ -126,7 +126,7 @@ class TestTables:
 
 class TestPlot:
     def test_some(self, run, tmp_path, capsys):
-        argv = ["plot", str(run), "--output", str(tmp_path / "new"), "--what", "topics"]
+        argv = ["plot", str(run), "--output", str(tmp_path / "new"), "--what", "topic_words"]
         assert cli.main([*argv, "--what", "traces", "--what", "author_topics"]) == 2
         out, err = capsys.readouterr()
         names = ["topic_words.png", "traces.png"]

@@ -102,7 +102,7 @@ def test_all_else_is_refused(text):
 def test_refusals_say_what_is_wrong():
     with pytest.raises(ValueError, match=r"such as 'Gamma\(1, 1\)', got 'Gama\(1\)': Gama is no"):
         parse_value("alpha", "Gama(1)")
-    with pytest.raises(ValueError, match="Gamma has no parameter scale, only concentration, rate"):
+    with pytest.raises(ValueError, match="Gamma has the parameters concentration, rate, not these"):
         parse_value("alpha", "Gamma(1, scale=2)")
 
 

@@ -25,7 +25,10 @@ def test_folds_are_equal_and_of_each_group_alike(corpus):
     assert np.bincount(fold[group == 0]).tolist() == [2] * 4
     np.testing.assert_array_equal(fold, fold_of_documents(corpus, 4, seed=1))
     assert (fold != fold_of_documents(corpus, 4, seed=2)).any()
-    for folds, message in ((1, "folds must be an integer of at least 2"), (21, "at most the 20")):
+    for folds, message in (
+        (1, "folds must be an integer of at least 2"),
+        (21, "at most 20, got"),
+    ):
         with pytest.raises(ValueError, match=message):
             fold_of_documents(corpus, folds)
 

@@ -74,10 +74,9 @@ class TestDraws:
     def test_slots_are_padded(self, toy, tiny):
         runner = Runner(toy(gamma=6.0, max_topics=1).gibbs(record=RECORD[:3]), tiny, 0, 6)
         draws, _ = collect(runner, [1, 1, 4], keep_states=0)
-        sizes = {block["posterior/topic_tokens"].shape[-1] for _, block in draws._blocks}
-        draws._blocks[0][1]["posterior/topic_tokens"] = draws._blocks[0][1][
-            "posterior/topic_tokens"
-        ][..., :12]  # as if the capacity had changed later
+        sizes = {block["posterior/topic_tokens"].shape[-1] for _, block in draws._blocks["draws"]}
+        first = draws._blocks["draws"][0][1]
+        first["posterior/topic_tokens"] = first["posterior/topic_tokens"][..., :12]  # as if grown
         groups, at = draws.take()
         assert at == []
         assert "states" not in groups

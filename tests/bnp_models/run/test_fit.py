@@ -13,7 +13,6 @@ from numpyro.infer import MCMC
 
 import bnp_models as bnp
 from bnp_models.posterior import arviz_data
-from bnp_models.run import capacity
 from bnp_models.run import runner as runner_module
 from bnp_models.run.progress import Progress
 from bnp_models.run.runner import Runner
@@ -68,7 +67,7 @@ WRONG = [
     ({"num_chains": 0}, "num_chains must be an integer of at least 1, got 0"),
     ({"num_chains": True}, "num_chains must be an integer of at least 1, got True"),
     ({"thinning": 0}, "thinning must be an integer of at least 1, got 0"),
-    ({"thinning": 6}, "thinning must be at most num_samples=5, got 6"),
+    ({"thinning": 6}, "thinning must be an integer of at most 5, got 6"),
     ({"seed": -1}, "seed must be an integer of at least 0, got -1"),
     ({"seed": 2**32}, "seed must be an integer of at most 4294967295, got 4294967296"),
     ({"seed": None}, "seed must be an integer of at least 0, got None"),
@@ -88,11 +87,14 @@ WRONG = [
     ({"num_parallel": 0}, "num_parallel must be an integer of at least 1, got 0"),
     (
         {"colour": "red"},
-        r"colour='red' is not an option of fit, nor of LDA\.gibbs, which has \['sch",
+        r"colour='red' is not an option of fit; give some of \['sch",
     ),
     ({"program": print}, "program=.* is not an option of fit"),
-    ({"devices": []}, r"devices must be JAX devices such as jax\.devices\(\)\[:1\], got \[\]"),
-    ({"devices": ["cpu"]}, r"devices must be JAX devices .*, got \['cpu'\]"),
+    (
+        {"devices": []},
+        r"devices must have .* JAX devices such as jax\.devices\(\)\[:1\], got",
+    ),
+    ({"devices": ["cpu"]}, r"devices\[0\] must be a JAX device, got str 'cpu'"),
 ]
 
 
@@ -170,7 +172,7 @@ class TestSameDraws:
             return after
 
         monkeypatch.setattr(Runner, "stretch", watch)
-        monkeypatch.setattr(capacity, "MARGIN", 1)
+        monkeypatch.setattr(runner_module, "MARGIN", 1)
         monkeypatch.setattr(runner_module, "BUFFER_BYTES", 2 * 4 * 30)
         monkeypatch.setattr(inspect.getmodule(bnp.fit), "STRETCH_SECONDS", 1e9)
         found = fit(toy(gamma=6.0, max_topics=1), tiny, record=record, keep_states=0, **sizes)

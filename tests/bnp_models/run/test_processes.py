@@ -134,7 +134,6 @@ def fail():
 
 def test_one_process_decides_for_itself():
     assert processes.is_first()
-    assert not processes.several()
     assert processes.agreed(0.5) == 0.5
     assert processes.any_of(True)
     processes.check_same("options", "text")

@@ -9,7 +9,6 @@ import pytest
 from numpyro.infer import MCMC
 
 import bnp_models as bnp
-from bnp_models.run import capacity
 from bnp_models.run import runner as runner_module
 from bnp_models.run.runner import Runner, make_mesh, mesh_shape
 
@@ -120,9 +119,8 @@ class TestStretches:
             longest = runner.longest(state)
             assert runner.kept_before(longest) == num_slots
             assert runner.kept_before(longest + 1) == num_slots + 1
-            with pytest.raises(ValueError, match=f"num_sweeps must be at most {longest}, got"):
-                runner.stretch(state, longest + 1)
-        stretch = runner.stretch(state, longest)
+        stretch = runner.stretch(state, longest + 1)
+        assert stretch.num_sweeps == longest
         assert flat(stretch.kept)["z"].shape == (2, 1, 31)
         assert runner.longest(stretch.state) == 2
 
@@ -162,7 +160,7 @@ class TestCapacity:
 
     @pytest.mark.slow
     def test_growth(self, toy, tiny, expected, monkeypatch):
-        monkeypatch.setattr(capacity, "MARGIN", 2)
+        monkeypatch.setattr(runner_module, "MARGIN", 2)
         notes = []
         kernel = toy(gamma=6.0, max_topics=1).gibbs(record=RECORD)
         found, _ = run(
@@ -176,7 +174,7 @@ class TestCapacity:
 
     def test_of_a_start_that_needs_more(self, toy, tiny, monkeypatch):
         """Before the first sweep is compiled, and said after it."""
-        monkeypatch.setattr(capacity, "MARGIN", 2)
+        monkeypatch.setattr(runner_module, "MARGIN", 2)
         runner = Runner(toy(gamma=1e-9, max_topics=1).gibbs(), tiny, 0, 3)
         state = runner.init(keys())
         assert state.chain.topic.shape[-1] == 4  # for one in use and one to come, and more to come
@@ -185,7 +183,7 @@ class TestCapacity:
         assert runner.stretch(stretch.state, 1).note == ""
 
     def test_shrinking(self, toy, tiny, expected, monkeypatch):
-        monkeypatch.setattr(capacity, "MARGIN", 1)
+        monkeypatch.setattr(runner_module, "MARGIN", 1)
         kernel = toy(gamma=6.0, max_topics=64).gibbs(record=RECORD)
         runner = Runner(kernel, tiny, 4, 12)
         sizes = []
@@ -224,7 +222,7 @@ class TestCapacity:
     @pytest.fixture
     def roomy(self, toy, tiny, monkeypatch):
         """A run that could do with much fewer slots from its fifth sweep on."""
-        monkeypatch.setattr(capacity, "MARGIN", 1)
+        monkeypatch.setattr(runner_module, "MARGIN", 1)
         runner = Runner(toy(gamma=6.0, max_topics=64).gibbs(), tiny, 4, 12)
         stretch = runner.stretch(runner.init(keys()), 3)
         runner._last_compile, runner._sweep_seconds = 0.0, 1.0
@@ -287,7 +285,7 @@ def check_full_buffer(runner, expected, monkeypatch):
     """Run short of slots in a stretch that fills the buffer; compare the draws."""
     one_draw = sum(x[:, 0].nbytes for x in expected.values())  # with more slots than needed
     monkeypatch.setattr(runner_module, "BUFFER_BYTES", 2 * one_draw)
-    monkeypatch.setattr(runner_module, "_needed", lambda *args: 1)  # the start looks small enough
+    monkeypatch.setattr(runner_module, "at_start", lambda chosen, need: chosen)
     state, parts, cut = runner.init(keys()), [], 0
     while (sweep := int(state.sweep)) < runner.num_sweeps:
         asked = min(runner.longest(state), runner.num_sweeps - sweep)
@@ -300,6 +298,32 @@ def check_full_buffer(runner, expected, monkeypatch):
         parts.append(flat(stretch.kept))
     assert cut > 0
     assert_equal(joined(parts), expected)
+
+
+class TestSlots:
+    """Numbers of slots: at the start, after an overflow, and for the rest of a run."""
+
+    def test_what_the_user_chose_is_the_start(self):
+        assert [runner_module.at_start(128, need) for need in (17, 128)] == [128, 128]
+
+    def test_a_larger_need_gets_room(self):
+        assert runner_module.at_start(128, 129) == 176
+
+    def test_growth_is_for_the_rest_of_the_run(self):
+        sizes = [runner_module.larger(128, 140, sweep, 400) for sweep in (0, 5, 50, 200, 399)]
+        assert sizes == [352, 352, 288, 192, 192]
+        assert all(size % runner_module.MARGIN == 0 for size in sizes)
+
+    def test_growth_is_never_small(self):
+        assert runner_module.larger(1024, 30, 1000, 1000) == 1536
+        assert runner_module.larger(1, 1, 0, 10) == runner_module.MARGIN
+
+    def test_need_by_the_end(self):
+        assert runner_module.wanted_by_end(160, 50, 400) == 320  # eight times as many sweeps
+        assert runner_module.wanted_by_end(160, 400, 400) == 160
+
+    def test_multiples(self):
+        assert [runner_module.at_least(n) for n in (1, 16, 16.5, 17)] == [16, 16, 32, 32]
 
 
 class TestDevices:

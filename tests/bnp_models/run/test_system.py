@@ -1,23 +1,76 @@
-"""One process writes to a folder: locks, of processes that are killed as well."""
+"""Ctrl-C during a run; and one process writes to a folder: locks, of killed processes as well."""
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
 import bnp_models as bnp
-from bnp_models.run import lock
+from bnp_models.run import system
+from bnp_models.run.system import Interrupt, Stopped, in_thread
 
-pytestmark = pytest.mark.skipif(lock.fcntl is None, reason="needs file locks")
+needs_locks = pytest.mark.skipif(system.fcntl is None, reason="needs file locks")
+
+
+def test_the_first_is_noted_the_second_raises():
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt), Interrupt() as interrupt:  # noqa: PT012
+        assert not interrupt.pending
+        signal.raise_signal(signal.SIGINT)
+        assert interrupt.pending
+        signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_ignored_signals_stay_ignored():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with Interrupt() as interrupt:
+            signal.raise_signal(signal.SIGINT)
+            assert not interrupt.pending
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_other_threads_have_no_signals():
+    found = []
+
+    def run():
+        with Interrupt() as interrupt:
+            found.append(interrupt.pending)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert found == [False]
+
+
+class TestInThread:
+    def test_returns_and_raises_what_the_work_does(self):
+        assert in_thread(threading.current_thread, lambda: False) is not threading.main_thread()
+        with pytest.raises(ZeroDivisionError):
+            in_thread(lambda: 1 // 0, lambda: False)
+
+    def test_an_interrupt_ends_the_wait_but_not_the_work(self):
+        end = threading.Event()
+        with Interrupt() as interrupt:
+            signal.raise_signal(signal.SIGINT)
+            with pytest.raises(Stopped):
+                in_thread(end.wait, lambda: interrupt.pending)
+        end.set()
+
+
 SIZES = {"num_warmup": 1, "num_samples": 2, "num_chains": 1, "progress": False}
 SCRIPT = """
 import importlib.util, sys
 from pathlib import Path
-spec = importlib.util.spec_from_file_location("lock", sys.argv[1])  # without JAX, which takes long
-lock = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(lock)
-with lock.locked(Path(sys.argv[2])) as reason:
+spec = importlib.util.spec_from_file_location("system", sys.argv[1])  # without JAX
+system = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(system)
+with system.locked(Path(sys.argv[2])) as reason:
     print(reason, flush=True)
     sys.stdin.read()
 """
@@ -26,7 +79,7 @@ with lock.locked(Path(sys.argv[2])) as reason:
 def start(folder):
     """Lock a folder in another process, and wait until it is done."""
     process = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, lock.__file__, str(folder)],
+        [sys.executable, "-c", SCRIPT, system.__file__, str(folder)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert process.stdout is not None
@@ -51,6 +104,7 @@ class Crash:
         pass
 
 
+@needs_locks
 def test_a_folder_that_another_process_writes_to(toy, tiny, tmp_path, other):
     message = rf"{tmp_path} can't be used: another run writes there \(process {other.pid} on .*"
     with pytest.raises(ValueError, match=message + "Wait until that run ends, or use another"):
@@ -61,6 +115,7 @@ def test_a_folder_that_another_process_writes_to(toy, tiny, tmp_path, other):
     bnp.fit(toy(), tiny, checkpoint=tmp_path, **SIZES)
 
 
+@needs_locks
 def test_runs_that_go_on_elsewhere(toy, tiny, tmp_path):
     with pytest.raises(KeyError):
         bnp.fit(toy(), tiny, checkpoint=tmp_path, **{**SIZES, "progress": Crash()})
@@ -82,23 +137,26 @@ def test_runs_that_go_on_elsewhere(toy, tiny, tmp_path):
     assert again.posterior.identical(found.posterior)
 
 
+@needs_locks
 def test_two_processes(tmp_path, other):
     process, reason = start(tmp_path)
     process.communicate()
     assert reason.startswith(f"another run writes there (process {other.pid} on ")
 
 
+@needs_locks
 def test_systems_without_locks(tmp_path, monkeypatch):
-    monkeypatch.setattr(lock, "fcntl", None)
+    monkeypatch.setattr(system, "fcntl", None)
     with (
         pytest.warns(UserWarning, match="can't be locked .* make sure that no other process"),
-        lock.locked(tmp_path) as reason,
+        system.locked(tmp_path) as reason,
     ):
         assert reason is None
 
 
+@needs_locks
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everywhere")
 def test_folders_that_may_only_be_read(tmp_path):
     tmp_path.chmod(0o500)
-    with lock.locked(tmp_path) as reason:
+    with system.locked(tmp_path) as reason:
         assert reason is not None

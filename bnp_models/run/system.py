@@ -1,20 +1,27 @@
-"""Handle Ctrl-C and SIGTERM during a run without losing the state of the sampler.
+"""What a run needs of the operating system: signals that lose no state, and a lock on its folder.
 
-Python delivers signals only to the main thread. In other threads nothing here has an effect.
+Python delivers signals only to the main thread. In other threads handlers have no effect.
 """
 
 import contextlib
+import os
 import signal
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent import futures
+from pathlib import Path
 from types import FrameType
 from typing import TypeVar
 
-__all__ = ["Interrupt", "Stopped", "in_thread", "terminable"]
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
+__all__ = ["Interrupt", "Stopped", "in_thread", "locked", "terminable"]
 
 T = TypeVar("T")
-Handler = Callable[[int, FrameType | None], None]
 
 _LOOK_SECONDS = 0.1  # between two looks for an interrupt
 
@@ -34,15 +41,9 @@ def in_thread(work: Callable[[], T], interrupted: Callable[[], bool]) -> T:
         If `interrupted()` is true before the work is done. The thread can't be ended: it goes on in
         the background, and the process does not end before it does.
     """
-    done: futures.Future[T] = futures.Future()
-
-    def run() -> None:
-        try:
-            done.set_result(work())
-        except BaseException as error:  # raised again where the result is asked for
-            done.set_exception(error)
-
-    threading.Thread(target=run).start()
+    executor = futures.ThreadPoolExecutor(1)
+    done = executor.submit(work)
+    executor.shutdown(wait=False)
     while not futures.wait([done], _LOOK_SECONDS).done:
         if interrupted():
             raise Stopped
@@ -56,12 +57,9 @@ class Interrupt(contextlib.ExitStack):
     are reused in place. The second one raises KeyboardInterrupt.
     """
 
-    def __init__(self):
-        super().__init__()
-        self.pending = False
+    pending = False
 
     def __enter__(self) -> "Interrupt":
-        super().__enter__()
         # not where it is ignored, or handled outside of Python
         self.enter_context(_handled(signal.SIGINT, self._note, callable))
         self.enter_context(_handled(signal.SIGTERM, self._note, _ends_the_run))
@@ -83,7 +81,9 @@ def terminable() -> contextlib.AbstractContextManager[None]:
 
 @contextlib.contextmanager
 def _handled(
-    number: signal.Signals, handler: Handler, replaces: Callable[[object], bool]
+    number: signal.Signals,
+    handler: Callable[[int, FrameType | None], None],
+    replaces: Callable[[object], bool],
 ) -> Iterator[None]:
     """Set the handler of a signal in the block, if it replaces the one before."""
     in_main = threading.current_thread() is threading.main_thread()
@@ -104,3 +104,44 @@ def _raise(number: int, frame: FrameType | None) -> None:
 
 def _ends_the_run(handler: object) -> bool:
     return handler in (signal.SIG_DFL, _raise)
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[str | None]:
+    """Make a folder and lock it for the block; yield None, or why it could not be locked.
+
+    The lock is advisory, on the file `lock`, which stays in the folder. The system releases it when
+    the process ends, in whatever way. Where the system has no such locks a warning says so, and
+    nothing is locked.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        file = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:  # a folder that may only be read
+        yield f"it can't be written ({error})"
+        return
+    try:
+        yield _lock(folder, file)
+    finally:
+        os.close(file)  # releases the lock
+
+
+def _lock(folder: Path, file: int) -> str | None:
+    """Lock an open file; return None, or say who has the lock."""
+    try:
+        if fcntl is None:
+            raise OSError("this system has no file locks")
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        who = os.pread(file, 200, 0).decode(errors="replace").strip()
+        return f"another run writes there ({who or 'unknown process'})"
+    except OSError as error:  # also of some network file systems
+        warnings.warn(
+            f"checkpoint {folder} can't be locked ({error}): make sure that no other process "
+            "writes there at the same time",
+            stacklevel=2,
+        )
+    else:
+        os.ftruncate(file, 0)
+        os.pwrite(file, f"process {os.getpid()} on {os.uname().nodename}\n".encode(), 0)
+    return None
