@@ -7,25 +7,14 @@ draws the number of factors.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
 from bnp_models.data import arguments
-from bnp_models.plots.heat_maps import Cells, Marks, heat_map, interval_name
-from bnp_models.plots.panels import (
-    COLOURS,
-    LABEL_WIDTH,
-    caption,
-    check_ax,
-    check_table,
-    grid,
-    plain,
-    round_ticks,
-    shaped,
-)
+from bnp_models.plots import panels
+from bnp_models.plots.heat_maps import CLEAR, heat_map, interval_name, wide
 from bnp_models.posterior.factor_states import Effects
 
 __all__ = ["plot_factors", "plot_sharing"]
@@ -48,22 +37,19 @@ def plot_sharing(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ax
         Where to draw.
     """
-    check_table(table, ("source", "other", "shared"), "FactorFit.sharing")
-    check_ax(ax)
-    names = list(dict.fromkeys(table["source"]))
-
-    def values_of(column: str) -> np.ndarray:
-        wide = table.pivot(index="source", columns="other", values=column)
-        return wide.loc[names, names].to_numpy(np.float64)
-
-    cells = Cells(values_of("shared"))
-    if {"lower", "upper"} <= set(table.columns):
-        name, lower = interval_name(table), values_of("lower")
-        marks = Marks({"certain": lower > 0}, f"{{certain}}: the {name} lies above zero.")
-        cells = cells._replace(lower=lower, upper=values_of("upper"), bounds=name, marks=marks)
-        cells = cells._replace(bounds_text=lambda low, high: f"{low:.3g}\N{EN DASH}{high:.3g}")
-    labels = [str(name) for name in names]
-    ax = heat_map(cells, labels, labels, "expected number of factors", ax)
+    columns = ("source", "other", "shared", "lower", "upper")
+    panels.check_table(table, columns, "FactorFit.sharing")
+    shared, lower, upper = (wide(table, column, "source", "other") for column in columns[2:])
+    ax = heat_map(
+        ax,
+        [str(name) for name in shared.index],
+        (shared, lower, upper),
+        title="expected number of factors",
+        bounds=interval_name(table),
+        marks={CLEAR: lower.to_numpy() > 0},
+        meaning=f"{CLEAR}: the {interval_name(table)} lies above zero.",
+        write_bounds=lambda low, high: f"{low:.3g}\N{EN DASH}{high:.3g}",
+    )
     ax.set_title("Factors shared by two sources", loc="left")
     return ax
 
@@ -104,28 +90,23 @@ def plot_factors(
     arguments.instance("effects", effects, Effects, "Effects", "use FactorFit.effects")
     count, num_features = effects.mean.shape
     chosen = arguments.indices("factors", range(count) if factors is None else factors, count)
-    titles = [f"factor {r}" for r in chosen] if titles is None else titles
-    titles = arguments.texts("titles", titles, length=len(chosen))
+    names = panels.topic_labels(titles, chosen, default="factor {}", name="titles")
     if feature_names is not None:
         feature_names = arguments.texts("feature_names", feature_names, length=num_features)
-    arguments.integer("num_columns", num_columns, 1)
     if shape is not None:
         shape = tuple(arguments.array("shape", shape, (2,), kind="integers").tolist())
     if shape is not None and (min(shape) < 1 or shape[0] * shape[1] != num_features):
         raise ValueError(f"shape must hold the {num_features} features as pixels, got {shape}")
-    panels = Effects(*(values[chosen] for values in effects))
-    own = axes is None
-    if axes is None:
-        axes = grid(len(chosen), num_columns, _size(shape, num_features, feature_names))
-    axes = shaped(axes, (len(chosen),))
-    for ax, title in zip(axes, titles, strict=True):
+    shown = Effects(*(values[chosen] for values in effects))
+    axes = panels.grid(axes, len(chosen), num_columns, _size(shape, num_features, feature_names))
+    for ax, title in zip(axes, names, strict=True):
         ax.set_title(title, fontsize="medium", loc="left")
     if shape is not None:
-        _images(axes, Effects(*(values.reshape(-1, *shape) for values in panels)))
-        if (panels.mean < 0).any():
-            caption(axes[0], "Dot: the interval does not enclose zero.", own=own)
+        _images(axes, Effects(*(values.reshape(-1, *shape) for values in shown)))
+        if (shown.mean < 0).any():
+            panels.caption(axes[0], "Dot: the interval does not enclose zero.")
     else:
-        _profiles(axes, panels, feature_names)
+        _profiles(axes, shown, feature_names)
     return axes
 
 
@@ -148,34 +129,33 @@ def _images(axes: np.ndarray, images: Effects) -> None:
     bar.outline.set_visible(False)
 
 
-def _profiles(axes: np.ndarray, panels: Effects, names: Sequence[str] | None) -> None:
+def _profiles(axes: np.ndarray, effects: Effects, names: Sequence[str] | None) -> None:
     """Draw bars, or a filled profile with a band, over the features."""
-    num_features = panels.mean.shape[1]
+    num_features = effects.mean.shape[1]
     place = np.arange(num_features)
-    low, high = min(0.0, float(panels.lower.min())), max(0.0, float(panels.upper.max()))
+    low, high = min(0.0, float(effects.lower.min())), max(0.0, float(effects.upper.max()))
     margin = 0.04 * ((high - low) or 1.0)
-    for ax, mean, lower, upper in zip(axes, *panels, strict=True):
+    for ax, mean, lower, upper in zip(axes, *effects, strict=True):
         if num_features <= MAX_BARS:
-            ax.bar(place, mean, width=0.85, color=COLOURS[0], alpha=0.55)
+            ax.bar(place, mean, width=0.85, color=panels.COLOURS[0], alpha=0.55)
             ax.vlines(place, lower, upper, color="0.15", lw=0.8)
         else:
             edges = np.arange(num_features + 1) - 0.5
-            ax.stairs(mean, edges, fill=True, color=COLOURS[0], alpha=0.55, lw=0)
+            ax.stairs(mean, edges, fill=True, color=panels.COLOURS[0], alpha=0.55, lw=0)
             ax.stairs(upper, edges, baseline=lower, fill=True, color="0.15", alpha=0.35, lw=0)
         if low < 0:
             ax.axhline(0, color="0.5", lw=0.6)
         ax.set_xlim(-0.6, num_features - 0.4)
         ax.set_ylim(low - margin if low < 0 else 0, high + margin)
-        round_ticks(ax.yaxis, most=4)
+        panels.round_ticks(ax.yaxis, most=4)
         ax.tick_params(labelsize="small")
         if names is not None and num_features <= MAX_NAMES:
             ax.set_xticks(place, names, rotation=90)
         else:
-            round_ticks(ax.xaxis, whole=True, most=5)
+            panels.round_ticks(ax.xaxis, whole=True, most=5)
             ax.set_xlabel("feature", fontsize="small")
-        plain(ax)
-    first: Any = axes[0]
-    first.set_ylabel(EFFECT, fontsize="small")
+        panels.plain(ax)
+    axes[0].set_ylabel(EFFECT, fontsize="small")
 
 
 def _size(
@@ -186,4 +166,4 @@ def _size(
         return 1.9, 0.35 + 1.75 * min(shape[0] / shape[1], 2.5)
     if names is None or num_features > MAX_NAMES:
         return 2.9, 2.1
-    return max(2.4, 0.9 + 0.19 * num_features), 1.8 + LABEL_WIDTH * max(map(len, names))
+    return max(2.4, 0.9 + 0.19 * num_features), 1.8 + panels.width_of(names)

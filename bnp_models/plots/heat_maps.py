@@ -1,76 +1,201 @@
-"""Heat maps whose cells say how certain their values are.
+"""Heat maps of topics and groups, whose cells say how certain their values are.
 
 A cell shows its value and its interval if there is room for both. Otherwise it shows the value and
 a mark if the value is certain in a sense that the caption explains; and the mark alone if there is
-no room for the value. Topics whose share rounds to 0.00% everywhere are put together in the last
-row.
+no room for the value. Topics whose share rounds to 0.00% everywhere are not drawn.
 """
 
 from __future__ import annotations
 
 import math
-import textwrap
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool, Float
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
 
-from bnp_models.plots.panels import LABEL_WIDTH, SMALL_WIDTH, RoundNumbers, caption, single
-from bnp_models.plots.small_topics import small, small_text
-from bnp_models.posterior.alignment import Alignment
+from bnp_models.plots import panels
+from bnp_models.plots.small_topics import without_small
+from bnp_models.posterior.alignment import Alignment, as_alignment
 
 __all__ = [
-    "Cells",
-    "Marks",
-    "TopicMap",
+    "CLEAR",
     "heat_map",
     "interval_name",
-    "prevalence_map",
-    "sharing_map",
-    "similarity_map",
+    "plot_prevalence_by_group",
+    "plot_sharing",
+    "plot_topic_similarity",
+    "wide",
 ]
 
-ROW_WIDTH = 42  # characters of a line of the last row's label
 CERTAIN = 0.95  # probability
 TAILS = (0.05, 0.95)  # of the 90% interval over the states of a chain
 DASH = "\N{EN DASH}"
-MAX_COLUMNS = 10  # that have room for intervals in a picture of our own
+MAX_COLUMNS = 10  # with intervals; more would be hard to read
+MAX_NAME = 0.97  # inches; longer names of columns are slanted
 SMALL_LINE = 0.14  # inches that a line of small text takes
-ONE_LINE, TWO_LINES = 0.27, 0.34  # inches that a row takes
+ONE_LINE, TWO_LINES = 0.18, 0.28  # inches that texts of cells take
 MIN_PERCENT = 0.0005  # smaller shares round to 0.0%
 WHOLE_PERCENT = 0.0995  # from here on without decimals
-SIGNS = {"above": "\N{BLACK UP-POINTING TRIANGLE}", "below": "\N{BLACK DOWN-POINTING TRIANGLE}"}
-SIGNS |= {"certain": "\N{BLACK CIRCLE}"}
-MARKERS = {"above": "^", "below": "v", "certain": "o"}
+ABOVE, BELOW = "\N{BLACK UP-POINTING TRIANGLE}", "\N{BLACK DOWN-POINTING TRIANGLE}"
+CLEAR = "\N{BLACK CIRCLE}"
 
 
-class Marks(NamedTuple):
-    """Cells that are certain, by the kind of the mark (a key of `MARKERS`), and what that means."""
+def plot_prevalence_by_group(
+    table: pd.DataFrame, *, labels: Sequence[str] | None = None, ax: Axes | None = None
+) -> Axes:
+    """Draw the share of each topic in each group as a heat map.
 
-    cells: dict[str, Bool[np.ndarray, "R C"]]
-    meaning: str  # for the caption; {above}, {below} and {certain} stand for the marks
+    Cells show the share and its interval. Where there is no room for intervals, triangles mark
+    the cells whose interval lies above or below the mean of the topic over the groups. Topics below
+    0.005% in every group are not drawn; the caption counts them.
+
+    Parameters
+    ----------
+    table
+        From `topic_tables.topic_prevalence_by_group`; select rows to draw some topics or groups.
+    labels
+        One per topic, from `short_labels` for instance; "topic 0", ... if not given.
+    ax
+        Where to draw.
+    """
+    columns = ("group", "topic", "prevalence", "lower", "upper")
+    panels.check_table(table, columns, "topic_tables.topic_prevalence_by_group")
+    shares = wide(table, "prevalence")
+    names = panels.topic_labels(labels, shares.index)
+    kept, said = without_small(shares, " in every group")
+    shares, lower, upper = (wide(table, column).loc[kept] for column in columns[2:])
+    mean, name = shares.mean(axis=1).to_numpy()[:, None], interval_name(table)
+    ax = heat_map(
+        ax,
+        names[kept],
+        (shares, lower, upper),
+        title="share of the group's tokens",
+        bounds=name,
+        marks={ABOVE: lower.to_numpy() > mean, BELOW: upper.to_numpy() < mean},
+        meaning=f"{ABOVE} {BELOW}: the {name} lies above or below the mean of the topic over the "
+        "groups.",
+        write=percent,
+        write_bounds=percents,
+    )
+    panels.caption(ax, said)
+    ax.set_title("Topics by group", loc="left")
+    return ax
 
 
-class Cells(NamedTuple):
-    """What a heat map shows."""
+def plot_sharing(
+    table: pd.DataFrame, *, labels: Sequence[str] | None = None, ax: Axes | None = None
+) -> Axes:
+    """Draw the probability that each group has each topic as a heat map.
 
-    values: Float[np.ndarray, "R C"]
-    lower: Float[np.ndarray, "R C"] | None = None
-    upper: Float[np.ndarray, "R C"] | None = None
-    bounds: str = ""  # what lower and upper are, for the caption
-    marks: Marks | None = None  # for cells without room for an interval
-    text: Callable[[float], str] | None = None  # writes a value; `number` by default
-    bounds_text: Callable[[float, float], str] | None = None  # writes an interval
-    blank: int = 0  # rows at the end whose cells stay empty
+    Cells show the probability, and the interval of the topic's share of the group's tokens. Where
+    there is no room for intervals, a dot marks probabilities of at least 0.95. Topics below 0.005%
+    of the tokens in every group are not drawn; the caption counts them.
+
+    Parameters
+    ----------
+    table
+        From `group_tables.sharing`; select rows to draw some topics or groups.
+    labels
+        One per topic, from `short_labels` for instance; "topic 0", ... if not given.
+    ax
+        Where to draw.
+    """
+    columns = ("group", "topic", "share", "probability", "lower", "upper")
+    panels.check_table(table, columns, "group_tables.sharing")
+    shares = wide(table, "share")
+    names = panels.topic_labels(labels, shares.index)
+    kept, said = without_small(shares, " in every group")
+    probability, lower, upper = (wide(table, column).loc[kept] for column in columns[3:])
+    ax = heat_map(
+        ax,
+        names[kept],
+        (probability, lower, upper),
+        title="probability that the group has it",
+        bounds=f"{interval_name(table)} of the topic's share of the group's tokens",
+        marks={CLEAR: probability.to_numpy() >= CERTAIN},
+        meaning=f"{CLEAR}: the probability is at least {CERTAIN:g}.",
+        write_bounds=percents,
+        top=1.0,
+    )
+    panels.caption(ax, said)
+    ax.set_title("Topics that groups share", loc="left")
+    return ax
+
+
+def plot_topic_similarity(
+    alignment: Alignment, *, labels: Sequence[str] | None = None, ax: Axes | None = None
+) -> Axes:
+    """Draw how similar each topic is in every chain to the topic that has the number.
+
+    A dash means that the chain does not have the topic. Where the numbers come from all chains,
+    cells show the mean over the states of the chain and their 90% interval, or, where there is no
+    room for intervals, a dot for topics that at least 95% of the states of the chain have. Topics
+    below 0.005% of the tokens are not drawn; the caption counts them. For display only, see
+    `alignment`.
+
+    Parameters
+    ----------
+    alignment
+        From `alignment.align`.
+    labels
+        One per topic, from `short_labels` for instance; "topic 0", ... if not given.
+    ax
+        Where to draw.
+    """
+    as_alignment(alignment)
+    names = panels.topic_labels(labels, range(alignment.num_topics))
+    kept, said = np.ones(len(names), bool), ""
+    if alignment.number.max() < alignment.num_topics:  # otherwise it has some of the topics only
+        kept, said = without_small(alignment.shares().mean(axis=0))
+    means, found = (values[kept] for values in alignment.by_chain())
+    if alignment.in_chains is not None:
+        columns = [f"chain {chain}" for chain in alignment.in_chains.chains]
+        columns[alignment.in_chains.own] += "\n(shown)"
+        lower = upper = pd.DataFrame(np.full(means.shape, np.nan))
+        whose, bounds, marks, meaning = "the chain shown", "", {}, ""
+    else:
+        states = pd.DataFrame(alignment.similarity[:, kept]).groupby(alignment.chain)
+        columns = [f"chain {chain}" for chain in states.groups]
+        columns[list(states.groups).index(alignment.chain[alignment.reference])] += "\n(reference)"
+        lower, upper = (states.quantile(tail).T for tail in TAILS)
+        whose, bounds = "the reference", "90% interval over the states of the chain"
+        marks = {CLEAR: found >= CERTAIN}
+        meaning = f"{CLEAR}: the topic is in at least {CERTAIN:.0%} of the chain's states."
+    cells = pd.DataFrame(means, columns=columns), lower, upper
+    ax = heat_map(
+        ax, names[kept], cells, title=f"similarity to {whose}", bounds=bounds, marks=marks,
+        meaning=meaning, top=1.0,
+    )  # fmt: skip
+    panels.caption(ax, said)
+    ax.set_title("Topics found in each chain", loc="left")
+    return ax
+
+
+def wide(
+    table: pd.DataFrame, column: str, rows: str = "topic", columns: str = "group"
+) -> pd.DataFrame:
+    """Return a column by row and column of a heat map, in the order of the table."""
+    found = table.pivot(index=rows, columns=columns, values=column)
+    return found.loc[table[rows].unique(), table[columns].unique()].astype(np.float64)
+
+
+def interval_name(table: pd.DataFrame) -> str:
+    """Name the interval of a table: "90% interval" if the table knows, else "interval"."""
+    share = table.attrs.get("interval")
+    return "interval" if share is None else f"{100 * share:.6g}% interval"
 
 
 def number(value: float) -> str:
     """Write a number with two decimals, a small one as 0."""
     return f"{value:.2f}" if value >= 0.005 else "0"
+
+
+def numbers(lower: float, upper: float) -> str:
+    """Write an interval of numbers."""
+    return f"{number(lower)}{DASH}{number(upper)}"
 
 
 def percent(value: float) -> str:
@@ -82,273 +207,133 @@ def percent(value: float) -> str:
 
 def percents(lower: float, upper: float) -> str:
     """Write an interval of shares in percent."""
-    digits = 1 if upper < WHOLE_PERCENT else 0
     if upper < MIN_PERCENT:
         return "<0.1%"
+    digits = 1 if upper < WHOLE_PERCENT else 0
     low = f"{100 * lower:.{digits}f}" if lower >= MIN_PERCENT else "0"
     return f"{low}{DASH}{upper:.{digits}%}"
 
 
-def interval_name(table: pd.DataFrame) -> str:
-    """Name the interval of a table: "90% interval" if the table knows, else "interval"."""
-    share = table.attrs.get("interval")
-    return "interval" if share is None else f"{100 * share:.6g}% interval"
-
-
 def heat_map(
-    cells: Cells,
-    rows: Sequence[str],
-    columns: Sequence[str],
-    meaning: str,
     ax: Axes | None,
+    rows: Sequence[str] | np.ndarray,
+    cells: tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame],
     *,
+    title: str,
+    bounds: str = "",
+    marks: Mapping[str, np.ndarray] = MappingProxyType({}),
+    meaning: str = "",
+    write: Callable[[float], str] = number,
+    write_bounds: Callable[[float, float], str] = numbers,
     top: float | None = None,
 ) -> Axes:
-    """Draw a heat map with the names of its rows and columns; a dash stands for NaN."""
-    values = cells.values
-    plain, full = _texts(cells)
-    slanted = _longest(columns) > 11
-    own = ax is None
-    if ax is None:
-        ax = single(*_size(plain, full, rows, columns, slanted))
-    top = float(np.nanmax(values, initial=0.0)) if top is None else top
-    top = top or 1.0
+    """Draw a heat map; a dash stands for NaN.
+
+    Parameters
+    ----------
+    ax
+        Where to draw; without it a panel is made that has room for all texts.
+    rows
+        Names of the rows.
+    cells
+        The values, and the lower and upper bounds of their intervals. Columns of the values have
+        the names that are written below them.
+    title
+        What the values are, beside the scale of colours.
+    bounds
+        What the intervals are, for the caption.
+    marks, meaning
+        Cells that are certain, by the sign that marks them, and what it means, for the caption.
+    write, write_bounds
+        Write a value, and an interval.
+    top
+        Value at the end of the scale of colours, by default the largest one.
+    """
+    columns = [str(name) for name in cells[0].columns]
+    values, lower, upper = (frame.to_numpy(np.float64) for frame in cells)
+    signs = np.full(values.shape, "", object)
+    for sign, certain in marks.items():
+        signs[certain] = sign
+    plain = _texts(write, DASH, values)
+    full = plain + _texts(lambda *pair: f"\n{write_bounds(*pair)}", "", lower, upper)
+    marked = plain + np.where(signs == "", "", " " + signs)
+    levels = (full, marked) if len(columns) <= MAX_COLUMNS else (marked,)
+    ax = panels.panel(ax, *_size(levels[0], rows, columns))
+    top = (float(np.nanmax(values, initial=0.0)) if top is None else top) or 1.0
     image = ax.imshow(values, cmap="cividis", aspect="auto", vmin=0, vmax=top)
     ax.set_facecolor("0.93")
-    texts, said = _shown(ax, cells, plain, full, own)
+    bar = ax.figure.colorbar(image, ax=ax, shrink=0.9, label=title)
+    panels.round_ticks(bar.ax.yaxis, most=5, percent=write is percent)
+    bar.outline.set_visible(False)
+    width, height = _name_cells(ax, rows, columns)
+    texts = next((texts for texts in levels if _has_room(texts, width, height)), signs)
+    size = "small" if texts is not signs else min(0.6 * 72 * min(width, height), 7.0)
+    ink = np.where(np.isnan(values), "0.3", np.where(values < 0.55 * top, "white", "black"))
     for (row, column), text in np.ndenumerate(texts):
-        value = values[row, column]
-        known = np.isfinite(value)
-        ink = ("white" if value < 0.55 * top else "black") if known else "0.3"
         if text:
             ax.text(
-                *(column, row), text, ha="center", va="center", color=ink, fontsize="small",
+                column, row, text, ha="center", va="center", color=ink[row, column], fontsize=size,
                 linespacing=1.05,
             )  # fmt: skip
-    if not texts.size and cells.marks is not None:
-        _markers(ax, cells.marks, values < 0.55 * top)
-    _names(ax, rows, columns, slanted)
-    ax.tick_params(length=0)
-    ax.spines[:].set_visible(False)
-    bar = ax.figure.colorbar(image, ax=ax, shrink=0.9, label=meaning)
-    bar.locator = MaxNLocator(5, steps=[1, 2, 5, 10])
-    bar.formatter = RoundNumbers(percent=cells.text is percent)
-    bar.update_ticks()
-    bar.outline.set_visible(False)
-    caption(ax, said, own=own)
+    said = f"Second line: {bounds}." if bounds else ""
+    panels.caption(ax, said if texts is full else meaning)
     return ax
 
 
-def _names(ax: Axes, rows: Sequence[str], columns: Sequence[str], slanted: bool) -> None:
-    """Write the names of rows and columns; only every second or n-th name if cells are small."""
-    box, dpi = ax.get_window_extent(), ax.figure.dpi
-    height, width = box.height / dpi / len(rows), box.width / dpi / len(columns)
-    step = max(math.ceil(SMALL_LINE / height), 1)
-    ax.set_yticks(range(0, len(rows), step), rows[::step], fontsize="small")
-    step = max(math.ceil(SMALL_LINE / width), 1)
-    places, names = range(0, len(columns), step), columns[::step]
-    if width < 0.3:
-        ax.set_xticks(places, names, rotation=90, fontsize="small")
-    elif slanted or width < LABEL_WIDTH * _longest(columns):
-        ax.set_xticks(places, names, rotation=35, ha="right", rotation_mode="anchor")
-    else:
-        ax.set_xticks(places, names)
+def _texts(write: Callable[..., str], unknown: str, *values: np.ndarray) -> np.ndarray:
+    """Write the values of each cell."""
+    cells = zip(*(array.flat for array in values), strict=True)
+    texts = [write(*cell) if np.isfinite(cell).all() else unknown for cell in cells]
+    return np.array(texts, object).reshape(values[0].shape)
 
 
-def _texts(cells: Cells) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return the text of each cell: its value, and its value with its interval."""
-    write = cells.text or number
-    values = cells.values
-    filled = len(values) - cells.blank
-    plain = np.full(values.shape, "", object)
-    for at, value in np.ndenumerate(values[:filled]):
-        plain[at] = write(value) if np.isfinite(value) else DASH
-    if cells.lower is None or cells.upper is None:
-        return plain, None
-    both = cells.bounds_text or (lambda low, high: f"{write(low)}{DASH}{write(high)}")
-    full = plain.copy()
-    for at, low in np.ndenumerate(cells.lower[:filled]):
-        high = cells.upper[at]
-        if np.isfinite([low, high]).all():
-            full[at] += f"\n{both(low, high)}"
-    return plain, full
-
-
-def _longest(texts: Iterable[str]) -> int:
+def _longest(texts: np.ndarray) -> int:
     """Return the number of characters of the longest line."""
-    return max((len(line) for text in texts for line in text.split("\n")), default=0)
+    return max((len(line) for text in texts.flat for line in text.split("\n")), default=0)
+
+
+def _line(texts: np.ndarray) -> float:
+    """Return the height of a cell with these texts in inches."""
+    return TWO_LINES if any("\n" in text for text in texts.flat) else ONE_LINE
 
 
 def _size(
-    plain: np.ndarray,
-    full: np.ndarray | None,
-    rows: Sequence[str],
-    columns: Sequence[str],
-    slanted: bool,
+    texts: np.ndarray, rows: Sequence[str] | np.ndarray, columns: Sequence[str]
 ) -> tuple[float, float]:
-    """Return width and height of a picture, in inches."""
-    longest = _longest(columns)
-    below = 0.062 * longest if slanted else 0.2
-    cell = 0.65 if slanted else max(0.65, LABEL_WIDTH * (longest + 1))
-    line = ONE_LINE
-    if full is not None and len(columns) <= MAX_COLUMNS:
-        line, cell = TWO_LINES, max(cell, SMALL_WIDTH * (_longest(full.flat) + 2))
-    else:
-        cell = max(cell, SMALL_WIDTH * (_longest(plain.flat) + 4))
-    width = 2.2 + LABEL_WIDTH * _longest(rows) + cell * len(columns)
-    return width, 1.1 + below + max(line * len(rows), 1.6)  # 1.6: for the bar's label
+    """Return width and height of a picture that has room for these texts, in inches."""
+    name = panels.width_of(columns)
+    slanted = name > MAX_NAME
+    cell = max(0.65, panels.SMALL_WIDTH * (_longest(texts) + 2), 0 if slanted else name + 0.085)
+    width = 2.2 + panels.width_of(rows) + cell * len(columns)
+    body = max((0.08 + _line(texts)) * len(rows), 1.6)  # 1.6: for the bar's label
+    return width, 1.1 + (0.73 * name if slanted else 0.2) + body
 
 
-def _shown(
-    ax: Axes, cells: Cells, plain: np.ndarray, full: np.ndarray | None, own: bool
-) -> tuple[np.ndarray, str]:
-    """Return the texts that have room, and what the caption says; no text: markers have room."""
-    box, dpi = ax.get_window_extent(), ax.figure.dpi
-    height, width = (
-        size / dpi / count for size, count in zip((box.height, box.width), plain.shape, strict=True)
-    )
-    said = "" if cells.marks is None else cells.marks.meaning.format(**SIGNS)
-    if own:
-        if full is not None and plain.shape[1] <= MAX_COLUMNS:
-            return full, f"Second line: {cells.bounds}." if cells.bounds else ""
-        return _marked(cells.marks, plain), said
-    if full is not None and height > 0.28 and width > SMALL_WIDTH * (_longest(full.flat) + 0.5):
-        return full, f"Second line: {cells.bounds}." if cells.bounds else ""
-    marked = _marked(cells.marks, plain)
-    if height > 0.15 and width > SMALL_WIDTH * (_longest(marked.flat) + 0.5):
-        return marked, said
-    return plain[:0], said
+def _has_room(texts: np.ndarray, width: float, height: float) -> bool:
+    """Return whether the texts fit into cells of this size."""
+    return height > _line(texts) and width > panels.SMALL_WIDTH * (_longest(texts) + 0.5)
 
 
-def _marked(marks: Marks | None, plain: np.ndarray) -> np.ndarray:
-    """Add the marks to the texts."""
-    marked = plain.copy()
-    for kind, certain in (marks.cells if marks else {}).items():
-        marked[certain] += f" {SIGNS[kind]}"
-    return marked
+def _name_cells(
+    ax: Axes, rows: Sequence[str] | np.ndarray, columns: Sequence[str]
+) -> tuple[float, float]:
+    """Write the names of rows and columns and return the size of a cell, in inches.
 
-
-def _markers(ax: Axes, marks: Marks, dark: np.ndarray) -> None:
-    """Draw marks where there is no room for text."""
-    box, dpi = ax.get_window_extent(), ax.figure.dpi
-    side = 72 / dpi * min(box.height / dark.shape[0], box.width / dark.shape[1])  # points
-    for kind, certain in marks.cells.items():
-        row, column = np.nonzero(certain)
-        colours = np.where(dark[row, column], "white", "black").tolist()
-        size = min(0.45 * side, 6.0) ** 2
-        ax.scatter(column, row, size, colours, marker=MARKERS[kind], linewidths=0, zorder=3)
-
-
-class TopicMap(NamedTuple):
-    """Cells of a heat map with a row for each topic, and the names of rows and columns."""
-
-    cells: Cells
-    rows: list[str]
-    columns: list[str]
-
-
-def prevalence_map(table: pd.DataFrame, labels: Sequence[str]) -> TopicMap:
-    """Show the shares of topics in groups, against the mean of the topic over the groups."""
-    share, groups = _by_group(table, "prevalence")
-    hidden = small(np.nan_to_num(share).max(axis=1))
-    rows = _rows(labels, hidden, np.nansum(share[hidden], axis=0), " in every group")
-    sums = share[hidden].sum(axis=0)  # NaN for a group without tokens
-    values = _folded(share, hidden, sums)
-    if not {"lower", "upper"} <= set(table.columns):
-        return TopicMap(Cells(values, text=percent), rows, groups)
-    lower, upper = (_folded(_by_group(table, name)[0], hidden) for name in ("lower", "upper"))
-    known = np.isfinite(values)
-    mean = np.where(known, values, 0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
-    name = interval_name(table)
-    marks = Marks(
-        {"above": lower > mean[:, None], "below": upper < mean[:, None]},
-        f"{{above}} {{below}}: the {name} lies above or below the mean of the topic over the "
-        "groups.",
-    )
-    return TopicMap(Cells(values, lower, upper, name, marks, percent, percents), rows, groups)
-
-
-def sharing_map(table: pd.DataFrame, labels: Sequence[str]) -> TopicMap:
-    """Show how probable it is that groups have topics, and the intervals of their shares."""
-    probability, groups = _by_group(table, "probability")
-    if not {"share", "lower", "upper"} <= set(table.columns):
-        return TopicMap(Cells(probability), list(labels), groups)
-    share = _by_group(table, "share")[0]
-    hidden = small(share.max(axis=1))
-    values = _folded(probability, hidden)
-    lower, upper = (_folded(_by_group(table, name)[0], hidden) for name in ("lower", "upper"))
-    meaning = f"{{certain}}: the probability is at least {CERTAIN:g}."
-    cells = Cells(
-        values, lower, upper, f"{interval_name(table)} of the topic's share of the group's tokens",
-        Marks({"certain": values >= CERTAIN}, meaning), number, percents, int(hidden.any()),
-    )  # fmt: skip
-    rows = _rows(labels, hidden, share[hidden].sum(axis=0), " in every group")
-    return TopicMap(cells, rows, groups)
-
-
-def similarity_map(alignment: Alignment, labels: Sequence[str]) -> TopicMap:
-    """Show how similar topics are in each chain.
-
-    Where the numbers come from all chains, there are intervals over the states of each chain.
+    Only every second or n-th name is written if cells are small.
     """
-    means, found = alignment.by_chain()
-    hidden, sums = np.zeros(len(means), bool), np.zeros(1)
-    if alignment.number.max() < alignment.num_topics:  # otherwise it has some of the topics only
-        shares = alignment.shares().mean(axis=0)
-        hidden = small(shares)
-        sums = shares[hidden].sum(keepdims=True)
-    rows, blank = _rows(labels, hidden, sums), int(hidden.any())
-    if alignment.in_chains is not None:
-        columns = [f"chain {chain}" for chain in alignment.in_chains.chains]
-        columns[alignment.in_chains.own] += "\n(shown)"
-        return TopicMap(Cells(_folded(means, hidden), blank=blank), rows, columns)
-    chains = np.unique(alignment.chain)
-    lower, upper = np.full((2, *means.shape), np.nan)
-    for column, chain in enumerate(chains):
-        some = np.isfinite(means[:, column])
-        values = alignment.similarity[alignment.chain == chain][:, some]
-        lower[some, column], upper[some, column] = np.nanquantile(values, TAILS, axis=0)
-    own = alignment.chain[alignment.reference]
-    columns = [f"chain {chain}" + "\n(reference)" * bool(chain == own) for chain in chains]
-    marks = Marks(
-        {"certain": _folded(found, hidden) >= CERTAIN},
-        f"{{certain}}: the topic is in at least {CERTAIN:.0%} of the states of the chain.",
-    )
-    cells = Cells(
-        _folded(means, hidden), _folded(lower, hidden), _folded(upper, hidden),
-        "90% interval over the states of the chain", marks, blank=blank,
-    )  # fmt: skip
-    return TopicMap(cells, rows, columns)
-
-
-def _by_group(table: pd.DataFrame, column: str) -> tuple[Float[np.ndarray, "R G"], list[str]]:
-    """Return a column by topic and group, in the order of the table, and the names of groups."""
-    groups, topics = (list(dict.fromkeys(table[name])) for name in ("group", "topic"))
-    values = table.pivot(index="topic", columns="group", values=column)
-    return values.loc[topics, groups].to_numpy(np.float64), [str(group) for group in groups]
-
-
-def _folded(
-    values: Float[np.ndarray, "R C"],
-    hidden: Bool[np.ndarray, " R"],
-    last: Float[np.ndarray, " C"] | None = None,
-) -> Float[np.ndarray, "n C"]:
-    """Take rows away and put one for all of them at the end, of NaN by default."""
-    if not hidden.any():
-        return values
-    last = np.full(values.shape[1], np.nan) if last is None else last
-    return np.concatenate([values[~hidden], last[None]])
-
-
-def _rows(
-    labels: Sequence[str],
-    hidden: Bool[np.ndarray, " R"],
-    sums: Float[np.ndarray, " C"],
-    where: str = "",
-) -> list[str]:
-    """Return the labels of the rows, one for all hidden ones at the end."""
-    shown = [label for label, gone in zip(labels, hidden, strict=True) if not gone]
-    if hidden.any():
-        said = small_text(int(hidden.sum()), float(sums.max()), where)
-        shown.append(textwrap.fill(said, ROW_WIDTH))
-    return shown
+    ax.set_yticks(range(len(rows)), rows, fontsize="small")
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    panels.lay_out(ax)
+    box, dpi = ax.get_window_extent(), ax.figure.dpi
+    width, height = box.width / dpi / len(columns), box.height / dpi / len(rows)
+    step = max(math.ceil(SMALL_LINE / height), 1)
+    ax.set_yticks(range(0, len(rows), step), rows[::step], fontsize="small")
+    step = max(math.ceil(SMALL_LINE / width), 1)
+    ax.set_xticks(range(0, len(columns), step), columns[::step])
+    name = panels.width_of(columns)
+    if width < 0.3:
+        ax.tick_params(axis="x", rotation=90, labelsize="small")
+    elif name > min(MAX_NAME, width):
+        plt.setp(ax.get_xticklabels(), rotation=35, ha="right", rotation_mode="anchor")
+    return width, height

@@ -4,36 +4,45 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis, XAxis
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import Formatter, MaxNLocator
 
 from bnp_models.data import arguments
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import ArrayLike
 
 __all__ = [
     "COLOURS",
     "LABEL_WIDTH",
     "SMALL_WIDTH",
+    "Picture",
     "RoundNumbers",
     "caption",
     "chain_colour",
-    "check_ax",
+    "chain_lines",
     "check_table",
     "grid",
     "interval_rows",
-    "percent_ticks",
+    "lay_out",
+    "legend_above",
+    "new_panels",
+    "panel",
     "plain",
-    "readable",
     "round_ticks",
     "shaped",
-    "single",
     "title_with_chains",
     "topic_labels",
+    "width_of",
 ]
 
 # Okabe and Ito, Color Universal Design (2008), without the yellow that is faint on white
@@ -44,6 +53,17 @@ LINE_HEIGHT = 0.14  # inches from one line of a caption to the next
 INK = "0.25"  # of captions
 
 
+class Picture(Figure):
+    """A figure that was made here: it grows with its caption. Figures of users keep their size."""
+
+
+def chain_lines(ax: Axes, x: np.ndarray, draws: np.ndarray, **style: Any) -> None:
+    """Draw a line for each chain, with its colour and name."""
+    chains = range(len(draws))
+    ax.set_prop_cycle(color=[chain_colour(chain, len(draws)) for chain in chains])
+    ax.plot(x, draws.T, alpha=0.85, label=[f"chain {chain}" for chain in chains], **style)
+
+
 def chain_colour(chain: int, num_chains: int) -> Any:
     """Return the colour of a chain, the same in all pictures."""
     if num_chains <= len(COLOURS):
@@ -51,31 +71,44 @@ def chain_colour(chain: int, num_chains: int) -> Any:
     return plt.get_cmap("viridis")(chain / (num_chains - 1))
 
 
-def single(width: float, height: float) -> Axes:
-    """Return one panel of this size, in inches."""
-    return plt.subplots(figsize=(width, height), layout="constrained")[1]
+def width_of(texts: Iterable[str]) -> float:
+    """Return the width of the longest of these labels, in inches."""
+    return LABEL_WIDTH * max((len(line) for text in texts for line in text.split("\n")), default=0)
 
 
-def grid(count: int, columns: int, size: tuple[float, float], **share: bool) -> np.ndarray:
-    """Return `count` panels in rows; those left over in the last row are removed."""
-    columns = arguments.integer("num_columns", columns, 1)
-    columns = min(columns, count)
+def new_panels(
+    rows: int, columns: int, size: tuple[float, float], **options: Any
+) -> np.ndarray[Any, Any]:
+    """Return the panels of a new picture of this size in inches, [rows, columns]."""
+    return plt.subplots(
+        rows, columns, figsize=size, FigureClass=Picture, squeeze=False, layout="constrained",
+        **options,
+    )[1]  # fmt: skip
+
+
+def panel(ax: Axes | None, width: float, height: float) -> Axes:
+    """Return the given panel, or a new one of this size in inches."""
+    arguments.optional(arguments.instance, "ax", ax, Axes, "an Axes of matplotlib")
+    return new_panels(1, 1, (width, height))[0, 0] if ax is None else ax
+
+
+def grid(
+    axes: object, count: int, columns: int, size: tuple[float, float], **share: bool
+) -> np.ndarray:
+    """Return the given panels, or `count` new ones of this size in rows of so many `columns`."""
+    columns = min(arguments.integer("num_columns", columns, 1), count)
+    if axes is not None:
+        return shaped(axes, (count,))
     rows = math.ceil(count / columns)
-    axes = plt.subplots(
-        *(rows, columns),
-        figsize=(size[0] * columns, size[1] * rows),
-        squeeze=False,
-        layout="constrained",
-        **share,
-    )[1]
-    for ax in axes.flat[count:]:
+    every = new_panels(rows, columns, (size[0] * columns, size[1] * rows), **share)
+    for ax in every.flat[count:]:
         ax.remove()
-    for ax in axes.flat[max(count - columns, 0) : count]:  # the lowest panel of every column
+    for ax in every.flat[max(count - columns, 0) : count]:  # the lowest panel of every column
         ax.tick_params(labelbottom=True)
-    return axes.flat[:count]
+    return every.flat[:count]
 
 
-def shaped(axes: Any, shape: tuple[int, ...]) -> np.ndarray:
+def shaped(axes: object, shape: tuple[int, ...]) -> np.ndarray:
     """Return the given panels in this shape, or raise `ValueError` if their number is wrong."""
     array = np.asarray(axes, dtype=object)
     if not all(isinstance(ax, Axes) for ax in array.flat):
@@ -85,13 +118,13 @@ def shaped(axes: Any, shape: tuple[int, ...]) -> np.ndarray:
     return array.reshape(shape)
 
 
-def check_ax(ax: Any) -> None:
-    """Refuse a panel that is none."""
-    arguments.optional(arguments.instance, "ax", ax, Axes, "an Axes of matplotlib")
-
-
 def check_table(
-    table: Any, columns: Sequence[str], source: str, *, name: str = "table", empty: bool = False
+    table: pd.DataFrame,
+    columns: Sequence[str],
+    source: str,
+    *,
+    name: str = "table",
+    empty: bool = False,
 ) -> None:
     """Refuse what is no table of the function `source`, or has no rows unless it may be `empty`."""
     import pandas as pd
@@ -106,41 +139,46 @@ def check_table(
         raise ValueError(f"{name} must have rows; {source} makes one")
 
 
-def topic_labels(labels: Sequence[str] | None, topics: Sequence[int]) -> list[str]:
+def topic_labels(
+    labels: Sequence[str] | None,
+    topics: Sequence[int] | np.ndarray | pd.Index,
+    *,
+    default: str = "topic {}",
+    name: str = "labels",
+) -> np.ndarray:
     """Return the given labels, one for each topic, or "topic 0", ... without them."""
     if labels is None:
-        return [f"topic {topic}" for topic in topics]
-    return arguments.texts("labels", labels, length=len(topics))
+        labels = [default.format(topic) for topic in topics]
+    return np.array(arguments.texts(name, labels, length=len(topics)), object)
 
 
 def interval_rows(
     ax: Axes | None,
     labels: Sequence[str],
-    values: Sequence[float],
-    lower: Sequence[float],
-    upper: Sequence[float],
-    colours: Sequence[str],
+    values: ArrayLike,
+    lower: ArrayLike,
+    upper: ArrayLike,
+    colours: str | Sequence[str] = COLOURS[0],
 ) -> Axes:
     """Draw values as dots with their intervals, a row for each label, the first one on top.
 
-    There may be fewer intervals than values: those of the first rows. Without `ax` a panel is made
-    that has room for the labels.
+    Bounds may be NaN. Without `ax` a panel is made that has room for the labels.
     """
-    if ax is None:
-        width = 4.5 + LABEL_WIDTH * max(map(len, labels), default=0)
-        ax = single(width, 0.9 + 0.24 * len(labels))
+    ax = panel(ax, 4.5 + width_of(labels), 0.9 + 0.24 * len(labels))
     place = np.arange(len(labels))
-    for colour in dict.fromkeys(colours):
-        drawn = np.array([other == colour for other in colours])
-        some = drawn[: len(lower)]
-        low, high = np.asarray(lower)[some], np.asarray(upper)[some]
-        ax.hlines(place[: len(lower)][some], low, high, color=colour, lw=2)
-        ax.plot(np.asarray(values)[drawn], place[drawn], "o", color=colour, ms=5)
+    ax.hlines(place, lower, upper, colors=colours, lw=2)
+    ax.scatter(values, place, 25, colours, zorder=2)
     ax.set_yticks(place, labels, fontsize="small")
     ax.set_ylim(len(labels) - 0.5, -0.5)
     ax.grid(axis="x", color="0.9")
     ax.set_axisbelow(True)
     return plain(ax)
+
+
+def lay_out(ax: Axes) -> None:
+    """Give a panel the size that it will have in the picture."""
+    figure: Any = ax.get_figure(root=True)
+    figure.draw_without_rendering()
 
 
 def plain(ax: Axes) -> Axes:
@@ -149,98 +187,82 @@ def plain(ax: Axes) -> Axes:
     return ax
 
 
-def readable(value: Any) -> str:
-    """Return a number as people write it: 10,000 and 0.25."""
-    return f"{float(value):,.10g}"
-
-
 class RoundNumbers(Formatter):
     """Labels of ticks: all with the decimals that one of them needs, in percent if asked to."""
 
     def __init__(self, *, percent: bool = False) -> None:
         self.factor, self.unit = (100, "%") if percent else (1, "")
 
-    def __call__(self, x: float, pos: Any = None) -> str:
+    def __call__(self, x: float, pos: object = None) -> str:
         """Return the label of one tick."""
         return self.format_ticks([x])[0]
 
-    def format_ticks(self, values: Any) -> list[str]:
+    def format_ticks(self, values: Sequence[float]) -> list[str]:
         """Return the labels of all ticks of an axis."""
         numbers = [float(f"{self.factor * value:.10g}") for value in values]
-        texts = [readable(x) for x in numbers]
+        texts = [f"{x:,.10g}" for x in numbers]
         if not any("e" in text for text in texts):  # those need no decimals
             digits = max((len(text.partition(".")[2]) for text in texts), default=0)
             texts = [f"{x:,.{digits}f}" for x in numbers]
         return [f"{self.fix_minus(text)}{self.unit}" for text in texts]
 
 
-def round_ticks(axis: Axis, *, whole: bool = False, most: int = 8) -> None:
+def round_ticks(axis: Axis, *, whole: bool = False, percent: bool = False, most: int = 8) -> None:
     """Put ticks at round numbers, at whole ones only if asked to, and as many as have room.
 
     The panel must have its limits.
     """
-    room = _room(axis, max(len(readable(round(x))) for x in axis.get_view_interval()))
-    axis.set_major_locator(
-        MaxNLocator(max(min(most, room), 1), steps=[1, 2, 5, 10], integer=whole, min_n_ticks=1)
-    )
-    axis.set_major_formatter(RoundNumbers())
-
-
-def percent_ticks(axis: Axis, *, most: int = 6) -> None:
-    """Put ticks at round percentages, with the decimals that they need and no more."""
-    room = _room(axis, 4)
-    axis.set_major_locator(MaxNLocator(max(min(most, room), 1), steps=[1, 2, 5, 10]))
-    axis.set_major_formatter(RoundNumbers(percent=True))
-
-
-def _room(axis: Axis, length: int) -> int:
-    """Return how many labels of so many characters have room along an axis."""
-    panel, figure = axis.axes.get_window_extent(), axis.axes.figure
+    box, figure = axis.axes.get_window_extent(), axis.axes.figure
     if isinstance(axis, XAxis):
-        return int(panel.width / figure.dpi / (LABEL_WIDTH * (length + 1.5)))
-    return int(panel.height / figure.dpi / 0.22)
+        longest = max(len(f"{round(x):,}") for x in axis.get_view_interval())
+        room = box.width / figure.dpi / (LABEL_WIDTH * ((4 if percent else longest) + 1.5))
+    else:
+        room = box.height / figure.dpi / 0.22
+    most = max(min(most, int(room)), 1)
+    axis.set_major_locator(MaxNLocator(most, steps=[1, 2, 5, 10], integer=whole, min_n_ticks=1))
+    axis.set_major_formatter(RoundNumbers(percent=percent))
 
 
-def caption(ax: Axes, text: str, *, own: bool) -> None:
-    """Write sentences below a picture that is our `own`, which grows, or below a given panel.
+def caption(ax: Axes, text: str) -> None:
+    """Write sentences below a picture that was made here, or below a panel that was given.
 
     They come after those that are there already.
     """
     if not text:
         return
-    root: Any = ax.get_figure(root=True)
-    before = root.get_supxlabel() if own else ""
+    figure = ax.get_figure(root=True)
+    own = isinstance(figure, Picture)
+    before = figure.get_supxlabel() if own else ""
     box = ax.figure.bbox if own else ax.get_window_extent()
     width = max(int(box.width / ax.figure.dpi / SMALL_WIDTH) - 4, 24)
     lines = textwrap.fill(f"{before} {text}".strip(), width)
     if own:
         more = lines.count("\n") + 2 - (before.count("\n") + 2) * bool(before)
-        root.set_figheight(root.get_figheight() + LINE_HEIGHT * more)
-        root.supxlabel(lines, x=0.01, ha="left", fontsize="small", color=INK)
+        figure.set_figheight(figure.get_figheight() + LINE_HEIGHT * more)
+        figure.supxlabel(lines, x=0.01, ha="left", fontsize="small", color=INK)
     else:
-        before = ax.get_xlabel()
-        ax.set_xlabel(f"{before}\n{lines}" if before else lines, fontsize="small")
+        ax.set_xlabel(f"{ax.get_xlabel()}\n{lines}".lstrip("\n"), fontsize="small")
+
+
+def legend_above(
+    ax: Axes, title: str, handles: Sequence[Line2D], columns: int = 4, **options: float
+) -> None:
+    """Write a title and under it a legend, in one or two rows."""
+    ax.set_title(title, loc="left", pad=20 if len(handles) <= columns else 32)  # points; a row: 12
+    legend = ax.legend(
+        handles=handles, loc="lower left", bbox_to_anchor=(0.0, 1.0), borderaxespad=0.2,
+        borderpad=0.0, labelspacing=0.2, ncols=min(len(handles), columns), frameon=False,
+        fontsize="small", columnspacing=1.0, **options,
+    )  # fmt: skip
+    legend.set_in_layout(False)
 
 
 def title_with_chains(ax: Axes, title: str) -> None:
     """Write the title, and under it the colours of the chains unless there are too many."""
-    num_chains = len(ax.get_lines())
-    if not 1 < num_chains <= len(COLOURS):
+    lines = ax.get_lines()
+    if not 1 < len(lines) <= len(COLOURS):
         ax.set_title(title, loc="left")
         return
-    ax.set_title(title, loc="left", pad=20 if num_chains <= 4 else 32)  # in points; a row has 12
-    legend = ax.legend(
-        loc="lower left",
-        bbox_to_anchor=(0.0, 1.0),
-        borderaxespad=0.2,
-        borderpad=0.0,
-        labelspacing=0.2,
-        ncols=min(num_chains, 4),
-        frameon=False,
-        fontsize="small",
-        handlelength=1.2,
-        columnspacing=1.0,
-    )
-    legend.set_in_layout(False)
-    for line in legend.get_lines():  # those of the panel may be too thin to show their colour
-        line.set_linewidth(1.5)
+    # those of the panel may be too thin to show their colour
+    thick = [Line2D([], [], lw=1.5, c=line.get_color(), label=line.get_label()) for line in lines]
+    legend_above(ax, title, thick, handlelength=1.2)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from bnp_models.data import arguments
-from bnp_models.plots.panels import COLOURS, caption, check_ax, check_table, single
-from bnp_models.plots.small_topics import small, small_text
+from bnp_models.plots import panels
+from bnp_models.plots.small_topics import without_small
 
 __all__ = ["plot_topic_correlation", "plot_topic_map"]
 
@@ -51,41 +52,38 @@ def plot_topic_correlation(
     ax
         Where to draw.
     """
-    check_table(table, ("topic", "other", "correlation", "lower"), "topic_relations")
+    panels.check_table(table, ("topic", "other", "correlation", "lower"), "topic_relations")
     min_correlation = arguments.finite_number(
         "min_correlation", min_correlation, at_least=0, below=1
     )
-    check_ax(ax)
     topics = np.unique(table[["topic", "other"]].to_numpy())
-    labels = _labels(labels, topics)
-    share = _shares(prevalence, topics)
-    kept, said = _without_small(share, len(topics))
-    topics, labels = topics[kept], [labels[at] for at in kept]
-    area = _areas(None if share is None else share[kept], len(topics))
-    own = ax is None
+    names = panels.topic_labels(labels, topics, default="")
+    area, kept, said = _areas(prevalence, topics)
+    topics = topics[kept]
     clear = (table["correlation"] > min_correlation) & (table["lower"] > 0)
-    drawn = table[clear & table["topic"].isin(topics) & table["other"].isin(topics)]
+    drawn = table.loc[
+        clear & table["topic"].isin(topics.tolist()) & table["other"].isin(topics.tolist())
+    ]
     ends = np.searchsorted(topics, np.asarray(drawn[["topic", "other"]]))
     strength = np.asarray(drawn["correlation"])
     joined = np.zeros((len(topics), len(topics)))
     joined[ends[:, 0], ends[:, 1]] = joined[ends[:, 1], ends[:, 0]] = strength
     places = _springs(joined)
-    if ax is None:
-        side = max(5.0, 1.25 * len(topics) ** 0.5 + 1.5)
-        ax = single(1.25 * side, side)
-    for (i, j), r in zip(ends, strength, strict=True):
-        share = min((r - min_correlation) / max(0.5 - min_correlation, 0.1), 1.0)
+    side = max(5.0, 1.25 * len(topics) ** 0.5 + 1.5)
+    ax = panels.panel(ax, 1.25 * side, side)
+    weight = np.minimum((strength - min_correlation) / max(0.5 - min_correlation, 0.1), 1.0)
+    for pair, share in zip(ends, weight, strict=True):
         ax.plot(
-            *places[[i, j]].T, color=str(0.65 - 0.45 * share), lw=1 + 4 * share, zorder=1,
+            *places[pair].T, color=str(0.65 - 0.45 * share), lw=1 + 4 * share, zorder=1,
             solid_capstyle="round",
         )  # fmt: skip
-    colours = np.where(joined.any(axis=1), COLOURS[0], "0.6")
-    _circles(ax, places, area, colours, topics, labels)
+    colours = np.where(joined.any(axis=1), panels.COLOURS[0], "0.6")
+    _circles(ax, places, area, colours, topics, names[kept])
     ax.set_title(f"Topics that come together (correlation above {min_correlation:g})", loc="left")
     lines = "Lines: the interval lies above zero, too; the thicker, the stronger the correlation."
     if not len(drawn):
         lines = "No correlation is so large and has an interval above zero."
-    caption(ax, f"{lines} {said}".rstrip(), own=own)
+    panels.caption(ax, f"{lines} {said}".rstrip())
     return ax
 
 
@@ -105,41 +103,32 @@ def plot_topic_map(
     ax
         Where to draw.
     """
-    check_table(table, ("x", "y", "prevalence"), "topic_relations.topic_map")
-    check_ax(ax)
+    panels.check_table(table, ("x", "y", "prevalence"), "topic_relations.topic_map")
     topics = table.index.to_numpy()
-    labels = _labels(labels, topics)
-    share = _shares(table["prevalence"], topics)
-    kept, said = _without_small(share, len(topics))
-    topics, labels = topics[kept], [labels[at] for at in kept]
+    names = panels.topic_labels(labels, topics, default="")
+    area, kept, said = _areas(table.loc[:, "prevalence"], topics)
     places = table[["x", "y"]].to_numpy()[kept]
-    area = _areas(None if share is None else share[kept], len(topics))
-    own = ax is None
-    if ax is None:
-        ax = single(8.5, 6.8)
+    ax = panels.panel(ax, 8.5, 6.8)
     ax.axhline(0, color="0.9", lw=1, zorder=0)
     ax.axvline(0, color="0.9", lw=1, zorder=0)
-    _circles(ax, places, area, np.full(len(topics), COLOURS[0]), topics, labels)
+    _circles(ax, places, area, np.full(len(places), panels.COLOURS[0]), topics[kept], names[kept])
     title = "Map of the topics"
     if "explained" in table.attrs:
         title += f" (the plane shows {table.attrs['explained']:.0%} of their differences)"
     ax.set_title(title, loc="left")
-    caption(ax, said, own=own)
+    panels.caption(ax, said)
     return ax
 
 
-def _labels(labels: Sequence[str] | None, topics: np.ndarray) -> list[str]:
-    if labels is None:
-        return [""] * len(topics)
-    return arguments.texts("labels", labels, length=len(topics))
-
-
-def _shares(
+def _areas(
     prevalence: Mapping[int, float] | pd.Series | None, topics: np.ndarray
-) -> Float[np.ndarray, " n"] | None:
-    """Return the shares of the topics, or None if they are not given."""
+) -> tuple[Float[np.ndarray, " n"], np.ndarray, str]:
+    """Return the areas of the topics to draw in square points, which these are, and what is said.
+
+    What is said is a sentence about the topics that are too small to be drawn.
+    """
     if prevalence is None:
-        return None
+        return np.full(len(topics), LARGEST / 4), np.ones(len(topics), bool), ""
     kind = Mapping | pd.Series
     arguments.instance("prevalence", prevalence, kind, "shares of topics by their numbers")
     if missing := [int(k) for k in topics if k not in prevalence]:
@@ -147,25 +136,12 @@ def _shares(
             f"prevalence must have a share for each topic, none for {missing[:5]}: "
             "take topics()['prevalence']"
         )
-    return np.array([
+    shares = np.array([
         arguments.finite_number(f"prevalence[{k}]", prevalence[k], at_least=0, at_most=1)
         for k in topics
     ])  # fmt: skip
-
-
-def _without_small(share: Float[np.ndarray, " n"] | None, count: int) -> tuple[np.ndarray, str]:
-    """Return the positions of the topics to draw, and what the caption says of the others."""
-    if share is None or not (hidden := small(share)).any():
-        return np.arange(count), ""
-    said = small_text(int(hidden.sum()), float(share[hidden].sum()))
-    return np.flatnonzero(~hidden), f"Not drawn: {said}."
-
-
-def _areas(share: Float[np.ndarray, " n"] | None, count: int) -> Float[np.ndarray, " n"]:
-    """Return the areas of the topics in square points."""
-    if share is None:
-        return np.full(count, LARGEST / 4)
-    return LARGEST * share / (share.max(initial=0.0) or 1.0)
+    kept, said = without_small(shares)
+    return LARGEST * shares[kept] / (shares.max(initial=0.0) or 1.0), kept, said
 
 
 def _circles(
@@ -174,7 +150,7 @@ def _circles(
     area: Float[np.ndarray, " n"],
     colours: np.ndarray,
     topics: np.ndarray,
-    labels: Sequence[str],
+    labels: np.ndarray,
 ) -> None:
     """Draw topics as circles with their numbers, and a label where there is room for it.
 
@@ -184,51 +160,44 @@ def _circles(
     ax.set(xticks=[], yticks=[])
     ax.margins(0.14)
     ax.spines[:].set_visible(False)
-    figure: Any = ax.get_figure(root=True)
-    figure.draw_without_rendering()  # so that the panel has its size
-    centre = (ax.transData.transform(places) * 72 / figure.dpi).tolist()  # points, as what follows
-    radius = np.sqrt(area / np.pi).tolist()
-    taken = [(x - r, y - r, x + r, y + r) for (x, y), r in zip(centre, radius, strict=True)]
+    panels.lay_out(ax)
+    centre = ax.transData.transform(places) * 72 / ax.figure.dpi  # points, as what follows
+    radius = np.sqrt(area / np.pi)[:, None]
+    taken = np.hstack([centre - radius, centre + radius])
     halo = [withStroke(linewidth=2, foreground="white")]
     for i in np.argsort(-area, kind="stable"):
-        number, r = str(topics[i]), radius[i]
+        number, label, r = str(topics[i]), str(labels[i]), float(radius[i, 0])
+        at = float(places[i, 0]), float(places[i, 1])
         if inside := r > 3 * len(number) + 0.5:
             ax.annotate(
-                number, places[i], ha="center", va="center", color="white", fontsize=8, zorder=4,
+                number, at, ha="center", va="center", color="white", fontsize=8, zorder=4,
                 fontweight="bold",
             )  # fmt: skip
-        text = labels[i] if inside or not labels[i] else f"{number}: {labels[i]}"
+        text = label if inside or not label else f"{number}: {label}"
         for shown in (text, "" if inside else number):
-            if shown and (found := _room(shown, centre[i], r, taken)):
-                offset, box = found
-                taken.append(box)
+            if shown and (offset := _room(shown, r, taken - np.tile(centre[i], 2))) is not None:
+                taken = np.vstack([taken, np.tile(centre[i], 2) + _box(shown, offset)])
                 ax.annotate(
-                    shown, places[i], offset, textcoords="offset points", ha="center", va="center",
+                    shown, at, offset, textcoords="offset points", ha="center", va="center",
                     fontsize=FONT, color="0.15", zorder=3, path_effects=halo,
                 )  # fmt: skip
                 break
 
 
-Box = tuple[float, float, float, float]  # left, bottom, right, top
+def _box(text: str, centre: tuple[float, float]) -> Float[np.ndarray, " 4"]:
+    """Return the box of a text: left, bottom, right, top."""
+    half = np.array([0.58 * FONT * len(text), 1.2 * FONT]) / 2
+    return np.concatenate([centre - half, centre + half])
 
 
-def _room(
-    text: str, centre: Sequence[float], radius: float, taken: Sequence[Box]
-) -> tuple[tuple[float, float], Box] | None:
-    """Return where a text has room beside a circle, from its centre, and its box; None: nowhere."""
-    width, height = 0.58 * FONT * len(text), 1.2 * FONT
-    right, up = radius + 1 + width / 2, radius + 1 + height / 2
-    for x, y in ((0.0, -up), (0.0, up), (right, 0.0), (-right, 0.0)):
-        left, low = centre[0] + x - width / 2, centre[1] + y - height / 2
-        box = (left, low, left + width, low + height)
-        if not any(_overlap(box, other) for other in taken):
-            return (x, y), box
+def _room(text: str, radius: float, taken: Float[np.ndarray, "m 4"]) -> tuple[float, float] | None:
+    """Return the centre of a text beside a circle at the origin that has room, None: nowhere."""
+    _, _, right, up = _box(text, (radius + 1, radius + 1))
+    for place in ((0.0, -up), (0.0, up), (right, 0.0), (-right, 0.0)):
+        box = _box(text, place)
+        if not ((taken[:, :2] < box[2:]) & (box[:2] < taken[:, 2:])).all(axis=1).any():
+            return place
     return None
-
-
-def _overlap(box: Box, other: Box) -> bool:
-    """Say whether two boxes overlap."""
-    return box[0] < other[2] and other[0] < box[2] and box[1] < other[3] and other[1] < box[3]
 
 
 def _springs(joined: Float[np.ndarray, "n n"]) -> Float[np.ndarray, "n 2"]:
@@ -240,7 +209,9 @@ def _springs(joined: Float[np.ndarray, "n n"]) -> Float[np.ndarray, "n 2"]:
     """
     count = len(joined)
     angle = np.empty(count)
-    angle[_side_by_side(joined)] = 2 * np.pi * np.arange(count) / max(count, 1)
+    angle[reverse_cuthill_mckee(csr_array(joined), symmetric_mode=True)] = (
+        2 * np.pi * np.arange(count) / max(count, 1)
+    )
     places = np.stack([np.cos(angle), np.sin(angle)], axis=1) * (count > 1)
     length = 2 / max(count, 1) ** 0.5
     for step in np.linspace(0.3, 0.002, NUM_STEPS):
@@ -252,16 +223,3 @@ def _springs(joined: Float[np.ndarray, "n n"]) -> Float[np.ndarray, "n 2"]:
         size = np.maximum(np.sqrt((force**2).sum(axis=1, keepdims=True)), 1e-9)
         places = places + force / size * np.minimum(size, step)
     return places
-
-
-def _side_by_side(joined: Float[np.ndarray, "n n"]) -> list[int]:
-    """Return the nodes in an order that follows the strongest links first."""
-    order: list[int] = []
-    waiting = list(range(len(joined)))[::-1]
-    while waiting:
-        node = waiting.pop()
-        if node not in order:
-            order.append(node)
-            others = np.argsort(joined[node], kind="stable")
-            waiting += [int(other) for other in others if joined[node, other] > 0]
-    return order

@@ -1,24 +1,24 @@
-"""Topics whose share of the tokens rounds to 0.00%: pictures and texts put them together."""
+"""Topics whose share of the tokens rounds to 0.00%: pictures and texts only count them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Bool
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import ArrayLike
 
-__all__ = ["MIN_SHARE", "left_out", "small", "small_text"]
+__all__ = ["MIN_SHARE", "large_topics", "small", "small_text", "without_small"]
 
 MIN_SHARE = 0.00005
 """Smallest share that has a line of its own; smaller ones round to 0.00%."""
 
 
-def small(share: Any) -> Bool[np.ndarray, " n"]:
-    """Say which of these shares, from 0 to 1, round to 0.00%; none if all of them do.
+def small(share: ArrayLike) -> Bool[np.ndarray, " n"]:
+    """Return which of these shares, from 0 to 1, round to 0.00%; none if all of them do.
 
     Where there are only such topics, someone asked for them.
     """
@@ -26,19 +26,32 @@ def small(share: Any) -> Bool[np.ndarray, " n"]:
     return found & ~found.all()
 
 
-def left_out(table: pd.DataFrame, topics: Sequence[int]) -> tuple[Bool[np.ndarray, " n"], str]:
-    """Say which topics a picture leaves out, and a sentence about them, empty if there is none.
+def without_small(share: ArrayLike, where: str = "") -> tuple[Bool[np.ndarray, " n"], str]:
+    """Return which topics a picture shows, and a sentence about the others if there are any.
 
-    Nothing is left out if the table does not tell the shares, which `attrs["prevalence"]` lists by
-    number of the topic.
+    Shares may have a row for each topic and a column for each of the things that `where` names;
+    then a topic is small if it is so in all of them. See `small_text`.
+    """
+    shares = np.nan_to_num(np.asarray(share, np.float64))
+    shares = shares.reshape(len(shares), -1)
+    hidden = small(shares.max(axis=1))
+    if not hidden.any():
+        return ~hidden, ""
+    together = float(shares[hidden].sum(axis=0).max())
+    return ~hidden, f"Not drawn: {small_text(int(hidden.sum()), together, where)}."
+
+
+def large_topics(
+    table: pd.DataFrame, topics: np.ndarray, given: object
+) -> tuple[Bool[np.ndarray, " n"], str]:
+    """Return what `without_small` does for topics of a table whose attributes tell the shares.
+
+    Panels that were `given` are for all topics.
     """
     shares = table.attrs.get("prevalence")
-    if not shares or not len(topics):
-        return np.zeros(len(topics), bool), ""
-    share = np.array([shares[topic] for topic in topics])
-    hidden = small(share)
-    count, together = int(hidden.sum()), float(share[hidden].sum())
-    return hidden, f"Not drawn: {small_text(count, together)}." if count else ""
+    if given is not None or not shares:
+        return np.ones(len(topics), bool), ""
+    return without_small([shares[topic] for topic in topics])
 
 
 def small_text(count: int, share: float, where: str = "") -> str:
@@ -48,14 +61,8 @@ def small_text(count: int, share: float, where: str = "") -> str:
     largest of their sums.
     """
     limit = f"below {100 * MIN_SHARE:g}%{where}"
-    sum_of = f"{'at most ' if where else ''}{_percent(share)}"
+    together = "less than 0.0005%" if 0 < share < 0.000005 else f"{100 * share:.2g}%"
+    sum_of = f"{'at most ' if where else ''}{together}"
     if count == 1:
         return f"1 topic {limit}: {sum_of}"
     return f"{count:,} topics {limit}, together {sum_of}"
-
-
-def _percent(share: float) -> str:
-    """Return a small share in percent, with two digits."""
-    if 0 < share < 0.000005:
-        return "less than 0.0005%"
-    return f"{100 * share:.2g}%"

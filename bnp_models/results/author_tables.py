@@ -249,22 +249,16 @@ def plot_author_topics(
     ax
         Where to draw.
     """
-    from matplotlib import pyplot
-
-    from bnp_models.plots.panels import chain_colour, check_ax, percent_ticks, plain
+    from bnp_models.plots.panels import chain_colour, panel, plain, round_ticks
     from bnp_models.plots.small_topics import small
 
     rows = _rows(fit, [author], "author")
-    check_ax(ax)
     table = author_topics(fit, [author], top=top, interval=interval)
     topics = table.loc[~small(table["share"]), "topic"].tolist()
     fit = fit.shown
     shares, chain = _shares(fit, rows)[:, 0, topics], fit.alignment.chain
-    beside = {"loc": "best"}
-    if ax is None:
-        beside = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
-        size = (7.4, 0.9 + 0.42 * len(topics))
-        ax = pyplot.subplots(figsize=size, layout="constrained")[1]
+    beside = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if ax is None else {"loc": "best"}
+    ax = panel(ax, 7.4, 0.9 + 0.42 * len(topics))
     chains = np.unique(chain)
     for i, c in enumerate(chains):
         values = shares[chain == c]
@@ -278,7 +272,7 @@ def plot_author_topics(
     ax.set_yticks(range(len(topics)), number_labels(fit, topics))
     ax.invert_yaxis()
     ax.set_xlim(left=0)
-    percent_ticks(ax.xaxis)
+    round_ticks(ax.xaxis, percent=True, most=6)
     ax.set_xlabel(f"share of the author's words (mean and {interval:.0%} interval)")
     ax.set_title(f"Topics of {author}", loc="left")
     ax.legend(fontsize="small", frameon=False, **beside)

@@ -433,7 +433,7 @@ def plot_contrast(
     fit = _checked(fit).shown
     how = chosen_topics(fit, topics, MAX_PANELS), num_words, 0.9, min_tokens
     table, words = _contrast(fit, *how), _contrast_words(fit, *how, "probability")
-    return fit._captioned(contrast_plots.plot_contrast(table, words, axes=axes), axes)
+    return fit._captioned(contrast_plots.plot_contrast(table, words, axes=axes))
 
 
 def plot_distances(
@@ -461,7 +461,7 @@ def plot_distances(
 
     fit = _checked(fit).shown
     table = _contrast(fit, chosen_topics(fit, topics), 5, interval, min_tokens)
-    return fit._captioned(contrast_plots.plot_distances(table, ax=ax), ax)
+    return fit._captioned(contrast_plots.plot_distances(table, ax=ax))
 
 
 class _Versions(NamedTuple):

@@ -128,7 +128,7 @@ class FactorFit(Fit):
         var_name: str | None = None,
         axes: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Draw the number of factors in use by chain, see `topic_plots.plot_number`."""
+        """Draw the number of factors in use by chain, see `chain_plots.plot_number`."""
         return self._plot_number(var_name=var_name, axes=axes)
 
     def plot_sharing(self, *, ax: Axes | None = None) -> Axes:
@@ -167,7 +167,7 @@ class FactorFit(Fit):
             num_columns=num_columns,
             axes=axes,
         )
-        return fit._captioned(drawn, axes)
+        return fit._captioned(drawn)
 
     def text(self, *, num_features: int = 8, limit: int | None = None) -> str:
         """Return the factors as text, a line for each, and how many there are.

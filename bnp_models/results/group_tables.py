@@ -282,12 +282,12 @@ def plot_sharing(
     ax
         Where to draw.
     """
-    from bnp_models.plots import topic_plots
+    from bnp_models.plots import heat_maps
 
     fit = _checked(fit).shown
     table, numbers = sharing(fit, min_tokens=min_tokens), chosen_topics(fit, topics)
     table, labels = table[table["topic"].isin(numbers)], number_labels(fit, numbers)
-    return fit._captioned(topic_plots.plot_sharing(table, labels=labels, ax=ax), ax)
+    return fit._captioned(heat_maps.plot_sharing(table, labels=labels, ax=ax))
 
 
 class GroupFit(TopicFit):

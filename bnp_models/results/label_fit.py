@@ -205,7 +205,7 @@ class LabelFit(abc.ABC):
         **options
             Of `predictions`.
         """
-        from bnp_models.plots.label_plots import plot_calibration
+        from bnp_models.plots.topic_plots import plot_calibration
 
         table = self.calibration(corpus, label=label, bins=bins, **options)
         return plot_calibration(table, self._class_to_compare(label)[0], ax=ax)

@@ -294,14 +294,14 @@ class Fit(abc.ABC):
         """The fit of all chains that this one is a part of; itself if it is none."""
         return vars(self).get("_among", self)
 
-    def _captioned(self, axes: Drawn, given: object) -> Drawn:
-        """Say below a picture if it is of one of several chains; `given` are the user's axes."""
+    def _captioned(self, axes: Drawn) -> Drawn:
+        """Say below a picture if it is of one of several chains."""
         from bnp_models.plots.panels import caption
 
         if self._whole is not self:
             chain = self._chain_numbers()[0]
             said = f"Chain {chain}: shares and intervals are within this chain."
-            caption(np.ravel(axes)[0], said, own=given is None)
+            caption(np.ravel(axes)[0], said)
         return axes
 
     def _in_chains(self) -> InChains | None:
@@ -382,10 +382,10 @@ class Fit(abc.ABC):
     log_likelihood = Delegated("posterior.predictive:log_likelihood", "model", "dataset", "data")
     prior_predictive = Delegated("posterior.predictive:prior_predictive", "model", "dataset")
     convergence = Delegated("posterior.diagnostics:convergence", "data", terms="model.terms")
-    plot_traces = Delegated("plots.topic_plots:plot_traces", "data", terms="model.terms")
-    plot_ranks = Delegated("plots.topic_plots:plot_ranks", "data", terms="model.terms")
-    plot_history = Delegated("plots.history_plots:plot_history", "data", terms="model.terms")
-    _plot_number = Delegated("plots.topic_plots:plot_number", "data", terms="model.terms")
+    plot_traces = Delegated("plots.chain_plots:plot_traces", "data", terms="model.terms")
+    plot_ranks = Delegated("plots.chain_plots:plot_ranks", "data", terms="model.terms")
+    plot_history = Delegated("plots.chain_plots:plot_history", "data", terms="model.terms")
+    _plot_number = Delegated("plots.chain_plots:plot_number", "data", terms="model.terms")
 
     def plot_functionals(
         self, functionals: Functionals | None = None, *, ax: Axes | None = None
@@ -399,7 +399,7 @@ class Fit(abc.ABC):
         ax
             Where to draw.
         """
-        from bnp_models.plots.functional_plots import plot_functionals
+        from bnp_models.plots.chain_plots import plot_functionals
 
         if functionals is None:
             functionals = self._functionals

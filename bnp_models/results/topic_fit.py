@@ -82,7 +82,7 @@ class TopicFit(TopicDraws):
     functionals = functional_tables.topic_functionals
 
     # pictures
-    plot_num_topics = Delegated("plots.topic_plots:plot_number", "data", terms="model.terms")
+    plot_num_topics = Delegated("plots.chain_plots:plot_number", "data", terms="model.terms")
     plot_topic_words = topic_pictures.plot_topic_words
     plot_prevalence_by_group = topic_pictures.plot_prevalence_by_group
     plot_topic_similarity = topic_pictures.plot_topic_similarity

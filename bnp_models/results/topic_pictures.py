@@ -84,7 +84,7 @@ def plot_topic_words(
     drawn = topic_plots.plot_topic_words(
         table[table["topic"].isin(numbers)], titles=titles, num_columns=num_columns, axes=axes
     )
-    return fit._captioned(drawn, axes)
+    return fit._captioned(drawn)
 
 
 def plot_prevalence_by_group(
@@ -101,13 +101,13 @@ def plot_prevalence_by_group(
     ax
         Where to draw.
     """
-    from bnp_models.plots import topic_plots
+    from bnp_models.plots import heat_maps
 
     fit = shown_fit(fit)
     numbers = chosen_topics(fit, topics)
     table = topic_prevalence_by_group(fit)
     table, labels = table[table["topic"].isin(numbers)], number_labels(fit, numbers)
-    return fit._captioned(topic_plots.plot_prevalence_by_group(table, labels=labels, ax=ax), ax)
+    return fit._captioned(heat_maps.plot_prevalence_by_group(table, labels=labels, ax=ax))
 
 
 def plot_topic_similarity(
@@ -124,12 +124,12 @@ def plot_topic_similarity(
     ax
         Where to draw.
     """
-    from bnp_models.plots import topic_plots
+    from bnp_models.plots import heat_maps
 
     fit = shown_fit(fit)
     numbers = chosen_topics(fit, topics)
     chosen, labels = fit.alignment.of_topics(numbers), number_labels(fit, numbers)
-    return topic_plots.plot_topic_similarity(chosen, labels=labels, ax=ax)
+    return heat_maps.plot_topic_similarity(chosen, labels=labels, ax=ax)
 
 
 def plot_topic_correlation(
@@ -167,7 +167,7 @@ def plot_topic_correlation(
         min_correlation=min_correlation,
         ax=ax,
     )
-    return fit._captioned(drawn, ax)
+    return fit._captioned(drawn)
 
 
 def plot_topic_map(
@@ -189,7 +189,7 @@ def plot_topic_map(
     fit = shown_fit(fit)
     numbers = chosen_topics(fit, topics)
     table, labels = topic_map(fit).loc[numbers], _captions(fit, numbers)
-    return fit._captioned(relation_plots.plot_topic_map(table, labels=labels, ax=ax), ax)
+    return fit._captioned(relation_plots.plot_topic_map(table, labels=labels, ax=ax))
 
 
 def plot_effects(
@@ -209,11 +209,11 @@ def plot_effects(
     effects
         What `effects` returned, or covariates to call it with.
     term, ax
-        See `effect_plots.plot_effects`.
+        See `topic_plots.plot_effects`.
     topics
         Topics to draw, those that are in the table; by default the thirty largest.
     """
-    from bnp_models.plots import effect_plots
+    from bnp_models.plots import topic_plots
 
     fit = shown_fit(fit)
     arguments.instance(
@@ -223,7 +223,7 @@ def plot_effects(
     table = effects if made and isinstance(effects, pd.DataFrame) else effects_of(fit, effects)
     part = table[table["topic"].isin(chosen_topics(fit, topics))]
     labels = number_labels(fit, list(dict.fromkeys(part["topic"])))
-    return fit._captioned(effect_plots.plot_effects(part, term=term, labels=labels, ax=ax), ax)
+    return fit._captioned(topic_plots.plot_effects(part, term=term, labels=labels, ax=ax))
 
 
 def plot_topics_over_time(
@@ -248,18 +248,18 @@ def plot_topics_over_time(
     topics
         Topics to draw; each has a panel of its own if there are more than six.
     num_columns, axes
-        See `effect_plots.plot_topics_over_time`.
+        See `topic_plots.plot_topics_over_time`.
     """
-    from bnp_models.plots import effect_plots
+    from bnp_models.plots import topic_plots
 
     fit = shown_fit(fit)
     numbers = chosen_topics(fit, topics, MAX_LINES)
     table = topics_over_time(fit, time, num_bins=num_bins, bins=bins, interval=interval)
     table, labels = table[table["topic"].isin(numbers)], number_labels(fit, numbers)
-    drawn = effect_plots.plot_topics_over_time(
+    drawn = topic_plots.plot_topics_over_time(
         table, labels=labels, num_columns=num_columns, axes=axes
     )
-    return fit._captioned(drawn, axes)
+    return fit._captioned(drawn)
 
 
 def pyldavis(fit: TopicDraws) -> Any:

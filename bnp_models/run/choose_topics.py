@@ -42,14 +42,11 @@ class NumTopicsScores(NamedTuple):
         axes
             Two panels.
         """
-        from matplotlib import pyplot
         from matplotlib.ticker import MaxNLocator
 
-        from bnp_models.plots.panels import COLOURS, plain, shaped
+        from bnp_models.plots.panels import COLOURS, grid, plain
 
-        if axes is None:
-            axes = pyplot.subplots(1, 2, figsize=(9, 3.2), layout="constrained")[1]
-        axes = shaped(axes, (2,))
+        axes = grid(axes, 2, 2, (4.5, 3.2))
         names = {"log_prob": "held-out log probability\n(nats per token)", "npmi": "mean NPMI"}
         for ax, (name, label) in zip(axes, names.items(), strict=True):
             ax.errorbar(

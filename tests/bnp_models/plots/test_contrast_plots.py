@@ -125,8 +125,9 @@ def test_distances_are_sorted():
     labels = [label.get_text() for label in ax.get_yticklabels()]
     assert labels[0] == "11: common011, common111, common211, common311, common411"
     assert len(labels) == 11
-    assert np.all(np.diff(ax.get_lines()[0].get_xdata()) < 0)
-    segments = ax.collections[0].get_segments()
+    intervals, dots = ax.collections
+    assert np.all(np.diff(dots.get_offsets()[:, 0]) < 0)
+    segments = intervals.get_segments()
     np.testing.assert_allclose(segments[0][:, 0], [0.6, 0.8])
     ax.figure.canvas.draw()
     boxes = [label.get_window_extent() for label in ax.get_yticklabels()]

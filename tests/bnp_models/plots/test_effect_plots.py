@@ -2,8 +2,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_hex
 
-from bnp_models.plots import effect_plots
+from bnp_models.plots import topic_plots
+from bnp_models.plots.panels import COLOURS
 
 
 @pytest.fixture(autouse=True)
@@ -39,33 +41,35 @@ def over_time(num_topics, middle=(1990.0, 2000.0, 2010.0)):
 
 
 def test_effects_are_in_order_and_clear_ones_in_colour():
-    ax = effect_plots.plot_effects(effects(), labels=list("abcd"))
+    ax = topic_plots.plot_effects(effects(), labels=list("abcd"))
     assert ax.get_title(loc="left") == "Effect of year"
     assert [label.get_text() for label in ax.get_yticklabels()] == ["c", "a", "b", "d"]
-    clear, other, _ = ax.get_lines()
-    np.testing.assert_allclose(np.sort(clear.get_xdata()), [-0.04, -0.02, 0.03])
-    np.testing.assert_allclose(other.get_xdata(), [0.01])
+    _, dots = ax.collections
+    np.testing.assert_allclose(dots.get_offsets()[:, 0], [0.03, 0.01, -0.02, -0.04])
+    assert [to_hex(colour) for colour in dots.get_facecolors()] == [
+        COLOURS[0].lower(), to_hex("0.55"), COLOURS[0].lower(), COLOURS[0].lower()
+    ]  # fmt: skip
     assert ax.yaxis_inverted()
 
 
 def test_terms():
-    ax = effect_plots.plot_effects(effects(), term="party[left]")
+    ax = topic_plots.plot_effects(effects(), term="party[left]")
     assert ax.get_title(loc="left") == "Effect of party[left] against centre"
     assert ax.get_yticklabels()[0].get_text() == "topic 2"
     given = plt.subplots()[1]
-    assert effect_plots.plot_effects(effects(), term="intercept", ax=given) is given
+    assert topic_plots.plot_effects(effects(), term="intercept", ax=given) is given
     with pytest.raises(ValueError, match=r"term must be one of \['intercept', 'party\[left\]'"):
-        effect_plots.plot_effects(effects(), term="month")
+        topic_plots.plot_effects(effects(), term="month")
     with pytest.raises(ValueError, match="labels must have 4 entries"):
-        effect_plots.plot_effects(effects(), labels=["one"])
+        topic_plots.plot_effects(effects(), labels=["one"])
     with pytest.raises(ValueError, match=r"table must be one from topic_effects\.effects"):
-        effect_plots.plot_effects(over_time(2))
+        topic_plots.plot_effects(over_time(2))
 
 
 @pytest.mark.parametrize("num_topics", [1, 6])
 def test_few_topics_share_a_panel(num_topics):
     table = over_time(num_topics)
-    (ax,) = effect_plots.plot_topics_over_time(table)
+    (ax,) = topic_plots.plot_topics_over_time(table)
     assert len(ax.get_lines()) == len(ax.collections) == num_topics
     for k, line in enumerate(ax.get_lines()):
         part = table[table["topic"] == k]
@@ -79,56 +83,53 @@ def test_few_topics_share_a_panel(num_topics):
 
 
 def test_many_topics_have_panels_of_one_scale():
-    axes = effect_plots.plot_topics_over_time(over_time(7), labels=list("abcdefg"), num_columns=3)
+    axes = topic_plots.plot_topics_over_time(over_time(7), labels=list("abcdefg"), num_columns=3)
     assert axes.shape == (7,)
     assert [ax.get_title(loc="left") for ax in axes] == list("abcdefg")
     assert len({ax.get_ylim() for ax in axes}) == 1
     assert axes[0].get_legend() is None
     given = plt.subplots(1, 7)[1]
-    assert effect_plots.plot_topics_over_time(over_time(7), axes=given)[3] is given[3]
+    assert topic_plots.plot_topics_over_time(over_time(7), axes=given)[3] is given[3]
     with pytest.raises(ValueError, match=r"axes must have shape \(7,\), got \(2,\)"):
-        effect_plots.plot_topics_over_time(over_time(7), axes=given[:2])
+        topic_plots.plot_topics_over_time(over_time(7), axes=given[:2])
 
 
-def test_small_topics_are_one_line():
+def test_small_topics_are_counted():
     for num_topics in (5, 9):
         table = over_time(num_topics)
         table.loc[table["topic"] >= num_topics - 2, "prevalence"] = 2e-5
-        axes = effect_plots.plot_topics_over_time(table)
-        said = "2 topics below 0.005% in every period, together at most 0.004%"
-        last = axes[-1].get_lines()[-1]
-        name = axes[-1].get_title(loc="left") if num_topics == 9 else last.get_label()
-        assert " ".join(name.split()) == said
-        np.testing.assert_allclose(last.get_ydata(), 4e-5)
-        assert len(axes) == (8 if num_topics == 9 else 1)
-        assert sum(len(ax.get_lines()) for ax in axes) == num_topics - 1
+        axes = topic_plots.plot_topics_over_time(table)
+        said = "Not drawn: 2 topics below 0.005% in every period, together at most 0.004%."
+        assert " ".join(axes[0].figure.get_supxlabel().split()) == said
+        assert len(axes) == (7 if num_topics == 9 else 1)
+        assert sum(len(ax.get_lines()) for ax in axes) == num_topics - 2
     given = plt.subplots(3, 3)[1]
-    assert len(effect_plots.plot_topics_over_time(table, axes=given)) == 9
+    assert len(topic_plots.plot_topics_over_time(table, axes=given)) == 9
 
 
 def test_the_caption_says_what_is_in_colour():
-    said = effect_plots.plot_effects(effects()).figure.get_supxlabel()
+    said = topic_plots.plot_effects(effects()).figure.get_supxlabel()
     assert said == "In colour: the interval does not enclose zero."
 
 
 def test_effects_on_small_topics_are_left_out():
     table = effects()
     table.attrs["prevalence"] = [0.6, 2e-5, 0.39993, 1e-5]
-    ax = effect_plots.plot_effects(table)
+    ax = topic_plots.plot_effects(table)
     assert [label.get_text() for label in ax.get_yticklabels()] == ["topic 2", "topic 0"]
     said = " ".join(ax.figure.get_supxlabel().split())
     assert said.endswith("Not drawn: 2 topics below 0.005%, together 0.003%.")
-    given = effect_plots.plot_effects(table, ax=plt.subplots()[1])
+    given = topic_plots.plot_effects(table, ax=plt.subplots()[1])
     assert len(given.get_yticklabels()) == 4
     some = table[table["topic"] == 1]  # asked for
-    assert len(effect_plots.plot_effects(some).get_yticklabels()) == 1
+    assert len(topic_plots.plot_effects(some).get_yticklabels()) == 1
 
 
 def test_dates_and_periods_without_tokens():
     dates = pd.date_range("2020-01-01", periods=4, freq="YS").to_numpy()
     table = over_time(2, dates)
     table.loc[2:3, ["prevalence", "lower", "upper"]] = np.nan
-    (ax,) = effect_plots.plot_topics_over_time(table)
+    (ax,) = topic_plots.plot_topics_over_time(table)
     ax.figure.canvas.draw()
     assert "2021" in {label.get_text() for label in ax.get_xticklabels()}
     assert np.isnan(ax.get_lines()[0].get_ydata()[1])

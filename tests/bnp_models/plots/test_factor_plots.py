@@ -29,6 +29,8 @@ def shared(names):
             "source": np.repeat(names, count),
             "other": np.tile(names, count),
             "shared": np.arange(count**2, dtype=float),
+            "lower": np.nan,
+            "upper": np.nan,
         }
     )
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-from bnp_models.plots.functional_plots import COLOURS, plot_functionals
+from bnp_models.plots.chain_plots import VERDICTS, plot_functionals
 from bnp_models.posterior.functionals import Values, functionals
 
 
@@ -33,7 +33,7 @@ def test_scalars_stand_above_kinds():
     assert ax.yaxis_inverted()
     infinite, _, kind = ax.collections
     assert infinite.get_offsets()[0, 0] == ax.get_xlim()[1]
-    assert to_hex(infinite.get_facecolor()[0]) == COLOURS["differ"].lower()
+    assert to_hex(infinite.get_facecolor()[0]) == VERDICTS["differ"].lower()
     assert len(kind.get_offsets()) == 5
     limit = np.asarray(ax.get_lines()[0].get_xdata())[0]
     assert (np.asarray(kind.get_offsets())[:, 0] < limit).all()

@@ -6,7 +6,7 @@ import pytest
 import xarray
 
 from bnp_models.base.model_words import FACTORS
-from bnp_models.plots.history_plots import plot_history
+from bnp_models.plots.chain_plots import plot_history
 from bnp_models.posterior.arviz_data import make_data, one_chain, with_group
 
 SWEEP = np.array([1, 3, 7, 15, 20])

@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bnp_models.plots import topic_plots
+from bnp_models.plots import chain_plots, heat_maps, topic_plots
 from bnp_models.posterior.alignment import Alignment
 from bnp_models.posterior.arviz_data import make_data
 
@@ -63,6 +63,8 @@ def by_group(groups, num_topics=3):
             "group": np.repeat(groups, num_topics),
             "topic": np.tile(np.arange(num_topics), len(groups)),
             "prevalence": np.linspace(0, 1, len(groups) * num_topics),
+            "lower": np.nan,
+            "upper": np.nan,
         }
     )
 
@@ -91,7 +93,7 @@ def overlap(ax):
 
 @pytest.mark.parametrize("chains", [1, 4, 7, 12])
 def test_traces(chains):
-    axes = topic_plots.plot_traces(draws(chains))
+    axes = chain_plots.plot_traces(draws(chains))
     assert axes.shape == (3, 2)
     assert [ax.get_ylabel() for ax in axes[:, 0]] == ["lp (nats)", "topics in use", "alpha"]
     assert axes[-1, 0].get_xlabel() == "kept draw"
@@ -106,10 +108,10 @@ def test_traces(chains):
 def test_traces_of_chosen_and_extra_quantities_on_given_axes():
     given = plt.subplots(2, 2)[1]
     extra = {"largest": np.random.default_rng(0).random((4, 60))}
-    axes = topic_plots.plot_traces(draws(), var_names=("lp", "largest"), extra=extra, axes=given)
+    axes = chain_plots.plot_traces(draws(), var_names=("lp", "largest"), extra=extra, axes=given)
     assert axes[1, 0] is given[1, 0]
     with pytest.raises(ValueError, match=r"axes must have shape \(3, 2\), got \(2, 2\)"):
-        topic_plots.plot_traces(draws(), axes=given)
+        chain_plots.plot_traces(draws(), axes=given)
 
 
 def with_constants(size=30, **more):
@@ -120,7 +122,7 @@ def with_constants(size=30, **more):
 
 def test_constants_have_no_panel_and_are_named():
     data = with_constants()
-    traces, ranks = topic_plots.plot_traces(data), topic_plots.plot_ranks(data)
+    traces, ranks = chain_plots.plot_traces(data), chain_plots.plot_ranks(data)
     assert traces.shape == (1, 2)
     assert traces[0, 0].get_ylabel() == "y"
     assert [ax.get_title() for ax in ranks] == ["y"]
@@ -129,18 +131,18 @@ def test_constants_have_no_panel_and_are_named():
         said = " ".join(figure.get_supxlabel().split())
         assert said == "Constant in all chains, not drawn: k = 5, x = 0.25."
         assert_all_text_is_inside(figure)
-    assert topic_plots.plot_traces(draws())[0, 0].figure.get_supxlabel() == ""
+    assert chain_plots.plot_traces(draws())[0, 0].figure.get_supxlabel() == ""
 
 
 def test_a_chain_that_is_constant_alone_is_drawn():
     apart = np.repeat([[1.0], [2.0]], 30, axis=1)
-    axes = topic_plots.plot_traces(with_constants(apart=apart), var_names=["apart", "x"])
+    axes = chain_plots.plot_traces(with_constants(apart=apart), var_names=["apart", "x"])
     assert [ax.get_ylabel() for ax in axes[:, 0]] == ["apart"]
 
 
 def test_many_constants_are_counted():
     data = with_constants(**{f"fixed{i}": np.full((2, 30), i) for i in range(20)})
-    figure = topic_plots.plot_traces(data)[0, 0].figure
+    figure = chain_plots.plot_traces(data)[0, 0].figure
     said = " ".join(figure.get_supxlabel().split())
     assert "fixed9 = 9" in said
     assert said.endswith("and 10 more, see convergence().")
@@ -151,9 +153,9 @@ def test_only_constants_become_a_sentence():
     data = with_constants()
     names = ["k", "x"]
     pictures = (
-        (topic_plots.plot_traces(data, var_names=names), "k = 5, x = 0.25"),
-        (topic_plots.plot_ranks(data, var_names=names), "k = 5, x = 0.25"),
-        (topic_plots.plot_number(data, var_name="k"), "k = 5"),
+        (chain_plots.plot_traces(data, var_names=names), "k = 5, x = 0.25"),
+        (chain_plots.plot_ranks(data, var_names=names), "k = 5, x = 0.25"),
+        (chain_plots.plot_number(data, var_name="k"), "k = 5"),
     )
     for axes, values in pictures:
         (said,) = texts(axes.flat[0])
@@ -165,12 +167,12 @@ def test_only_constants_become_a_sentence():
 
 def test_given_panels_of_constants_say_it():
     given = plt.subplots(3, 2, layout="constrained")[1]
-    axes = topic_plots.plot_traces(with_constants(), axes=given)
+    axes = chain_plots.plot_traces(with_constants(), axes=given)
     assert axes[2, 0] is given[2, 0]
     assert [len(ax.get_lines()) for ax in axes[:, 0]] == [0, 0, 2]
     assert "k = 5." in texts(axes[0, 0])[0]
     assert axes[2, 0].get_legend() is not None
-    ranks = topic_plots.plot_ranks(with_constants(), axes=plt.subplots(1, 3)[1])
+    ranks = chain_plots.plot_ranks(with_constants(), axes=plt.subplots(1, 3)[1])
     assert "x = 0.25." in " ".join(texts(ranks[1])[0].split())
 
 
@@ -186,8 +188,8 @@ def shown_ticks(axis):
 @pytest.mark.parametrize("size", [1, 2, 3, 13, 25, 12_000])
 def test_axes_of_draws_have_whole_and_readable_numbers(size):
     data = draws(2, size)
-    traces = topic_plots.plot_traces(data)
-    trace, bars = topic_plots.plot_number(data)
+    traces = chain_plots.plot_traces(data)
+    trace, bars = chain_plots.plot_number(data)
     whole = [traces[-1, 0].xaxis, traces[1, 0].yaxis, trace.xaxis, trace.yaxis, bars.xaxis]
     for axis in whole:
         labels = shown_ticks(axis)
@@ -205,7 +207,7 @@ def test_axes_of_draws_have_whole_and_readable_numbers(size):
 
 @pytest.mark.parametrize("num_draws", [60, 75, 61, 1000])
 def test_bars_of_ranks_hold_the_same_number_of_ranks(num_draws):
-    for ax in topic_plots.plot_ranks(draws(4, num_draws)):
+    for ax in chain_plots.plot_ranks(draws(4, num_draws)):
         edges = next(p for p in ax.patches if hasattr(p, "get_data")).get_data().edges
         assert np.all(edges == np.round(edges))
         assert not overlap(ax)
@@ -213,13 +215,13 @@ def test_bars_of_ranks_hold_the_same_number_of_ranks(num_draws):
 
 def test_whole_numbers_have_bars_of_their_own():
     data = with_constants(total=np.random.default_rng(0).integers(3, 9, (2, 30)) * 1.0)
-    right = topic_plots.plot_traces(data, var_names=["total"])[0, 1]
+    right = chain_plots.plot_traces(data, var_names=["total"])[0, 1]
     edges = np.unique(np.concatenate([patch.get_xy()[:, 1] for patch in right.patches]))
     assert edges.tolist() == (np.arange(3, 10) - 0.5).tolist()
 
 
 def test_ranks_count_every_draw_once():
-    axes = topic_plots.plot_ranks(draws(), bins=10)
+    axes = chain_plots.plot_ranks(draws(), bins=10)
     assert axes.shape == (3,)
     for ax in axes:
         steps = np.stack(
@@ -234,14 +236,14 @@ def test_ranks_count_every_draw_once():
 
 def test_ranks_need_chains_and_bins():
     with pytest.raises(ValueError, match="data must have two chains or more to compare"):
-        topic_plots.plot_ranks(draws(1))
+        chain_plots.plot_ranks(draws(1))
     with pytest.raises(ValueError, match="bins must be an integer of at least 2, got 1"):
-        topic_plots.plot_ranks(draws(), bins=1)
+        chain_plots.plot_ranks(draws(), bins=1)
 
 
 @pytest.mark.parametrize("chains", [1, 4, 12])
 def test_num_topics(chains):
-    trace, bars = topic_plots.plot_number(draws(chains))
+    trace, bars = chain_plots.plot_number(draws(chains))
     assert trace.get_ylabel() == bars.get_xlabel() == "topics in use"
     heights = np.array([bar.get_height() for bar in bars.patches])
     assert heights.sum() == pytest.approx(chains)  # the shares of each chain sum to one
@@ -250,11 +252,12 @@ def test_num_topics(chains):
 
 def test_many_numbers_of_topics_become_lines():
     counts = np.random.default_rng(0).integers(50, 200, (4, 100))
-    bars = topic_plots.plot_number(make_data({"posterior": {"num_topics_used": counts}}))[1]
+    bars = chain_plots.plot_number(make_data({"posterior": {"num_topics_used": counts}}))[1]
     assert len(bars.patches) == 4
     for line in bars.patches:
-        values, edges, _ = line.get_data()
-        assert values.sum() == pytest.approx(1)
+        corners = line.get_xy()  # of the steps, from the left
+        edges, heights = corners[::2, 0], corners[1:-1:2, 1]
+        assert heights.sum() == pytest.approx(1)
         assert set(np.diff(edges)) == {4}
 
 
@@ -301,7 +304,7 @@ def test_prevalence():
 
 
 def test_prevalence_by_group_keeps_the_order_of_groups_and_topics():
-    ax = topic_plots.plot_prevalence_by_group(by_group(["b", "a", "c"]))
+    ax = heat_maps.plot_prevalence_by_group(by_group(["b", "a", "c"]))
     assert [label.get_text() for label in ax.get_xticklabels()] == ["b", "a", "c"]
     assert [label.get_text() for label in ax.get_yticklabels()] == [f"topic {k}" for k in range(3)]
     assert texts(ax) == ["0", "38%", "75%", "12%", "50%", "88%", "25%", "62%", "100%"]
@@ -311,24 +314,24 @@ def test_prevalence_by_group_keeps_the_order_of_groups_and_topics():
 
 def test_long_group_names_are_not_cut_off():
     names = [f"conference on information systems {year}" for year in range(2000, 2012)]
-    ax = topic_plots.plot_prevalence_by_group(
+    ax = heat_maps.plot_prevalence_by_group(
         by_group(names, 20), labels=[f"{k}: retrieval, representation" for k in range(20)]
     )
     assert_all_text_is_inside(ax.figure)
     with pytest.raises(ValueError, match="labels must have 20 entries"):
-        topic_plots.plot_prevalence_by_group(by_group(names, 20), labels=["one"])
+        heat_maps.plot_prevalence_by_group(by_group(names, 20), labels=["one"])
 
 
 def test_a_group_without_tokens_is_a_dash():
     table = by_group(["a", "b"])
     table.loc[table["group"] == "b", "prevalence"] = np.nan
-    ax = topic_plots.plot_prevalence_by_group(table)
-    assert texts(ax)[1::2] == ["\N{EN DASH}"] * 3
+    ax = heat_maps.plot_prevalence_by_group(table)
+    assert texts(ax)[1::2] == ["\N{EN DASH}"] * 2  # topic 0 has no tokens in group a
 
 
 def test_narrow_cells_hold_no_numbers():
     ax = plt.subplots(figsize=(2, 2))[1]
-    topic_plots.plot_prevalence_by_group(by_group([str(k) for k in range(20)]), ax=ax)
+    heat_maps.plot_prevalence_by_group(by_group([str(k) for k in range(20)]), ax=ax)
     assert texts(ax) == []
 
 
@@ -341,7 +344,7 @@ def test_topic_similarity_marks_the_reference_and_missing_topics():
         chain=np.array([0, 0, 1]),
         draw=np.array([0, 1, 0]),
     )
-    ax = topic_plots.plot_topic_similarity(
+    ax = heat_maps.plot_topic_similarity(
         alignment, labels=topic_plots.short_labels(topics(2), num_words=1)
     )
     assert [t.get_text() for t in ax.get_xticklabels()] == ["chain 0", "chain 1\n(reference)"]
@@ -363,25 +366,25 @@ def with_intervals(num_groups, num_topics=3):
 
 
 def test_cells_show_their_intervals_if_there_is_room():
-    ax = topic_plots.plot_prevalence_by_group(with_intervals(2))
+    ax = heat_maps.plot_prevalence_by_group(with_intervals(2))
     assert texts(ax)[1] == "30%\n27\N{EN DASH}33%"
     assert ax.figure.get_supxlabel() == "Second line: 80% interval."
     assert_all_text_is_inside(ax.figure)
-    ax = topic_plots.plot_sharing(with_intervals(2))
+    ax = heat_maps.plot_sharing(with_intervals(2))
     assert texts(ax)[-1] == "1.00\n45\N{EN DASH}55%"
     assert_all_text_is_inside(ax.figure)
 
 
 def test_cells_without_room_are_marked_if_they_are_certain():
     table = with_intervals(20)
-    ax = topic_plots.plot_prevalence_by_group(table)
+    ax = heat_maps.plot_prevalence_by_group(table)
     shown = np.array(texts(ax)).reshape(3, 20)
     assert all(text.endswith("▼") for text in shown[:, 0])
     assert all(text.endswith("▲") for text in shown[:, -1])
     assert not any(text.endswith(("▲", "▼")) for text in shown[:, 10])  # near the mean
     assert ax.figure.get_supxlabel().startswith("▲ ▼: the 80% interval lies above or below")
     assert_all_text_is_inside(ax.figure)
-    ax = topic_plots.plot_sharing(table)
+    ax = heat_maps.plot_sharing(table)
     certain = table.pivot(index="topic", columns="group", values="probability")
     certain = certain[[f"g{k}" for k in range(20)]].to_numpy() >= 0.95
     marked = np.array([text.endswith("●") for text in texts(ax)]).reshape(3, 20)
@@ -392,44 +395,40 @@ def test_cells_without_room_are_marked_if_they_are_certain():
 def test_tiny_cells_have_marks_only():
     ax = plt.subplots(figsize=(5, 3), layout="constrained")[1]
     table = with_intervals(30)
-    topic_plots.plot_sharing(table, ax=ax)
-    assert texts(ax) == []
-    (dots,) = ax.collections
-    assert len(dots.get_offsets()) == (table["probability"] >= 0.95).sum()
+    heat_maps.plot_sharing(table, ax=ax)
+    assert texts(ax) == ["●"] * (table["probability"] >= 0.95).sum()
     assert "●: the probability is at least 0.95" in ax.get_xlabel()
     assert not overlap(ax)
 
 
-def test_small_topics_are_one_line():
+def test_small_topics_are_counted():
     share = np.array([0.5, 4e-5, 0.3, 2e-5])
     table = topics(4).assign(prevalence=share, lower=share / 2, upper=2 * share)
     ax = topic_plots.plot_prevalence(table, num_words=1)
-    labels = [label.get_text() for label in ax.get_yticklabels()]
-    assert labels == ["0: first0", "2: first2", "2 topics below 0.005%, together 0.006%"]
-    np.testing.assert_allclose(ax.get_lines()[0].get_xdata(), [0.5, 0.3, 6e-5])
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["0: first0", "2: first2"]
+    said = " ".join(ax.figure.get_supxlabel().split())
+    assert said == "Not drawn: 2 topics below 0.005%, together 0.006%."
     assert_all_text_is_inside(ax.figure)
     ax = topic_plots.plot_prevalence(table.iloc[[1, 3]])  # nothing else was asked for
     assert len(ax.get_yticklabels()) == 2
 
 
-def test_small_topics_of_groups_are_one_row():
+def test_small_topics_of_groups_are_counted():
     table = with_intervals(2)
     for name in ("prevalence", "share"):
         table.loc[table["topic"] > 0, name] = 3e-5
-    for draw in (topic_plots.plot_prevalence_by_group, topic_plots.plot_sharing):
+    for draw in (heat_maps.plot_prevalence_by_group, heat_maps.plot_sharing):
         ax = draw(table)
-        labels = [" ".join(label.get_text().split()) for label in ax.get_yticklabels()]
-        said = "2 topics below 0.005% in every group, together at most 0.006%"
-        assert labels == ["topic 0", said]
+        assert [label.get_text() for label in ax.get_yticklabels()] == ["topic 0"]
+        said = "Not drawn: 2 topics below 0.005% in every group, together at most 0.006%."
+        assert " ".join(ax.figure.get_supxlabel().split()).endswith(said)
         assert_all_text_is_inside(ax.figure)
-    (image,) = topic_plots.plot_prevalence_by_group(table).images
-    np.testing.assert_allclose(np.asarray(image.get_array())[-1], 6e-5)
     table.loc[0, "prevalence"] = 0.4
     table.loc[1, "prevalence"] = 6e-5  # enough in one group
-    assert len(topic_plots.plot_prevalence_by_group(table).get_yticklabels()) == 3
+    assert len(heat_maps.plot_prevalence_by_group(table).get_yticklabels()) == 2
 
 
-def test_small_topics_of_the_similarity_are_one_row():
+def test_small_topics_of_the_similarity_are_counted():
     alignment = Alignment(
         reference=0,
         number=np.array([[0, 1, 2], [0, 1, -1]]),
@@ -438,13 +437,13 @@ def test_small_topics_of_the_similarity_are_one_row():
         chain=np.array([0, 1]),
         draw=np.array([0, 0]),
     )
-    ax = topic_plots.plot_topic_similarity(alignment)
+    ax = heat_maps.plot_topic_similarity(alignment)
     labels = [label.get_text() for label in ax.get_yticklabels()]
-    assert labels[0] == "topic 0"
-    assert labels[1].startswith("2 topics below 0.005%, together 0.0015%")
-    assert len(texts(ax)) == 2  # the last row is empty
+    assert labels == ["topic 0"]
+    said = " ".join(ax.figure.get_supxlabel().split())
+    assert said.endswith("Not drawn: 2 topics below 0.005%, together 0.0015%.")
     part = alignment._replace(similarity=alignment.similarity[:, 1:])
-    assert len(topic_plots.plot_topic_similarity(part).get_yticklabels()) == 2  # asked for
+    assert len(heat_maps.plot_topic_similarity(part).get_yticklabels()) == 2  # asked for
 
 
 def test_small_topics_have_no_panel_of_words():
@@ -463,13 +462,13 @@ def test_pictures_of_many_sources_show_the_first_and_say_so():
     rng = np.random.default_rng(0)
     posterior = {"b_w": rng.gamma(2.0, size=(2, 20, 40))}
     data = make_data({"posterior": posterior}, dims={"b_w": ["source"]})
-    axes = topic_plots.plot_traces(data)
+    axes = chain_plots.plot_traces(data)
     assert axes.shape == (30, 2)
     assert axes[0, 0].get_title(loc="left").endswith("(the first 30 of 40)")
-    axes = topic_plots.plot_ranks(data)
+    axes = chain_plots.plot_ranks(data)
     assert len(axes) == 30
     assert axes[-1].get_xlabel().endswith("\n(the first 30 of 40)")
     long = make_data({"posterior": {"sigma2_n[new instrument]": rng.random((2, 9))}})
-    assert topic_plots.plot_traces(long)[0, 0].get_ylabel() == "sigma2_n\n[new instrument]"
-    (row,) = topic_plots.plot_traces(data, var_names=["b_w[39]"])
+    assert chain_plots.plot_traces(long)[0, 0].get_ylabel() == "sigma2_n\n[new instrument]"
+    (row,) = chain_plots.plot_traces(data, var_names=["b_w[39]"])
     assert row[0].get_ylabel() == "b_w[39]"
