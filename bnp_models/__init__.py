@@ -17,7 +17,7 @@ from bnp_models.run.fit import fit, resume
 if TYPE_CHECKING:
     from bnp_models.results.author_tables import AuthorFit
     from bnp_models.results.contrast_tables import ContrastFit
-    from bnp_models.results.factor_fit import FactorFit
+    from bnp_models.results.factor_tables import FactorFit
     from bnp_models.results.folder import SavedModel, load
     from bnp_models.results.group_tables import GroupFit
     from bnp_models.results.label_fit import OneVsRestFit, SupervisedFit
@@ -29,7 +29,7 @@ __version__ = "0.1.0"
 _RESULTS = {
     "AuthorFit": "author_tables",
     "ContrastFit": "contrast_tables",
-    "FactorFit": "factor_fit",
+    "FactorFit": "factor_tables",
     "Fit": "result",
     "GroupFit": "group_tables",
     "OneVsRestFit": "label_fit",

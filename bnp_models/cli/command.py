@@ -491,7 +491,9 @@ def topics(run: Path, **options: Any) -> int:
     return _print_text("topics", run, options)
 
 
-@command("run --num-features 5 --limit 20", _load, "bnp_models.results.factor_fit:FactorFit.text")
+@command(
+    "run --num-features 5 --limit 20", _load, "bnp_models.results.factor_tables:FactorFit.text"
+)
 def factors(run: Path, **options: Any) -> int:
     """Print the factors of a run."""
     return _print_text("factors", run, options)
@@ -535,7 +537,7 @@ def evaluate(run: Path, data: Path, *, score: Sequence[str] = (), **options: Any
     _load,
     read_new,
     "bnp_models.results.topic_fit:TopicFit.transform",
-    "bnp_models.results.factor_fit:FactorFit.transform",
+    "bnp_models.results.factor_tables:FactorFit.transform",
 )
 def transform(run: Path, data: Path, *, output: Path | None = None, **options: Any) -> int:
     """Infer the topics or factors of new data, as CSV.

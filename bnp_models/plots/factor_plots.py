@@ -1,6 +1,6 @@
 """Pictures of factor models: which sources share factors, and what the factors are.
 
-As in `topic_plots`, `ax` or `axes` may be given, and they are returned. `topic_plots.plot_number`
+As in `topic_plots`, `ax` or `axes` may be given, and they are returned. `chain_plots.plot_number`
 draws the number of factors.
 """
 

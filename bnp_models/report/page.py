@@ -18,13 +18,21 @@ from markupsafe import Markup
 from bnp_models.data import arguments
 from bnp_models.data.files import replacing
 from bnp_models.posterior.diagnostics import label_free
-from bnp_models.report.factors import factor_sections
-from bnp_models.report.parts import Column, Section, number, percent, plain, shortened, span
-from bnp_models.report.pictures import png_figures, trace
+from bnp_models.report.pictures import png, png_figures, run_pictures, trace
+from bnp_models.report.sections import (
+    Column,
+    Section,
+    class_sections,
+    factor_sections,
+    number,
+    percent,
+    plain,
+    shortened,
+    span,
+    topic_sections,
+)
 from bnp_models.report.text import in_others
-from bnp_models.report.topics import class_sections, topic_sections
-from bnp_models.results.factor_fit import FactorFit
-from bnp_models.results.pictures import png, run_pictures
+from bnp_models.results.factor_tables import FactorFit
 from bnp_models.results.result import Fit
 from bnp_models.results.topic_fit import TopicFit
 
@@ -88,7 +96,7 @@ def write_page(
     return path
 
 
-def _checked_path(path: Any) -> Path:
+def _checked_path(path: str | os.PathLike[str]) -> Path:
     """Return the path of a file that can be written, or raise `ValueError`."""
     path = arguments.path("path", path)
     if path.is_dir():
@@ -143,7 +151,7 @@ def _template() -> jinja2.Template:
 @functools.cache
 def _file(name: str) -> str:
     """Read a file that lies beside this one."""
-    return (importlib.resources.files(__package__) / name).read_text("utf-8")
+    return (importlib.resources.files("bnp_models.report") / name).read_text("utf-8")
 
 
 def _records(table: pd.DataFrame) -> list[dict[Hashable, Any]]:

@@ -1,14 +1,24 @@
-"""Pictures of the report: places of what the template draws as SVG, and PNG pictures."""
+"""Pictures of a run, as its folder and its report have them: PNG, and places of what is SVG."""
+
+from __future__ import annotations
 
 import base64
+import io
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float, Shaped
 
-__all__ = ["CAPTIONS", "png_figures", "topic_map", "trace"]
+from bnp_models.posterior.arviz_data import has_group
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from bnp_models.results.result import Fit
+
+__all__ = ["CAPTIONS", "png", "png_figures", "run_pictures", "topic_map", "trace"]
 
 CAPTIONS = {
     "history": "Log joint density and number in use from the start, with the end of the warm-up",
@@ -34,6 +44,37 @@ FONT = 12.0
 MARGIN = 62.0  # around the centres of the map's circles
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom
+
+
+def run_pictures(
+    fit: Fit, drawn: Mapping[str, Axes | np.ndarray] | None = None
+) -> dict[str, Axes | np.ndarray]:
+    """Draw how the chains ran, and what `fit.summaries()` draws.
+
+    Parameters
+    ----------
+    fit
+        What to draw.
+    drawn
+        Those of `summaries`, if they are there already.
+    """
+    pictures = {"traces": fit.plot_traces()}
+    if has_group(fit.data, "history"):  # not where `MCMC` drew
+        pictures["history"] = fit.plot_history()
+    if fit.posterior.sizes["chain"] > 1:
+        pictures["ranks"] = fit.plot_ranks()
+    return pictures | dict(fit.summaries().drawn if drawn is None else drawn)
+
+
+def png(axes: Axes | np.ndarray) -> bytes:
+    """Return the figure of some axes as a PNG file, and close it."""
+    import matplotlib.pyplot as plt
+
+    figure = np.asarray(axes, dtype=object).flat[0].figure
+    content = io.BytesIO()
+    figure.savefig(content, format="png", dpi=110)
+    plt.close(figure)
+    return content.getvalue()
 
 
 def png_figures(pictures: Mapping[str, bytes]) -> list[dict[str, Any]]:
@@ -76,7 +117,7 @@ def topic_map(
     radii = np.maximum(LARGEST * np.sqrt(shares / (shares.max() or 1.0)), 3.0).tolist()
     taken = [(x - r, y - r, x + r, y + r) for (x, y), r in zip(centres, radii, strict=True)]
     circles, texts = [], []
-    for k in np.argsort(-shares, kind="stable").tolist():
+    for k in map(int, np.argsort(-shares, kind="stable")):
         (x, y), r = centres[k], radii[k]
         inside = r > 4.5 * len(str(k)) + 2  # there is room for the number of the topic
         circles.append({"k": k, "x": x, "y": y, "r": r, "inside": inside})

@@ -77,7 +77,7 @@ def topics_text(table: pd.DataFrame, *, num_others: int, num_rows: int | None = 
         Topics to show, the largest ones; all by default.
     """
     hidden = small(table["prevalence"])
-    of_few, large = table["prevalence"][hidden], table[~hidden]
+    of_few, large = table["prevalence"].to_numpy()[hidden], table.loc[~hidden, :]
     shown = large.iloc[:num_rows]
     left = large.iloc[len(shown) :]
     columns: list[tuple[str, str, Iterable[object]]] = [
@@ -152,7 +152,7 @@ def factors_text(
         alike = ["-" if math.isnan(x) else f"{x:.2f}" for x in shown["similarity"]]
         others = [f"{count}/{num_others}" for count in shown["other_chains"]]
         columns += [("others", ">6", others), ("alike", ">5", alike)]
-    probable = number["probability"].nlargest(4)
+    probable = number.nlargest(4, "probability")["probability"]
     said = ", ".join(f"{n} ({share:.0%})" for n, share in probable.items() if share >= 0.05)
     lines = [f"number of factors, over all chains: {said or 'spread over many'}", ""]
     lines += _aligned([*columns, ("features", "", shown["features"])])

@@ -9,7 +9,7 @@ them. Each function is also a method of `AuthorFit`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -18,9 +18,9 @@ from jaxtyping import Float
 from bnp_models.base.author_model import AuthorModel
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
-from bnp_models.posterior.intervals import tail_quantiles
 from bnp_models.posterior.mixtures import AuthorMixture, author_states, check_words
 from bnp_models.posterior.stacking import chain_weights
+from bnp_models.results.result import interval_columns
 from bnp_models.results.topic_draws import by_number
 from bnp_models.results.topic_fit import TopicFit
 from bnp_models.results.topic_pictures import number_labels
@@ -72,9 +72,8 @@ def author_topics(
     rows = _rows(fit, authors)
     fit = fit.shown
     shares = _shares(fit, rows)
-    lower, upper = np.quantile(shares, tail_quantiles(interval), axis=0)
-    mean = shares.mean(axis=0)
-    topic = np.argsort(-mean, axis=1, kind="stable")[:, :top]
+    columns = interval_columns("share", shares, interval)
+    topic = np.argsort(-columns["share"], axis=1, kind="stable")[:, :top]
     at = np.arange(len(rows))[:, None], topic
     names, words = np.array(fit.dataset.author_names, object), describe_topics(fit)["words"]
     return pd.DataFrame(
@@ -82,9 +81,7 @@ def author_topics(
             "author": np.repeat(names[rows], topic.shape[1]),
             "topic": topic.ravel(),
             "words": words.to_numpy()[topic.ravel()],
-            "share": mean[at].ravel(),
-            "lower": lower[at].ravel(),
-            "upper": upper[at].ravel(),
+            **{name: values[at].ravel() for name, values in columns.items()},
         }
     )
 
@@ -123,18 +120,15 @@ def similar_authors(
     (row,) = _rows(fit, [author], "author")
     root = (np.sqrt(state.theta) for state in fit.author_mixtures())
     values = np.stack([np.minimum(r @ r[row], 1.0) for r in root])
-    lower, upper = np.quantile(values, tail_quantiles(interval), axis=0)
+    columns = interval_columns("similarity", values, interval)
     x = fit.states["x"].to_numpy().ravel()
-    tokens = np.bincount(x, minlength=values.shape[1]) / len(values)
-    mean = values.mean(axis=0)
-    order = [j for j in np.argsort(-mean, kind="stable") if j != row][:top]
+    columns["tokens"] = np.bincount(x, minlength=values.shape[1]) / len(values)
+    order = np.argsort(-columns["similarity"], kind="stable")
+    order = order[order != row][:top]
     return pd.DataFrame(
         {
             "author": np.asarray(fit.dataset.author_names, object)[order],
-            "similarity": mean[order],
-            "lower": lower[order],
-            "upper": upper[order],
-            "tokens": tokens[order],
+            **{name: values[order] for name, values in columns.items()},
         }
     )
 
@@ -257,13 +251,14 @@ def plot_author_topics(
     topics = table.loc[~small(table["share"]), "topic"].tolist()
     fit = fit.shown
     shares, chain = _shares(fit, rows)[:, 0, topics], fit.alignment.chain
-    beside = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if ax is None else {"loc": "best"}
+    beside: dict[str, Any] = {"loc": "best"}
+    if ax is None:
+        beside = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
     ax = panel(ax, 7.4, 0.9 + 0.42 * len(topics))
     chains = np.unique(chain)
     for i, c in enumerate(chains):
         values = shares[chain == c]
-        lower, upper = np.quantile(values, tail_quantiles(interval), axis=0)
-        mean = values.mean(axis=0)
+        mean, lower, upper = interval_columns("share", values, interval).values()
         place = np.arange(len(topics)) + 0.7 * ((i + 0.5) / len(chains) - 0.5)
         ax.errorbar(
             mean, place, xerr=np.maximum([mean - lower, upper - mean], 0), fmt="o", ms=4, lw=1.2,
@@ -281,8 +276,7 @@ def plot_author_topics(
 
 def _rows(fit: AuthorFit, authors: Sequence[str] | None, argument: str = "authors") -> list[int]:
     """Return the numbers of authors, which were given as an argument of this name."""
-    if not isinstance(fit, AuthorFit):
-        raise ValueError(f"fit must be of an author-topic model, got {arguments.short_repr(fit)}")
+    arguments.instance("fit", fit, AuthorFit, "of an author-topic model")
     if fit._is_stacked():
         raise ValueError(
             "fit has weights of its chains, which tables of authors do not use: take "
@@ -315,17 +309,7 @@ def _shares(fit: AuthorFit, rows: list[int]) -> Float[np.ndarray, "S n R"]:
 
 
 class AuthorFit(TopicFit):
-    """What `fit` returns for a topic model with authors: a `TopicFit`, and tables about authors.
-
-    Attributes
-    ----------
-    model
-        The model that was fitted.
-    dataset
-        The `Corpus` it was fitted to.
-    data
-        The draws: `arviz.InferenceData` (ArviZ 0.x) or `xarray.DataTree` (1.x).
-    """
+    """What `fit` returns for a topic model with authors: a `TopicFit` with tables of authors."""
 
     model: AuthorModel
 

@@ -30,12 +30,11 @@ from bnp_models.base.token_model import group_shares
 from bnp_models.base.topics import Topics
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
-from bnp_models.posterior.intervals import tail_quantiles
 from bnp_models.posterior.mixtures import MixtureStates, check_words, one_by_one
 from bnp_models.results.group_tables import GroupFit
-from bnp_models.results.result import Summaries
-from bnp_models.results.topic_draws import state_weights, summarise
-from bnp_models.results.topic_pictures import chosen_topics
+from bnp_models.results.result import Summaries, interval_columns
+from bnp_models.results.topic_draws import state_weights
+from bnp_models.results.topic_pictures import chosen_topics, rows_of
 from bnp_models.results.topic_tables import counts_by_group, first_words, join_names, mean_shares
 from bnp_models.scores.held_out import log_evidence, word_scores
 from bnp_models.scores.held_out_score import check_scored
@@ -113,7 +112,19 @@ def contrast(
     """
     fit = _checked(fit).shown
     arguments.optional(arguments.one_of, "by", by, ORDERS)
-    table = _contrast(fit, _numbers(fit, topic), num_words, interval, min_tokens)
+    num_words = arguments.integer("num_words", num_words, 1)
+    topics, weight = _numbers(fit, topic), fit.topic_states.weight
+    found = _averages(fit, topics, min_tokens)
+    columns: dict[str, np.ndarray | list[str]] = {}
+    for name, values in (("likeness", found.likeness), ("distance", found.distance)):
+        if values is not None:
+            columns |= interval_columns(name, values, interval, weight, prefix=f"{name}_")
+    names = fit.model.common_words(fit.dataset)
+    columns["common"] = join_names(names, first_words(found.common, num_words), found.common)
+    for label, score in zip(_labels(fit.dataset), found.score, strict=True):
+        columns[label] = join_names(fit.dataset.vocabulary, first_words(score, num_words), score)
+    table = pd.DataFrame(columns, index=pd.Index(topics, name="topic"))
+    table.attrs["prevalence"] = mean_shares(fit.topic_states, fit.alignment).tolist()
     if by is None:
         return table
     if by not in table.columns:
@@ -122,27 +133,6 @@ def contrast(
             f"got {by!r}"
         )
     return table.sort_values(by, ascending=by == "distance", kind="stable", na_position="last")
-
-
-def _contrast(
-    fit: ContrastFit, topics: Sequence[int], num_words: int, interval: float, min_tokens: int
-) -> pd.DataFrame:
-    """Return the rows of `contrast` of these topics."""
-    num_words = arguments.integer("num_words", num_words, 1)
-    tails = tail_quantiles(interval)
-    found = _averages(fit, topics, min_tokens)
-    columns: dict[str, Any] = {}
-    for name, values in (("likeness", found.likeness), ("distance", found.distance)):
-        if values is not None:
-            parts = summarise(fit.topic_states, values, tails)
-            columns |= dict(zip((name, f"{name}_lower", f"{name}_upper"), parts, strict=True))
-    names = fit.model.common_words(fit.dataset)
-    columns["common"] = join_names(names, first_words(found.common, num_words), found.common)
-    for label, score in zip(_labels(fit.dataset), found.score, strict=True):
-        columns[label] = join_names(fit.dataset.vocabulary, first_words(score, num_words), score)
-    table = pd.DataFrame(columns, index=pd.Index(topics, name="topic"))
-    table.attrs["prevalence"] = mean_shares(fit.topic_states, fit.alignment).tolist()
-    return table
 
 
 def contrast_words(
@@ -187,20 +177,8 @@ def contrast_words(
     """
     fit = _checked(fit).shown
     arguments.one_of("by", by, WORDS_BY)
-    return _contrast_words(fit, _numbers(fit, topic), num_words, interval, min_tokens, by)
-
-
-def _contrast_words(
-    fit: ContrastFit,
-    topics: Sequence[int],
-    num_words: int,
-    interval: float,
-    min_tokens: int,
-    by: str,
-) -> pd.DataFrame:
-    """Return the rows of `contrast_words` of these topics."""
     num_words = arguments.integer("num_words", num_words, 1)
-    tails, corpus = tail_quantiles(interval), fit.dataset
+    topics, corpus, weight = _numbers(fit, topic), fit.dataset, fit.topic_states.weight
     order = _averages(fit, topics, min_tokens, by).score
     top = np.stack([first_words(of_group, num_words) for of_group in order])  # [G, N, R]
     values = np.full((3, len(fit.topic_states.z), *top.shape), np.nan)
@@ -212,20 +190,18 @@ def _contrast_words(
             values[:, s][..., one.place] = here, common, np.log(here) - np.log(common)
     shown = np.isfinite(np.take_along_axis(order, top, axis=1)).transpose(2, 0, 1)
     topic, group, _ = np.nonzero(shown)
-    (probability, _, _), (common, _, _), (ratio, lower, upper) = (
-        [part.transpose(2, 0, 1)[shown] for part in summarise(fit.topic_states, x, tails)]
-        for x in values
-    )
+    found = [
+        interval_columns(name, x.transpose(0, 3, 1, 2)[:, shown], interval, weight)
+        for name, x in zip(("probability", "common", "log_ratio"), values, strict=True)
+    ]
     return pd.DataFrame(
         {
             "topic": np.array(topics)[topic],
             "group": np.array(_labels(corpus), object)[group],
             "word": np.array(corpus.vocabulary, object)[top.transpose(2, 0, 1)[shown]],
-            "probability": probability,
-            "common": common,
-            "log_ratio": ratio,
-            "lower": lower,
-            "upper": upper,
+            "probability": found[0]["probability"],
+            "common": found[1]["common"],
+            **found[2],
         }
     )
 
@@ -431,8 +407,10 @@ def plot_contrast(
     from bnp_models.plots import contrast_plots
 
     fit = _checked(fit).shown
-    how = chosen_topics(fit, topics, MAX_PANELS), num_words, 0.9, min_tokens
-    table, words = _contrast(fit, *how), _contrast_words(fit, *how, "probability")
+    numbers = chosen_topics(fit, topics, MAX_PANELS)
+    table = contrast(fit, num_words=num_words, min_tokens=min_tokens).loc[numbers]
+    words = contrast_words(fit, num_words=num_words, min_tokens=min_tokens, by="probability")
+    words = rows_of(words, numbers)
     return fit._captioned(contrast_plots.plot_contrast(table, words, axes=axes))
 
 
@@ -460,7 +438,8 @@ def plot_distances(
     from bnp_models.plots import contrast_plots
 
     fit = _checked(fit).shown
-    table = _contrast(fit, chosen_topics(fit, topics), 5, interval, min_tokens)
+    table = contrast(fit, num_words=5, interval=interval, min_tokens=min_tokens)
+    table = table.loc[chosen_topics(fit, topics)]
     return fit._captioned(contrast_plots.plot_distances(table, ax=ax))
 
 
@@ -513,14 +492,15 @@ def _labels(corpus: Corpus) -> list[str]:
 def _versions(fit: ContrastFit, topics: Sequence[int]) -> Iterator[_Versions]:
     """Iterate over the states; yield the versions of those of the topics that the state has."""
     corpus, model, number = fit.dataset, fit.model, fit.alignment.number
-    counts = counts_by_group(fit.topic_states, corpus, fit.alignment)
+    counts, _ = counts_by_group(fit.topic_states, corpus, fit.alignment)
     place = np.full(fit.alignment.num_topics + 1, -1)  # the last one: of slots without a number
     place[np.asarray(topics)] = np.arange(len(topics))
     comparable = model.common_words(corpus) == corpus.vocabulary
     for s, mixture in enumerate(one_by_one(fit.mixtures)):
         state, slots = fit.mixtures.state(s), np.flatnonzero(place[number[s]] >= 0)
         phi = np.asarray(mixture.phi[0][:, :, slots], np.float64)
-        common = reference = np.float64(model.common_topics_of(state, corpus)[:, slots])
+        common = np.asarray(model.common_topics_of(state, corpus), np.float64)[:, slots]
+        reference = common
         if not comparable:
             reference = np.einsum("gvk,g->vk", phi, group_shares(corpus))
         alike = model.likeness_of(state, corpus)
@@ -605,16 +585,9 @@ class ContrastFit(GroupFit):
     """What `fit` returns for a model whose topics differ by group: a `GroupFit`, and contrasts.
 
     Every topic has a version in each group, and one that all groups have in common.
-
-    Attributes
-    ----------
-    model
-        The model that was fitted.
-    dataset
-        The `Corpus` it was fitted to.
-    data
-        The draws: `arviz.InferenceData` (ArviZ 0.x) or `xarray.DataTree` (1.x).
     """
+
+    model: Any  # with the methods of models whose topics differ by group
 
     offers: ClassVar[str] = (
         f"contrast(), contrast_words(topic), group_probabilities(corpus), {GroupFit.offers}"

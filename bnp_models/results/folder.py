@@ -34,14 +34,14 @@ from bnp_models.data.storage import (
 )
 from bnp_models.data.texts import read_tokenizer
 from bnp_models.posterior.alignment import Alignment, InChains, TopicStates, stability
-from bnp_models.posterior.intervals import tail_quantiles
 from bnp_models.posterior.mixtures import Mixtures
+from bnp_models.report.pictures import png, run_pictures
 from bnp_models.results.document_tables import over_words, shares_of_new
-from bnp_models.results.pictures import png, run_pictures
-from bnp_models.results.result import Fit, put_together, read_draws
+from bnp_models.results.result import Fit, interval_columns, put_together, read_draws
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 __all__ = ["REPORT", "SavedModel", "load", "load_run", "save_model", "save_picture", "save_run"]
 
@@ -96,7 +96,7 @@ def save_run(fit: Fit, folder: Path, *, num_rows: int | None = None) -> str:
     return "\n\n".join(parts)
 
 
-def save_picture(axes: Any, path: Path) -> None:
+def save_picture(axes: Axes | np.ndarray, path: Path) -> None:
     """Write the figure of some axes as PNG, completely or not at all, and close it."""
     _write(png(axes), path)
 
@@ -296,11 +296,7 @@ class SavedModel:
         """
         import pandas as pd
 
-        from bnp_models.results.topic_draws import bounds
-
         num_words = arguments.integer("num_words", num_words, 1, MAX_WORDS)
-        tails, shares = tail_quantiles(interval), self.alignment.shares()
-        lower, upper = bounds(self._states, shares, tails)
         words = [", ".join(self.vocabulary[v] for v in row[:num_words]) for row in self.top_words]
         table = stability(self.alignment)
         own = [self.labels.get(k, "") for k in table.index] if self.labels else None
@@ -308,9 +304,9 @@ class SavedModel:
             ({} if own is None else {"label": own})
             | {
                 "words": words,
-                "prevalence": np.average(shares, axis=0, weights=self._shown.chain_weight),
-                "lower": lower,
-                "upper": upper,
+                **interval_columns(
+                    "prevalence", self.alignment.shares(), interval, self._shown.chain_weight
+                ),
                 **table.drop(columns="share"),
             },
             index=table.index,
@@ -401,7 +397,7 @@ def _load_model(path: Path) -> SavedModel:
         if in_chains := _fields(content, "in_chains"):
             alignment = alignment._replace(in_chains=InChains(**in_chains))
         return SavedModel(
-            vocabulary=mixtures.vocabulary, mixtures=mixtures, alignment=alignment,
+            vocabulary=mixtures.vocabulary or (), mixtures=mixtures, alignment=alignment,
             top_words=content["top_words"], **about,
         )  # fmt: skip
     except (AttributeError, KeyError, TypeError, ValueError) as error:

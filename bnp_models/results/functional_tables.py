@@ -72,9 +72,7 @@ def topic_functionals(
     ValueError
         If there is one chain only, no state was kept, or an option is out of its domain.
     """
-    _check_fit(fit, "topic", "topic_states")
-    num_pairs = arguments.integer("num_pairs", num_pairs, 1)
-    max_rhat = arguments.finite_number("max_rhat", max_rhat, above=1)
+    _check(fit, "topic", num_pairs, max_rhat)
     arguments.optional(as_corpus, "test", test)
     split_seed = arguments.seed("split_seed", split_seed)
     rng = np.random.default_rng(arguments.seed("seed", seed))
@@ -123,9 +121,7 @@ def factor_functionals(
     ValueError
         If there is one chain only, no state was kept, or an option is out of its domain.
     """
-    _check_fit(fit, "factor", "factor_states")
-    num_pairs = arguments.integer("num_pairs", num_pairs, 1)
-    max_rhat = arguments.finite_number("max_rhat", max_rhat, above=1)
+    _check(fit, "factor", num_pairs, max_rhat)
     rng = np.random.default_rng(arguments.seed("seed", seed))
     values = _scalars(fit)
     states, sources = fit.factor_states, fit.dataset
@@ -160,9 +156,11 @@ def factor_functionals(
     return functionals(values, num_states=num_states, max_rhat=max_rhat)
 
 
-def _check_fit(fit: Fit, kind: str, member: str) -> None:
-    """Refuse what is no fit of the kind, or has one chain only."""
-    if not hasattr(type(fit), member):
+def _check(fit: Fit, kind: str, num_pairs: int, max_rhat: float | int) -> None:
+    """Refuse what is no fit of the kind, one chain only, and options out of their domains."""
+    arguments.integer("num_pairs", num_pairs, 1)
+    arguments.finite_number("max_rhat", max_rhat, above=1)
+    if not hasattr(type(fit), f"{kind}_states"):
         raise ValueError(
             f"fit must be what bnp_models.fit returns for a {kind} model, got "
             f"{arguments.short_repr(fit)}"
@@ -197,9 +195,9 @@ def _some(
 ) -> Integer[np.ndarray, "P 2"]:
     """Return the pairs, or so many of them that are drawn at random if there are more."""
     every = np.array([*pairs])
-    return (
-        every[rng.choice(len(every), num_pairs, replace=False)] if len(every) > num_pairs else every
-    )
+    if len(every) <= num_pairs:
+        return every
+    return every[rng.choice(len(every), num_pairs, replace=False)]
 
 
 def _shared(kept: np.ndarray, item: np.ndarray, pairs: np.ndarray, names: Sequence[str]) -> Values:
@@ -239,10 +237,7 @@ def _aligned(fit: TopicDraws) -> dict[str, Values]:
     found = {"topics": values([f"pooled topic {r}" for r in topics], alignment.shares())}
     if corpus.group is None:
         return found
-    counts = counts_by_group(fit.topic_states, corpus, alignment)
-    tokens = np.bincount(
-        np.asarray(corpus.group)[np.asarray(corpus.doc)], minlength=corpus.num_groups
-    )
+    counts, tokens = counts_by_group(fit.topic_states, corpus, alignment)
     there = np.flatnonzero(tokens)
     names = [f"pooled topic {r} in {corpus.group_names[g]}" for g in there for r in topics]
     by_group = counts[:, there] / tokens[there, None]

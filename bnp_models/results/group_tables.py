@@ -9,19 +9,22 @@ Each function is also a method of `GroupFit`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pandas as pd
 
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
-from bnp_models.posterior.intervals import tail_quantiles
 from bnp_models.results.result import Summaries
-from bnp_models.results.topic_draws import summarise
 from bnp_models.results.topic_fit import TopicFit
-from bnp_models.results.topic_pictures import chosen_topics, number_labels
-from bnp_models.results.topic_tables import by_group, counts_by_group, join_names, topics
+from bnp_models.results.topic_pictures import chosen_topics, number_labels, rows_of
+from bnp_models.results.topic_tables import (
+    counts_by_group,
+    join_names,
+    topic_prevalence_by_group,
+    topics,
+)
 from bnp_models.scores.held_out_score import ratio_error
 
 if TYPE_CHECKING:
@@ -65,27 +68,18 @@ def sharing(fit: GroupFit, *, min_tokens: int = 1, interval: float = 0.9) -> pd.
     """
     fit = _checked(fit).shown
     min_tokens = arguments.integer("min_tokens", min_tokens, 1)
-    tails = tail_quantiles(interval)
     states, corpus = fit.topic_states, fit.dataset
-    counts = counts_by_group(states, corpus, fit.alignment)
-    tokens = np.bincount(
-        np.asarray(corpus.group)[np.asarray(corpus.doc)], minlength=counts.shape[1]
-    )
+    counts, _ = counts_by_group(states, corpus, fit.alignment)
     probability = np.average(counts >= min_tokens, axis=0, weights=states.weight)
-    share, lower, upper = summarise(states, counts / tokens[:, None], tails)
-    words = np.broadcast_to(topics(fit)["words"].to_numpy(object), share.shape)
-    columns = {"words": words, "probability": probability, "share": share}
-    table = by_group(corpus.group_names, columns | {"lower": lower, "upper": upper})
-    table.attrs["interval"] = interval
+    table = topic_prevalence_by_group(fit, interval=interval).drop(columns="num_tokens")
+    table = table.rename(columns={"prevalence": "share"})
+    table.insert(2, "words", np.tile(topics(fit)["words"].to_numpy(object), corpus.num_groups))
+    table.insert(3, "probability", probability.ravel())
     return table
 
 
 def _checked(fit: GroupFit) -> GroupFit:
-    if not isinstance(fit, GroupFit):
-        raise ValueError(
-            f"fit must be that of a model of several groups, got {arguments.short_repr(fit)}"
-        )
-    return fit
+    return arguments.instance("fit", fit, GroupFit, "that of a model of several groups")
 
 
 def shared_topics(
@@ -177,7 +171,7 @@ def own_topics(
 
 
 def compare_alone(
-    fit: TopicFit,
+    fit: GroupFit,
     group: str,
     corpus: Corpus,
     alone: TopicFit,
@@ -219,11 +213,8 @@ def compare_alone(
     as_corpus("corpus", corpus)
     arguments.seed("split_seed", split_seed)
     arguments.seed("seed", seed)
-    if not isinstance(alone, TopicFit):
-        raise ValueError(
-            f"alone must be a fit of a topic model, got {arguments.short_repr(alone)}: use "
-            "bnp_models.fit(fit.model.alone(), fit.corpus_of(group))"
-        )
+    advice = "use bnp_models.fit(fit.model.alone(), fit.corpus_of(group))"
+    arguments.instance("alone", alone, TopicFit, "a fit of a topic model", advice)
     if group not in corpus.group_names:
         raise ValueError(
             f"corpus must have documents of group {group!r}, got the groups {corpus.group_names}"
@@ -286,24 +277,12 @@ def plot_sharing(
 
     fit = _checked(fit).shown
     table, numbers = sharing(fit, min_tokens=min_tokens), chosen_topics(fit, topics)
-    table, labels = table[table["topic"].isin(numbers)], number_labels(fit, numbers)
+    table, labels = rows_of(table, numbers), number_labels(fit, numbers)
     return fit._captioned(heat_maps.plot_sharing(table, labels=labels, ax=ax))
 
 
 class GroupFit(TopicFit):
-    """What `fit` returns for a topic model of several groups: a `TopicFit`, and tables of sharing.
-
-    Attributes
-    ----------
-    model
-        The model that was fitted.
-    dataset
-        The `Corpus` it was fitted to.
-    data
-        The draws: `arviz.InferenceData` (ArviZ 0.x) or `xarray.DataTree` (1.x).
-    """
-
-    model: Any
+    """What `fit` returns for a topic model of several groups: a `TopicFit` with their tables."""
 
     offers: ClassVar[str] = f"sharing(), shared_topics(), own_topics(group), {TopicFit.offers}"
 

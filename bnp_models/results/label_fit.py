@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypedDict, Unpack
 
 import numpy as np
-from jaxtyping import Int, Shaped
+from jaxtyping import Float, Int, Shaped
 
 from bnp_models.base.document_labels import against_rest
 from bnp_models.base.labelled_model import LabelledTopics
@@ -22,8 +22,9 @@ from bnp_models.base.one_vs_rest import LP_OF_CLASS
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.posterior import arviz_data
-from bnp_models.results.result import Fit, Summaries
-from bnp_models.results.topic_fit import TopicFit, match_words
+from bnp_models.results.result import Fit, Summaries, interval_columns
+from bnp_models.results.topic_draws import by_number
+from bnp_models.results.topic_fit import TopicFit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -263,15 +264,6 @@ class SupervisedFit(LabelFit, TopicFit):
 
     Predictions average over the kept states of all chains. `approximation="plug-in"` is what the
     papers do: one state, the last one of the last chain, with the means of its topics.
-
-    Attributes
-    ----------
-    model
-        The model that was fitted.
-    dataset
-        The `Corpus` it was fitted to.
-    data
-        The draws: `arviz.InferenceData` (ArviZ 0.x) or `xarray.DataTree` (1.x).
     """
 
     model: LabelledTopics
@@ -306,32 +298,22 @@ class SupervisedFit(LabelFit, TopicFit):
         `lowest_weight` and `highest_weight` are the range of the means in the other chains that
         have the topic.
         """
-        import pandas as pd
-
-        from bnp_models.posterior.intervals import tail_quantiles
-
-        fit, tails = self.shown, tail_quantiles(interval)
+        fit = self.shown
         table = fit.topics(interval=interval, **options)
-        of_topic = fit._weights_by_topic()
-        table.insert(0, "weight", [values.mean() for values in of_topic])
-        for place, (name, tail) in enumerate(zip(("lower", "upper"), tails, strict=True)):
-            bounds = [np.quantile(values, tail) for values in of_topic]
-            table.insert(1 + place, f"weight_{name}", bounds)
-        theirs = np.full((len(table), len(others := fit._other_chains())), np.nan)
-        for column, (one, partner) in enumerate(others):
-            means = [values.mean() for values in one._weights_by_topic()]
-            theirs[partner >= 0, column] = np.array(means)[partner[partner >= 0]]
-        if others:
-            found = pd.DataFrame(theirs, index=table.index)
-            table.insert(3, "lowest_weight", found.min(axis=1))
-            table.insert(4, "highest_weight", found.max(axis=1))
+        columns = interval_columns("weight", fit._weights_by_topic(), interval, prefix="weight_")
+        found = fit._in_other_chains(lambda one: np.nanmean(one._weights_by_topic(), axis=0))
+        if found is not None:
+            columns["lowest_weight"] = np.fmin.reduce(found)
+            columns["highest_weight"] = np.fmax.reduce(found)
+        for place, (name, values) in enumerate(columns.items()):
+            table.insert(place, name, values)
         return table.sort_values("weight", ascending=False)
 
-    def _weights_by_topic(self) -> list[np.ndarray]:
-        """Return the weights of each topic in the states that have it."""
-        number = self.alignment.number
+    def _weights_by_topic(self) -> Float[np.ndarray, "S R"]:
+        """Return the weight of each topic in each state; NaN in a state without it."""
+        number, count = self.alignment.number, self.alignment.num_topics
         eta = self.states["eta"].to_numpy().reshape(number.shape)
-        return [eta[number == k] for k in range(self.alignment.num_topics)]
+        return np.stack([by_number(e, n, count, np.nan) for e, n in zip(eta, number, strict=True)])
 
 
 class OfOneClass:
@@ -347,15 +329,6 @@ class OneVsRestFit(LabelFit, Fit):
 
     Draws have the dim `class`. `of_class(label)` is the fit of the model of one class, with all
     methods that a `SupervisedFit` has: its topics are those of this model alone.
-
-    Attributes
-    ----------
-    model
-        The model that was fitted.
-    dataset
-        The `Corpus` it was fitted to.
-    data
-        The draws: `arviz.InferenceData` (ArviZ 0.x) or `xarray.DataTree` (1.x).
     """
 
     model: LabelledTopics
@@ -366,6 +339,8 @@ class OneVsRestFit(LabelFit, Fit):
     )
     default_scores: ClassVar[tuple[str, ...]] = ("score",)
     counted: ClassVar[str] = "tokens"
+
+    match = TopicFit.match
 
     representative: ClassVar[Any] = OfOneClass()
     posterior_predictive: ClassVar[Any] = OfOneClass()
@@ -467,10 +442,6 @@ class OneVsRestFit(LabelFit, Fit):
     def _comparable(self) -> bool:
         """Say no: each class has a model of its own, whose chains are compared."""
         return False
-
-    def match(self, data: Corpus) -> tuple[Corpus, list[str]]:
-        """Return new documents over the words of the fit, and notes about them for the user."""
-        return match_words(self.dataset, data)
 
     def evaluate(self, score: str, data: Corpus, *, seed: int = 0, num_words: int = 10) -> str:
         """Compute the share of labels that are predicted and return it as a line of text."""

@@ -17,11 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
+from jaxtyping import Float
 
 from bnp_models.base.model import Model, from_description
 from bnp_models.data import arguments
 from bnp_models.data.files import check_seal
 from bnp_models.posterior import arviz_data
+from bnp_models.posterior.intervals import tail_quantiles, weighted_quantiles
 from bnp_models.posterior.representative import LARGE, ChainMatches, match_chains
 from bnp_models.posterior.stacking import with_weights
 
@@ -31,10 +33,10 @@ if TYPE_CHECKING:
 
     from bnp_models.data.corpus import Corpus
     from bnp_models.data.sources import Sources
-    from bnp_models.posterior.alignment import InChains
+    from bnp_models.posterior.alignment import Alignment, InChains
     from bnp_models.posterior.functionals import Functionals
 
-__all__ = ["Delegated", "Fit", "Summaries", "put_together", "read_draws"]
+__all__ = ["Delegated", "Fit", "Summaries", "interval_columns", "put_together", "read_draws"]
 
 AnyFit = TypeVar("AnyFit", bound="Fit")
 Drawn = TypeVar("Drawn")
@@ -67,18 +69,19 @@ class Delegated:
     def method(self) -> Callable[..., Any]:
         """The function, with a fit in place of what the fit gives."""
         function = pkgutil.resolve_name(f"bnp_models.{self.place}")
-        signature = inspect.signature(function)
-        given = list(signature.parameters)[: len(self.given)]
-        attributes = dict(zip(given, self.given, strict=True)) | self.named
+        given = [operator.attrgetter(name) for name in self.given]
+        named = {p: operator.attrgetter(name) for p, name in self.named.items()}
 
         @functools.wraps(function)
         def method(fit: Fit, *args: Any, **options: Any) -> Any:
-            found = {p: operator.attrgetter(name)(fit) for p, name in attributes.items()}
-            return function(*(found.pop(p) for p in given), *args, **found, **options)
+            options |= {p: get(fit) for p, get in named.items()}
+            return function(*(get(fit) for get in given), *args, **options)
 
-        own = [p for p in signature.parameters.values() if p.name not in attributes]
+        signature = inspect.signature(function)
+        own = list(signature.parameters.values())[len(given) :]
         fit = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        vars(method)["__signature__"] = signature.replace(parameters=[fit, *own])
+        parameters = [fit, *(p for p in own if p.name not in named)]
+        vars(method)["__signature__"] = signature.replace(parameters=parameters)
         return method
 
 
@@ -253,8 +256,8 @@ class Fit(abc.ABC):
 
         A chain in which no kept state has a finite `lp` is left out.
         """
-        lp = arviz_data.group(self.data, "sample_stats")["lp"]
-        of_states = np.isfinite(lp.sel(draw=self.states["draw"])).any("draw").to_numpy()
+        lp = arviz_data.group(self.data, "sample_stats")["lp"].transpose("chain", "draw")
+        of_states = np.isfinite(lp.sel(draw=self.states["draw"]).to_numpy()).any(axis=1)
         # a chain without a finite density has failed: it is like no other one
         chains = [c for c, good in zip(self._chain_numbers(), of_states, strict=True) if good]
         if not chains:
@@ -301,8 +304,16 @@ class Fit(abc.ABC):
         if self._whole is not self:
             chain = self._chain_numbers()[0]
             said = f"Chain {chain}: shares and intervals are within this chain."
-            caption(np.ravel(axes)[0], said)
+            caption(np.asarray(axes, object).flat[0], said)
         return axes
+
+    @functools.cached_property
+    def alignment(self) -> Alignment:
+        """Common numbers of the topics or factors in all states of this fit, for display only.
+
+        Tables have those of `shown`.
+        """
+        return self._numbered._replace(in_chains=self._in_chains())
 
     def _in_chains(self) -> InChains | None:
         """Return how the topics of a fit of one chain are found in the other chains."""
@@ -314,6 +325,20 @@ class Fit(abc.ABC):
         whole, own = self._whole, self._chain_numbers()[0]
         numbers = [] if whole is self else whole.matches.chains.tolist()
         return [(whole.of_chain(c), whole.matches.partners(own, c)) for c in numbers if c != own]
+
+    def _in_other_chains(
+        self, values: Callable[[Any], Float[np.ndarray, "r ..."]]
+    ) -> Float[np.ndarray, "C R ..."] | None:
+        """Return values of the topics in each other chain, NaN where it has none.
+
+        `values` returns those of all topics of a fit. None: there are no other chains.
+        """
+        found = []
+        for other, partner in self._other_chains():
+            theirs = np.asarray(values(other), np.float64)
+            nowhere = np.full((1, *theirs.shape[1:]), np.nan)
+            found.append(np.concatenate([theirs, nowhere])[partner])  # -1 is the last one
+        return np.stack(found) if found else None
 
     def _chain_numbers(self) -> list[int]:
         return self.posterior["chain"].to_numpy().tolist()
@@ -353,7 +378,7 @@ class Fit(abc.ABC):
         return arviz_data.save(self.data, path)
 
     @classmethod
-    def load(cls, draws: str | os.PathLike[str], data: Any) -> Any:
+    def load(cls, draws: str | os.PathLike[str], data: Corpus | Sources) -> Any:
         """Read what `save` wrote.
 
         Parameters
@@ -385,7 +410,6 @@ class Fit(abc.ABC):
     plot_traces = Delegated("plots.chain_plots:plot_traces", "data", terms="model.terms")
     plot_ranks = Delegated("plots.chain_plots:plot_ranks", "data", terms="model.terms")
     plot_history = Delegated("plots.chain_plots:plot_history", "data", terms="model.terms")
-    _plot_number = Delegated("plots.chain_plots:plot_number", "data", terms="model.terms")
 
     def plot_functionals(
         self, functionals: Functionals | None = None, *, ax: Axes | None = None
@@ -449,6 +473,35 @@ class Fit(abc.ABC):
         )
 
 
+def interval_columns(
+    name: str,
+    values: Float[np.ndarray, "S ..."],
+    interval: float,
+    weight: Float[np.ndarray, " S"] | None = None,
+    *,
+    prefix: str = "",
+) -> dict[str, np.ndarray]:
+    """Return mean and interval over states as columns: `name`, `lower` and `upper`.
+
+    NaN stands for a state that has no value, and in the columns where no state has one. If states
+    have weights, quantiles are not interpolated. `prefix` stands before "lower" and "upper".
+    """
+    tails, flat = tail_quantiles(interval), values.reshape(len(values), -1)
+    missing = np.isnan(flat)
+    mass = ~missing * (np.ones(len(flat)) if weight is None else weight)[:, None]
+    some = mass.sum(axis=0) > 0
+    found = np.full((3, flat.shape[1]), np.nan)
+    mass, flat, missing = mass[:, some], flat[:, some], missing[:, some]
+    total = np.where(mass > 0, mass * np.where(missing, 0.0, flat), 0.0).sum(axis=0)
+    found[0, some] = total / mass.sum(axis=0)
+    if weight is not None:
+        found[1:, some] = weighted_quantiles(flat, tails, weight)
+    else:
+        found[1:, some] = (np.nanquantile if missing.any() else np.quantile)(flat, tails, axis=0)
+    names = name, f"{prefix}lower", f"{prefix}upper"
+    return dict(zip(names, found.reshape(3, *values.shape[1:]), strict=True))
+
+
 def read_draws(path: str | os.PathLike[str]) -> tuple[Model, Any]:
     """Read the model and the draws of a file that `Fit.save` wrote.
 
@@ -468,7 +521,9 @@ def read_draws(path: str | os.PathLike[str]) -> tuple[Model, Any]:
     return from_description(description), draws
 
 
-def put_together(path: str | os.PathLike[str], model: Model, draws: Any, data: Any) -> Any:
+def put_together(
+    path: str | os.PathLike[str], model: Model, draws: Any, data: Corpus | Sources
+) -> Any:
     """Return the fit of draws that `read_draws` read, after a check that the data are theirs.
 
     Raises

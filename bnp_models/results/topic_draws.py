@@ -27,7 +27,6 @@ from bnp_models.posterior.alignment import (
     similarity,
     topic_states,
 )
-from bnp_models.posterior.intervals import weighted_quantiles
 from bnp_models.posterior.mixtures import MixtureStates, OneRow, document_rows, mixture_states
 from bnp_models.posterior.representative import Found
 from bnp_models.posterior.stacking import chain_weights
@@ -36,14 +35,12 @@ from bnp_models.results.result import Fit
 __all__ = [
     "LABELS",
     "TopicDraws",
-    "bounds",
     "by_number",
     "mean_topics",
     "of_group",
     "shown_fit",
     "shown_topics",
     "state_weights",
-    "summarise",
 ]
 
 LABELS = "topic_labels"  # attribute of the draws, in JSON
@@ -66,14 +63,6 @@ class TopicDraws(Fit):
         rows = document_rows(self.mixtures[0], self.dataset)
         token_row = None if rows is None else rows[np.asarray(self.dataset.doc)]
         return topic_states(self.data, self.mixtures, token_row)
-
-    @functools.cached_property
-    def alignment(self) -> Alignment:
-        """Common numbers of the topics in all states of this fit, for display only.
-
-        Tables have those of `shown`.
-        """
-        return self._numbered._replace(in_chains=self._in_chains())
 
     @functools.cached_property
     def _numbered(self) -> Alignment:
@@ -158,34 +147,3 @@ def mean_topics(
 def state_weights(states: TopicStates) -> Float[np.ndarray, " S"]:
     """Return the weights of the states after stacking; without it all are 1."""
     return np.ones(len(states.z)) if states.weight is None else states.weight
-
-
-def bounds(
-    states: TopicStates,
-    values: Float[np.ndarray, "S ..."],
-    tails: tuple[float, float],
-    plain: Callable[..., np.ndarray] = np.quantile,
-) -> np.ndarray:
-    """Return quantiles over states: by `plain`, or by the weights of the states if they have any.
-
-    Only the plain ones are interpolated.
-    """
-    if states.weight is None:
-        return plain(values, tails, axis=0)
-    return weighted_quantiles(values, tails, states.weight)
-
-
-def summarise(
-    states: TopicStates, values: Float[np.ndarray, "S ..."], tails: tuple[float, float]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return mean and bounds over the states that have a value; NaN where none has one."""
-    flat = values.reshape(len(values), -1)
-    weight = ~np.isnan(flat) * state_weights(states)[:, None]
-    some = weight.sum(axis=0) > 0
-    found = np.full((3, flat.shape[1]), np.nan)
-    weight, flat = weight[:, some], flat[:, some]
-    total = np.where(weight > 0, weight * np.where(np.isnan(flat), 0.0, flat), 0.0)
-    found[0, some] = total.sum(axis=0) / weight.sum(axis=0)
-    found[1:, some] = bounds(states, flat, tails, np.nanquantile)
-    mean, lower, upper = found.reshape(3, *values.shape[1:])
-    return mean, lower, upper

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import scipy.special
-from jaxtyping import Float, Integer
+from jaxtyping import Float
 
 from bnp_models.data import arguments
 from bnp_models.posterior.intervals import tail_quantiles
@@ -98,9 +98,23 @@ def effects(
     shown_topics(fit)
     how = interval, num_draws, seed
     table = _effects(fit.shown, covariates, topics, *how)
-    others = fit.shown._other_chains()
-    found = [(partner, _effects(one, covariates, None, *how)) for one, partner in others]
-    return _in_other_chains(table, found)
+    num_terms = (table["topic"] == table["topic"].iloc[0]).sum()  # names of terms may be the same
+
+    def theirs(one: TopicDraws) -> Float[np.ndarray, "R P"]:
+        return _effects(one, covariates, None, *how)["effect"].to_numpy().reshape(-1, num_terms)
+
+    found = fit.shown._in_other_chains(theirs)
+    if found is None:
+        return table
+    chosen = table["topic"].to_numpy()[::num_terms]
+    found = pd.DataFrame(found[:, chosen].reshape(len(found), -1).T, index=table.index)
+    same = np.sign(found).eq(np.sign(table["effect"]), axis=0)
+    return table.assign(
+        lowest_effect=found.min(axis=1),
+        highest_effect=found.max(axis=1),
+        other_chains=found.notna().sum(axis=1),
+        same_sign=same.sum(axis=1),
+    )
 
 
 def _effects(
@@ -121,7 +135,6 @@ def _effects(
     chosen = list(dict.fromkeys(chosen))
     kept = np.asarray(corpus.doc_length) > 0
     design = _design(covariates, kept)
-    regression = _Regression(design.matrix)
     found = []
     theta = document_theta(states, corpus, alignment)
     for number, (share, total) in zip(alignment.number, theta, strict=True):
@@ -130,7 +143,7 @@ def _effects(
         weights = np.column_stack([by_number(weighed, number, count)[:, chosen], rest])
         for _ in range(num_draws):
             draws = rng.standard_gamma(weights)
-            found.append(regression(draws[:, :-1] / draws.sum(axis=1, keepdims=True)))
+            found.append(_regress(draws[:, :-1] / draws.sum(axis=1, keepdims=True), design.matrix))
     mean, sd = (np.stack(part) for part in zip(*found, strict=True))  # [draws, P, R]
     weight = state_weights(states)
     weight = np.repeat(weight / weight.sum(), num_draws) / num_draws
@@ -150,34 +163,6 @@ def _effects(
     table.attrs["left_out"] = int((~kept).sum())
     table.attrs["prevalence"] = mean_shares(states, alignment).tolist()
     return table
-
-
-def _in_other_chains(
-    table: pd.DataFrame, others: Sequence[tuple[Integer[np.ndarray, " R"], pd.DataFrame]]
-) -> pd.DataFrame:
-    """Add to the effects of one chain those of the topics that other chains have, too.
-
-    `others` has, for each other chain, the number there of each topic, -1 without one, and the
-    effects there.
-    """
-    if not others:
-        return table
-    topic = table["topic"].to_numpy()
-    num_terms = (topic == topic[0]).sum()  # names of terms may be the same
-    term = np.arange(len(table)) % num_terms
-    theirs = []
-    for partner, other in others:
-        effect = other["effect"].to_numpy().reshape(-1, num_terms)
-        effect = np.concatenate([effect, np.full((1, num_terms), np.nan)])  # the last one is none
-        theirs.append(effect[partner[topic], term])
-    found = pd.DataFrame(np.stack(theirs, axis=1), index=table.index)
-    same = np.sign(found.to_numpy()) == np.sign(table["effect"].to_numpy())[:, None]
-    return table.assign(
-        lowest_effect=found.min(axis=1),
-        highest_effect=found.max(axis=1),
-        other_chains=found.notna().sum(axis=1),
-        same_sign=same.sum(axis=1),
-    )
 
 
 def topics_over_time(
@@ -254,30 +239,28 @@ def topics_over_time(
     return pd.concat([pd.DataFrame(head), table], axis=1)
 
 
-class _Regression:
-    """Least squares on fixed columns, for many responses."""
-
-    def __init__(self, matrix: Float[np.ndarray, "D P"]):
-        q, r = np.linalg.qr(matrix)
-        self._q, self._inverse = q, np.linalg.inv(r)
-        self._free = len(matrix) - matrix.shape[1]
-
-    def __call__(
-        self, response: Float[np.ndarray, "D R"]
-    ) -> tuple[Float[np.ndarray, "P R"], Float[np.ndarray, "P R"]]:
-        """Return the coefficients and their standard errors."""
-        along = self._q.T @ response
-        left = response - self._q @ along
-        variance = (left**2).sum(axis=0) / self._free
-        unit = (self._inverse**2).sum(axis=1)  # diagonal of (X'X)^-1
-        return self._inverse @ along, np.sqrt(unit[:, None] * variance)
+def _regress(
+    response: Float[np.ndarray, "D R"], matrix: Float[np.ndarray, "D P"]
+) -> tuple[Float[np.ndarray, "P R"], Float[np.ndarray, "P R"]]:
+    """Return the coefficients of least squares, and their standard errors."""
+    q, r = np.linalg.qr(matrix)
+    inverse, along = np.linalg.inv(r), q.T @ response
+    variance = ((response - q @ along) ** 2).sum(axis=0) / (len(matrix) - matrix.shape[1])
+    unit = (inverse**2).sum(axis=1)  # diagonal of (X'X)^-1
+    return inverse @ along, np.sqrt(unit[:, None] * variance)
 
 
 def _design(covariates: pd.DataFrame | Mapping[str, Any], kept: np.ndarray) -> Design:
     """Check the covariates and make the columns of the regression, for the documents `kept`."""
     given = covariates
     if isinstance(covariates, Mapping):
-        covariates = _as_table(covariates)
+        try:
+            covariates = pd.DataFrame(dict(covariates))
+        except (ValueError, TypeError) as error:  # lengths differ, numbers in place of columns, ...
+            raise ValueError(
+                f"covariates must be columns by name, each with one entry per document, got "
+                f"{arguments.short_repr(covariates)}: {error}"
+            ) from None
     table = arguments.instance(
         "covariates", covariates, pd.DataFrame, "a pandas DataFrame, or columns by name"
     )
@@ -325,16 +308,6 @@ def _design(covariates: pd.DataFrame | Mapping[str, Any], kept: np.ndarray) -> D
     for name, middle in centre.items():
         matrix[:, terms.index(name)] -= middle
     return Design(matrix, terms, reference, centre)
-
-
-def _as_table(covariates: Mapping[str, Any]) -> pd.DataFrame:
-    try:
-        return pd.DataFrame(dict(covariates))
-    except (ValueError, TypeError) as error:  # lengths differ, numbers in place of columns, ...
-        raise ValueError(
-            f"covariates must be columns by name, each with one entry per document, got "
-            f"{arguments.short_repr(covariates)}: {error}"
-        ) from None
 
 
 def _levels(name: str, column: pd.Series) -> list[Any]:

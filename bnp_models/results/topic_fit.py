@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 import pandas as pd
 
-from bnp_models.base.token_model import TokenModel
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.posterior import arviz_data
@@ -34,7 +33,7 @@ from bnp_models.scores import held_out
 if TYPE_CHECKING:
     from bnp_models.scores.held_out import HeldOutScore
 
-__all__ = ["TopicFit", "match_words"]
+__all__ = ["TopicFit"]
 
 AnyTopicFit = TypeVar("AnyTopicFit", bound="TopicFit")
 
@@ -55,8 +54,6 @@ class TopicFit(TopicDraws):
     data
         The draws: `arviz.InferenceData` (ArviZ 0.x) or `xarray.DataTree` (1.x).
     """
-
-    model: TokenModel
 
     offers: ClassVar[str] = (
         "topics(), documents(), transform(corpus), scores and pictures of topics"
@@ -408,7 +405,9 @@ class TopicFit(TopicDraws):
 
     def match(self, data: Corpus) -> tuple[Corpus, list[str]]:
         """Return new documents over the words of the fit, and notes about them for the user."""
-        return match_words(self.dataset, data)
+        fitted: Corpus = self.dataset
+        corpus = document_tables.as_documents("data", data, fitted.read_texts)
+        return document_tables.over_words(corpus, fitted.vocabulary, fitted.digest)
 
     def evaluate(self, score: str, data: Corpus, *, seed: int = 0, num_words: int = 10) -> str:
         """Compute one of `model.scores` of new documents and return it as a line of text."""
@@ -442,12 +441,6 @@ class TopicFit(TopicDraws):
             f"{error:.2g}), lowest {np.min(values):.3f}, highest {np.max(values):.3f}; first "
             f"{num_words} words, in the same of {corpus.num_docs} documents"
         )
-
-
-def match_words(fitted: Corpus, data: Any) -> tuple[Corpus, list[str]]:
-    """Return new documents over the words of the corpus that was fitted, and notes about them."""
-    corpus = document_tables.as_documents("data", data, fitted.read_texts)
-    return document_tables.over_words(corpus, fitted.vocabulary, fitted.digest)
 
 
 def _keep_made(old: TopicFit, new: TopicFit) -> None:

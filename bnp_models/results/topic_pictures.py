@@ -40,6 +40,7 @@ __all__ = [
     "plot_topic_words",
     "plot_topics_over_time",
     "pyldavis",
+    "rows_of",
 ]
 
 MAX_LINES = 6  # topics over time that are drawn by default
@@ -82,7 +83,7 @@ def plot_topic_words(
     if titles is None and (own := fit._own_labels):
         titles = [f"{k}: {own[k]}" if k in own else f"topic {k}" for k in numbers]
     drawn = topic_plots.plot_topic_words(
-        table[table["topic"].isin(numbers)], titles=titles, num_columns=num_columns, axes=axes
+        rows_of(table, numbers), titles=titles, num_columns=num_columns, axes=axes
     )
     return fit._captioned(drawn)
 
@@ -105,8 +106,7 @@ def plot_prevalence_by_group(
 
     fit = shown_fit(fit)
     numbers = chosen_topics(fit, topics)
-    table = topic_prevalence_by_group(fit)
-    table, labels = table[table["topic"].isin(numbers)], number_labels(fit, numbers)
+    table, labels = rows_of(topic_prevalence_by_group(fit), numbers), number_labels(fit, numbers)
     return fit._captioned(heat_maps.plot_prevalence_by_group(table, labels=labels, ax=ax))
 
 
@@ -161,7 +161,7 @@ def plot_topic_correlation(
         raise ValueError(f"topics must be two or more to be compared, got {numbers}")
     table = topic_correlation(fit, interval=interval)
     drawn = relation_plots.plot_topic_correlation(
-        table[table["topic"].isin(numbers) & table["other"].isin(numbers)],
+        rows_of(table, numbers, "topic", "other"),
         prevalence=pd.Series(mean_shares(fit.topic_states, fit.alignment), name="prevalence"),
         labels=_captions(fit, numbers),
         min_correlation=min_correlation,
@@ -216,12 +216,11 @@ def plot_effects(
     from bnp_models.plots import topic_plots
 
     fit = shown_fit(fit)
-    arguments.instance(
-        "effects", effects, pd.DataFrame | Mapping, "a table of effects, or covariates"
-    )
-    made = {"topic", "term", "effect"} <= set(getattr(effects, "columns", ()))
-    table = effects if made and isinstance(effects, pd.DataFrame) else effects_of(fit, effects)
-    part = table[table["topic"].isin(chosen_topics(fit, topics))]
+    wanted = "a table of effects, or covariates"
+    arguments.instance("effects", effects, pd.DataFrame | Mapping, wanted)
+    made = isinstance(effects, pd.DataFrame) and {"topic", "term", "effect"} <= set(effects)
+    table = effects if made else effects_of(fit, effects)
+    part = rows_of(table, chosen_topics(fit, topics))
     labels = number_labels(fit, list(dict.fromkeys(part["topic"])))
     return fit._captioned(topic_plots.plot_effects(part, term=term, labels=labels, ax=ax))
 
@@ -255,7 +254,7 @@ def plot_topics_over_time(
     fit = shown_fit(fit)
     numbers = chosen_topics(fit, topics, MAX_LINES)
     table = topics_over_time(fit, time, num_bins=num_bins, bins=bins, interval=interval)
-    table, labels = table[table["topic"].isin(numbers)], number_labels(fit, numbers)
+    table, labels = rows_of(table, numbers), number_labels(fit, numbers)
     drawn = topic_plots.plot_topics_over_time(
         table, labels=labels, num_columns=num_columns, axes=axes
     )
@@ -291,6 +290,11 @@ def chosen_topics(
     if topics is None:
         return list(range(min(limit, count)))
     return sorted(set(arguments.indices("topics", topics, count)))
+
+
+def rows_of(table: pd.DataFrame, numbers: Sequence[int], *columns: str) -> pd.DataFrame:
+    """Return the rows whose columns, by default `topic`, are among these numbers."""
+    return table.loc[table[list(columns or ("topic",))].isin(list(numbers)).all(axis=1), :]
 
 
 def number_labels(fit: TopicDraws, numbers: Sequence[int]) -> list[str]:

@@ -15,15 +15,15 @@ from jaxtyping import Float
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
 from bnp_models.posterior.alignment import pooled_topics, similarity
-from bnp_models.posterior.intervals import beta_interval, tail_quantiles
+from bnp_models.posterior.intervals import beta_interval
 from bnp_models.results.document_tables import DocumentShares, document_shares, document_theta
+from bnp_models.results.result import interval_columns
 from bnp_models.results.topic_draws import (
     TopicDraws,
     by_number,
     mean_topics,
     shown_topics,
     state_weights,
-    summarise,
 )
 from bnp_models.results.topic_tables import first_words, join_names, mean_shares, word_scores
 
@@ -68,7 +68,6 @@ def topic_correlation(
         If an option is out of its domain.
     """
     states, corpus, alignment = shown_topics(fit)
-    tails = tail_quantiles(interval)
     kept = np.flatnonzero(np.asarray(corpus.doc_length))
     first, second = np.triu_indices(alignment.num_topics, 1)
     found = np.empty((len(alignment.number), len(first)))
@@ -76,9 +75,8 @@ def topic_correlation(
     for s, (share, _) in enumerate(theta):
         share = by_number(share[kept], alignment.number[s], alignment.num_topics, np.nan)
         found[s] = _correlation(share)[first, second]
-    mean, lower, upper = summarise(states, found, tails)
-    columns = {"topic": first, "other": second}
-    return pd.DataFrame(columns | {"correlation": mean, "lower": lower, "upper": upper})
+    columns = interval_columns("correlation", found, interval, states.weight)
+    return pd.DataFrame({"topic": first, "other": second} | columns)
 
 
 def topic_map(
@@ -238,9 +236,8 @@ def largest_documents(
     lower, upper = beta_interval(mean, sd, interval)
     columns = {"name": [corpus.doc_names[d] for d in docs], "share": mean}
     columns |= {"lower": lower, "upper": upper, "num_tokens": length[docs]}
-    texts = getattr(corpus, "texts", None)
-    if texts is not None:
-        columns["text"] = [texts[d] for d in docs]
+    if corpus.texts is not None:
+        columns["text"] = [corpus.texts[d] for d in docs]
     return pd.DataFrame(columns, index=pd.Index(docs, name="document"))
 
 
@@ -276,9 +273,8 @@ def _scaling(squared: Float[np.ndarray, "n n"]) -> tuple[Float[np.ndarray, "n 2"
 def _known_words(query: str | Sequence[str], corpus: Corpus) -> tuple[list[int], list[str]]:
     """Return the numbers of the words of a query, and the words that the corpus does not have."""
     if isinstance(query, str):
-        known = getattr(corpus, "tokenizer", None) or {}
         reading = ("stop_words", "lowercase", "token_pattern")
-        how = {name: known[name] for name in reading if name in known}
+        how = {name: x for name, x in (corpus.tokenizer or {}).items() if name in reading}
         try:
             words = Corpus.from_texts([query], **how).words(0)
         except ValueError:  # stop words only, or no words at all

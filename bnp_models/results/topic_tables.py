@@ -14,18 +14,18 @@ topics stay the same.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 import scipy.stats
-from jaxtyping import Bool, Float, Int, Integer, Shaped
+from jaxtyping import Bool, Float, Int, Integer
 
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.posterior.alignment import Alignment, TopicStates, pooled_topics, stability
-from bnp_models.posterior.intervals import tail_quantiles
 from bnp_models.results.document_tables import document_shares, topic_counts
+from bnp_models.results.result import interval_columns
 from bnp_models.results.topic_draws import (
     TopicDraws,
     by_number,
@@ -33,12 +33,10 @@ from bnp_models.results.topic_draws import (
     of_group,
     shown_topics,
     state_weights,
-    summarise,
 )
 
 __all__ = [
     "ORDERS",
-    "by_group",
     "checked_labels",
     "counts_by_group",
     "first_words",
@@ -111,11 +109,9 @@ def topics(
     states, corpus, alignment = shown_topics(fit)
     arguments.finite_number("min_share", min_share, above=0, at_most=1)
     num_documents = arguments.integer("num_documents", num_documents)
-    tails = tail_quantiles(interval)
     phi = mean_topics(states, alignment, group=group)
     by_probability = first_words(word_scores(phi, corpus), num_words)
     by_relevance = word_scores(phi, corpus, "relevance", relevance=relevance)
-    mean, lower, upper = summarise(states, alignment.shares(), tails)
     weight, length = state_weights(states), np.asarray(corpus.doc_length)
     num_docs = (length > 0).sum()
     held = np.zeros(alignment.num_topics)
@@ -132,9 +128,7 @@ def topics(
         {
             "words": join_names(corpus.vocabulary, by_probability),
             "relevant_words": join_names(corpus.vocabulary, first_words(by_relevance, num_words)),
-            "prevalence": mean,
-            "lower": lower,
-            "upper": upper,
+            **interval_columns("prevalence", alignment.shares(), interval, states.weight),
             "documents": held / (weight.sum() * max(num_docs, 1)),
             **table.drop(columns="share"),
             "effective_words": 1 / (phi**2).sum(axis=0),
@@ -143,7 +137,7 @@ def topics(
         },
         index=table.index,
     )
-    table.attrs["unmatched"] = float(1 - mean.sum())
+    table.attrs["unmatched"] = float(1 - table["prevalence"].sum())
     table.attrs["uncommon"] = alignment.uncommon_share()
     if own := fit.shown._own_labels:
         table.insert(0, "label", [own.get(k, "") for k in table.index])
@@ -199,7 +193,6 @@ def topic_words(
         If an option is out of its domain.
     """
     states, corpus, alignment = shown_topics(fit)
-    tails = tail_quantiles(interval)
     states = of_group(states, group)
     phi = mean_topics(states, alignment)
     options = {"relevance": relevance, "frex_weight": frex_weight, "min_count": min_count}
@@ -212,14 +205,11 @@ def topic_words(
             for of_state, number in zip(pooled_topics(states), alignment.number, strict=True)
         ]
     )
-    _, lower, upper = summarise(states, chosen, tails)
     columns = {
         "topic": np.broadcast_to(np.arange(num_topics), top.shape),
         "rank": np.broadcast_to(np.arange(len(top))[:, None], top.shape),
         "word": np.array(corpus.vocabulary, object)[top],
-        "probability": np.take_along_axis(phi, top, axis=0),
-        "lower": lower,
-        "upper": upper,
+        **interval_columns("probability", chosen, interval, states.weight),
     }
     score = np.take_along_axis(scores, top, axis=0)
     if by != "probability":
@@ -262,7 +252,6 @@ def topic_prevalence_by_group(
         If there are no groups, or `by` and `names` do not fit the documents or one another.
     """
     states, corpus, alignment = shown_topics(fit)
-    tails = tail_quantiles(interval)
     if by is None and names is not None:
         raise ValueError(f"names is {arguments.short_repr(names)} but by is None; give both")
     if by is None:
@@ -281,29 +270,18 @@ def topic_prevalence_by_group(
     if by.max(initial=-1) >= num_groups:
         raise ValueError(f"names must name {by.max() + 1} groups, got {num_groups}")
     labels = list(map(str, range(num_groups))) if names is None else list(names)
-    counts = counts_by_group(states, corpus, alignment, by, num_groups)
-    num_tokens = np.bincount(by[np.asarray(corpus.doc)], minlength=num_groups)
+    counts, num_tokens = counts_by_group(states, corpus, alignment, by, num_groups)
     with np.errstate(invalid="ignore"):  # a group without tokens
         share = counts / num_tokens[:, None]
-    prevalence, lower, upper = summarise(states, share, tails)
-    columns = {"prevalence": prevalence, "lower": lower, "upper": upper}
-    table = by_group(
-        labels, columns | {"num_tokens": np.broadcast_to(num_tokens[:, None], prevalence.shape)}
-    )
+    columns = interval_columns("prevalence", share, interval, states.weight)
+    columns["num_tokens"] = np.broadcast_to(num_tokens[:, None], share.shape[1:])
+    head = {
+        "group": np.repeat(np.array(labels, object), alignment.num_topics),
+        "topic": np.tile(np.arange(alignment.num_topics), num_groups),
+    }
+    table = pd.DataFrame(head | {name: values.ravel() for name, values in columns.items()})
     table.attrs["interval"] = interval
     return table
-
-
-def by_group(
-    groups: Sequence[str], columns: Mapping[str, Shaped[np.ndarray, "G R"]]
-) -> pd.DataFrame:
-    """Return a table with one row per group and topic: `group`, `topic` and the columns."""
-    num_topics = next(iter(columns.values())).shape[1]
-    head = {
-        "group": np.repeat(np.array(groups, object), num_topics),
-        "topic": np.tile(np.arange(num_topics), len(groups)),
-    }
-    return pd.DataFrame(head | {name: values.ravel() for name, values in columns.items()})
 
 
 def counts_by_group(
@@ -312,8 +290,8 @@ def counts_by_group(
     alignment: Alignment,
     group: Integer[np.ndarray, " D"] | None = None,
     num_groups: int | None = None,
-) -> Float[np.ndarray, "S G R"]:
-    """Count the tokens of each group in each topic that has a number, by state.
+) -> tuple[Float[np.ndarray, "S G R"], Int[np.ndarray, " G"]]:
+    """Count the tokens of each group in each topic that has a number, by state, and in all.
 
     `group` is that of each document, by default that of the corpus.
     """
@@ -325,7 +303,7 @@ def counts_by_group(
     for number, z in zip(alignment.number, states.z, strict=True):
         counts = np.bincount(token_group * num_slots + z, minlength=num_groups * num_slots)
         found.append(by_number(counts.reshape(-1, num_slots), number, alignment.num_topics))
-    return np.stack(found)
+    return np.stack(found), np.bincount(token_group, minlength=num_groups)
 
 
 def topic_labels(fit: TopicDraws, *, by: str = "frex", num_words: int = 3) -> pd.Series:
@@ -362,11 +340,10 @@ def join_names(
     scores: Float[np.ndarray, "V R"] | None = None,
 ) -> list[str]:
     """Join the names in each column; those without a score are left out."""
-    if scores is None:
-        return [", ".join(names[i] for i in column) for column in ids.T]
+    named = np.ones((len(names), ids.shape[1]), bool) if scores is None else np.isfinite(scores)
     return [
-        ", ".join(names[i] for i in column if np.isfinite(score[i]))
-        for column, score in zip(ids.T, scores.T, strict=True)
+        ", ".join(str(names[i]) for i in column if shown[i])
+        for column, shown in zip(ids.T, named.T, strict=True)
     ]
 
 
@@ -380,16 +357,9 @@ def checked_labels(labels: object, num_topics: int) -> dict[int, str]:
     """
     given = labels.to_dict() if isinstance(labels, pd.Series) else labels
     given = arguments.mapping("labels", given, "labels by the numbers of topics")
-    found = {}
-    for number, label in given.items():
-        known = isinstance(number, int | np.integer) and not isinstance(number, bool)
-        if not (known and 0 <= number < num_topics):
-            raise ValueError(
-                f"labels must be of topics with numbers below {num_topics}, got "
-                f"{arguments.short_repr(number)}: see topics()"
-            )
-        found[int(number)] = arguments.text(f"labels[{number}]", label)
-    return found
+    if given:
+        arguments.indices("keys of labels", list(given), num_topics)
+    return {int(k): arguments.text(f"labels[{k}]", label) for k, label in given.items()}
 
 
 def word_scores(

@@ -13,10 +13,9 @@ import pytest
 import bnp_models as bnp
 from bnp_models.base.author_model import DIMS
 from bnp_models.posterior.arviz_data import make_data
-from bnp_models.report import page, topics
-from bnp_models.report.parts import Section, bars, evenly, percent, shortened, span
-from bnp_models.report.pictures import CAPTIONS, topic_map, trace
-from bnp_models.results.pictures import run_pictures
+from bnp_models.report import page, sections
+from bnp_models.report.pictures import CAPTIONS, run_pictures, topic_map, trace
+from bnp_models.report.sections import Section, bars, evenly, percent, shortened, span
 
 EVIL = "<script>alert(1)</script>"
 VOID = {"br", "img", "input", "meta"}
@@ -227,7 +226,7 @@ class TestWhatIsLeftOut:
         assert "All 24 documents are in this list." in every.said
 
     def test_comparisons_of_many_topics(self, monkeypatch, fit, tmp_path):
-        monkeypatch.setattr(topics, "MAX_COMPARED", 2)
+        monkeypatch.setattr(sections, "MAX_COMPARED", 2)
         said = read(fit.report(tmp_path / "page.html")).said
         for method in ("plot_topic_map", "topic_correlation"):
             assert f"so it is left out here; fit.{method}() does it" in said
@@ -251,10 +250,10 @@ class TestWhatIsLeftOut:
     def test_many_quantities_and_topics(self, monkeypatch, fit, tmp_path):
         monkeypatch.setattr(page, "MAX_ROWS", 1)
         monkeypatch.setattr(page, "MAX_TRACES", 1)
-        monkeypatch.setattr(topics, "MAX_TOPICS", 2)
-        monkeypatch.setattr(topics, "MAX_GROUPS", 1)
-        monkeypatch.setattr(topics, "NUM_OPEN", 1)
-        monkeypatch.setattr(topics, "MAX_MAP", 2)
+        monkeypatch.setattr(sections, "MAX_TOPICS", 2)
+        monkeypatch.setattr(sections, "MAX_GROUPS", 1)
+        monkeypatch.setattr(sections, "NUM_OPEN", 1)
+        monkeypatch.setattr(sections, "MAX_MAP", 2)
         said = read(fit.report(tmp_path / "page.html")).said
         for part in (
             "The table has 1 of 2 quantities", "the first 1 of 2 quantities", "2 smaller topics",

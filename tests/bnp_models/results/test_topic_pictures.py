@@ -102,9 +102,7 @@ class TestLabels:
         assert bnp.TopicFit(fit.model, fit.dataset, data).topics()["label"].tolist()[0] == "finance"
 
     def test_wrong_labels(self, fit):
-        with pytest.raises(
-            ValueError, match="labels must be of topics with numbers below 3, got 3"
-        ):
+        with pytest.raises(ValueError, match="keys of labels must be numbers below 3"):
             fit.with_labels({3: "law"})
 
     def test_pictures_show_them(self, fit):

@@ -1,28 +1,39 @@
-"""What the report says of a topic model: topics, groups, authors, labels and documents."""
+"""The sections of the report: what it says of topic and factor models, and their parts."""
 
 import re
-from typing import Any
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from bnp_models.posterior.stacking import chain_weights
-from bnp_models.report.parts import (
-    Column,
-    Filter,
-    Section,
-    bars,
-    evenly,
-    heat_columns,
-    shortened,
-    weighted,
-)
 from bnp_models.report.pictures import topic_map
+from bnp_models.results.author_tables import AuthorFit
+from bnp_models.results.contrast_tables import ContrastFit
 from bnp_models.results.document_tables import DocumentShares, document_shares
+from bnp_models.results.factor_tables import FactorFit
+from bnp_models.results.group_tables import GroupFit
+from bnp_models.results.label_fit import OneVsRestFit, SupervisedFit
 from bnp_models.results.topic_fit import TopicFit
 from bnp_models.results.topic_relations import largest_documents
 
-__all__ = ["class_sections", "topic_sections"]
+__all__ = [
+    "Column",
+    "Filter",
+    "Section",
+    "bars",
+    "class_sections",
+    "evenly",
+    "factor_sections",
+    "heat_columns",
+    "number",
+    "percent",
+    "plain",
+    "shortened",
+    "span",
+    "topic_sections",
+    "weighted",
+]
 
 NUM_OPEN = 20  # topics that are shown at once; the others are behind a button
 NUM_WORDS = 10
@@ -34,6 +45,119 @@ MAX_MAP = 30  # topics in the map
 MAX_PAIRS = 12
 MAX_COMPARED = 500  # topics of which each is compared with each other one: seconds
 MAX_TOPICS, MAX_GROUPS = 30, 12  # in the heat map of topics by group
+NUM_FACTORS = 4  # of each row
+MAX_SOURCES = 12
+MAX_IMPUTED = 50
+
+Column = tuple[Hashable, ...]
+"""Heading, format, and the fields of a row that the format shows; the field None is the index.
+
+A format is a macro of the template, or says how a number is formatted: ".3f".
+"""
+
+
+class Section(NamedTuple):
+    """A part of the page, which a macro of the template shows."""
+
+    id: str  # address inside the page
+    title: str
+    data: Mapping[str, Any] = {}
+    macro: str = ""  # that of the name `id` by default
+
+
+class Filter(NamedTuple):
+    """A menu above a list, which shows the rows that have something."""
+
+    name: str  # field of the rows: "3:0.6 17:0.2", the values that a row has and their weights
+    label: str
+    options: Sequence[tuple[Any, str]]  # value and text
+
+
+def evenly(total: int, limit: int | None) -> np.ndarray:
+    """Return the numbers of at most `limit` of `total` things, evenly spaced."""
+    if limit is None or limit >= total:
+        return np.arange(total)
+    return np.arange(limit) * total // limit
+
+
+def number(value: float | int, digits: str = ".3g") -> str:
+    """Format a number; a dash stands for none."""
+    return f"{value:{digits}}" if np.isfinite(value) else "\N{EN DASH}"
+
+
+def plain(value: float | int) -> str:
+    """Format a number in six digits, or all that it has before the point."""
+    if np.isfinite(value) and abs(value) >= 1e5:
+        return f"{value:,.0f}"
+    return number(value, ".6g")
+
+
+def percent(value: float | int) -> str:
+    """Format a share; a dash stands for none."""
+    if 0 < value < 0.0005:
+        return "< 0.1%"
+    return number(value, ".1%" if value < 0.0995 else ".0%")
+
+
+def span(lower: float | int, upper: float | int, digits: str) -> str:
+    """Format an interval; an empty text stands for none."""
+    if not np.isfinite([lower, upper]).all():
+        return ""
+    return f"{lower:{digits}} \N{EN DASH} {upper:{digits}}"
+
+
+def shortened(text: str, length: int) -> str:
+    """Return a text in one line, cut after so many characters; an ellipsis says that it is."""
+    line = " ".join(text[: 4 * length].split())
+    if len(line) <= length and len(text) <= 4 * length:
+        return line
+    return f"{line[:length].rstrip()} \N{HORIZONTAL ELLIPSIS}"
+
+
+def weighted(pairs: Iterable[tuple[int, float]], digits: str = ".3f") -> str:
+    """Return what a row has for a `Filter`: values and their weights."""
+    return " ".join(f"{value}:{weight:{digits}}" for value, weight in pairs)
+
+
+def bars(
+    table: pd.DataFrame,
+    value: str,
+    lower: str = "lower",
+    upper: str = "upper",
+    *,
+    around_zero: bool = False,
+) -> list[dict[str, float]]:
+    """Return the bar of each row of a table with the line of its interval, in percent of the width.
+
+    Parameters
+    ----------
+    table
+        One row per bar.
+    value, lower, upper
+        Columns: the length of the bar, and its interval. The largest upper end has the full width.
+    around_zero
+        Whether numbers may be negative: zero is then in the middle.
+    """
+    ends = table[[value, lower, upper]].to_numpy(np.float64)
+    if around_zero:
+        zero = 50.0
+        ends = zero + 48 * ends / (np.nanmax(np.abs(ends[:, 1:]), initial=0.0) or 1.0)
+    else:
+        zero = 0.0
+        ends = np.clip(100 * ends / (np.nanmax(ends[:, 2], initial=0.0) or 1.0), 0, 100)
+    return [
+        {"left": min(at, zero), "width": abs(at - zero), "low": low, "high": high}
+        for at, low, high in ends.tolist()
+    ]
+
+
+def heat_columns(value: str, names: Iterable[str], format: str) -> list[Column]:
+    """Return a column of a heat map for each name, of a table that `DataFrame.pivot` laid out.
+
+    `value` is the field that is shown above `lower` and `upper`, with the colour of `shade`.
+    """
+    fields = (value, "lower", "upper", "shade")
+    return [(name, format, *((field, name) for field in fields)) for name in names]
 
 
 def topic_sections(fit: TopicFit, labels: pd.Series, num_rows: int | None) -> list[Section]:
@@ -56,21 +180,21 @@ def topic_sections(fit: TopicFit, labels: pd.Series, num_rows: int | None) -> li
         found.append(_map(fit, labels))
     if fit.dataset.group is not None:
         found.append(_prevalence(fit, labels))
-    if hasattr(fit, "shared_topics"):
+    if isinstance(fit, GroupFit):
         found.append(_sharing(fit))
-    if hasattr(fit, "contrast"):
+    if isinstance(fit, ContrastFit):
         found.append(_contrast(fit))
     # tables of authors do not use weights of chains
-    if hasattr(fit, "author_topics") and chain_weights(fit.data) is None:
+    if isinstance(fit, AuthorFit) and not fit._is_stacked():
         found.append(_authors(fit, labels, num_rows))
-    if hasattr(fit, "topic_weights"):
+    if isinstance(fit, SupervisedFit):
         found.append(_weights(fit))
     if len(labels) >= 3 and (together := _together(fit, labels)):
         found.append(together)
     return [*found, _documents(fit, labels, shares, num_rows)]
 
 
-def class_sections(fit: Any) -> list[Section]:
+def class_sections(fit: OneVsRestFit) -> list[Section]:
     """Return a part for each class of a fit that has a model for each: its topics and weights."""
     sections = []
     for place, name in enumerate(fit.classes):
@@ -126,10 +250,12 @@ def _map(fit: TopicFit, labels: pd.Series) -> Section:
 def _prevalence(fit: TopicFit, labels: pd.Series) -> Section:
     """Show the share of each topic in each group, with intervals, as a heat map."""
     table = fit.topic_prevalence_by_group()
-    size = table.groupby("group", sort=False)["num_tokens"].first()
-    largest = size.nlargest(MAX_GROUPS).index
-    groups = [name for name in size.index if name in largest]
-    shown = table[table["group"].isin(groups) & table["topic"].isin(labels.index[:MAX_TOPICS])]
+    size = table.groupby("group", sort=False).agg({"num_tokens": "first"})
+    largest = size.nlargest(MAX_GROUPS, "num_tokens").index
+    groups = [str(name) for name in size.index if name in largest]
+    shown = table[
+        table["group"].isin(groups) & table["topic"].isin(list(labels.index[:MAX_TOPICS]))
+    ]
     share = np.asarray(shown["prevalence"], np.float64)
     # a root, so that small shares can be told apart
     shade = np.sqrt(np.nan_to_num(share) / (np.nanmax(share, initial=0.0) or 1.0))
@@ -139,7 +265,7 @@ def _prevalence(fit: TopicFit, labels: pd.Series) -> Section:
     return Section("groups", "Topics by group", data)
 
 
-def _sharing(fit: Any) -> Section:
+def _sharing(fit: GroupFit) -> Section:
     """Say of each topic which groups have it."""
     table = fit.shared_topics()
     kinds = table["kind"].value_counts().reindex(["common", "shared", "own"]).dropna()
@@ -148,7 +274,7 @@ def _sharing(fit: Any) -> Section:
     return Section("sharing", "What the groups share", data)
 
 
-def _contrast(fit: Any) -> Section:
+def _contrast(fit: ContrastFit) -> Section:
     """Put the words of each group for a topic side by side."""
     table = fit.contrast()
     measures = [name for name in ("likeness", "distance") if name in table]
@@ -161,7 +287,7 @@ def _contrast(fit: Any) -> Section:
     return Section("contrast", "How the groups differ in each topic", data)
 
 
-def _authors(fit: Any, labels: pd.Series, num_rows: int | None) -> Section:
+def _authors(fit: AuthorFit, labels: pd.Series, num_rows: int | None) -> Section:
     """List authors with their largest topics."""
     names = fit.dataset.author_names
     chosen = evenly(len(names), num_rows).tolist()
@@ -176,7 +302,7 @@ def _authors(fit: Any, labels: pd.Series, num_rows: int | None) -> Section:
     return Section("authors", "Authors", _listing("authors", rows, len(names), labels))
 
 
-def _weights(fit: Any) -> Section:
+def _weights(fit: SupervisedFit) -> Section:
     """Show the weight of each topic for the label, and how many documents have each label."""
     corpus, table = fit.dataset, fit.topic_weights()
     across = bars(table, "weight", "weight_lower", "weight_upper", around_zero=True)
@@ -195,7 +321,7 @@ def _together(fit: TopicFit, labels: pd.Series) -> Section | None:
     if len(labels) > MAX_COMPARED:
         return Section("together", title, {"method": "topic_correlation"}, "too_many")
     table = fit.topic_correlation()
-    found = table[(table["lower"] > 0) & np.isfinite(table["correlation"])]
+    found = table.loc[(table["lower"] > 0) & np.isfinite(table["correlation"]), :]
     if found.empty:
         return None
     strongest = found.sort_values("correlation", ascending=False, kind="stable").head(MAX_PAIRS)
@@ -246,3 +372,90 @@ def _listing(what: str, rows: pd.DataFrame, total: int, labels: pd.Series) -> di
     seen = sorted({k for shares in rows["shares"] for k, *_ in shares})
     filters = [Filter("topic", "Topic", [(k, f"{k} {labels[k]}") for k in seen])]
     return {"what": what, "rows": rows, "total": total, "filters": filters}
+
+
+def factor_sections(fit: FactorFit, num_rows: int | None) -> list[Section]:
+    """Return the parts about factors, sources and rows.
+
+    Parameters
+    ----------
+    fit
+        Of a factor model.
+    num_rows
+        Rows in the list at most; all if None.
+    """
+    found = [_number_of_factors(fit)]
+    if not fit.has_states:
+        return [*found, Section("factors", "Factors", {"parts": "factors"}, "unknown")]
+    if not fit._has_factors():
+        return [*found, Section("factors", "Factors", macro="no_factors")]
+    found.append(_factors(fit))
+    if fit.dataset.num_sources > 1:
+        found.append(_source_sharing(fit))
+    if fit.dataset.observed is not None:
+        table = fit.impute()
+        data = {"table": table.head(MAX_IMPUTED), "total": len(table)}
+        found.append(Section("missing", "Missing entries", data))
+    return [*found, _factor_rows(fit, num_rows)]
+
+
+def _number_of_factors(fit: FactorFit) -> Section:
+    """Show the posterior of the number of factors."""
+    table = fit.num_factors()
+    chains = [(name, "percent", name) for name in table.columns if name != "probability"]
+    drawn = bars(table, "probability", "probability", "probability")
+    return Section(
+        "number", "How many factors", {"table": table.assign(bar=drawn), "chains": chains}
+    )
+
+
+def _factors(fit: FactorFit) -> Section:
+    """Describe each factor: the rows that use it, and its features."""
+    table, names = fit.factors(), fit.dataset.source_names
+    num_others = fit.shown.alignment.num_others
+    table["others"] = [f"{count}/{num_others}" for count in table["other_chains"]]
+    shown = names[:MAX_SOURCES]
+    data = {
+        "table": table.assign(bar=bars(table, "rows")),
+        "sources": [(f"in {name}", "percent", f"in {name}") for name in shown],
+        "num_sources": len(names),
+        "num_others": num_others,
+        "chains": fit.shown._chains_text(),
+    }
+    return Section("factors", "Factors", data)
+
+
+def _source_sharing(fit: FactorFit) -> Section:
+    """Show how many factors each two sources share."""
+    table, names = fit.sharing(), fit.dataset.source_names
+    shown = names[:MAX_SOURCES]
+    table = table[table["source"].isin(shown) & table["other"].isin(shown)]
+    table = table.assign(shade=table["shared"] / (table["shared"].max() or 1.0))
+    wide = table.pivot(index="source", columns="other").loc[list(shown)]
+    columns = heat_columns("shared", shown, "heat_count")
+    data = {"table": wide, "columns": columns, "num_sources": len(names)}
+    return Section("sharing", "What the sources share", data, "source_sharing")
+
+
+def _factor_rows(fit: FactorFit, num_rows: int | None) -> Section:
+    """List the rows of the data with their largest factors."""
+    data, weights = fit.dataset, fit.weights().to_numpy()
+    source = np.asarray(data.source)
+    chosen = evenly(len(weights), num_rows).tolist()
+    order = np.argsort(-np.abs(weights), axis=1, kind="stable")[:, :NUM_FACTORS]
+    sizes = [
+        [(k, float(weights[n, k])) for k in order[n].tolist() if weights[n, k] != 0] for n in chosen
+    ]
+    rows = pd.DataFrame({"name": [data.row_names[n] for n in chosen], "source": source[chosen]})
+    rows["of_source"] = [data.source_names[j] for j in rows["source"]]
+    rows["sizes"] = sizes
+    rows["factor"] = [weighted(((k, abs(x)) for k, x in row), ".4g") for row in sizes]
+    seen = sorted({k for row in sizes for k, _ in row})
+    filters = [
+        Filter("factor", "Factor", [(k, str(k)) for k in seen]),
+        Filter(
+            "source", "Source", [(j, data.source_names[j]) for j in sorted(set(rows["source"]))]
+        ),
+    ]
+    listing = {"what": "rows", "rows": rows, "total": len(weights), "filters": filters}
+    return Section("rows", "Rows of the data", listing)
