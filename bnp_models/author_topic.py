@@ -1,14 +1,14 @@
 """The author-topic model: the program, its hyperparameters and its Gibbs kernel."""
 
 import dataclasses
-from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any
 
 import numpyro
 import numpyro.distributions as dist
 
 from bnp_kernels import author_topic as kernel
-from bnp_models.base import author_model, collapsed, token_model, topic_model
+from bnp_models.base import author_model, topic_model
+from bnp_models.base.model import sample
 from bnp_models.base.topic_sampler import FiniteSampler
 from bnp_models.data.corpus import Corpus
 
@@ -54,12 +54,14 @@ class AuthorTopicModel(topic_model.FiniteTopics, author_model.AuthorModel):
     alpha: Any = 0.1
     beta: Any = 0.01
 
-    kernel: ClassVar[ModuleType] = kernel
-    priors: ClassVar[type] = kernel.AuthorTopicPriors
+    kernel = kernel
+    priors = kernel.AuthorTopicPriors
     sampler_type = _Sampler
-    recordable: ClassVar[tuple[str, ...]] = (
+    recordable = (
         "z", "x", "phi", "theta", "topic_tokens", "author_tokens", "phi_mean", "theta_mean",
     )  # fmt: skip
+
+    collapsed = topic_model.finite_collapsed
 
     def __call__(self, corpus: Corpus, *, observed: bool = True) -> None:
         """Run the generative program: an instance is a NumPyro model.
@@ -67,26 +69,8 @@ class AuthorTopicModel(topic_model.FiniteTopics, author_model.AuthorModel):
         With `observed=False` the words are drawn as well, for predictive draws over documents of
         these lengths and authors.
         """
-        token_model.check_program(corpus, observed)
-        values = self.sample_hyperparameters()
+        values = self.start_program(corpus, observed)
         phi = topic_model.draw_phi(values["beta"], self.num_topics, corpus.num_words)
         with numpyro.plate("author", corpus.num_authors):
-            theta = numpyro.sample("theta", dist.Dirichlet(self.all_alpha(values["alpha"])))
+            theta = sample("theta", dist.Dirichlet(self.all_alpha(values["alpha"])))
         author_model.draw_words(corpus, theta, phi, observed=observed)
-
-    def collapsed(self, corpus: Corpus, *, observed: bool = True, **conditioned_on: Any) -> None:
-        """Run the program with topics and authors' mixtures integrated out.
-
-        Blocks of `numpyro.infer.Gibbs` share this form of the program. Its sites are `x` (authors),
-        `z` and `w`, and the hyperparameters that have a prior. Arguments (`alpha=`, `beta=`)
-        override hyperparameters, so that a program with its own priors can call this one. With
-        `observed=False` the words are drawn as well.
-        """
-        token_model.check_program(corpus, observed)
-        values = self.sample_hyperparameters(**conditioned_on)
-        x = author_model.draw_authors(corpus)
-        alpha = self.all_alpha(values["alpha"])
-        z = numpyro.sample("z", collapsed.Assignments(alpha, x, corpus.num_authors))
-        words = collapsed.Words(z, values["beta"], corpus.num_words, self.num_topics)
-        word = token_model.program_tokens(corpus)[1]
-        numpyro.sample("w", words, obs=word if observed else None)

@@ -2,8 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
-from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -16,7 +15,7 @@ from bnp_kernels.tokens.layout import Tokens
 from bnp_kernels.tokens.mixture_law import DirichletLaw
 from bnp_models.base import token_model, topic_model
 from bnp_models.base.likelihood import Likelihood, count_rows, draw_dirichlet, word_likelihood
-from bnp_models.base.model import concentration
+from bnp_models.base.model import concentration, sample
 from bnp_models.base.sampler import Lazy
 from bnp_models.base.topic_sampler import FiniteSampler
 from bnp_models.base.topics import Topics
@@ -30,12 +29,6 @@ _OWN = ("group_beta", "switch_common", "switch_own")
 
 class _Sampler(FiniteSampler):
     """Sampler of `CrossCollectionLDA`."""
-
-    def layout(self, corpus: Corpus) -> dict[str, Any]:
-        return {"groups": True, "several": True}
-
-    def init_arguments(self, data: Tokens, corpus: Corpus) -> dict[str, Any]:
-        return {"num_groups": corpus.num_groups}
 
     def recorded(self, state: kernel.CrossCollectionState, data: Tokens) -> Lazy:
         return {"switch": lambda: data.shards.all_tokens(state.switch)}
@@ -94,21 +87,21 @@ class CrossCollectionLDA(topic_model.FiniteTopics):
     switch_common: Any = 1.0
     switch_own: Any = 1.0
 
-    hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "beta", *_OWN)
-    result: ClassVar[str] = "bnp_models:ContrastFit"
-    kernel: ClassVar[ModuleType] = kernel
-    priors: ClassVar[type] = kernel.CrossCollectionPriors
+    hyperparameters = ("alpha", "beta", *_OWN)
+    result = "bnp_models:ContrastFit"
+    kernel = kernel
+    priors = kernel.CrossCollectionPriors
     sampler_type = _Sampler
-    assignments: ClassVar[tuple[str, ...]] = ("z", "switch")
-    by_group: ClassVar[bool] = True
-    recordable: ClassVar[tuple[str, ...]] = (
+    assignments = ("z", "switch")
+    by_group = True
+    min_groups = 2
+    recordable = (
         "z", "switch", "phi", "group_phi", "psi", "theta", "topic_tokens", "theta_mean",
     )  # fmt: skip
 
     def __post_init__(self):
         super().__post_init__()
-        for name in _OWN:
-            object.__setattr__(self, name, concentration(name, getattr(self, name)))
+        self.check_fields(concentration, *_OWN)
 
     def __call__(self, corpus: Corpus, *, observed: bool = True) -> None:
         """Run the generative program: an instance is a NumPyro model.
@@ -116,27 +109,25 @@ class CrossCollectionLDA(topic_model.FiniteTopics):
         With `observed=False` the words are drawn as well, for predictive draws over documents of
         these lengths and groups.
         """
-        token_model.check_program(corpus, observed)
-        token_model.check_groups(corpus)
-        values = self.sample_hyperparameters()
-        doc, word, num_tokens = token_model.program_tokens(corpus)
+        values, doc = self.start_program(corpus, observed), jnp.asarray(corpus.doc)
         phi = topic_model.draw_phi(values["beta"], self.num_topics, corpus.num_words)
         with (
             numpyro.plate("group", corpus.num_groups, dim=-2),
             numpyro.plate("topic", self.num_topics, dim=-1),
         ):
             each = jnp.full(corpus.num_words, values["group_beta"])
-            group_phi = numpyro.sample("group_phi", dist.Dirichlet(each))
+            group_phi = sample("group_phi", dist.Dirichlet(each))
             law = dist.Beta(values["switch_own"], values["switch_common"])
-            psi = numpyro.sample("psi", law)
+            psi = sample("psi", law)
         with numpyro.plate("doc", corpus.num_docs):
-            theta = numpyro.sample("theta", dist.Dirichlet(self.all_alpha(values["alpha"])))
+            theta = sample("theta", dist.Dirichlet(self.all_alpha(values["alpha"])))
         group = jnp.asarray(corpus.group)[doc]
-        with numpyro.plate("token", num_tokens):
-            z = numpyro.sample("z", dist.Categorical(theta[doc]))
-            switch = numpyro.sample("switch", dist.Bernoulli(psi[group, z]))
+        with numpyro.plate("token", corpus.num_tokens):
+            z = sample("z", dist.Categorical(theta[doc]))
+            switch = sample("switch", dist.Bernoulli(psi[group, z]))
             words = jnp.where((switch == 1)[..., None], group_phi[group, z], phi[z])
-            numpyro.sample("w", dist.Categorical(words), obs=word if observed else None)
+            word = jnp.asarray(corpus.word) if observed else None
+            sample("w", dist.Categorical(words), obs=word)
 
     def alone(self) -> LDA:
         """Return the model of one group by itself."""
@@ -199,10 +190,11 @@ class CrossCollectionLDA(topic_model.FiniteTopics):
         """Draw topics and mixtures given one kept state; return the law of the words given them."""
         common, own, switches = (self._draw(rng, *pair) for pair in self._counts(state, data))
         phi = switches[..., :1] * common + switches[..., 1:] * own
-        doc, word = np.asarray(data.doc), np.asarray(data.word)
-        counts = count_rows(doc, state["z"], data.num_docs, self.num_topics)
-        theta = draw_dirichlet(rng, counts + np.asarray(state["alpha"], np.float64))
-        return word_likelihood(phi, theta, doc, word, np.asarray(data.group))
+        alpha = np.broadcast_to(np.asarray(state["alpha"], np.float64), (self.num_topics,))
+        theta = topic_model.draw_mixtures_given(rng, self, state, data, alpha)
+        return word_likelihood(
+            phi, theta, np.asarray(data.doc), np.asarray(data.word), np.asarray(data.group)
+        )
 
     @staticmethod
     def _draw(

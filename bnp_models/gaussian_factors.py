@@ -2,10 +2,8 @@
 
 import dataclasses
 from collections.abc import Mapping
-from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
@@ -16,15 +14,9 @@ from bnp_kernels import gaussian_factors as kernel
 from bnp_kernels.gaussian_factors import Reals, make_reals
 from bnp_kernels.random.concentration import GammaPrior
 from bnp_models.base.factor_model import FactorModel, FactorSampler, program_z, sample_data
-from bnp_models.base.model import gamma_law, is_prior
+from bnp_models.base.model import gamma_law, is_prior, sample
 from bnp_models.data import arguments
-from bnp_models.data.sources import (
-    Sources,
-    Standardisation,
-    as_sources,
-    check_sources,
-    standardisation,
-)
+from bnp_models.data.sources import Sources, Standardisation, check_sources, standardisation
 from bnp_models.scores.row_annealing import GaussianRows
 
 __all__ = ["GaussianFactorAnalysis"]
@@ -37,9 +29,6 @@ _VARIANCES = ("sigma2_phi", "sigma2_w", "sigma2_n")
 class _Sampler(FactorSampler):
     """Sampler of `GaussianFactorAnalysis`."""
 
-    def priors(self, num_sources: int) -> kernel.GaussianPriors:
-        return kernel.GaussianPriors(**self.updated)
-
     def lay_out(self, data: Sources) -> Reals:
         observed = None if data.observed is None else np.asarray(data.observed)
         found = self.model.standardisation(data)
@@ -47,10 +36,6 @@ class _Sampler(FactorSampler):
             found.apply(np.asarray(data.values), observed), np.asarray(data.source),
             data.num_sources, observed, log_scale=found.log_scale,
         )  # fmt: skip
-
-    def log_density(self, state: kernel.GaussianState, data: Reals) -> jax.Array:
-        priors = self.priors(state.alpha.shape[0])
-        return kernel.log_joint(state, data) + kernel.log_prior(state, priors)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -133,12 +118,13 @@ class GaussianFactorAnalysis(FactorModel):
     centre: Any = True
     scale: Any = False
 
-    kernel: ClassVar[ModuleType] = kernel
+    kernel = kernel
+    priors = kernel.GaussianPriors
     sampler_type = _Sampler
-    hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "tau", *_VARIANCES)
-    numbers: ClassVar[tuple[str, ...]] = ()
-    first_factors: ClassVar[int] = 1
-    by_source: ClassVar[tuple[str, ...]] = ("alpha", "sigma2_w", "sigma2_n")
+    hyperparameters = ("alpha", "tau", *_VARIANCES)
+    numbers = ()
+    first_factors = 1
+    by_source = ("alpha", "sigma2_w", "sigma2_n")
 
     def __post_init__(self):
         super().__post_init__()
@@ -172,20 +158,18 @@ class GaussianFactorAnalysis(FactorModel):
         With `observed=False` the data are drawn as well, for predictive draws over sources of these
         sizes.
         """
-        as_sources("data", data)
-        arguments.flag("observed", observed)
+        values = self.start_program(data, observed)
         num_rows, num_features = np.shape(data.values)
         source = jnp.asarray(data.source)
-        values = self.program_values(data.num_sources)
         sd = {name: jnp.sqrt(values[name]) for name in _VARIANCES}
         z = program_z(values["tau"], values["alpha"], source, self.max_factors)
         features = numpyro.plate("feature", num_features, dim=-1)
         with numpyro.plate("factor_rows", self.max_factors, dim=-2), features:
-            phi = numpyro.sample("phi", dist.Normal(0.0, sd["sigma2_phi"]))
+            phi = sample("phi", dist.Normal(0.0, sd["sigma2_phi"]))
         with numpyro.plate("row", num_rows, dim=-2):
             with numpyro.plate("factor", self.max_factors, dim=-1):
                 of_row = dist.Normal(0.0, sd["sigma2_w"][source][:, None])
-                weights = numpyro.sample("weights", of_row)
+                weights = sample("weights", of_row)
             with features:
                 noise = dist.Normal((z * weights) @ phi, sd["sigma2_n"][source][:, None])
                 sample_data(noise, data, observed, self.standardisation(data))

@@ -1,15 +1,12 @@
 """The HDP topic model: the truncated program, its hyperparameters and its exact Gibbs kernel."""
 
 import dataclasses
-from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any
 
 import jax.numpy as jnp
-import numpyro
-import numpyro.distributions as dist
 
 from bnp_kernels import hdp_lda as kernel
-from bnp_models.base import collapsed, token_model, topic_model
+from bnp_models.base import topic_model
 from bnp_models.data.corpus import Corpus
 
 __all__ = ["HDPLDA"]
@@ -60,11 +57,9 @@ class HDPLDA(topic_model.RootedTopics):
     beta: Any = 0.01
     max_topics: int = 128
 
-    kernel: ClassVar[ModuleType] = kernel
-    priors: ClassVar[type] = kernel.HDPPriors
-    recordable: ClassVar[tuple[str, ...]] = (
-        "z", "phi", "theta", "topic_tokens", "root_weights", "unused_weight", "tables",
-    )  # fmt: skip
+    kernel = kernel
+    priors = kernel.HDPPriors
+    collapsed = topic_model.rooted_collapsed
 
     def __call__(self, corpus: Corpus, *, observed: bool = True) -> None:
         """Run the truncated generative program: an instance is a NumPyro model.
@@ -72,35 +67,9 @@ class HDPLDA(topic_model.RootedTopics):
         With `observed=False` the words are drawn as well, for predictive draws over documents of
         these lengths.
         """
-        token_model.check_program(corpus, observed)
-        values = self.sample_hyperparameters()
-        doc, word, num_tokens = token_model.program_tokens(corpus)
+        values = self.start_program(corpus, observed)
         weights = topic_model.draw_root_weights(values["gamma"], self.max_topics)
         phi = topic_model.draw_phi(values["beta"], self.max_topics, corpus.num_words)
-        with numpyro.plate("doc", corpus.num_docs):
-            # the floor keeps a float32 Dirichlet from returning exact zeros
-            concentration = jnp.maximum(values["alpha"] * weights, 1e-6)
-            theta = numpyro.sample("theta", dist.Dirichlet(concentration))
-        with numpyro.plate("token", num_tokens):
-            z = numpyro.sample("z", dist.Categorical(theta[doc]))
-            numpyro.sample("w", dist.Categorical(phi[z]), obs=word if observed else None)
-
-    def collapsed(self, corpus: Corpus, *, observed: bool = True, **conditioned_on: Any) -> None:
-        """Run the program with topics and documents integrated out and the root weights kept.
-
-        Blocks of `numpyro.infer.Gibbs` share this form of the program. Its sites are `root`, `z`
-        and `w`, and the hyperparameters that have a prior. Arguments (`alpha=`, `gamma=`, `beta=`)
-        override hyperparameters, so that a program with its own priors can call this one. The
-        density is that of the infinite model with unordered topics; draws are truncated at
-        `max_topics`. With `observed=False` the words are drawn as well.
-        """
-        token_model.check_program(corpus, observed)
-        values = self.sample_hyperparameters(**conditioned_on)
-        alpha, gamma = values["alpha"], values["gamma"]
-        doc, word, _ = token_model.program_tokens(corpus)
-        root = numpyro.sample("root", collapsed.RootWeightsDistribution(gamma, self.max_topics))
-        z = numpyro.sample(
-            "z", collapsed.RootedAssignments(alpha, gamma, root, doc, corpus.num_docs)
-        )
-        words = collapsed.Words(z, values["beta"], corpus.num_words, self.max_topics)
-        numpyro.sample("w", words, obs=word if observed else None)
+        # the floor keeps a float32 Dirichlet from returning exact zeros
+        weights = jnp.maximum(values["alpha"] * weights, 1e-6)
+        topic_model.draw_documents(corpus, weights, phi, observed)

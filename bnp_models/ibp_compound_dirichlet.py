@@ -2,8 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
-from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -16,6 +15,7 @@ from bnp_kernels.random.bits import split
 from bnp_kernels.tokens.layout import Tokens
 from bnp_models.base import token_model, topic_model
 from bnp_models.base.likelihood import count_rows, draw_dirichlet
+from bnp_models.base.model import deterministic, sample
 from bnp_models.base.topic_sampler import InfiniteSampler
 from bnp_models.base.topics import Topics, dirichlet_topics
 from bnp_models.data.corpus import Corpus
@@ -94,19 +94,14 @@ class IBPCompoundDirichlet(topic_model.InfiniteTopics):
     beta: Any = 0.01
     max_topics: int = 128
 
-    hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "strength_shape", "beta")
-    kernel: ClassVar[ModuleType] = kernel
-    priors: ClassVar[type] = kernel.FocusedPriors
+    hyperparameters = ("alpha", "strength_shape", "beta")
+    kernel = kernel
+    priors = kernel.FocusedPriors
     sampler_type = _Sampler
-    schedules: ClassVar[dict[str, tuple[str, ...]]] = {
-        "mixed": (*3 * ("sequential",), "parallel"),
-        "parallel": ("parallel",),
-        "sequential": ("sequential",),
-    }
-    recordable: ClassVar[tuple[str, ...]] = (
+    recordable = (
         "z", "phi", "theta", "topic_tokens", "stick", "strength",
     )  # fmt: skip
-    scores: ClassVar[tuple[str, ...]] = ("left_to_right", "npmi")
+    scores = ("left_to_right", "npmi")
 
     def __call__(self, corpus: Corpus, *, observed: bool = True) -> None:
         """Run the truncated generative program: an instance is a NumPyro model.
@@ -114,27 +109,21 @@ class IBPCompoundDirichlet(topic_model.InfiniteTopics):
         With `observed=False` lengths and words are drawn as well. Words are those of documents of
         the corpus' lengths, and the lengths are a site of their own, `doc_length`.
         """
-        token_model.check_program(corpus, observed)
-        values = self.sample_hyperparameters()
-        doc, word, num_tokens = token_model.program_tokens(corpus)
+        values = self.start_program(corpus, observed)
         with numpyro.plate("atom", self.max_topics):
-            shares = numpyro.sample("shares", dist.Beta(values["alpha"], 1.0))
-            strength = numpyro.sample("strength", dist.Gamma(values["strength_shape"], 1.0))
-        stick = numpyro.deterministic("stick", jnp.cumprod(shares))
+            shares = sample("shares", dist.Beta(values["alpha"], 1.0))
+            strength = sample("strength", dist.Gamma(values["strength_shape"], 1.0))
+        stick = deterministic("stick", jnp.cumprod(shares))
         phi = topic_model.draw_phi(values["beta"], self.max_topics, corpus.num_words)
         with numpyro.plate("doc", corpus.num_docs):
             chance = jnp.broadcast_to(stick, (corpus.num_docs, self.max_topics))
-            on = numpyro.sample("on", dist.Bernoulli(chance).to_event(1))
-            rate = numpyro.sample(
-                "rate", dist.Gamma(jnp.broadcast_to(strength, chance.shape)).to_event(1)
-            )
+            on = sample("on", dist.Bernoulli(chance).to_event(1))
+            rate = sample("rate", dist.Gamma(jnp.broadcast_to(strength, chance.shape)).to_event(1))
             weights = jnp.asarray(on * rate) + 1e-30  # some probability where nothing is on
             lengths = jnp.asarray(corpus.doc_length) if observed else None
-            numpyro.sample("doc_length", dist.Poisson(weights.sum(axis=1)), obs=lengths)
+            sample("doc_length", dist.Poisson(weights.sum(axis=1)), obs=lengths)
         theta = weights / weights.sum(axis=1, keepdims=True)
-        with numpyro.plate("token", num_tokens):
-            z = numpyro.sample("z", dist.Categorical(theta[doc]))
-            numpyro.sample("w", dist.Categorical(phi[z]), obs=word if observed else None)
+        topic_model.draw_tokens(corpus, jnp.asarray(corpus.doc), theta, phi, observed)
 
     def topics_of(self, state: Mapping[str, np.ndarray], corpus: Corpus) -> Topics:
         """Return topics and prior weights of one kept state; the last topic stands for new ones.

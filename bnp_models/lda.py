@@ -1,14 +1,10 @@
 """Latent Dirichlet allocation: the program, its hyperparameters and its Gibbs kernel."""
 
 import dataclasses
-from types import ModuleType
-from typing import Any, ClassVar
-
-import numpyro
-import numpyro.distributions as dist
+from typing import Any
 
 from bnp_kernels import lda as kernel
-from bnp_models.base import collapsed, token_model, topic_model
+from bnp_models.base import topic_model
 from bnp_models.data.corpus import Corpus
 
 __all__ = ["LDA"]
@@ -49,11 +45,9 @@ class LDA(topic_model.FiniteTopics):
     alpha: Any = 0.1
     beta: Any = 0.01
 
-    kernel: ClassVar[ModuleType] = kernel
-    priors: ClassVar[type] = kernel.LDAPriors
-    recordable: ClassVar[tuple[str, ...]] = (
-        "z", "phi", "theta", "topic_tokens", "phi_mean", "theta_mean",
-    )  # fmt: skip
+    kernel = kernel
+    priors = kernel.LDAPriors
+    collapsed = topic_model.finite_collapsed
 
     def __call__(self, corpus: Corpus, *, observed: bool = True) -> None:
         """Run the generative program: an instance is a NumPyro model.
@@ -61,28 +55,6 @@ class LDA(topic_model.FiniteTopics):
         With `observed=False` the words are drawn as well, for predictive draws over documents of
         these lengths.
         """
-        token_model.check_program(corpus, observed)
-        values = self.sample_hyperparameters()
-        doc, word, num_tokens = token_model.program_tokens(corpus)
+        values = self.start_program(corpus, observed)
         phi = topic_model.draw_phi(values["beta"], self.num_topics, corpus.num_words)
-        with numpyro.plate("doc", corpus.num_docs):
-            theta = numpyro.sample("theta", dist.Dirichlet(self.all_alpha(values["alpha"])))
-        with numpyro.plate("token", num_tokens):
-            z = numpyro.sample("z", dist.Categorical(theta[doc]))
-            numpyro.sample("w", dist.Categorical(phi[z]), obs=word if observed else None)
-
-    def collapsed(self, corpus: Corpus, *, observed: bool = True, **conditioned_on: Any) -> None:
-        """Run the program with topics and documents integrated out.
-
-        Blocks of `numpyro.infer.Gibbs` share this form of the program. Its sites are `z` and `w`,
-        and the hyperparameters that have a prior. Arguments (`alpha=`, `beta=`) override
-        hyperparameters, so that a program with its own priors can call this one. With
-        `observed=False` the words are drawn as well.
-        """
-        token_model.check_program(corpus, observed)
-        values = self.sample_hyperparameters(**conditioned_on)
-        doc, word, _ = token_model.program_tokens(corpus)
-        alpha = self.all_alpha(values["alpha"])
-        z = numpyro.sample("z", collapsed.Assignments(alpha, doc, corpus.num_docs))
-        words = collapsed.Words(z, values["beta"], corpus.num_words, self.num_topics)
-        numpyro.sample("w", words, obs=word if observed else None)
+        topic_model.draw_documents(corpus, self.all_alpha(values["alpha"]), phi, observed)

@@ -2,8 +2,6 @@
 
 import dataclasses
 from collections.abc import Collection, Mapping
-from functools import partial
-from types import ModuleType
 from typing import Any, ClassVar
 
 import jax
@@ -15,10 +13,9 @@ from numpyro.distributions import constraints
 
 from bnp_kernels import med_lda as kernel
 from bnp_kernels.processes import label_regression
-from bnp_kernels.tokens.layout import Tokens
-from bnp_models.base import document_labels, token_model
-from bnp_models.base.labelled_model import LabelledOptions, LabelledSampler, LabelledTopics
-from bnp_models.base.model import Model
+from bnp_models.base.labelled_model import LabelledTopics
+from bnp_models.base.model import Model, sample
+from bnp_models.base.topic_model import FiniteOptions
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
 
@@ -26,7 +23,7 @@ __all__ = ["MedLDA"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _Options(LabelledOptions):
+class _Options(FiniteOptions):
     """Options of `MedLDA`.
 
     Parameters
@@ -48,25 +45,19 @@ class _Options(LabelledOptions):
     sampler: str = "augmented"
     approximation: str | None = None
 
-    samplers: ClassVar[tuple[str, ...]] = ("augmented", "elliptical")
+    choices: ClassVar = {
+        "sampler": ("augmented", "elliptical"),
+        "approximation": (None, "expected"),
+    }
 
     def checked(self, model: Model, sites: Collection[str] = ()) -> dict[str, Any]:
         made = super().checked(model, sites)
-        arguments.one_of("approximation", self.approximation, (None, "expected"))
         if self.approximation is not None and self.sampler != "augmented":
             raise ValueError(
                 f"sampler={self.sampler!r} is of the exact weights, and "
                 f"approximation={self.approximation!r} solves for them: give one of the two"
             )
         return made
-
-
-class _Sampler(LabelledSampler):
-    """Sampler of `MedLDA`."""
-
-    def init_arguments(self, data: Tokens, corpus: Corpus) -> dict[str, Any]:
-        own = {name: getattr(self.model, name) for name in ("c", "ell", "eta_variance")}
-        return own | {"approximation": self.options.approximation}
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -133,22 +124,17 @@ class MedLDA(LabelledTopics):
 
     response: str = "binary"
 
-    kernel: ClassVar[ModuleType] = kernel
-    priors: ClassVar[type] = kernel.MedLDAPriors
+    kernel = kernel
+    priors = kernel.MedLDAPriors
     options_type = _Options
-    sampler_type = _Sampler
-    otherwise: ClassVar[str] = ", or use response='one-vs-rest'"
-    has_probabilities: ClassVar[bool] = False
+    otherwise = ", or use response='one-vs-rest'"
+    has_probabilities = False
 
     def __post_init__(self):
         super().__post_init__()
-        set_field = partial(object.__setattr__, self)
-        # squares of scores times c must fit into float32
-        for name, most in (("c", 1e9), ("ell", 1e9), ("eta_variance", 1e18)):
-            number = arguments.finite_number(
-                name, getattr(self, name), at_least=1 / most, at_most=most
-            )
-            set_field(name, number)
+        number = arguments.finite_number  # squares of scores times c must fit into float32
+        self.check_fields(number, "c", "ell", at_least=1e-9, at_most=1e9)
+        self.check_fields(number, "eta_variance", at_least=1e-18, at_most=1e18)
 
     def __call__(self, corpus: Corpus, *, observed: bool = True) -> None:
         """Run the generative program: an instance is a NumPyro model.
@@ -160,12 +146,9 @@ class MedLDA(LabelledTopics):
         if self.by_class:
             self.program_by_class(corpus, observed)
             return
-        token_model.check_program(corpus, observed)
-        document_labels.check_lengths(corpus)
-        y = self.program_labels(corpus) if observed else None
-        omega = self.draw_scores(corpus, observed, self.sample_hyperparameters())
+        _, omega, y = self.draw_scores(corpus, observed)
         with numpyro.plate("doc", corpus.num_docs):
-            numpyro.sample("y", _Hinge(omega, self.c, self.ell), obs=y)
+            sample("y", _Hinge(omega, self.c, self.ell), obs=y)
 
     label_mean = staticmethod(kernel.positive_share)
     class_score = staticmethod(label_regression.scores)

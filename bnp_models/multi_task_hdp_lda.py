@@ -2,8 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
-from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,10 +12,10 @@ from jaxtyping import Array, Float
 
 from bnp_kernels import multi_task_hdp_lda as kernel
 from bnp_kernels.tokens.layout import Tokens
-from bnp_models.base import token_model, topic_model
+from bnp_models.base import topic_model
 from bnp_models.base.likelihood import draw_dirichlet
+from bnp_models.base.model import sample
 from bnp_models.base.topic_sampler import RootedSampler
-from bnp_models.base.topics import Topics, topics_given_root
 from bnp_models.data.corpus import Corpus
 from bnp_models.hdp_lda import HDPLDA
 
@@ -27,12 +26,6 @@ class _Sampler(RootedSampler):
     """Sampler of `MultiTaskHDPLDA`."""
 
     open_sweeps = ("parallel", "sequential")
-
-    def layout(self, corpus: Corpus) -> dict[str, Any]:
-        return {"groups": True, "several": True}
-
-    def init_arguments(self, data: Tokens, corpus: Corpus) -> dict[str, Any]:
-        return {"num_groups": corpus.num_groups}
 
     def mixtures(self, state: kernel.MultiTaskState, data: Tokens) -> tuple[Array, Array]:
         unused = jnp.exp(state.group_log_unused)[data.group]
@@ -88,16 +81,15 @@ class MultiTaskHDPLDA(topic_model.RootedTopics):
     beta: Any = 0.01
     max_topics: int = 128
 
-    hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "group_alpha", "gamma", "beta")
-    result: ClassVar[str] = "bnp_models:GroupFit"
-    kernel: ClassVar[ModuleType] = kernel
-    priors: ClassVar[type] = kernel.MultiTaskPriors
+    hyperparameters = ("alpha", "group_alpha", "gamma", "beta")
+    result = "bnp_models:GroupFit"
+    kernel = kernel
+    priors = kernel.MultiTaskPriors
     sampler_type = _Sampler
-    by_group: ClassVar[bool] = True
-    recordable: ClassVar[tuple[str, ...]] = (
-        "z", "phi", "theta", "topic_tokens", "root_weights", "unused_weight", "tables",
-        "group_weights", "group_unused",
-    )  # fmt: skip
+    by_group = True
+    min_groups = 2
+    recordable = (*topic_model.RootedTopics.recordable, "group_weights", "group_unused")
+    weights_of_rows = ("group_weights", "group_unused")
 
     def __call__(self, corpus: Corpus, *, observed: bool = True) -> None:
         """Run the truncated generative program: an instance is a NumPyro model.
@@ -105,43 +97,20 @@ class MultiTaskHDPLDA(topic_model.RootedTopics):
         With `observed=False` the words are drawn as well, for predictive draws over documents of
         these lengths and groups.
         """
-        token_model.check_program(corpus, observed)
-        token_model.check_groups(corpus)
-        values = self.sample_hyperparameters()
-        doc, word, num_tokens = token_model.program_tokens(corpus)
+        values = self.start_program(corpus, observed)
         weights = topic_model.draw_root_weights(values["gamma"], self.max_topics)
         phi = topic_model.draw_phi(values["beta"], self.max_topics, corpus.num_words)
         with numpyro.plate("group", corpus.num_groups):
             # the floor keeps a float32 Dirichlet from returning exact zeros
             concentration = jnp.maximum(values["group_alpha"] * weights, 1e-6)
-            group_weights = numpyro.sample("group_weights", dist.Dirichlet(concentration))
-        of_docs = group_weights[jnp.asarray(corpus.group)]
-        with numpyro.plate("doc", corpus.num_docs):
-            concentration = jnp.maximum(values["alpha"] * of_docs, 1e-6)
-            theta = numpyro.sample("theta", dist.Dirichlet(concentration))
-        with numpyro.plate("token", num_tokens):
-            z = numpyro.sample("z", dist.Categorical(theta[doc]))
-            numpyro.sample("w", dist.Categorical(phi[z]), obs=word if observed else None)
+            group_weights = sample("group_weights", dist.Dirichlet(concentration))
+        weights = jnp.maximum(values["alpha"] * group_weights[jnp.asarray(corpus.group)], 1e-6)
+        topic_model.draw_documents(corpus, weights, phi, observed)
 
     def alone(self) -> HDPLDA:
         """Return the model of one group by itself."""
         return HDPLDA(
             alpha=self.alpha, gamma=self.gamma, beta=self.beta, max_topics=self.max_topics
-        )
-
-    def topics_of(self, state: Mapping[str, np.ndarray], corpus: Corpus) -> Topics:
-        """Return topics and prior weights of one kept state, a row for each group.
-
-        The last topic stands for new ones.
-        """
-        return topics_given_root(
-            state["z"],
-            np.asarray(corpus.word),
-            num_words=corpus.num_words,
-            alpha=state["alpha"],
-            beta=state["beta"],
-            root_weights=state["group_weights"],
-            unused_weight=state["group_unused"],
         )
 
     def divide_rest(

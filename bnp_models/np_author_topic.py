@@ -1,8 +1,7 @@
 """The nonparametric author-topic model: truncated program, hyperparameters, exact Gibbs kernel."""
 
 import dataclasses
-from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any
 
 import jax.numpy as jnp
 import numpyro
@@ -10,7 +9,8 @@ import numpyro.distributions as dist
 
 from bnp_kernels import np_author_topic as kernel
 from bnp_kernels.hdp_lda import HDPPriors
-from bnp_models.base import author_model, collapsed, token_model, topic_model
+from bnp_models.base import author_model, topic_model
+from bnp_models.base.model import sample
 from bnp_models.base.topic_sampler import RootedSampler
 from bnp_models.data.corpus import Corpus
 
@@ -68,13 +68,15 @@ class NonparametricAuthorTopicModel(topic_model.RootedTopics, author_model.Autho
     beta: Any = 0.01
     max_topics: int = 128
 
-    kernel: ClassVar[ModuleType] = kernel
-    priors: ClassVar[type] = HDPPriors
+    kernel = kernel
+    priors = HDPPriors
     sampler_type = _Sampler
-    recordable: ClassVar[tuple[str, ...]] = (
+    recordable = (
         "z", "x", "phi", "theta", "topic_tokens", "author_tokens", "root_weights",
         "unused_weight", "tables",
     )  # fmt: skip
+
+    collapsed = topic_model.rooted_collapsed
 
     def __call__(self, corpus: Corpus, *, observed: bool = True) -> None:
         """Run the truncated generative program: an instance is a NumPyro model.
@@ -82,33 +84,11 @@ class NonparametricAuthorTopicModel(topic_model.RootedTopics, author_model.Autho
         With `observed=False` the words are drawn as well, for predictive draws over documents of
         these lengths and authors.
         """
-        token_model.check_program(corpus, observed)
-        values = self.sample_hyperparameters()
+        values = self.start_program(corpus, observed)
         weights = topic_model.draw_root_weights(values["gamma"], self.max_topics)
         phi = topic_model.draw_phi(values["beta"], self.max_topics, corpus.num_words)
         with numpyro.plate("author", corpus.num_authors):
             # the floor keeps a float32 Dirichlet from returning exact zeros
             concentration = jnp.maximum(values["alpha"] * weights, 1e-6)
-            theta = numpyro.sample("theta", dist.Dirichlet(concentration))
+            theta = sample("theta", dist.Dirichlet(concentration))
         author_model.draw_words(corpus, theta, phi, observed=observed)
-
-    def collapsed(self, corpus: Corpus, *, observed: bool = True, **conditioned_on: Any) -> None:
-        """Run the program with topics and authors' mixtures integrated out; root weights are kept.
-
-        Blocks of `numpyro.infer.Gibbs` share this form of the program. Its sites are `root`, `x`
-        (authors), `z` and `w`, and the hyperparameters that have a prior. Arguments (`alpha=`,
-        `gamma=`, `beta=`) override hyperparameters, so that a program with its own priors can call
-        this one. The density is that of the infinite model with unordered topics; draws are
-        truncated at `max_topics`. With `observed=False` the words are drawn as well.
-        """
-        token_model.check_program(corpus, observed)
-        values = self.sample_hyperparameters(**conditioned_on)
-        alpha, gamma = values["alpha"], values["gamma"]
-        root = numpyro.sample("root", collapsed.RootWeightsDistribution(gamma, self.max_topics))
-        x = author_model.draw_authors(corpus)
-        z = numpyro.sample(
-            "z", collapsed.RootedAssignments(alpha, gamma, root, x, corpus.num_authors)
-        )
-        words = collapsed.Words(z, values["beta"], corpus.num_words, self.max_topics)
-        word = token_model.program_tokens(corpus)[1]
-        numpyro.sample("w", words, obs=word if observed else None)

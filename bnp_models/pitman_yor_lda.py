@@ -3,29 +3,24 @@
 import dataclasses
 from collections.abc import Mapping
 from functools import partial
-from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-from jaxtyping import Array
+from jaxtyping import Array, Float, Integer
 
 from bnp_kernels import pitman_yor_lda as kernel
 from bnp_kernels.processes.pitman_yor_topics import PitmanYorState
 from bnp_kernels.tokens.layout import Tokens
-from bnp_kernels.tokens.mixture_law import DirichletLaw
-from bnp_models.base import pitman_yor, token_model, topic_model
-from bnp_models.base.likelihood import Likelihood, count_rows, draw_dirichlet, word_likelihood
+from bnp_models.base.model import sample
 from bnp_models.base.pitman_yor import (
     VAGUE_CONCENTRATION,
     PitmanYorSampler,
     PitmanYorTopics,
-    program_of_documents,
 )
 from bnp_models.base.sampler import Lazy
-from bnp_models.base.topics import Topics
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
 
@@ -35,9 +30,11 @@ __all__ = ["PitmanYorLDA"]
 class _Sampler(PitmanYorSampler):
     """Sampler of `PitmanYorLDA`."""
 
-    def init_arguments(self, data: Tokens, corpus: Corpus) -> dict[str, Any]:
+    def init_arguments(
+        self, data: Tokens, corpus: Corpus, values: Mapping[str, Any]
+    ) -> dict[str, Any]:
         no_beta = {"beta": None} if self.model.base == "uniform" else {}
-        return super().init_arguments(data, corpus) | no_beta
+        return super().init_arguments(data, corpus, values) | no_beta
 
     def topics(self, rng_key: Array, state: PitmanYorState, data: Tokens) -> Lazy:
         draw = partial(kernel.draw_topics, dirichlet=self.model.is_dirichlet)
@@ -97,9 +94,9 @@ class PitmanYorLDA(PitmanYorTopics):
     concentration: Any = VAGUE_CONCENTRATION
     max_tables: int = 16
 
-    kernel: ClassVar[ModuleType] = kernel
+    kernel = kernel
     sampler_type = _Sampler
-    recordable: ClassVar[tuple[str, ...]] = (
+    recordable = (
         "z", "phi", "theta", "topic_tokens", "topic_tables", "theta_mean",
     )  # fmt: skip
 
@@ -112,81 +109,26 @@ class PitmanYorLDA(PitmanYorTopics):
                 "base='dirichlet'"
             )
 
-    def __call__(self, corpus: Corpus, *, observed: bool = True) -> None:
-        """Run the generative program: an instance is a NumPyro model.
-
-        With `observed=False` the words are drawn as well, for predictive draws over documents of
-        these lengths. The program draws; it has no density, because the Pitman-Yor process has none
-        in closed form. `augmented` has one.
-        """
-        token_model.check_program(corpus, observed)
-        topic_model.refuse_missing_topics()
-        values, base = self._first_sites(corpus)
-        with numpyro.plate("topic", self.num_topics):
-            phi = numpyro.sample("phi", self.law_of_topics(values, base))
-        self._last_sites(corpus, observed, values, phi)
-
-    def augmented(self, corpus: Corpus, *, observed: bool = True) -> None:
-        """Run the program with auxiliary variables, whose density NumPyro can compute.
-
-        See `PitmanYorTopics.augmented_topics`. Use it for inference: predictive draws ignore the
-        factor.
-        """
-        token_model.check_program(corpus, observed)
-        values, base = self._first_sites(corpus)
-        with numpyro.plate("topic", self.num_topics, dim=-1 if self.is_dirichlet else -2):
-            phi = self.augmented_topics("phi", values, base)
-        self._last_sites(corpus, observed, values, phi)
-
-    def _first_sites(self, corpus: Corpus) -> tuple[dict[str, Any], Any]:
-        """Run the part of the program before the topics; return values and base measures."""
-        values = self.draw_hyperparameters()
-        shape = self.num_topics, corpus.num_words
+    def program_base(self, values: Mapping[str, Any], corpus: Corpus) -> Array:
+        """Run the part of the program before the topics; return their base measures."""
         if self.base == "uniform":
-            return values, jnp.full(shape, 1 / corpus.num_words)
+            return jnp.full((self.num_topics, corpus.num_words), 1 / corpus.num_words)
         with numpyro.plate("topic", self.num_topics):
             law = dist.Dirichlet(jnp.full(corpus.num_words, values["beta"]))
-            return values, numpyro.sample("base", law)
+            return sample("base", law)
 
-    def _last_sites(
-        self, corpus: Corpus, observed: bool, values: dict[str, Any], phi: Array | np.ndarray
-    ) -> None:
-        """Run the part of the program after the topics."""
-        alpha = self.all_alpha(values["alpha"])
-        program_of_documents(corpus, observed, alpha, lambda doc, z: phi[z])
-
-    def topics_of(self, state: Mapping[str, np.ndarray], corpus: Corpus) -> Topics:
-        r"""Return topics and prior weights of one kept state.
-
-        $(m_w - a t_w + (b + a T) H_w) / (b + M)$, with the mean of $H$ given the tables.
-        """
-        phi = self.means_of(state, *self._counts(state, corpus))
-        weights = np.broadcast_to(np.asarray(state["alpha"], np.float32), (1, self.num_topics))
-        return Topics(phi.swapaxes(1, 2).astype(np.float32), DirichletLaw(weights))
-
-    def _counts(
-        self, state: Mapping[str, np.ndarray], corpus: Corpus
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return tokens, tables, and the mean of the base measure, each [1, K, V]."""
-        customers, tables = self.counts_of(state, np.asarray(corpus.word), corpus.num_words)
-        base = np.full(tables.shape, 1 / corpus.num_words)
+    def base_law(
+        self, state: Mapping[str, np.ndarray], tables: Integer[np.ndarray, "G K V"]
+    ) -> Float[np.ndarray, "K V"]:
+        """Return the parameters of the Dirichlet law of the base measures given the tables."""
         if self.base == "dirichlet":
-            base = tables + float(state["beta"])
-            base = base / base.sum(axis=2, keepdims=True)
-        return customers, tables, base
+            return super().base_law(state, tables)
+        return np.ones(tables.shape[1:])
 
-    def likelihood_given_state(
-        self, rng: np.random.Generator, state: Mapping[str, np.ndarray], data: Corpus
-    ) -> Likelihood:
-        """Draw topics and mixtures given one kept state; return the law of the words given them."""
-        customers, tables, base = (x[0] for x in self._counts(state, data))
+    def draw_base(
+        self, rng: np.random.Generator, law: Float[np.ndarray, "K V"]
+    ) -> Float[np.ndarray, "K V"]:
+        """Draw base measures given the parameters of their law; uniform ones are known."""
         if self.base == "dirichlet":
-            base = draw_dirichlet(rng, tables + float(state["beta"]))
-        phi = pitman_yor.draw_posterior(
-            rng, customers, tables, base, discount=float(state["discount"]),
-            concentration=self.concentration_of(state),
-        )  # fmt: skip
-        doc, word = np.asarray(data.doc), np.asarray(data.word)
-        counts = count_rows(doc, state["z"], data.num_docs, self.num_topics)
-        theta = draw_dirichlet(rng, counts + np.asarray(state["alpha"], np.float64))
-        return word_likelihood(phi, theta, doc, word)
+            return super().draw_base(rng, law)
+        return law / law.sum(axis=1, keepdims=True)

@@ -3,10 +3,8 @@
 import dataclasses
 from collections.abc import Mapping
 from functools import partial
-from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
@@ -17,8 +15,8 @@ from bnp_kernels import poisson_factors as kernel
 from bnp_kernels.processes.allocation import Counts, make_counts
 from bnp_kernels.random.concentration import GammaPrior
 from bnp_models.base.factor_model import FactorModel, FactorSampler, program_z, sample_data
-from bnp_models.data import arguments
-from bnp_models.data.sources import Sources, as_sources, check_counts
+from bnp_models.base.model import sample
+from bnp_models.data.sources import Sources, check_counts
 from bnp_models.scores.row_annealing import PoissonRows
 
 __all__ = ["PoissonGammaFactorAnalysis"]
@@ -43,14 +41,6 @@ class _Sampler(FactorSampler):
         return make_counts(
             np.asarray(data.values), np.asarray(data.source), data.num_sources, observed=observed
         )
-
-    def init_arguments(self, sources: Sources) -> dict[str, Any]:
-        priors = self.priors(sources.num_sources)
-        return {"num_features": sources.num_features, "priors": priors}
-
-    def log_density(self, state: kernel.PoissonState, data: Counts) -> jax.Array:
-        priors = self.priors(state.alpha.shape[0])
-        return kernel.log_joint(state, data, priors) + kernel.log_prior(state, priors)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -115,14 +105,15 @@ class PoissonGammaFactorAnalysis(FactorModel):
     b_lambda: Any = 1.0
     max_factors: int = 64
 
-    kernel: ClassVar[ModuleType] = kernel
+    kernel = kernel
+    priors = kernel.PoissonPriors
     sampler_type = _Sampler
-    hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "tau", "b_phi", "b_w")
-    numbers: ClassVar[tuple[str, ...]] = ("a_phi", "a_w", "a_lambda", "b_lambda")
-    first_factors: ClassVar[int] = 40
-    by_source: ClassVar[tuple[str, ...]] = ("alpha", "a_w", "b_w", "a_lambda", "b_lambda")
-    always: ClassVar[tuple[str, ...]] = ("background",)
-    scores: ClassVar[tuple[str, ...]] = ("predict", "row_completion")
+    hyperparameters = ("alpha", "tau", "b_phi", "b_w")
+    numbers = ("a_phi", "a_w", "a_lambda", "b_lambda")
+    first_factors = 40
+    by_source = ("alpha", "a_w", "b_w", "a_lambda", "b_lambda")
+    always = ("background",)
+    scores = ("predict", "row_completion")
 
     def check_data(self, data: PyTree) -> None:
         """Raise `ValueError` unless `data` is a `Sources` of counts; entries may be missing."""
@@ -145,25 +136,23 @@ class PoissonGammaFactorAnalysis(FactorModel):
         With `observed=False` the counts are drawn as well, for predictive draws over sources of
         these sizes.
         """
-        as_sources("data", data)
-        arguments.flag("observed", observed)
+        values = self.start_program(data, observed)
         num_rows, num_features = np.shape(data.values)
         num_sources, source = data.num_sources, jnp.asarray(data.source)
         a_w, a_lambda, b_lambda = (
             jnp.asarray(self.per_source(name, num_sources))
             for name in ("a_w", "a_lambda", "b_lambda")
         )
-        values = self.program_values(num_sources)
         with numpyro.plate("source", num_sources, dim=-1):
-            background = numpyro.sample("background", dist.Gamma(a_lambda, b_lambda))
+            background = sample("background", dist.Gamma(a_lambda, b_lambda))
         z = program_z(values["tau"], values["alpha"], source, self.max_factors)
         features = numpyro.plate("feature", num_features, dim=-1)
         with numpyro.plate("factor_rows", self.max_factors, dim=-2), features:
-            phi = numpyro.sample("phi", dist.Gamma(self.a_phi, values["b_phi"]))
+            phi = sample("phi", dist.Gamma(self.a_phi, values["b_phi"]))
         with numpyro.plate("row", num_rows, dim=-2):
             with numpyro.plate("factor", self.max_factors, dim=-1):
                 of_row = dist.Gamma(a_w[source][:, None], values["b_w"][source][:, None])
-                weights = numpyro.sample("weights", of_row)
+                weights = sample("weights", of_row)
             rate = background[source][:, None] + (z * weights) @ phi
             with features:
                 sample_data(dist.Poisson(rate), data, observed)

@@ -2,8 +2,6 @@
 
 import dataclasses
 from collections.abc import Collection, Mapping
-from functools import partial
-from types import ModuleType
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
@@ -14,9 +12,8 @@ from jaxtyping import Array, Float
 
 from bnp_kernels import sparse_transfer as kernel
 from bnp_kernels.tokens.layout import Tokens
-from bnp_models.base import token_model, topic_model
-from bnp_models.base.likelihood import count_rows, draw_dirichlet
-from bnp_models.base.model import Model
+from bnp_models.base import topic_model
+from bnp_models.base.model import Model, deterministic, sample
 from bnp_models.base.topic_sampler import InfiniteSampler
 from bnp_models.base.topics import Topics, dirichlet_topics
 from bnp_models.data import arguments
@@ -39,17 +36,13 @@ class _Options(topic_model.InfiniteOptions):
 
     approximation: str | None = None
 
+    choices: ClassVar = {"approximation": (None, "taylor")}
+    sequential_only = ("approximation",)
+
     def checked(self, model: Model, sites: Collection[str] = ()) -> dict[str, Any]:
         made = super().checked(model, sites)
-        if arguments.one_of("approximation", self.approximation, (None, "taylor")) is None:
-            return made
-        if self.schedule != "sequential":
-            raise ValueError(
-                f"approximation='taylor' goes from token to token, got schedule={self.schedule!r}: "
-                "give schedule='sequential', or leave approximation out"
-            )
         size_model = getattr(model, "size_model", None)
-        if size_model != "task_nb":
+        if self.approximation is not None and size_model != "task_nb":
             raise ValueError(
                 f"approximation='taylor' is of size_model='task_nb', got {size_model!r}: leave "
                 "approximation out"
@@ -60,20 +53,12 @@ class _Options(topic_model.InfiniteOptions):
 class _Sampler(InfiniteSampler):
     """Sampler of `SparseTransferTopicModel`."""
 
-    def layout(self, corpus: Corpus) -> dict[str, Any]:
-        return {"groups": True, "several": True}
-
-    def init_arguments(self, data: Tokens, corpus: Corpus) -> dict[str, Any]:
-        names = ("epsilon", "strength_shape", "strength_scale")
-        own = {name: getattr(self.model, name) for name in names}
-        return own | {"num_groups": corpus.num_groups}
-
     @property
     def with_sizes(self) -> bool:
         return self.model.size_model == "task_nb"
 
     def step_options(self) -> dict[str, Any]:
-        return {"sizes": self.with_sizes, "approximation": self.options.approximation}
+        return {"sizes": self.with_sizes}
 
     def log_joint(self, state: kernel.TransferState, data: Tokens) -> Array:
         return kernel.log_joint(state, data, sizes=self.with_sizes) + kernel.log_atoms(state)
@@ -143,28 +128,22 @@ class SparseTransferTopicModel(topic_model.InfiniteTopics):
     size_model: str = "task_nb"
     max_topics: int = 128
 
-    hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "beta")
-    result: ClassVar[str] = "bnp_models:GroupFit"
-    kernel: ClassVar[ModuleType] = kernel
-    priors: ClassVar[type] = kernel.TransferPriors
+    hyperparameters = ("alpha", "beta")
+    result = "bnp_models:GroupFit"
+    kernel = kernel
+    priors = kernel.TransferPriors
     options_type = _Options
     sampler_type = _Sampler
-    schedules: ClassVar[dict[str, tuple[str, ...]]] = {
-        "mixed": (*3 * ("sequential",), "parallel"),
-        "parallel": ("parallel",),
-        "sequential": ("sequential",),
-    }
-    by_group: ClassVar[bool] = True
-    recordable: ClassVar[tuple[str, ...]] = (
+    by_group = True
+    min_groups = 2
+    recordable = (
         "z", "phi", "theta", "topic_tokens", "stick", "strength", "group_strength",
     )  # fmt: skip
 
     def __post_init__(self):
         super().__post_init__()
-        set_field = partial(object.__setattr__, self)
-        set_field("epsilon", arguments.finite_number("epsilon", self.epsilon, above=0, at_most=1))
-        for name in ("strength_shape", "strength_scale"):
-            set_field(name, arguments.finite_number(name, getattr(self, name), above=0))
+        self.check_fields(arguments.finite_number, "epsilon", above=0, at_most=1)
+        self.check_fields(arguments.finite_number, "strength_shape", "strength_scale", above=0)
         arguments.one_of("size_model", self.size_model, ("task_nb", "none"))
 
     def __call__(self, corpus: Corpus, *, observed: bool = True) -> None:
@@ -173,37 +152,27 @@ class SparseTransferTopicModel(topic_model.InfiniteTopics):
         With `observed=False` the words are drawn as well, for documents of these lengths and
         groups, and so are sizes of the groups, as a site of their own, `group_size`.
         """
-        token_model.check_program(corpus, observed)
-        token_model.check_groups(corpus)
-        values = self.sample_hyperparameters()
-        doc, word, num_tokens = token_model.program_tokens(corpus)
+        values, group = self.start_program(corpus, observed), jnp.asarray(corpus.group)
         shape = corpus.num_groups, self.max_topics
         with numpyro.plate("atom", self.max_topics):
-            shares = numpyro.sample("shares", dist.Beta(values["alpha"], 1.0))
-            strength = numpyro.sample(
-                "strength", dist.Gamma(self.strength_shape, 1 / self.strength_scale)
-            )
-        stick = numpyro.deterministic("stick", jnp.cumprod(shares))
+            shares = sample("shares", dist.Beta(values["alpha"], 1.0))
+            strength = sample("strength", dist.Gamma(self.strength_shape, 1 / self.strength_scale))
+        stick = deterministic("stick", jnp.cumprod(shares))
         phi = topic_model.draw_phi(values["beta"], self.max_topics, corpus.num_words)
         with numpyro.plate("group", corpus.num_groups):
             chance = jnp.broadcast_to(self.epsilon * stick, shape)
-            on = numpyro.sample("on", dist.Bernoulli(chance).to_event(1))
+            on = sample("on", dist.Bernoulli(chance).to_event(1))
             of_on = dist.Gamma(jnp.broadcast_to(jnp.maximum(strength, 1e-6), shape))
-            own = numpyro.sample("own_strength", of_on.to_event(1))
+            own = sample("own_strength", of_on.to_event(1))
             # some probability where nothing is on
             group_strength = jnp.maximum(jnp.where(on == 1, own, 0.0), 1e-30)
-            numpyro.deterministic("group_strength", group_strength)
+            deterministic("group_strength", group_strength)
             if self.size_model == "task_nb":
-                group = jnp.asarray(corpus.group)
-                sizes = jnp.zeros(corpus.num_groups, jnp.int32).at[group[doc]].add(1)
+                sizes = jnp.zeros(corpus.num_groups, jnp.int32).at[group[corpus.doc]].add(1)
                 law = dist.NegativeBinomialProbs(group_strength.sum(axis=1), probs=0.5)
-                numpyro.sample("group_size", law, obs=sizes if observed else None)
-        with numpyro.plate("doc", corpus.num_docs):
-            of_docs = group_strength[jnp.asarray(corpus.group)]
-            theta = numpyro.sample("theta", dist.Dirichlet(jnp.maximum(of_docs, 1e-6)))
-        with numpyro.plate("token", num_tokens):
-            z = numpyro.sample("z", dist.Categorical(theta[doc]))
-            numpyro.sample("w", dist.Categorical(phi[z]), obs=word if observed else None)
+                sample("group_size", law, obs=sizes if observed else None)
+        weights = jnp.maximum(group_strength[group], 1e-6)
+        topic_model.draw_documents(corpus, weights, phi, observed)
 
     def alone(self) -> HDPLDA:
         """Return a model of one group by itself, with topics of the same prior."""
@@ -234,9 +203,5 @@ class SparseTransferTopicModel(topic_model.InfiniteTopics):
         $\phi_k \mid z \sim \mathrm{Dir}(\beta + n_k)$ and
         $\theta_d \mid z \sim \mathrm{Dir}(s_c + n_d)$ over all topics that are on.
         """
-        weights = np.asarray(state["group_strength"], np.float64)
-        num_slots = weights.shape[1]
-        of_word = count_rows(state["z"], np.asarray(corpus.word), num_slots, corpus.num_words)
-        of_doc = count_rows(np.asarray(corpus.doc), state["z"], corpus.num_docs, num_slots)
-        of_doc = of_doc + weights[np.asarray(corpus.group)]
-        return draw_dirichlet(rng, of_word + float(state["beta"])), draw_dirichlet(rng, of_doc)
+        weights = np.asarray(state["group_strength"], np.float64)[np.asarray(corpus.group)]
+        return topic_model.draw_topics_and_mixtures(rng, self, state, corpus, weights)

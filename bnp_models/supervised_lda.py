@@ -2,8 +2,6 @@
 
 import dataclasses
 from collections.abc import Mapping
-from functools import partial
-from types import ModuleType
 from typing import Any, ClassVar
 
 import jax
@@ -15,9 +13,9 @@ from jaxtyping import Int
 
 from bnp_kernels import supervised_lda as kernel
 from bnp_kernels.tokens.layout import Tokens
-from bnp_models.base import document_labels, token_model
-from bnp_models.base.labelled_model import LabelledOptions, LabelledSampler, LabelledTopics
-from bnp_models.base.model import concentration
+from bnp_models.base.labelled_model import LabelledSampler, LabelledTopics, check_labels
+from bnp_models.base.model import concentration, sample
+from bnp_models.base.topic_model import FiniteOptions
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
 
@@ -27,7 +25,7 @@ _LARGEST_COUNT = 2**24  # float32 holds all whole numbers up to here
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _Options(LabelledOptions):
+class _Options(FiniteOptions):
     """Options of `SupervisedLDA`.
 
     Parameters
@@ -40,15 +38,17 @@ class _Options(LabelledOptions):
 
     sampler: str = "polya-gamma"
 
-    samplers: ClassVar[tuple[str, ...]] = ("polya-gamma", "elliptical")
+    choices: ClassVar = {"sampler": ("polya-gamma", "elliptical")}
 
 
 class _Sampler(LabelledSampler):
     """Sampler of `SupervisedLDA`."""
 
-    def init_arguments(self, data: Tokens, corpus: Corpus) -> dict[str, Any]:
-        own = {"c": self.model.c, "eta_variance": self.model.eta_variance}
-        return own if self.model.response == "count" else own | {"dispersion": None}
+    def init_arguments(
+        self, data: Tokens, corpus: Corpus, values: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        own = {} if self.model.response == "count" else {"dispersion": None}
+        return super().init_arguments(data, corpus, values) | own
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -111,24 +111,21 @@ class SupervisedLDA(LabelledTopics):
     response: str = "binary"
     dispersion: Any = 1.0
 
-    kernel: ClassVar[ModuleType] = kernel
-    priors: ClassVar[type] = kernel.SupervisedLDAPriors
+    kernel = kernel
+    priors = kernel.SupervisedLDAPriors
     options_type = _Options
     sampler_type = _Sampler
-    responses_known: ClassVar[tuple[str, ...]] = ("binary", "one-vs-rest", "count")
-    otherwise: ClassVar[str] = ", or use response='one-vs-rest' or 'count'"
-    has_probabilities: ClassVar[bool] = True
-    hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "beta", "dispersion")
+    responses_known = ("binary", "one-vs-rest", "count")
+    otherwise = ", or use response='one-vs-rest' or 'count'"
+    has_probabilities = True
+    hyperparameters = ("alpha", "beta", "dispersion")
 
     def __post_init__(self):
         super().__post_init__()
-        set_field = partial(object.__setattr__, self)
-        for name in ("c", "eta_variance"):  # float32 holds these numbers and their inverses
-            number = arguments.finite_number(
-                name, getattr(self, name), at_least=1e-30, at_most=1e30
-            )
-            set_field(name, number)
-        set_field("dispersion", concentration("dispersion", self.dispersion))
+        # float32 holds these numbers and their inverses
+        number = arguments.finite_number
+        self.check_fields(number, "c", "eta_variance", at_least=1e-30, at_most=1e30)
+        self.check_fields(concentration, "dispersion")
         if self.response != "count" and self.dispersion != 1.0:
             raise ValueError(
                 f"dispersion must be left out with response={self.response!r}, got "
@@ -144,16 +141,12 @@ class SupervisedLDA(LabelledTopics):
         if self.by_class:
             self.program_by_class(corpus, observed)
             return
-        token_model.check_program(corpus, observed)
-        document_labels.check_lengths(corpus)
-        y = self.program_labels(corpus) if observed else None
-        values = self.sample_hyperparameters()
-        omega = self.draw_scores(corpus, observed, values)
+        values, omega, y = self.draw_scores(corpus, observed)
         law = dist.Bernoulli(logits=omega)
         if self.response == "count":
             law = dist.NegativeBinomialLogits(values["dispersion"], omega)
         with numpyro.plate("doc", corpus.num_docs), numpyro.handlers.scale(scale=self.c):
-            numpyro.sample("y", law, obs=y)
+            sample("y", law, obs=y)
 
     def responses(self, corpus: Corpus) -> Int[np.ndarray, " D"]:
         """Return the response y of each document; of many classes, the number of its class.
@@ -166,7 +159,7 @@ class SupervisedLDA(LabelledTopics):
         """
         if self.response != "count":
             return super().responses(corpus)
-        document_labels.check_labels(corpus)
+        check_labels(corpus)
         return _counts(corpus)
 
     def classes(self, corpus: Corpus) -> tuple[str, ...]:

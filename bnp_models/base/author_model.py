@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,7 +13,9 @@ from scipy import sparse
 
 from bnp_kernels.numerics.shards import ONE_DEVICE, ONE_PART, DeviceParts, Shards
 from bnp_kernels.tokens.author_layout import AuthorTokens, make_author_tokens
-from bnp_models.base import collapsed, token_model, topic_sampler
+from bnp_models.base import collapsed, token_model, topic_model, topic_sampler
+from bnp_models.base.likelihood import count_rows
+from bnp_models.base.model import deterministic, sample
 from bnp_models.base.sampler import Lazy
 from bnp_models.data.corpus import Corpus
 
@@ -21,8 +23,6 @@ __all__ = [
     "DIMS",
     "AuthorModel",
     "AuthorSampler",
-    "check_authors",
-    "draw_authors",
     "draw_words",
 ]
 
@@ -41,8 +41,8 @@ DIMS = {
 class AuthorModel(token_model.TokenModel):
     """A model of the tokens of a `Corpus` and of who wrote them."""
 
-    result: ClassVar[str] = "bnp_models:AuthorFit"
-    assignments: ClassVar[tuple[str, ...]] = ("z", "x")
+    result = "bnp_models:AuthorFit"
+    assignments = ("z", "x")
 
     @property
     def dims(self) -> dict[str, tuple[str, ...]]:
@@ -56,12 +56,33 @@ class AuthorModel(token_model.TokenModel):
     def data_groups(self, corpus: Corpus) -> dict[str, dict[str, np.ndarray]]:
         """Return the data as ArviZ groups; a link is one author of one document."""
         groups = super().data_groups(corpus)
-        num_links = np.diff(np.asarray(corpus.author_ptr))
+        ptr = np.asarray(corpus.author_ptr)
+        num_links = ptr[1:] - ptr[:-1]
         groups["constant_data"] |= {
             "link_doc": np.repeat(np.arange(corpus.num_docs, dtype=np.int32), num_links),
             "link_author": np.asarray(corpus.author_idx),
         }
         return groups
+
+    def check_corpus(self, corpus: Corpus) -> None:
+        """Raise `ValueError` if there are no authors, or a document with tokens has none."""
+        super().check_corpus(corpus)
+        if corpus.author_ptr is None or corpus.author_idx is None:
+            raise ValueError(
+                "data has no authors: give every document a list of them, as in "
+                "Corpus.from_texts(texts, authors=...)"
+            )
+        nobody = np.diff(np.asarray(corpus.author_ptr)) == 0
+        if (docs := np.flatnonzero(nobody & (np.asarray(corpus.doc_length) > 0))).size:
+            raise ValueError(
+                f"document {corpus.doc_names[docs[0]]!r} has tokens, but no author: give it one, "
+                "or select the documents that have some"
+            )
+
+    def program_rows(self, corpus: Corpus) -> tuple[Array, int]:
+        """Run the authors' part of the collapsed program: one site `x` for all tokens."""
+        x = sample("x", collapsed.Authors(*_links(corpus), corpus.num_authors))
+        return x, corpus.num_authors
 
     def token_rows(self, state: Mapping[str, np.ndarray], corpus: Corpus) -> tuple[np.ndarray, int]:
         """Return the author of each token in one kept state, and the number of authors."""
@@ -75,7 +96,7 @@ class AuthorModel(token_model.TokenModel):
         A token has any of the authors with equal probability, so this is the law of its topic.
         """
         ptr, author = np.asarray(corpus.author_ptr), np.asarray(corpus.author_idx)
-        num_authors = np.diff(ptr)
+        num_authors = ptr[1:] - ptr[:-1]
         share = np.repeat(1 / np.maximum(num_authors, 1), num_authors)
         links = sparse.csr_array((share, author, ptr), shape=(corpus.num_docs, len(theta)))
         return links @ theta
@@ -90,9 +111,7 @@ class AuthorModel(token_model.TokenModel):
         `corpus` is the one that was fitted.
         """
         weights = np.asarray(weights, np.float64)
-        cell = state["x"].astype(np.int64) * len(weights) + state["z"]
-        counts = np.bincount(cell, minlength=corpus.num_authors * len(weights))
-        theta = counts.reshape(corpus.num_authors, -1) + weights
+        theta = count_rows(state["x"], state["z"], corpus.num_authors, len(weights)) + weights
         return (theta / theta.sum(axis=1, keepdims=True)).astype(np.float32)
 
 
@@ -108,7 +127,7 @@ class AuthorSampler(topic_sampler.TopicSampler):
     def prepare(self, data: PyTree, parts: DeviceParts = ONE_PART) -> AuthorTokens:
         """Arrange a corpus in the layout of the kernels; warn of authors without documents."""
         token_model.check_corpus(data)
-        check_authors(data)
+        self.model.check_corpus(data)
         _warn_of_strangers(data)
         return make_author_tokens(
             np.asarray(data.doc),
@@ -123,17 +142,11 @@ class AuthorSampler(topic_sampler.TopicSampler):
             whole=self.needs_whole_corpus,
         )
 
-    def counts(self, state: PyTree) -> Int[Array, "J K"]:
-        """Return the number of tokens of each author in each topic."""
-        return state.author_topic
-
-    def lengths(self, state: PyTree, data: PyTree) -> Int[Array, " J"]:
-        """Return the number of tokens of each author."""
-        return state.author
-
-    def shards(self, data: PyTree) -> Shards:
-        """Return how the authors are divided over devices: not at all."""
-        return ONE_DEVICE
+    def rows(
+        self, state: PyTree, data: PyTree
+    ) -> tuple[Int[Array, "J K"], Int[Array, " J"], Shards]:
+        """Return the tokens of each author in each topic, and their number; not divided."""
+        return state.author_topic, state.author, ONE_DEVICE
 
     def recorded(self, state: PyTree, data: PyTree) -> Lazy:
         """Return functions that make further variables to record."""
@@ -141,21 +154,6 @@ class AuthorSampler(topic_sampler.TopicSampler):
             "x": lambda: data.shards.all_tokens(state.x),
             "author_tokens": lambda: state.author,
         }
-
-
-def check_authors(corpus: Corpus) -> None:
-    """Raise `ValueError` if there are no authors, or a document with tokens has none."""
-    if corpus.author_ptr is None or corpus.author_idx is None:
-        raise ValueError(
-            "data has no authors: give every document a list of them, as in "
-            "Corpus.from_texts(texts, authors=...)"
-        )
-    nobody = np.diff(np.asarray(corpus.author_ptr)) == 0
-    if (docs := np.flatnonzero(nobody & (np.asarray(corpus.doc_length) > 0))).size:
-        raise ValueError(
-            f"document {corpus.doc_names[docs[0]]!r} has tokens, but no author: give it one, or "
-            "select the documents that have some"
-        )
 
 
 def _warn_of_strangers(corpus: Corpus) -> None:
@@ -172,23 +170,14 @@ def draw_words(
     corpus: Corpus, theta: Array | np.ndarray, phi: Array | np.ndarray, *, observed: bool
 ) -> None:
     """Run the tokens' part of the program: author `x`, topic `z` and word `w` of each token."""
-    check_authors(corpus)
-    word, num_tokens = token_model.program_tokens(corpus)[1:]
     first, num_links, author = _links(corpus)
-    with numpyro.plate("token", num_tokens):
-        place = numpyro.sample("place", dist.DiscreteUniform(0, num_links - 1))
-        x = numpyro.deterministic("x", author[first + place])
-        z = numpyro.sample("z", dist.Categorical(theta[x]))
-        numpyro.sample("w", dist.Categorical(phi[z]), obs=word if observed else None)
+    with numpyro.plate("token", corpus.num_tokens):
+        place = sample("place", dist.DiscreteUniform(0, num_links - 1))
+        x = deterministic("x", author[first + place])
+    topic_model.draw_tokens(corpus, x, theta, phi, observed)
 
 
-def draw_authors(corpus: Corpus) -> Any:
-    """Run the authors' part of the collapsed program: one site `x` for all tokens."""
-    check_authors(corpus)
-    return numpyro.sample("x", collapsed.Authors(*_links(corpus), corpus.num_authors))
-
-
-def _links(corpus: Corpus) -> tuple[Any, Any, Any]:
+def _links(corpus: Corpus) -> tuple[Array, Array, Array]:
     """Return start and length of each token's list of authors, and the lists concatenated."""
     ptr, doc = jnp.asarray(corpus.author_ptr), jnp.asarray(corpus.doc)
     return ptr[:-1][doc], jnp.diff(ptr)[doc], jnp.asarray(corpus.author_idx)

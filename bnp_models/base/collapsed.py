@@ -22,7 +22,6 @@ __all__ = [
     "RootWeightsDistribution",
     "RootedAssignments",
     "Words",
-    "pack_root",
 ]
 
 
@@ -50,13 +49,11 @@ class Assignments(dist.Distribution):
     pytree_data_fields = ("alpha", "doc")
     pytree_aux_fields = ("num_docs",)
 
-    def __init__(
-        self, alpha: Array, doc: Array, num_docs: int, *, validate_args: bool | None = None
-    ):
+    def __init__(self, alpha: Array, doc: Array, num_docs: int):
         self.alpha, self.doc, self.num_docs = alpha, doc, num_docs
-        super().__init__((), doc.shape, validate_args=validate_args)
+        super().__init__((), doc.shape)
 
-    @constraints.dependent_property(is_discrete=True, event_dim=1)
+    @constraints.dependent_property(is_discrete=True, event_dim=1)  # pyright: ignore[reportArgumentType]
     def support(self) -> Any:
         """Return the set of topic vectors."""
         return constraints.independent(constraints.integer_interval(0, self.alpha.shape[0] - 1), 1)
@@ -93,20 +90,12 @@ class Authors(dist.Distribution):
     pytree_data_fields = ("first_link", "num_links", "link_author")
     pytree_aux_fields = ("num_authors",)
 
-    def __init__(
-        self,
-        first_link: Array,
-        num_links: Array,
-        link_author: Array,
-        num_authors: int,
-        *,
-        validate_args: bool | None = None,
-    ):
+    def __init__(self, first_link: Array, num_links: Array, link_author: Array, num_authors: int):
         self.first_link, self.num_links, self.link_author = first_link, num_links, link_author
         self.num_authors = num_authors
-        super().__init__((), jnp.shape(first_link), validate_args=validate_args)
+        super().__init__((), jnp.shape(first_link))
 
-    @constraints.dependent_property(is_discrete=True, event_dim=1)
+    @constraints.dependent_property(is_discrete=True, event_dim=1)  # pyright: ignore[reportArgumentType]
     def support(self) -> Any:
         """Return a set that holds all vectors of authors."""
         return constraints.independent(constraints.integer_interval(0, self.num_authors - 1), 1)
@@ -138,19 +127,11 @@ class Words(dist.Distribution):
     pytree_data_fields = ("z", "beta")
     pytree_aux_fields = ("num_words", "num_topics")
 
-    def __init__(
-        self,
-        z: Array,
-        beta: ArrayLike,
-        num_words: int,
-        num_topics: int,
-        *,
-        validate_args: bool | None = None,
-    ):
+    def __init__(self, z: Array, beta: ArrayLike, num_words: int, num_topics: int):
         self.z, self.beta, self.num_words, self.num_topics = z, beta, num_words, num_topics
-        super().__init__((), jnp.shape(z), validate_args=validate_args)
+        super().__init__((), jnp.shape(z))
 
-    @constraints.dependent_property(is_discrete=True, event_dim=1)
+    @constraints.dependent_property(is_discrete=True, event_dim=1)  # pyright: ignore[reportArgumentType]
     def support(self) -> Any:
         """Return the set of word vectors."""
         return constraints.independent(constraints.integer_interval(0, self.num_words - 1), 1)
@@ -170,15 +151,8 @@ class Words(dist.Distribution):
         )
 
 
-def pack_root(
-    root_weights: Float[Array, " K"], unused_weight: Float[Array, ""]
-) -> Float[Array, " K+1"]:
-    """Return slot weights and unused mass as one point of the simplex, the value of site `root`."""
-    return jnp.append(root_weights, unused_weight)
-
-
 class RootWeightsDistribution(dist.Distribution):
-    """RootWeightsDistribution weights of K slots and of all other topics, shape (K + 1,).
+    """Root weights of K slots and of all other topics, shape (K + 1,).
 
     The density of the weights depends on which slots the tokens use. It is therefore a factor of
     `RootedAssignments`; the density here is one. `sample` breaks K sticks.
@@ -188,9 +162,9 @@ class RootWeightsDistribution(dist.Distribution):
     pytree_data_fields = ("gamma",)
     pytree_aux_fields = ("max_topics",)
 
-    def __init__(self, gamma: ArrayLike, max_topics: int, *, validate_args: bool | None = None):
+    def __init__(self, gamma: ArrayLike, max_topics: int):
         self.gamma, self.max_topics = gamma, max_topics
-        super().__init__((), (max_topics + 1,), validate_args=validate_args)
+        super().__init__((), (max_topics + 1,))
 
     def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> Array:
         """Break the sticks."""
@@ -218,17 +192,10 @@ class RootedAssignments(Assignments):
     pytree_data_fields = ("gamma", "root", "concentration")
 
     def __init__(
-        self,
-        concentration: ArrayLike,
-        gamma: ArrayLike,
-        root: Array,
-        doc: Array,
-        num_docs: int,
-        *,
-        validate_args: bool | None = None,
+        self, concentration: ArrayLike, gamma: ArrayLike, root: Array, doc: Array, num_docs: int
     ):
         self.concentration, self.gamma, self.root = concentration, gamma, root
-        super().__init__(concentration * root[:-1], doc, num_docs, validate_args=validate_args)
+        super().__init__(root[:-1] * concentration, doc, num_docs)
 
     def log_prob(self, value: Array, intermediates: object = None) -> Float[Array, ""]:
         """Return the log density of topics and root weights, in nats."""

@@ -3,7 +3,6 @@
 import abc
 import dataclasses
 from collections.abc import Collection, Mapping
-from functools import partial
 from typing import Any, ClassVar
 
 import jax
@@ -11,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-from jaxtyping import Array, Bool, Int, Key, PyTree
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 from numpyro import handlers
 
 from bnp_kernels.numerics.shards import ONE_PART, DeviceParts
@@ -20,11 +19,10 @@ from bnp_kernels.random.bits import split
 from bnp_models.base.gibbs import GibbsModel
 from bnp_models.base.kernel_program import refuse_prior_draws
 from bnp_models.base.likelihood import Likelihood
-from bnp_models.base.model import Model, concentration, is_prior
-from bnp_models.base.model_words import FACTORS, ModelWords
-from bnp_models.base.sampler import Options, Sampler, make_these
+from bnp_models.base.model import FACTORS, Model, concentration, deterministic, is_prior, sample
+from bnp_models.base.sampler import Options, Sampler, asked, make_these
 from bnp_models.data import arguments
-from bnp_models.data.readers import SOURCE_READERS, Readers
+from bnp_models.data.readers import SOURCE_READERS
 from bnp_models.data.sources import Sources, Standardisation, as_sources
 
 __all__ = ["DIMS", "FactorModel", "FactorOptions", "FactorSampler", "program_z", "sample_data"]
@@ -77,18 +75,15 @@ class FactorOptions(Options):
     init_factors: int | None = None
     births: str = "exact"
 
+    choices: ClassVar = {"births": ("exact", "approximate")}
+    sequential_only = ("births",)
+
     def checked(self, model: Model, sites: Collection[str] = ()) -> dict[str, Any]:
         """Return options whose stored form is another one, see `Options.checked`."""
         made = super().checked(model, sites)
         start = self.init_factors
         if start is None and isinstance(model, FactorModel):
             start = model.first_factors
-        arguments.one_of("births", self.births, ("exact", "approximate"))
-        if self.births == "approximate" and self.schedule != "sequential":
-            raise ValueError(
-                f"births='approximate' goes from row to row, got schedule={self.schedule!r}: give "
-                "schedule='sequential' as well"
-            )
         return made | {"init_factors": arguments.integer("init_factors", start, 0)}
 
 
@@ -114,13 +109,9 @@ class FactorSampler(Sampler):
     def lay_out(self, data: Sources) -> PyTree:
         """Return the data of the kernel."""
 
-    @abc.abstractmethod
     def priors(self, num_sources: int) -> PyTree:
         """Return the priors as the kernel takes them."""
-
-    def init_arguments(self, sources: Sources) -> dict[str, Any]:
-        """Return further arguments of `kernel.init`."""
-        return {}
+        return self.model.priors(**self.updated)
 
     def prepare(self, data: PyTree, parts: DeviceParts = ONE_PART) -> PyTree:
         """Check the data and lay them out for the kernel."""
@@ -132,11 +123,14 @@ class FactorSampler(Sampler):
         """Return the first state of a chain."""
         key_values, key_state = split(rng_key)
         start = self.options.init_factors
-        return self.kernel.init(
-            key_state, data, max_factors=max(self.model.max_factors, start), init_factors=start,
-            **self.init_arguments(argument),
-            **self.model.first_values(key_values, argument.num_sources),
-        )  # fmt: skip
+        sizes = {
+            "max_factors": max(self.model.max_factors, start),
+            "init_factors": start,
+            "num_features": argument.num_features,
+            "priors": self.priors(argument.num_sources),
+        }
+        values = self.model.start_values(key_values, self.model.shapes(argument))
+        return self.kernel.init(key_state, data, **asked(self.kernel.init, sizes), **values)
 
     def step(
         self, rng_key: Key[Array, ""], state: PyTree, data: PyTree, turn: PyTree, power: PyTree
@@ -159,6 +153,12 @@ class FactorSampler(Sampler):
             **{name: getattr(state, name) for name in (*self.model.always, *sampled)},
             **make_these(self.options.record, lazy),
         }
+
+    def log_density(self, state: PyTree, data: PyTree) -> Float[Array, ""]:
+        """Return the log joint density of the collapsed state, in nats."""
+        priors = self.priors(state.alpha.shape[0])
+        own = asked(self.kernel.log_joint, {"priors": priors})
+        return self.kernel.log_joint(state, data, **own) + self.kernel.log_prior(state, priors)
 
     def used(self, state: PyTree) -> Bool[Array, " K"]:
         """Return a mask of the factors in use."""
@@ -195,18 +195,18 @@ class FactorModel(GibbsModel):
     max_factors: int
 
     options_type = FactorOptions
-    terms: ClassVar[ModelWords] = FACTORS
-    result: ClassVar[str] = "bnp_models:FactorFit"
-    unit: ClassVar[str] = "row"
-    readers: ClassVar[Readers] = SOURCE_READERS
-    scores: ClassVar[tuple[str, ...]] = ("predict",)
+    terms = FACTORS
+    result = "bnp_models:FactorFit"
+    unit = "row"
+    readers = SOURCE_READERS
+    scores = ("predict",)
     can_divide_documents: ClassVar[bool] = False
-    slots: ClassVar[str | None] = "factor"
+    slots = "factor"
     schedules: ClassVar[dict[str, tuple[str, ...]]] = {
         "parallel": ("parallel",),
         "sequential": ("sequential",),
     }
-    recordable: ClassVar[tuple[str, ...]] = ("phi", "weights", "z", "beta", "pi")
+    recordable = ("phi", "weights", "z", "beta", "pi")
     first_factors: ClassVar[int]
     """How many factors a chain starts with if nothing else is asked for."""
     by_source: ClassVar[tuple[str, ...]]
@@ -215,16 +215,23 @@ class FactorModel(GibbsModel):
     """Fields that can't have a prior."""
 
     def __post_init__(self):
-        set_field = partial(object.__setattr__, self)
         for name in (*self.hyperparameters, *self.numbers):
-            value = getattr(self, name)
+            value, length = getattr(self, name), None
             if is_prior(value) and name in self.numbers:
                 raise ValueError(
                     f"{name} must be a positive number, got a prior {type(value).__name__}: it has "
                     "no update"
                 )
-            set_field(name, _checked(name, value, name in self.by_source))
-        set_field("max_factors", arguments.integer("max_factors", self.max_factors, 1))
+            if name in self.by_source:
+                is_law = isinstance(value, dist.Distribution)
+                shape = value.batch_shape if is_law else np.shape(value)
+                if shape == (0,):
+                    raise ValueError(
+                        f"{name} must be a number, or one for each source, got {value!r}"
+                    )
+                length = shape[0] if len(shape) == 1 else None
+            self.check_fields(concentration, name, length=length)
+        self.check_fields(arguments.integer, "max_factors", minimum=1)
 
     @property
     def dims(self) -> dict[str, tuple[str, ...]]:
@@ -311,7 +318,7 @@ class FactorModel(GibbsModel):
             log_p = np.asarray(law.log_prob(jnp.asarray(data.values)), np.float64)
             return log_p.sum(axis=1, where=there)
 
-        return Likelihood(replicate, log_likelihood, there.any(axis=1))
+        return Likelihood(replicate, log_likelihood, np.asarray(there.any(axis=1)))
 
     def truncation_bound(self, data: Sources) -> float:
         """Return an upper bound of the total variation distance between program and model.
@@ -343,38 +350,19 @@ class FactorModel(GibbsModel):
         """Return a fixed parameter of each source."""
         return np.broadcast_to(np.asarray(getattr(self, name), np.float32), (num_sources,)).copy()
 
-    def program_values(self, num_sources: int) -> dict[str, Any]:
-        """Run the hyperparameters' part of the program: one site for each prior."""
-        values = {}
-        for name in self.hyperparameters:
-            value = getattr(self, name)
-            if is_prior(value) and name in self.by_source:
-                with numpyro.plate("source", num_sources, dim=-1):
-                    value = numpyro.sample(name, value)
-            elif is_prior(value):
-                value = numpyro.sample(name, value)
-            shape = (num_sources,) if name in self.by_source else ()
-            values[name] = jnp.broadcast_to(jnp.asarray(value, jnp.float32), shape)
-        return values
+    def shapes(self, data: Sources) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of all hyperparameters; one value per source if they may differ."""
+        of_source = (data.num_sources,)
+        return {n: of_source if n in self.by_source else () for n in self.hyperparameters}
 
-    def first_values(self, rng_key: jax.Array, num_sources: int) -> dict[str, jax.Array]:
-        """Return first values of all hyperparameters by name; one per source if they may differ."""
-        shapes = {n: (num_sources,) if n in self.by_source else () for n in self.hyperparameters}
-        values = self.start_values(rng_key, shapes)
-        return {n: jnp.broadcast_to(jnp.asarray(values[n], jnp.float32), shapes[n]) for n in shapes}
+    def start_program(self, data: Sources, observed: object) -> dict[str, Any]:
+        """Check the arguments of a program, whose data may be traced; draw hyperparameters."""
+        as_sources("data", data)
+        arguments.flag("observed", observed)
+        return self.sample_hyperparameters(data)
 
 
-def _checked(name: str, value: object, by_source: bool) -> Any:
-    if by_source and is_prior(value) and len(value.batch_shape) == 1:
-        return concentration(name, value, length=value.batch_shape[0])
-    if by_source and np.ndim(value) == 1 and not isinstance(value, str | bytes):
-        if not len(value):
-            raise ValueError(f"{name} must be a number, or one for each source, got {value!r}")
-        return tuple(concentration(f"{name}[{j}]", x) for j, x in enumerate(value))
-    return concentration(name, value)
-
-
-def program_z(tau: Array, alpha: Array, source: Array, max_factors: int) -> Any:
+def program_z(tau: Array, alpha: Array, source: Array, max_factors: int) -> Array:
     r"""Run the beta process part of a program; return z, [N, K].
 
     Refuses draws of a kernel in which factors were not recorded, see `refuse_prior_draws`.
@@ -383,13 +371,13 @@ def program_z(tau: Array, alpha: Array, source: Array, max_factors: int) -> Any:
     """
     refuse_prior_draws(FACTORS.count_variable, ("phi", "weights", "z"))
     with numpyro.plate("factor", max_factors, dim=-1):
-        sticks = numpyro.sample("sticks", dist.Beta(tau, 1.0))
+        sticks = sample("sticks", dist.Beta(tau, 1.0))
         beta = jnp.exp(jnp.cumsum(jnp.log(sticks)))
-        beta = numpyro.deterministic("beta", jnp.clip(beta, _FLOOR, 1 - 2.0**-24))
+        beta = deterministic("beta", jnp.clip(beta, _FLOOR, 1 - 2.0**-24))
         with numpyro.plate("source", len(alpha), dim=-2):
-            pi = numpyro.sample("pi", dist.Beta(alpha[:, None] * beta, alpha[:, None] * (1 - beta)))
+            pi = sample("pi", dist.Beta(alpha[:, None] * beta, alpha[:, None] * (1 - beta)))
         with numpyro.plate("row", len(source), dim=-2):
-            return numpyro.sample("z", dist.Bernoulli(probs=pi[source]))
+            return sample("z", dist.Bernoulli(probs=pi[source]))
 
 
 def sample_data(
@@ -408,7 +396,7 @@ def sample_data(
         scale = units.scale if there is None else jnp.where(there, units.scale, 1.0)
         to_data = dist.transforms.AffineTransform(units.mean, scale)
         law = dist.TransformedDistribution(law, to_data)
-    numpyro.sample("x", law, obs=data.values if observed else None)
+    sample("x", law, obs=data.values if observed else None)
 
 
 def _draw_pi(rng_key: jax.Array, state: PyTree, rows: beta_process.RowSources) -> jax.Array:

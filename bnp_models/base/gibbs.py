@@ -109,15 +109,11 @@ class GibbsKernel(MCMCKernel):
         )
         self.config = config
         self.options = options
-        self.model = self._shown() if program is None else program
+        self._shown = KernelProgram(config, frozenset((*config.hyperparameters, *options.record)))
+        self.model = self._shown if program is None else program
         self._is_block = program is not None
         self._ignore = frozenset(ignore)
         self._sample_fn = None  # not None: MCMC continues from a state without a new `init`
-
-    def _shown(self) -> KernelProgram:
-        """Return the program that ArviZ and `simuk` find in `model`."""
-        collected = frozenset((*self.config.hyperparameters, *self.options.record))
-        return KernelProgram(self.config, collected)
 
     def _identity(self) -> tuple:
         return self.config, self.options, self._ignore, self._is_block
@@ -230,8 +226,10 @@ class GibbsKernel(MCMCKernel):
             sbc.run_simulations()
             sbc.simulations["prior_sbc"]["alpha"]
         """
-        return simulator(self._shown(), data)
+        return simulator(self._shown, data)
 
+    # Compiled once per kernel. Kernels compare by value, so an equal kernel is not traced again.
+    @partial(jax.jit, static_argnums=0)
     def start(
         self,
         keys: jax.Array,
@@ -241,9 +239,21 @@ class GibbsKernel(MCMCKernel):
         conditioned_on: dict | None = None,
     ) -> GibbsState:
         """Start several chains on prepared data; `draws` and `lp` are left None."""
-        return _start(
-            self, keys, jnp.asarray(num_warmup, jnp.int32), data, argument, conditioned_on or {}
-        )
+        conditioned_on = conditioned_on or {}
+        sampler = self.sampler(conditioned_on)
+
+        def one(rng_key):
+            rng_key, key_init = split(rng_key)
+            chain = sampler.condition_on(sampler.init(key_init, data, argument), conditioned_on)
+            means = jax.tree.map(jnp.zeros_like, sampler.means(chain, data))
+            turn, power = jnp.zeros((), jnp.int32), jnp.ones((), jnp.float32)
+            info = jax.eval_shape(partial(step, sampler), key_init, chain, data, turn, power)[1]
+            info = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), info)
+            return info, chain, means, rng_key
+
+        info, chain, means, keys = jax.vmap(one)(keys)
+        sweep, num_warmup = jnp.zeros((), jnp.int32), jnp.asarray(num_warmup, jnp.int32)
+        return GibbsState(None, None, info, chain, means, data, sweep, num_warmup, keys)
 
     def sample(
         self, state: GibbsState, model_args: tuple[Any, ...], model_kwargs: dict | None
@@ -275,8 +285,7 @@ class GibbsKernel(MCMCKernel):
                 means = lax.cond(since > 0, update, lambda means: means, means)
             return chain, info, means, rng_key
 
-        mapped = jax.vmap(one)(state.rng_key, state.chain, state.means)
-        chain, info, means, keys = mapped
+        chain, info, means, keys = jax.vmap(one)(state.rng_key, state.chain, state.means)
         return state._replace(
             chain=chain, info=info, means=means, sweep=state.sweep + 1, rng_key=keys
         )
@@ -438,9 +447,6 @@ ValueError
 """
 
 
-# Compiled once per kernel. Kernels compare by value, so an equal kernel is not traced again.
-
-
 @functools.lru_cache(maxsize=64)
 def _sampler(kernel: GibbsKernel, sampled_by_other_blocks: frozenset[str]) -> Sampler:
     return kernel.config.sampler(kernel.options, sampled_by_other_blocks)
@@ -450,24 +456,6 @@ def _sampler(kernel: GibbsKernel, sampled_by_other_blocks: frozenset[str]) -> Sa
 def step(sampler: Sampler, rng_key, chain, data, turn, power) -> tuple[PyTree, PyTree]:
     """Make one sweep of one chain; it is traced once, wherever it is used."""
     return sampler.step(rng_key, chain, data, turn, power)
-
-
-@partial(jax.jit, static_argnums=0)
-def _start(kernel: GibbsKernel, keys, num_warmup, data, argument, conditioned_on) -> GibbsState:
-    sampler = kernel.sampler(conditioned_on)
-
-    def one(rng_key):
-        rng_key, key_init = split(rng_key)
-        chain = sampler.condition_on(sampler.init(key_init, data, argument), conditioned_on)
-        means = jax.tree.map(jnp.zeros_like, sampler.means(chain, data))
-        turn, power = jnp.zeros((), jnp.int32), jnp.ones((), jnp.float32)
-        info = jax.eval_shape(partial(step, sampler), key_init, chain, data, turn, power)[1]
-        info = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), info)
-        return info, chain, means, rng_key
-
-    info, chain, means, keys = jax.vmap(one)(keys)
-    sweep = jnp.zeros((), jnp.int32)
-    return GibbsState(None, None, info, chain, means, data, sweep, num_warmup, keys)
 
 
 @partial(jax.jit, static_argnums=0)

@@ -1,8 +1,14 @@
-"""The family of topic models in which the topics of a document also explain its label."""
+"""Topic models in which the topics of a document also explain its label.
+
+**Many classes, one against the rest.** The models of L classes are independent: each has topics,
+weights and hyperparameters of its own. All arrays of the state have the classes as their first
+axis, and the functions of the sampler of two classes are mapped over it. Of several devices each
+updates some of the classes.
+"""
 
 import dataclasses
 import pkgutil
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import jax
@@ -10,41 +16,34 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+from jax import lax
 from jax.core import Tracer
 from jaxtyping import Int, PyTree
 
-from bnp_models.base import document_labels, token_model, topic_model
-from bnp_models.base.model import Model
-from bnp_models.base.one_vs_rest import LP_OF_CLASS, OneVsRest
+from bnp_kernels.numerics.shards import ONE_DEVICE, ONE_PART, DeviceParts, Shards
+from bnp_kernels.random.bits import split
+from bnp_models.base import token_model, topic_model
+from bnp_models.base.model import deterministic, sample
 from bnp_models.base.sampler import Options, Sampler
 from bnp_models.base.topic_sampler import FiniteSampler
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
 
-__all__ = ["LabelledOptions", "LabelledSampler", "LabelledTopics"]
+__all__ = [
+    "LP_OF_CLASS",
+    "LabelledSampler",
+    "LabelledTopics",
+    "OneVsRest",
+    "against_rest",
+    "check_labels",
+    "check_lengths",
+    "class_names",
+    "class_numbers",
+]
 
+LP_OF_CLASS = "lp_of_class"
+"""Recorded variable: log joint density of the model of each class, in nats; `lp` is the sum."""
 OF_CORPUS = ("w", "token_doc", "doc_length", "doc_group", "doc_label")  # the same for all classes
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class LabelledOptions(topic_model.FiniteOptions):
-    """Options of models with labels of documents.
-
-    Parameters
-    ----------
-    sampler
-        How the weights are updated.
-    """
-
-    sampler: str
-
-    samplers: ClassVar[tuple[str, ...]]
-    """Values of `sampler`."""
-
-    def checked(self, model: Model, sites: Collection[str] = ()) -> dict[str, Any]:
-        """Return options whose stored form is another one, see `Options.checked`."""
-        arguments.one_of("sampler", self.sampler, self.samplers)
-        return super().checked(model, sites)
 
 
 class LabelledSampler(FiniteSampler):
@@ -52,15 +51,11 @@ class LabelledSampler(FiniteSampler):
 
     def layout(self, corpus: Corpus) -> dict[str, Any]:
         """Return further options of `token_model.prepare`: the responses of the documents."""
-        return {"label": self.model.responses(corpus)}
+        return super().layout(corpus) | {"label": self.model.responses(corpus)}
 
     def parameters(self, state: PyTree) -> dict[str, jax.Array]:
         """Return the weights."""
         return {"eta": state.eta}
-
-    def step_options(self) -> dict[str, Any]:
-        """Return further options of `kernel.step`."""
-        return {"sampler": self.options.sampler}
 
 
 class LabelledTopics(topic_model.FiniteTopics):
@@ -73,7 +68,7 @@ class LabelledTopics(topic_model.FiniteTopics):
     response: str
     eta_variance: Any
 
-    result: ClassVar[str] = "bnp_models:SupervisedFit"
+    result = "bnp_models:SupervisedFit"
     sampler_type = LabelledSampler
     responses_known: ClassVar[tuple[str, ...]] = ("binary", "one-vs-rest")
     """Values of `response`."""
@@ -81,16 +76,12 @@ class LabelledTopics(topic_model.FiniteTopics):
     """Whether `label_mean` is a probability, or a mean count."""
     otherwise: ClassVar[str]
     """The end of messages about labels that are not those of two classes."""
-    scores: ClassVar[tuple[str, ...]] = (*token_model.TokenModel.scores, "score")
-    always: ClassVar[tuple[str, ...]] = ("eta",)
-    recordable: ClassVar[tuple[str, ...]] = (
-        "z", "phi", "theta", "topic_tokens", "phi_mean", "theta_mean",
-    )  # fmt: skip
+    scores = (*token_model.TokenModel.scores, "score")
+    always = ("eta",)
 
     def __post_init__(self):
         super().__post_init__()
-        response = arguments.one_of("response", self.response, self.responses_known)
-        object.__setattr__(self, "response", response)
+        arguments.one_of("response", self.response, self.responses_known)
 
     @property
     def by_class(self) -> bool:
@@ -146,16 +137,16 @@ class LabelledTopics(topic_model.FiniteTopics):
             If the corpus has no labels, labels of another kind, documents of one class only, or
             documents without words.
         """
-        document_labels.check_labels(corpus)
+        check_labels(corpus)
         setting = f" with response={self.response!r}"
         otherwise = "" if self.by_class else self.otherwise
-        return document_labels.class_numbers(
+        return class_numbers(
             corpus, only_two=not self.by_class, setting=setting, otherwise=otherwise
         )
 
     def classes(self, corpus: Corpus) -> tuple[str, ...]:
         """Return the names of the classes, y = 0, 1, ..., of a corpus with labels."""
-        return document_labels.class_names(corpus)
+        return class_names(corpus)
 
     def program_by_class(self, corpus: Corpus, observed: bool) -> None:
         """Run the program of each class; the names of its sites begin with that of the class."""
@@ -168,25 +159,22 @@ class LabelledTopics(topic_model.FiniteTopics):
         self.responses(corpus)  # refuses labels that are no classes
         for number, name in enumerate(self.classes(corpus)):
             with numpyro.handlers.scope(prefix=name):
-                self.for_class()(document_labels.against_rest(corpus, number), observed=observed)
+                self.for_class()(against_rest(corpus, number), observed=observed)
 
     def draw_scores(
-        self, corpus: Corpus, observed: bool, values: Mapping[str, jax.Array]
-    ) -> jax.Array:
-        """Run the program of the words, given the hyperparameters; return the scores."""
-        doc, word, num_tokens = token_model.program_tokens(corpus)
+        self, corpus: Corpus, observed: bool
+    ) -> tuple[dict[str, Any], Any, jax.Array | None]:
+        """Run the program of the words; return hyperparameters, scores, and observed labels."""
+        values = self.start_program(corpus, observed)
+        check_lengths(corpus)
+        y = self.program_labels(corpus) if observed else None
         phi = topic_model.draw_phi(values["beta"], self.num_topics, corpus.num_words)
         with numpyro.plate("topic", self.num_topics):
-            eta = numpyro.sample("eta", dist.Normal(0.0, self.eta_variance**0.5))
-        with numpyro.plate("doc", corpus.num_docs):
-            theta = numpyro.sample("theta", dist.Dirichlet(self.all_alpha(values["alpha"])))
-        with numpyro.plate("token", num_tokens):
-            z = numpyro.sample("z", dist.Categorical(theta[doc]))
-            numpyro.sample("w", dist.Categorical(phi[z]), obs=word if observed else None)
-        total = jnp.zeros(corpus.num_docs).at[doc].add(eta[z])
-        omega = total / jnp.asarray(corpus.doc_length)
-        numpyro.deterministic("omega", omega)
-        return omega
+            eta = sample("eta", dist.Normal(0.0, self.eta_variance**0.5))
+        z = topic_model.draw_documents(corpus, self.all_alpha(values["alpha"]), phi, observed)
+        total = jnp.zeros(corpus.num_docs).at[jnp.asarray(corpus.doc)].add(eta[z])
+        omega = deterministic("omega", total / jnp.asarray(corpus.doc_length))
+        return values, omega, y
 
     def program_labels(self, corpus: Corpus) -> jax.Array:
         """Return y for the program; where JAX traces the corpus, its values were checked before."""
@@ -199,3 +187,191 @@ class LabelledTopics(topic_model.FiniteTopics):
         """Return the sampler of one chain: of all classes, where there is a model for each."""
         made = super().sampler(options, sampled_by_other_blocks)
         return OneVsRest(made) if self.by_class else made
+
+
+class OneVsRest(Sampler):
+    """The sampler of one model for each class.
+
+    Parameters
+    ----------
+    one
+        The sampler of a model of two classes. As `label`, the data that its `prepare` makes have
+        the class of each document, 0 to L - 1. All its other functions read labels 0 and 1.
+    """
+
+    def __init__(self, one: Sampler):
+        self.model, self.options, self._one = one.model, one.options, one
+        self.sweep_cycle, self.annealing = one.sweep_cycle, one.annealing
+
+    def prepare(self, data: PyTree, parts: DeviceParts = ONE_PART) -> PyTree:
+        """Lay a corpus out for the kernel; the labels are those of each class, [L, D]."""
+        made = self._one.prepare(data)
+        label = np.asarray(made.label)
+        member = label == np.arange(label.max() + 1)[:, None]
+        # the documents are not divided: every device has them all
+        shards = Shards(axis_name=token_model.document_axis(parts))
+        return made._replace(label=jnp.asarray(member, jnp.int32), shards=shards)
+
+    def init(self, rng_key: jax.Array, data: PyTree, argument: PyTree) -> PyTree:
+        """Return the first state of a chain."""
+        keys = split(rng_key, len(data.label))
+        return _for_each(lambda data, key: self._one.init(key, data, argument), data, keys)
+
+    def step(
+        self, rng_key: jax.Array, state: PyTree, data: PyTree, turn: PyTree, power: PyTree
+    ) -> tuple[PyTree, PyTree]:
+        """Make one sweep of each class."""
+
+        def of_class(data, key, state):
+            return self._one.step(key, state, data, turn, power)
+
+        keys = split(rng_key, len(data.label))
+        state, info = _for_some(of_class, data, keys, state)
+        return state, jax.tree.map(_of_all_classes, info)
+
+    def draws(self, rng_key: jax.Array, state: PyTree, data: PyTree) -> dict[str, jax.Array]:
+        """Return the variables to record, by name."""
+
+        def of_class(data, key, state):
+            return self._one.draws(key, state, data)
+
+        drawn = _for_each(of_class, data, split(rng_key, len(data.label)), state)
+        return drawn | {LP_OF_CLASS: self._log_densities(state, data)}
+
+    def means(self, state: PyTree, data: PyTree) -> dict[str, jax.Array]:
+        """Return the terms of running means, by name."""
+        return _for_each(lambda data, state: self._one.means(state, data), data, state)
+
+    def _log_densities(self, state: PyTree, data: PyTree) -> jax.Array:
+        return _for_each(lambda data, state: self._one.log_density(state, data), data, state)
+
+    def log_density(self, state: PyTree, data: PyTree) -> jax.Array:
+        """Return the log joint density of the collapsed states of all classes, in nats."""
+        return self._log_densities(state, data).sum()
+
+    def used(self, state: PyTree) -> jax.Array:
+        """Return a mask of the topics in use, of all classes."""
+        return jax.vmap(self._one.used)(state).ravel()
+
+    def snapshot(self, state: PyTree, data: PyTree) -> dict[str, jax.Array]:
+        """Return what predictions need of a state."""
+        return _for_each(lambda data, state: self._one.snapshot(state, data), data, state)
+
+    def condition_on(self, state: PyTree, values: Mapping[str, jax.Array]) -> PyTree:
+        """Set the values of hyperparameters that other blocks sample."""
+        return jax.vmap(self._one.condition_on)(state, values)
+
+
+def _for_each(function: Callable[..., Any], data: PyTree, *args: PyTree) -> Any:
+    """Call the function for each class: the first axis of the labels and of all `args`."""
+
+    def one(label, *args):
+        return function(data._replace(label=label, shards=ONE_DEVICE), *args)
+
+    return jax.vmap(one)(data.label, *args)
+
+
+def _for_some(function: Callable[..., Any], data: PyTree, *args: PyTree) -> Any:
+    """Call the function for this device's share of the classes; return the results of all devices.
+
+    Where the classes can't be divided evenly, the last devices repeat some of the first ones.
+    """
+    num_classes, axis_name = len(data.label), data.shards.axis_name
+    if axis_name is None:
+        return _for_each(function, data, *args)
+    share = -(-num_classes // lax.axis_size(axis_name))
+    mine = (lax.axis_index(axis_name) * share + jnp.arange(share)) % num_classes
+    label, *shared = jax.tree.map(lambda x: x[mine], [data.label, *args])
+    found = _for_each(function, data._replace(label=label), *shared)
+    return jax.tree.map(lambda x: lax.all_gather(x, axis_name, tiled=True)[:num_classes], found)
+
+
+def _of_all_classes(x: jax.Array) -> jax.Array:
+    """Add up a report's counts; of other numbers return the largest."""
+    return x.sum(axis=0) if jnp.issubdtype(x.dtype, jnp.integer) else x.max(axis=0)
+
+
+def check_labels(corpus: Corpus) -> None:
+    """Refuse a corpus without labels, or with documents without words."""
+    if corpus.label is None:
+        raise ValueError(
+            "data has no labels: give every document one, as in "
+            "Corpus.from_texts(texts, labels=...)"
+        )
+    check_lengths(corpus)
+
+
+def check_lengths(corpus: Corpus, name: str = "data") -> None:
+    """Refuse documents without words, which have no score; `name` is that of the argument."""
+    if isinstance(corpus.doc_length, Tracer):
+        return
+    empty = np.flatnonzero(np.asarray(corpus.doc_length) == 0)
+    if empty.size:
+        raise ValueError(
+            f"{name} has {empty.size} documents without words, such as "
+            f"{corpus.doc_names[empty[0]]!r}: topics can't explain their labels; leave them out by "
+            f"{name}.select({name}.doc_length > 0)"
+        )
+
+
+def class_names(corpus: Corpus) -> tuple[str, ...]:
+    """Return the names of the classes in increasing order of their numbers."""
+    values = np.unique(np.asarray(corpus.label)).tolist()
+    return tuple(corpus.label_names[i] if corpus.label_names else str(i) for i in values)
+
+
+def class_numbers(
+    corpus: Corpus, *, only_two: bool = False, setting: str = "", otherwise: str = ""
+) -> Int[np.ndarray, " D"]:
+    """Return the number of the class of each document, in the order of `class_names`.
+
+    Parameters
+    ----------
+    corpus
+        Documents with labels.
+    only_two
+        Whether there must be two classes, and labels that are numbers must be 0 and 1.
+    setting, otherwise
+        Parts of the messages: the setting that asks for classes, and another one that does not.
+
+    Raises
+    ------
+    ValueError
+        If labels are numbers of another kind, or the number of classes is another one.
+    """
+    label = np.asarray(corpus.label)
+    values, numbers = np.unique(label, return_inverse=True)
+    if only_two:
+        known, kind = np.isin(label, (0, 1)), "the numbers 0 and 1 or two names"
+        count, more = "two classes", "both"
+    else:
+        known, kind = label == np.round(label), "names or whole numbers"
+        count, more = "two classes or more", "others"
+    if not corpus.label_names and not known.all():
+        d = int(np.argmin(known))
+        raise ValueError(
+            f"labels must be {kind}{setting}, got {label[d]} for document "
+            f"{corpus.doc_names[d]!r}: give the names of the classes as strings{otherwise}"
+        )
+    classes = class_names(corpus)
+    if len(values) == 1:
+        raise ValueError(
+            f"labels must have {count}{setting}, got one class only, {classes[0]!r}: "
+            f"give documents of {more}"
+        )
+    if only_two and len(values) > 2:
+        raise ValueError(
+            f"labels must have two classes{setting}, got {len(values)}: "
+            f"{arguments.short_repr(list(classes))}; select the documents of two of them"
+        )
+    return numbers.astype(np.int32)
+
+
+def against_rest(corpus: Corpus, number: int) -> Corpus:
+    """Return the corpus with two classes: class `number` of `class_names`, which is 1, and others.
+
+    The class of all others is called `"not ..."`.
+    """
+    label, name = np.asarray(corpus.label), class_names(corpus)[number]
+    names = [f"not {name}", name]
+    return corpus.with_labels((label == np.unique(label)[number]).astype(int), names)

@@ -11,9 +11,9 @@ import functools
 import inspect
 import json
 import pkgutil
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, TypeGuard
+from typing import Any, ClassVar, NamedTuple, TypeGuard
 
 import jax
 import jax.numpy as jnp
@@ -26,20 +26,52 @@ from jaxtyping import PyTree
 from bnp_kernels.random.bits import split
 from bnp_kernels.random.concentration import GammaPrior, draw_from_priors
 from bnp_models.base.likelihood import Likelihood
-from bnp_models.base.model_words import ModelWords
 from bnp_models.data import arguments
 from bnp_models.data.readers import Readers
 from bnp_models.data.transforms import Transform
 
 __all__ = [
+    "FACTORS",
+    "TOPICS",
     "Model",
+    "ModelWords",
     "concentration",
+    "deterministic",
     "from_description",
     "gamma_law",
     "gamma_prior",
     "is_prior",
     "known_models",
+    "sample",
 ]
+
+sample: Callable[..., jax.Array] = numpyro.sample  # pyright: ignore[reportAssignmentType]
+"""`numpyro.sample`, of whose value NumPyro does not say that it is an array."""
+deterministic: Callable[..., jax.Array] = numpyro.deterministic  # pyright: ignore[reportAssignmentType]
+"""`numpyro.deterministic`, likewise."""
+
+
+class ModelWords(NamedTuple):
+    """Words for what a model updates and finds."""
+
+    units: str  # what a sweep updates, in the plural
+    parts: str  # what the model finds, in the plural
+    dim: str  # dim of the draws over what is found: its labels differ between chains
+    count_variable: str  # recorded variable: the number of those in use
+    capacity: str  # hyperparameter: number of slots at the start of an infinite model
+    start_option: str  # option of `gibbs`: number of topics or factors at the start
+    data: tuple[str, ...]  # names of the data as an argument; the first is that of the programs
+
+
+TOPICS = ModelWords(
+    "tokens", "topics", "topic", "num_topics_used", "max_topics", "init_topics", ("corpus",)
+)
+"""Words of the models of a `Corpus`."""
+FACTORS = ModelWords(
+    "rows", "factors", "factor", "num_factors_used", "max_factors", "init_factors",
+    ("data", "sources"),
+)  # fmt: skip
+"""Words of the models of `Sources`."""
 
 
 def is_prior(value: object) -> TypeGuard[dist.Distribution]:
@@ -55,19 +87,19 @@ def concentration(name: str, value: object, *, length: int | None = None) -> Any
     """
     if is_prior(value):
         return _prior(name, value, length)
-    if length is not None and np.ndim(value) == 1:
-        if len(value) != length:
-            raise ValueError(f"{name} must be a number or {length} numbers, got {len(value)}")
-        if any(map(is_prior, value)):
+    if length is not None and (entries := np.asarray(value, object)).ndim == 1:
+        if len(entries) != length:
+            raise ValueError(f"{name} must be a number or {length} numbers, got {len(entries)}")
+        if any(map(is_prior, entries)):
             raise ValueError(
                 f"{name} must be numbers or a prior, got a sequence with priors; independent "
                 f"values with one prior have Gamma(1.0, 1.0).expand([{length}])"
             )
-        return tuple(concentration(f"{name}[{k}]", x) for k, x in enumerate(value))
+        return tuple(concentration(f"{name}[{k}]", x) for k, x in enumerate(entries))
     try:
         if isinstance(value, str | bytes | bool):
             raise TypeError
-        number = float(value)
+        number = float(value)  # pyright: ignore[reportArgumentType] - what it refuses, we do
     except (TypeError, ValueError, OverflowError):
         raise ValueError(
             f"{name} must be a positive number or a NumPyro distribution, got "
@@ -158,7 +190,8 @@ def _describe(value: Any) -> Any:
 
 def _shortest(value: ArrayLike) -> Any:
     """Return a parameter as the shortest decimal numbers that are the same in float32."""
-    return np.vectorize(lambda x: float(str(x)), otypes=[float])(np.float32(value)).tolist()
+    stored = np.float32(value)  # pyright: ignore[reportArgumentType] - arrays will do
+    return np.vectorize(lambda x: float(str(x)), otypes=[float])(stored).tolist()
 
 
 def _spell(value: object) -> str:
@@ -255,6 +288,7 @@ class Model(abc.ABC):
         """Whether several devices can update one chain by this schedule."""
         return self.can_divide_documents and "parallel" in self.schedules[schedule]
 
+    @abc.abstractmethod
     def likelihood_given_state(
         self, rng: np.random.Generator, state: Mapping[str, Any], data: PyTree
     ) -> Likelihood:
@@ -268,33 +302,34 @@ class Model(abc.ABC):
             Variables by name.
         data
             Those that were fitted.
-
-        Raises
-        ------
-        ValueError
-            If the model does not say how; its family usually does.
         """
-        raise ValueError(
-            f"{type(self).__name__} has no predictive draws and no log likelihood: neither it nor "
-            "its family defines likelihood_given_state"
-        )
 
     def load_data(self, path: Path) -> Any:
         """Read the data that `data.save(path)` wrote, or `data.save(path, mapped=True)`."""
         return self.readers.data_type.load(path)
 
-    def sample_hyperparameters(self, **conditioned_on: Any) -> dict[str, Any]:
+    def check_fields(
+        self, check: Callable[..., Any], *names: str, **limits: float | int | None
+    ) -> None:
+        """Replace fields by what `check(name, value, **limits)` makes of them."""
+        for name in names:
+            object.__setattr__(self, name, check(name, getattr(self, name), **limits))
+
+    def sample_hyperparameters(self, data: PyTree, **conditioned_on: Any) -> dict[str, Any]:
         """Run the hyperparameters' part of the program: one site for each prior.
 
         `conditioned_on` overrides values and priors by name.
         """
         arguments.options(self.sample_hyperparameters, conditioned_on, *self.hyperparameters)
-        values = {}
+        values, shapes = {}, self.shapes(data)
         for name in self.hyperparameters:
             value = conditioned_on.get(name, getattr(self, name))
             if is_prior(value):
-                value = numpyro.sample(name, value.to_event(len(value.batch_shape)))
-            values[name] = jnp.asarray(value, jnp.float32)
+                if name in shapes and not value.batch_shape:
+                    value = value.expand(shapes[name])
+                value = sample(name, value.to_event(len(value.batch_shape)))
+            value = jnp.asarray(value, jnp.float32)
+            values[name] = jnp.broadcast_to(value, shapes.get(name, value.shape))
         return values
 
     def start_values(
@@ -317,7 +352,12 @@ class Model(abc.ABC):
             else:
                 values[name] = value.sample(key, () if value.batch_shape else shape)
         values |= draw_from_priors(key_gamma, gammas)
-        return values | {name: 1 / values[name] for name in inverse}
+        values |= {name: 1 / values[name] for name in inverse}
+        whole = {
+            name: jnp.broadcast_to(jnp.asarray(values[name], jnp.float32), shape)
+            for name, shape in (shapes or {}).items()
+        }
+        return values | whole
 
     def shapes(self, data: PyTree) -> dict[str, tuple[int, ...]]:
         """Return the shapes of hyperparameters of which one prior stands for many entries."""

@@ -69,7 +69,8 @@ def keep_programs() -> None:
     `JAX_ENABLE_COMPILATION_CACHE=0` turns keeping off. If the folder can't be written to, a warning
     says so once.
     """
-    if not _setting("jax_enable_compilation_cache") or _setting(_FOLDER):
+    is_on = getattr(jax.config, "jax_enable_compilation_cache")  # noqa: B009
+    if not is_on or getattr(jax.config, _FOLDER):
         return
     folder = _default_folder()
     if folder in _refused:
@@ -91,10 +92,6 @@ def keep_programs() -> None:
     if _SECONDS.upper() not in os.environ:
         jax.config.update(_SECONDS, 0.0)  # a fit has dozens of small programs
     compilation_cache.reset_cache()  # JAX looks at the folder once, when it first compiles
-
-
-def _setting(name: str) -> Any:
-    return getattr(jax.config, name)
 
 
 def _default_folder() -> Path:

@@ -1,7 +1,9 @@
 r"""Pitman-Yor processes over a finite vocabulary, and the family of models with such topics."""
 
+import abc
+import contextlib
 import dataclasses
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -16,11 +18,12 @@ from jaxtyping import Array, Float, Int, Integer, PyTree
 from bnp_kernels.processes.pitman_yor import SAMPLERS, BetaPrior, draw_topics
 from bnp_kernels.processes.pitman_yor_topics import PitmanYorPriors
 from bnp_kernels.random.concentration import GammaPrior
-from bnp_models.base import token_model, topic_model
-from bnp_models.base.likelihood import count_rows, draw_dirichlet
-from bnp_models.base.model import Model, concentration, is_prior
-from bnp_models.base.model_words import TOPICS, ModelWords
+from bnp_kernels.tokens.mixture_law import DirichletLaw
+from bnp_models.base import topic_model
+from bnp_models.base.likelihood import Likelihood, count_rows, draw_dirichlet, word_likelihood
+from bnp_models.base.model import TOPICS, concentration, deterministic, is_prior, sample
 from bnp_models.base.topic_sampler import FiniteSampler
+from bnp_models.base.topics import Topics
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
 
@@ -33,7 +36,6 @@ __all__ = [
     "discount",
     "discount_prior",
     "draw_posterior",
-    "program_of_documents",
 ]
 
 VAGUE_CONCENTRATION = dist.Gamma(2.0, 0.01)  # nothing changes a distribution
@@ -66,13 +68,11 @@ class PitmanYor(dist.Distribution):
     }
     support = dist.constraints.simplex  # pyright: ignore[reportAssignmentType]
 
-    def __init__(
-        self, discount: ArrayLike, concentration: ArrayLike, base: ArrayLike, *, validate_args=None
-    ):
+    def __init__(self, discount: ArrayLike, concentration: ArrayLike, base: ArrayLike):
         self.is_dirichlet = isinstance(discount, float | int) and discount == 0
         self.discount = jnp.asarray(discount, jnp.float32)
         self.concentration, self.base = jnp.asarray(concentration), jnp.asarray(base)
-        super().__init__(self.base.shape[:-1], self.base.shape[-1:], validate_args=validate_args)
+        super().__init__(self.base.shape[:-1], self.base.shape[-1:])
 
     def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> jax.Array:
         """Draw the weights."""
@@ -112,7 +112,7 @@ def discount(name: str, value: object) -> Any:
         return number
     allowed = isinstance(value, dist.Beta | dist.Uniform) and value.batch_shape == ()
     if isinstance(value, dist.Uniform):
-        allowed = allowed and float(value.low) == 0 and float(value.high) == 1
+        allowed = allowed and np.all(value.low == 0) and np.all(value.high == 1)
     if not allowed:
         raise ValueError(
             f"{name} must be a number in [0, 1), Uniform(0.0, 1.0), or Beta(concentration1, "
@@ -129,7 +129,9 @@ def discount_prior(value: float | dist.Beta | dist.Uniform) -> BetaPrior | None:
     if isinstance(value, dist.Uniform):
         return BetaPrior(np.float32(1), np.float32(1))
     if isinstance(value, dist.Beta):
-        return BetaPrior(np.float32(value.concentration1), np.float32(value.concentration0))
+        return BetaPrior(
+            *(np.asarray(x, np.float32) for x in (value.concentration1, value.concentration0))
+        )
     return None
 
 
@@ -176,15 +178,8 @@ class PitmanYorOptions(topic_model.FiniteOptions):
 
     sampler: str = "ti"
 
-    def checked(self, model: Model, sites: Collection[str] = ()) -> dict[str, Any]:
-        """Return options whose stored form is another one, see `Options.checked`."""
-        arguments.one_of("sampler", self.sampler, SAMPLERS)
-        if self.sampler != "ti" and self.schedule == "parallel":
-            raise ValueError(
-                f"sampler must be left out with schedule='parallel', got {self.sampler!r}: it "
-                "belongs to schedule='sequential'"
-            )
-        return super().checked(model, sites)
+    choices: ClassVar = {"sampler": SAMPLERS}
+    sequential_only = ("sampler",)
 
 
 class PitmanYorSampler(FiniteSampler):
@@ -198,15 +193,18 @@ class PitmanYorSampler(FiniteSampler):
 
     def layout(self, corpus: Corpus) -> dict[str, Any]:
         """Return further options of `token_model.prepare`."""
-        return {"sizes": True}
+        return super().layout(corpus) | {"sizes": True}
 
-    def init_arguments(self, data: PyTree, corpus: Corpus) -> dict[str, Any]:
-        """Return the arguments of `kernel.init` that the model has besides."""
-        return {"max_tables": min(self.model.max_tables, data.count_values.shape[0])}
+    def init_arguments(
+        self, data: PyTree, corpus: Corpus, values: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return all entries of `alpha`, and the number of tables that a word may have."""
+        most = min(self.model.max_tables, data.count_values.shape[0])
+        return super().init_arguments(data, corpus, values) | {"max_tables": most}
 
     def step_options(self) -> dict[str, Any]:
-        """Return further options of `kernel.step`."""
-        return {"dirichlet": self.model.is_dirichlet, "sampler": self.options.sampler}
+        """Return arguments of `kernel.step` that are not options of `gibbs`."""
+        return {"dirichlet": self.model.is_dirichlet}
 
     def snapshot(self, state: PyTree, data: PyTree) -> dict[str, jax.Array]:
         """Return what predictions need of a state; tokens that open a table among it."""
@@ -224,18 +222,19 @@ class PitmanYorTopics(topic_model.FiniteTopics):
     concentration: Any
     max_tables: int
 
-    priors: ClassVar[type] = PitmanYorPriors
+    priors = PitmanYorPriors
     options_type = PitmanYorOptions
     sampler_type = PitmanYorSampler
-    terms: ClassVar[ModelWords] = TOPICS._replace(capacity="max_tables")
-    hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "beta", "discount", "concentration")
+    terms = TOPICS._replace(capacity="max_tables")
+    hyperparameters = ("alpha", "beta", "discount", "concentration")
+    topics_site: ClassVar[str] = "phi"
+    """Site of the topics in the program."""
 
     def __post_init__(self):
         super().__post_init__()
-        set_field = partial(object.__setattr__, self)
-        set_field("discount", discount("discount", self.discount))
-        set_field("concentration", concentration("concentration", self.concentration))
-        set_field("max_tables", arguments.integer("max_tables", self.max_tables, 1))
+        self.check_fields(discount, "discount")
+        self.check_fields(concentration, "concentration")
+        self.check_fields(arguments.integer, "max_tables", minimum=1)
 
     @property
     def dims(self) -> dict[str, tuple[str, ...]]:
@@ -247,24 +246,51 @@ class PitmanYorTopics(topic_model.FiniteTopics):
         """Whether the discount is 0, so that topics are Dirichlet draws."""
         return not is_prior(self.discount) and self.discount == 0
 
-    def draw_hyperparameters(self, **own: Any) -> dict[str, Any]:
-        """Run the hyperparameters' part of a program, with a concentration for each topic."""
-        if is_prior(self.concentration):
-            own["concentration"] = self.concentration.expand([self.num_topics])
-        values = self.sample_hyperparameters(**own)
-        shape = (self.num_topics,)
-        return {**values, "concentration": jnp.broadcast_to(values["concentration"], shape)}
+    def __call__(self, corpus: Corpus, *, observed: bool = True) -> None:
+        """Run the generative program: an instance is a NumPyro model.
 
-    def law_of_topics(
-        self, values: Mapping[str, Any], base: Array | np.ndarray
-    ) -> dist.Distribution:
-        """Return the law of the topics, for draws; it has no density."""
-        a = values["discount"] if is_prior(self.discount) else self.discount
-        return PitmanYor(a, values["concentration"], base)
+        With `observed=False` the words are drawn as well, for predictive draws over documents of
+        these lengths and groups. The program draws; it has no density, because the Pitman-Yor
+        process has none in closed form. `augmented` has one.
+        """
+        topic_model.refuse_missing_topics()
+        self._run_program(corpus, observed, is_augmented=False)
+
+    def augmented(self, corpus: Corpus, *, observed: bool = True) -> None:
+        """Run the program with auxiliary variables, whose density NumPyro can compute.
+
+        See `augmented_topics`. Use it for inference: predictive draws ignore the factor.
+        """
+        self._run_program(corpus, observed, is_augmented=True)
+
+    def _run_program(self, corpus: Corpus, observed: bool, *, is_augmented: bool) -> None:
+        values = self.start_program(corpus, observed)
+        base = self.program_base(values, corpus)
+        last = -2 if is_augmented and not self.is_dirichlet else -1
+        groups = contextlib.nullcontext()
+        if self.by_group:
+            groups = numpyro.plate("group", corpus.num_groups, dim=last - 1)
+        with groups, numpyro.plate("topic", self.num_topics, dim=last):
+            if is_augmented:
+                topics = self.augmented_topics(self.topics_site, values, base)
+            else:
+                a = values["discount"] if is_prior(self.discount) else self.discount
+                law = PitmanYor(a, values["concentration"], base)
+                topics = sample(self.topics_site, law)
+        weights = self.doc_weights(values["alpha"], corpus)
+        topic_model.draw_documents(corpus, weights, topics, observed)
+
+    @abc.abstractmethod
+    def program_base(self, values: Mapping[str, Any], corpus: Corpus) -> Array:
+        """Run the part of the program before the topics; return their base measures."""
+
+    def doc_weights(self, alpha: Array, corpus: Corpus) -> Array:
+        """Return the prior weights of the topics in all documents, [K], or in each, [D, K]."""
+        return self.all_alpha(alpha)
 
     def augmented_topics(
         self, name: str, values: Mapping[str, Any], base: Array | np.ndarray
-    ) -> Any:
+    ) -> Array:
         r"""Run the topics' part of a program that has a density, in plates before the last axis.
 
         A topic is a vector of positive stable variables $s_w$ with scales $H_w$, divided by its
@@ -273,10 +299,10 @@ class PitmanYorTopics(topic_model.FiniteTopics):
         """
         a, b = values["discount"], values["concentration"]
         if self.is_dirichlet:
-            return numpyro.sample(name, dist.Dirichlet(b[:, None] * base))
+            return sample(name, dist.Dirichlet(b[:, None] * base))
         with numpyro.plate("word", base.shape[-1], dim=-1):
-            angle = numpyro.sample("angle", dist.Uniform(0.0, jnp.pi))
-            energy = numpyro.sample("energy", dist.Exponential(1.0))
+            angle = sample("angle", dist.Uniform(0.0, jnp.pi))
+            energy = sample("energy", dist.Exponential(1.0))
         log_s = (
             jnp.log(base) / a + jnp.log(jnp.sin(a * angle)) - jnp.log(jnp.sin(angle)) / a
             + (1 - a) / a * (jnp.log(jnp.sin((1 - a) * angle)) - jnp.log(energy))
@@ -284,7 +310,7 @@ class PitmanYorTopics(topic_model.FiniteTopics):
         log_total = jax.nn.logsumexp(log_s, axis=-1)
         constant = jax.scipy.special.gammaln(1 + b) - jax.scipy.special.gammaln(1 + b / a)
         numpyro.factor("tilt", (constant - b * log_total)[..., None])
-        return numpyro.deterministic(name, jnp.exp(log_s - log_total[..., None]))
+        return deterministic(name, jnp.exp(log_s - log_total[..., None]))
 
     def shapes(self, corpus: Corpus) -> dict[str, tuple[int, ...]]:
         """Return the shapes of hyperparameters of which one prior stands for many entries."""
@@ -296,56 +322,79 @@ class PitmanYorTopics(topic_model.FiniteTopics):
             discount_prior(self.discount) if name == "discount" else super().prior_to_update(name)
         )
 
+    def topics_of(self, state: Mapping[str, np.ndarray], corpus: Corpus) -> Topics:
+        r"""Return topics and prior weights of one kept state; for groups, a row for each.
+
+        Topics are $(m_w - a t_w + (b + a T) H_w) / (b + M)$, with the mean of $H$ given the tables.
+        """
+        customers, tables = self.counts_of(state, corpus)
+        given = self.base_law(state, tables)
+        base = self.base_measures(given / given.sum(axis=1, keepdims=True), corpus)
+        a, b = float(state["discount"]), self.concentration_of(state)[:, None]
+        rest = b + a * tables.sum(axis=2, keepdims=True)
+        phi = (customers - a * tables + rest * base) / (b + customers.sum(axis=2, keepdims=True))
+        law = DirichletLaw(self.weights_of(state, corpus))
+        return Topics(phi.swapaxes(1, 2).astype(np.float32), law)
+
+    def likelihood_given_state(
+        self, rng: np.random.Generator, state: Mapping[str, np.ndarray], data: Corpus
+    ) -> Likelihood:
+        """Draw topics and mixtures given one kept state; return the law of the words given them."""
+        customers, tables = self.counts_of(state, data)
+        base = self.base_measures(self.draw_base(rng, self.base_law(state, tables)), data)
+        a, b = float(state["discount"]), self.concentration_of(state)
+        phi = np.stack(
+            [
+                draw_posterior(rng, *of_group, discount=a, concentration=b)
+                for of_group in zip(customers, tables, base, strict=True)
+            ]
+        )
+        weights, group = self.weights_of(state, data).astype(np.float64), None
+        if self.by_group:
+            group = np.asarray(data.group)
+            weights = weights[group]
+        theta = topic_model.draw_mixtures_given(rng, self, state, data, weights)
+        return word_likelihood(phi, theta, np.asarray(data.doc), np.asarray(data.word), group)
+
     def counts_of(
-        self,
-        state: Mapping[str, np.ndarray],
-        word: Integer[np.ndarray, " T"],
-        num_words: int,
-        group: Integer[np.ndarray, " T"] | None = None,
-        num_groups: int = 1,
+        self, state: Mapping[str, np.ndarray], corpus: Corpus
     ) -> tuple[Integer[np.ndarray, "G K V"], Integer[np.ndarray, "G K V"]]:
-        """Return tokens and tables of one kept state; all in one group by default."""
-        z, opens = np.asarray(state["z"]), np.asarray(state["opens"]).astype(bool)
-        row = z if group is None else np.asarray(group, np.int64) * self.num_topics + z
-        shape = num_groups, self.num_topics, num_words
-        customers = count_rows(row, word, num_groups * self.num_topics, num_words)
-        tables = count_rows(row[opens], word[opens], num_groups * self.num_topics, num_words)
-        return customers.reshape(shape), tables.reshape(shape)
+        """Return tokens and tables of one kept state; all in one group where topics have none."""
+        row, word = np.asarray(state["z"]), np.asarray(corpus.word)
+        opens, shape = np.asarray(state["opens"]).astype(bool), (self.num_topics, corpus.num_words)
+        num_rows = self.num_topics
+        if self.by_group:
+            group = np.asarray(corpus.group, np.int64)[np.asarray(corpus.doc)]
+            row, num_rows = group * self.num_topics + row, corpus.num_groups * self.num_topics
+        customers = count_rows(row, word, num_rows, corpus.num_words)
+        tables = count_rows(row[opens], word[opens], num_rows, corpus.num_words)
+        return customers.reshape(-1, *shape), tables.reshape(-1, *shape)
+
+    def base_law(
+        self, state: Mapping[str, np.ndarray], tables: Integer[np.ndarray, "G K V"]
+    ) -> Float[np.ndarray, "K V0"]:
+        """Return the parameters of the Dirichlet law of the base measures given the tables."""
+        return tables.sum(axis=0) + float(state["beta"])
+
+    def draw_base(
+        self, rng: np.random.Generator, law: Float[np.ndarray, "K V0"]
+    ) -> Float[np.ndarray, "K V0"]:
+        """Draw base measures given the parameters of their law."""
+        return draw_dirichlet(rng, law)
+
+    def base_measures(
+        self, root: Float[np.ndarray, "K V0"], corpus: Corpus
+    ) -> Float[np.ndarray, "G K V"]:
+        """Return the base measures of the topics of each group."""
+        return root[None]
+
+    def weights_of(
+        self, state: Mapping[str, np.ndarray], corpus: Corpus
+    ) -> Float[np.ndarray, "G K"]:
+        """Return prior weights of topics in new documents, for groups a row for each."""
+        return np.broadcast_to(np.asarray(state["alpha"], np.float32), (1, self.num_topics))
 
     def concentration_of(self, state: Mapping[str, np.ndarray]) -> Float[np.ndarray, " K"]:
         """Return the concentration of each topic in one kept state."""
         value = np.asarray(state["concentration"], np.float64)
         return np.broadcast_to(value, (self.num_topics,))
-
-    def means_of(
-        self,
-        state: Mapping[str, np.ndarray],
-        customers: Integer[np.ndarray, "G K V"],
-        tables: Integer[np.ndarray, "G K V"],
-        base: Float[np.ndarray, "G K V"],
-    ) -> Float[np.ndarray, "G K V"]:
-        r"""Return the mean of the topics, $(m_w - a t_w + (b + a T) H_w) / (b + M)$."""
-        a, b = float(state["discount"]), self.concentration_of(state)[:, None]
-        rest = b + a * tables.sum(axis=2, keepdims=True)
-        return (customers - a * tables + rest * base) / (b + customers.sum(axis=2, keepdims=True))
-
-
-def program_of_documents(
-    corpus: Corpus, observed: bool, concentration: ArrayLike, law_of_word: Callable[[Any, Any], Any]
-) -> None:
-    """Run the part of a program after the topics.
-
-    Parameters
-    ----------
-    concentration
-        Of the mixture of each document, [K] or [D, K].
-    law_of_word
-        Documents and topics of the tokens -> probabilities of the words, [T, V].
-    """
-    doc, word, num_tokens = token_model.program_tokens(corpus)
-    with numpyro.plate("doc", corpus.num_docs):
-        theta = numpyro.sample("theta", dist.Dirichlet(concentration))
-    with numpyro.plate("token", num_tokens):
-        z = numpyro.sample("z", dist.Categorical(theta[doc]))
-        law = dist.Categorical(law_of_word(doc, z))
-        numpyro.sample("w", law, obs=word if observed else None)

@@ -14,7 +14,7 @@ import inspect
 import re
 from collections.abc import Callable, Collection, Mapping
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -31,6 +31,7 @@ __all__ = [
     "Lazy",
     "Options",
     "Sampler",
+    "asked",
     "check_names",
     "describe_fields",
     "is_annealed",
@@ -64,6 +65,11 @@ class Options:
     schedule: str
     record: Collection[str] = ()
 
+    choices: ClassVar[dict[str, tuple[str | None, ...]]] = {}
+    """Allowed values of those fields that have a few."""
+    sequential_only: ClassVar[tuple[str, ...]] = ()
+    """Fields of which all values but the default need `schedule="sequential"`."""
+
     def checked(self, model: Model, sites: Collection[str] = ()) -> dict[str, Any]:
         """Check the options; return by name those whose stored form is another one.
 
@@ -82,11 +88,25 @@ class Options:
             If an option is not one of those allowed; the message names it.
         """
         record = check_names("record", self.record, (*model.recordable, *sites))
-        arguments.one_of("schedule", self.schedule, model.schedules)
+        for name, allowed in {"schedule": model.schedules, **self.choices}.items():
+            arguments.one_of(name, getattr(self, name), tuple(allowed))
+        for name in self.sequential_only:
+            value = getattr(self, name)
+            if self.schedule != "sequential" and value != getattr(type(self), name):
+                raise ValueError(
+                    f"{name}={value!r} needs schedule='sequential', got schedule="
+                    f"{self.schedule!r}: give schedule='sequential' as well, or leave {name} out"
+                )
         return {"record": tuple(sorted({*record, *sites}))}
 
 
-def check_names(argument: str, names: Any, allowed: Collection[str]) -> tuple[str, ...]:
+def asked(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values, by name, for which a function has an argument."""
+    names = inspect.signature(function).parameters
+    return {name: value for name, value in values.items() if name in names}
+
+
+def check_names(argument: str, names: object, allowed: Collection[str]) -> tuple[str, ...]:
     """Return distinct names out of those allowed, sorted, or raise `ValueError`."""
     if isinstance(names, str):
         raise ValueError(f"{argument} must be a tuple of names, got the string {names!r}")

@@ -27,11 +27,11 @@ from bnp_kernels.tokens.layout import (
 )
 from bnp_models.base.gibbs import GibbsModel
 from bnp_models.base.likelihood import Likelihood, word_likelihood
-from bnp_models.base.model_words import TOPICS, ModelWords
+from bnp_models.base.model import TOPICS
 from bnp_models.base.topics import Topics
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
-from bnp_models.data.readers import CORPUS_READERS, Readers
+from bnp_models.data.readers import CORPUS_READERS
 from bnp_models.data.transforms import Transform
 
 __all__ = [
@@ -47,7 +47,6 @@ __all__ = [
     "draw_theta",
     "group_shares",
     "prepare",
-    "program_tokens",
 ]
 
 DIMS = {
@@ -84,14 +83,16 @@ DOCUMENT_AXIS = "document"
 class TokenModel(GibbsModel):
     """A model of the tokens of a `Corpus`: names and labels of its draws."""
 
-    terms: ClassVar[ModelWords] = TOPICS
-    result: ClassVar[str] = "bnp_models:TopicFit"
-    unit: ClassVar[str] = "doc"
-    assignments: ClassVar[tuple[str, ...]] = ("z",)
+    terms = TOPICS
+    result = "bnp_models:TopicFit"
+    unit = "doc"
+    assignments = ("z",)
     by_group: ClassVar[bool] = False
-    """Whether `topics_of` has a row for each group."""
-    readers: ClassVar[Readers] = CORPUS_READERS
-    scores: ClassVar[tuple[str, ...]] = (
+    """Whether documents have groups; `topics_of` has a row for each."""
+    min_groups: ClassVar[int] = 1
+    """Number of groups that a model of groups needs; where it is above 1, none may be empty."""
+    readers = CORPUS_READERS
+    scores = (
         "document_completion",
         "left_to_right",
         "empirical_likelihood",
@@ -102,6 +103,23 @@ class TokenModel(GibbsModel):
     def dims(self) -> dict[str, tuple[str, ...]]:
         """Dims of the recorded variables, after chain and draw."""
         return DIMS
+
+    def check_corpus(self, corpus: Corpus) -> None:
+        """Raise `ValueError` for documents that the model can't use, in a fit or in the program."""
+        if self.by_group:
+            check_groups(corpus)
+
+    def start_program(
+        self, corpus: Corpus, observed: object, **conditioned_on: Any
+    ) -> dict[str, Any]:
+        """Check the arguments of a program, whose corpus may be traced; draw hyperparameters."""
+        check_program(corpus, observed)
+        self.check_corpus(corpus)
+        return self.sample_hyperparameters(corpus, **conditioned_on)
+
+    def program_rows(self, corpus: Corpus) -> tuple[Array, int]:
+        """Run the part of a collapsed program that gives each token its row, see `token_rows`."""
+        return jnp.asarray(corpus.doc), corpus.num_docs
 
     @abc.abstractmethod
     def topics_of(self, state: Mapping[str, np.ndarray], corpus: Corpus) -> Topics:
@@ -221,24 +239,23 @@ def check_program(corpus: PyTree, observed: object) -> None:
     arguments.flag("observed", observed)
 
 
-def check_groups(corpus: Corpus, *, several: bool = False) -> None:
-    """Refuse a corpus without groups; with `several`, also one group alone or an empty one."""
+def check_groups(corpus: Corpus, *, at_least: int = 1) -> None:
+    """Refuse a corpus without groups; if there must be several, also an empty one."""
     if corpus.group is None:
         raise ValueError(
             "data has no groups: give every document one, as in "
             "Corpus.from_texts(texts, groups=...)"
         )
-    if not several:
+    if at_least == 1:
         return
-    if corpus.num_groups < 2:
+    if corpus.num_groups < at_least:
         raise ValueError(
             f"data has one group, {corpus.group_names[0]!r}: topics are shared between two groups "
             "or more; fit HDPLDA to one collection"
         )
-    of_tokens = np.asarray(corpus.group)[np.asarray(corpus.doc)]
-    num_tokens = np.bincount(of_tokens, minlength=corpus.num_groups)
-    if not num_tokens.all():
-        name = corpus.group_names[int(np.argmin(num_tokens))]
+    shares = group_shares(corpus)
+    if not shares.all():
+        name = corpus.group_names[int(np.argmin(shares))]
         raise ValueError(
             f"data has no tokens in group {name!r}: leave the group out, or check the vocabulary's "
             "pruning"
@@ -263,18 +280,17 @@ def prepare(
     num_parallel: int | None,
     whole: bool = False,
     *,
-    groups: bool = False,
-    several: bool = False,
+    groups: int = 0,
     sizes: bool = False,
     transform: Transform | None = None,
     label: Int[np.ndarray, " D"] | None = None,
 ) -> Tokens:
-    """Lay a corpus out for the kernels, with the groups of its documents if these are needed.
+    """Lay a corpus out for the kernels, with the groups of its documents if some are needed.
 
     The parts divide the documents; `whole` says that a sweep needs all of them nevertheless.
-    `several` asks for two groups or more, none of them empty; `sizes` for the numbers of tokens
-    that a word may have in a topic of its group; `transform` is that of the words. `label` is the
-    label of each document, where the kernel needs one.
+    `groups` is the least number of groups; `sizes` asks for the numbers of tokens that a word may
+    have in a topic of its group; `transform` is that of the words. `label` is the label of each
+    document, where the kernel needs one.
 
     The environment variable `BNP_TOKEN_SWEEP` says how the parallel schedule sweeps the tokens, see
     `make_tokens`.
@@ -284,11 +300,13 @@ def prepare(
     arguments.one_of("BNP_TOKEN_SWEEP", token_sweep, TOKEN_SWEEPS)
     word, rows = np.asarray(corpus.word), None
     if groups:
-        check_groups(corpus, several=several)
+        check_groups(corpus, at_least=groups)
         of_tokens = np.asarray(corpus.group, np.int64)[np.asarray(corpus.doc)]
         word = of_tokens * corpus.num_words + word
     if transform is not None:
-        rows = tuple(x.reshape(-1, x.shape[-1]) for x in transform.rows_for(corpus))
+        alternative, weight = transform.rows_for(corpus)
+        num_alternatives = weight.shape[-1]
+        rows = alternative.reshape(-1, num_alternatives), weight.reshape(-1, num_alternatives)
     return make_tokens(
         np.asarray(corpus.doc),
         np.asarray(corpus.word),
@@ -320,11 +338,6 @@ def data_specs(data: Tokens | AuthorTokens, spec: Callable[..., Any], axis: str)
     own = {n: spec(axis) for n in _OF_DEVICES if getattr(data, n, None) is not None}
     own[lanes] = jax.tree.map(lambda x: spec(*[None] * (x.ndim - 1), axis), getattr(data, lanes))
     return everywhere._replace(**own)
-
-
-def program_tokens(corpus: Corpus) -> tuple[Any, Any, int]:
-    """Return documents, words and number of tokens of a corpus for a NumPyro program."""
-    return jnp.asarray(corpus.doc), jnp.asarray(corpus.word), corpus.doc.shape[0]
 
 
 _ALONE = partial(vectorise_if, False)

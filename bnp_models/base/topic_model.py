@@ -17,11 +17,10 @@ import numpyro.distributions as dist
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
-from bnp_models.base import token_model
+from bnp_models.base import collapsed, token_model
 from bnp_models.base.kernel_program import refuse_prior_draws
 from bnp_models.base.likelihood import break_rest, count_rows, draw_dirichlet
-from bnp_models.base.model import Model, concentration
-from bnp_models.base.model_words import TOPICS
+from bnp_models.base.model import TOPICS, Model, concentration, deterministic, sample
 from bnp_models.base.sampler import Options
 from bnp_models.base.topic_sampler import (
     FiniteSampler,
@@ -40,9 +39,15 @@ __all__ = [
     "InfiniteTopics",
     "RootedTopics",
     "TopicOptions",
+    "draw_documents",
+    "draw_mixtures_given",
     "draw_phi",
     "draw_root_weights",
+    "draw_tokens",
+    "draw_topics_and_mixtures",
+    "finite_collapsed",
     "refuse_missing_topics",
+    "rooted_collapsed",
 ]
 
 VAGUE = dist.Gamma(1.0, 1.0)  # nothing changes a distribution, so models may share it
@@ -148,7 +153,7 @@ class FiniteTopics(token_model.TokenModel):
     alpha: Any
     beta: Any
 
-    hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "beta")
+    hyperparameters = ("alpha", "beta")
     options_type = FiniteOptions
     sampler_type = FiniteSampler
     alpha_dim: ClassVar[str] = "topic"
@@ -157,12 +162,12 @@ class FiniteTopics(token_model.TokenModel):
         "parallel": ("parallel",),
         "sequential": ("sequential",),
     }
+    recordable = ("z", "phi", "theta", "topic_tokens", "phi_mean", "theta_mean")
 
     def __post_init__(self):
-        set_field = partial(object.__setattr__, self)
-        set_field("num_topics", arguments.integer("num_topics", self.num_topics, 1))
-        set_field("alpha", concentration("alpha", self.alpha, length=self.alpha_length))
-        set_field("beta", concentration("beta", self.beta))
+        self.check_fields(arguments.integer, "num_topics", minimum=1)
+        self.check_fields(concentration, "alpha", length=self.alpha_length)
+        self.check_fields(concentration, "beta")
 
     @property
     def alpha_length(self) -> int:
@@ -183,7 +188,7 @@ class FiniteTopics(token_model.TokenModel):
         """Return one value where all entries are the same one."""
         return alpha if self.alpha_is_vector else alpha[0]
 
-    def all_alpha(self, alpha: Any) -> jax.Array:
+    def all_alpha(self, alpha: ArrayLike) -> jax.Array:
         """Return all entries, the inverse of `recorded_alpha`."""
         return jnp.broadcast_to(jnp.asarray(alpha, jnp.float32), (self.alpha_length,))
 
@@ -212,7 +217,8 @@ class FiniteTopics(token_model.TokenModel):
                 f"the topics of {type(self).__name__} differ by group: it must define "
                 "likelihood_given_state to have predictive draws"
             )
-        return _draw_mixtures(rng, self, state, corpus, _of_rows(self, topics.weights, corpus))
+        weights = _of_rows(self, topics.weights, corpus)
+        return draw_topics_and_mixtures(rng, self, state, corpus, weights)
 
 
 class InfiniteTopics(token_model.TokenModel):
@@ -224,13 +230,16 @@ class InfiniteTopics(token_model.TokenModel):
 
     options_type = InfiniteOptions
     sampler_type = InfiniteSampler
-    slots: ClassVar[str | None] = "topic"
+    slots = "topic"
+    schedules: ClassVar[dict[str, tuple[str, ...]]] = {
+        "mixed": (*3 * ("sequential",), "parallel"),
+        "parallel": ("parallel",),
+        "sequential": ("sequential",),
+    }
 
     def __post_init__(self):
-        set_field = partial(object.__setattr__, self)
-        for name in self.hyperparameters:
-            set_field(name, concentration(name, getattr(self, name)))
-        set_field("max_topics", arguments.integer("max_topics", self.max_topics, 1))
+        self.check_fields(concentration, *self.hyperparameters)
+        self.check_fields(arguments.integer, "max_topics", minimum=1)
 
 
 class RootedTopics(InfiniteTopics):
@@ -238,25 +247,30 @@ class RootedTopics(InfiniteTopics):
 
     gamma: Any
 
-    hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "gamma", "beta")
+    hyperparameters = ("alpha", "gamma", "beta")
     schedules: ClassVar[dict[str, tuple[str, ...]]] = {
+        **InfiniteTopics.schedules,
         "mixed": (*5 * ("sequential",), "split-merge"),
-        "parallel": ("parallel",),
-        "sequential": ("sequential",),
     }
     sampler_type = RootedSampler
-    block_sites: ClassVar[tuple[str, ...]] = ("root",)
+    block_sites = ("root",)
+    recordable = (
+        "z", "phi", "theta", "topic_tokens", "root_weights", "unused_weight", "tables",
+    )  # fmt: skip
+    weights_of_rows: ClassVar[tuple[str, str]] = ("root_weights", "unused_weight")
+    """Variables of a kept state: weights of topics in new documents, and of those not in use."""
 
     def topics_of(self, state: Mapping[str, np.ndarray], corpus: Corpus) -> Topics:
         """Return topics and prior weights of one kept state; the last topic stands for new ones."""
+        weights, unused = (state[name] for name in self.weights_of_rows)
         return topics_given_root(
             state["z"],
             np.asarray(corpus.word),
             num_words=corpus.num_words,
             alpha=state["alpha"],
             beta=state["beta"],
-            root_weights=state["root_weights"],
-            unused_weight=state["unused_weight"],
+            root_weights=weights,
+            unused_weight=unused,
         )
 
     def draw_mixtures(
@@ -276,7 +290,8 @@ class RootedTopics(InfiniteTopics):
         expected = (length * of_row[:, -1] / (length + of_row.sum(axis=1))).sum()
         rest = self.divide_rest(rng, state, break_rest(rng, float(state["gamma"]), expected))
         weights = np.concatenate([weights[:, :-1], weights[:, -1:] * rest], axis=1)
-        return _draw_mixtures(rng, self, state, corpus, _of_rows(self, weights, corpus))
+        of_row = _of_rows(self, weights, corpus)
+        return draw_topics_and_mixtures(rng, self, state, corpus, of_row)
 
     def divide_rest(
         self, rng: np.random.Generator, state: Mapping[str, np.ndarray], shares: np.ndarray
@@ -297,28 +312,38 @@ def _of_rows(model: token_model.TokenModel, weights: np.ndarray, corpus: Corpus)
     return weights[place[np.asarray(corpus.group)]]
 
 
-def _draw_mixtures(
+def draw_mixtures_given(
     rng: np.random.Generator,
     model: token_model.TokenModel,
     state: Mapping[str, np.ndarray],
     corpus: Corpus,
     weights: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Draw topics and mixtures given assignments, with symmetric Dirichlet priors of topics."""
-    z, num_topics = state["z"], weights.shape[-1]
+) -> Float[np.ndarray, "R K"]:
+    """Draw the mixture of each row given one kept state and prior weights, [K] or [R, K]."""
     row, num_rows = model.token_rows(state, corpus)
-    of_word = count_rows(z, np.asarray(corpus.word), num_topics, corpus.num_words)
-    of_row = count_rows(row, z, num_rows, num_topics)
-    phi = draw_dirichlet(rng, of_word + float(state["beta"]))
-    return phi, draw_dirichlet(rng, of_row + weights)
+    return draw_dirichlet(rng, count_rows(row, state["z"], num_rows, weights.shape[-1]) + weights)
 
 
-def draw_root_weights(gamma: ArrayLike, max_topics: int) -> Any:
+def draw_topics_and_mixtures(
+    rng: np.random.Generator,
+    model: token_model.TokenModel,
+    state: Mapping[str, np.ndarray],
+    corpus: Corpus,
+    weights: np.ndarray,
+) -> tuple[Float[np.ndarray, "K V"], Float[np.ndarray, "R K"]]:
+    """Draw topics, with symmetric Dirichlet priors, and then mixtures given one kept state."""
+    word = np.asarray(corpus.word)
+    counts = count_rows(state["z"], word, weights.shape[-1], corpus.num_words)
+    phi = draw_dirichlet(rng, counts + float(state["beta"]))
+    return phi, draw_mixtures_given(rng, model, state, corpus, weights)
+
+
+def draw_root_weights(gamma: ArrayLike, max_topics: int) -> jax.Array:
     """Run the root's part of a truncated program: K - 1 sticks, and the root weights."""
     with numpyro.plate("stick", max_topics - 1):
-        sticks = numpyro.sample("sticks", dist.Beta(1.0, gamma))
+        sticks = sample("sticks", dist.Beta(1.0, gamma))
     left = jnp.cumprod(1.0 - sticks)
-    return numpyro.deterministic("root_weights", jnp.append(sticks, 1.0) * jnp.append(1.0, left))
+    return deterministic("root_weights", jnp.append(sticks, 1.0) * jnp.append(1.0, left))
 
 
 def refuse_missing_topics() -> None:
@@ -327,11 +352,81 @@ def refuse_missing_topics() -> None:
     refuse_prior_draws(TOPICS.count_variable, ("phi",), ("theta", "z"), new)
 
 
-def draw_phi(beta: ArrayLike, num_topics: int, num_words: int) -> Any:
+def draw_phi(beta: ArrayLike, num_topics: int, num_words: int) -> jax.Array:
     """Run the topics' part of a program: site `phi` in plate `topic`.
 
     Refuses draws of a kernel in which topics were not recorded, see `refuse_prior_draws`.
     """
     refuse_missing_topics()
     with numpyro.plate("topic", num_topics):
-        return numpyro.sample("phi", dist.Dirichlet(jnp.full(num_words, beta)))
+        return sample("phi", dist.Dirichlet(jnp.full(num_words, beta)))
+
+
+def draw_documents(
+    corpus: Corpus, weights: jax.Array, phi: jax.Array | np.ndarray, observed: bool
+) -> jax.Array:
+    """Run the documents' part of a program: `theta` with these weights, and `draw_tokens`."""
+    with numpyro.plate("doc", corpus.num_docs):
+        theta = sample("theta", dist.Dirichlet(weights))
+    return draw_tokens(corpus, jnp.asarray(corpus.doc), theta, phi, observed)
+
+
+def draw_tokens(
+    corpus: Corpus,
+    row: jax.Array,
+    theta: jax.Array | np.ndarray,
+    phi: jax.Array | np.ndarray,
+    observed: bool,
+) -> jax.Array:
+    """Run the tokens' part of a program: sites `z` and `w`; returns z.
+
+    Parameters
+    ----------
+    row
+        Row of `theta` for each token.
+    phi
+        Topics, [K, V], or those of each group, [G, K, V].
+    """
+    with numpyro.plate("token", len(row)):
+        z = sample("z", dist.Categorical(theta[row]))
+        law = phi[z] if phi.ndim == 2 else phi[jnp.asarray(corpus.group)[corpus.doc], z]
+        words = jnp.asarray(corpus.word) if observed else None
+        sample("w", dist.Categorical(law), obs=words)
+    return z
+
+
+def finite_collapsed(
+    self: FiniteTopics, corpus: Corpus, *, observed: bool = True, **conditioned_on: Any
+) -> None:
+    """Run the program with topics and mixtures integrated out.
+
+    Blocks of `numpyro.infer.Gibbs` share this form of the program. Its sites are `z` and `w` (with
+    authors also `x`), and the hyperparameters that have a prior. Arguments (`alpha=`, `beta=`)
+    override hyperparameters, so that a program with its own priors can call this one. With
+    `observed=False` the words are drawn as well.
+    """
+    values = self.start_program(corpus, observed, **conditioned_on)
+    row, num_rows = self.program_rows(corpus)
+    z = sample("z", collapsed.Assignments(self.all_alpha(values["alpha"]), row, num_rows))
+    words = collapsed.Words(z, values["beta"], corpus.num_words, self.num_topics)
+    sample("w", words, obs=jnp.asarray(corpus.word) if observed else None)
+
+
+def rooted_collapsed(
+    self: RootedTopics, corpus: Corpus, *, observed: bool = True, **conditioned_on: Any
+) -> None:
+    """Run the program with topics and mixtures integrated out and the root weights kept.
+
+    Blocks of `numpyro.infer.Gibbs` share this form of the program. Its sites are `root`, `z` and
+    `w` (with authors also `x`), and the hyperparameters that have a prior. Arguments (`alpha=`,
+    `gamma=`, `beta=`) override hyperparameters, so that a program with its own priors can call this
+    one. The density is that of the infinite model with unordered topics; draws are truncated at
+    `max_topics`. With `observed=False` the words are drawn as well.
+    """
+    values = self.start_program(corpus, observed, **conditioned_on)
+    alpha, gamma = values["alpha"], values["gamma"]
+    root = sample("root", collapsed.RootWeightsDistribution(gamma, self.max_topics))
+    row, num_rows = self.program_rows(corpus)
+    z = sample("z", collapsed.RootedAssignments(alpha, gamma, root, row, num_rows))
+    words = collapsed.Words(z, values["beta"], corpus.num_words, self.max_topics)
+    sample("w", words, obs=jnp.asarray(corpus.word) if observed else None)

@@ -18,9 +18,9 @@ from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 from bnp_kernels.numerics.shards import ONE_PART, DeviceParts, Shards
 from bnp_kernels.random.bits import split
 from bnp_kernels.tokens.schedule import ANNEALED
-from bnp_models.base import collapsed, token_model
+from bnp_models.base import token_model
 from bnp_models.base.model import Model
-from bnp_models.base.sampler import Lazy, Options, Sampler, make_these, plan_sweeps
+from bnp_models.base.sampler import Lazy, Options, Sampler, asked, make_these, plan_sweeps
 from bnp_models.data.corpus import Corpus
 
 __all__ = ["FiniteSampler", "InfiniteSampler", "RootedSampler", "TopicSampler"]
@@ -52,13 +52,14 @@ class TopicSampler(Sampler):
     def prepare(self, data: PyTree, parts: DeviceParts = ONE_PART) -> PyTree:
         """Lay a corpus out for the kernel."""
         token_model.check_corpus(data)
+        self.model.check_corpus(data)
         return token_model.prepare(
             data, parts, self.options.num_parallel, self.needs_whole_corpus, **self.layout(data)
         )
 
     def layout(self, corpus: Corpus) -> dict[str, Any]:
         """Return further options of `token_model.prepare`."""
-        return {}
+        return {"groups": self.model.min_groups if self.model.by_group else 0}
 
     @property
     def needs_whole_corpus(self) -> bool:
@@ -69,17 +70,14 @@ class TopicSampler(Sampler):
         """Return how the data are divided over an axis of devices."""
         return token_model.data_specs(data, spec, axis)
 
-    def counts(self, state: PyTree) -> Int[Array, "R K"]:
-        """Return the number of tokens of each row (document or author) in each topic."""
-        return state.doc_topic
+    def rows(
+        self, state: PyTree, data: PyTree
+    ) -> tuple[Int[Array, "R K"], Int[Array, " R"], Shards]:
+        """Return the tokens of each row (document or author) in each topic, and their number.
 
-    def lengths(self, state: PyTree, data: PyTree) -> Int[Array, " R"]:
-        """Return the number of tokens of each row."""
-        return data.doc_length
-
-    def shards(self, data: PyTree) -> Shards:
-        """Return how the rows are divided over devices."""
-        return data.shards
+        The last value is how the rows are divided over devices.
+        """
+        return state.doc_topic, data.doc_length, data.shards
 
     def mixtures(self, state: PyTree, data: PyTree) -> tuple[Array, Array | None]:
         """Return the prior weights of the topics, of all rows or of each, and those of the rest.
@@ -89,34 +87,38 @@ class TopicSampler(Sampler):
         return state.alpha, None
 
     def init(self, rng_key: Key[Array, ""], data: PyTree, argument: PyTree) -> PyTree:
-        """Return the first state of a chain."""
-        key_z, key_values = split(rng_key)
-        values = self.model.start_values(key_values, self.model.shapes(argument))
-        values |= self.size_arguments(data, argument, values)
-        values |= self.init_arguments(data, argument)
-        return self.kernel.init(key_z, data, num_words=argument.num_words, **values)
+        """Return the first state of a chain.
 
-    def size_arguments(
+        `kernel.init` gets by name what it asks for: fields of the model, with hyperparameters drawn
+        from their priors, options of `gibbs`, sizes of the corpus, and `init_arguments`.
+        """
+        key_z, key_values = split(rng_key)
+        values = {
+            **vars(self.model),
+            **vars(self.options),
+            **{name: getattr(argument, name) for name in ("num_words", "num_groups")},
+            **self.model.start_values(key_values, self.model.shapes(argument)),
+        }
+        values |= self.init_arguments(data, argument, values)
+        return self.kernel.init(key_z, data, **asked(self.kernel.init, values))
+
+    def init_arguments(
         self, data: PyTree, corpus: Corpus, values: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Return the arguments of `kernel.init` that the family has."""
-        return {}
-
-    def init_arguments(self, data: PyTree, corpus: Corpus) -> dict[str, Any]:
-        """Return the arguments of `kernel.init` that the model has besides."""
+        """Return arguments of `kernel.init` that are not, or not as they are, among `values`."""
         return {}
 
     def step(
         self, rng_key: Key[Array, ""], state: PyTree, data: PyTree, turn: PyTree, power: PyTree
     ) -> tuple[PyTree, PyTree]:
-        """Make one sweep."""
+        """Make one sweep; `kernel.step` gets by name the options of `gibbs` that it asks for."""
+        own = asked(self.kernel.step, {**vars(self.options), **self.step_options()})
         return self.kernel.step(
-            rng_key, state, data, self.priors, turn, sweeps=self.sweeps, power=power,
-            **self.step_options(),
-        )  # fmt: skip
+            rng_key, state, data, self.priors, turn, sweeps=self.sweeps, power=power, **own
+        )
 
     def step_options(self) -> dict[str, Any]:
-        """Return further options of `kernel.step`."""
+        """Return arguments of `kernel.step` that are not options of `gibbs`."""
         return {}
 
     def log_density(self, state: PyTree, data: PyTree) -> Float[Array, ""]:
@@ -149,9 +151,8 @@ class TopicSampler(Sampler):
 
     def theta(self, rng_key: Key[Array, ""], state: PyTree, data: PyTree) -> Float[Array, "N K"]:
         """Draw the mixtures of the rows, without what is left for topics that no token uses."""
-        return token_model.draw_theta(
-            rng_key, self.counts(state), *self.mixtures(state, data), self.shards(data)
-        )
+        counts, _, shards = self.rows(state, data)
+        return token_model.draw_theta(rng_key, counts, *self.mixtures(state, data), shards)
 
     def draws(self, rng_key: Key[Array, ""], state: PyTree, data: PyTree) -> dict[str, jax.Array]:
         """Return the variables to record, by name."""
@@ -188,15 +189,11 @@ class FiniteSampler(TopicSampler):
     A hyperparameter that the model does not use is None in the state of the kernel.
     """
 
-    def size_arguments(
+    def init_arguments(
         self, data: PyTree, corpus: Corpus, values: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Return the arguments of `kernel.init` that the family has."""
-        return {
-            "num_topics": self.model.num_topics,
-            "init_topics": self.options.init_topics,
-            "alpha": self.model.all_alpha(values["alpha"]),
-        }
+        """Return all entries of `alpha`."""
+        return {"alpha": self.model.all_alpha(values["alpha"])}
 
     def hyperparameter(self, state: PyTree, name: str) -> jax.Array:
         """Return the value of a hyperparameter as it is recorded."""
@@ -214,9 +211,9 @@ class FiniteSampler(TopicSampler):
         return make_these(self.options.record, lazy)
 
     def _theta_mean(self, state: PyTree, data: PyTree) -> Float[Array, "N K"]:
-        weights, _ = self.mixtures(state, data)
-        total = self.lengths(state, data)[:, None] + weights.sum(axis=-1, keepdims=True)
-        return self.shards(data).all_docs((self.counts(state) + weights) / total)
+        (counts, lengths, shards), (weights, _) = self.rows(state, data), self.mixtures(state, data)
+        total = lengths[:, None] + weights.sum(axis=-1, keepdims=True)
+        return shards.all_docs((counts + weights) / total)
 
     def condition_on(self, state: PyTree, values: Mapping[str, jax.Array]) -> PyTree:
         """Set the values of hyperparameters that other blocks sample."""
@@ -234,10 +231,10 @@ class InfiniteSampler(TopicSampler):
 
     grows = True
 
-    def size_arguments(
+    def init_arguments(
         self, data: PyTree, corpus: Corpus, values: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Return the arguments of `kernel.init` that the family has."""
+        """Return the number of topics at the start, and slots enough for it."""
         start = most = self.options.init_topics
         if start is None:
             start, most = _topics_to_begin_with(data, corpus.num_tokens)
@@ -283,7 +280,7 @@ class RootedSampler(InfiniteSampler):
         root = state.root
         return super().recorded(state, data) | {
             "tables": lambda: root.tables,
-            "root": lambda: collapsed.pack_root(root.weights, root.unused),
+            "root": lambda: jnp.append(root.weights, root.unused),
         }
 
     def condition_on(self, state: PyTree, values: Mapping[str, jax.Array]) -> PyTree:

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from bnp_kernels.tokens.mixture_law import DirichletLaw
-from bnp_models.base.document_labels import class_numbers
+from bnp_models.base.labelled_model import class_numbers
 from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.posterior.mixtures import Mixtures, check_words
 

@@ -27,7 +27,6 @@ import jax
 
 import bnp_models as bnp
 from bnp_models.base.model import Model, from_description
-from bnp_models.base.model_words import ModelWords
 from bnp_models.base.other_packages import keep_programs
 from bnp_models.cli.reading import (
     parse_value,
@@ -46,6 +45,7 @@ from bnp_models.run.progress import Lines
 if TYPE_CHECKING:  # what `import bnp_models` has not imported comes late, so that help is quick
     import pandas as pd
 
+    from bnp_models.base.model import Model, ModelWords
     from bnp_models.results.result import Fit
 
 __all__ = ["main", "make_parser", "parameter_docs", "pictures"]

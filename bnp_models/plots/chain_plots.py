@@ -23,7 +23,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike
 
-from bnp_models.base.model_words import TOPICS, ModelWords
+from bnp_models.base.model import TOPICS, ModelWords
 from bnp_models.data import arguments
 from bnp_models.plots import panels
 from bnp_models.posterior import arviz_data

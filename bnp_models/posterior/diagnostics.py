@@ -30,7 +30,7 @@ import pandas as pd
 import xarray
 from jaxtyping import Float, Shaped
 
-from bnp_models.base.model_words import TOPICS, ModelWords
+from bnp_models.base.model import TOPICS, ModelWords
 from bnp_models.data import arguments
 from bnp_models.posterior import arviz_data
 from bnp_models.posterior.chain_drift import FALSE_ALARMS, MIN_LENGTH, separation, trend

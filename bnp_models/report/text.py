@@ -13,7 +13,7 @@ import pandas as pd
 from bnp_models.plots.small_topics import small, small_text
 
 if TYPE_CHECKING:
-    from bnp_models.base.model_words import ModelWords
+    from bnp_models.base.model import ModelWords
     from bnp_models.posterior.alignment import Alignment
 
 __all__ = ["chains_text", "factors_text", "in_others", "topics_text"]

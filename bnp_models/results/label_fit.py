@@ -16,9 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypedDict, Unpack
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
-from bnp_models.base.document_labels import against_rest
-from bnp_models.base.labelled_model import LabelledTopics
-from bnp_models.base.one_vs_rest import LP_OF_CLASS
+from bnp_models.base.labelled_model import LP_OF_CLASS, LabelledTopics, against_rest
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.posterior import arviz_data

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
-from bnp_models.base.model_words import TOPICS, ModelWords
+from bnp_models.base.model import TOPICS, ModelWords
 from bnp_models.data.storage import read_sealed, write_sealed
 from bnp_models.run.checkpoint import FIX
 

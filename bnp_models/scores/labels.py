@@ -18,7 +18,7 @@ from jaxtyping import Float, Shaped
 
 from bnp_kernels.tokens.fold_in import fold_in_mean
 from bnp_kernels.tokens.layout import make_tokens
-from bnp_models.base.document_labels import check_lengths
+from bnp_models.base.labelled_model import check_lengths
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.posterior.mixtures import MixtureStates, check_words

@@ -7,6 +7,7 @@ import pytest
 
 import bnp_models as bnp
 from bnp_models import cross_collection_lda, testing
+from bnp_models.base import topic_model
 from bnp_models.posterior import arviz_data
 from bnp_models.scores import held_out
 
@@ -105,9 +106,9 @@ def test_topics_of_a_kept_state():
 
 def test_law_of_the_words(monkeypatch):
     """At the means of all that is drawn; a word is drawn from the topics of its group."""
-    monkeypatch.setattr(
-        cross_collection_lda, "draw_dirichlet", lambda rng, x: x / x.sum(1, keepdims=True)
-    )
+    for module in (cross_collection_lda, topic_model):
+        mean = lambda rng, x: x / x.sum(1, keepdims=True)  # noqa: E731
+        monkeypatch.setattr(module, "draw_dirichlet", mean)
     rng = np.random.default_rng(0)
     law = bnp.CrossCollectionLDA(2).likelihood_given_state(rng, STATE, SEEN)
     log_p = np.log(OF_WORDS[np.asarray(SEEN.doc), np.asarray(SEEN.word)])

@@ -63,9 +63,9 @@ CONTRACT = testing.Contract(
     options_refused=[
         ({"schedule": "mixed"}, r"schedule must be one of \['parallel', 'sequential'\]"),
         ({"schedule": "sequential", "sampler": "crp"}, "sampler must be one of .* got 'crp'"),
-        ({"sampler": "ss"}, "sampler must be left out with schedule='parallel', got 'ss'"),
+        ({"sampler": "ss"}, "sampler='ss' needs schedule='sequential', got schedule='parallel'"),
         ({"schedule": "sequential", "approximation": "taylor"}, "approximation must be one of"),
-        ({"approximation": "em"}, "approximation='em' goes from token to token, got schedule="),
+        ({"approximation": "em"}, "approximation='em' needs schedule='sequential', got schedule="),
         (
             {"schedule": "sequential", "approximation": "em"},
             "approximation='em' needs a number for beta, got Gamma",

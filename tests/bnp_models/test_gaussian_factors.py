@@ -62,7 +62,7 @@ CONTRACT = testing.Contract(
         ({"record": ("w",)}, "record must be one of"),
         ({"init_factors": -1}, "init_factors must be"),
         ({"births": "slow"}, "births must be one of"),
-        ({"births": "approximate"}, "births='approximate' goes from row to row"),
+        ({"births": "approximate"}, "births='approximate' needs schedule='sequential'"),
     ],
     data_refused=[
         (np.ones((2, 2)), "data must be a Sources, got ndarray"),

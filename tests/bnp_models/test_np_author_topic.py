@@ -4,6 +4,7 @@ What it shares with the finite model is tested in `test_author_topic.py`.
 """
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 import pytest
@@ -11,7 +12,6 @@ from numpyro.infer.util import log_density
 
 import bnp_models as bnp
 from bnp_models import testing
-from bnp_models.base import collapsed
 from bnp_models.testing import refusals
 
 DOCS, AUTHORS = [[0, 0, 1], [1, 2, 2]], [["a", "b"], ["b"]]
@@ -60,7 +60,7 @@ def test_collapsed_density_is_that_of_the_kernel():
     state = jax.jit(lambda key: sampler.init(key, data, CORPUS))(jax.random.key(3))
     assert (state.topic > 0).sum() > 1
     snapshot = sampler.snapshot(state, data)
-    root = collapsed.pack_root(snapshot["root_weights"], snapshot["unused_weight"])
+    root = jnp.append(snapshot["root_weights"], snapshot["unused_weight"])
     values = {name: snapshot[name] for name in ("x", "z", *model.hyperparameters)} | {"root": root}
     found = jax.jit(lambda values: log_density(model.collapsed, (CORPUS,), {}, values)[0])(values)
     np.testing.assert_allclose(found, jax.jit(sampler.log_density)(state, data), rtol=1e-5)

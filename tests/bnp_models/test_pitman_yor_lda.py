@@ -55,7 +55,7 @@ CONTRACT = testing.Contract(
     options_refused=[
         ({"schedule": "mixed"}, r"schedule must be one of \['parallel', 'sequential'\]"),
         ({"schedule": "sequential", "sampler": "crp"}, "sampler must be one of .* got 'crp'"),
-        ({"sampler": "ss"}, "sampler must be left out with schedule='parallel', got 'ss'"),
+        ({"sampler": "ss"}, "sampler='ss' needs schedule='sequential', got schedule='parallel'"),
         ({"init_topics": 4}, "init_topics must be at most num_topics=3, got 4"),
         ({"record": ("tables",)}, "record must be one of"),
     ],

@@ -49,7 +49,7 @@ CONTRACT = testing.Contract(
         ({"init_factors": -1}, "init_factors must be"),
         (
             {"births": "approximate"},
-            "births='approximate' goes from row to row, got schedule='parallel'",
+            "births='approximate' needs schedule='sequential', got schedule='parallel'",
         ),
     ],
     data_refused=[

@@ -53,7 +53,7 @@ CONTRACT = testing.Contract(
         *refusals.ROOTED_OPTIONS,
         ({"record": ("x",)}, "record must be one of"),
         ({"approximation": "mean"}, "approximation must be one of"),
-        ({"approximation": "taylor"}, "goes from token to token, got schedule='mixed'"),
+        ({"approximation": "taylor"}, "needs schedule='sequential', got schedule='mixed'"),
     ],
     data_refused=[
         ([[0, 1]], "data must be a Corpus, got list"),

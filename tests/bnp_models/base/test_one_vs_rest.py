@@ -12,8 +12,7 @@ from numpyro.infer.util import log_density
 
 import bnp_models as bnp
 from bnp_kernels.random.bits import split
-from bnp_models.base.document_labels import against_rest
-from bnp_models.base.one_vs_rest import LP_OF_CLASS
+from bnp_models.base.labelled_model import LP_OF_CLASS, against_rest
 
 NUM_WORDS, NUM_CLASSES = 6, 3
 RNG = np.random.default_rng(0)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import xarray
 
-from bnp_models.base.model_words import FACTORS
+from bnp_models.base.model import FACTORS
 from bnp_models.plots.chain_plots import plot_history
 from bnp_models.posterior.arviz_data import make_data, one_chain, with_group
 

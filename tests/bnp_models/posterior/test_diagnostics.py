@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bnp_models.base.model_words import FACTORS
+from bnp_models.base.model import FACTORS
 from bnp_models.posterior import diagnostics
 from bnp_models.posterior.arviz_data import make_data
 

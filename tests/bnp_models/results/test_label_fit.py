@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import bnp_models as bnp
-from bnp_models.base.one_vs_rest import LP_OF_CLASS
+from bnp_models.base.labelled_model import LP_OF_CLASS
 from bnp_models.cli import command as cli
 from bnp_models.posterior import arviz_data
 from bnp_models.results.folder import load_run

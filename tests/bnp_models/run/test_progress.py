@@ -4,7 +4,7 @@ import io
 
 import numpy as np
 
-from bnp_models.base.model_words import FACTORS
+from bnp_models.base.model import FACTORS
 from bnp_models.run.progress import Bar, Progress, Silent
 
 

@@ -2,18 +2,15 @@
 
 import dataclasses
 from collections.abc import Mapping
-from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-import numpyro
-import numpyro.distributions as dist
 from jaxtyping import Array
 
 from bnp_kernels import group_lda as kernel
 from bnp_kernels.tokens.layout import Tokens
-from bnp_models.base import token_model, topic_model
+from bnp_models.base import topic_model
 from bnp_models.base.topic_sampler import FiniteSampler
 from bnp_models.base.topics import Topics, finite_topics
 from bnp_models.data.corpus import Corpus
@@ -23,10 +20,6 @@ __all__ = ["GroupLDA"]
 
 class _Sampler(FiniteSampler):
     """Sampler of `GroupLDA`: documents read the prior weights of their group."""
-
-    def layout(self, corpus: Corpus) -> dict[str, Any]:
-        self.model.check_groups(corpus)
-        return {"groups": True}
 
     def mixtures(self, state: kernel.GroupLDAState, data: Tokens) -> tuple[Array, None]:
         return kernel.doc_weights(state, data), None
@@ -59,14 +52,11 @@ class GroupLDA(topic_model.FiniteTopics):
     alpha: Any
     beta: Any = 0.01
 
-    kernel: ClassVar[ModuleType] = kernel
-    priors: ClassVar[type] = kernel.GroupLDAPriors
+    kernel = kernel
+    priors = kernel.GroupLDAPriors
     sampler_type = _Sampler
-    by_group: ClassVar[bool] = True
-    alpha_dim: ClassVar[str] = "group"
-    recordable: ClassVar[tuple[str, ...]] = (
-        "z", "phi", "theta", "topic_tokens", "phi_mean", "theta_mean",
-    )  # fmt: skip
+    by_group = True
+    alpha_dim = "group"
 
     def __post_init__(self):
         if np.ndim(self.alpha) != 1:
@@ -84,20 +74,14 @@ class GroupLDA(topic_model.FiniteTopics):
         With `observed=False` the words are drawn as well, for predictive draws over documents of
         these lengths and groups.
         """
-        self.check_groups(corpus)
-        values = self.sample_hyperparameters()
-        doc, word, num_tokens = token_model.program_tokens(corpus)
+        values = self.start_program(corpus, observed)
         phi = topic_model.draw_phi(values["beta"], self.num_topics, corpus.num_words)
         weights = values["alpha"][jnp.asarray(corpus.group)][:, None] * jnp.ones(self.num_topics)
-        with numpyro.plate("doc", corpus.num_docs):
-            theta = numpyro.sample("theta", dist.Dirichlet(weights))
-        with numpyro.plate("token", num_tokens):
-            z = numpyro.sample("z", dist.Categorical(theta[doc]))
-            numpyro.sample("w", dist.Categorical(phi[z]), obs=word if observed else None)
+        topic_model.draw_documents(corpus, weights, phi, observed)
 
-    def check_groups(self, corpus: Corpus) -> None:
+    def check_corpus(self, corpus: Corpus) -> None:
         """Refuse a corpus without groups, or with more or fewer than `alpha` has entries."""
-        token_model.check_groups(corpus)
+        super().check_corpus(corpus)
         if corpus.num_groups != self.alpha_length:
             raise ValueError(
                 f"alpha must have {corpus.num_groups} numbers, one for each group of the corpus "
