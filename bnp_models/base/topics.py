@@ -34,7 +34,7 @@ class Topics(NamedTuple):
     @property
     def weights(self) -> Float[np.ndarray, "G K"]:
         """Weights of the topics in the law, zero for those that can't occur."""
-        return self.law.weights
+        return np.asarray(self.law.weights)
 
 
 def dirichlet_topics(

@@ -34,6 +34,7 @@ from jaxtyping import Array, ArrayLike, Float, Int
 from numpyro.distributions import constraints
 from numpyro.distributions.kl import kl_divergence
 
+from bnp_models.base.model import sample
 from bnp_models.data.corpus import Corpus
 
 __all__ = [
@@ -258,17 +259,15 @@ class WordsAndLabels:
         """Run the program on a batch."""
         num_words, shape = word_count.shape[0], (batch.word.shape[0], self.num_topics)
         with numpyro.plate("topic", self.num_topics):
-            log_phi = numpyro.sample("log_phi", LogDirichlet(jnp.full(num_words, self.beta)))
-            eta = numpyro.sample("eta", dist.Normal(0.0, math.sqrt(self.eta_variance)))
+            log_phi = sample("log_phi", LogDirichlet(jnp.full(num_words, self.beta)))
+            eta = sample("eta", dist.Normal(0.0, math.sqrt(self.eta_variance)))
         with numpyro.handlers.scale(scale=batch.scale):
             with numpyro.plate("doc", batch.length.shape[0]):
-                log_theta = numpyro.sample(
-                    "log_theta", LogDirichlet(jnp.full(self.num_topics, self.alpha))
-                )
+                log_theta = sample("log_theta", LogDirichlet(jnp.full(self.num_topics, self.alpha)))
             simplices = constraints.independent(constraints.simplex, 1)
-            r = numpyro.sample("r", dist.ImproperUniform(simplices, (), shape))
+            r = sample("r", dist.ImproperUniform(simplices, (), shape))
             reals = dist.ImproperUniform(constraints.real_vector, (), batch.length.shape)
-            multiplier = numpyro.sample("multiplier", reals)
+            multiplier = sample("multiplier", reals)
             log_weights = log_theta[batch.doc] + jnp.transpose(log_phi)[batch.word]
             numpyro.factor("tokens", (batch.real[:, None] * (r * log_weights - xlogy(r, r))).sum())
             of_labels = self.response.factor(batch, sign, r, eta, multiplier)
@@ -289,11 +288,13 @@ class WordsAndLabels:
         )
         topics = MeanLogDirichlet(concentration)
         weights = Weights(
-            numpyro.param("eta_loc", jnp.zeros(self.num_topics)),
-            numpyro.param(
-                "eta_scale",
-                jnp.full(self.num_topics, math.sqrt(self.eta_variance)),
-                constraint=constraints.positive,
+            jnp.asarray(numpyro.param("eta_loc", jnp.zeros(self.num_topics))),
+            jnp.asarray(
+                numpyro.param(
+                    "eta_scale",
+                    jnp.full(self.num_topics, math.sqrt(self.eta_variance)),
+                    constraint=constraints.positive,
+                )
             ),
         )
         # Stopped before the loop, which has no derivative: the gradient is that for fixed r and g.
@@ -302,10 +303,10 @@ class WordsAndLabels:
             batch, sign, log_phi, fixed, alpha=self.alpha, response=self.response
         )
         with numpyro.plate("topic", self.num_topics):
-            numpyro.sample("log_phi", topics)
-            numpyro.sample("eta", self.response.law(weights))
+            sample("log_phi", topics)
+            sample("eta", self.response.law(weights))
         with numpyro.handlers.scale(scale=batch.scale):
             with numpyro.plate("doc", batch.length.shape[0]):
-                numpyro.sample("log_theta", MeanLogDirichlet(self.alpha + of_docs.counts))
-            numpyro.sample("r", dist.Delta(of_docs.r, event_dim=2))
-            numpyro.sample("multiplier", dist.Delta(of_docs.multiplier, event_dim=1))
+                sample("log_theta", MeanLogDirichlet(self.alpha + of_docs.counts))
+            sample("r", dist.Delta(of_docs.r, event_dim=2))
+            sample("multiplier", dist.Delta(of_docs.multiplier, event_dim=1))

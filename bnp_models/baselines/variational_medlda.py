@@ -48,7 +48,7 @@ class MeanNormal(dist.Normal):
 
     def sample(self, key, sample_shape=()):
         """Return the mean."""
-        return jnp.broadcast_to(self.loc, sample_shape + self.shape())
+        return jnp.broadcast_to(self.loc, sample_shape + self.shape())  # pyright: ignore[reportArgumentType]
 
 
 @dataclasses.dataclass(frozen=True)

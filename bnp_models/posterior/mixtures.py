@@ -65,7 +65,7 @@ class Mixtures(NamedTuple):
     @property
     def weights(self) -> Float[np.ndarray, "S *G K"]:
         """Weights of the topics in the law, zero for those that can't occur."""
-        return self.law.weights
+        return np.asarray(self.law.weights)
 
     def select(self, kept: np.ndarray | slice) -> "Mixtures":
         """Return some of the states."""

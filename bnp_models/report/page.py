@@ -33,6 +33,7 @@ from bnp_models.report.sections import (
 )
 from bnp_models.report.text import in_others
 from bnp_models.results.factor_tables import FactorFit
+from bnp_models.results.label_fit import OneVsRestFit
 from bnp_models.results.result import Fit
 from bnp_models.results.topic_fit import TopicFit
 
@@ -81,7 +82,7 @@ def write_page(
     elif isinstance(fit, TopicFit):
         labels = fit.topic_labels() if fit.has_states else labels
         sections = topic_sections(fit, labels, num_rows)
-    elif fit.has_states:
+    elif isinstance(fit, OneVsRestFit) and fit.has_states:
         sections = class_sections(fit)
     if figures := png_figures(pictures):
         sections.append(Section("pictures", "Pictures", {"figures": figures}))

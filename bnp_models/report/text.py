@@ -153,7 +153,8 @@ def factors_text(
         others = [f"{count}/{num_others}" for count in shown["other_chains"]]
         columns += [("others", ">6", others), ("alike", ">5", alike)]
     probable = number.nlargest(4, "probability")["probability"]
-    said = ", ".join(f"{n} ({share:.0%})" for n, share in probable.items() if share >= 0.05)
+    probable = probable[probable >= 0.05]
+    said = ", ".join(f"{n} ({share:.0%})" for n, share in probable.items())
     lines = [f"number of factors, over all chains: {said or 'spread over many'}", ""]
     lines += _aligned([*columns, ("features", "", shown["features"])])
     if left := len(table) - len(shown):

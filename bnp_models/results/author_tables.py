@@ -311,7 +311,7 @@ def _shares(fit: AuthorFit, rows: list[int]) -> Float[np.ndarray, "S n R"]:
 class AuthorFit(TopicFit):
     """What `fit` returns for a topic model with authors: a `TopicFit` with tables of authors."""
 
-    model: AuthorModel
+    model: AuthorModel  # pyright: ignore[reportIncompatibleVariableOverride]
 
     offers: ClassVar[str] = f"author_topics(), similar_authors(author), {TopicFit.offers}"
     stacking_scores: ClassVar[tuple[str, ...]] = (*TopicFit.stacking_scores, "known_authors")

@@ -189,14 +189,14 @@ def contrast_words(
         with np.errstate(divide="ignore"):
             values[:, s][..., one.place] = here, common, np.log(here) - np.log(common)
     shown = np.isfinite(np.take_along_axis(order, top, axis=1)).transpose(2, 0, 1)
-    topic, group, _ = np.nonzero(shown)
+    row, group, _ = np.nonzero(shown)
     found = [
         interval_columns(name, x.transpose(0, 3, 1, 2)[:, shown], interval, weight)
         for name, x in zip(("probability", "common", "log_ratio"), values, strict=True)
     ]
     return pd.DataFrame(
         {
-            "topic": np.array(topics)[topic],
+            "topic": np.array(topics)[row],
             "group": np.array(_labels(corpus), object)[group],
             "word": np.array(corpus.vocabulary, object)[top.transpose(2, 0, 1)[shown]],
             "probability": found[0]["probability"],

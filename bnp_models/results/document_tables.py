@@ -141,7 +141,8 @@ def document_theta(
     """
     mixtures = one_by_one(states.mixtures)
     for counts, mixture in zip(topic_counts(states, corpus, alignment), mixtures, strict=True):
-        yield expected_shares(_law_of_docs(mixture, corpus), counts)
+        shares, total = expected_shares(_law_of_docs(mixture, corpus), counts)
+        yield np.asarray(shares), np.asarray(total)
 
 
 def topic_counts(

@@ -264,7 +264,7 @@ class SupervisedFit(LabelFit, TopicFit):
     papers do: one state, the last one of the last chain, with the means of its topics.
     """
 
-    model: LabelledTopics
+    model: LabelledTopics  # pyright: ignore[reportIncompatibleVariableOverride]
 
     offers: ClassVar[str] = f"predict(corpus), topic_weights(), {TopicFit.offers}"
 
@@ -338,7 +338,7 @@ class OneVsRestFit(LabelFit, Fit):
     default_scores: ClassVar[tuple[str, ...]] = ("score",)
     counted: ClassVar[str] = "tokens"
 
-    match = TopicFit.match
+    match = TopicFit.match  # pyright: ignore[reportAssignmentType]
 
     representative: ClassVar[Any] = OfOneClass()
     posterior_predictive: ClassVar[Any] = OfOneClass()

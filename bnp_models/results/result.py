@@ -257,9 +257,9 @@ class Fit(abc.ABC):
         A chain in which no kept state has a finite `lp` is left out.
         """
         lp = arviz_data.group(self.data, "sample_stats")["lp"].transpose("chain", "draw")
-        of_states = np.isfinite(lp.sel(draw=self.states["draw"]).to_numpy()).any(axis=1)
+        of_states = np.isfinite(lp.sel(draw=self.states["draw"]).to_numpy())
         # a chain without a finite density has failed: it is like no other one
-        chains = [c for c, good in zip(self._chain_numbers(), of_states, strict=True) if good]
+        chains = [c for c, of in zip(self._chain_numbers(), of_states, strict=True) if of.any()]
         if not chains:
             raise ValueError("lp must be finite in some kept state of some chain")
         means = lp.mean("draw", skipna=False)
@@ -282,8 +282,8 @@ class Fit(abc.ABC):
             return True
         alignment = self.alignment
         large = alignment.shares().mean(axis=0) > LARGE
-        missed = alignment.unmatched()["share"].max()  # NaN if there is none
-        return bool(alignment.common()[large].all()) and not missed > LARGE
+        missed = alignment.unmatched()["share"].to_numpy().max(initial=0)
+        return bool(alignment.common()[large].all()) and missed <= LARGE
 
     def _with_data(self: AnyFit, data: Any) -> AnyFit:
         """Return the fit of other attributes of the same draws, which shows what this one shows."""

@@ -107,12 +107,12 @@ def effects(
     if found is None:
         return table
     chosen = table["topic"].to_numpy()[::num_terms]
-    found = pd.DataFrame(found[:, chosen].reshape(len(found), -1).T, index=table.index)
-    same = np.sign(found).eq(np.sign(table["effect"]), axis=0)
+    of_chains = pd.DataFrame(found[:, chosen].reshape(len(found), -1).T, index=table.index)
+    same = of_chains.apply(np.sign).eq(np.sign(table["effect"]), axis=0)
     return table.assign(
-        lowest_effect=found.min(axis=1),
-        highest_effect=found.max(axis=1),
-        other_chains=found.notna().sum(axis=1),
+        lowest_effect=of_chains.min(axis=1),
+        highest_effect=of_chains.max(axis=1),
+        other_chains=of_chains.notna().sum(axis=1),
         same_sign=same.sum(axis=1),
     )
 

@@ -218,9 +218,9 @@ def plot_effects(
     fit = shown_fit(fit)
     wanted = "a table of effects, or covariates"
     arguments.instance("effects", effects, pd.DataFrame | Mapping, wanted)
-    made = isinstance(effects, pd.DataFrame) and {"topic", "term", "effect"} <= set(effects)
-    table = effects if made else effects_of(fit, effects)
-    part = rows_of(table, chosen_topics(fit, topics))
+    if not (isinstance(effects, pd.DataFrame) and {"topic", "term", "effect"} <= set(effects)):
+        effects = effects_of(fit, effects)
+    part = rows_of(effects, chosen_topics(fit, topics))
     labels = number_labels(fit, list(dict.fromkeys(part["topic"])))
     return fit._captioned(topic_plots.plot_effects(part, term=term, labels=labels, ax=ax))
 

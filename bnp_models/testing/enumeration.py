@@ -55,7 +55,7 @@ class Posterior(NamedTuple):
     @property
     def log_evidence(self) -> float:
         """Return log p(data) in nats."""
-        return float(logsumexp(self.log_joint))
+        return float(logsumexp(self.log_joint))  # pyright: ignore[reportArgumentType]
 
     @property
     def probabilities(self) -> np.ndarray:
@@ -237,7 +237,7 @@ def finite_topics(
     of_topic = _counts(z, word, num_words, num_topics).swapaxes(1, 2)  # [S, K, V]
     words, mean_beta = word_factor(of_topic, beta)
     log_joint = rows + words - _log_choices(doc, authors)
-    given = np.exp(of_rows - rows[:, None])
+    given = np.exp(of_rows - rows[:, None])  # pyright: ignore[reportCallIssue, reportArgumentType]
     topic = of_topic.sum(axis=2)
     quantities = {
         "alpha": given @ points[:, 0],
@@ -328,7 +328,8 @@ def exact_hdp_posterior(
     joint = tables + logsumexp(log_alpha, axis=1)[which] + logsumexp(by_topics, axis=1)[used]
     words, mean_beta = word_factor(of_topic, beta)
     total = logsumexp(joint, axis=1)
-    of_tables = np.exp(joint - total[:, None])  # p(M | x, z, w)
+    # p(M | x, z, w)
+    of_tables = np.exp(joint - total[:, None])  # pyright: ignore[reportCallIssue, reportArgumentType]
     alpha_given = np.einsum("a,lam->lm", alpha.nodes, _softmax(log_alpha))
     gamma_given = np.einsum("g,kgm->km", gamma.nodes, _softmax(by_topics))
     unused_given = np.einsum("gm,kgm->km", g / (g + num_tables), _softmax(by_topics))
@@ -520,7 +521,7 @@ def word_factor(of_topic: np.ndarray, beta: float | Rule) -> tuple[np.ndarray, n
     )
     of_nodes = of_nodes + rule.log_weights
     total = logsumexp(of_nodes, axis=1)
-    return np.asarray(total), np.exp(of_nodes - total[:, None]) @ rule.nodes
+    return np.asarray(total), np.exp(of_nodes - total[:, None]) @ rule.nodes  # pyright: ignore[reportCallIssue, reportArgumentType]
 
 
 def _log_table_polynomials(of_doc: np.ndarray) -> np.ndarray:

@@ -165,7 +165,10 @@ class HDPCase(TopicFamily):
         values = {name: np.asarray(v, np.float32) for name, v in hyperparameters.items()}
         tables = np.pad(tables, [(0, 0), (0, free)])
         root = hdp_root.RootWeights(
-            weights, root[:, -1].astype(np.float32), tables, values.pop("gamma")
+            weights,  # pyright: ignore[reportArgumentType]
+            root[:, -1].astype(np.float32),
+            tables,  # pyright: ignore[reportArgumentType]
+            values.pop("gamma"),  # pyright: ignore[reportArgumentType]
         )
 
         def one(z, x, word, root, values):
@@ -239,7 +242,7 @@ class HDPCase(TopicFamily):
         slots = jnp.arange(state.topic.shape[0])
         minus = slots == state.z[token]
         n_k, gamma = state.topic - minus, state.root.gamma
-        root, pool = hdp_root.death(*state.root[:2], n_k, minus)
+        root, pool = hdp_root.death(*state.root[:2], n_k, minus)  # pyright: ignore[reportCallIssue]
         left = with_root(state, weights=root, unused=pool)
         weights, weights_new = self.weigh(left, data, token)
         free = jnp.argmax(n_k == 0)

@@ -71,14 +71,14 @@ class MoveCheck:
         Raises `Rejected` if a mean changes. The rate of false alarms is that of the harness, 1e-4
         for all quantities together.
         """
-        changes, after = self._move_all(np.array([m in mistakes for m in self.mistakes]))
+        changes, after = self._move_all(np.array([m in mistakes for m in self.mistakes]))  # pyright: ignore[reportArgumentType]
         changes = {name: np.asarray(x) for name, x in changes.items()}
         assert not after.overflow.any()
         expected = {name: np.zeros(x.shape[1:]) for name, x in changes.items()}
         report = one_sample(self.name, changes, expected)
         print(report)
         report.check()
-        check_tally(self.name, self.case.tally, after, None)
+        check_tally(self.name, self.case.tally, after, None)  # pyright: ignore[reportArgumentType]
         return changes["factors"]
 
 

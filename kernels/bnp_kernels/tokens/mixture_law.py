@@ -35,7 +35,10 @@ Row = Num[Array | np.ndarray, "... K"]
 class MixtureLaw(Protocol):
     """What a law offers, see the module."""
 
-    weights: Row
+    @property
+    def weights(self) -> Row:
+        """Positive where a topic is possible."""
+        ...
 
     def weigh(self, counts: Row) -> Row:
         """Return the weight of each topic for one more token."""
