@@ -5,7 +5,7 @@ conversion of kept states to topics and weights.
 """
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
@@ -188,7 +188,7 @@ class FiniteTopics(token_model.TokenModel):
         """Return one value where all entries are the same one."""
         return alpha if self.alpha_is_vector else alpha[0]
 
-    def all_alpha(self, alpha: ArrayLike) -> jax.Array:
+    def all_alpha(self, alpha: ArrayLike | Sequence[float]) -> jax.Array:
         """Return all entries, the inverse of `recorded_alpha`."""
         return jnp.broadcast_to(jnp.asarray(alpha, jnp.float32), (self.alpha_length,))
 

@@ -111,7 +111,7 @@ def distinct(
     return names
 
 
-def check_doc_names(names: Iterable[str] | None, num_docs: SupportsIndex | None) -> tuple[str, ...]:
+def check_doc_names(names: Iterable[Any] | None, num_docs: SupportsIndex | None) -> tuple[str, ...]:
     """Return distinct names of documents, `num_docs` if given; "0", "1", ... if `names` is None.
 
     The names are the labels of the documents in tables and in ArviZ.

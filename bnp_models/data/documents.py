@@ -456,7 +456,7 @@ def encode(
 
 def _check_numbers(
     argument: str,
-    values: Sequence[Any],
+    values: Sequence[Any] | np.ndarray,
     names: Iterable[str] | None,
     names_argument: str,
     where: Callable[[int], str],

@@ -12,10 +12,11 @@ import io
 import json
 import os
 import zlib
+from array import array as Integers
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int
@@ -75,12 +76,12 @@ class TokenStore:
     In a folder they are in the file `word.npy`, whose header is written again at the end.
     """
 
-    def __init__(self, file: IO[bytes], folder: Path | None = None):
+    def __init__(self, file: io.BufferedIOBase, folder: Path | None = None):
         self._file, self._folder = file, folder
         if folder is not None:
             _write_header(file, 0)
         self._start = file.tell()
-        self._length: list[int] = []
+        self._length = Integers("i")
         self.num_tokens = 0
         """Number of tokens so far."""
 
@@ -134,7 +135,7 @@ class TokenStore:
                 length[doc[0] : doc[-1] + 1] = counts
         self._file.truncate(self._start + BYTES * written)
         self._file.seek(0, io.SEEK_END)
-        self._length, self.num_tokens = length.tolist(), written
+        self._length, self.num_tokens = Integers("i", length.tolist()), written
 
     def finish(
         self, vocabulary: tuple[str, ...], documents: Documents, tokenizer: str | None = None
@@ -183,7 +184,7 @@ def open_store(path: Path | None, name: str = "store") -> Iterator[TokenStore]:
         yield TokenStore(file, folder)
 
 
-def _write_header(file: IO[bytes], length: int) -> None:
+def _write_header(file: io.BufferedIOBase, length: int) -> None:
     """Write the header of an `.npy` file; NumPy makes it equally long for every length."""
     about = {"shape": (length,), "fortran_order": False, "descr": "<i4"}
     np.lib.format.write_array_header_1_0(file, about)

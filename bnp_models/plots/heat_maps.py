@@ -311,7 +311,7 @@ def _size(
 
 def _has_room(texts: np.ndarray, width: float, height: float) -> bool:
     """Return whether the texts fit into cells of this size."""
-    return height > _line(texts) and width > panels.SMALL_WIDTH * (_longest(texts) + 0.5)
+    return bool(height > _line(texts) and width > panels.SMALL_WIDTH * (_longest(texts) + 0.5))
 
 
 def _name_cells(

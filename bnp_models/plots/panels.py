@@ -77,8 +77,8 @@ def width_of(texts: Iterable[str]) -> float:
 
 
 def new_panels(
-    rows: int, columns: int, size: tuple[float, float], **options: Any
-) -> np.ndarray[Any, Any]:
+    rows: int, columns: int, size: tuple[float | int, float | int], **options: Any
+) -> np.ndarray:
     """Return the panels of a new picture of this size in inches, [rows, columns]."""
     return plt.subplots(
         rows, columns, figsize=size, FigureClass=Picture, squeeze=False, layout="constrained",
@@ -93,7 +93,7 @@ def panel(ax: Axes | None, width: float, height: float) -> Axes:
 
 
 def grid(
-    axes: object, count: int, columns: int, size: tuple[float, float], **share: bool
+    axes: object, count: int, columns: int, size: tuple[float | int, float | int], **share: bool
 ) -> np.ndarray:
     """Return the given panels, or `count` new ones of this size in rows of so many `columns`."""
     columns = min(arguments.integer("num_columns", columns, 1), count)
@@ -197,7 +197,7 @@ class RoundNumbers(Formatter):
         """Return the label of one tick."""
         return self.format_ticks([x])[0]
 
-    def format_ticks(self, values: Sequence[float]) -> list[str]:
+    def format_ticks(self, values: Sequence[float] | np.ndarray) -> list[str]:
         """Return the labels of all ticks of an axis."""
         numbers = [float(f"{self.factor * value:.10g}") for value in values]
         texts = [f"{x:,.10g}" for x in numbers]

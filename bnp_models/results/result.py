@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Num
 
 from bnp_models.base.model import Model, from_description
 from bnp_models.data import arguments
@@ -282,7 +282,7 @@ class Fit(abc.ABC):
             return True
         alignment = self.alignment
         large = alignment.shares().mean(axis=0) > LARGE
-        missed = alignment.unmatched()["share"].to_numpy().max(initial=0)
+        missed = float(alignment.unmatched()["share"].to_numpy().max(initial=0))
         return bool(alignment.common()[large].all()) and missed <= LARGE
 
     def _with_data(self: AnyFit, data: Any) -> AnyFit:
@@ -475,7 +475,7 @@ class Fit(abc.ABC):
 
 def interval_columns(
     name: str,
-    values: Float[np.ndarray, "S ..."],
+    values: Num[np.ndarray, "S ..."],
     interval: float,
     weight: Float[np.ndarray, " S"] | None = None,
     *,
