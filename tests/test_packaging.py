@@ -108,9 +108,7 @@ def room_of(module):
     room = rest.partition(".")[0]
     if room in ("", "__main__"):
         return "cli" if room else "package"
-    if room in ("registry", "estimators") or (package_directory(first) / room).is_dir():
-        return room
-    return "models"
+    return room
 
 
 def imports_of(path, known):

@@ -9,7 +9,7 @@ from bnp_models import MODELS, testing
 
 HERE = Path(__file__).parent
 CASES = testing.find(HERE / "kernels", MODELS, "CASE")
-CONTRACTS = testing.find(HERE / "bnp_models", MODELS, "CONTRACT")
+CONTRACTS = testing.find(HERE / "bnp_models" / "models", MODELS, "CONTRACT")
 
 
 def test_every_model_has_a_case_and_a_contract():

@@ -13,7 +13,7 @@ from sklearn.svm import LinearSVC
 from bnp_models.baselines.label_classes import DocumentClassifier, classes_of
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
-from bnp_models.lda import LDA
+from bnp_models.models.lda import LDA
 from bnp_models.posterior.mixtures import Mixtures, one_by_one
 from bnp_models.results.topic_fit import TopicFit
 from bnp_models.run.fit import fit

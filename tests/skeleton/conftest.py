@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import bnp_kernels
-import bnp_models
+import bnp_models.models
 
 HERE = Path(__file__).parent
 bnp_kernels.__path__.append(str(HERE / "kernels" / "bnp_kernels"))
-bnp_models.__path__.append(str(HERE / "bnp_models"))
+bnp_models.models.__path__.append(str(HERE / "bnp_models" / "models"))

@@ -11,14 +11,14 @@ import pytest
 import bnp_models as bnp
 from bnp_models import testing
 from bnp_models.cli import command as cli
-from bnp_models.group_lda import GroupLDA
+from bnp_models.models.group_lda import GroupLDA
 from bnp_models.results.folder import load_run
 
 HERE = Path(__file__).parent
 FILES = (
-    "bnp_models/group_lda.py",
+    "bnp_models/models/group_lda.py",
     "kernels/bnp_kernels/group_lda.py",
-    "tests/bnp_models/test_group_lda.py",
+    "tests/bnp_models/models/test_group_lda.py",
     "tests/kernels/test_group_lda.py",
 )
 FIT = (

@@ -14,7 +14,7 @@ import pytest
 
 from bnp_kernels import group_lda, lda
 from bnp_models import testing
-from bnp_models.group_lda import GroupLDA
+from bnp_models.models.group_lda import GroupLDA
 from bnp_models.testing import enumeration, simulate
 
 GROUP = [1, 0, 1]

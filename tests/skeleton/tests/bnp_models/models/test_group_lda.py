@@ -7,7 +7,7 @@ import pytest
 from numpyro.infer import Predictive
 
 import bnp_models as bnp
-from bnp_models.group_lda import GroupLDA
+from bnp_models.models.group_lda import GroupLDA
 
 DOCS = [[0, 1, 2, 0], [3, 4, 5, 3, 4], [0, 2, 5], [1, 1, 4]]
 CORPUS = bnp.Corpus.from_ids(DOCS, vocabulary=list("uvwxyz"), groups=list("baba"))

@@ -20,7 +20,7 @@ from bnp_models.base.sampler import Lazy
 from bnp_models.base.topic_sampler import FiniteSampler
 from bnp_models.base.topics import Topics
 from bnp_models.data.corpus import Corpus
-from bnp_models.lda import LDA
+from bnp_models.models.lda import LDA
 
 __all__ = ["CrossCollectionLDA"]
 

@@ -17,7 +17,7 @@ from bnp_models.base.likelihood import draw_dirichlet
 from bnp_models.base.model import sample
 from bnp_models.base.topic_sampler import RootedSampler
 from bnp_models.data.corpus import Corpus
-from bnp_models.hdp_lda import HDPLDA
+from bnp_models.models.hdp_lda import HDPLDA
 
 __all__ = ["MultiTaskHDPLDA"]
 

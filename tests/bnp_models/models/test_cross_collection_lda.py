@@ -6,8 +6,9 @@ import numpyro.distributions as dist
 import pytest
 
 import bnp_models as bnp
-from bnp_models import cross_collection_lda, testing
+from bnp_models import testing
 from bnp_models.base import topic_model
+from bnp_models.models import cross_collection_lda
 from bnp_models.posterior import arviz_data
 from bnp_models.scores import held_out
 

@@ -26,7 +26,7 @@ from bnp_models.base.sampler import Lazy, check_names
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
 from bnp_models.data.transforms import Transform
-from bnp_models.pitman_yor_lda import PitmanYorLDA
+from bnp_models.models.pitman_yor_lda import PitmanYorLDA
 
 __all__ = ["DifferentialTopicModel"]
 

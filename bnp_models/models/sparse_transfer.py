@@ -18,7 +18,7 @@ from bnp_models.base.topic_sampler import InfiniteSampler
 from bnp_models.base.topics import Topics, dirichlet_topics
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
-from bnp_models.hdp_lda import HDPLDA
+from bnp_models.models.hdp_lda import HDPLDA
 
 __all__ = ["SparseTransferTopicModel"]
 
