@@ -222,14 +222,14 @@ def _resolve(package: str, path: str) -> Any:
         return _attribute(sys.modules.get(package), path)
 
 
-def _is_added(place: Any, thing: Any) -> bool:
+def _is_added(place: object, thing: object) -> bool:
     """Tell whether the class `thing` was attached to the class `place` by another package."""
     if not (isinstance(place, type) and isinstance(thing, type)):
         return False
     return place.__module__.partition(".")[0] != thing.__module__.partition(".")[0]
 
 
-def _attribute(place: Any, key: str) -> Any:
+def _attribute(place: object, key: str) -> Any:
     """Get an attribute; None if it is missing, or an optional part that can't be imported."""
     try:
         return getattr(place, key, None)

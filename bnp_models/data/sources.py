@@ -115,7 +115,7 @@ def _read_frame(
     return _as_matrix("frame", matrix), ids, SourceNames(source_names, row_names, feature_names)
 
 
-def _kind_of(kind: Any, arrays: Sequence[Num[np.ndarray, "_ _"]]) -> str:
+def _kind_of(kind: object, arrays: Sequence[Num[np.ndarray, "_ _"]]) -> str:
     """Return "counts" or "reals"; None takes integers for counts and floats for reals."""
     if kind is None:
         return "reals" if any(array.dtype.kind == "f" for array in arrays) else "counts"

@@ -16,7 +16,7 @@ from array import array as Integers
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from jaxtyping import Int
@@ -76,7 +76,7 @@ class TokenStore:
     In a folder they are in the file `word.npy`, whose header is written again at the end.
     """
 
-    def __init__(self, file: io.BufferedIOBase, folder: Path | None = None):
+    def __init__(self, file: io.BufferedIOBase | IO[bytes], folder: Path | None = None):
         self._file, self._folder = file, folder
         if folder is not None:
             _write_header(file, 0)
@@ -184,7 +184,7 @@ def open_store(path: Path | None, name: str = "store") -> Iterator[TokenStore]:
         yield TokenStore(file, folder)
 
 
-def _write_header(file: io.BufferedIOBase, length: int) -> None:
+def _write_header(file: io.BufferedIOBase | IO[bytes], length: int) -> None:
     """Write the header of an `.npy` file; NumPy makes it equally long for every length."""
     about = {"shape": (length,), "fortran_order": False, "descr": "<i4"}
     np.lib.format.write_array_header_1_0(file, about)

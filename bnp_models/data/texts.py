@@ -69,7 +69,7 @@ class Cutter(NamedTuple):
     """Description of `analyze`, see the module."""
 
 
-def check_texts(texts: Any, *, streamed: bool = False) -> Iterable[str]:
+def check_texts(texts: object, *, streamed: bool = False) -> Iterable[str]:
     """Check that texts are strings, at least one; return them as a list.
 
     If they are `streamed` and their number is not known beforehand, return an iterator that checks
@@ -218,7 +218,7 @@ def _sorted(words: Iterable[Any]) -> list[str]:
     return sorted({str(word) for word in words})
 
 
-def _equal(value: Any, default: Any) -> bool:
+def _equal(value: object, default: object) -> bool:
     """Tell whether an option is its default; arrays and other sequences are not."""
     kinds = str | int | float | tuple
     return value is default or (isinstance(value, kinds) and value == default)

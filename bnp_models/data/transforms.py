@@ -334,7 +334,7 @@ class Transform(ComparedByDigest):
         entries = self.weight[f][row, slot], (row, self.alternative[f][row, slot])
         return scipy.sparse.csr_array(entries, shape=(self.num_words, self.num_global))
 
-    def neighbours(self, word: Any, top: int = 10) -> "pd.DataFrame":
+    def neighbours(self, word: object, top: int = 10) -> "pd.DataFrame":
         """List the global words that a local word stands for, the largest weights first.
 
         Parameters
@@ -465,7 +465,7 @@ class Transform(ComparedByDigest):
             )
         return transform
 
-    def _number_of(self, word: Any) -> int:
+    def _number_of(self, word: object) -> int:
         if isinstance(word, str) and self.vocabulary is not None:
             if word not in self.vocabulary:
                 raise ValueError(f"word is {word!r}, which is not in vocabulary; give one that is")
@@ -493,7 +493,7 @@ class Transform(ComparedByDigest):
 _TOLERANCE = 1e-4  # of the sum of a column
 
 
-def _as_entries(name: str, values: Any) -> scipy.sparse.csr_array:
+def _as_entries(name: str, values: object) -> scipy.sparse.csr_array:
     """Return the positive entries of a matrix in float64, or raise `ValueError`."""
     entries = scipy.sparse.csr_array(
         as_sparse(name, values, "local by global words"), dtype=np.float64
