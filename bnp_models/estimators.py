@@ -189,7 +189,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             )
         if of_model:
             values = {name.removeprefix(_OF_MODEL): x for name, x in of_model.items()}
-            self.model = dataclasses.replace(self.model, **values)
+            self.model = dataclasses.replace(self.model, **values)  # pyright: ignore[reportArgumentType]
         return self
 
     def fit(self: AnyEstimator, X: Counts, y: object = None) -> AnyEstimator:
@@ -330,7 +330,8 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
         `reset` takes the number and the names of the columns from X, otherwise X must have them.
         """
-        return validation.validate_data(self, X, accept_sparse="csr", reset=reset, **of_y)
+        checked: Any = validation.validate_data  # its annotations are those of its defaults
+        return checked(self, X, accept_sparse="csr", reset=reset, **of_y)
 
     def _counts(self, X: Counts) -> scipy.sparse.csr_array:
         """Return X, checked by `_checked`, as a sparse matrix of whole numbers."""
@@ -373,7 +374,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def _new_corpus(self, counts: scipy.sparse.csr_array) -> Corpus:
         if not counts.sum():
-            num_docs, _ = np.shape(counts)
+            num_docs = len(counts.indptr) - 1
             raise ValueError(
                 f"X must have a document with words, got {num_docs} without: leave them out"
             )

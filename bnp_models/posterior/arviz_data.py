@@ -188,7 +188,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     import xarray
 
     with xarray.open_datatree(arguments.path("path", path), engine="h5netcdf") as tree:
-        attrs = {name: _plain(value) for name, value in tree.attrs.items()}
+        attrs = {str(name): _plain(value) for name, value in tree.attrs.items()}
         datasets = {name: child.to_dataset().load() for name, child in tree.children.items()}
     for name, dataset in datasets.items():
         labels = {dim: _labels(dataset[dim].to_numpy()) for dim in dataset.indexes}

@@ -113,7 +113,7 @@ def _same_mean(
 def _waves(x: Float[np.ndarray, "C S *N"]) -> Float[np.ndarray, "C S *N"]:
     """Return a_0, a_1, ... of each chain; rounding errors count as zero."""
     size = np.abs(x).max(axis=(0, 1), keepdims=True)
-    a = scipy.fft.dct(x, axis=1, norm="ortho")
+    a = np.asarray(scipy.fft.dct(x, axis=1, norm="ortho"))
     return np.where(np.abs(a) > 1e-12 * size * np.sqrt(x.shape[1]), a, 0.0)
 
 

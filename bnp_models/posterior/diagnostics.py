@@ -22,7 +22,7 @@ from __future__ import annotations
 import dataclasses
 import html
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,7 +56,9 @@ NAMED_DIMS = (
     "class",
 )  # the data name their entries, alike in all chains
 _DIGITS = {"mean": "6g", "sd": "3g", "mcse": "2g", "rhat": "3f", "ess_bulk": "0f", "ess_tail": "0f"}
-_FORMATS = {name: f"{{:.{digits}}}".format for name, digits in _DIGITS.items()}
+_FORMATS: Mapping[str | int, Callable[..., str]] = {
+    name: f"{{:.{digits}}}".format for name, digits in _DIGITS.items()
+}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -235,7 +237,7 @@ def convergence(
     chains = next(iter(scalars.values())).shape[0]
     good = table["verdict"].isin(["ok", "constant"]).all()
     passed = bool(good and (table["verdict"] == "ok").any() and chains > 1)
-    verdict = "converged" if passed else _most_urgent(table["verdict"])
+    verdict = "converged" if passed else _most_urgent(table["verdict"].to_list())
     wanted = min_ess_per_chain * chains
     summary = _summarise(table, scalars, verdict, (max_rhat, wanted), terms)
     return Convergence(table, passed, summary, verdict)
@@ -300,7 +302,7 @@ def _reason(x: Float[np.ndarray, "C S"], rhat: float, limits: _Limits) -> str:
     return "too few draws"
 
 
-def _most_urgent(verdicts: pd.Series) -> str:
+def _most_urgent(verdicts: Sequence[str]) -> str:
     """Return the verdict on all quantities, of which some fail or nothing is judged."""
     found = {_kind(verdict) for verdict in verdicts}
     kinds = () if "not finite" in found else ("still rising", "different modes")
@@ -411,7 +413,8 @@ def _more_draws(
     scalars: Mapping[str, np.ndarray],
 ) -> tuple[str, str]:
     """Return the quantity that needs the most draws, and advice."""
-    short = named.index[~np.isfinite(named[["rhat", "ess_bulk"]]).all(axis=1)]
+    finite = np.isfinite(named[["rhat", "ess_bulk"]].to_numpy()).all(axis=1)
+    short = named.index[np.flatnonzero(~finite)]
     if len(short):
         draw = f"Draw at least {MIN_LENGTH} per chain, better several hundred (num_samples=)."
         return str(short[0]), draw

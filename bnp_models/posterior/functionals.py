@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import dataclasses
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -44,7 +44,9 @@ SCALAR = "scalars"
 _DIGITS = {"mean": "4g", "sd": "3g", "lowest": "4g", "highest": "4g", "rhat": "3f", "ess": "0f"}
 _DIGITS |= {"rhat_nested": "3f", "median_rhat": "3f", "largest_rhat": "3f"}
 _DIGITS |= {"median_range": "3g"}
-_FORMATS = {name: f"{{:.{digits}}}".format for name, digits in _DIGITS.items()}
+_FORMATS: Mapping[str | int, Callable[..., str]] = {
+    name: f"{{:.{digits}}}".format for name, digits in _DIGITS.items()
+}
 
 
 class Values(NamedTuple):
@@ -243,15 +245,15 @@ def _groups(num_chains: int) -> list[int] | None:
 
 
 def _summary(table: pd.DataFrame) -> dict[str, int | float]:
-    counts = table["verdict"].value_counts()
-    varying = table["verdict"] != "constant"
-    rhat = table["rhat"]
+    counts = table["verdict"].value_counts().to_dict()
+    varying = table[table["verdict"] != "constant"]
+    median, largest = table["rhat"].agg(["median", "max"]).to_numpy()
     return {
-        "agree": int(counts.get("agree", 0)),
-        "differ": int(counts.get("differ", 0)),
-        "too_few": int(counts.get("too few states", 0)),
-        "number": len(table) - int(counts.get("constant", 0)),
-        "median_rhat": float(rhat.median()),
-        "largest_rhat": float(rhat.max()),
-        "median_range": float((table["highest"] - table["lowest"]).loc[varying].median()),
+        "agree": counts.get("agree", 0),
+        "differ": counts.get("differ", 0),
+        "too_few": counts.get("too few states", 0),
+        "number": len(varying),
+        "median_rhat": float(median),
+        "largest_rhat": float(largest),
+        "median_range": float(varying.eval("highest - lowest").median()),
     }

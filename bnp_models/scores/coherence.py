@@ -75,7 +75,7 @@ def npmi(
     together = np.zeros((len(ids), top, top), np.int64)
     num_units = 0
     for units in _occurrence(reference, words, window):
-        num_units += np.shape(units)[0]
+        num_units += np.shape(units)[0]  # pyright: ignore[reportCallIssue, reportArgumentType]
         for k, column in enumerate(columns):
             part = units[:, column]
             together[k] += (part.T @ part).toarray()

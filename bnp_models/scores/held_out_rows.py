@@ -124,7 +124,8 @@ def _new_rows(fit: RowFit, unknown: bool, seed: int) -> Iterator[NewRows]:
         free = max(_SLOTS * math.ceil(len(used) / _SLOTS), _SLOTS) - len(used)
         phi = np.pad(phi, [(0, free), (0, 0)]).astype(np.float32)
         pi = np.pad(pi, [(0, 0), (0, free)]).astype(np.float32)
-        found = model.new_rows(phi, pi, state, data.num_sources)
+        arrays = {str(name): values.to_numpy() for name, values in state.items()}
+        found = model.new_rows(phi, pi, arrays, data.num_sources)
         if unknown:
             pi = np.pad(beta, (0, free)).astype(np.float32)[None]
             found = type(found)(phi, pi, *(x.mean(keepdims=True) for x in found[2:]))
@@ -293,8 +294,10 @@ def expected_shares(
     num_particles: int,
 ) -> Float[np.ndarray, "N M"]:
     r"""Estimate $\mathrm{E}[r_{ni} / \sum_i r_{ni} \mid x_n]$ under one state, r the rate."""
-    powers, how = _rising(num_warmup, num_kept), {"num_particles": num_particles}
-    _, shares = draw_rows(rng, values, state, source, powers, wanted="shares", **how)
+    powers = _rising(num_warmup, num_kept)
+    _, shares = draw_rows(
+        rng, values, state, source, powers, num_particles=num_particles, wanted="shares"
+    )
     return shares.mean(axis=0, dtype=np.float64)
 
 

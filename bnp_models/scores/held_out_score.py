@@ -229,7 +229,8 @@ def particle_jackknife(
     _, num_docs, num_particles = log_weight.shape
     by_state = log_mean_exp(log_weight, axis=2)
     if num_particles < 2:
-        return by_state, ParticleError(*np.full((2, num_docs), np.nan), math.nan)
+        nan = np.full(num_docs, np.nan)
+        return by_state, ParticleError(nan, nan, math.nan)
     rest = _log_sum_without(by_state + log_share[:, None], axis=0)[:, :, None]
     without = _log_sum_without(log_weight, axis=2) - math.log(num_particles - 1)
     without = np.logaddexp(rest, without + log_share[:, None, None])

@@ -163,8 +163,8 @@ class PoissonRows(NamedTuple):
         shape = len(powers), len(self.phi), len(of_row)
         weights = rng.standard_gamma(np.broadcast_to(state.a_w, shape), dtype=np.float64)
         random = _Random(
-            np.maximum(weights / state.b_w, _SMALLEST).astype(np.float32),
-            np.maximum(rng.random((4, *shape), dtype=np.float32), np.float32(2.0**-25)),
+            jnp.asarray(np.maximum(weights / state.b_w, _SMALLEST), jnp.float32),
+            jnp.asarray(np.maximum(rng.random((4, *shape), dtype=np.float32), 2.0**-25)),
         )
         log_likelihood, total = _poisson_run(
             cells, state, powers.astype(np.float32), random, wanted=wanted
