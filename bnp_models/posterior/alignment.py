@@ -170,14 +170,14 @@ class Alignment(NamedTuple):
         return table.sort_values("share", ascending=False, kind="stable", ignore_index=True)
 
 
-def as_topic_states(states: Any) -> TopicStates:
+def as_topic_states(states: object) -> TopicStates:
     """Return states of a topic model, or raise `ValueError`."""
     return arguments.instance(
         "states", states, TopicStates, "TopicStates", "take fit.topic_states, or use topic_states"
     )
 
 
-def as_alignment(alignment: Any) -> Alignment:
+def as_alignment(alignment: object) -> Alignment:
     """Return an alignment, or raise `ValueError`."""
     return arguments.instance(
         "alignment", alignment, Alignment, "an Alignment", "take fit.alignment, or use align"

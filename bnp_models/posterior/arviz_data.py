@@ -113,7 +113,7 @@ def make_data(
     return _container(datasets, dict(attrs or {}))
 
 
-def check_data(name: str, data: Any) -> Any:
+def check_data(name: str, data: object) -> Any:
     """Refuse what is neither an `arviz.InferenceData` nor an `xarray.DataTree`."""
     if hasattr(data, "children") or callable(getattr(data, "groups", None)):
         return data
@@ -316,7 +316,7 @@ def _labels(values: Any) -> np.ndarray:
     return array.astype(object) if array.dtype.kind in "UT" else array
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 

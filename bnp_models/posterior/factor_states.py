@@ -177,7 +177,7 @@ def factor_states(
     )
 
 
-def as_factor_states(states: Any) -> FactorStates:
+def as_factor_states(states: object) -> FactorStates:
     """Return states of a factor model, or raise `ValueError`."""
     return arguments.instance(
         "states", states, FactorStates, "FactorStates", "take fit.factor_states"

@@ -249,7 +249,7 @@ class _Kept:
         )
 
 
-def _check(model: Any, data: Any) -> None:
+def _check(model: Model, data: object) -> None:
     arguments.instance("model", model, Model, "a model such as HDPLDA()")
     arguments.instance("data", data, model.readers.data_type, "the data that were fitted")
 

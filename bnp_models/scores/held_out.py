@@ -534,7 +534,7 @@ def _check_sweeps(num_sweeps: int, num_kept: int) -> None:
         )
 
 
-def _check_authors(mixtures: Any) -> Iterator[AuthorMixture]:
+def _check_authors(mixtures: object) -> Iterator[AuthorMixture]:
     """Return an iterator over states that are found to be those of a model with authors."""
     return (
         arguments.instance("mixtures", state, AuthorMixture, "made by fit.author_mixtures()")
