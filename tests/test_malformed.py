@@ -58,7 +58,7 @@ INTERNAL = {
     "results.factor_tables": "methods of FactorFit",
     "results.topic_draws": "what the tables and pictures of topics start from",
     "scores.held_out_score": "of held_out and empirical_likelihood",
-    "scores.row_annealing": "of held_out_rows, runs compiled programs on checked arrays",
+    "base.row_annealing": "of held_out_rows, runs compiled programs on checked arrays",
 }
 """Modules that users do not call, with the reason."""
 INTERNAL_FUNCTIONS = {

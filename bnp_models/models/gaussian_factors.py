@@ -15,9 +15,9 @@ from bnp_kernels.gaussian_factors import Reals, make_reals
 from bnp_kernels.random.concentration import GammaPrior
 from bnp_models.base.factor_model import FactorModel, FactorSampler, program_z, sample_data
 from bnp_models.base.model import gamma_law, is_prior, sample
+from bnp_models.base.row_annealing import GaussianRows
 from bnp_models.data import arguments
 from bnp_models.data.sources import Sources, Standardisation, check_sources, standardisation
-from bnp_models.scores.row_annealing import GaussianRows
 
 __all__ = ["GaussianFactorAnalysis"]
 

@@ -16,8 +16,8 @@ from bnp_kernels.processes.allocation import Counts, make_counts
 from bnp_kernels.random.concentration import GammaPrior
 from bnp_models.base.factor_model import FactorModel, FactorSampler, program_z, sample_data
 from bnp_models.base.model import sample
+from bnp_models.base.row_annealing import PoissonRows
 from bnp_models.data.sources import Sources, check_counts
-from bnp_models.scores.row_annealing import PoissonRows
 
 __all__ = ["PoissonGammaFactorAnalysis"]
 

@@ -25,11 +25,11 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Num
 
 from bnp_models.base.factor_model import FactorModel
+from bnp_models.base.row_annealing import NewRows, PoissonRows, draw_rows
 from bnp_models.data import arguments
 from bnp_models.data.sources import Sources, as_sources, check_counts
 from bnp_models.posterior import arviz_data
 from bnp_models.scores.held_out_score import errors_text, jackknife_error, log_mean_exp
-from bnp_models.scores.row_annealing import NewRows, PoissonRows, draw_rows
 
 __all__ = [
     "METHODS",

@@ -8,6 +8,7 @@ import pytest
 import scipy.stats
 
 import bnp_models as bnp
+from bnp_models.base.row_annealing import PoissonRows
 from bnp_models.data.sources import Sources
 from bnp_models.posterior.arviz_data import make_data
 from bnp_models.scores.held_out_rows import (
@@ -17,7 +18,6 @@ from bnp_models.scores.held_out_rows import (
     row_completion,
     row_evidence,
 )
-from bnp_models.scores.row_annealing import PoissonRows
 
 STATE = PoissonRows(
     phi=np.array([[1.5, 0.2, 0.0], [0.1, 0.8, 2.0]], np.float32),

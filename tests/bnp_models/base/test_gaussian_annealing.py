@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from bnp_models.base.row_annealing import GaussianRows, draw_rows
 from bnp_models.scores.held_out_rows import row_evidence
-from bnp_models.scores.row_annealing import GaussianRows, draw_rows
 
 STATE = GaussianRows(  # the last slot is free
     phi=np.array([[1.0, 0.5, 0.0], [0.0, -1.0, 1.5], [9.0, 9.0, 9.0]], np.float32),
