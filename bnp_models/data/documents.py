@@ -517,7 +517,7 @@ def _check_links(
     if again.size:
         i = int(again[0])
         raise ValueError(
-            f"authors of {where(int(doc[i]))} have {names[idx[i]]!r} twice; list every author once"
+            f"authors of {where(int(doc[i]))} have {names[idx[i]]!r} twice; give every author once"
         )
 
 

@@ -67,7 +67,7 @@ class Mixtures(NamedTuple):
         """Weights of the topics in the law, zero for those that can't occur."""
         return np.asarray(self.law.weights)
 
-    def select(self, kept: np.ndarray | slice) -> "Mixtures":
+    def _select(self, kept: np.ndarray | slice) -> "Mixtures":
         """Return some of the states."""
         every = self.phi, self.law, self.chain, self.draw, self.chain_weight
         phi, law, chain, draw, weight = jax.tree.map(lambda x: x[kept], every)
@@ -376,7 +376,7 @@ def one_by_one(mixtures: Mixtures | Iterable[Mixtures]) -> Iterator[Mixtures]:
 
 def _one_state(mixture: Mixtures, s: int) -> Mixtures:
     """Check one state and return it with all its axes."""
-    mixture = mixture.select(slice(s, s + 1))
+    mixture = mixture._select(slice(s, s + 1))
     law = jax.tree.map(
         lambda x: np.asarray(x)[0],
         arguments.instance("law", mixture.law, MixtureLaw, "such as DirichletLaw(weights)"),

@@ -319,7 +319,7 @@ class SavedModel:
         kept = np.isin(every.chain, self.alignment.chain)
         if kept.all():
             return every
-        return every.select(kept)._replace(chain_weight=None)  # a chain alone has no weight
+        return every._select(kept)._replace(chain_weight=None)  # a chain alone has no weight
 
     @property
     def _states(self) -> TopicStates:

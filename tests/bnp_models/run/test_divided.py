@@ -36,7 +36,7 @@ def make_counts():
     return bnp.Corpus.from_ids([d.tolist() for d in docs], num_words=12, labels=list(range(17)))
 
 
-CONTRACTS = testing.find(Path(__file__).parents[1], bnp.MODELS, "CONTRACT")
+CONTRACTS = testing.find(Path(__file__).parents[1] / "models", bnp.MODELS, "CONTRACT")
 DIVIDED = [n for n, x in bnp.MODELS.items() if issubclass(x, TokenModel) and x.can_divide_documents]
 
 

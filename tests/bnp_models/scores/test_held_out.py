@@ -251,7 +251,7 @@ def test_empty_documents_score_nothing():
 def test_one_state_at_a_time_gives_the_same():
     corpus = from_ids([DOCUMENT] * 4)
     stacked = mixtures(4)
-    parts = (stacked.select(slice(s, s + 1)) for s in range(4))
+    parts = (stacked._select(slice(s, s + 1)) for s in range(4))
     one, other = left_to_right(stacked, corpus), left_to_right(parts, corpus)
     np.testing.assert_array_equal(one.state_log_prob, other.state_log_prob)
     assert (one.log_prob, one.error_states) == (other.log_prob, other.error_states)
