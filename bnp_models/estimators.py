@@ -50,6 +50,14 @@ _OWN_OPTIONS = ("model", "data", "num_warmup", "num_samples", "num_chains", "see
 _COUNT = Interval(Integral, 1, arguments.LARGEST, closed="both")
 
 
+def _with_words(counts: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
+    """Add a document of one word to documents that have none, for a corpus must have a word."""
+    if counts.sum():
+        return counts
+    word = np.eye(1, np.shape(counts)[1], dtype=counts.dtype)
+    return scipy.sparse.csr_array(scipy.sparse.vstack([counts, scipy.sparse.csr_array(word)]))
+
+
 def _use(model: Model) -> str:
     """Return what takes a model."""
     if getattr(model, "response", None) == "count":
@@ -218,9 +226,10 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             Counts, documents by the words that were fitted.
         """
         validation.check_is_fitted(self, "fit_")
-        corpus = self._new_corpus(self._counts(self._checked(X)))
+        counts = self._counts(self._checked(X))
+        corpus = self._new_corpus(_with_words(counts))
         tables = [fit.transform(corpus, **self._fold_in()) for fit in self._topic_fits()]
-        return np.hstack(tables)
+        return np.hstack(tables)[: np.shape(counts)[0]]
 
     @property
     def components_(self) -> Float[np.ndarray, "K V"]:
@@ -664,7 +673,8 @@ class GroupClassifier(ClassEstimator):
         """Return the topic shares of new documents, averaged over the kept states and the classes.
 
         The shares are inferred with the topics of each class, and averaged by the probabilities of
-        the classes. Columns are those of `TopicEstimator.transform`.
+        the classes. Columns are those of `TopicEstimator.transform`. A document without words has
+        the shares of the prior.
 
         Parameters
         ----------
@@ -672,7 +682,8 @@ class GroupClassifier(ClassEstimator):
             Counts, documents by the words that were fitted.
         """
         validation.check_is_fitted(self, "fit_")
-        counts = self._counts(self._checked(X))
+        given = self._counts(self._checked(X))
+        counts = _with_words(given)
         corpus = self._new_corpus(counts)
         probability = self._probabilities(corpus)
         shares = np.zeros((corpus.num_docs, self.fit_.shown.alignment.num_topics))
@@ -681,7 +692,7 @@ class GroupClassifier(ClassEstimator):
                 counts, vocabulary=corpus.vocabulary, groups=[name] * corpus.num_docs
             )
             shares += p[:, None] * self.fit_.transform(of_group, **self._fold_in()).to_numpy()
-        return shares
+        return shares[: np.shape(given)[0]]
 
     def _prior(self) -> Float[np.ndarray, " L"]:
         num_classes = len(self.classes_)

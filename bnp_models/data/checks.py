@@ -16,6 +16,7 @@ from bnp_models.data.arguments import BYTES_PER_NAME, BYTES_PER_TOKEN, check_mem
 
 __all__ = [
     "LIMIT",
+    "NoTokens",
     "as_sparse",
     "check_doc_names",
     "check_num_tokens",
@@ -144,6 +145,17 @@ def numbered(argument: str, length: SupportsIndex) -> tuple[str, ...]:
     return tuple(map(str, range(length)))
 
 
+class NoTokens(ValueError):
+    """Documents that have no token."""
+
+    def __init__(self, num_docs: int) -> None:
+        self.num_docs = num_docs
+        super().__init__(
+            f"the corpus is empty: {num_docs} documents without a single token; give documents "
+            "that have words of the vocabulary in them"
+        )
+
+
 def check_size(num_docs: int, num_tokens: int) -> None:
     """Check that a corpus has tokens, and no more than int32 can number."""
     if num_tokens >= LIMIT:
@@ -151,10 +163,7 @@ def check_size(num_docs: int, num_tokens: int) -> None:
             f"the corpus has {num_tokens} tokens; split the corpus, 2**31 - 1 is the limit"
         )
     if not num_tokens:
-        raise ValueError(
-            f"the corpus is empty: {num_docs} documents without a single token; give documents "
-            "that have words of the vocabulary in them"
-        )
+        raise NoTokens(num_docs)
 
 
 def tokens(

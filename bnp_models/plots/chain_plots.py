@@ -83,7 +83,8 @@ def plot_traces(
     axes, drawn, left_out = _panels(scalars, terms, axes, 2, new, all_of_them=var_names is not None)
     for name, draws, (left, right) in drawn:
         _trace(left, draws)
-        left.set_ylabel(name if len(name) <= MAX_SIDE else "\n[".join(name.rsplit("[", 1)))
+        text = name if len(name) <= MAX_SIDE else "\n[".join(name.rsplit("[", 1))
+        left.set_ylabel(panels.as_written(text))
         _histogram(right, draws, _bin_edges(draws), histtype="step", orientation="horizontal")
         right.set_xticks([])
         left.tick_params(labelbottom=False)
@@ -157,7 +158,7 @@ def plot_ranks(
             counts = np.histogram(values + 0.5, bins=edges)[0]
             colour = panels.chain_colour(chain, num_chains)
             ax.stairs(counts, edges, baseline=None, color=colour, label=f"chain {chain}", lw=1.3)
-        ax.set_title(name, fontsize="medium")
+        ax.set_title(panels.as_written(name), fontsize="medium")
         ax.set(xlim=(0, edges[-1]), xlabel="rank among all draws", ylabel="draws per bin")
         panels.plain(ax)
     for _, _, (ax,) in drawn:  # when the panels have their common limits
@@ -206,16 +207,17 @@ def plot_number(
     axes, drawn, _ = _panels({var_name: scalars[var_name]}, terms, axes, 2, new)
     for name, draws, (trace, bars) in drawn:
         _trace(trace, draws)
-        trace.set(xlabel="kept draw", ylabel=name)
+        trace.set(xlabel="kept draw", ylabel=panels.as_written(name))
         panels.round_ticks(trace.yaxis, whole=_whole(draws))
         edges = _bin_edges(draws)
         share = np.full(draws.T.shape, 1 / draws.shape[1])
         kind = "bar" if (len(edges) - 1) * len(draws) <= MAX_BARS else "step"
         _histogram(bars, draws, edges, weights=share, histtype=kind, rwidth=0.85)
-        bars.set(xlabel=name, ylabel="share of draws", xlim=(edges[0] - 0.1, edges[-1] + 0.1))
+        bars.set(xlabel=panels.as_written(name), ylabel="share of draws")
+        bars.set_xlim(edges[0] - 0.1, edges[-1] + 0.1)
         panels.round_ticks(bars.xaxis, whole=True)
         panels.round_ticks(bars.yaxis, percent=True, most=6)
-        panels.title_with_chains(trace, f"Number of {name}")
+        panels.title_with_chains(trace, f"Number of {panels.as_written(name)}")
     return axes[0]
 
 
@@ -270,7 +272,7 @@ def plot_history(
     axes, drawn, _ = _panels(scalars, terms, axes, 1, new)
     for name, values, (ax,) in drawn:
         panels.chain_lines(ax, x, values, marker=".", ms=3, lw=0.8)
-        ax.set(xlabel=along, ylabel=name)
+        ax.set(xlabel=along, ylabel=panels.as_written(name))
         ax.margins(x=0.01)
         panels.round_ticks(ax.xaxis, whole=against == "sweeps")
         panels.round_ticks(ax.yaxis, whole=_whole(values))
@@ -320,7 +322,7 @@ def plot_functionals(functionals: Functionals, *, ax: Axes | None = None) -> Axe
         x = np.clip(rhat - 1, SHOWN_FROM, TOP - 1)
         ax.scatter(x, heights, size, colours, alpha=alpha, linewidths=0, clip_on=False)
     ax.axvline(functionals.max_rhat - 1, color="0.3", lw=1, ls="--")
-    ax.set_yticks(range(len(rows)), labels, fontsize="small")
+    ax.set_yticks(range(len(rows)), [*map(panels.as_written, labels)], fontsize="small")
     ax.set_ylim(max(len(rows), 1) - 0.5, -0.5)
     ax.set(xscale="log", xlim=(SHOWN_FROM, TOP - 1))
     ticks = [*(f"{tick:g}" for tick in TICKS[:-1]), f">{TOP:g}"]
@@ -392,7 +394,8 @@ def _say_constant(row: np.ndarray, constants: Mapping[str, np.ndarray]) -> None:
     ax = row[0]
     box = ax.figure.bbox if isinstance(ax.figure, panels.Picture) else ax.get_window_extent()
     text = f"The same in all draws of all chains: {_values(constants)}."
-    lines = textwrap.fill(text, max(int(box.width / ax.figure.dpi / panels.LABEL_WIDTH), 20))
+    width = max(int(box.width / ax.figure.dpi / panels.LABEL_WIDTH), 20)
+    lines = panels.as_written(textwrap.fill(text, width))
     for empty in row:
         empty.set_axis_off()
     ax.text(0.02, 0.5, lines, transform=ax.transAxes, va="center", fontsize="medium")

@@ -147,6 +147,7 @@ def _draw_tree(
     """Write the common words in a box, and the words of each group below it."""
 
     def write(x: float, y: float, text: str, **options: Any) -> None:
+        text = panels.as_written(text)
         ax.text(x, y, text, ha="center", va="center", fontsize="small", **options)
 
     middle, box = layout.width / 2, LINE * (layout.common_lines + 0.6)

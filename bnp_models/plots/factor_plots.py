@@ -100,7 +100,7 @@ def plot_factors(
     shown = Effects(*(values[chosen] for values in effects))
     axes = panels.grid(axes, len(chosen), num_columns, _size(shape, num_features, feature_names))
     for ax, title in zip(axes, names, strict=True):
-        ax.set_title(title, fontsize="medium", loc="left")
+        ax.set_title(panels.as_written(title), fontsize="medium", loc="left")
     if shape is not None:
         _images(axes, Effects(*(values.reshape(-1, *shape) for values in shown)))
         if (shown.mean < 0).any():
@@ -150,7 +150,7 @@ def _profiles(axes: np.ndarray, effects: Effects, names: Sequence[str] | None) -
         panels.round_ticks(ax.yaxis, most=4)
         ax.tick_params(labelsize="small")
         if names is not None and num_features <= MAX_NAMES:
-            ax.set_xticks(place, names, rotation=90)
+            ax.set_xticks(place, [panels.as_written(name) for name in names], rotation=90)
         else:
             panels.round_ticks(ax.xaxis, whole=True, most=5)
             ax.set_xlabel("feature", fontsize="small")

@@ -37,6 +37,7 @@ MAX_COLUMNS = 10  # with intervals; more would be hard to read
 MAX_NAME = 0.97  # inches; longer names of columns are slanted
 SMALL_LINE = 0.14  # inches that a line of small text takes
 ONE_LINE, TWO_LINES = 0.18, 0.28  # inches that texts of cells take
+ROUNDING = 1e-12  # of shares, which are at most 1
 MIN_PERCENT = 0.0005  # smaller shares round to 0.0%
 WHOLE_PERCENT = 0.0995  # from here on without decimals
 ABOVE, BELOW = "\N{BLACK UP-POINTING TRIANGLE}", "\N{BLACK DOWN-POINTING TRIANGLE}"
@@ -68,13 +69,14 @@ def plot_prevalence_by_group(
     kept, said = without_small(shares, " in every group")
     shares, lower, upper = (wide(table, column).loc[kept] for column in columns[2:])
     mean, name = shares.mean(axis=1).to_numpy()[:, None], interval_name(table)
+    above, below = lower.to_numpy() - mean, mean - upper.to_numpy()
     ax = heat_map(
         ax,
         names[kept],
         (shares, lower, upper),
         title="share of the group's tokens",
         bounds=name,
-        marks={ABOVE: lower.to_numpy() > mean, BELOW: upper.to_numpy() < mean},
+        marks={ABOVE: above > ROUNDING, BELOW: below > ROUNDING},
         meaning=f"{ABOVE} {BELOW}: the {name} lies above or below the mean of the topic over the "
         "groups.",
         write=percent,
@@ -321,16 +323,17 @@ def _name_cells(
 
     Only every second or n-th name is written if cells are small.
     """
-    ax.set_yticks(range(len(rows)), rows, fontsize="small")
+    row_texts, column_texts = ([*map(panels.as_written, names)] for names in (rows, columns))
+    ax.set_yticks(range(len(rows)), row_texts, fontsize="small")
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     panels.lay_out(ax)
     box, dpi = ax.get_window_extent(), ax.figure.dpi
     width, height = box.width / dpi / len(columns), box.height / dpi / len(rows)
     step = max(math.ceil(SMALL_LINE / height), 1)
-    ax.set_yticks(range(0, len(rows), step), rows[::step], fontsize="small")
+    ax.set_yticks(range(0, len(rows), step), row_texts[::step], fontsize="small")
     step = max(math.ceil(SMALL_LINE / width), 1)
-    ax.set_xticks(range(0, len(columns), step), columns[::step])
+    ax.set_xticks(range(0, len(columns), step), column_texts[::step])
     name = panels.width_of(columns)
     if width < 0.3:
         ax.tick_params(axis="x", rotation=90, labelsize="small")

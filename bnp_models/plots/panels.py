@@ -27,6 +27,7 @@ __all__ = [
     "SMALL_WIDTH",
     "Picture",
     "RoundNumbers",
+    "as_written",
     "caption",
     "chain_colour",
     "chain_lines",
@@ -69,6 +70,14 @@ def chain_colour(chain: int, num_chains: int) -> Any:
     if num_chains <= len(COLOURS):
         return COLOURS[chain]
     return plt.get_cmap("viridis")(chain / (num_chains - 1))
+
+
+def as_written(text: str) -> str:
+    """Return a text from data as matplotlib must get it, to draw all its signs as they are.
+
+    A "$" begins a formula there, unless a backslash is before it.
+    """
+    return text.replace("$", r"\$")
 
 
 def width_of(texts: Iterable[str]) -> float:
@@ -168,7 +177,7 @@ def interval_rows(
     place = np.arange(len(labels))
     ax.hlines(place, lower, upper, colors=colours, lw=2)
     ax.scatter(values, place, 25, colours, zorder=2)
-    ax.set_yticks(place, labels, fontsize="small")
+    ax.set_yticks(place, [as_written(label) for label in labels], fontsize="small")
     ax.set_ylim(len(labels) - 0.5, -0.5)
     ax.grid(axis="x", color="0.9")
     ax.set_axisbelow(True)
@@ -232,10 +241,10 @@ def caption(ax: Axes, text: str) -> None:
         return
     figure = ax.get_figure(root=True)
     own = isinstance(figure, Picture)
-    before = figure.get_supxlabel() if own else ""
+    before = figure.get_supxlabel().replace(r"\$", "$") if own else ""
     box = ax.figure.bbox if own else ax.get_window_extent()
     width = max(int(box.width / ax.figure.dpi / SMALL_WIDTH) - 4, 24)
-    lines = textwrap.fill(f"{before} {text}".strip(), width)
+    lines = as_written(textwrap.fill(f"{before} {text}".strip(), width))
     if own:
         more = lines.count("\n") + 2 - (before.count("\n") + 2) * bool(before)
         figure.set_figheight(figure.get_figheight() + LINE_HEIGHT * more)

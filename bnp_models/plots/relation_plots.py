@@ -178,8 +178,9 @@ def _circles(
             if shown and (offset := _room(shown, r, taken - np.tile(centre[i], 2))) is not None:
                 taken = np.vstack([taken, np.tile(centre[i], 2) + _box(shown, offset)])
                 ax.annotate(
-                    shown, at, offset, textcoords="offset points", ha="center", va="center",
-                    fontsize=FONT, color="0.15", zorder=3, path_effects=halo,
+                    panels.as_written(shown), at, offset, textcoords="offset points",
+                    ha="center", va="center", fontsize=FONT, color="0.15", zorder=3,
+                    path_effects=halo,
                 )  # fmt: skip
                 break
 

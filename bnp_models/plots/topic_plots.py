@@ -66,9 +66,9 @@ def plot_topic_words(
         place = np.arange(len(part))
         ax.barh(place, part["probability"], color=panels.COLOURS[0], alpha=0.55, height=0.75)
         ax.hlines(place, part["lower"], part["upper"], color="0.15", lw=1)
-        ax.set_yticks(place, part["word"], fontsize="small")
+        ax.set_yticks(place, part["word"].map(panels.as_written), fontsize="small")
         ax.invert_yaxis()
-        ax.set_title(title, fontsize="medium", loc="left")
+        ax.set_title(panels.as_written(title), fontsize="medium", loc="left")
         ax.set_xlim(0, limit)
         if ax.xaxis.get_tick_params().get("labelbottom", True):
             ax.set_xlabel("probability", fontsize="small")
@@ -163,7 +163,7 @@ def plot_effects(
     for name, level in table.attrs.get("reference", {}).items():
         if term.startswith(f"{name}[") and term.endswith("]"):
             against = f" against {level}"
-    ax.set_title(f"Effect of {term}{against}", loc="left")
+    ax.set_title(panels.as_written(f"Effect of {term}{against}"), loc="left")
     return ax
 
 
@@ -213,9 +213,10 @@ def plot_topics_over_time(
         part = table.loc[table["topic"] == topic]
         middle = np.asarray(part["middle"])
         ax.fill_between(middle, part["lower"], part["upper"], color=colour, alpha=0.2, lw=0)
-        ax.plot(middle, part["prevalence"], "o-", ms=3, color=colour, lw=1.4, label=name)
+        text = panels.as_written(name)
+        ax.plot(middle, part["prevalence"], "o-", ms=3, color=colour, lw=1.4, label=text)
         if not together:
-            ax.set_title(name, fontsize="medium", loc="left")
+            ax.set_title(text, fontsize="medium", loc="left")
     for ax in axes:
         ax.set_ylim(bottom=0)
         panels.round_ticks(ax.yaxis, percent=True, most=4)
@@ -230,9 +231,11 @@ def plot_topics_over_time(
         panels.plain(ax)
     if together:
         axes[0].set(xlabel="time", ylabel=meaning)
+        lines = axes[0].get_lines()[-len(names) :]
         axes[0].legend(
-            frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5)
-        )
+            lines, [line.get_label() for line in lines], frameon=False, fontsize="small",
+            loc="center left", bbox_to_anchor=(1.0, 0.5),
+        )  # fmt: skip
     panels.caption(axes[0], said)
     return axes
 
@@ -259,8 +262,8 @@ def plot_calibration(table: pd.DataFrame, name: str, *, ax: Axes | None = None) 
         fmt="o", ms=4, lw=1, color=panels.COLOURS[0], label="documents in parts of equal size",
     )  # fmt: skip
     ax.set(
-        xlabel=f"predicted probability of {name}", ylabel="observed share", xlim=(-0.03, 1.03),
-        ylim=(-0.03, 1.03), aspect="equal",
+        xlabel=f"predicted probability of {panels.as_written(name)}", ylabel="observed share",
+        xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal",
     )  # fmt: skip
     ax.legend(frameon=False, fontsize="small", loc="best")
     return panels.plain(ax)

@@ -182,7 +182,7 @@ def topic_sections(fit: TopicFit, labels: pd.Series, num_rows: int | None) -> li
         found.append(_prevalence(fit, labels))
     if isinstance(fit, GroupFit):
         found.append(_sharing(fit))
-    if isinstance(fit, ContrastFit):
+    if isinstance(fit, ContrastFit) and fit.dataset.num_groups > 1:
         found.append(_contrast(fit))
     # tables of authors do not use weights of chains
     if isinstance(fit, AuthorFit) and not fit._is_stacked():

@@ -243,7 +243,7 @@ def plot_author_topics(
     ax
         Where to draw.
     """
-    from bnp_models.plots.panels import chain_colour, panel, plain, round_ticks
+    from bnp_models.plots.panels import as_written, chain_colour, panel, plain, round_ticks
     from bnp_models.plots.small_topics import small
 
     rows = _rows(fit, [author], "author")
@@ -264,12 +264,12 @@ def plot_author_topics(
             mean, place, xerr=np.maximum([mean - lower, upper - mean], 0), fmt="o", ms=4, lw=1.2,
             color=chain_colour(i, len(chains)), label=f"chain {c}",
         )  # fmt: skip
-    ax.set_yticks(range(len(topics)), number_labels(fit, topics))
+    ax.set_yticks(range(len(topics)), [as_written(name) for name in number_labels(fit, topics)])
     ax.invert_yaxis()
     ax.set_xlim(left=0)
     round_ticks(ax.xaxis, percent=True, most=6)
     ax.set_xlabel(f"share of the author's words (mean and {interval:.0%} interval)")
-    ax.set_title(f"Topics of {author}", loc="left")
+    ax.set_title(f"Topics of {as_written(author)}", loc="left")
     ax.legend(fontsize="small", frameon=False, **beside)
     return plain(ax)
 

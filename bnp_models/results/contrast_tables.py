@@ -468,10 +468,15 @@ class _Averages(NamedTuple):
 
 
 def _checked(fit: ContrastFit) -> ContrastFit:
-    if not (isinstance(fit, ContrastFit) and fit.dataset.num_groups > 1):
+    if not isinstance(fit, ContrastFit):
         raise ValueError(
             "fit must be that of a model whose topics differ by group, such as "
             f"CrossCollectionLDA, got {arguments.short_repr(fit)}"
+        )
+    if fit.dataset.num_groups < 2:
+        raise ValueError(
+            f"fit must have two groups or more to compare, got {fit.dataset.group_names}: fit a "
+            "corpus with more groups"
         )
     return fit
 
@@ -603,7 +608,7 @@ class ContrastFit(GroupFit):
     def summaries(self) -> Summaries:
         """Return tables, text and pictures of topics, of what groups share and how they differ."""
         made = super().summaries()
-        if not self.has_states:
+        if not self.has_states or self.dataset.num_groups < 2:
             return made
         tables = {"contrast": self.contrast(), "contrast_words": self.contrast_words()}
         drawn: dict[str, Any] = {"contrast": self.plot_contrast()}

@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 
 from bnp_kernels.tokens.mixture_law import MixtureLaw, expected_shares, of_docs
 from bnp_models.data import arguments
+from bnp_models.data.checks import NoTokens
 from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.posterior.alignment import (
     Alignment,
@@ -220,6 +221,8 @@ def shares_of_new(
 ) -> pd.DataFrame:
     """Return the topic shares of new documents, for `transform`.
 
+    Texts without words of the fit have the shares of the prior, also if there are no others.
+
     Parameters
     ----------
     documents
@@ -239,7 +242,11 @@ def shares_of_new(
             f"give read_texts(texts, groups=...) with groups out of {', '.join(row_names)}, got "
             f"{arguments.short_repr(documents)}"
         )
-    corpus = as_documents("corpus", documents, read)
+    try:
+        corpus = as_documents("corpus", documents, read)
+    except NoTokens as error:  # a corpus must have a token: one more document has it
+        corpus = Corpus.from_ids([[]] * error.num_docs + [[0]], vocabulary=mixtures.vocabulary)
+        return shares_of_new(corpus, read, mixtures, states, alignment, row_names=None, **how)[:-1]
     means = fold_in(mixtures, corpus, **how)
     return _share_table(_new_document_shares(means, states, corpus, alignment).mean, corpus)
 

@@ -84,7 +84,8 @@ def effects(
         the first ones and all numbers have their means. `attrs["reference"]` has these levels,
         `attrs["centre"]` these means, by covariate, `attrs["left_out"]` is the number of empty
         documents, which are left out, and `attrs["prevalence"]` lists the topics' mean shares of
-        all tokens, by number. A state without a topic counts as no effect on it.
+        all tokens, by number, `attrs["chains"]` the chains that the topics come from. A state
+        without a topic counts as no effect on it, and as half a state where the effect is positive.
         Where the table is that of one of several chains, it also has what the other chains say of
         the topics that they have: `lowest_effect` and `highest_effect`, the range of their effects,
         `other_chains`, their number, and `same_sign`, how many have an effect of the same sign.
@@ -148,7 +149,7 @@ def _effects(
     weight = state_weights(states)
     weight = np.repeat(weight / weight.sum(), num_draws) / num_draws
     lower, upper = (_mixture_quantile(mean, sd, weight, tail) for tail in tails)
-    positive = 1 - np.tensordot(weight, _normal_cdf(0.0, mean, sd), 1)
+    positive = np.clip(1 - np.tensordot(weight, _normal_cdf(0.0, mean, sd), 1), 0.0, 1.0)
     effect = np.tensordot(weight, mean, 1)
     columns = {"effect": effect, "lower": lower, "upper": upper, "probability": positive}
     table = pd.DataFrame(
@@ -162,6 +163,7 @@ def _effects(
     table.attrs["centre"] = design.centre
     table.attrs["left_out"] = int((~kept).sum())
     table.attrs["prevalence"] = mean_shares(states, alignment).tolist()
+    table.attrs["chains"] = fit._chain_numbers()
     return table
 
 
@@ -392,4 +394,5 @@ def _mixture_quantile(
         middle = (low + high) / 2
         below = np.tensordot(weight, _normal_cdf(middle, mean, sd), 1) < tail
         low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return (low + high) / 2
+    # many states may have no effect at all; then the quantile is exactly zero
+    return np.where((low <= 0) & (high >= 0), 0.0, (low + high) / 2)

@@ -168,7 +168,8 @@ class TopicFit(TopicDraws):
         Parameters
         ----------
         reference
-            Corpus that the words are counted in, by default the one fitted.
+            Corpus that the words are counted in, by default the one fitted. Words are matched by
+            name. Its vocabulary must have the first words of each topic.
         top
             First words of each topic that are used.
         group
@@ -197,7 +198,8 @@ class TopicFit(TopicDraws):
         top
             First words of each topic that are used.
         reference
-            Corpus that the words are counted in, by default the one fitted.
+            Corpus that the words are counted in, by default the one fitted. Words are matched by
+            name. Its vocabulary must have the first words of each topic.
         group
             Group whose topics to score, where these differ by group.
         window
@@ -209,6 +211,8 @@ class TopicFit(TopicDraws):
 
         Raises
         ------
+        ValueError
+            If the reference lacks a word of a topic, or an option is out of its domain.
         ImportError
             If the measure is gensim's and gensim is not installed.
         """
@@ -217,7 +221,7 @@ class TopicFit(TopicDraws):
         fit = self.shown
         phi = mean_topics(fit.topic_states, fit.alignment, group=group)
         values = coherences.coherence(
-            topic_tables.first_words(phi, top).T,
+            _words(self.dataset, topic_tables.first_words(phi, top).T),
             self.dataset if reference is None else reference,
             measure=measure, top=top, window=window,
         )  # fmt: skip
@@ -441,6 +445,11 @@ class TopicFit(TopicDraws):
             f"{error:.2g}), lowest {np.min(values):.3f}, highest {np.max(values):.3f}; first "
             f"{num_words} words, in the same of {corpus.num_docs} documents"
         )
+
+
+def _words(corpus: Corpus, numbers: np.ndarray) -> list[list[str]]:
+    """Return the words that have these numbers in a corpus."""
+    return [[corpus.vocabulary[v] for v in row] for row in numbers]
 
 
 def _keep_made(old: TopicFit, new: TopicFit) -> None:

@@ -207,11 +207,16 @@ def plot_effects(
     fit
         Fit of a topic model.
     effects
-        What `effects` returned, or covariates to call it with.
+        What `effects` of this fit returned, or covariates to call it with.
     term, ax
         See `topic_plots.plot_effects`.
     topics
         Topics to draw, those that are in the table; by default the thirty largest.
+
+    Raises
+    ------
+    ValueError
+        If the effects are those of topics of other chains, which have other numbers.
     """
     from bnp_models.plots import topic_plots
 
@@ -220,6 +225,12 @@ def plot_effects(
     arguments.instance("effects", effects, pd.DataFrame | Mapping, wanted)
     if not (isinstance(effects, pd.DataFrame) and {"topic", "term", "effect"} <= set(effects)):
         effects = effects_of(fit, effects)
+    theirs, ours = effects.attrs.get("chains"), fit._chain_numbers()
+    if theirs not in (None, ours):
+        raise ValueError(
+            f"effects must be those of the topics of chains {ours}, got those of chains {theirs}, "
+            "where topics have other numbers: take the fit that made the table"
+        )
     part = rows_of(effects, chosen_topics(fit, topics))
     labels = number_labels(fit, list(dict.fromkeys(part["topic"])))
     return fit._captioned(topic_plots.plot_effects(part, term=term, labels=labels, ax=ax))

@@ -137,7 +137,7 @@ def topics(
         },
         index=table.index,
     )
-    table.attrs["unmatched"] = float(1 - table["prevalence"].to_numpy().sum())
+    table.attrs["unmatched"] = max(float(1 - table["prevalence"].to_numpy().sum()), 0.0)
     table.attrs["uncommon"] = alignment.uncommon_share()
     if own := fit.shown._own_labels:
         table.insert(0, "label", [own.get(k, "") for k in table.index])

@@ -243,3 +243,13 @@ def test_processes_of_a_search_can_be_sent_an_estimator(classifier, new_counts):
     np.testing.assert_array_equal(
         copied.predict_proba(new_counts[0]), classifier.predict_proba(new_counts[0])
     )
+
+
+def test_documents_without_words_have_the_shares_of_the_prior(classifier, new_counts):
+    """Alone as well as among others."""
+    X = new_counts[0].copy()
+    X[1] = 0
+    found = classifier.transform(X)
+    assert found.shape == (len(X), 2)
+    np.testing.assert_allclose(found[1], 0.5, atol=1e-6)
+    np.testing.assert_array_equal(classifier.transform(X[1:2]), found[1:2])

@@ -59,9 +59,12 @@ def test_columns_of_a_data_frame_name_the_words(estimator, counts):
 def test_documents_without_words_have_the_shares_of_the_prior(estimator, new_counts):
     X = new_counts[0].copy()
     X[1] = 0
-    np.testing.assert_allclose(estimator.transform(X)[1], 0.5, atol=1e-6)
-    with pytest.raises(ValueError, match="X must have a document with words, got 2 without"):
-        estimator.transform(np.zeros((2, 8), int))
+    found = estimator.transform(X)
+    np.testing.assert_allclose(found[1], 0.5, atol=1e-6)
+    np.testing.assert_array_equal(estimator.transform(X[1:2]), found[1:2])  # none has words
+    np.testing.assert_array_equal(estimator.transform(X[[1, 1]]), found[[1, 1]])
+    with pytest.raises(ValueError, match="X must have a document with words, got 1 without"):
+        estimator.score(X[1:2])
 
 
 def test_where_chains_disagree_all_is_of_one_chain(counts, cheap, no_sweeps, monkeypatch):

@@ -303,6 +303,17 @@ def test_prevalence():
     assert topic_plots.plot_prevalence(topics(), ax=given) is given
 
 
+def test_groups_that_are_alike_have_no_marks():
+    """The mean of equal shares is not this share, but for rounding."""
+    table = by_group([str(g) for g in range(11)], 6)
+    for name in ("prevalence", "lower", "upper"):
+        table[name] = table["topic"].map(dict(enumerate((0.1, 0.07, 0.13, 0.3, 0.011, 0.7))))
+    signs = {heat_maps.ABOVE, heat_maps.BELOW}
+    assert not signs & set("".join(texts(heat_maps.plot_prevalence_by_group(table))))
+    table.loc[0, ["prevalence", "lower", "upper"]] = 0.2
+    assert signs <= set("".join(texts(heat_maps.plot_prevalence_by_group(table))))
+
+
 def test_prevalence_by_group_keeps_the_order_of_groups_and_topics():
     ax = heat_maps.plot_prevalence_by_group(by_group(["b", "a", "c"]))
     assert [label.get_text() for label in ax.get_xticklabels()] == ["b", "a", "c"]

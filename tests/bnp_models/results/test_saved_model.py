@@ -68,6 +68,13 @@ def test_transform_has_the_same_bits(name, corpus, tmp_path, no_sweeps):
         assert saved.transform(grouped, **how).equals(saved.transform(new, **how))
     else:
         assert saved.transform(NEW, **how).equals(fit.transform(NEW, **how))
+        many = fit.transform([NEW[0], "zzzz", ""], **how)[1:]  # these have the shares of the prior
+        for one in (saved, fit):
+            for alone in ("zzzz", ["zzzz"], [""]):
+                found = one.transform(alone, **how)
+                assert found.index.tolist() == ["0"]
+                np.testing.assert_array_equal(found, many[:1])
+            np.testing.assert_array_equal(one.transform(["zzzz", ""], **how), many)
 
 
 def test_raw_texts_are_read_as_those_of_the_fit(fitted, corpus):

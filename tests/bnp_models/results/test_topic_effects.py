@@ -4,6 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_hex
 
 import bnp_models as bnp
 from bnp_models.posterior.alignment import align
@@ -97,7 +98,8 @@ class TestEffects:
         assert table["term"][:3].tolist() == ["intercept", "part[b]", "part[c]"]
         shares = table.attrs.pop("prevalence")
         np.testing.assert_allclose(shares, numbered.shares().mean(axis=0))
-        assert table.attrs == {"reference": {"part": "a"}, "centre": {}, "left_out": 1}
+        expected = {"reference": {"part": "a"}, "centre": {}, "left_out": 1, "chains": [0]}
+        assert table.attrs == expected
         kept = plain["length"][0, :, 0] > 0  # document 5 is empty
         theta = plain["theta"].mean(axis=0)
         means = {level: theta[kept & (part == level)].mean(axis=0) for level in "abc"}
@@ -204,6 +206,30 @@ class TestEffects:
         x = np.random.default_rng(0).normal(size=corpus.num_docs)
         table = effects(fit_of(states, corpus, alignment), {"x": x}, topics=[lost])
         assert np.isfinite(table[["effect", "lower", "upper", "probability"]].to_numpy()).all()
+
+    @pytest.mark.parametrize("sign", [-1, 1])
+    def test_no_effect_is_no_clear_one(self, states_of, z, corpus, fit_of, sign):
+        """An interval that ends where states have no effect ends at zero, and encloses it."""
+        merged = z.copy()
+        merged[1:][merged[1:] == 2] = 3
+        fit = fit_of(states_of(merged, corpus), corpus)
+        shares = fit.document_topics()
+        lost = int(np.isnan(fit.alignment.similarity).any(axis=0).argmax())
+        x = sign * shares[lost].to_numpy()
+        table = fit.effects({"x": x})
+        row = table[(table["topic"] == lost) & (table["term"] == "x")].iloc[0]
+        assert sign * row["effect"] > 0.1
+        assert row["lower" if sign > 0 else "upper"] == 0
+        assert table["probability"].between(0, 1).all()
+        _, dots = fit.plot_effects(table, topics=[lost]).collections
+        assert to_hex(dots.get_facecolors()[0]) == to_hex("0.55")
+
+    def test_probabilities_are_at_most_one(self, states, corpus, plain, fit_of):
+        """Weights of the states may sum to a little more than one."""
+        fit, x = fit_of(states, corpus), plain["theta"].mean(axis=0)
+        for num_draws in range(1, 8):
+            table = effects(fit, {"x": -x[:, 0]}, topics=[0, 1], num_draws=num_draws)
+            assert table["probability"].between(0, 1).all()
 
 
 def test_quantiles_of_mixtures():

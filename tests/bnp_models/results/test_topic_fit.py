@@ -50,6 +50,25 @@ def test_coherence_by_name(fitted):
         fitted.coherence(top=1)
 
 
+def test_words_of_a_reference_are_matched_by_name(fitted):
+    """The numbers of words differ between corpora."""
+    docs = ["uvwx", "yz", "vwz", "ab"]
+
+    def over(words):
+        ids = [[words.index(word) for word in doc] for doc in docs]
+        return bnp.Corpus.from_ids(ids, vocabulary=list(words))
+
+    for top in (2, 3):
+        expected = fitted.npmi(over("uvwxyzab"), top=top)
+        for words in ("abzyxwvu", "zabuvwxy"):
+            np.testing.assert_array_equal(fitted.npmi(over(words), top=top), expected)
+            found = fitted.coherence(reference=over(words), top=top)
+            np.testing.assert_array_equal(found, expected)
+    lacking = bnp.Corpus.from_ids([[0, 1], [2]], vocabulary=list("uab"))
+    with pytest.raises(ValueError, match=r"has the word '[v-z]', which is not in the vocabulary"):
+        fitted.coherence(reference=lacking, top=3)
+
+
 @pytest.mark.parametrize("name", ["plot_topic_similarity", "plot_prevalence_by_group"])
 def test_heat_maps_show_the_topics_asked_for(fitted, name):
     draw = getattr(fitted, name)

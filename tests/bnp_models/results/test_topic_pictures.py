@@ -151,6 +151,15 @@ class TestPictures:
         with pytest.raises(ValueError, match="covariates must have one row for each"):
             fit.plot_effects({"x": x[:3]})
 
+    def test_effects_on_the_topics_of_another_chain(self, fit, x):
+        """Their numbers and labels are not those of the topics of this fit."""
+        of_one = fit.of_chain(1).effects({"x": x}, num_draws=1)
+        assert of_one.attrs["chains"] == [1]
+        fit.of_chain(1).plot_effects(of_one[of_one["topic"] < 2])
+        for one in (fit.pooled(), fit.of_chain(2)):
+            with pytest.raises(ValueError, match=r"effects must be .* got those of chains \[1"):
+                one.plot_effects(of_one)
+
     def test_over_time(self, fit):
         (ax,) = fit.plot_topics_over_time(np.arange(24), topics=[2, 0], num_bins=3)
         assert [line.get_label()[:2] for line in ax.get_lines()] == ["0:", "2:"]
