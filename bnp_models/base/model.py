@@ -432,7 +432,7 @@ def from_description(description: dict[str, Any]) -> Any:
     classes: dict[str, Any] = {**known_models()}
     fields = dict(description)
     name = fields.pop("model", None)
-    if name not in classes:
+    if not isinstance(name, str) or name not in classes:
         raise ValueError(f"model must be one of {sorted(classes)}, got {name!r}")
     try:
         return classes[name](**{key: _restore(value) for key, value in fields.items()})

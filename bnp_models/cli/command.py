@@ -38,7 +38,7 @@ from bnp_models.cli.reading import (
     show_value,
 )
 from bnp_models.data import arguments
-from bnp_models.data.files import replacing
+from bnp_models.data.files import csv_text, replacing
 from bnp_models.run.checkpoint import has_checkpoint, read_header
 from bnp_models.run.progress import Lines
 
@@ -353,10 +353,10 @@ def _print_table(
     index = table.index.name is not None
     if output is not None:
         with replacing(output) as file:
-            file.write(table.to_csv(index=index).encode("utf-8"))
+            file.write(csv_text(table, index=index).encode("utf-8"))
         say(f"{len(table)} rows written to {output}")
     elif csv:
-        table.to_csv(sys.stdout, index=index)
+        print(csv_text(table, index=index), end="")
     else:
         print(table.to_string(index=index, float_format="{:.3f}".format))
     return 0

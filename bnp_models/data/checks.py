@@ -4,6 +4,7 @@ The functions return the checked values in the form that a corpus stores: tuples
 arrays, and labels as int32 or float32.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, SupportsIndex
 
@@ -31,8 +32,10 @@ __all__ = [
     "shape_of",
     "strings",
     "tokens",
+    "whole",
 ]
 
+_HALVES = re.compile("[\ud800-\udfff]")
 LIMIT = 2**31
 """Ids and numbers of tokens are below: they are int32."""
 
@@ -90,12 +93,22 @@ def strings(
     for i, name in enumerate(entries):
         if not isinstance(name, str) or "\0" in name:
             raise ValueError(f"{argument}[{i}] is {name!r}; give strings, without NUL characters")
+        if whole(name) != name:
+            raise ValueError(
+                f"{argument}[{i}] is {name!r}, which has half of a surrogate pair, so no file can "
+                "hold it; replace it, as name.encode('utf-8', 'replace').decode() does"
+            )
     if length is not None and len(entries) != length:
         raise ValueError(
             f"{argument} has {len(entries)} entries but there are {length} {unit}; give one entry "
             "for each"
         )
     return tuple(str(name) for name in entries)
+
+
+def whole(text: str) -> str:
+    """Replace halves of surrogate pairs, which no file of UTF-8 can hold, by U+FFFD."""
+    return text if text.isascii() else _HALVES.sub("\ufffd", text)
 
 
 def distinct(

@@ -24,6 +24,7 @@ from bnp_models.data.checks import (
     integers,
     strings,
     tokens,
+    whole,
 )
 
 __all__ = [
@@ -431,14 +432,21 @@ def encode(
     Raises
     ------
     ValueError
-        If a value is neither a string nor an integer, if both occur, or if `names` lacks one.
+        If a value is neither a string nor an integer, if both occur, if one has half of a surrogate
+        pair, or if `names` lacks one.
     """
     kind = str if values and isinstance(values[0], str) else (int, np.integer)
+    halves = {v for v in values if isinstance(v, str) and whole(v) != v}
     for i, value in enumerate(values):
         if not isinstance(value, kind) or isinstance(value, bool) or value == "":
             raise ValueError(
                 f"{argument} of {where(i)} is {arguments.short_repr(value)}; give strings for all, "
                 "none of them empty, or integers for all"
+            )
+        if value in halves:
+            raise ValueError(
+                f"{argument} of {where(i)} is {value!r}, which has half of a surrogate pair, so no "
+                "file can hold it; replace it, as name.encode('utf-8', 'replace').decode() does"
             )
     if names is not None and kind is not str:
         return _check_numbers(argument, values, names, names_argument, where)

@@ -1,6 +1,7 @@
 """Files and folders that are written whole or not at all, checksums, and compressed text files."""
 
 import contextlib
+import errno
 import gzip
 import hashlib
 import json
@@ -18,12 +19,14 @@ __all__ = [
     "about_file",
     "check_seal",
     "checksum",
+    "csv_text",
     "new_folder",
     "open_text",
     "replacing",
     "seal",
 ]
 
+_FULL = (None, errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 _MARK = b"sha256:"
 SEAL_BYTES = len(_MARK) + 64
 """Length of the checksum at the end of a sealed file."""
@@ -34,6 +37,12 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Open a temporary file that replaces `path` when the block ends without an error.
 
     A reader of `path` finds the old file or the complete new one, never a part of it.
+
+    Raises
+    ------
+    OSError
+        If the file can't be written, for instance because the disk is full. The message names
+        `path` and says what to do.
     """
     target = Path(path)
     temporary = _temporary(target)
@@ -43,6 +52,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
+    except OSError as error:
+        raise _not_written(error, target) from error
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -72,8 +83,22 @@ def new_folder(name: str, path: Path) -> Iterator[Path]:
         _check_new(name, path)
         temporary.rename(path)
         _sync(path.parent)
+    except OSError as error:
+        if error.errno not in _FULL:  # perhaps of a file that the block reads
+            raise
+        raise _not_written(error, path) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)  # nothing is there after the renaming
+
+
+def _not_written(error: OSError, target: Path) -> OSError:
+    """Return an error of the same kind that names the file that could not be written."""
+    why = os.strerror(error.errno) if error.errno else str(error)
+    fix = "free space on the disk, or give another path"
+    # NumPy gives no number where it could write only a part
+    return OSError(
+        error.errno or errno.ENOSPC, f"{why}, so this was not written ({fix})", str(target)
+    )
 
 
 def _check_new(name: str, path: Path) -> None:
@@ -101,6 +126,29 @@ def _sync(path: Path) -> None:
         os.close(number)
 
 
+def csv_text(table: Any, *, index: bool = True) -> str:
+    """Return a pandas table as CSV in which a spreadsheet takes no text for a formula.
+
+    Text that begins with `=`, `+`, `-`, `@`, a tab or a carriage return gets an apostrophe in
+    front. Numbers stay as they are.
+    """
+    safe = table.copy()
+    for i, kind in enumerate(table.dtypes):
+        if kind.kind not in "biufcmM":
+            safe.isetitem(i, table.iloc[:, i].astype(object).map(_as_text))
+    if index and table.index.dtype.kind not in "biufcmM":
+        safe.index = table.index.map(_as_text)
+    safe.columns = table.columns.map(_as_text)
+    return safe.to_csv(index=index, lineterminator="\n")
+
+
+def _as_text(cell: Any) -> Any:
+    if isinstance(cell, tuple):  # of an index with several levels
+        return tuple(map(_as_text, cell))
+    is_formula = isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r"))
+    return f"'{cell}" if is_formula else cell
+
+
 def checksum(content: Mapping[str, Any]) -> str:
     """Return the SHA-256, in hex, of what a JSON file holds."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
@@ -118,8 +166,11 @@ def seal(file: IO[bytes]) -> None:
     file.write(_MARK + digest)
 
 
-def check_seal(path: str | os.PathLike[str], fix: str) -> bool:
+def check_seal(path: str | os.PathLike[str], fix: str, *, required: bool) -> bool:
     """Compare the content of a file with the checksum that `seal` appended.
+
+    A damaged mark of the checksum looks like no checksum. Files that always have one are therefore
+    read with `required=True`.
 
     Returns
     -------
@@ -128,13 +179,19 @@ def check_seal(path: str | os.PathLike[str], fix: str) -> bool:
     Raises
     ------
     ValueError
-        If the content differs; the message names the file and ends with `fix`.
+        If the content differs, or there is no checksum although one is `required`. The message
+        names the file and ends with `fix`.
     """
     with open(path, "rb") as file:
         size = file.seek(0, os.SEEK_END) - SEAL_BYTES
         file.seek(max(size, 0))
         found = file.read()
         if not found.startswith(_MARK):
+            if required:
+                raise ValueError(
+                    f"{path} is damaged: its checksum is missing, or another program wrote the "
+                    f"file; {fix}"
+                )
             return False
         if _digest(file, size) != found.removeprefix(_MARK):
             raise ValueError(f"{path} is damaged: its content does not fit its checksum; {fix}")

@@ -10,7 +10,9 @@ import contextlib
 import hashlib
 import io
 import json
+import math
 import os
+import zipfile
 import zlib
 from array import array as Integers
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -21,7 +23,8 @@ from typing import IO, Any
 import numpy as np
 from jaxtyping import Int
 
-from bnp_models.data.checks import check_size, integers
+from bnp_models.data.arguments import check_memory, free_memory
+from bnp_models.data.checks import check_size, integers, whole
 from bnp_models.data.documents import (
     LEAVES,
     CorpusArrays,
@@ -213,7 +216,7 @@ def number_words(
     Raises
     ------
     ValueError
-        If the limits leave no word.
+        If the limits leave no word, or a word has half of a surrogate pair.
     """
     if vocabulary is not None:
         place = {word: v for v, word in enumerate(vocabulary)}
@@ -230,7 +233,13 @@ def number_words(
     new_id = np.full(len(found), -1, np.int32)
     new_id[order[kept]] = np.arange(kept.sum())
     store.renumber(new_id)
-    return tuple(found[v] for v in np.flatnonzero(kept))
+    words = [found[v] for v in np.flatnonzero(kept)]
+    if halves := [word for word in words if whole(word) != word]:
+        raise ValueError(
+            f"the word {halves[0]!r} of the texts has half of a surrogate pair, so no file can "
+            "hold it; replace it in the texts, as text.encode('utf-8', 'replace').decode() does"
+        )
+    return tuple(words)
 
 
 def _kept(store: TokenStore, order: np.ndarray, limits: Limits) -> np.ndarray:
@@ -310,20 +319,39 @@ def read_sealed(path: str | os.PathLike[str], fix: str, *, required: bool) -> di
     Raises
     ------
     ValueError
-        If the file is damaged or no `.npz` file, or has no checksum although one is `required`. The
-        message names the file and ends with `fix`.
+        If the file is damaged or no `.npz` file, or has no checksum although one is `required`, or
+        its arrays do not fit into the free memory. Sizes are checked before arrays are unpacked.
+        The message names the file and ends with `fix`.
     """
-    sealed = check_seal(path, fix)
-    if required and not sealed:
-        raise ValueError(f"{path} is damaged: its checksum is missing; {fix}")
+    sealed = check_seal(path, fix, required=required)
     with open(path, "rb") as file:
         try:
             with np.load(file, allow_pickle=False) as arrays:
+                _check_unpacked(arrays.zip)
                 return {name: arrays[name] for name in arrays.files}
         except Exception as error:  # of many kinds where the bytes are not those of an archive
             if sealed and isinstance(error, MemoryError):
                 raise
             raise ValueError(f"{path} is no .npz file of plain arrays ({error}); {fix}") from error
+
+
+def _check_unpacked(archive: zipfile.ZipFile) -> None:
+    """Refuse arrays that are not as long as their headers say, or that do not fit into memory."""
+    total = 0
+    for member in archive.infolist():
+        with archive.open(member) as file:
+            major, _ = np.lib.format.read_magic(file)
+            read = getattr(np.lib.format, f"read_array_header_{min(major, 2)}_0")
+            shape, _, dtype = read(file)
+            size = math.prod(shape) * dtype.itemsize
+            if not dtype.hasobject and size != member.file_size - file.tell():
+                raise ValueError(
+                    f"{member.filename} holds {member.file_size - file.tell()} bytes, its header "
+                    f"says {size}"
+                )
+        total += size
+    fix = "use a machine with more free memory"
+    check_memory(f"the arrays have {total} bytes", total, fix, limit=free_memory())
 
 
 def load_npz(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:

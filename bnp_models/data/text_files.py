@@ -26,9 +26,9 @@ import numpy as np
 from jaxtyping import Int
 
 from bnp_models.data import arguments
-from bnp_models.data.checks import LIMIT, check_num_tokens, check_vocabulary, distinct
+from bnp_models.data.checks import LIMIT, check_num_tokens, check_vocabulary, distinct, whole
 from bnp_models.data.corpus import Corpus, make_corpus
-from bnp_models.data.documents import ARGUMENTS, encode_documents
+from bnp_models.data.documents import ARGUMENTS, encode_documents, make_unique
 from bnp_models.data.files import about_file, open_text
 from bnp_models.data.storage import TokenStore, number_words, open_store
 
@@ -175,7 +175,8 @@ def read_folder(
     encoding
         Of the files.
     options
-        For `Corpus.from_texts`. Documents are named by their path below the folder.
+        For `Corpus.from_texts`. Documents are named by their path below the folder; bytes in it
+        that are no UTF-8 become U+FFFD.
     """
     folder, encoding = arguments.path("path", path), arguments.encoding("encoding", encoding)
     if suffixes is not None:
@@ -202,8 +203,8 @@ def read_folder(
     with about_file(path):
         return Corpus.from_texts(
             _contents([folder / file for file in files], encoding),
-            groups=[file.parts[0] for file in files] if groups else None,
-            doc_names=[file.as_posix() for file in files],
+            groups=[whole(file.parts[0]) for file in files] if groups else None,
+            doc_names=make_unique([whole(file.as_posix()) for file in files]),
             **options,
         )
 
@@ -236,7 +237,7 @@ def _json_records(path: PathLike, encoding: str) -> Iterator[Record]:
     with open_text(path, encoding) as file:
         for line in filter(str.strip, file):
             try:
-                record = json.loads(line)
+                record = _whole(json.loads(line))
             except json.JSONDecodeError:
                 record = None
             if not isinstance(record, dict):
@@ -245,6 +246,20 @@ def _json_records(path: PathLike, encoding: str) -> Iterator[Record]:
                     "object; write one per line"
                 )
             yield record
+
+
+def _whole(value: Any) -> Any:
+    """Replace halves of surrogate pairs in all texts of a JSON record, such as those of cut emoji.
+
+    Names of fields are left as they are.
+    """
+    if isinstance(value, str):
+        return whole(value)
+    if isinstance(value, list):
+        return [_whole(entry) for entry in value]
+    if isinstance(value, dict):
+        return {name: _whole(entry) for name, entry in value.items()}
+    return value
 
 
 def _csv_records(

@@ -187,9 +187,14 @@ def load(path: str | os.PathLike[str]) -> Any:
     """Read a file of `save`, or of ArviZ, into memory and close it."""
     import xarray
 
-    with xarray.open_datatree(arguments.path("path", path), engine="h5netcdf") as tree:
-        attrs = {str(name): _plain(value) for name, value in tree.attrs.items()}
-        datasets = {name: child.to_dataset().load() for name, child in tree.children.items()}
+    try:
+        with xarray.open_datatree(arguments.path("path", path), engine="h5netcdf") as tree:
+            attrs = {str(name): _plain(value) for name, value in tree.attrs.items()}
+            datasets = {name: child.to_dataset().load() for name, child in tree.children.items()}
+    except FileNotFoundError:
+        raise
+    except (OSError, RuntimeError, KeyError, TypeError) as error:  # of many kinds, by h5py
+        raise ValueError(f"{path} is no whole netCDF file ({error}); save it again") from error
     for name, dataset in datasets.items():
         labels = {dim: _labels(dataset[dim].to_numpy()) for dim in dataset.indexes}
         datasets[name] = dataset.drop_encoding().assign_coords(labels)

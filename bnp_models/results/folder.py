@@ -24,7 +24,7 @@ from bnp_models.base.model import from_description
 from bnp_models.base.token_model import TokenModel
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus, read_texts
-from bnp_models.data.files import replacing
+from bnp_models.data.files import csv_text, replacing
 from bnp_models.data.storage import (
     is_mapped_corpus,
     read_sealed,
@@ -56,7 +56,9 @@ def save_run(fit: Fit, folder: Path, *, num_rows: int | None = None) -> str:
     """Write draws, data, tables and pictures, and return the report on the model and the chains.
 
     The files are `draws.nc`, the data (in a folder if they are mapped), `convergence.csv`,
-    `report.txt`, `report.html`, and the tables and pictures of `fit.summaries()`.
+    `report.txt`, `report.html`, and the tables and pictures of `fit.summaries()`. Each is written
+    whole or not at all. In tables, text that a spreadsheet would take for a formula begins with an
+    apostrophe.
 
     Parameters
     ----------
@@ -75,7 +77,7 @@ def save_run(fit: Fit, folder: Path, *, num_rows: int | None = None) -> str:
     fit.save(folder / DRAWS)  # first, so that a failure below loses no draw
     save_data(fit.dataset, folder / fit.model.readers.file)
     judged = fit.convergence()
-    judged.table.to_csv(folder / "convergence.csv")
+    _write(csv_text(judged.table).encode("utf-8"), folder / "convergence.csv")
     parts, whole = [str(judged)], [str(judged)]
     if "compile_seconds" in fit.data.attrs:  # not where `MCMC` drew
         whole.append(
@@ -84,11 +86,11 @@ def save_run(fit: Fit, folder: Path, *, num_rows: int | None = None) -> str:
         )
     tables, text, drawn = fit.summaries()
     for name, table in tables.items():
-        table.to_csv(folder / f"{name}.csv")
+        _write(csv_text(table).encode("utf-8"), folder / f"{name}.csv")
     if text is not None:
         parts.insert(0, text(num_rows))
         whole.insert(0, text(None))
-    (folder / "report.txt").write_text("\n\n".join(whole) + "\n", encoding="utf-8")
+    _write(("\n\n".join(whole) + "\n").encode("utf-8"), folder / "report.txt")
     pictures = {name: png(axes) for name, axes in run_pictures(fit, drawn).items()}
     for name, content in pictures.items():
         _write(content, folder / f"{name}.png")

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Delegated", "Fit", "Summaries", "interval_columns", "put_together", "read_draws"]
 
+_FIX = "restore it, or save the fit again"
 AnyFit = TypeVar("AnyFit", bound="Fit")
 Drawn = TypeVar("Drawn")
 
@@ -396,7 +397,8 @@ class Fit(abc.ABC):
         Raises
         ------
         ValueError
-            If the file does not come from a fit, or from one of other data.
+            If the file does not come from a fit, is damaged or was changed by another program, or
+        is from a fit of other data.
         """
         draws = arguments.path("draws", draws)
         return put_together(draws, *read_draws(draws), data)
@@ -508,17 +510,19 @@ def read_draws(path: str | os.PathLike[str]) -> tuple[Model, Any]:
     Raises
     ------
     ValueError
-        If the file does not come from a fit, or is damaged. A file that ArviZ wrote again has no
-        checksum, so that damage to it may pass unnoticed.
+        If the file does not come from a fit, or is damaged. A file that another program changed or
+        wrote again has no valid checksum and is refused.
     """
     path = arguments.path("path", path)
-    check_seal(path, "restore it, or save the fit again")
+    check_seal(path, _FIX, required=True)
     draws = arviz_data.load(path)
     try:
-        description, _ = json.loads(draws.attrs["model"]), draws.attrs["data"]
-    except (KeyError, ValueError):
-        raise ValueError(f"{path} was not written by Fit.save: it names no model") from None
-    return from_description(description), draws
+        model = from_description(json.loads(draws.attrs["model"]))
+        posterior, _ = arviz_data.group(draws, "posterior"), draws.attrs["data"]
+        posterior["chain"], arviz_data.group(draws, "sample_stats")["lp"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} was not written by Fit.save ({error}); {_FIX}") from None
+    return model, draws
 
 
 def put_together(

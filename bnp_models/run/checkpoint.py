@@ -40,6 +40,13 @@ DATA = "data.npz"
 
 FIX = "restore it, or begin anew in another folder"
 
+_ENTRIES = {
+    "model": dict, "options": dict, "data": str, "num_devices": int, "versions": dict,
+    "num_warmup": int, "num_samples": int, "num_chains": int, "thinning": int, "seed": int,
+    "keep_states": int,
+}  # fmt: skip
+"""What every header has, beside its format."""
+
 
 def has_checkpoint(folder: Path) -> bool:
     """Tell whether a run was begun in this folder."""
@@ -59,7 +66,7 @@ def read_header(folder: Path) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        If there is no run in the folder, or its header is damaged or of another format.
+        If there is no run in the folder, or its header is damaged, of another format or not whole.
     """
     path = folder / "header.json"
     if not path.exists():
@@ -75,6 +82,12 @@ def read_header(folder: Path) -> dict[str, Any]:
         raise ValueError(
             f"checkpoint {path} is damaged: its content does not fit its checksum; {FIX}"
         )
+    for name, kind in _ENTRIES.items():
+        if type(header.get(name)) is not kind:
+            raise ValueError(
+                f"checkpoint {path} is no header of a run: {name} is {header.get(name)!r}, not of "
+                f"type {kind.__name__}; {FIX}"
+            )
     return header
 
 

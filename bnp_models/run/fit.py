@@ -232,9 +232,12 @@ def resume(
     header = files.read_header(folder)
     names = ("num_warmup", "num_samples", "num_chains", "thinning", "seed", "keep_states")
     model = from_description(header["model"])
+    data = saved_data(folder / files.DATA)
+    if not data.exists():
+        raise ValueError(f"checkpoint {folder} lacks its data, {data.name}; {files.FIX}")
     return fit(
         model,
-        model.load_data(saved_data(folder / files.DATA)),
+        model.load_data(data),
         checkpoint=folder,
         **{name: header[name] for name in names},
         **header["options"],

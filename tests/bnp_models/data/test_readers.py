@@ -480,3 +480,42 @@ def test_documents_of_the_same_name(tmp_path):
     (tmp_path / "a.csv").write_text("text,name\nfirst,x\nsecond,x\n")
     with pytest.raises(ValueError, match=r"a\.csv: doc_names has 'x' at 0 and again at 1"):
         readers.read_csv(tmp_path / "a.csv")
+
+
+def test_names_of_files_that_are_no_utf8(tmp_path):
+    for group in ("caf\udce9", "tea"):
+        (tmp_path / group).mkdir()
+    for name in ("a\udce9.txt", "a\udcea.txt"):
+        (tmp_path / "caf\udce9" / name).write_text("cat dog")
+    (tmp_path / "tea" / "b.txt").write_text("moon")
+    corpus = readers.read_folder(tmp_path)
+    assert corpus.group_names == ("caf\ufffd", "tea")
+    assert corpus.doc_names == ("caf\ufffd/a\ufffd.txt", "caf\ufffd/a\ufffd.txt (2)", "tea/b.txt")
+    corpus.save(tmp_path / "corpus.npz")
+
+
+def test_cut_emoji_in_json(tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_text(
+        '{"text": "cat \\ud83d", "group": "g\\ud83d", "name": "n", "authors": ["\\ud83d"]}'
+    )
+    corpus = readers.read_jsonl(path)
+    assert corpus.group_names == ("g\ufffd",)
+    assert corpus.author_names == ("\ufffd",)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"doc_names": ["a\udce9"]}, r"doc_names\[0\] is 'a\\udce9', which has half of a surrog"),
+        ({"groups": ["a\udce9"]}, r"groups of document 0 is 'a\\udce9', which has half"),
+        ({"labels": ["a\udce9"]}, r"labels of document 0 is 'a\\udce9', which has half"),
+        ({"authors": [["a\udce9"]]}, r"authors of document 0 is 'a\\udce9', which has half"),
+        ({"groups": [0], "group_names": ["a\udce9"]}, r"group_names\[0\] is 'a\\udce9', which"),
+        ({"vocabulary": ["a\udce9"]}, r"vocabulary\[0\] is 'a\\udce9', which has half"),
+        ({"token_pattern": "[^ ]+"}, r"the word 'b\\udce9' of the texts has half of a surrogate"),
+    ],
+)
+def test_constructors_refuse_halves_of_surrogate_pairs(options, message):
+    with pytest.raises(ValueError, match=message):
+        Corpus.from_texts(["cat b\udce9"], **options)

@@ -6,6 +6,8 @@ import pytest
 import xarray
 
 import bnp_models as bnp
+from bnp_models.data.files import SEAL_BYTES
+from bnp_models.posterior import arviz_data
 
 PHI = np.array([[3.0, 0, 1], [0, 4, 0]])
 
@@ -29,11 +31,50 @@ def test_damage_is_noticed(fit, tmp_path):
             bnp.Fit.load(path, fit.dataset)
 
 
-def test_others_can_read_and_change_the_file(fit, tmp_path):
+@pytest.mark.parametrize("change", ["flip", "remove"])
+def test_the_checksum_is_required(fit, tmp_path, change):
+    path = fit.save(tmp_path / "draws.nc")
+    content = path.read_bytes()
+    end = len(content) - SEAL_BYTES
+    marks = [content[: end + i] + bytes([content[end + i] ^ 1]) + content[end + i + 1 :]
+             for i in range(len("sha256:"))]  # fmt: skip
+    for damaged in marks if change == "flip" else [content[:end]]:
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"draws\.nc is damaged: .* checksum is missing"):
+            bnp.Fit.load(path, fit.dataset)
+
+
+@pytest.mark.parametrize("content", [b"", b"not this", None, "half", "foreign"])
+def test_files_that_hold_no_draws(fit, tmp_path, content):
+    path = fit.save(tmp_path / "draws.nc")
+    if content == "half":
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    elif content == "foreign":  # the checksum is right
+        arviz_data.save(arviz_data.make_data({"posterior": {"x": np.zeros((1, 2))}}), path)
+    elif content is not None:
+        path.write_bytes(content)
+    else:
+        arviz_data.save(arviz_data.make_data({}, attrs=dict(fit.data.attrs)), path)
+    with pytest.raises(ValueError, match=rf"{path} .*; restore it, or save the fit again"):
+        bnp.Fit.load(path, fit.dataset)
+    if content in (b"", b"not this", "half"):
+        with pytest.raises(ValueError, match=f"{path} is no whole netCDF file"):
+            arviz_data.load(path)
+
+
+@pytest.mark.parametrize("model", ["[1]", "3", "null", "no JSON", '{"model": []}', '{"model": 1}'])
+def test_forged_models(fit, tmp_path, model):
+    fit.data.attrs["model"] = model
+    path = fit.save(tmp_path / "draws.nc")
+    with pytest.raises(ValueError, match=f"{path} was not written by Fit.save"):
+        bnp.Fit.load(path, fit.dataset)
+
+
+def test_others_can_read_the_file_but_not_change_it(fit, tmp_path):
     path = fit.save(tmp_path / "draws.nc")
     with xarray.open_datatree(path, engine="h5netcdf") as tree:
         assert "posterior" in tree.children
     with h5py.File(path, "a") as file:
         file.attrs["comment"] = "mine"
-    found = bnp.Fit.load(path, fit.dataset)  # without the checksum, which would not fit
-    assert found.data.attrs["comment"] == "mine"
+    with pytest.raises(ValueError, match="or another program wrote the file; restore it, or save"):
+        bnp.Fit.load(path, fit.dataset)
