@@ -452,7 +452,8 @@ KINDS_AT: dict[str, Table] = {
     | {"unknown": "nonsense", "empty": ""},
     "CorpusWriter.add.authors": wrong("None") | {"twice": ["a", "a"]},
     "CorpusWriter.add.group": wrong("None", "number", "string") | {"fraction": 1.5, "no text": ""},
-    "CorpusWriter.add.label": wrong("None", "number", "string", "bool") | {"inf": INF, "no text": ""},
+    "CorpusWriter.add.label": wrong("None", "number", "string", "bool")
+    | {"inf": INF, "no text": ""},
     "CorpusWriter.add.name": text(none=True, empty=True),
     "CorpusWriter.finish.num_words": count(1, none=True),
     "Corpus.document.d": NUMBER_OF_ONE,

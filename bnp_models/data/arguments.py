@@ -11,6 +11,7 @@ import inspect
 import numbers
 import os
 import re
+import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -349,26 +350,36 @@ def encoding(name: str, value: object) -> str:
 
 
 def pattern(name: str, value: object) -> str:
-    """Return a regular expression that finds tokens; it may have one group, the token."""
+    r"""Return a regular expression for `re` that finds tokens; it may have one group, the token.
+
+    In brackets, `\p{M}` stands for all combining marks, a class that `re` lacks.
+    """
     if not isinstance(value, str) or not value:
         raise ValueError(
             f"{name} must be a regular expression, as a string, got {short_repr(value)}"
         )
     try:
-        groups = re.compile(value).groups
+        regex = re.compile(value.replace(r"\p{M}", _marks()))
     except (re.error, OverflowError, RecursionError) as error:
         raise ValueError(f"{name} must be a regular expression, got {value!r}: {error}") from None
-    if re.fullmatch(value, ""):
+    if regex.fullmatch(""):
         raise ValueError(
             f"{name} must be a pattern that never matches an empty string, such as r'\\w+', got "
             f"{value!r}"
         )
-    if groups > 1:
+    if regex.groups > 1:
         raise ValueError(
             f"{name} must have at most one group in parentheses, write the others (?:...), got "
             f"{value!r}"
         )
-    return value
+    return regex.pattern
+
+
+@functools.cache
+def _marks() -> str:
+    """Return all combining marks, which are in these two parts of Unicode."""
+    places = map(chr, (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0)))
+    return "".join(place for place in places if unicodedata.category(place).startswith("M"))
 
 
 def options(

@@ -57,6 +57,7 @@ from bnp_models.data.texts import (
     READING_OPTIONS,
     TOKEN_PATTERN,
     check_texts,
+    composed,
     make_cutter,
 )
 
@@ -146,10 +147,11 @@ class Corpus(ComparedByDigest):
         store: str | os.PathLike[str] | None = None,
         **columns: Unpack[Columns],
     ) -> "Corpus":
-        """Cut texts into words and number them; the order of the words is kept.
+        r"""Cut texts into words and number them; the order of the words is kept.
 
-        The corpus remembers how the texts were cut (`tokenizer`), so that `read_texts` can read
-        new texts in the same way.
+        Texts and vocabulary are put into Unicode's composed form (NFC), so that it does not matter
+        how letters with accents are written. The corpus remembers how the texts were cut
+        (`tokenizer`), so that `read_texts` can read new texts in the same way.
 
         Parameters
         ----------
@@ -162,10 +164,12 @@ class Corpus(ComparedByDigest):
             Words to keep, numbered as in this sequence; all others are dropped.
         vectorizer
             A `CountVectorizer` that splits the texts into words, instead of the options below. It
-            is fitted to `texts` unless it has been fitted before.
+            is fitted to `texts` unless it has been fitted before. `binary=True` is refused.
         stop_words, lowercase, token_pattern, min_df, max_df, max_features
-            Options of scikit-learn's `CountVectorizer`. By default a word is two or more letters
-            of any alphabet, in lower case, and no English stop word.
+            Options of scikit-learn's `CountVectorizer`. By default a word is two or more letters,
+            digits or combining marks of any alphabet, in lower case, and no English stop word.
+            Underscores inside belong to it. A number alone is no word; `token_pattern=r"\w+"` takes
+            numbers too. In brackets, `\p{M}` stands for all combining marks.
         keep_texts
             Keep the texts themselves too, as `texts`. They change neither the digest nor any draw.
         store
@@ -527,13 +531,13 @@ class Corpus(ComparedByDigest):
         arguments.count_or_share("min_df", min_df)
         arguments.count_or_share("max_df", max_df)
         stop = arguments.sequence("stop_words", stop_words, "words", ordered=False)
-        stop = set(arguments.texts("stop_words", stop))
+        stop = set(map(composed, arguments.texts("stop_words", stop)))
         counts = self.to_counts()
         count = np.asarray(counts.sum(axis=0)).astype(np.int64)
         doc_count = np.bincount(counts.indices, minlength=self.num_words)
         low, high = (df * self.num_docs if isinstance(df, float) else df for df in (min_df, max_df))
         keep = (count >= min_count) & (doc_count >= low) & (doc_count <= high)
-        keep &= np.array([word not in stop for word in self.vocabulary])
+        keep &= np.array([composed(word) not in stop for word in self.vocabulary])
         if max_count is not None:
             keep &= count <= max_count
         if max_words is not None:

@@ -1,5 +1,6 @@
 """Files and folders that are written whole or not at all, checksums, and compressed text files."""
 
+import codecs
 import contextlib
 import errno
 import gzip
@@ -228,14 +229,17 @@ def open_text(
 ) -> Iterator[TextIOWrapper]:
     """Open a text file for reading, decompressed if its name ends in .gz.
 
+    A byte order mark at the beginning is left out.
+
     Raises
     ------
     ValueError
         If the content can't be decoded or decompressed; the message names the file.
     """
     opener = gzip.open if str(path).endswith(".gz") else open
+    codec = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
     try:
-        with opener(path, "rt", encoding=encoding, newline=newline) as file:
+        with opener(path, "rt", encoding=codec, newline=newline) as file:
             yield file  # pyright: ignore[reportReturnType]
     except UnicodeDecodeError as error:
         raise ValueError(

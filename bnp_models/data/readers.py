@@ -16,6 +16,7 @@ from bnp_models.data.files import about_file
 from bnp_models.data.sources import Sources
 from bnp_models.data.storage import is_mapped_corpus, load_npz
 from bnp_models.data.text_files import (
+    other_delimiter,
     read_csv,
     read_folder,
     read_jsonl,
@@ -322,6 +323,10 @@ CORPUS_READERS = Readers(
 """Readers of the data of topic models."""
 
 
+_EMPTY = ["", "NA", "N/A", "n/a", "<NA>", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "None"]
+"""How tables write that an entry is missing, in columns of numbers; names may be "NA"."""
+
+
 def read_table(
     path: PathLike,
     *,
@@ -366,7 +371,11 @@ def read_table(
         first = pd.read_csv(
             path, sep=separator, header=None, nrows=1, dtype=str, keep_default_na=False
         )
-        frame = pd.read_csv(path, sep=separator, dtype=types)
+        columns = pd.read_csv(path, sep=separator, nrows=0).columns
+        empty = {c: [""] if c in types else _EMPTY for c in columns}
+        frame = pd.read_csv(
+            path, sep=separator, dtype=types, keep_default_na=False, na_values=empty
+        )
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is no table: {error}") from error
     with about_file(path):
@@ -374,7 +383,10 @@ def read_table(
     for name, column in (("source", source), ("row", row)):
         if column is not None and column not in frame.columns:
             shown = ", ".join(map(str, frame.columns[:10]))
-            raise ValueError(f"{path} has no column {column!r} for {name}=; give one of {shown}")
+            raise ValueError(
+                f"{path} has no column {column!r} for {name}=; give one of {shown}"
+                f"{_rewrite(frame.columns, separator)}"
+            )
     if row is not None:
         frame = frame.set_index(row)
     numeric = pd.api.types.is_numeric_dtype
@@ -382,6 +394,7 @@ def read_table(
         raise ValueError(
             f"{path} has the column {words[0]!r}, which does not hold numbers: drop it, or name it "
             "with source= or row=; a file of texts is read with format='csv'"
+            f"{_rewrite(frame.columns, separator)}"
         )
     if source is None:
         source = "source"
@@ -389,6 +402,13 @@ def read_table(
             source += "_"
         frame = frame.assign(**{source: "all"})
     return Sources.from_frame(frame, source, kind=kind, allow_missing=missing)
+
+
+def _rewrite(columns: Iterable[Hashable], separator: str) -> str:
+    """Return advice, for messages, if the columns of a table are not divided by `separator`."""
+    if not other_delimiter(columns):
+        return ""
+    return f". The file has one column: divide columns by {separator!r}"
 
 
 def guess_source_format(path: PathLike) -> str:

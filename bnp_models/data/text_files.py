@@ -33,6 +33,7 @@ from bnp_models.data.files import about_file, open_text
 from bnp_models.data.storage import TokenStore, number_words, open_store
 
 __all__ = [
+    "other_delimiter",
     "read_csv",
     "read_folder",
     "read_jsonl",
@@ -108,7 +109,7 @@ def read_csv(
     ----------
     text, group, authors, label, name
         Names of the columns, as the fields of `read_jsonl`. Labels become numbers if all of them
-        can be read as numbers.
+        are decimal numbers, without zeros in front ("007") or underscores ("2019_01").
     delimiter
         By default a tab for `.tsv` files and a comma for others.
     author_separator
@@ -233,6 +234,13 @@ def _check_fields(
     arguments.options(Corpus.from_texts, options, but=("groups", "labels", "doc_names"))
 
 
+def other_delimiter(columns: Iterable[Any]) -> str:
+    """Return advice, for messages, if the only column has the delimiter of others in its name."""
+    names = list(map(str, columns))
+    found = [mark for mark in ";\t|," if len(names) == 1 and mark in names[0]]
+    return f", or give delimiter={found[0]!r} if that divides the columns" if found else ""
+
+
 def _json_records(path: PathLike, encoding: str) -> Iterator[Record]:
     with open_text(path, encoding) as file:
         for line in filter(str.strip, file):
@@ -270,7 +278,7 @@ def _csv_records(
     try:
         with open_text(path, encoding, newline="") as file:
             rows = csv.reader(file, delimiter=delimiter, strict=True)
-            header = [column.removeprefix("\ufeff") for column in next(rows, [])]
+            header = next(rows, [])
             with about_file(path):
                 distinct("the first line", [column for column in header if column])
             for row in filter(None, rows):
@@ -278,7 +286,7 @@ def _csv_records(
                     raise ValueError(
                         f"{path} has a row of {len(row)} columns, {arguments.short_repr(row)}, "
                         f"where the first line has {len(header)}; quote fields that hold "
-                        f"{delimiter!r}"
+                        f"{delimiter!r}{other_delimiter(header)}"
                     )
                 record: Record = dict(zip(header, row, strict=True))
                 if authors in record:
@@ -302,7 +310,7 @@ def _corpus_of_records(
 ) -> Corpus:
     """Make a corpus of records.
 
-    With `labels_are_text`, labels become numbers if all of them can be read as numbers.
+    With `labels_are_text`, labels become numbers if all of them are numbers, see `read_csv`.
     """
     first = next(records, None)
     if first is None:
@@ -338,6 +346,7 @@ def _sources(
     elif "tokens" not in sources:
         raise ValueError(
             f"no text among {', '.join(map(repr, first))}; name the field that holds it with text="
+            f"{other_delimiter(first)}"
         )
     return sources
 
@@ -355,7 +364,7 @@ def _documents(
             if missing := [name for name in names if name not in record]:
                 raise ValueError(
                     f"document {d} has no {missing[0]!r} among {', '.join(map(repr, record))}; add "
-                    f"it, or name another field with {role}="
+                    f"it, or name another field with {role}={other_delimiter(record)}"
                 )
             value = record[names[0]]
             if role == "text":
@@ -373,14 +382,26 @@ def _documents(
         columns["label"][:] = _as_numbers(columns["label"])
 
 
+_NUMBER = re.compile(r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_MISSING = frozenset(["", "na", "n/a", "nan", "null", "none", "inf", "-inf"])
+
+
 def _as_numbers(values: list[str]) -> list[Any]:
     """Return the integers, or else the numbers, that all strings stand for, or else the strings."""
-    for kind in (int, float):
-        try:
-            return list(map(kind, values))
-        except ValueError:
-            continue
-    return values
+    is_number = [_NUMBER.fullmatch(value.strip()) is not None for value in values]
+    if not any(is_number):
+        return values
+    if all(is_number):
+        whole = all(value.strip().lstrip("+-").isdecimal() for value in values)
+        return list(map(int if whole else float, values))
+    for d, value in enumerate(values):
+        if not is_number[d] and value.strip().lower() not in _MISSING:
+            return values
+    d = is_number.index(False)
+    raise ValueError(
+        f"labels of document {d} is {values[d]!r} where others are numbers; give every document a "
+        "number, or drop its row"
+    )
 
 
 def _corpus_of_words(

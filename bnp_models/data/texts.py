@@ -4,9 +4,13 @@ A *tokenizer* is a dictionary that says how texts were cut into words, in a form
 It has the options `stop_words` (None, or all stop words as a sorted list), `lowercase` and
 `token_pattern` of `Corpus.from_texts`; or else `vectorizer`, the description of a vectorizer that
 these options do not describe. Texts can be read again only with the first kind.
+
+A letter with accents may be written as one character or as a letter and combining marks. Texts are
+put into the first form (NFC) before they are cut, and words and vocabularies after.
 """
 
 import json
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -19,13 +23,20 @@ __all__ = [
     "Cutter",
     "Limits",
     "check_texts",
+    "composed",
     "make_cutter",
     "read_tokenizer",
 ]
 
-TOKEN_PATTERN = r"(?u)\b[^\W\d_]{2,}\b"
-"""Words of two letters or more, in any alphabet; scikit-learn's own also takes numbers."""
+TOKEN_PATTERN = (
+    r"(?<![^\W_])(?![\d_\xb2\xb3\xb9\xbc-\xbe\u2070-\u2089\u2150-\u2189]+(?!\w))"  # no number alone
+    r"[^\W_][\w\p{M}\u200c\u200d]+(?<![_\u200c\u200d])"
+)
+r"""Two or more letters, combining marks or digits, of any alphabet, with at least one letter.
 
+Underscores and joiners (U+200C, U+200D) belong to a word only between these characters. `\p{M}` are
+the combining marks, see `arguments.pattern`.
+"""
 
 OPTIONS = {
     "stop_words": "english",
@@ -42,7 +53,7 @@ READING_OPTIONS = ("stop_words", "lowercase", "token_pattern")
 
 # parameters of CountVectorizer that do not change how it cuts strings into words, or are described
 _DESCRIBED = {
-    *OPTIONS, "vocabulary", "binary", "dtype", "encoding", "decode_error",
+    *OPTIONS, "vocabulary", "dtype", "encoding", "decode_error",
 }  # fmt: skip
 
 
@@ -109,7 +120,7 @@ def make_cutter(
     from sklearn.feature_extraction.text import CountVectorizer
 
     arguments.flag("lowercase", options["lowercase"])
-    arguments.pattern("token_pattern", options["token_pattern"])
+    regex = arguments.pattern("token_pattern", options["token_pattern"])
     limits = Limits(
         arguments.count_or_share("min_df", options["min_df"]),
         arguments.count_or_share("max_df", options["max_df"]),
@@ -121,20 +132,31 @@ def make_cutter(
             words = arguments.sequence(
                 "stop_words", stop_words, "words, or 'english'", ordered=False
             )
-            stop_words = _sorted(strings("stop_words", words))
+            stop_words = _sorted(map(composed, strings("stop_words", words)))
         if vocabulary is not None:
-            vocabulary = distinct("vocabulary", vocabulary)
+            words = strings("vocabulary", vocabulary)
+            vocabulary = distinct("vocabulary", list(map(composed, words)))
             if not vocabulary:
                 raise ValueError("vocabulary is empty; give the words to keep, or leave it out")
-        how = {name: options[name] for name in ("lowercase", "token_pattern")}
-        vectorizer = CountVectorizer(vocabulary=vocabulary, stop_words=stop_words, **how)
+        vectorizer = CountVectorizer(
+            vocabulary=vocabulary,
+            stop_words=stop_words,
+            lowercase=options["lowercase"],
+            token_pattern=regex,
+        )
         if vocabulary is not None:
             vectorizer.fit([""])  # warns of words that can't occur
-        return Cutter(vectorizer.build_analyzer(), vocabulary, limits, _tokenizer(vectorizer))
+        tokenizer = _tokenizer(vectorizer) | {"token_pattern": options["token_pattern"]}
+        return Cutter(_analyzer(vectorizer), vocabulary, limits, tokenizer)
     if not callable(getattr(vectorizer, "build_analyzer", None)):
         raise ValueError(
             f"vectorizer is {vectorizer!r}; give a CountVectorizer, or any object with its "
             "build_analyzer, fit and vocabulary_"
+        )
+    if getattr(vectorizer, "binary", False):
+        raise ValueError(
+            f"vectorizer is {arguments.short_repr(vectorizer)} with binary=True, but a corpus has "
+            "every occurrence of a word; give it binary=False"
         )
     changed = [name for name, default in OPTIONS.items() if not _equal(options[name], default)]
     if vocabulary is not None or changed:
@@ -145,7 +167,21 @@ def make_cutter(
     if not hasattr(vectorizer, "vocabulary_"):
         _fit(vectorizer, texts)
     words = _words(vectorizer)
-    return Cutter(vectorizer.build_analyzer(), words, limits, _tokenizer(vectorizer))
+    return Cutter(_analyzer(vectorizer), words, limits, _tokenizer(vectorizer))
+
+
+def composed(text: str) -> str:
+    """Write letters with accents as one character, where Unicode has it (NFC).
+
+    The dot that `str.lower` leaves on the i of "İ" goes, so that "İyi" and "iyi" are one word.
+    """
+    return text if text.isascii() else unicodedata.normalize("NFC", text.replace("i\u0307", "i"))
+
+
+def _analyzer(vectorizer: Any) -> Callable[[str], list[str]]:
+    """Return a function that cuts a text into composed words."""
+    analyze = vectorizer.build_analyzer()
+    return lambda text: list(map(composed, analyze(composed(text))))
 
 
 def _fit(vectorizer: Any, texts: Iterable[str] | None) -> None:
@@ -156,7 +192,7 @@ def _fit(vectorizer: Any, texts: Iterable[str] | None) -> None:
             "texts are read only once: fit it before, or leave vectorizer out and give its options"
         )
     try:
-        vectorizer.fit(texts)
+        vectorizer.fit(list(map(composed, texts)))
     except ValueError as error:
         raise ValueError(
             f"texts leave no vocabulary ({error}); give more text, fewer stop_words, a lower "
@@ -176,7 +212,7 @@ def _words(vectorizer: Any) -> tuple[str, ...]:
         raise ValueError(
             "vectorizer has a vocabulary_ whose values are not 0, 1, ...; fit it again"
         )
-    return words
+    return distinct("the vocabulary_ of vectorizer", [composed(str(word)) for word in words])
 
 
 def read_tokenizer(name: str, text: Any) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from jaxtyping import Float
 
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
+from bnp_models.data.texts import composed
 from bnp_models.posterior.alignment import pooled_topics, similarity
 from bnp_models.posterior.intervals import beta_interval
 from bnp_models.results.document_tables import DocumentShares, document_shares, document_theta
@@ -280,8 +281,8 @@ def _known_words(query: str | Sequence[str], corpus: Corpus) -> tuple[list[int],
         except ValueError:  # stop words only, or no words at all
             words = []
     else:
-        words = arguments.texts("query", query)
-    number = {word: v for v, word in enumerate(corpus.vocabulary)}
+        words = list(map(composed, arguments.texts("query", query)))
+    number = {composed(word): v for v, word in enumerate(corpus.vocabulary)}
     known = [number[word] for word in words if word in number]
     if not known:
         raise ValueError(

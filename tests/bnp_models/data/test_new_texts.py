@@ -89,7 +89,7 @@ class TestTokenizer:
         assert Corpus.from_ids([[0]], num_words=1).tokenizer is None
 
     def test_plain_vectorizers_are_described(self):
-        vectorizer = CountVectorizer(stop_words=["dog"], lowercase=False, max_df=2, binary=True)
+        vectorizer = CountVectorizer(stop_words=["dog"], lowercase=False, max_df=2)
         corpus = Corpus.from_texts(["Cat dog cat", "x cat"], vectorizer=vectorizer)
         assert corpus.tokenizer == {
             "stop_words": ["dog"], "lowercase": False, "token_pattern": r"(?u)\b\w\w+\b",

@@ -142,6 +142,49 @@ def test_csv_reads_long_and_quoted_fields_and_labels_by_kind(tmp_path):
     assert read_csv(path).label_names == ("1", "no")
 
 
+@pytest.mark.parametrize(
+    ("labels", "found"),
+    [("1 2", [1, 2]), ("-1 +2", [-1, 2]), ("1 .5 1e-05", [1, 0.5, 1e-05]), ("0 0.0", [0, 0.0])],
+)
+def test_labels_of_csv_that_are_numbers(labels, found, write):
+    path = write("x.csv", ["text,label", *(f"owl,{label}" for label in labels.split())])
+    label = read_csv(path).label
+    assert label.dtype == (np.int32 if isinstance(found[-1], int) else np.float32)
+    np.testing.assert_array_equal(label, np.array(found, label.dtype))
+
+
+@pytest.mark.parametrize("labels", ["NA US", "2019_01 2019_02", "007 8", "1_0", "٣", "1 no NA"])
+def test_labels_of_csv_that_stay_texts(labels, write):
+    labels = labels.split()
+    path = write("x.csv", ["text,label", *(f"owl,{label}" for label in labels)])
+    corpus = read_csv(path)
+    assert [corpus.label_names[v] for v in corpus.label] == labels
+
+
+@pytest.mark.parametrize("missing", ["NA", "nan", "", "inf"])
+def test_labels_of_csv_that_are_missing_among_numbers(missing, write):
+    path = write("x.csv", ["text,label", "owl,1", f"owl,{missing}"])
+    with pytest.raises(ValueError, match=rf"labels of document 1 is '{missing}' where oth"):
+        read_csv(path)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf8", "UTF-8", "utf-8-sig"])
+def test_a_byte_order_mark_is_no_part_of_the_text(encoding, tmp_path):
+    def write(name, *lines):
+        (tmp_path / name).write_text("\n".join(lines), encoding="utf-8-sig")
+        return tmp_path / name
+
+    words = write("vocab.x.txt", "owl", "cat")
+    assert read_vocabulary(words) == ("owl", "cat")
+    assert read_uci(write("docword.x.txt", "1", "2", "1", "1 1 1")).words(0) == ["owl"]
+    assert read_ldac(write("x.ldac", "1 0:1"), words).words(0) == ["owl"]
+    how = {"encoding": encoding, "token_pattern": r"\S+"}
+    assert read_lines(write("x.txt", "owl"), **how).words(0) == ["owl"]
+    assert read_jsonl(write("x.jsonl", '{"text": "owl"}'), **how).words(0) == ["owl"]
+    table = write("x.csv", '"text","label"', '"owl, cat","a"')
+    assert read_csv(table, **how).label_names == ("a",)
+
+
 def test_lines(write):
     path = write("pets.txt", [record["text"] for record in RECORDS])
     assert read_lines(path) == Corpus.from_texts([record["text"] for record in RECORDS])
@@ -364,6 +407,30 @@ BAD_FILES = {
         ["text,label", "a,1", "a,"],
         read_csv,
         "labels of document 1 is ''",
+    ),
+    "csv semicolons": (
+        "x.csv",
+        ["text;label", "a;b"],
+        read_csv,
+        "no text among 'text;label'; name .* with text=, or give delimiter=';' if that divides",
+    ),
+    "csv semicolons and commas": (
+        "x.csv",
+        ["text;label", "a, b;c"],
+        read_csv,
+        "row of 2 columns, .* where the first line has 1; .*, or give delimiter=';' if that",
+    ),
+    "csv semicolons and names": (
+        "x.csv",
+        ["text;label", "a;b"],
+        lambda path: read_csv(path, text="text"),
+        "document 0 has no 'text' among 'text;label'; .* text=, or give delimiter=';' if that",
+    ),
+    "tsv with commas": (
+        "x.tsv",
+        ["text,label", "a,b"],
+        read_csv,
+        "no text among 'text,label'; .*, or give delimiter=',' if that",
     ),
     "csv author": ("x.csv", ["text,authors", "a,;"], read_csv, "authors of document 0 are missing"),
     "csv text": ("x.csv", ["body", "a"], read_csv, "no text among 'body'"),

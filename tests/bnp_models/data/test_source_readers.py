@@ -38,12 +38,22 @@ def test_table_without_sources(tmp_path):
     np.testing.assert_array_equal(sources.observed, [[True, True], [False, True]])
 
 
+def test_names_may_look_like_missing_entries(table):
+    table.write_text("id,kind,x,y\nNA,null,1,NA\n007,NA,2,5\n", encoding="utf-8-sig")
+    sources = read_table(table, source="kind", row="id", missing=True)
+    assert set(sources.row_names) == {"NA", "007"}
+    assert set(sources.source_names) == {"NA", "null"}
+    assert np.asarray(sources.observed).sum() == 3
+
+
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
         (TABLE, {"source": "sort"}, "has no column 'sort' for source=; give one of id, kind, x, y"),
         (TABLE, {"source": "kind"}, "has the column 'id', which does not hold numbers: drop it"),
         (TABLE.replace("5", ""), {"source": "kind", "row": "id"}, "is nan; fill it in, or declare"),
+        ("x;y\n1;2\n", {}, "has the column 'x;y', which.*The file has one column: .* by ','"),
+        ("x;y\n1;2\n", {"row": "x"}, "no column 'x' .*The file has one column: .* by ','"),
         ("", {}, "is no table"),
         ("a,b\n1,2\n1,2,3\n", {}, "is no table"),
     ],

@@ -10,7 +10,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 import bnp_models as bnp
 from bnp_models.cli.reading import read_again, read_data
-from bnp_models.data import storage, text_files
+from bnp_models.data import arguments, storage, text_files
 from bnp_models.data.corpus import Corpus
 from bnp_models.data.documents import encode_documents
 from bnp_models.data.readers import (
@@ -26,6 +26,8 @@ from bnp_models.data.readers import (
 )
 from bnp_models.data.storage import open_store
 from bnp_models.data.texts import TOKEN_PATTERN
+
+PATTERN = arguments.pattern("token_pattern", TOKEN_PATTERN)
 
 
 @pytest.fixture(params=[5, 2**20])
@@ -68,7 +70,7 @@ OPTIONS = {
 def test_options_choose_the_words_of_the_vectorizer(name, tmp_path, chunks):
     options, texts = OPTIONS[name], many_texts()
     expected = Corpus.from_texts(texts, **options)
-    how = {"stop_words": "english", "token_pattern": TOKEN_PATTERN} | options
+    how = {"stop_words": "english", "token_pattern": PATTERN} | options
     assert expected == Corpus.from_texts(texts, vectorizer=CountVectorizer(**how))
     assert same(Corpus.from_texts(iter(texts), store=tmp_path / "a", **options), expected)
     assert same(Corpus.from_texts(texts, store=str(tmp_path / "b"), **options), expected)
@@ -82,7 +84,7 @@ def test_equally_frequent_words_of_a_large_vocabulary(tmp_path):
     words = np.array([f"{a}{b}{c}" for a in "abcdefghijkl" for b in "mnopqrstu" for c in "vwxyz"])
     texts = [" ".join(rng.choice(words, 40)) for _ in range(50)]
     for limit in (3, 50, 200, 400):
-        vectorizer = CountVectorizer(token_pattern=TOKEN_PATTERN, max_features=limit)
+        vectorizer = CountVectorizer(token_pattern=PATTERN, max_features=limit)
         expected = Corpus.from_texts(texts, vectorizer=vectorizer)
         options = {"stop_words": None, "max_features": limit}
         assert Corpus.from_texts(texts, **options) == expected
