@@ -234,7 +234,7 @@ def test_labels_of_tables_become_numbers(tmp_path):
         (read_jsonl, "x.jsonl", '{"text": "a"}\n{', r"x\.jsonl has the line '{', which is no JSON"),
         (read_jsonl, "x.jsonl", '{"text": "owl", "name": 3}\n{"text": "owl", "name": null}',
          r"doc_names\[1\] is None; give strings"),
-        (read_csv, "x.csv", "text,label\nowl,1\nowl,nan\n", "labels of document 1 is nan"),
+        (read_csv, "x.csv", "text,label\nowl,1\nowl,nan\n", "labels of document 1 is 'nan'"),
         (read_csv, "x.csv", "text,name\nowl,a\nowl,a\n", r"x\.csv: doc_names has 'a' at 0 and"),
         (read_lines, "texts", "the\n", "^texts: texts leave no vocabulary"),
         (read_lines, "x.txt", "", r"x\.txt: texts is empty"),
