@@ -60,7 +60,8 @@ VALUES = (
     "'Gamma(1, 1)', any distribution of numpyro.distributions with numbers as parameters."
 )
 NO_OPTIONS = {
-    "devices", "ignore", "model", "optimise", "program", "progress", "reading", "self", "transform",
+    "devices", "ignore", "model", "on_interrupt", "optimise", "program", "progress", "reading",
+    "self", "transform",
 }  # fmt: skip
 """Parameters that no text can give, or that the command gives."""
 
@@ -404,7 +405,7 @@ def _num_cores(at_most: int) -> int:
     return min(cores or 1, max(at_most, 1))
 
 
-def _draw(draw: Callable[[], Fit], folder: Path, saved: Path, sizes: Mapping[str, Any]) -> int:
+def _draw(draw: Callable[..., Fit], folder: Path, saved: Path, sizes: Mapping[str, Any]) -> int:
     """Draw, save and print, even if there are fewer draws than asked for; say how to go on."""
     from bnp_models.results.folder import save_run
 
@@ -415,7 +416,7 @@ def _draw(draw: Callable[[], Fit], folder: Path, saved: Path, sizes: Mapping[str
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "interrupted: ", UserWarning)
-            found = draw()
+            found = draw(on_interrupt="return")
     except KeyboardInterrupt:
         if has_checkpoint(saved):
             say(f"\nto go on from the last checkpoint: {again}")
@@ -459,6 +460,7 @@ def fit(model: type[Model], data: Path, *, output: Path, **options: Any) -> int:
     dataset, run["reading"] = read_data(ready, data, **how_to_read)
     say(f"{dataset!r} from {data}")
     run["checkpoint"] = run["checkpoint"] or output / "checkpoint"
+    del run["on_interrupt"]  # `_draw` gives it
     run["progress"] = _progress(run, model.terms, **how_to_show)
     draw = functools.partial(bnp.fit, ready, dataset, **run, **options)
     return _draw(draw, output, run["checkpoint"], run)

@@ -8,9 +8,10 @@ draws-00000000.npz  kept draws, named by the number of the first; states-*.npz l
 history.npz         log joint density and topics in use on the way, see `history`
 ```
 
-Draws and history are written before the state that follows them. A killed run therefore leaves a
-state and all draws before it. Draws after that state are made again, with the same values. Nothing
-is pickled.
+The state before the first sweep is written first. Later draws and history are written before the
+state that follows them. A killed run therefore leaves a state and all draws before it. Draws after
+that state are made again, with the same values. Draws without a state are refused: the state was
+lost. Nothing is pickled.
 
 Every file has a SHA-256 of its content, which is compared when it is read: a header as the entry
 `checksum`, an `.npz` file at its end. A mapped corpus has its digest.
@@ -31,8 +32,8 @@ from bnp_models.data.storage import read_sealed, write_sealed
 from bnp_models.run.processes import is_key
 
 __all__ = [
-    "DATA", "FIX", "check_header", "has_checkpoint", "read_header", "read_state", "write_header",
-    "write_state",
+    "DATA", "FIX", "check_header", "check_no_draws", "check_unused", "has_checkpoint",
+    "read_header", "read_state", "write_header", "write_state",
 ]  # fmt: skip
 
 FORMAT = "bnp-run 2"
@@ -51,6 +52,40 @@ _ENTRIES = {
 def has_checkpoint(folder: Path) -> bool:
     """Tell whether a run was begun in this folder."""
     return (folder / "header.json").exists()
+
+
+def check_no_draws(folder: Path, lost: str) -> None:
+    """Check that a folder which lacks a file of a run has no draws that belong to that file.
+
+    Raises
+    ------
+    ValueError
+        If there are draws or states; the message names the file that was lost.
+    """
+    found = sorted(
+        path.name for kind in ("draws", "states") for path in folder.glob(f"{kind}-*.npz")
+    )
+    if found:
+        raise ValueError(
+            f"checkpoint {folder} has draws ({found[0]}) but lacks {lost}, without which they "
+            f"can't be used: {FIX}"
+        )
+
+
+def check_unused(folder: Path) -> None:
+    """Check that a run can begin in a folder: it must not hold draws or results of another one.
+
+    Raises
+    ------
+    ValueError
+        If it does; the message says what was found.
+    """
+    check_no_draws(folder, "header.json")
+    if (folder / "draws.nc").exists() or has_checkpoint(folder / "checkpoint"):
+        raise ValueError(
+            f"checkpoint {folder} is the folder with the results of another run: give another "
+            f"folder, or {folder / 'checkpoint'} to go on with that run's checkpoint"
+        )
 
 
 def write_header(folder: Path, header: dict[str, Any]) -> None:

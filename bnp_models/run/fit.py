@@ -30,7 +30,7 @@ from bnp_models.run import processes
 from bnp_models.run.draws import Draws, to_data, versions
 from bnp_models.run.progress import Bar, History, Progress, Silent
 from bnp_models.run.runner import Devices, Runner, make_mesh
-from bnp_models.run.system import Interrupt, Stopped, locked, terminable
+from bnp_models.run.system import Interrupt, Interrupted, Stopped, locked, make_folder, terminable
 
 __all__ = ["fit", "resume"]
 
@@ -50,6 +50,7 @@ def fit(
     keep_states: int = 10,
     checkpoint: str | Path | None = None,
     checkpoint_seconds: float = 60.0,
+    on_interrupt: str = "raise",
     progress: bool | Progress = True,
     devices: Devices | None = None,
     reading: dict[str, Any] | None = None,
@@ -89,6 +90,9 @@ def fit(
         break. A folder with any other run is refused, and one that another process writes to.
     checkpoint_seconds
         Time between checkpoints.
+    on_interrupt
+        What an interrupt does: "raise" raises `KeyboardInterrupt`, whose attribute `fit` holds the
+        draws made until then; "return" returns them with a warning.
     progress
         Show a progress bar, or a `Progress` of your own.
     devices
@@ -105,12 +109,8 @@ def fit(
     Returns
     -------
     A `Fit` of the class that the model names, such as `TopicFit` or `FactorFit`: the draws
-    (`.data`, an ArviZ object) with tables, diagnostics and pictures of them. After an interrupt
-    from the keyboard (Ctrl-C) the `Fit` holds the draws made until then, and a checkpoint is
-    written if there is a folder for it; a warning says how to go on. In the warm-up there are no
-    draws, so KeyboardInterrupt is raised after the checkpoint. SIGTERM, which batch systems send,
-    does the same, unless the program has a handler of its own for it. `.data.attrs` say what was
-    run: `sampling_seconds` is the time from the start of the chains to the last sweep, and
+    (`.data`, an ArviZ object) with tables, diagnostics and pictures of them. `.data.attrs` say
+    what was run: `sampling_seconds` is the time from the start of the chains to the last sweep, and
     `compile_seconds` the part of it in which programs were traced, compiled or loaded. The group
     `history` of `.data` has the log joint density and the topics in use of every chain about once
     a second, warm-up included; which sweeps these are depends on the clock (see `plot_history`).
@@ -123,6 +123,12 @@ def fit(
     ValueError
         If an argument is out of its domain, before anything is compiled; or if `checkpoint` holds
         another run, or one that goes on in another process.
+    KeyboardInterrupt
+        After Ctrl-C during the sweeps, or SIGTERM, which batch systems send, unless the program
+        has a handler of its own for it. Before this, the state is written if there is a folder for
+        checkpoints. The attribute `fit` is the `Fit` of the draws made until then, and None in the
+        warm-up, when there are none. With `on_interrupt="return"` this `Fit` is returned instead,
+        if there are draws.
     """
     arguments.instance("model", model, Model, "a model such as HDPLDA()")
     num_warmup = arguments.integer("num_warmup", num_warmup, 0)
@@ -136,14 +142,16 @@ def fit(
         "keep_states": arguments.integer("keep_states", keep_states, 0),
     }
     arguments.finite_number("checkpoint_seconds", checkpoint_seconds, at_least=0, infinite=True)
+    if on_interrupt not in ("raise", "return"):
+        raise ValueError(
+            f"on_interrupt must be 'raise' or 'return', got {arguments.short_repr(on_interrupt)}"
+        )
     if not isinstance(progress, bool | np.bool_ | Progress) or isinstance(progress, type):
         raise ValueError(
             "progress must be True, False or a Progress with update and close, got "
             f"{arguments.short_repr(progress)}"
         )
     folder = arguments.optional(arguments.path, "checkpoint", checkpoint)
-    if folder is not None and folder.is_file():
-        raise ValueError(f"checkpoint must be a folder, got the file {folder}")
     reading = arguments.optional(_check_reading, "reading", reading)
     known = inspect.signature(model.gibbs).parameters
     arguments.options(fit, options, *known, but=("program", "ignore"))
@@ -157,6 +165,8 @@ def fit(
     default = jax.devices() if model.can_divide_documents else jax.local_devices()[:1]
     shares = model.shares_chains(kernel.options.schedule)
     mesh = make_mesh(chosen or default, num_chains, divide_documents=shares)
+    if folder is not None:
+        processes.in_first(lambda: make_folder(folder))
     keep_programs()
     with _on(chosen):
         runner = Runner(kernel, data, num_warmup, num_samples, thinning, mesh)
@@ -190,9 +200,12 @@ def fit(
         clock, history = time.perf_counter(), History()
         if state is None:
             state = runner.init(keys)
+            if folder is not None:  # so that a folder with draws always has a state, too
+                whole = processes.on_host(runner.whole(state))
+                processes.in_first(partial(files.write_state, folder, whole, 0))
         elif folder is not None:
             history.read(folder, start)
-        state = _run(state, start, draws, history, runner, bar, folder, checkpoint_seconds)
+        state, stopped = _run(state, start, draws, history, runner, bar, folder, checkpoint_seconds)
     attrs = {
         **header,
         "sampling_seconds": time.perf_counter() - clock,  # compiling included
@@ -203,13 +216,19 @@ def fit(
     found = to_data(model, data, *draws.take(), means, attrs)
     way = history.dataset(model.terms.count_variable)
     found = found if way is None else arviz_data.with_group(found, "history", way)
-    return model.fit_type()(model, data, found)
+    result = model.fit_type()(model, data, found)
+    if stopped and on_interrupt == "raise":
+        raise Interrupted(stopped, result)
+    if stopped:
+        warnings.warn(stopped, stacklevel=2)
+    return result
 
 
 def resume(
     checkpoint: str | Path,
     *,
     checkpoint_seconds: float = 60.0,
+    on_interrupt: str = "raise",
     progress: bool | Progress = True,
     devices: Devices | None = None,
 ) -> Fit:
@@ -219,7 +238,7 @@ def resume(
     ----------
     checkpoint
         The folder of the run.
-    checkpoint_seconds, progress, devices
+    checkpoint_seconds, on_interrupt, progress, devices
         See `fit`. All other options are those of the run.
 
     Raises
@@ -227,6 +246,8 @@ def resume(
     ValueError
         If the folder holds no run, or an unfinished run of other versions or another number of
         devices, whose draws would differ.
+    KeyboardInterrupt
+        After an interrupt, as in `fit`.
     """
     folder = arguments.path("checkpoint", checkpoint)
     header = files.read_header(folder)
@@ -243,6 +264,7 @@ def resume(
         **header["options"],
         reading=header.get("reading"),
         checkpoint_seconds=checkpoint_seconds,
+        on_interrupt=on_interrupt,
         progress=progress,
         devices=devices,
     )
@@ -279,6 +301,7 @@ def _begin(folder: Path, header: dict[str, Any], data: PyTree, busy: str | None)
     """Begin a run in the folder, if there is none."""
     if not files.has_checkpoint(folder):
         _must_be_free(folder, busy)
+        files.check_unused(folder)
         save_data(data, folder / files.DATA)
         files.write_header(folder, header)
 
@@ -302,6 +325,8 @@ def _open(
     elsewhere = {name: header[name] for name in ("num_devices", "versions")}
     files.check_header(folder, begun, {n: x for n, x in header.items() if n not in elsewhere})
     state, num_kept = files.read_state(folder, runner.template(keys)) or (None, 0)
+    if state is None:
+        files.check_no_draws(folder, "state.npz")
     if state is None or int(state.sweep) < runner.num_sweeps:
         _must_be_free(folder, busy)
         files.check_header(folder, begun, {"versions": header["versions"]})
@@ -342,10 +367,11 @@ def _run(
     bar: Progress,
     folder: Path | None,
     checkpoint_seconds: float,
-) -> GibbsState | None:
+) -> tuple[GibbsState | None, str]:
     """Advance to the last sweep, in stretches of about a second.
 
-    Returns the last state; None if a second interrupt left none.
+    Returns the last state, None if a second interrupt left none; and what to say of an interrupt,
+    "" if there was none. An interrupt before the first draw is raised.
     """
 
     def save() -> None:
@@ -392,15 +418,13 @@ def _run(
     except KeyboardInterrupt:
         further = "" if folder is None else f"; to go on: bnp_models.resume({str(folder)!r})"
         if draws.num_kept == 0:
-            raise KeyboardInterrupt(f"interrupted before the first draw{further}") from None
-        warnings.warn(
-            f"interrupted: the result holds {draws.num_kept} of {runner.num_kept} draws per chain"
-            f"{further}",
-            stacklevel=3,
+            raise Interrupted(f"interrupted before the first draw{further}", None) from None
+        stopped = (
+            f"interrupted: there are {draws.num_kept} of {runner.num_kept} draws per chain{further}"
         )
-        if any(x.is_deleted() for x in jax.tree.leaves(state)):
-            return None
-    return state
+        lost = any(x.is_deleted() for x in jax.tree.leaves(state))
+        return None if lost else state, stopped
+    return state, ""
 
 
 def _write(folder: Path, state: GibbsState, draws: Draws, history: History) -> None:

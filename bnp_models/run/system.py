@@ -12,18 +12,39 @@ from collections.abc import Callable, Iterator
 from concurrent import futures
 from pathlib import Path
 from types import FrameType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 try:
     import fcntl
 except ImportError:  # Windows
     fcntl = None
 
-__all__ = ["Interrupt", "Stopped", "in_thread", "locked", "terminable"]
+__all__ = [
+    "Interrupt",
+    "Interrupted",
+    "Stopped",
+    "in_thread",
+    "locked",
+    "make_folder",
+    "terminable",
+]
 
 T = TypeVar("T")
 
 _LOOK_SECONDS = 0.1  # between two looks for an interrupt
+
+
+class Interrupted(KeyboardInterrupt):
+    """An interrupt ended a fit.
+
+    It is a KeyboardInterrupt after Ctrl-C and SIGTERM alike, because `except Exception` must not
+    catch it, and a program that handles Ctrl-C handles both.
+    """
+
+    def __init__(self, message: str, fit: Any):
+        super().__init__(message)
+        self.fit = fit
+        """The `Fit` of the draws made until then; None if there are none."""
 
 
 class Stopped(Exception):
@@ -106,6 +127,24 @@ def _ends_the_run(handler: object) -> bool:
     return handler in (signal.SIG_DFL, _raise)
 
 
+def make_folder(folder: Path) -> None:
+    """Make the folder of a checkpoint, if it is not there.
+
+    Raises
+    ------
+    ValueError
+        If it can't be made.
+    """
+    try:
+        if folder.is_file():
+            raise ValueError(f"checkpoint must be a folder, got the file {folder}")
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(
+            f"checkpoint {folder} can't be made ({error}): give a folder that can be written"
+        ) from error
+
+
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[str | None]:
     """Make a folder and lock it for the block; yield None, or why it could not be locked.
@@ -114,7 +153,7 @@ def locked(folder: Path) -> Iterator[str | None]:
     the process ends, in whatever way. Where the system has no such locks a warning says so, and
     nothing is locked.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     try:
         file = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:  # a folder that may only be read

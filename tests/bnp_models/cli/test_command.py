@@ -344,12 +344,13 @@ def test_process_that_is_terminated(data, tmp_path):
     )  # fmt: skip
     assert process.stderr is not None
     assert any("sweep" in line for line in process.stderr)  # reads up to the first line of progress
-    assert not (tmp_path / "checkpoint" / "state.npz").exists()
+    state = tmp_path / "checkpoint" / "state.npz"
+    before = state.read_bytes()  # the one before the first sweep
     process.send_signal(signal.SIGTERM)
     _, err = process.communicate(timeout=300)
     assert process.returncode == 130
     assert f"bnp-models resume {tmp_path}\n" in err
-    assert (tmp_path / "checkpoint" / "state.npz").exists()
+    assert state.read_bytes() != before
 
 
 @pytest.mark.slow

@@ -116,6 +116,13 @@ class TestFolder:
         with pytest.raises(ValueError, match=r"checkpoint must be a folder, got the file .*run"):
             fit(model, tiny, tmp_path / "run")
 
+    @pytest.mark.parametrize("name", ["file/run", "x" * 300, "loop"])
+    def test_folders_that_cannot_be_made(self, model, tiny, tmp_path, name):
+        (tmp_path / "file").touch()
+        (tmp_path / "loop").symlink_to("loop")
+        with pytest.raises(ValueError, match=r"checkpoint .* can't be made \(.*: give a folder"):
+            fit(model, tiny, tmp_path / name)
+
 
 class TestRunsThatDie:
     @pytest.mark.parametrize("sweep", [1, 4, 6, 8])
@@ -144,11 +151,17 @@ class TestRunsThatDie:
         assert_same(fit(model, tiny, tmp_path), fit(model, tiny))
         assert not list(tmp_path.glob(".*"))
 
+    def test_before_the_first_draw(self, model, tiny, tmp_path):
+        with pytest.raises(Crash):
+            fit(model, tiny, tmp_path, progress=CrashAt(0))
+        assert (tmp_path / "state.npz").exists()
+        (tmp_path / "draws-00000000.npz").write_bytes(b"of a run that was killed as it wrote")
+        assert_same(fit(model, tiny, tmp_path), fit(model, tiny))
+
     def test_before_the_first_state(self, model, tiny, tmp_path):
         with pytest.raises(Crash):
             fit(model, tiny, tmp_path, progress=CrashAt(0))
-        assert not (tmp_path / "state.npz").exists()
-        (tmp_path / "draws-00000000.npz").write_bytes(b"of a run that never saved a state")
+        (tmp_path / "state.npz").unlink()
         assert_same(fit(model, tiny, tmp_path), fit(model, tiny))
 
     def test_running_means_go_on(self, toy, tiny, tmp_path):
@@ -178,11 +191,32 @@ CHANGES = {
 }
 
 
+class TestLostFiles:
+    """Draws are not removed because another file of their run is gone."""
+
+    @pytest.mark.parametrize("lost", ["state.npz", "header.json"])
+    def test_draws_stay(self, model, tiny, finished, lost):
+        (finished / lost).unlink()
+        before = sorted(path.name for path in finished.iterdir())
+        message = rf"checkpoint .*run has draws .* but lacks {lost}.*: restore it, or begin anew"
+        with pytest.raises(ValueError, match=message):
+            fit(model, tiny, finished)
+        assert sorted(path.name for path in finished.iterdir()) == before
+
+
 class TestOtherRunsAreRefused:
     @pytest.mark.parametrize("name", CHANGES)
     def test_arguments(self, model, tiny, finished, name):
         with pytest.raises(ValueError, match=rf"belongs to another run: {name} was .* and is now"):
             fit(model, tiny, finished, **CHANGES[name])
+
+    @pytest.mark.parametrize("name", ["draws.nc", "checkpoint/header.json"])
+    def test_results_of_another_run(self, model, tiny, tmp_path, name):
+        (tmp_path / "checkpoint").mkdir()
+        (tmp_path / name).touch()
+        with pytest.raises(ValueError, match="is the folder with the results of another run"):
+            fit(model, tiny, tmp_path)
+        assert not (tmp_path / "header.json").exists()
 
     def test_model(self, toy, tiny, finished):
         with pytest.raises(ValueError, match=r"run: model\.gamma was 6\.0 and is now 5\.0\. Use"):

@@ -351,15 +351,23 @@ class TestInterrupts:
         monkeypatch.setattr(inspect.getmodule(bnp.fit), "STRETCH_SECONDS", 0.0)
 
     @pytest.mark.parametrize("max_topics", [None, 2], ids=["finite", "infinite"])
-    def test_result_holds_what_was_drawn(self, toy, tiny, max_topics, short_stretches, tmp_path):
+    @pytest.mark.parametrize("how", ["raise", "return"])
+    def test_result_holds_what_was_drawn(
+        self, toy, tiny, max_topics, how, short_stretches, tmp_path
+    ):
         model = toy(gamma=6.0, max_topics=max_topics)
         record = ("z", "topic_tokens_mean") if max_topics is None else ("z",)
         expected = fit(model, tiny, record=record)
         shown = Recorder(at=6, action=lambda: signal.raise_signal(signal.SIGINT))
-        with pytest.warns(
-            UserWarning, match="interrupted: the result holds 3 of 5 draws per chain"
-        ):
-            found = fit(model, tiny, record=record, progress=shown, checkpoint=tmp_path)
+        message = "interrupted: there are 3 of 5 draws per chain"
+        options = {"record": record, "progress": shown, "checkpoint": tmp_path}
+        if how == "return":
+            with pytest.warns(UserWarning, match=message):
+                found = fit(model, tiny, on_interrupt="return", **options)
+        else:
+            with pytest.raises(KeyboardInterrupt, match=message) as stop:
+                fit(model, tiny, **options)
+            found = stop.value.fit
         assert shown.closed
         np.testing.assert_array_equal(found.posterior["z"], expected.posterior["z"][:, :3])
         if max_topics is None:
@@ -373,8 +381,9 @@ class TestInterrupts:
 
     def test_in_the_warmup(self, toy, tiny, short_stretches, tmp_path):
         shown = Recorder(at=2, action=lambda: signal.raise_signal(signal.SIGINT))
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt) as stop:
             fit(toy(), tiny, record=("z",), progress=shown, checkpoint=tmp_path)
+        assert stop.value.fit is None
         again = fit(toy(), tiny, record=("z",), checkpoint=tmp_path)
         assert again.data.attrs["start_sweep"] == 2
         assert_equal(draws(again), draws(fit(toy(), tiny, record=("z",))))
@@ -385,12 +394,10 @@ class TestInterrupts:
         shown = Recorder(at=at, action=lambda: signal.raise_signal(signal.SIGTERM))
         further = rf"; to go on: bnp_models\.resume\('{tmp_path}'\)"
         options = {"record": ("z",), "checkpoint": tmp_path}
-        if at == 2:
-            with pytest.raises(KeyboardInterrupt, match=f"before the first draw{further}"):
-                fit(toy(), tiny, progress=shown, **options)
-        else:
-            with pytest.warns(UserWarning, match=f"holds 3 of 5 draws per chain{further}"):
-                fit(toy(), tiny, progress=shown, **options)
+        what = "before the first draw" if at == 2 else ": there are 3 of 5 draws per chain"
+        with pytest.raises(KeyboardInterrupt, match=f"{what}{further}") as stop:
+            fit(toy(), tiny, progress=shown, **options)
+        assert (stop.value.fit is None) == (at == 2)
         assert signal.getsignal(signal.SIGTERM) is before
         again = fit(toy(), tiny, **options)
         assert again.data.attrs["start_sweep"] == at
@@ -419,14 +426,19 @@ class TestInterrupts:
         assert found.posterior.sizes["draw"] == 5
         assert len(calls) == (own == "a function")
 
+    def test_unknown_ways(self, toy, tiny):
+        with pytest.raises(ValueError, match="on_interrupt must be 'raise' or 'return', got 'no'"):
+            fit(toy(), tiny, on_interrupt="no")
+
     def test_insistent(self, toy, tiny, short_stretches):
         def twice():
             signal.raise_signal(signal.SIGINT)
             signal.raise_signal(signal.SIGINT)
 
         shown = Recorder(at=7, action=twice)
-        with pytest.warns(UserWarning, match="interrupted: the result holds 4 of 5 draws"):
-            found = fit(toy(), tiny, progress=shown)
+        with pytest.raises(KeyboardInterrupt, match="there are 4 of 5 draws") as stop:
+            fit(toy(), tiny, progress=shown)
+        found = stop.value.fit
         assert found.posterior.sizes["draw"] == 4
 
     def test_in_the_middle_of_a_sweep(self, toy, tiny, short_stretches, monkeypatch):
@@ -442,8 +454,9 @@ class TestInterrupts:
             return after
 
         monkeypatch.setattr(module.Runner, "stretch", stretch)
-        with pytest.warns(UserWarning, match="interrupted: the result holds 3 of 5 draws"):
-            found = fit(toy(), tiny, record=("topic_tokens_mean",))
+        with pytest.raises(KeyboardInterrupt, match="there are 3 of 5 draws") as stop:
+            fit(toy(), tiny, record=("topic_tokens_mean",))
+        found = stop.value.fit
         assert found.posterior.sizes["draw"] == 3
         assert not arviz_data.has_group(found.data, "posterior_mean")
 
