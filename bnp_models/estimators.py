@@ -54,7 +54,8 @@ def _with_words(counts: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
     """Add a document of one word to documents that have none, for a corpus must have a word."""
     if counts.sum():
         return counts
-    word = np.eye(1, np.shape(counts)[1], dtype=counts.dtype)
+    num_words = np.shape(counts)[1]  # pyright: ignore[reportCallIssue, reportArgumentType]
+    word = np.eye(1, num_words, dtype=counts.dtype)
     return scipy.sparse.csr_array(scipy.sparse.vstack([counts, scipy.sparse.csr_array(word)]))
 
 
@@ -229,7 +230,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         counts = self._counts(self._checked(X))
         corpus = self._new_corpus(_with_words(counts))
         tables = [fit.transform(corpus, **self._fold_in()) for fit in self._topic_fits()]
-        return np.hstack(tables)[: np.shape(counts)[0]]
+        return np.hstack(tables)[: len(counts.indptr) - 1]
 
     @property
     def components_(self) -> Float[np.ndarray, "K V"]:
@@ -692,7 +693,7 @@ class GroupClassifier(ClassEstimator):
                 counts, vocabulary=corpus.vocabulary, groups=[name] * corpus.num_docs
             )
             shares += p[:, None] * self.fit_.transform(of_group, **self._fold_in()).to_numpy()
-        return shares[: np.shape(given)[0]]
+        return shares[: len(given.indptr) - 1]
 
     def _prior(self) -> Float[np.ndarray, " L"]:
         num_classes = len(self.classes_)

@@ -326,7 +326,11 @@ KINDS: dict[str, Table] = {
                      "normalise", "observed", "relevant", "scale", "stratify", "totals", "unknown")
     },
     # words from a list
-    **{name: choice() for name in ("births", "combine", "method", "metric", "on_interrupt", "schedule", "score")},
+    **{
+        name: choice()
+        for name in ("births", "combine", "method", "metric", "on_interrupt", "schedule",
+                     "score")
+    },
     "by": choice(none=True),
     "format": choice(none=True),
     "kind": choice(none=True),

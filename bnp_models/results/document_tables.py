@@ -246,7 +246,8 @@ def shares_of_new(
         corpus = as_documents("corpus", documents, read)
     except NoTokens as error:  # a corpus must have a token: one more document has it
         corpus = Corpus.from_ids([[]] * error.num_docs + [[0]], vocabulary=mixtures.vocabulary)
-        return shares_of_new(corpus, read, mixtures, states, alignment, row_names=None, **how)[:-1]
+        table = shares_of_new(corpus, read, mixtures, states, alignment, row_names=None, **how)
+        return table.iloc[:-1]
     means = fold_in(mixtures, corpus, **how)
     return _share_table(_new_document_shares(means, states, corpus, alignment).mean, corpus)
 

@@ -518,8 +518,9 @@ def read_draws(path: str | os.PathLike[str]) -> tuple[Model, Any]:
     draws = arviz_data.load(path)
     try:
         model = from_description(json.loads(draws.attrs["model"]))
-        posterior, _ = arviz_data.group(draws, "posterior"), draws.attrs["data"]
-        posterior["chain"], arviz_data.group(draws, "sample_stats")["lp"]
+        posterior, stats = (arviz_data.group(draws, n) for n in ("posterior", "sample_stats"))
+        for of, name in ((draws.attrs, "data"), (posterior, "chain"), (stats, "lp")):
+            of[name]  # pyright: ignore[reportUnusedExpression] - is it there?
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} was not written by Fit.save ({error}); {_FIX}") from None
     return model, draws
