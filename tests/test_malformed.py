@@ -62,6 +62,7 @@ INTERNAL = {
 }
 """Modules that users do not call, with the reason."""
 INTERNAL_FUNCTIONS = {
+    "data.text_files.other_delimiter": "of the readers, with the columns of a file",
     "data.sources.check_counts": "of the models, which name their argument data",
     "data.sources.check_sources": "of the models, which name their argument data",
     "data.sources.Standardisation": "of GaussianFactorAnalysis, which makes it",
@@ -863,6 +864,8 @@ def inputs_of(name: str) -> list[tuple[str, str]]:
 ACCEPTED: dict[tuple[str, str, str], str] = {
     ("*", "labels", "fractions"): "labels are any numbers",
     ("CorpusWriter.add", "word_ids", "empty"): "a document without words",
+    ("TopicFit.transform", "corpus", "string"): "one text, without known words",
+    ("SavedModel.transform", "corpus", "string"): "one text, without known words",
     ("Corpus.from_ids", "docs", "ragged"): "documents have different lengths",
     ("Transform.neighbours", "word", "number"): "the number of a word",
     ("data.text_files.read_ldac", "vocabulary", "string"): "the path of a file",

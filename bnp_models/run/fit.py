@@ -142,10 +142,7 @@ def fit(
         "keep_states": arguments.integer("keep_states", keep_states, 0),
     }
     arguments.finite_number("checkpoint_seconds", checkpoint_seconds, at_least=0, infinite=True)
-    if on_interrupt not in ("raise", "return"):
-        raise ValueError(
-            f"on_interrupt must be 'raise' or 'return', got {arguments.short_repr(on_interrupt)}"
-        )
+    arguments.one_of("on_interrupt", on_interrupt, ("raise", "return"))
     if not isinstance(progress, bool | np.bool_ | Progress) or isinstance(progress, type):
         raise ValueError(
             "progress must be True, False or a Progress with update and close, got "
