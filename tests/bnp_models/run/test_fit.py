@@ -427,7 +427,7 @@ class TestInterrupts:
         assert len(calls) == (own == "a function")
 
     def test_unknown_ways(self, toy, tiny):
-        with pytest.raises(ValueError, match="on_interrupt must be one of .*, got 'no'"):
+        with pytest.raises(ValueError, match=r"on_interrupt must be one of .*, got 'no'"):
             fit(toy(), tiny, on_interrupt="no")
 
     def test_insistent(self, toy, tiny, short_stretches):
