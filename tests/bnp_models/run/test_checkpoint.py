@@ -448,7 +448,8 @@ def test_killed_processes(tiny, tmp_path, name):
         )
         try:
             deadline = time.monotonic() + 300
-            while not (tmp_path / "state.npz").exists() or len(blocks(tmp_path)) < num_files:
+            # there is a state from the start, before the first sweep
+            while not sweeps_done(tmp_path) or len(blocks(tmp_path)) < num_files:
                 assert process.poll() is None, "the process ended before it could be killed"
                 assert time.monotonic() < deadline
                 time.sleep(0.001)
