@@ -29,6 +29,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from bnp_models.base.model import Model
 from bnp_models.data import arguments
+from bnp_models.data.checks import shape_of
 from bnp_models.data.corpus import Corpus
 from bnp_models.results.author_tables import AuthorFit
 from bnp_models.results.contrast_tables import ContrastFit
@@ -54,8 +55,7 @@ def _with_words(counts: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
     """Add a document of one word to documents that have none, for a corpus must have a word."""
     if counts.sum():
         return counts
-    num_words = np.shape(counts)[1]  # pyright: ignore[reportCallIssue, reportArgumentType]
-    word = np.eye(1, num_words, dtype=counts.dtype)
+    word = np.eye(1, shape_of(counts)[1], dtype=counts.dtype)
     return scipy.sparse.csr_array(scipy.sparse.vstack([counts, scipy.sparse.csr_array(word)]))
 
 
@@ -230,7 +230,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         counts = self._counts(self._checked(X))
         corpus = self._new_corpus(_with_words(counts))
         tables = [fit.transform(corpus, **self._fold_in()) for fit in self._topic_fits()]
-        return np.hstack(tables)[: len(counts.indptr) - 1]
+        return np.hstack(tables)[: shape_of(counts)[0]]
 
     @property
     def components_(self) -> Float[np.ndarray, "K V"]:
@@ -384,7 +384,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def _new_corpus(self, counts: scipy.sparse.csr_array) -> Corpus:
         if not counts.sum():
-            num_docs = len(counts.indptr) - 1
+            num_docs, _ = shape_of(counts)
             raise ValueError(
                 f"X must have a document with words, got {num_docs} without: leave them out"
             )
@@ -693,7 +693,7 @@ class GroupClassifier(ClassEstimator):
                 counts, vocabulary=corpus.vocabulary, groups=[name] * corpus.num_docs
             )
             shares += p[:, None] * self.fit_.transform(of_group, **self._fold_in()).to_numpy()
-        return shares[: len(given.indptr) - 1]
+        return shares[: shape_of(given)[0]]
 
     def _prior(self) -> Float[np.ndarray, " L"]:
         num_classes = len(self.classes_)

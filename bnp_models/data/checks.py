@@ -23,6 +23,7 @@ __all__ = [
     "check_num_tokens",
     "check_size",
     "check_vocabulary",
+    "check_whole",
     "count_matrix",
     "describe",
     "distinct",
@@ -93,11 +94,7 @@ def strings(
     for i, name in enumerate(entries):
         if not isinstance(name, str) or "\0" in name:
             raise ValueError(f"{argument}[{i}] is {name!r}; give strings, without NUL characters")
-        if whole(name) != name:
-            raise ValueError(
-                f"{argument}[{i}] is {name!r}, which has half of a surrogate pair, so no file can "
-                "hold it; replace it, as name.encode('utf-8', 'replace').decode() does"
-            )
+        check_whole(f"{argument}[{i}]", name)
     if length is not None and len(entries) != length:
         raise ValueError(
             f"{argument} has {len(entries)} entries but there are {length} {unit}; give one entry "
@@ -109,6 +106,15 @@ def strings(
 def whole(text: str) -> str:
     """Replace halves of surrogate pairs, which no file of UTF-8 can hold, by U+FFFD."""
     return text if text.isascii() else _HALVES.sub("\ufffd", text)
+
+
+def check_whole(what: str, text: str) -> None:
+    """Refuse a text with half of a surrogate pair; `what` names it in the message."""
+    if whole(text) != text:
+        raise ValueError(
+            f"{what} is {text!r}, which has half of a surrogate pair, so no file can hold it; "
+            "replace it, as text.encode('utf-8', 'replace').decode() does"
+        )
 
 
 def distinct(
@@ -236,7 +242,7 @@ def as_sparse(argument: str, values: Any, what: str) -> scipy.sparse.csr_array:
     return entries
 
 
-def shape_of(matrix: scipy.sparse.csr_array) -> tuple[int, int]:
+def shape_of(matrix: scipy.sparse.csr_array | scipy.sparse.csc_array) -> tuple[int, int]:
     """Return the shape of a matrix; to SciPy's own types it may be None."""
     num_rows, num_columns = np.array(matrix.shape).tolist()
     return num_rows, num_columns

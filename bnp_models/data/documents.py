@@ -19,6 +19,7 @@ from bnp_models.data import arguments
 from bnp_models.data.checks import (
     LIMIT,
     check_doc_names,
+    check_whole,
     describe,
     distinct,
     integers,
@@ -436,18 +437,14 @@ def encode(
         pair, or if `names` lacks one.
     """
     kind = str if values and isinstance(values[0], str) else (int, np.integer)
-    halves = {v for v in values if isinstance(v, str) and whole(v) != v}
     for i, value in enumerate(values):
         if not isinstance(value, kind) or isinstance(value, bool) or value == "":
             raise ValueError(
                 f"{argument} of {where(i)} is {arguments.short_repr(value)}; give strings for all, "
                 "none of them empty, or integers for all"
             )
-        if value in halves:
-            raise ValueError(
-                f"{argument} of {where(i)} is {value!r}, which has half of a surrogate pair, so no "
-                "file can hold it; replace it, as name.encode('utf-8', 'replace').decode() does"
-            )
+        if isinstance(value, str) and whole(value) != value:
+            check_whole(f"{argument} of {where(i)}", value)
     if names is not None and kind is not str:
         return _check_numbers(argument, values, names, names_argument, where)
     order = sorted(set(values)) if names is None else distinct(names_argument, names)

@@ -18,6 +18,7 @@ import scipy.sparse
 from jaxtyping import Float, Int
 
 from bnp_models.data import arguments
+from bnp_models.data.checks import shape_of
 from bnp_models.data.corpus import Corpus, as_corpus
 
 __all__ = ["MEASURES", "coherence", "npmi"]
@@ -75,7 +76,7 @@ def npmi(
     together = np.zeros((len(ids), top, top), np.int64)
     num_units = 0
     for units in _occurrence(reference, words, window):
-        num_units += np.shape(units)[0]  # pyright: ignore[reportCallIssue, reportArgumentType]
+        num_units += shape_of(units)[0]
         for k, column in enumerate(columns):
             part = units[:, column]
             together[k] += (part.T @ part).toarray()

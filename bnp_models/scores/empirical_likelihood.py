@@ -18,6 +18,7 @@ import scipy.sparse
 from jaxtyping import Float
 
 from bnp_models.data import arguments
+from bnp_models.data.checks import shape_of
 from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.posterior.mixtures import Mixtures, check_mixtures, one_by_one, row_of
 from bnp_models.scores.held_out_score import (
@@ -159,7 +160,7 @@ def _likelihoods(
     """Return log of the mean likelihood over each block of draws, and of the sum of squares."""
     used = theta.any(axis=0)
     theta, phi = theta[:, used], phi[:, used].astype(np.float64)
-    num_docs = len(counts.indptr) - 1
+    num_docs, _ = shape_of(counts)
     total, square = np.full((num_docs, _BLOCKS), -np.inf), np.full(num_docs, -np.inf)
     size = max(_NUMBERS // (num_docs + len(phi)), 1)
     for b, block in enumerate(np.split(theta, _BLOCKS)):

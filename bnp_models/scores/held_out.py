@@ -441,9 +441,8 @@ def _log_total_weights(
     length, found = np.asarray(corpus.doc_length), np.zeros(corpus.num_docs)
     for row, docs in by_row(doc_row, corpus):
         law = row_of(mixture.law, row)
-        if not isinstance(law, DirichletLaw):
-            dirichlet = DirichletLaw(law.weights)
-            found[docs] = law.log_total(length[docs]) - dirichlet.log_total(length[docs])
+        dirichlet = DirichletLaw(law.weights)
+        found[docs] = law.log_total(length[docs]) - dirichlet.log_total(length[docs])
     return found
 
 
