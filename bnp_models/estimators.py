@@ -340,6 +340,8 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
         `reset` takes the number and the names of the columns from X, otherwise X must have them.
         """
+        for name, value in {"X": X, **of_y}.items():
+            arguments.unmasked(name, value)
         checked: Any = validation.validate_data  # its annotations are those of its defaults
         return checked(self, X, accept_sparse="csr", reset=reset, **of_y)
 

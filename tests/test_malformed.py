@@ -119,7 +119,6 @@ INTERNAL_FUNCTIONS = {
     "results.folder.save_model": "of TopicFit.save_model",
     "scores.held_out.log_evidence": "of group_probabilities, which checks",
     "scores.held_out.word_scores": "of group_probabilities, which checks",
-    "scores.held_out_rows.check_rows": "of the scores of rows",
     "scores.held_out_rows.expected_shares": "one state of row_completion",
     "scores.held_out_rows.row_evidence": "one state of predict_rows",
     "scores.held_out_rows.thin": "one step of row_completion",

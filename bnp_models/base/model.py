@@ -87,6 +87,7 @@ def concentration(name: str, value: object, *, length: int | None = None) -> Any
     """
     if is_prior(value):
         return _prior(name, value, length)
+    arguments.unmasked(name, value)
     if length is not None and (entries := np.asarray(value, object)).ndim == 1:
         if len(entries) != length:
             raise ValueError(f"{name} must be a number or {length} numbers, got {len(entries)}")
@@ -105,11 +106,9 @@ def concentration(name: str, value: object, *, length: int | None = None) -> Any
             f"{name} must be a positive number or a NumPyro distribution, got "
             f"{arguments.short_repr(value)}"
         ) from None
-    with np.errstate(over="ignore"):
-        stored = np.float32(number)  # what the kernels compute with
-    if not 0 < stored < np.inf:
-        raise ValueError(f"{name} must be positive and finite in float32, got {value!r}")
-    return number
+    if not 0 < number < np.inf:
+        raise ValueError(f"{name} must be positive and finite, got {value!r}")
+    return arguments.fits_float32(name, number)
 
 
 def _prior(name: str, value: dist.Distribution, length: int | None) -> dist.Distribution:
@@ -120,19 +119,21 @@ def _prior(name: str, value: dist.Distribution, length: int | None) -> dist.Dist
         value = type(base)(
             **{n: np.broadcast_to(x, value.batch_shape) for n, x in parameters.items()}
         )
-    kind = type(value).__name__
-    for n in _parameters(name, value):
+    kind, parameters = type(value).__name__, _parameters(name, value)
+    if not (value.support is dist.constraints.positive and value.event_shape == ()):
+        raise ValueError(
+            f"{name} must have a prior over positive numbers such as "
+            f"numpyro.distributions.Gamma(1.0, 1.0), got {kind}"
+        )
+    for n in parameters:
         parameter = np.asarray(getattr(value, n))
         if not np.all(value.arg_constraints[n](parameter)) or not np.isfinite(parameter).all():
             raise ValueError(
                 f"{name} must have a prior whose {n} is {value.arg_constraints[n]}, "
                 f"got {kind} with {n}={parameter}"
             )
-    if not (value.support is dist.constraints.positive and value.event_shape == ()):
-        raise ValueError(
-            f"{name} must have a prior over positive numbers such as "
-            f"numpyro.distributions.Gamma(1.0, 1.0), got {kind}"
-        )
+        for number in parameter.ravel().tolist():
+            arguments.fits_float32(f"{n} of the prior of {name}", number)
     if value.batch_shape not in {(), (length,)}:
         allowed = "a scalar prior" if length is None else f"a scalar prior or {length} of them"
         raise ValueError(f"{name} must have {allowed}, got batch shape {value.batch_shape}")
@@ -311,9 +312,15 @@ class Model(abc.ABC):
     def check_fields(
         self, check: Callable[..., Any], *names: str, **limits: float | int | None
     ) -> None:
-        """Replace fields by what `check(name, value, **limits)` makes of them."""
+        """Replace fields by what `check(name, value, **limits)` makes of them.
+
+        Numbers must be within float32.
+        """
         for name in names:
-            object.__setattr__(self, name, check(name, getattr(self, name), **limits))
+            value = check(name, getattr(self, name), **limits)
+            if isinstance(value, float):
+                arguments.fits_float32(name, value)
+            object.__setattr__(self, name, value)
 
     def sample_hyperparameters(self, data: PyTree, **conditioned_on: Any) -> dict[str, Any]:
         """Run the hyperparameters' part of the program: one site for each prior.

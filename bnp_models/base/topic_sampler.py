@@ -238,6 +238,11 @@ class InfiniteSampler(TopicSampler):
         start = most = self.options.init_topics
         if start is None:
             start, most = _topics_to_begin_with(data, corpus.num_tokens)
+        elif start > corpus.num_tokens:
+            raise ValueError(
+                f"init_topics must be at most the number of tokens, {corpus.num_tokens}, got "
+                f"{start}: a topic is in use where it has a token"
+            )
         return {"max_topics": max(self.model.max_topics, most), "init_topics": start}
 
     def topics(self, rng_key: Key[Array, ""], state: PyTree, data: PyTree) -> Lazy:

@@ -27,6 +27,7 @@ __all__ = [
     "count_or_share",
     "encoding",
     "finite_number",
+    "fits_float32",
     "flag",
     "free_memory",
     "function",
@@ -44,7 +45,9 @@ __all__ = [
     "short_repr",
     "text",
     "texts",
+    "to_array",
     "total_memory",
+    "unmasked",
 ]
 
 # Measured with tracemalloc, at the peak of a call:
@@ -52,6 +55,7 @@ BYTES_PER_NAME = 80  # of a string with its digest
 BYTES_PER_TOKEN = 20  # of a corpus that is built from counts (36) or selected (20)
 BYTES_PER_CELL = 12  # of dense sources, from a sparse matrix (20), a corpus or sources (12)
 
+_TIMES = "mM"  # kinds of arrays of durations and dates, whose lists would be whole numbers
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
@@ -131,7 +135,8 @@ def optional(check: Callable[..., Any], name: str, value: object, *limits: Any, 
 
 def integer(name: str, value: object, minimum: int = 0, maximum: int = LARGEST) -> int:
     """Return an integer in [minimum, maximum]; booleans and whole floats are refused."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
+    if not whole or value < minimum:
         raise ValueError(
             f"{name} must be an integer of at least {minimum}, got {short_repr(value)}"
         )
@@ -181,6 +186,19 @@ def finite_number(
     return number
 
 
+def fits_float32(name: str, value: float) -> float:
+    """Return a number; refuse one that is infinite, or 0 although it is not, in float32.
+
+    JAX computes in float32, in which numbers below 1.2e-38 are 0.
+    """
+    limits = np.finfo(np.float32)
+    if value and not float(limits.tiny) <= abs(value) <= float(limits.max):
+        raise ValueError(
+            f"{name} must be within float32, between 1.2e-38 and 3.4e38, got {short_repr(value)}"
+        )
+    return value
+
+
 def count_or_share(name: str, value: object) -> int | float:
     """Return a number of things as an integer, or a share of them as a float in [0, 1]."""
     try:
@@ -217,6 +235,29 @@ def text(name: str, value: object, *, empty: bool = False) -> str:
     return str(value)
 
 
+def unmasked(name: str, value: object) -> Any:
+    """Return a value; refuse a masked array of NumPy, whose hidden entries would count as data."""
+    if isinstance(value, np.ma.MaskedArray) and (count := np.ma.count_masked(value)):
+        raise ValueError(
+            f"{name} has {count} masked entries, and what they hide is not data: leave them out, "
+            f"or give them values with filled(), got {short_repr(value)}"
+        )
+    return value
+
+
+def to_array(name: str, value: object) -> np.ndarray:
+    """Return an array of what NumPy can read, pandas' nullable numbers too, with nothing masked."""
+    unmasked(name, value)
+    try:
+        found = np.asarray(value)
+        if found.dtype.kind == "O" and found.size:
+            numbers = np.array(found.tolist())
+            found = numbers if numbers.shape == found.shape else found
+    except ValueError:
+        raise ValueError(f"{name} is ragged; give entries of equal length") from None
+    return found
+
+
 def sequence(
     name: str,
     value: object,
@@ -228,7 +269,8 @@ def sequence(
 ) -> list[Any]:
     """Return the entries of a sequence, of a given length or at least one.
 
-    Strings and mappings are refused, and where the order matters sets, which have none.
+    Strings and mappings are refused, and where the order matters sets, which have none. NumPy's
+    numbers become Python's; its dates stay dates.
     """
     if isinstance(value, Mapping) or (ordered and isinstance(value, set | frozenset)):
         raise ValueError(
@@ -245,7 +287,11 @@ def sequence(
                 f"{name} must be a sequence of {of}, got {short_repr(value)}"
             ) from None
         check_memory(f"{name} has {count} entries", 8 * count, "give fewer")
-    found = np.asarray(value).tolist() if hasattr(value, "__array__") else list(value)
+    array = np.asarray(unmasked(name, value)) if hasattr(value, "__array__") else None
+    if array is None or array.dtype.kind in _TIMES:
+        found = [_plain(entry) for entry in (value if array is None else array)]
+    else:
+        found = array.tolist()
     if some and not found:
         raise ValueError(f"{name} must have at least one entry, a sequence of {of}, got {value!r}")
     if length is not None and len(found) != length:
@@ -254,6 +300,12 @@ def sequence(
             f"{short_repr(value)}"
         )
     return found
+
+
+def _plain(entry: Any) -> Any:
+    """Return a number of NumPy as one of Python, and anything else as it is."""
+    is_number = isinstance(entry, np.number | np.bool_) and entry.dtype.kind not in _TIMES
+    return entry.item() if is_number else entry
 
 
 def texts(name: str, value: object, *, length: int | None = None, some: bool = False) -> list[str]:
@@ -291,8 +343,9 @@ def array(
     wanted = f"[{', '.join('any' if size is None else str(size) for size in shape)}]"
     allowed = {"numbers": "iuf", "integers": "iu", "booleans": "b", "numbers or booleans": "iufb"}
     allowed = allowed[kind]
+    unmasked(name, value)
     try:
-        found = np.asarray(value)
+        found = to_array(name, value)
     except Exception:  # ragged, or an object that does not become an array
         found = np.asarray(None)
     fits = found.ndim == len(shape) and all(

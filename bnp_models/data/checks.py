@@ -48,10 +48,7 @@ def describe(doc_names: Sequence[str], d: int) -> str:
 
 def integers(argument: str, values: object) -> Int[np.ndarray, " N"]:
     """Copy `values`, integers of any width, to a one-dimensional int64 array."""
-    try:
-        array = np.asarray(values)
-    except ValueError:
-        raise ValueError(f"{argument} is ragged; give a flat sequence of integers") from None
+    array = arguments.to_array(argument, values)
     if array.ndim != 1:
         raise ValueError(
             f"{argument} has shape {array.shape}; give a flat sequence of integers, got "
@@ -72,7 +69,7 @@ def positions(argument: str, values: object, length: int, unit: str) -> Int[np.n
     """Return positions in [0, length), given these positions or a mask of `length` booleans."""
     if not hasattr(values, "__array__"):
         values = arguments.sequence(argument, values, f"{unit} numbers, or a mask")
-    mask = np.asarray(values)
+    mask = arguments.to_array(argument, values)
     if mask.dtype == bool:
         if mask.shape != (length,):
             raise ValueError(f"{argument} has shape {mask.shape}; give {length} booleans")
@@ -222,10 +219,7 @@ def tokens(
 def as_sparse(argument: str, values: Any, what: str) -> scipy.sparse.csr_array:
     """Copy a matrix of numbers, sparse or dense, to rows of entries; `what` are its axes."""
     if not scipy.sparse.issparse(values):
-        try:
-            values = np.asarray(values)
-        except ValueError:
-            raise ValueError(f"{argument} is ragged; give rows of equal length") from None
+        values = arguments.to_array(argument, values)
     if values.ndim != 2 or values.dtype.kind not in "biuf" or not all(values.shape):
         raise ValueError(
             f"{argument} has dtype {values.dtype} and shape {values.shape}; give a matrix of "

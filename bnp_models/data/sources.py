@@ -35,6 +35,7 @@ __all__ = [
     "check_counts",
     "check_sources",
     "standardisation",
+    "with_features",
 ]
 
 MAX_COUNT = 2**20
@@ -44,14 +45,12 @@ FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
 def _as_matrix(argument: str, values: Any) -> Num[np.ndarray, "N M"]:
-    """Make a dense matrix of numbers with at least one row and one column."""
+    """Make a dense matrix of numbers with at least one row and one column; masks are kept."""
     if scipy.sparse.issparse(values):
         _check_cells(f"{argument} has shape {values.shape}", math.prod(values.shape), 1)
         values = values.toarray()
-    try:
-        array = np.asarray(values)
-    except ValueError:
-        raise ValueError(f"{argument} is ragged; give rows of equal length") from None
+    masked = isinstance(values, np.ma.MaskedArray)
+    array = values if masked else arguments.to_array(argument, values)
     if array.ndim != 2 or array.dtype.kind not in "biuf":
         raise ValueError(
             f"{argument} has dtype {array.dtype} and shape {array.shape}; give a matrix of "
@@ -63,6 +62,34 @@ def _as_matrix(argument: str, values: Any) -> Num[np.ndarray, "N M"]:
             "at least one feature"
         )
     return array.astype(np.int32) if array.dtype == bool else array
+
+
+def _by_name(arrays: Sequence[Any], feature_names: Any) -> tuple[list[Any], Any]:
+    """Return matrices with the columns of frames in one order, and the names of the columns.
+
+    A frame whose columns are 0, 1, ... in this order has no names; it is taken as it is, as a
+    matrix is.
+    """
+    import pandas as pd
+
+    if feature_names is not None:
+        feature_names = distinct("feature_names", feature_names)
+    found = []
+    for j, array in enumerate(arrays):
+        is_frame = isinstance(array, pd.DataFrame)
+        if not is_frame or list(array.columns) == list(range(array.shape[1])):
+            found.append(array)
+            continue
+        names = distinct(f"columns of arrays[{j}]", [str(column) for column in array.columns])
+        feature_names = names if feature_names is None else feature_names
+        if other := sorted({*names} ^ {*feature_names}):
+            where = "has" if other[0] in names else "lacks"
+            raise ValueError(
+                f"arrays[{j}] {where} the column {other[0]!r}, unlike feature_names or the frames "
+                "before it; give all sources the same features"
+            )
+        found.append(array.iloc[:, [names.index(name) for name in feature_names]])
+    return found, feature_names
 
 
 def _check_cells(what: str, num_rows: int, num_features: int) -> None:
@@ -133,11 +160,12 @@ def _check_entries(
     Counts become int32 and reals float64; missing entries become 0. `where(n, i)` describes
     `array[n, i]` in messages.
     """
-    missing = np.isnan(array)
+    hidden, array = np.ma.getmaskarray(array), np.ma.getdata(array)
+    missing = hidden | np.isnan(array)
     if missing.any() and not allow_missing:
         raise ValueError(
-            f"{_first(missing, where)} is nan; fill it in, or declare NaN to be missing with "
-            "allow_missing=True"
+            f"{_first(missing, where)} is {'masked' if hidden.any() else 'nan'}; fill it in, or "
+            "declare such entries to be missing with allow_missing=True"
         )
     filled = np.where(missing, np.zeros((), array.dtype), array) if missing.any() else array
     observed = ~missing if missing.any() else None
@@ -203,8 +231,8 @@ class Sources(ComparedByDigest):
 
     The constructors share two options. `kind` is "counts" or "reals"; None takes integers for
     counts and floats for reals. Counts are whole numbers from 0 to 2**20, the largest for which
-    the sampler of counts is exact up to rounding. Reals are finite in float32. NaN is refused
-    unless `allow_missing` is true; NaN then means a missing entry.
+    the sampler of counts is exact up to rounding. Reals are finite in float32. NaN and entries
+    that are masked are refused unless `allow_missing` is true; they are then missing.
 
     Reals are float64, so that their means can be subtracted without loss. On a device they are
     float32, as everywhere in JAX. `digest` is the same in both places, because reals are rounded to
@@ -239,7 +267,9 @@ class Sources(ComparedByDigest):
         Parameters
         ----------
         arrays
-            The matrices: SciPy sparse ones, or anything that NumPy reads as a matrix.
+            The matrices: SciPy sparse ones, pandas frames, or anything that NumPy reads as a
+            matrix. Columns of frames that have names are put together by name, in the order of
+            `feature_names` or of the first such frame; their index is not used.
         names
             Names of the J sources, distinct.
         feature_names
@@ -262,6 +292,7 @@ class Sources(ComparedByDigest):
         if not arrays:
             raise ValueError("arrays is empty; give at least one source")
         arguments.flag("allow_missing", allow_missing)
+        arrays, feature_names = _by_name(arrays, feature_names)
         matrices = [_as_matrix(f"arrays[{j}]", array) for j, array in enumerate(arrays)]
         num_features = matrices[0].shape[1]
         for j, matrix in enumerate(matrices):
@@ -285,7 +316,7 @@ class Sources(ComparedByDigest):
             ),
         )
         kind = _kind_of(kind, matrices)
-        values, observed = _check_entries(np.concatenate(matrices), kind, allow_missing, where)
+        values, observed = _check_entries(np.ma.concatenate(matrices), kind, allow_missing, where)
         return _frozen(values, sizes, observed, checked)
 
     @classmethod
@@ -547,6 +578,27 @@ def as_sources(name: str, value: object) -> Sources:
         Sources,
         "a Sources",
         "build one with Sources.from_arrays, Sources.from_frame or Sources.from_corpus",
+    )
+
+
+def with_features(sources: Sources, names: tuple[str, ...]) -> Sources:
+    """Return sources whose features are in the order of `names`; others raise `ValueError`."""
+    if sources.feature_names == names:
+        return sources
+    if other := sorted({*sources.feature_names} ^ {*names}):
+        which = "unknown" if other[0] in sources.feature_names else "missing"
+        raise ValueError(
+            f"{other[0]!r} is {which}, one of {len(other)}; give the columns their names, see "
+            "feature_names of Sources.from_arrays"
+        )
+    place = {name: i for i, name in enumerate(sources.feature_names)}
+    order = [place[name] for name in names]
+    arrays = sources._arrays()
+    return _frozen(
+        arrays["values"][:, order],
+        sources.rows_per_source,
+        arrays["observed"][:, order] if "observed" in arrays else None,
+        dataclasses.replace(sources.names, feature_names=names),
     )
 
 

@@ -281,8 +281,8 @@ def impute(fit: FactorFit) -> pd.DataFrame:
 def retrieve(
     fit: FactorFit,
     queries: Sources,
-    query_class: Sequence[str] | Sequence[int],
-    row_class: Sequence[str] | Sequence[int] | None = None,
+    query_class: Sequence[str] | Sequence[int] | np.ndarray,
+    row_class: Sequence[str] | Sequence[int] | np.ndarray | None = None,
     *,
     num_warmup: int = 20,
     num_kept: int = 20,

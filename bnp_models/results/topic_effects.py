@@ -28,6 +28,7 @@ from bnp_models.results.topic_tables import mean_shares, topic_prevalence_by_gro
 __all__ = ["INTERCEPT", "effects", "topics_over_time"]
 
 INTERCEPT = "intercept"
+_DATES = "datetime64[us]"
 _SMALL = 1e-8  # relative: what is left of a column after the others are taken out
 
 
@@ -62,9 +63,10 @@ def effects(
     fit
         Fit of a topic model.
     covariates
-        One row per document, in the order of the corpus: a table, or columns by name. Numbers enter
-        linearly. Strings, categories and booleans enter as indicators of all levels but the first.
-        The first level is the first category, the first string in sorted order, or False.
+        One row per document, in the order of the corpus: a table, or columns by name. The index of
+        a table or a series is not used. Numbers enter linearly. Strings, categories and booleans
+        enter as indicators of all levels but the first. The first level is the first category, the
+        first string in sorted order, or False.
     topics
         Topics to show; all by default.
     interval
@@ -235,7 +237,7 @@ def topics_over_time(
     )
     table = table[: count * alignment.num_topics]
     numbers = table.pop("group").astype(int).to_numpy()
-    bounds = pd.to_datetime(edges, unit="ns").to_numpy() if dates else edges
+    bounds = np.round(edges).astype(np.int64).astype(_DATES) if dates else edges
     start, end = bounds[numbers], bounds[numbers + 1]
     head = {"bin": numbers, "start": start, "end": end, "middle": start + (end - start) / 2}
     return pd.concat([pd.DataFrame(head), table], axis=1)
@@ -256,8 +258,12 @@ def _design(covariates: pd.DataFrame | Mapping[str, Any], kept: np.ndarray) -> D
     """Check the covariates and make the columns of the regression, for the documents `kept`."""
     given = covariates
     if isinstance(covariates, Mapping):
-        try:
-            covariates = pd.DataFrame(dict(covariates))
+        try:  # row by row: pandas would put series together by their indexes
+            columns = {
+                name: _column(arguments.unmasked(f"covariates[{name!r}]", column))
+                for name, column in covariates.items()
+            }
+            covariates = pd.DataFrame(columns)
         except (ValueError, TypeError) as error:  # lengths differ, numbers in place of columns, ...
             raise ValueError(
                 f"covariates must be columns by name, each with one entry per document, got "
@@ -312,6 +318,11 @@ def _design(covariates: pd.DataFrame | Mapping[str, Any], kept: np.ndarray) -> D
     return Design(matrix, terms, reference, centre)
 
 
+def _column(values: object) -> Any:
+    """Return the values of one covariate without an index."""
+    return values.reset_index(drop=True) if isinstance(values, pd.Series) else values
+
+
 def _levels(name: str, column: pd.Series) -> list[Any]:
     """Return the levels of a column of strings, categories or booleans that occur, in order."""
     if isinstance(column.dtype, pd.CategoricalDtype):
@@ -352,10 +363,9 @@ def _check_independent(matrix: Float[np.ndarray, "D P"], terms: list[str]) -> No
 def _times(
     name: str, value: Sequence[Any] | np.ndarray | pd.Series | pd.Index
 ) -> tuple[Float[np.ndarray, " n"], bool]:
-    """Return times as numbers, and whether they are dates (then in nanoseconds)."""
+    """Return times as numbers, and whether they are dates (then in microseconds)."""
     found = arguments.sequence(name, value, "numbers or dates", some=True)
-    dated = getattr(getattr(value, "dtype", None), "kind", "") == "M"  # their list has integers
-    if not dated and all(isinstance(x, int | float) and not isinstance(x, bool) for x in found):
+    if all(isinstance(x, int | float) and not isinstance(x, bool) for x in found):
         values = np.array(found, float)
         if not np.isfinite(values).all():
             raise ValueError(f"{name} must be finite numbers, got {arguments.short_repr(value)}")
@@ -363,10 +373,10 @@ def _times(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about formats that differ
-            dates = pd.to_datetime(pd.Series(value if dated else found))
+            dates = pd.to_datetime(pd.Series(found))
         if dates.isna().any():
             raise TypeError
-        dates = dates.dt.tz_localize(None).astype("datetime64[ns]")
+        dates = dates.dt.tz_localize(None).astype(_DATES)
     except (ValueError, TypeError, AttributeError, OverflowError):
         raise ValueError(
             f"{name} must be numbers or dates, none missing, got {arguments.short_repr(value)}"

@@ -271,7 +271,7 @@ def _check_reading(name: str, reading: object) -> dict[str, Any]:
     """Return what JSON gives back."""
     arguments.mapping(name, reading, "options of a reader")
     try:
-        return json.loads(json.dumps(reading))
+        return json.loads(json.dumps(reading, allow_nan=False))
     except (TypeError, ValueError):
         raise ValueError(
             f"{name} must hold what JSON can, got {arguments.short_repr(reading)}"

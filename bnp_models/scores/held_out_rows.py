@@ -27,14 +27,13 @@ from jaxtyping import Bool, Float, Int, Num
 from bnp_models.base.factor_model import FactorModel
 from bnp_models.base.row_annealing import NewRows, PoissonRows, draw_rows
 from bnp_models.data import arguments
-from bnp_models.data.sources import Sources, as_sources, check_counts
+from bnp_models.data.sources import Sources, as_sources, check_counts, with_features
 from bnp_models.posterior import arviz_data
 from bnp_models.scores.held_out_score import errors_text, jackknife_error, log_mean_exp
 
 __all__ = [
     "METHODS",
     "RowScore",
-    "check_rows",
     "expected_shares",
     "expected_weights",
     "new_rows",
@@ -263,7 +262,9 @@ def row_completion(
     _check(num_warmup=num_warmup, num_kept=num_kept, num_particles=num_particles, seed=seed)
     _, _, source = _prepare(fit, test, "test")
     _check_counts(fit, test)
-    values = np.asarray(test.values)  # counts, whatever the model does with them
+    values = np.asarray(
+        _matched(fit, test, "test").values
+    )  # counts, whatever the model does with them
     given = thin(values, seed)
     heldout = values - given
     if not heldout.any():
@@ -345,17 +346,19 @@ def expected_weights(
     return (one_state(s, state) for s, state in enumerate(states))
 
 
-def check_rows(fit: RowFit, rows: Sources) -> None:
-    """Raise `ValueError` without kept states, or for rows of another kind or other features."""
+def _matched(fit: RowFit, rows: Sources, name: str) -> Sources:
+    """Return rows with the features in the order of the training data.
+
+    Raises `ValueError` without kept states, or for rows of another kind or other features.
+    """
     _check_fit(fit)
     if not arviz_data.has_group(fit.data, "states"):
         raise ValueError("keep_states must be positive when fitting: no full state was kept")
-    fit.model.check_data(rows)
-    if rows.feature_names != fit.dataset.feature_names:
-        raise ValueError(
-            f"test has other features than the training data ({rows.num_features} and "
-            f"{fit.dataset.num_features}); give the same ones, in the same order"
-        )
+    fit.model.check_data(as_sources(name, rows))
+    try:
+        return with_features(rows, fit.dataset.feature_names)
+    except ValueError as error:
+        raise ValueError(f"{name} must have the features of the training data: {error}") from None
 
 
 def _score(by_state: Float[np.ndarray, "S N"], chain: Int[np.ndarray, " S"]) -> RowScore:
@@ -409,8 +412,7 @@ def _prepare(
     The rows are centred and scaled as the training data are. If the sources are not `known`, all
     rows are of source 0.
     """
-    _check_fit(fit)
-    check_rows(fit, as_sources(name, test))
+    test = _matched(fit, test, name)
     source = np.asarray(test.source)
     source = fit.dataset.positions_of(test.source_names)[source] if known else np.zeros_like(source)
     observed = None if test.observed is None else np.asarray(test.observed)
