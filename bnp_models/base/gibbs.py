@@ -24,7 +24,7 @@ from numpyro.infer.mcmc import MCMCKernel
 from bnp_kernels.random.bits import fold_in, split
 from bnp_models.base.kernel_program import KernelProgram, one_data_argument, simulator
 from bnp_models.base.model import Model
-from bnp_models.base.other_packages import keep_programs, make_room, reuse_loops
+from bnp_models.base.other_packages import keep_programs, make_room, refuse_forked, reuse_loops
 from bnp_models.base.sampler import Options, Sampler, describe_fields, next_sweep
 from bnp_models.data import arguments
 
@@ -158,6 +158,7 @@ class GibbsKernel(MCMCKernel):
                 f"init_params must be None: choose the start with {self.config.terms.start_option}="
             )
         argument = self.data_argument(model_args, model_kwargs)
+        refuse_forked()
         keep_programs()
         make_room()
         reuse_loops(_check_capacity_of)

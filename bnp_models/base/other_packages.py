@@ -2,6 +2,9 @@
 
 **Programs on the disk.** `keep_programs` lets the next process load what this one compiles.
 
+**Forked processes.** JAX has threads of its own. A process that is forked after it has run gets its
+locks without these threads, and waits for ever (`refuse_forked`).
+
 **Memory.** XLA maps memory for every loop, some thousands of mappings for a sweep. Linux grants a
 process 65,530 mappings, and XLA aborts the process at this limit: a dozen fits of different models
 or sizes in one notebook would reach it (`make_room`). Compiling a sweep also takes hundreds of
@@ -30,6 +33,7 @@ from typing import Any
 
 import jax
 import numpyro.util
+from jax._src import xla_bridge
 from jax.experimental.compilation_cache import compilation_cache
 from numpyro import handlers, primitives
 from numpyro.infer import MCMC
@@ -40,6 +44,8 @@ __all__ = [
     "handlers_in_force",
     "keep_programs",
     "make_room",
+    "random_key",
+    "refuse_forked",
     "reuse_loops",
     "trim",
 ]
@@ -54,6 +60,32 @@ _FOLDER = "jax_compilation_cache_dir"
 _SECONDS = "jax_persistent_cache_min_compile_time_secs"
 _refused: set[Path] = set()  # folders that can't be used, which was said
 _original = getattr(numpyro.util, "maybe_jit", None)
+_has_run = getattr(xla_bridge, "backends_are_initialized", lambda: False)
+_forked: list[bool] = []  # one entry if JAX had run when this process was forked
+
+
+def _after_fork() -> None:
+    if _has_run():
+        _forked[:] = [True]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def refuse_forked() -> None:
+    """Raise `RuntimeError` in a process that was forked after JAX had run."""
+    if _forked:
+        raise RuntimeError(
+            "this process was forked after JAX had run, and would wait for ever: start processes "
+            "by multiprocessing.get_context('spawn'), or fork before the first fit"
+        )
+
+
+def random_key(seed: int) -> jax.Array:
+    """Return the random key of a checked seed; raise `RuntimeError` as `refuse_forked` does."""
+    refuse_forked()
+    return jax.random.key(seed)
 
 
 def keep_programs() -> None:

@@ -14,6 +14,7 @@ from jaxtyping import Array, Float, Int, Key
 from numpyro.infer import SVI, TraceMeanField_ELBO
 from sklearn.preprocessing import label_binarize
 
+from bnp_models.base.other_packages import random_key
 from bnp_models.baselines.label_classes import DocumentClassifier, classes_of
 from bnp_models.baselines.mean_field import (
     Batches,
@@ -245,7 +246,7 @@ def fit_program(
     order = np.concatenate(passes)[:num_steps].astype(np.int32)
     word_count = np.bincount(np.asarray(corpus.word), minlength=corpus.num_words)
     data = jnp.asarray(sign), batches, jnp.asarray(word_count, jnp.float32)
-    key_fit, key_bound = jax.random.split(jax.random.key(seed))
+    key_fit, key_bound = jax.random.split(random_key(seed))
     params, path = optimise(
         jax.random.split(key_fit, len(sign)),
         *data,

@@ -135,8 +135,8 @@ def optional(check: Callable[..., Any], name: str, value: object, *limits: Any, 
 
 def integer(name: str, value: object, minimum: int = 0, maximum: int = LARGEST) -> int:
     """Return an integer in [minimum, maximum]; booleans and whole floats are refused."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
-    if not whole or value < minimum:
+    other = isinstance(value, bool | np.timedelta64)
+    if other or not isinstance(value, int | np.integer) or value < minimum:
         raise ValueError(
             f"{name} must be an integer of at least {minimum}, got {short_repr(value)}"
         )

@@ -7,7 +7,10 @@ import gzip
 import hashlib
 import json
 import os
+import platform
+import re
 import shutil
+import time
 import uuid
 import zlib
 from collections.abc import Iterator, Mapping
@@ -29,6 +32,9 @@ __all__ = [
 
 _FULL = (None, errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 _MARK = b"sha256:"
+_HERE = f"{zlib.crc32(platform.node().encode()):08x}"  # this machine
+_LEFT = re.compile(r"\..+\.([0-9a-f]{8})-(\d+)-[0-9a-f]{8}\.tmp")  # machine and process
+_DAY = 86_400  # seconds; no file is written for so long
 SEAL_BYTES = len(_MARK) + 64
 """Length of the checksum at the end of a sealed file."""
 
@@ -37,7 +43,8 @@ SEAL_BYTES = len(_MARK) + 64
 def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Open a temporary file that replaces `path` when the block ends without an error.
 
-    A reader of `path` finds the old file or the complete new one, never a part of it.
+    A reader of `path` finds the old file or the complete new one, never a part of it. Temporary
+    files that killed processes left in the folder are removed.
 
     Raises
     ------
@@ -63,8 +70,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 def new_folder(name: str, path: Path) -> Iterator[Path]:
     """Make a temporary folder beside `path` that is renamed when the block ends without an error.
 
-    A reader finds the complete folder at `path`, or none. After an error nothing is left; a
-    process that is killed leaves the temporary folder, whose name begins with a dot.
+    A reader finds the complete folder at `path`, or none. After an error nothing is left; what a
+    killed process left is removed, as by `replacing`.
 
     Parameters
     ----------
@@ -113,7 +120,25 @@ def _check_new(name: str, path: Path) -> None:
 
 
 def _temporary(target: Path) -> Path:
-    return target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
+    """Return a new name beside `target`, after removing what killed processes left there."""
+    with contextlib.suppress(OSError):  # the folder may be missing, or not readable
+        for path in [Path(entry.path) for entry in os.scandir(target.parent)]:
+            if (found := _LEFT.fullmatch(path.name)) and _is_left(path, *found.groups()):
+                shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    name = f".{target.name}.{_HERE}-{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp"
+    return target.with_name(name)
+
+
+def _is_left(path: Path, machine: str, process: str) -> bool:
+    """Tell whether nobody writes a temporary file any more."""
+    if machine == _HERE and os.name == "posix":
+        try:
+            os.kill(int(process), 0)  # no signal is sent
+        except ProcessLookupError:
+            return True
+        except (OSError, OverflowError):  # a process of somebody else
+            return False
+    return path.stat().st_mtime < time.time() - _DAY
 
 
 def _sync(path: Path) -> None:

@@ -177,8 +177,10 @@ def save(data: Any, path: str | os.PathLike[str]) -> Path:
     tree = xarray.DataTree.from_dict(datasets)
     tree.attrs = dict(data.attrs)
     encoding = {f"/{name}": _compression(dataset) for name, dataset in datasets.items()}
+    # in memory first: HDF5 ends the process where the disk is full
+    content: Any = tree.to_netcdf(None, engine="h5netcdf", encoding=encoding)
     with replacing(path) as file:
-        tree.to_netcdf(file.name, engine="h5netcdf", encoding=encoding)
+        file.write(content)
         seal(file)
     return path
 

@@ -17,6 +17,7 @@ from numpyro.infer import Predictive
 
 from bnp_models.base.likelihood import Likelihood
 from bnp_models.base.model import Model, is_prior
+from bnp_models.base.other_packages import random_key
 from bnp_models.data import arguments
 from bnp_models.posterior import arviz_data
 
@@ -158,7 +159,7 @@ def prior_predictive(
         predictive = Predictive(model, num_samples=size, return_sites=[*names])
         return predictive(rng_key, data, observed=False)
 
-    rng_key = jax.random.key(seed)
+    rng_key = random_key(seed)
     one = jax.eval_shape(lambda rng_key: run(rng_key, 1), rng_key)
     if missing := [n for n in names if n not in one]:
         raise ValueError(

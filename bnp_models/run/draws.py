@@ -103,7 +103,7 @@ class Draws:
     def read(self, folder: Path, num_kept: int) -> None:
         """Read the draws that were made before the saved state.
 
-        Later ones, and files that a killed process left half written, are removed.
+        Later ones are removed.
 
         Raises
         ------
@@ -111,8 +111,6 @@ class Draws:
             If files are missing or damaged.
         """
         for kind, blocks in self._blocks.items():
-            for path in folder.glob(f".{kind}-*.tmp"):
-                path.unlink(missing_ok=True)
             for path in sorted(folder.glob(f"{kind}-*.npz")):
                 start = int(path.stem.split("-")[1])
                 if start >= num_kept:

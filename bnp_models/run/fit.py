@@ -18,7 +18,7 @@ from jaxtyping import PyTree
 from bnp_kernels.numerics.devices import current_device
 from bnp_models.base.gibbs import GibbsState
 from bnp_models.base.model import Model, from_description
-from bnp_models.base.other_packages import keep_programs
+from bnp_models.base.other_packages import keep_programs, random_key, refuse_forked
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
 from bnp_models.data.sources import Sources
@@ -150,6 +150,7 @@ def fit(
         )
     folder = arguments.optional(arguments.path, "checkpoint", checkpoint)
     reading = arguments.optional(_check_reading, "reading", reading)
+    refuse_forked()
     known = inspect.signature(model.gibbs).parameters
     arguments.options(fit, options, *known, but=("program", "ignore"))
     kernel = model.gibbs(record=record, **options)
@@ -180,7 +181,7 @@ def fit(
     processes.check_same("model, data and options", json.dumps(header, sort_keys=True))
     header["reading"] = reading
     draws = Draws(keep_states, runner)
-    keys = jax.random.key(seed)
+    keys = random_key(seed)
     keys = jax.random.split(keys, num_chains) if num_chains > 1 else keys[None]
     with contextlib.ExitStack() as held:
         held.enter_context(_on(chosen))

@@ -44,6 +44,7 @@ from bnp_kernels.tokens.fold_in import fold_in, token_probability
 from bnp_kernels.tokens.layout import Tokens, make_tokens
 from bnp_kernels.tokens.left_to_right import left_to_right as run_particles
 from bnp_kernels.tokens.mixture_law import DirichletLaw, MixtureLaw
+from bnp_models.base.other_packages import random_key
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.data.documents import shuffle_tokens
@@ -520,7 +521,7 @@ def _tokens(corpus: Corpus) -> Tokens:
 
 
 def _key(seed: int) -> Key[Array, ""]:
-    return jax.random.key(arguments.seed("seed", seed))
+    return random_key(arguments.seed("seed", seed))
 
 
 def _check_sweeps(num_sweeps: int, num_kept: int) -> None:

@@ -25,6 +25,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Num
 
 from bnp_models.base.factor_model import FactorModel
+from bnp_models.base.other_packages import refuse_forked
 from bnp_models.base.row_annealing import NewRows, PoissonRows, draw_rows
 from bnp_models.data import arguments
 from bnp_models.data.sources import Sources, as_sources, check_counts, with_features
@@ -103,6 +104,7 @@ def new_rows(fit: RowFit, *, unknown: bool = False, seed: int = 0) -> Iterator[N
     _check_fit(fit)
     arguments.flag("unknown", unknown)
     seed = arguments.seed("seed", seed)
+    refuse_forked()
     return _new_rows(fit, unknown, seed)
 
 

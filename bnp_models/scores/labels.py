@@ -19,6 +19,7 @@ from jaxtyping import Float, Shaped
 from bnp_kernels.tokens.fold_in import fold_in_mean
 from bnp_kernels.tokens.layout import make_tokens
 from bnp_models.base.labelled_model import check_lengths
+from bnp_models.base.other_packages import random_key
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.posterior.mixtures import MixtureStates, check_words
@@ -95,7 +96,7 @@ def predict_means(
         raise ValueError(f"num_kept must be in [1, num_sweeps={num_sweeps}], got {num_kept}")
     arguments.flag("plug_in", plug_in)
     arguments.flag("of_class", of_class)
-    key = jax.random.key(arguments.seed("seed", seed))
+    key = random_key(arguments.seed("seed", seed))
     as_corpus("corpus", corpus)
     check_lengths(corpus, "corpus")
     data = make_tokens(np.asarray(corpus.doc), np.asarray(corpus.word), corpus.num_docs)

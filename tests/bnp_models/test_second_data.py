@@ -193,9 +193,7 @@ def test_second_sources_match_by_feature(rows, factors):
     wanted = factors.retrieve(rows, classes, classes)
     found = factors.retrieve(same, classes, classes)
     assert found.mean_average_precision == wanted.mean_average_precision
-    with pytest.raises(
-        ValueError, match="features of the training data: 'e' is miss"
-    ):
+    with pytest.raises(ValueError, match="features of the training data: 'e' is miss"):
         factors.predict(Sources.from_arrays([frame.rename(columns={"e": "f"})], names=["p"]))
 
 

@@ -4,6 +4,7 @@ import errno
 import io
 import os
 import re
+import time
 import zipfile
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 import bnp_models as bnp
 from bnp_models.data import storage
-from bnp_models.data.files import check_seal, csv_text, replacing, seal
+from bnp_models.data.files import _DAY, _HERE, check_seal, csv_text, new_folder, replacing, seal
 from bnp_models.data.storage import load_npz, write_sealed
 
 
@@ -55,6 +56,33 @@ def test_a_full_disk_is_named_with_advice(tmp_path):
         assert raised.value.errno in (errno.EFBIG, errno.ENOSPC)
         assert raised.value.filename == str(tmp_path / name)
         assert not list(tmp_path.iterdir())
+
+
+def test_what_killed_processes_left_is_removed(tmp_path):
+    """Only what is surely left: of a process that is gone, or a day old."""
+    dead, other, old = f"{_HERE}-{2**22 + 1}-", "00000000-1-", 2 * _DAY
+    names = {
+        f".a.{dead}0123abcd.tmp": (0, False),
+        f".b.npz.{dead}0123abcd.tmp": (old, False),
+        f".a.{_HERE}-{os.getpid()}-0123abcd.tmp": (0, True),  # another thread writes it
+        f".a.{other}0123abcd.tmp": (0, True),  # of another machine, perhaps in use
+        f".a.{other}0123abce.tmp": (old, False),
+        f".a.{dead}xyz.tmp": (old, True),  # somebody else's
+        ".a.tmp": (old, True),
+    }
+    for name, (age, _) in names.items():
+        (tmp_path / name).write_bytes(b"half")
+        then = time.time() - age
+        os.utime(tmp_path / name, (then, then))
+    left = tmp_path / f".folder.{dead}0123abcd.tmp"
+    left.mkdir()
+    (left / "word.npy").write_bytes(b"half")
+    write(tmp_path / "other", b"content")
+    kept = {name for name, (_, stays) in names.items() if stays}
+    assert {path.name for path in tmp_path.iterdir()} == kept | {"other"}
+    left.mkdir()
+    with new_folder("path", tmp_path / "folder"):
+        assert not left.exists()
 
 
 def test_files_without_a_checksum(tmp_path):
