@@ -30,7 +30,7 @@ from bnp_models.run import processes
 from bnp_models.run.draws import Draws, to_data, versions
 from bnp_models.run.progress import Bar, History, Progress, Silent
 from bnp_models.run.runner import Devices, Runner, make_mesh
-from bnp_models.run.system import Interrupt, Interrupted, Stopped, locked, make_folder, terminable
+from bnp_models.run.system import Interrupt, Interrupted, Stopped, locked, make_folder
 
 __all__ = ["fit", "resume"]
 
@@ -166,60 +166,82 @@ def fit(
     if folder is not None:
         processes.in_first(lambda: make_folder(folder))
     keep_programs()
-    with _on(chosen):
-        runner = Runner(kernel, data, num_warmup, num_samples, thinning, mesh)
-        runner.check_memory(num_chains, num_samples, keep_states)
-        made_with = versions()
-    header = {
-        "model": model.describe(),
-        "options": dataclasses.asdict(kernel.options),
-        **sizes,
-        "data": data.digest,
-        "num_devices": 1 if mesh is None else mesh.size,
-        "versions": made_with,
-    }
-    processes.check_same("model, data and options", json.dumps(header, sort_keys=True))
-    header["reading"] = reading
-    draws = Draws(keep_states, runner)
-    keys = random_key(seed)
-    keys = jax.random.split(keys, num_chains) if num_chains > 1 else keys[None]
-    with contextlib.ExitStack() as held:
-        held.enter_context(_on(chosen))
-        held.enter_context(terminable())
-        state = None
-        if folder is not None:
-            busy = processes.in_first(lambda: held.enter_context(locked(folder)))
-            processes.in_first(lambda: _begin(folder, header, data, busy))
-            state = processes.in_each(lambda: _open(folder, header, keys, draws, runner, busy))
-            state = None if state is None else runner.place(state)
-        start = 0 if state is None else int(state.sweep)
-        bar = _display(progress, runner, model, data, num_chains, start)
-        held.callback(bar.close)
-        clock, history = time.perf_counter(), History()
-        if state is None:
-            state = runner.init(keys)
-            if folder is not None:  # so that a folder with draws always has a state, too
-                whole = processes.on_host(runner.whole(state))
-                processes.in_first(partial(files.write_state, folder, whole, 0))
-        elif folder is not None:
-            history.read(folder, start)
-        state, stopped = _run(state, start, draws, history, runner, bar, folder, checkpoint_seconds)
-    attrs = {
-        **header,
-        "sampling_seconds": time.perf_counter() - clock,  # compiling included
-        "compile_seconds": runner.compile_seconds,
-        "start_sweep": start,
-    }
-    means = {} if state is None else processes.on_host(state.means)
-    found = to_data(model, data, *draws.take(), means, attrs)
-    way = history.dataset(model.terms.count_variable)
-    found = found if way is None else arviz_data.with_group(found, "history", way)
-    result = model.fit_type()(model, data, found)
+    with Interrupt() as interrupt:
+        with contextlib.ExitStack() as held:
+            held.enter_context(_on(chosen))
+            runner = Runner(kernel, data, num_warmup, num_samples, thinning, mesh)
+            if jax.process_count() == 1:  # others would wait for this one
+                runner.interrupted = lambda: interrupt.pending
+            runner.check_memory(num_chains, num_samples, keep_states)
+            header = {
+                "model": model.describe(),
+                "options": dataclasses.asdict(kernel.options),
+                **sizes,
+                "data": data.digest,
+                "num_devices": 1 if mesh is None else mesh.size,
+                "versions": versions(),
+            }
+            processes.check_same("model, data and options", json.dumps(header, sort_keys=True))
+            header["reading"] = reading
+            draws = Draws(keep_states, runner)
+            keys = random_key(seed)
+            keys = jax.random.split(keys, num_chains) if num_chains > 1 else keys[None]
+            state = None
+            if folder is not None:
+                busy = processes.in_first(lambda: held.enter_context(locked(folder)))
+                processes.in_first(lambda: _begin(folder, header, data, busy))
+                state = processes.in_each(lambda: _open(folder, header, keys, draws, runner, busy))
+                state = None if state is None else runner.place(state)
+            start = 0 if state is None else int(state.sweep)
+            bar = _display(progress, runner, model, data, num_chains, start)
+            held.callback(bar.close)
+            clock, history = time.perf_counter(), History()
+            if state is None:
+                state = _first_state(runner, keys, folder)
+            elif folder is not None:
+                history.read(folder, start)
+            state, stopped = _run(
+                state, start, draws, history, runner, bar, interrupt, folder, checkpoint_seconds
+            )
+        attrs = {
+            **header,
+            "sampling_seconds": time.perf_counter() - clock,  # compiling included
+            "compile_seconds": runner.compile_seconds,
+            "start_sweep": start,
+        }
+        means = {} if state is None else processes.on_host(state.means)
+        found = to_data(model, data, *draws.take(), means, attrs)
+        way = history.dataset(model.terms.count_variable)
+        found = found if way is None else arviz_data.with_group(found, "history", way)
+        result = model.fit_type()(model, data, found)
+    if interrupt.pending and not stopped:
+        stopped = "interrupted after the last draw: there are all of them"
     if stopped and on_interrupt == "raise":
         raise Interrupted(stopped, result)
     if stopped:
         warnings.warn(stopped, stacklevel=2)
     return result
+
+
+def _first_state(runner: Runner, keys: jax.Array, folder: Path | None) -> GibbsState:
+    """Start the chains; a folder with draws always has a state, too."""
+    try:
+        state = runner.init(keys)
+    except Stopped:
+        raise _without_draws(folder) from None
+    if folder is not None:
+        whole = processes.on_host(runner.whole(state))
+        processes.in_first(partial(files.write_state, folder, whole, 0))
+    return state
+
+
+def _without_draws(folder: Path | None) -> Interrupted:
+    """Return what an interrupt before the first draw raises."""
+    return Interrupted(f"interrupted before the first draw{_further(folder)}", None)
+
+
+def _further(folder: Path | None) -> str:
+    return "" if folder is None else f"; to go on: bnp_models.resume({str(folder)!r})"
 
 
 def resume(
@@ -363,6 +385,7 @@ def _run(
     history: History,
     runner: Runner,
     bar: Progress,
+    interrupt: Interrupt,
     folder: Path | None,
     checkpoint_seconds: float,
 ) -> tuple[GibbsState | None, str]:
@@ -379,47 +402,42 @@ def _run(
 
     length, saved, begun_at, compiled = 1, time.monotonic(), sweep, 0.0
     try:
-        with Interrupt() as interrupt:
-            if jax.process_count() == 1:  # others would wait for this one
-                runner.interrupted = lambda: interrupt.pending
-            while sweep < runner.num_sweeps and not processes.any_of(interrupt.pending):
-                length = int(processes.agreed(min(length, draws.next_snapshot(sweep) - sweep)))
-                clock = time.monotonic()
-                try:
-                    stretch = runner.stretch(state, length)
-                except Stopped:  # by an interrupt, while it compiled: the state is as before
-                    break
-                state, length = stretch.state, stretch.num_sweeps
-                sweep += length
-                if not np.isfinite(stretch.lp).all():
-                    raise FloatingPointError(
-                        f"the log joint density became {stretch.lp} by sweep {sweep}; a "
-                        "checkpoint, if there is one, is from before. Please report it with the "
-                        "model and the seed"
-                    )
-                draws.add(stretch.kept, state)
-                history.add(sweep, stretch.lp, stretch.used)
-                notes = [stretch.note] if stretch.note else []
-                if runner.compile_seconds - compiled >= 1:
-                    notes.append(f"compiled in {runner.compile_seconds - compiled:.0f} s")
-                compiled = runner.compile_seconds
-                bar.update(sweep, stretch.used, stretch.lp, ", ".join(notes))
-                seconds = max(time.monotonic() - clock, 1e-6)
-                length = min(2 * length, max(1, int(length * STRETCH_SECONDS / seconds)))
-                if processes.agreed(time.monotonic() - saved) > checkpoint_seconds:
-                    save()
-                    saved = time.monotonic()
-            if sweep > begun_at:
+        while sweep < runner.num_sweeps and not processes.any_of(interrupt.pending):
+            length = int(processes.agreed(min(length, draws.next_snapshot(sweep) - sweep)))
+            clock = time.monotonic()
+            try:
+                stretch = runner.stretch(state, length)
+            except Stopped:  # by an interrupt, while it compiled: the state is as before
+                break
+            state, length = stretch.state, stretch.num_sweeps
+            sweep += length
+            if not np.isfinite(stretch.lp).all():
+                raise FloatingPointError(
+                    f"the log joint density became {stretch.lp} by sweep {sweep}; a "
+                    "checkpoint, if there is one, is from before. Please report it with the "
+                    "model and the seed"
+                )
+            draws.add(stretch.kept, state)
+            history.add(sweep, stretch.lp, stretch.used)
+            notes = [stretch.note] if stretch.note else []
+            if runner.compile_seconds - compiled >= 1:
+                notes.append(f"compiled in {runner.compile_seconds - compiled:.0f} s")
+            compiled = runner.compile_seconds
+            bar.update(sweep, stretch.used, stretch.lp, ", ".join(notes))
+            seconds = max(time.monotonic() - clock, 1e-6)
+            length = min(2 * length, max(1, int(length * STRETCH_SECONDS / seconds)))
+            if processes.agreed(time.monotonic() - saved) > checkpoint_seconds:
                 save()
-            if sweep < runner.num_sweeps:
-                raise KeyboardInterrupt
+                saved = time.monotonic()
+        if sweep > begun_at:
+            save()
+        if sweep < runner.num_sweeps:
+            raise KeyboardInterrupt
     except KeyboardInterrupt:
-        further = "" if folder is None else f"; to go on: bnp_models.resume({str(folder)!r})"
         if draws.num_kept == 0:
-            raise Interrupted(f"interrupted before the first draw{further}", None) from None
-        stopped = (
-            f"interrupted: there are {draws.num_kept} of {runner.num_kept} draws per chain{further}"
-        )
+            raise _without_draws(folder) from None
+        count = f"{draws.num_kept} of {runner.num_kept}"
+        stopped = f"interrupted: there are {count} draws per chain{_further(folder)}"
         lost = any(x.is_deleted() for x in jax.tree.leaves(state))
         return None if lost else state, stopped
     return state, ""

@@ -26,7 +26,6 @@ __all__ = [
     "in_thread",
     "locked",
     "make_folder",
-    "terminable",
 ]
 
 T = TypeVar("T")
@@ -83,21 +82,13 @@ class Interrupt(contextlib.ExitStack):
     def __enter__(self) -> "Interrupt":
         # not where it is ignored, or handled outside of Python
         self.enter_context(_handled(signal.SIGINT, self._note, callable))
-        self.enter_context(_handled(signal.SIGTERM, self._note, _ends_the_run))
+        self.enter_context(_handled(signal.SIGTERM, self._note, lambda x: x == signal.SIG_DFL))
         return self
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         if self.pending:
             raise KeyboardInterrupt
         self.pending = True
-
-
-def terminable() -> contextlib.AbstractContextManager[None]:
-    """Let SIGTERM raise KeyboardInterrupt in the block; without a handler it ends the process.
-
-    A handler that the program has set itself stays, and so does an ignored signal.
-    """
-    return _handled(signal.SIGTERM, _raise, _ends_the_run)
 
 
 @contextlib.contextmanager
@@ -117,14 +108,6 @@ def _handled(
         yield
     finally:
         signal.signal(number, before)
-
-
-def _raise(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
-
-
-def _ends_the_run(handler: object) -> bool:
-    return handler in (signal.SIG_DFL, _raise)
 
 
 def make_folder(folder: Path) -> None:

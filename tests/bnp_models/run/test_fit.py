@@ -403,14 +403,39 @@ class TestInterrupts:
         assert again.data.attrs["start_sweep"] == at
         assert_equal(draws(again), draws(fit(toy(), tiny, record=("z",))))
 
-    def test_termination_before_the_sweeps(self, toy, tiny, monkeypatch, tmp_path):
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    def test_before_the_sweeps(self, toy, tiny, monkeypatch, tmp_path, number):
+        """Also where Python drops exceptions: as it collects garbage."""
         module = inspect.getmodule(bnp.fit)
-        terminate = lambda self, keys: signal.raise_signal(signal.SIGTERM)  # noqa: E731
+        original = module.Runner.init
+
+        class Garbage:
+            def __del__(self):
+                signal.raise_signal(number)
+
+        def init(self, keys):
+            Garbage()
+            return original(self, keys)
+
         with monkeypatch.context() as patched:
-            patched.setattr(module.Runner, "init", terminate)
-            with pytest.raises(KeyboardInterrupt):
+            patched.setattr(module.Runner, "init", init)
+            with pytest.raises(KeyboardInterrupt, match="before the first draw; to go on") as stop:
                 fit(toy(), tiny, checkpoint=tmp_path)
+        assert stop.value.fit is None
         assert fit(toy(), tiny, checkpoint=tmp_path).data.attrs["start_sweep"] == 0
+
+    def test_after_the_last_draw(self, toy, tiny, monkeypatch):
+        module = inspect.getmodule(bnp.fit)
+        original = module.to_data
+
+        def to_data(*args):
+            signal.raise_signal(signal.SIGINT)
+            return original(*args)
+
+        monkeypatch.setattr(module, "to_data", to_data)
+        with pytest.raises(KeyboardInterrupt, match="after the last draw") as stop:
+            fit(toy(), tiny)
+        assert stop.value.fit.posterior.sizes["draw"] == 5
 
     @pytest.mark.parametrize("own", [signal.SIG_IGN, "a function"])
     def test_own_handlers_of_termination_stay(self, toy, tiny, own):
