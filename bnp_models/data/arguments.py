@@ -289,7 +289,9 @@ def sequence(
         check_memory(f"{name} has {count} entries", 8 * count, "give fewer")
     array = np.asarray(unmasked(name, value)) if hasattr(value, "__array__") else None
     if array is None or array.dtype.kind in _TIMES:
-        found = [_plain(entry) for entry in (value if array is None else array)]
+        found = list(value if array is None else array)
+        if any(issubclass(kind, np.generic) for kind in set(map(type, found))):
+            found = [_plain(entry) for entry in found]
     else:
         found = array.tolist()
     if some and not found:

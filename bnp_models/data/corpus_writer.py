@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, SupportsFloat, SupportsIndex
 
 from bnp_models.data import arguments
-from bnp_models.data.checks import LIMIT, check_vocabulary, describe, integers, numbered
+from bnp_models.data.checks import LIMIT, check_vocabulary, describe, integers, numbered, strings
 from bnp_models.data.corpus import Corpus, make_corpus
 from bnp_models.data.documents import ARGUMENTS, encode_documents
 from bnp_models.data.storage import TokenStore, open_store
@@ -48,6 +48,7 @@ class CorpusWriter:
         self._corpus: Corpus | None = None
         self._columns: dict[str, list[object]] = {role: [] for role in ARGUMENTS}
         self._place: dict[str, int] = {}  # of the names
+        self._fitting: set[tuple[str, type, object]] = set()  # values that were checked
         self._largest = -1, 0  # word, and its document
         self._is_used = False
 
@@ -193,20 +194,31 @@ class CorpusWriter:
                 f"name is {name!r}, as that of document {self._place[name]}; give each document "
                 "a name of its own"
             )
-        columns = {
-            ARGUMENTS[role]: [*self._columns[role][:1], value]
-            for role, value in given.items()
-            if value is not None
-        }
+        for role, value in given.items():
+            entries = value if isinstance(value, list) else [value]
+            known = role, *((type(entry), entry) for entry in entries)
+            try:
+                is_new = known not in self._fitting
+            except TypeError:  # what can't be in a set is no name or number
+                is_new = True
+            if value is None or not is_new:
+                continue
+            self._check_value(role, value, d)
+            if role != "name":
+                self._fitting.add(known)
+
+    def _check_value(self, role: str, value: object, d: int) -> None:
+        """Check one value of document `d`, beside that of the first document."""
         last = min(d, 1)
         try:
-            encode_documents(last + 1, **columns)  # pyright: ignore[reportArgumentType]
+            if role == "name":
+                strings("name", [value])
+            else:
+                column = {ARGUMENTS[role]: [*self._columns[role][:1], value]}
+                encode_documents(last + 1, **column)  # pyright: ignore[reportArgumentType]
         except ValueError as error:
-            raise ValueError(
-                str(error)
-                .replace(f"of document {last}", f"of document {d}")
-                .replace(f"doc_names[{last}]", f"name of document {d}")
-            ) from None
+            of_this = str(error).replace(f"of document {last}", f"of document {d}")
+            raise ValueError(of_this.replace("name[0]", f"name of document {d}")) from None
 
 
 def _listed(authors: Iterable[str | SupportsIndex] | None) -> list[str | SupportsIndex] | None:
