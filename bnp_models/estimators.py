@@ -457,7 +457,8 @@ class ClassEstimator(ClassifierMixin, TopicEstimator, abc.ABC):
             raise ValueError(  # scikit-learn asks for the first sentence
                 f"Only binary classification is supported. y has {len(classes)} classes, "
                 f"{arguments.short_repr(classes.tolist())}, and model "
-                f"{arguments.short_repr(self.model)} takes two: select the documents of two of them"
+                f"{arguments.short_repr(self.model)} takes two: give it "
+                "response='one-vs-rest', or select the documents of two classes"
             )
         counts = self._counts(X)
         known = self._with_words(counts)

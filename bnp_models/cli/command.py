@@ -20,6 +20,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,6 +98,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         Arguments after the command's name; by default those of this process.
     """
     os.environ.setdefault("MPLBACKEND", "Agg")  # pictures go to files
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # words that the terminal lacks end no command
+            stream.reconfigure(errors="backslashreplace")
     argv = sys.argv[1:] if argv is None else argv
     try:
         given = vars(make_parser(argv).parse_args(argv))

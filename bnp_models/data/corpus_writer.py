@@ -48,7 +48,7 @@ class CorpusWriter:
         self._corpus: Corpus | None = None
         self._columns: dict[str, list[object]] = {role: [] for role in ARGUMENTS}
         self._place: dict[str, int] = {}  # of the names
-        self._fitting: set[tuple[str, type, object]] = set()  # values that were checked
+        self._fitting: set[tuple[object, ...]] = set()  # values that were checked
         self._largest = -1, 0  # word, and its document
         self._is_used = False
 

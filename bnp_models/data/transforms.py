@@ -287,7 +287,7 @@ class Transform(ComparedByDigest):
         Raises
         ------
         ValueError
-            If an argument is invalid, or if NLTK (`pip install 'bnp-models[wordnet]'`) or the files
+            If an argument is invalid, or if NLTK (`pip install nltk`) or the files
             are missing.
         """
         words = distinct("vocabulary", vocabulary)

@@ -145,8 +145,7 @@ def open_wordnet(folder: Path | None) -> Iterator[Any]:
         from nltk.corpus.reader import wordnet  # pyright: ignore[reportMissingImports]
     except (ImportError, LookupError):  # LookupError: NLTK 3.9.0 can't be imported without its data
         raise ValueError(
-            "from_wordnet needs NLTK 3.9.1 or newer, which is missing: pip install "
-            "'bnp-models[wordnet]'"
+            "from_wordnet needs NLTK 3.9.1 or newer, which is missing: pip install nltk"
         ) from None
     if folder is None and not (FOLDER / "data.noun").is_file():
         try:

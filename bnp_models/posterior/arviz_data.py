@@ -10,9 +10,11 @@ ArviZ and xarray are imported inside the functions, because sampling needs neith
 
 from __future__ import annotations
 
+import contextlib
 import os
+import tempfile
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -253,8 +255,25 @@ def _statistic(name: str, draws: xarray.Dataset, method: str) -> xarray.Dataset:
 def _import_arviz() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # ArviZ announces its own next version on import
-        import arviz
+        try:
+            import arviz
+        except OSError:  # it notes the day of that in the cache folder, which can't be written
+            with tempfile.TemporaryDirectory() as folder, _environment("XDG_CACHE_HOME", folder):
+                import arviz
     return arviz
+
+
+@contextlib.contextmanager
+def _environment(name: str, value: str) -> Iterator[None]:
+    """Set a variable of the environment in the block."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        os.environ.pop(name)
+        if before is not None:
+            os.environ[name] = before
 
 
 def _container(datasets: Mapping[str, xarray.Dataset], attrs: dict[str, Any]) -> Any:

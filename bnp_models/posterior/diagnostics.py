@@ -434,7 +434,8 @@ def _more_draws(
         moves = "rising" if found.sign > 0 else "falling"
         return name, f"{chains} may still be {moves}: raise num_warmup first, then {draw}."
     apart = "" if len(x) == 1 else ", and none clearly stays apart"
-    return name, f"{chains} move in no one direction{apart}: {draw}."
+    move = "moves" if len(x) == 1 else "move"
+    return name, f"{chains} {move} in no one direction{apart}: {draw}."
 
 
 def _above(value: float, limit: float | int) -> str:

@@ -287,7 +287,7 @@ def pyldavis(fit: TopicDraws) -> Any:
         import pyLDAvis  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise ImportError(
-            "pyldavis() needs pyLDAvis: pip install 'bnp-models[pyldavis]'; "
+            "pyldavis() needs pyLDAvis: pip install pyLDAvis; "
             "plot_topic_map() draws a map of the topics without it"
         ) from None
     return pyLDAvis.prepare(**arrays, sort_topics=False, start_index=0)

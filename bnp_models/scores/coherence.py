@@ -136,8 +136,7 @@ def coherence(
         from gensim.models import CoherenceModel  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise ImportError(
-            f"measure={measure!r} needs gensim: pip install 'bnp-models[coherence]', or use "
-            "measure='npmi'"
+            f"measure={measure!r} needs gensim: pip install gensim, or use measure='npmi'"
         ) from None
     names = reference.vocabulary
     texts = [reference.words(d) for d in range(reference.num_docs)]

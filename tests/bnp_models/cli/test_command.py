@@ -1,6 +1,7 @@
 """The command line, end to end on a small corpus: files, results, messages and exit statuses."""
 
 import functools
+import io
 import json
 import os
 import re
@@ -20,6 +21,7 @@ from bnp_models.cli import command as cli
 from bnp_models.cli import reading
 from bnp_models.posterior import arviz_data
 from bnp_models.results.folder import load_run
+from bnp_models.results.topic_fit import TopicFit
 
 PICTURES = (
     "traces.png", "ranks.png", "num_topics.png", "topic_words.png", "topic_similarity.png",
@@ -316,6 +318,14 @@ def test_failures(error, traceback, monkeypatch, capsys):
     err = capsys.readouterr().err
     assert str(error) in err
     assert ("Traceback" in err) is traceback
+
+
+def test_words_that_the_terminal_lacks(run, monkeypatch):
+    screen = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", screen)
+    monkeypatch.setattr(TopicFit, "text", lambda fit, **options: "naïve \u0f40")
+    assert cli.main(["topics", str(run)]) == 0
+    assert screen.buffer.getvalue().startswith(b"na\\xefve \\u0f40\n")
 
 
 @pytest.mark.slow

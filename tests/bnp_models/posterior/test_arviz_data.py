@@ -114,12 +114,11 @@ def test_what_dies_while_writing_leaves_the_old_file(data, tmp_path, monkeypatch
     path = arviz_data.save(data, tmp_path / "draws.nc")
     before = path.read_bytes()
 
-    def half_a_file(self, target, **options):
-        with open(target, "wb") as file:
-            file.write(b"half")
+    def interrupted(file):
+        assert len(os.listdir(tmp_path)) == 2
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(xarray.DataTree, "to_netcdf", half_a_file)
+    monkeypatch.setattr(arviz_data, "seal", interrupted)
     with pytest.raises(KeyboardInterrupt):
         arviz_data.save(data, path)
     assert path.read_bytes() == before
@@ -185,3 +184,17 @@ def test_importing_the_module_imports_no_arviz():
     paths = os.pathsep.join([*filter(None, sys.path), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": paths}
     assert subprocess.run([sys.executable, "-c", code], env=environment).returncode == 0
+
+
+def test_arviz_can_be_imported_without_a_cache_folder(tmp_path):
+    (tmp_path / "file").touch()
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "file" / "cache")}
+    code = (
+        "import os; from bnp_models.posterior import arviz_data as a; "
+        "folder = os.environ['XDG_CACHE_HOME']; "
+        "print(a._import_arviz().__name__, os.environ['XDG_CACHE_HOME'] == folder)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True
+    )
+    assert done.stdout.split() == ["arviz", "True"], done.stderr
