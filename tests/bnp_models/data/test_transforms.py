@@ -353,7 +353,7 @@ class TestWordNet:
 
     def test_nltk_is_optional(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "nltk", None)
-        with pytest.raises(ValueError, match=r"needs NLTK .* pip install 'bnp-models\[wordnet\]'"):
+        with pytest.raises(ValueError, match=r"needs NLTK .* pip install nltk"):
             Transform.from_wordnet(["dog"])
 
 

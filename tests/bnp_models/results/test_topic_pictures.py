@@ -181,5 +181,5 @@ class TestPyLDAvis:
 
     def test_not_installed(self, fit, monkeypatch):
         monkeypatch.setitem(sys.modules, "pyLDAvis", None)
-        with pytest.raises(ImportError, match=r"pip install 'bnp-models\[pyldavis\]'"):
+        with pytest.raises(ImportError, match=r"pip install pyLDAvis"):
             fit.pyldavis()

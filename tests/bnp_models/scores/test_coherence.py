@@ -171,7 +171,7 @@ class TestMeasures:
     def test_gensim_is_missing(self, monkeypatch):
         for name in ("gensim", "gensim.corpora", "gensim.models"):
             monkeypatch.setitem(sys.modules, name, None)
-        with pytest.raises(ImportError, match=r"pip install 'bnp-models\[coherence\]'"):
+        with pytest.raises(ImportError, match=r"pip install gensim"):
             coherence.coherence([["a", "b"]], lettered(), measure="c_v", top=2)
 
     @pytest.mark.parametrize(
