@@ -13,7 +13,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float, Int, Integer, PyTree
+from jaxtyping import Array, Float, Int, Integer, Key, PyTree
 
 from bnp_kernels.processes.pitman_yor import SAMPLERS, BetaPrior, draw_topics
 from bnp_kernels.processes.pitman_yor_topics import PitmanYorPriors
@@ -25,6 +25,8 @@ from bnp_models.base.model import TOPICS, concentration, deterministic, is_prior
 from bnp_models.base.topic_sampler import FiniteSampler
 from bnp_models.base.topics import Topics
 from bnp_models.data import arguments
+from bnp_models.data.arguments import check_memory
+from bnp_models.data.checks import LIMIT
 from bnp_models.data.corpus import Corpus
 
 __all__ = [
@@ -201,6 +203,21 @@ class PitmanYorSampler(FiniteSampler):
         """Return all entries of `alpha`, and the number of tables that a word may have."""
         most = min(self.model.max_tables, data.count_values.shape[0])
         return super().init_arguments(data, corpus, values) | {"max_tables": most}
+
+    def step(
+        self, rng_key: Key[Array, ""], state: PyTree, data: PyTree, turn: PyTree, power: PyTree
+    ) -> tuple[PyTree, PyTree]:
+        """Make one sweep; refuse one whose ratios of Stirling numbers would be too many."""
+        customers, tables = data.count_values.shape[0] - 1, state.table_capacity.shape[-1]
+        what = (
+            f"corpus has a word of {customers} tokens or so, and topics need up to {tables} tables "
+            f"for it (max_tables), so that a sweep has {(customers + 1) * (tables + 2)} ratios"
+        )
+        fix = "leave the most frequent words out, or use a smaller discount"
+        if (customers + 1) * (tables + 2) >= LIMIT:
+            raise ValueError(f"{what}, and 2**31 is the limit: {fix}")
+        check_memory(what, (customers + 1) * (tables + 2) * 4, fix)
+        return super().step(rng_key, state, data, turn, power)
 
     def step_options(self) -> dict[str, Any]:
         """Return arguments of `kernel.step` that are not options of `gibbs`."""

@@ -397,7 +397,7 @@ def _one_state(mixture: Mixtures, s: int) -> Mixtures:
             f"mixtures: row_names must name the {len(phi)} rows of phi [S, F, V, K] and the "
             f"{len(weights)} rows of weights [S, G, K], those that are more than one, got {names}"
         )
-    total = phi.sum(1)
+    total = phi.sum(1, dtype=np.float64)
     if not ((phi >= 0).all() and np.allclose(total, 1.0, atol=1e-3)):
         raise ValueError(
             "mixtures: each topic (column of phi, over words) must be a probability "

@@ -214,3 +214,11 @@ def test_states_with_such_weights_can_be_stacked():
     np.testing.assert_array_equal(
         stacked.law.weights_if_absent[2:3], states[2].law.weights_if_absent
     )
+
+
+def test_topics_of_very_many_words_sum_to_one():
+    """Also where sums of float32 would not: half a million words of one probability."""
+    phi = np.full((1, 500_000, 2), 1 / 500_000, np.float32)
+    zero = np.zeros(1, int)
+    mixtures = Mixtures(phi, DirichletLaw(np.ones((1, 2), np.float32)), zero, zero)
+    assert len(list(one_by_one(mixtures))) == 1
