@@ -278,7 +278,6 @@ KINDS: dict[str, Table] = {
     "init_factors": count(0, none=True),
     "max_count": count(0, none=True),
     "num_items": count(2),
-    "num_bins": count(1),
     "folds": count(2) | {"more than documents": 10**6},
     "measure": choice(),
     "term": choice(none=True),
@@ -567,7 +566,8 @@ KINDS_AT: dict[str, Table] = {
     | {"zero": [0], "number": 2, "too large": [10**30]},
     "choose_num_topics.top": count(2) | {"more than words": 10**6},
     "results.topic_effects.effects.num_draws": count(1),
-    "results.topic_effects.topics_over_time.bins": wrong("None", "array") | {"decreasing": [2, 1]},
+    "results.topic_effects.topics_over_time.bins": wrong("None", "array", "number")
+    | {"decreasing": [2, 1]},
     **{
         f"{place}.{name}.by": choice()
         for place, name in (
@@ -576,7 +576,7 @@ KINDS_AT: dict[str, Table] = {
         )
     },
     "results.topic_relations.representative_documents.topic": count(0) | {"too large": 10**6},
-    "results.topic_pictures.plot_topics_over_time.bins": wrong("None", "array")
+    "results.topic_pictures.plot_topics_over_time.bins": wrong("None", "array", "number")
     | {"decreasing": [2, 1]},
     "TopicFit.coherence.top": count(2),
     "results.topic_pictures.plot_effects.effects": wrong("dictionary"),

@@ -29,6 +29,8 @@ __all__ = ["INTERCEPT", "effects", "topics_over_time"]
 
 INTERCEPT = "intercept"
 _DATES = "datetime64[us]"
+_CALENDAR = {"month": "M", "quarter": "Q", "year": "Y"}  # pandas' names of periods
+MOST_YEARS = 100  # periods of one whole number each
 _SMALL = 1e-8  # relative: what is left of a column after the others are taken out
 
 
@@ -173,8 +175,7 @@ def topics_over_time(
     fit: TopicDraws,
     time: Sequence[Any] | np.ndarray | pd.Series | pd.Index,
     *,
-    num_bins: int = 10,
-    bins: Sequence[Any] | None = None,
+    bins: int | str | Sequence[Any] | np.ndarray | pd.Series | pd.Index | None = None,
     interval: float = 0.9,
 ) -> pd.DataFrame:
     """Return the share of each topic among the tokens of each period.
@@ -185,11 +186,13 @@ def topics_over_time(
         Fit of a topic model.
     time
         When each document is from, in the order of the corpus: numbers (years) or dates.
-    num_bins
-        Number of periods of one length, from the first document to the last one.
     bins
-        Bounds of the periods instead, increasing. A period begins at its lower bound and ends
-        before its upper one, but the last one includes it. Documents outside are left out.
+        The periods. By default each whole number is one (a year), up to 100 of them; other times
+        have 10 of one length. A number is how many there are, from the first document to the last
+        one. "month", "quarter" and "year" are those of the calendar, for dates. A sequence has
+        bounds, which increase: a period begins at its bound and ends before the next one. At the
+        last bound the last period ends and includes it; but if all times and bounds are whole
+        numbers, the last bound is a period of its own. Documents outside are left out.
     interval
         Probability that `lower` and `upper` enclose.
 
@@ -197,7 +200,8 @@ def topics_over_time(
     -------
     table
         One row per period and topic: bin (from 0), start, end, middle, topic, prevalence (mean over
-        states), lower, upper, num_tokens of the period. A period without tokens has NaN.
+        states), lower, upper, num_tokens of the period. Where times are whole numbers, start and
+        end are the first and the last of the period. A period without tokens has NaN.
 
     Raises
     ------
@@ -205,29 +209,16 @@ def topics_over_time(
         If there is not one time per document, a time is missing, or the bounds do not increase.
     """
     _, corpus, alignment = shown_topics(fit)
-    num_bins = arguments.integer("num_bins", num_bins, 1)
     values, dates = _times("time", time)
     if len(values) != corpus.num_docs:
         raise ValueError(
             f"time must have one entry for each of the {corpus.num_docs} documents, got "
             f"{len(values)}: {arguments.short_repr(time)}"
         )
-    if bins is None:
-        if values.min() == values.max():
-            raise ValueError(
-                f"time must have two values or more, got only {values[0]:g}; give bins"
-            )
-        edges = np.linspace(values.min(), values.max(), num_bins + 1)
-    else:
-        edges, same = _times("bins", bins)
-        if len(edges) < 2 or not (np.diff(edges) > 0).all() or same != dates:
-            raise ValueError(
-                "bins must be two bounds or more that increase, of the kind of time, got "
-                f"{arguments.short_repr(bins)}"
-            )
+    edges, whole = _edges(values, dates, bins)
     count = len(edges) - 1
     place = np.minimum(np.searchsorted(edges, values, side="right") - 1, count)
-    place[values == edges[-1]] = count - 1
+    place[values == edges[-1]] = count if whole else count - 1
     place[place < 0] = count  # one more group, of the documents outside
     table = topic_prevalence_by_group(
         fit,
@@ -238,9 +229,48 @@ def topics_over_time(
     table = table[: count * alignment.num_topics]
     numbers = table.pop("group").astype(int).to_numpy()
     bounds = np.round(edges).astype(np.int64).astype(_DATES) if dates else edges
-    start, end = bounds[numbers], bounds[numbers + 1]
-    head = {"bin": numbers, "start": start, "end": end, "middle": start + (end - start) / 2}
-    return pd.concat([pd.DataFrame(head), table], axis=1)
+    start, end = bounds[:-1], bounds[1:]
+    if whole:
+        start, end = start.astype(int), end.astype(int) - 1
+    head = {"bin": np.arange(count), "start": start, "end": end}
+    periods = pd.DataFrame(head | {"middle": start + (end - start) / 2})
+    return pd.concat([periods.loc[numbers].reset_index(drop=True), table], axis=1)
+
+
+def _edges(
+    values: Float[np.ndarray, " n"], dates: bool, bins: object
+) -> tuple[Float[np.ndarray, " edges"], bool]:
+    """Return the bounds of periods, and whether they are of whole numbers, without the last."""
+    first, last = values.min(), values.max()
+    whole = not dates and (values == np.floor(values)).all()
+    if isinstance(bins, str):
+        frequency = _CALENDAR[arguments.one_of("bins", bins, _CALENDAR)]
+        if not dates:
+            raise ValueError(f"bins is {bins!r}, which needs dates, but time has numbers")
+        days = np.array([first, last]).astype(np.int64).astype(_DATES)
+        begin, end = pd.DatetimeIndex(days).to_period(frequency)
+        periods = pd.period_range(begin, end + 1, freq=frequency)
+        return periods.to_timestamp().to_numpy().astype(_DATES).astype(float), False
+    if bins is not None and not isinstance(bins, int | np.integer):
+        edges, same = _times("bins", bins)  # pyright: ignore[reportArgumentType] - it checks
+        if len(edges) < 2 or not (np.diff(edges) > 0).all() or same != dates:
+            raise ValueError(
+                "bins must be two bounds or more that increase, of the kind of time, got "
+                f"{arguments.short_repr(bins)}"
+            )
+        whole = bool(whole and (edges == np.floor(edges)).all())
+        own = whole and (values == edges[-1]).any()
+        return (np.append(edges, edges[-1] + 1) if own else edges), whole
+    count = None if bins is None else arguments.integer("bins", bins, 1)
+    if first == last:
+        raise ValueError(f"time must have two values or more, got only {first:g}; give bins")
+    if not whole:
+        return np.linspace(first, last, (count or 10) + 1), False
+    if count is None:
+        count = last + 1 - first if last - first < MOST_YEARS else 10
+    step = np.ceil((last + 1 - first) / count)
+    edges = np.arange(first, last + 1, step)
+    return np.append(edges, last + 1), True
 
 
 def _regress(

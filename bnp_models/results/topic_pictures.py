@@ -241,8 +241,7 @@ def plot_topics_over_time(
     time: Sequence[Any] | np.ndarray | pd.Series | pd.Index,
     *,
     topics: Sequence[int] | None = None,
-    num_bins: int = 10,
-    bins: Sequence[Any] | None = None,
+    bins: int | str | Sequence[Any] | np.ndarray | pd.Series | pd.Index | None = None,
     interval: float = 0.9,
     num_columns: int = 4,
     axes: np.ndarray | None = None,
@@ -253,7 +252,7 @@ def plot_topics_over_time(
     ----------
     fit
         Fit of a topic model.
-    time, num_bins, bins, interval
+    time, bins, interval
         See `topic_effects.topics_over_time`.
     topics
         Topics to draw; each has a panel of its own if there are more than six.
@@ -264,7 +263,7 @@ def plot_topics_over_time(
 
     fit = shown_fit(fit)
     numbers = chosen_topics(fit, topics, MAX_LINES)
-    table = topics_over_time(fit, time, num_bins=num_bins, bins=bins, interval=interval)
+    table = topics_over_time(fit, time, bins=bins, interval=interval)
     table, labels = rows_of(table, numbers), number_labels(fit, numbers)
     drawn = topic_plots.plot_topics_over_time(
         table, labels=labels, num_columns=num_columns, axes=axes

@@ -105,8 +105,8 @@ DAYS = YEARS.astype(str).astype("datetime64[Y]").astype("datetime64[D]")
     ids=["list", "tuple", "int16", "Int64", "index", "float64"],
 )
 def test_years_of_numpy_are_years(fit, time):
-    wanted = fit.topics_over_time(YEARS.tolist(), num_bins=4)
-    pd.testing.assert_frame_equal(fit.topics_over_time(time, num_bins=4), wanted)
+    wanted = fit.topics_over_time(YEARS.tolist(), bins=4)
+    pd.testing.assert_frame_equal(fit.topics_over_time(time, bins=4), wanted)
 
 
 @pytest.mark.parametrize(
@@ -125,16 +125,16 @@ def test_years_of_numpy_are_years(fit, time):
     ids=lambda time: f"{type(time).__name__}-{getattr(time, 'dtype', type(time[0]).__name__)}",
 )
 def test_dates_are_dates_in_every_resolution(fit, time):
-    table = fit.topics_over_time(time, num_bins=4)
+    table = fit.topics_over_time(time, bins=4)
     assert table["start"].iloc[0] == pd.Timestamp("2000-01-01")
     assert table["end"].iloc[-1] == pd.Timestamp("2019-01-01")
-    wanted = fit.topics_over_time(YEARS.tolist(), num_bins=4)
+    wanted = fit.topics_over_time(YEARS.tolist(), bins=4)
     assert table["num_tokens"].tolist() == wanted["num_tokens"].tolist()
 
 
 def test_dates_long_ago(fit):
     days = [datetime.date(1500 + d, 1, 1) for d in range(NUM_DOCS)]
-    table = fit.topics_over_time(np.array(days, "datetime64[s]"), num_bins=2)
+    table = fit.topics_over_time(np.array(days, "datetime64[s]"), bins=2)
     assert pd.Timestamp(table["start"].iloc[0]).year == 1500
 
 

@@ -247,21 +247,67 @@ def test_quantiles_of_mixtures():
 
 class TestOverTime:
     def test_against_groups(self, states, corpus, numbered, fit_of):
-        year = 2000 + np.arange(corpus.num_docs) // 2.0  # 2000 to 2011
-        table = topics_over_time(fit_of(states, corpus, numbered), year, num_bins=4)
+        time = 0.5 + 2000 + np.arange(corpus.num_docs) // 2.0  # 2000.5 to 2011.5
+        table = topics_over_time(fit_of(states, corpus, numbered), time, bins=4)
         assert table.columns.tolist() == [
             *("bin", "start", "end", "middle", "topic", "prevalence", "lower", "upper"),
             "num_tokens",
         ]
         assert table["bin"].tolist() == np.repeat(np.arange(4), 3).tolist()
-        np.testing.assert_allclose(table["start"][::3], [2000, 2002.75, 2005.5, 2008.25])
-        np.testing.assert_allclose(table["end"][::3], [2002.75, 2005.5, 2008.25, 2011])
+        np.testing.assert_allclose(table["start"][::3], [2000.5, 2003.25, 2006, 2008.75])
+        np.testing.assert_allclose(table["end"][::3], [2003.25, 2006, 2008.75, 2011.5])
         np.testing.assert_allclose(table["middle"], (table["start"] + table["end"]) / 2)
-        by = np.digitize(year, [2002.75, 2005.5, 2008.25])
+        by = np.digitize(time, [2003.25, 2006, 2008.75])
         expected = topic_prevalence_by_group(fit_of(states, corpus, numbered), by=by)
         for name in ("topic", "prevalence", "lower", "upper", "num_tokens"):
             np.testing.assert_array_equal(table[name], expected[name])
         np.testing.assert_allclose(table.groupby("bin")["prevalence"].sum(), 1)
+
+    @pytest.mark.parametrize(
+        ("bins", "periods"),
+        [
+            (None, [(year, year) for year in range(2006, 2018)]),
+            (5, [(2006, 2008), (2009, 2011), (2012, 2014), (2015, 2017)]),  # of three years each
+            (3, [(2006, 2009), (2010, 2013), (2014, 2017)]),
+            (100, [(year, year) for year in range(2006, 2018)]),
+            ([2006, 2010, 2017], [(2006, 2009), (2010, 2016), (2017, 2017)]),
+            ([2005, 2010, 2020], [(2005, 2009), (2010, 2019)]),
+        ],
+    )
+    def test_whole_numbers_are_years(self, states, corpus, numbered, fit_of, bins, periods):
+        year = 2006 + np.arange(corpus.num_docs) // 2  # 2006 to 2017
+        table = topics_over_time(fit_of(states, corpus, numbered), year, bins=bins)
+        each = table[table["topic"] == 0]
+        assert list(zip(each["start"], each["end"], strict=True)) == periods
+        assert each["middle"].tolist() == [(a + b) / 2 for a, b in periods]
+        length = np.asarray(corpus.doc_length)
+        tokens = [length[(year >= a) & (year <= b)].sum() for a, b in periods]
+        assert each["num_tokens"].tolist() == tokens
+        assert sum(tokens) == corpus.num_tokens
+
+    def test_years_far_apart(self, states, corpus, numbered, fit_of):
+        year = 1500 + 20 * np.arange(corpus.num_docs)  # 1500 to 1960
+        table = topics_over_time(fit_of(states, corpus, numbered), year)
+        each = table[table["topic"] == 0]
+        assert each["start"].tolist() == list(range(1500, 1961, 47))
+        assert each["end"].tolist()[-1] == 1960
+        assert each["num_tokens"].sum() == corpus.num_tokens
+
+    @pytest.mark.parametrize(
+        ("bins", "starts"),
+        [
+            ("month", ["2020-11-01", "2020-12-01", "2021-01-01"]),
+            ("quarter", ["2020-10-01", "2021-01-01"]),
+            ("year", ["2020-01-01", "2021-01-01"]),
+        ],
+    )
+    def test_periods_of_the_calendar(self, states, corpus, numbered, fit_of, bins, starts):
+        days = pd.date_range("2020-11-30", "2021-01-31", periods=corpus.num_docs)
+        table = topics_over_time(fit_of(states, corpus, numbered), days, bins=bins)
+        each = table[table["topic"] == 0]
+        assert each["start"].tolist() == [pd.Timestamp(day) for day in starts]
+        assert each["end"].tolist()[:-1] == each["start"].tolist()[1:]
+        assert each["num_tokens"].sum() == corpus.num_tokens
 
     def test_bounds_of_ones_own(self, states, corpus, numbered, fit_of):
         """Documents outside are left out; the last period includes its end; one has no tokens."""
@@ -276,12 +322,12 @@ class TestOverTime:
 
     def test_dates(self, states, corpus, numbered, fit_of):
         days = pd.date_range("2021-01-01", periods=corpus.num_docs)
-        table = topics_over_time(fit_of(states, corpus, numbered), days, num_bins=2)
+        table = topics_over_time(fit_of(states, corpus, numbered), days, bins=2)
         assert table["start"].tolist()[0] == pd.Timestamp("2021-01-01")
         assert table["middle"].tolist()[0] == pd.Timestamp("2021-01-06 18:00")
         assert table["end"].tolist()[5] == days[-1]
         for same in (days.to_numpy(), list(days), [str(d.date()) for d in days], pd.Series(days)):
-            found = topics_over_time(fit_of(states, corpus, numbered), same, num_bins=2)
+            found = topics_over_time(fit_of(states, corpus, numbered), same, bins=2)
             np.testing.assert_array_equal(found["prevalence"], table["prevalence"])
         bins = ["2020-12-01", "2021-01-10", "2021-03-01"]
         found = topics_over_time(fit_of(states, corpus, numbered), days, bins=bins)
@@ -296,7 +342,9 @@ class TestOverTime:
             ([None] * 24, {}, "time must be numbers or dates, none missing"),
             (["then"] * 24, {}, "time must be numbers or dates, none missing"),
             ("2020", {}, "time must be a sequence of numbers or dates"),
-            (np.arange(24), {"num_bins": 0}, "num_bins must be an integer of at least 1, got 0"),
+            (np.arange(24), {"bins": 0}, "bins must be an integer of at least 1, got 0"),
+            (np.arange(24), {"bins": "year"}, "bins is 'year', which needs dates"),
+            (np.arange(24), {"bins": "week"}, "bins must be one of"),
             (np.arange(24), {"bins": [1]}, "bins must be two bounds or more that increase"),
             (np.arange(24), {"bins": [2, 1]}, "bins must be two bounds or more that increase"),
             (np.arange(24), {"bins": ["2020-01-01", "2021-01-01"]}, "of the kind of time, got"),

@@ -161,7 +161,7 @@ class TestPictures:
                 one.plot_effects(of_one)
 
     def test_over_time(self, fit):
-        (ax,) = fit.plot_topics_over_time(np.arange(24), topics=[2, 0], num_bins=3)
+        (ax,) = fit.plot_topics_over_time(np.arange(24), topics=[2, 0], bins=3)
         assert [line.get_label()[:2] for line in ax.get_lines()] == ["0:", "2:"]
         assert len(ax.get_lines()[0].get_xdata()) == 3
         (ax,) = fit.of_chain(0).plot_topics_over_time(np.arange(24), bins=[0, 12, 30])
