@@ -440,7 +440,8 @@ def from_description(description: dict[str, Any]) -> Any:
     fields = dict(description)
     name = fields.pop("model", None)
     if not isinstance(name, str) or name not in classes:
-        raise ValueError(f"model must be one of {sorted(classes)}, got {name!r}")
+        hint = arguments.meant(name, classes)
+        raise ValueError(f"model must be one of {sorted(classes)}, got {name!r}{hint}")
     try:
         return classes[name](**{key: _restore(value) for key, value in fields.items()})
     except TypeError as error:

@@ -22,7 +22,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import jax
 
@@ -126,11 +126,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 # --- the parser -------------------------------------------------------------------------------
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser that says which command or model was meant."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong, and exit with status 2."""
+        found = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message)
+        hint = arguments.meant(found[1], re.findall(r"[\w-]+", found[2])) if found else ""
+        super().error(message + hint)
+
+
 def make_parser(argv: Sequence[str] | None = None) -> argparse.ArgumentParser:
     """Build the parser; with `argv`, only the commands and models in it get their arguments."""
-    parser = argparse.ArgumentParser(
-        prog="bnp-models", description=bnp.__doc__, epilog=CACHE, allow_abbrev=False
-    )
+    parser = Parser(prog="bnp-models", description=bnp.__doc__, epilog=CACHE, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=bnp.__version__)
     parsers = parser.add_subparsers(metavar="COMMAND", required=True)
     for name, (function, example, others) in COMMANDS.items():

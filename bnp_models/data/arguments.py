@@ -6,6 +6,7 @@ a corpus are in `checks`.
 """
 
 import codecs
+import difflib
 import functools
 import inspect
 import numbers
@@ -35,6 +36,7 @@ __all__ = [
     "instance",
     "integer",
     "mapping",
+    "meant",
     "one_of",
     "optional",
     "options",
@@ -117,6 +119,7 @@ def check_memory(what: str, num_bytes: int, fix: str, *, limit: int | None = Non
 
 LARGEST = 2**31 - 1  # sizes and numbers of things are int32
 MAX_SHOWN = 80  # characters of a value in a message
+MOST_COMPARED = 200_000  # names, which takes a second or so
 
 
 def short_repr(value: object) -> str:
@@ -223,8 +226,20 @@ def one_of(name: str, value: object, allowed: Collection[Any]) -> Any:
     """Return one of the allowed strings (or None, if None is allowed)."""
     if not isinstance(value, str | None) or value not in allowed:
         known = sorted(allowed, key=lambda entry: (entry is None, entry))
-        raise ValueError(f"{name} must be one of {known}, got {short_repr(value)}")
+        raise ValueError(
+            f"{name} must be one of {known}, got {short_repr(value)}{meant(value, allowed)}"
+        )
     return value
+
+
+def meant(value: object, known: Collection[Any]) -> str:
+    """Return ": did you mean ...?" with the known name that is most like a value, or ""."""
+    names = {name.casefold(): name for name in known if isinstance(name, str)}
+    text = value.casefold() if isinstance(value, str) else ""
+    if len(text) > MAX_SHOWN or len(names) > MOST_COMPARED:
+        return ""
+    found = difflib.get_close_matches(text, names, 1, 0.7)
+    return f": did you mean {names[found[0]]!r}?" if found else ""
 
 
 def text(name: str, value: object, *, empty: bool = False) -> str:
@@ -454,5 +469,5 @@ def options(
         raise ValueError(
             f"{unknown[0]}={short_repr(given[unknown[0]])} is not an option of "
             f"{function.__name__}; "
-            f"give some of {names}"
+            f"give some of {names}{meant(unknown[0], names)}"
         )

@@ -463,6 +463,7 @@ class Sources(ComparedByDigest):
             if name not in index:
                 raise ValueError(
                     f"source_names has {name!r}; give names out of {list(self.source_names)}"
+                    f"{arguments.meant(name, self.source_names)}"
                 )
         return np.array([index[name] for name in asked], np.int32)
 

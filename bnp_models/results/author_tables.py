@@ -292,6 +292,7 @@ def _rows(fit: AuthorFit, authors: Sequence[str] | None, argument: str = "author
     if unknown := [name for name in authors if name not in number]:
         raise ValueError(
             f"{argument} has {unknown[0]!r}, no author of the corpus; see corpus.author_names"
+            f"{arguments.meant(unknown[0], names)}"
         )
     return [number[name] for name in authors]
 

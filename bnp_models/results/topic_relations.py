@@ -6,6 +6,7 @@ given states and follow the weights of the chains, if the states have them.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -146,7 +147,8 @@ def find_topics(
     table
         topic, probability, words (the most probable ones); the most probable topic first.
         `attrs["unknown"]` lists the words of the query that are not in the vocabulary and were left
-        out, and `attrs["unmatched"]` is the probability of topics that have no number.
+        out, as a warning says, and `attrs["unmatched"]` is the probability of topics that have no
+        number.
 
     Raises
     ------
@@ -284,10 +286,17 @@ def _known_words(query: str | Sequence[str], corpus: Corpus) -> tuple[list[int],
         words = list(map(composed, arguments.texts("query", query)))
     number = {composed(word): v for v, word in enumerate(corpus.vocabulary)}
     known = [number[word] for word in words if word in number]
+    unknown = list(dict.fromkeys(word for word in words if word not in number))
+    hint = "".join(arguments.meant(word, number) for word in unknown[:1])
     if not known:
         raise ValueError(
             f"query must have a word that is in the vocabulary of the fit, got "
-            f"{arguments.short_repr(query)}"
+            f"{arguments.short_repr(query)}{hint}"
         )
-    unknown = list(dict.fromkeys(word for word in words if word not in number))
+    if unknown:
+        warnings.warn(
+            f"the fit does not have these words of the query, which are left out: "
+            f"{', '.join(unknown)}{hint}",
+            stacklevel=3,
+        )
     return known, unknown

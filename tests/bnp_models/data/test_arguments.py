@@ -1,5 +1,6 @@
 """Checks of arguments: what they return, and that a refusal names argument, value and fix."""
 
+import re
 from functools import partial
 from pathlib import Path
 
@@ -138,3 +139,14 @@ def test_options_are_those_of_the_function():
     arguments.options(inner, {"top": 2, "other": 1}, "other")
     with pytest.raises(ValueError, match=r"tops=2 is not an option of inner.*'top', 'window'"):
         arguments.options(inner, {"tops": 2})
+
+
+@pytest.mark.parametrize(
+    ("value", "hint"),
+    [("lda", ": did you mean 'LDA'?"), ("HDPLAD", ": did you mean 'HDPLDA'?"), ("zebra", ""),
+     (3, ""), ("", ""), ("x" * 1000, "")],
+)  # fmt: skip
+def test_the_name_that_was_meant(value, hint):
+    assert arguments.meant(value, ["LDA", "HDPLDA", None]) == hint
+    with pytest.raises(ValueError, match=re.escape(f"got {arguments.short_repr(value)}{hint}")):
+        arguments.one_of("model", value, ["LDA", "HDPLDA"])

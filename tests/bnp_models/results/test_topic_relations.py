@@ -91,7 +91,8 @@ class TestMap:
 
 class TestFindTopics:
     def test_against_a_sum(self, states, corpus, numbered, plain, fit_of):
-        table = find_topics(fit_of(states, corpus, numbered), "Votes: vote, vote and LAW!")
+        with pytest.warns(UserWarning, match="left out: votes: did you mean 'vote'"):
+            table = find_topics(fit_of(states, corpus, numbered), "Votes: vote, vote and LAW!")
         words = [corpus.vocabulary.index(word) for word in ("vote", "vote", "law")]
         share = plain["doc_topic"].sum(axis=1) / corpus.num_tokens
         joint = (share * plain["phi"][:, words].prod(axis=1)).mean(axis=0)
@@ -111,7 +112,8 @@ class TestFindTopics:
         assert len(one) == len(other) == 1
         assert one["probability"].tolist()[0] == other["probability"].tolist()[0] > 0.9
         assert len(other["words"][0].split(", ")) == 2
-        found = find_topics(fit_of(states, corpus, numbered), ["cell", "Drug"])
+        with pytest.warns(UserWarning, match="left out: Drug: did you mean 'drug'"):
+            found = find_topics(fit_of(states, corpus, numbered), ["cell", "Drug"])
         assert found.attrs["unknown"] == ["Drug"]
 
     def test_long_queries_and_weights(self, states, corpus, numbered, plain, fit_of):
