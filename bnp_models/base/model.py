@@ -132,7 +132,7 @@ def _prior(name: str, value: dist.Distribution, length: int | None) -> dist.Dist
                 f"{name} must have a prior whose {n} is {value.arg_constraints[n]}, "
                 f"got {kind} with {n}={parameter}"
             )
-        for number in parameter.ravel().tolist():
+        for number in parameter.astype(np.float64).ravel().tolist():
             arguments.fits_float32(f"{n} of the prior of {name}", number)
     if value.batch_shape not in {(), (length,)}:
         allowed = "a scalar prior" if length is None else f"a scalar prior or {length} of them"

@@ -201,3 +201,29 @@ def test_what_only_results_need_is_not_imported():
     slow = "{'pandas', 'matplotlib', 'arviz'}"
     code = f"import sys, bnp_models; sys.exit(bool({slow} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: bnp.LDA(2, alpha=1e-50), "alpha must be within float32"),
+        (
+            lambda: bnp.SparseTransferTopicModel(strength_shape=1e300),
+            "strength_shape must be w",
+        ),
+        (lambda: bnp.SparseTransferTopicModel(epsilon=1e-300), "epsilon must be within float32"),
+        (lambda: bnp.PitmanYorLDA(2, discount=1e-300), "discount must be within float32"),
+        (lambda: bnp.LDA(2, alpha=dist.Gamma(1e-300, 1.0)), "concentration of the prior of alpha"),
+        (lambda: bnp.LDA(2, alpha=dist.Uniform(0, 10)), "alpha must have a prior over positive n"),
+        (lambda: bnp.LDA(2, beta=dist.Normal(0, 1)), "beta must have a prior over positive number"),
+    ],
+)
+def test_what_float32_or_a_kernel_cannot_hold_is_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_no_more_topics_at_the_start_than_tokens():
+    corpus = bnp.Corpus.from_counts([[1, 2], [3, 0]])
+    with pytest.raises(ValueError, match=r"init_topics must be at most the number of tokens, 6"):
+        bnp.fit(bnp.HDPLDA(), corpus, init_topics=7, num_warmup=1, num_samples=1, progress=False)
