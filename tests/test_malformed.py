@@ -65,6 +65,7 @@ INTERNAL_FUNCTIONS = {
     "data.text_files.other_delimiter": "of the readers, with the columns of a file",
     "data.sources.check_counts": "of the models, which name their argument data",
     "data.sources.check_sources": "of the models, which name their argument data",
+    "data.sources.with_features": "of the scores of rows, which check",
     "data.sources.Standardisation": "of GaussianFactorAnalysis, which makes it",
     "data.sources.standardisation": "of GaussianFactorAnalysis, which checks",
     "data.corpus.read_texts": "of Corpus.read_texts and SavedModel.read_texts",
