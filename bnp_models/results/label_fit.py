@@ -321,7 +321,7 @@ class OfOneClass:
         raise AttributeError  # for the message of `Fit.__getattr__`
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class OneVsRestFit(LabelFit, Fit):
     """What `fit` returns with `response="one-vs-rest"`: an independent model for each class.
 

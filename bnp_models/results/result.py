@@ -96,7 +96,7 @@ class Summaries(NamedTuple):
     """Axes, one or an array of them, by the name of the picture."""
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Fit(abc.ABC):
     """Draws from the posterior of a model, with the methods that fits of all models have.
 
@@ -173,6 +173,13 @@ class Fit(abc.ABC):
         raise AttributeError(
             f"a fit of {type(self.model).__name__} has no {name!r}; it has {self.offers}, and as "
             "every fit save(path), report(path) and convergence()"
+        )
+
+    def __repr__(self) -> str:
+        sizes = self.posterior.sizes
+        return (
+            f"{type(self).__name__}({self.model!r}, {self.dataset!r}, "
+            f"chains: {sizes['chain']}, draws of each: {sizes['draw']})"
         )
 
     @property

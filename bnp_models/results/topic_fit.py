@@ -38,7 +38,7 @@ __all__ = ["TopicFit"]
 AnyTopicFit = TypeVar("AnyTopicFit", bound="TopicFit")
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class TopicFit(TopicDraws):
     """What `fit` returns for a topic model.
 
