@@ -83,6 +83,6 @@ def test_others_can_read_the_file_but_not_change_it(fit, tmp_path):
 def test_a_fit_is_shown_in_one_line(fit):
     assert str(fit).startswith("FactorFit(GaussianFactorAnalysis(")
     assert str(fit).endswith(
-        "Sources(1 sources, 4 rows, 3 features, reals), chains: 1, draws of each: 1)"
+        "Sources(1 sources, 4 rows, 3 features, reals), chains: 2, draws of each: 2)"
     )
     assert "\n" not in str(fit)
