@@ -342,8 +342,11 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """
         for name, value in {"X": X, **of_y}.items():
             arguments.unmasked(name, value)
+        given: Any = X
+        if scipy.sparse.issparse(given) and given.dtype.kind in "biu":
+            given = given.astype(np.int64)  # the sum of duplicates may be larger than they are
         checked: Any = validation.validate_data  # its annotations are those of its defaults
-        return checked(self, X, accept_sparse="csr", reset=reset, **of_y)
+        return checked(self, given, accept_sparse="csr", reset=reset, **of_y)
 
     def _counts(self, X: Counts) -> scipy.sparse.csr_array:
         """Return X, checked by `_checked`, as a sparse matrix of whole numbers."""

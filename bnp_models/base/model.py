@@ -98,7 +98,7 @@ def concentration(name: str, value: object, *, length: int | None = None) -> Any
             )
         return tuple(concentration(f"{name}[{k}]", x) for k, x in enumerate(entries))
     try:
-        if isinstance(value, str | bytes | bool):
+        if isinstance(value, str | bytes) or np.asarray(value).dtype == bool:
             raise TypeError
         number = float(value)  # pyright: ignore[reportArgumentType] - what it refuses, we do
     except (TypeError, ValueError, OverflowError):

@@ -133,14 +133,26 @@ class Parser(argparse.ArgumentParser):
         """Say what is wrong, and exit with status 2."""
         found = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message)
         hint = arguments.meant(found[1], re.findall(r"[\w-]+", found[2])) if found else ""
+        if found := re.search(r"unrecognized arguments: (--[\w-]+)", message):
+            hint = arguments.meant(found[1].replace("_", "-"), _all_options(self))
         super().error(message + hint)
+
+
+def _all_options(parser: argparse.ArgumentParser) -> set[str]:
+    """Return the options of a parser and of those below it."""
+    found = set()
+    for action in parser._actions:
+        found.update(action.option_strings)
+        if isinstance(action, argparse._SubParsersAction):
+            found.update(*map(_all_options, action.choices.values()))
+    return found
 
 
 def make_parser(argv: Sequence[str] | None = None) -> argparse.ArgumentParser:
     """Build the parser; with `argv`, only the commands and models in it get their arguments."""
     parser = Parser(prog="bnp-models", description=bnp.__doc__, epilog=CACHE, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=bnp.__version__)
-    parsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    parsers: Any = parser.add_subparsers(metavar="COMMAND", required=True)
     for name, (function, example, others) in COMMANDS.items():
         child = _add_parser(parsers, name, function, example)
         child.set_defaults(function=function)

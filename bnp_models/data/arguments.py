@@ -251,8 +251,12 @@ def text(name: str, value: object, *, empty: bool = False) -> str:
 
 
 def unmasked(name: str, value: object) -> Any:
-    """Return a value; refuse a masked array of NumPy, whose hidden entries would count as data."""
-    if isinstance(value, np.ma.MaskedArray) and (count := np.ma.count_masked(value)):
+    """Return a value; refuse a masked array of NumPy, whose hidden entries would count as data.
+
+    A list of such arrays is refused, too.
+    """
+    parts = value if isinstance(value, list | tuple) else [value]
+    if count := sum(np.ma.count_masked(x) for x in parts if isinstance(x, np.ma.MaskedArray)):
         raise ValueError(
             f"{name} has {count} masked entries, and what they hide is not data: leave them out, "
             f"or give them values with filled(), got {short_repr(value)}"
@@ -305,7 +309,12 @@ def sequence(
     array = np.asarray(unmasked(name, value)) if hasattr(value, "__array__") else None
     if array is None or array.dtype.kind in _TIMES:
         found = list(value if array is None else array)
-        if any(issubclass(kind, np.generic) for kind in set(map(type, found))):
+        kinds = set(map(type, found))
+        if any(issubclass(kind, np.timedelta64) for kind in kinds):
+            raise ValueError(
+                f"{name} must be a sequence of {of}, got durations: {short_repr(value)}"
+            )
+        if any(issubclass(kind, np.generic) for kind in kinds):
             found = [_plain(entry) for entry in found]
     else:
         found = array.tolist()

@@ -231,6 +231,8 @@ def as_sparse(argument: str, values: Any, what: str) -> scipy.sparse.csr_array:
         )
     fix = "leave out rows and columns without entries"
     check_memory(f"{argument} has shape {values.shape}", sum(values.shape) * BYTES_PER_NAME, fix)
+    if values.dtype.kind in "biu":  # the sum of duplicates may be larger than they are
+        values = values.astype(np.int64)
     entries = scipy.sparse.csr_array(values, copy=True)
     entries.sum_duplicates()
     return entries

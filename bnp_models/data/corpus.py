@@ -267,10 +267,13 @@ class Corpus(ComparedByDigest):
             reads as a matrix. Entries are whole numbers that are not negative. Counts hold no word
             order, so the tokens of a document are put in the order of the vocabulary.
         vocabulary
-            The V words, for example `vectorizer.get_feature_names_out()`.
+            The V words, for example `vectorizer.get_feature_names_out()`. By default those of the
+            columns, if `counts` is a pandas frame whose columns are strings; with both, columns are
+            found by name.
         groups, authors, labels, doc_names, group_names, author_names, label_names
             See the class.
         """
+        counts, vocabulary = _by_word(counts, vocabulary)
         doc, word, count, (num_docs, num_words) = count_matrix(counts)
         vocabulary = check_vocabulary(vocabulary, num_words)
         documents = encode_documents(num_docs, **columns)
@@ -707,3 +710,22 @@ def read_texts(
         )
     how = {name: tokenizer[name] for name in READING_OPTIONS}
     return Corpus.from_texts(texts, vocabulary=vocabulary, **how, **options)
+
+
+def _by_word(counts: Any, vocabulary: Any) -> tuple[Any, Any]:
+    """Return counts with the columns of a frame in the order of the vocabulary, and this."""
+    import pandas as pd
+
+    if not isinstance(counts, pd.DataFrame) or not all(isinstance(x, str) for x in counts.columns):
+        return counts, vocabulary
+    names = distinct("columns of counts", list(counts.columns))
+    if vocabulary is None:
+        return counts, names
+    vocabulary = distinct("vocabulary", vocabulary)
+    if other := sorted({*names} ^ {*vocabulary}):
+        where = "columns of counts" if other[0] in names else "vocabulary"
+        raise ValueError(
+            f"counts has other columns than vocabulary: {other[0]!r} is only in {where}; give "
+            "both the same words"
+        )
+    return counts[list(vocabulary)], vocabulary

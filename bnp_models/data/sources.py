@@ -48,7 +48,8 @@ def _as_matrix(argument: str, values: Any) -> Num[np.ndarray, "N M"]:
     """Make a dense matrix of numbers with at least one row and one column; masks are kept."""
     if scipy.sparse.issparse(values):
         _check_cells(f"{argument} has shape {values.shape}", math.prod(values.shape), 1)
-        values = values.toarray()
+        wide = values.dtype.kind in "biu"  # the sum of duplicates may be larger than they are
+        values = (values.astype(np.int64) if wide else values).toarray()
     masked = isinstance(values, np.ma.MaskedArray)
     array = values if masked else arguments.to_array(argument, values)
     if array.ndim != 2 or array.dtype.kind not in "biuf":
@@ -67,20 +68,32 @@ def _as_matrix(argument: str, values: Any) -> Num[np.ndarray, "N M"]:
 def _by_name(arrays: Sequence[Any], feature_names: Any) -> tuple[list[Any], Any]:
     """Return matrices with the columns of frames in one order, and the names of the columns.
 
-    A frame whose columns are 0, 1, ... in this order has no names; it is taken as it is, as a
-    matrix is.
+    If the columns of all frames are 0, 1, ... in this order, they have no names, as those of
+    matrices.
     """
     import pandas as pd
 
     if feature_names is not None:
         feature_names = distinct("feature_names", feature_names)
+    labels = {
+        j: list(array.columns) for j, array in enumerate(arrays) if isinstance(array, pd.DataFrame)
+    }
+    numbers = [str(i) for i in range(max(map(len, labels.values()), default=0))]
+    if all(list(map(str, columns)) == numbers for columns in labels.values()) and (
+        feature_names is None or {*feature_names} != {*numbers}
+    ):
+        labels = {}
     found = []
     for j, array in enumerate(arrays):
-        is_frame = isinstance(array, pd.DataFrame)
-        if not is_frame or list(array.columns) == list(range(array.shape[1])):
+        if j not in labels:
+            if hasattr(array, "columns") and not isinstance(array, pd.DataFrame):
+                raise ValueError(
+                    f"arrays[{j}] is of type {type(array).__name__}; give a pandas frame, such as "
+                    "to_pandas() makes"
+                )
             found.append(array)
             continue
-        names = distinct(f"columns of arrays[{j}]", [str(column) for column in array.columns])
+        names = distinct(f"columns of arrays[{j}]", [str(column) for column in labels[j]])
         feature_names = names if feature_names is None else feature_names
         if other := sorted({*names} ^ {*feature_names}):
             where = "has" if other[0] in names else "lacks"
@@ -136,9 +149,7 @@ def _read_frame(
     if data.isna().to_numpy().any():
         matrix = data.to_numpy(np.float64, na_value=np.nan)
     else:
-        matrix = data.to_numpy()
-        if matrix.dtype.kind == "O":  # pandas' own dtypes beside NumPy's, or several widths
-            matrix = data.to_numpy(np.float64)
+        matrix = arguments.to_array("frame", data)
     return _as_matrix("frame", matrix), ids, SourceNames(source_names, row_names, feature_names)
 
 

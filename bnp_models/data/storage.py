@@ -325,6 +325,9 @@ def read_sealed(path: str | os.PathLike[str], fix: str, *, required: bool) -> di
     """
     sealed = check_seal(path, fix, required=required)
     with open(path, "rb") as file:
+        if file.read(2) != b"PK":
+            raise ValueError(f"{path} is no .npz file of plain arrays; {fix}")
+        file.seek(0)
         try:
             with np.load(file, allow_pickle=False) as arrays:
                 _check_unpacked(arrays.zip)

@@ -10,6 +10,7 @@ factor $N / (N + \sum_k \alpha_k)$ for documents of N tokens, which is small onl
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -29,6 +30,7 @@ __all__ = ["INTERCEPT", "effects", "topics_over_time"]
 
 INTERCEPT = "intercept"
 _DATES = "datetime64[us]"
+_DATE = re.compile(r"\d{4}-?(\d\d|Q[1-4])")  # how texts of dates begin
 _CALENDAR = {"month": "M", "quarter": "Q", "year": "Y"}  # pandas' names of periods
 MOST_YEARS = 100  # periods of one whole number each
 _SMALL = 1e-8  # relative: what is left of a column after the others are taken out
@@ -189,10 +191,11 @@ def topics_over_time(
     bins
         The periods. By default each whole number is one (a year), up to 100 of them; other times
         have 10 of one length. A number is how many there are, from the first document to the last
-        one. "month", "quarter" and "year" are those of the calendar, for dates. A sequence has
-        bounds, which increase: a period begins at its bound and ends before the next one. At the
-        last bound the last period ends and includes it; but if all times and bounds are whole
-        numbers, the last bound is a period of its own. Documents outside are left out.
+        one; periods of whole numbers have equally many of them, so there may be fewer. "month",
+        "quarter" and "year" are those of the calendar, for dates. A sequence has bounds, which
+        increase: a period begins at its bound and ends before the next one. At the last bound the
+        last period ends and includes it; but if all times and bounds are whole numbers, the last
+        bound is a period of its own. Documents outside are left out.
     interval
         Probability that `lower` and `upper` enclose.
 
@@ -329,6 +332,8 @@ def _design(covariates: pd.DataFrame | Mapping[str, Any], kept: np.ndarray) -> D
             columns += [(column == level).to_numpy(float) for level in levels[1:]]
             terms += [f"{name}[{level}]" for level in levels[1:]]
         else:
+            if pd.api.types.is_complex_dtype(column):
+                raise ValueError(f"covariates must be real numbers, {name!r} has complex ones")
             values = column.to_numpy(float)
             if not np.isfinite(values).all():
                 wrong = values[~np.isfinite(values)][0]
@@ -336,6 +341,11 @@ def _design(covariates: pd.DataFrame | Mapping[str, Any], kept: np.ndarray) -> D
             centre[str(name)] = float(values.mean())
             columns.append(values)
             terms.append(str(name))
+    if twice := [term for i, term in enumerate(terms) if term in terms[:i]]:
+        raise ValueError(
+            f"covariates must have other names: {twice[0]!r} is that of two terms, got "
+            f"{list(table.columns)}"
+        )
     matrix = np.column_stack(columns)
     if len(matrix) <= len(terms):
         raise ValueError(
@@ -395,11 +405,29 @@ def _times(
 ) -> tuple[Float[np.ndarray, " n"], bool]:
     """Return times as numbers, and whether they are dates (then in microseconds)."""
     found = arguments.sequence(name, value, "numbers or dates", some=True)
-    if all(isinstance(x, int | float) and not isinstance(x, bool) for x in found):
-        values = np.array(found, float)
+    is_number = [isinstance(x, int | float) and not isinstance(x, bool) for x in found]
+    if any(is_number) and not all(is_number):
+        raise ValueError(
+            f"{name} must be numbers for all or dates for all, got {arguments.short_repr(value)}"
+        )
+    if all(is_number):
+        try:
+            values = np.array(found, float)
+        except OverflowError:
+            values = np.array([np.inf])
         if not np.isfinite(values).all():
-            raise ValueError(f"{name} must be finite numbers, got {arguments.short_repr(value)}")
+            count = int((~np.isfinite(values)).sum())
+            raise ValueError(
+                f"{name} must be finite numbers, {count} are not, got "
+                f"{arguments.short_repr(value)}: fill them in, or leave these documents out and "
+                "fit again"
+            )
         return values, False
+    if wrong := [x for x in found if isinstance(x, str) and not _DATE.match(x)]:
+        raise ValueError(
+            f"{name} has {wrong[0]!r}, which is no date: write dates as '2024-12-31', and make "
+            "years numbers"
+        )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about formats that differ

@@ -22,6 +22,7 @@ import scipy.stats
 from jaxtyping import Bool, Float, Int, Integer
 
 from bnp_models.data import arguments
+from bnp_models.data.checks import check_whole
 from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.posterior.alignment import Alignment, TopicStates, pooled_topics, stability
 from bnp_models.results.document_tables import document_shares, topic_counts
@@ -355,11 +356,20 @@ def checked_labels(labels: object, num_topics: int) -> dict[int, str]:
     ValueError
         If there is no topic of a number, or a label is no text.
     """
-    given = labels.to_dict() if isinstance(labels, pd.Series) else labels
+    if isinstance(labels, pd.Series):
+        if not labels.index.is_unique:
+            raise ValueError(
+                f"labels must have each topic once in their index, got {list(labels.index)}"
+            )
+        labels = labels.to_dict()
+    given = labels
     given = arguments.mapping("labels", given, "labels by the numbers of topics")
     if given:
         arguments.indices("keys of labels", list(given), num_topics)
-    return {int(k): arguments.text(f"labels[{k}]", label) for k, label in given.items()}
+    found = {int(k): arguments.text(f"labels[{k}]", label) for k, label in given.items()}
+    for k, label in found.items():
+        check_whole(f"labels[{k}]", label)
+    return found
 
 
 def word_scores(

@@ -70,6 +70,7 @@ class Draws:
         self._blocks: dict[str, list[Block]] = {"draws": [], "states": []}
         self._written = dict.fromkeys(self._blocks, 0)  # numbers of blocks on disk
         self.num_kept = 0
+        self.keeps_states = bool(self._wanted)
 
     def next_snapshot(self, sweep: int) -> int:
         """Return the next sweep at which a full state is kept, or the last sweep of the run."""
@@ -84,8 +85,15 @@ class Draws:
         if n:
             self._blocks["draws"].append((self.num_kept, flat))
             self.num_kept += n
+        if self.num_kept - 1 in self._wanted:
+            self.add_state(state)
+
+    def add_state(self, state: GibbsState) -> None:
+        """Keep the full state of the last draw, if it is that state and was not kept before."""
         last = self.num_kept - 1
-        if last in self._wanted and int(state.sweep) == self._runner.sweep_of(last):
+        known = [start for start, _ in self._blocks["states"]]
+        if last not in known and int(state.sweep) == self._runner.sweep_of(last):
+            dims = self._runner.kernel.config.dims
             stored = _stored(on_host(self._runner.snapshot(state)), dims)
             self._blocks["states"].append((last, stored))
 

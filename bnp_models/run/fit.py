@@ -438,8 +438,11 @@ def _run(
             raise _without_draws(folder) from None
         count = f"{draws.num_kept} of {runner.num_kept}"
         stopped = f"interrupted: there are {count} draws per chain{_further(folder)}"
-        lost = any(x.is_deleted() for x in jax.tree.leaves(state))
-        return None if lost else state, stopped
+        if any(x.is_deleted() for x in jax.tree.leaves(state)):
+            return None, stopped
+        if draws.keeps_states:  # tables need one, and the next one to be kept may be far
+            draws.add_state(state)
+        return state, stopped
     return state, ""
 
 

@@ -10,7 +10,8 @@ Looked at, one by one: every public function that takes a second corpus, frame, 
   `check_words`), and by `Transform.check`.
 - Features match by name: `FactorFit.predict`, `row_completion`, `transform`, `retrieve`, `evaluate`
   (all by way of `_matched`), `Sources.from_arrays`; `Sources.from_frame` and the readers of tables
-  have one table with one header. In estimators scikit-learn refuses columns in another order.
+  have one table with one header. In estimators scikit-learn refuses columns in another order,
+  if their names are strings; `Corpus.from_counts` finds the columns of a frame by name.
 - Sources, groups, labels and authors match by name: `Sources.positions_of`, `select`,
   `Corpus.from_*(group_names=, label_names=, author_names=)`, `Fit.match`, `Fit.load`.
 - Rows match row by row, an index of pandas is not used: `effects`, `topics_over_time`,
@@ -26,6 +27,7 @@ import datetime
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 
 import bnp_models as bnp
 from bnp_models.data.sources import Sources
@@ -180,6 +182,38 @@ def test_frames_are_put_together_by_the_names_of_their_columns():
         Sources.from_arrays([first.set_axis(["a", "a", "b"], axis=1)])
 
 
+def test_numbers_that_are_names_of_columns():
+    first = pd.DataFrame([[1, 2, 3]])
+    second = pd.DataFrame([[30, 10, 20]], columns=[2, 0, 1])
+    for frames in ([first, second], [first, second.rename(columns=str)]):
+        both = Sources.from_arrays(frames)
+        assert both.feature_names == ("0", "1", "2")
+        assert both.values.tolist() == [[1, 2, 3], [10, 20, 30]]
+    turned = Sources.from_arrays([first], feature_names=["2", "0", "1"])
+    assert turned.values.tolist() == [[3, 1, 2]]
+
+
+def test_frames_of_other_libraries_are_refused():
+    class Frame:
+        columns = ("a", "b")
+
+        def __array__(self, dtype=None, copy=None):
+            return np.ones((1, 2))
+
+    with pytest.raises(ValueError, match=r"arrays\[0\] is of type Frame; give a pandas frame"):
+        Sources.from_arrays([Frame()])
+
+
+def test_counts_of_a_frame_match_by_word():
+    frame = pd.DataFrame([[1, 0, 2], [0, 3, 0]], columns=["cat", "dog", "emu"])
+    corpus = bnp.Corpus.from_counts(frame)
+    assert corpus.vocabulary == ("cat", "dog", "emu")
+    turned = frame[["emu", "cat", "dog"]]
+    assert bnp.Corpus.from_counts(turned, vocabulary=corpus.vocabulary) == corpus
+    with pytest.raises(ValueError, match="'ape' is only in vocabulary; give both the same words"):
+        bnp.Corpus.from_counts(frame, vocabulary=["cat", "dog", "ape"])
+
+
 def test_second_sources_match_by_feature(rows, factors):
     frame = pd.DataFrame(np.asarray(rows.values), columns=rows.feature_names)
     turned = frame[["d", "a", "e", "c", "b"]]
@@ -224,6 +258,42 @@ def test_masked_entries_are_no_data(corpus, fit, use):
         use(corpus, fit)
 
 
+def test_masked_rows_in_a_list_are_no_data():
+    row = np.ma.array([1, 5], mask=[0, 1])
+    for read in (bnp.Corpus.from_counts, lambda rows: Sources.from_arrays([rows])):
+        with pytest.raises(ValueError, match="has 1 masked entries"):
+            read([row, row.filled(2)])
+
+
+def test_duplicates_of_small_integers_add_up():
+    cells = np.array([200, 100], np.uint8), ([0, 0], [0, 0])
+    matrix = scipy.sparse.coo_array(cells, shape=(1, 2))
+    assert bnp.Corpus.from_counts(matrix).num_tokens == 300
+    assert Sources.from_arrays([matrix]).values.tolist() == [[300, 0]]
+    for kind in (bool, np.uint8):
+        again = scipy.sparse.coo_array((np.ones(2, kind), cells[1]), shape=(1, 2))
+        assert bnp.Corpus.from_counts(again).num_tokens == 2
+
+
+def test_integers_of_several_widths_are_counts():
+    frame = pd.DataFrame({"a": [1, 2], "b": [True, False], "of": ["p", "q"]})
+    frame["c"] = pd.Series([1, 2], dtype="Int64")
+    assert Sources.from_frame(frame, "of").kind == "counts"
+
+
+def test_durations_are_no_integers():
+    days = pd.to_timedelta([1, 2, 3], unit="D")
+    for column in ("groups", "labels"):
+        with pytest.raises(ValueError, match=f"{column} must be .*, got durations"):
+            bnp.Corpus.from_counts(np.eye(3, dtype=int), **{column: days})
+
+
+def test_true_is_no_concentration():
+    for value in (True, np.True_, np.array(True)):
+        with pytest.raises(ValueError, match="alpha must be a positive number or a NumPyro dist"):
+            bnp.LDA(2, alpha=value)
+
+
 def test_masked_entries_of_sources_are_missing():
     hidden = np.ma.array([[1, 999], [3, 4]], mask=[[0, 1], [0, 0]])
     sources = Sources.from_arrays([hidden, [[5, 6]]], allow_missing=True)
@@ -236,7 +306,7 @@ def test_masked_entries_of_sources_are_missing():
 
 def test_nullable_numbers_of_pandas():
     counts = pd.DataFrame([[1, 0], [2, 3]], columns=["a", "b"])
-    wanted = bnp.Corpus.from_counts(counts.to_numpy())
+    wanted = bnp.Corpus.from_counts(counts.to_numpy(), vocabulary=["a", "b"])
     assert bnp.Corpus.from_counts(counts.astype("Int64")) == wanted
     labels = pd.Series([1, 0], dtype="Int64")
     assert bnp.Corpus.from_counts(counts, labels=labels).label.tolist() == [1, 0]

@@ -379,6 +379,22 @@ class TestInterrupts:
         assert again.data.attrs["start_sweep"] == 6
         assert_equal(draws(again), draws(expected))
 
+    def test_the_last_state_is_kept(self, toy, tiny, short_stretches, tmp_path):
+        """Tables need one; the run itself goes on with the states that were asked for."""
+        shown = Recorder(at=6, action=lambda: signal.raise_signal(signal.SIGINT))
+        options = {"keep_states": 1, "record": ("z",), "checkpoint": tmp_path}
+        with pytest.raises(KeyboardInterrupt) as stop:
+            fit(toy(), tiny, progress=shown, **options)
+        found = stop.value.fit
+        assert found.states["draw"].to_numpy().tolist() == [2]
+        np.testing.assert_array_equal(found.states["z"][:, 0], found.posterior["z"][:, 2])
+        again = fit(toy(), tiny, **options)
+        assert again.states["draw"].to_numpy().tolist() == [4]
+        shown = Recorder(at=6, action=lambda: signal.raise_signal(signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt) as stop:
+            fit(toy(), tiny, progress=shown, keep_states=0)
+        assert not stop.value.fit.has_states
+
     def test_in_the_warmup(self, toy, tiny, short_stretches, tmp_path):
         shown = Recorder(at=2, action=lambda: signal.raise_signal(signal.SIGINT))
         with pytest.raises(KeyboardInterrupt) as stop:
