@@ -158,7 +158,10 @@ class TestEffects:
             ({"x": np.arange(3.0)}, "one row for each of the 24 documents, got 3"),
             ({"x": 1.0}, "covariates must be columns by name, each with one entry per"),
             ({"intercept": np.arange(24.0)}, "'intercept' is that of two terms"),
-            ({1: np.arange(24.0), "1": np.arange(24.0) ** 2}, "'1' is that of two terms"),
+            (
+                pd.DataFrame({1: np.arange(24.0), "1": np.arange(24.0) ** 2}),
+                "'1' is that of two terms",
+            ),
             ({"x": np.arange(24) * 1j}, "covariates must be real numbers, 'x' has complex ones"),
             ({}, "covariates must have one row for each|columns of different names"),
             ({"x": [np.nan, *range(23)]}, "missing values, 'x' has 1: fill them in"),
