@@ -205,12 +205,6 @@ def test_a_fit_of_one_chain(fitted):
             fitted.of_chain(wrong)
 
 
-def test_terms_of_the_same_name(fitted):
-    table = fitted.effects({"intercept": np.arange(9)}, num_draws=2)
-    assert len(table) == 2 * len(fitted.topics())
-    assert table["other_chains"].tolist() == np.repeat(fitted.topics()["other_chains"], 2).tolist()
-
-
 def test_labels_keep_what_a_chain_is_compared_with(fitted):
     one = fitted.of_chain(1).with_labels({0: "named"})
     pd.testing.assert_frame_equal(
