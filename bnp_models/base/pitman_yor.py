@@ -25,7 +25,6 @@ from bnp_models.base.model import TOPICS, concentration, deterministic, is_prior
 from bnp_models.base.topic_sampler import FiniteSampler
 from bnp_models.base.topics import Topics
 from bnp_models.data import arguments
-from bnp_models.data.arguments import check_memory
 from bnp_models.data.checks import LIMIT
 from bnp_models.data.corpus import Corpus
 
@@ -209,14 +208,15 @@ class PitmanYorSampler(FiniteSampler):
     ) -> tuple[PyTree, PyTree]:
         """Make one sweep; refuse one whose ratios of Stirling numbers would be too many."""
         customers, tables = data.count_values.shape[0] - 1, state.table_capacity.shape[-1]
+        num_ratios = (customers + 1) * (tables + 2)
         what = (
             f"corpus has a word of {customers} tokens or so, and topics need up to {tables} tables "
-            f"for it (max_tables), so that a sweep has {(customers + 1) * (tables + 2)} ratios"
+            f"for it (max_tables), so that a sweep has {num_ratios} ratios"
         )
         fix = "leave the most frequent words out, or use a smaller discount"
-        if (customers + 1) * (tables + 2) >= LIMIT:
+        if num_ratios >= LIMIT:
             raise ValueError(f"{what}, and 2**31 is the limit: {fix}")
-        check_memory(what, (customers + 1) * (tables + 2) * 4, fix)
+        arguments.check_memory(what, 4 * num_ratios, fix)
         return super().step(rng_key, state, data, turn, power)
 
     def step_options(self) -> dict[str, Any]:

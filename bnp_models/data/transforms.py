@@ -287,8 +287,7 @@ class Transform(ComparedByDigest):
         Raises
         ------
         ValueError
-            If an argument is invalid, or if NLTK (`pip install nltk`) or the files
-            are missing.
+            If an argument is invalid, or if NLTK (`pip install nltk`) or the files are missing.
         """
         words = distinct("vocabulary", vocabulary)
         if not words:

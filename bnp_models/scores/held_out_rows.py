@@ -262,11 +262,10 @@ def row_completion(
         Seed of the halves and of the sweeps.
     """
     _check(num_warmup=num_warmup, num_kept=num_kept, num_particles=num_particles, seed=seed)
+    test = _matched(fit, test, "test")
     _, _, source = _prepare(fit, test, "test")
     _check_counts(fit, test)
-    values = np.asarray(
-        _matched(fit, test, "test").values
-    )  # counts, whatever the model does with them
+    values = np.asarray(test.values)  # counts, whatever the model does with them
     given = thin(values, seed)
     heldout = values - given
     if not heldout.any():
