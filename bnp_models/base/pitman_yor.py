@@ -216,7 +216,7 @@ class PitmanYorSampler(FiniteSampler):
         fix = "leave the most frequent words out, or use a smaller discount"
         if num_ratios >= LIMIT:
             raise ValueError(f"{what}, and 2**31 is the limit: {fix}")
-        arguments.check_memory(what, 4 * num_ratios, fix)
+        arguments.check_memory(what, 8 * num_ratios, fix)  # and their numbers, for the discount
         return super().step(rng_key, state, data, turn, power)
 
     def step_options(self) -> dict[str, Any]:
