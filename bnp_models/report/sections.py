@@ -241,7 +241,7 @@ def _map(fit: TopicFit, labels: pd.Series) -> Section:
         return Section("map", title, {"method": "plot_topic_map"}, "too_many")
     table = fit.topic_map()
     drawn = table.iloc[:MAX_MAP]
-    short = [shortened(", ".join(x.split(", ")[:2]), 28) for x in labels.iloc[: len(drawn)]]
+    short = [", ".join(x.split(", ")[:2]) for x in labels.iloc[: len(drawn)]]
     places, shares = drawn[["x", "y"]].to_numpy(), drawn["prevalence"].to_numpy()
     data = {"shares": shares, "total": len(table), "explained": float(table.attrs["explained"])}
     return Section("map", title, topic_map(places, shares, short) | data)
