@@ -39,7 +39,7 @@ class Settings:
 
     size: str
     seed: int = 0
-    num_corpora: int = 200
+    num_corpora: int = 100
     num_docs: int = 200
     lengths: tuple[int, ...] = (30, 150)  # tokens per document
     rare: float = 0.15  # probability of the second level

@@ -132,7 +132,7 @@ def make_design(
                 f"{_plain(error, quoted)}"
             ) from None
 
-    made = make(parsed, {name: column.values for name, column in columns.items()}, kept.sum())
+    made = make(parsed, {name: column.values for name, column in columns.items()}, int(kept.sum()))
     spec = made.model_spec
     terms = [_plain(name, quoted).replace("[T.", "[") for name in map(str, made.columns)]
     if "Intercept" in made.columns:
