@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from bnp_models.data.corpus import Corpus
 from bnp_models.data.corpus_writer import CorpusWriter
 from bnp_models.data.package_docs import load_package_docs
+from bnp_models.data.readers import read_corpus
 from bnp_models.data.sources import Sources
 from bnp_models.data.transforms import Transform
 from bnp_models.registry import *  # noqa: F403 - one export for each line of the registry
@@ -74,6 +75,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - the names of models
     "fit",
     "load",
     "load_package_docs",
+    "read_corpus",
     "resume",
     "to_arviz",
     *MODELS,

@@ -49,7 +49,11 @@ def test_names_may_look_like_missing_entries(table):
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
-        (TABLE, {"source": "sort"}, "has no column 'sort' for source=; give one of id, kind, x, y"),
+        (
+            TABLE,
+            {"source": "sort"},
+            "has no 'sort' for source=; give some of 'id', 'kind', 'x'",
+        ),
         (TABLE, {"source": "kind"}, "has the column 'id', which does not hold numbers: drop it"),
         (TABLE.replace("5", ""), {"source": "kind", "row": "id"}, "is nan; fill it in, or declare"),
         ("x;y\n1;2\n", {}, "has the column 'x;y', which.*The file has one column: .* by ','"),
