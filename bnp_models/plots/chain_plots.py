@@ -340,9 +340,10 @@ def plot_functionals(functionals: Functionals, *, ax: Axes | None = None) -> Axe
     rows = rows[:MAX_ROWS]
     kinds = [part for _, part in varying.loc[varying["kind"] != SCALAR].groupby("kind", sort=False)]
     for part in sorted(kinds, key=lambda part: -part["rhat"].median()):
-        few = (part["verdict"] == "too few states").all()
-        agree = f"{(part['verdict'] == 'agree').sum()} of {len(part)} agree"
-        rows.append((f"{part['kind'].iloc[0]}: {f'{len(part)}, not judged' if few else agree}", part))
+        said = f"{(part['verdict'] == 'agree').sum()} of {len(part)} agree"
+        if (part["verdict"] == "too few states").all():
+            said = f"{len(part)}, not judged"
+        rows.append((f"{part['kind'].iloc[0]}: {said}", part))
     labels = [label for label, _ in rows]
     named = [shortened(str(part["name"].iloc[0]), MAX_NAME) if len(part) > 1 else ""
              for _, part in rows]  # fmt: skip

@@ -14,7 +14,7 @@ from matplotlib.text import Text
 
 __all__ = ["choose_fonts", "no_glyph_warnings"]
 
-PREFERRED = ("Noto Sans CJK SC", "Noto Sans", "Noto", "Source Han Sans", "WenQuanYi", "Lohit", "Arial Unicode MS")
+PREFERRED = ("Noto Sans CJK SC", "Noto Sans", "Noto", "Source Han Sans", "WenQuanYi", "Lohit")
 PLAIN = ("normal", "regular", 400, 500)  # weights of fonts for usual text
 
 

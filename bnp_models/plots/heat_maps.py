@@ -311,8 +311,8 @@ def alike(values: Float[np.ndarray, "n m"]) -> Int[np.ndarray, " n"]:
     """Return an order of rows in which like ones are neighbours: that of a tree of averages."""
     if len(values) < 3:
         return np.arange(len(values))
-    known = np.nan_to_num(values)
-    tree = linkage(known, "average", metric="euclidean", optimal_ordering=len(values) <= MAX_ORDERED)
+    best = len(values) <= MAX_ORDERED
+    tree = linkage(np.nan_to_num(values), "average", optimal_ordering=best)
     return leaves_list(tree).astype(np.int64)
 
 

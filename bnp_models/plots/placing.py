@@ -18,7 +18,7 @@ __all__ = [
 ]  # fmt: skip
 
 WIDE = 1.8  # characters of usual width in one of Chinese, Japanese or Korean
-STEPS = 300  # of pushing circles apart; most maps need less than 100
+STEPS = 1000  # of pushing circles apart; most maps need less than 100
 PUSH = 0.4  # share of what two circles lack that one step makes up for
 GAP = 2.0  # around a circle and its name
 ROOM = 1.1  # an ellipse does not enclose the corners of a name
@@ -87,7 +87,7 @@ def apart(
     """Push circles apart until none covers another, with room for a name below each of them.
 
     The smaller of two circles is pushed farther. Circles stay inside the map. If it has no room for
-    all names, the circles alone are pushed apart.
+    all names, there is room for half of each name, or the circles alone are pushed apart.
 
     Parameters
     ----------
@@ -102,7 +102,8 @@ def apart(
     """
     turn = 2.4 * np.arange(len(centres))  # radians; circles at one place go to different sides
     start = centres + 1e-3 * np.stack([np.cos(turn), np.sin(turn)], axis=1)
-    for name, below in ((widths / 2, line), (np.zeros(len(widths)), 0.0)):
+    for share, below in ((1.0, line), (0.5, line), (0.0, 0.0)):
+        name = share * widths / 2
         half = ROOM * np.stack([np.maximum(radii, name), radii + below / 2], axis=1) + GAP
         shift = np.array([0.0, below / 2])
         places, fits = _pushed(start + shift, half, radii**2, size)

@@ -29,7 +29,7 @@ from bnp_models.plots.small_topics import without_small
 __all__ = ["plot_topic_correlation", "plot_topic_map"]
 
 FONT, NUMBER = 7.5, 7.0  # size of labels and of numbers, points
-MAX_LABEL, SHORT = 28, 14  # characters of a label, and where there is no room for so many
+MAX_LABEL, SHORT = 28, (14, 8)  # characters of a label, and where there is no room for so many
 LARGEST = 1100.0  # area of the largest topic, in square points
 NUM_STEPS = 300  # of the layout; it hardly moves any more then
 
@@ -183,7 +183,7 @@ def _circles(
     ax.scatter(*centres.T, s=area, c=colours.tolist(), linewidths=0, zorder=2)
     halo = [withStroke(linewidth=2, foreground="white")]
     order = np.argsort(-area, kind="stable")
-    wanted = [(names[i], shortened(names[i], SHORT)) for i in order]
+    wanted = [(names[i], *(shortened(names[i], size) for size in SHORT)) for i in order]
     lines = np.empty((0, 2, 2)) if joined is None else centres[joined]
     found = place_names(wanted, centres[order], radius[order], size, font=FONT, lines=lines)
     for i, name in zip(order, found, strict=True):

@@ -52,7 +52,7 @@ MAP_HEIGHTS = (220.0, 12.0, 600.0)  # without topics, for each of them, and at m
 LARGEST = 30.0  # radius of the largest topic in the map
 FONT = 12.0
 MARGIN = 62.0  # around the centres of the map's circles
-MAX_LABEL, SHORT = 24, 14  # characters of a name, and where there is no room for so many
+MAX_LABEL, SHORT = 24, (14, 8)  # characters of a name, and where there is no room for so many
 
 
 def run_pictures(
@@ -128,7 +128,7 @@ def topic_map(
     radii = np.maximum(LARGEST * np.sqrt(shares / (shares.max(initial=0.0) or 1.0)), least)
     order = np.argsort(-shares, kind="stable")
     full = [shortened(label, MAX_LABEL) for label in labels]
-    names = [(full[k], shortened(full[k], SHORT)) for k in order.tolist()]
+    names = [(full[k], *(shortened(full[k], size) for size in SHORT)) for k in order.tolist()]
     widths = np.array([CHARACTER * FONT * text_length(label) for label in full])
     centres = fitted(places * np.array([1.0, -1.0]), size, MARGIN)
     centres = apart(centres, radii, widths, size, line=LINE * FONT)

@@ -1,4 +1,4 @@
-"""Signs that the font of matplotlib lacks: drawn with a font of the system, or in peace as boxes."""
+"""Signs that the font of matplotlib lacks: drawn with a font of the system, or as boxes."""
 
 import matplotlib.pyplot as plt
 import pytest

@@ -71,9 +71,9 @@ def test_the_scale_is_that_of_the_later_half():
     assert -100 < high < -90
     assert 6 < ax.get_xlim()[0] < 7  # from the last sweep that lies outside
     assert "the first sweeps lie outside" in ax.get_xlabel()
-    still = np.full((2, 5), -7.0) + [[0], [1]]
-    still = with_group(data, "history", found.isel(chain=[0, 1]).assign(lp=(("chain", "sweep"), still)))
-    ax = plot_history(still, against="sweeps")[0]
+    still = np.repeat([[-7.0], [-6.0]], 5, axis=1)
+    still = found.isel(chain=[0, 1]).assign(lp=(("chain", "sweep"), still))
+    ax = plot_history(with_group(data, "history", still), against="sweeps")[0]
     assert ax.get_xlim()[0] < 1
     assert "outside" not in ax.get_xlabel()
 
