@@ -67,9 +67,14 @@ def shortened(text: str, length: float | int) -> str:
 def fitted(
     places: Float[np.ndarray, "n 2"], size: tuple[float, float], margin: float
 ) -> Float[np.ndarray, "n 2"]:
-    """Scale places alike in both directions and centre them, with a margin on each side."""
+    """Scale places alike in both directions and centre them, with a margin on each side.
+
+    Directions mean nothing: the one in which places differ more goes along the longer side.
+    """
     if not len(places):
         return places
+    if (np.ptp(places[:, 1]) > np.ptp(places[:, 0])) != (size[1] > size[0]):
+        places = places[:, ::-1]
     low, high = places.min(axis=0), places.max(axis=0)
     extent = np.maximum(high - low, 1e-9)
     scale = float(((np.array(size) - 2 * margin) / extent).min()) if (high > low).any() else 0.0
@@ -186,7 +191,8 @@ def place_names(
             if ends is not None:  # no name may cover the line
                 thin = np.ones(len(ALONG))
                 discs = np.vstack([discs, np.column_stack([line[:, best], thin])])
-            found[-1] = Name(text, *middle[best].tolist(), ends)
+            x, y = middle[best].tolist()
+            found[-1] = Name(text, x, y, ends)
             break
     return found
 
@@ -208,4 +214,4 @@ def _covers(
     nearest = np.clip(discs[:, None, :2], box[:, :2], box[:, 2:])
     meets = ((nearest - discs[:, None, :2]) ** 2).sum(axis=-1) < discs[:, None, 2] ** 2
     over = (box[:, None, :2] < boxes[:, 2:]) & (boxes[:, :2] < box[:, None, 2:])
-    return meets.any(axis=0) | over.all(axis=-1).any(axis=1)
+    return meets.any(axis=0) | over.all(axis=-1).any(axis=-1)

@@ -188,8 +188,8 @@ def _circles(
     found = place_names(wanted, centres[order], radius[order], size, font=FONT, lines=lines)
     for i, name in zip(order, found, strict=True):
         ax.text(
-            *centres[i], str(topics[i]), ha="center", va="center", color="white", fontsize=NUMBER,
-            fontweight="bold", zorder=4,
+            float(centres[i, 0]), float(centres[i, 1]), str(topics[i]), ha="center", va="center",
+            color="white", fontsize=NUMBER, fontweight="bold", zorder=4,
         )  # fmt: skip
         if name is None or not name.text:
             continue

@@ -64,15 +64,16 @@ def plot_topic_words(
     names = panels.topic_labels(titles, topics, name="titles")
     kept, said = large_topics(table, topics, axes)
     rows = int(table["topic"].value_counts().max())
-    words = table["word"].map(lambda word: shortened(str(word), MAX_WORD))
+    words = [shortened(str(word), MAX_WORD) for word in table["word"]]
     size = (2.1 + panels.width_of(words), 0.95 + 0.19 * rows)
     axes = panels.grid(axes, int(kept.sum()), num_columns, size)
     for topic, title, ax in zip(topics[kept], names[kept], axes, strict=True):
         part = table.loc[table["topic"] == topic]
+        labels = [panels.as_written(shortened(str(word), MAX_WORD)) for word in part["word"]]
         place = np.arange(len(part))
         ax.barh(place, part["probability"], color=panels.COLOURS[0], alpha=0.55, height=0.75)
         ax.hlines(place, part["lower"], part["upper"], color="0.15", lw=1)
-        ax.set_yticks(place, words[part.index].map(panels.as_written), fontsize="small")
+        ax.set_yticks(place, labels, fontsize="small")
         ax.invert_yaxis()
         lines = textwrap.wrap(title, TITLE, max_lines=2, placeholder="\N{HORIZONTAL ELLIPSIS}")
         ax.set_title(panels.as_written("\n".join(lines)), fontsize="medium", loc="left")

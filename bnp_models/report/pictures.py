@@ -121,8 +121,6 @@ def topic_map(
 
     Areas are in proportion to shares, but for the smallest: every circle has room for its number.
     """
-    if len(places) and np.ptp(places[:, 1]) > np.ptp(places[:, 0]):  # directions mean nothing
-        places = places[:, ::-1]
     size = MAP_WIDTH, float(min(MAP_HEIGHTS[0] + MAP_HEIGHTS[1] * len(places), MAP_HEIGHTS[2]))
     least = [7.0 + 3.5 * len(str(k)) for k in range(len(places))]
     radii = np.maximum(LARGEST * np.sqrt(shares / (shares.max(initial=0.0) or 1.0)), least)
@@ -130,7 +128,7 @@ def topic_map(
     full = [shortened(label, MAX_LABEL) for label in labels]
     names = [(full[k], *(shortened(full[k], size) for size in SHORT)) for k in order.tolist()]
     widths = np.array([CHARACTER * FONT * text_length(label) for label in full])
-    centres = fitted(places * np.array([1.0, -1.0]), size, MARGIN)
+    centres = fitted(places, size, MARGIN)
     centres = apart(centres, radii, widths, size, line=LINE * FONT)
     found = place_names(names, centres[order], radii[order], size, font=FONT)
     circles = [

@@ -13,9 +13,13 @@
     wordsOf(`${card.querySelector("h3").lastChild.textContent} ${card.querySelector(".words").textContent}`),
   ]));
 
-  // 2 if a word is the same, 1 if one begins so, 0 otherwise
-  const closeness = (words, part) =>
-    words.includes(part) ? 2 : words.some((word) => word.startsWith(part)) ? 1 : 0;
+  // 2 if a word is the same, 1 if one begins so, 0 otherwise; and the place of that word
+  function closeness(words, part) {
+    const same = words.indexOf(part);
+    if (same >= 0) return [2, same];
+    const begins = words.findIndex((word) => word.startsWith(part));
+    return begins >= 0 ? [1, begins] : [0, 0];
+  }
 
   function prepare(listing) {
     const body = listing.querySelector("tbody");
@@ -43,15 +47,16 @@
       return null;
     }
 
-    // how well a row answers to what was typed, null if it does not: first the name, then topics by
-    // their shares, then the rest of the row; words that are the same before those that begin so
+    // How well a row answers to what was typed, null if it does not: first the name, then topics by
+    // their shares, less where the word is not their first one, then the rest of the row. Words that
+    // are the same come before words that begin so.
     function rank(row, parts) {
       let total = 0;
       for (const part of parts) {
-        const best = [15 * closeness(name.get(row), part), 2 * closeness(words.get(row), part)];
+        const best = [15 * closeness(name.get(row), part)[0], 2 * closeness(words.get(row), part)[0]];
         for (const [k, share] of pairs(row, "topic")) {
-          const found = closeness(topics.get(k) || [], part);
-          if (found) best.push(10 * found + Number(share));
+          const [found, place] = closeness(topics.get(k) || [], part);
+          if (found) best.push(10 * found + Number(share) / (1 + place));
         }
         const most = Math.max(...best);
         if (!most && !text.get(row).includes(part)) return null;

@@ -218,7 +218,9 @@ def covariate_sections(
         See `Fit.report`; without them there are no parts.
     """
     given = [name for name, value in (("effects", effects), ("time", time)) if value is not None]
-    if given and not (isinstance(fit, TopicFit) and fit.has_states):
+    if not given:
+        return []
+    if not (isinstance(fit, TopicFit) and fit.has_states):
         raise ValueError(
             f"{given[0]} must be None for this fit: only fits of topics whose states were kept "
             "have effects of covariates and topics over time"
@@ -252,11 +254,12 @@ def _effects(fit: TopicFit, formula: str) -> Section:
 
 def _time(fit: TopicFit, time: str | Sequence[Any] | np.ndarray) -> Section:
     """Draw the shares of the largest topics over time."""
-    name = "the time"
+    name, values = "the time", time
     if isinstance(time, str):
         columns = fit.dataset.covariates
-        name, time = time, columns[arguments.one_of("time", time, list(columns))]
-    drawn = {f"Shares of the largest topics by {name}": png(fit.plot_topics_over_time(time))}
+        name = arguments.one_of("time", time, list(columns))
+        values = columns[name].to_numpy()
+    drawn = {f"Shares of the largest topics by {name}": png(fit.plot_topics_over_time(values))}
     return Section("time", "Topics over time", {"figures": png_figures(drawn)})
 
 

@@ -48,11 +48,14 @@ def made_up(num_topics, **more):
     words = [*WORDS, *(f"word{k}" for k in range(len(WORDS), num_topics))][:num_topics]
     topic = rng.choice(num_topics, (60, 40), p=share / share.sum())
     topic[:, 0] = np.arange(60) % num_topics
-    texts = [" ".join(words[k] for k in row) for row in topic]
+    own = np.array([[word, *(f"{i}of{k}" for i in range(13))] for k, word in enumerate(words)])
+    which = np.where(rng.random(topic.shape) < 0.5, 0, rng.integers(1, 14, topic.shape))
+    texts = [" ".join(row) for row in own[topic, which]]
     groups = [("Hot Air", "Talking Points Memo", "चुनाव")[d % 3] for d in range(60)]
     corpus = bnp.Corpus.from_texts(
         texts, token_pattern=r"\S+", lowercase=False, stop_words=None, keep_texts=True,
-        groups=groups, doc_names=[f"article {d}" for d in range(60)], vocabulary=words, **more,
+        groups=groups, doc_names=[f"article {d}" for d in range(60)],
+        vocabulary=own.ravel().tolist(), **more,
     )  # fmt: skip
     z = np.tile(topic.ravel(), (2, 4, 1))
     z = np.where(rng.random(z.shape) < 0.02, rng.integers(0, num_topics, z.shape), z)
