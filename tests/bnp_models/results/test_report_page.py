@@ -255,8 +255,6 @@ class TestOptions:
             factors.report(path, time="x")
         with pytest.raises(ValueError, match="time must be one of"):
             fit.report(path, time="year")
-        with pytest.raises(ValueError, match="title must be"):
-            fit.report(path, title=3)
         assert not path.exists()
 
     def test_many_cells_have_no_intervals_in_them(self, monkeypatch, fit, tmp_path):
