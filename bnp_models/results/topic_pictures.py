@@ -243,7 +243,10 @@ def plot_effects(
     numbers = chosen_topics(fit, topics)
     made = isinstance(effects, pd.DataFrame) and {"topic", "lower", "upper"} <= set(effects)
     if not made and by is not None:
-        effects = expected_shares(fit, effects, covariates, by=by, topics=numbers)
+        how = {"formula": effects, "covariates": covariates, "by": by}
+        if topics is None:  # a few draws tell which change most
+            numbers = _most_affected(expected_shares(fit, **how, topics=numbers, num_draws=1))
+        effects = expected_shares(fit, **how, topics=numbers)
     elif not made:
         effects = effects_of(fit, effects, covariates)
     elif covariates is not None or by is not None:
@@ -260,9 +263,7 @@ def plot_effects(
         labels = number_labels(fit, list(dict.fromkeys(part["topic"])))
         return fit._captioned(topic_plots.plot_effects(part, term=term, labels=labels, ax=ax))
     if topics is None:
-        change = part.groupby("topic")["share"].agg(lambda v: v.max() - v.min())
-        numbers = change.nlargest(MAX_LINES).index.tolist()
-        part = pd.concat([part[part["topic"] == k] for k in numbers])
+        part = pd.concat([part[part["topic"] == k] for k in _most_affected(part)])
         part.attrs = effects.attrs
     labels = number_labels(fit, list(dict.fromkeys(part["topic"])))
     drawn = topic_plots.plot_expected_shares(
@@ -271,9 +272,15 @@ def plot_effects(
     return fit._captioned(drawn)
 
 
+def _most_affected(table: pd.DataFrame) -> list[int]:
+    """Return the topics whose expected shares change most, these first."""
+    change = table.groupby("topic")["share"].agg(lambda share: share.max() - share.min())
+    return change.nlargest(MAX_LINES).index.tolist()
+
+
 def plot_topics_over_time(
     fit: TopicDraws,
-    time: Sequence[Any] | np.ndarray | pd.Series | pd.Index,
+    time: str | Sequence[Any] | np.ndarray | pd.Series | pd.Index,
     *,
     topics: Sequence[int] | None = None,
     bins: int | str | Sequence[Any] | np.ndarray | pd.Series | pd.Index | None = None,
