@@ -241,9 +241,11 @@ def plot_expected_shares(
         figure.supylabel(panels.as_written(meaning if lines else by[0]), fontsize="medium")
     if len(by) > 1:
         drawn = axes[columns_used - 1]
+        handles = drawn.get_lines()[-len(groups) :]
         drawn.legend(
-            *drawn.get_legend_handles_labels(), title=panels.as_written(by[1]), frameon=False,
+            handles, [line.get_label() for line in handles], title=panels.as_written(by[1]),
             fontsize="small", title_fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0),
+            frameon=False,
         )  # fmt: skip
     what = "bands" if lines else "lines"
     shown = f"Expected shares by {by[0]}, with intervals as {what}."
