@@ -257,7 +257,7 @@ COVARIATES: Table = wrong() | {
     "objects": {"x": [OBJECT] * 4}, "repeated": {"x": [1, 2, 3, 5], "y": [2, 4, 6, 10]},
 }  # fmt: skip
 COVARIATES_OR_NONE = {label: value for label, value in COVARIATES.items() if label != "None"}
-FORMULA = wrong("None", "dictionary") | {"no columns": {"x": []}, "a response": "x ~ x"}
+FORMULA = wrong("None", "dictionary") | {"a response": "x ~ x"}
 PREVALENCE = wrong("None", "class") | {"text": {0: "a", 1: "b"}, "too large": {0: 2.0, 1: 0.5}}
 
 KINDS: dict[str, Table] = {
@@ -594,7 +594,7 @@ KINDS_AT: dict[str, Table] = {
     "results.topic_pictures.plot_topics_over_time.bins": wrong("None", "array", "number")
     | {"decreasing": [2, 1]},
     "TopicFit.coherence.top": count(2),
-    "results.topic_pictures.plot_effects.effects": wrong("dictionary"),
+    "results.topic_pictures.plot_effects.effects": wrong("dictionary", "string"),
     "results.topic_tables.first_words.scores": numeric(),
     "scores.coherence.coherence.top": count(2),
     "scores.coherence.coherence.topics": wrong() | {"too few words": [[0]]},

@@ -600,13 +600,14 @@ def documents(run: Path, **options: Any) -> int:
     "run --formula '~ rating + s(day)' --by day",
     _load,
     _print_table,
-    "bnp_models.results.topic_effects:expected_shares",
+    "bnp_models.results.topic_effects:effects",
 )
 def effects(
     run: Path,
     *,
     formula: str,
     by: Sequence[str] = (),
+    num_points: int | None = None,
     covariates: Path | None = None,
     **options: Any,
 ) -> int:
@@ -618,15 +619,18 @@ def effects(
         What the shares depend on, such as '~ rating + s(day)'. It is Python that runs.
     by
         Print the expected shares by this covariate; may be given twice (the effects of all terms).
+    num_points
+        With --by: values of a number or date, at equal distances (50).
     covariates
         CSV file with a row for each document, in their order (the covariates of the corpus).
     """
     found, how = _load(run, "effects", **_taken(_load, options)), _taken(_print_table, options)
     options |= {"formula": formula, "covariates": _columns(covariates)}
     if by:
-        table = found.expected_shares(by=list(by), **options)
-    elif "num_points" in options:
-        raise ValueError("--num-points is an option for expected shares only: give --by COLUMN")
+        points = {} if num_points is None else {"num_points": num_points}
+        table = found.expected_shares(by=list(by), **points, **options)
+    elif num_points is not None:
+        raise ValueError(f"--num-points is for expected shares: give --by COLUMN, got {num_points}")
     else:
         table = found.effects(**options)
     for reason, count in table.attrs["left_out"].items():
@@ -635,17 +639,13 @@ def effects(
     return _print_table(table, **how)
 
 
-@command(
-    "run --column day --bins year",
-    _load,
-    _print_table,
-    "bnp_models.results.topic_effects:topics_over_time",
-)
+@command("run --column day --bins year", _load, _print_table)
 def time(
     run: Path,
     *,
     column: str,
     bins: str | None = None,
+    interval: float = 0.9,
     covariates: Path | None = None,
     **options: Any,
 ) -> int:
@@ -657,6 +657,8 @@ def time(
         Name of the covariate that says when a document is from.
     bins
         Number of periods; for dates also month, quarter or year.
+    interval
+        Probability that lower and upper enclose.
     covariates
         CSV file with a row for each document, in their order (the covariates of the corpus).
     """
@@ -668,7 +670,7 @@ def time(
         raise ValueError(f"{run} has a corpus without covariates: give --covariates FILE")
     when = given[arguments.one_of("--column", column, list(given))]
     periods = int(bins) if bins and bins.isdecimal() else bins
-    return _print_table(found.topics_over_time(when, bins=periods, **options), **how)
+    return _print_table(found.topics_over_time(when, bins=periods, interval=interval), **how)
 
 
 def _columns(path: Path | None) -> pd.DataFrame | None:

@@ -396,7 +396,7 @@ def topics_over_time(
     """
     _, corpus, alignment = shown_topics(fit)
     if isinstance(time, str) and not (known := corpus.covariates.columns).empty:
-        time = corpus.covariates[arguments.one_of("time", time, list(known))]
+        time = pd.Series(corpus.covariates[arguments.one_of("time", time, list(known))])
     values, dates = times("time", time)
     if len(values) != corpus.num_docs:
         raise ValueError(

@@ -241,6 +241,7 @@ def plot_effects(
     wanted = "a table of effects or expected shares, a formula, or covariates"
     arguments.instance("effects", effects, str | pd.DataFrame | Mapping, wanted)
     numbers = chosen_topics(fit, topics)
+    num_columns = arguments.integer("num_columns", num_columns, 1)
     made = isinstance(effects, pd.DataFrame) and {"topic", "lower", "upper"} <= set(effects)
     if not made and by is not None:
         how = {"formula": effects, "covariates": covariates, "by": by}
@@ -250,7 +251,10 @@ def plot_effects(
     elif not made:
         effects = effects_of(fit, effects, covariates)
     elif covariates is not None or by is not None:
-        raise ValueError("effects must be a formula or covariates where by or covariates are given")
+        raise ValueError(
+            "by and covariates must be left out where effects is a table of effects, got "
+            f"{arguments.short_repr(by if covariates is None else covariates)}"
+        )
     assert isinstance(effects, pd.DataFrame)
     theirs, ours = effects.attrs.get("chains"), fit._chain_numbers()
     if theirs not in (None, ours):
@@ -259,11 +263,17 @@ def plot_effects(
             "where topics have other numbers: take the fit that made the table"
         )
     part = rows_of(effects, numbers)
+    panels, wrong = ("axes", ax) if "difference" in part else ("ax", axes)
+    if wrong is not None:
+        raise ValueError(
+            f"{'ax' if panels == 'axes' else 'axes'} must be left out for this picture, which has "
+            f"{panels}; with by= it is that of expected shares, got {arguments.short_repr(wrong)}"
+        )
     if "difference" not in part:
         labels = number_labels(fit, list(dict.fromkeys(part["topic"])))
         return fit._captioned(topic_plots.plot_effects(part, term=term, labels=labels, ax=ax))
     if topics is None:
-        part = pd.concat([part[part["topic"] == k] for k in _most_affected(part)])
+        part = pd.concat([rows_of(part, [k]) for k in _most_affected(part)])
         part.attrs = effects.attrs
     labels = number_labels(fit, list(dict.fromkeys(part["topic"])))
     drawn = topic_plots.plot_expected_shares(
@@ -274,8 +284,9 @@ def plot_effects(
 
 def _most_affected(table: pd.DataFrame) -> list[int]:
     """Return the topics whose expected shares change most, these first."""
-    change = table.groupby("topic")["share"].agg(lambda share: share.max() - share.min())
-    return change.nlargest(MAX_LINES).index.tolist()
+    shares = table.groupby("topic")["share"]
+    change = pd.Series(shares.max() - shares.min()).sort_values(ascending=False, kind="stable")
+    return change.index[:MAX_LINES].tolist()
 
 
 def plot_topics_over_time(

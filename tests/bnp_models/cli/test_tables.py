@@ -161,7 +161,10 @@ class TestEffects:
         [
             (["effects", "--formula", "~ x"], "covariates must be given, for the corpus has none"),
             (["effects"], "required: --formula"),
-            (["effects", "--formula", "~ 1", "--num-points", "3"], "shares only: give --by COLUMN"),
+            (
+                ["effects", "--formula", "~ 1", "--num-points", "3"],
+                "is for expected shares: give --by COLUMN, got 3",
+            ),
             (["time", "--column", "x"], "has a corpus without covariates: give --covariates FILE"),
         ],
     )

@@ -398,7 +398,7 @@ class TestFormulas:
         fit = fit_of(states, corpus)
         with pytest.raises(ValueError, match="covariates must be given, for the corpus has none"):
             fit.effects("~ x")
-        with pytest.raises(ValueError, match="formula must be a string where covariates are given"):
+        with pytest.raises(ValueError, match="covariates must be left out where"):
             fit.effects({"x": columns["x"]}, columns)
         own = bnp.Corpus.from_ids(
             [corpus.document(d) for d in range(24)],
@@ -468,7 +468,7 @@ class TestExpectedShares:
             (2000 + np.arange(24) // 4, True, [2001, 2003, 2004]),
             (np.arange(24) % 3, True, [0, 1, 2]),
             (np.arange(24) > 3, False, [False, True]),
-            (DAYS, False, pd.DatetimeIndex(np.linspace(DAYS[0].value, DAYS[-1].value, 50))),
+            (DAYS, False, pd.date_range(DAYS[0], DAYS[-1], periods=50)),
         ],
     )
     def test_points(self, states, corpus, x, second, values, fit_of):

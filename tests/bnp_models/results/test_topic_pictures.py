@@ -166,8 +166,16 @@ class TestPictures:
         axes = fit.plot_effects("~ y", columns, by="y")
         labels = {label.get_text() for ax in axes for label in ax.get_yticklabels()}
         assert {"a", "b"} <= labels
-        with pytest.raises(ValueError, match="effects must be a formula or covariates where by"):
+        with pytest.raises(ValueError, match="by and covariates must be left out where effects"):
             fit.plot_effects(table, by="x")
+        with pytest.raises(
+            ValueError, match="ax must be left out for this picture, which has axes"
+        ):
+            fit.plot_effects(table, ax=plt.subplots()[1])
+        with pytest.raises(
+            ValueError, match="axes must be left out for this picture, which has ax"
+        ):
+            fit.plot_effects({"x": x}, axes=axes)
         of_one = fit.of_chain(1).expected_shares(columns, by="x", num_draws=1)
         with pytest.raises(ValueError, match=r"effects must be .* got those of chains \[1"):
             fit.of_chain(2).plot_effects(of_one)
