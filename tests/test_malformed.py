@@ -1531,6 +1531,11 @@ VALUES: dict[str, tuple[str, ...]] = {
     "known": ("abc", "", "2"),
     "interval": ("abc", "", "nan", "-1", "1.5"),
     "author": ("nobody at all",),
+    "by": ("nobody at all", ""),
+    "column": CHOICE,
+    "covariates": ("", "missing"),
+    "formula": ("abc", "~ x +", "x ~ x", ""),
+    "bins": ("abc", "0", "-1", ""),
     "what": CHOICE,
     **{
         name: WHOLE
@@ -1595,6 +1600,8 @@ def command_line(context: Context, command: str) -> list[str]:
         "resume": ["resume", str(context.checkpoint), f"--output={folder / 'out'}"],
         "evaluate": ["evaluate", str(run), str(folder / "corpus.npz")],
         "demo": ["demo", "--quick"],
+        "effects": ["effects", str(run), "--formula=~ x"],
+        "time": ["time", str(run), "--column=x"],
         "models": ["models"],
     }.get(command, [command, str(run)])
 
