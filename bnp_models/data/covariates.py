@@ -214,6 +214,8 @@ def unpack_covariates(
             elif "missing" in entry:
                 values = pd.arrays.BooleanArray(values == 1, values < 0)
             found[entry["name"]] = values
+            if len(found) <= i:
+                raise ValueError(f"two have the name {entry['name']!r}")
         return as_covariates(found, num_docs)
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(
