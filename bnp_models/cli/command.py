@@ -681,7 +681,7 @@ def _columns(path: Path | None) -> pd.DataFrame | None:
 
     try:
         return pd.read_csv(path)
-    except (ValueError, UnicodeDecodeError) as error:  # of pandas' parser
+    except (ValueError, OSError) as error:  # pandas' errors are ValueErrors
         raise ValueError(
             f"--covariates must be a CSV file with a row of names, got {path}: {error}"
         ) from None
