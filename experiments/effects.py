@@ -1,4 +1,4 @@
-r"""How often do intervals of effects cover the truth?
+"""How often intervals of effects cover the truth.
 
     python experiments/effects.py
 

@@ -269,9 +269,9 @@ class Corpus(ComparedByDigest):
 
         arguments.instance("frame", frame, pd.DataFrame, "a pandas DataFrame, see to_pandas()")
         one = {"labels": labels, "groups": groups, "authors": authors, "doc_names": doc_names}
+        arguments.options(cls.from_texts, options, but=(*one, "covariates"))
         one = {argument: name for argument, name in one.items() if name is not None}
-        arguments.options(cls.from_texts, options, but=Columns.__annotations__)
-        parts = arguments.texts("text", column_names("text", text), some=True)
+        parts = [text] if isinstance(text, str) else arguments.texts("text", text, some=True)
         beside = column_names("covariates", covariates)
         asked = [("text", name) for name in parts] + [("covariates", name) for name in beside]
         for argument, name in [*asked, *one.items()]:

@@ -234,11 +234,14 @@ class CorpusWriter:
                 f"{arguments.meant(other[0], given if other[0] in columns else columns)}"
             )
         for name, value in given.items():
-            special = isinstance(value, str) or value in (math.inf, -math.inf)
-            known = "covariates", name, type(value), value if special else None
+            infinite = isinstance(value, float) and math.isinf(value)
+            special = value if infinite or isinstance(value, str) else None
+            known = "covariates", name, type(value), special  # other values fit as their types do
             if known in self._fitting:
                 continue
-            first = next((x for x in columns[name] if x is not None), None)
+            import pandas as pd
+
+            first = next((x for x in columns[name] if not pd.isna(x)), None)
             try:
                 as_covariates({name: [first, value]}, 2)
             except ValueError as error:

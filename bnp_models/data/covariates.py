@@ -123,7 +123,7 @@ def _booleans(column: pd.Series) -> Any:
 
 def _numbers(argument: str, column: pd.Series) -> np.ndarray:
     """Return finite numbers, NaN where one is missing."""
-    own = column.dtype
+    own: Any = column.dtype
     dtype = getattr(own, "numpy_dtype", getattr(own, "subtype", own))  # nullable, sparse, NumPy's
     if column.isna().any():  # pandas has integers of which some are missing
         wide = dtype if dtype.kind == "f" else np.float64
@@ -214,6 +214,8 @@ def unpack_covariates(
             elif "missing" in entry:
                 values = pd.arrays.BooleanArray(values == 1, values < 0)
             found[entry["name"]] = values
+            if len(found) <= i:
+                raise ValueError(f"two have the name {entry['name']!r}")
         return as_covariates(found, num_docs)
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(

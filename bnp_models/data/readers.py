@@ -111,14 +111,14 @@ def read_npz(
                 "covariates; leave group, label, name, covariates and split out"
             )
         return Corpus.load(path)
-    for key in ("doc", "word", "count"):
+    needed = dict.fromkeys(("doc", "word", "count"), "the counts")
+    needed |= {} if split is None else {"split": f"split={split!r}"}
+    for key, role in needed.items():
         if key not in arrays:
             raise ValueError(
-                f"{path} has no array {key!r} for the counts; give one of "
-                f"{', '.join(sorted(arrays))}"
+                f"{path} has no array {key!r} for {role}; give one of {', '.join(sorted(arrays))}"
             )
-    part = None if split is None else "split"
-    asked = [("group", group), ("label", label), ("name", name), ("split", part)]
+    asked = [("group", group), ("label", label), ("name", name)]
     for role, key in [*asked, *(("covariates", key) for key in beside)]:
         if key and key not in arrays:
             raise unknown_column(str(path), key, role, sorted(arrays))

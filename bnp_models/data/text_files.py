@@ -445,10 +445,11 @@ _ABSENT = _MISSING - {"inf", "-inf"}  # which are refused
 
 def _as_written(values: list[Any], all_text: bool) -> list[Any]:
     """Return covariates of a file with texts read as what all of them are, None where missing."""
+    all_text = all_text and all(isinstance(value, str) for value in values)  # authors are lists
     absent = [value is None or (all_text and value.strip().lower() in _ABSENT) for value in values]
     for read in (_number, _boolean, _date) if all_text else (_date,):
         found = [None if gone else read(value) for value, gone in zip(values, absent, strict=True)]
-        if all(x is not None for x, gone in zip(found, absent, strict=True) if not gone):
+        if found.count(None) == absent.count(True) < len(values):
             return found
     return [None if all_text and value == "" else value for value in values]
 

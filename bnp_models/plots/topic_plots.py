@@ -204,11 +204,13 @@ def plot_expected_shares(
     by = list(table.columns[2 : list(table.columns).index("share")])
     topics = np.asarray(table["topic"].unique())
     names = panels.topic_labels(labels, topics)
-    x, second = table[by[0]], table[by[-1]] if len(by) > 1 else pd.Series("", table.index)
+    x = pd.Series(table[by[0]])
+    second = pd.Series(table[by[1]] if len(by) > 1 else "", table.index)
     levels, groups = x.unique().tolist(), second.unique().tolist()
     is_date = pd.api.types.is_datetime64_any_dtype(x)
     lines = is_date or (pd.api.types.is_numeric_dtype(x) and not pd.api.types.is_bool_dtype(x))
-    own, columns_used = axes is None, min(num_columns, len(topics))
+    own = axes is None
+    columns_used = min(arguments.integer("num_columns", num_columns, 1), len(topics))
     width = max(2.6, 0.6 + panels.width_of(names))
     size = (width, 2.0)
     if not lines:
@@ -232,7 +234,7 @@ def plot_expected_shares(
         ax.set_title(panels.as_written(name), fontsize="medium", loc="left")
     for ax in axes:
         share_axis, low = (ax.yaxis, ax.set_ylim) if lines else (ax.xaxis, ax.set_xlim)
-        low(min(0.0, float(table["share"].min())), 1.05 * float(table["upper"].max()))
+        low(min(0.0, np.min(table["share"])), 1.05 * np.max(table["upper"]))
         panels.round_ticks(share_axis, percent=True, most=4)
         ax.tick_params(labelsize="small")
         if lines:
@@ -248,9 +250,11 @@ def plot_expected_shares(
         figure.supylabel(panels.as_written(meaning if lines else by[0]), fontsize="medium")
     if len(by) > 1:
         drawn = axes[columns_used - 1]
+        handles = drawn.get_lines()[-len(groups) :]
         drawn.legend(
-            *drawn.get_legend_handles_labels(), title=panels.as_written(by[1]), frameon=False,
+            handles, [line.get_label() for line in handles], title=panels.as_written(by[1]),
             fontsize="small", title_fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0),
+            frameon=False,
         )  # fmt: skip
     what = "bands" if lines else "lines"
     shown = f"Expected shares by {by[0]}, with intervals as {what}."
@@ -338,7 +342,7 @@ def plot_topics_over_time(
     for ax in axes:
         ax.set_ylim(bottom=0)
         panels.round_ticks(ax.yaxis, percent=True, most=4)
-        _value_ticks(ax, table["middle"], most=8 if together else 3)
+        _value_ticks(ax, pd.Series(table["middle"]), most=8 if together else 3)
         panels.plain(ax)
     if together:
         axes[0].set(xlabel="time", ylabel=meaning)

@@ -101,14 +101,14 @@ def make_design(
     if isinstance(formula, pd.DataFrame | Mapping):
         if covariates is not None:
             raise ValueError(
-                "formula must be a string where covariates are given, got "
-                f"{arguments.short_repr(formula)}"
+                "covariates must be left out where the argument before has them already, got "
+                f"{arguments.short_repr(covariates)}"
             )
         formula, covariates = None, formula
     arguments.optional(arguments.text, "formula", formula)
     frame = _frame(covariates, corpus)
     parsed, quoted, used = _parse(formula, list(frame))
-    missing = frame[used].isna().any(axis=1).to_numpy(bool)
+    missing = np.asarray(frame[used].isna()).any(axis=1)
     there = np.asarray(corpus.doc_length) > 0
     kept = there & ~missing
     left_out = {"empty": int((~there).sum()), "missing": int((there & missing).sum())}
@@ -117,7 +117,7 @@ def make_design(
             f"covariates must have values for some of the documents, {used} are missing in all "
             f"{there.sum()} that are not empty"
         )
-    columns = {name: _column(name, frame[name][kept]) for name in used}
+    columns = {name: _column(name, pd.Series(frame[name][kept])) for name in used}
 
     def make(spec: Any, values: Mapping[str, pd.Series], size: int) -> Any:
         table = pd.DataFrame(dict(values), index=pd.RangeIndex(size))
@@ -143,7 +143,7 @@ def make_design(
         _plain(factor.expr, quoted): level
         for factor, state in spec.factor_contrasts.items()
         for level, row in zip(state.levels, _coding(state), strict=True)
-        if not row.any()
+        if not row.any() and f"{_plain(factor.expr, quoted)}[{level}]" not in terms
     }
     middle = np.zeros(matrix.shape[1])  # taken from columns of numbers alone
     centre: dict[str, Any] = {}
@@ -157,7 +157,8 @@ def make_design(
                 centre[name] = float(mean) if column.first is None else pd.Timestamp(mean)
 
     def rows(values: pd.DataFrame) -> Float[np.ndarray, "M P"]:
-        found = make(spec, dict(values.items()), len(values)).to_numpy(float) - middle
+        given = {str(name): x for name, x in values.reset_index(drop=True).items()}
+        found = make(spec, given, len(values)).to_numpy(float) - middle
         if not np.isfinite(found).all():
             raise ValueError(f"formula has no finite value where it is asked, got {formula!r}")
         return found
@@ -241,7 +242,7 @@ def _parse(formula: str | None, names: list[str]) -> tuple[Any, dict[str, str], 
         text = _QUOTED.sub(lambda found: unquoted(found[1]), formula)
     got = f"got {formula!r}"
     try:
-        parsed = formulaic.Formula(text)
+        parsed: Any = formulaic.Formula.from_spec(text)
         single = isinstance(parsed, formulaic.SimpleFormula)
         read = [_names(factor) for term in parsed for factor in term.factors] if single else []
     except Exception as error:  # of many kinds

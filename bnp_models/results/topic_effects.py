@@ -32,6 +32,7 @@ from bnp_models.results.topic_tables import mean_shares, topic_labels, topic_pre
 __all__ = ["INTERCEPT", "effects", "expected_shares", "topics_over_time"]
 
 _CALENDAR = {"month": "M", "quarter": "Q", "year": "Y"}  # pandas' names of periods
+_DIFFERENCE = ("difference", "difference_lower", "difference_upper", "probability")
 MOST_YEARS = 100  # periods of one whole number each
 MOST_CURVES = 5  # values of a second number that are taken one by one
 _SMALL = 1e-8  # a document that has a column of its own has no residual
@@ -218,6 +219,9 @@ def expected_shares(
             )
     if len(names) > 2 or len(set(names)) < len(names):
         raise ValueError(f"by must be one column or two different ones, got {names}")
+    own = ["topic", "label", "share", "lower", "upper", *_DIFFERENCE]
+    if set(names) & set(own):
+        raise ValueError(f"by must be columns of other names than those of the table, {own}")
     num_points = arguments.integer("num_points", num_points, 2)
     points = [
         column.enter(f"at[{name!r}]", at.pop(name))
@@ -242,8 +246,7 @@ def expected_shares(
     )
     head = {name: design.columns[name].shown(values) for name, values in taken.items()}
     columns = {"share": share.mean, "lower": share.lower, "upper": share.upper}
-    names_of = ("difference", "difference_lower", "difference_upper", "probability")
-    for name, values in zip(names_of, difference, strict=True):
+    for name, values in zip(_DIFFERENCE, difference, strict=True):
         columns[name] = np.where((cell[-1] == 0)[:, None], np.nan, values)
     table = _of_topics(fit, chosen, head, columns, design)
     table.attrs["by"] = names
@@ -353,7 +356,7 @@ def _mixtures(
 
 def topics_over_time(
     fit: TopicDraws,
-    time: Sequence[Any] | np.ndarray | pd.Series | pd.Index,
+    time: str | Sequence[Any] | np.ndarray | pd.Series | pd.Index,
     *,
     bins: int | str | Sequence[Any] | np.ndarray | pd.Series | pd.Index | None = None,
     interval: float = 0.9,
@@ -365,7 +368,8 @@ def topics_over_time(
     fit
         Fit of a topic model.
     time
-        When each document is from, in the order of the corpus: numbers (years) or dates.
+        When each document is from, in the order of the corpus: numbers (years) or dates; or the
+        name of such a column of `corpus.covariates`.
     bins
         The periods. By default each whole number is one (a year), up to 100 of them; other times
         have 10 of one length. A number is how many there are, from the first document to the last
@@ -380,8 +384,9 @@ def topics_over_time(
     Returns
     -------
     table
-        One row per period and topic: bin (from 0), start, end, middle, topic, prevalence (mean over
-        states), lower, upper, num_tokens of the period. Where times are whole numbers, start and
+        One row per period and topic: bin (from 0), start, end, middle, topic, label (of
+        `with_labels`, or the first words), prevalence (mean over states), lower, upper, num_tokens
+        of the period. Where times are whole numbers, start and
         end are the first and the last of the period. A period without tokens has NaN.
 
     Raises
@@ -390,6 +395,8 @@ def topics_over_time(
         If there is not one time per document, a time is missing, or the bounds do not increase.
     """
     _, corpus, alignment = shown_topics(fit)
+    if isinstance(time, str) and not (known := corpus.covariates.columns).empty:
+        time = pd.Series(corpus.covariates[arguments.one_of("time", time, list(known))])
     values, dates = times("time", time)
     if len(values) != corpus.num_docs:
         raise ValueError(
@@ -409,6 +416,8 @@ def topics_over_time(
     )
     table = table[: count * alignment.num_topics]
     numbers = table.pop("group").astype(int).to_numpy()
+    labels = topic_labels(fit, by="probability")
+    table.insert(1, "label", labels[table["topic"]].to_numpy(object))
     bounds = np.round(edges).astype(np.int64).astype(DATES) if dates else edges
     start, end = bounds[:-1], bounds[1:]
     if whole:
@@ -496,7 +505,7 @@ def _mixture_quantile(
         m, s = mean[:, :, k], sd[:, :, k]
         at = m + s * scipy.special.ndtri(tail)
         low, high = at.min(axis=0), at.max(axis=0)  # the quantile lies between those of the parts
-        for _ in range(60):
+        for _ in range(32):  # to a billionth of their distance
             middle = (low + high) / 2
             below = weight @ _normal_cdf(middle, m, s) < tail
             low, high = np.where(below, middle, low), np.where(below, high, middle)

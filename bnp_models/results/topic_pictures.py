@@ -243,13 +243,20 @@ def plot_effects(
     wanted = "a table of effects or expected shares, a formula, or covariates"
     arguments.instance("effects", effects, str | pd.DataFrame | Mapping, wanted)
     numbers = chosen_topics(fit, topics)
+    num_columns = arguments.integer("num_columns", num_columns, 1)
     made = isinstance(effects, pd.DataFrame) and {"topic", "lower", "upper"} <= set(effects)
     if not made and by is not None:
-        effects = expected_shares(fit, effects, covariates, by=by, topics=numbers)
+        how = {"formula": effects, "covariates": covariates, "by": by}
+        if topics is None:  # a few draws tell which change most
+            numbers = _most_affected(expected_shares(fit, **how, topics=numbers, num_draws=1))
+        effects = expected_shares(fit, **how, topics=numbers)
     elif not made:
         effects = effects_of(fit, effects, covariates)
     elif covariates is not None or by is not None:
-        raise ValueError("effects must be a formula or covariates where by or covariates are given")
+        raise ValueError(
+            "by and covariates must be left out where effects is a table of effects, got "
+            f"{arguments.short_repr(by if covariates is None else covariates)}"
+        )
     assert isinstance(effects, pd.DataFrame)
     theirs, ours = effects.attrs.get("chains"), fit._chain_numbers()
     if theirs not in (None, ours):
@@ -258,13 +265,17 @@ def plot_effects(
             "where topics have other numbers: take the fit that made the table"
         )
     part = rows_of(effects, numbers)
+    panels, wrong = ("axes", ax) if "difference" in part else ("ax", axes)
+    if wrong is not None:
+        raise ValueError(
+            f"{'ax' if panels == 'axes' else 'axes'} must be left out for this picture, which has "
+            f"{panels}; with by= it is that of expected shares, got {arguments.short_repr(wrong)}"
+        )
     if "difference" not in part:
         labels = number_labels(fit, list(dict.fromkeys(part["topic"])))
         return fit._captioned(topic_plots.plot_effects(part, term=term, labels=labels, ax=ax))
     if topics is None:
-        change = part.groupby("topic")["share"].agg(lambda v: v.max() - v.min())
-        numbers = change.nlargest(MAX_LINES).index.tolist()
-        part = pd.concat([part[part["topic"] == k] for k in numbers])
+        part = pd.concat([rows_of(part, [k]) for k in _most_affected(part)])
         part.attrs = effects.attrs
     labels = number_labels(fit, list(dict.fromkeys(part["topic"])))
     drawn = topic_plots.plot_expected_shares(
@@ -273,9 +284,17 @@ def plot_effects(
     return fit._captioned(drawn)
 
 
+def _most_affected(table: pd.DataFrame) -> list[int]:
+    """Return the topics whose expected shares change most, these first."""
+    change = {
+        int(k): np.ptp(table.loc[table["topic"] == k, "share"]) for k in table["topic"].unique()
+    }
+    return sorted(change, key=lambda k: -change[k])[:MAX_LINES]
+
+
 def plot_topics_over_time(
     fit: TopicDraws,
-    time: Sequence[Any] | np.ndarray | pd.Series | pd.Index,
+    time: str | Sequence[Any] | np.ndarray | pd.Series | pd.Index,
     *,
     topics: Sequence[int] | None = None,
     bins: int | str | Sequence[Any] | np.ndarray | pd.Series | pd.Index | None = None,
