@@ -28,7 +28,7 @@ import numpy as np
 from study.files import write_csv
 
 if TYPE_CHECKING:
-    from bnp_models import AuthorFit, Corpus
+    from bnp_models import Corpus, Fit
 
 __all__ = ["main"]
 
@@ -92,7 +92,7 @@ def split(corpus: "Corpus", settings: Settings, seed: int) -> tuple["Corpus", "C
     return corpus.select(~heldout), corpus.select(heldout)
 
 
-def by_documents(fit: "AuthorFit", test: "Corpus", candidates: list[int]) -> np.ndarray:
+def by_documents(fit: "Fit", test: "Corpus", candidates: list[int]) -> np.ndarray:
     """Average the probability of each whole document over the states; return its logarithm."""
     counts, log_prob = test.to_counts(), []
     for state in fit.author_mixtures():

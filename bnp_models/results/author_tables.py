@@ -336,7 +336,8 @@ def _rows(fit: AuthorFit, authors: Sequence[str] | None, argument: str = "author
 
 def _num_documents(corpus: Corpus) -> Int[np.ndarray, " J"]:
     """Count the documents with tokens of each author."""
-    some = np.repeat(np.asarray(corpus.doc_length) > 0, np.diff(np.asarray(corpus.author_ptr)))
+    ptr = np.asarray(corpus.author_ptr)
+    some = np.repeat(np.asarray(corpus.doc_length) > 0, ptr[1:] - ptr[:-1])
     return np.bincount(np.asarray(corpus.author_idx)[some], minlength=corpus.num_authors)
 
 
