@@ -40,7 +40,7 @@ class Settings:
     """Sizes of a run."""
 
     size: str
-    num_topics: tuple[int, ...] = (20, 50, 100)
+    num_topics: tuple[int, ...] = (20, 50)
     alpha: float = 0.1  # concentration of authors, per topic
     num_heldout: int = 200
     min_tokens: int = 20  # of a held-out document
@@ -180,7 +180,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, help="the CSV file")
     parser.add_argument("--quick", action="store_true", help="seconds, to see that it works")
     parser.add_argument("--seed", type=int, default=0, help="of the split and the chains")
-    parser.add_argument("--num-topics", type=int, nargs="+", help="default: 20 50 100")
+    parser.add_argument("--num-topics", type=int, nargs="+", help="default: 20 50")
     parser.add_argument("--alpha", type=float, help="of the model (default: 0.1)")
     options = parser.parse_args(argv)
     settings = QUICK if options.quick else STANDARD
