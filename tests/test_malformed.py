@@ -883,6 +883,7 @@ ACCEPTED: dict[tuple[str, str, str], str] = {
     ("*", "labels", "fractions"): "labels are any numbers",
     ("CorpusWriter.add", "word_ids", "empty"): "a document without words",
     ("TopicFit.transform", "corpus", "string"): "one text, without known words",
+    ("results.author_tables.infer_author", "corpus", "string"): "one text, without known words",
     ("SavedModel.transform", "corpus", "string"): "one text, without known words",
     ("Corpus.from_ids", "docs", "ragged"): "documents have different lengths",
     ("Transform.neighbours", "word", "number"): "the number of a word",
