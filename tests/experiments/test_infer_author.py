@@ -1,7 +1,11 @@
 """The measurement of `infer_author`: its small size, and its parts by hand."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+
+from bnp_models.results import author_tables
 
 
 @pytest.mark.slow
@@ -42,3 +46,27 @@ def test_data_are_needed(load, monkeypatch):
     monkeypatch.delenv("BNP_DATA", raising=False)
     with pytest.raises(SystemExit, match="--data FOLDER"):
         load("infer_author").main([])
+
+
+def test_the_docstring_says_what_was_measured(read_csv):
+    said = " ".join(str(author_tables.infer_author.__doc__).split())
+    path = Path(__file__).parents[2] / "experiments/results/infer_author.csv"
+    table = {(row["num_topics"], row["ranked_by"]): row for row in read_csv(path)}
+
+    def numbers(*key):
+        row = table[key]
+        top_10, top_1 = (f"{100 * float(row[name]):.0f}%" for name in ("top_10", "top_1"))
+        return row, top_10, top_1, f"median rank {float(row['median_rank']):.0f}"
+
+    row, top_10, top_1, rank = numbers("50", "infer_author")
+    largest = float(row["largest_probability"])
+    assert f"Of {row['documents']} abstracts of NIPS papers with {int(row['candidates']):,}" in said
+    assert f"the first ten for {top_10} and the first for {top_1} ({rank}; 50 topics" in said
+    assert f"the largest probability was {largest:.2f} on average" in said
+    row, top_10, top_1, rank = numbers("50", "average of documents")
+    assert f"The average of whole documents gave {top_10} and {top_1} ({rank})" in said
+    assert f"one chain alone {numbers('50', 'infer_author, one chain')[1]}" in said
+    row, top_10, top_1, rank = numbers("", "tf-idf centroids")
+    assert f"which needs no model, {top_10} and {top_1} ({rank})" in said
+    assert f"(20 gave {numbers('20', 'infer_author')[1]})" in said
+    assert f"({numbers('50', 'infer_author, times number of documents')[1]})" in said
