@@ -646,7 +646,6 @@ KINDS_AT: dict[str, Table] = {
                      "plot_distances")
     },
     "results.contrast_tables.associations.fit": FIT_OF_GROUPS,
-    "results.contrast_tables.contrast_words.by": choice(),
     **{
         f"results.group_tables.{name}.fit": FIT_OF_GROUPS
         for name in (

@@ -63,10 +63,14 @@ class CrossCollectionLDA(topic_model.FiniteTopics):
     switch_common, switch_own
         Concentrations c_0 and c_1 of the switches: positive numbers or priors. A token of a topic
         has its word from the own words of the group with probability
-        `switch_own` / (`switch_common` + `switch_own`) before anything is seen.
-        Only common words hold the groups' versions of a topic together: with a weak prior a topic
-        can be about other things in each group. A `switch_common` as large as the number of tokens
-        that a topic has in a group, and a smaller `switch_own`, prevent this.
+        `switch_own` / (`switch_common` + `switch_own`) before anything is seen, and this prior
+        counts as much as `switch_common` + `switch_own` tokens of the topic in the group: by
+        default one token of ten, and 10,000 tokens. Only common words hold the groups' versions of
+        a topic together. With a weak prior, such as 1 and 1, a topic can be about other things in
+        each group. So the sum should be at least the number of tokens that a topic has in a group.
+        Where the groups write about different subjects, a weak prior predicts better; it also tells
+        the groups of new documents better apart. Change both together: 1 beside the default of the
+        other one leaves hardly any own words, or hardly any common ones.
 
     Raises
     ------
@@ -76,16 +80,16 @@ class CrossCollectionLDA(topic_model.FiniteTopics):
     Examples
     --------
     >>> import bnp_models as bnp
-    >>> bnp.CrossCollectionLDA(num_topics=20, switch_common=2.0).switch_own
-    1.0
+    >>> bnp.CrossCollectionLDA(num_topics=20).switch_common
+    9000.0
     """
 
     num_topics: int
     alpha: Any = 0.1
-    beta: Any = 0.01
+    beta: Any = 0.05
     group_beta: Any = 0.01
-    switch_common: Any = 1.0
-    switch_own: Any = 1.0
+    switch_common: Any = 9000.0
+    switch_own: Any = 1000.0
 
     hyperparameters = ("alpha", "beta", *_OWN)
     result = "bnp_models:ContrastFit"

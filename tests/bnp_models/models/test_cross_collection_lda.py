@@ -152,7 +152,7 @@ NEW = bnp.Corpus.from_ids(
 def found():
     model = bnp.CrossCollectionLDA(
         2, alpha=0.5, beta=dist.Gamma(2.0, 20.0), group_beta=0.1,
-        switch_own=dist.Gamma(2.0, 2.0),
+        switch_common=1.0, switch_own=dist.Gamma(2.0, 2.0),
     )  # fmt: skip
     return bnp.fit(
         model, planted(), num_warmup=100, num_samples=30, num_chains=2, seed=0, progress=False,
@@ -234,7 +234,8 @@ class TestFit:
     def test_on_two_devices(self):
         fits = [
             bnp.fit(
-                bnp.CrossCollectionLDA(3, beta=PRIOR, switch_common=PRIOR), planted(),
+                bnp.CrossCollectionLDA(3, beta=PRIOR, switch_common=PRIOR, switch_own=1.0),
+                planted(),
                 record=("z", "switch", "psi"), devices=devices, num_warmup=2, num_samples=4,
                 num_chains=1, progress=False,
             )
