@@ -63,10 +63,10 @@ class GibbsKernel(MCMCKernel):
     are integers), and `to_fit` raises the error.
 
     `bnp_models.to_fit(mcmc)` makes a fit of the run, with tables and `convergence`.
-    `arviz.from_numpyro(mcmc)` reads the draws alone. ArviZ can't compute a log likelihood by itself, because the topics that it would
-    need are integrated out: `from_numpyro` makes none, and refuses to where it would have to be
-    asked (1.x). `fit.log_likelihood()` computes one. `simulator` is for simulation-based
-    calibration.
+    `arviz.from_numpyro(mcmc)` reads the draws alone. ArviZ can't compute a log likelihood by
+    itself, because the topics that it would need are integrated out: `from_numpyro` makes none, and
+    refuses to where it would have to be asked (1.x). `fit.log_likelihood()` computes one.
+    `simulator` is for simulation-based calibration.
 
     Examples
     --------
@@ -164,10 +164,27 @@ class GibbsKernel(MCMCKernel):
         reuse_loops(_check_capacity_of)
         data = self.sampler(values).prepare(argument)
         keys, _, leave = _chains_of(rng_key)
+        if self._is_block:
+            self._check_slots(keys, num_warmup, data, argument, values)
         state = self.start(keys, num_warmup, data, argument, values)
         draws, lp = _report(self, state, values)
         self._sample_fn = True
         return leave(state._replace(draws=draws, lp=lp))
+
+    def _check_slots(self, *start: Any) -> None:
+        """Refuse a start with more slots than the program has, in which topics would be lost."""
+        sampler = self.sampler(self.config.hyperparameters)
+        if not sampler.grows:
+            return
+        terms = self.config.terms
+        chosen = getattr(self.config, terms.capacity)
+        slots = sampler.capacity(jax.eval_shape(self.start, *start).chain)
+        if slots > chosen:
+            raise ValueError(
+                f"{terms.capacity}={chosen} is too small for a block: chains start with up to "
+                f"{slots} {terms.parts}. Ask for {terms.capacity}={slots} or more, with room for "
+                f"new ones, or for {terms.start_option}={chosen} or fewer"
+            )
 
     def data_argument(self, model_args: tuple[Any, ...], model_kwargs: dict | None) -> Any:
         """Return the data out of the arguments of `MCMC.run`.

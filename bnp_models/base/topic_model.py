@@ -261,7 +261,7 @@ class RootedTopics(InfiniteTopics):
     """Variables of a kept state: weights of topics in new documents, and of those not in use."""
 
     def recorded_of_sites(self, sites: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the values of sites; the site `root` has the weight of unused topics at its end."""
+        """Return the values of sites; `root` ends with the weight of all topics not in use."""
         found = dict(sites)
         if "root" in found:
             root = found.pop("root")

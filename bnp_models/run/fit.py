@@ -129,6 +129,9 @@ def fit(
         warm-up, when there are none. With `on_interrupt="return"` this `Fit` is returned instead,
         if there are draws.
     """
+    if isinstance(model, type) and issubclass(model, Model):
+        name = model.__name__
+        raise ValueError(f"model must be a model, got the class {name}: give {name}(...)")
     arguments.instance("model", model, Model, "a model such as HDPLDA()")
     num_warmup = arguments.integer("num_warmup", num_warmup, 0)
     most = 2**31 - 1 - num_warmup  # sweeps are counted in int32

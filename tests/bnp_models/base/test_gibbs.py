@@ -238,7 +238,7 @@ class TestFields:
         np.testing.assert_array_equal(data["sample_stats"]["lp"], found["lp"])
         np.testing.assert_array_equal(data["observed_data"]["w"], tiny.word)
         assert not any("log_likelihood" in name for name in groups_of(data))
-        own = bnp.to_arviz(mcmc)
+        own = bnp.to_fit(mcmc).data
         np.testing.assert_array_equal(own["posterior"]["z"], found["z"])
         np.testing.assert_array_equal(own["observed_data"]["w"], tiny.word)
 
@@ -326,7 +326,7 @@ class TestFullBuffer:
         np.testing.assert_array_equal((found["z"] == -1).all(-1), lost)
         np.testing.assert_array_equal(np.isnan(found["noise"]), lost)
         with pytest.raises(ValueError, match=r"max_topics=3 is too small.*max_topics=6"):
-            bnp.to_arviz(mcmc)
+            bnp.to_fit(mcmc)
 
     def test_check_capacity(self, toy, tiny):
         kernel = toy(max_topics=3).gibbs()
