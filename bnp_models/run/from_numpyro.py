@@ -58,6 +58,7 @@ def to_fit(mcmc: MCMC, *, keep_states: int = 10) -> Fit:
     kernel, state, place = _kernel_of(mcmc)
     kernel.check_capacity(state)
     model, state = kernel.config, as_batch(state)
+    assert isinstance(model, GibbsModel)  # they alone make such kernels
     args, named = arguments_of_run(mcmc)
     data = kernel.data_argument(args, dict(named))
     samples = mcmc.get_samples(group_by_chain=True)
@@ -131,13 +132,14 @@ def _completed(
     """
     given = [name for name in model.hyperparameters if name in sites and name not in own]
     latent = [name for name in sites if name in own]
+    program = model.collapsed  # pyright: ignore[reportAttributeAccessIssue] - models of blocks have it
 
     @jax.jit
     def of_draws(corpus, values):
         def of_draw(values):
             fixed = {name: values[name] for name in given}
             rest = {name: values[name] for name in latent}
-            lp = log_density(model.collapsed, (corpus,), fixed, rest)[0]
+            lp = log_density(program, (corpus,), fixed, rest)[0]
             z = jnp.sort(values["z"])
             return lp, 1 + (jnp.diff(z) != 0).sum()
 
