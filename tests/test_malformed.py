@@ -1499,7 +1499,7 @@ def test_malformed_values_are_refused(context, name):
 def test_valid_values_are_taken(context, name):
     """What the malformed values are tried out beside is valid."""
     if name in (
-        "to_arviz",
+        "to_fit",
         "FactorFit.impute",
         "Transform.from_wordnet",
         "results.topic_pictures.pyldavis",

@@ -14,6 +14,7 @@ from bnp_kernels import cross_collection_lda as kernel
 from bnp_kernels.tokens.layout import Tokens
 from bnp_kernels.tokens.mixture_law import DirichletLaw
 from bnp_models.base import token_model, topic_model
+from bnp_models.base.collapsed import Assignments, Words
 from bnp_models.base.likelihood import Likelihood, count_rows, draw_dirichlet, word_likelihood
 from bnp_models.base.model import concentration, sample
 from bnp_models.base.sampler import Lazy
@@ -132,6 +133,26 @@ class CrossCollectionLDA(topic_model.FiniteTopics):
             words = jnp.where((switch == 1)[..., None], group_phi[group, z], phi[z])
             word = jnp.asarray(corpus.word) if observed else None
             sample("w", dist.Categorical(words), obs=word)
+
+    def collapsed(self, corpus: Corpus, *, observed: bool = True, **conditioned_on: Any) -> None:
+        """Run the program with topics, mixtures and shares of switches integrated out.
+
+        Blocks of `numpyro.infer.Gibbs` share this form of the program. Its sites are `z`, `switch`
+        and `w`, and the hyperparameters that have a prior. Arguments (`alpha=`, `switch_own=`)
+        override hyperparameters, so that a program with its own priors can call this one. With
+        `observed=False` the words are drawn as well.
+        """
+        values, num_topics = self.start_program(corpus, observed, **conditioned_on), self.num_topics
+        doc, num_cells = jnp.asarray(corpus.doc), corpus.num_groups * num_topics
+        z = sample("z", Assignments(self.all_alpha(values["alpha"]), doc, corpus.num_docs))
+        cell = jnp.asarray(corpus.group)[doc] * num_topics + z
+        switches = jnp.stack([values["switch_common"], values["switch_own"]])
+        switch = sample("switch", Assignments(switches, cell, num_cells))
+        row = jnp.where(switch == 1, num_topics + cell, z)  # own words come after the common ones
+        sizes = np.array([num_topics, num_cells])
+        beta = jnp.repeat(jnp.stack([values["beta"], values["group_beta"]]), sizes)
+        words = Words(row, beta, corpus.num_words, int(sizes.sum()))
+        sample("w", words, obs=jnp.asarray(corpus.word) if observed else None)
 
     def alone(self) -> LDA:
         """Return the model of one group by itself."""
