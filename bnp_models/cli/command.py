@@ -407,7 +407,11 @@ def pictures(result: type[Fit]) -> list[str]:
 
 
 def _progress(
-    sizes: Mapping[str, Any], terms: ModelWords, *, no_progress: bool = False
+    sizes: Mapping[str, Any],
+    terms: ModelWords,
+    seconds: float = 15.0,
+    *,
+    no_progress: bool = False,
 ) -> bool | Lines:
     """Choose how progress is shown.
 
@@ -418,7 +422,7 @@ def _progress(
     """
     if no_progress or sys.stderr.isatty():
         return not no_progress
-    return Lines(sizes["num_warmup"] + sizes["num_samples"], terms)
+    return Lines(sizes["num_warmup"] + sizes["num_samples"], terms, seconds)
 
 
 def _prepare(num_devices: int | None = None) -> None:
@@ -766,20 +770,32 @@ def models() -> int:
 
 
 @command("--output demo-output", _progress)
-def demo(*, output: Path = Path("demo-output"), quick: bool = False, **options: Any) -> int:
-    """Fit what Python packages say they do, in two minutes.
+def demo(
+    *,
+    output: Path = Path("demo-output"),
+    hdp: bool = False,
+    quick: bool = False,
+    **options: Any,
+) -> int:
+    """Find topics in what Python packages say they do, in about a minute.
 
     Parameters
     ----------
     output
         Where results go.
+    hdp
+        A model that finds the number of topics, instead of ten topics.
     quick
         Some sweeps over a small corpus.
     """
+    if hdp and quick:
+        raise ValueError("--hdp and --quick can't be combined; give one of them")
+    print("Loading the library ...", flush=True)
     from bnp_models.cli import demo
 
-    size = "quick" if quick else "long"
-    sizes = demo.SIZES[size]
-    _prepare(_num_cores(sizes["num_chains"]))
-    demo.run(output, size=size, progress=_progress(sizes, demo.MODEL.terms, **options))
+    size = "hdp" if hdp else "quick" if quick else "usual"
+    how = demo.SIZES[size]
+    _prepare(_num_cores(how.options["num_chains"]))
+    progress = _progress(how.options, how.model.terms, demo.SILENCE, **options)
+    demo.run(demo.read(size), output, size=size, progress=progress)
     return 0
