@@ -43,6 +43,16 @@ def assert_same_data(found, expected):
         assert mine.identical(theirs), name
 
 
+def test_data_of_the_run(toy, tiny):
+    mcmc = run(toy().gibbs(), tiny)
+    assert bnp.to_fit(mcmc).dataset is tiny
+    other = bnp.Corpus.from_arrays(tiny.doc, tiny.word, num_words=tiny.num_words + 1)
+    with pytest.raises(ValueError, match="data are other data than those of the run"):
+        bnp.to_fit(mcmc, other)
+    same = copy.copy(tiny)
+    assert bnp.to_fit(mcmc, same).dataset is same
+
+
 class TestSameAsFit:
     @pytest.mark.parametrize(
         ("record", "keep_states", "kept"),
