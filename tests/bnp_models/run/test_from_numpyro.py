@@ -231,6 +231,18 @@ class TestBlock:
         np.testing.assert_allclose(whole, 1, rtol=1e-4)
         assert len(fit.topics()) >= 1
 
+    @pytest.mark.slow
+    def test_switches(self, tiny):
+        model = bnp.CrossCollectionLDA(2, alpha=dist.LogNormal(0.0, 0.7), beta=0.2)
+        tokens = model.gibbs(program=model.collapsed)
+        kernel = Gibbs([(tokens, ["z", "switch"]), (NUTS(model.collapsed), ["alpha"])])
+        mcmc = run(kernel, tiny, num_chains=1, extra_fields=FIELDS[:1])
+        fit = bnp.to_fit(without(mcmc, *FIELDS))
+        lp = arviz_data.group(fit.data, "sample_stats")["lp"]
+        np.testing.assert_allclose(lp, mcmc.get_extra_fields(True)[FIELDS[0]], rtol=1e-5)
+        assert isinstance(fit, bnp.ContrastFit)
+        assert len(fit.topics()) <= 2
+
     def test_several_kernels(self, model, tiny):
         program = hierarchical_program(model)
         tokens = model.gibbs(program=program, ignore=("rate",))
