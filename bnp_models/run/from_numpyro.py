@@ -84,7 +84,7 @@ def to_fit(mcmc: MCMC, data: Corpus | Sources | None = None, *, keep_states: int
                 f"'{place}draws.{count}')"
             )
     elif place:
-        draws, stats = _completed(model, data, samples, draws, stats, set(state.draws))
+        draws, stats = _completed(model, used, samples, draws, stats, set(state.draws))
     snapshot = kernel.sampler(model.hyperparameters).snapshot
     last = jax.vmap(snapshot, (0, None))(state.chain, state.data)
     states, at = _full_states(model, draws, last, len(stats["lp"][0]), keep_states)
