@@ -5,6 +5,7 @@ See `chain_plots` for `ax` and `axes`.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,6 +15,7 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
 from bnp_models.data import arguments
 from bnp_models.plots import panels
+from bnp_models.plots.placing import shortened
 from bnp_models.plots.small_topics import large_topics, without_small
 
 __all__ = [
@@ -27,6 +29,8 @@ __all__ = [
     "short_labels",
 ]
 
+MAX_WORD = 40  # characters of a word
+TITLE = 24  # characters in a line of a title
 MAX_LINES = 6  # in one panel; each topic has a panel of its own if there are more
 
 
@@ -39,8 +43,9 @@ def plot_topic_words(
 ) -> np.ndarray:
     """Draw the top words of each topic as bars, with their intervals.
 
+    Each panel has a scale of its own, so that words of topics with flat distributions can be read.
     A table of `topic_tables.topic_words` knows the shares of the topics: those below 0.005% have no
-    panels.panel, the caption counts them.
+    panel, the caption counts them.
 
     Parameters
     ----------
@@ -59,24 +64,26 @@ def plot_topic_words(
     names = panels.topic_labels(titles, topics, name="titles")
     kept, said = large_topics(table, topics, axes)
     rows = int(table["topic"].value_counts().max())
-    limit = 1.04 * float(table[["probability", "upper"]].max(axis=None))
-    size = (1.5 + panels.width_of(map(str, table["word"])), 0.6 + 0.19 * rows)
-    axes = panels.grid(axes, int(kept.sum()), num_columns, size, sharex=True)
+    words = [shortened(str(word), MAX_WORD) for word in table["word"]]
+    size = (2.1 + panels.width_of(words), 0.95 + 0.19 * rows)
+    axes = panels.grid(axes, int(kept.sum()), num_columns, size)
     for topic, title, ax in zip(topics[kept], names[kept], axes, strict=True):
         part = table.loc[table["topic"] == topic]
+        labels = [panels.as_written(shortened(str(word), MAX_WORD)) for word in part["word"]]
         place = np.arange(len(part))
         ax.barh(place, part["probability"], color=panels.COLOURS[0], alpha=0.55, height=0.75)
         ax.hlines(place, part["lower"], part["upper"], color="0.15", lw=1)
-        ax.set_yticks(place, part["word"].map(panels.as_written), fontsize="small")
+        ax.set_yticks(place, labels, fontsize="small")
         ax.invert_yaxis()
-        ax.set_title(panels.as_written(title), fontsize="medium", loc="left")
-        ax.set_xlim(0, limit)
-        if ax.xaxis.get_tick_params().get("labelbottom", True):
-            ax.set_xlabel("probability", fontsize="small")
+        lines = textwrap.wrap(title, TITLE, max_lines=2, placeholder="\N{HORIZONTAL ELLIPSIS}")
+        ax.set_title(panels.as_written("\n".join(lines)), fontsize="medium", loc="left")
+        ax.set_xlim(0, 1.04 * float(part[["probability", "upper"]].max(axis=None)) or 1.0)
         ax.tick_params(axis="y", length=0)
         ax.tick_params(axis="x", labelsize="small")
-        panels.round_ticks(ax.xaxis, most=3)
+        panels.round_ticks(ax.xaxis, percent=True, most=3)
         panels.plain(ax)
+    for ax in axes[max(len(axes) - num_columns, 0) :]:  # the lowest panel of every column
+        ax.set_xlabel("probability", fontsize="small")
     panels.caption(axes[0], said)
     return axes
 

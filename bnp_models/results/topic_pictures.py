@@ -80,8 +80,10 @@ def plot_topic_words(
     fit = shown_fit(fit)
     table = topic_words(fit, num_words=num_words, group=group)
     numbers = chosen_topics(fit, topics, MAX_PANELS)
-    if titles is None and (own := fit._own_labels):
+    if titles is None:
+        own, shares = fit._own_labels, table.attrs["prevalence"]
         titles = [f"{k}: {own[k]}" if k in own else f"topic {k}" for k in numbers]
+        titles = [f"{title} ({shares[k]:.1%})" for k, title in zip(numbers, titles, strict=True)]
     drawn = topic_plots.plot_topic_words(
         rows_of(table, numbers), titles=titles, num_columns=num_columns, axes=axes
     )

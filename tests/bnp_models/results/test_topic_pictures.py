@@ -108,7 +108,9 @@ class TestLabels:
     def test_pictures_show_them(self, fit):
         named = fit.with_labels({1: "finance"})
         axes = named.plot_topic_words()
-        assert [ax.get_title(loc="left") for ax in axes] == ["topic 0", "1: finance", "topic 2"]
+        share = [f"{x:.1%}" for x in named.topics()["prevalence"]]
+        expected = [f"topic 0 ({share[0]})", f"1: finance ({share[1]})", f"topic 2 ({share[2]})"]
+        assert [ax.get_title(loc="left") for ax in axes] == expected
         for draw in (named.plot_topic_similarity, named.plot_prevalence_by_group):
             labels = [label.get_text() for label in draw().get_yticklabels()]
             assert labels[1] == "1: finance"
