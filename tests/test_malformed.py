@@ -51,9 +51,7 @@ INTERNAL = {
     "data.storage": "of save and load, which check, and of fit and resume",
     "data.texts": "of Corpus.from_texts",
     "data.word_relations": "of Transform, which checks",
-    "plots.fonts": "of the pictures",
     "plots.panels": "parts of the pictures",
-    "plots.placing": "of the maps of topics",
     "plots.small_topics": "parts of the pictures and of TopicFit.text",
     "posterior.chain_drift": "of diagnostics and functionals, called with draws they checked",
     "posterior.representative": "of Fit, with states of its chains",
@@ -258,11 +256,11 @@ COVARIATES: Table = wrong() | {
     "short": {"x": [1, 2]}, "constant": {"x": [1, 1, 1, 1]},
     "objects": {"x": [OBJECT] * 4}, "repeated": {"x": [1, 2, 3, 5], "y": [2, 4, 6, 10]},
 }  # fmt: skip
-COVARIATES_OR_NONE = {label: value for label, value in COVARIATES.items() if label != "None"}
-FORMULA = wrong("None", "dictionary") | {"a response": "x ~ x"}
 BESIDE_DOCUMENTS: Table = wrong("None") | {
     "short": {"x": [1, 2]}, "objects": {"x": [OBJECT] * 4}, "infinite": {"x": [INF] * 4},
 }  # fmt: skip
+COVARIATES_OR_NONE = {label: value for label, value in COVARIATES.items() if label != "None"}
+FORMULA = wrong("None", "dictionary") | {"a response": "x ~ x"}
 PREVALENCE = wrong("None", "class") | {"text": {0: "a", 1: "b"}, "too large": {0: 2.0, 1: 0.5}}
 
 KINDS: dict[str, Table] = {
@@ -454,11 +452,6 @@ FIELD = text(none=True, empty=True) | {"unknown": "nonsense"}
 NUMBER_OF_ONE = {label: x for label, x in count(0).items() if label != "bool"} | {"out": 99}
 
 KINDS_AT: dict[str, Table] = {
-    **{f"{kind}.report.title": text(none=True, empty=True) for kind in ("TopicFit", "FactorFit")},
-    **{f"{kind}.report.effects": text(none=True, empty=True) for kind in ("TopicFit", "FactorFit")},
-    **{
-        f"{kind}.report.time": wrong("None", "list", "array") for kind in ("TopicFit", "FactorFit")
-    },
     **{
         f"{name}.{parameter}": kind
         for name in ("PitmanYorLDA", "DifferentialTopicModel")
@@ -668,7 +661,6 @@ KINDS_AT: dict[str, Table] = {
                      "plot_distances")
     },
     "results.contrast_tables.associations.fit": FIT_OF_GROUPS,
-    "results.contrast_tables.contrast_words.by": choice(),
     **{
         f"results.group_tables.{name}.fit": FIT_OF_GROUPS
         for name in (
@@ -905,6 +897,7 @@ ACCEPTED: dict[tuple[str, str, str], str] = {
     ("*", "labels", "fractions"): "labels are any numbers",
     ("CorpusWriter.add", "word_ids", "empty"): "a document without words",
     ("TopicFit.transform", "corpus", "string"): "one text, without known words",
+    ("results.author_tables.infer_author", "corpus", "string"): "one text, without known words",
     ("SavedModel.transform", "corpus", "string"): "one text, without known words",
     ("Corpus.from_ids", "docs", "ragged"): "documents have different lengths",
     ("Transform.neighbours", "word", "number"): "the number of a word",
@@ -1524,7 +1517,7 @@ def test_malformed_values_are_refused(context, name):
 def test_valid_values_are_taken(context, name):
     """What the malformed values are tried out beside is valid."""
     if name in (
-        "to_arviz",
+        "to_fit",
         "FactorFit.impute",
         "Transform.from_wordnet",
         "results.topic_pictures.pyldavis",
@@ -1559,14 +1552,6 @@ VALUES: dict[str, tuple[str, ...]] = {
     "known": ("abc", "", "2"),
     "interval": ("abc", "", "nan", "-1", "1.5"),
     "author": ("nobody at all",),
-    "by": ("nobody at all", ""),
-    "column": CHOICE,
-    "covariates": ("", "missing"),
-    "formula": ("abc", "~ x +", "x ~ x", ""),
-    "bins": ("abc", "0", "-1", ""),
-    "title": (),
-    "effects": ("", "~ nonsense"),
-    "time": ("", "nonsense"),
     "what": CHOICE,
     **{
         name: WHOLE
@@ -1631,8 +1616,6 @@ def command_line(context: Context, command: str) -> list[str]:
         "resume": ["resume", str(context.checkpoint), f"--output={folder / 'out'}"],
         "evaluate": ["evaluate", str(run), str(folder / "corpus.npz")],
         "demo": ["demo", "--quick"],
-        "effects": ["effects", str(run), "--formula=~ x"],
-        "time": ["time", str(run), "--column=x"],
         "models": ["models"],
     }.get(command, [command, str(run)])
 

@@ -249,10 +249,12 @@ class TestOptions:
 
     def test_refusals(self, fit, factors, tmp_path):
         path = tmp_path / "page.html"
-        with pytest.raises(ValueError, match="effects must be None for this fit: only fits of t"):
+        with pytest.raises(ValueError, match="effects must be None for this fit, got '~ x': only"):
             factors.report(path, effects="~ x")
         with pytest.raises(ValueError, match="time must be None for this fit"):
             factors.report(path, time="x")
+        with pytest.raises(ValueError, match="effects '~ year': covariates must be given"):
+            fit.report(path, effects="~ year")
         with pytest.raises(ValueError, match="time must be one of"):
             fit.report(path, time="year")
         assert not path.exists()
