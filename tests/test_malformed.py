@@ -51,7 +51,9 @@ INTERNAL = {
     "data.storage": "of save and load, which check, and of fit and resume",
     "data.texts": "of Corpus.from_texts",
     "data.word_relations": "of Transform, which checks",
+    "plots.fonts": "of the pictures",
     "plots.panels": "parts of the pictures",
+    "plots.placing": "of the maps of topics",
     "plots.small_topics": "parts of the pictures and of TopicFit.text",
     "posterior.chain_drift": "of diagnostics and functionals, called with draws they checked",
     "posterior.representative": "of Fit, with states of its chains",
@@ -452,6 +454,11 @@ FIELD = text(none=True, empty=True) | {"unknown": "nonsense"}
 NUMBER_OF_ONE = {label: x for label, x in count(0).items() if label != "bool"} | {"out": 99}
 
 KINDS_AT: dict[str, Table] = {
+    **{f"{kind}.report.title": text(none=True, empty=True) for kind in ("TopicFit", "FactorFit")},
+    **{f"{kind}.report.effects": text(none=True, empty=True) for kind in ("TopicFit", "FactorFit")},
+    **{
+        f"{kind}.report.time": wrong("None", "list", "array") for kind in ("TopicFit", "FactorFit")
+    },
     **{
         f"{name}.{parameter}": kind
         for name in ("PitmanYorLDA", "DifferentialTopicModel")
@@ -1552,6 +1559,9 @@ VALUES: dict[str, tuple[str, ...]] = {
     "known": ("abc", "", "2"),
     "interval": ("abc", "", "nan", "-1", "1.5"),
     "author": ("nobody at all",),
+    "title": (),
+    "effects": ("", "~ nonsense"),
+    "time": ("", "nonsense"),
     "what": CHOICE,
     **{
         name: WHOLE
