@@ -5,6 +5,7 @@ Topics have the numbers of the `Alignment`, as in `topic_tables`.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -221,7 +222,8 @@ def shares_of_new(
 ) -> pd.DataFrame:
     """Return the topic shares of new documents, for `transform`.
 
-    Texts without words of the fit have the shares of the prior, also if there are no others.
+    Texts without words of the fit have the shares of the prior, also if there are no others; a
+    warning counts them.
 
     Parameters
     ----------
@@ -245,11 +247,23 @@ def shares_of_new(
     try:
         corpus = as_documents("corpus", documents, read)
     except NoTokens as error:  # a corpus must have a token: one more document has it
+        _warn_of_unknown(error.num_docs, error.num_docs)
         corpus = Corpus.from_ids([[]] * error.num_docs + [[0]], vocabulary=mixtures.vocabulary)
         table = shares_of_new(corpus, read, mixtures, states, alignment, row_names=None, **how)
         return table.iloc[:-1]
+    if not isinstance(documents, Corpus):
+        _warn_of_unknown(int((np.asarray(corpus.doc_length) == 0).sum()), corpus.num_docs)
     means = fold_in(mixtures, corpus, **how)
     return _share_table(_new_document_shares(means, states, corpus, alignment).mean, corpus)
+
+
+def _warn_of_unknown(count: int, num_docs: int) -> None:
+    if count:
+        warnings.warn(
+            f"{count} of {num_docs} texts have no word that the fit knows: their shares are those "
+            "of the prior, which say nothing about the texts",
+            stacklevel=4,
+        )
 
 
 def _new_document_shares(

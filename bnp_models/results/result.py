@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import functools
+import html
 import inspect
 import json
 import operator
@@ -181,6 +182,17 @@ class Fit(abc.ABC):
             f"{type(self).__name__}({self.model!r}, {self.dataset!r}, "
             f"chains: {sizes['chain']}, draws of each: {sizes['draw']})"
         )
+
+    def _repr_html_(self) -> str:
+        sizes = self.posterior.sizes
+        rows = {
+            "model": repr(self.model),
+            "data": repr(self.dataset),
+            "draws": f"{sizes['draw']} of each of {sizes['chain']} chains",
+            "next": f"convergence(), report(path); {self.offers}",
+        }
+        cells = (f"<tr><th>{n}</th><td>{html.escape(text)}</td></tr>" for n, text in rows.items())
+        return f"<b>{type(self).__name__}</b><table>{''.join(cells)}</table>"
 
     @property
     def posterior(self) -> Any:

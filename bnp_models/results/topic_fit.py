@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -310,7 +310,10 @@ class TopicFit(TopicDraws):
         """
         return weights_table(self.data)
 
-    def with_labels(self: AnyTopicFit, labels: Mapping[int, str] | pd.Series) -> AnyTopicFit:
+    def with_labels(
+        self: AnyTopicFit,
+        labels: Mapping[int, str] | pd.Series | Callable[[list[str], list[str]], str],
+    ) -> AnyTopicFit:
         """Return this fit with names of topics, which its tables, pictures and files show.
 
         The labels belong to the numbers that the topics of this fit have. Other chains
@@ -320,19 +323,28 @@ class TopicFit(TopicDraws):
         ----------
         labels
             Label of each topic that shall have one, by its number. They replace all earlier ones;
-            `{}` takes labels away.
+            `{}` takes labels away. Or a function, which may ask a language model: for each topic it
+            gets its ten first words and its three representative documents (texts, if the corpus
+            keeps them, else names), and returns the label.
 
         Raises
         ------
         ValueError
-            If there is no topic of a number, or a label is no text.
+            If there is no topic of a number, or a label is no text. Errors of the function pass
+            through, with a note that names the topic.
 
         Examples
         --------
         `fit = fit.with_labels({0: "finance", 3: "law"})`
+
+        `fit = fit.with_labels(lambda words, documents: " and ".join(words[:2]))`
         """
         shown = self.shown
-        kept = topic_tables.checked_labels(labels, shown.alignment.num_topics)
+        if callable(labels):
+            named: object = _named_by(labels, shown)
+        else:
+            named = labels
+        kept = topic_tables.checked_labels(named, shown.alignment.num_topics)
         data = arviz_data.with_group(self.data, LABELS, None)  # a copy
         data.attrs[LABELS] = json.dumps({"chains": shown._chain_numbers(), "labels": kept})
         if not kept:
@@ -342,6 +354,36 @@ class TopicFit(TopicDraws):
         for chain, one in self._of_chain.items():
             _keep_made(one, fit.of_chain(chain))
         return fit
+
+    def to_topicwizard(self) -> dict[str, Any]:
+        """Return the data that topicwizard shows, for `topicwizard.visualize(topic_data=...)`.
+
+        They are plain lists and arrays; topicwizard itself is not needed. Topics keep their
+        numbers, and have their labels or first words as names.
+
+        Returns
+        -------
+        `corpus` (texts if the corpus keeps them, else the words of each document), `vocab`,
+        `document_term_matrix` (sparse), `document_topic_matrix` and `topic_term_matrix` (posterior
+        means), `document_representation` (the shares again), `topic_names`, and `transform` of new
+        texts; None where these need groups.
+        """
+        corpus, shown = self.dataset, self.shown
+        texts = corpus.texts
+        if texts is None:
+            texts = [" ".join(corpus.words(d)) for d in range(corpus.num_docs)]
+        shares = self.document_topics().to_numpy()
+        needs_group = self.model.row_names(corpus) is not None
+        return {
+            "corpus": list(texts),
+            "vocab": np.array(corpus.vocabulary),
+            "document_term_matrix": corpus.to_counts(),
+            "document_topic_matrix": shares,
+            "topic_term_matrix": mean_topics(shown.topic_states, shown.alignment).T,
+            "document_representation": shares,
+            "topic_names": [f"{k}: {label}" for k, label in self.topic_labels().items()],
+            "transform": None if needs_group else lambda texts: self.transform(texts).to_numpy(),
+        }
 
     def save_model(self, path: str | os.PathLike[str]) -> Path:
         """Write what new documents need of a topic model to one light file, whole or not at all.
@@ -450,6 +492,22 @@ class TopicFit(TopicDraws):
 def _words(corpus: Corpus, numbers: np.ndarray) -> list[list[str]]:
     """Return the words that have these numbers in a corpus."""
     return [[corpus.vocabulary[v] for v in row] for row in numbers]
+
+
+def _named_by(name: Callable[[list[str], list[str]], str], fit: TopicFit) -> dict[int, object]:
+    """Call a function with the words and the representative documents of each topic."""
+    words = topic_tables.topic_words(fit, num_words=10).groupby("topic")["word"].agg(list)
+    shares = document_tables.document_shares(fit.topic_states, fit.dataset, fit.alignment)
+    labels: dict[int, object] = {}
+    for k in range(fit.alignment.num_topics):
+        table = topic_relations.largest_documents(shares, fit.dataset, k)
+        documents = table["text" if "text" in table else "name"].tolist()
+        try:
+            labels[k] = name(words.get(k, []), documents)
+        except Exception as error:
+            error.add_note(f"while the function gave a label to topic {k}")
+            raise
+    return labels
 
 
 def _keep_made(old: TopicFit, new: TopicFit) -> None:

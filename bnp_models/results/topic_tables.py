@@ -365,7 +365,13 @@ def checked_labels(labels: object, num_topics: int) -> dict[int, str]:
     given = labels
     given = arguments.mapping("labels", given, "labels by the numbers of topics")
     if given:
-        arguments.indices("keys of labels", list(given), num_topics)
+        for k in given:
+            known = isinstance(k, int | np.integer) and not isinstance(k, bool)
+            if not known or not 0 <= k < num_topics:
+                raise ValueError(
+                    f"labels must have numbers of topics from 0 to {num_topics - 1}, as in "
+                    f"topics(), got a label for {arguments.short_repr(k)}"
+                )
     found = {int(k): arguments.text(f"labels[{k}]", label) for k, label in given.items()}
     for k, label in found.items():
         check_whole(f"labels[{k}]", label)

@@ -18,7 +18,7 @@ def test_quick_demo(tmp_path, capsys):
     assert f"sweep {num_sweeps} of {num_sweeps}" in err
     for part in ("topic   share", "verdict", "nats per token", "standard errors: documents"):
         assert part in out
-    assert "quantities fail. " in out  # so few sweeps can't have converged
+    assert "checked quantities fail. " in out  # so few sweeps can't have converged
     assert f"bnp-models fit HDPLDA {tmp_path / 'corpus.npz'} --beta 0.05" in out
     assert {path.name for path in tmp_path.iterdir()} == {
         "draws.nc", "corpus.npz", "test.npz", "convergence.csv", "report.txt", "topics.csv",

@@ -45,3 +45,9 @@ def test_load_refuses_other_files(fitted, tmp_path):
         bnp.load(checkpoint)
     with pytest.raises(ValueError, match="path must be the path of a file or a folder, got ''"):
         bnp.load("")
+
+
+def test_load_says_that_a_file_of_texts_is_no_fit(tmp_path):
+    (tmp_path / "texts.jsonl").write_text('{"text": "a"}\n')
+    with pytest.raises(ValueError, match=r"texts\.jsonl is no fit: give the folder that"):
+        bnp.load(tmp_path / "texts.jsonl")
