@@ -254,6 +254,9 @@ COVARIATES: Table = wrong() | {
     "short": {"x": [1, 2]}, "missing": {"x": [1, 2, 3, NAN]}, "constant": {"x": [1, 1, 1, 1]},
     "objects": {"x": [OBJECT] * 4}, "repeated": {"x": [1, 2, 3, 5], "y": [2, 4, 6, 10]},
 }  # fmt: skip
+BESIDE_DOCUMENTS: Table = wrong("None") | {
+    "short": {"x": [1, 2]}, "objects": {"x": [OBJECT] * 4}, "infinite": {"x": [INF] * 4},
+}  # fmt: skip
 PREVALENCE = wrong("None", "class") | {"text": {0: "a", 1: "b"}, "too large": {0: 2.0, 1: 0.5}}
 
 KINDS: dict[str, Table] = {
@@ -455,6 +458,8 @@ KINDS_AT: dict[str, Table] = {
     "results.contrast_tables.associations.word": text(empty=True)
     | {"unknown": "nonsense", "empty": ""},
     "CorpusWriter.add.authors": wrong("None") | {"twice": ["a", "a"]},
+    "CorpusWriter.add.covariates": wrong("None", "dictionary")
+    | {"object inside": {"x": OBJECT}, "inf": {"x": INF}},
     "CorpusWriter.add.group": wrong("None", "number", "string") | {"fraction": 1.5, "no text": ""},
     "CorpusWriter.add.label": wrong("None", "number", "string", "bool")
     | {"inf": INF, "no text": ""},
@@ -466,6 +471,16 @@ KINDS_AT: dict[str, Table] = {
     "Corpus.from_arrays.num_words": count(1, none=True),
     "Corpus.from_ids.num_words": count(1, none=True),
     "Corpus.from_arrays.group": numeric(none=True),
+    **{
+        f"Corpus.{name}.covariates": BESIDE_DOCUMENTS
+        for name in ("from_texts", "from_ids", "from_counts", "from_arrays")
+    },
+    "Corpus.from_dataframe.text": text() | {"list": [1], "unknown": ["nonsense"]},
+    "Corpus.from_dataframe.covariates": FIELD | {"list": [1], "unknown": ["nonsense"]},
+    **{
+        f"Corpus.from_dataframe.{name}": FIELD
+        for name in ("groups", "authors", "labels", "doc_names")
+    },
     **{
         f"{name}.texts": wrong("list") | {"a number inside": ["a", 1], "None inside": [None]}
         for name in ("Corpus.read_texts", "SavedModel.read_texts")
@@ -530,9 +545,11 @@ KINDS_AT: dict[str, Table] = {
     "Transform.neighbours.word": choice() | {"unknown number": 10**6, "negative": -1},
     "data.text_files.read_jsonl.tokens": FIELD,
     **{
-        f"data.text_files.{reader}.text": FIELD | {"list": [1], "unknown": ["nonsense"]}
+        f"data.text_files.{reader}.{name}": FIELD | {"list": [1], "unknown": ["nonsense"]}
         for reader in ("read_csv", "read_jsonl")
+        for name in ("text", "covariates")
     },
+    "data.readers.read_npz.covariates": FIELD | {"list": [1], "unknown": ["nonsense"]},
     "data.text_files.read_folder.groups": flag(none=True),
     "fit.num_warmup": count(0),
     **{f"{name}.num_warmup": count(0) for name in ESTIMATORS},
@@ -629,7 +646,6 @@ KINDS_AT: dict[str, Table] = {
                      "plot_distances")
     },
     "results.contrast_tables.associations.fit": FIT_OF_GROUPS,
-    "results.contrast_tables.contrast_words.by": choice(),
     **{
         f"results.group_tables.{name}.fit": FIT_OF_GROUPS
         for name in (
@@ -664,6 +680,7 @@ PASSED_ON: dict[str, Any] = {
     "baselines.variational_medlda.fit_variational_medlda": fit_program,
     "baselines.variational_slda.fit_variational_slda": fit_program,
     "Corpus.read_texts": bnp.Corpus.from_texts,
+    "Corpus.from_dataframe": bnp.Corpus.from_texts,
     "SavedModel.read_texts": bnp.Corpus.from_texts,
     "choose_num_topics": bnp.fit,
     "TopicFit.document_completion": held_out.document_completion,
@@ -684,7 +701,7 @@ PASSED_ON: dict[str, Any] = {
     "data.text_files.read_ldac": bnp.Corpus.from_counts,
     "data.text_files.read_uci": bnp.Corpus.from_counts,
     "data.readers.from_gensim": bnp.Corpus.from_counts,
-    "data.readers.read_corpus": "data.text_files.read_lines",
+    "read_corpus": "data.text_files.read_lines",
     "data.readers.read_sources": "data.readers.read_table",
     "data.text_files.read_csv": bnp.Corpus.from_texts,
     "data.text_files.read_folder": bnp.Corpus.from_texts,
@@ -865,6 +882,7 @@ ACCEPTED: dict[tuple[str, str, str], str] = {
     ("*", "labels", "fractions"): "labels are any numbers",
     ("CorpusWriter.add", "word_ids", "empty"): "a document without words",
     ("TopicFit.transform", "corpus", "string"): "one text, without known words",
+    ("results.author_tables.infer_author", "corpus", "string"): "one text, without known words",
     ("SavedModel.transform", "corpus", "string"): "one text, without known words",
     ("Corpus.from_ids", "docs", "ragged"): "documents have different lengths",
     ("Transform.neighbours", "word", "number"): "the number of a word",
@@ -1117,7 +1135,7 @@ def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
     }
     files = {
         "text_files.read_ldac": "tiny.ldac", "text_files.read_uci": "docword.tiny.txt",
-        "text_files.read_vocabulary": "words.txt", "readers.read_corpus": "texts.txt",
+        "text_files.read_vocabulary": "words.txt",
         "readers.guess_format": "texts.txt", "readers.read_npz": "counts.npz",
         "readers.read_mapped": "mapped",
         "readers.guess_source_format": "rows.csv",
@@ -1126,6 +1144,7 @@ def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
         "text_files.read_jsonl": "texts.jsonl", "text_files.read_lines": "texts.txt",
     }  # fmt: skip
     at = {f"data.{reader}.path": folder / name for reader, name in files.items()}
+    at |= {"read_corpus.path": folder / "texts.txt"}
     at |= {f"{kind}.save.path": folder / "written" for kind in ("Corpus", "Sources", "TopicFit")}
     at |= {
         f"scores.held_out_rows.{name}.fit": factor_fit
@@ -1144,6 +1163,7 @@ def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
         "Corpus.from_ids.num_words": 3,
         "Corpus.from_arrays.num_words": corpus.num_words,
         "Corpus.from_texts.texts": context.texts,
+        "Corpus.from_dataframe.frame": pd.DataFrame({"text": context.texts}),
         "FactorFit.load.draws": folder / "factor_fit.nc",
         "FactorFit.load.data": sources,
         "FactorFit.evaluate.data": sources,
@@ -1362,6 +1382,7 @@ BESIDE: dict[str, dict[str, Any]] = {  # parameters that go together with anothe
 }
 FIELDS_ARE_NAMES = (
     "data.text_files.read_csv", "data.text_files.read_jsonl", "data.text_files.read_folder",
+    "Corpus.from_dataframe",
 )  # fmt: skip
 
 
@@ -1478,7 +1499,7 @@ def test_malformed_values_are_refused(context, name):
 def test_valid_values_are_taken(context, name):
     """What the malformed values are tried out beside is valid."""
     if name in (
-        "to_arviz",
+        "to_fit",
         "FactorFit.impute",
         "Transform.from_wordnet",
         "results.topic_pictures.pyldavis",

@@ -249,7 +249,7 @@ def plot_history(
     Raises
     ------
     ValueError
-        If the data have no history, as those of `to_arviz`.
+        If the data have no history, as those of `to_fit`.
     """
     arguments.one_of("against", against, ("seconds", "sweeps"))
     arguments.instance("terms", terms, ModelWords, "the ModelWords of a model, model.terms")

@@ -29,7 +29,7 @@ CAPTIONS = {
     "topic_words": "Most probable words of the largest topics, with 90% intervals",
     "topic_similarity": "How alike each topic is in every chain",
     "sharing": "What is shared",
-    "contrast": "Topics, and below them their versions in each group",
+    "contrast": "Words of each topic that all groups say, and those that each group says more",
     "distances": "How far the versions of each topic are apart",
     "factors": "Effects of the factors on the data",
 }

@@ -106,7 +106,8 @@ class TestTables:
     def test_authors(self, run, capsys):
         assert cli.main(["authors", str(run), "--author", "Bob", "--top", "1"]) == 0
         lines = capsys.readouterr().out.splitlines()
-        assert lines[0].split() == ["author", "topic", "words", "share", "lower", "upper"]
+        columns = ["author", "documents", "topic", "words", "share", "lower", "upper"]
+        assert lines[0].split() == columns
         assert len(lines) == 2
         assert cli.main(["authors", str(run), "--csv"]) == 0
         expected = load_run(run).author_topics().to_csv(index=False)

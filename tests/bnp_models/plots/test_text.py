@@ -34,7 +34,7 @@ def no_formulas():
 def table(**columns):
     """Return a table of four topics in four groups, whose values are all shares."""
     more = dict.fromkeys(("prevalence", "share", "shared", "probability", "effect"), 0.25)
-    more |= {"lower": 0.1, "upper": 0.4, "distance": 0.2, "correlation": 0.3}
+    more |= {"lower": 0.1, "upper": 0.4, "distance": 0.2, "correlation": 0.3, "log_ratio": 0.2}
     topic, name = np.divmod(np.arange(16), 4)
     names = np.array(NAMES, object)
     more |= {"topic": topic, "other": (topic + 1 + name) % 5, "middle": 2000.0 + name}
