@@ -102,6 +102,8 @@ INTERNAL_FUNCTIONS = {
     "plots.heat_maps.heat_map": "part of the pictures",
     "plots.heat_maps.interval_name": "part of the pictures",
     "plots.heat_maps.wide": "part of the pictures",
+    "results.design.make_design": "of the effects, which check",
+    "results.design.times": "of the effects and of topics over time, as a check",
     "results.topic_pictures.chosen_topics": "of the pictures, as a check",
     "results.topic_pictures.rows_of": "of the pictures, which check",
     "results.topic_pictures.number_labels": "of the pictures, which check",
@@ -251,12 +253,14 @@ POSITIVE = real(0, -1) | {"empty": [], "Normal": dist.Normal(0, 1), "dictionary"
 del POSITIVE["list"], POSITIVE["array"]  # several values are for the model to judge
 
 COVARIATES: Table = wrong() | {
-    "short": {"x": [1, 2]}, "missing": {"x": [1, 2, 3, NAN]}, "constant": {"x": [1, 1, 1, 1]},
+    "short": {"x": [1, 2]}, "constant": {"x": [1, 1, 1, 1]},
     "objects": {"x": [OBJECT] * 4}, "repeated": {"x": [1, 2, 3, 5], "y": [2, 4, 6, 10]},
 }  # fmt: skip
 BESIDE_DOCUMENTS: Table = wrong("None") | {
     "short": {"x": [1, 2]}, "objects": {"x": [OBJECT] * 4}, "infinite": {"x": [INF] * 4},
 }  # fmt: skip
+COVARIATES_OR_NONE = {label: value for label, value in COVARIATES.items() if label != "None"}
+FORMULA = wrong("None", "dictionary") | {"a response": "x ~ x"}
 PREVALENCE = wrong("None", "class") | {"text": {0: "a", 1: "b"}, "too large": {0: 2.0, 1: 0.5}}
 
 KINDS: dict[str, Table] = {
@@ -584,6 +588,16 @@ KINDS_AT: dict[str, Table] = {
     | {"zero": [0], "number": 2, "too large": [10**30]},
     "choose_num_topics.top": count(2) | {"more than words": 10**6},
     "results.topic_effects.effects.num_draws": count(1),
+    "results.topic_effects.effects.formula": FORMULA,
+    "results.topic_effects.effects.covariates": COVARIATES_OR_NONE,
+    "results.topic_effects.expected_shares.at": wrong("None", "empty"),
+    "results.topic_effects.expected_shares.by": names(none=False, length=False) | {"empty": []},
+    "results.topic_effects.expected_shares.covariates": COVARIATES_OR_NONE,
+    "results.topic_effects.expected_shares.formula": FORMULA,
+    "results.topic_effects.expected_shares.num_draws": count(1),
+    "results.topic_effects.expected_shares.num_points": count(2),
+    "results.topic_pictures.plot_effects.by": names(length=False) | {"empty": []},
+    "results.topic_pictures.plot_effects.covariates": COVARIATES_OR_NONE,
     "results.topic_effects.topics_over_time.bins": wrong("None", "array", "number")
     | {"decreasing": [2, 1]},
     **{
@@ -597,7 +611,7 @@ KINDS_AT: dict[str, Table] = {
     "results.topic_pictures.plot_topics_over_time.bins": wrong("None", "array", "number")
     | {"decreasing": [2, 1]},
     "TopicFit.coherence.top": count(2),
-    "results.topic_pictures.plot_effects.effects": wrong("dictionary"),
+    "results.topic_pictures.plot_effects.effects": wrong("dictionary", "string"),
     "results.topic_tables.first_words.scores": numeric(),
     "scores.coherence.coherence.top": count(2),
     "scores.coherence.coherence.topics": wrong() | {"too few words": [[0]]},
@@ -605,7 +619,8 @@ KINDS_AT: dict[str, Table] = {
     **{
         f"plots.{name}.labels": names()
         for name in ("relation_plots.plot_topic_correlation", "relation_plots.plot_topic_map",
-                     "topic_plots.plot_effects", "topic_plots.plot_topics_over_time")
+                     "topic_plots.plot_effects", "topic_plots.plot_expected_shares",
+                     "topic_plots.plot_topics_over_time")
     },
     "resume.checkpoint": path(),
     "results.author_tables.author_topics.authors": names(length=False) | {"unknown": ["nobody"]},
@@ -925,8 +940,9 @@ class Context:
         texts = ["cat dog cat", "moon sun moon", "dog cat bird", "sun star moon sun"]
         self.texts, self.people = texts, [["ann"], ["bob"], ["ann", "bob"], ["bob"]]
         self.corpus = bnp.Corpus.from_texts(
-            texts, groups=["a", "b", "a", "b"], authors=self.people, labels=[0, 1, 0, 1]
-        )
+            texts, groups=["a", "b", "a", "b"], authors=self.people, labels=[0, 1, 0, 1],
+            covariates={"x": [1.0, 2.0, 4.0, 3.0]},
+        )  # fmt: skip
         rng = np.random.default_rng(0)
         self.sources = bnp.Sources.from_arrays(
             [rng.poisson(2.0, (4, 3)), rng.poisson(2.0, (3, 3))], names=["s", "t"]
@@ -1212,6 +1228,8 @@ def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
         "plots.relation_plots.plot_topic_correlation.table": fit.topic_correlation(),
         "plots.relation_plots.plot_topic_map.table": fit.topic_map(),
         "plots.topic_plots.plot_effects.table": fit.effects({"x": [1.0, 2.0, 4.0, 3.0]}),
+        "results.topic_effects.expected_shares.by": "x",
+        "plots.topic_plots.plot_expected_shares.table": fit.expected_shares(by="x"),
         "plots.topic_plots.plot_topics_over_time.table": fit.topics_over_time([1, 2, 3, 4]),
         "results.topic_pictures.plot_effects.effects": {"x": [1.0, 2.0, 4.0, 3.0]},
         "TopicFit.coherence.top": 3,

@@ -62,8 +62,8 @@ VALUES = (
     "'Gamma(1, 1)', any distribution of numpyro.distributions with numbers as parameters."
 )
 NO_OPTIONS = {
-    "devices", "ignore", "model", "on_interrupt", "optimise", "program", "progress", "reading",
-    "self", "transform",
+    "at", "devices", "ignore", "model", "on_interrupt", "optimise", "program", "progress",
+    "reading", "self", "transform",
 }  # fmt: skip
 """Parameters that no text can give, or that the command gives."""
 
@@ -291,6 +291,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "bool": {"type": _boolean, "metavar": "yes|no"},
     "Path": {"type": _path, "metavar": "PATH"},
     "float": {"type": float, "metavar": "X"},
+    "[int]": {"action": "append", "type": int, "metavar": "N"},
     "int": {"type": int, "metavar": "N"},
     "[str]": {"action": "append", "metavar": "NAME"},
     "str": {"metavar": "NAME"},
@@ -640,6 +641,97 @@ def documents(run: Path, **options: Any) -> int:
 
 
 @command(
+    "run --formula '~ rating + s(day)' --by day",
+    _load,
+    _print_table,
+    "bnp_models.results.topic_effects:effects",
+)
+def effects(
+    run: Path,
+    *,
+    formula: str,
+    by: Sequence[str] = (),
+    num_points: int | None = None,
+    covariates: Path | None = None,
+    **options: Any,
+) -> int:
+    """Print how the topics of a run depend on covariates.
+
+    Parameters
+    ----------
+    formula
+        What the shares depend on, such as '~ rating + s(day)'. It is Python that runs.
+    by
+        Print the expected shares by this covariate; may be given twice (the effects of all terms).
+    num_points
+        With --by: values of a number or date, at equal distances (50).
+    covariates
+        CSV file with a row for each document, in their order (the covariates of the corpus).
+    """
+    found, how = _load(run, "effects", **_taken(_load, options)), _taken(_print_table, options)
+    options |= {"formula": formula, "covariates": _columns("--covariates", covariates)}
+    if by:
+        points = {} if num_points is None else {"num_points": num_points}
+        table = found.expected_shares(by=list(by), **points, **options)
+    elif num_points is not None:
+        raise ValueError(f"--num-points is for expected shares: give --by COLUMN, got {num_points}")
+    else:
+        table = found.effects(**options)
+    for reason, count in table.attrs["left_out"].items():
+        if count:
+            say(f"{count} documents are left out: {reason}")
+    return _print_table(table, **how)
+
+
+@command("run --column day --bins year", _load, _print_table)
+def time(
+    run: Path,
+    *,
+    column: str,
+    bins: str | None = None,
+    interval: float = 0.9,
+    covariates: Path | None = None,
+    **options: Any,
+) -> int:
+    """Print the share of each topic in each period.
+
+    Parameters
+    ----------
+    column
+        Name of the covariate that says when a document is from.
+    bins
+        Number of periods; for dates also month, quarter or year.
+    interval
+        Probability that lower and upper enclose.
+    covariates
+        CSV file with a row for each document, in their order (the covariates of the corpus).
+    """
+    found = _load(run, "topics_over_time", **_taken(_load, options))
+    how = _taken(_print_table, options)
+    given = _columns("--covariates", covariates)
+    given = found.dataset.covariates if given is None else given
+    if given.columns.empty:
+        raise ValueError(f"{run} has a corpus without covariates: give --covariates FILE")
+    when = given[arguments.one_of("--column", column, list(given))]
+    periods = int(bins) if bins and bins.isdecimal() else bins
+    return _print_table(found.topics_over_time(when, bins=periods, interval=interval), **how)
+
+
+def _columns(argument: str, path: Path | None) -> pd.DataFrame | None:
+    """Read the columns of a CSV file."""
+    if path is None:
+        return None
+    import pandas as pd
+
+    try:
+        return pd.read_csv(path)
+    except ValueError as error:  # of pandas' parser
+        raise ValueError(
+            f"{argument} must be a CSV file with a row of names, got {path}: {error}"
+        ) from None
+
+
+@command(
     "run --author 'Jane Doe' --top 3",
     _load,
     _print_table,
@@ -739,7 +831,8 @@ def label(run: Path, labels: Path) -> int:
     from bnp_models.results.folder import save_run
 
     found = _load(run, "with_labels")
-    table = _read_table("labels", labels)
+    table = _columns("labels", labels)
+    assert table is not None
     if missing := [name for name in ("topic", "label") if name not in table]:
         raise ValueError(
             f"labels: {labels} has no column {missing[0]!r}; give topic, with numbers as in "

@@ -12,16 +12,19 @@ from typing import Any
 
 import numpy as np
 import numpyro.distributions as dist
+import pandas as pd
 
 import bnp_models as bnp
 from bnp_models.base.model import Model
 from bnp_models.data.package_docs import PLACES, load_package_docs
+from bnp_models.posterior.diagnostics import Convergence
+from bnp_models.posterior.functionals import Functionals
 from bnp_models.report.text import topics_text
 from bnp_models.results.folder import REPORT, save_run
-from bnp_models.results.topic_fit import TopicFit
+from bnp_models.results.result import Fit
 from bnp_models.run.progress import Clock, Lines, Progress
 
-__all__ = ["SIZES", "Size", "read", "run", "settings", "subject_words", "verdict"]
+__all__ = ["SIZES", "Size", "agreement", "read", "run", "settings", "subject_words", "verdict"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,7 +115,7 @@ def subject_words(corpus: bnp.Corpus) -> bnp.Corpus:
 
 def run(
     corpus: bnp.Corpus, output: Path, *, size: str = "usual", progress: bool | Progress = True
-) -> TopicFit:
+) -> None:
     """Fit, print the results and write them to a folder.
 
     Parameters
@@ -156,26 +159,34 @@ def run(
     )
     for sentence in verdict(fit):
         print(textwrap.fill(sentence, 100), flush=True)
-    return fit
 
 
-def verdict(fit: TopicFit) -> tuple[str, str]:
+def verdict(fit: Fit) -> tuple[str, str]:
     """Say in one sentence what the chains agree on, and in another one what not."""
-    table, judged = fit.topics(num_words=3), fit.convergence()
     chains = fit.posterior.sizes["chain"]
-    most, share = chains // 2 + 1, table["prevalence"]
-    found = table["other_chains"] + 1 >= most
-    everywhere = int((table["other_chains"] + 1 == chains).sum())
+    return agreement(fit.topics(num_words=3), fit.convergence(), fit.functionals(), chains)
+
+
+def agreement(
+    table: pd.DataFrame, judged: Convergence, compared: Functionals, chains: int
+) -> tuple[str, str]:
+    """Return the sentences of `verdict`, from `fit.topics()` and what was found of the chains."""
+    share, others, alike = (
+        table[name].to_numpy() for name in ("prevalence", "other_chains", "similarity")
+    )
+    most = chains // 2 + 1
+    found = others + 1 >= most
     sure = (
         f"What is sure: {found.sum()} of {len(table)} topics, with {share[found].sum():.0%} of the "
-        f"words, are in at least {most} of the {chains} chains ({everywhere} in all {chains})"
+        f"words, are in at least {most} of the {chains} chains ({(others + 1 == chains).sum()} in "
+        f"all {chains})"
     )
-    kinds = fit.functionals().summary
+    kinds = compared.summary
     if "document pairs" in kinds.index:
-        pairs = kinds.loc["document pairs"]
+        apart, pairs = kinds.loc[["document pairs"], ["median_range", "number"]].to_numpy()[0]
         sure += (
             ", and the probability that words of two documents share a topic differs between "
-            f"chains by {pairs['median_range']:.2f} (the median of {pairs['number']:.0f} pairs)"
+            f"chains by {apart:.2f} (the median of {pairs:.0f} pairs)"
         )
     if judged.passed:
         return f"{sure}.", (
@@ -188,6 +199,7 @@ def verdict(fit: TopicFit) -> tuple[str, str]:
         unsure += f", {few} {topics} with {rest:.0%} of the words {are} in fewer chains"
     unsure += ", and another seed gives other shares and other words further down the lists"
     if found.any():
-        unlike = table.loc[found, "similarity"].idxmin()
-        unsure += f", most of all in topic {unlike} ({table.loc[unlike, 'words']})"
+        unlike = int(np.argmin(np.where(found, alike, np.inf)))
+        words = table["words"].to_list()[unlike]
+        unsure += f", most of all in topic {table.index[unlike]} ({words})"
     return f"{sure}.", f"{unsure}."

@@ -15,13 +15,14 @@ from bnp_models.base.gibbs import GibbsKernel, GibbsModel, GibbsState, as_batch
 from bnp_models.base.other_packages import arguments_of_run
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
+from bnp_models.data.sources import Sources
 from bnp_models.results.result import Fit
 from bnp_models.run.draws import Arrays, by_group, describe_run, evenly, flatten, pack, to_data
 
 __all__ = ["to_fit"]
 
 
-def to_fit(mcmc: MCMC, *, keep_states: int = 10) -> Fit:
+def to_fit(mcmc: MCMC, data: Corpus | Sources | None = None, *, keep_states: int = 10) -> Fit:
     """Make a fit of a finished run of `numpyro.infer.MCMC`: tables, `convergence`, `report`.
 
     The kernel of the run is `model.gibbs(...)`, or `numpyro.infer.Gibbs` with such a kernel as one
@@ -40,6 +41,9 @@ def to_fit(mcmc: MCMC, *, keep_states: int = 10) -> Fit:
     mcmc
         The run. What `extra_fields=("info.num_moved",)` collected goes into `sample_stats`; fields
         of a block begin with its place, as in "block_states.0.info.num_moved".
+    data
+        The data of the run, by default those that `mcmc.run` was given. They may have other texts
+        or covariates.
     keep_states
         Number of full states per chain, evenly spaced over the draws, as in `fit`.
 
@@ -51,8 +55,9 @@ def to_fit(mcmc: MCMC, *, keep_states: int = 10) -> Fit:
     Raises
     ------
     ValueError
-        If `mcmc` ran no such kernel or two of them, has no draws, or was short of capacity; or if
-        topics were left out of the draws of a block, and no `lp` was collected in their place.
+        If `mcmc` ran no such kernel or two of them, has no draws, or was short of capacity; if
+        `data` are not those of the run; or if topics were left out of the draws of a block, and no
+        `lp` was collected in their place.
     """
     keep_states = arguments.integer("keep_states", keep_states, 0)
     kernel, state, place = _kernel_of(mcmc)
@@ -60,7 +65,13 @@ def to_fit(mcmc: MCMC, *, keep_states: int = 10) -> Fit:
     model, state = kernel.config, as_batch(state)
     assert isinstance(model, GibbsModel)  # they alone make such kernels
     args, named = arguments_of_run(mcmc)
-    data = kernel.data_argument(args, dict(named))
+    used = kernel.data_argument(args, dict(named))
+    data = used if data is None else data
+    if getattr(data, "digest", None) != used.digest:
+        raise ValueError(
+            f"data are other data than those of the run, which were {used!r}: give those, or leave "
+            f"data out; got {arguments.short_repr(data)}"
+        )
     samples = mcmc.get_samples(group_by_chain=True)
     draws, stats = _fields(mcmc.get_extra_fields(group_by_chain=True), place)
     draws = {**model.recorded_of_sites(samples), **draws}
@@ -73,7 +84,7 @@ def to_fit(mcmc: MCMC, *, keep_states: int = 10) -> Fit:
                 f"'{place}draws.{count}')"
             )
     elif place:
-        draws, stats = _completed(model, data, samples, draws, stats, set(state.draws))
+        draws, stats = _completed(model, used, samples, draws, stats, set(state.draws))
     snapshot = kernel.sampler(model.hyperparameters).snapshot
     last = jax.vmap(snapshot, (0, None))(state.chain, state.data)
     states, at = _full_states(model, draws, last, len(stats["lp"][0]), keep_states)

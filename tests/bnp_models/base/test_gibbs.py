@@ -9,6 +9,7 @@ import warnings
 
 import arviz
 import jax
+import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
@@ -434,7 +435,7 @@ class TestOtherAlgorithms:
             sample(NUTS(model), sources, num_chains=1)
 
     def test_gradients_given_the_discrete_sites(self, tiny):
-        given = handlers.condition(bnp.LDA(2), {"z": np.zeros(31, np.int32)})
+        given = handlers.condition(bnp.LDA(2), {"z": jnp.zeros(31, jnp.int32)})
         seeded = handlers.seed(given, jax.random.key(0))
         with handlers.substitute(substitute_fn=init_to_uniform):  # as NUTS begins
             found = handlers.trace(seeded).get_trace(tiny)

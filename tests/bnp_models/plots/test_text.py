@@ -64,6 +64,12 @@ PICTURES = {
     "topic words": lambda: topic_plots.plot_topic_words(table(), titles=NAMES),
     "prevalence": lambda: topic_plots.plot_prevalence(table(words="$a_, $b^")),
     "effects": lambda: topic_plots.plot_effects(table(), labels=NAMES),
+    "shares": lambda: topic_plots.plot_expected_shares(
+        table(label="x", difference=0.0)[
+            ["topic", "label", "group", "word", "share", "lower", "upper", "difference"]
+        ],
+        labels=NAMES,
+    ),
     "time": lambda: topic_plots.plot_topics_over_time(table(), labels=NAMES),
     "calibration": lambda: topic_plots.plot_calibration(
         table(predicted=0.5, observed=0.5, low=0.4, high=0.6), NAMES[0]

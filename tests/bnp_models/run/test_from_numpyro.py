@@ -43,6 +43,16 @@ def assert_same_data(found, expected):
         assert mine.identical(theirs), name
 
 
+def test_data_of_the_run(toy, tiny):
+    mcmc = run(toy().gibbs(), tiny)
+    assert bnp.to_fit(mcmc).dataset is tiny
+    other = bnp.Corpus.from_arrays(tiny.doc, tiny.word, num_words=tiny.num_words + 1)
+    with pytest.raises(ValueError, match="data are other data than those of the run"):
+        bnp.to_fit(mcmc, other)
+    same = copy.copy(tiny)
+    assert bnp.to_fit(mcmc, same).dataset is same
+
+
 class TestSameAsFit:
     @pytest.mark.parametrize(
         ("record", "keep_states", "kept"),
@@ -220,6 +230,18 @@ class TestBlock:
         whole = fit.states["root_weights"].sum("topic") + fit.states["unused_weight"]
         np.testing.assert_allclose(whole, 1, rtol=1e-4)
         assert len(fit.topics()) >= 1
+
+    @pytest.mark.slow
+    def test_switches(self, tiny):
+        model = bnp.CrossCollectionLDA(2, alpha=dist.LogNormal(0.0, 0.7), beta=0.2)
+        tokens = model.gibbs(program=model.collapsed)
+        kernel = Gibbs([(tokens, ["z", "switch"]), (NUTS(model.collapsed), ["alpha"])])
+        mcmc = run(kernel, tiny, num_chains=1, extra_fields=FIELDS[:1])
+        fit = bnp.to_fit(without(mcmc, *FIELDS))
+        lp = arviz_data.group(fit.data, "sample_stats")["lp"]
+        np.testing.assert_allclose(lp, mcmc.get_extra_fields(True)[FIELDS[0]], rtol=1e-5)
+        assert isinstance(fit, bnp.ContrastFit)
+        assert len(fit.topics()) <= 2
 
     def test_several_kernels(self, model, tiny):
         program = hierarchical_program(model)
