@@ -27,7 +27,14 @@ from bnp_models.posterior.alignment import (
 )
 from bnp_models.posterior.intervals import beta_interval
 from bnp_models.posterior.mixtures import Mixtures, MixtureStates, document_rows, one_by_one
-from bnp_models.results.topic_draws import TopicDraws, by_number, shown_topics, state_weights
+from bnp_models.results.topic_draws import (
+    TopicDraws,
+    add_up,
+    as_drawn,
+    by_number,
+    shown_topics,
+    state_weights,
+)
 from bnp_models.scores.held_out import document_topics as fold_in
 
 __all__ = [
@@ -141,10 +148,11 @@ def document_theta(
     a model whose documents switch topics on and off, a topic that a document has no token of has
     the weight of joining it.
     """
-    mixtures = one_by_one(states.mixtures)
-    for counts, mixture in zip(topic_counts(states, corpus, alignment), mixtures, strict=True):
-        shares, total = expected_shares(_law_of_docs(mixture, corpus), counts)
-        yield np.asarray(shares), np.asarray(total)
+    drawn = as_drawn(states)
+    counts, mixtures = topic_counts(drawn, corpus, alignment), one_by_one(drawn.mixtures)
+    for s, (of_state, mixture) in enumerate(zip(counts, mixtures, strict=True)):
+        shares, total = expected_shares(_law_of_docs(mixture, corpus), of_state)
+        yield add_up(states, s, np.asarray(shares)), np.asarray(total)
 
 
 def topic_counts(
@@ -253,7 +261,7 @@ def shares_of_new(
         return table.iloc[:-1]
     if not isinstance(documents, Corpus):
         _warn_of_unknown(int((np.asarray(corpus.doc_length) == 0).sum()), corpus.num_docs)
-    means = fold_in(mixtures, corpus, **how)
+    means = (add_up(states, s, x) for s, x in enumerate(fold_in(mixtures, corpus, **how)))
     return _share_table(_new_document_shares(means, states, corpus, alignment).mean, corpus)
 
 

@@ -346,6 +346,12 @@ def save_model(fit: Fit, path: str | os.PathLike[str]) -> Path:
     """Write what new documents need of a `TopicFit` to a `.npz` file, completely or not at all."""
     path = arguments.path("path", path)
     shown, mixtures = fit.shown, fit.mixtures.stack()
+    if shown._topic_parts:
+        raise ValueError(
+            "fit must have its topics as they were drawn, for a model keeps no merged topics and "
+            "leaves none out: save the model of the fit before merge_topics or drop_topics, or this "
+            "fit with save(path)"
+        )
     about = {
         "model": fit.model.describe(),
         "tokenizer": fit.dataset.tokenizer,
