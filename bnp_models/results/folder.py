@@ -167,7 +167,7 @@ def load(path: str | os.PathLike[str]) -> Any:
             f"{path} has the draws of a fit, but not its data: bnp_models.Fit.load(path, data) "
             "takes both, or give load the folder of the run"
         )
-    if start[:2] != b"PK":
+    if start[:2] != b"PK" and path.suffix != ".npz":  # a damaged file has that name
         raise ValueError(
             f"{path} is no fit: give the folder that `bnp-models fit DATA --output FOLDER` or a "
             "checkpoint wrote, or a file of fit.save_model"
