@@ -51,10 +51,13 @@ INTERNAL = {
     "data.storage": "of save and load, which check, and of fit and resume",
     "data.texts": "of Corpus.from_texts",
     "data.word_relations": "of Transform, which checks",
+    "plots.fonts": "of the pictures",
     "plots.panels": "parts of the pictures",
+    "plots.placing": "of the maps of topics",
     "plots.small_topics": "parts of the pictures and of TopicFit.text",
     "posterior.chain_drift": "of diagnostics and functionals, called with draws they checked",
     "posterior.representative": "of Fit, with states of its chains",
+    "results.design": "of the effects and of topics over time, as checks",
     "results.factor_tables": "methods of FactorFit",
     "results.topic_draws": "what the tables and pictures of topics start from",
     "scores.held_out_score": "of held_out and empirical_likelihood",
@@ -102,8 +105,6 @@ INTERNAL_FUNCTIONS = {
     "plots.heat_maps.heat_map": "part of the pictures",
     "plots.heat_maps.interval_name": "part of the pictures",
     "plots.heat_maps.wide": "part of the pictures",
-    "results.design.make_design": "of the effects, which check",
-    "results.design.times": "of the effects and of topics over time, as a check",
     "results.topic_pictures.chosen_topics": "of the pictures, as a check",
     "results.topic_pictures.rows_of": "of the pictures, which check",
     "results.topic_pictures.number_labels": "of the pictures, which check",
@@ -452,6 +453,11 @@ FIELD = text(none=True, empty=True) | {"unknown": "nonsense"}
 NUMBER_OF_ONE = {label: x for label, x in count(0).items() if label != "bool"} | {"out": 99}
 
 KINDS_AT: dict[str, Table] = {
+    **{f"{kind}.report.title": text(none=True, empty=True) for kind in ("TopicFit", "FactorFit")},
+    **{f"{kind}.report.effects": text(none=True, empty=True) for kind in ("TopicFit", "FactorFit")},
+    **{
+        f"{kind}.report.time": wrong("None", "list", "array") for kind in ("TopicFit", "FactorFit")
+    },
     **{
         f"{name}.{parameter}": kind
         for name in ("PitmanYorLDA", "DifferentialTopicModel")
@@ -1558,6 +1564,9 @@ VALUES: dict[str, tuple[str, ...]] = {
     "known": ("abc", "", "2"),
     "interval": ("abc", "", "nan", "-1", "1.5"),
     "author": ("nobody at all",),
+    "title": (),
+    "effects": ("", "~ nonsense"),
+    "time": ("", "nonsense"),
     "what": CHOICE,
     **{
         name: WHOLE

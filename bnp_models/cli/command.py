@@ -523,10 +523,10 @@ def choose(model: type[Model], data: Path, **options: Any) -> int:
     how_to_print = _taken(_print_table, options)
     dealt = {name: options.pop(name) for name in ("folds", "top") if name in options}
     run = _run_options(options)
-    numbers = options.pop("num_topics")
-    numbers = list(numbers) if isinstance(numbers, tuple) else [numbers]
-    ready = model(**_taken(model, options | {"num_topics": numbers[0]}))
-    options.pop("num_topics", None)
+    given = options.pop("num_topics")
+    numbers = list(given) if isinstance(given, tuple) else [given]
+    options["num_topics"] = numbers[0]
+    ready = model(**_taken(model, options))
     corpus, _ = read_data(ready, data, **how_to_read)
     say(f"{corpus!r} from {data}")
     run = {name: value for name, value in run.items() if name not in OWN}
@@ -823,6 +823,8 @@ def label(run: Path, labels: Path) -> int:
 
     Parameters
     ----------
+    run
+        Folder of a run: --output of the fit.
     labels
         CSV file with the columns topic (the number) and label. They replace all earlier labels.
     """
@@ -846,7 +848,7 @@ def label(run: Path, labels: Path) -> int:
             "each topic one label"
         )
     print(save_run(found.with_labels(names), run))
-    say(f"\n{len(names)} labels are in {run}")
+    say(f"\nlabels in {run}: {len(names)}")
     return 0
 
 

@@ -154,7 +154,7 @@ def factors_text(
         others = [f"{count}/{num_others}" for count in shown["other_chains"]]
         columns += [("others", ">6", others), ("alike", ">5", alike)]
     probable = number.nlargest(4, "probability")["probability"]
-    probable = probable[probable >= 0.05]
+    probable = probable.loc[probable >= 0.05]
     said = ", ".join(f"{n} ({share:.0%})" for n, share in probable.items())
     lines = [f"number of factors, over all chains: {said or 'spread over many'}", ""]
     lines += _aligned([*columns, ("features", "", shown["features"])])

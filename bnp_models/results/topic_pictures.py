@@ -291,9 +291,10 @@ def plot_effects(
 
 def _most_affected(table: pd.DataFrame) -> list[int]:
     """Return the topics whose expected shares change most, these first."""
-    shares = table.groupby("topic")["share"]
-    change = pd.Series(shares.max() - shares.min()).sort_values(ascending=False, kind="stable")
-    return change.index[:MAX_LINES].tolist()
+    change = {
+        int(k): np.ptp(table.loc[table["topic"] == k, "share"]) for k in table["topic"].unique()
+    }
+    return sorted(change, key=lambda k: -change[k])[:MAX_LINES]
 
 
 def plot_topics_over_time(

@@ -313,7 +313,7 @@ class TestFormulas:
         design, found = self.matrix("~ 0 + part + x", columns, corpus)
         assert list(found) == ["part[a]", "part[b]", "part[c]", "x"]
         np.testing.assert_array_equal(found["x"], np.delete(columns["x"], 5))  # not centred
-        assert design.centre == {}
+        assert design.centre == design.reference == {}
 
     def test_missing_values_of_used_columns(self, columns, states, corpus, fit_of):
         """Documents without a value of a column that the formula does not use stay."""
