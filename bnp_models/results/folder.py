@@ -349,8 +349,8 @@ def save_model(fit: Fit, path: str | os.PathLike[str]) -> Path:
     if shown._topic_parts:
         raise ValueError(
             "fit must have its topics as they were drawn, for a model keeps no merged topics and "
-            "leaves none out: save the model of the fit before merge_topics or drop_topics, or this "
-            "fit with save(path)"
+            "leaves none out: save the model of the fit before merge_topics or drop_topics, or "
+            "this fit with save(path)"
         )
     about = {
         "model": fit.model.describe(),

@@ -574,9 +574,9 @@ class TopicFit(TopicDraws):
         from bnp_models.report.text import topics_text
 
         text = topics_text(table, num_others=self.shown.alignment.num_others, num_rows=num_rows)
-        said = self.shown._chains_text()
+        shown, said = self.shown, self.shown._chains_text()
         if self._is_stacked():
-            said += f"\n{weights_text(self.chain_weights(), pooled=self.shown._whole is self.shown)}"
+            said += f"\n{weights_text(self.chain_weights(), pooled=shown._whole is shown)}"
         return f"{said}\n\n{text}"
 
     def _npmi_text(self, corpus: Corpus, num_words: int) -> str:
@@ -597,7 +597,7 @@ def _words(corpus: Corpus, numbers: np.ndarray) -> list[list[str]]:
 
 def _named_by(name: Callable[[list[str], list[str]], str], fit: TopicFit) -> dict[int, object]:
     """Call a function with the words and the representative documents of each topic."""
-    words = topic_tables.topic_words(fit, num_words=10).groupby("topic")["word"].agg(list)
+    words = topic_tables.topic_words(fit).groupby("topic")["word"].agg(list).to_dict()
     shares = document_tables.document_shares(fit.topic_states, fit.dataset, fit.alignment)
     labels: dict[int, object] = {}
     for k in range(fit.alignment.num_topics):

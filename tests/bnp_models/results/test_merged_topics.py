@@ -118,7 +118,7 @@ def test_words_of_topics_that_differ_by_group(corpus, no_sweeps):
             bnp.CrossCollectionLDA(3), corpus, num_warmup=2, num_samples=2, num_chains=1,
             keep_states=1, progress=False,
         )  # fmt: skip
-    with pytest.raises(ValueError, match="groups can't be merged in a ContrastFit: it has versions"):
+    with pytest.raises(ValueError, match="can't be merged in a ContrastFit: it has versions"):
         fit.merge_topics([[0, 1]])
     left = fit.drop_topics([0])
     assert left.contrast().index.tolist() == [0, 1]
