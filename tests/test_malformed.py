@@ -522,6 +522,10 @@ KINDS_AT: dict[str, Table] = {
         f"{name}.plot_functionals.functionals": wrong("None") for name in ("TopicFit", "FactorFit")
     },
     "TopicFit.load.data": CORPUS,
+    "TopicFit.merge_topics.groups": wrong() | {
+        "numbers": [0, 1], "one number": [[0]], "twice": [[0, 0]], "too large": [[0, 99]],
+    },
+    "TopicFit.drop_topics.topics": numbers_below(none=False) | {"twice": [0, 0]},
     **{
         f"{name}.match.data": {label: x for label, x in CORPUS.items() if label != "string"}
         for name in ("TopicFit", "SavedModel")
@@ -1207,6 +1211,8 @@ def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
         "Sources.select_rows.rows": [0, 1],
         "TopicFit.load.draws": folder / "topic_fit.nc",
         "TopicFit.load.data": corpus,
+        "TopicFit.merge_topics.groups": [[0, 1]],
+        "TopicFit.drop_topics.topics": [0],
         "TopicFit.evaluate.data": corpus,
         "TopicFit.match.data": corpus,
         "SavedModel.match.data": corpus,

@@ -304,6 +304,7 @@ def _topics(fit: TopicFit, shares: DocumentShares) -> Section:
         "hidden_share": table["prevalence"].iloc[NUM_OPEN:].sum(),
         "num_others": fit.shown.alignment.num_others,
         "unmatched": float(table.attrs.get("unmatched", 0.0)),
+        "left_out": "parts" in table.attrs,
         "chains": fit.shown._chains_text(),
     }
     return Section("topics", "Topics", data)

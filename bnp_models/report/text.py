@@ -111,9 +111,10 @@ def topics_text(table: pd.DataFrame, *, num_others: int, num_rows: int | None = 
         )
     unmatched = table.attrs.get("unmatched", 0.0)
     if unmatched >= 0.0005:
-        lines.append(
-            f"{unmatched:.1%} of the tokens are in topics of some draws that resemble none of these"
-        )
+        which = "topics of some draws that resemble none of these"
+        if "parts" in table.attrs:
+            which = f"topics that are left out, or in {which}"
+        lines.append(f"{unmatched:.1%} of the tokens are in {which}")
     return "\n".join(lines)
 
 

@@ -264,6 +264,11 @@ def plot_effects(
             f"effects must be those of the topics of chains {ours}, got those of chains {theirs}, "
             "where topics have other numbers: take the fit that made the table"
         )
+    if theirs and effects.attrs.get("parts") != fit._topic_parts:
+        raise ValueError(
+            "effects must be those of the topics of this fit, got those of topics that are merged "
+            "or left out otherwise: take the fit that made the table"
+        )
     part = rows_of(effects, numbers)
     panels, wrong = ("axes", ax) if "difference" in part else ("ax", axes)
     if wrong is not None:
