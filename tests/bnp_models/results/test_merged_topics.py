@@ -159,8 +159,8 @@ def test_dropped_topics(fit):
     old, new = fit.topics(), left.topics()
     assert new["words"].tolist() == old["words"][[0, 2]].tolist()
     np.testing.assert_allclose(new.attrs["unmatched"], old["prevalence"][1])
-    assert "are in topics that are left out, or in" in left.text()
-    assert "1 left out" in left.text()
+    assert "are in topics that are left out or resemble none of these" in left.text()
+    assert "display: left out was 1. Draws" in left.text()
 
 
 def test_drop_then_merge_then_drop(fit):
