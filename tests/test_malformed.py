@@ -46,6 +46,7 @@ INTERNAL = {
     "baselines.variational": "of the variational baselines, whose results have its methods",
     "data.arguments": "the checks themselves",
     "data.checks": "checks of the constructors, which call them with what users gave",
+    "data.covariates": "of the constructors, and of the readers and CorpusWriter as checks",
     "data.documents": "of the constructors, and of the readers and CorpusWriter as checks",
     "data.files": "called with paths that the readers checked",
     "data.storage": "of save and load, which check, and of fit and resume",
@@ -1031,6 +1032,7 @@ class Context:
         (self.folder / "tiny.ldac").write_text("1 0:2\n1 1:1\n1 0:1\n1 1:3\n")
         (self.folder / "rows.csv").write_text("kind,x,y\ns,1,2\nt,3,4\n")
         self.corpus.save(self.folder / "corpus.npz")
+        (self.folder / "columns.csv").write_text("topic,label,x\n0,a,1\n1,b,2\n,,2\n,,5\n")
         self.corpus.save(self.folder / "mapped", mapped=True)
         self.sources.save(self.folder / "sources.npz")
         np.savez(self.folder / "counts.npz", doc=[0, 1], word=[0, 1], count=[1, 2], group=[0, 1])
@@ -1568,6 +1570,12 @@ VALUES: dict[str, tuple[str, ...]] = {
     "effects": ("", "~ nonsense"),
     "time": ("", "nonsense"),
     "what": CHOICE,
+    "formula": ("", "nonsense", "x ~ x", "~ x +"),
+    "by": CHOICE,
+    "column": CHOICE,
+    "bins": CHOICE,
+    "covariates": ("", "missing"),
+    "labels": ("", "missing"),
     **{
         name: WHOLE
         for name in ("num_topics", "max_topics", "max_factors", "init_topics", "init_factors",
@@ -1603,7 +1611,7 @@ def texts_of(command: str, action: argparse.Action) -> tuple[str, ...] | None:
         return VALUES[action.dest]
     if action.type is int:
         return WHOLE
-    model = bnp.MODELS.get(command.removeprefix("fit "))
+    model = bnp.MODELS.get(command.split()[-1])
     fields = inspect.signature(model).parameters if model is not None else ()
     return HYPERPARAMETER if action.dest in fields else None
 
@@ -1611,12 +1619,14 @@ def texts_of(command: str, action: argparse.Action) -> tuple[str, ...] | None:
 def command_line(context: Context, command: str) -> list[str]:
     """Return arguments with which a command would run."""
     folder = context.folder
-    if command.startswith("fit"):
-        model = bnp.MODELS[command.removeprefix("fit ")]
+    if command.startswith(("fit", "choose")):
+        model = bnp.MODELS[command.split()[-1]]
         factors = model.readers.data_type is bnp.Sources
         data = folder / ("sources.npz" if factors else "corpus.npz")
         fields = required_fields(model).items()
         required = [f"--{name.replace('_', '-')}={value}" for name, value in fields]
+        if command.startswith("choose"):
+            required += ["--folds=2", "--top=2"]
         return [
             *command.split(),
             str(data),
@@ -1626,7 +1636,11 @@ def command_line(context: Context, command: str) -> list[str]:
         ]
     other = {"factors": "factor_run", "authors": "author_run", "plot": "author_run"}
     run = folder / other.get(command, "run")
+    columns = folder / "columns.csv"
     return {
+        "effects": ["effects", str(run), "--formula=~ x", f"--covariates={columns}"],
+        "time": ["time", str(run), "--column=x", f"--covariates={columns}"],
+        "label": ["label", str(run), str(columns)],
         "transform": ["transform", str(run), str(folder / "corpus.npz")],
         "resume": ["resume", str(context.checkpoint), f"--output={folder / 'out'}"],
         "evaluate": ["evaluate", str(run), str(folder / "corpus.npz")],
@@ -1635,12 +1649,15 @@ def command_line(context: Context, command: str) -> list[str]:
     }.get(command, [command, str(run)])
 
 
+SECOND = {("evaluate", "data"), ("transform", "data"), ("label", "labels")}
+
+
 def with_text(arguments: list[str], action: argparse.Action, text: str, command: str) -> list[str]:
     """Replace an argument of a command line."""
     if action.option_strings:
         return [*arguments, f"{action.option_strings[-1]}={text}"]
     first = len(command.split())
-    place = first + (1 if action.dest == "data" and command == "evaluate" else 0)
+    place = first + (1 if (command, action.dest) in SECOND else 0)
     return [*arguments[:place], text, *arguments[place + 1 :]]
 
 
@@ -1661,7 +1678,7 @@ class TestCommandLine:
         wrong = []
         for action in PARSERS[command]._actions:
             for text in texts_of(command, action) or ():
-                if (command, action.dest, text) in ACCEPTED:
+                if (command.replace("choose", "fit"), action.dest, text) in ACCEPTED:
                     continue
                 arguments = with_text(command_line(context, command), action, text, command)
                 status = main(arguments)
