@@ -25,10 +25,11 @@ NOTEBOOKS = BNP_SMOKE=1 $(SHARED) $(PYTEST) $(NBMAKE)
 
 unexport PYTHONPATH
 .NOTPARALLEL:
-.PHONY: help demo test test-all test-fast test-newest lint format notebooks docs bench wheel-test clean
+.PHONY: help demo readme test test-all test-fast test-newest lint format notebooks docs bench wheel-test clean
 
 help:
-	@echo "make demo        install the project and run its demo"
+	@echo "make demo        install the project and run its demo; ARGS=--hdp for another model"
+	@echo "make readme      run the demo for the README: its picture, its numbers, docs/demo.json"
 	@echo "make test        check an installation: lint, types, fast tests, every schedule"
 	@echo "make test-all    everything: long statistical tests, wrong kernels, notebooks"
 	@echo "make test-fast   the tests that take seconds; ARGS='-k lda' goes to pytest, here and above"
@@ -44,6 +45,9 @@ help:
 
 demo: $(VENV)/.installed
 	$(BIN)/bnp-models demo $(ARGS)
+
+readme: $(VENV)/.installed
+	$(BIN)/python docs/readme_demo.py
 
 # What is compiled quickly, then what is compiled as users compile: one exact posterior for each
 # schedule of each model. The long statistical tests are marked "slow"; test-all has the notebooks, too.

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 from bnp_models.data.corpus import Corpus
 from bnp_models.data.corpus_writer import CorpusWriter
 from bnp_models.data.package_docs import load_package_docs
+from bnp_models.data.readers import read_corpus
 from bnp_models.data.sources import Sources
 from bnp_models.data.transforms import Transform
 from bnp_models.registry import *  # noqa: F403 - one export for each line of the registry
 from bnp_models.registry import MODELS
 from bnp_models.run.choose_topics import choose_num_topics
-from bnp_models.run.draws import to_arviz
 from bnp_models.run.fit import fit, resume
+from bnp_models.run.from_numpyro import to_fit
 
 if TYPE_CHECKING:
     from bnp_models.results.author_tables import AuthorFit
@@ -74,7 +75,8 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - the names of models
     "fit",
     "load",
     "load_package_docs",
+    "read_corpus",
     "resume",
-    "to_arviz",
+    "to_fit",
     *MODELS,
 ]

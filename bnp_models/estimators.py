@@ -614,7 +614,9 @@ class GroupClassifier(ClassEstimator):
     Parameters
     ----------
     model
-        A configured model whose topics differ by group such as `bnp_models.CrossCollectionLDA(20)`.
+        A configured model whose topics differ by group such as
+        `bnp_models.CrossCollectionLDA(20, switch_common=1.0, switch_own=1.0)`, whose weak prior
+        lets classes have more words of their own than the defaults do.
     num_warmup, num_samples, num_chains, progress, fit_options, random_state
         As those of `TopicEstimator`.
     prior
@@ -656,7 +658,8 @@ class GroupClassifier(ClassEstimator):
     >>> from bnp_models.estimators import GroupClassifier
     >>> counts = [[3, 1, 0], [0, 1, 3], [2, 1, 0], [0, 1, 2]]
     >>> classifier = GroupClassifier(
-    ...     bnp.CrossCollectionLDA(2), num_warmup=50, num_samples=50, random_state=0
+    ...     bnp.CrossCollectionLDA(2, switch_common=1.0, switch_own=1.0),
+    ...     num_warmup=50, num_samples=50, random_state=0,
     ... )
     >>> classifier.fit(counts, ["pet", "sky", "pet", "sky"]).predict([[4, 1, 0]]).tolist()
     ['pet']

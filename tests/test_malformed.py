@@ -102,6 +102,8 @@ INTERNAL_FUNCTIONS = {
     "plots.heat_maps.heat_map": "part of the pictures",
     "plots.heat_maps.interval_name": "part of the pictures",
     "plots.heat_maps.wide": "part of the pictures",
+    "results.design.make_design": "of the effects, which check",
+    "results.design.times": "of the effects and of topics over time, as a check",
     "results.topic_pictures.chosen_topics": "of the pictures, as a check",
     "results.topic_pictures.rows_of": "of the pictures, which check",
     "results.topic_pictures.number_labels": "of the pictures, which check",
@@ -251,9 +253,14 @@ POSITIVE = real(0, -1) | {"empty": [], "Normal": dist.Normal(0, 1), "dictionary"
 del POSITIVE["list"], POSITIVE["array"]  # several values are for the model to judge
 
 COVARIATES: Table = wrong() | {
-    "short": {"x": [1, 2]}, "missing": {"x": [1, 2, 3, NAN]}, "constant": {"x": [1, 1, 1, 1]},
+    "short": {"x": [1, 2]}, "constant": {"x": [1, 1, 1, 1]},
     "objects": {"x": [OBJECT] * 4}, "repeated": {"x": [1, 2, 3, 5], "y": [2, 4, 6, 10]},
 }  # fmt: skip
+BESIDE_DOCUMENTS: Table = wrong("None") | {
+    "short": {"x": [1, 2]}, "objects": {"x": [OBJECT] * 4}, "infinite": {"x": [INF] * 4},
+}  # fmt: skip
+COVARIATES_OR_NONE = {label: value for label, value in COVARIATES.items() if label != "None"}
+FORMULA = wrong("None", "dictionary") | {"a response": "x ~ x"}
 PREVALENCE = wrong("None", "class") | {"text": {0: "a", 1: "b"}, "too large": {0: 2.0, 1: 0.5}}
 
 KINDS: dict[str, Table] = {
@@ -455,6 +462,8 @@ KINDS_AT: dict[str, Table] = {
     "results.contrast_tables.associations.word": text(empty=True)
     | {"unknown": "nonsense", "empty": ""},
     "CorpusWriter.add.authors": wrong("None") | {"twice": ["a", "a"]},
+    "CorpusWriter.add.covariates": wrong("None", "dictionary")
+    | {"object inside": {"x": OBJECT}, "inf": {"x": INF}},
     "CorpusWriter.add.group": wrong("None", "number", "string") | {"fraction": 1.5, "no text": ""},
     "CorpusWriter.add.label": wrong("None", "number", "string", "bool")
     | {"inf": INF, "no text": ""},
@@ -466,6 +475,16 @@ KINDS_AT: dict[str, Table] = {
     "Corpus.from_arrays.num_words": count(1, none=True),
     "Corpus.from_ids.num_words": count(1, none=True),
     "Corpus.from_arrays.group": numeric(none=True),
+    **{
+        f"Corpus.{name}.covariates": BESIDE_DOCUMENTS
+        for name in ("from_texts", "from_ids", "from_counts", "from_arrays")
+    },
+    "Corpus.from_dataframe.text": text() | {"list": [1], "unknown": ["nonsense"]},
+    "Corpus.from_dataframe.covariates": FIELD | {"list": [1], "unknown": ["nonsense"]},
+    **{
+        f"Corpus.from_dataframe.{name}": FIELD
+        for name in ("groups", "authors", "labels", "doc_names")
+    },
     **{
         f"{name}.texts": wrong("list") | {"a number inside": ["a", 1], "None inside": [None]}
         for name in ("Corpus.read_texts", "SavedModel.read_texts")
@@ -530,9 +549,11 @@ KINDS_AT: dict[str, Table] = {
     "Transform.neighbours.word": choice() | {"unknown number": 10**6, "negative": -1},
     "data.text_files.read_jsonl.tokens": FIELD,
     **{
-        f"data.text_files.{reader}.text": FIELD | {"list": [1], "unknown": ["nonsense"]}
+        f"data.text_files.{reader}.{name}": FIELD | {"list": [1], "unknown": ["nonsense"]}
         for reader in ("read_csv", "read_jsonl")
+        for name in ("text", "covariates")
     },
+    "data.readers.read_npz.covariates": FIELD | {"list": [1], "unknown": ["nonsense"]},
     "data.text_files.read_folder.groups": flag(none=True),
     "fit.num_warmup": count(0),
     **{f"{name}.num_warmup": count(0) for name in ESTIMATORS},
@@ -567,6 +588,16 @@ KINDS_AT: dict[str, Table] = {
     | {"zero": [0], "number": 2, "too large": [10**30]},
     "choose_num_topics.top": count(2) | {"more than words": 10**6},
     "results.topic_effects.effects.num_draws": count(1),
+    "results.topic_effects.effects.formula": FORMULA,
+    "results.topic_effects.effects.covariates": COVARIATES_OR_NONE,
+    "results.topic_effects.expected_shares.at": wrong("None", "empty"),
+    "results.topic_effects.expected_shares.by": names(none=False, length=False) | {"empty": []},
+    "results.topic_effects.expected_shares.covariates": COVARIATES_OR_NONE,
+    "results.topic_effects.expected_shares.formula": FORMULA,
+    "results.topic_effects.expected_shares.num_draws": count(1),
+    "results.topic_effects.expected_shares.num_points": count(2),
+    "results.topic_pictures.plot_effects.by": names(length=False) | {"empty": []},
+    "results.topic_pictures.plot_effects.covariates": COVARIATES_OR_NONE,
     "results.topic_effects.topics_over_time.bins": wrong("None", "array", "number")
     | {"decreasing": [2, 1]},
     **{
@@ -580,7 +611,7 @@ KINDS_AT: dict[str, Table] = {
     "results.topic_pictures.plot_topics_over_time.bins": wrong("None", "array", "number")
     | {"decreasing": [2, 1]},
     "TopicFit.coherence.top": count(2),
-    "results.topic_pictures.plot_effects.effects": wrong("dictionary"),
+    "results.topic_pictures.plot_effects.effects": wrong("dictionary", "string"),
     "results.topic_tables.first_words.scores": numeric(),
     "scores.coherence.coherence.top": count(2),
     "scores.coherence.coherence.topics": wrong() | {"too few words": [[0]]},
@@ -588,7 +619,8 @@ KINDS_AT: dict[str, Table] = {
     **{
         f"plots.{name}.labels": names()
         for name in ("relation_plots.plot_topic_correlation", "relation_plots.plot_topic_map",
-                     "topic_plots.plot_effects", "topic_plots.plot_topics_over_time")
+                     "topic_plots.plot_effects", "topic_plots.plot_expected_shares",
+                     "topic_plots.plot_topics_over_time")
     },
     "resume.checkpoint": path(),
     "results.author_tables.author_topics.authors": names(length=False) | {"unknown": ["nobody"]},
@@ -629,7 +661,6 @@ KINDS_AT: dict[str, Table] = {
                      "plot_distances")
     },
     "results.contrast_tables.associations.fit": FIT_OF_GROUPS,
-    "results.contrast_tables.contrast_words.by": choice(),
     **{
         f"results.group_tables.{name}.fit": FIT_OF_GROUPS
         for name in (
@@ -664,6 +695,7 @@ PASSED_ON: dict[str, Any] = {
     "baselines.variational_medlda.fit_variational_medlda": fit_program,
     "baselines.variational_slda.fit_variational_slda": fit_program,
     "Corpus.read_texts": bnp.Corpus.from_texts,
+    "Corpus.from_dataframe": bnp.Corpus.from_texts,
     "SavedModel.read_texts": bnp.Corpus.from_texts,
     "choose_num_topics": bnp.fit,
     "TopicFit.document_completion": held_out.document_completion,
@@ -684,7 +716,7 @@ PASSED_ON: dict[str, Any] = {
     "data.text_files.read_ldac": bnp.Corpus.from_counts,
     "data.text_files.read_uci": bnp.Corpus.from_counts,
     "data.readers.from_gensim": bnp.Corpus.from_counts,
-    "data.readers.read_corpus": "data.text_files.read_lines",
+    "read_corpus": "data.text_files.read_lines",
     "data.readers.read_sources": "data.readers.read_table",
     "data.text_files.read_csv": bnp.Corpus.from_texts,
     "data.text_files.read_folder": bnp.Corpus.from_texts,
@@ -865,6 +897,7 @@ ACCEPTED: dict[tuple[str, str, str], str] = {
     ("*", "labels", "fractions"): "labels are any numbers",
     ("CorpusWriter.add", "word_ids", "empty"): "a document without words",
     ("TopicFit.transform", "corpus", "string"): "one text, without known words",
+    ("results.author_tables.infer_author", "corpus", "string"): "one text, without known words",
     ("SavedModel.transform", "corpus", "string"): "one text, without known words",
     ("Corpus.from_ids", "docs", "ragged"): "documents have different lengths",
     ("Transform.neighbours", "word", "number"): "the number of a word",
@@ -907,8 +940,9 @@ class Context:
         texts = ["cat dog cat", "moon sun moon", "dog cat bird", "sun star moon sun"]
         self.texts, self.people = texts, [["ann"], ["bob"], ["ann", "bob"], ["bob"]]
         self.corpus = bnp.Corpus.from_texts(
-            texts, groups=["a", "b", "a", "b"], authors=self.people, labels=[0, 1, 0, 1]
-        )
+            texts, groups=["a", "b", "a", "b"], authors=self.people, labels=[0, 1, 0, 1],
+            covariates={"x": [1.0, 2.0, 4.0, 3.0]},
+        )  # fmt: skip
         rng = np.random.default_rng(0)
         self.sources = bnp.Sources.from_arrays(
             [rng.poisson(2.0, (4, 3)), rng.poisson(2.0, (3, 3))], names=["s", "t"]
@@ -1117,7 +1151,7 @@ def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
     }
     files = {
         "text_files.read_ldac": "tiny.ldac", "text_files.read_uci": "docword.tiny.txt",
-        "text_files.read_vocabulary": "words.txt", "readers.read_corpus": "texts.txt",
+        "text_files.read_vocabulary": "words.txt",
         "readers.guess_format": "texts.txt", "readers.read_npz": "counts.npz",
         "readers.read_mapped": "mapped",
         "readers.guess_source_format": "rows.csv",
@@ -1126,6 +1160,7 @@ def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
         "text_files.read_jsonl": "texts.jsonl", "text_files.read_lines": "texts.txt",
     }  # fmt: skip
     at = {f"data.{reader}.path": folder / name for reader, name in files.items()}
+    at |= {"read_corpus.path": folder / "texts.txt"}
     at |= {f"{kind}.save.path": folder / "written" for kind in ("Corpus", "Sources", "TopicFit")}
     at |= {
         f"scores.held_out_rows.{name}.fit": factor_fit
@@ -1144,6 +1179,7 @@ def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
         "Corpus.from_ids.num_words": 3,
         "Corpus.from_arrays.num_words": corpus.num_words,
         "Corpus.from_texts.texts": context.texts,
+        "Corpus.from_dataframe.frame": pd.DataFrame({"text": context.texts}),
         "FactorFit.load.draws": folder / "factor_fit.nc",
         "FactorFit.load.data": sources,
         "FactorFit.evaluate.data": sources,
@@ -1192,6 +1228,8 @@ def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
         "plots.relation_plots.plot_topic_correlation.table": fit.topic_correlation(),
         "plots.relation_plots.plot_topic_map.table": fit.topic_map(),
         "plots.topic_plots.plot_effects.table": fit.effects({"x": [1.0, 2.0, 4.0, 3.0]}),
+        "results.topic_effects.expected_shares.by": "x",
+        "plots.topic_plots.plot_expected_shares.table": fit.expected_shares(by="x"),
         "plots.topic_plots.plot_topics_over_time.table": fit.topics_over_time([1, 2, 3, 4]),
         "results.topic_pictures.plot_effects.effects": {"x": [1.0, 2.0, 4.0, 3.0]},
         "TopicFit.coherence.top": 3,
@@ -1362,6 +1400,7 @@ BESIDE: dict[str, dict[str, Any]] = {  # parameters that go together with anothe
 }
 FIELDS_ARE_NAMES = (
     "data.text_files.read_csv", "data.text_files.read_jsonl", "data.text_files.read_folder",
+    "Corpus.from_dataframe",
 )  # fmt: skip
 
 
@@ -1478,7 +1517,7 @@ def test_malformed_values_are_refused(context, name):
 def test_valid_values_are_taken(context, name):
     """What the malformed values are tried out beside is valid."""
     if name in (
-        "to_arviz",
+        "to_fit",
         "FactorFit.impute",
         "Transform.from_wordnet",
         "results.topic_pictures.pyldavis",

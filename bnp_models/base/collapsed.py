@@ -119,7 +119,7 @@ class Words(dist.Distribution):
     z
         Topic of each token, shape (T,); the event has this shape.
     beta
-        Concentration per word.
+        Concentration per word, one for all topics or one for each, shape (K,).
     num_words, num_topics
         Sizes V and K.
     """
@@ -140,7 +140,8 @@ class Words(dist.Distribution):
         """Draw the topics' word distributions and from them the words."""
         key_phi, key_w = jax.random.split(key)
         shape = (*sample_shape, self.num_topics)
-        phi = jax.random.dirichlet(key_phi, jnp.full(self.num_words, self.beta), shape)
+        beta = jnp.broadcast_to(self.beta, (self.num_words, self.num_topics)).T
+        phi = jax.random.dirichlet(key_phi, beta, shape)
         return jax.random.categorical(key_w, jnp.log(phi)[..., self.z, :], axis=-1)
 
     def log_prob(self, value: Array, intermediates: object = None) -> Float[Array, ""]:

@@ -8,7 +8,7 @@ import copy
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from types import ModuleType
 from typing import Any, ClassVar, NamedTuple
@@ -60,13 +60,13 @@ class GibbsKernel(MCMCKernel):
 
     A run of an infinite model that is short of slots raises `ValueError`. Where NumPyro maps the
     whole run over chains ("parallel", a callable), its draws and `lp` are NaN instead (-1 if they
-    are integers), and `to_arviz` raises the error.
+    are integers), and `to_fit` raises the error.
 
-    `arviz.from_numpyro(mcmc)` reads the draws; `bnp_models.to_arviz(mcmc)` also names their
-    dimensions. ArviZ can't compute a log likelihood by itself, because the topics that it would
-    need are integrated out: `from_numpyro` makes none, and refuses to where it would have to be
-    asked (1.x). `fit.log_likelihood()` computes one. `simulator` is for simulation-based
-    calibration.
+    `bnp_models.to_fit(mcmc)` makes a fit of the run, with tables and `convergence`.
+    `arviz.from_numpyro(mcmc)` reads the draws alone. ArviZ can't compute a log likelihood by
+    itself, because the topics that it would need are integrated out: `from_numpyro` makes none, and
+    refuses to where it would have to be asked (1.x). `fit.log_likelihood()` computes one.
+    `simulator` is for simulation-based calibration.
 
     Examples
     --------
@@ -164,10 +164,27 @@ class GibbsKernel(MCMCKernel):
         reuse_loops(_check_capacity_of)
         data = self.sampler(values).prepare(argument)
         keys, _, leave = _chains_of(rng_key)
+        if self._is_block:
+            self._check_slots(keys, num_warmup, data, argument, values)
         state = self.start(keys, num_warmup, data, argument, values)
         draws, lp = _report(self, state, values)
         self._sample_fn = True
         return leave(state._replace(draws=draws, lp=lp))
+
+    def _check_slots(self, *start: Any) -> None:
+        """Refuse a start with more slots than the program has, in which topics would be lost."""
+        sampler = self.sampler(self.config.hyperparameters)
+        if not sampler.grows:
+            return
+        terms = self.config.terms
+        chosen = getattr(self.config, terms.capacity)
+        slots = sampler.capacity(jax.eval_shape(self.start, *start).chain)
+        if slots > chosen:
+            raise ValueError(
+                f"{terms.capacity}={chosen} is too small for a block: chains start with up to "
+                f"{slots} {terms.parts}. Ask for {terms.capacity}={slots} or more, with room for "
+                f"new ones, or for {terms.start_option}={chosen} or fewer"
+            )
 
     def data_argument(self, model_args: tuple[Any, ...], model_kwargs: dict | None) -> Any:
         """Return the data out of the arguments of `MCMC.run`.
@@ -341,13 +358,14 @@ class GibbsKernel(MCMCKernel):
 
     def check_capacity(self, state: GibbsState) -> None:
         """Raise `ValueError` if a run was short of slots, which makes its draws invalid."""
-        sampler = self.sampler()
+        sampler = self.sampler(self.config.hyperparameters)
         if not sampler.grows or not np.any(state.chain.overflow):
             return
         name, slots = self.config.terms.capacity, sampler.capacity(state.chain)
         raise ValueError(
-            f"{name}={slots} is too small for this run: a sweep needed more. Ask for "
-            f"{name}={2 * slots}, or use bnp_models.fit, which grows by itself"
+            f"{name}={getattr(self.config, name)} is too small for this run: a sweep needed more "
+            f"than {slots}. Ask for {name}={2 * slots}, or use bnp_models.fit, which grows by "
+            "itself"
         )
 
     def for_fit(self, num_warmup: int) -> "GibbsKernel":
@@ -410,6 +428,10 @@ class GibbsModel(Model):
         sites = (*self.block_sites, *self.assignments) if is_block else ()
         made = self.options_type(**options)
         return GibbsKernel(self, dataclasses.replace(made, **made.checked(self, sites)), **block)
+
+    def recorded_of_sites(self, sites: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values of sites of the collapsed program in the form that `draws` have."""
+        return dict(sites)
 
     def sampler(self, options: Options, sampled_by_other_blocks: frozenset[str]) -> Sampler:
         """Return the sampler of one chain."""
@@ -513,11 +535,19 @@ def _is_state(x: object) -> bool:
 
 
 def as_batch(state: GibbsState) -> GibbsState:
-    """Return the state of a single chain as a batch of one; the keys are typed."""
-    return _chains_of(state.rng_key)[1](state)
+    """Return the last state of `MCMC` as one of several chains, whatever `chain_method` made it.
+
+    A single chain becomes a batch of one. What the chains share is there once. The keys are typed.
+    """
+    batch = _chains_of(state.rng_key)[1](state)
+    if not jnp.ndim(state.sweep):
+        return batch
+    # NumPyro mapped the whole run over chains, and has copied what they share
+    return batch._replace(**{n: jax.tree.map(lambda x: x[0], getattr(state, n)) for n in _SHARED})
 
 
 _MAPPED = ("draws", "lp", "info", "chain", "means")
+_SHARED = ("data", "sweep", "num_warmup")
 _Change = Callable[[GibbsState], GibbsState]
 
 

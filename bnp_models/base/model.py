@@ -26,6 +26,7 @@ from jaxtyping import PyTree
 from bnp_kernels.random.bits import split
 from bnp_kernels.random.concentration import GammaPrior, draw_from_priors
 from bnp_models.base.likelihood import Likelihood
+from bnp_models.base.other_packages import runs_by_gradients
 from bnp_models.data import arguments
 from bnp_models.data.readers import Readers
 from bnp_models.data.transforms import Transform
@@ -219,6 +220,16 @@ def _restore(value: object) -> Any:
     return family(**{k: np.asarray(v, np.float32)[()] for k, v in parameters.items()})
 
 
+class _OfKernels:
+    """An attribute of kernels, for which NumPyro asks a model that is given in their place."""
+
+    def __get__(self, model: "Model | None", owner: "type[Model]") -> Any:
+        made = f"{owner.__name__}(...)" if model is None else "model"
+        raise AttributeError(
+            f"{owner.__name__} is a model, and MCMC takes a kernel: use MCMC({made}.gibbs(), ...)"
+        )
+
+
 class Model(abc.ABC):
     """A frozen configuration that is a NumPyro model and knows its Gibbs kernel.
 
@@ -244,6 +255,7 @@ class Model(abc.ABC):
     """Dim of the parts of the data that are independent given the parameters."""
     can_divide_documents: ClassVar[bool] = True
     """Whether a parallel sweep can be divided over devices."""
+    sample_field = _OfKernels()
     slots: ClassVar[str | None] = None
     """Dim of the slots of an infinite model; free slots at the end are cut off the draws."""
 
@@ -326,7 +338,19 @@ class Model(abc.ABC):
         """Run the hyperparameters' part of the program: one site for each prior.
 
         `conditioned_on` overrides values and priors by name.
+
+        Raises
+        ------
+        ValueError
+            If an algorithm runs the program that needs gradients with respect to all its sites.
         """
+        if runs_by_gradients():
+            beside = "; NUTS can draw hyperparameters beside it, see gibbs(program=)"
+            raise ValueError(
+                f"{type(self).__name__} has discrete {self.terms.parts}, and this algorithm needs "
+                "gradients: use MCMC(model.gibbs(), ...) or bnp_models.fit(model, "
+                f"{self.terms.data[0]})" + beside * hasattr(self, "collapsed")
+            )
         arguments.options(self.sample_hyperparameters, conditioned_on, *self.hyperparameters)
         values, shapes = {}, self.shapes(data)
         for name in self.hyperparameters:

@@ -28,6 +28,7 @@ import platform
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,7 @@ __all__ = [
     "random_key",
     "refuse_forked",
     "reuse_loops",
+    "runs_by_gradients",
     "trim",
 ]
 
@@ -247,6 +249,23 @@ def handlers_in_force() -> Iterator[handlers.substitute | handlers.condition]:
     for handler in getattr(primitives, "_PYRO_STACK", ()):
         if isinstance(handler, handlers.substitute | handlers.condition):
             yield handler
+
+
+def runs_by_gradients() -> bool:
+    """Return whether HMC, NUTS or an automatic guide runs the program, and has to sample all of it.
+
+    They ask a strategy for the first value of each site. A block of several kernels has values for
+    the sites of the others. If funsor is installed, NumPyro can sum discrete sites out.
+    """
+    found = False
+    for handler in handlers_in_force():
+        if handler.data:
+            return False
+        give = getattr(handler, "substitute_fn", None)
+        give = getattr(give, "func", give)  # of a partial function
+        named = getattr(give, "__module__", ""), getattr(give, "__name__", "")
+        found |= named[0] == "numpyro.infer.initialization" and named[1] != "init_to_sample"
+    return found and find_spec("funsor") is None
 
 
 def arguments_of_run(mcmc: MCMC) -> tuple[tuple[Any, ...], Mapping[str, Any]]:

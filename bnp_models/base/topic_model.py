@@ -260,6 +260,14 @@ class RootedTopics(InfiniteTopics):
     weights_of_rows: ClassVar[tuple[str, str]] = ("root_weights", "unused_weight")
     """Variables of a kept state: weights of topics in new documents, and of those not in use."""
 
+    def recorded_of_sites(self, sites: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values of sites; `root` ends with the weight of all topics not in use."""
+        found = dict(sites)
+        if "root" in found:
+            root = found.pop("root")
+            found |= {"root_weights": root[..., :-1], "unused_weight": root[..., -1]}
+        return found
+
     def topics_of(self, state: Mapping[str, np.ndarray], corpus: Corpus) -> Topics:
         """Return topics and prior weights of one kept state; the last topic stands for new ones."""
         weights, unused = (state[name] for name in self.weights_of_rows)

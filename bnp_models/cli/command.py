@@ -41,6 +41,7 @@ from bnp_models.cli.reading import (
 from bnp_models.data import arguments
 from bnp_models.data.files import csv_text, replacing
 from bnp_models.run.checkpoint import has_checkpoint, read_header
+from bnp_models.run.choose_topics import OWN
 from bnp_models.run.progress import Lines
 
 if TYPE_CHECKING:  # what `import bnp_models` has not imported comes late, so that help is quick
@@ -61,8 +62,8 @@ VALUES = (
     "'Gamma(1, 1)', any distribution of numpyro.distributions with numbers as parameters."
 )
 NO_OPTIONS = {
-    "devices", "ignore", "model", "on_interrupt", "optimise", "program", "progress", "reading",
-    "self", "transform",
+    "at", "devices", "ignore", "model", "on_interrupt", "optimise", "program", "progress",
+    "reading", "self", "transform",
 }  # fmt: skip
 """Parameters that no text can give, or that the command gives."""
 
@@ -158,7 +159,7 @@ def make_parser(argv: Sequence[str] | None = None) -> argparse.ArgumentParser:
         child.set_defaults(function=function)
         if argv is None or name in argv:
             found = (pkgutil.resolve_name(x) if isinstance(x, str) else x for x in others)
-            add = _add_models if name == "fit" else _add_options
+            add = _add_models if "model" in inspect.signature(function).parameters else _add_options
             add(child, _options(function, *found), argv)
     return parser
 
@@ -166,22 +167,29 @@ def make_parser(argv: Sequence[str] | None = None) -> argparse.ArgumentParser:
 def _add_models(
     parser: argparse.ArgumentParser, options: Options, argv: Sequence[str] | None
 ) -> None:
-    """Add a parser for each model that can be fitted."""
+    """Add a parser for each model that can be fitted, or whose number of topics can be chosen."""
+    choosing = "folds" in options
+    options = {name: x for name, x in options.items() if not (choosing and name in OWN)}
     parsers = parser.add_subparsers(metavar="MODEL", required=True)
     for name, model in bnp.MODELS.items():
         fields = _options(model)
+        if choosing and "num_topics" not in fields:
+            continue
+        number = "5,10,20" if choosing else "20"
         required = "".join(
-            f" {_option(key)} 20" for key, (p, _) in fields.items() if p.default is p.empty
+            f" {_option(key)} {number}" for key, (p, _) in fields.items() if p.default is p.empty
         )
         factors = model.terms.parts == "factors"
         data = "flowers.csv --read source=species" if factors else "reviews.csv --read text=body"
-        child = _add_parser(parsers, f"fit {name}", model, f"{data}{required} --output run")
+        command, output = ("choose", "scores.csv") if choosing else ("fit", "run")
+        example = f"{data}{required} --output {output}"
+        child = _add_parser(parsers, f"{command} {name}", model, example)
         child.set_defaults(model=model)
         if argv is None or name in argv:
             sampler = _options(model.gibbs)
             names = f"Variable to record beside the scalars, of {', '.join(model.recordable)}"
-            record = sampler.pop("record")[0], f"{names}; may be repeated"
-            _add_options(child, options | {"record": record})
+            record = {"record": (sampler.pop("record")[0], f"{names}; may be repeated")}
+            _add_options(child, options if choosing else options | record)
             group = child.add_argument_group("hyperparameters", VALUES)
             _add_options(group, fields, values=True)
             _add_options(child.add_argument_group("sampler"), sampler, values=True)
@@ -283,6 +291,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "bool": {"type": _boolean, "metavar": "yes|no"},
     "Path": {"type": _path, "metavar": "PATH"},
     "float": {"type": float, "metavar": "X"},
+    "[int]": {"action": "append", "type": int, "metavar": "N"},
     "int": {"type": int, "metavar": "N"},
     "[str]": {"action": "append", "metavar": "NAME"},
     "str": {"metavar": "NAME"},
@@ -399,7 +408,11 @@ def pictures(result: type[Fit]) -> list[str]:
 
 
 def _progress(
-    sizes: Mapping[str, Any], terms: ModelWords, *, no_progress: bool = False
+    sizes: Mapping[str, Any],
+    terms: ModelWords,
+    seconds: float = 15.0,
+    *,
+    no_progress: bool = False,
 ) -> bool | Lines:
     """Choose how progress is shown.
 
@@ -410,7 +423,7 @@ def _progress(
     """
     if no_progress or sys.stderr.isatty():
         return not no_progress
-    return Lines(sizes["num_warmup"] + sizes["num_samples"], terms)
+    return Lines(sizes["num_warmup"] + sizes["num_samples"], terms, seconds)
 
 
 def _prepare(num_devices: int | None = None) -> None:
@@ -456,6 +469,17 @@ def _draw(draw: Callable[..., Fit], folder: Path, saved: Path, sizes: Mapping[st
     return 0
 
 
+def _run_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Take the options of `fit` out of all, with their defaults; read the others as values."""
+    known = inspect.signature(bnp.fit).parameters
+    run = {n: options.pop(n, p.default) for n, p in known.items() if p.kind is p.KEYWORD_ONLY}
+    _prepare(_num_cores(run["num_chains"]))  # before a prior is built
+    for name, value in options.items():
+        if isinstance(value, str):
+            options[name] = parse_value(_option(name), value)
+    return run
+
+
 # --- the commands -----------------------------------------------------------------------------
 
 
@@ -474,12 +498,7 @@ def fit(model: type[Model], data: Path, *, output: Path, **options: Any) -> int:
         Folder for the results.
     """
     how_to_read, how_to_show = _taken(read_data, options), _taken(_progress, options)
-    known = inspect.signature(bnp.fit).parameters
-    run = {n: options.pop(n, p.default) for n, p in known.items() if p.kind is p.KEYWORD_ONLY}
-    _prepare(_num_cores(run["num_chains"]))  # before a prior is built
-    for name, value in options.items():
-        if isinstance(value, str):
-            options[name] = parse_value(_option(name), value)
+    run = _run_options(options)
     ready = model(**_taken(model, options))
     dataset, run["reading"] = read_data(ready, data, **how_to_read)
     say(f"{dataset!r} from {data}")
@@ -488,6 +507,32 @@ def fit(model: type[Model], data: Path, *, output: Path, **options: Any) -> int:
     run["progress"] = _progress(run, model.terms, **how_to_show)
     draw = functools.partial(bnp.fit, ready, dataset, **run, **options)
     return _draw(draw, output, run["checkpoint"], run)
+
+
+@command(
+    "LDA reviews.csv --read text=body --num-topics 5,10,20 --output scores.csv",
+    read_data,
+    bnp.choose_num_topics,
+    bnp.fit,
+    _progress,
+    _print_table,
+)
+def choose(model: type[Model], data: Path, **options: Any) -> int:
+    """Score a model with several numbers of topics on documents that it has not seen."""
+    how_to_read, how_to_show = _taken(read_data, options), _taken(_progress, options)
+    how_to_print = _taken(_print_table, options)
+    dealt = {name: options.pop(name) for name in ("folds", "top") if name in options}
+    run = _run_options(options)
+    given = options.pop("num_topics")
+    numbers = list(given) if isinstance(given, tuple) else [given]
+    options["num_topics"] = numbers[0]
+    ready = model(**_taken(model, options))
+    corpus, _ = read_data(ready, data, **how_to_read)
+    say(f"{corpus!r} from {data}")
+    run = {name: value for name, value in run.items() if name not in OWN}
+    run["progress"] = _progress(run, model.terms, **how_to_show)
+    scores = bnp.choose_num_topics(ready, corpus, numbers, **dealt, **run, **options)
+    return _print_table(scores.table, **how_to_print)
 
 
 @command("run", _progress)
@@ -596,6 +641,97 @@ def documents(run: Path, **options: Any) -> int:
 
 
 @command(
+    "run --formula '~ rating + s(day)' --by day",
+    _load,
+    _print_table,
+    "bnp_models.results.topic_effects:effects",
+)
+def effects(
+    run: Path,
+    *,
+    formula: str,
+    by: Sequence[str] = (),
+    num_points: int | None = None,
+    covariates: Path | None = None,
+    **options: Any,
+) -> int:
+    """Print how the topics of a run depend on covariates.
+
+    Parameters
+    ----------
+    formula
+        What the shares depend on, such as '~ rating + s(day)'. It is Python that runs.
+    by
+        Print the expected shares by this covariate; may be given twice (the effects of all terms).
+    num_points
+        With --by: values of a number or date, at equal distances (50).
+    covariates
+        CSV file with a row for each document, in their order (the covariates of the corpus).
+    """
+    found, how = _load(run, "effects", **_taken(_load, options)), _taken(_print_table, options)
+    options |= {"formula": formula, "covariates": _columns("--covariates", covariates)}
+    if by:
+        points = {} if num_points is None else {"num_points": num_points}
+        table = found.expected_shares(by=list(by), **points, **options)
+    elif num_points is not None:
+        raise ValueError(f"--num-points is for expected shares: give --by COLUMN, got {num_points}")
+    else:
+        table = found.effects(**options)
+    for reason, count in table.attrs["left_out"].items():
+        if count:
+            say(f"{count} documents are left out: {reason}")
+    return _print_table(table, **how)
+
+
+@command("run --column day --bins year", _load, _print_table)
+def time(
+    run: Path,
+    *,
+    column: str,
+    bins: str | None = None,
+    interval: float = 0.9,
+    covariates: Path | None = None,
+    **options: Any,
+) -> int:
+    """Print the share of each topic in each period.
+
+    Parameters
+    ----------
+    column
+        Name of the covariate that says when a document is from.
+    bins
+        Number of periods; for dates also month, quarter or year.
+    interval
+        Probability that lower and upper enclose.
+    covariates
+        CSV file with a row for each document, in their order (the covariates of the corpus).
+    """
+    found = _load(run, "topics_over_time", **_taken(_load, options))
+    how = _taken(_print_table, options)
+    given = _columns("--covariates", covariates)
+    given = found.dataset.covariates if given is None else given
+    if given.columns.empty:
+        raise ValueError(f"{run} has a corpus without covariates: give --covariates FILE")
+    when = given[arguments.one_of("--column", column, list(given))]
+    periods = int(bins) if bins and bins.isdecimal() else bins
+    return _print_table(found.topics_over_time(when, bins=periods, interval=interval), **how)
+
+
+def _columns(argument: str, path: Path | None) -> pd.DataFrame | None:
+    """Read the columns of a CSV file."""
+    if path is None:
+        return None
+    import pandas as pd
+
+    try:
+        return pd.read_csv(path)
+    except ValueError as error:  # of pandas' parser
+        raise ValueError(
+            f"{argument} must be a CSV file with a row of names, got {path}: {error}"
+        ) from None
+
+
+@command(
     "run --author 'Jane Doe' --top 3",
     _load,
     _print_table,
@@ -681,6 +817,41 @@ def report(run: Path, *, output: Path | None = None, **options: Any) -> int:
     return 0
 
 
+@command("run labels.csv")
+def label(run: Path, labels: Path) -> int:
+    """Name topics of a run; its tables, pictures and report are written again with the names.
+
+    Parameters
+    ----------
+    run
+        Folder of a run: --output of the fit.
+    labels
+        CSV file with the columns topic (the number) and label. They replace all earlier labels.
+    """
+    import pandas as pd
+
+    from bnp_models.results.folder import save_run
+
+    found = _load(run, "with_labels")
+    table = _columns("labels", labels)
+    assert table is not None
+    if missing := [name for name in ("topic", "label") if name not in table]:
+        raise ValueError(
+            f"labels: {labels} has no column {missing[0]!r}; give topic, with numbers as in "
+            f"topics.csv, and label; it has {', '.join(map(str, table.columns))}"
+        )
+    named = table.dropna(subset="label")
+    names = pd.Series(named["label"].astype(str).to_numpy(), named["topic"].tolist())
+    if names.index.has_duplicates:
+        raise ValueError(
+            f"labels: {labels} has topic {names.index[names.index.duplicated()][0]} twice; give "
+            "each topic one label"
+        )
+    print(save_run(found.with_labels(names), run))
+    say(f"\nlabels in {run}: {len(names)}")
+    return 0
+
+
 @command("")
 def models() -> int:
     """List the models with their hyperparameters."""
@@ -694,20 +865,32 @@ def models() -> int:
 
 
 @command("--output demo-output", _progress)
-def demo(*, output: Path = Path("demo-output"), quick: bool = False, **options: Any) -> int:
-    """Fit what Python packages say they do, in two minutes.
+def demo(
+    *,
+    output: Path = Path("demo-output"),
+    hdp: bool = False,
+    quick: bool = False,
+    **options: Any,
+) -> int:
+    """Find topics in what Python packages say they do, in about a minute.
 
     Parameters
     ----------
     output
         Where results go.
+    hdp
+        A model that finds the number of topics, instead of ten topics.
     quick
         Some sweeps over a small corpus.
     """
+    if hdp and quick:
+        raise ValueError("--hdp and --quick can't be combined; give one of them")
+    print("Loading the library ...", flush=True)
     from bnp_models.cli import demo
 
-    size = "quick" if quick else "long"
-    sizes = demo.SIZES[size]
-    _prepare(_num_cores(sizes["num_chains"]))
-    demo.run(output, size=size, progress=_progress(sizes, demo.MODEL.terms, **options))
+    size = "hdp" if hdp else "quick" if quick else "usual"
+    how = demo.SIZES[size]
+    _prepare(_num_cores(how.options["num_chains"]))
+    progress = _progress(how.options, how.model.terms, demo.SILENCE, **options)
+    demo.run(demo.read(size), output, size=size, progress=progress)
     return 0

@@ -1,94 +1,205 @@
-"""The demo: topics of the docstrings of installed Python packages, in about two minutes.
+"""The demo: ten topics of the docstrings of installed Python packages, in about a minute.
 
 The demo shows the usual steps: a corpus without any download, four chains, the topics, convergence
-diagnostics, a held-out score and pictures. Two minutes are enough to look at the topics, but too
-short for convergence. The demo prints what the diagnostics say.
+diagnostics and pictures. Its last two sentences say what the chains agree on, and what not.
 """
 
+import dataclasses
+import textwrap
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpyro.distributions as dist
+import pandas as pd
 
 import bnp_models as bnp
+from bnp_models.base.model import Model
 from bnp_models.data.package_docs import PLACES, load_package_docs
+from bnp_models.posterior.diagnostics import Convergence
+from bnp_models.posterior.functionals import Functionals
+from bnp_models.report.text import topics_text
 from bnp_models.results.folder import REPORT, save_run
-from bnp_models.run.progress import Progress
+from bnp_models.results.result import Fit
+from bnp_models.run.progress import Clock, Lines, Progress
 
-__all__ = ["MODEL", "PACKAGES", "SIZES", "run", "unigram_perplexity"]
+__all__ = ["SIZES", "Size", "agreement", "read", "run", "settings", "subject_words", "verdict"]
 
-SIZES: dict[str, dict[str, Any]] = {
-    "long": {
-        "num_warmup": 100, "num_samples": 100, "thinning": 2, "num_chains": 4, "keep_states": 5,
-    },
-    "quick": {
-        "num_warmup": 10, "num_samples": 10, "thinning": 1, "num_chains": 2, "keep_states": 5,
-    },
+
+@dataclasses.dataclass(frozen=True)
+class Size:
+    """One form of the demo: a model, whose docstrings are read, and options of `fit`."""
+
+    model: Model
+    packages: tuple[str, ...]
+    options: dict[str, Any]
+
+
+_LDA = bnp.LDA(10, alpha=dist.Gamma(1.0, 1.0), beta=dist.Gamma(1.0, 10.0))
+SIZES = {
+    "usual": Size(
+        _LDA,
+        tuple(PLACES),
+        {
+            "num_warmup": 600, "num_samples": 200, "num_chains": 4, "keep_states": 10,
+            "schedule": "parallel", "start_temperature": 1.5,
+        },
+    ),
+    "hdp": Size(
+        bnp.HDPLDA(beta=0.5, max_topics=64),  # enough slots: adding some compiles again
+        tuple(PLACES),
+        {
+            "num_warmup": 150, "num_samples": 50, "num_chains": 4, "keep_states": 10,
+            "schedule": "parallel", "init_topics": 10,
+        },
+    ),
+    "quick": Size(
+        _LDA,
+        ("numpyro", "optax"),
+        {"num_warmup": 10, "num_samples": 10, "num_chains": 2, "keep_states": 5},
+    ),
 }  # fmt: skip
-"""Options of `fit`."""
-PACKAGES = {"long": tuple(PLACES), "quick": ("numpyro", "optax")}
-"""Whose docstrings are read."""
-MODEL = bnp.HDPLDA(beta=0.05, max_topics=384)  # enough slots: adding some compiles again
-TEST_SHARE = 0.1  # share of the documents that is held out
+"""The forms of the demo by name."""
+LEAST_REPEATED = 1.7
+"""Words that occur less often than this in a document that has them are not of its subject."""
+WORDS = {"min_df": 10, "max_df": 0.12}
+MIN_TOKENS = 15  # shorter documents are dropped
 NUM_ROWS = 25  # topics that are printed; topics.csv has all
+SILENCE = 4.0  # seconds between lines about the chains
 
 
-def run(output: Path, *, size: str = "long", progress: bool | Progress = True) -> None:
-    """Run the demo: print the results and write them to a folder.
+def settings() -> dict[str, Any]:
+    """Return all that decides what the demo finds, but for the installed packages, as JSON can."""
+    usual = SIZES["usual"]
+    return {
+        "version": bnp.__version__,
+        "model": usual.model.describe(),
+        "packages": list(usual.packages),
+        "options": usual.options,
+        "words": {"least_repeated": LEAST_REPEATED, "min_tokens": MIN_TOKENS, **WORDS},
+    }
+
+
+def read(size: str = "usual") -> bnp.Corpus:
+    """Read the docstrings of installed packages, reduced to words that tell subjects.
 
     Parameters
     ----------
+    size
+        Key of `SIZES`.
+    """
+    print("Reading the docstrings of installed packages ...", flush=True)
+    corpus = subject_words(load_package_docs(SIZES[size].packages))
+    print(
+        f"{corpus.num_docs:,} functions and classes of {', '.join(corpus.group_names)}: "
+        f"{corpus.num_tokens:,} words, {corpus.num_words:,} different ones.",
+        flush=True,
+    )
+    return corpus
+
+
+def subject_words(corpus: bnp.Corpus) -> bnp.Corpus:
+    """Keep the words that come back where they occur, and documents that still have some.
+
+    A document that is about filters repeats "filter". Words of any docstring, such as "resulting"
+    or "respectively", occur in many documents, once in each.
+    """
+    counts = corpus.to_counts()
+    num_docs = np.bincount(counts.indices, minlength=corpus.num_words)
+    repeated = np.asarray(counts.sum(axis=0)).ravel() / np.maximum(num_docs, 1)
+    kept = np.flatnonzero(repeated >= LEAST_REPEATED)
+    corpus = corpus.with_vocabulary([corpus.vocabulary[v] for v in kept]).prune(**WORDS)
+    return corpus.select(corpus.doc_length >= MIN_TOKENS)
+
+
+def run(
+    corpus: bnp.Corpus, output: Path, *, size: str = "usual", progress: bool | Progress = True
+) -> None:
+    """Fit, print the results and write them to a folder.
+
+    Parameters
+    ----------
+    corpus
+        What `read` returned.
     output
         Folder for draws, tables and pictures.
     size
-        "long", or "quick" for a look at the form of the results.
+        Key of `SIZES`.
     progress
         As in `fit`.
     """
-    how = SIZES[size]
-    num_warmup, num_samples, thinning = how["num_warmup"], how["num_samples"], how["thinning"]
+    model, how = SIZES[size].model, SIZES[size].options
     start = time.perf_counter()
-    corpus = load_package_docs(PACKAGES[size])
-    train, test = corpus.train_test_split(TEST_SHARE, stratify=True)
     print(
-        f"{corpus.num_docs} functions and classes of {', '.join(corpus.group_names)}: "
-        f"{corpus.num_tokens} words of their docstrings, {corpus.num_words} different ones.\n"
-        f"{how['num_chains']} chains of an HDP topic model: {num_warmup} sweeps of warm-up, "
-        f"{num_samples}, of which one in {thinning} is kept.\n",
+        f"{how['num_chains']} chains of {type(model).__name__}: {how['num_warmup']} sweeps of "
+        f"warm-up, then {how['num_samples']}.\n",
         flush=True,
     )
-    loaded = time.perf_counter()
-    fit = bnp.fit(MODEL, train, **how, progress=progress)
+    if isinstance(progress, Lines):
+        progress.begin()
+    fit = bnp.fit(model, corpus, **how, progress=progress)
     sampled = time.perf_counter()
+    others = fit.shown.alignment.num_others
+    print(f"\n{topics_text(fit.topics(), num_others=others, num_rows=NUM_ROWS)}\n", flush=True)
     output.mkdir(parents=True, exist_ok=True)
-    test.save(output / "test.npz")
-    print(f"\n{save_run(fit, output, num_rows=NUM_ROWS)}\n", flush=True)
-    score = fit.document_completion(test)
-    heldout = test.halves()[1]  # the half that `document_completion` holds out
-    print(
-        f"Held out, one half of each of {test.num_docs} new documents given the other half:\n"
-        f"{score}\nWithout topics, from the frequencies of the words alone: perplexity "
-        f"{unigram_perplexity(train, heldout):.2f}.\n"
-    )
-    if not fit.convergence().passed:
-        longer = f"--num-warmup {10 * num_warmup} --num-samples {10 * num_samples}"
-        print(
-            f"These chains ran for {sampled - loaded:.0f} seconds. For results to rely on, run "
-            f"longer:\n    bnp-models fit HDPLDA {output / 'corpus.npz'} --beta {MODEL.beta:g} \\\n"
-            f"        {longer} --thinning {10 * thinning} --output {output}-long\n"
-        )
+    writing = "Writing tables and pictures ..."
+    print(writing, flush=True)
+    clock = Clock(lambda seconds: print(f"{writing} {seconds:.0f} s", flush=True), SILENCE)
+    try:
+        save_run(fit, output)
+    finally:
+        clock.stop()
     done = time.perf_counter()
     print(
-        f"{done - start:.0f} s: corpus {loaded - start:.0f}, chains {sampled - loaded:.0f} "
-        f"(compiling: {fit.data.attrs['compile_seconds']:.0f}), tables, pictures and score "
-        f"{done - sampled:.0f}.\nIn {output}: draws.nc (for ArviZ), report.txt, tables (.csv), "
-        f"pictures (.png), corpora (.npz).\nOpen {output / REPORT} in a browser."
+        f"Chains: {sampled - start:.0f} s, of which compiling: "
+        f"{fit.data.attrs['compile_seconds']:.0f} s. Tables and pictures: {done - sampled:.0f} s.\n"
+        f"In {output}: draws.nc (for ArviZ), corpus.npz, report.txt, tables (.csv), "
+        f"pictures (.png).\nOpen {output / REPORT} in a browser.\n"
     )
+    for sentence in verdict(fit):
+        print(textwrap.fill(sentence, 100), flush=True)
 
 
-def unigram_perplexity(train: bnp.Corpus, test: bnp.Corpus) -> float:
-    """Return the perplexity under the training frequencies of words, with one added to each."""
-    count = np.bincount(np.asarray(train.word), minlength=train.num_words) + 1.0
-    log_share = np.log(count / count.sum())
-    return float(np.exp(-log_share[np.asarray(test.word)].mean()))
+def verdict(fit: Fit) -> tuple[str, str]:
+    """Say in one sentence what the chains agree on, and in another one what not."""
+    chains = fit.posterior.sizes["chain"]
+    return agreement(fit.topics(num_words=3), fit.convergence(), fit.functionals(), chains)
+
+
+def agreement(
+    table: pd.DataFrame, judged: Convergence, compared: Functionals, chains: int
+) -> tuple[str, str]:
+    """Return the sentences of `verdict`, from `fit.topics()` and what was found of the chains."""
+    share, others, alike = (
+        table[name].to_numpy() for name in ("prevalence", "other_chains", "similarity")
+    )
+    most = chains // 2 + 1
+    found = others + 1 >= most
+    sure = (
+        f"What is sure: {found.sum()} of {len(table)} topics, with {share[found].sum():.0%} of the "
+        f"words, are in at least {most} of the {chains} chains ({(others + 1 == chains).sum()} in "
+        f"all {chains})"
+    )
+    kinds = compared.summary
+    if "document pairs" in kinds.index:
+        apart, pairs = kinds.loc[["document pairs"], ["median_range", "number"]].to_numpy()[0]
+        sure += (
+            ", and the probability that words of two documents share a topic differs between "
+            f"chains by {apart:.2f} (the median of {pairs:.0f} pairs)"
+        )
+    if judged.passed:
+        return f"{sure}.", (
+            "What is not: shares of topics and words are known up to their intervals in the tables."
+        )
+    unsure = f"What is not: the chains have not converged ({judged.verdict})"
+    if not found.all():
+        few, rest = int((~found).sum()), share[~found].sum()
+        topics, are = ("topic", "is") if few == 1 else ("topics", "are")
+        unsure += f", {few} {topics} with {rest:.0%} of the words {are} in fewer chains"
+    unsure += ", and another seed gives other shares and other words further down the lists"
+    if found.any():
+        unlike = int(np.argmin(np.where(found, alike, np.inf)))
+        words = table["words"].to_list()[unlike]
+        unsure += f", most of all in topic {table.index[unlike]} ({words})"
+    return f"{sure}.", f"{unsure}."

@@ -7,8 +7,8 @@ for that run uses these options again, so that both are cut into the same words:
 
 - options that make words of texts (`lowercase=False`) hold for every format of texts;
 - options that say where things are in a file (`text=body`) hold for files of the same format;
-- options that choose words (`min_df`) or documents (`split`) belong to the data of the run alone:
-  the run has its vocabulary.
+- options that choose words (`min_df`) or documents (`split`), and `covariates`, belong to the data
+  of the run alone: the run has its vocabulary.
 
 An option that is given on the later command line is taken, because the new file may be laid out in
 another way. The command says so where it differs from that of the run. Where the run was not read
@@ -237,7 +237,8 @@ def read_again(
     holding = set() if in_words else set(READING_OPTIONS)
     own, others = _parameters(readers, format)
     if format == was_format:
-        holding |= {*own, *NUMBERINGS} - {"split", *({"text"} if "tokens" in given else ())}
+        of_its_own = {"split", "covariates", *({"text"} if "tokens" in given else ())}
+        holding |= {*own, *NUMBERINGS} - of_its_own
     taken = {name: value for name, value in was.items() if name in holding}
     if was_format not in TEXT_FORMATS:
         taken |= cut
@@ -356,6 +357,8 @@ def _value(name: str, text: str, parameter: inspect.Parameter) -> Any:
         return found
     if name == "store":
         return text
+    if name == "covariates" and not text.lstrip().startswith(("[", "(")):
+        return [column.strip() for column in text.split(",") if column.strip()]
     try:
         found = ast.literal_eval(text)
         found = json.loads(json.dumps(sorted(found) if isinstance(found, set) else found))
@@ -410,7 +413,8 @@ def _parameters(readers: Readers, format: str) -> tuple[Parameters, Parameters]:
         return own, {}
     maker = bnp.Corpus.from_texts if format in TEXT_FORMATS else bnp.Corpus.from_counts
     _, *others = inspect.signature(maker).parameters.values()
-    hidden = {*own, "vectorizer"}  # no value on a command line is a vectoriser
+    # no value on a command line is a vectoriser, or covariates of all documents
+    hidden = {*own, "vectorizer", "covariates"}
     if format in TEXT_FORMATS:  # fields of the file, which the reader names
         hidden |= {"groups", "labels", "doc_names"}
     return own, {p.name: p for p in others if p.name not in hidden}

@@ -5,7 +5,7 @@ arrays, and labels as int32 or float32.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -24,15 +24,19 @@ __all__ = [
     "check_size",
     "check_vocabulary",
     "check_whole",
+    "column_names",
     "count_matrix",
     "describe",
     "distinct",
     "integers",
     "numbered",
+    "one_per_doc",
+    "order_by_name",
     "positions",
     "shape_of",
     "strings",
     "tokens",
+    "unknown_column",
     "whole",
 ]
 
@@ -126,6 +130,55 @@ def distinct(
                 f"{argument} has {name!r} at {first[name]} and again at {i}; give each one once"
             )
     return names
+
+
+def order_by_name(
+    argument: str, names: Sequence[str], wanted_argument: str, wanted: Sequence[str]
+) -> list[int]:
+    """Return where each of the `wanted` names is among distinct names, which must be the same ones.
+
+    `argument` and `wanted_argument` say in messages where the names are from.
+    """
+    place = {name: i for i, name in enumerate(names)}
+    if differing := sorted({*place} ^ {*wanted}):
+        name = differing[0]
+        sides = [(argument, names), (wanted_argument, wanted)]
+        (has, _), (lacks, others) = sides if name in place else sides[::-1]
+        raise ValueError(
+            f"{name!r} is in {has} but not in {lacks}; give both the same names, in any order"
+            f"{arguments.meant(name, others)}"
+        )
+    return [place[name] for name in wanted]
+
+
+def unknown_column(
+    where: str, column: object, argument: str, columns: Collection[Any], advice: str = ""
+) -> ValueError:
+    """Return the error for a column (field, array), asked for by an argument, that is not there."""
+    shown = ", ".join(repr(name) for name in list(columns)[:10]) or "none"
+    more = ", ..." if len(columns) > 10 else ""
+    return ValueError(
+        f"{where} has no {column!r} for {argument}=; give some of {shown}{more}{advice}"
+        f"{arguments.meant(column, columns)}"
+    )
+
+
+def column_names(argument: str, value: str | Sequence[str] | None) -> list[str]:
+    """Return the names of columns that an argument gives: of one, of several, or of none."""
+    if value is None:
+        return []
+    return [value] if isinstance(value, str) else arguments.texts(argument, value)
+
+
+def one_per_doc(argument: str, values: object, num_docs: int) -> list[Any]:
+    """List the entries of `values` and check that there are `num_docs` of them."""
+    entries = arguments.sequence(argument, values, "one entry per document")
+    if len(entries) != num_docs:
+        raise ValueError(
+            f"{argument} has {len(entries)} entries but there are {num_docs} documents; give one "
+            "entry per document"
+        )
+    return entries
 
 
 def check_doc_names(names: Iterable[Any] | None, num_docs: SupportsIndex | None) -> tuple[str, ...]:

@@ -4,8 +4,8 @@ import dataclasses
 import functools
 import json
 import os
-from collections.abc import Iterable, Mapping
-from typing import Any, SupportsIndex, Unpack
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, SupportsIndex, Unpack
 
 import jax
 import numpy as np
@@ -16,11 +16,15 @@ from bnp_models.data import arguments
 from bnp_models.data.checks import (
     check_num_tokens,
     check_vocabulary,
+    column_names,
     count_matrix,
     distinct,
     integers,
+    order_by_name,
     positions,
+    unknown_column,
 )
+from bnp_models.data.covariates import no_covariates
 from bnp_models.data.documents import (
     CATEGORIES,
     COLUMNS,
@@ -58,8 +62,12 @@ from bnp_models.data.texts import (
     TOKEN_PATTERN,
     check_texts,
     composed,
+    joined,
     make_cutter,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Corpus", "as_corpus", "make_corpus", "read_texts"]
 
@@ -96,8 +104,9 @@ class Corpus(ComparedByDigest):
     names : Names
         `vocabulary`, `doc_names` and, where they apply, `group_names`, `author_names` and
         `label_names`; each of these is also a property of the corpus. Words and documents without
-        names are called "0", "1", .... Also `texts` and `tokenizer`, which are not compared: they
-        do not change the digest.
+        names are called "0", "1", .... Also `texts`, `tokenizer` and `covariates`, which are not
+        compared: they change neither the digest nor any draw, and the corpus of a checkpoint or a
+        saved fit may be given with other ones.
 
     Notes
     -----
@@ -110,6 +119,12 @@ class Corpus(ComparedByDigest):
     `author_names` and `label_names` fix the numbering instead: integers are then positions in them.
     They may hold names that do not occur, so that training and test corpora can share one
     numbering.
+
+    All constructors take `covariates`: what else is known of each document, such as its year or its
+    party. They are columns by name, as a dictionary or a pandas frame, with one entry for each
+    document in the order of the corpus; an index is not used. A column holds numbers, booleans,
+    strings, categories or dates; None, NaN or NaT is missing. No model reads them. Selections of
+    documents keep their rows, and `save` keeps them in the file.
 
     Raises
     ------
@@ -158,7 +173,7 @@ class Corpus(ComparedByDigest):
         texts
             One string per document. A document of which no word remains is kept, as an empty
             document.
-        groups, authors, labels, doc_names, group_names, author_names, label_names
+        groups, authors, labels, doc_names, group_names, author_names, label_names, covariates
             See the class.
         vocabulary
             Words to keep, numbered as in this sequence; all others are dropped.
@@ -213,6 +228,66 @@ class Corpus(ComparedByDigest):
             return make_corpus(tokens.finish(words, known, json.dumps(cutter.tokenizer)))
 
     @classmethod
+    def from_dataframe(
+        cls,
+        frame: Any,
+        text: str | Sequence[str] = "text",
+        *,
+        labels: str | None = None,
+        groups: str | None = None,
+        authors: str | None = None,
+        doc_names: str | None = None,
+        covariates: str | Sequence[str] | None = None,
+        **options: Any,
+    ) -> "Corpus":
+        """Take the texts in a pandas frame, and what else its columns say of them.
+
+        Parameters
+        ----------
+        frame
+            A pandas frame with one row for each document, in this order; its index is not used.
+        text
+            Column with the texts; several are joined.
+        labels, groups, authors, doc_names
+            Columns with the label, the group, the list of authors and the name of each document.
+        covariates
+            Columns to keep as `covariates`, see the class: one or several.
+        options
+            Options of `from_texts`.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"body": ["The cat", "A dog"], "year": [1999, 2004]})
+        >>> corpus = Corpus.from_dataframe(frame, "body", covariates="year")
+        >>> corpus.covariates
+           year
+        0  1999
+        1  2004
+        """
+        import pandas as pd
+
+        arguments.instance("frame", frame, pd.DataFrame, "a pandas DataFrame, see to_pandas()")
+        one = {"labels": labels, "groups": groups, "authors": authors, "doc_names": doc_names}
+        arguments.options(cls.from_texts, options, but=(*one, "covariates"))
+        one = {argument: name for argument, name in one.items() if name is not None}
+        parts = [text] if isinstance(text, str) else arguments.texts("text", text, some=True)
+        beside = column_names("covariates", covariates)
+        asked = [("text", name) for name in parts] + [("covariates", name) for name in beside]
+        for argument, name in [*asked, *one.items()]:
+            count = frame.columns.tolist().count(arguments.text(argument, name))
+            if not count:
+                raise unknown_column("frame", name, argument, frame.columns)
+            if count > 1:
+                raise ValueError(f"frame has {count} columns {name!r}; give each a name of its own")
+        given: dict[str, Any] = {argument: frame[name].tolist() for argument, name in one.items()}
+        if doc_names is not None:
+            given["doc_names"] = [str(x) if isinstance(x, int) else x for x in given["doc_names"]]
+        rows = zip(*(frame[name].tolist() for name in parts), strict=True)
+        texts = [joined(d, parts, row) for d, row in enumerate(rows)]
+        return cls.from_texts(texts, covariates=frame[beside], **given, **options)
+
+    @classmethod
     @takes(Columns)
     def from_ids(
         cls,
@@ -232,7 +307,7 @@ class Corpus(ComparedByDigest):
             V; may be left out if `vocabulary` is given.
         vocabulary
             The V words.
-        groups, authors, labels, doc_names, group_names, author_names, label_names
+        groups, authors, labels, doc_names, group_names, author_names, label_names, covariates
             See the class.
 
         Examples
@@ -270,7 +345,7 @@ class Corpus(ComparedByDigest):
             The V words, for example `vectorizer.get_feature_names_out()`. By default those of the
             columns, if `counts` is a pandas frame whose columns are strings; with both, columns are
             found by name.
-        groups, authors, labels, doc_names, group_names, author_names, label_names
+        groups, authors, labels, doc_names, group_names, author_names, label_names, covariates
             See the class.
         """
         counts, vocabulary = _by_word(counts, vocabulary)
@@ -305,6 +380,8 @@ class Corpus(ComparedByDigest):
             Strings. Missing names of words, documents, groups and authors are "0", "1", ....
         group, label, author_ptr, author_idx
             As the attributes of the same names; ids count from 0.
+        covariates
+            See the class.
         """
         doc = integers("doc", doc)
         if num_docs is None and columns.get("doc_names") is None and len(doc):
@@ -351,6 +428,17 @@ class Corpus(ComparedByDigest):
     def label_names(self) -> tuple[str, ...]:
         """Names of the labels; empty where labels are numbers, or absent."""
         return self.names.label_names
+
+    @property
+    def covariates(self) -> "pd.DataFrame":
+        """What else is known of the documents: a copy, one row for each in order, see the class.
+
+        The index is 0, ..., D - 1. Strings are categories with sorted levels, dates are datetime64
+        without time zones, and booleans of which some are missing have pandas' dtype "boolean".
+        Without covariates the frame has no columns.
+        """
+        frame = self.names.covariates
+        return no_covariates(self.num_docs) if frame is None else frame.copy()
 
     @property
     def texts(self) -> tuple[str, ...] | None:
@@ -431,8 +519,8 @@ class Corpus(ComparedByDigest):
         texts
             One string per document.
         options
-            `groups`, `authors`, `labels`, `doc_names` and so on, and `keep_texts`, as for
-            `from_texts`.
+            `groups`, `authors`, `labels`, `doc_names`, `covariates` and so on, and `keep_texts`, as
+            for `from_texts`.
 
         Raises
         ------
@@ -619,7 +707,8 @@ class Corpus(ComparedByDigest):
     def _documents(self) -> Documents:
         """Return the table of documents."""
         categories = {kind: getattr(self.names, kind) for kind in CATEGORIES}
-        return Documents(self.doc_names, self._arrays(COLUMNS), categories, self.texts)
+        columns = self._arrays(COLUMNS)
+        return Documents(self.doc_names, columns, categories, self.texts, self.names.covariates)
 
     def _with(
         self,
@@ -722,10 +811,5 @@ def _by_word(counts: Any, vocabulary: Any) -> tuple[Any, Any]:
     if vocabulary is None:
         return counts, names
     vocabulary = distinct("vocabulary", vocabulary)
-    if other := sorted({*names} ^ {*vocabulary}):
-        where = "columns of counts" if other[0] in names else "vocabulary"
-        raise ValueError(
-            f"counts has other columns than vocabulary: {other[0]!r} is only in {where}; give "
-            "both the same words"
-        )
-    return counts[list(vocabulary)], vocabulary
+    order = order_by_name("columns of counts", names, "vocabulary", vocabulary)
+    return counts.iloc[:, order], vocabulary

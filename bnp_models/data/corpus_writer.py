@@ -1,14 +1,16 @@
 """Write a corpus that is larger than the memory, document by document."""
 
 import contextlib
+import math
 import os
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping, Set
 from types import TracebackType
 from typing import Any, SupportsFloat, SupportsIndex
 
 from bnp_models.data import arguments
 from bnp_models.data.checks import LIMIT, check_vocabulary, describe, integers, numbered, strings
 from bnp_models.data.corpus import Corpus, make_corpus
+from bnp_models.data.covariates import as_covariates
 from bnp_models.data.documents import ARGUMENTS, encode_documents
 from bnp_models.data.storage import TokenStore, open_store
 
@@ -18,9 +20,10 @@ __all__ = ["CorpusWriter"]
 class CorpusWriter:
     """Write documents to a new folder one by one; the corpus is mapped into memory.
 
-    Tokens go to the disk at once. Names, groups, authors and labels are kept in memory until the
-    end. A writer is used in a `with` block, which ends with `finish`. The folder is there, whole,
-    when the block is over. If the block ends with an error, nothing is left on the disk.
+    Tokens go to the disk at once. Names, groups, authors, labels and covariates are kept in memory
+    until the end. A writer is used in a `with` block, which ends with `finish`. The folder is
+    there, whole, when the block is over. If the block ends with an error, nothing is left on the
+    disk.
 
     Parameters
     ----------
@@ -47,6 +50,7 @@ class CorpusWriter:
         self._store: TokenStore | None = None
         self._corpus: Corpus | None = None
         self._columns: dict[str, list[object]] = {role: [] for role in ARGUMENTS}
+        self._covariates: dict[str, list[object]] | None = None  # columns, once there is a document
         self._place: dict[str, int] = {}  # of the names
         self._fitting: set[tuple[object, ...]] = set()  # values that were checked
         self._largest = -1, 0  # word, and its document
@@ -83,6 +87,7 @@ class CorpusWriter:
         group: str | SupportsIndex | None = None,
         authors: Iterable[str | SupportsIndex] | None = None,
         label: str | SupportsFloat | None = None,
+        covariates: Mapping[str, object] | None = None,
     ) -> None:
         """Add one document.
 
@@ -101,6 +106,9 @@ class CorpusWriter:
             A string or a finite number.
         authors
             One author or more, as strings or integers, each of them once.
+        covariates
+            Values by name, see `Corpus`: a number, a boolean, a string, a date, or None where it is
+            missing. All documents have the same names.
 
         Raises
         ------
@@ -118,9 +126,13 @@ class CorpusWriter:
             )
         given = {"name": name, "group": group, "authors": _listed(authors), "label": label}
         self._check(given, store.num_docs)
+        beside = self._check_covariates(covariates, store.num_docs)
         for role, value in given.items():
             if value is not None:
                 self._columns[role].append(value)
+        for key, column in beside.items():
+            column.append((covariates or {})[key])
+        self._covariates = beside
         if name is not None:
             self._place[name] = store.num_docs
         self._largest = max(self._largest, (int(ids.max(initial=-1)), store.num_docs))
@@ -165,6 +177,7 @@ class CorpusWriter:
             group_names=group_names,
             author_names=author_names,
             label_names=label_names,
+            covariates=self._covariates,
         )
         self._corpus = make_corpus(store.finish(words, documents))
         return self._corpus
@@ -206,6 +219,35 @@ class CorpusWriter:
             self._check_value(role, value, d)
             if role != "name":
                 self._fitting.add(known)
+
+    def _check_covariates(
+        self, covariates: Mapping[str, object] | None, d: int
+    ) -> dict[str, list[object]]:
+        """Check the covariates of document `d`, and return the columns to append them to."""
+        given = {} if covariates is None else arguments.mapping("covariates", covariates, "values")
+        columns = {name: [] for name in given} if self._covariates is None else self._covariates
+        if other := [name for name in {**given, **columns} if (name in given) != (name in columns)]:
+            raise ValueError(
+                f"covariates of document {d} {'lack' if other[0] in columns else 'have'} "
+                f"{other[0]!r}, unlike those of the documents before; give all documents the same "
+                "names, and None where one is missing"
+                f"{arguments.meant(other[0], given if other[0] in columns else columns)}"
+            )
+        for name, value in given.items():
+            infinite = isinstance(value, float) and math.isinf(value)
+            special = value if infinite or isinstance(value, str) else None
+            known = "covariates", name, type(value), special  # other values fit as their types do
+            if known in self._fitting:
+                continue
+            import pandas as pd
+
+            first = next((x for x in columns[name] if not pd.isna(x)), None)
+            try:
+                as_covariates({name: [first, value]}, 2)
+            except ValueError as error:
+                raise ValueError(str(error).replace("of document 1", f"of document {d}")) from None
+            self._fitting.add(known)
+        return columns
 
     def _check_value(self, role: str, value: object, d: int) -> None:
         """Check one value of document `d`, beside that of the first document."""

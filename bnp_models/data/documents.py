@@ -23,10 +23,12 @@ from bnp_models.data.checks import (
     describe,
     distinct,
     integers,
+    one_per_doc,
     strings,
     tokens,
     whole,
 )
+from bnp_models.data.covariates import as_covariates, take_rows
 
 __all__ = [
     "ARGUMENTS",
@@ -54,6 +56,9 @@ __all__ = [
     "shuffle_tokens",
     "takes",
 ]
+
+
+Frame = Any  # of pandas, which is not imported before there are covariates
 
 
 class ComparedByDigest:
@@ -93,8 +98,8 @@ class _Strings(ComparedByDigest):
 class Names(_Strings):
     """Hold the strings of a corpus; equal when all names are equal, in order.
 
-    Raw texts, and how they were read, are stored here too but not compared. A corpus with texts
-    therefore has the same digest, and the same draws, as one without them.
+    Raw texts, how they were read, and covariates are stored here too but not compared. A corpus
+    with them therefore has the same digest, and the same draws, as one without.
     """
 
     vocabulary: tuple[str, ...]
@@ -104,6 +109,7 @@ class Names(_Strings):
     label_names: tuple[str, ...] = ()
     texts: tuple[str, ...] | None = dataclasses.field(default=None, compare=False)
     tokenizer: str | None = dataclasses.field(default=None, compare=False)  # JSON, see `texts`
+    covariates: Frame | None = dataclasses.field(default=None, compare=False)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -201,12 +207,15 @@ class Documents:
         Names of the numbers in columns, by the keys of `CATEGORIES`.
     texts : tuple of str or None
         Raw texts.
+    covariates : pandas frame or None
+        See `covariates`.
     """
 
     names: tuple[str, ...]
     arrays: dict[str, np.ndarray]
     categories: dict[str, tuple[str, ...]]
     texts: tuple[str, ...] | None = None
+    covariates: Frame | None = None
 
     def take(self, docs: Int[np.ndarray, " N"]) -> "Documents":
         """Return some rows, in this order; a repeated one gets another name."""
@@ -217,8 +226,9 @@ class Documents:
             found["author_ptr"] = np.concatenate([[0], np.cumsum(sizes)])
             found["author_idx"] = idx[ranges(ptr[docs], sizes)]
         texts = None if self.texts is None else tuple(self.texts[d] for d in docs)
+        covariates = None if self.covariates is None else take_rows(self.covariates, docs)
         names = make_unique([self.names[d] for d in docs])
-        return Documents(names, found, self.categories, texts)
+        return Documents(names, found, self.categories, texts, covariates)
 
     def replace(self, columns: "Documents") -> "Documents":
         """Return the table with the columns of another one in the place of its own."""
@@ -253,6 +263,7 @@ class Columns(TypedDict, total=False):
     group_names: Iterable[str] | None
     author_names: Iterable[str] | None
     label_names: Iterable[str] | None
+    covariates: Mapping[str, Iterable[Any]] | Frame | None
 
 
 class ArrayColumns(TypedDict, total=False):
@@ -266,6 +277,7 @@ class ArrayColumns(TypedDict, total=False):
     author_ptr: Iterable[int] | None
     author_idx: Iterable[int] | None
     author_names: Iterable[str] | None
+    covariates: Mapping[str, Iterable[Any]] | Frame | None
 
 
 Constructor = TypeVar("Constructor", bound=Callable[..., Any])
@@ -302,7 +314,7 @@ def encode_documents(num_docs: int, **columns: Unpack[Columns]) -> Documents:
     links = None
     if "authors" in given:
         lists: list[list[str | int]] = []
-        for d, entry in enumerate(_one_per_doc("authors", given["authors"], num_docs)):
+        for d, entry in enumerate(one_per_doc("authors", given["authors"], num_docs)):
             if isinstance(entry, (str, bytes, Mapping)) or not isinstance(entry, Iterable):
                 raise ValueError(
                     f"authors of {describe(names, d)} are {entry!r}; give every document a list of "
@@ -361,12 +373,12 @@ def _documents(
     arrays: dict[str, np.ndarray] = {}
     categories: dict[str, tuple[str, ...]] = {}
     if groups in given:
-        values = _one_per_doc(groups, given[groups], len(names))
+        values = one_per_doc(groups, given[groups], len(names))
         arrays["group"], categories["group_names"] = number(
             groups, values, given.get("group_names"), "group_names", where
         )
     if labels in given:
-        values = _one_per_doc(labels, given[labels], len(names))
+        values = one_per_doc(labels, given[labels], len(names))
         is_text = number is encode and any(isinstance(value, str) for value in values)
         if "label_names" in given or is_text:
             values, categories["label_names"] = number(
@@ -385,7 +397,10 @@ def _documents(
         _check_links(ptr, idx, known, where)
         arrays |= {"author_ptr": ptr, "author_idx": idx}
         categories["author_names"] = known
-    return Documents(names, arrays, categories)
+    covariates = None
+    if "covariates" in given:
+        covariates = as_covariates(given["covariates"], len(names))
+    return Documents(names, arrays, categories, covariates=covariates)
 
 
 def _given(columns: Mapping[str, Any], kind: type, **needed: str) -> dict[str, Any]:
@@ -400,17 +415,6 @@ def _given(columns: Mapping[str, Any], kind: type, **needed: str) -> dict[str, A
         if name in given and other not in given:
             raise ValueError(f"{name} is given but {other} is None; give both")
     return given
-
-
-def _one_per_doc(argument: str, values: object, num_docs: int) -> list[Any]:
-    """List the entries of `values` and check that there are `num_docs` of them."""
-    entries = arguments.sequence(argument, values, "one entry per document")
-    if len(entries) != num_docs:
-        raise ValueError(
-            f"{argument} has {len(entries)} entries but there are {num_docs} documents; give one "
-            "entry per document"
-        )
-    return entries
 
 
 def encode(
@@ -574,7 +578,7 @@ def names_of(vocabulary: tuple[str, ...], documents: Documents, tokenizer: str |
     """Return all names of a corpus."""
     return Names(
         vocabulary, documents.names, **documents.categories, texts=documents.texts,
-        tokenizer=tokenizer,
+        tokenizer=tokenizer, covariates=documents.covariates,
     )  # fmt: skip
 
 

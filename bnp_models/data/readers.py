@@ -1,7 +1,7 @@
 """Read corpora from files in several formats, and from gensim's objects."""
 
 import os
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ import scipy.sparse
 
 from bnp_models.data import arguments
 from bnp_models.data.arguments import BYTES_PER_NAME, check_memory
-from bnp_models.data.checks import distinct, integers, positions
+from bnp_models.data.checks import column_names, distinct, integers, positions, unknown_column
 from bnp_models.data.corpus import Corpus
 from bnp_models.data.files import about_file
 from bnp_models.data.sources import Sources
@@ -70,6 +70,7 @@ def read_npz(
     group: str | None = None,
     label: str | None = None,
     name: str | None = None,
+    covariates: str | Sequence[str] | None = None,
     split: str | int | None = None,
 ) -> Corpus:
     """Read sparse counts, or a corpus that `Corpus.save` wrote, from a `.npz` file.
@@ -84,6 +85,8 @@ def read_npz(
         Names of the arrays with the group, label or name of every document. An array
         `<group>_names` or `<label>_names` names their values, if present. By default groups are
         read from the array `group`, if present.
+    covariates
+        Names of arrays to keep as `covariates`, see `Corpus`.
     split
         Keep the documents of one part, a value of the array `split` or one of `split_names`.
 
@@ -99,24 +102,26 @@ def read_npz(
             arguments.text(role, key, empty=True)
     if split is not None and not isinstance(split, str):
         arguments.integer("split", split)
+    beside = list(distinct("covariates", column_names("covariates", covariates)))
     arrays = load_npz(path)
     if "schema" in arrays:
-        if group or label or name or split is not None:
+        if group or label or name or beside or split is not None:
             raise ValueError(
-                f"{path} is a saved corpus, which has its own groups, labels and names; leave "
-                "group, label, name and split out"
+                f"{path} is a saved corpus, which has its own groups, labels, names and "
+                "covariates; leave group, label, name, covariates and split out"
             )
         return Corpus.load(path)
-    part = None if split is None else "split"
-    asked = {"group=": group, "label=": label, "name=": name, f"split={split!r}": part}
-    asked = dict.fromkeys(("doc", "word", "count"), "the counts") | {
-        key: role for role, key in asked.items() if key
-    }
-    for key, role in asked.items():
+    needed = dict.fromkeys(("doc", "word", "count"), "the counts")
+    needed |= {} if split is None else {"split": f"split={split!r}"}
+    for key, role in needed.items():
         if key not in arrays:
             raise ValueError(
                 f"{path} has no array {key!r} for {role}; give one of {', '.join(sorted(arrays))}"
             )
+    asked = [("group", group), ("label", label), ("name", name)]
+    for role, key in [*asked, *(("covariates", key) for key in beside)]:
+        if key and key not in arrays:
+            raise unknown_column(str(path), key, role, sorted(arrays))
     group = group or ("group" if "group" in arrays else None)
     with about_file(path):
         doc, word, count = (integers(key, arrays[key]) for key in ("doc", "word", "count"))
@@ -150,6 +155,7 @@ def read_npz(
             authors=authors,
             author_names=arrays.get("author_names"),
             doc_names=arrays[name].astype(str) if name else None,
+            covariates={key: arrays[key] for key in beside},
         )
         if split is None:
             return corpus
@@ -382,11 +388,8 @@ def read_table(
         distinct("the first line", [name for name in first.iloc[0] if name])
     for name, column in (("source", source), ("row", row)):
         if column is not None and column not in frame.columns:
-            shown = ", ".join(map(str, frame.columns[:10]))
-            raise ValueError(
-                f"{path} has no column {column!r} for {name}=; give one of {shown}"
-                f"{_rewrite(frame.columns, separator)}"
-            )
+            advice = _rewrite(frame.columns, separator)
+            raise unknown_column(str(path), column, name, frame.columns, advice)
     if row is not None:
         frame = frame.set_index(row)
     numeric = pd.api.types.is_numeric_dtype

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import math
 import os
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, SupportsIndex
 
 import jax
@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Int, Num
 
 from bnp_models.data import arguments
 from bnp_models.data.arguments import BYTES_PER_CELL, check_memory
-from bnp_models.data.checks import distinct, positions, strings
+from bnp_models.data.checks import distinct, order_by_name, positions, strings
 from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.data.documents import (
     ComparedByDigest,
@@ -83,7 +83,7 @@ def _by_name(arrays: Sequence[Any], feature_names: Any) -> tuple[list[Any], Any]
         feature_names is None or {*feature_names} != {*numbers}
     ):
         labels = {}
-    found = []
+    found, wanted = [], "feature_names"
     for j, array in enumerate(arrays):
         if j not in labels:
             if hasattr(array, "columns") and not isinstance(array, pd.DataFrame):
@@ -93,15 +93,11 @@ def _by_name(arrays: Sequence[Any], feature_names: Any) -> tuple[list[Any], Any]
                 )
             found.append(array)
             continue
-        names = distinct(f"columns of arrays[{j}]", [str(column) for column in labels[j]])
-        feature_names = names if feature_names is None else feature_names
-        if other := sorted({*names} ^ {*feature_names}):
-            where = "has" if other[0] in names else "lacks"
-            raise ValueError(
-                f"arrays[{j}] {where} the column {other[0]!r}, unlike feature_names or the frames "
-                "before it; give all sources the same features"
-            )
-        found.append(array.iloc[:, [names.index(name) for name in feature_names]])
+        own = f"columns of arrays[{j}]"
+        names = distinct(own, [str(column) for column in labels[j]])
+        if feature_names is None:
+            feature_names, wanted = names, own
+        found.append(array.iloc[:, order_by_name(own, names, wanted, feature_names)])
     return found, feature_names
 
 
@@ -278,11 +274,12 @@ class Sources(ComparedByDigest):
         Parameters
         ----------
         arrays
-            The matrices: SciPy sparse ones, pandas frames, or anything that NumPy reads as a
-            matrix. Columns of frames that have names are put together by name, in the order of
-            `feature_names` or of the first such frame; their index is not used.
+            The matrices, in a list, or in a dictionary by the names of the sources: SciPy sparse
+            ones, pandas frames, or anything that NumPy reads as a matrix. Columns of frames that
+            have names are put together by name, in the order of `feature_names` or of the first
+            such frame; their index is not used.
         names
-            Names of the J sources, distinct.
+            Names of the J sources, distinct; not beside a dictionary, which has them.
         feature_names
             Names of the M features, distinct.
         row_names
@@ -295,10 +292,17 @@ class Sources(ComparedByDigest):
         >>> Sources.from_arrays([[[1, 0, 2]], [[0, 0, 3], [1, 1, 1]]], names=["a", "b"])
         Sources(2 sources, 3 rows, 3 features, counts)
         """
+        if isinstance(arrays, Mapping):
+            if names is not None:
+                raise ValueError(
+                    f"names is {arguments.short_repr(names)} beside a dictionary of arrays, which "
+                    "has the names of the sources; give one of them"
+                )
+            names, arrays = list(arrays), list(arrays.values())
         if not isinstance(arrays, (list, tuple)):
             raise ValueError(
                 f"arrays is of type {type(arrays).__name__}; give a list of matrices, one per "
-                "source"
+                "source, or a dictionary of them"
             )
         if not arrays:
             raise ValueError("arrays is empty; give at least one source")
@@ -597,14 +601,8 @@ def with_features(sources: Sources, names: tuple[str, ...]) -> Sources:
     """Return sources whose features are in the order of `names`; others raise `ValueError`."""
     if sources.feature_names == names:
         return sources
-    if other := sorted({*sources.feature_names} ^ {*names}):
-        which = "unknown" if other[0] in sources.feature_names else "missing"
-        raise ValueError(
-            f"{other[0]!r} is {which}, one of {len(other)}; give the columns their names, see "
-            "feature_names of Sources.from_arrays"
-        )
-    place = {name: i for i, name in enumerate(sources.feature_names)}
-    order = [place[name] for name in names]
+    own = "feature_names of the new rows"
+    order = order_by_name(own, sources.feature_names, "those of the training data", names)
     arrays = sources._arrays()
     return _frozen(
         arrays["values"][:, order],

@@ -25,6 +25,7 @@ from jaxtyping import Int
 
 from bnp_models.data.arguments import check_memory, free_memory
 from bnp_models.data.checks import check_size, integers, whole
+from bnp_models.data.covariates import pack_covariates, unpack_covariates
 from bnp_models.data.documents import (
     LEAVES,
     CorpusArrays,
@@ -397,6 +398,8 @@ def save_parts(path: str | os.PathLike[str], parts: CorpusArrays, digest: str) -
         content |= _packed(names.texts)
     if names.tokenizer is not None:
         content["tokenizer"] = np.array(names.tokenizer)
+    if names.covariates is not None:
+        content |= pack_covariates(names.covariates)
     sizes = {"num_words": np.array(len(names.vocabulary)), "digest": np.array(digest)}
     content |= sizes | {"schema": np.array(SCHEMA)}
     write_sealed(path, content, compressed=True)
@@ -407,7 +410,7 @@ def load_parts(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, 
 
     Returns
     -------
-    The arguments of `Corpus.from_arrays`, texts and tokenizer as in `Names`, and the digest.
+    The arguments of `Corpus.from_arrays`, what else `Names` has, and the digest.
     """
     required = {"doc", "word", "num_words", "digest", *NAMES}
     instead = "read other .npz files with bnp_models.data.readers.read_npz"
@@ -419,7 +422,11 @@ def load_parts(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, 
     tokenizer = None
     if "tokenizer" in content:
         tokenizer = json.dumps(read_tokenizer(str(path), str(content["tokenizer"])))
-    about = {"texts": _unpacked(path, content, sizes["num_docs"]), "tokenizer": tokenizer}
+    about = {
+        "texts": _unpacked(path, content, sizes["num_docs"]),
+        "tokenizer": tokenizer,
+        "covariates": unpack_covariates(path, content, sizes["num_docs"]),
+    }
     return arrays | names | sizes, about, str(content["digest"])
 
 
@@ -455,6 +462,7 @@ def _unpacked(
 
 MAPPED_SCHEMA = "bnp-mapped-corpus-1"
 DESCRIPTION = "corpus.json"
+COVARIATES = "covariates.npz"
 CHUNK = 2**20
 """Tokens that are looked at together; more only where one document has more."""
 
@@ -500,11 +508,14 @@ def describe_folder(folder: Path, names: Names, digest: str | None = None) -> Co
     """
     arrays = {name: _map(folder, name) for name in LEAVES if (folder / f"{name}.npy").exists()}
     digest = digest or content_digest(arrays, len(names.vocabulary), names)
+    if names.covariates is not None:
+        write_sealed(folder / COVARIATES, pack_covariates(names.covariates))
     content = {
         "schema": MAPPED_SCHEMA,
         "arrays": {name: _described(array) for name, array in arrays.items()},
         **{name: list(getattr(names, name)) for name in NAMES},
         "tokenizer": names.tokenizer,
+        "covariates": names.covariates is not None,
         "digest": digest,
     }
     with replacing(folder / DESCRIPTION) as file:
@@ -523,12 +534,21 @@ def load_mapped(folder: Path) -> CorpusArrays:
     content = _read_description(folder / DESCRIPTION)
     arrays = {name: _map(folder, name) for name in content["arrays"]}
     names = {name: tuple(content[name]) for name in NAMES}
-    names = Names(**names, tokenizer=content["tokenizer"])
+    covariates = None
+    if content.get("covariates"):  # older folders do not say
+        covariates = _read_covariates(folder / COVARIATES, len(names["doc_names"]))
+    names = Names(**names, tokenizer=content["tokenizer"], covariates=covariates)
     if content_digest(arrays, len(names.vocabulary), names) != content["digest"]:
         changed = [n for n, x in arrays.items() if _described(x) != content["arrays"][n]]
         file = f"{changed[0]}.npy" if changed else DESCRIPTION
         raise _damaged(folder / file, "its content has another digest")
     return CorpusArrays(arrays, names, content["digest"])
+
+
+def _read_covariates(path: Path, num_docs: int) -> Any:
+    if not path.is_file():
+        raise ValueError(f"{path.parent} lacks {path.name}; {_FIX}")
+    return unpack_covariates(path, read_sealed(path, _FIX, required=True), num_docs)
 
 
 def bounds(doc_length: Int[np.ndarray, " D"]) -> Int[np.ndarray, " D_plus_1"]:
@@ -606,14 +626,18 @@ def save_data(data: Any, path: Path) -> None:
     Raises
     ------
     ValueError
-        If something else is where that folder should be. The same corpus is left as it is.
+        If something else is where that folder should be. The same corpus is left as it is, but for
+        its covariates.
     """
     if not getattr(data, "is_mapped", False):
         data.save(path)
         return
     folder = path.with_suffix("")
-    if not (is_mapped_corpus(folder) and type(data).load(folder) == data):
+    old = type(data).load(folder) if is_mapped_corpus(folder) else None
+    if old is None or old != data:
         data.save(folder, mapped=True)
+    elif not data.covariates.equals(old.covariates):
+        describe_folder(folder, data.names, data.digest)
     path.unlink(missing_ok=True)  # of other data; it would be found first
 
 

@@ -11,6 +11,7 @@ The words of each document go to memory or to the `store` when its last entry is
 
 import csv
 import dataclasses
+import datetime
 import itertools
 import json
 import os
@@ -26,11 +27,20 @@ import numpy as np
 from jaxtyping import Int
 
 from bnp_models.data import arguments
-from bnp_models.data.checks import LIMIT, check_num_tokens, check_vocabulary, distinct, whole
+from bnp_models.data.checks import (
+    LIMIT,
+    check_num_tokens,
+    check_vocabulary,
+    column_names,
+    distinct,
+    unknown_column,
+    whole,
+)
 from bnp_models.data.corpus import Corpus, make_corpus
 from bnp_models.data.documents import ARGUMENTS, encode_documents, make_unique
 from bnp_models.data.files import about_file, open_text
 from bnp_models.data.storage import TokenStore, number_words, open_store
+from bnp_models.data.texts import joined
 
 __all__ = [
     "other_delimiter",
@@ -60,6 +70,7 @@ def read_jsonl(
     authors: str | None = None,
     label: str | None = None,
     name: str | None = None,
+    covariates: str | Sequence[str] | None = None,
     encoding: str = "utf-8",
     **options: Any,
 ) -> Corpus:
@@ -72,6 +83,9 @@ def read_jsonl(
         the group, authors, label and name of the document. A field given here must be in every
         object. None reads the field that is called like the parameter, if the first object has it.
         An empty name reads nothing.
+    covariates
+        Names of fields to keep as `covariates`, see `Corpus`. Where all texts of a field are dates
+        ("2024-12-31", also with a time), they become dates; null is missing.
     encoding
         Of the file.
     options
@@ -86,8 +100,9 @@ def read_jsonl(
     """
     path, encoding = arguments.path("path", path), arguments.encoding("encoding", encoding)
     fields = {"tokens": tokens, "group": group, "authors": authors, "label": label, "name": name}
-    _check_fields(text, fields, options)
-    return _corpus_of_records(path, _json_records(path, encoding), text, fields, options)
+    _check_fields(text, covariates, fields, options)
+    records = _json_records(path, encoding)
+    return _corpus_of_records(path, records, text, covariates, fields, options)
 
 
 def read_csv(
@@ -98,6 +113,7 @@ def read_csv(
     authors: str | None = None,
     label: str | None = None,
     name: str | None = None,
+    covariates: str | Sequence[str] | None = None,
     delimiter: str | None = None,
     author_separator: str = ";",
     encoding: str = "utf-8",
@@ -110,6 +126,11 @@ def read_csv(
     text, group, authors, label, name
         Names of the columns, as the fields of `read_jsonl`. Labels become numbers if all of them
         are decimal numbers, without zeros in front ("007") or underscores ("2019_01").
+    covariates
+        Names of columns to keep as `covariates`, see `Corpus`. A column of which all entries are
+        numbers, true and false, or dates ("2024-12-31", also with a time), becomes that; any other
+        one holds texts. Empty entries are missing, and NA, NaN and null where others are numbers,
+        booleans or dates.
     delimiter
         By default a tab for `.tsv` files and a comma for others.
     author_separator
@@ -127,7 +148,7 @@ def read_csv(
     """
     path, encoding = arguments.path("path", path), arguments.encoding("encoding", encoding)
     fields = {"group": group, "authors": authors, "label": label, "name": name}
-    _check_fields(text, fields, options)
+    _check_fields(text, covariates, fields, options)
     arguments.text("author_separator", author_separator)
     if delimiter is not None and (
         len(arguments.text("delimiter", delimiter)) != 1 or delimiter in "\r\n"
@@ -136,7 +157,7 @@ def read_csv(
     if delimiter is None:
         delimiter = "\t" if str(path).removesuffix(".gz").endswith(".tsv") else ","
     records = _csv_records(path, delimiter, encoding, authors or "authors", author_separator)
-    return _corpus_of_records(path, records, text, fields, options, labels_are_text=True)
+    return _corpus_of_records(path, records, text, covariates, fields, options, all_text=True)
 
 
 def read_lines(path: PathLike, *, encoding: str = "utf-8", **options: Any) -> Corpus:
@@ -177,7 +198,8 @@ def read_folder(
         Of the files.
     options
         For `Corpus.from_texts`. Documents are named by their path below the folder; bytes in it
-        that are no UTF-8 become U+FFFD.
+        that are no UTF-8 become U+FFFD. Labels, covariates and so on are in alphabetical order of
+        the files.
     """
     folder, encoding = arguments.path("path", path), arguments.encoding("encoding", encoding)
     if suffixes is not None:
@@ -223,11 +245,14 @@ def _contents(paths: Iterable[Path], encoding: str) -> Iterator[str]:
 
 
 def _check_fields(
-    text: str | Sequence[str] | None, fields: dict[str, str | None], options: dict[str, Any]
+    text: str | Sequence[str] | None,
+    covariates: str | Sequence[str] | None,
+    fields: dict[str, str | None],
+    options: dict[str, Any],
 ) -> None:
     """Check the names of fields or columns, and that the other options are known."""
-    if not isinstance(text, str | None):
-        arguments.texts("text", text)
+    column_names("text", text)
+    distinct("covariates", column_names("covariates", covariates))
     for role, field in fields.items():
         if field is not None:
             arguments.text(role, field, empty=True)
@@ -303,34 +328,40 @@ def _corpus_of_records(
     path: PathLike,
     records: Iterator[Record],
     text: str | Sequence[str] | None,
+    covariates: str | Sequence[str] | None,
     fields: dict[str, str | None],
     options: dict[str, Any],
     *,
-    labels_are_text: bool = False,
+    all_text: bool = False,
 ) -> Corpus:
     """Make a corpus of records.
 
-    With `labels_are_text`, labels become numbers if all of them are numbers, see `read_csv`.
+    With `all_text`, labels and covariates become numbers if all of them are, see `read_csv`.
     """
     first = next(records, None)
     if first is None:
         raise ValueError(f"{path} has no records; give a file with one document or more")
     with about_file(path):
-        sources = _sources(first, text, fields)
+        sources = _sources(first, text, covariates, fields)
         columns: dict[str, list[Any]] = {role: [] for role in sources if role in ARGUMENTS}
+        beside: dict[str, list[Any]] = {name: [] for name in sources["covariates"]}
         records = itertools.chain([first], records)
-        documents = _documents(records, sources, columns, labels_are_text)
-        about = {ARGUMENTS[role]: column for role, column in columns.items()}
+        documents = _documents(records, sources, columns, beside, all_text)
+        about: dict[str, Any] = {ARGUMENTS[role]: column for role, column in columns.items()}
+        about["covariates"] = beside or None
         if "text" in sources:
             return Corpus.from_texts(documents, **about, **options)
         return _corpus_of_words(documents, **about, **options)
 
 
 def _sources(
-    first: Record, text: str | Sequence[str] | None, fields: dict[str, str | None]
+    first: Record,
+    text: str | Sequence[str] | None,
+    covariates: str | Sequence[str] | None,
+    fields: dict[str, str | None],
 ) -> dict[str, list[str]]:
     """Return the names of the fields to read, by role, given the first record."""
-    parts = [text] if isinstance(text, str) else list(text or ())
+    parts = column_names("text", text)
     if parts and fields.get("tokens"):
         raise ValueError(f"text is {text!r} and tokens is {fields['tokens']!r}; give one of them")
     if not parts and not fields.get("tokens") and "text" in first:
@@ -340,6 +371,7 @@ def _sources(
         for role, field in fields.items()
         if field or (field is None and role in first)
     }
+    sources["covariates"] = column_names("covariates", covariates)
     if parts:
         sources |= {"text": parts}
         sources.pop("tokens", None)
@@ -355,22 +387,23 @@ def _documents(
     records: Iterable[Record],
     sources: Mapping[str, list[str]],
     columns: Mapping[str, list[Any]],
-    labels_are_text: bool,
+    covariates: Mapping[str, list[Any]],
+    all_text: bool,
 ) -> Iterator[Any]:
     """Yield the text or the words of each record, and put what else it has into the columns."""
     for d, record in enumerate(records):
         document = None
         for role, names in sources.items():
             if missing := [name for name in names if name not in record]:
-                raise ValueError(
-                    f"document {d} has no {missing[0]!r} among {', '.join(map(repr, record))}; add "
-                    f"it, or name another field with {role}={other_delimiter(record)}"
-                )
+                advice = f", or add it there{other_delimiter(record)}"
+                raise unknown_column(f"document {d}", missing[0], role, record, advice)
+            if role == "covariates":
+                for name in names:
+                    covariates[name].append(record[name])
+                continue
             value = record[names[0]]
             if role == "text":
-                parts = [arguments.text(f"{name} of document {d}", record[name], empty=True)
-                         for name in names]  # fmt: skip
-                document = "\n".join(parts)
+                document = joined(d, names, [record[name] for name in names])
             elif role == "tokens":
                 document = arguments.texts(f"{names[0]} of document {d}", value)
             elif role == "name" and isinstance(value, int):
@@ -378,8 +411,10 @@ def _documents(
             else:
                 columns[role].append(value)
         yield document
-    if labels_are_text and "label" in columns:
+    if all_text and "label" in columns:
         columns["label"][:] = _as_numbers(columns["label"])
+    for values in covariates.values():
+        values[:] = _as_written(values, all_text)
 
 
 _NUMBER = re.compile(r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -402,6 +437,43 @@ def _as_numbers(values: list[str]) -> list[Any]:
         f"labels of document {d} is {values[d]!r} where others are numbers; give every document a "
         "number, or drop its row"
     )
+
+
+_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d.*)?", re.ASCII)
+_ABSENT = _MISSING - {"inf", "-inf"}  # which are refused
+
+
+def _as_written(values: list[Any], all_text: bool) -> list[Any]:
+    """Return covariates of a file with texts read as what all of them are, None where missing."""
+    all_text = all_text and all(isinstance(value, str) for value in values)  # authors are lists
+    absent = [value is None or (all_text and value.strip().lower() in _ABSENT) for value in values]
+    for read in (_number, _boolean, _date) if all_text else (_date,):
+        found = [None if gone else read(value) for value, gone in zip(values, absent, strict=True)]
+        if found.count(None) == absent.count(True) < len(values):
+            return found
+    return [None if all_text and value == "" else value for value in values]
+
+
+def _number(text: str) -> int | float | None:
+    text = text.strip()
+    if text.lower() in ("inf", "-inf"):
+        return float(text)
+    if _NUMBER.fullmatch(text) is None:
+        return None
+    return int(text) if text.lstrip("+-").isdecimal() else float(text)
+
+
+def _boolean(text: str) -> bool | None:
+    return {"true": True, "false": False}.get(text.strip().lower())
+
+
+def _date(value: Any) -> datetime.datetime | None:
+    """Return a date, or a date with a time, as ISO 8601 writes it."""
+    try:
+        is_date = isinstance(value, str) and _DATE.fullmatch(value.strip())
+        return datetime.datetime.fromisoformat(value.strip()) if is_date else None
+    except ValueError:
+        return None
 
 
 def _corpus_of_words(

@@ -24,6 +24,7 @@ __all__ = [
     "Limits",
     "check_texts",
     "composed",
+    "joined",
     "make_cutter",
     "read_tokenizer",
 ]
@@ -102,6 +103,14 @@ def _each_text(texts: Iterable[Any]) -> Iterator[str]:
         yield text
     if d < 0:
         raise ValueError("texts is empty; give at least one document")
+
+
+def joined(d: int, names: Iterable[str], parts: Iterable[Any]) -> str:
+    """Return the text of document `d`: what its columns `names` have, each on its own lines."""
+    return "\n".join(
+        arguments.text(f"{name} of document {d}", part, empty=True)
+        for name, part in zip(names, parts, strict=True)
+    )
 
 
 def make_cutter(

@@ -14,6 +14,7 @@ from bnp_kernels import cross_collection_lda as kernel
 from bnp_kernels.tokens.layout import Tokens
 from bnp_kernels.tokens.mixture_law import DirichletLaw
 from bnp_models.base import token_model, topic_model
+from bnp_models.base.collapsed import Assignments, Words
 from bnp_models.base.likelihood import Likelihood, count_rows, draw_dirichlet, word_likelihood
 from bnp_models.base.model import concentration, sample
 from bnp_models.base.sampler import Lazy
@@ -63,10 +64,14 @@ class CrossCollectionLDA(topic_model.FiniteTopics):
     switch_common, switch_own
         Concentrations c_0 and c_1 of the switches: positive numbers or priors. A token of a topic
         has its word from the own words of the group with probability
-        `switch_own` / (`switch_common` + `switch_own`) before anything is seen.
-        Only common words hold the groups' versions of a topic together: with a weak prior a topic
-        can be about other things in each group. A `switch_common` as large as the number of tokens
-        that a topic has in a group, and a smaller `switch_own`, prevent this.
+        `switch_own` / (`switch_common` + `switch_own`) before anything is seen, and this prior
+        counts as much as `switch_common` + `switch_own` tokens of the topic in the group: by
+        default one token of ten, and 10,000 tokens. Only common words hold the groups' versions of
+        a topic together. With a weak prior, such as 1 and 1, a topic can be about other things in
+        each group. So the sum should be at least the number of tokens that a topic has in a group.
+        Where the groups write about different subjects, a weak prior predicts better; it also tells
+        the groups of new documents better apart. Change both together: 1 beside the default of the
+        other one leaves hardly any own words, or hardly any common ones.
 
     Raises
     ------
@@ -76,16 +81,16 @@ class CrossCollectionLDA(topic_model.FiniteTopics):
     Examples
     --------
     >>> import bnp_models as bnp
-    >>> bnp.CrossCollectionLDA(num_topics=20, switch_common=2.0).switch_own
-    1.0
+    >>> bnp.CrossCollectionLDA(num_topics=20).switch_common
+    9000.0
     """
 
     num_topics: int
     alpha: Any = 0.1
-    beta: Any = 0.01
+    beta: Any = 0.05
     group_beta: Any = 0.01
-    switch_common: Any = 1.0
-    switch_own: Any = 1.0
+    switch_common: Any = 9000.0
+    switch_own: Any = 1000.0
 
     hyperparameters = ("alpha", "beta", *_OWN)
     result = "bnp_models:ContrastFit"
@@ -128,6 +133,26 @@ class CrossCollectionLDA(topic_model.FiniteTopics):
             words = jnp.where((switch == 1)[..., None], group_phi[group, z], phi[z])
             word = jnp.asarray(corpus.word) if observed else None
             sample("w", dist.Categorical(words), obs=word)
+
+    def collapsed(self, corpus: Corpus, *, observed: bool = True, **conditioned_on: Any) -> None:
+        """Run the program with topics, mixtures and shares of switches integrated out.
+
+        Blocks of `numpyro.infer.Gibbs` share this form of the program. Its sites are `z`, `switch`
+        and `w`, and the hyperparameters that have a prior. Arguments (`alpha=`, `switch_own=`)
+        override hyperparameters, so that a program with its own priors can call this one. With
+        `observed=False` the words are drawn as well.
+        """
+        values, num_topics = self.start_program(corpus, observed, **conditioned_on), self.num_topics
+        doc, num_cells = jnp.asarray(corpus.doc), corpus.num_groups * num_topics
+        z = sample("z", Assignments(self.all_alpha(values["alpha"]), doc, corpus.num_docs))
+        cell = jnp.asarray(corpus.group)[doc] * num_topics + z
+        switches = jnp.stack([values["switch_common"], values["switch_own"]])
+        switch = sample("switch", Assignments(switches, cell, num_cells))
+        row = jnp.where(switch == 1, num_topics + cell, z)  # own words come after the common ones
+        sizes = np.array([num_topics, num_cells])
+        beta = jnp.repeat(jnp.stack([values["beta"], values["group_beta"]]), sizes)
+        words = Words(row, beta, corpus.num_words, int(sizes.sum()))
+        sample("w", words, obs=jnp.asarray(corpus.word) if observed else None)
 
     def alone(self) -> LDA:
         """Return the model of one group by itself."""

@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike
 from bnp_models.base.model import TOPICS, ModelWords
 from bnp_models.data import arguments
 from bnp_models.plots import panels
+from bnp_models.plots.placing import shortened
 from bnp_models.posterior import arviz_data
 from bnp_models.posterior.diagnostics import label_free
 from bnp_models.posterior.functionals import SCALAR, Functionals
@@ -36,11 +37,13 @@ MANY_DRAWS = 1000  # lines through more are thinner
 MAX_BARS = 100  # side by side in one panel; lines if there are more
 MAX_BINS = 40  # of whole numbers
 NUM_BINS = 30  # of other numbers
+LATER = 0.6  # of the range of the later half of the sweeps, shown above and below it
 MAX_SCALARS = 30  # in one picture, unless they are asked for by name
 MAX_SIDE = 16  # characters beside a panel
 MAX_NAMES = 12  # of constants in a caption
-VERDICTS = {"agree": panels.COLOURS[0], "too few states": "0.6", "differ": panels.COLOURS[5]}
+WITHIN, ABOVE = panels.COLOURS[0], panels.COLOURS[5]  # the limit of R-hat
 MAX_ROWS = 12  # of scalars in the picture of functionals
+MAX_NAME = 32  # characters of the name of a functional
 TOP = 10.0  # R-hat at the right edge; larger ones are drawn there
 TICKS = (1.0, 1.01, 1.05, 1.1, 1.3, 2, 4, TOP)
 SHOWN_FROM = 0.003  # R-hat - 1 at the left edge
@@ -231,9 +234,9 @@ def plot_history(
     """Draw the log joint density and the number of topics in use from the start of the chains.
 
     A dot is the end of a stretch of sweeps, of about a second each; the dashed line is the end of
-    the warm-up. The first sweeps are far below all others, so that what still differs between
-    chains at the end is seen better in `plot_traces`. A quantity that never changes has no panel;
-    the caption names it.
+    the warm-up, before which the picture is shaded. The first sweeps are far from all others, so
+    the scale is that of the later half of the sweeps and as much again. What lies outside is cut
+    off, and the label says so. A quantity that never changes has no panel; the caption names it.
 
     Parameters
     ----------
@@ -249,7 +252,7 @@ def plot_history(
     Raises
     ------
     ValueError
-        If the data have no history, as those of `to_arviz`.
+        If the data have no history, as those of `to_fit`.
     """
     arguments.one_of("against", against, ("seconds", "sweeps"))
     arguments.instance("terms", terms, ModelWords, "the ModelWords of a model, model.terms")
@@ -270,29 +273,54 @@ def plot_history(
         return panels.grid(None, count, 2, (4.5, 3.2) if count == 2 else (6.5, 3.2))
 
     axes, drawn, _ = _panels(scalars, terms, axes, 1, new)
+    num_warmup = int(data.attrs["num_warmup"])
     for name, values, (ax,) in drawn:
         panels.chain_lines(ax, x, values, marker=".", ms=3, lw=0.8)
-        ax.set(xlabel=along, ylabel=panels.as_written(name))
-        ax.margins(x=0.01)
+        first = _show_later_half(ax, sweeps, values)
+        notes = ["the first sweeps lie outside"] if first else []
+        notes += ["dashed: end of the warm-up"] if num_warmup else []
+        ax.set(xlabel="\n".join([along, "; ".join(notes)]).strip(), ylabel=panels.as_written(name))
+        ends = x[[first, -1]].astype(np.float64)
+        ax.set_xlim(*(ends + np.array([-0.01, 0.01]) * (np.ptp(ends) or 1.0)))
         panels.round_ticks(ax.xaxis, whole=against == "sweeps")
         panels.round_ticks(ax.yaxis, whole=_whole(values))
         panels.plain(ax)
     if drawn:
         panels.title_with_chains(drawn[0].row[0], "From the start of the chains")
-    if num_warmup := data.attrs["num_warmup"]:
+    if num_warmup:
         for _, _, (ax,) in drawn:  # after the legend, which takes every line for a chain
-            ax.axvline(np.interp(num_warmup, sweeps, x), color="0.3", lw=1, ls="--")
-            ax.set_xlabel(f"{along}\ndashed: end of the warm-up")
+            end = float(np.interp(num_warmup, sweeps, x))
+            ax.axvspan(ax.get_xlim()[0], max(end, ax.get_xlim()[0]), color="0.95", lw=0, zorder=0)
+            ax.axvline(end, color="0.3", lw=1, ls="--")
     return axes[:, 0]
+
+
+def _show_later_half(ax: Axes, sweeps: np.ndarray, values: Shaped[np.ndarray, "C S"]) -> int:
+    """Give a panel the scale of the later half of the sweeps; return where it has the first one."""
+    later = values[:, 2 * sweeps >= sweeps[-1]].astype(np.float64)
+    later = later[np.isfinite(later)]
+    if not later.size:
+        return 0
+    low, high = float(later.min()), float(later.max())
+    room = (high - low) or max(abs(high), 1.0) * 1e-3
+    inside = (values >= low - LATER * room) & (values <= high + LATER * room)
+    shown, margin = values[inside], 0.05 * room
+    ax.set_ylim(float(shown.min()) - margin, float(shown.max()) + margin)
+    if inside.all():
+        return 0
+    return max(int(inside.any(axis=0).argmax()) - 1, 0)
 
 
 def plot_functionals(functionals: Functionals, *, ax: Axes | None = None) -> Axes:
     """Draw R-hat of every functional, by kind, with the limit of functionals that agree.
 
-    The label-free scalars are at the top, each in a row of its own; the first twelve. Below them
-    each dot is a functional of its kind. The label says how many of the kind agree. The scale is
-    that of log(R-hat - 1): R-hat below 1.003 is drawn at the left edge, above 10 at the right edge.
-    Constants have no R-hat; the caption names them. It also says if there are more scalars.
+    The label-free scalars are at the top, each in a row of its own; the worst twelve.
+    Below them each dot is a functional of its kind, and a line is their median; the kind
+    with the largest median comes first, and the worst functional is named at the right. Colours say
+    whether R-hat is within the limit. Open dots have too few kept states to tell whether the
+    functional agrees. The scale is that of log(R-hat - 1): R-hat below 1.003 is drawn at the left
+    edge, above 10 at the right edge. Constants have no R-hat; the caption names them. It also says
+    if there are more scalars.
 
     Parameters
     ----------
@@ -303,24 +331,42 @@ def plot_functionals(functionals: Functionals, *, ax: Axes | None = None) -> Axe
     """
     arguments.instance("functionals", functionals, Functionals, "made by fit.functionals()")
     table = functionals.table.reset_index(names=["kind", "name"])
+    table["rhat"] = np.nan_to_num(np.asarray(table["rhat"], np.float64), nan=1.0, posinf=np.inf)
     scalar, constant = table["kind"] == SCALAR, table["verdict"] == "constant"
-    names = table.loc[scalar & ~constant, "name"]
-    rows = [(str(name), table.loc[[place]]) for place, name in names.items()]
+    varying = table.loc[~constant].sort_values("rhat", ascending=False, kind="stable")
+    scalars = varying.loc[varying["kind"] == SCALAR]
+    rows = [(str(row["name"]), scalars.loc[[place]]) for place, row in scalars.iterrows()]
     num_scalars = len(rows)
     rows = rows[:MAX_ROWS]
-    for kind, part in table.loc[~scalar & ~constant].groupby("kind", sort=False):
-        rows.append((f"{kind}: {(part['verdict'] == 'agree').sum()} of {len(part)} agree", part))
+    kinds = [part for _, part in varying.loc[varying["kind"] != SCALAR].groupby("kind", sort=False)]
+    for part in sorted(kinds, key=lambda part: -part["rhat"].median()):
+        said = f"{(part['verdict'] == 'agree').sum()} of {len(part)} agree"
+        if (part["verdict"] == "too few states").all():
+            said = f"{len(part)}, not judged"
+        rows.append((f"{part['kind'].iloc[0]}: {said}", part))
     labels = [label for label, _ in rows]
-    ax = panels.panel(ax, 4.6 + panels.width_of(labels), 1.2 + 0.36 * max(len(rows), 3))
+    named = [shortened(str(part["name"].iloc[0]), MAX_NAME) if len(part) > 1 else ""
+             for _, part in rows]  # fmt: skip
+    width = 4.6 + panels.width_of(labels) + panels.SMALL_WIDTH * max(map(len, named), default=0)
+    ax = panels.panel(ax, width, 1.2 + 0.36 * max(len(rows), 3))
     rng = np.random.default_rng(0)
     for y, (_, part) in enumerate(rows):
-        count = len(part)
-        heights = y + (rng.uniform(-0.3, 0.3, count) if count > 1 else np.zeros(1))
-        size, alpha = (14, 0.6) if count > 1 else (40, 1.0)
-        colours = [VERDICTS[verdict] for verdict in part["verdict"]]
-        rhat = np.nan_to_num(np.asarray(part["rhat"], np.float64), nan=1.0, posinf=TOP)
+        rhat = part["rhat"].to_numpy()
+        heights = y + (rng.uniform(-0.3, 0.3, len(part)) if len(part) > 1 else np.zeros(1))
+        size = 14 if len(part) > 1 else 40
+        edges = np.where(rhat <= functionals.max_rhat, WITHIN, ABOVE)
+        inside = np.where(part["verdict"] == "too few states", "white", edges)
         x = np.clip(rhat - 1, SHOWN_FROM, TOP - 1)
-        ax.scatter(x, heights, size, colours, alpha=alpha, linewidths=0, clip_on=False)
+        ax.scatter(
+            x, heights, size, inside.tolist(), edgecolors=edges.tolist(), linewidths=0.8,
+            alpha=0.8, clip_on=False,
+        )  # fmt: skip
+        if len(part) > 1:
+            ax.vlines(np.median(x), y - 0.4, y + 0.4, color="0.1", lw=1.6, zorder=3)
+        ax.annotate(
+            panels.as_written(named[y]), (1.02, y), xycoords=ax.get_yaxis_transform(),
+            va="center", fontsize="small", color=panels.INK, annotation_clip=False,
+        )  # fmt: skip
     ax.axvline(functionals.max_rhat - 1, color="0.3", lw=1, ls="--")
     ax.set_yticks(range(len(rows)), [*map(panels.as_written, labels)], fontsize="small")
     ax.set_ylim(max(len(rows), 1) - 0.5, -0.5)
@@ -330,19 +376,30 @@ def plot_functionals(functionals: Functionals, *, ax: Axes | None = None) -> Axe
     ax.minorticks_off()
     ax.set_xlabel(f"R-hat over chains (dashed: limit {functionals.max_rhat:g})")
     dots = [
-        Line2D([], [], ls="", marker="o", color=colour, label=verdict)
-        for verdict, colour in VERDICTS.items()
+        Line2D([], [], ls="", marker="o", color=edge, markerfacecolor=inside, label=label)
+        for label, edge, inside in (
+            ("within the limit", WITHIN, WITHIN),
+            ("above it", ABOVE, ABOVE),
+            ("open: too few states to tell", "0.3", "white"),
+        )
     ]
     panels.legend_above(ax, "What the chains agree on", dots, handletextpad=0.1)
     ax.grid(axis="x", color="0.93")
     ax.set_axisbelow(True)
+    if any(named):
+        panels.caption(ax, "Black line: median of the kind; at the right, the name of the worst.")
+    if (varying["verdict"] == "too few states").all() and len(varying):
+        panels.caption(
+            ax, f"{functionals.num_states} kept states per chain are too few to judge any of "
+            "these; keep_states= keeps more."
+        )  # fmt: skip
     said = table.loc[constant & scalar, "name"].astype(str).tolist()
     counts = table.loc[constant & ~scalar, "kind"].value_counts(sort=False)
     said += [f"{count:,} {kind}" for kind, count in counts.items()]
     if said:
         panels.caption(ax, f"Constant in all chains, not drawn: {', '.join(said)}.")
     if num_scalars > MAX_ROWS:
-        panels.caption(ax, f"Only the first {MAX_ROWS} of {num_scalars} scalars are drawn.")
+        panels.caption(ax, f"Only the worst {MAX_ROWS} of {num_scalars} scalars are drawn.")
     return panels.plain(ax)
 
 

@@ -17,64 +17,87 @@ from bnp_models.plots.small_topics import large_topics
 __all__ = ["plot_contrast", "plot_distances"]
 
 LINE = 0.19  # inches between lines of text
+SCALE = 1.5  # inches that the scale of ratios is wide
+GAP = 0.3  # inches between groups
+TICK_GAP = 0.4  # inches between ticks at least
 PAGE = 11.0  # inches that a picture is wide at most, if one group fits
-MORE = panels.COLOURS[5]  # words that a group uses more than the common version
-NOTE = "in colour: more than common"  # in a panel that was given
-CAPTION = "In colour: the group uses the word more; the interval of the ratio lies above one."
-FIRST = 5  # words of the common version beside a topic
+BOLD_WIDTH = 0.115  # inches of the widest bold letters
+NAME_WIDTH = 3.0  # inches after which the name of a group goes on in the next line
+STEPS = (2, 10, 100, 10_000)  # from one tick to the next, times
+DOTS = "Dots: how many times as probable a word is in the group as in the other groups, with "
+DASH = "A dash: the group does not have the topic, or there is no word that it surely says more."
+FIRST = 5  # common words beside a topic
 
 
 class _Layout(NamedTuple):
-    """Places of the text of one panel, in inches from its upper left corner."""
+    """Sizes of the parts of a panel, in inches, and numbers of lines of text."""
 
     width: float
-    height: float
     per_row: int  # groups side by side
-    num_words: int  # lines of words below the name of a group
+    column: float  # of one group, with the gap
+    word_width: float
     common_lines: int
+    name_lines: int
+    num_words: int  # lines of words below the name of a group
+    top: float  # largest log ratio on the scale
+
+    @property
+    def box(self) -> float:
+        """Height of the common words."""
+        return LINE * (self.common_lines + 0.6)
+
+    @property
+    def block(self) -> float:
+        """Height of a row of groups."""
+        return LINE * (self.name_lines + self.num_words + 1.8)
 
 
 def plot_contrast(
     table: pd.DataFrame, words: pd.DataFrame, *, axes: np.ndarray | None = None
 ) -> np.ndarray:
-    """Draw each topic as a tree: the words of the common version, and below it each group's words.
+    """Draw the common words of each topic in a box, and below it what each group says more.
 
-    Words in colour are those that the group uses more than the common version does: the lower bound
-    of the ratio is above one. A dash means that the group does not have the topic.
+    Each word of a group has a dot: how many times as probable the word is in the group as in the
+    other groups, on a logarithmic scale. A line is the interval. A dash means that the group does
+    not have the topic, or that there is no word which it surely says more.
 
     Parameters
     ----------
     table
         From `contrast_tables.contrast`; select rows to draw some of the topics.
     words
-        From `contrast_tables.contrast_words` with `by="probability"`, of the same topics.
+        From `contrast_tables.contrast_words`, of the same topics.
     axes
         One for each topic. The text needs as much room as the picture has without `axes`. Without
         `axes`, topics below 0.005% of the tokens are not drawn.
     """
     panels.check_table(table, ("distance", "common"), "contrast_tables.contrast")
-    columns = ("topic", "group", "word", "lower")
+    columns = ("topic", "group", "word", "log_ratio", "lower", "upper")
     panels.check_table(words, columns, "contrast_tables.contrast_words", name="words", empty=True)
-    groups = [str(name) for name in table.columns[list(table.columns).index("common") + 1 :]]
+    labels = [str(name) for name in table.columns[list(table.columns).index("common") + 1 :]]
     own = axes is None
     kept, said = large_topics(table, table.index.to_numpy(), axes)
     table = table.loc[kept]
     words = words.loc[words["topic"].isin(list(table.index))]
     titles = [_title(topic, row) for topic, row in table.to_dict("index").items()]
-    layout = _layout(table, titles, words, groups)
-    size = layout.width + 0.3, layout.height + 0.55
+    layout = _layout(table, titles, words, labels)
+    rows = math.ceil(len(labels) / layout.per_row)
+    height = layout.box + LINE + rows * layout.block
+    title_height = 0.35 + 0.2 * max(title.count("\n") + 1 for title in titles)
+    size = layout.width + 0.3, height + title_height
     axes = panels.grid(axes, len(table), max(1, int((PAGE + 1) // size[0])), size)
     for topic, title, ax in zip(table.index, titles, axes, strict=True):
-        ax.set(xlim=(0, layout.width), ylim=(layout.height, 0))
+        ax.set(xlim=(0, layout.width), ylim=(height, 0))
         ax.set_axis_off()
-        ax.set_title(title, fontsize="medium", loc="left")
+        ax.set_title(panels.as_written(title), fontsize="medium", loc="left")
         mine = words.loc[words["topic"] == topic]
-        _draw_tree(ax, layout, table.at[topic, "common"], mine, groups)
-    more = (words["lower"].to_numpy() > 0).any()
+        _draw_topic(ax, layout, table.at[topic, "common"], mine, labels)
     if own:
-        panels.caption(axes[0], f"{CAPTION if more else ''} {said}".strip())
-    elif more:
-        axes[-1].text(*(0, layout.height), NOTE, va="bottom", fontsize="small", color=MORE)
+        drawn = len(words[["topic", "group"]].drop_duplicates())
+        share = words.attrs.get("interval")
+        interval = "their intervals." if share is None else f"{100 * share:g}% intervals."
+        notes = [DOTS + interval] * (drawn > 0) + [DASH] * (drawn < len(table) * len(labels))
+        panels.caption(axes[0], " ".join([*notes, said]).strip())
     return axes
 
 
@@ -98,9 +121,10 @@ def plot_distances(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
             f"table must have a topic of two groups or more, got {len(table)} topics without"
         )
     known = known.sort_values("distance", ascending=False, kind="stable")
+    names = known["label"] if "label" in known else [""] * len(known)
     labels = [
-        f"{topic}: {', '.join(text.split(', ')[:FIRST])}"
-        for topic, text in zip(known.index, known["common"], strict=True)
+        f"{topic}: {name or ', '.join(text.split(', ')[:FIRST])}"
+        for topic, name, text in zip(known.index, names, known["common"], strict=True)
     ]
     ax = panels.interval_rows(
         ax, labels, known["distance"], known["distance_lower"], known["distance_upper"]
@@ -112,14 +136,16 @@ def plot_distances(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _title(topic: Hashable, row: Mapping[Hashable, float]) -> str:
-    parts = [f"topic {topic}"]
-    value = row.get("likeness", math.nan)
+def _title(topic: Hashable, row: Mapping[Hashable, Any]) -> str:
+    """Return number and label of a topic, and how alike its versions are."""
+    parts, label, value = [], row.get("label"), row.get("likeness", math.nan)
     if math.isfinite(value):
         parts.append(f"likeness {value:,.0f}" if value >= 100 else f"likeness {value:.3g}")
     if math.isfinite(row["distance"]):
         parts.append(f"distance {row['distance']:.2f}")
-    return ",  ".join(parts)
+    if label:
+        return "\n".join([f"{topic}: {label}", ",  ".join(parts)]).strip()
+    return ",  ".join([f"topic {topic}", *parts])
 
 
 def _wrapped(text: str, width: float) -> str:
@@ -127,41 +153,71 @@ def _wrapped(text: str, width: float) -> str:
     return textwrap.fill(text, int((width - 0.3) / panels.LABEL_WIDTH), break_long_words=False)
 
 
+def _named(group: str, column: float) -> str:
+    """Break the name of a group into lines that fit into its column."""
+    return textwrap.fill(group, max(int((column - GAP) / BOLD_WIDTH), 1))
+
+
 def _layout(
     table: pd.DataFrame, titles: Sequence[str], words: pd.DataFrame, groups: Sequence[str]
 ) -> _Layout:
     """Make room for the longest words and names."""
-    column = panels.width_of([*words["word"].astype(str), *groups]) + 2 * panels.LABEL_WIDTH
+    word_width = panels.width_of(words["word"].astype(str)) + 2 * panels.LABEL_WIDTH
+    name_width = BOLD_WIDTH / panels.LABEL_WIDTH * panels.width_of(groups)
+    column = max(word_width + SCALE, min(name_width, NAME_WIDTH)) + GAP
     per_row = min(len(groups), max(1, int(PAGE // column)))
     width = max(per_row * column, 1.15 * panels.width_of(titles), 3.0)
-    common_lines = 1 + max(_wrapped(text, width).count("\n") for text in table["common"])
-    num_words = max(words.groupby(["topic", "group"]).size(), default=1)
-    rows = math.ceil(len(groups) / per_row)
-    height = LINE * (common_lines + 1) + 0.35 + rows * LINE * (num_words + 1.8)
-    return _Layout(width, height, per_row, num_words, common_lines)
+    column = width / per_row
+    return _Layout(
+        width,
+        per_row,
+        column,
+        word_width,
+        common_lines=1 + max(_wrapped(text, width).count("\n") for text in table["common"]),
+        name_lines=1 + max(_named(name, column).count("\n") for name in groups),
+        num_words=max(words.groupby(["topic", "group"]).size(), default=1),
+        top=max([math.log(STEPS[0]), *words["upper"].tolist()]),
+    )
 
 
-def _draw_tree(
+def _draw_topic(
     ax: Axes, layout: _Layout, common: str, words: pd.DataFrame, groups: Sequence[str]
 ) -> None:
-    """Write the common words in a box, and the words of each group below it."""
+    """Write the common words in a box, and below it the words of each group with their ratios."""
 
     def write(x: float, y: float, text: str, **options: Any) -> None:
-        text = panels.as_written(text)
-        ax.text(x, y, text, ha="center", va="center", fontsize="small", **options)
+        ax.text(x, y, panels.as_written(text), **{"va": "center", "fontsize": "small", **options})
 
-    middle, box = layout.width / 2, LINE * (layout.common_lines + 0.6)
+    text = _wrapped(common, layout.width) or "\N{EN DASH}"
     frame = {"boxstyle": "round,pad=0.35", "facecolor": "0.93", "edgecolor": "0.6"}
-    write(middle, box / 2, _wrapped(common, layout.width), bbox=frame)
+    write(layout.width / 2, layout.box / 2, text, ha="center", bbox=frame)
+    inches = SCALE / layout.top
     for g, group in enumerate(groups):
         row, place = divmod(g, layout.per_row)
-        x = layout.width / layout.per_row * (place + 0.5)
-        y = box + 0.4 + row * LINE * (layout.num_words + 1.8)
-        if row == 0:
-            ax.plot([middle, x], [box, y - 0.14], color="0.7", lw=0.8, zorder=0)
-        write(x, y, group, fontweight="bold")
+        left, y = place * layout.column, layout.box + LINE + row * layout.block
+        middle = left + (layout.word_width + SCALE) / 2
+        name = _named(group, layout.column)
+        write(middle, y, name, ha="center", va="top", fontweight="bold")
+        y += LINE * (layout.name_lines + 0.5)
         mine = words.loc[words["group"] == group]
-        for i, (word, lower) in enumerate(zip(mine["word"], mine["lower"], strict=True), 1):
-            write(x, y + LINE * i, str(word), color=MORE if lower > 0 else "0.25")
         if mine.empty:
-            write(x, y + LINE, "\N{EN DASH}", color="0.25")
+            write(middle, y, "\N{EN DASH}", color="0.25")
+            continue
+        zero, lines = left + layout.word_width, y + LINE * np.arange(len(mine))
+        for word, line in zip(mine["word"], lines, strict=True):
+            write(zero - panels.LABEL_WIDTH, line, str(word), ha="right")
+        x, lower, upper = zero + inches * mine[["log_ratio", "lower", "upper"]].to_numpy().T
+        ax.hlines(lines, lower, upper, colors=panels.COLOURS[0], lw=2)
+        ax.scatter(x, lines, 20, panels.COLOURS[0], zorder=2)
+        for tick in _ticks(TICK_GAP / inches, layout.top):
+            at = zero + inches * math.log(tick)
+            ax.vlines(at, y - LINE / 2, lines[-1] + LINE / 2, colors="0.85", lw=0.8, zorder=0)
+            write(
+                at, lines[-1] + LINE, f"{tick:g}\N{MULTIPLICATION SIGN}", ha="center", color="0.4"
+            )
+
+
+def _ticks(gap: float, top: float) -> list[int]:
+    """Return ratios for the scale, 1 first, whose logarithms are at least `gap` apart."""
+    step = next((step for step in STEPS if math.log(step) >= gap), STEPS[-1])
+    return [step**n for n in range(1 + int(top / math.log(step)))]

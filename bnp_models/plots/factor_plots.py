@@ -45,6 +45,7 @@ def plot_sharing(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
         [str(name) for name in shared.index],
         (shared, lower, upper),
         title="expected number of factors",
+        sort=True,
         bounds=interval_name(table),
         marks={CLEAR: lower.to_numpy() > 0},
         meaning=f"{CLEAR}: the {interval_name(table)} lies above zero.",

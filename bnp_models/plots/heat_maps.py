@@ -1,8 +1,10 @@
 """Heat maps of topics and groups, whose cells say how certain their values are.
 
-A cell shows its value and its interval if there is room for both. Otherwise it shows the value and
-a mark if the value is certain in a sense that the caption explains; and the mark alone if there is
-no room for the value. Topics whose share rounds to 0.00% everywhere are not drawn.
+A cell shows its value and its interval if there are few cells with room for both. Otherwise it
+shows the value and a mark if the value is certain in a sense that the caption explains; and the
+mark alone if there are many cells or no room for the value. Rows and columns of many cells are put
+in an order in which like is beside like. Topics whose share rounds to 0.00% everywhere are not
+drawn.
 """
 
 from __future__ import annotations
@@ -14,9 +16,12 @@ from types import MappingProxyType
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from jaxtyping import Float, Int
 from matplotlib.axes import Axes
+from scipy.cluster.hierarchy import leaves_list, linkage
 
 from bnp_models.plots import panels
+from bnp_models.plots.placing import shortened
 from bnp_models.plots.small_topics import without_small
 from bnp_models.posterior.alignment import Alignment, as_alignment
 
@@ -33,7 +38,10 @@ __all__ = [
 CERTAIN = 0.95  # probability
 TAILS = (0.05, 0.95)  # of the 90% interval over the states of a chain
 DASH = "\N{EN DASH}"
-MAX_COLUMNS = 10  # with intervals; more would be hard to read
+MAX_INTERVALS, MAX_NUMBERS = 30, 60  # cells that show these; more would be hard to read
+MAX_ORDERED = 300  # rows whose best order is looked for: its time grows with the third power
+MAX_ROW, MAX_COLUMN = 48, 30  # characters of names of rows and columns
+COLOURS = "Blues"  # the more, the darker
 MAX_NAME = 0.97  # inches; longer names of columns are slanted
 SMALL_LINE = 0.14  # inches that a line of small text takes
 ONE_LINE, TWO_LINES = 0.18, 0.28  # inches that texts of cells take
@@ -75,6 +83,7 @@ def plot_prevalence_by_group(
         names[kept],
         (shares, lower, upper),
         title="share of the group's tokens",
+        sort=True,
         bounds=name,
         marks={ABOVE: above > ROUNDING, BELOW: below > ROUNDING},
         meaning=f"{ABOVE} {BELOW}: the {name} lies above or below the mean of the topic over the "
@@ -116,6 +125,7 @@ def plot_sharing(
         names[kept],
         (probability, lower, upper),
         title="probability that the group has it",
+        sort=True,
         bounds=f"{interval_name(table)} of the topic's share of the group's tokens",
         marks={CLEAR: probability.to_numpy() >= CERTAIN},
         meaning=f"{CLEAR}: the probability is at least {CERTAIN:g}.",
@@ -222,6 +232,7 @@ def heat_map(
     cells: tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame],
     *,
     title: str,
+    sort: bool = False,
     bounds: str = "",
     marks: Mapping[str, np.ndarray] = MappingProxyType({}),
     meaning: str = "",
@@ -242,6 +253,9 @@ def heat_map(
         the names that are written below them.
     title
         What the values are, beside the scale of colours.
+    sort
+        Whether like rows and columns are put beside one another if there are many cells. Columns
+        whose names are numbers, such as years, keep their order.
     bounds
         What the intervals are, for the caption.
     marks, meaning
@@ -251,18 +265,27 @@ def heat_map(
     top
         Value at the end of the scale of colours, by default the largest one.
     """
-    columns = [str(name) for name in cells[0].columns]
     values, lower, upper = (frame.to_numpy(np.float64) for frame in cells)
+    columns = [shortened(str(name), MAX_COLUMN) if "\n" not in str(name) else str(name)
+               for name in cells[0].columns]  # fmt: skip
+    rows = [shortened(str(name), MAX_ROW) for name in rows]
     signs = np.full(values.shape, "", object)
     for sign, certain in marks.items():
         signs[certain] = sign
+    signs[np.isnan(values)] = DASH
+    many = values.size > MAX_NUMBERS
+    if many and sort:
+        across = np.arange(len(columns)) if _are_numbers(columns) else alike(values.T)
+        down = across if rows == columns else alike(values)
+        values, lower, upper, signs = (x[down][:, across] for x in (values, lower, upper, signs))
+        rows, columns = [rows[i] for i in down], [columns[j] for j in across]
     plain = _texts(write, DASH, values)
     full = plain + _texts(lambda *pair: f"\n{write_bounds(*pair)}", "", lower, upper)
-    marked = plain + np.where(signs == "", "", " " + signs)
-    levels = (full, marked) if len(columns) <= MAX_COLUMNS else (marked,)
-    ax = panels.panel(ax, *_size(levels[0], rows, columns))
+    marked = plain + np.where(np.isin(signs, ["", DASH]), "", " " + signs)
+    levels = (full, marked) if values.size <= MAX_INTERVALS else () if many else (marked,)
+    ax = panels.panel(ax, *_size(levels[0] if levels else signs, rows, columns))
     top = (float(np.nanmax(values, initial=0.0)) if top is None else top) or 1.0
-    image = ax.imshow(values, cmap="cividis", aspect="auto", vmin=0, vmax=top)
+    image = ax.imshow(values, cmap=COLOURS, aspect="auto", vmin=0, vmax=top)
     ax.set_facecolor("0.93")
     bar = ax.figure.colorbar(image, ax=ax, shrink=0.9, label=title)
     panels.round_ticks(bar.ax.yaxis, most=5, percent=write is percent)
@@ -270,7 +293,7 @@ def heat_map(
     width, height = _name_cells(ax, rows, columns)
     texts = next((texts for texts in levels if _has_room(texts, width, height)), signs)
     size = "small" if texts is not signs else min(0.6 * 72 * min(width, height), 7.0)
-    ink = np.where(np.isnan(values), "0.3", np.where(values < 0.55 * top, "white", "black"))
+    ink = np.where(np.isnan(values), "0.3", np.where(values > 0.6 * top, "white", "black"))
     for (row, column), text in np.ndenumerate(texts):
         if text:
             ax.text(
@@ -279,7 +302,27 @@ def heat_map(
             )  # fmt: skip
     said = f"Second line: {bounds}." if bounds else ""
     panels.caption(ax, said if texts is full else meaning)
+    if many and sort:
+        panels.caption(ax, "Like rows are beside one another, and so are like columns.")
     return ax
+
+
+def alike(values: Float[np.ndarray, "n m"]) -> Int[np.ndarray, " n"]:
+    """Return an order of rows in which like ones are neighbours: that of a tree of averages."""
+    if len(values) < 3:
+        return np.arange(len(values))
+    best = len(values) <= MAX_ORDERED
+    tree = linkage(np.nan_to_num(values), "average", optimal_ordering=best)
+    return leaves_list(tree).astype(np.int64)
+
+
+def _are_numbers(names: Sequence[str]) -> bool:
+    """Return whether all names are numbers, such as years, which have an order of their own."""
+    try:
+        [float(name) for name in names]
+    except ValueError:
+        return False
+    return True
 
 
 def _texts(write: Callable[..., str], unknown: str, *values: np.ndarray) -> np.ndarray:

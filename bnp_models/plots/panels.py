@@ -16,6 +16,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import Formatter, MaxNLocator
 
 from bnp_models.data import arguments
+from bnp_models.plots.fonts import choose_fonts, no_glyph_warnings
+from bnp_models.plots.placing import text_length
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,7 +57,16 @@ INK = "0.25"  # of captions
 
 
 class Picture(Figure):
-    """A figure that was made here: it grows with its caption. Figures of users keep their size."""
+    """A figure that was made here. Its texts have fonts for all signs, as far as there are any.
+
+    It grows with its caption. Figures of users keep their size.
+    """
+
+    def draw(self, renderer: Any) -> None:
+        """Draw the figure."""
+        choose_fonts(self)
+        with no_glyph_warnings():
+            super().draw(renderer)
 
 
 def chain_lines(ax: Axes, x: np.ndarray, draws: np.ndarray, **style: Any) -> None:
@@ -82,7 +93,8 @@ def as_written(text: str) -> str:
 
 def width_of(texts: Iterable[str]) -> float:
     """Return the width of the longest of these labels, in inches."""
-    return LABEL_WIDTH * max((len(line) for text in texts for line in text.split("\n")), default=0)
+    lines = (line for text in texts for line in text.split("\n"))
+    return LABEL_WIDTH * max(map(text_length, lines), default=0.0)
 
 
 def new_panels(

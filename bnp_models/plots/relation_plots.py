@@ -6,19 +6,30 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from matplotlib.patheffects import withStroke
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from bnp_models.data import arguments
 from bnp_models.plots import panels
+from bnp_models.plots.placing import (
+    CHARACTER,
+    LINE,
+    apart,
+    fitted,
+    place_names,
+    shortened,
+    text_length,
+)
 from bnp_models.plots.small_topics import without_small
 
 __all__ = ["plot_topic_correlation", "plot_topic_map"]
 
-FONT = 7.5  # size of labels, points
+FONT, NUMBER = 7.5, 7.0  # size of labels and of numbers, points
+MAX_LABEL, SHORT = 28, (14, 8)  # characters of a label, and where there is no room for so many
 LARGEST = 1100.0  # area of the largest topic, in square points
 NUM_STEPS = 300  # of the layout; it hardly moves any more then
 
@@ -43,8 +54,8 @@ def plot_topic_correlation(
     table
         From `topic_relations.topic_correlation`; select rows to draw some of the topics.
     prevalence
-        Share of tokens of each topic, by its number; the areas are in proportion to it. By default
-        all topics are drawn alike.
+        Share of tokens of each topic, by its number; the areas are in proportion to it, but for the
+        smallest topics, which have room for their numbers. By default all topics are drawn alike.
     labels
         One per topic of the table, in the order of their numbers; the numbers if not given.
     min_correlation
@@ -68,17 +79,16 @@ def plot_topic_correlation(
     strength = np.asarray(drawn["correlation"])
     joined = np.zeros((len(topics), len(topics)))
     joined[ends[:, 0], ends[:, 1]] = joined[ends[:, 1], ends[:, 0]] = strength
-    places = _springs(joined)
     side = max(5.0, 1.25 * len(topics) ** 0.5 + 1.5)
     ax = panels.panel(ax, 1.25 * side, side)
+    colours = np.where(joined.any(axis=1), panels.COLOURS[0], "0.55")
+    places = _circles(ax, _springs(joined), area, colours, topics, names[kept], ends)
     weight = np.minimum((strength - min_correlation) / max(0.5 - min_correlation, 0.1), 1.0)
     for pair, share in zip(ends, weight, strict=True):
         ax.plot(
             *places[pair].T, color=str(0.65 - 0.45 * share), lw=1 + 4 * share, zorder=1,
             solid_capstyle="round",
         )  # fmt: skip
-    colours = np.where(joined.any(axis=1), panels.COLOURS[0], "0.6")
-    _circles(ax, places, area, colours, topics, names[kept])
     ax.set_title(f"Topics that come together (correlation above {min_correlation:g})", loc="left")
     lines = "Lines: the interval lies above zero, too; the thicker, the stronger the correlation."
     if not len(drawn):
@@ -90,9 +100,10 @@ def plot_topic_correlation(
 def plot_topic_map(
     table: pd.DataFrame, *, labels: Sequence[str] | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Draw the topics at their places in a plane; areas are in proportion to their prevalence.
+    """Draw the topics near their places in a plane, moved apart so that none covers another.
 
-    Topics below 0.005% are not drawn; the caption counts them.
+    Areas are in proportion to prevalence, but for the smallest topics: every circle has room for
+    its number. Topics below 0.005% are not drawn; the caption counts them.
 
     Parameters
     ----------
@@ -109,8 +120,6 @@ def plot_topic_map(
     area, kept, said = _areas(table.loc[:, "prevalence"], topics)
     places = table[["x", "y"]].to_numpy()[kept]
     ax = panels.panel(ax, 8.5, 6.8)
-    ax.axhline(0, color="0.9", lw=1, zorder=0)
-    ax.axvline(0, color="0.9", lw=1, zorder=0)
     _circles(ax, places, area, np.full(len(places), panels.COLOURS[0]), topics[kept], names[kept])
     title = "Map of the topics"
     if "explained" in table.attrs:
@@ -141,7 +150,9 @@ def _areas(
         for k in topics
     ])  # fmt: skip
     kept, said = without_small(shares)
-    return LARGEST * shares[kept] / (shares.max(initial=0.0) or 1.0), kept, said
+    area = LARGEST * shares[kept] / (shares.max(initial=0.0) or 1.0)
+    least = [np.pi * (2.5 + 0.35 * NUMBER * len(str(k))) ** 2 for k in topics[kept]]
+    return np.maximum(area, least), kept, said
 
 
 def _circles(
@@ -151,54 +162,44 @@ def _circles(
     colours: np.ndarray,
     topics: np.ndarray,
     labels: np.ndarray,
-) -> None:
-    """Draw topics as circles with their numbers, and a label where there is room for it.
+    joined: Int[np.ndarray, "m 2"] | None = None,
+) -> Float[np.ndarray, "n 2"]:
+    """Draw topics as circles with their numbers and labels, none of which covers another.
 
-    Labels of large topics are placed first: below their circle, above it, or at a side.
+    A label that has no room beside its circle has a line to it. Labels keep off the lines between
+    circles that are `joined`, if they can. Return the places of the circles.
     """
-    ax.scatter(*places.T, s=area, c=colours.tolist(), alpha=0.75, linewidths=0, zorder=2)
     ax.set(xticks=[], yticks=[])
-    ax.margins(0.14)
     ax.spines[:].set_visible(False)
     panels.lay_out(ax)
-    centre = ax.transData.transform(places) * 72 / ax.figure.dpi  # points, as what follows
-    radius = np.sqrt(area / np.pi)[:, None]
-    taken = np.hstack([centre - radius, centre + radius])
+    box = ax.get_window_extent()
+    size = 72 * box.width / ax.figure.dpi, 72 * box.height / ax.figure.dpi  # points, as all here
+    ax.set(xlim=(0, size[0]), ylim=(size[1], 0))
+    names = [shortened(str(label), MAX_LABEL) for label in labels]
+    widths = np.array([CHARACTER * FONT * text_length(name) for name in names])
+    radius = np.sqrt(area / np.pi)
+    margin = float(radius.max(initial=0.0)) + 3 * FONT
+    centres = apart(fitted(places, size, margin), radius, widths, size, line=LINE * FONT)
+    ax.scatter(*centres.T, s=area, c=colours.tolist(), linewidths=0, zorder=2)
     halo = [withStroke(linewidth=2, foreground="white")]
-    for i in np.argsort(-area, kind="stable"):
-        number, label, r = str(topics[i]), str(labels[i]), float(radius[i, 0])
-        at = float(places[i, 0]), float(places[i, 1])
-        if inside := r > 3 * len(number) + 0.5:
-            ax.annotate(
-                number, at, ha="center", va="center", color="white", fontsize=8, zorder=4,
-                fontweight="bold",
-            )  # fmt: skip
-        text = label if inside or not label else f"{number}: {label}"
-        for shown in (text, "" if inside else number):
-            if shown and (offset := _room(shown, r, taken - np.tile(centre[i], 2))) is not None:
-                taken = np.vstack([taken, np.tile(centre[i], 2) + _box(shown, offset)])
-                ax.annotate(
-                    panels.as_written(shown), at, offset, textcoords="offset points",
-                    ha="center", va="center", fontsize=FONT, color="0.15", zorder=3,
-                    path_effects=halo,
-                )  # fmt: skip
-                break
-
-
-def _box(text: str, centre: tuple[float, float]) -> Float[np.ndarray, " 4"]:
-    """Return the box of a text: left, bottom, right, top."""
-    half = np.array([0.58 * FONT * len(text), 1.2 * FONT]) / 2
-    return np.concatenate([centre - half, centre + half])
-
-
-def _room(text: str, radius: float, taken: Float[np.ndarray, "m 4"]) -> tuple[float, float] | None:
-    """Return the centre of a text beside a circle at the origin that has room, None: nowhere."""
-    _, _, right, up = _box(text, (radius + 1, radius + 1))
-    for place in ((0.0, -up), (0.0, up), (right, 0.0), (-right, 0.0)):
-        box = _box(text, place)
-        if not ((taken[:, :2] < box[2:]) & (box[:2] < taken[:, 2:])).all(axis=1).any():
-            return place
-    return None
+    order = np.argsort(-area, kind="stable")
+    wanted = [(names[i], *(shortened(names[i], size) for size in SHORT)) for i in order]
+    lines = np.empty((0, 2, 2)) if joined is None else centres[joined]
+    found = place_names(wanted, centres[order], radius[order], size, font=FONT, lines=lines)
+    for i, name in zip(order, found, strict=True):
+        ax.text(
+            float(centres[i, 0]), float(centres[i, 1]), str(topics[i]), ha="center", va="center",
+            color="white", fontsize=NUMBER, fontweight="bold", zorder=4,
+        )  # fmt: skip
+        if name is None or not name.text:
+            continue
+        ax.text(
+            name.x, name.y, panels.as_written(name.text), ha="center", va="center", fontsize=FONT,
+            color="0.15", zorder=3, path_effects=halo,
+        )  # fmt: skip
+    leaders = [np.reshape(name.line, (2, 2)) for name in found if name and name.line]
+    ax.add_collection(LineCollection(leaders, colors="0.55", linewidths=0.6, zorder=1.5))
+    return centres
 
 
 def _springs(joined: Float[np.ndarray, "n n"]) -> Float[np.ndarray, "n 2"]:

@@ -5,6 +5,7 @@ See `chain_plots` for `ax` and `axes`.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,18 +15,22 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
 from bnp_models.data import arguments
 from bnp_models.plots import panels
+from bnp_models.plots.placing import shortened
 from bnp_models.plots.small_topics import large_topics, without_small
 
 __all__ = [
     "MAX_LINES",
     "plot_calibration",
     "plot_effects",
+    "plot_expected_shares",
     "plot_prevalence",
     "plot_topic_words",
     "plot_topics_over_time",
     "short_labels",
 ]
 
+MAX_WORD = 40  # characters of a word
+TITLE = 24  # characters in a line of a title
 MAX_LINES = 6  # in one panel; each topic has a panel of its own if there are more
 
 
@@ -38,8 +43,9 @@ def plot_topic_words(
 ) -> np.ndarray:
     """Draw the top words of each topic as bars, with their intervals.
 
+    Each panel has a scale of its own, so that words of topics with flat distributions can be read.
     A table of `topic_tables.topic_words` knows the shares of the topics: those below 0.005% have no
-    panels.panel, the caption counts them.
+    panel, the caption counts them.
 
     Parameters
     ----------
@@ -58,24 +64,26 @@ def plot_topic_words(
     names = panels.topic_labels(titles, topics, name="titles")
     kept, said = large_topics(table, topics, axes)
     rows = int(table["topic"].value_counts().max())
-    limit = 1.04 * float(table[["probability", "upper"]].max(axis=None))
-    size = (1.5 + panels.width_of(map(str, table["word"])), 0.6 + 0.19 * rows)
-    axes = panels.grid(axes, int(kept.sum()), num_columns, size, sharex=True)
+    words = [shortened(str(word), MAX_WORD) for word in table["word"]]
+    size = (2.1 + panels.width_of(words), 0.95 + 0.19 * rows)
+    axes = panels.grid(axes, int(kept.sum()), num_columns, size)
     for topic, title, ax in zip(topics[kept], names[kept], axes, strict=True):
         part = table.loc[table["topic"] == topic]
+        labels = [panels.as_written(shortened(str(word), MAX_WORD)) for word in part["word"]]
         place = np.arange(len(part))
         ax.barh(place, part["probability"], color=panels.COLOURS[0], alpha=0.55, height=0.75)
         ax.hlines(place, part["lower"], part["upper"], color="0.15", lw=1)
-        ax.set_yticks(place, part["word"].map(panels.as_written), fontsize="small")
+        ax.set_yticks(place, labels, fontsize="small")
         ax.invert_yaxis()
-        ax.set_title(panels.as_written(title), fontsize="medium", loc="left")
-        ax.set_xlim(0, limit)
-        if ax.xaxis.get_tick_params().get("labelbottom", True):
-            ax.set_xlabel("probability", fontsize="small")
+        lines = textwrap.wrap(title, TITLE, max_lines=2, placeholder="\N{HORIZONTAL ELLIPSIS}")
+        ax.set_title(panels.as_written("\n".join(lines)), fontsize="medium", loc="left")
+        ax.set_xlim(0, 1.04 * float(part[["probability", "upper"]].max(axis=None)) or 1.0)
         ax.tick_params(axis="y", length=0)
         ax.tick_params(axis="x", labelsize="small")
-        panels.round_ticks(ax.xaxis, most=3)
+        panels.round_ticks(ax.xaxis, percent=True, most=3)
         panels.plain(ax)
+    for ax in axes[max(len(axes) - num_columns, 0) :]:  # the lowest panel of every column
+        ax.set_xlabel("probability", fontsize="small")
     panels.caption(axes[0], said)
     return axes
 
@@ -159,12 +167,126 @@ def plot_effects(
     panels.round_ticks(ax.xaxis)
     ax.set_xlabel("change of the topic's share")
     panels.caption(ax, f"In colour: the interval does not enclose zero. {said}".strip())
+    panels.caption(ax, left_out_text(table))
     against = ""
     for name, level in table.attrs.get("reference", {}).items():
         if term.startswith(f"{name}[") and term.endswith("]"):
             against = f" against {level}"
     ax.set_title(panels.as_written(f"Effect of {term}{against}"), loc="left")
     return ax
+
+
+def plot_expected_shares(
+    table: pd.DataFrame,
+    *,
+    labels: Sequence[str] | None = None,
+    num_columns: int = 3,
+    axes: np.ndarray | None = None,
+) -> np.ndarray:
+    """Draw the expected share of topics, a panel for each, as one or two covariates change.
+
+    Numbers and dates have lines with bands, and levels have dots with intervals. A second
+    covariate has a colour for each of its values. All panels have one scale.
+
+    Parameters
+    ----------
+    table
+        From `topic_effects.expected_shares`; select rows to draw some of the topics.
+    labels
+        One per topic of the table, from `short_labels` for instance; "topic 0", ... if not given.
+    num_columns
+        Panels side by side.
+    axes
+        One for each topic.
+    """
+    columns = ("topic", "label", "share", "lower", "upper", "difference")
+    panels.check_table(table, columns, "topic_effects.expected_shares")
+    by = list(table.columns[2 : list(table.columns).index("share")])
+    topics = np.asarray(table["topic"].unique())
+    names = panels.topic_labels(labels, topics)
+    x = pd.Series(table[by[0]])
+    second = pd.Series(table[by[1]] if len(by) > 1 else "", table.index)
+    levels, groups = x.unique().tolist(), second.unique().tolist()
+    is_date = pd.api.types.is_datetime64_any_dtype(x)
+    lines = is_date or (pd.api.types.is_numeric_dtype(x) and not pd.api.types.is_bool_dtype(x))
+    own = axes is None
+    columns_used = min(arguments.integer("num_columns", num_columns, 1), len(topics))
+    width = max(2.6, 0.6 + panels.width_of(names))
+    size = (width, 2.0)
+    if not lines:
+        width += panels.width_of(map(str, levels)) / columns_used
+        size = (width, 0.8 + (0.14 + 0.1 * len(groups)) * len(levels))
+    axes = panels.grid(axes, len(topics), num_columns, size, sharex=True, sharey=True)
+    colours = [panels.chain_colour(g, len(groups)) for g in range(len(groups))]
+    for topic, name, ax in zip(topics, names, axes, strict=True):
+        for g, (group, colour) in enumerate(zip(groups, colours, strict=True)):
+            part = table.loc[(table["topic"] == topic) & (second == group)]
+            text = panels.as_written(_value(group))
+            if lines:
+                at = np.asarray(part[by[0]])
+                ax.fill_between(at, part["lower"], part["upper"], color=colour, alpha=0.2, lw=0)
+                ax.plot(at, part["share"], color=colour, lw=1.4, label=text)
+            else:
+                place = np.array([levels.index(level) for level in part[by[0]]], float)
+                place += 0.7 * ((g + 0.5) / len(groups) - 0.5)
+                ax.hlines(place, part["lower"], part["upper"], colors=colour, lw=2)
+                ax.plot(part["share"], place, "o", ms=4.5, color=colour, label=text)
+        ax.set_title(panels.as_written(name), fontsize="medium", loc="left")
+    for ax in axes:
+        share_axis, low = (ax.yaxis, ax.set_ylim) if lines else (ax.xaxis, ax.set_xlim)
+        low(min(0.0, np.min(table["share"])), 1.05 * np.max(table["upper"]))
+        panels.round_ticks(share_axis, percent=True, most=4)
+        ax.tick_params(labelsize="small")
+        if lines:
+            _value_ticks(ax, x, most=4)
+        else:
+            ax.set_yticks(range(len(levels)), [panels.as_written(_value(v)) for v in levels])
+            ax.set_ylim(len(levels) - 0.5, -0.5)
+            ax.grid(axis="x", color="0.9")
+            ax.set_axisbelow(True)
+        panels.plain(ax)
+    if own:
+        figure, meaning = axes[0].figure, "expected share"
+        figure.supylabel(panels.as_written(meaning if lines else by[0]), fontsize="medium")
+    if len(by) > 1:
+        drawn = axes[columns_used - 1]
+        handles = drawn.get_lines()[-len(groups) :]
+        drawn.legend(
+            handles, [line.get_label() for line in handles], title=panels.as_written(by[1]),
+            fontsize="small", title_fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0),
+            frameon=False,
+        )  # fmt: skip
+    what = "bands" if lines else "lines"
+    shown = f"Expected shares by {by[0]}, with intervals as {what}."
+    panels.caption(axes[0], f"{shown} {left_out_text(table)}".strip())
+    return axes
+
+
+def left_out_text(table: pd.DataFrame) -> str:
+    """Say which documents a table of effects leaves out; nothing if it has all."""
+    counts = table.attrs.get("left_out", {})
+    parts = {"missing": "with missing values", "empty": "without tokens"}
+    said = [f"{counts[name]:,} {text}" for name, text in parts.items() if counts.get(name)]
+    return f"Documents left out: {', '.join(said)}." if said else ""
+
+
+def _value(value: object) -> str:
+    """Return a value of a covariate as text."""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return f"{value:%Y-%m-%d}" if isinstance(value, pd.Timestamp) else str(value)
+
+
+def _value_ticks(ax: Axes, values: pd.Series, most: int) -> None:
+    """Put ticks at round numbers, or at dates."""
+    if pd.api.types.is_numeric_dtype(values):
+        long = float(np.ptp(values)) >= 2  # years or days, not parts of one
+        panels.round_ticks(ax.xaxis, whole=long, most=most)
+        ax.xaxis.set_major_formatter("{x:.10g}")  # years without a comma
+    else:
+        locator = AutoDateLocator(minticks=2, maxticks=min(max(most, 5), 7))
+        ax.xaxis.set_major_locator(locator)
+        ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
 
 
 def plot_topics_over_time(
@@ -220,14 +342,7 @@ def plot_topics_over_time(
     for ax in axes:
         ax.set_ylim(bottom=0)
         panels.round_ticks(ax.yaxis, percent=True, most=4)
-        if pd.api.types.is_numeric_dtype(table["middle"]):
-            long = float(np.ptp(table["middle"])) >= 2  # years or days, not parts of one
-            panels.round_ticks(ax.xaxis, whole=long, most=8 if together else 3)
-            ax.xaxis.set_major_formatter("{x:.10g}")  # years without a comma
-        else:
-            locator = AutoDateLocator(minticks=2, maxticks=7 if together else 5)
-            ax.xaxis.set_major_locator(locator)
-            ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+        _value_ticks(ax, pd.Series(table["middle"]), most=8 if together else 3)
         panels.plain(ax)
     if together:
         axes[0].set(xlabel="time", ylabel=meaning)

@@ -7,11 +7,12 @@ import importlib.resources
 import json
 import os
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import jinja2
+import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
@@ -20,9 +21,11 @@ from bnp_models.data.files import replacing
 from bnp_models.posterior.diagnostics import label_free
 from bnp_models.report.pictures import png, png_figures, run_pictures, trace
 from bnp_models.report.sections import (
+    MAX_INTERVALS,
     Column,
     Section,
     class_sections,
+    covariate_sections,
     factor_sections,
     number,
     percent,
@@ -52,6 +55,9 @@ def write_page(
     path: str | os.PathLike[str],
     *,
     num_rows: int | None = 1000,
+    title: str | None = None,
+    effects: str | None = None,
+    time: str | Sequence[Any] | np.ndarray | None = None,
     pictures: Mapping[str, bytes] | None = None,
     folder: Path | None = None,
 ) -> Path:
@@ -63,8 +69,8 @@ def write_page(
         What the page is about: all chains, or one of them.
     path
         The file, which is replaced if it exists.
-    num_rows
-        Rows of the long lists at most; all if None.
+    num_rows, title, effects, time
+        See `Fit.report`.
     pictures
         As PNG files, by name; made here by default.
     folder
@@ -72,6 +78,8 @@ def write_page(
     """
     path = _checked_path(path)
     num_rows = arguments.optional(arguments.integer, "num_rows", num_rows, 1)
+    arguments.optional(arguments.text, "title", title)
+    about_covariates = covariate_sections(fit, effects, time)  # what may fail comes first
     if folder is None and (path.parent / "draws.nc").is_file():
         folder = path.parent
     if pictures is None:
@@ -82,12 +90,13 @@ def write_page(
     elif isinstance(fit, TopicFit):
         labels = fit.topic_labels() if fit.has_states else labels
         sections = topic_sections(fit, labels, num_rows)
+        sections[-1:-1] = about_covariates  # before the list of documents
     elif isinstance(fit, OneVsRestFit) and fit.has_states:
         sections = class_sections(fit)
     if figures := png_figures(pictures):
         sections.append(Section("pictures", "Pictures", {"figures": figures}))
     text = render(
-        f"{type(fit.model).__name__}: report",
+        title or f"{type(fit.model).__name__}: report",
         f"{_data_text(fit)}; {_run_text(fit)}.",
         [convergence(fit._whole), *sections, about(fit, folder)],
         labels.to_dict(),
@@ -142,8 +151,9 @@ def _template() -> jinja2.Template:
         undefined=jinja2.StrictUndefined,
     )
     environment.globals |= {
-        "in_others": in_others, "number": number, "percent": percent, "plain": plain,
-        "records": _records, "shortened": shortened, "span": span,
+        "in_others": in_others, "max_intervals": MAX_INTERVALS, "number": number,
+        "percent": percent, "plain": plain, "records": _records, "shortened": shortened,
+        "span": span,
     }  # fmt: skip
     environment.filters["fields"] = _fields
     return environment.from_string(_file("report.html"))

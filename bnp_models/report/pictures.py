@@ -11,6 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float, Shaped
 
+from bnp_models.plots.placing import (
+    CHARACTER,
+    LINE,
+    apart,
+    fitted,
+    place_names,
+    shortened,
+    text_length,
+)
 from bnp_models.posterior.arviz_data import has_group
 
 if TYPE_CHECKING:
@@ -29,7 +38,7 @@ CAPTIONS = {
     "topic_words": "Most probable words of the largest topics, with 90% intervals",
     "topic_similarity": "How alike each topic is in every chain",
     "sharing": "What is shared",
-    "contrast": "Topics, and below them their versions in each group",
+    "contrast": "Words of each topic that all groups say, and those that each group says more",
     "distances": "How far the versions of each topic are apart",
     "factors": "Effects of the factors on the data",
 }
@@ -38,12 +47,12 @@ DRAWN = ("traces", "topics_by_group")
 """Pictures that the page shows in another form."""
 MAX_POINTS = 500  # of a trace
 TRACE_LEFT, TRACE_RIGHT, TRACE_TOP, TRACE_BASE = 104.0, 636.0, 8.0, 104.0
-MAP_WIDTH, MAP_HEIGHTS = 760.0, (240.0, 460.0)
+MAP_WIDTH = 760.0
+MAP_HEIGHTS = (220.0, 12.0, 600.0)  # without topics, for each of them, and at most
 LARGEST = 30.0  # radius of the largest topic in the map
 FONT = 12.0
 MARGIN = 62.0  # around the centres of the map's circles
-
-Box = tuple[float, float, float, float]  # left, top, right, bottom
+MAX_LABEL, SHORT = 24, (14, 8)  # characters of a name, and where there is no room for so many
 
 
 def run_pictures(
@@ -108,25 +117,32 @@ def trace(name: str, draws: Shaped[np.ndarray, "C S"], chains: Sequence[int]) ->
 def topic_map(
     places: Float[np.ndarray, "n 2"], shares: Float[np.ndarray, " n"], labels: Sequence[str]
 ) -> dict[str, Any]:
-    """Return circles for topics at their places; areas are in proportion to their shares.
+    """Return circles for topics near their places, which do not cover one another, and names.
 
-    Labels of large topics get a place where there is room.
+    Areas are in proportion to shares, but for the smallest: every circle has room for its number.
     """
-    centres, height = _spread(places)
-    size = MAP_WIDTH, height
-    radii = np.maximum(LARGEST * np.sqrt(shares / (shares.max() or 1.0)), 3.0).tolist()
-    taken = [(x - r, y - r, x + r, y + r) for (x, y), r in zip(centres, radii, strict=True)]
-    circles, texts = [], []
-    for k in map(int, np.argsort(-shares, kind="stable")):
-        (x, y), r = centres[k], radii[k]
-        inside = r > 4.5 * len(str(k)) + 2  # there is room for the number of the topic
-        circles.append({"k": k, "x": x, "y": y, "r": r, "inside": inside})
-        for text in [labels[k]] if inside else [f"{k} {labels[k]}", str(k)]:
-            if text and (box := _room(text, (x, y), r, taken, size)):
-                taken.append(box)
-                texts.append({"text": text, "x": (box[0] + box[2]) / 2, "y": box[3] - 3})
-                break
-    return {"width": MAP_WIDTH, "height": height, "circles": circles, "texts": texts}
+    size = MAP_WIDTH, float(min(MAP_HEIGHTS[0] + MAP_HEIGHTS[1] * len(places), MAP_HEIGHTS[2]))
+    least = [7.0 + 3.5 * len(str(k)) for k in range(len(places))]
+    radii = np.maximum(LARGEST * np.sqrt(shares / (shares.max(initial=0.0) or 1.0)), least)
+    order = np.argsort(-shares, kind="stable")
+    full = [shortened(label, MAX_LABEL) for label in labels]
+    names = [(full[k], *(shortened(full[k], size) for size in SHORT)) for k in order.tolist()]
+    widths = np.array([CHARACTER * FONT * text_length(label) for label in full])
+    centres = fitted(places, size, MARGIN)
+    centres = apart(centres, radii, widths, size, line=LINE * FONT)
+    found = place_names(names, centres[order], radii[order], size, font=FONT)
+    circles = [
+        {"k": k, "x": x, "y": y, "r": r}
+        for k, (x, y), r in zip(
+            order.tolist(), centres[order].tolist(), radii[order].tolist(), strict=True
+        )
+    ]
+    texts = [
+        {"k": k, "text": name.text, "x": name.x, "y": name.y + 0.35 * FONT, "line": name.line}
+        for k, name in zip(order.tolist(), found, strict=True)
+        if name is not None and name.text
+    ]
+    return {"width": size[0], "height": size[1], "circles": circles, "texts": texts}
 
 
 def _path(x: np.ndarray, y: np.ndarray) -> str:
@@ -141,40 +157,3 @@ def _path(x: np.ndarray, y: np.ndarray) -> str:
     if len(parts) == 1:
         parts.append("h1")  # a point
     return "".join(parts)
-
-
-def _spread(places: Float[np.ndarray, "n 2"]) -> tuple[list[list[float]], float]:
-    """Scale places alike in both directions; return them in the picture, and its height."""
-    if np.ptp(places[:, 1]) > np.ptp(places[:, 0]):  # directions mean nothing
-        places = places[:, ::-1]
-    low, high = places.min(axis=0), places.max(axis=0)
-    extent = np.where(high > low, high - low, 1e-9)
-    room = np.array([MAP_WIDTH, MAP_HEIGHTS[1]]) - 2 * MARGIN
-    scale = float((room / extent).min()) if (high > low).any() else 0.0
-    height = float(np.clip(extent[1] * scale + 2 * MARGIN, *MAP_HEIGHTS))
-    centred = (places - (low + high) / 2) * scale * np.array([1.0, -1.0])
-    return (centred + np.array([MAP_WIDTH, height]) / 2).tolist(), height
-
-
-def _room(
-    text: str,
-    centre: tuple[float, float],
-    radius: float,
-    taken: Sequence[Box],
-    size: tuple[float, float],
-) -> Box | None:
-    """Return where a text has room beside a circle; None: nowhere."""
-    width, height = 0.56 * FONT * len(text), 1.2 * FONT
-    down, right = radius + height / 2, radius + 3 + width / 2
-    for x, y in ((0.0, down), (0.0, -down), (right, 0.0), (-right, 0.0)):
-        left, top = centre[0] + x - width / 2, centre[1] + y - height / 2
-        box = (left, top, left + width, top + height)
-        inside = left >= 0 and top >= 0 and box[2] <= size[0] and box[3] <= size[1]
-        if inside and not any(_overlap(box, other) for other in taken):
-            return box
-    return None
-
-
-def _overlap(box: Box, other: Box) -> bool:
-    """Return whether two boxes overlap."""
-    return box[0] < other[2] and other[0] < box[2] and box[1] < other[3] and other[1] < box[3]

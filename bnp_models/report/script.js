@@ -5,12 +5,30 @@
 
   document.documentElement.classList.add("js");
 
+  const wordsOf = (text) => text.toLowerCase().split(/[^\p{L}\p{M}\p{N}_]+/u).filter(Boolean);
+
+  // words of the label of each topic, and its first words
+  const topics = new Map(Array.from(document.querySelectorAll("article.topic"), (card) => [
+    card.id.replace("topic-", ""),
+    wordsOf(`${card.querySelector("h3").lastChild.textContent} ${card.querySelector(".words").textContent}`),
+  ]));
+
+  // 2 if a word is the same, 1 if one begins so, 0 otherwise; and the place of that word
+  function closeness(words, part) {
+    const same = words.indexOf(part);
+    if (same >= 0) return [2, same];
+    const begins = words.findIndex((word) => word.startsWith(part));
+    return begins >= 0 ? [1, begins] : [0, 0];
+  }
+
   function prepare(listing) {
     const body = listing.querySelector("tbody");
     const rows = Array.from(body.rows);
     const text = new Map(rows.map((row) => [
       row, Array.from(row.cells, (cell) => cell.textContent).join(" ").toLowerCase(),
     ]));
+    const words = new Map(rows.map((row) => [row, wordsOf(text.get(row))]));
+    const name = new Map(rows.map((row) => [row, wordsOf((row.cells[0].querySelector("[dir]") || row.cells[0]).textContent)]));
     const search = listing.querySelector("input");
     const menus = Array.from(listing.querySelectorAll("select"));
     const status = listing.querySelector(".status");
@@ -18,25 +36,44 @@
     const what = listing.dataset.what;
     let limit = STEP;
 
+    const pairs = (row, name) =>
+      (row.dataset[name] || "").split(" ").filter(Boolean).map((part) => part.split(":"));
+
     // the weight of a value in a row, null if the row does not have it
     function weight(row, menu) {
-      for (const part of (row.dataset[menu.dataset.filter] || "").split(" ")) {
-        const [value, size] = part.split(":");
+      for (const [value, size] of pairs(row, menu.dataset.filter)) {
         if (value === menu.value) return Number(size || 0);
       }
       return null;
     }
 
-    function show() {
-      const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-      const chosen = menus.filter((menu) => menu.value !== "");
-      const found = rows.filter((row) =>
-        words.every((word) => text.get(row).includes(word)) &&
-        chosen.every((menu) => weight(row, menu) !== null));
-      if (chosen.length) { // the largest share first; equal ones stay in order
-        const size = new Map(found.map((row) => [row, weight(row, chosen[0])]));
-        found.sort((a, b) => size.get(b) - size.get(a));
+    // How well a row answers to what was typed, null if it does not: first the name, then topics by
+    // their shares, less where the word is not their first one, then the rest of the row. Words that
+    // are the same come before words that begin so.
+    function rank(row, parts) {
+      let total = 0;
+      for (const part of parts) {
+        const best = [15 * closeness(name.get(row), part)[0], 2 * closeness(words.get(row), part)[0]];
+        for (const [k, share] of pairs(row, "topic")) {
+          const [found, place] = closeness(topics.get(k) || [], part);
+          if (found) best.push(10 * found + Number(share) / (1 + place));
+        }
+        const most = Math.max(...best);
+        if (!most && !text.get(row).includes(part)) return null;
+        total += most;
       }
+      return total;
+    }
+
+    function show() {
+      const parts = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+      const chosen = menus.filter((menu) => menu.value !== "");
+      const ranks = new Map(rows.map((row) => [row, rank(row, parts)]));
+      const found = rows.filter((row) =>
+        ranks.get(row) !== null && chosen.every((menu) => weight(row, menu) !== null));
+      const size = new Map(found.map((row) => [row, chosen.length ? weight(row, chosen[0]) : 0]));
+      // the best answer first, then the largest share; equal ones stay in order
+      found.sort((a, b) => ranks.get(b) - ranks.get(a) || size.get(b) - size.get(a));
       const kept = new Set(found);
       body.append(...found, ...rows.filter((row) => !kept.has(row)));
       for (const row of rows) row.hidden = true;
@@ -44,9 +81,10 @@
       const shown = Math.min(limit, found.length);
       const all = found.length === rows.length;
       const matching = all ? `${what} of the list` : `${what} that match`;
+      const order = parts.length && found.length > 1 ? " The best matches come first." : "";
       status.textContent = found.length === 0
         ? `None of the ${rows.length.toLocaleString("en")} ${what} of the list matches.`
-        : `Showing ${shown.toLocaleString("en")} of ${found.length.toLocaleString("en")} ${matching}.`;
+        : `Showing ${shown.toLocaleString("en")} of ${found.length.toLocaleString("en")} ${matching}.${order}`;
       more.hidden = shown === found.length;
     }
 

@@ -7,13 +7,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from bnp_models.report.pictures import topic_map
+from bnp_models.data import arguments
+from bnp_models.report.pictures import png, png_figures, topic_map
 from bnp_models.results.author_tables import AuthorFit
 from bnp_models.results.contrast_tables import ContrastFit
 from bnp_models.results.document_tables import DocumentShares, document_shares
 from bnp_models.results.factor_tables import FactorFit
 from bnp_models.results.group_tables import GroupFit
 from bnp_models.results.label_fit import OneVsRestFit, SupervisedFit
+from bnp_models.results.result import Fit
 from bnp_models.results.topic_fit import TopicFit
 from bnp_models.results.topic_relations import largest_documents
 
@@ -23,6 +25,7 @@ __all__ = [
     "Section",
     "bars",
     "class_sections",
+    "covariate_sections",
     "evenly",
     "factor_sections",
     "heat_columns",
@@ -43,10 +46,12 @@ MIN_SHARE = 0.02  # of a topic that is named for a document
 EXCERPT = 160  # characters of a text in the list of documents
 MAX_MAP = 30  # topics in the map
 MAX_PAIRS = 12
+MAX_EFFECTS, MAX_TERMS = 30, 6  # rows in the table of effects, and pictures
 MAX_COMPARED = 500  # topics of which each is compared with each other one: seconds
 MAX_TOPICS, MAX_GROUPS = 30, 12  # in the heat map of topics by group
 NUM_FACTORS = 4  # of each row
 MAX_SOURCES = 12
+MAX_INTERVALS = 60  # cells of a heat map with intervals in them
 MAX_IMPUTED = 50
 
 Column = tuple[Hashable, ...]
@@ -151,12 +156,16 @@ def bars(
     ]
 
 
-def heat_columns(value: str, names: Iterable[str], format: str) -> list[Column]:
+def heat_columns(value: str, names: Iterable[str], format: str, *, num_rows: int) -> list[Column]:
     """Return a column of a heat map for each name, of a table that `DataFrame.pivot` laid out.
+
+    Intervals stand in the cells if there are few of these.
 
     `value` is the field that is shown above `lower` and `upper`, with the colour of `shade`.
     """
     fields = (value, "lower", "upper", "shade")
+    names = list(names)
+    format = format if num_rows * len(names) <= MAX_INTERVALS else f"{format}_alone"
     return [(name, format, *((field, name) for field in fields)) for name in names]
 
 
@@ -192,6 +201,66 @@ def topic_sections(fit: TopicFit, labels: pd.Series, num_rows: int | None) -> li
     if len(labels) >= 3 and (together := _together(fit, labels)):
         found.append(together)
     return [*found, _documents(fit, labels, shares, num_rows)]
+
+
+def covariate_sections(
+    fit: Fit,
+    effects: str | None,
+    time: str | Sequence[Any] | np.ndarray | None,
+) -> list[Section]:
+    """Return the parts about effects of covariates, and about topics over time.
+
+    Parameters
+    ----------
+    fit
+        Of a topic model where one of the others is given.
+    effects, time
+        See `Fit.report`; without them there are no parts.
+    """
+    given = [name for name, value in (("effects", effects), ("time", time)) if value is not None]
+    if not given:
+        return []
+    if not (isinstance(fit, TopicFit) and fit.has_states):
+        raise ValueError(
+            f"{given[0]} must be None for this fit: only fits of topics whose states were kept "
+            "have effects of covariates and topics over time"
+        )
+    found = []
+    if effects is not None:
+        found.append(_effects(fit, arguments.text("effects", effects)))
+    if time is not None:
+        found.append(_time(fit, time))
+    return found
+
+
+def _effects(fit: TopicFit, formula: str) -> Section:
+    """Draw the effect of each term on the topics, and list those that are clear."""
+    table = fit.effects(formula)
+    table = table.loc[table["term"] != "intercept"]
+    terms = list(dict.fromkeys(table["term"]))
+    clear = table.loc[(table["lower"] > 0) | (table["upper"] < 0)]
+    order = clear["effect"].abs().sort_values(ascending=False, kind="stable").index
+    listed = clear.loc[order].head(MAX_EFFECTS)
+    across = bars(listed, "effect", around_zero=True)
+    drawn = {f"Effect of {term}": png(fit.plot_effects(table, term=term))
+             for term in terms[:MAX_TERMS]}  # fmt: skip
+    data = {
+        "formula": formula, "table": listed.assign(bar=across), "total": len(clear),
+        "tested": len(table), "terms": terms, "figures": png_figures(drawn),
+        "left_out": table.attrs.get("left_out", {}),
+    }  # fmt: skip
+    return Section("effects", "Effects of covariates", data)
+
+
+def _time(fit: TopicFit, time: str | Sequence[Any] | np.ndarray) -> Section:
+    """Draw the shares of the largest topics over time."""
+    name, values = "the time", time
+    if isinstance(time, str):
+        columns = fit.dataset.covariates
+        name = arguments.one_of("time", time, list(columns))
+        values = columns[name].to_numpy()
+    drawn = {f"Shares of the largest topics by {name}": png(fit.plot_topics_over_time(values))}
+    return Section("time", "Topics over time", {"figures": png_figures(drawn)})
 
 
 def class_sections(fit: OneVsRestFit) -> list[Section]:
@@ -241,7 +310,7 @@ def _map(fit: TopicFit, labels: pd.Series) -> Section:
         return Section("map", title, {"method": "plot_topic_map"}, "too_many")
     table = fit.topic_map()
     drawn = table.iloc[:MAX_MAP]
-    short = [shortened(", ".join(x.split(", ")[:2]), 28) for x in labels.iloc[: len(drawn)]]
+    short = [", ".join(x.split(", ")[:2]) for x in labels.iloc[: len(drawn)]]
     places, shares = drawn[["x", "y"]].to_numpy(), drawn["prevalence"].to_numpy()
     data = {"shares": shares, "total": len(table), "explained": float(table.attrs["explained"])}
     return Section("map", title, topic_map(places, shares, short) | data)
@@ -260,7 +329,8 @@ def _prevalence(fit: TopicFit, labels: pd.Series) -> Section:
     # a root, so that small shares can be told apart
     shade = np.sqrt(np.nan_to_num(share) / (np.nanmax(share, initial=0.0) or 1.0))
     wide = shown.assign(shade=shade).pivot(index="topic", columns="group")
-    data = {"table": wide, "columns": heat_columns("prevalence", groups, "heat_share")}
+    columns = heat_columns("prevalence", groups, "heat_share", num_rows=len(wide))
+    data = {"table": wide, "columns": columns}
     data |= {"num_groups": len(size), "shown_groups": len(groups)}
     return Section("groups", "Topics by group", data)
 
@@ -432,7 +502,7 @@ def _source_sharing(fit: FactorFit) -> Section:
     table = table[table["source"].isin(shown) & table["other"].isin(shown)]
     table = table.assign(shade=table["shared"] / (table["shared"].max() or 1.0))
     wide = table.pivot(index="source", columns="other").loc[list(shown)]
-    columns = heat_columns("shared", shown, "heat_count")
+    columns = heat_columns("shared", shown, "heat_count", num_rows=len(shown))
     data = {"table": wide, "columns": columns, "num_sources": len(names)}
     return Section("sharing", "What the sources share", data, "source_sharing")
 

@@ -1,15 +1,31 @@
 r"""Tables that put the groups' versions of one topic side by side.
 
-In these models a topic k has words of its own in every group g, $\phi_{gk}$, and a common version
-$\phi_{0k}$ (`model.common_topics_of`). All numbers are averages over the kept states. Topics have
-the numbers of `fit.topics()`, for display only. In each state the probabilities of words are means
-given the state's topics of the tokens, so intervals show how the states differ, and no more.
+In these models a topic k has words of its own in every group g, $\phi_{gk}$. All numbers are
+averages over the kept states. Topics have the numbers of `fit.topics()`, for display only. In each
+state the probabilities of words are means given the state's topics of the tokens.
 
 A group has a version of a topic to compare if it has tokens in the topic: `min_tokens` of them at
 least, in at least half of the states that have the topic. The version of other groups is what the
-model expects before it has seen any words; such groups are left out. The common version
-is compared if its words are those of the corpus. Otherwise the versions of groups are compared with
-their mean, weighted by the tokens of the groups.
+model expects before it has seen any words; such groups are left out.
+
+How much more than the others a group says a word is the log ratio, in nats,
+
+$$\ell_{gkw} = \log p_{gkw} - \log \frac{1}{G_k - 1} \sum_{h \ne g} p_{hkw}, \qquad
+p_{gkw} = \phi_{gkw} + 1 / n_k$$
+
+where h runs over the other groups that have the topic, $G_k$ counts the groups that have it, and
+$n_k$ their tokens in it. All groups count alike, whatever their sizes. $1 / n_k$ is the prior: one
+token of each word, divided among the groups as the tokens of the topic are. So a rare word has no
+infinite ratio. $p_{gkw}$ has the error of a count of $n_{gk} p_{gkw}$ tokens, and $\ell_{gkw}$ the
+variance
+
+$$\frac{1}{n_{gk} p_{gkw}} +
+\frac{\sum_{h \ne g} p_{hkw} / n_{hk}}{\big( \sum_{h \ne g} p_{hkw} \big)^2}.$$
+
+The mean of this variance over states and the variance of $\ell_{gkw}$ over states add up to the
+posterior variance; intervals are those of a normal law. For two groups these are ratio, prior and
+variance of Monroe, Colaresi and Quinn, Fightin' words, Political Analysis 16 (2008), with shares of
+tokens in place of odds.
 
 Each function is also a method of `ContrastFit`.
 """
@@ -30,6 +46,7 @@ from bnp_models.base.token_model import group_shares
 from bnp_models.base.topics import Topics
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
+from bnp_models.posterior.intervals import tail_quantiles
 from bnp_models.posterior.mixtures import MixtureStates, check_words, one_by_one
 from bnp_models.results.group_tables import GroupFit
 from bnp_models.results.result import Summaries, interval_columns
@@ -54,10 +71,10 @@ __all__ = [
 ]
 
 ORDERS = ("likeness", "distance")
-WORDS_BY = ("difference", "probability")
 SCORES = ("log", "sum")
 THETA_FROM = ("group", "root")
 PRIORS = ("sizes", "uniform")
+OTHERS = {"label", "common", "topic", "group", "word", "log_ratio", "lower", "upper"}
 
 MAX_PANELS = 6  # of a picture that draws the largest topics
 
@@ -71,7 +88,7 @@ def contrast(
     min_tokens: int = 10,
     by: str | None = None,
 ) -> pd.DataFrame:
-    r"""Put each topic side by side in every group.
+    r"""Put each topic side by side in every group: its common words, and what each group says more.
 
     Parameters
     ----------
@@ -93,17 +110,20 @@ def contrast(
     -------
     table
         Index: topic. Columns:
+        `label`: those of `with_labels`, empty for other topics, if there are some;
         `likeness`, `likeness_lower`, `likeness_upper`: how alike the versions are according to the
         model (`model.likeness_of`), mean and interval; not there if the model has no such quantity;
         `distance`, `distance_lower`, `distance_upper`: Hellinger distance between the versions of
         two groups, in [0, 1], the mean over the pairs of groups that have the topic; NaN if no
         state has a pair;
-        `common`: the most probable words of the common version;
-        and a column for each group: the words that it uses more than the common version does, the
-        largest $p_g \log(p_g / p_0)$ first, of those that its tokens in the topic are expected to
-        have at least once. It is empty if the group does not have the topic. A group whose name is
-        one of the columns above has " (group)" after its name. `attrs["prevalence"]` lists the
-        topics' mean shares of all tokens, by number.
+        `common`: words that all groups say, those with the largest $\min_g \phi_{gkw}$ over the
+        groups that have the topic, without the words of the columns that follow. If the common
+        version of the topics is over words of its own (`model.common_words`), its most probable
+        words;
+        and a column for each group: words that it says more, see `contrast_words`. It is empty if
+        the group, or every other group, does not have the topic. A group whose name is that of
+        another column here or in `contrast_words` has " (group)" after its name.
+        `attrs["prevalence"]` lists the topics' mean shares of all tokens, by number.
 
     Raises
     ------
@@ -112,17 +132,18 @@ def contrast(
     """
     fit = _checked(fit).shown
     arguments.optional(arguments.one_of, "by", by, ORDERS)
-    num_words = arguments.integer("num_words", num_words, 1)
     topics, weight = _numbers(fit, topic), fit.topic_states.weight
-    found = _averages(fit, topics, min_tokens)
+    found, words = _chosen_words(fit, topics, num_words, interval, min_tokens)
     columns: dict[str, np.ndarray | list[str]] = {}
+    if own := fit._own_labels:
+        columns["label"] = [own.get(k, "") for k in topics]
     for name, values in (("likeness", found.likeness), ("distance", found.distance)):
         if values is not None:
             columns |= interval_columns(name, values, interval, weight, prefix=f"{name}_")
     names = fit.model.common_words(fit.dataset)
-    columns["common"] = join_names(names, first_words(found.common, num_words), found.common)
-    for label, score in zip(_labels(fit.dataset), found.score, strict=True):
-        columns[label] = join_names(fit.dataset.vocabulary, first_words(score, num_words), score)
+    columns["common"] = join_names(names, words.common, words.common_score)
+    for label, ids, score in zip(_labels(fit.dataset), words.of_group, words.score, strict=True):
+        columns[label] = join_names(fit.dataset.vocabulary, ids, score)
     table = pd.DataFrame(columns, index=pd.Index(topics, name="topic"))
     table.attrs["prevalence"] = mean_shares(fit.topic_states, fit.alignment).tolist()
     if by is None:
@@ -142,9 +163,14 @@ def contrast_words(
     num_words: int = 10,
     interval: float = 0.9,
     min_tokens: int = 10,
-    by: str = "difference",
 ) -> pd.DataFrame:
-    r"""List words of a topic in each group with how much more the group uses them.
+    r"""List the words of a topic that each group says more than the other groups, and how much.
+
+    These are words whose log ratio $\ell_{gkw}$, see above, has an interval above zero. The word
+    comes first whose mean is most standard deviations above zero: the order of Monroe, Colaresi and
+    Quinn (2008). A rare word may have a large ratio, but little is known of it, so it comes late.
+
+    `topic_words(group=...)` lists the most probable words of a group's version.
 
     Parameters
     ----------
@@ -158,52 +184,41 @@ def contrast_words(
         Probability that `lower` and `upper` enclose.
     min_tokens
         See `contrast`.
-    by
-        "difference": words that the group uses more than the common version does, see `contrast`.
-        "probability": the most probable words of the group's version.
 
     Returns
     -------
     table
-        One row per topic, group that has the topic, and word: `topic`, `group`, `word`,
-        `probability` in the group, `common` (probability in the common version), `log_ratio` of the
-        two (nats), `lower`, `upper` (interval of `log_ratio`); means over the states in which the
-        group has the topic.
+        One row per topic, group and word: `topic`, `group`, `word`, `log_ratio` (posterior mean of
+        $\ell_{gkw}$, nats), `lower`, `upper`, and for each group a column with the posterior mean
+        of $\phi_{gkw}$, named as in `contrast`; NaN if the group does not have the topic. Topics
+        that fewer than two groups have are left out. `attrs["interval"]` is the probability that
+        lower and upper enclose.
 
     Raises
     ------
     ValueError
-        As `contrast`.
+        If there is no topic of that number, or an option is out of its domain.
     """
     fit = _checked(fit).shown
-    arguments.one_of("by", by, WORDS_BY)
-    num_words = arguments.integer("num_words", num_words, 1)
-    topics, corpus, weight = _numbers(fit, topic), fit.dataset, fit.topic_states.weight
-    order = _averages(fit, topics, min_tokens, by).score
-    top = np.stack([first_words(of_group, num_words) for of_group in order])  # [G, N, R]
-    values = np.full((3, len(fit.topic_states.z), *top.shape), np.nan)
-    for s, one in enumerate(_versions(fit, topics)):
-        has, words = (one.tokens >= min_tokens)[:, None], top[:, :, one.place]
-        here = np.where(has, np.take_along_axis(one.phi, words, axis=1), np.nan)
-        common = np.where(has, one.reference[words, np.arange(words.shape[2])], np.nan)
-        with np.errstate(divide="ignore"):
-            values[:, s][..., one.place] = here, common, np.log(here) - np.log(common)
-    shown = np.isfinite(np.take_along_axis(order, top, axis=1)).transpose(2, 0, 1)
-    row, group, _ = np.nonzero(shown)
-    found = [
-        interval_columns(name, x.transpose(0, 3, 1, 2)[:, shown], interval, weight)
-        for name, x in zip(("probability", "common", "log_ratio"), values, strict=True)
-    ]
-    return pd.DataFrame(
+    topics, corpus, labels = _numbers(fit, topic), fit.dataset, _labels(fit.dataset)
+    found, words = _chosen_words(fit, topics, num_words, interval, min_tokens)
+    shown = np.isfinite(np.take_along_axis(words.score, words.of_group, axis=1))  # [G, N, R]
+    row, group, rank = np.nonzero(shown.transpose(2, 0, 1))
+    word = words.of_group[group, rank, row]
+    ratio, half = found.log_ratio[group, word, row], words.half_width[group, word, row]
+    table = pd.DataFrame(
         {
             "topic": np.array(topics)[row],
-            "group": np.array(_labels(corpus), object)[group],
-            "word": np.array(corpus.vocabulary, object)[top.transpose(2, 0, 1)[shown]],
-            "probability": found[0]["probability"],
-            "common": found[1]["common"],
-            **found[2],
+            "group": np.array(labels, object)[group],
+            "word": np.array(corpus.vocabulary, object)[word],
+            "log_ratio": ratio,
+            "lower": ratio - half,
+            "upper": ratio + half,
+            **dict(zip(labels, found.probability[:, word, row], strict=True)),
         }
     )
+    table.attrs["interval"] = interval
+    return table
 
 
 def group_probabilities(
@@ -386,10 +401,11 @@ def plot_contrast(
     *,
     topics: Sequence[int] | None = None,
     num_words: int = 6,
+    interval: float = 0.9,
     min_tokens: int = 10,
     axes: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Draw topics as the common version and below it the versions of the groups.
+    """Draw the common words of topics, and below them what each group says more than the others.
 
     Parameters
     ----------
@@ -398,9 +414,9 @@ def plot_contrast(
     topics
         Numbers of topics; the six largest by default. `contrast(by="distance")` says which differ.
     num_words
-        Words of each version.
-    min_tokens
-        See `contrast`.
+        Common words, and words of each group, at most.
+    interval, min_tokens
+        See `contrast_words`.
     axes
         One for each topic.
     """
@@ -408,9 +424,9 @@ def plot_contrast(
 
     fit = _checked(fit).shown
     numbers = chosen_topics(fit, topics, MAX_PANELS)
-    table = contrast(fit, num_words=num_words, min_tokens=min_tokens).loc[numbers]
-    words = contrast_words(fit, num_words=num_words, min_tokens=min_tokens, by="probability")
-    words = rows_of(words, numbers)
+    options = {"num_words": num_words, "interval": interval, "min_tokens": min_tokens}
+    table = contrast(fit, **options).loc[numbers]
+    words = rows_of(contrast_words(fit, **options), numbers)
     return fit._captioned(contrast_plots.plot_contrast(table, words, axes=axes))
 
 
@@ -448,23 +464,30 @@ class _Versions(NamedTuple):
 
     place: Int[np.ndarray, " k"]  # of each topic among those asked for
     phi: Float[np.ndarray, "G V k"]
-    reference: Float[np.ndarray, "V k"]  # what the versions are compared with
     tokens: Float[np.ndarray, "G k"]  # of the group in the topic
-    common: Float[np.ndarray, "V0 k"]
+    common: Float[np.ndarray, "V0 k"] | None  # None: over the words of the documents
     likeness: Float[np.ndarray, " k"] | None  # None: the model has no such quantity
 
 
 class _Averages(NamedTuple):
-    """Means over states of R topics, and what is kept of every state; NaN: not in that state.
+    """Means over states of R topics, and what is kept of every state; NaN: not in that state."""
 
-    A word has a score if it occurs, its mean is positive, and the group has the topic in half of
-    the states that have the topic; all others have -inf.
-    """
-
-    score: Float[np.ndarray, "G V R"]
-    common: Float[np.ndarray, "V0 R"]
+    probability: Float[np.ndarray, "G V R"]  # NaN: the group does not have the topic
+    log_ratio: Float[np.ndarray, "G V R"]  # NaN: nor does any other group
+    deviation: Float[np.ndarray, "G V R"]  # of the log ratio
+    common: Float[np.ndarray, "V0 R"]  # what orders common words; -inf: not one of them
     distance: Float[np.ndarray, "S R"]
     likeness: Float[np.ndarray, "S R"] | None
+
+
+class _Words(NamedTuple):
+    """Words of R topics that are named, and the scores of all words; -inf: not to be named."""
+
+    of_group: Int[np.ndarray, "G N R"]
+    score: Float[np.ndarray, "G V R"]
+    half_width: Float[np.ndarray, "G V R"]  # of the interval of the log ratio
+    common: Int[np.ndarray, "N0 R"]
+    common_score: Float[np.ndarray, "V0 R"]
 
 
 def _checked(fit: ContrastFit) -> ContrastFit:
@@ -489,9 +512,14 @@ def _numbers(fit: ContrastFit, topic: int | None) -> list[int]:
 
 
 def _labels(corpus: Corpus) -> list[str]:
-    """Name the columns of groups; those of `contrast` stay apart."""
-    taken = {f"{name}{end}" for name in ORDERS for end in ("", "_lower", "_upper")} | {"common"}
+    """Name the columns of groups; those of the other columns stay apart."""
+    taken = {f"{name}{end}" for name in ORDERS for end in ("", "_lower", "_upper")} | OTHERS
     return [f"{name} (group)" if name in taken else name for name in corpus.group_names]
+
+
+def _has_words_of_documents(fit: ContrastFit) -> bool:
+    """Say whether the common version of the topics is over the words of the documents."""
+    return fit.model.common_words(fit.dataset) == fit.dataset.vocabulary
 
 
 def _versions(fit: ContrastFit, topics: Sequence[int]) -> Iterator[_Versions]:
@@ -500,59 +528,95 @@ def _versions(fit: ContrastFit, topics: Sequence[int]) -> Iterator[_Versions]:
     counts, _ = counts_by_group(fit.topic_states, corpus, fit.alignment)
     place = np.full(fit.alignment.num_topics + 1, -1)  # the last one: of slots without a number
     place[np.asarray(topics)] = np.arange(len(topics))
-    comparable = model.common_words(corpus) == corpus.vocabulary
     for s, mixture in enumerate(one_by_one(fit.mixtures)):
         state, slots = fit.mixtures.state(s), np.flatnonzero(place[number[s]] >= 0)
-        phi = np.asarray(mixture.phi[0][:, :, slots], np.float64)
-        common = np.asarray(model.common_topics_of(state, corpus), np.float64)[:, slots]
-        reference = common
-        if not comparable:
-            reference = np.einsum("gvk,g->vk", phi, group_shares(corpus))
+        phi, common = np.asarray(mixture.phi[0][:, :, slots], np.float64), None
+        if not _has_words_of_documents(fit):
+            common = np.asarray(model.common_topics_of(state, corpus), np.float64)[:, slots]
         alike = model.likeness_of(state, corpus)
         alike = None if alike is None else np.asarray(alike, np.float64)[slots]
         tokens = counts[s][:, number[s, slots]]
-        yield _Versions(place[number[s, slots]], phi, reference, tokens, common, alike)
+        yield _Versions(place[number[s, slots]], phi, tokens, common, alike)
 
 
-def _averages(
-    fit: ContrastFit, topics: Sequence[int], min_tokens: int, by: str = "difference"
-) -> _Averages:
-    """Average over the states, one at a time; scores are those of one of `WORDS_BY`."""
+def _averages(fit: ContrastFit, topics: Sequence[int], min_tokens: int) -> _Averages:
+    """Average over the states, one at a time."""
     min_tokens = arguments.integer("min_tokens", min_tokens, 1)
     corpus, weights = fit.dataset, state_weights(fit.topic_states)
-    names = fit.model.common_words(corpus)
-    score = np.zeros((corpus.num_groups, corpus.num_words, len(topics)))
-    common, of_topic = np.zeros((len(names), len(topics))), np.zeros(len(topics))
-    of_group = np.zeros((corpus.num_groups, len(topics)))
-    distance, likeness = np.full((2, len(weights), len(topics)), np.nan)
+    num_groups, num_topics = corpus.num_groups, len(topics)
+    num_common = len(fit.model.common_words(corpus))
+    probability, ratio, square = np.zeros((3, num_groups, corpus.num_words, num_topics))
+    of_group, of_ratio = np.zeros((2, num_groups, num_topics))
+    common, of_topic = np.zeros((num_common, num_topics)), np.zeros(num_topics)
+    distance, likeness = np.full((2, len(weights), num_topics), np.nan)
     for s, (w, one) in enumerate(zip(weights, _versions(fit, topics), strict=True)):
-        r, has, value = one.place, one.tokens >= min_tokens, one.phi
-        if by == "difference":  # of words that the tokens have once; others differ by the priors
-            value = np.where(
-                value * one.tokens[:, None] >= 1,
-                scipy.special.rel_entr(value, one.reference),
-                0.0,
-            )
-        score[:, :, r] += (w * has)[:, None] * value
-        common[:, r] += w * one.common
+        r, has = one.place, one.tokens >= min_tokens
+        compared = has & (has.sum(axis=0) > 1)
+        mean, variance = _log_ratios(one.phi, one.tokens, has)
+        probability[:, :, r] += w * np.where(has[:, None], one.phi, 0.0)
+        ratio[:, :, r] += w * np.where(compared[:, None], mean, 0.0)
+        square[:, :, r] += w * np.where(compared[:, None], mean**2 + variance, 0.0)
         of_group[:, r] += w * has
+        of_ratio[:, r] += w * compared
         of_topic[r] += w
+        if one.common is None:  # of topics that no group has, all versions count
+            said = np.where((has | ~has.any(axis=0))[:, None], one.phi, np.inf).min(axis=0)
+            common[:, r] += w * said
+        else:
+            common[:, r] += w * one.common
         distance[s, r] = _distances(one.phi, has)
         if one.likeness is not None:
             likeness[s, r] = one.likeness
-    score /= np.where(of_group > 0, of_group, 1.0)[:, None]
-    common /= np.where(of_topic > 0, of_topic, 1.0)
-    half = (of_group > 0) & (of_group >= 0.5 * of_topic)
+    half = 0.5 * np.maximum(of_topic, np.finfo(float).tiny)
+    with np.errstate(invalid="ignore"):
+        probability /= np.where(of_group >= half, of_group, np.nan)[:, None]
+        total = np.where(of_ratio >= half, of_ratio, np.nan)[:, None]
+        ratio, square = ratio / total, square / total
     group, word = np.asarray(corpus.group)[np.asarray(corpus.doc)], np.asarray(corpus.word)
-    occurs = np.zeros((corpus.num_groups, corpus.num_words, 1), bool)
+    occurs = np.zeros((num_groups, corpus.num_words, 1), bool)
     occurs[group, word] = True
-    used = occurs.any(axis=0) if names == corpus.vocabulary else True
+    said_by_all = (occurs | (of_group < half)[:, None]).all(axis=0) & occurs.any(axis=0)
+    used = said_by_all if _has_words_of_documents(fit) else True
     return _Averages(
-        np.where(occurs & half[:, None] & (score > 0), score, -np.inf),
+        probability,
+        ratio,
+        np.sqrt(np.maximum(square - ratio**2, 0.0)),
         np.where(used & (common > 0), common, -np.inf),
         distance,
         None if np.isnan(likeness).all() else likeness,
     )
+
+
+def _log_ratios(
+    phi: Float[np.ndarray, "G V k"], tokens: Float[np.ndarray, "G k"], has: Bool[np.ndarray, "G k"]
+) -> tuple[Float[np.ndarray, "G V k"], Float[np.ndarray, "G V k"]]:
+    """Return the log ratio of each group and its variance in one state; no numbers if not `has`."""
+    has, n = has[:, None], tokens[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p = np.where(has, phi + 1 / np.where(has, n, 0.0).sum(axis=0), 0.0)
+        error = np.where(has, p / n, 0.0)  # variance of p
+        others = p.sum(axis=0) - p
+        ratio = np.log(p) - np.log(others / (has.sum(axis=0) - 1))
+        return ratio, error / p**2 + (error.sum(axis=0) - error) / others**2
+
+
+def _chosen_words(
+    fit: ContrastFit, topics: Sequence[int], num_words: int, interval: float, min_tokens: int
+) -> tuple[_Averages, _Words]:
+    """Average over the states; choose the words of each group, and common words but these."""
+    num_words = arguments.integer("num_words", num_words, 1)
+    quantile = scipy.special.ndtri(tail_quantiles(interval)[1])
+    found = _averages(fit, topics, min_tokens)
+    half_width = quantile * found.deviation
+    with np.errstate(divide="ignore", invalid="ignore"):
+        score = np.where(found.log_ratio > half_width, found.log_ratio / found.deviation, -np.inf)
+    of_group = np.stack([first_words(each, num_words) for each in score])
+    common = found.common.copy()
+    if _has_words_of_documents(fit):
+        shown = np.isfinite(np.take_along_axis(score, of_group, axis=1))
+        group, rank, row = np.nonzero(shown)
+        common[of_group[group, rank, row], row] = -np.inf
+    return found, _Words(of_group, score, half_width, first_words(common, num_words), common)
 
 
 def _distances(
@@ -570,7 +634,7 @@ def _distances(
 def _common_mixtures(fit: ContrastFit) -> MixtureStates:
     """Return the states with the common version of the topics, and mean weights, for all groups."""
     model, corpus, mixtures = fit.model, fit.dataset, fit.mixtures
-    if model.common_words(corpus) != corpus.vocabulary:
+    if not _has_words_of_documents(fit):
         raise ValueError(
             f"theta_from must be 'group' for this {type(model).__name__}, whose common version of "
             "the topics is over other words than those of the documents, got 'root'"

@@ -12,7 +12,7 @@ import os
 import pkgutil
 import textwrap
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
@@ -356,6 +356,9 @@ class Fit(abc.ABC):
         path: str | os.PathLike[str] = "report.html",
         *,
         num_rows: int | None = 1000,
+        title: str | None = None,
+        effects: str | None = None,
+        time: str | Sequence[Any] | np.ndarray | None = None,
     ) -> Path:
         """Write a report as one HTML page, whole or not at all, and return its path.
 
@@ -371,15 +374,24 @@ class Fit(abc.ABC):
             Rows of the long lists at most: documents, authors, rows of the data. Those in the page
             are evenly spaced in the order of the data, and the page says how many there are. A
             thousand documents take about a megabyte. None puts all into the page.
+        title
+            What stands above; by default the name of the model.
+        effects
+            Formula of a part about the effects of covariates on topics, such as "~ party + s(day)";
+            see `topic_effects.effects`. The covariates are those of the corpus.
+        time
+            When each document was written, for a part about topics over time: the name of a
+            covariate of the corpus, or values as in `topic_effects.topics_over_time`.
 
         Raises
         ------
         ValueError
-            If `path` is a folder or its folder is missing, or an option is out of its domain.
+            If `path` is a folder or its folder is missing, an option is out of its domain, or the
+            fit is none of topics and effects or time are asked for.
         """
         from bnp_models.report.page import write_page
 
-        return write_page(self, path, num_rows=num_rows)
+        return write_page(self, path, num_rows=num_rows, title=title, effects=effects, time=time)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the draws as netCDF, whole or not at all; any ArviZ reads it."""

@@ -3,15 +3,17 @@ r"""Tables of how the shares of topics change with what is known about the docum
 Effects are found by the method of composition, as `estimateEffect` of the R package stm does.
 Roberts, Stewart and Tingley, stm: an R package for structural topic models, Journal of Statistical
 Software 91 (2019), section 3.4; Treier and Jackman, Democracy as a latent variable, American
-Journal of Political Science 52 (2008). The topic model does not know the covariates. Its prior
-therefore pulls the shares of all documents towards common ones, and effects towards zero: by the
-factor $N / (N + \sum_k \alpha_k)$ for documents of N tokens, which is small only in short ones.
+Journal of Political Science 52 (2008). Shares near 0 or 1 vary less than others, so the standard
+errors are those that allow for it, HC3 of MacKinnon and White, Some heteroskedasticity-consistent
+covariance matrix estimators with improved finite sample properties, Journal of Econometrics 29
+(1985). The topic model does not know the covariates. Its prior therefore pulls the shares of all
+documents towards common ones, and effects towards zero: by the factor
+$N / (N + \sum_k \alpha_k)$ for documents of N tokens, which is small only in short ones.
 """
 
 from __future__ import annotations
 
-import re
-import warnings
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -22,32 +24,33 @@ from jaxtyping import Float
 
 from bnp_models.data import arguments
 from bnp_models.posterior.intervals import tail_quantiles
+from bnp_models.results.design import DATES, INTERCEPT, Column, Design, make_design, times
 from bnp_models.results.document_tables import document_theta
 from bnp_models.results.topic_draws import TopicDraws, by_number, shown_topics, state_weights
-from bnp_models.results.topic_tables import mean_shares, topic_prevalence_by_group
+from bnp_models.results.topic_tables import mean_shares, topic_labels, topic_prevalence_by_group
 
-__all__ = ["INTERCEPT", "effects", "topics_over_time"]
+__all__ = ["INTERCEPT", "effects", "expected_shares", "topics_over_time"]
 
-INTERCEPT = "intercept"
-_DATES = "datetime64[us]"
-_DATE = re.compile(r"\d{4}-?(\d\d|Q[1-4])")  # how texts of dates begin
 _CALENDAR = {"month": "M", "quarter": "Q", "year": "Y"}  # pandas' names of periods
+_DIFFERENCE = ("difference", "difference_lower", "difference_upper", "probability")
 MOST_YEARS = 100  # periods of one whole number each
-_SMALL = 1e-8  # relative: what is left of a column after the others are taken out
+MOST_CURVES = 5  # values of a second number that are taken one by one
+_SMALL = 1e-8  # a document that has a column of its own has no residual
 
 
-class Design(NamedTuple):
-    """Covariates as the columns of a regression, the first one of ones."""
+class Mixtures(NamedTuple):
+    """What the draws of a fit say of F sums of coefficients, for R topics."""
 
-    matrix: Float[np.ndarray, "D P"]
-    terms: list[str]
-    reference: dict[str, Any]  # the level without a column, by the name of the covariate
-    centre: dict[str, float]  # what was taken from a column of numbers: their mean
+    mean: Float[np.ndarray, "F R"]
+    lower: Float[np.ndarray, "F R"]
+    upper: Float[np.ndarray, "F R"]
+    positive: Float[np.ndarray, "F R"]  # probability that the sum is above zero
 
 
 def effects(
     fit: TopicDraws,
-    covariates: pd.DataFrame | Mapping[str, Any],
+    formula: str | pd.DataFrame | Mapping[str, Any] | None = None,
+    covariates: pd.DataFrame | Mapping[str, Any] | None = None,
     *,
     topics: Sequence[int] | None = None,
     interval: float = 0.9,
@@ -66,11 +69,23 @@ def effects(
     ----------
     fit
         Fit of a topic model.
+    formula
+        What the shares depend on, such as "~ rating + s(day) + rating:venue", in the language of R
+        and of the package formulaic: `a:b` is an interaction, `a * b` is `a + b + a:b`, and names
+        that are not those of Python stand between backticks. A formula is Python that runs, so take
+        none from someone that you do not trust; it sees the columns, formulaic's transforms (`bs`,
+        `cr`, `poly`, `C`, `center`, `log`, ...), NumPy as `np`, and `s`. `s(x)` is a cubic
+        B-spline with 10 degrees of freedom, or one less than x has distinct values if these are
+        fewer; `s(x, df=4)` has 4. Its inner knots are quantiles of the distinct values. A table
+        or columns by name, without a formula, is the sum of all its columns. So are the covariates
+        without a formula.
     covariates
-        One row per document, in the order of the corpus: a table, or columns by name. The index of
-        a table or a series is not used. Numbers enter linearly. Strings, categories and booleans
-        enter as indicators of all levels but the first. The first level is the first category, the
-        first string in sorted order, or False.
+        The columns, by default those of the corpus (`corpus.covariates`). One row per document, in
+        the order of the corpus: a table, or columns by name. The index of a table or a series is
+        not used. Numbers enter linearly. Strings, categories and booleans enter as indicators of
+        all levels but the first. The first level is the first category, the first string in sorted
+        order, or False. Dates, or strings such as "2024-12-31", enter as years since the first of
+        them. Documents that miss a value of a column of the formula are left out.
     topics
         Topics to show; all by default.
     interval
@@ -83,38 +98,51 @@ def effects(
     Returns
     -------
     table
-        One row per topic and term: topic, term, effect (the mean), lower, upper, and probability
-        that the effect is positive. An effect is the change of the share, which is between 0 and 1,
-        when a number grows by one, or between a level and the first level. A term is the name of
-        a covariate or "name[level]". The term "intercept" is the share itself where all levels are
-        the first ones and all numbers have their means. `attrs["reference"]` has these levels,
-        `attrs["centre"]` these means, by covariate, `attrs["left_out"]` is the number of empty
-        documents, which are left out, and `attrs["prevalence"]` lists the topics' mean shares of
-        all tokens, by number, `attrs["chains"]` the chains that the topics come from. A state
-        without a topic counts as no effect on it, and as half a state where the effect is positive.
-        Where the table is that of one of several chains, it also has what the other chains say of
-        the topics that they have: `lowest_effect` and `highest_effect`, the range of their effects,
-        `other_chains`, their number, and `same_sign`, how many have an effect of the same sign.
+        One row per topic and term: topic, label (of `with_labels`, or the first words), term,
+        effect (the mean), lower, upper, and probability that the effect is positive. An effect is
+        the change of the share, which is between 0 and 1, when a number grows by one (a date by a
+        year), or between a level and the first level. A term is the name of a covariate,
+        "name[level]", or a product such as "rating[low]:year". A level that is also in a product
+        with a number has its effect where this number is zero. The term "intercept" is the share
+        itself where all levels are the first ones, averaged over the numbers of the documents.
+        `attrs["reference"]` has these levels, `attrs["centre"]` the means of the numbers, by
+        covariate, `attrs["left_out"]` the number of documents that are left out because they are
+        "empty", and because values are "missing". `attrs["prevalence"]` lists the topics' mean
+        shares of all tokens, by number, `attrs["chains"]` the chains that the topics come from. A
+        state without a topic counts as no effect on it, and as half a state where the effect is
+        positive. Where the table is that of one of several chains, it also has what the other
+        chains say of the topics that they have: `lowest_effect` and `highest_effect`, the range of
+        their effects, `other_chains`, their number, and `same_sign`, how many have an effect of the
+        same sign.
 
     Raises
     ------
     ValueError
-        If the covariates do not have a row for each document, have missing values, or one of them
-        is a combination of others; or an option is out of its domain.
+        If the covariates do not have a row for each document, the formula can't be read, has a
+        column that is not there or a term that is a combination of others, no document has all
+        values, or an option is out of its domain.
     """
-    shown_topics(fit)
+    _, corpus, alignment = shown_topics(fit)
+    design = make_design(formula, covariates, corpus)
+    count, forms = len(design.terms), np.eye(len(design.terms))
     how = interval, num_draws, seed
-    table = _effects(fit.shown, covariates, topics, *how)
-    num_terms = (table["topic"] == table["topic"].iloc[0]).sum()  # names of terms may be the same
+    chosen = _chosen(topics, alignment.num_topics)
+    found = _mixtures(fit.shown, design, forms, chosen, *how)
+    columns = {"effect": found.mean, "lower": found.lower, "upper": found.upper}
+    columns["probability"] = found.positive
+    table = _of_topics(fit, chosen, {"term": np.array(design.terms, object)}, columns, design)
+    table.attrs["reference"] = design.reference
+    table.attrs["centre"] = design.centre
 
     def theirs(one: TopicDraws) -> Float[np.ndarray, "R P"]:
-        return _effects(one, covariates, None, *how)["effect"].to_numpy().reshape(-1, num_terms)
+        every = list(range(one.alignment.num_topics))
+        return _mixtures(one, design, forms, every, *how, quantiles=False).mean.T
 
-    found = fit.shown._in_other_chains(theirs)
-    if found is None:
+    others = fit.shown._in_other_chains(theirs)
+    if others is None:
         return table
-    chosen = table["topic"].to_numpy()[::num_terms]
-    of_chains = pd.DataFrame(found[:, chosen].reshape(len(found), -1).T, index=table.index)
+    of_chains = others[:, chosen].reshape(len(others), len(chosen) * count)
+    of_chains = pd.DataFrame(of_chains.T, index=table.index)
     same = of_chains.apply(np.sign).eq(np.sign(table["effect"]), axis=0)
     return table.assign(
         lowest_effect=of_chains.min(axis=1),
@@ -124,58 +152,211 @@ def effects(
     )
 
 
-def _effects(
+def expected_shares(
     fit: TopicDraws,
-    covariates: pd.DataFrame | Mapping[str, Any],
-    topics: Sequence[int] | None,
+    formula: str | pd.DataFrame | Mapping[str, Any] | None = None,
+    covariates: pd.DataFrame | Mapping[str, Any] | None = None,
+    *,
+    by: str | Sequence[str],
+    at: Mapping[str, Any] | None = None,
+    num_points: int = 50,
+    topics: Sequence[int] | None = None,
+    interval: float = 0.9,
+    num_draws: int = 10,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Return the expected share of each topic as one or two covariates change.
+
+    The regression is that of `effects`. Each row gives all documents the same value of the
+    covariates in `by`; all other covariates stay as they are in the documents, and the expected
+    shares are averaged over the documents. (The R package stm sets the others to one typical value
+    instead. This is the same where the formula has no products of covariates.)
+
+    Parameters
+    ----------
+    fit
+        Fit of a topic model.
+    formula, covariates, topics, interval, num_draws, seed
+        See `effects`.
+    by
+        Name of the covariate that changes, or of two of them: then the first one changes for each
+        value of the second one.
+    at
+        Values by name. Of a covariate in `by`: those that it takes. By default they are the levels;
+        whole numbers take each of their values if they have at most `num_points`, and other numbers
+        and dates take so many from the smallest to the largest. A second one that is a number takes
+        its quartiles if it has more than 5 values. Of another covariate: one value that all
+        documents get.
+    num_points
+        See `at`; 2 or more.
+
+    Returns
+    -------
+    table
+        One row per topic and value: topic, label, the covariates in `by`, share (the mean), lower,
+        upper. `difference` is from the share at the first value of the covariate, or of the second
+        one where there are two (then the value of the first one is the same): its mean,
+        `difference_lower`, `difference_upper`, and `probability`, that the share is larger. These
+        are NaN for the first value itself. Least squares does not know that shares are between 0
+        and 1, so that a line may leave these bounds. `attrs["by"]` has the names in `by`,
+        `attrs["left_out"]`, `attrs["prevalence"]` and `attrs["chains"]` are those of `effects`.
+
+    Raises
+    ------
+    ValueError
+        As `effects`; or if `by` or `at` have other names than the formula, or values that the
+        covariates cannot take.
+    """
+    _, corpus, alignment = shown_topics(fit)
+    design = make_design(formula, covariates, corpus)
+    names = arguments.texts("by", [by] if isinstance(by, str) else by, some=True)
+    at = dict(arguments.mapping("at", {} if at is None else at, "values by the names of columns"))
+    for argument, given in (("by", names), ("at", at)):
+        if wrong := [name for name in given if name not in design.columns]:
+            raise ValueError(
+                f"{argument} must have names of columns in the formula, {list(design.columns)}, "
+                f"got {wrong[0]!r}{arguments.meant(wrong[0], design.columns)}"
+            )
+    if len(names) > 2 or len(set(names)) < len(names):
+        raise ValueError(f"by must be one column or two different ones, got {names}")
+    own = ["topic", "label", "share", "lower", "upper", *_DIFFERENCE]
+    if set(names) & set(own):
+        raise ValueError(f"by must be columns of other names than those of the table, {own}")
+    num_points = arguments.integer("num_points", num_points, 2)
+    points = [
+        column.enter(f"at[{name!r}]", at.pop(name))
+        if name in at
+        else _points(column, num_points, second)
+        for name, second in zip(names, (False, True), strict=False)
+        for column in [design.columns[name]]
+    ]
+    fixed = {
+        name: design.columns[name].enter(f"at[{name!r}]", [value]) for name, value in at.items()
+    }
+    cells = list(itertools.product(*(range(len(values)) for values in points)))
+    cell = np.array(cells).T
+    taken = {n: values.iloc[i] for n, values, i in zip(names, points, cell, strict=True)}
+    forms = _averages(design, taken | {n: v.iloc[[0] * len(cells)] for n, v in fixed.items()})
+    first = [cells.index((*each[:-1], 0)) for each in cells]  # of the last column
+    chosen = _chosen(topics, alignment.num_topics)
+    both = np.concatenate([forms, forms - forms[first]])
+    found = _mixtures(fit.shown, design, both, chosen, interval, num_draws, seed)
+    share, difference = (
+        Mixtures(*parts) for parts in zip(*(np.split(part, 2) for part in found), strict=True)
+    )
+    head = {name: design.columns[name].shown(values) for name, values in taken.items()}
+    columns = {"share": share.mean, "lower": share.lower, "upper": share.upper}
+    for name, values in zip(_DIFFERENCE, difference, strict=True):
+        columns[name] = np.where((cell[-1] == 0)[:, None], np.nan, values)
+    table = _of_topics(fit, chosen, head, columns, design)
+    table.attrs["by"] = names
+    return table
+
+
+def _points(column: Column, num_points: int, second: bool) -> pd.Series:
+    """Return the values that a covariate takes."""
+    if column.levels is not None:
+        return pd.Series(pd.Categorical(column.levels, categories=column.levels))
+    values = np.unique(column.values)
+    if second and len(values) > MOST_CURVES:
+        return pd.Series(np.unique(np.quantile(column.values, [0.25, 0.5, 0.75])))
+    whole = column.first is None and (values == np.floor(values)).all()
+    if second or (whole and len(values) <= num_points):
+        return pd.Series(values)
+    return pd.Series(np.linspace(values[0], values[-1], num_points))
+
+
+def _averages(design: Design, taken: Mapping[str, pd.Series]) -> Float[np.ndarray, "F P"]:
+    """Return the mean row of all documents where each of them has the same values of some columns.
+
+    `taken` has F values of each of these.
+    """
+    rest = [name for name in design.columns if name not in taken]
+    others, weight = pd.DataFrame(index=pd.RangeIndex(1)), np.ones(1)
+    if rest:
+        every = pd.DataFrame({name: design.columns[name].values for name in rest})
+        sizes = every.groupby(rest, sort=False, observed=True).size()
+        others, weight = sizes.index.to_frame(index=False), sizes.to_numpy(float)
+    found = []
+    for i in range(len(next(iter(taken.values())))):
+        same = {name: values.iloc[[i] * len(weight)] for name, values in taken.items()}
+        table = {name: values.reset_index(drop=True) for name, values in same.items()}
+        rows = design.rows(pd.DataFrame(table | dict(others.items())))
+        found.append(np.average(rows, axis=0, weights=weight))
+    return np.stack(found)
+
+
+def _chosen(topics: Sequence[int] | None, count: int) -> list[int]:
+    """Return the topics of a table, in the order in which they were asked for."""
+    chosen = arguments.indices("topics", range(count) if topics is None else topics, count)
+    return list(dict.fromkeys(chosen))
+
+
+def _of_topics(
+    fit: TopicDraws,
+    chosen: list[int],
+    head: Mapping[str, np.ndarray],
+    columns: Mapping[str, Float[np.ndarray, "F R"]],
+    design: Design,
+) -> pd.DataFrame:
+    """Return a table with F rows for each topic, which begin with the columns of `head`."""
+    states, _, alignment = shown_topics(fit)
+    size = len(next(iter(head.values())))
+    labels = topic_labels(fit, by="probability")
+    table = pd.DataFrame(
+        {
+            "topic": np.repeat(chosen, size),
+            "label": np.repeat(labels[chosen].to_numpy(object), size),
+            **{name: np.tile(values, len(chosen)) for name, values in head.items()},
+            **{name: values.T.ravel() for name, values in columns.items()},
+        }
+    )
+    table.attrs["left_out"] = design.left_out
+    table.attrs["prevalence"] = mean_shares(states, alignment).tolist()
+    table.attrs["chains"] = fit.shown._chain_numbers()
+    return table
+
+
+def _mixtures(
+    fit: TopicDraws,
+    design: Design,
+    forms: Float[np.ndarray, "F P"],
+    chosen: list[int],
     interval: float,
     num_draws: int,
     seed: int,
-) -> pd.DataFrame:
-    """Return the effects in the states of one chain, or of all that are shown."""
+    *,
+    quantiles: bool = True,
+) -> Mixtures:
+    """Return sums of coefficients in the states of one chain, or of all that are shown."""
     states, corpus, alignment = shown_topics(fit)
     tails = tail_quantiles(interval)
     num_draws = arguments.integer("num_draws", num_draws, 1)
     rng = np.random.default_rng(arguments.seed("seed", seed))
-    count = alignment.num_topics
-    chosen = arguments.indices("topics", range(count) if topics is None else topics, count)
-    chosen = list(dict.fromkeys(chosen))
-    kept = np.asarray(corpus.doc_length) > 0
-    design = _design(covariates, kept)
-    found = []
+    count, found = alignment.num_topics, []
+    regress = _Regression(design.matrix, forms)
     theta = document_theta(states, corpus, alignment)
     for number, (share, total) in zip(alignment.number, theta, strict=True):
-        weighed = (share * total[:, None])[kept]
+        weighed = (share * total[:, None])[design.kept]
         rest = weighed[:, ~np.isin(number, chosen)].sum(axis=1)  # joining topics adds parameters
         weights = np.column_stack([by_number(weighed, number, count)[:, chosen], rest])
         for _ in range(num_draws):
             draws = rng.standard_gamma(weights)
-            found.append(_regress(draws[:, :-1] / draws.sum(axis=1, keepdims=True), design.matrix))
-    mean, sd = (np.stack(part) for part in zip(*found, strict=True))  # [draws, P, R]
+            found.append(regress(draws[:, :-1] / draws.sum(axis=1, keepdims=True)))
+    mean, sd = (np.stack(part) for part in zip(*found, strict=True))  # [draws, F, R]
     weight = state_weights(states)
     weight = np.repeat(weight / weight.sum(), num_draws) / num_draws
+    middle = np.tensordot(weight, mean, 1)
+    if not quantiles:
+        return Mixtures(middle, middle, middle, middle)
     lower, upper = (_mixture_quantile(mean, sd, weight, tail) for tail in tails)
     positive = np.clip(1 - np.tensordot(weight, _normal_cdf(0.0, mean, sd), 1), 0.0, 1.0)
-    effect = np.tensordot(weight, mean, 1)
-    columns = {"effect": effect, "lower": lower, "upper": upper, "probability": positive}
-    table = pd.DataFrame(
-        {
-            "topic": np.repeat(chosen, len(design.terms)),
-            "term": np.tile(np.array(design.terms, object), len(chosen)),
-            **{name: values.T.ravel() for name, values in columns.items()},
-        }
-    )
-    table.attrs["reference"] = design.reference
-    table.attrs["centre"] = design.centre
-    table.attrs["left_out"] = int((~kept).sum())
-    table.attrs["prevalence"] = mean_shares(states, alignment).tolist()
-    table.attrs["chains"] = fit._chain_numbers()
-    return table
+    return Mixtures(middle, lower, upper, positive)
 
 
 def topics_over_time(
     fit: TopicDraws,
-    time: Sequence[Any] | np.ndarray | pd.Series | pd.Index,
+    time: str | Sequence[Any] | np.ndarray | pd.Series | pd.Index,
     *,
     bins: int | str | Sequence[Any] | np.ndarray | pd.Series | pd.Index | None = None,
     interval: float = 0.9,
@@ -187,7 +368,8 @@ def topics_over_time(
     fit
         Fit of a topic model.
     time
-        When each document is from, in the order of the corpus: numbers (years) or dates.
+        When each document is from, in the order of the corpus: numbers (years) or dates; or the
+        name of such a column of `corpus.covariates`.
     bins
         The periods. By default each whole number is one (a year), up to 100 of them; other times
         have 10 of one length. A number is how many there are, from the first document to the last
@@ -202,8 +384,9 @@ def topics_over_time(
     Returns
     -------
     table
-        One row per period and topic: bin (from 0), start, end, middle, topic, prevalence (mean over
-        states), lower, upper, num_tokens of the period. Where times are whole numbers, start and
+        One row per period and topic: bin (from 0), start, end, middle, topic, label (of
+        `with_labels`, or the first words), prevalence (mean over states), lower, upper, num_tokens
+        of the period. Where times are whole numbers, start and
         end are the first and the last of the period. A period without tokens has NaN.
 
     Raises
@@ -212,7 +395,9 @@ def topics_over_time(
         If there is not one time per document, a time is missing, or the bounds do not increase.
     """
     _, corpus, alignment = shown_topics(fit)
-    values, dates = _times("time", time)
+    if isinstance(time, str) and not (known := corpus.covariates.columns).empty:
+        time = pd.Series(corpus.covariates[arguments.one_of("time", time, list(known))])
+    values, dates = times("time", time)
     if len(values) != corpus.num_docs:
         raise ValueError(
             f"time must have one entry for each of the {corpus.num_docs} documents, got "
@@ -231,7 +416,9 @@ def topics_over_time(
     )
     table = table[: count * alignment.num_topics]
     numbers = table.pop("group").astype(int).to_numpy()
-    bounds = np.round(edges).astype(np.int64).astype(_DATES) if dates else edges
+    labels = topic_labels(fit, by="probability")
+    table.insert(1, "label", labels[table["topic"]].to_numpy(object))
+    bounds = np.round(edges).astype(np.int64).astype(DATES) if dates else edges
     start, end = bounds[:-1], bounds[1:]
     if whole:
         start, end = start.astype(int), end.astype(int) - 1
@@ -250,12 +437,12 @@ def _edges(
         frequency = _CALENDAR[arguments.one_of("bins", bins, _CALENDAR)]
         if not dates:
             raise ValueError(f"bins is {bins!r}, which needs dates, but time has numbers")
-        days = np.array([first, last]).astype(np.int64).astype(_DATES)
+        days = np.array([first, last]).astype(np.int64).astype(DATES)
         begin, end = pd.DatetimeIndex(days).to_period(frequency)
         periods = pd.period_range(begin, end + 1, freq=frequency)
-        return periods.to_timestamp().to_numpy().astype(_DATES).astype(float), False
+        return periods.to_timestamp().to_numpy().astype(DATES).astype(float), False
     if bins is not None and not isinstance(bins, int | np.integer):
-        edges, same = _times("bins", bins)  # pyright: ignore[reportArgumentType] - it checks
+        edges, same = times("bins", bins)  # pyright: ignore[reportArgumentType] - it checks
         if len(edges) < 2 or not (np.diff(edges) > 0).all() or same != dates:
             raise ValueError(
                 "bins must be two bounds or more that increase, of the kind of time, got "
@@ -276,170 +463,27 @@ def _edges(
     return np.append(edges, last + 1), True
 
 
-def _regress(
-    response: Float[np.ndarray, "D R"], matrix: Float[np.ndarray, "D P"]
-) -> tuple[Float[np.ndarray, "P R"], Float[np.ndarray, "P R"]]:
-    """Return the coefficients of least squares, and their standard errors."""
-    q, r = np.linalg.qr(matrix)
-    inverse, along = np.linalg.inv(r), q.T @ response
-    variance = ((response - q @ along) ** 2).sum(axis=0) / (len(matrix) - matrix.shape[1])
-    unit = (inverse**2).sum(axis=1)  # diagonal of (X'X)^-1
-    return inverse @ along, np.sqrt(unit[:, None] * variance)
+class _Regression:
+    """Least squares for one matrix of columns, and sums of the coefficients."""
 
+    def __init__(self, matrix: Float[np.ndarray, "N P"], forms: Float[np.ndarray, "F P"]) -> None:
+        self.q, r = np.linalg.qr(matrix)
+        self.forms = forms @ np.linalg.solve(r, self.q.T)  # [F, N]
+        self.squares = self.forms**2
+        self.free = 1 - (self.q**2).sum(axis=1, keepdims=True)  # of a document's residual
 
-def _design(covariates: pd.DataFrame | Mapping[str, Any], kept: np.ndarray) -> Design:
-    """Check the covariates and make the columns of the regression, for the documents `kept`."""
-    given = covariates
-    if isinstance(covariates, Mapping):
-        try:  # row by row: pandas would put series together by their indexes
-            columns = {
-                name: _column(arguments.unmasked(f"covariates[{name!r}]", column))
-                for name, column in covariates.items()
-            }
-            covariates = pd.DataFrame(columns)
-        except (ValueError, TypeError) as error:  # lengths differ, numbers in place of columns, ...
-            raise ValueError(
-                f"covariates must be columns by name, each with one entry per document, got "
-                f"{arguments.short_repr(covariates)}: {error}"
-            ) from None
-    table = arguments.instance(
-        "covariates", covariates, pd.DataFrame, "a pandas DataFrame, or columns by name"
-    )
-    if len(table) != len(kept):
-        raise ValueError(
-            f"covariates must have one row for each of the {len(kept)} documents, got "
-            f"{len(table)}: {arguments.short_repr(given)}"
-        )
-    if table.columns.empty or not table.columns.is_unique:
-        raise ValueError(
-            f"covariates must have columns of different names, got {list(table.columns)}"
-        )
-    missing = table.isna().sum()
-    if missing.any():
-        name = missing.index[missing.to_numpy() > 0][0]
-        raise ValueError(
-            f"covariates must not have missing values, {name!r} has {missing[name]}: fill them in, "
-            "or leave these documents out and fit again"
-        )
-    columns, terms = [np.ones(int(kept.sum()))], [INTERCEPT]
-    reference: dict[str, Any] = {}
-    centre: dict[str, float] = {}
-    for name in table:
-        column = table[name][kept]
-        if pd.api.types.is_bool_dtype(column) or not pd.api.types.is_numeric_dtype(column):
-            levels = _levels(str(name), column)
-            reference[str(name)] = levels[0]
-            columns += [(column == level).to_numpy(float) for level in levels[1:]]
-            terms += [f"{name}[{level}]" for level in levels[1:]]
-        else:
-            if pd.api.types.is_complex_dtype(column):
-                raise ValueError(f"covariates must be real numbers, {name!r} has complex ones")
-            values = column.to_numpy(float)
-            if not np.isfinite(values).all():
-                wrong = values[~np.isfinite(values)][0]
-                raise ValueError(f"covariates must be finite numbers, {name!r} has {wrong}")
-            centre[str(name)] = float(values.mean())
-            columns.append(values)
-            terms.append(str(name))
-    if twice := [term for i, term in enumerate(terms) if term in terms[:i]]:
-        raise ValueError(
-            f"covariates must have other names: {twice[0]!r} is that of two terms, got "
-            f"{list(table.columns)}"
-        )
-    matrix = np.column_stack(columns)
-    if len(matrix) <= len(terms):
-        raise ValueError(
-            f"covariates has {len(terms)} terms, the intercept included, for {len(matrix)} "
-            "documents that are not empty: give fewer columns or levels"
-        )
-    _check_independent(matrix, terms)
-    for name, middle in centre.items():
-        matrix[:, terms.index(name)] -= middle
-    return Design(matrix, terms, reference, centre)
+    def __call__(
+        self, response: Float[np.ndarray, "N R"]
+    ) -> tuple[Float[np.ndarray, "F R"], Float[np.ndarray, "F R"]]:
+        """Return the sums, and their standard errors (HC3).
 
-
-def _column(values: object) -> Any:
-    """Return the values of one covariate without an index."""
-    return values.reset_index(drop=True) if isinstance(values, pd.Series) else values
-
-
-def _levels(name: str, column: pd.Series) -> list[Any]:
-    """Return the levels of a column of strings, categories or booleans that occur, in order."""
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        levels = [level for level in column.cat.categories if (column == level).any()]
-    elif pd.api.types.is_bool_dtype(column) or all(isinstance(value, str) for value in column):
-        levels = sorted(set(column.tolist()))
-    else:
-        raise ValueError(
-            f"covariates must be numbers, strings, categories or booleans, {name!r} has "
-            f"{column.dtype}, such as {arguments.short_repr(column.iloc[0])}: make dates numbers "
-            "of years, for instance"
-        )
-    if len(levels) < 2:
-        raise ValueError(
-            f"covariates must differ between documents, {name!r} is "
-            f"{arguments.short_repr(levels)} in all of them: leave it out"
-        )
-    return levels
-
-
-def _check_independent(matrix: Float[np.ndarray, "D P"], terms: list[str]) -> None:
-    """Refuse columns that are constant, or a combination of those before them."""
-    left = np.abs(np.diagonal(np.linalg.qr(matrix, mode="r")))  # without the columns before it
-    for place, (term, column) in enumerate(zip(terms, matrix.T, strict=True)):
-        whole = np.linalg.norm(column - column.mean())
-        if place and whole <= _SMALL * np.linalg.norm(column):
-            raise ValueError(
-                f"covariates must differ between documents, {term!r} is {column[0]:g} in all of "
-                "them: leave it out"
-            )
-        if left[place] <= _SMALL * whole:
-            raise ValueError(
-                f"covariates must not repeat one another, {term!r} is a combination of "
-                f"{terms[:place]}: leave it out"
-            )
-
-
-def _times(
-    name: str, value: Sequence[Any] | np.ndarray | pd.Series | pd.Index
-) -> tuple[Float[np.ndarray, " n"], bool]:
-    """Return times as numbers, and whether they are dates (then in microseconds)."""
-    found = arguments.sequence(name, value, "numbers or dates", some=True)
-    is_number = [isinstance(x, int | float) and not isinstance(x, bool) for x in found]
-    if any(is_number) and not all(is_number):
-        raise ValueError(
-            f"{name} must be numbers for all or dates for all, got {arguments.short_repr(value)}"
-        )
-    if all(is_number):
-        try:
-            values = np.array(found, float)
-        except OverflowError:
-            values = np.array([np.inf])
-        if not np.isfinite(values).all():
-            count = int((~np.isfinite(values)).sum())
-            raise ValueError(
-                f"{name} must be finite numbers, {count} are not, got "
-                f"{arguments.short_repr(value)}: fill them in, or leave these documents out and "
-                "fit again"
-            )
-        return values, False
-    if wrong := [x for x in found if isinstance(x, str) and not _DATE.match(x)]:
-        raise ValueError(
-            f"{name} has {wrong[0]!r}, which is no date: write dates as '2024-12-31', and make "
-            "years numbers"
-        )
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about formats that differ
-            dates = pd.to_datetime(pd.Series(found))
-        if dates.isna().any():
-            raise TypeError
-        dates = dates.dt.tz_localize(None).astype(_DATES)
-    except (ValueError, TypeError, AttributeError, OverflowError):
-        raise ValueError(
-            f"{name} must be numbers or dates, none missing, got {arguments.short_repr(value)}"
-        ) from None
-    return dates.astype("int64").to_numpy(float), True
+        A document with a column of its own has no residual; its variance is the mean of the others.
+        """
+        residual = response - self.q @ (self.q.T @ response)
+        usual = (residual**2).sum(axis=0) / max(self.free.sum(), 1.0)
+        own = self.free <= _SMALL
+        variance = np.where(own, usual, (residual / np.where(own, 1.0, self.free)) ** 2)
+        return self.forms @ response, np.sqrt(self.squares @ variance)
 
 
 def _normal_cdf(x: float | np.ndarray, mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
@@ -450,17 +494,21 @@ def _normal_cdf(x: float | np.ndarray, mean: np.ndarray, sd: np.ndarray) -> np.n
 
 
 def _mixture_quantile(
-    mean: Float[np.ndarray, "M P R"],
-    sd: Float[np.ndarray, "M P R"],
+    mean: Float[np.ndarray, "M F R"],
+    sd: Float[np.ndarray, "M F R"],
     weight: Float[np.ndarray, " M"],
     tail: float,
-) -> Float[np.ndarray, "P R"]:
+) -> Float[np.ndarray, "F R"]:
     """Return a quantile of each mixture of normal distributions, by bisection."""
-    at = mean + sd * scipy.special.ndtri(tail)
-    low, high = at.min(axis=0), at.max(axis=0)  # the quantile lies between those of the parts
-    for _ in range(60):
-        middle = (low + high) / 2
-        below = np.tensordot(weight, _normal_cdf(middle, mean, sd), 1) < tail
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    # many states may have no effect at all; then the quantile is exactly zero
-    return np.where((low <= 0) & (high >= 0), 0.0, (low + high) / 2)
+    found = np.zeros(mean.shape[1:])
+    for k in range(mean.shape[2]):  # one topic after the other, for the memory
+        m, s = mean[:, :, k], sd[:, :, k]
+        at = m + s * scipy.special.ndtri(tail)
+        low, high = at.min(axis=0), at.max(axis=0)  # the quantile lies between those of the parts
+        for _ in range(32):  # to a billionth of their distance
+            middle = (low + high) / 2
+            below = weight @ _normal_cdf(middle, m, s) < tail
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        # many states may have no effect at all; then the quantile is exactly zero
+        found[:, k] = np.where((low <= 0) & (high >= 0), 0.0, (low + high) / 2)
+    return found

@@ -73,6 +73,7 @@ class TopicFit(TopicDraws):
     find_topics = topic_relations.find_topics
     representative_documents = topic_relations.representative_documents
     effects = topic_effects.effects
+    expected_shares = topic_effects.expected_shares
     topics_over_time = topic_effects.topics_over_time
     documents = document_tables.documents
     document_topics = document_tables.document_topics

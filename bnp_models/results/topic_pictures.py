@@ -15,7 +15,7 @@ import pandas as pd
 from bnp_models.data import arguments
 from bnp_models.results.topic_draws import TopicDraws, shown_fit
 from bnp_models.results.topic_effects import effects as effects_of
-from bnp_models.results.topic_effects import topics_over_time
+from bnp_models.results.topic_effects import expected_shares, topics_over_time
 from bnp_models.results.topic_relations import topic_correlation, topic_map
 from bnp_models.results.topic_tables import (
     mean_shares,
@@ -43,7 +43,7 @@ __all__ = [
     "rows_of",
 ]
 
-MAX_LINES = 6  # topics over time that are drawn by default
+MAX_LINES = 6  # topics whose course is drawn by default
 MAX_PANELS = 12  # of words of topics, by default
 MAX_ROWS = 30  # topics in other pictures, by default
 
@@ -80,8 +80,10 @@ def plot_topic_words(
     fit = shown_fit(fit)
     table = topic_words(fit, num_words=num_words, group=group)
     numbers = chosen_topics(fit, topics, MAX_PANELS)
-    if titles is None and (own := fit._own_labels):
+    if titles is None:
+        own, shares = fit._own_labels, table.attrs["prevalence"]
         titles = [f"{k}: {own[k]}" if k in own else f"topic {k}" for k in numbers]
+        titles = [f"{title} ({shares[k]:.1%})" for k, title in zip(numbers, titles, strict=True)]
     drawn = topic_plots.plot_topic_words(
         rows_of(table, numbers), titles=titles, num_columns=num_columns, axes=axes
     )
@@ -194,24 +196,41 @@ def plot_topic_map(
 
 def plot_effects(
     fit: TopicDraws,
-    effects: pd.DataFrame | Mapping[str, Any],
+    effects: str | pd.DataFrame | Mapping[str, Any],
+    covariates: pd.DataFrame | Mapping[str, Any] | None = None,
     *,
+    by: str | Sequence[str] | None = None,
     term: str | None = None,
     topics: Sequence[int] | None = None,
+    num_columns: int = 3,
     ax: Axes | None = None,
-) -> Axes:
-    """Draw the effect of a term on topics, with intervals; the thirty largest by default.
+    axes: np.ndarray | None = None,
+) -> Axes | np.ndarray:
+    """Draw the effect of a term on topics, or their expected shares as covariates change.
 
     Parameters
     ----------
     fit
         Fit of a topic model.
     effects
-        What `effects` of this fit returned, or covariates to call it with.
+        What `effects` or `expected_shares` of this fit returned, or a formula or covariates to call
+        them with.
+    covariates
+        With a formula: see `topic_effects.effects`.
+    by
+        With a formula or covariates: draw `expected_shares` by one or two covariates.
     term, ax
-        See `topic_plots.plot_effects`.
+        Of the picture of effects, see `topic_plots.plot_effects`.
     topics
-        Topics to draw, those that are in the table; by default the thirty largest.
+        Topics to draw, those that are in the table. By default the effects on the thirty largest
+        topics, or the expected shares of the six of these that change most.
+    num_columns, axes
+        Of the picture of expected shares, see `topic_plots.plot_expected_shares`.
+
+    Returns
+    -------
+    drawn
+        One panel with the effects, or an array of panels with expected shares.
 
     Raises
     ------
@@ -221,24 +240,60 @@ def plot_effects(
     from bnp_models.plots import topic_plots
 
     fit = shown_fit(fit)
-    wanted = "a table of effects, or covariates"
-    arguments.instance("effects", effects, pd.DataFrame | Mapping, wanted)
-    if not (isinstance(effects, pd.DataFrame) and {"topic", "term", "effect"} <= set(effects)):
-        effects = effects_of(fit, effects)
+    wanted = "a table of effects or expected shares, a formula, or covariates"
+    arguments.instance("effects", effects, str | pd.DataFrame | Mapping, wanted)
+    numbers = chosen_topics(fit, topics)
+    num_columns = arguments.integer("num_columns", num_columns, 1)
+    made = isinstance(effects, pd.DataFrame) and {"topic", "lower", "upper"} <= set(effects)
+    if not made and by is not None:
+        how = {"formula": effects, "covariates": covariates, "by": by}
+        if topics is None:  # a few draws tell which change most
+            numbers = _most_affected(expected_shares(fit, **how, topics=numbers, num_draws=1))
+        effects = expected_shares(fit, **how, topics=numbers)
+    elif not made:
+        effects = effects_of(fit, effects, covariates)
+    elif covariates is not None or by is not None:
+        raise ValueError(
+            "by and covariates must be left out where effects is a table of effects, got "
+            f"{arguments.short_repr(by if covariates is None else covariates)}"
+        )
+    assert isinstance(effects, pd.DataFrame)
     theirs, ours = effects.attrs.get("chains"), fit._chain_numbers()
     if theirs not in (None, ours):
         raise ValueError(
             f"effects must be those of the topics of chains {ours}, got those of chains {theirs}, "
             "where topics have other numbers: take the fit that made the table"
         )
-    part = rows_of(effects, chosen_topics(fit, topics))
+    part = rows_of(effects, numbers)
+    panels, wrong = ("axes", ax) if "difference" in part else ("ax", axes)
+    if wrong is not None:
+        raise ValueError(
+            f"{'ax' if panels == 'axes' else 'axes'} must be left out for this picture, which has "
+            f"{panels}; with by= it is that of expected shares, got {arguments.short_repr(wrong)}"
+        )
+    if "difference" not in part:
+        labels = number_labels(fit, list(dict.fromkeys(part["topic"])))
+        return fit._captioned(topic_plots.plot_effects(part, term=term, labels=labels, ax=ax))
+    if topics is None:
+        part = pd.concat([rows_of(part, [k]) for k in _most_affected(part)])
+        part.attrs = effects.attrs
     labels = number_labels(fit, list(dict.fromkeys(part["topic"])))
-    return fit._captioned(topic_plots.plot_effects(part, term=term, labels=labels, ax=ax))
+    drawn = topic_plots.plot_expected_shares(
+        part, labels=labels, num_columns=num_columns, axes=axes
+    )
+    return fit._captioned(drawn)
+
+
+def _most_affected(table: pd.DataFrame) -> list[int]:
+    """Return the topics whose expected shares change most, these first."""
+    shares = table.groupby("topic")["share"]
+    change = pd.Series(shares.max() - shares.min()).sort_values(ascending=False, kind="stable")
+    return change.index[:MAX_LINES].tolist()
 
 
 def plot_topics_over_time(
     fit: TopicDraws,
-    time: Sequence[Any] | np.ndarray | pd.Series | pd.Index,
+    time: str | Sequence[Any] | np.ndarray | pd.Series | pd.Index,
     *,
     topics: Sequence[int] | None = None,
     bins: int | str | Sequence[Any] | np.ndarray | pd.Series | pd.Index | None = None,

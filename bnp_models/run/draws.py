@@ -11,19 +11,28 @@ import jax
 import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import PyTree
-from numpyro.infer import MCMC
 
 from bnp_kernels.numerics.devices import current_device
-from bnp_models.base.gibbs import GibbsKernel, GibbsState, as_batch
+from bnp_models.base.gibbs import GibbsKernel, GibbsState
 from bnp_models.base.model import Model
-from bnp_models.base.other_packages import arguments_of_run
 from bnp_models.data.storage import read_sealed, write_sealed
 from bnp_models.posterior import arviz_data
 from bnp_models.run.checkpoint import FIX
 from bnp_models.run.processes import on_host
 from bnp_models.run.runner import Runner
 
-__all__ = ["Draws", "smallest_integers", "to_arviz", "to_data", "versions"]
+__all__ = [
+    "Arrays",
+    "Draws",
+    "by_group",
+    "describe_run",
+    "evenly",
+    "flatten",
+    "pack",
+    "smallest_integers",
+    "to_data",
+    "versions",
+]
 
 Dims = dict[str, tuple[str, ...]]
 Arrays = dict[str, np.ndarray]
@@ -42,6 +51,23 @@ def versions() -> dict[str, str]:
     found["backend"] = current_device().platform
     found["random"] = str(jax.config.jax_default_prng_impl)  # pyright: ignore[reportAttributeAccessIssue]
     return found
+
+
+def describe_run(kernel: GibbsKernel, data: PyTree, sizes: Mapping[str, int]) -> dict[str, Any]:
+    """Return what is said of every run: model, options, numbers of draws, data, versions."""
+    return {
+        "model": kernel.config.describe(),
+        "options": dataclasses.asdict(kernel.options),
+        **sizes,
+        "data": data.digest,
+        "versions": versions(),
+    }
+
+
+def evenly(keep_states: int, num_kept: int) -> list[int]:
+    """Return the numbers of the draws whose full state is kept, the last one among them."""
+    at = np.linspace(0, num_kept, min(keep_states, num_kept) + 1)[1:].round().astype(int) - 1
+    return [int(i) for i in at]
 
 
 def smallest_integers(x: np.ndarray) -> np.ndarray:
@@ -64,9 +90,7 @@ class Draws:
 
     def __init__(self, keep_states: int, runner: Runner):
         self._runner = runner
-        total = runner.num_kept
-        at = np.linspace(0, total, min(keep_states, total) + 1)[1:].round().astype(int) - 1
-        self._wanted = [int(i) for i in at]  # numbers of the draws whose full state is kept
+        self._wanted = evenly(keep_states, runner.num_kept)
         self._blocks: dict[str, list[Block]] = {"draws": [], "states": []}
         self._written = dict.fromkeys(self._blocks, 0)  # numbers of blocks on disk
         self.num_kept = 0
@@ -80,7 +104,7 @@ class Draws:
     def add(self, kept: dict[str, PyTree], state: GibbsState) -> None:
         """Add the draws of a stretch, and its last state if that state is to be kept."""
         dims = self._runner.kernel.config.dims
-        flat = _flatten(kept["draws"], kept["lp"], kept["info"]._asdict(), dims)
+        flat = flatten(kept["draws"], {"lp": kept["lp"], **kept["info"]._asdict()}, dims)
         n = flat["sample_stats/lp"].shape[1]
         if n:
             self._blocks["draws"].append((self.num_kept, flat))
@@ -143,13 +167,13 @@ class Draws:
         joined = {
             kind: _join([arrays for _, arrays in blocks]) for kind, blocks in self._blocks.items()
         }
-        groups = _by_group(joined["draws"])
+        groups = by_group(joined["draws"])
         if joined["states"]:
             groups["states"] = joined["states"]
         return groups, [start for start, _ in self._blocks["states"]]
 
 
-def _pack(variables: Mapping[str, ArrayLike], dims: Dims) -> Arrays:
+def pack(variables: Mapping[str, ArrayLike], dims: Dims) -> Arrays:
     """Store ids of tokens (topics, authors) in the smallest integer type.
 
     Counts stay signed, so that they can be subtracted.
@@ -161,15 +185,14 @@ def _pack(variables: Mapping[str, ArrayLike], dims: Dims) -> Arrays:
     }
 
 
-def _flatten(
-    draws: Mapping[str, ArrayLike], lp: ArrayLike, info: Mapping[str, ArrayLike], dims: Dims
-) -> Arrays:
-    """Name the recorded variables by group; arrays [chain, n, ...]."""
-    flat = {f"posterior/{name}": x for name, x in _pack(draws, dims).items()}
-    return flat | {f"sample_stats/{n}": np.asarray(x) for n, x in {"lp": lp, **info}.items()}
+def flatten(draws: Mapping[str, ArrayLike], stats: Mapping[str, ArrayLike], dims: Dims) -> Arrays:
+    """Name recorded variables and `sample_stats` by group; arrays [chain, n, ...]."""
+    flat = {f"posterior/{name}": x for name, x in pack(draws, dims).items()}
+    return flat | {f"sample_stats/{name}": np.asarray(x) for name, x in stats.items()}
 
 
-def _by_group(flat: Arrays) -> dict[str, Arrays]:
+def by_group(flat: Arrays) -> dict[str, Arrays]:
+    """Return the arrays that `flatten` named."""
     groups: dict[str, Arrays] = {}
     for name, x in flat.items():
         group, variable = name.split("/", 1)
@@ -179,7 +202,7 @@ def _by_group(flat: Arrays) -> dict[str, Arrays]:
 
 def _stored(snapshot: Mapping[str, ArrayLike], dims: Dims) -> Arrays:
     """Return the part of a state of several chains for predictions, [chain, 1, ...]."""
-    return _pack({name: np.asarray(x)[:, None] for name, x in snapshot.items()}, dims)
+    return pack({name: np.asarray(x)[:, None] for name, x in snapshot.items()}, dims)
 
 
 def _join(blocks: list[Arrays]) -> Arrays:
@@ -256,52 +279,3 @@ def to_data(
         group_coords=own,
         attrs={**plain, "inference_library": "bnp-models"},
     )
-
-
-def to_arviz(mcmc: MCMC) -> Any:
-    """Turn a finished run of `numpyro.infer.MCMC` into ArviZ data with named dimensions.
-
-    Parameters
-    ----------
-    mcmc
-        A run of `model.gibbs(...)`. What `extra_fields=("info.num_moved",)` collected goes into
-        `sample_stats`.
-
-    Returns
-    -------
-    The groups that `fit` makes, in `arviz.InferenceData` (ArviZ 0.x) or `xarray.DataTree` (1.x);
-    `states` holds the last state only.
-
-    Raises
-    ------
-    ValueError
-        If `mcmc` did not run such a kernel, or the run was short of capacity.
-    """
-    kernel, state = getattr(mcmc, "sampler", None), getattr(mcmc, "last_state", None)
-    if not isinstance(kernel, GibbsKernel):
-        raise ValueError(
-            f"mcmc must be an MCMC of model.gibbs(...), got {mcmc!r} of {kernel!r}; "
-            "arviz.from_numpyro(mcmc) reads other kernels"
-        )
-    if state is None:
-        raise ValueError("mcmc has no draws: call mcmc.run(key, data) first")
-    kernel.check_capacity(state)
-    args, named = arguments_of_run(mcmc)
-    data = kernel.data_argument(args, dict(named))
-    fields = mcmc.get_extra_fields(group_by_chain=True)
-    info = {name.rpartition(".")[2]: x for name, x in fields.items() if name.startswith("info.")}
-    samples = mcmc.get_samples(group_by_chain=True)
-    flat = _flatten(samples, fields["lp"], info, kernel.config.dims)
-    state = as_batch(state)
-    snapshot = jax.vmap(kernel.sampler().snapshot, (0, None))(state.chain, state.data)
-    groups = {**_by_group(flat), "states": _stored(snapshot, kernel.config.dims)}
-    last = groups["sample_stats"]["lp"].shape[1] - 1
-    sizes = {name: getattr(mcmc, name) for name in ("num_warmup", "num_samples", "num_chains")}
-    attrs = {
-        "model": kernel.config.describe(),
-        "options": dataclasses.asdict(kernel.options),
-        **sizes,
-        "thinning": mcmc.thinning,
-        "versions": versions(),
-    }
-    return to_data(kernel.config, data, groups, [last], state.means, attrs)

@@ -1,7 +1,6 @@
 """`fit`, the usual entry point, which runs the Gibbs kernel of a model; and `resume`."""
 
 import contextlib
-import dataclasses
 import inspect
 import json
 import time
@@ -27,7 +26,7 @@ from bnp_models.posterior import arviz_data
 from bnp_models.results.result import Fit
 from bnp_models.run import checkpoint as files
 from bnp_models.run import processes
-from bnp_models.run.draws import Draws, to_data, versions
+from bnp_models.run.draws import Draws, describe_run, to_data
 from bnp_models.run.progress import Bar, History, Progress, Silent
 from bnp_models.run.runner import Devices, Runner, make_mesh
 from bnp_models.run.system import Interrupt, Interrupted, Stopped, locked, make_folder
@@ -130,6 +129,9 @@ def fit(
         warm-up, when there are none. With `on_interrupt="return"` this `Fit` is returned instead,
         if there are draws.
     """
+    if isinstance(model, type) and issubclass(model, Model):
+        name = model.__name__
+        raise ValueError(f"model must be a model, got the class {name}: give {name}(...)")
     arguments.instance("model", model, Model, "a model such as HDPLDA()")
     num_warmup = arguments.integer("num_warmup", num_warmup, 0)
     most = 2**31 - 1 - num_warmup  # sweeps are counted in int32
@@ -173,14 +175,8 @@ def fit(
             if jax.process_count() == 1:  # others would wait for this one
                 runner.interrupted = lambda: interrupt.pending
             runner.check_memory(num_chains, num_samples, keep_states)
-            header = {
-                "model": model.describe(),
-                "options": dataclasses.asdict(kernel.options),
-                **sizes,
-                "data": data.digest,
-                "num_devices": 1 if mesh is None else mesh.size,
-                "versions": versions(),
-            }
+            num_devices = 1 if mesh is None else mesh.size
+            header = describe_run(kernel, data, {**sizes, "num_devices": num_devices})
             processes.check_same("model, data and options", json.dumps(header, sort_keys=True))
             header["reading"] = reading
             draws = Draws(keep_states, runner)

@@ -12,6 +12,7 @@ import io
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -24,7 +25,7 @@ from bnp_models.run.checkpoint import FIX
 if TYPE_CHECKING:
     import xarray
 
-__all__ = ["MOST", "Bar", "History", "Lines", "Progress", "Silent"]
+__all__ = ["MOST", "Bar", "Clock", "History", "Lines", "Progress", "Silent"]
 
 
 @runtime_checkable
@@ -40,6 +41,33 @@ class Progress(Protocol):
 
 class Silent(Progress):
     """Show nothing."""
+
+
+class Clock:
+    """Show the seconds since now from time to time, in a thread, while this one shows nothing.
+
+    Parameters
+    ----------
+    show
+        Function of the seconds.
+    every
+        Time between its calls, seconds.
+    """
+
+    def __init__(self, show: Callable[[float], object], every: float):
+        self._done, start = threading.Event(), time.perf_counter()
+
+        def tick() -> None:
+            while not self._done.wait(every):
+                show(time.perf_counter() - start)
+
+        self._thread = threading.Thread(target=tick, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Show nothing more."""
+        self._done.set()
+        self._thread.join()
 
 
 class Bar:
@@ -79,24 +107,14 @@ class Bar:
             mininterval=0,
         )
         self._clock, self._sweep = time.perf_counter(), start
-        self._begun = threading.Event()
         self._bar.set_description("compiling")
-        # the thread that traces programs shows nothing meanwhile
-        self._show = threading.Thread(target=self._show_compiling, daemon=True)
-        self._show.start()
-
-    def _show_compiling(self) -> None:
-        """Show the seconds until the first sweep."""
-        while not self._begun.wait(1.0):
-            self._bar.set_description(f"compiling, {time.perf_counter() - self._clock:.0f} s")
-
-    def _end_compiling(self) -> None:
-        self._begun.set()
-        self._show.join()
+        self._compiling = Clock(
+            lambda seconds: self._bar.set_description(f"compiling, {seconds:.0f} s"), 1.0
+        )
 
     def update(self, sweep: int, used: np.ndarray, lp: np.ndarray, note: str = "") -> None:
         """Show the state after `sweep` sweeps."""
-        self._end_compiling()
+        self._compiling.stop()
         now = time.perf_counter()
         done, seconds = sweep - self._sweep, max(now - self._clock, 1e-9)
         self._clock, self._sweep = now, sweep
@@ -112,7 +130,7 @@ class Bar:
 
     def close(self) -> None:
         """Finish the bar; its last line stays."""
-        self._end_compiling()
+        self._compiling.stop()
         self._bar.close()
 
 
@@ -132,18 +150,34 @@ class Lines(Progress):
     def __init__(self, num_sweeps: int, terms: ModelWords, seconds: float = 15.0):
         self._num_sweeps, self._terms, self._seconds = num_sweeps, terms, seconds
         self._start = self._last = time.monotonic()
+        self._compiling: Clock | None = None
+
+    def begin(self) -> None:
+        """Print a line from time to time before the first sweep, too, from now on."""
+        self._start = self._last = time.monotonic()
+        self._compiling = Clock(lambda seconds: _print(seconds, "compiling"), self._seconds)
+
+    def close(self) -> None:
+        """Print no more lines."""
+        if self._compiling is not None:
+            self._compiling.stop()
 
     def update(self, sweep: int, used: np.ndarray, lp: np.ndarray, note: str = "") -> None:
         """Print a line if it is time, if this was the last sweep, or if there is a note."""
+        self.close()
         now = time.monotonic()
         if now - self._last < self._seconds and sweep < self._num_sweeps and not note:
             return
         self._last = now
         text = (
-            f"{now - self._start:5.0f} s: sweep {sweep} of {self._num_sweeps}, "
+            f"sweep {sweep} of {self._num_sweeps}, "
             f"{used.min()} to {used.max()} {self._terms.parts}, lp {lp.mean():.6g}"
         )
-        print(f"{text}, {note}" if note else text, file=sys.stderr, flush=True)
+        _print(now - self._start, f"{text}, {note}" if note else text)
+
+
+def _print(seconds: float, text: str) -> None:
+    print(f"{seconds:5.0f} s: {text}", file=sys.stderr, flush=True)
 
 
 FILE = "history.npz"

@@ -61,7 +61,8 @@ def _pitman_yor(discount: float, transform: bnp.Transform | None) -> dict[str, A
 
 
 def _cross(discount: float, transform: bnp.Transform | None) -> dict[str, Any]:
-    return {"alpha": _vague(), "beta": _vague(), "group_beta": _vague()}
+    words = {"beta": _vague(), "group_beta": _vague()}
+    return {"alpha": _vague(), **words, "switch_common": 1.0, "switch_own": 1.0}
 
 
 class Method(NamedTuple):

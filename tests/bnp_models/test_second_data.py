@@ -11,12 +11,13 @@ Looked at, one by one: every public function that takes a second corpus, frame, 
 - Features match by name: `FactorFit.predict`, `row_completion`, `transform`, `retrieve`, `evaluate`
   (all by way of `_matched`), `Sources.from_arrays`; `Sources.from_frame` and the readers of tables
   have one table with one header. In estimators scikit-learn refuses columns in another order,
-  if their names are strings; `Corpus.from_counts` finds the columns of a frame by name.
+  if their names are strings; `Corpus.from_counts` finds the columns of a frame by name, and
+  `Corpus.from_dataframe` those that it is given. `checks.order_by_name` has the one message.
 - Sources, groups, labels and authors match by name: `Sources.positions_of`, `select`,
   `Corpus.from_*(group_names=, label_names=, author_names=)`, `Fit.match`, `Fit.load`.
 - Rows match row by row, an index of pandas is not used: `effects`, `topics_over_time`,
-  `topic_prevalence_by_group(by=)`, `groups=`, `labels=`, `authors=`, `select`, `select_rows`,
-  `retrieve(query_class=, row_class=)`, `calibration`, X and y of the estimators.
+  `topic_prevalence_by_group(by=)`, `groups=`, `labels=`, `authors=`, `covariates=`, `select`,
+  `select_rows`, `retrieve(query_class=, row_class=)`, `calibration`, X and y of the estimators.
 - Topics match by number: `with_labels` takes a dictionary or the index of a series.
 - Masked entries are refused, or missing in `Sources`; nullable numbers of pandas are numbers;
   NumPy's numbers in lists are numbers, and its dates are dates in every resolution.
@@ -174,9 +175,15 @@ def test_frames_are_put_together_by_the_names_of_their_columns():
     assert turned.values.tolist() == [[3, 2, 1], [30, 20, 10]]
     plain = Sources.from_arrays([first.set_axis(range(3), axis=1)], feature_names=["x", "y", "z"])
     assert plain.feature_names == ("x", "y", "z")
-    with pytest.raises(ValueError, match=r"arrays\[1\] lacks the column 'c', .* same features"):
+    with pytest.raises(
+        ValueError,
+        match=r"'c' is in columns of arrays\[0\] but not in .*\[1\]; give both",
+    ):
         Sources.from_arrays([first, second.rename(columns={"c": "d"})])
-    with pytest.raises(ValueError, match=r"arrays\[0\] lacks the column 'd', .* same features"):
+    with pytest.raises(
+        ValueError,
+        match=r"'d' is in feature_names but not in columns of arrays\[0\]",
+    ):
         Sources.from_arrays([first], feature_names=["a", "b", "c", "d"])
     with pytest.raises(ValueError, match=r"columns of arrays\[0\] has 'a' at 0 and again at 1"):
         Sources.from_arrays([first.set_axis(["a", "a", "b"], axis=1)])
@@ -210,7 +217,7 @@ def test_counts_of_a_frame_match_by_word():
     assert corpus.vocabulary == ("cat", "dog", "emu")
     turned = frame[["emu", "cat", "dog"]]
     assert bnp.Corpus.from_counts(turned, vocabulary=corpus.vocabulary) == corpus
-    with pytest.raises(ValueError, match="'ape' is only in vocabulary; give both the same words"):
+    with pytest.raises(ValueError, match="'ape' is in vocabulary but not in columns of counts"):
         bnp.Corpus.from_counts(frame, vocabulary=["cat", "dog", "ape"])
 
 
@@ -227,7 +234,7 @@ def test_second_sources_match_by_feature(rows, factors):
     wanted = factors.retrieve(rows, classes, classes)
     found = factors.retrieve(same, classes, classes)
     assert found.mean_average_precision == wanted.mean_average_precision
-    with pytest.raises(ValueError, match="features of the training data: 'e' is miss"):
+    with pytest.raises(ValueError, match="'e' is in those of the training data but not"):
         factors.predict(Sources.from_arrays([frame.rename(columns={"e": "f"})], names=["p"]))
 
 

@@ -9,10 +9,15 @@ import warnings
 
 import arviz
 import jax
+import jax.numpy as jnp
 import numpy as np
+import numpyro
 import numpyro.distributions as dist
 import pytest
-from numpyro.infer import MCMC
+from numpyro import handlers
+from numpyro.infer import HMC, MCMC, NUTS, SVI, Trace_ELBO
+from numpyro.infer.autoguide import AutoNormal
+from numpyro.infer.initialization import init_to_uniform
 
 import bnp_models as bnp
 from bnp_models.base import gibbs, other_packages
@@ -238,7 +243,7 @@ class TestFields:
         np.testing.assert_array_equal(data["sample_stats"]["lp"], found["lp"])
         np.testing.assert_array_equal(data["observed_data"]["w"], tiny.word)
         assert not any("log_likelihood" in name for name in groups_of(data))
-        own = bnp.to_arviz(mcmc)
+        own = bnp.to_fit(mcmc).data
         np.testing.assert_array_equal(own["posterior"]["z"], found["z"])
         np.testing.assert_array_equal(own["observed_data"]["w"], tiny.word)
 
@@ -326,7 +331,7 @@ class TestFullBuffer:
         np.testing.assert_array_equal((found["z"] == -1).all(-1), lost)
         np.testing.assert_array_equal(np.isnan(found["noise"]), lost)
         with pytest.raises(ValueError, match=r"max_topics=3 is too small.*max_topics=6"):
-            bnp.to_arviz(mcmc)
+            bnp.to_fit(mcmc)
 
     def test_check_capacity(self, toy, tiny):
         kernel = toy(max_topics=3).gibbs()
@@ -404,3 +409,58 @@ class TestArguments:
         assert wrapped.model == (kernel.model, "wrapped")
         assert kernel.model.model == toy()
         assert isinstance(wrapped, GibbsKernel)
+
+
+class TestOtherAlgorithms:
+    """Models have discrete sites, and are no kernels: errors say what to use."""
+
+    MESSAGE = r"LDA has discrete topics.*MCMC\(model\.gibbs\(\), \.\.\.\).*gibbs\(program=\)"
+
+    @pytest.mark.parametrize("algorithm", [NUTS, HMC])
+    @pytest.mark.parametrize("program", [bnp.LDA(3), bnp.LDA(3).collapsed, bnp.HDPLDA()])
+    def test_gradients(self, tiny, algorithm, program):
+        with pytest.raises(ValueError, match=self.MESSAGE):
+            sample(algorithm(program), tiny, num_chains=1)
+
+    def test_guides(self, tiny):
+        model = bnp.LDA(3)
+        svi = SVI(model, AutoNormal(model), numpyro.optim.Adam(0.1), Trace_ELBO())
+        with pytest.raises(ValueError, match=self.MESSAGE):
+            svi.init(jax.random.key(0), tiny)
+
+    def test_factor_models(self):
+        sources = bnp.Sources.from_arrays([np.ones((4, 3), np.int32)])
+        model = bnp.PoissonGammaFactorAnalysis()
+        with pytest.raises(ValueError, match=r"has discrete factors.*fit\(model, data\)$"):
+            sample(NUTS(model), sources, num_chains=1)
+
+    def test_gradients_given_the_discrete_sites(self, tiny):
+        given = handlers.condition(bnp.LDA(2), {"z": jnp.zeros(31, jnp.int32)})
+        seeded = handlers.seed(given, jax.random.key(0))
+        with handlers.substitute(substitute_fn=init_to_uniform):  # as NUTS begins
+            found = handlers.trace(seeded).get_trace(tiny)
+        assert {"phi", "theta"} <= set(found)
+
+    def test_model_in_place_of_its_kernel(self):
+        with pytest.raises(AttributeError, match=r"use MCMC\(model\.gibbs\(\), \.\.\.\)"):
+            MCMC(bnp.LDA(3), num_warmup=1, num_samples=1)
+        with pytest.raises(AttributeError, match=r"use MCMC\(LDA\(\.\.\.\)\.gibbs\(\), \.\.\.\)"):
+            MCMC(bnp.LDA, num_warmup=1, num_samples=1)
+        assert not hasattr(bnp.LDA(3), "sample_field")
+
+
+def test_capacity_of_a_block(tiny):
+    """The program has room for `max_topics`; a kernel alone may start with more."""
+    model = bnp.HDPLDA(max_topics=2)
+    kernel = model.gibbs(program=model.collapsed, init_topics=5)
+    message = "max_topics=2 is too small for a block: chains start with up to 5 topics"
+    with pytest.raises(ValueError, match=message):
+        kernel.init(jax.random.key(0), 0, None, (tiny,), {})
+
+
+def test_prior_without_update_in_a_block(tiny):
+    """What another block samples may have any prior, where capacity is checked too."""
+    model = bnp.LDA(2, alpha=dist.LogNormal(0.0, 0.7))
+    kernel = model.gibbs(program=model.collapsed)
+    given = {"_gibbs_sites": {"alpha": 0.5}}
+    kernel.check_capacity(kernel.init(jax.random.key(0), 0, None, (tiny,), given))

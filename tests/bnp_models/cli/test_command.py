@@ -93,6 +93,55 @@ def test_seconds_are_said(run, data, capsys):
     assert re.search(r"\nchains: \d+ s, of which compiling: \d+ s\n", capsys.readouterr().err)
 
 
+def test_choose(data, tmp_path, capsys):
+    table = tmp_path / "scores.csv"
+    options = [*FIT[:6], "--no-progress", "--read", "text=body", "--beta", "0.1", "--folds", "2"]
+    options += ["--top", "3", "--num-topics", "1,2"]
+    assert cli.main(["choose", "LDA", data, *options, "--output", str(table)]) == 0
+    found = pd.read_csv(table)
+    assert found["num_topics"].tolist() == [1, 2]
+    assert np.isfinite(found).all(axis=None)
+    corpus = bnp.read_corpus(data, text="body")
+    sizes = {"num_warmup": 4, "num_samples": 12, "num_chains": 2, "progress": False}
+    same = bnp.choose_num_topics(bnp.LDA(5, beta=0.1), corpus, [1, 2], folds=2, top=3, **sizes)
+    np.testing.assert_allclose(found, same.table, rtol=1e-5)
+    assert cli.main(["choose", "HDPLDA", data, "--num-topics", "1,2"]) == 2
+    assert "invalid choice: 'HDPLDA'" in capsys.readouterr().err
+
+
+class TestLabel:
+    def test_names_are_in_all_files(self, run, tmp_path, capsys):
+        folder = shutil.copytree(run, tmp_path / "run")
+        labels = tmp_path / "labels.csv"
+        labels.write_text("topic,label\n1,first name\n0,\n")
+        assert cli.main(["label", str(folder), str(labels)]) == 0
+        assert ": 1\n" in capsys.readouterr().err
+        assert load_run(folder).topic_labels()[1] == "first name"
+        assert "first name" in (folder / "topics.csv").read_text()
+        assert "first name" in (folder / "report.html").read_text()
+        before, after = (arviz_data.load(x / "draws.nc") for x in (run, folder))
+        same = (arviz_data.group(x, "posterior") for x in (before, after))
+        assert next(same).identical(next(same))
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("number,label\n0,a\n", "has no column 'topic'"),
+            ("topic,label\n0,a\n0,b\n", "has topic 0 twice"),
+            ("topic,label\n7,a\n", "7"),
+            ("topic,label\nx,a\n", "x"),
+            ("", "must be a CSV file"),
+        ],
+    )
+    def test_what_is_wrong(self, run, tmp_path, capsys, text, message):
+        labels = tmp_path / "labels.csv"
+        labels.write_text(text)
+        before = (run / "draws.nc").read_bytes()
+        assert cli.main(["label", str(run), str(labels)]) == 2
+        assert message in capsys.readouterr().err
+        assert (run / "draws.nc").read_bytes() == before
+
+
 def test_topics(run, capsys):
     assert cli.main(["topics", str(run), "--num-words", "4"]) == 0
     head, table = capsys.readouterr().out.split("\n\n")
@@ -261,7 +310,7 @@ def test_help_of_commands(command, capsys):
     words = out.split("example:\n  bnp-models ")[1].replace("\\\n", "")
     parser = cli.make_parser()
     assert parser.parse_args(shlex.split(words)).function is cli.COMMANDS[command][0]
-    if command != "fit":
+    if command not in ("fit", "choose"):
         inside = parser._subparsers._group_actions[0].choices[command]
         assert [action.dest for action in inside._actions if not action.help] == []
     assert ("stop_words=english" in out) is (command in ("transform", "evaluate"))

@@ -188,3 +188,20 @@ def test_help_lists_the_options_with_their_defaults():
     for part in ("csv: text, group, authors", "author_separator=;", "table: source, row, kind",
                  "stop_words=english", "texts (jsonl, csv, lines, folder)"):  # fmt: skip
         assert part in text
+
+
+def test_covariates_belong_to_the_run(write, capsys):
+    table = write("train.csv", "text,year,the party\ncat dog,2001,b\ndog,2004,a\n")
+    for given in ("year,the party", "year, the party", "['year', 'the party']"):
+        corpus, reading = read_data(MODEL, table, read=[f"covariates={given}"])
+        assert corpus.covariates["year"].tolist() == [2001, 2004]
+        assert corpus.covariates["the party"].tolist() == ["b", "a"]
+    new = write("test.csv", "text\ncat\n")
+    assert again(new, reading).covariates.shape == (1, 0)
+    other = write("other.csv", "text,year\ncat,7\n")
+    assert again(other, reading, "covariates=year").covariates["year"].tolist() == [7]
+    with pytest.raises(ValueError, match=r"no 'yeer' for covariates=; .*: did you mean 'year'?"):
+        read_data(MODEL, table, read=["covariates=yeer"])
+    for name in ("train.txt", "train.ldac"):  # no columns
+        with pytest.raises(ValueError, match="give name=value with a name that the format"):
+            read_data(MODEL, write(name, "1 0:1\n"), read=["covariates=year"])

@@ -106,7 +106,8 @@ class TestTables:
     def test_authors(self, run, capsys):
         assert cli.main(["authors", str(run), "--author", "Bob", "--top", "1"]) == 0
         lines = capsys.readouterr().out.splitlines()
-        assert lines[0].split() == ["author", "topic", "words", "share", "lower", "upper"]
+        columns = ["author", "documents", "topic", "words", "share", "lower", "upper"]
+        assert lines[0].split() == columns
         assert len(lines) == 2
         assert cli.main(["authors", str(run), "--csv"]) == 0
         expected = load_run(run).author_topics().to_csv(index=False)
@@ -122,6 +123,64 @@ class TestTables:
         assert (
             "is a run of LDA, whose fit has no author_topics(); it has" in capsys.readouterr().err
         )
+
+
+class TestEffects:
+    @pytest.fixture
+    def columns(self, tmp_path):
+        path = tmp_path / "columns.csv"
+        days = ["2020-01-05", "2020-02-01", "2021-01-01", "2021-03-01", "2021-12-24"]
+        length = [1.0, 2.5, np.nan, 1.0, 7.0]
+        pd.DataFrame({"day": days, "length": length}).to_csv(path, index=False)
+        return path
+
+    def test_effects(self, run, columns, capsys):
+        argv = ["effects", str(run), "--covariates", str(columns), "--csv", "--num-draws", "2"]
+        assert cli.main([*argv, "--formula", "~ length"]) == 0
+        out, err = capsys.readouterr()
+        table = pd.read_csv(columns)
+        expected = load_run(run).effects("~ length", table, num_draws=2)
+        assert out == expected.to_csv(index=False)
+        assert "1 documents are left out: missing" in err
+        assert "empty" not in err
+        shares = [*argv, "--formula", "~ s(day, df=1)", "--by", "day", "--num-points", "2"]
+        assert cli.main([*shares, "--topics", "1"]) == 0
+        how = {"by": "day", "num_points": 2, "topics": [1], "num_draws": 2}
+        expected = load_run(run).expected_shares("~ s(day, df=1)", table, **how)
+        assert capsys.readouterr().out == expected.to_csv(index=False)
+
+    def test_time(self, run, columns, capsys):
+        argv = ["time", str(run), "--covariates", str(columns), "--csv", "--column"]
+        fit, table = load_run(run), pd.read_csv(columns)
+        for bins in ("year", "2"):
+            assert cli.main([*argv, "day", "--bins", bins]) == 0
+            periods = fit.topics_over_time(table["day"], bins=int(bins) if bins == "2" else bins)
+            assert capsys.readouterr().out == periods.to_csv(index=False)
+
+    @pytest.mark.parametrize(
+        ("argv", "message"),
+        [
+            (["effects", "--formula", "~ x"], "covariates must be given, for the corpus has none"),
+            (["effects"], "required: --formula"),
+            (
+                ["effects", "--formula", "~ 1", "--num-points", "3"],
+                "is for expected shares: give --by COLUMN, got 3",
+            ),
+            (["time", "--column", "x"], "has a corpus without covariates: give --covariates FILE"),
+        ],
+    )
+    def test_what_is_refused(self, run, argv, message, columns, capsys):
+        given = ["--covariates", str(columns)] if "--num-points" in argv else []
+        assert cli.main([argv[0], str(run), *argv[1:], *given]) == 2
+        assert message in capsys.readouterr().err
+
+    def test_other_columns(self, run, columns, capsys):
+        argv = ["time", str(run), "--column", "days", "--covariates"]
+        assert cli.main([*argv, str(columns)]) == 2
+        assert "--column must be one of ['day', 'length'], got 'days'" in capsys.readouterr().err
+        columns.write_text("")
+        assert cli.main([*argv, str(columns)]) == 2
+        assert "--covariates must be a CSV file with a row of names" in capsys.readouterr().err
 
 
 class TestPlot:

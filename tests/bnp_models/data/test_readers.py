@@ -362,7 +362,7 @@ BAD_FILES = {
         "x.jsonl",
         ['{"text": "a", "group": "g"}', "", '{"text": "b"}'],
         read_jsonl,
-        "document 1 has no 'group' among 'text'; add it, or name another field with group=",
+        "document 1 has no 'group' for group=; give some of 'text', or add it there",
     ),
     "json text": (
         "x.jsonl",
@@ -424,7 +424,7 @@ BAD_FILES = {
         "x.csv",
         ["text;label", "a;b"],
         lambda path: read_csv(path, text="text"),
-        "document 0 has no 'text' among 'text;label'; .* text=, or give delimiter=';' if that",
+        "document 0 has no 'text' for text=; give some of 'text;label', .* delimiter=';' if that",
     ),
     "tsv with commas": (
         "x.tsv",
@@ -486,7 +486,7 @@ def test_errors_of_folders(tmp_path):
     ("change", "options", "message"),
     [
         ({"count": None}, {}, "has no array 'count' for the counts; give one of doc, n_docs"),
-        ({}, {"label": "year"}, "has no array 'year'"),
+        ({}, {"label": "year"}, "has no 'year' for label=; give some of "),
         ({"doc": [0, 0, 2, 3]}, {}, r"doc holds 0 to 3, outside \[0, 3\)"),
         ({"word": [0, 1, 1]}, {}, "doc, word and count have 4, 3 and 4 entries"),
         ({"count": [1, 1, -1, 1]}, {}, r"counts\[2, 1\] is -1"),

@@ -49,11 +49,15 @@ def test_names_may_look_like_missing_entries(table):
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
-        (TABLE, {"source": "sort"}, "has no column 'sort' for source=; give one of id, kind, x, y"),
+        (
+            TABLE,
+            {"source": "sort"},
+            "has no 'sort' for source=; give some of 'id', 'kind', 'x'",
+        ),
         (TABLE, {"source": "kind"}, "has the column 'id', which does not hold numbers: drop it"),
         (TABLE.replace("5", ""), {"source": "kind", "row": "id"}, "is nan; fill it in, or declare"),
         ("x;y\n1;2\n", {}, "has the column 'x;y', which.*The file has one column: .* by ','"),
-        ("x;y\n1;2\n", {"row": "x"}, "no column 'x' .*The file has one column: .* by ','"),
+        ("x;y\n1;2\n", {"row": "x"}, "no 'x' for row=; .*The file has one column: .* by ','"),
         ("", {}, "is no table"),
         ("a,b\n1,2\n1,2,3\n", {}, "is no table"),
     ],

@@ -13,7 +13,9 @@ import bnp_models as bnp
 from bnp_models.estimators import GroupClassifier, TopicClassifier
 
 OF_LABELS = bnp.SupervisedLDA(2, alpha=0.5, c=9.0)
-OF_GROUPS = bnp.CrossCollectionLDA(2, alpha=0.5, beta=0.1, group_beta=0.1)
+OF_GROUPS = bnp.CrossCollectionLDA(
+    2, alpha=0.5, beta=0.1, group_beta=0.1, switch_common=1.0, switch_own=1.0
+)
 NAMES = np.array(["low", "high"])
 
 

@@ -49,7 +49,8 @@ CHEAP = {  # compiling dominates, so sweeps are cheap
     "fit_options": {"schedule": "sequential", "keep_states": 5},
 }  # fmt: skip
 CLASSIFIER = {"model": bnp.SupervisedLDA(2, alpha=0.5, c=25.0), "empty_documents": "class_prior"}
-GROUPS = {"model": bnp.CrossCollectionLDA(2, alpha=0.5), "empty_documents": "class_prior"}
+OF_GROUPS = bnp.CrossCollectionLDA(2, alpha=0.5, switch_common=1.0, switch_own=1.0)
+GROUPS = {"model": OF_GROUPS, "empty_documents": "class_prior"}
 
 SIMULATED = dict.fromkeys(
     ["check_methods_sample_order_invariance", "check_methods_subset_invariance"],

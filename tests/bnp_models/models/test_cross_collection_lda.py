@@ -4,6 +4,8 @@ import jax
 import numpy as np
 import numpyro.distributions as dist
 import pytest
+from numpyro import handlers
+from numpyro.infer.util import log_density
 
 import bnp_models as bnp
 from bnp_models import testing
@@ -152,7 +154,7 @@ NEW = bnp.Corpus.from_ids(
 def found():
     model = bnp.CrossCollectionLDA(
         2, alpha=0.5, beta=dist.Gamma(2.0, 20.0), group_beta=0.1,
-        switch_own=dist.Gamma(2.0, 2.0),
+        switch_common=1.0, switch_own=dist.Gamma(2.0, 2.0),
     )  # fmt: skip
     return bnp.fit(
         model, planted(), num_warmup=100, num_samples=30, num_chains=2, seed=0, progress=False,
@@ -234,7 +236,8 @@ class TestFit:
     def test_on_two_devices(self):
         fits = [
             bnp.fit(
-                bnp.CrossCollectionLDA(3, beta=PRIOR, switch_common=PRIOR), planted(),
+                bnp.CrossCollectionLDA(3, beta=PRIOR, switch_common=PRIOR, switch_own=1.0),
+                planted(),
                 record=("z", "switch", "psi"), devices=devices, num_warmup=2, num_samples=4,
                 num_chains=1, progress=False,
             )
@@ -243,3 +246,28 @@ class TestFit:
         one, two = (arviz_data.group(fit.data, "posterior") for fit in fits)
         for name in ("z", "switch", "psi", "beta", "switch_common"):
             np.testing.assert_array_equal(one[name].values, two[name].values, err_msg=name)
+
+
+@pytest.mark.parametrize("own", [0.5, PRIOR], ids=["fixed", "sampled"])
+def test_collapsed_density_is_that_of_the_kernel(own):
+    model = bnp.CrossCollectionLDA(
+        3, alpha=(0.5, 1.2, 0.1), beta=PRIOR, group_beta=0.7, switch_common=2.0, switch_own=own
+    )
+    sampler = model.gibbs().sampler()
+    data = sampler.prepare(CORPUS)
+    state = jax.jit(lambda key: sampler.init(key, data, CORPUS))(jax.random.key(0))
+    assert 0 < state.switch.sum() < len(state.switch)
+    values = {"z": state.z, "switch": state.switch, "beta": state.beta}
+    if own is PRIOR:
+        values["switch_own"] = state.switch_own
+    found = jax.jit(lambda values: log_density(model.collapsed, (CORPUS,), {}, values)[0])(values)
+    np.testing.assert_allclose(found, jax.jit(sampler.log_density)(state, data), rtol=1e-5)
+
+
+def test_collapsed_program_draws_words_of_all_kinds():
+    model = bnp.CrossCollectionLDA(3, beta=0.1, group_beta=2.0)
+    seeded = handlers.seed(model.collapsed, jax.random.key(0))
+    drawn = handlers.trace(seeded).get_trace(CORPUS, observed=False)
+    assert drawn["z"]["value"].shape == drawn["w"]["value"].shape == (7,)
+    assert set(np.unique(drawn["switch"]["value"])) <= {0, 1}
+    assert 0 <= drawn["w"]["value"].min() <= drawn["w"]["value"].max() < 5

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bnp_models.plots.contrast_plots import MORE, plot_contrast, plot_distances
+from bnp_models.plots.contrast_plots import plot_contrast, plot_distances
 
 
 @pytest.fixture(autouse=True)
@@ -19,13 +19,13 @@ def close_figures():
 def tables(groups, num_topics=2, num_words=4, word="word", likeness=0.5):
     """Return a table of topics and one of words; group 1 does not have topic 1."""
     rows = [
-        (k, group, f"{word}{k}{g}{r}", 1.0 if r == 0 else -1.0)
+        (k, group, f"{word}{k}{g}{r}", 1.0 + r, 0.5 + r / 2, 1.5 * (1 + r))
         for k in range(num_topics)
         for g, group in enumerate(groups)
         for r in range(num_words)
         if (k, g) != (1, 1)
     ]
-    words = pd.DataFrame(rows, columns=["topic", "group", "word", "lower"])
+    words = pd.DataFrame(rows, columns=["topic", "group", "word", "log_ratio", "lower", "upper"])
     distance = np.linspace(0.2, 0.7, num_topics)
     table = pd.DataFrame(
         {
@@ -63,6 +63,7 @@ def assert_readable(figure):
         ([f"East Asia & Oceania {g}" for g in range(6)], {"word": "internationalisation"}),
         ([f"class {g}" for g in range(20)], {"num_words": 6}),
         (["W" * 60, "b"], {"word": "MMMM"}),
+        (["north", "south", "east", "west"], {"word": "antidisestablishmentarianism"}),
     ],
 )
 def test_text_of_a_contrast_is_apart(groups, more):
@@ -76,16 +77,50 @@ def test_what_a_contrast_says():
     table, words = tables(["left", "right"], likeness=4958.0)
     first, second = plot_contrast(table, words)
     assert first.get_title(loc="left") == "topic 0,  likeness 4,958,  distance 0.20"
-    shown = {text.get_text(): text for text in first.texts}
+    shown = [text.get_text() for text in first.texts]
     assert {"left", "right", "word000", "word013"} < set(shown)
     assert any(name.startswith("common00, common10") for name in shown)
-    assert [shown[name].get_color() == MORE for name in ("word000", "word001")] == [True, False]
     assert "\N{EN DASH}" not in shown
     assert "\N{EN DASH}" in [text.get_text() for text in second.texts]
     said = " ".join(second.figure.get_supxlabel().split())
-    assert said.startswith("In colour: the group uses the word more; the interval")
-    given = plot_contrast(table, words, axes=plt.subplots(1, 2)[1])
-    assert given[1].texts[-1].get_text() == "in colour: more than common"
+    assert said.startswith(
+        "Dots: how many times as probable a word is in the group as in the other"
+    )
+    assert "with their intervals. A dash: the group does not have the topic" in said
+    words.attrs["interval"] = 0.8
+    said = plot_contrast(table.iloc[:1], words)[0].figure.get_supxlabel()
+    assert " ".join(said.split()).endswith("with 80% intervals.")
+
+
+def test_dots_and_intervals_are_on_the_scale():
+    """One is the left end, and a mark of the scale is where its ratio is."""
+    table, words = tables(["left", "right"], num_topics=1)
+    words.loc[words["word"] == "word001", ["log_ratio", "lower", "upper"]] = np.log([10, 5, 100])
+    (ax,) = plot_contrast(table, words)
+    marks = [t for t in ax.texts if t.get_text().endswith("\u00d7")]
+    assert {t.get_text() for t in marks} == {"1\u00d7", "10\u00d7", "100\u00d7"}
+    ten, hundred = (  # of the group on the left
+        min(t.get_position()[0] for t in marks if t.get_text() == f"{n}\u00d7") for n in (10, 100)
+    )
+    lines, dots = ax.collections[0], ax.collections[1]
+    assert dots.get_offsets()[1, 0] == pytest.approx(ten)
+    segment = lines.get_segments()[1][:, 0]
+    assert segment[1] == pytest.approx(hundred)
+    assert segment[0] == pytest.approx(ten - np.log10(2) * (hundred - ten))
+
+
+def test_a_label_is_the_first_line_of_the_title():
+    table, words = tables(["a", "b"])
+    table.insert(0, "label", ["costs $5 to $9", ""])
+    first, second = plot_contrast(table, words)
+    assert first.get_title(loc="left").splitlines() == [
+        r"0: costs \$5 to \$9", "likeness 0.5,  distance 0.20",
+    ]  # fmt: skip
+    assert second.get_title(loc="left").startswith("topic 1,  likeness")
+    assert_readable(first.figure)
+    labels = [label.get_text() for label in plot_distances(table).get_yticklabels()]
+    assert labels[1] == r"0: costs \$5 to \$9"
+    assert labels[0].startswith("1: common01, ")
 
 
 def test_a_contrast_without_likeness_or_words():

@@ -66,6 +66,75 @@ def test_terms():
         topic_plots.plot_effects(over_time(2))
 
 
+def expected(num_topics, first, second=(0.5, 2.0)):
+    rows = []
+    for k in range(num_topics):
+        for i, value in enumerate(first):
+            for j, other in enumerate(second):
+                share = 0.1 + 0.01 * k + 0.02 * i + 0.03 * j
+                row = (k, f"word {k}", value, other, share, share - 0.05, share + 0.05, 0.0)
+                rows.append(row)
+    names = ["topic", "label", "first", "second", "share", "lower", "upper", "difference"]
+    table = pd.DataFrame(rows, columns=names)
+    table.attrs["left_out"] = {"empty": 1, "missing": 2000}
+    return table
+
+
+@pytest.mark.parametrize(
+    "first",
+    [(2000, 2001, 2005), pd.date_range("2020-01-01", periods=3, freq="YS")],
+    ids=["years", "dates"],
+)
+def test_expected_shares_by_a_number_are_lines(first):
+    table = expected(4, first)
+    axes = topic_plots.plot_expected_shares(table, labels=list("abcd"))
+    assert [ax.get_title(loc="left") for ax in axes] == list("abcd")
+    assert len({ax.get_ylim() for ax in axes}) == 1
+    for k, ax in enumerate(axes):
+        assert len(ax.collections) == 2
+        for line, other in zip(ax.get_lines(), (0.5, 2.0), strict=True):
+            part = table[(table["topic"] == k) & (table["second"] == other)]
+            np.testing.assert_array_equal(line.get_ydata(), part["share"])
+    axes[0].figure.canvas.draw()
+    year = "2002" if first[0] == 2000 else "2021"
+    assert year in {label.get_text() for label in axes[-1].get_xticklabels()}
+    legend = axes[2].get_legend()
+    assert legend.get_title().get_text() == "second"
+    assert [text.get_text() for text in legend.get_texts()] == ["0.5", "2"]
+    assert legend.get_window_extent().x1 < axes[0].figure.bbox.x1 + 1
+    said = " ".join(axes[0].figure.get_supxlabel().split())
+    assert said == (
+        "Expected shares by first, with intervals as bands. Documents left out: 2,000 with missing "
+        "values, 1 without tokens."
+    )
+
+
+def test_expected_shares_of_levels_are_dots():
+    table = expected(2, ("a", "$b$", "c"))
+    one = table.loc[table["second"] == 2.0, [name for name in table if name != "second"]]
+    for drawn, groups in ((table, 2), (one, 1)):
+        axes = topic_plots.plot_expected_shares(drawn, num_columns=2)
+        labels = [label.get_text() for label in axes[0].get_yticklabels()]
+        assert labels == ["a", r"\$b\$", "c"]
+        assert axes[0].yaxis_inverted()
+        for k, ax in enumerate(axes):
+            dots = ax.get_lines()
+            assert len(dots) == len(ax.collections) == groups
+            part = drawn[drawn["topic"] == k]
+            found = np.sort(np.concatenate([line.get_xdata() for line in dots]))
+            np.testing.assert_allclose(found, np.sort(part["share"]))
+            places = np.concatenate([line.get_ydata() for line in dots])
+            np.testing.assert_allclose(np.round(np.sort(places)), np.repeat(range(3), groups))
+            assert len(set(places)) == 3 * groups
+        assert (axes[1].get_legend() is None) == (groups == 1)
+    given = plt.subplots(1, 2)[1]
+    assert topic_plots.plot_expected_shares(one, axes=given)[1] is given[1]
+    with pytest.raises(ValueError, match="labels must have 2 entries"):
+        topic_plots.plot_expected_shares(one, labels=["one"])
+    with pytest.raises(ValueError, match=r"table must be one from topic_effects.expected_shares"):
+        topic_plots.plot_expected_shares(effects())
+
+
 @pytest.mark.parametrize("num_topics", [1, 6])
 def test_few_topics_share_a_panel(num_topics):
     table = over_time(num_topics)

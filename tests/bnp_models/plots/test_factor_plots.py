@@ -44,12 +44,17 @@ def assert_all_text_is_inside(figure):
 
 
 @pytest.mark.parametrize("names", [["a", "b"], [f"section number {j}" for j in range(9)]])
-def test_sharing_keeps_the_order_of_sources(names):
+def test_sharing_has_sources_in_one_order(names):
     ax = plot_sharing(shared(names[::-1]))
-    assert [label.get_text() for label in ax.get_xticklabels()] == names[::-1]
-    assert [label.get_text() for label in ax.get_yticklabels()] == names[::-1]
+    shown = [label.get_text() for label in ax.get_xticklabels()]
+    assert [label.get_text() for label in ax.get_yticklabels()] == shown
     numbers = [text.get_text() for text in ax.texts]
-    assert numbers == ["0", *(f"{i:.2f}" for i in range(1, len(names) ** 2))]
+    if len(names) == 2:
+        assert shown == names[::-1]
+        assert numbers == ["0", *(f"{i:.2f}" for i in range(1, len(names) ** 2))]
+    else:  # too many to read
+        assert sorted(shown) == names
+        assert set(numbers) <= {"\N{BLACK CIRCLE}", "\N{EN DASH}"}
     assert_all_text_is_inside(ax.figure)
     given = plt.subplots()[1]
     assert plot_sharing(shared(names), ax=given) is given
@@ -66,8 +71,8 @@ def test_cells_of_sharing_are_marked_or_have_intervals(count):
         assert shown[8] == "8.00\n3\N{EN DASH}13"
         assert said == "Second line: 90% interval."
     else:
-        assert [text.endswith("●") for text in shown] == (table["lower"] > 0).tolist()
-        assert said == "●: the 90% interval lies above zero."
+        assert shown == ["●"] * (table["lower"] > 0).sum()
+        assert said.startswith("●: the 90% interval lies above zero.")
     assert_all_text_is_inside(ax.figure)
 
 

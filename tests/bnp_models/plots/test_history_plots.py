@@ -59,6 +59,25 @@ def test_a_line_for_each_chain_and_the_end_of_the_warm_up(against, x, end):
     assert [text.get_text() for text in legend.get_texts()] == [f"chain {c}" for c in range(3)]
 
 
+def test_the_scale_is_that_of_the_later_half():
+    """The first sweeps, which are far below, would make one line of all chains."""
+    data, found = made_up()
+    lp = np.array([[-9e6, -1000.0, -900, -110, -105], [-9e6, -1000.0, -900, -108, -100]])
+    data, _ = made_up(2)
+    data = with_group(data, "history", found.isel(chain=[0, 1]).assign(lp=(("chain", "sweep"), lp)))
+    ax = plot_history(data, against="sweeps")[0]
+    low, high = ax.get_ylim()
+    assert -120 < low < -110
+    assert -100 < high < -90
+    assert 6 < ax.get_xlim()[0] < 7  # from the last sweep that lies outside
+    assert "the first sweeps lie outside" in ax.get_xlabel()
+    still = np.repeat([[-7.0], [-6.0]], 5, axis=1)
+    still = found.isel(chain=[0, 1]).assign(lp=(("chain", "sweep"), still))
+    ax = plot_history(with_group(data, "history", still), against="sweeps")[0]
+    assert ax.get_xlim()[0] < 1
+    assert "outside" not in ax.get_xlabel()
+
+
 def test_one_chain_without_warm_up_on_given_axes():
     data, _ = made_up(num_warmup=0)
     given = plt.subplots(1, 2)[1]

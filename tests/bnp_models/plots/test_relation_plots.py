@@ -35,9 +35,9 @@ def places(count, spread=1.0):
 def test_lines_are_clear_and_large_correlations():
     ax = relation_plots.plot_topic_correlation(pairs())
     assert len(ax.get_lines()) == 4  # not that of 1 and 2, whose interval encloses zero
-    centre = ax.collections[0].get_offsets()[0]
+    centre = np.asarray(ax.collections[0].get_offsets())[0]
     for line in ax.get_lines():
-        assert centre.tolist() in line.get_xydata().tolist()
+        assert np.isclose(line.get_xydata(), centre).all(axis=1).any()
     ax = relation_plots.plot_topic_correlation(pairs(), min_correlation=0.3)
     assert not ax.get_lines()
     assert "correlation above 0.3" in ax.get_title(loc="left")
@@ -56,31 +56,45 @@ def test_joined_topics_are_nearer_than_others():
 
 
 def test_areas_are_in_proportion_to_prevalence():
-    share = pd.Series([0.4, 0.3, 0.2, 0.05, 0.05])
+    """But for the smallest, whose circles have room for their numbers."""
+    share = pd.Series([0.4, 0.3, 0.2, 0.1, 0.0001])
     ax = relation_plots.plot_topic_correlation(pairs(), prevalence=share)
     areas = ax.collections[0].get_sizes()
-    np.testing.assert_allclose(areas / areas[0], share / 0.4)
-    ax = relation_plots.plot_topic_map(places(6))
-    areas = ax.collections[0].get_sizes()
-    np.testing.assert_allclose(areas / areas.sum(), places(6)["prevalence"])
+    np.testing.assert_allclose(areas[:4] / areas[0], share[:4] / 0.4)
+    assert areas[4] > 4 * share[4] * areas[0]
+    assert areas[4] < areas[3]
     with pytest.raises(ValueError, match=r"prevalence must have a share for each topic, none for"):
         relation_plots.plot_topic_correlation(pairs(), prevalence=share[:3])
 
 
-def test_labels_do_not_overlap():
-    """Labels for which there is no room are left out; the large topics keep theirs."""
-    table = places(40, spread=0.2)
-    labels = [f"first{k}, second{k}" for k in range(40)]
+@pytest.mark.parametrize("spread", [0.0, 0.2])
+def test_circles_and_labels_do_not_overlap(spread):
+    table = places(24, spread)
+    labels = [f"first{k}, 二{k}" for k in range(24)]
     ax = relation_plots.plot_topic_map(table, labels=labels)
     ax.figure.canvas.draw()
-    renderer = ax.figure.canvas.get_renderer()
-    boxes = [text.get_window_extent(renderer) for text in ax.texts if "first" in text.get_text()]
-    assert len(boxes) > 5
-    for one, other in itertools.combinations(boxes, 2):
-        assert not one.shrunk(0.9, 0.9).overlaps(other.shrunk(0.9, 0.9))
-    largest = table["prevalence"].idxmax()
-    assert labels[largest] in {text.get_text() for text in ax.texts}
+    circles = ax.collections[0]
+    at = ax.transData.transform(circles.get_offsets()) * 72 / ax.figure.dpi
+    radius = np.sqrt(circles.get_sizes() / np.pi)
+    apart = np.sqrt(((at[:, None] - at) ** 2).sum(axis=-1)) - radius - radius[:, None]
+    assert apart[~np.eye(24, dtype=bool)].min() > 0
+    boxes = {text.get_text(): text.get_window_extent() for text in ax.texts}
+    assert {str(k) for k in range(24)} <= set(boxes)
+    named = {text: box for text, box in boxes.items() if "f" in text}
+    assert len(named) == 24
+    for one, other in itertools.combinations(named.values(), 2):
+        assert not one.overlaps(other)
+    for box in named.values():  # the nearest point of the label is outside of all circles
+        corners = np.array([[box.x0, box.y0], [box.x1, box.y1]]) * 72 / ax.figure.dpi
+        nearest = np.clip(at, *corners)
+        assert (np.sqrt(((nearest - at) ** 2).sum(axis=1)) > radius - 0.5).all()
     assert "50% of their differences" in ax.get_title(loc="left")
+
+
+def test_long_labels_are_cut():
+    ax = relation_plots.plot_topic_map(places(3), labels=["x" * 99, "y", "z"])
+    assert max(len(text.get_text()) for text in ax.texts) == 28
+    assert any(text.get_text().endswith("x\N{HORIZONTAL ELLIPSIS}") for text in ax.texts)
 
 
 def test_small_topics_are_not_drawn_but_counted():

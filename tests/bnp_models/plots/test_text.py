@@ -34,7 +34,7 @@ def no_formulas():
 def table(**columns):
     """Return a table of four topics in four groups, whose values are all shares."""
     more = dict.fromkeys(("prevalence", "share", "shared", "probability", "effect"), 0.25)
-    more |= {"lower": 0.1, "upper": 0.4, "distance": 0.2, "correlation": 0.3}
+    more |= {"lower": 0.1, "upper": 0.4, "distance": 0.2, "correlation": 0.3, "log_ratio": 0.2}
     topic, name = np.divmod(np.arange(16), 4)
     names = np.array(NAMES, object)
     more |= {"topic": topic, "other": (topic + 1 + name) % 5, "middle": 2000.0 + name}
@@ -64,6 +64,12 @@ PICTURES = {
     "topic words": lambda: topic_plots.plot_topic_words(table(), titles=NAMES),
     "prevalence": lambda: topic_plots.plot_prevalence(table(words="$a_, $b^")),
     "effects": lambda: topic_plots.plot_effects(table(), labels=NAMES),
+    "shares": lambda: topic_plots.plot_expected_shares(
+        table(label="x", difference=0.0)[
+            ["topic", "label", "group", "word", "share", "lower", "upper", "difference"]
+        ],
+        labels=NAMES,
+    ),
     "time": lambda: topic_plots.plot_topics_over_time(table(), labels=NAMES),
     "calibration": lambda: topic_plots.plot_calibration(
         table(predicted=0.5, observed=0.5, low=0.4, high=0.6), NAMES[0]

@@ -261,8 +261,10 @@ def test_many_numbers_of_topics_become_lines():
         assert set(np.diff(edges)) == {4}
 
 
-def test_topic_words_are_complete_and_on_one_scale():
+def test_topic_words_are_complete_and_each_topic_has_its_scale():
     table = words(num_topics=7, num_words=10, suffix=" of the international agency")
+    flat = table["topic"] == 6
+    table.loc[flat, ["probability", "lower", "upper"]] *= 0.01
     axes = topic_plots.plot_topic_words(table, titles=[f"topic {k} (3%)" for k in range(7)])
     assert axes.shape == (7,)
     for k, ax in enumerate(axes):
@@ -270,10 +272,22 @@ def test_topic_words_are_complete_and_on_one_scale():
         assert labels == list(table.loc[table["topic"] == k, "word"])
         assert ax.get_title(loc="left") == f"topic {k} (3%)"
         assert ax.get_xlim()[0] == 0
-        assert ax.get_xlim()[1] > table["upper"].max()
+        top = table.loc[table["topic"] == k, "upper"].max()
+        assert top < ax.get_xlim()[1] < 1.1 * top
         assert ax.yaxis_inverted()
     assert [ax.get_xlabel() for ax in axes] == [""] * 3 + ["probability"] * 4
     assert_all_text_is_inside(axes[0].figure)
+
+
+def test_long_words_and_titles_are_cut():
+    table = words(1, 2, suffix="y" * 99)
+    (ax,) = topic_plots.plot_topic_words(table, titles=["a title that somebody made " * 4])
+    assert {len(label.get_text()) for label in ax.get_yticklabels()} == {40}
+    title = ax.get_title(loc="left").split("\n")
+    assert len(title) == 2
+    assert max(map(len, title)) <= topic_plots.TITLE
+    assert title[1].endswith("\N{HORIZONTAL ELLIPSIS}")
+    assert_all_text_is_inside(ax.figure)
 
 
 def test_topic_words_of_some_topics():
@@ -388,7 +402,7 @@ def test_cells_show_their_intervals_if_there_is_room():
 
 def test_cells_without_room_are_marked_if_they_are_certain():
     table = with_intervals(20)
-    ax = heat_maps.plot_prevalence_by_group(table)
+    ax = heat_maps.plot_prevalence_by_group(table)  # 60 cells, the most that hold numbers
     shown = np.array(texts(ax)).reshape(3, 20)
     assert all(text.endswith("▼") for text in shown[:, 0])
     assert all(text.endswith("▲") for text in shown[:, -1])
@@ -401,6 +415,32 @@ def test_cells_without_room_are_marked_if_they_are_certain():
     marked = np.array([text.endswith("●") for text in texts(ax)]).reshape(3, 20)
     np.testing.assert_array_equal(marked, certain)
     assert "●: the probability is at least 0.95" in ax.figure.get_supxlabel()
+
+
+def test_many_cells_have_marks_only_and_like_is_beside_like():
+    table = with_intervals(21)
+    alike = table["group"].isin(["g3", "g11", "g19"])
+    for name in ("prevalence", "lower", "upper"):
+        table.loc[alike, name] = [0.9, 0.0, 0.4] * 3
+    ax = heat_maps.plot_prevalence_by_group(table)
+    assert set(texts(ax)) <= {heat_maps.ABOVE, heat_maps.BELOW}
+    groups = [label.get_text() for label in ax.get_xticklabels()]
+    assert sorted(groups) == sorted(table["group"].unique())
+    at = sorted(groups.index(name) for name in ("g3", "g11", "g19"))
+    assert np.diff(at).tolist() == [1, 1]
+    assert "Like rows are beside one another" in ax.figure.get_supxlabel()
+    topics = [int(label.get_text().split()[1]) for label in ax.get_yticklabels()]
+    shown = np.asarray(ax.images[0].get_array())
+    expected = table.pivot(index="topic", columns="group", values="prevalence")
+    np.testing.assert_array_equal(shown, expected.loc[topics, groups])
+
+
+def test_years_keep_their_order():
+    years = [str(year) for year in range(1990, 2011)]
+    table = with_intervals(21)
+    table["group"] = np.repeat(np.random.default_rng(0).permutation(years), 3)
+    ax = heat_maps.plot_prevalence_by_group(table)
+    assert [label.get_text() for label in ax.get_xticklabels()] == list(table["group"].unique())
 
 
 def test_tiny_cells_have_marks_only():

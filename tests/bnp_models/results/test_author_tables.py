@@ -1,5 +1,7 @@
 """Tables about authors: against a corpus whose authors write about different things."""
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -35,13 +37,23 @@ def fitted():
 
 def test_topics_of_authors(fitted):
     table = author_tables.author_topics(fitted, top=2)
-    assert list(table.columns) == ["author", "topic", "words", "share", "lower", "upper"]
+    columns = ["author", "documents", "topic", "words", "share", "lower", "upper"]
+    assert list(table.columns) == columns
     assert table.groupby("author")["share"].sum().to_numpy().min() > 0.95
     assert (np.diff(table[["lower", "share", "upper"]].to_numpy()) >= 0).all()
     largest = {row.author: row for row in table[::-1].itertuples()}
     assert set(str(largest["bob"].words).replace(",", "").split()[:3]) == set(VOCABULARY[:3])
     assert set(str(largest["cleo"].words).replace(",", "").split()[:3]) == set(VOCABULARY[3:])
     assert largest["bob"].share > 0.9
+
+
+def test_authors_with_most_documents_come_first(fitted):
+    table = author_tables.author_topics(fitted, top=1)
+    assert list(zip(table["author"], table["documents"], strict=True)) == [
+        ("ann", 9), ("cleo", 8), ("bob", 6)
+    ]  # fmt: skip
+    chosen = author_tables.author_topics(fitted, ["bob", "ann"], top=1)
+    assert list(chosen["author"]) == ["bob", "ann"]
 
 
 def test_shares_are_the_means_of_the_states(fitted):
@@ -77,6 +89,63 @@ def test_author_of_an_anonymous_document(fitted):
     np.testing.assert_allclose(found.iloc[2], 1 / 3)
     two = author_tables.infer_author(fitted, new, ["cleo", "ann"])
     np.testing.assert_allclose(two["cleo"] / two["ann"], found["cleo"] / found["ann"], rtol=1e-6)
+
+
+def test_a_document_is_judged_by_the_mean_probability_of_its_words(fitted):
+    """By hand: words are independent draws from the author's words, averaged over the states."""
+    new = bnp.Corpus.from_ids([[3, 3, 0, 5]], vocabulary=VOCABULARY)
+    words = np.mean([s.mixture.phi[0, 0] @ s.theta.T for s in fitted.author_mixtures()], axis=0)
+    score = np.prod(words[[3, 3, 0, 5]].astype(np.float64), axis=0)
+    found = author_tables.infer_author(fitted, new)
+    np.testing.assert_allclose(found.iloc[0], score / score.sum(), rtol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def with_strangers():
+    """Dora signed nothing, Emil a document without tokens; texts are in lower case in the fit."""
+    texts = ["cat dog cat", "mars moon sun", "dog cat dog", ""]
+    signed = [["ann"], ["cleo"], ["ann", "cleo"], ["emil"]]
+    corpus = bnp.Corpus.from_texts([*texts, "dog"], authors=[*signed, ["dora"]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of authors without documents
+        return bnp.fit(
+            bnp.AuthorTopicModel(2), corpus.select(range(4)), schedule="sequential",
+            num_warmup=2, num_samples=2, num_chains=1, keep_states=1, progress=False,
+        )  # fmt: skip
+
+
+def test_authors_without_documents_are_left_out(with_strangers):
+    table = author_tables.author_topics(with_strangers, top=1)
+    assert list(table["author"]) == ["ann", "cleo"]
+    assert table.attrs == {"without_documents": 2}
+    found = author_tables.infer_author(with_strangers, "the Cat")
+    assert list(found.columns) == ["ann", "cleo"]
+    assert found.attrs == {"without_documents": 2}
+    asked = author_tables.author_topics(with_strangers, ["dora"], top=2)
+    assert list(asked["share"]) == [0.5, 0.5]
+    assert set(asked["documents"]) == {0}
+    for name in ("dora", "emil"):
+        with pytest.raises(ValueError, match=f"candidates has '{name}', who has no document"):
+            author_tables.infer_author(with_strangers, "cat", ["ann", name])
+
+
+def test_the_author_of_texts(with_strangers):
+    texts = ["Cat, dog!", "Moon"]
+    found = author_tables.infer_author(with_strangers, texts)
+    corpus = with_strangers.dataset.read_texts(texts)
+    pd.testing.assert_frame_equal(found, author_tables.infer_author(with_strangers, corpus))
+    one = author_tables.infer_author(with_strangers, texts[0])
+    np.testing.assert_allclose(one, found[:1])
+    unknown = author_tables.infer_author(with_strangers, ["zebra", ""])
+    np.testing.assert_array_equal(unknown, np.full((2, 2), 0.5))
+    assert unknown.attrs == {"without_documents": 2}
+
+
+def test_a_misspelt_author(fitted):
+    with pytest.raises(ValueError, match="did you mean 'cleo'"):
+        author_tables.author_topics(fitted, ["Clea"])
+    with pytest.raises(ValueError, match="did you mean 'cleo'"):
+        author_tables.infer_author(fitted, "cat", ["cloe"])
 
 
 def test_surprising_documents(fitted):

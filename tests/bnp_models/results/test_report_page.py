@@ -214,6 +214,59 @@ class TestTopics:
         assert text.count("<script") == 1
 
 
+class TestOptions:
+    def test_title_effects_and_time(self, z, corpus, tmp_path):
+        year = np.arange(24) % 4 + 2000.0
+        known = {"year": year, "a b": list("xy") * 12, "same": np.arange(24) % 3}
+        documents = [corpus.words(d) for d in range(24)]
+        numbered = {word: v for v, word in enumerate(corpus.vocabulary)}
+        again = bnp.Corpus.from_ids(
+            [[numbered[word] for word in words] for words in documents],
+            vocabulary=corpus.vocabulary, covariates=known,
+        )  # fmt: skip
+        one = made_up(z, again)
+        path = one.report(
+            tmp_path / "page.html", title=f"{EVIL} of 2008", effects="~ year + C(same)", time="year"
+        )
+        found = read(path)
+        assert EVIL not in path.read_text("utf-8")
+        assert f"{EVIL} of 2008" in found.said
+        assert [part for part in found.sections if part in ("effects", "time", "documents")] == [
+            "effects", "time", "documents"
+        ]  # fmt: skip
+        assert "~ year + C(same)" in found.said
+        table = one.effects("~ year + C(same)")
+        table = table[table["term"] != "intercept"]
+        clear = table[(table["lower"] > 0) | (table["upper"] < 0)]
+        assert f"{len(clear)} of {len(table)} effects have a 90% interval" in found.said
+        alts = [given["alt"] for name, given in found.tags if name == "img"]
+        assert {"Effect of year", "Shares of the largest topics by year"} <= set(alts)
+        if len(clear):
+            assert "Effects that are not zero, the largest first" in found.said
+        said = read(one.report(tmp_path / "page.html", time=list(year)))
+        assert "time" in said.sections
+        assert "effects" not in said.sections
+
+    def test_refusals(self, fit, factors, tmp_path):
+        path = tmp_path / "page.html"
+        with pytest.raises(ValueError, match="effects must be None for this fit: only fits of t"):
+            factors.report(path, effects="~ x")
+        with pytest.raises(ValueError, match="time must be None for this fit"):
+            factors.report(path, time="x")
+        with pytest.raises(ValueError, match="time must be one of"):
+            fit.report(path, time="year")
+        with pytest.raises(ValueError, match="title must be"):
+            fit.report(path, title=3)
+        assert not path.exists()
+
+    def test_many_cells_have_no_intervals_in_them(self, monkeypatch, fit, tmp_path):
+        monkeypatch.setattr(sections, "MAX_INTERVALS", 8)
+        found = read(fit.report(tmp_path / "page.html"))
+        row = fit.topic_prevalence_by_group().iloc[0]
+        shown = [given.get("title") for name, given in found.tags if name == "span"]
+        assert span(row["lower"], row["upper"], ".1%") in shown
+
+
 class TestWhatIsLeftOut:
     def test_documents(self, fit, tmp_path):
         found = read(fit.report(tmp_path / "page.html", num_rows=5))

@@ -43,7 +43,7 @@ REFUSED = {
     ".*prevalence_by_group": "corpus must have groups",
     "plot_topic_correlation": "topics must be two or more",
     "pyldavis": "needs pyLDAvis",
-    "effects": "covariates has 2 terms",
+    "effects": "covariates has 2 terms|covariates must be given, for the corpus has none",
     "topics_over_time": "time must have two values or more",
     "document_completion|evaluate .*completion": "no document has two tokens",
     "document_completion": "are part of this model: use left_to_right",

@@ -9,6 +9,7 @@ from matplotlib.colors import to_hex
 import bnp_models as bnp
 from bnp_models.posterior.alignment import align
 from bnp_models.results import topic_effects
+from bnp_models.results.design import make_design
 from bnp_models.results.document_tables import document_theta
 from bnp_models.results.topic_effects import effects, topics_over_time
 from bnp_models.results.topic_tables import topic_prevalence_by_group
@@ -72,17 +73,18 @@ class TestEffects:
         weighed = share * total[:, None]
         design = np.column_stack([np.ones_like(x), x - x.mean()])
         inverse = np.linalg.inv(design.T @ design)
+        free = 1 - np.einsum("dp,pq,dq->d", design, inverse, design)[:, None]
         draws = []
         for _ in range(400):
             theta = np.array([rng.dirichlet(np.maximum(row, 1e-9)) for row in weighed])
             mean = inverse @ design.T @ theta
-            left = ((theta - design @ mean) ** 2).sum(axis=0) / (len(x) - 2)
-            sd = np.sqrt(np.diag(inverse)[:, None] * left)
+            left = ((theta - design @ mean) / free) ** 2  # HC3
+            sd = np.sqrt(((inverse @ design.T) ** 2) @ left)
             draws.append(mean + sd * rng.standard_normal((20, *sd.shape)))
         draws = np.concatenate(draws)[:, :, np.argsort(alignment.number[0, :3])]
         shape = (3, 2)
         error = draws.std(axis=0).T / np.sqrt(400)  # of either mean
-        found = {name: table[name].to_numpy().reshape(shape) for name in table.columns[2:]}
+        found = {name: table[name].to_numpy().reshape(shape) for name in table.columns[3:]}
         assert (abs(found["effect"] - draws.mean(axis=0).T) < 6 * error).all()
         assert (abs(found["lower"] - np.quantile(draws, 0.1, axis=0).T) < 8 * error).all()
         assert (abs(found["upper"] - np.quantile(draws, 0.9, axis=0).T) < 8 * error).all()
@@ -98,7 +100,8 @@ class TestEffects:
         assert table["term"][:3].tolist() == ["intercept", "part[b]", "part[c]"]
         shares = table.attrs.pop("prevalence")
         np.testing.assert_allclose(shares, numbered.shares().mean(axis=0))
-        expected = {"reference": {"part": "a"}, "centre": {}, "left_out": 1, "chains": [0]}
+        left_out = {"empty": 1, "missing": 0}
+        expected = {"reference": {"part": "a"}, "centre": {}, "left_out": left_out, "chains": [0]}
         assert table.attrs == expected
         kept = plain["length"][0, :, 0] > 0  # document 5 is empty
         theta = plain["theta"].mean(axis=0)
@@ -164,17 +167,14 @@ class TestEffects:
             ),
             ({"x": np.arange(24) * 1j}, "covariates must be real numbers, 'x' has complex ones"),
             ({}, "covariates must have one row for each|columns of different names"),
-            ({"x": [np.nan, *range(23)]}, "missing values, 'x' has 1: fill them in"),
-            ({"x": [None, *["a"] * 23]}, "missing values, 'x' has 1: fill them in"),
+            ({"x": [np.nan] * 24}, r"have values for some of the documents, \['x'\] are missing"),
+            ({"x": [None] * 24, "y": range(24)}, r"\['x', 'y'\] are missing in all 23 that are"),
             ({"x": [np.inf, *range(23)]}, "must be finite numbers, 'x' has inf"),
             ({"x": np.ones(24)}, "must differ between documents, 'x' is 1 in all"),
             ({"x": ["a"] * 24}, r"must differ between documents, 'x' is \['a'\] in all"),
             ({"x": [str(d) for d in range(24)]}, "23 terms, the intercept included, for 23"),
-            ({"x": [1, *"abc"] * 6}, "must be numbers, strings, categories or booleans, 'x' has"),
-            (
-                {"x": pd.date_range("2020-01-01", periods=24)},
-                "categories or booleans, 'x' has datetime64.*make dates numbers",
-            ),
+            ({"x": [1, *"abc"] * 6}, "numbers, dates, strings, categories or booleans, 'x'"),
+            ({"x": ["2020-02-30"] * 24}, r"covariates\['x'\] must be numbers or dates"),
             (
                 {"x": np.arange(24.0), "y": 2010 + 3 * np.arange(24.0)},
                 r"'y' is a combination of \['intercept', 'x'\]: leave it out",
@@ -238,6 +238,300 @@ class TestEffects:
             assert table["probability"].between(0, 1).all()
 
 
+DAYS = pd.date_range("2020-01-01", periods=24, freq="30D")
+
+
+class TestFormulas:
+    """Designs against matrices that are written out here."""
+
+    @pytest.fixture
+    def columns(self):
+        rng = np.random.default_rng(0)
+        return {
+            "x": rng.normal(size=24),
+            "part": np.array(["b", "c", "a"] * 8),
+            "log length": rng.normal(size=24),
+            "day": DAYS,
+        }
+
+    def matrix(self, formula, columns, corpus):
+        design = make_design(formula, columns, corpus)
+        return design, dict(zip(design.terms, design.matrix.T, strict=True))
+
+    def test_terms(self, columns, corpus):
+        formula = "~ part * x + np.log(x ** 2) + `log length`"
+        design, found = self.matrix(formula, columns, corpus)
+        kept = np.arange(24) != 5
+        x, part = columns["x"][kept], columns["part"][kept]
+        assert list(found) == [
+            *("intercept", "part[b]", "part[c]", "x", "np.log(x ** 2)", "log length"),
+            *("part[b]:x", "part[c]:x"),
+        ]
+        np.testing.assert_array_equal(found["part[b]"], part == "b")
+        np.testing.assert_allclose(found["x"], x - x.mean())
+        np.testing.assert_allclose(found["part[c]:x"], (part == "c") * x)
+        log = np.log(x**2)
+        np.testing.assert_allclose(found["np.log(x ** 2)"], log - log.mean())
+        length = columns["log length"][kept]
+        np.testing.assert_allclose(found["log length"], length - length.mean())
+        assert design.reference == {"part": "a"}
+        assert design.centre == pytest.approx({"x": x.mean(), "log length": length.mean()})
+        np.testing.assert_array_equal(design.kept, kept)
+
+    def test_a_table_is_the_sum_of_its_columns(self, columns, states, corpus, fit_of):
+        fit = fit_of(states, corpus)
+        formula = "~ x + part + `log length` + day"
+        expected = fit.effects(formula, columns, num_draws=1)
+        found = fit.effects(columns, num_draws=1)
+        assert sorted(found["term"].unique()) == sorted(expected["term"].unique())
+        index = ["topic", "term"]
+        pd.testing.assert_frame_equal(
+            found.set_index(index).sort_index(), expected.set_index(index).sort_index()
+        )
+
+    @pytest.mark.parametrize(
+        "day",
+        [DAYS, DAYS.tz_localize("UTC"), DAYS.strftime("%Y-%m-%d"), [d.date() for d in DAYS]],
+        ids=["datetime64", "with a zone", "text", "date"],
+    )
+    def test_dates_are_years_since_the_first(self, corpus, day):
+        for column in (pd.Series(day), pd.Series(day).astype("category")):
+            design, found = self.matrix("~ day", {"day": column}, corpus)
+            years = np.delete(np.arange(24), 5) * 30 / 365.25
+            np.testing.assert_allclose(found["day"], years - years.mean())
+            mean = DAYS[0] + pd.Timedelta(days=years.mean() * 365.25)
+            assert abs(design.centre["day"] - mean) < pd.Timedelta(seconds=1)
+
+    def test_references(self, columns, corpus):
+        formula = "~ C(part, contr.treatment('c'))"
+        design, found = self.matrix(formula, columns, corpus)
+        name = "C(part, contr.treatment('c'))"
+        assert list(found) == ["intercept", f"{name}[a]", f"{name}[b]"]
+        assert design.reference == {name: "c"}
+
+    def test_without_an_intercept(self, columns, corpus):
+        design, found = self.matrix("~ 0 + part + x", columns, corpus)
+        assert list(found) == ["part[a]", "part[b]", "part[c]", "x"]
+        np.testing.assert_array_equal(found["x"], np.delete(columns["x"], 5))  # not centred
+        assert design.centre == {}
+
+    def test_missing_values_of_used_columns(self, columns, states, corpus, fit_of):
+        """Documents without a value of a column that the formula does not use stay."""
+        columns["x"][[0, 7, 5]] = np.nan  # document 5 is empty
+        fit = fit_of(states, corpus)
+        table = fit.effects("~ x", columns, num_draws=2)
+        assert table.attrs["left_out"] == {"empty": 1, "missing": 2}
+        assert fit.effects("~ day", columns, num_draws=1).attrs["left_out"]["missing"] == 0
+        columns["part"] = [None, "a", *["a", "b"] * 11]
+        design, found = self.matrix("~ x + part", columns, corpus)
+        assert np.flatnonzero(~design.kept).tolist() == [0, 5, 7]
+        assert columns["x"][1] == pytest.approx(found["x"][0] + design.centre["x"])
+
+    def test_levels_of_documents_that_are_left_out(self, columns, corpus):
+        columns["x"][columns["part"] == "a"] = np.nan
+        design, found = self.matrix("~ x + part", columns, corpus)
+        assert sorted(found) == ["intercept", "part[c]", "x"]
+        assert design.reference == {"part": "b"}
+
+    @pytest.mark.parametrize("count", [2, 3, 4, 5, 8, 11, 12, 23])
+    def test_splines(self, corpus, count):
+        """They have full rank where values are few, and reproduce cubic curves."""
+        values = np.sort(np.random.default_rng(count).gamma(1.0, size=count))
+        x = np.resize(values, 24)
+        design, found = self.matrix("~ s(x)", {"x": x}, corpus)
+        df = min(10, len(np.unique(np.delete(x, 5))) - 1)
+        assert len(found) == df + 1
+        curve = np.delete(x, 5) ** min(3, df)
+        curve = curve - 0.5 * np.delete(x, 5)
+        left = np.linalg.lstsq(design.matrix, curve, rcond=None)[1]
+        assert np.sqrt(left.sum()) < 1e-8 * np.linalg.norm(curve)
+        few = self.matrix("~ s(x, df=1)", {"x": x}, corpus)[1]
+        assert list(few) == ["intercept", "s(x, df=1)[1]"]
+
+    def test_rows_of_other_values(self, columns, corpus):
+        """Transforms keep what they learned from the documents."""
+        design = make_design("~ part * s(x, df=5) + center(np.exp(x))", columns, corpus)
+        values = pd.DataFrame({name: c.values for name, c in design.columns.items()})
+        np.testing.assert_allclose(design.rows(values), design.matrix, atol=1e-12)
+        np.testing.assert_allclose(design.rows(values[3:6]), design.matrix[3:6], atol=1e-12)
+
+    def test_names_of_any_kind(self, corpus):
+        columns = {"1": np.arange(24.0), "a`b": np.arange(24) % 5, "c:d + e": list("ab") * 12}
+        _, found = self.matrix(None, columns, corpus)
+        assert list(found) == ["intercept", "1", "a`b", "c:d + e[b]"]
+        _, found = self.matrix("~ `1` : `c:d + e`", columns, corpus)
+        assert list(found) == ["intercept", "1:c:d + e[a]", "1:c:d + e[b]"]
+
+    def test_nothing_else_is_seen(self, columns, corpus):
+        outside = np.arange(24.0)  # noqa: F841
+        with pytest.raises(ValueError, match=r"formula must be of the columns .* 'outside'"):
+            make_design("~ x + np.log(1 + outside)", columns, corpus)
+
+    @pytest.mark.parametrize(
+        ("formula", "message"),
+        [
+            ("~ parts", "it has 'parts': did you mean 'part'?"),
+            ("~ `log lenght`", "it has 'log lenght': did you mean 'log length'?"),
+            ("~ centre(x)", "it has 'centre': did you mean 'center'?"),
+            ("x ~ part", "nothing to the left of ~, where the topic shares are, got 'x ~ part'"),
+            ("~ x | part", "a single sum of terms, without |"),
+            ("~ x +", "formula must be one such as .*, got '~ x .': Operator `.` has"),
+            ("~ np.log(x", "formula must be one such as"),
+            ("~ x part", "formula must be one such as"),
+            ("~ x + s(x, df=`", "formula must be one such as"),
+            ("~ np.log(x, 'a'}", "formula must be one such as"),
+            ("", "formula must be a string that is not empty"),
+            ("~ 0", "formula must have a term"),
+            ("~ np.log(x)", r"finite numbers, 'np.log\(x\)' is nan in \d+ rows"),
+            ("~ s(x, df=99)", "can't be computed .*df must be an integer of at most 22, got 99"),
+            ("~ s(part)", "can't be computed from the covariates"),
+            ("~ x + center(x)", r"'center\(x\)' is a combination of \['intercept', 'x'\]"),
+            ("~ part + C(part)", r"'C\(part\)\[b\]' is a combination of"),
+            ("~ x.nonsense()", "can't be computed from the covariates, got '~ x.nonsense"),
+        ],
+    )
+    def test_bad_formulas(self, columns, corpus, formula, message):
+        with pytest.raises(ValueError, match=message):
+            make_design(formula, columns, corpus)
+
+    def test_covariates_of_the_corpus(self, states, corpus, columns, fit_of):
+        fit = fit_of(states, corpus)
+        with pytest.raises(ValueError, match="covariates must be given, for the corpus has none"):
+            fit.effects("~ x")
+        with pytest.raises(ValueError, match="covariates must be left out where"):
+            fit.effects({"x": columns["x"]}, columns)
+        own = bnp.Corpus.from_ids(
+            [corpus.document(d) for d in range(24)],
+            vocabulary=corpus.vocabulary,
+            covariates=columns,
+        )
+        fit_with = fit_of(states, own)
+        expected = fit.effects("~ x + part", columns, num_draws=1)
+        pd.testing.assert_frame_equal(fit_with.effects("~ x + part", num_draws=1), expected)
+        assert "day" in set(fit_with.effects(num_draws=1)["term"])
+
+
+class TestExpectedShares:
+    def test_levels(self, states, corpus, numbered, plain, fit_of):
+        """With a factor alone they are the means of its groups."""
+        part = np.array(["b", "c", "a"] * 8)
+        fit = fit_of(states, corpus, numbered).with_labels({1: "politics"})
+        table = fit.expected_shares("~ part", {"part": part}, by="part", num_draws=50)
+        assert table["topic"].tolist() == np.repeat([0, 1, 2], 3).tolist()
+        assert table["part"].tolist() == list("abc") * 3
+        assert table["label"].tolist()[3] == "politics"
+        assert len(table["label"][0].split(", ")) == 3
+        kept = plain["length"][0, :, 0] > 0
+        theta = plain["theta"].mean(axis=0)
+        means = np.stack([theta[kept & (part == level)].mean(axis=0) for level in "abc"])
+        share = table["share"].to_numpy().reshape(3, 3)
+        np.testing.assert_allclose(share, means.T, atol=0.02)
+        difference = table["difference"].to_numpy().reshape(3, 3)
+        assert np.isnan(difference[:, 0]).all()
+        np.testing.assert_allclose(difference[:, 1:], share[:, 1:] - share[:, :1], atol=1e-9)
+        assert table["probability"][[1, 2]].between(0, 1).all()
+        assert (table["lower"] < table["share"]).all()
+        assert (table["share"] < table["upper"]).all()
+        # a difference of levels is the coefficient of the level, with its interval
+        effects = fit.effects("~ part", {"part": part}, num_draws=50)
+        effects = effects[effects["term"] == "part[c]"]
+        names = ["difference", "difference_lower", "difference_upper", "probability"]
+        found = table[table["part"] == "c"][names].to_numpy()
+        expected = effects[["effect", "lower", "upper", "probability"]].to_numpy()
+        np.testing.assert_allclose(found, expected, atol=1e-9)
+
+    def test_other_covariates_are_averaged_over_the_documents(self, states, corpus, fit_of):
+        rng = np.random.default_rng(0)
+        columns = {"x": rng.normal(size=24), "part": np.array(["b", "a", "a"] * 8)}
+        fit, formula = fit_of(states, corpus), "~ part * x"
+        table = fit.expected_shares(formula, columns, by="x", at={"x": [0.0, 1.0]}, topics=[1])
+        effect = fit.effects(formula, columns, topics=[1]).set_index("term")["effect"]
+        share_b = (np.delete(columns["part"], 5) == "b").mean()
+        expected = effect["x"] + share_b * effect["part[b]:x"]
+        assert table["difference"][1] == pytest.approx(expected, rel=1e-6)
+        table = fit.expected_shares(
+            formula, columns, by="x", at={"x": [0.0, 1.0], "part": "b"}, topics=[1]
+        )
+        assert table["difference"][1] == pytest.approx(effect["x"] + effect["part[b]:x"], rel=1e-6)
+        table = fit.expected_shares(formula, columns, by=["x", "part"], topics=[1], num_points=3)
+        assert table[["x", "part"]].to_numpy()[:, 1].tolist() == ["a", "b"] * 3
+        x = np.delete(columns["x"], 5)
+        middle = (x.min() + x.max()) / 2
+        np.testing.assert_allclose(table["x"][::2].astype(float), [x.min(), middle, x.max()])
+        expected = effect["part[b]"] + effect["part[b]:x"] * middle
+        assert table["difference"][3] == pytest.approx(expected, rel=1e-6)
+
+    @pytest.mark.parametrize(
+        ("x", "second", "values"),
+        [
+            (2000 + np.arange(24) // 4, False, range(2000, 2006)),
+            (2000 + np.arange(24) // 4, True, [2001, 2003, 2004]),
+            (np.arange(24) % 3, True, [0, 1, 2]),
+            (np.arange(24) > 3, False, [False, True]),
+            (DAYS, False, pd.date_range(DAYS[0], DAYS[-1], periods=50)),
+        ],
+    )
+    def test_points(self, states, corpus, x, second, values, fit_of):
+        rng = np.random.default_rng(0)
+        columns = {"x": x, "z": rng.normal(size=24) > 0}
+        by = ["z", "x"] if second else "x"
+        table = fit_of(states, corpus).expected_shares(columns, by=by, topics=[0], num_draws=1)
+        found = table["x"].unique().tolist()
+        if isinstance(values, pd.DatetimeIndex):
+            assert pd.api.types.is_datetime64_dtype(table["x"])
+            assert max(abs(pd.DatetimeIndex(found) - values)) < pd.Timedelta(seconds=1)
+        else:
+            assert found == list(values)
+
+    def test_documents_that_are_alike_count_all(self, states, corpus, fit_of):
+        """The mean is that over the documents, not over their different values."""
+        z = np.array([0] * 20 + [4] * 4)
+        x = np.arange(24.0) % 7
+        fit = fit_of(states, corpus)
+        table = fit.expected_shares("~ x * z", {"x": x, "z": z}, by="x", topics=[0], num_draws=1)
+        effect = fit.effects("~ x * z", {"x": x, "z": z}, topics=[0], num_draws=1)
+        effect = effect.set_index("term")["effect"]
+        slope = effect["x"] + np.delete(z, 5).mean() * effect["x:z"]
+        assert table["difference"].iloc[-1] == pytest.approx(6 * slope, rel=1e-6)
+
+    @pytest.mark.parametrize(
+        ("how", "message"),
+        [
+            (
+                {"by": "y"},
+                r"names of columns in the formula, \['x', 'part'\], got 'y'",
+            ),
+            ({"by": ["x", "x"]}, "by must be one column or two different ones"),
+            ({"by": []}, "by must have at least one entry"),
+            ({"by": "x", "at": {"pary": "a"}}, "at must have .* got 'pary': did you mean 'part'"),
+            (
+                {"by": "x", "at": {"part": "z"}},
+                r"at\['part'\] must be among the levels \['a'",
+            ),
+            ({"by": "x", "at": {"x": ["b"]}}, r"at\['x'\] has 'b', which is no date"),
+            ({"by": "x", "at": {"x": ["2020-01-01"]}}, r"at\['x'\] must be numbers, as 'x' has"),
+            ({"by": "x", "at": {"x": []}}, r"at\['x'\] must have at least one entry"),
+            ({"by": "x", "at": {"x": [99.0]}}, "can't be computed .*beyond"),
+            ({"by": "x", "num_points": 1}, "num_points must be an integer of at least 2, got 1"),
+        ],
+    )
+    def test_bad_arguments(self, states, corpus, how, message, fit_of):
+        columns = {"x": np.arange(24.0), "part": list("ab") * 12, "y": np.arange(24.0)}
+        with pytest.raises(ValueError, match=message):
+            fit_of(states, corpus).expected_shares("~ s(x, df=3) + part", columns, **how)
+
+    def test_names_of_columns_of_the_table(self, states, corpus, fit_of):
+        with pytest.raises(ValueError, match=r"by must be columns of other names than .*'share'"):
+            fit_of(states, corpus).expected_shares({"share": np.arange(24.0)}, by="share")
+
+    def test_a_document_with_a_level_of_its_own(self, states, corpus, fit_of):
+        """Its residual is zero, and does not make its level certain."""
+        part = ["b", *["a"] * 23]
+        table = fit_of(states, corpus).effects({"part": part}, num_draws=3)
+        width = (table["upper"] - table["lower"])[table["term"] == "part[b]"]
+        assert (width > 0.2).all()
+
+
 def test_quantiles_of_mixtures():
     rng = np.random.default_rng(0)
     mean, sd = rng.normal(size=(5, 2, 3)), rng.gamma(2.0, size=(5, 2, 3))
@@ -256,8 +550,8 @@ class TestOverTime:
         time = 0.5 + 2000 + np.arange(corpus.num_docs) // 2.0  # 2000.5 to 2011.5
         table = topics_over_time(fit_of(states, corpus, numbered), time, bins=4)
         assert table.columns.tolist() == [
-            *("bin", "start", "end", "middle", "topic", "prevalence", "lower", "upper"),
-            "num_tokens",
+            *("bin", "start", "end", "middle", "topic", "label"),
+            *("prevalence", "lower", "upper", "num_tokens"),
         ]
         assert table["bin"].tolist() == np.repeat(np.arange(4), 3).tolist()
         np.testing.assert_allclose(table["start"][::3], [2000.5, 2003.25, 2006, 2008.75])

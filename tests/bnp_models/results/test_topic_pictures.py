@@ -108,7 +108,9 @@ class TestLabels:
     def test_pictures_show_them(self, fit):
         named = fit.with_labels({1: "finance"})
         axes = named.plot_topic_words()
-        assert [ax.get_title(loc="left") for ax in axes] == ["topic 0", "1: finance", "topic 2"]
+        share = [f"{x:.1%}" for x in named.topics()["prevalence"]]
+        expected = [f"topic 0 ({share[0]})", f"1: finance ({share[1]})", f"topic 2 ({share[2]})"]
+        assert [ax.get_title(loc="left") for ax in axes] == expected
         for draw in (named.plot_topic_similarity, named.plot_prevalence_by_group):
             labels = [label.get_text() for label in draw().get_yticklabels()]
             assert labels[1] == "1: finance"
@@ -150,6 +152,35 @@ class TestPictures:
             fit.plot_effects(table, term="z")
         with pytest.raises(ValueError, match="covariates must have one row for each"):
             fit.plot_effects({"x": x[:3]})
+
+    def test_expected_shares(self, fit, x):
+        columns = {"x": x, "y": np.where(x > 0, "b", "a")}
+        axes = fit.plot_effects("~ x * y", columns, by=["x", "y"], topics=[2, 0])
+        assert [ax.get_title(loc="left")[:2] for ax in axes] == ["0:", "2:"]
+        assert [text.get_text() for text in axes[1].get_legend().get_texts()] == ["a", "b"]
+        table = fit.expected_shares("~ x", columns, by="x", num_draws=1)
+        axes = fit.plot_effects(table)
+        change = table.groupby("topic")["share"].agg(lambda v: v.max() - v.min())
+        order = change.sort_values(ascending=False).index
+        assert [ax.get_title(loc="left")[:2] for ax in axes] == [f"{k}:" for k in order]
+        caption = " ".join(axes[0].figure.get_supxlabel().split())
+        assert "Documents left out: 1 without tokens." in caption
+        axes = fit.plot_effects("~ y", columns, by="y")
+        labels = {label.get_text() for ax in axes for label in ax.get_yticklabels()}
+        assert {"a", "b"} <= labels
+        with pytest.raises(ValueError, match="by and covariates must be left out where effects"):
+            fit.plot_effects(table, by="x")
+        with pytest.raises(
+            ValueError, match="ax must be left out for this picture, which has axes"
+        ):
+            fit.plot_effects(table, ax=plt.subplots()[1])
+        with pytest.raises(
+            ValueError, match="axes must be left out for this picture, which has ax"
+        ):
+            fit.plot_effects({"x": x}, axes=axes)
+        of_one = fit.of_chain(1).expected_shares(columns, by="x", num_draws=1)
+        with pytest.raises(ValueError, match=r"effects must be .* got those of chains \[1"):
+            fit.of_chain(2).plot_effects(of_one)
 
     def test_effects_on_the_topics_of_another_chain(self, fit, x):
         """Their numbers and labels are not those of the topics of this fit."""

@@ -5,12 +5,8 @@ import json
 import jax
 import numpy as np
 import pytest
-from numpyro.infer import MCMC, NUTS
 
-import bnp_models as bnp
-from bnp_models.posterior import arviz_data
-from bnp_models.results.topic_fit import TopicFit
-from bnp_models.run.draws import Draws, smallest_integers, to_arviz, versions
+from bnp_models.run.draws import Draws, smallest_integers, versions
 from bnp_models.run.runner import Runner
 
 RECORD = ("z", "topic_tokens", "noise", "topic_tokens_mean")
@@ -126,61 +122,3 @@ class TestDraws:
         (tmp_path / name).unlink()
         with pytest.raises(ValueError, match="lacks draws: its state follows 2"):
             Draws(3, runner).read(tmp_path, 2)
-
-
-class TestToArviz:
-    def run(self, kernel, corpus, **options):
-        options = {"num_chains": 2, "chain_method": "vectorized"} | options
-        mcmc = MCMC(kernel, num_warmup=3, num_samples=4, progress_bar=False, **options)
-        mcmc.run(jax.random.key(0), corpus, extra_fields=("info.num_moved",))
-        return mcmc
-
-    def test_same_groups_as_fit(self, toy, tiny):
-        model = toy()
-        found = to_arviz(self.run(model.gibbs(record=RECORD), tiny))
-        fit = bnp.fit(
-            model, tiny, num_warmup=3, num_samples=4, num_chains=2, record=RECORD,
-            keep_states=1, progress=False,
-        )  # fmt: skip
-        assert {*arviz_data.groups(found), "history"} == set(arviz_data.groups(fit.data))
-        assert set(arviz_data.groups(found)) == {
-            "posterior", "sample_stats", "states", "posterior_mean", "constant_data",
-            "observed_data",
-        }  # fmt: skip
-        for name in arviz_data.groups(found):
-            mine, theirs = arviz_data.group(found, name), arviz_data.group(fit.data, name)
-            assert mine.identical(theirs), name
-        assert found.attrs["inference_library"] == fit.data.attrs["inference_library"]
-        assert json.loads(found.attrs["model"]) == model.describe()
-
-    @pytest.mark.parametrize("method", ["vectorized", "sequential"])
-    @pytest.mark.parametrize("num_chains", [1, 2])
-    def test_chain_methods(self, toy, tiny, num_chains, method):
-        mcmc = self.run(
-            toy().gibbs(record=RECORD), tiny, num_chains=num_chains, chain_method=method
-        )
-        found = to_arviz(mcmc)
-        z = arviz_data.group(found, "posterior")["z"]
-        assert z.shape == (num_chains, 4, 31)
-        states = arviz_data.group(found, "states")
-        np.testing.assert_array_equal(states["z"][:, 0], z[:, -1])
-        np.testing.assert_array_equal(states["draw"], [3])
-        mean = arviz_data.group(found, "posterior_mean")["topic_tokens_mean"]
-        assert mean.shape == (num_chains, 1, 31)
-
-    def test_tables_of_topics(self, tiny):
-        model = bnp.LDA(3, alpha=0.5, beta=0.2)
-        mcmc = self.run(model.gibbs(schedule="sequential"), tiny)
-        assert len(TopicFit(model, tiny, to_arviz(mcmc)).topics()) == 3
-
-    def test_refusals(self, toy, tiny):
-        with pytest.raises(ValueError, match=r"mcmc must be an MCMC of model\.gibbs"):
-            to_arviz(MCMC(NUTS(lambda: None), num_warmup=1, num_samples=1))
-        with pytest.raises(ValueError, match=r"mcmc has no draws: call mcmc\.run"):
-            to_arviz(MCMC(toy().gibbs(), num_warmup=1, num_samples=1))
-        mcmc = self.run(toy(max_topics=31).gibbs(), tiny)
-        state = mcmc.last_state
-        full = state.chain._replace(overflow=np.array([True, False]))
-        mcmc._last_state = state._replace(chain=full)  # an error that went unnoticed
-        with pytest.raises(ValueError, match="max_topics=31 is too small"):
-            to_arviz(mcmc)

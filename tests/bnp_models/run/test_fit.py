@@ -110,7 +110,7 @@ class TestArguments:
         unchecked = inspect.unwrap(bnp.fit)
         with pytest.raises(ValueError, match="model must be a model such as HDPLDA"):
             unchecked("LDA", tiny)
-        with pytest.raises(ValueError, match="model must be a model such as HDPLDA"):
+        with pytest.raises(ValueError, match=r"got the class LDA: give LDA\(\.\.\.\)"):
             unchecked(bnp.LDA, tiny)
         with pytest.raises(ValueError, match="data must be a Corpus, got list"):
             unchecked(bnp.LDA(3), [[0, 1]])

@@ -1,11 +1,12 @@
 """The progress line."""
 
 import io
+import time
 
 import numpy as np
 
 from bnp_models.base.model import FACTORS
-from bnp_models.run.progress import Bar, Progress, Silent
+from bnp_models.run.progress import Bar, Lines, Progress, Silent
 
 
 def test_bar():
@@ -44,3 +45,16 @@ def test_silence(capsys):
     silent.update(1, np.array([1]), np.array([0.0]))
     silent.close()
     assert capsys.readouterr() == ("", "")
+
+
+def test_lines_are_printed_before_the_first_sweep(capsys):
+    lines = Lines(30, FACTORS, seconds=0.01)
+    lines.begin()
+    time.sleep(0.2)
+    lines.update(30, np.array([3, 5]), np.array([-1.0, -2.0]))
+    shown = capsys.readouterr().err.splitlines()
+    assert "s: compiling" in shown[0]
+    assert "sweep 30 of 30" in shown[-1]
+    time.sleep(0.1)
+    lines.close()
+    assert not capsys.readouterr().err

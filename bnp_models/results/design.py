@@ -1,0 +1,446 @@
+"""Covariates of documents as the columns of a regression, by a formula.
+
+Formulas are those of the package formulaic, which are like R's: `~ rating + s(day) + rating:venue`.
+A formula is Python that runs, so take none from someone that you do not trust. It sees the columns
+of the covariates, formulaic's transforms (`bs`, `cr`, `poly`, `C`, `center`, `log`, ...), NumPy as
+`np`, and `s`, the spline of this module. It does not see other variables.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import datetime
+import functools
+import re
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Float
+
+from bnp_models.data import arguments
+from bnp_models.data.corpus import Corpus
+
+__all__ = ["DATES", "INTERCEPT", "Column", "Design", "make_design", "times"]
+
+INTERCEPT = "intercept"
+DATES = "datetime64[us]"
+YEAR = 365.25 * 86400e6  # microseconds
+SPLINE = 10  # degrees of freedom
+_DATE = re.compile(r"\d{4}-?(\d\d|Q[1-4])")  # how texts of dates begin
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_QUOTED = re.compile("`([^`]*)`")
+_SMALL = 1e-8  # relative: what is left of a column after the others are taken out
+
+
+class Column(NamedTuple):
+    """A covariate as it enters a formula, for the documents that the regression uses."""
+
+    name: str
+    values: pd.Series  # numbers, or categories that all occur
+    first: float | None = None  # of dates, which enter as years since this one: in microseconds
+
+    @property
+    def levels(self) -> list[Any] | None:
+        """The levels, in order, or None for numbers and dates."""
+        found = getattr(self.values.dtype, "categories", None)
+        return None if found is None else found.tolist()
+
+    def enter(self, argument: str, values: Sequence[Any] | np.ndarray | pd.Series) -> pd.Series:
+        """Return values that a user gave for this covariate as they enter the formula."""
+        if self.levels is not None:
+            found = arguments.sequence(argument, values, f"levels of {self.name!r}", some=True)
+            for value in found:
+                if value not in self.levels:
+                    raise ValueError(
+                        f"{argument} must be among the levels {self.levels}, got "
+                        f"{arguments.short_repr(value)}{arguments.meant(value, self.levels)}"
+                    )
+            return pd.Series(pd.Categorical(found, categories=self.levels))
+        numbers, dates = times(argument, values)
+        if dates != (self.first is not None):
+            kind = "numbers" if self.first is None else "dates"
+            raise ValueError(
+                f"{argument} must be {kind}, as {self.name!r} has, got "
+                f"{arguments.short_repr(values)}"
+            )
+        return pd.Series(numbers if self.first is None else (numbers - self.first) / YEAR)
+
+    def shown(self, entered: pd.Series) -> np.ndarray:
+        """Return values that enter the formula as the user has them."""
+        if self.first is None:
+            return np.asarray(entered.astype(object) if self.levels else entered)
+        return np.round(entered.to_numpy(float) * YEAR + self.first).astype(np.int64).astype(DATES)
+
+
+class Design(NamedTuple):
+    """The columns of a regression, and what is needed to make rows of other covariates."""
+
+    matrix: Float[np.ndarray, "N P"]
+    terms: list[str]
+    kept: Bool[np.ndarray, " D"]  # the N documents that are not empty, and miss no value
+    left_out: dict[str, int]  # the others
+    columns: dict[str, Column]  # that the formula uses
+    reference: dict[str, Any]  # the level without a column, by the name of the covariate
+    centre: dict[str, Any]  # where the intercept is: the mean of a number or date
+    rows: Callable[[pd.DataFrame], Float[np.ndarray, "M P"]]
+
+
+def make_design(
+    formula: str | pd.DataFrame | Mapping[str, Any] | None,
+    covariates: pd.DataFrame | Mapping[str, Any] | None,
+    corpus: Corpus,
+) -> Design:
+    """Return the regression that a user asks for; a table without a formula has all its columns.
+
+    See `topic_effects.effects` for the arguments and errors.
+    """
+    if isinstance(formula, pd.DataFrame | Mapping):
+        if covariates is not None:
+            raise ValueError(
+                "covariates must be left out where the argument before has them already, got "
+                f"{arguments.short_repr(covariates)}"
+            )
+        formula, covariates = None, formula
+    arguments.optional(arguments.text, "formula", formula)
+    frame = _frame(covariates, corpus)
+    parsed, quoted, used = _parse(formula, list(frame))
+    missing = np.asarray(frame[used].isna()).any(axis=1)
+    there = np.asarray(corpus.doc_length) > 0
+    kept = there & ~missing
+    left_out = {"empty": int((~there).sum()), "missing": int((there & missing).sum())}
+    if not kept.any():
+        raise ValueError(
+            f"covariates must have values for some of the documents, {used} are missing in all "
+            f"{there.sum()} that are not empty"
+        )
+    columns = {name: _column(name, pd.Series(frame[name][kept])) for name in used}
+
+    def make(spec: Any, values: Mapping[str, pd.Series], size: int) -> Any:
+        table = pd.DataFrame(dict(values), index=pd.RangeIndex(size))
+        table = table.rename(columns={name: inner for inner, name in quoted.items()})
+        try:
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return spec.get_model_matrix(table, context={"s": _spline()}, na_action="ignore")
+        except Exception as error:  # whatever Python does, for a formula is a program
+            raise ValueError(
+                f"formula can't be computed from the covariates, got {formula!r}: "
+                f"{_plain(error, quoted)}"
+            ) from None
+
+    made = make(parsed, {name: column.values for name, column in columns.items()}, int(kept.sum()))
+    spec = made.model_spec
+    terms = [_plain(name, quoted).replace("[T.", "[") for name in map(str, made.columns)]
+    if "Intercept" in made.columns:
+        terms[list(made.columns).index("Intercept")] = INTERCEPT
+    matrix = made.to_numpy(float)
+    _check(matrix, terms, list(frame))
+    reference = {
+        _plain(factor.expr, quoted): level
+        for factor, state in spec.factor_contrasts.items()
+        for level, row in zip(state.levels, _coding(state), strict=True)
+        if not row.any()
+    }
+    middle = np.zeros(matrix.shape[1])  # taken from columns of numbers alone
+    centre: dict[str, Any] = {}
+    if INTERCEPT in terms:
+        for term, places in spec.term_indices.items():
+            if terms[places[0]] != INTERCEPT and not set(term.factors) & set(spec.factor_contrasts):
+                middle[places] = matrix[:, places].mean(axis=0)
+        for name, column in columns.items():
+            if column.levels is None:
+                mean = column.shown(pd.Series([column.values.mean()]))[0]
+                centre[name] = float(mean) if column.first is None else pd.Timestamp(mean)
+
+    def rows(values: pd.DataFrame) -> Float[np.ndarray, "M P"]:
+        given = {str(name): x for name, x in values.reset_index(drop=True).items()}
+        found = make(spec, given, len(values)).to_numpy(float) - middle
+        if not np.isfinite(found).all():
+            raise ValueError(f"formula has no finite value where it is asked, got {formula!r}")
+        return found
+
+    return Design(matrix - middle, terms, kept, left_out, columns, reference, centre, rows)
+
+
+def _frame(covariates: pd.DataFrame | Mapping[str, Any] | None, corpus: Corpus) -> pd.DataFrame:
+    """Return the covariates as a table with a row for each document, and names that are strings."""
+    given = covariates
+    if covariates is None:
+        covariates = corpus.covariates
+        if covariates.columns.empty:
+            raise ValueError(
+                "covariates must be given, for the corpus has none: a table, or columns by name, "
+                "with one row per document"
+            )
+    if isinstance(covariates, Mapping):
+        try:  # row by row: pandas would put series together by their indexes
+            columns = {
+                name: _values(arguments.unmasked(f"covariates[{name!r}]", column))
+                for name, column in covariates.items()
+            }
+            covariates = pd.DataFrame(columns)
+        except (ValueError, TypeError) as error:  # lengths differ, numbers in place of columns, ...
+            raise ValueError(
+                f"covariates must be columns by name, each with one entry per document, got "
+                f"{arguments.short_repr(covariates)}: {error}"
+            ) from None
+    table = arguments.instance(
+        "covariates", covariates, pd.DataFrame, "a pandas DataFrame, or columns by name"
+    )
+    if len(table) != corpus.num_docs:
+        raise ValueError(
+            f"covariates must have one row for each of the {corpus.num_docs} documents, got "
+            f"{len(table)}: {arguments.short_repr(given)}"
+        )
+    names = [str(name) for name in table]
+    if not names or not table.columns.is_unique:
+        raise ValueError(
+            f"covariates must have columns of different names, got {list(table.columns)}"
+        )
+    if twice := [name for i, name in enumerate(names) if name in names[:i]]:
+        raise ValueError(
+            f"covariates must have other names: {twice[0]!r} is that of two terms, got "
+            f"{list(table.columns)}"
+        )
+    return table.set_axis(names, axis=1).reset_index(drop=True)
+
+
+def _values(values: object) -> Any:
+    """Return the values of one covariate without an index."""
+    return values.reset_index(drop=True) if isinstance(values, pd.Series) else values
+
+
+def _parse(formula: str | None, names: list[str]) -> tuple[Any, dict[str, str], list[str]]:
+    """Parse a formula, by default the sum of all columns.
+
+    Returns
+    -------
+    parsed
+        In which names that are quoted, as `` `log length` ``, are replaced by plain ones.
+    quoted
+        The names by those that replace them.
+    used
+        Names of the columns in it.
+    """
+    import formulaic
+    from formulaic.transforms import TRANSFORMS
+
+    quoted: dict[str, str] = {}
+    stem = "_" * (1 + max(map(len, names)))  # longer than any name
+
+    def unquoted(name: str) -> str:
+        quoted[f"{stem}{len(quoted)}"] = name
+        return list(quoted)[-1]
+
+    if formula is None:
+        text = "~ " + " + ".join(map(unquoted, names))
+    else:
+        text = _QUOTED.sub(lambda found: unquoted(found[1]), formula)
+    got = f"got {formula!r}"
+    try:
+        parsed: Any = formulaic.Formula.from_spec(text)
+        single = isinstance(parsed, formulaic.SimpleFormula)
+        read = [_names(factor) for term in parsed for factor in term.factors] if single else []
+    except Exception as error:  # of many kinds
+        raise ValueError(
+            f"formula must be one such as '~ rating + s(day)', {got}: {_plain(error, quoted)}"
+        ) from None
+    if hasattr(parsed, "lhs"):
+        raise ValueError(
+            f"formula must have nothing to the left of ~, where the topic shares are, {got}"
+        )
+    if not single:
+        raise ValueError(f"formula must be a single sum of terms, without |, {got}")
+    if not read:
+        raise ValueError(f"formula must have a term, {got}")
+    found = [quoted.get(name, name) for each in read for name in each]
+    known = {"s", *TRANSFORMS, *vars(builtins)}
+    for name in found:
+        if name not in names and (name in quoted.values() or name not in known):
+            raise ValueError(
+                f"formula must be of the columns {arguments.short_repr(names)}, it has {name!r}"
+                f"{arguments.meant(name, names) or arguments.meant(name, ['s', *TRANSFORMS])}"
+            )
+    return parsed, quoted, [name for name in names if name in found]
+
+
+def _names(factor: Any) -> list[str]:
+    """Return the names in a factor of a formula, of which formulaic's own list lacks some."""
+    if factor.eval_method.value == "literal":
+        return []
+    if factor.eval_method.value == "lookup":
+        return [factor.expr]
+    tree = ast.walk(ast.parse(factor.expr, mode="eval"))
+    return [node.id for node in tree if isinstance(node, ast.Name)]
+
+
+def _plain(text: object, quoted: Mapping[str, str]) -> str:
+    """Return a text of formulaic in one line, without colours, and with the names of columns."""
+    line = re.sub(r"\x1b\[[\d;]*m|[⧛⧚]", "", str(text)).split("\n")[0]
+    for inner, name in quoted.items():
+        line = line.replace(inner, name)
+    return line
+
+
+def _coding(state: Any) -> np.ndarray:
+    """Return the entries of the columns of a factor, a row for each level."""
+    return np.asarray(state.contrasts.get_coding_matrix(state.levels, reduced_rank=True))
+
+
+@functools.cache
+def _spline() -> Callable[..., Any]:
+    """Return the function `s` of formulas."""
+    from formulaic.transforms import TRANSFORMS
+    from formulaic.utils.stateful_transforms import stateful_transform
+
+    @stateful_transform
+    def s(x: Any, df: int | None = None, _state: dict[str, Any] = {}) -> Any:  # noqa: B006
+        """Return a spline; `_state` is kept from the first call, which has the documents."""
+        if not _state:
+            values = np.unique(np.asarray(x, float))
+            if len(values) < 2:
+                raise ValueError("s() needs two values or more")
+            most = len(values) - 1
+            df = min(SPLINE, most) if df is None else arguments.integer("df", df, 1, most)
+            degree = min(3, df)
+            inner = np.quantile(values, np.linspace(0, 1, df - degree + 2)[1:-1])
+            _state["options"] = {
+                "knots": inner.tolist(), "degree": degree,
+                "lower_bound": values[0], "upper_bound": values[-1],
+            }  # fmt: skip
+            _state["basis"] = {}
+        return TRANSFORMS["bs"](x, **_state["options"], _state=_state["basis"])
+
+    return s
+
+
+def _column(name: str, column: pd.Series) -> Column:
+    """Return a covariate as it enters a formula."""
+    column = column.reset_index(drop=True)
+    if _has_dates(column):
+        values, _ = times(f"covariates[{name!r}]", column.astype(object))
+        first = float(values.min())
+        return Column(name, pd.Series((values - first) / YEAR), first)
+    if pd.api.types.is_bool_dtype(column) or not pd.api.types.is_numeric_dtype(column):
+        levels = _levels(name, column)
+        return Column(name, pd.Series(pd.Categorical(column.tolist(), categories=levels)))
+    if pd.api.types.is_complex_dtype(column):
+        raise ValueError(f"covariates must be real numbers, {name!r} has complex ones")
+    values = column.to_numpy(float)
+    if not np.isfinite(values).all():
+        wrong = values[~np.isfinite(values)][0]
+        raise ValueError(f"covariates must be finite numbers, {name!r} has {wrong}")
+    whole = pd.api.types.is_integer_dtype(column)
+    return Column(name, pd.Series(column.to_numpy(np.int64) if whole else values))
+
+
+def _has_dates(column: pd.Series) -> bool:
+    """Say whether a column has dates, or strings such as "2024-12-31" in all rows."""
+    if pd.api.types.is_datetime64_any_dtype(column):
+        return True
+    if pd.api.types.is_numeric_dtype(column):  # also booleans
+        return False
+    entries = column.unique().tolist()
+    dates = datetime.date | np.datetime64
+    return bool(entries) and (
+        all(isinstance(x, dates) for x in entries)
+        or all(isinstance(x, str) and _DAY.fullmatch(x) for x in entries)
+    )
+
+
+def _levels(name: str, column: pd.Series) -> list[Any]:
+    """Return the levels of a column of strings, categories or booleans that occur, in order."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        levels = [level for level in column.cat.categories if (column == level).any()]
+    elif pd.api.types.is_bool_dtype(column) or all(isinstance(value, str) for value in column):
+        levels = sorted(set(column.tolist()))
+    else:
+        raise ValueError(
+            f"covariates must be numbers, dates, strings, categories or booleans, {name!r} has "
+            f"{column.dtype}, such as {arguments.short_repr(column.iloc[0])}"
+        )
+    if len(levels) < 2:
+        raise ValueError(
+            f"covariates must differ between documents, {name!r} is "
+            f"{arguments.short_repr(levels)} in all of them: leave it out"
+        )
+    return levels
+
+
+def _check(matrix: Float[np.ndarray, "N P"], terms: list[str], names: list[str]) -> None:
+    """Refuse columns that are not finite, constant, or a combination of those before them."""
+    if twice := [term for i, term in enumerate(terms) if term in terms[:i]]:
+        raise ValueError(
+            f"covariates must have other names: {twice[0]!r} is that of two terms, got {names}"
+        )
+    if len(matrix) <= len(terms):
+        raise ValueError(
+            f"covariates has {len(terms)} terms, the intercept included, for {len(matrix)} "
+            "documents that are not left out: give fewer columns or levels"
+        )
+    for term, column in zip(terms, matrix.T, strict=True):
+        if not np.isfinite(column).all():
+            wrong = column[~np.isfinite(column)]
+            raise ValueError(
+                f"formula must give finite numbers, {term!r} is {wrong[0]} in {len(wrong)} rows"
+            )
+    left = np.abs(np.diagonal(np.linalg.qr(matrix, mode="r")))  # without the columns before it
+    for place, (term, column) in enumerate(zip(terms, matrix.T, strict=True)):
+        alone = term == INTERCEPT or INTERCEPT not in terms
+        whole = np.linalg.norm(column if alone else column - column.mean())
+        if whole <= _SMALL * np.linalg.norm(column):
+            raise ValueError(
+                f"covariates must differ between documents, {term!r} is {column[0]:g} in all of "
+                "them: leave it out"
+            )
+        if left[place] <= _SMALL * whole:
+            raise ValueError(
+                f"covariates must not repeat one another, {term!r} is a combination of "
+                f"{terms[:place]}: leave it out"
+            )
+
+
+def times(
+    name: str, value: Sequence[Any] | np.ndarray | pd.Series | pd.Index
+) -> tuple[Float[np.ndarray, " n"], bool]:
+    """Return times as numbers, and whether they are dates (then in microseconds)."""
+    found = arguments.sequence(name, value, "numbers or dates", some=True)
+    is_number = [isinstance(x, int | float) and not isinstance(x, bool) for x in found]
+    if any(is_number) and not all(is_number):
+        raise ValueError(
+            f"{name} must be numbers for all or dates for all, got {arguments.short_repr(value)}"
+        )
+    if all(is_number):
+        try:
+            values = np.array(found, float)
+        except OverflowError:
+            values = np.array([np.inf])
+        if not np.isfinite(values).all():
+            count = int((~np.isfinite(values)).sum())
+            raise ValueError(
+                f"{name} must be finite numbers, {count} are not, got "
+                f"{arguments.short_repr(value)}: fill them in, or leave these documents out and "
+                "fit again"
+            )
+        return values, False
+    if wrong := [x for x in found if isinstance(x, str) and not _DATE.match(x)]:
+        raise ValueError(
+            f"{name} has {wrong[0]!r}, which is no date: write dates as '2024-12-31', and make "
+            "years numbers"
+        )
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about formats that differ
+            dates = pd.to_datetime(pd.Series(found))
+        if dates.isna().any():
+            raise TypeError
+        dates = dates.dt.tz_localize(None).astype(DATES)
+    except (ValueError, TypeError, AttributeError, OverflowError):
+        raise ValueError(
+            f"{name} must be numbers or dates, none missing, got {arguments.short_repr(value)}"
+        ) from None
+    return dates.astype("int64").to_numpy(float), True

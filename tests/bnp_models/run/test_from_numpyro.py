@@ -1,0 +1,273 @@
+"""A fit of a run of NumPyro's `MCMC`: the one that `fit` makes, and that of a block beside NUTS."""
+
+import copy
+import json
+
+import jax
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pandas as pd
+import pytest
+from numpyro.infer import MCMC, NUTS
+
+import bnp_models as bnp
+from bnp_models.base.gibbs import as_batch
+from bnp_models.posterior import arviz_data
+
+try:
+    from numpyro.infer import Gibbs
+except ImportError:  # NumPyro 0.21
+    Gibbs = None
+
+needs_blocks = pytest.mark.skipif(Gibbs is None, reason="NumPyro has no composable Gibbs")
+unused_buffers = pytest.mark.filterwarnings(
+    "ignore:Some donated buffers were not usable"
+)  # NumPyro
+RECORD = ("z", "topic_tokens", "noise", "topic_tokens_mean")
+ROOT = ("z", "root_weights", "unused_weight")
+
+
+def run(kernel, corpus, *, sizes=(3, 4), extra_fields=("info.num_moved",), **options):
+    options = {"num_chains": 2, "chain_method": "vectorized", "progress_bar": False} | options
+    mcmc = MCMC(kernel, num_warmup=sizes[0], num_samples=sizes[1], **options)
+    mcmc.run(jax.random.key(0), corpus, extra_fields=extra_fields)
+    return mcmc
+
+
+def assert_same_data(found, expected):
+    """See that all groups are the same, but for `history`."""
+    assert {*arviz_data.groups(found), "history"} == set(arviz_data.groups(expected))
+    for name in arviz_data.groups(found):
+        mine, theirs = arviz_data.group(found, name), arviz_data.group(expected, name)
+        assert mine.identical(theirs), name
+
+
+def test_data_of_the_run(toy, tiny):
+    mcmc = run(toy().gibbs(), tiny)
+    assert bnp.to_fit(mcmc).dataset is tiny
+    other = bnp.Corpus.from_arrays(tiny.doc, tiny.word, num_words=tiny.num_words + 1)
+    with pytest.raises(ValueError, match="data are other data than those of the run"):
+        bnp.to_fit(mcmc, other)
+    same = copy.copy(tiny)
+    assert bnp.to_fit(mcmc, same).dataset is same
+
+
+class TestSameAsFit:
+    @pytest.mark.parametrize(
+        ("record", "keep_states", "kept"),
+        [(RECORD, 2, 2), (RECORD, 0, 0), ((), 1, 1), ((), 3, 1)],
+    )
+    def test_groups(self, toy, tiny, record, keep_states, kept):
+        model = toy()
+        found = bnp.to_fit(run(model.gibbs(record=record), tiny), keep_states=keep_states)
+        fit = bnp.fit(
+            model, tiny, num_warmup=3, num_samples=4, num_chains=2, record=record,
+            keep_states=kept, progress=False,
+        )  # fmt: skip
+        assert type(found) is type(fit)
+        assert_same_data(found.data, fit.data)
+        assert found.has_states == (kept > 0)
+        named = {"model", "options", "num_warmup", "num_samples", "num_chains", "thinning", "data"}
+        for name in {*named, "versions", "inference_library"}:
+            assert found.data.attrs[name] == fit.data.attrs[name]
+
+    def test_thinning(self, toy, tiny):
+        model = toy()
+        found = bnp.to_fit(run(model.gibbs(record=("z",)), tiny, sizes=(3, 8), thinning=3))
+        fit = bnp.fit(
+            model, tiny, num_warmup=3, num_samples=8, num_chains=2, record=("z",), thinning=3,
+            progress=False,
+        )  # fmt: skip
+        assert found.posterior.sizes["draw"] == 2
+        assert_same_data(found.data, fit.data)
+
+    def test_tables(self, tiny, tmp_path):
+        model = bnp.LDA(3, alpha=dist.Gamma(1.0, 1.0), beta=0.2)
+        found = bnp.to_fit(run(model.gibbs(record=("z",)), tiny, sizes=(5, 12)))
+        fit = bnp.fit(
+            model, tiny, num_warmup=5, num_samples=12, num_chains=2, record=("z",), progress=False
+        )
+        assert_same_data(found.data, fit.data)
+        pd.testing.assert_frame_equal(found.topics(), fit.topics())
+        pd.testing.assert_frame_equal(found.convergence().table, fit.convergence().table)
+        loaded = bnp.TopicFit.load(found.save(tmp_path / "draws.nc"), tiny)
+        pd.testing.assert_frame_equal(loaded.topics(), fit.topics())
+
+    @pytest.mark.slow
+    def test_tables_of_an_infinite_model(self, tiny):
+        model = bnp.HDPLDA(beta=0.2, max_topics=40)
+        found = bnp.to_fit(run(model.gibbs(record=ROOT), tiny, sizes=(5, 12)))
+        fit = bnp.fit(
+            model, tiny, num_warmup=5, num_samples=12, num_chains=2, record=ROOT, progress=False
+        )
+        assert_same_data(found.data, fit.data)
+        pd.testing.assert_frame_equal(found.topics(), fit.topics())
+
+
+@pytest.mark.parametrize("num_chains", [1, 2])
+@pytest.mark.parametrize(
+    "method", ["vectorized", "sequential", pytest.param(jax.vmap, marks=unused_buffers)]
+)
+def test_chain_methods(toy, tiny, num_chains, method):
+    mcmc = run(toy().gibbs(record=RECORD), tiny, num_chains=num_chains, chain_method=method)
+    found = bnp.to_fit(mcmc).data
+    z = arviz_data.group(found, "posterior")["z"]
+    assert z.shape == (num_chains, 4, 31)
+    states = arviz_data.group(found, "states")
+    np.testing.assert_array_equal(states["z"], z)
+    mean = arviz_data.group(found, "posterior_mean")["topic_tokens_mean"]
+    assert mean.shape == (num_chains, 1, 31)
+    state = as_batch(mcmc.last_state)
+    assert state.data.word.shape == (31,)  # not once for each chain
+    assert state.sweep.shape == state.num_warmup.shape == ()
+    assert state.chain.z.shape == (num_chains, 31)
+
+
+def hierarchical_program(model):
+    def program(corpus):
+        rate = numpyro.sample("rate", dist.Gamma(2.0, 2.0))
+        model.collapsed(corpus, alpha=numpyro.sample("alpha", dist.Gamma(2.0, rate)))
+
+    return program
+
+
+def without(mcmc, *names):
+    """Return a run that has not collected these sites (~) and fields."""
+    mcmc = copy.copy(mcmc)
+    states = {n: x for n, x in mcmc._states.items() if n not in names}
+    states["z"] = {n: x for n, x in states["z"].items() if f"~z.{n}" not in names}
+    mcmc._states = states
+    return mcmc
+
+
+FIELDS = ("block_states.0.lp", "block_states.0.info.num_moved")
+COUNT = "block_states.0.draws.num_topics_used"
+
+
+@pytest.fixture(scope="module")
+def model():
+    return bnp.LDA(8, beta=dist.Gamma(1.0, 4.0))
+
+
+@pytest.fixture(scope="module")
+def mcmc(model, tiny):
+    program = hierarchical_program(model)
+    tokens = model.gibbs(program=program, ignore=("rate",), init_topics=1)
+    kernel = Gibbs([(tokens, ["z", "beta"]), (NUTS(program), ["alpha", "rate"])])
+    fields = (*FIELDS, COUNT, "block_states.1.diverging")
+    return run(kernel, tiny, sizes=(10, 20), chain_method=jax.vmap, extra_fields=fields)
+
+
+@needs_blocks
+@unused_buffers
+class TestBlock:
+    def test_draws(self, mcmc, model, tiny):
+        fit = bnp.to_fit(mcmc)
+        assert isinstance(fit, bnp.TopicFit)
+        assert (fit.model, fit.dataset) == (model, tiny)
+        samples = mcmc.get_samples(group_by_chain=True)
+        assert set(fit.posterior) == {"z", "beta", "alpha", "rate", "num_topics_used"}
+        for name, x in samples.items():
+            np.testing.assert_array_equal(fit.posterior[name], x)
+        stats = arviz_data.group(fit.data, "sample_stats")
+        assert set(stats) == {"lp", "num_moved"}
+        assert {"lp", "num_topics_used", "alpha", "beta", "rate"} == set(fit.convergence().table.T)
+
+    def test_full_states_are_draws(self, mcmc):
+        fit = bnp.to_fit(mcmc, keep_states=4)
+        assert fit.states["draw"].to_numpy().tolist() == [4, 9, 14, 19]
+        for name in ("z", "alpha", "beta"):
+            np.testing.assert_array_equal(
+                fit.states[name], fit.posterior[name].isel(draw=[4, 9, 14, 19])
+            )
+        assert len(fit.topics()) <= 8
+
+    def test_what_was_not_collected_follows_from_the_sites(self, mcmc):
+        fit = bnp.to_fit(without(mcmc, *FIELDS, COUNT))
+        fields = mcmc.get_extra_fields(group_by_chain=True)
+        lp = arviz_data.group(fit.data, "sample_stats")["lp"]
+        np.testing.assert_allclose(lp, fields["block_states.0.lp"], rtol=1e-5)
+        np.testing.assert_array_equal(fit.posterior["num_topics_used"], fields[COUNT])
+        assert len(np.unique(fields[COUNT])) > 1
+
+    def test_saved_and_reported(self, mcmc, tiny, tmp_path):
+        fit = bnp.to_fit(mcmc)
+        loaded = bnp.TopicFit.load(fit.save(tmp_path / "draws.nc"), tiny)
+        pd.testing.assert_frame_equal(loaded.topics(), fit.topics())
+        assert "20 kept draws" in fit.report(tmp_path / "report.html").read_text()
+
+    def test_topics_left_out(self, mcmc):
+        bare = without(mcmc, "~z.z", *FIELDS, COUNT)
+        with pytest.raises(ValueError, match=r"mcmc has no draws of z, and no lp.*block_states\.0"):
+            bnp.to_fit(bare)
+        fit = bnp.to_fit(without(mcmc, "~z.z"))
+        assert fit.states["draw"].to_numpy().tolist() == [19]
+        z = mcmc.get_samples(group_by_chain=True)["z"]
+        np.testing.assert_array_equal(fit.states["z"][:, 0], z[:, -1])
+        np.testing.assert_array_equal(fit.states["alpha"][:, 0], fit.posterior["alpha"][:, -1])
+        assert "lp" in fit.convergence().table.index
+        assert len(fit.topics()) <= 8
+
+    @pytest.mark.slow
+    def test_infinite_model(self, tiny):
+        """The root weights, and a prior of the model itself that NUTS updates."""
+        model = bnp.HDPLDA(
+            alpha=dist.LogNormal(0.0, 0.7), gamma=dist.Gamma(1.0, 1.0), beta=0.2, max_topics=31
+        )
+        tokens = model.gibbs(program=model.collapsed, schedule="sequential", init_topics=4)
+        sites = ["root", "gamma", "z"]
+        kernel = Gibbs([(NUTS(model.collapsed), ["alpha"]), (tokens, sites)])
+        fields = ("block_states.1.lp",)
+        mcmc = run(kernel, tiny, sizes=(5, 12), chain_method=jax.vmap, extra_fields=fields)
+        fit = bnp.to_fit(without(mcmc, *fields))
+        lp = arviz_data.group(fit.data, "sample_stats")["lp"]
+        expected = mcmc.get_extra_fields(group_by_chain=True)[fields[0]]
+        np.testing.assert_allclose(lp, expected, rtol=1e-5)
+        used = int(fit.posterior["num_topics_used"].max())
+        assert fit.states.sizes["topic"] < 31
+        assert used <= fit.states.sizes["topic"]
+        whole = fit.states["root_weights"].sum("topic") + fit.states["unused_weight"]
+        np.testing.assert_allclose(whole, 1, rtol=1e-4)
+        assert len(fit.topics()) >= 1
+
+    @pytest.mark.slow
+    def test_switches(self, tiny):
+        model = bnp.CrossCollectionLDA(2, alpha=dist.LogNormal(0.0, 0.7), beta=0.2)
+        tokens = model.gibbs(program=model.collapsed)
+        kernel = Gibbs([(tokens, ["z", "switch"]), (NUTS(model.collapsed), ["alpha"])])
+        mcmc = run(kernel, tiny, num_chains=1, extra_fields=FIELDS[:1])
+        fit = bnp.to_fit(without(mcmc, *FIELDS))
+        lp = arviz_data.group(fit.data, "sample_stats")["lp"]
+        np.testing.assert_allclose(lp, mcmc.get_extra_fields(True)[FIELDS[0]], rtol=1e-5)
+        assert isinstance(fit, bnp.ContrastFit)
+        assert len(fit.topics()) <= 2
+
+    def test_several_kernels(self, model, tiny):
+        program = hierarchical_program(model)
+        tokens = model.gibbs(program=program, ignore=("rate",))
+        kernel = Gibbs([(tokens, ["z"]), (tokens, ["beta"]), (NUTS(program), ["alpha", "rate"])])
+        with pytest.raises(ValueError, match=r"one such block, got numpyro\.infer\.Gibbs with 2"):
+            bnp.to_fit(MCMC(kernel, num_warmup=1, num_samples=1))
+
+
+def test_refusals(toy, tiny):
+    with pytest.raises(ValueError, match=r"mcmc must be an MCMC of model\.gibbs"):
+        bnp.to_fit(MCMC(NUTS(lambda: None), num_warmup=1, num_samples=1))
+    with pytest.raises(ValueError, match=r"mcmc has no draws: call mcmc\.run"):
+        bnp.to_fit(MCMC(toy().gibbs(), num_warmup=1, num_samples=1))
+    mcmc = run(toy(max_topics=31).gibbs(), tiny)
+    with pytest.raises(ValueError, match="keep_states must be an integer of at least 0, got -1"):
+        bnp.to_fit(mcmc, keep_states=-1)
+    state = mcmc.last_state
+    full = state.chain._replace(overflow=np.array([True, False]))
+    mcmc._last_state = state._replace(chain=full)  # an error that went unnoticed
+    with pytest.raises(ValueError, match="max_topics=31 is too small"):
+        bnp.to_fit(mcmc)
+
+
+def test_attributes_are_plain(toy, tiny):
+    attrs = bnp.to_fit(run(toy().gibbs(record=("z",)), tiny), keep_states=3).data.attrs
+    assert json.loads(attrs["model"]) == toy().describe()
+    assert attrs["keep_states"] == 3
+    assert attrs["data"] == tiny.digest
