@@ -46,15 +46,19 @@ INTERNAL = {
     "baselines.variational": "of the variational baselines, whose results have its methods",
     "data.arguments": "the checks themselves",
     "data.checks": "checks of the constructors, which call them with what users gave",
+    "data.covariates": "of the constructors, and of the readers and CorpusWriter as checks",
     "data.documents": "of the constructors, and of the readers and CorpusWriter as checks",
     "data.files": "called with paths that the readers checked",
     "data.storage": "of save and load, which check, and of fit and resume",
     "data.texts": "of Corpus.from_texts",
     "data.word_relations": "of Transform, which checks",
+    "plots.fonts": "of the pictures",
     "plots.panels": "parts of the pictures",
+    "plots.placing": "of the maps of topics",
     "plots.small_topics": "parts of the pictures and of TopicFit.text",
     "posterior.chain_drift": "of diagnostics and functionals, called with draws they checked",
     "posterior.representative": "of Fit, with states of its chains",
+    "results.design": "of the effects and of topics over time, as checks",
     "results.factor_tables": "methods of FactorFit",
     "results.topic_draws": "what the tables and pictures of topics start from",
     "scores.held_out_score": "of held_out and empirical_likelihood",
@@ -102,8 +106,6 @@ INTERNAL_FUNCTIONS = {
     "plots.heat_maps.heat_map": "part of the pictures",
     "plots.heat_maps.interval_name": "part of the pictures",
     "plots.heat_maps.wide": "part of the pictures",
-    "results.design.make_design": "of the effects, which check",
-    "results.design.times": "of the effects and of topics over time, as a check",
     "results.topic_pictures.chosen_topics": "of the pictures, as a check",
     "results.topic_pictures.rows_of": "of the pictures, which check",
     "results.topic_pictures.number_labels": "of the pictures, which check",
@@ -452,6 +454,11 @@ FIELD = text(none=True, empty=True) | {"unknown": "nonsense"}
 NUMBER_OF_ONE = {label: x for label, x in count(0).items() if label != "bool"} | {"out": 99}
 
 KINDS_AT: dict[str, Table] = {
+    **{f"{kind}.report.title": text(none=True, empty=True) for kind in ("TopicFit", "FactorFit")},
+    **{f"{kind}.report.effects": text(none=True, empty=True) for kind in ("TopicFit", "FactorFit")},
+    **{
+        f"{kind}.report.time": wrong("None", "list", "array") for kind in ("TopicFit", "FactorFit")
+    },
     **{
         f"{name}.{parameter}": kind
         for name in ("PitmanYorLDA", "DifferentialTopicModel")
@@ -515,6 +522,10 @@ KINDS_AT: dict[str, Table] = {
         f"{name}.plot_functionals.functionals": wrong("None") for name in ("TopicFit", "FactorFit")
     },
     "TopicFit.load.data": CORPUS,
+    "TopicFit.merge_topics.groups": wrong() | {
+        "numbers": [0, 1], "one number": [[0]], "twice": [[0, 0]], "too large": [[0, 99]],
+    },
+    "TopicFit.drop_topics.topics": numbers_below(none=False) | {"twice": [0, 0]},
     **{
         f"{name}.match.data": {label: x for label, x in CORPUS.items() if label != "string"}
         for name in ("TopicFit", "SavedModel")
@@ -1021,6 +1032,7 @@ class Context:
         (self.folder / "tiny.ldac").write_text("1 0:2\n1 1:1\n1 0:1\n1 1:3\n")
         (self.folder / "rows.csv").write_text("kind,x,y\ns,1,2\nt,3,4\n")
         self.corpus.save(self.folder / "corpus.npz")
+        (self.folder / "columns.csv").write_text("topic,label,x\n0,a,1\n1,b,2\n,,2\n,,5\n")
         self.corpus.save(self.folder / "mapped", mapped=True)
         self.sources.save(self.folder / "sources.npz")
         np.savez(self.folder / "counts.npz", doc=[0, 1], word=[0, 1], count=[1, 2], group=[0, 1])
@@ -1199,6 +1211,8 @@ def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
         "Sources.select_rows.rows": [0, 1],
         "TopicFit.load.draws": folder / "topic_fit.nc",
         "TopicFit.load.data": corpus,
+        "TopicFit.merge_topics.groups": [[0, 1]],
+        "TopicFit.drop_topics.topics": [0],
         "TopicFit.evaluate.data": corpus,
         "TopicFit.match.data": corpus,
         "SavedModel.match.data": corpus,
@@ -1552,7 +1566,16 @@ VALUES: dict[str, tuple[str, ...]] = {
     "known": ("abc", "", "2"),
     "interval": ("abc", "", "nan", "-1", "1.5"),
     "author": ("nobody at all",),
+    "title": (),
+    "effects": ("", "~ nonsense"),
+    "time": ("", "nonsense"),
     "what": CHOICE,
+    "formula": ("", "nonsense", "x ~ x", "~ x +"),
+    "by": CHOICE,
+    "column": CHOICE,
+    "bins": CHOICE,
+    "covariates": ("", "missing"),
+    "labels": ("", "missing"),
     **{
         name: WHOLE
         for name in ("num_topics", "max_topics", "max_factors", "init_topics", "init_factors",
@@ -1588,7 +1611,7 @@ def texts_of(command: str, action: argparse.Action) -> tuple[str, ...] | None:
         return VALUES[action.dest]
     if action.type is int:
         return WHOLE
-    model = bnp.MODELS.get(command.removeprefix("fit "))
+    model = bnp.MODELS.get(command.split()[-1])
     fields = inspect.signature(model).parameters if model is not None else ()
     return HYPERPARAMETER if action.dest in fields else None
 
@@ -1596,12 +1619,14 @@ def texts_of(command: str, action: argparse.Action) -> tuple[str, ...] | None:
 def command_line(context: Context, command: str) -> list[str]:
     """Return arguments with which a command would run."""
     folder = context.folder
-    if command.startswith("fit"):
-        model = bnp.MODELS[command.removeprefix("fit ")]
+    if command.startswith(("fit", "choose")):
+        model = bnp.MODELS[command.split()[-1]]
         factors = model.readers.data_type is bnp.Sources
         data = folder / ("sources.npz" if factors else "corpus.npz")
         fields = required_fields(model).items()
         required = [f"--{name.replace('_', '-')}={value}" for name, value in fields]
+        if command.startswith("choose"):
+            required += ["--folds=2", "--top=2"]
         return [
             *command.split(),
             str(data),
@@ -1611,7 +1636,11 @@ def command_line(context: Context, command: str) -> list[str]:
         ]
     other = {"factors": "factor_run", "authors": "author_run", "plot": "author_run"}
     run = folder / other.get(command, "run")
+    columns = folder / "columns.csv"
     return {
+        "effects": ["effects", str(run), "--formula=~ x", f"--covariates={columns}"],
+        "time": ["time", str(run), "--column=x", f"--covariates={columns}"],
+        "label": ["label", str(run), str(columns)],
         "transform": ["transform", str(run), str(folder / "corpus.npz")],
         "resume": ["resume", str(context.checkpoint), f"--output={folder / 'out'}"],
         "evaluate": ["evaluate", str(run), str(folder / "corpus.npz")],
@@ -1620,12 +1649,15 @@ def command_line(context: Context, command: str) -> list[str]:
     }.get(command, [command, str(run)])
 
 
+SECOND = {("evaluate", "data"), ("transform", "data"), ("label", "labels")}
+
+
 def with_text(arguments: list[str], action: argparse.Action, text: str, command: str) -> list[str]:
     """Replace an argument of a command line."""
     if action.option_strings:
         return [*arguments, f"{action.option_strings[-1]}={text}"]
     first = len(command.split())
-    place = first + (1 if action.dest == "data" and command == "evaluate" else 0)
+    place = first + (1 if (command, action.dest) in SECOND else 0)
     return [*arguments[:place], text, *arguments[place + 1 :]]
 
 
@@ -1646,7 +1678,7 @@ class TestCommandLine:
         wrong = []
         for action in PARSERS[command]._actions:
             for text in texts_of(command, action) or ():
-                if (command, action.dest, text) in ACCEPTED:
+                if (command.replace("choose", "fit"), action.dest, text) in ACCEPTED:
                     continue
                 arguments = with_text(command_line(context, command), action, text, command)
                 status = main(arguments)

@@ -521,6 +521,7 @@ def choose(model: type[Model], data: Path, **options: Any) -> int:
     """Score a model with several numbers of topics on documents that it has not seen."""
     how_to_read, how_to_show = _taken(read_data, options), _taken(_progress, options)
     how_to_print = _taken(_print_table, options)
+    arguments.optional(arguments.integer, "limit", how_to_print.get("limit"))  # before the fits
     dealt = {name: options.pop(name) for name in ("folds", "top") if name in options}
     run = _run_options(options)
     given = options.pop("num_topics")
@@ -725,7 +726,7 @@ def _columns(argument: str, path: Path | None) -> pd.DataFrame | None:
 
     try:
         return pd.read_csv(path)
-    except ValueError as error:  # of pandas' parser
+    except (ValueError, OSError) as error:  # pandas' errors are ValueErrors
         raise ValueError(
             f"{argument} must be a CSV file with a row of names, got {path}: {error}"
         ) from None
@@ -840,7 +841,7 @@ def label(run: Path, labels: Path) -> int:
             f"labels: {labels} has no column {missing[0]!r}; give topic, with numbers as in "
             f"topics.csv, and label; it has {', '.join(map(str, table.columns))}"
         )
-    named = table.dropna(subset="label")
+    named = table.dropna(subset=["topic", "label"])
     names = pd.Series(named["label"].astype(str).to_numpy(), named["topic"].tolist())
     if names.index.has_duplicates:
         raise ValueError(

@@ -345,12 +345,13 @@ def texts(name: str, value: object, *, length: int | None = None, some: bool = F
 
 def indices(name: str, value: object, stop: int) -> list[int]:
     """Return numbers of things that are counted from 0, in [0, stop), at least one."""
-    found = sequence(name, value, f"numbers below {stop}")
+    wanted = f"{name} must be a list of numbers from 0 to {stop - 1}"
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        raise ValueError(f"{wanted}, got {value}: write [{value}]")
+    found = sequence(name, value, f"numbers from 0 to {stop - 1}")
     numbered = (isinstance(k, int | np.integer) and not isinstance(k, bool) for k in found)
     if not found or not all(numbered) or not all(0 <= k < stop for k in found):
-        raise ValueError(
-            f"{name} must be numbers below {stop}, from 0 and at least one, got {short_repr(value)}"
-        )
+        raise ValueError(f"{wanted}, with at least one of them, got {short_repr(value)}")
     return [int(k) for k in found]
 
 

@@ -279,7 +279,7 @@ def plot_history(
         first = _show_later_half(ax, sweeps, values)
         notes = ["the first sweeps lie outside"] if first else []
         notes += ["dashed: end of the warm-up"] if num_warmup else []
-        ax.set(xlabel="\n".join([along, "; ".join(notes)]).strip(), ylabel=panels.as_written(name))
+        ax.set(xlabel="\n".join([along, *notes]), ylabel=panels.as_written(name))
         ends = x[[first, -1]].astype(np.float64)
         ax.set_xlim(*(ends + np.array([-0.01, 0.01]) * (np.ptp(ends) or 1.0)))
         panels.round_ticks(ax.xaxis, whole=against == "sweeps")

@@ -23,7 +23,7 @@ PUSH = 0.4  # share of what two circles lack that one step makes up for
 GAP = 2.0  # around a circle and its name
 ROOM = 1.1  # an ellipse does not enclose the corners of a name
 SLACK = 0.03  # share of a distance that may be lacking
-CHARACTER, LINE = 0.56, 1.2  # width and height of a character in units of the font's size
+CHARACTER, LINE = 0.56, 1.4  # width and height of a character in units of the font's size
 # quarters of a turn, the best places for a name first
 ANGLES = np.array([1, 3, 0, 2, 0.5, 1.5, 2.5, 3.5, 0.25, 0.75, 1.25, 1.75, 2.25, 2.75, 3.25, 3.75])
 RINGS = np.array([2.0, 6, 14, 24, 36, 50, 66, 84, 105])  # from a circle to its name, nearest first

@@ -374,7 +374,8 @@ def _summarise(
         name = infinite[0]
         return f"Not judged: {name}: {failed.loc[name, 'verdict']}. Do not use these draws."
     named = failed.loc[[_kind(text) == verdict for text in failed["verdict"]]]
-    count = f"{len(failed)} of {len(table)} quantities fail"
+    fail = "fails" if len(failed) == 1 else "fail"
+    count = f"{len(failed)} of {len(table)} checked quantities {fail}"
     if verdict == "still rising":
         name = str(named.index[0])
         said, advice = _movement(name, scalars[name], terms), "raise num_warmup, and judge again."
@@ -433,9 +434,9 @@ def _more_draws(
     if found.p_value < HINT:
         moves = "rising" if found.sign > 0 else "falling"
         return name, f"{chains} may still be {moves}: raise num_warmup first, then {draw}."
-    apart = "" if len(x) == 1 else ", and none clearly stays apart"
-    move = "moves" if len(x) == 1 else "move"
-    return name, f"{chains} {move} in no one direction{apart}: {draw}."
+    one = len(x) == 1
+    said = "neither rises nor falls" if one else "neither rise nor fall, and none is clearly apart"
+    return name, f"{chains} {said}: {draw}."
 
 
 def _above(value: float, limit: float | int) -> str:

@@ -239,6 +239,7 @@ class OneRow:
                 known = ", ".join(names) or "none, for topics do not differ by group"
                 raise ValueError(
                     f"group must be one of those the topics differ by ({known}), got {self.name!r}"
+                    f"{arguments.meant(self.name, names)}"
                 )
             row = names.index(self.name)
             phi, law = jax.tree.map(
@@ -281,9 +282,10 @@ def document_rows(
     rows = np.array([place.get(row, -1) for row in corpus.group_names])
     unknown = np.unique(group[rows[group] < 0])
     if unknown.size:
+        other = corpus.group_names[unknown[0]]
         raise ValueError(
-            f"{name} has the group {corpus.group_names[unknown[0]]!r}, which the model has not: "
-            f"give documents of {', '.join(names)}"
+            f"{name} has the group {other!r}, which the model has not: give documents of "
+            f"{', '.join(names)}{arguments.meant(other, names)}"
         )
     return rows[group].astype(np.int32)
 

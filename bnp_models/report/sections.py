@@ -217,13 +217,15 @@ def covariate_sections(
     effects, time
         See `Fit.report`; without them there are no parts.
     """
-    given = [name for name, value in (("effects", effects), ("time", time)) if value is not None]
+    given = {"effects": effects, "time": time}
+    given = {name: value for name, value in given.items() if value is not None}
     if not given:
         return []
     if not (isinstance(fit, TopicFit) and fit.has_states):
+        name, value = next(iter(given.items()))
         raise ValueError(
-            f"{given[0]} must be None for this fit: only fits of topics whose states were kept "
-            "have effects of covariates and topics over time"
+            f"{name} must be None for this fit, got {arguments.short_repr(value)}: only fits of "
+            "topics whose states were kept have effects of covariates and topics over time"
         )
     found = []
     if effects is not None:
@@ -235,7 +237,10 @@ def covariate_sections(
 
 def _effects(fit: TopicFit, formula: str) -> Section:
     """Draw the effect of each term on the topics, and list those that are clear."""
-    table = fit.effects(formula)
+    try:
+        table = fit.effects(formula)
+    except ValueError as error:
+        raise ValueError(f"effects {formula!r}: {error}") from None
     table = table.loc[table["term"] != "intercept"]
     terms = list(dict.fromkeys(table["term"]))
     clear = table.loc[(table["lower"] > 0) | (table["upper"] < 0)]
@@ -299,6 +304,7 @@ def _topics(fit: TopicFit, shares: DocumentShares) -> Section:
         "hidden_share": table["prevalence"].iloc[NUM_OPEN:].sum(),
         "num_others": fit.shown.alignment.num_others,
         "unmatched": float(table.attrs.get("unmatched", 0.0)),
+        "left_out": "parts" in table.attrs,
         "chains": fit.shown._chains_text(),
     }
     return Section("topics", "Topics", data)

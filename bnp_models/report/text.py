@@ -111,9 +111,10 @@ def topics_text(table: pd.DataFrame, *, num_others: int, num_rows: int | None = 
         )
     unmatched = table.attrs.get("unmatched", 0.0)
     if unmatched >= 0.0005:
-        lines.append(
-            f"{unmatched:.1%} of the tokens are in topics of some draws that resemble none of these"
-        )
+        which = "topics of some draws that resemble none of these"
+        if "parts" in table.attrs:
+            which = f"topics that are left out, or in {which}"
+        lines.append(f"{unmatched:.1%} of the tokens are in {which}")
     return "\n".join(lines)
 
 
@@ -153,7 +154,7 @@ def factors_text(
         others = [f"{count}/{num_others}" for count in shown["other_chains"]]
         columns += [("others", ">6", others), ("alike", ">5", alike)]
     probable = number.nlargest(4, "probability")["probability"]
-    probable = probable[probable >= 0.05]
+    probable = probable.loc[probable >= 0.05]
     said = ", ".join(f"{n} ({share:.0%})" for n, share in probable.items())
     lines = [f"number of factors, over all chains: {said or 'spread over many'}", ""]
     lines += _aligned([*columns, ("features", "", shown["features"])])

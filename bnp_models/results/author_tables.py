@@ -367,6 +367,7 @@ class AuthorFit(TopicFit):
 
     offers: ClassVar[str] = f"author_topics(), similar_authors(author), {TopicFit.offers}"
     stacking_scores: ClassVar[tuple[str, ...]] = (*TopicFit.stacking_scores, "known_authors")
+    kept_by_topic: ClassVar[str] = "shares of each topic by author"
 
     author_topics = author_topics
     similar_authors = similar_authors

@@ -661,6 +661,7 @@ class ContrastFit(GroupFit):
     offers: ClassVar[str] = (
         f"contrast(), contrast_words(topic), group_probabilities(corpus), {GroupFit.offers}"
     )
+    kept_by_topic: ClassVar[str] = "versions of each topic by group"
 
     contrast = contrast
     contrast_words = contrast_words

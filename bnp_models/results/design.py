@@ -143,7 +143,7 @@ def make_design(
         _plain(factor.expr, quoted): level
         for factor, state in spec.factor_contrasts.items()
         for level, row in zip(state.levels, _coding(state), strict=True)
-        if not row.any()
+        if not row.any() and f"{_plain(factor.expr, quoted)}[{level}]" not in terms
     }
     middle = np.zeros(matrix.shape[1])  # taken from columns of numbers alone
     centre: dict[str, Any] = {}

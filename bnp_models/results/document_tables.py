@@ -5,6 +5,7 @@ Topics have the numbers of the `Alignment`, as in `topic_tables`.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -26,7 +27,14 @@ from bnp_models.posterior.alignment import (
 )
 from bnp_models.posterior.intervals import beta_interval
 from bnp_models.posterior.mixtures import Mixtures, MixtureStates, document_rows, one_by_one
-from bnp_models.results.topic_draws import TopicDraws, by_number, shown_topics, state_weights
+from bnp_models.results.topic_draws import (
+    TopicDraws,
+    add_up,
+    as_drawn,
+    by_number,
+    shown_topics,
+    state_weights,
+)
 from bnp_models.scores.held_out import document_topics as fold_in
 
 __all__ = [
@@ -140,10 +148,11 @@ def document_theta(
     a model whose documents switch topics on and off, a topic that a document has no token of has
     the weight of joining it.
     """
-    mixtures = one_by_one(states.mixtures)
-    for counts, mixture in zip(topic_counts(states, corpus, alignment), mixtures, strict=True):
-        shares, total = expected_shares(_law_of_docs(mixture, corpus), counts)
-        yield np.asarray(shares), np.asarray(total)
+    drawn = as_drawn(states)
+    counts, mixtures = topic_counts(drawn, corpus, alignment), one_by_one(drawn.mixtures)
+    for s, (of_state, mixture) in enumerate(zip(counts, mixtures, strict=True)):
+        shares, total = expected_shares(_law_of_docs(mixture, corpus), of_state)
+        yield add_up(states, s, np.asarray(shares)), np.asarray(total)
 
 
 def topic_counts(
@@ -221,7 +230,8 @@ def shares_of_new(
 ) -> pd.DataFrame:
     """Return the topic shares of new documents, for `transform`.
 
-    Texts without words of the fit have the shares of the prior, also if there are no others.
+    Texts without words of the fit have the shares of the prior, also if there are no others; a
+    warning counts them.
 
     Parameters
     ----------
@@ -245,11 +255,23 @@ def shares_of_new(
     try:
         corpus = as_documents("corpus", documents, read)
     except NoTokens as error:  # a corpus must have a token: one more document has it
+        _warn_of_unknown(error.num_docs, error.num_docs)
         corpus = Corpus.from_ids([[]] * error.num_docs + [[0]], vocabulary=mixtures.vocabulary)
         table = shares_of_new(corpus, read, mixtures, states, alignment, row_names=None, **how)
         return table.iloc[:-1]
-    means = fold_in(mixtures, corpus, **how)
+    if not isinstance(documents, Corpus):
+        _warn_of_unknown(int((np.asarray(corpus.doc_length) == 0).sum()), corpus.num_docs)
+    means = (add_up(states, s, x) for s, x in enumerate(fold_in(mixtures, corpus, **how)))
     return _share_table(_new_document_shares(means, states, corpus, alignment).mean, corpus)
+
+
+def _warn_of_unknown(count: int, num_docs: int) -> None:
+    if count:
+        warnings.warn(
+            f"{count} of {num_docs} texts have no word that the fit knows: their shares are those "
+            "of the prior, which say nothing about the texts",
+            stacklevel=4,
+        )
 
 
 def _new_document_shares(

@@ -167,6 +167,11 @@ def load(path: str | os.PathLike[str]) -> Any:
             f"{path} has the draws of a fit, but not its data: bnp_models.Fit.load(path, data) "
             "takes both, or give load the folder of the run"
         )
+    if start[:2] != b"PK" and path.suffix != ".npz":  # a damaged file has that name
+        raise ValueError(
+            f"{path} is no fit: give the folder that `bnp-models fit DATA --output FOLDER` or a "
+            "checkpoint wrote, or a file of fit.save_model"
+        )
     return _load_model(path)
 
 
@@ -341,6 +346,12 @@ def save_model(fit: Fit, path: str | os.PathLike[str]) -> Path:
     """Write what new documents need of a `TopicFit` to a `.npz` file, completely or not at all."""
     path = arguments.path("path", path)
     shown, mixtures = fit.shown, fit.mixtures.stack()
+    if shown._topic_parts:
+        raise ValueError(
+            "fit must have its topics as they were drawn, for a model keeps no merged topics and "
+            "leaves none out: save the model of the fit before merge_topics or drop_topics, or "
+            "this fit with save(path)"
+        )
     about = {
         "model": fit.model.describe(),
         "tokenizer": fit.dataset.tokenizer,

@@ -267,6 +267,7 @@ class SupervisedFit(LabelFit, TopicFit):
     model: LabelledTopics  # pyright: ignore[reportIncompatibleVariableOverride]
 
     offers: ClassVar[str] = f"predict(corpus), topic_weights(), {TopicFit.offers}"
+    kept_by_topic: ClassVar[str] = "a weight of each topic"
 
     def _model_fits(self) -> list[SupervisedFit]:
         return [self]

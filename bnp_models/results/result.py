@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import functools
+import html
 import inspect
 import json
 import operator
@@ -182,6 +183,17 @@ class Fit(abc.ABC):
             f"chains: {sizes['chain']}, draws of each: {sizes['draw']})"
         )
 
+    def _repr_html_(self) -> str:
+        sizes = self.posterior.sizes
+        rows = {
+            "model": repr(self.model),
+            "data": repr(self.dataset),
+            "draws": f"{sizes['draw']} of each of {sizes['chain']} chains",
+            "next": f"convergence(), report(path); {self.offers}",
+        }
+        cells = (f"<tr><th>{n}</th><td>{html.escape(text)}</td></tr>" for n, text in rows.items())
+        return f"<b>{type(self).__name__}</b><table>{''.join(cells)}</table>"
+
     @property
     def posterior(self) -> Any:
         """The recorded draws as an `xarray.Dataset`."""
@@ -242,7 +254,8 @@ class Fit(abc.ABC):
         Topics are numbered by one alignment of all states. A chain without a topic counts as zero.
         """
         fit = dataclasses.replace(self)
-        vars(fit).update(vars(self) | {"shown": fit, "_is_pooled": True})
+        made = {name: value for name, value in vars(self).items() if name != "shown"}
+        vars(fit).update(made | {"_is_pooled": True})
         return fit
 
     def representative(self) -> int:
@@ -277,9 +290,12 @@ class Fit(abc.ABC):
     @functools.cached_property
     def shown(self) -> Any:
         """The fit that tables and pictures read: that of one chain, or this one."""
-        if not self._comparable() or self._agree():
-            return self
-        return self.of_chain(self.representative())
+        whole = vars(self).get("_is_pooled") or not self._comparable() or self._agree()
+        return self._presented(self if whole else self.of_chain(self.representative()))
+
+    def _presented(self, fit: Any) -> Any:
+        """Return a fit of one chain, or of these, with its topics as the user wants to see them."""
+        return fit
 
     def _agree(self) -> bool:
         """Return whether all chains have each large topic, and one alignment of all finds it."""
@@ -306,14 +322,18 @@ class Fit(abc.ABC):
         return vars(self).get("_among", self)
 
     def _captioned(self, axes: Drawn) -> Drawn:
-        """Say below a picture if it is of one of several chains."""
+        """Say below a picture what `_caption` says."""
         from bnp_models.plots.panels import caption
 
-        if self._whole is not self:
-            chain = self._chain_numbers()[0]
-            said = f"Chain {chain}: shares and intervals are within this chain."
-            caption(np.asarray(axes, object).flat[0], said)
+        caption(np.asarray(axes, object).flat[0], self._caption())
         return axes
+
+    def _caption(self) -> str:
+        """Say if tables and pictures are of one of several chains."""
+        if self._whole is self:
+            return ""
+        chain = self._chain_numbers()[0]
+        return f"Chain {chain}: shares and intervals are within this chain."
 
     @functools.cached_property
     def alignment(self) -> Alignment:

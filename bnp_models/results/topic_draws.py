@@ -6,12 +6,14 @@ a method of its class.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Num, Shaped
+from jaxtyping import Float, Int, Num, Shaped
 
 from bnp_models.base.token_model import TokenModel
 from bnp_models.data import arguments
@@ -27,14 +29,24 @@ from bnp_models.posterior.alignment import (
     similarity,
     topic_states,
 )
-from bnp_models.posterior.mixtures import MixtureStates, OneRow, document_rows, mixture_states
+from bnp_models.posterior.mixtures import (
+    Mixtures,
+    MixtureStates,
+    OneRow,
+    document_rows,
+    mixture_states,
+    one_by_one,
+)
 from bnp_models.posterior.representative import Found
 from bnp_models.posterior.stacking import chain_weights
 from bnp_models.results.result import Fit
 
 __all__ = [
     "LABELS",
+    "PARTS",
     "TopicDraws",
+    "add_up",
+    "as_drawn",
     "by_number",
     "mean_topics",
     "of_group",
@@ -44,6 +56,7 @@ __all__ = [
 ]
 
 LABELS = "topic_labels"  # attribute of the draws, in JSON
+PARTS = "topic_parts"  # another: of each topic that is shown the numbers of those it consists of
 
 
 class TopicDraws(Fit):
@@ -83,8 +96,134 @@ class TopicDraws(Fit):
             return {}  # draws of one chain keep the attributes of all
         return {int(number): label for number, label in kept["labels"].items()}
 
+    def _presented(self, fit: TopicDraws) -> TopicDraws:
+        """Return the fit with topics merged and left out, if those of its chains are."""
+        kept = json.loads(self.data.attrs.get(PARTS, "{}"))
+        if kept.get("chains") != fit._chain_numbers() or fit._drawn is not fit:
+            return fit
+        states, alignment = _merged(fit.topic_states, fit.alignment, kept["parts"])
+        shown = dataclasses.replace(fit)
+        made = {"topic_states": states, "alignment": alignment, "shown": shown}
+        vars(shown).update(vars(fit) | made | {"_unmerged": fit, "_parts": kept["parts"]})
+        return shown
+
+    @property
+    def _drawn(self) -> TopicDraws:
+        """The fit that has the topics as they were drawn, none merged and none left out."""
+        return vars(self).get("_unmerged", self)
+
+    @property
+    def _topic_parts(self) -> list[list[int]] | None:
+        """Of each topic the numbers of those it was merged from; None: topics are as drawn."""
+        return vars(self).get("_parts")
+
+    def _caption(self) -> str:
+        said = "Topics are merged or left out for display." if self._topic_parts else ""
+        return f"{super()._caption()} {said}".strip()
+
+    def _chains_text(self) -> str:
+        if not (parts := self._topic_parts):
+            return super()._chains_text()
+        merged = [f"{r} was {' + '.join(map(str, p))}" for r, p in enumerate(parts) if len(p) > 1]
+        left = sorted(set(range(self._drawn.alignment.num_topics)).difference(*parts))
+        merged += [f"{', '.join(map(str, left))} left out"] if left else []
+        said = (
+            f"Topics are merged or left out for display ({'; '.join(merged)}; in the numbers they "
+            "had). Draws, convergence() and what is said here of chains are of topics as drawn."
+        )
+        return f"{self._drawn._chains_text()}\n{said}"
+
+    def _other_chains(self) -> list[tuple[Any, np.ndarray]]:
+        """Leave out partners of merged topics: another chain has none that is merged alike."""
+        found, parts = super()._other_chains(), self._topic_parts
+        if not parts:
+            return found
+        return [
+            (fit, np.array([partner[p[0]] if len(p) == 1 else -1 for p in parts]))
+            for fit, partner in found
+        ]
+
     def _is_stacked(self) -> bool:
         return chain_weights(self.data) is not None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _MergedMixtures:
+    """Mixtures of states in which some slots are merged into others; the law is as drawn."""
+
+    states: TopicStates  # as drawn
+    target: Int[np.ndarray, "S K"]  # slot that each one is merged into, most into themselves
+
+    def __iter__(self) -> Iterator[Mixtures]:
+        """Average the words of merged slots by their tokens, in each row."""
+        every, rows = one_by_one(self.states.mixtures), self.states.token_row
+        for z, target, mixture in zip(self.states.z, self.target, every, strict=True):
+            phi = np.array(mixture.phi)
+            (_, num_rows, _, slots), moved = phi.shape, target != np.arange(len(target))
+            cell = z if rows is None or num_rows == 1 else rows.astype(np.int64) * slots + z
+            counts = np.bincount(cell, minlength=num_rows * slots).reshape(num_rows, slots)
+            for k in np.unique(target[moved]):
+                parts = np.flatnonzero(target == k)
+                tokens = counts[:, parts]
+                tokens = np.where(tokens.any(axis=1, keepdims=True), tokens, tokens.sum(axis=0))
+                weight = tokens / tokens.sum(axis=1, keepdims=True)
+                phi[0, :, :, k] = np.einsum("fvn,fn->fv", phi[0][:, :, parts], weight)
+            yield mixture._replace(phi=phi)
+
+
+def _merged(
+    states: TopicStates, alignment: Alignment, parts: list[list[int]]
+) -> tuple[TopicStates, Alignment]:
+    """Give tokens of merged topics to one slot in each state; topics in no part have no number.
+
+    A state has a merged topic if it has a part of it, another chain has it if it has all parts.
+    """
+    new = np.full(alignment.num_topics + 1, -1)  # the last one: of slots without a number
+    for r, part in enumerate(parts):
+        new[part] = r
+    number = new[alignment.number]
+    own = np.arange(number.shape[1])
+    target = np.tile(own, (len(number), 1))
+    for to, row in zip(target, number, strict=True):
+        slots = np.flatnonzero(row >= 0)
+        _, first, which = np.unique(row[slots], return_index=True, return_inverse=True)
+        to[slots] = slots[first][which]
+    merged = states._replace(
+        mixtures=_MergedMixtures(states, target),
+        z=np.take_along_axis(target, states.z.astype(np.int64), axis=1).astype(states.z.dtype),
+    )
+    others = alignment.in_chains
+    if others is not None:
+        others = others._replace(
+            similarity=np.stack([others.similarity[part].min(axis=0) for part in parts]),
+            share=np.stack([others.share[part].sum(axis=0) for part in parts]),
+        )
+    alike = [np.fmin.reduce(alignment.similarity[:, part], axis=1) for part in parts]
+    sizes = [add_up(merged, s, size) for s, size in enumerate(alignment.sizes)]
+    return merged, alignment._replace(
+        number=np.where(target == own, number, -1),
+        similarity=np.stack(alike, axis=1),
+        sizes=np.stack(sizes),
+        in_chains=others,
+    )
+
+
+def as_drawn(states: TopicStates) -> TopicStates:
+    """Return the states before topics were merged for display."""
+    return states.mixtures.states if isinstance(states.mixtures, _MergedMixtures) else states
+
+
+def add_up(
+    states: TopicStates, index: int, values: Num[np.ndarray, "*D K"]
+) -> Num[np.ndarray, "*D K"]:
+    """Add up values of the slots that are merged in a state, such as shares."""
+    if not isinstance(states.mixtures, _MergedMixtures):
+        return values
+    target, found = states.mixtures.target[index], np.array(values)
+    for k in np.flatnonzero(target != np.arange(len(target))):
+        found[..., target[k]] += found[..., k]
+        found[..., k] = 0
+    return found
 
 
 def shown_fit(fit: TopicDraws) -> TopicDraws:

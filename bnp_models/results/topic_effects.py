@@ -314,6 +314,8 @@ def _of_topics(
     table.attrs["left_out"] = design.left_out
     table.attrs["prevalence"] = mean_shares(states, alignment).tolist()
     table.attrs["chains"] = fit.shown._chain_numbers()
+    if parts := fit.shown._topic_parts:
+        table.attrs["parts"] = parts
     return table
 
 

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -26,7 +26,7 @@ from bnp_models.results import (
     topic_tables,
 )
 from bnp_models.results.result import Delegated, Summaries
-from bnp_models.results.topic_draws import LABELS, TopicDraws, mean_topics
+from bnp_models.results.topic_draws import LABELS, PARTS, TopicDraws, mean_topics
 from bnp_models.scores import coherence as coherences
 from bnp_models.scores import held_out
 
@@ -62,6 +62,8 @@ class TopicFit(TopicDraws):
     counted: ClassVar[str] = "tokens"
     stacking_scores: ClassVar[tuple[str, ...]] = ("document_completion", "left_to_right")
     """Those that `stacked` can maximise."""
+    kept_by_topic: ClassVar[str] = ""
+    """What else its tables have of each topic, if that keeps topics from being merged."""
 
     # tables
     topics = topic_tables.topics
@@ -311,7 +313,10 @@ class TopicFit(TopicDraws):
         """
         return weights_table(self.data)
 
-    def with_labels(self: AnyTopicFit, labels: Mapping[int, str] | pd.Series) -> AnyTopicFit:
+    def with_labels(
+        self: AnyTopicFit,
+        labels: Mapping[int, str] | pd.Series | Callable[[list[str], list[str]], str],
+    ) -> AnyTopicFit:
         """Return this fit with names of topics, which its tables, pictures and files show.
 
         The labels belong to the numbers that the topics of this fit have. Other chains
@@ -321,28 +326,165 @@ class TopicFit(TopicDraws):
         ----------
         labels
             Label of each topic that shall have one, by its number. They replace all earlier ones;
-            `{}` takes labels away.
+            `{}` takes labels away. Or a function, which may ask a language model: for each topic it
+            gets its ten first words and its three representative documents (texts, if the corpus
+            keeps them, else names), and returns the label.
 
         Raises
         ------
         ValueError
-            If there is no topic of a number, or a label is no text.
+            If there is no topic of a number, or a label is no text. Errors of the function pass
+            through, with a note that names the topic.
 
         Examples
         --------
         `fit = fit.with_labels({0: "finance", 3: "law"})`
+
+        `fit = fit.with_labels(lambda words, documents: " and ".join(words[:2]))`
         """
         shown = self.shown
-        kept = topic_tables.checked_labels(labels, shown.alignment.num_topics)
+        if callable(labels):
+            named: object = _named_by(labels, shown)
+        else:
+            named = labels
+        kept = topic_tables.checked_labels(named, shown.alignment.num_topics)
+        return self._noted(labels=kept)
+
+    def merge_topics(self: AnyTopicFit, groups: Sequence[Sequence[int]]) -> AnyTopicFit:
+        """Return this fit with topics put together, for its tables and pictures.
+
+        The shares of a merged topic are the sums of those of its parts, and its words are the
+        average of theirs, weighted by tokens, in each state. Topics are numbered again by their
+        share; `topics().attrs["parts"]` and the text of the fit say which numbers they had. A
+        merged topic has the labels of its parts, joined by " + ". Another chain has a merged topic
+        if it has all parts.
+
+        This is for display. The draws (`data`), `convergence()`, the number of topics that was
+        drawn, scores of new documents and the other chains (`of_chain`) are those of the topics as
+        drawn.
+
+        Parameters
+        ----------
+        groups
+            Numbers of the topics of each merged topic, two or more, as in `topics()`. Topics in no
+            group stay as they are.
+
+        Raises
+        ------
+        ValueError
+            If there is no topic of a number, a group has fewer than two, a number comes twice, or
+            the tables of the fit have values of each topic that can't be put together.
+
+        Examples
+        --------
+        `fit = fit.merge_topics([[0, 3], [5, 7]])`
+        """
+        if self.kept_by_topic:
+            raise ValueError(
+                f"groups can't be merged in a {type(self).__name__}: it has {self.kept_by_topic}, "
+                "which can't be put together. drop_topics leaves topics out"
+            )
+        count = self.shown.alignment.num_topics
+        merged = [
+            arguments.indices(f"groups[{i}]", group, count)
+            for i, group in enumerate(arguments.sequence("groups", groups, "lists of topics"))
+        ]
+        if not merged or min(map(len, merged)) < 2:
+            raise ValueError(
+                "groups must be lists of two topics or more, such as [[0, 3]], got "
+                f"{arguments.short_repr(groups)}"
+            )
+        flat = [k for group in merged for k in group]
+        if len(set(flat)) < len(flat):
+            raise ValueError(
+                f"groups must have each topic once at most, got {arguments.short_repr(groups)}"
+            )
+        return self._with_topics(merged + [[k] for k in range(count) if k not in flat])
+
+    def drop_topics(self: AnyTopicFit, topics: Sequence[int]) -> AnyTopicFit:
+        """Return this fit with topics left out of its tables and pictures.
+
+        The shares of the other topics stay as they are, so they sum to less than one. All else is
+        as in `merge_topics`: the other topics are numbered again, and keep their labels; draws,
+        `convergence()` and scores are those of all topics.
+
+        Parameters
+        ----------
+        topics
+            Numbers of the topics to leave out, as in `topics()`.
+
+        Raises
+        ------
+        ValueError
+            If there is no topic of a number, a number comes twice, or no topic would be left.
+        """
+        count = self.shown.alignment.num_topics
+        dropped = arguments.indices("topics", topics, count)
+        if len(set(dropped)) < len(dropped) or len(dropped) == count:
+            raise ValueError(
+                f"topics must have each number once, and not all {count} of them, got "
+                f"{arguments.short_repr(topics)}"
+            )
+        return self._with_topics([[k] for k in range(count) if k not in dropped])
+
+    def _with_topics(self: AnyTopicFit, groups: list[list[int]]) -> AnyTopicFit:
+        """Return this fit with topics that consist of these, the largest one first."""
+        shown, own = self.shown, self.shown._own_labels
+        share = shown.alignment.shares().mean(axis=0)
+        groups = sorted(groups, key=lambda group: -share[group].sum())
+        joined = [" + ".join(dict.fromkeys(own[k] for k in g if k in own)) for g in groups]
+        parts = shown._topic_parts or [[k] for k in range(len(share))]
+        notes: dict[str, Any] = {
+            "parts": [sorted(p for k in group for p in parts[k]) for group in groups]
+        }
+        if own:  # or there may be labels of other chains
+            notes["labels"] = {r: label for r, label in enumerate(joined) if label}
+        return self._noted(**notes)
+
+    def _noted(self: AnyTopicFit, **notes: Any) -> AnyTopicFit:
+        """Return this fit with `labels` or `parts` of the topics that it shows."""
         data = arviz_data.with_group(self.data, LABELS, None)  # a copy
-        data.attrs[LABELS] = json.dumps({"chains": shown._chain_numbers(), "labels": kept})
-        if not kept:
-            del data.attrs[LABELS]
+        chains = self.shown._chain_numbers()
+        for name, note in notes.items():
+            attribute = {"labels": LABELS, "parts": PARTS}[name]
+            data.attrs[attribute] = json.dumps({"chains": chains, name: note})
+            if not note:
+                del data.attrs[attribute]
         fit = self._with_data(data)
-        _keep_made(self, fit)
+        _keep_made(self._drawn, fit)
         for chain, one in self._of_chain.items():
             _keep_made(one, fit.of_chain(chain))
         return fit
+
+    def to_topicwizard(self) -> dict[str, Any]:
+        """Return the data that topicwizard shows, for `topicwizard.visualize(topic_data=...)`.
+
+        They are plain lists and arrays; topicwizard itself is not needed. Topics keep their
+        numbers, and have their labels or first words as names.
+
+        Returns
+        -------
+        `corpus` (texts if the corpus keeps them, else the words of each document), `vocab`,
+        `document_term_matrix` (sparse), `document_topic_matrix` and `topic_term_matrix` (posterior
+        means), `document_representation` (the shares again), `topic_names`, and `transform` of new
+        texts; None where these need groups.
+        """
+        corpus, shown = self.dataset, self.shown
+        texts = corpus.texts
+        if texts is None:
+            texts = [" ".join(corpus.words(d)) for d in range(corpus.num_docs)]
+        shares = self.document_topics().to_numpy()
+        needs_group = self.model.row_names(corpus) is not None
+        return {
+            "corpus": list(texts),
+            "vocab": np.array(corpus.vocabulary),
+            "document_term_matrix": corpus.to_counts(),
+            "document_topic_matrix": shares,
+            "topic_term_matrix": mean_topics(shown.topic_states, shown.alignment).T,
+            "document_representation": shares,
+            "topic_names": [f"{k}: {label}" for k, label in self.topic_labels().items()],
+            "transform": None if needs_group else lambda texts: self.transform(texts).to_numpy(),
+        }
 
     def save_model(self, path: str | os.PathLike[str]) -> Path:
         """Write what new documents need of a topic model to one light file, whole or not at all.
@@ -359,7 +501,7 @@ class TopicFit(TopicDraws):
         Raises
         ------
         ValueError
-            If no states were kept.
+            If no states were kept, or topics are merged or left out.
         """
         from bnp_models.results.folder import save_model
 
@@ -432,9 +574,9 @@ class TopicFit(TopicDraws):
         from bnp_models.report.text import topics_text
 
         text = topics_text(table, num_others=self.shown.alignment.num_others, num_rows=num_rows)
-        said = self.shown._chains_text()
+        shown, said = self.shown, self.shown._chains_text()
         if self._is_stacked():
-            said += f"\n{weights_text(self.chain_weights(), pooled=self.shown is self)}"
+            said += f"\n{weights_text(self.chain_weights(), pooled=shown._whole is shown)}"
         return f"{said}\n\n{text}"
 
     def _npmi_text(self, corpus: Corpus, num_words: int) -> str:
@@ -453,7 +595,23 @@ def _words(corpus: Corpus, numbers: np.ndarray) -> list[list[str]]:
     return [[corpus.vocabulary[v] for v in row] for row in numbers]
 
 
-def _keep_made(old: TopicFit, new: TopicFit) -> None:
+def _named_by(name: Callable[[list[str], list[str]], str], fit: TopicFit) -> dict[int, object]:
+    """Call a function with the words and the representative documents of each topic."""
+    words = topic_tables.topic_words(fit).groupby("topic")["word"].agg(list).to_dict()
+    shares = document_tables.document_shares(fit.topic_states, fit.dataset, fit.alignment)
+    labels: dict[int, object] = {}
+    for k in range(fit.alignment.num_topics):
+        table = topic_relations.largest_documents(shares, fit.dataset, k)
+        documents = table["text" if "text" in table else "name"].tolist()
+        try:
+            labels[k] = name(words.get(k, []), documents)
+        except Exception as error:
+            error.add_note(f"while the function gave a label to topic {k}")
+            raise
+    return labels
+
+
+def _keep_made(old: TopicDraws, new: TopicDraws) -> None:
     """Give a fit of the same states what was made from them."""
     made = ("mixtures", "topic_states", "_numbered", "alignment", "matches")
     vars(new).update({name: vars(old)[name] for name in made if name in vars(old)})

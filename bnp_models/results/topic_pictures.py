@@ -264,6 +264,11 @@ def plot_effects(
             f"effects must be those of the topics of chains {ours}, got those of chains {theirs}, "
             "where topics have other numbers: take the fit that made the table"
         )
+    if theirs and effects.attrs.get("parts") != fit._topic_parts:
+        raise ValueError(
+            "effects must be those of the topics of this fit, got those of topics that are merged "
+            "or left out otherwise: take the fit that made the table"
+        )
     part = rows_of(effects, numbers)
     panels, wrong = ("axes", ax) if "difference" in part else ("ax", axes)
     if wrong is not None:
@@ -286,9 +291,10 @@ def plot_effects(
 
 def _most_affected(table: pd.DataFrame) -> list[int]:
     """Return the topics whose expected shares change most, these first."""
-    shares = table.groupby("topic")["share"]
-    change = pd.Series(shares.max() - shares.min()).sort_values(ascending=False, kind="stable")
-    return change.index[:MAX_LINES].tolist()
+    change = {
+        int(k): np.ptp(table.loc[table["topic"] == k, "share"]) for k in table["topic"].unique()
+    }
+    return sorted(change, key=lambda k: -change[k])[:MAX_LINES]
 
 
 def plot_topics_over_time(

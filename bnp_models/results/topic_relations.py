@@ -37,6 +37,8 @@ __all__ = [
     "topic_map",
 ]
 
+MAX_HINTS = 10  # unknown words for which the nearest word is looked up, which takes time
+
 
 def topic_correlation(
     fit: TopicDraws,
@@ -217,7 +219,7 @@ def representative_documents(
         If there is no such topic, or an option is out of its domain.
     """
     states, corpus, alignment = shown_topics(fit)
-    (topic,) = arguments.indices("topic", [topic], alignment.num_topics)
+    topic = arguments.integer("topic", topic, 0, alignment.num_topics - 1)
     num_documents = arguments.integer("num_documents", num_documents)
     shares = document_shares(states, corpus, alignment)
     return largest_documents(shares, corpus, topic, num_documents=num_documents, interval=interval)
@@ -287,16 +289,23 @@ def _known_words(query: str | Sequence[str], corpus: Corpus) -> tuple[list[int],
     number = {composed(word): v for v, word in enumerate(corpus.vocabulary)}
     known = [number[word] for word in words if word in number]
     unknown = list(dict.fromkeys(word for word in words if word not in number))
-    hint = "".join(arguments.meant(word, number) for word in unknown[:1])
-    if not known:
-        raise ValueError(
-            f"query must have a word that is in the vocabulary of the fit, got "
-            f"{arguments.short_repr(query)}{hint}"
-        )
     if unknown:
-        warnings.warn(
-            f"the fit does not have these words of the query, which are left out: "
-            f"{', '.join(unknown)}{hint}",
-            stacklevel=3,
+        hints = [arguments.meant(word, number)[2:] for word in unknown[:MAX_HINTS]]
+        hints += [""] * (len(unknown) - len(hints))
+        missing = ", ".join(f"{w} ({h})" if h else w for w, h in zip(unknown, hints, strict=True))
+        if known:
+            warnings.warn(
+                f"the fit does not have these words of the query, which are left out: {missing}",
+                stacklevel=3,
+            )
+        else:
+            raise ValueError(
+                "query must have a word that is in the vocabulary of the fit, which has none of "
+                f"these: {missing}"
+            )
+    elif not known:
+        raise ValueError(
+            "query must have a word that is in the vocabulary of the fit, got "
+            f"{arguments.short_repr(query)}"
         )
     return known, unknown

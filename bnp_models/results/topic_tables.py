@@ -100,7 +100,9 @@ def topics(
         `representative`: the documents with the highest posterior mean share of the topic.
         `attrs["unmatched"]` is the share of tokens in topics that have no number;
         `attrs["uncommon"]` is the share of tokens in topics that some other chain does not have
-        (in at least half of its states), or that have no number.
+        (in at least half of its states), or that have no number. After `merge_topics` or
+        `drop_topics`, `attrs["parts"]` lists for each topic the numbers of its parts in the fit as
+        it was drawn, and topics that are left out count as those without a number.
 
     Raises
     ------
@@ -140,6 +142,8 @@ def topics(
     )
     table.attrs["unmatched"] = max(float(1 - table["prevalence"].to_numpy().sum()), 0.0)
     table.attrs["uncommon"] = alignment.uncommon_share()
+    if parts := fit.shown._topic_parts:
+        table.attrs["parts"] = parts
     if own := fit.shown._own_labels:
         table.insert(0, "label", [own.get(k, "") for k in table.index])
     return table
@@ -365,7 +369,13 @@ def checked_labels(labels: object, num_topics: int) -> dict[int, str]:
     given = labels
     given = arguments.mapping("labels", given, "labels by the numbers of topics")
     if given:
-        arguments.indices("keys of labels", list(given), num_topics)
+        for k in given:
+            known = isinstance(k, int | np.integer) and not isinstance(k, bool)
+            if not known or not 0 <= k < num_topics:
+                raise ValueError(
+                    f"labels must have numbers of topics from 0 to {num_topics - 1}, as in "
+                    f"topics(), got a label for {arguments.short_repr(k)}"
+                )
     found = {int(k): arguments.text(f"labels[{k}]", label) for k, label in given.items()}
     for k, label in found.items():
         check_whole(f"labels[{k}]", label)

@@ -251,6 +251,7 @@ def test_folder_of_another_run_is_refused(run, data, capsys):
         ([], "COMMAND"),
         (["fit"], "MODEL"),
         (["fit", "NoModel", "x"], "invalid choice: 'NoModel'"),
+        (["fit", "lda", "x"], "did you mean 'LDA'?"),
         (["fit", "LDA", "{data}", "--output", "{out}"], "--num-topics"),
         (["fit", "LDA", "{data}", "--output", "{out}", "--num-topics", "0"], "at least 1, got 0"),
         (["fit", "HDPLDA", "{data}", "--output", "{out}", "--alpha", "-1"], "alpha must be posit"),

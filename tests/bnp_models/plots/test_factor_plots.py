@@ -144,8 +144,11 @@ def test_some_factors_on_given_axes():
     ("options", "message"),
     [
         ({"shape": (2, 2)}, r"shape must hold the 6 features as pixels, got \(2, 2\)"),
-        ({"factors": [3]}, r"factors must be numbers below 3, from 0 and at least one, got \[3\]"),
-        ({"factors": []}, "factors must be numbers below 3"),
+        (
+            {"factors": [3]},
+            r"factors must be a list of numbers from 0 to 2, with at least one of them, got \[3\]",
+        ),
+        ({"factors": []}, "factors must be a list of numbers from 0 to 2"),
         ({"titles": ["one"]}, "titles must have 3 entries"),
         ({"feature_names": ["one"]}, "feature_names must have 6 entries"),
         ({"num_columns": 0}, "num_columns must be an integer of at least 1, got 0"),

@@ -111,7 +111,7 @@ def test_places_are_scaled_alike_and_centred():
     at = fitted(np.array([[0.0, 0.0], [4.0, 1.0]]), (100.0, 100.0), 10.0)
     np.testing.assert_allclose(at, [[10, 40], [90, 60]])
     at = fitted(np.array([[0.0, 0.0], [1.0, 4.0]]), (200.0, 100.0), 10.0)
-    np.testing.assert_allclose(at, [[20, 30], [180, 70]])  # along the longer side
+    np.testing.assert_allclose(at, [[10, 27.5], [190, 72.5]])  # along the longer side
     np.testing.assert_allclose(fitted(np.ones((2, 2)), (100.0, 50.0), 10.0), [[50, 25]] * 2)
     assert fitted(np.empty((0, 2)), SIZE, 10.0).shape == (0, 2)
 

@@ -118,7 +118,7 @@ class TestConvergence:
         assert result.verdict == "different modes"
         assert result.table.loc["a", "verdict"].startswith("different modes (R-hat ")
         assert result.summary.startswith("Different modes: a: R-hat")
-        assert "1 of 2 quantities fail" in result.summary
+        assert "1 of 2 checked quantities fails" in result.summary
         assert "Do not average topics over chains: a fit shows the chain that" in result.summary
         assert "Other starts (init_topics=)" in result.summary
         factors = of({"num_factors_used": np.round(draws(shift=(0, 0, 9, 0)))}, lp=draws())
@@ -142,7 +142,7 @@ class TestConvergence:
         result = diagnostics.convergence(of({"a": draws()}, lp=x))
         assert result.verdict == "still rising"
         assert result.table.loc["lp", "verdict"].startswith("still rising (R-hat")
-        assert result.summary.startswith("Still rising: lp still rises in all chains; 1 of 2 quan")
+        assert result.summary.startswith("Still rising: lp still rises in all chains; 1 of 2 che")
         assert "raise num_warmup" in result.summary
         result = diagnostics.convergence(of({"a": draws()}, lp=-x))
         assert result.verdict == "still rising"
@@ -196,7 +196,7 @@ class TestConvergence:
         assert 1.01 < result.table.loc["lp", "rhat"] < 1.05
         assert result.verdict == "too few draws"
         assert result.summary.startswith("Too few draws: lp: R-hat 1.0")
-        assert "no one direction, and none clearly stays apart: draw about" in result.summary
+        assert "neither rise nor fall, and none is clearly apart: draw about" in result.summary
 
     def test_chains_that_are_apart_by_little_are_not_in_different_modes(self):
         x = draws(shift=(0, 0, 0.35, 0), size=2000)

@@ -241,7 +241,9 @@ class TestReconstruction:
 
     def test_rows_are_numbers(self):
         for row in (0.5, -1, 10**6):
-            with pytest.raises(ValueError, match=r"rows must be numbers below \d+, .*got array"):
+            with pytest.raises(
+                ValueError, match=r"rows must be a list of numbers from 0 to \d+, .*got array"
+            ):
                 fit_of(shuffled()[0]).reconstruct(rows=np.array([0, row]))
 
 

@@ -35,7 +35,7 @@ def test_load_refuses_other_files(fitted, tmp_path):
     for name, message in (
         ("draws.nc", r"draws\.nc has the draws of a fit, but not its data: .*Fit\.load\(path, d"),
         ("corpus.npz", r"corpus\.npz is a saved corpus; read it with bnp_models\.Corpus\.load"),
-        ("text.txt", r"text\.txt is no \.npz file"),
+        ("text.txt", r"text\.txt is no fit: give the folder that `bnp-models fit"),
         ("missing", "there is no .*missing"),
         ("empty", "empty holds no finished run"),
     ):

@@ -249,14 +249,14 @@ class TestOptions:
 
     def test_refusals(self, fit, factors, tmp_path):
         path = tmp_path / "page.html"
-        with pytest.raises(ValueError, match="effects must be None for this fit: only fits of t"):
+        with pytest.raises(ValueError, match="effects must be None for this fit, got '~ x': only"):
             factors.report(path, effects="~ x")
         with pytest.raises(ValueError, match="time must be None for this fit"):
             factors.report(path, time="x")
+        with pytest.raises(ValueError, match="effects '~ year': covariates must be given"):
+            fit.report(path, effects="~ year")
         with pytest.raises(ValueError, match="time must be one of"):
             fit.report(path, time="year")
-        with pytest.raises(ValueError, match="title must be"):
-            fit.report(path, title=3)
         assert not path.exists()
 
     def test_many_cells_have_no_intervals_in_them(self, monkeypatch, fit, tmp_path):

@@ -9,6 +9,8 @@ import pytest
 import bnp_models as bnp
 from bnp_models.data.storage import read_sealed, write_sealed
 
+pytestmark = pytest.mark.filterwarnings("ignore:.* texts have no word that the fit knows")
+
 TEXTS = ["cat dog cat mouse", "mars moon sun", "dog mouse dog", "sun moon mars mars", "cat moon"]
 NEW = ["a dog and the sun", "MARS, mars!", "nothing known"]
 OPTIONS = {"num_warmup": 2, "num_samples": 4, "keep_states": 2, "progress": False, "seed": 1}

@@ -192,7 +192,7 @@ class TestEffects:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"topics": [3]}, "topics must be numbers below 3"),
+            ({"topics": [3]}, "topics must be a list of numbers from 0 to 2"),
             ({"interval": 1.0}, "interval must be a finite number above 0 and below 1"),
             ({"num_draws": 0}, "num_draws must be an integer of at least 1, got 0"),
             ({"seed": -1}, "seed must be an integer of at least 0"),
@@ -313,7 +313,7 @@ class TestFormulas:
         design, found = self.matrix("~ 0 + part + x", columns, corpus)
         assert list(found) == ["part[a]", "part[b]", "part[c]", "x"]
         np.testing.assert_array_equal(found["x"], np.delete(columns["x"], 5))  # not centred
-        assert design.centre == {}
+        assert design.centre == design.reference == {}
 
     def test_missing_values_of_used_columns(self, columns, states, corpus, fit_of):
         """Documents without a value of a column that the formula does not use stay."""

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import bnp_models as bnp
+from bnp_models.data import arguments
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +79,21 @@ def test_heat_maps_show_the_topics_asked_for(fitted, name):
     assert len(labels) == 2
     assert labels[0].split()[-1].strip(",") in words[0] or words[0].split(",")[0] in labels[0]
     for wrong in ([], [3], [-1]):
-        with pytest.raises(ValueError, match="topics must be numbers below 3"):
+        with pytest.raises(ValueError, match="topics must be a list of numbers from 0 to 2"):
             draw(topics=wrong)
     plt.close("all")
+
+
+def test_the_page_of_a_fit_escapes_names(fitted):
+    page = fitted._repr_html_()
+    assert "<b>TopicFit</b>" in page
+    assert "LDA(num_topics=3" in page
+    assert "4 of each of 2 chains" in page
+    named = bnp.TopicFit(fitted.model, "<script>", fitted.data)._repr_html_()
+    assert "&lt;script&gt;" in named
+    assert "<script>" not in named
+
+
+def test_one_number_in_place_of_a_list():
+    with pytest.raises(ValueError, match=r"topics must be a list .* from 0 to 2, got 0: write \[0"):
+        arguments.indices("topics", 0, 3)

@@ -102,7 +102,7 @@ class TestLabels:
         assert bnp.TopicFit(fit.model, fit.dataset, data).topics()["label"].tolist()[0] == "finance"
 
     def test_wrong_labels(self, fit):
-        with pytest.raises(ValueError, match="keys of labels must be numbers below 3"):
+        with pytest.raises(ValueError, match="labels must have numbers of topics from 0 to 2"):
             fit.with_labels({3: "law"})
 
     def test_pictures_show_them(self, fit):
@@ -136,7 +136,7 @@ class TestPictures:
             ValueError, match=r"topics must be two or more to be compared, got \[1\]"
         ):
             fit.plot_topic_correlation(topics=[1])
-        with pytest.raises(ValueError, match="topics must be numbers below 3"):
+        with pytest.raises(ValueError, match="topics must be a list of numbers from 0 to 2"):
             fit.plot_topic_map(topics=[3])
 
     def test_effects(self, fit, x):

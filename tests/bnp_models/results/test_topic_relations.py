@@ -91,7 +91,7 @@ class TestMap:
 
 class TestFindTopics:
     def test_against_a_sum(self, states, corpus, numbered, plain, fit_of):
-        with pytest.warns(UserWarning, match="left out: votes: did you mean 'vote'"):
+        with pytest.warns(UserWarning, match="left out: votes .did you mean 'vote'"):
             table = find_topics(fit_of(states, corpus, numbered), "Votes: vote, vote and LAW!")
         words = [corpus.vocabulary.index(word) for word in ("vote", "vote", "law")]
         share = plain["doc_topic"].sum(axis=1) / corpus.num_tokens
@@ -112,9 +112,12 @@ class TestFindTopics:
         assert len(one) == len(other) == 1
         assert one["probability"].tolist()[0] == other["probability"].tolist()[0] > 0.9
         assert len(other["words"][0].split(", ")) == 2
-        with pytest.warns(UserWarning, match="left out: Drug: did you mean 'drug'"):
+        with pytest.warns(UserWarning, match="left out: Drug .did you mean 'drug'"):
             found = find_topics(fit_of(states, corpus, numbered), ["cell", "Drug"])
         assert found.attrs["unknown"] == ["Drug"]
+        said = r"left out: drugs .did you mean 'drug'.., xyzzy, goals .did you mean 'goal'"
+        with pytest.warns(UserWarning, match=said):
+            find_topics(fit_of(states, corpus, numbered), ["cell", "drugs", "xyzzy", "goals"])
 
     def test_long_queries_and_weights(self, states, corpus, numbered, plain, fit_of):
         """Products that are too small for a float are no error; weights of states count."""
@@ -144,6 +147,7 @@ class TestFindTopics:
             ("of the unknown", {}, "query must have a word that is in the vocabulary of the fit"),
             ("the", {}, "query must have a word that is in the vocabulary of the fit"),
             ("", {}, "query must have a word that is in the vocabulary of the fit, got ''"),
+            (["goals"], {}, r"the fit, which has none of these: goals .did you mean 'goal'"),
             ([], {}, "query must have a word that is in the vocabulary"),
             ("law", {"num_topics": 0}, "num_topics must be an integer of at least 1, got 0"),
             ("law", {"num_words": 0}, "num_words must be an integer of at least 1, got 0"),
@@ -179,7 +183,9 @@ class TestRepresentativeDocuments:
 
     @pytest.mark.parametrize("topic", [3, -1])
     def test_no_such_topic(self, states, corpus, topic, fit_of):
-        with pytest.raises(ValueError, match="topic must be numbers below 3"):
+        with pytest.raises(
+            ValueError, match=r"topic must be an integer of at (least 0|most 2), got"
+        ):
             representative_documents(fit_of(states, corpus), topic)
 
 

@@ -116,9 +116,9 @@ def test_checked_labels():
     assert check({np.int64(1): "b", 0: "a"}, 2) == {1: "b", 0: "a"}
     assert check(pd.Series(["a", "b"]), 2) == {0: "a", 1: "b"}
     for wrong, message in (
-        ({2: "a"}, "keys of labels must be numbers below 2.*got .2"),
-        ({"0": "a"}, "keys of labels must be numbers below 2.*got .'0'"),
-        ({True: "a"}, "keys of labels must be numbers below 2.*got .True"),
+        ({2: "a"}, "labels must have .* from 0 to 1, .* label for 2"),
+        ({"0": "a"}, "labels must have .* from 0 to 1, .* label for '0'"),
+        ({True: "a"}, "labels must have .* from 0 to 1, .* label for True"),
         ({0: ""}, r"labels\[0\] must be a string that is not empty"),
         ({0: 3}, r"labels\[0\] must be a string"),
         (["a"], "labels must be a dictionary of labels by the numbers of topics"),

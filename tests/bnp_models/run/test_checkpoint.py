@@ -105,7 +105,7 @@ class TestFolder:
         assert {path.name: path.stat().st_mtime_ns for path in finished.iterdir()} == before
 
     def test_other_versions_can_read_a_finished_run(self, model, tiny, finished, monkeypatch):
-        monkeypatch.setattr(fit_module, "versions", lambda: {"jax": "0.0"})
+        monkeypatch.setattr("bnp_models.run.draws.versions", lambda: {"jax": "0.0"})
         assert_same(fit(model, tiny, finished), fit(model, tiny))
 
     def test_no_run(self, tmp_path):

@@ -233,7 +233,7 @@ def test_bad_input_is_refused_by_name(fit):
         (
             Sources.from_arrays([[[1, 2]]], names=["a"]),
             {},
-            "training data: '2' is missing",
+            "'2' is in those of the training data but not in feature_names of the new rows",
         ),
         (good.pooled("c"), {}, "source_names has 'c'"),
         (Sources.from_arrays([[[0.5] * 3]], names=["a"]), {}, "data must hold counts"),
