@@ -9,6 +9,7 @@ library that is not installed is not run, and the table says so.
 
 import argparse
 import gzip
+import importlib
 import importlib.util
 import inspect
 import json
@@ -19,7 +20,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -133,8 +133,6 @@ LIBRARIES: dict[str, tuple[Callable[[Sequence[str], int], Topics], str]] = {
     "BERTopic": (with_bertopic, "bertopic"),
 }
 """Name to function and the module that it needs."""
-
-PACKAGES = {"bnp_models": "bnp-models", "sklearn": "scikit-learn"}  # on PyPI, where they differ
 
 
 def read_texts(folder: str, groups: Sequence[str] = GROUPS) -> list[str]:
@@ -252,7 +250,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"{name}, seed {seed}", flush=True)
             made.append(_alone(name, seed, given))
         run["measured"][name] = {
-            "version": version(PACKAGES.get(module, module)),
+            "version": importlib.import_module(module).__version__,
             "seconds": [round(one["seconds"], 1) for one in made],
             "topics": [one["topics"] for one in made],
             "npmi": [_npmi(one["topics"], texts) for one in made],
