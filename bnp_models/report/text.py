@@ -113,7 +113,7 @@ def topics_text(table: pd.DataFrame, *, num_others: int, num_rows: int | None = 
     if unmatched >= 0.0005:
         which = "topics of some draws that resemble none of these"
         if "parts" in table.attrs:
-            which = f"topics that are left out, or in {which}"
+            which = "topics that are left out or resemble none of these"
         lines.append(f"{unmatched:.1%} of the tokens are in {which}")
     return "\n".join(lines)
 

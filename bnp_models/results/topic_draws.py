@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import textwrap
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -124,14 +125,14 @@ class TopicDraws(Fit):
     def _chains_text(self) -> str:
         if not (parts := self._topic_parts):
             return super()._chains_text()
-        merged = [f"{r} was {' + '.join(map(str, p))}" for r, p in enumerate(parts) if len(p) > 1]
+        made = [f"{r} was {' + '.join(map(str, p))}" for r, p in enumerate(parts) if len(p) > 1]
         left = sorted(set(range(self._drawn.alignment.num_topics)).difference(*parts))
-        merged += [f"{', '.join(map(str, left))} left out"] if left else []
+        made += [f"left out was {', '.join(map(str, left))}"] if left else []
         said = (
-            f"Topics are merged or left out for display ({'; '.join(merged)}; in the numbers they "
-            "had). Draws, convergence() and what is said here of chains are of topics as drawn."
+            f"Topics are merged or left out for display: {'; '.join(made)}. Draws, convergence() "
+            "and what is said here of chains are of the topics as they were."
         )
-        return f"{self._drawn._chains_text()}\n{said}"
+        return f"{self._drawn._chains_text()}\n{textwrap.fill(said, 100)}"
 
     def _other_chains(self) -> list[tuple[Any, np.ndarray]]:
         """Leave out partners of merged topics: another chain has none that is merged alike."""

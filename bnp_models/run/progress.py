@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -97,8 +97,17 @@ class Bar:
     ):
         from tqdm.auto import tqdm
 
+        class Shown(tqdm):
+            """A bar that goes out if its stream is gone: tqdm's threads would wait for ever."""
+
+            def display(self, *args: Any, **options: Any) -> Any:
+                try:
+                    return super().display(*args, **options)
+                except (OSError, ValueError):  # of a closed pipe, of a closed file
+                    self.disable = True
+
         self._num_warmup, self._items, self._terms = num_warmup, items, terms
-        self._bar = tqdm(
+        self._bar = Shown(
             total=num_sweeps,
             initial=start,
             unit="sweep",

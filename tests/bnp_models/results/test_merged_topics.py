@@ -159,8 +159,8 @@ def test_dropped_topics(fit):
     old, new = fit.topics(), left.topics()
     assert new["words"].tolist() == old["words"][[0, 2]].tolist()
     np.testing.assert_allclose(new.attrs["unmatched"], old["prevalence"][1])
-    assert "are in topics that are left out, or in" in left.text()
-    assert "1 left out" in left.text()
+    assert "are in topics that are left out or resemble none of these" in left.text()
+    assert "display: left out was 1. Draws" in left.text()
 
 
 def test_drop_then_merge_then_drop(fit):
@@ -242,6 +242,22 @@ def test_one_of_several_chains_of_an_hdp(hdp):
     )
     effects = merged.effects({"x": np.arange(24.0)}).groupby("topic")["other_chains"]
     assert (effects.min().tolist(), effects.max().tolist()) == ([0, 1], [0, 1])
+
+
+def test_shares_are_summed_where_documents_switch_topics(corpus, no_sweeps):
+    with no_sweeps():
+        fit = bnp.fit(
+            bnp.IBPCompoundDirichlet(max_topics=8), corpus, num_warmup=2, num_samples=2,
+            num_chains=1, keep_states=1, init_topics=4, progress=False,
+        )  # fmt: skip
+    merged = fit.merge_topics([[0, 2]])
+    at = order_of(merged).index([0, 2])
+    for old, new in (
+        (fit.document_topics(), merged.document_topics()),
+        (x.transform(corpus.select(range(3)), num_sweeps=2, num_kept=1) for x in (fit, merged)),
+    ):
+        np.testing.assert_allclose(new[at], old[0] + old[2], rtol=1e-5)
+        np.testing.assert_allclose(new.sum(axis=1), old.sum(axis=1), rtol=1e-5)
 
 
 ARGUMENTS = {

@@ -1,9 +1,11 @@
 """The progress line."""
 
 import io
+import threading
 import time
 
 import numpy as np
+import pytest
 
 from bnp_models.base.model import FACTORS
 from bnp_models.run.progress import Bar, Lines, Progress, Silent
@@ -37,6 +39,33 @@ def test_a_resumed_bar_starts_where_the_run_did():
     assert "1 factors" in shown.getvalue()
     assert "rows/s" in shown.getvalue()
     bar.close()
+
+
+@pytest.mark.parametrize("good", [0, 1, 3])  # writes before the reader leaves
+def test_a_stream_that_is_gone_stops_nothing(good):
+    class Pipe(io.StringIO):
+        left = good
+
+        def write(self, text):
+            self.left -= 1
+            if self.left < 0:
+                raise BrokenPipeError
+            return super().write(text)
+
+    done = []
+
+    def use():
+        bar = Bar(10, 30, start=0, items=2000, file=Pipe())
+        time.sleep(1.5)  # the thread that shows the seconds meets the broken pipe
+        for sweep in (5, 30):
+            bar.update(sweep, np.array([3]), np.array([-1.0]))
+        bar.close()
+        done.append(True)
+
+    thread = threading.Thread(target=use, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert done
 
 
 def test_silence(capsys):
