@@ -88,7 +88,7 @@ def test_what_is_in_the_domain_is_returned(check, value, wanted):
         (partial(arguments.sequence, of="numbers", length=2), [1], "name must have 2 entries"),
         (arguments.texts, ["a", 1], r"name\[1\] must be a string, got 1"),
         *[
-            (partial(arguments.indices, stop=3), value, "must be .*numbers below 3")
+            (partial(arguments.indices, stop=3), value, "must be .*numbers from 0 to 2")
             for value in ([], [3], [-1], [0.0], ["0"], [True], "0")
         ],
         (partial(arguments.mapping, of="arrays"), [1], "name must be a dictionary of arrays"),
