@@ -213,19 +213,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         "documents": len(texts), "tokens": sum(len(text.split()) for text in texts),
         "words": len({word for text in texts for word in text.split()}), "seeds": given.seeds,
     }  # fmt: skip
-    run = read_json(given.output) if given.output.exists() else {"measured": {}}
+    run: dict = read_json(given.output) if given.output.exists() else {"measured": {}}
     if run["measured"] and any(run[name] != value for name, value in shape.items()):
         raise SystemExit(f"{given.output} is of other texts or seeds; remove it, or give --output")
+    measured: dict[str, dict] = run["measured"]
     run |= {**shape, "machine": machine(), "command": command(argv)}
     for name in given.libraries.split(";"):
         module = LIBRARIES[name][1]
-        if name in run["measured"] or importlib.util.find_spec(module) is None:
+        if name in measured or importlib.util.find_spec(module) is None:
             continue
         made = []
         for seed in range(given.seeds):
             print(f"{name}, seed {seed}", flush=True)
             made.append(_alone(name, seed, given))
-        run["measured"][name] = {
+        measured[name] = {
             "version": importlib.import_module(module).__version__,
             "seconds": [round(one["seconds"], 1) for one in made],
             "topics": [one["topics"] for one in made],

@@ -241,9 +241,9 @@ class CorpusWriter:
                 continue
             import pandas as pd
 
-            first = next((x for x in columns[name] if not pd.isna(x)), None)
+            first = pd.Series(columns[name], dtype=object).dropna().head(1).tolist()
             try:
-                as_covariates({name: [first, value]}, 2)
+                as_covariates({name: [*(first or [None]), value]}, 2)
             except ValueError as error:
                 raise ValueError(str(error).replace("of document 1", f"of document {d}")) from None
             self._fitting.add(known)

@@ -306,7 +306,7 @@ def _of_topics(
     table = pd.DataFrame(
         {
             "topic": np.repeat(chosen, size),
-            "label": np.repeat(labels[chosen].to_numpy(object), size),
+            "label": np.repeat(np.array(labels.tolist(), object)[chosen], size),
             **{name: np.tile(values, len(chosen)) for name, values in head.items()},
             **{name: values.T.ravel() for name, values in columns.items()},
         }
@@ -419,7 +419,7 @@ def topics_over_time(
     table = table[: count * alignment.num_topics]
     numbers = table.pop("group").astype(int).to_numpy()
     labels = topic_labels(fit, by="probability")
-    table.insert(1, "label", labels[table["topic"]].to_numpy(object))
+    table.insert(1, "label", np.array(labels.tolist(), object)[table["topic"]])
     bounds = np.round(edges).astype(np.int64).astype(DATES) if dates else edges
     start, end = bounds[:-1], bounds[1:]
     if whole:
