@@ -59,7 +59,8 @@ class Column(NamedTuple):
                         f"{argument} must be among the levels {self.levels}, got "
                         f"{arguments.short_repr(value)}{arguments.meant(value, self.levels)}"
                     )
-            return pd.Series(pd.Categorical(found, categories=self.levels))
+            same = [self.levels[self.levels.index(value)] for value in found]  # True for 1
+            return pd.Series(pd.Categorical(same, categories=self.levels))
         numbers, dates = times(argument, values)
         if dates != (self.first is not None):
             kind = "numbers" if self.first is None else "dates"
@@ -156,7 +157,15 @@ def make_design(
                 mean = column.shown(pd.Series([column.values.mean()]))[0]
                 centre[name] = float(mean) if column.first is None else pd.Timestamp(mean)
 
+    half = len(matrix) // 2
+
     def rows(values: pd.DataFrame) -> Float[np.ndarray, "M P"]:
+        some = {name: column.values[:half] for name, column in columns.items()}
+        if half and not np.allclose(make(spec, some, half).to_numpy(float), matrix[:half]):
+            raise ValueError(
+                "formula must give each document its own value, without sums or means over all of "
+                f"them (center and scale keep theirs), got {formula!r}"
+            )
         given = {str(name): x for name, x in values.reset_index(drop=True).items()}
         found = make(spec, given, len(values)).to_numpy(float) - middle
         if not np.isfinite(found).all():

@@ -9,7 +9,7 @@ from matplotlib.colors import to_hex
 import bnp_models as bnp
 from bnp_models.posterior.alignment import align
 from bnp_models.results import topic_effects
-from bnp_models.results.design import make_design
+from bnp_models.results.design import Column, make_design
 from bnp_models.results.document_tables import document_theta
 from bnp_models.results.topic_effects import effects, topics_over_time
 from bnp_models.results.topic_tables import topic_prevalence_by_group
@@ -657,3 +657,19 @@ class TestOverTime:
     def test_bad_arguments(self, states, corpus, time, options, message, fit_of):
         with pytest.raises(ValueError, match=message):
             topics_over_time(fit_of(states, corpus), time, **options)
+
+
+def test_values_equal_to_levels_are_levels():
+    flags = Column("flag", pd.Series(pd.Categorical([False, True, False])))
+    assert flags.enter("at['flag']", [0, 1]).tolist() == [False, True]
+
+
+def test_summaries_of_all_documents_are_no_rows():
+    corpus = bnp.Corpus.from_ids([[0]] * 20, num_words=1)
+    numbers = {"x": np.arange(corpus.num_docs, dtype=float) ** 2}
+    point = pd.DataFrame({"x": [3.0]})
+    for formula in ("~ I(x - x.mean())", "~ I(x / x.max())"):
+        made = make_design(formula, numbers, corpus)
+        with pytest.raises(ValueError, match="formula must give each document its own value"):
+            made.rows(point)
+    assert np.isfinite(make_design("~ center(x)", numbers, corpus).rows(point)).all()
