@@ -120,7 +120,7 @@ def make_design(
         )
     columns = {name: _column(name, pd.Series(frame[name][kept])) for name in used}
 
-    def make(spec: Any, values: Mapping[str, pd.Series], size: int) -> Any:
+    def make(spec: Any, values: Mapping[Any, Any], size: int) -> Any:
         table = pd.DataFrame(dict(values), index=pd.RangeIndex(size))
         table = table.rename(columns={name: inner for inner, name in quoted.items()})
         try:
@@ -166,7 +166,7 @@ def make_design(
                 "formula must give each document its own value, without sums or means over all of "
                 f"them (center and scale keep theirs), got {formula!r}"
             )
-        given = {str(name): x for name, x in values.reset_index(drop=True).items()}
+        given = dict(values.reset_index(drop=True).items())
         found = make(spec, given, len(values)).to_numpy(float) - middle
         if not np.isfinite(found).all():
             raise ValueError(f"formula has no finite value where it is asked, got {formula!r}")
