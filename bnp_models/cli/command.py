@@ -678,10 +678,15 @@ def effects(
         raise ValueError(f"--num-points is for expected shares: give --by COLUMN, got {num_points}")
     else:
         table = found.effects(**options)
+    _say_left_out(table)
+    return _print_table(table, **how)
+
+
+def _say_left_out(table: pd.DataFrame) -> None:
+    """Say how many documents a table leaves out."""
     for reason, count in table.attrs["left_out"].items():
         if count:
             say(f"{count} documents are left out: {reason}")
-    return _print_table(table, **how)
 
 
 @command("run --column day --bins year", _load, _print_table)
@@ -701,7 +706,7 @@ def time(
     column
         Name of the covariate that says when a document is from.
     bins
-        Number of periods; for dates also month, quarter or year.
+        Number of periods; for dates also week, month, quarter or year.
     interval
         Probability that lower and upper enclose.
     covariates
@@ -715,7 +720,9 @@ def time(
         raise ValueError(f"{run} has a corpus without covariates: give --covariates FILE")
     when = given[arguments.one_of("--column", column, list(given))]
     periods = int(bins) if bins and bins.isdecimal() else bins
-    return _print_table(found.topics_over_time(when, bins=periods, interval=interval), **how)
+    table = found.topics_over_time(when, bins=periods, interval=interval)
+    _say_left_out(table)
+    return _print_table(table, **how)
 
 
 def _columns(argument: str, path: Path | None) -> pd.DataFrame | None:

@@ -263,7 +263,7 @@ def plot_expected_shares(
 
 
 def left_out_text(table: pd.DataFrame) -> str:
-    """Say which documents a table of effects leaves out; nothing if it has all."""
+    """Say which documents a table leaves out; nothing if it has all."""
     counts = table.attrs.get("left_out", {})
     parts = {"missing": "with missing values", "empty": "without tokens"}
     said = [f"{counts[name]:,} {text}" for name, text in parts.items() if counts.get(name)]
@@ -351,7 +351,7 @@ def plot_topics_over_time(
             lines, [line.get_label() for line in lines], frameon=False, fontsize="small",
             loc="center left", bbox_to_anchor=(1.0, 0.5),
         )  # fmt: skip
-    panels.caption(axes[0], said)
+    panels.caption(axes[0], f"{said} {left_out_text(table)}".strip())
     return axes
 
 

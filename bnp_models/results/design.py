@@ -32,7 +32,12 @@ YEAR = 365.25 * 86400e6  # microseconds
 SPLINE = 10  # degrees of freedom
 _DATE = re.compile(r"\d{4}-?(\d\d|Q[1-4])")  # how texts of dates begin
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_WHOLE = re.compile(r"(C\([^[]*\)\[(?:\w\.)?-?\d+)\.0(?=\])")  # a number that is a level
 _QUOTED = re.compile("`([^`]*)`")
+_INSTEAD = {
+    "Q": ": a name with a space stands between backticks, as in ~ `log length`",
+    **dict.fromkeys(("spline", "smooth", "ns"), ": a spline is s(), as in ~ s(day)"),
+}
 _SMALL = 1e-8  # relative: what is left of a column after the others are taken out
 
 
@@ -42,12 +47,20 @@ class Column(NamedTuple):
     name: str
     values: pd.Series  # numbers, or categories that all occur
     first: float | None = None  # of dates, which enter as years since this one: in microseconds
+    grouped: bool = False  # numbers of which each is a level, as in C(year)
 
     @property
     def levels(self) -> list[Any] | None:
         """The levels, in order, or None for numbers and dates."""
         found = getattr(self.values.dtype, "categories", None)
         return None if found is None else found.tolist()
+
+    @property
+    def whole(self) -> bool:
+        """Whether these are whole numbers."""
+        if self.levels is not None or self.first is not None:
+            return False
+        return bool((self.values == np.floor(self.values)).all())
 
     def enter(self, argument: str, values: Sequence[Any] | np.ndarray | pd.Series) -> pd.Series:
         """Return values that a user gave for this covariate as they enter the formula."""
@@ -68,12 +81,23 @@ class Column(NamedTuple):
                 f"{argument} must be {kind}, as {self.name!r} has, got "
                 f"{arguments.short_repr(values)}"
             )
-        return pd.Series(numbers if self.first is None else (numbers - self.first) / YEAR)
+        entered = pd.Series(numbers if self.first is None else (numbers - self.first) / YEAR)
+        unknown = entered[~entered.isin(self.values)] if self.grouped else entered[:0]
+        if len(unknown):
+            raise ValueError(
+                f"{argument} must be among the values of {self.name!r}, which are levels in the "
+                f"formula, got {self.shown(unknown)[0]}: without C() it is a number"
+            )
+        return entered
 
     def shown(self, entered: pd.Series) -> np.ndarray:
-        """Return values that enter the formula as the user has them."""
+        """Return values that enter the formula as the user has them; whole numbers as such."""
+        if self.levels:
+            return np.asarray(entered.astype(object))
         if self.first is None:
-            return np.asarray(entered.astype(object) if self.levels else entered)
+            numbers = entered.to_numpy(float)
+            whole = self.whole and (numbers == np.floor(numbers)).all()
+            return numbers.astype(np.int64) if whole else numbers
         return np.round(entered.to_numpy(float) * YEAR + self.first).astype(np.int64).astype(DATES)
 
 
@@ -108,7 +132,7 @@ def make_design(
         formula, covariates = None, formula
     arguments.optional(arguments.text, "formula", formula)
     frame = _frame(covariates, corpus)
-    parsed, quoted, used = _parse(formula, list(frame))
+    parsed, quoted, used, grouped = _parse(formula, list(frame))
     missing = np.asarray(frame[used].isna()).any(axis=1)
     there = np.asarray(corpus.doc_length) > 0
     kept = there & ~missing
@@ -118,7 +142,9 @@ def make_design(
             f"covariates must have values for some of the documents, {used} are missing in all "
             f"{there.sum()} that are not empty"
         )
-    columns = {name: _column(name, pd.Series(frame[name][kept])) for name in used}
+    columns = {n: _column(n, pd.Series(frame[n][kept]), grouped=n in grouped) for n in used}
+
+    from formulaic.errors import DataMismatchWarning
 
     def make(spec: Any, values: Mapping[Any, Any], size: int) -> Any:
         table = pd.DataFrame(dict(values), index=pd.RangeIndex(size))
@@ -126,6 +152,7 @@ def make_design(
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
+                warnings.simplefilter("error", DataMismatchWarning)  # a level that is not there
                 return spec.get_model_matrix(table, context={"s": _spline()}, na_action="ignore")
         except Exception as error:  # whatever Python does, for a formula is a program
             raise ValueError(
@@ -135,25 +162,37 @@ def make_design(
 
     made = make(parsed, {name: column.values for name, column in columns.items()}, int(kept.sum()))
     spec = made.model_spec
-    terms = [_plain(name, quoted).replace("[T.", "[") for name in map(str, made.columns)]
+    terms = [_plain(str(name), quoted).replace("[T.", "[") for name in made.columns]
+    terms = [_WHOLE.sub(r"\1", term) for term in terms]
     if "Intercept" in made.columns:
         terms[list(made.columns).index("Intercept")] = INTERCEPT
     matrix = made.to_numpy(float)
     _check(matrix, terms, list(frame))
+    less = {  # factors of which one level has no column
+        scoped.factor.expr
+        for term in spec.structure
+        for product in term.scoped_terms
+        for scoped in product.factors
+        if scoped.reduced
+    }
     reference = {
-        _plain(factor.expr, quoted): level
+        _plain(factor.expr, quoted): (
+            int(level) if isinstance(level, float) and level.is_integer() else level
+        )
         for factor, state in spec.factor_contrasts.items()
         for level, row in zip(state.levels, _coding(state), strict=True)
-        if not row.any() and f"{_plain(factor.expr, quoted)}[{level}]" not in terms
+        if not row.any() and factor.expr in less
     }
     middle = np.zeros(matrix.shape[1])  # taken from columns of numbers alone
     centre: dict[str, Any] = {}
     if INTERCEPT in terms:
+        centred: set[str] = set()
         for term, places in spec.term_indices.items():
             if terms[places[0]] != INTERCEPT and not set(term.factors) & set(spec.factor_contrasts):
                 middle[places] = matrix[:, places].mean(axis=0)
+                centred |= {quoted.get(n, n) for factor in term.factors for n in _names(factor)}
         for name, column in columns.items():
-            if column.levels is None:
+            if name in centred and column.levels is None:
                 mean = column.shown(pd.Series([column.values.mean()]))[0]
                 centre[name] = float(mean) if column.first is None else pd.Timestamp(mean)
 
@@ -206,9 +245,10 @@ def _frame(covariates: pd.DataFrame | Mapping[str, Any] | None, corpus: Corpus) 
             f"{len(table)}: {arguments.short_repr(given)}"
         )
     names = [str(name) for name in table]
-    if not names or not table.columns.is_unique:
+    if not all(names) or not names or not table.columns.is_unique:
         raise ValueError(
-            f"covariates must have columns of different names, got {list(table.columns)}"
+            "covariates must have columns of different names that are not empty, got "
+            f"{list(table.columns)}"
         )
     if twice := [name for i, name in enumerate(names) if name in names[:i]]:
         raise ValueError(
@@ -223,7 +263,9 @@ def _values(values: object) -> Any:
     return values.reset_index(drop=True) if isinstance(values, pd.Series) else values
 
 
-def _parse(formula: str | None, names: list[str]) -> tuple[Any, dict[str, str], list[str]]:
+def _parse(
+    formula: str | None, names: list[str]
+) -> tuple[Any, dict[str, str], list[str], set[str]]:
     """Parse a formula, by default the sum of all columns.
 
     Returns
@@ -234,6 +276,8 @@ def _parse(formula: str | None, names: list[str]) -> tuple[Any, dict[str, str], 
         The names by those that replace them.
     used
         Names of the columns in it.
+    grouped
+        Those of which each value is a level, as in C(year).
     """
     import formulaic
     from formulaic.transforms import TRANSFORMS
@@ -255,8 +299,9 @@ def _parse(formula: str | None, names: list[str]) -> tuple[Any, dict[str, str], 
         single = isinstance(parsed, formulaic.SimpleFormula)
         read = [_names(factor) for term in parsed for factor in term.factors] if single else []
     except Exception as error:  # of many kinds
+        why = "without a formula all columns enter" if "The `.` operator" in str(error) else error
         raise ValueError(
-            f"formula must be one such as '~ rating + s(day)', {got}: {_plain(error, quoted)}"
+            f"formula must be one such as '~ rating + s(day)', {got}: {_plain(why, quoted)}"
         ) from None
     if hasattr(parsed, "lhs"):
         raise ValueError(
@@ -267,24 +312,41 @@ def _parse(formula: str | None, names: list[str]) -> tuple[Any, dict[str, str], 
     if not read:
         raise ValueError(f"formula must have a term, {got}")
     found = [quoted.get(name, name) for each in read for name in each]
-    known = {"s", *TRANSFORMS, *vars(builtins)}
+    known = {"s", *TRANSFORMS, *vars(builtins)} - set(_INSTEAD)
     for name in found:
         if name not in names and (name in quoted.values() or name not in known):
             raise ValueError(
                 f"formula must be of the columns {arguments.short_repr(names)}, it has {name!r}"
-                f"{arguments.meant(name, names) or arguments.meant(name, ['s', *TRANSFORMS])}"
+                f"{_INSTEAD.get(name) or arguments.meant(name, [*names, *TRANSFORMS])}"
             )
-    return parsed, quoted, [name for name in names if name in found]
+    grouped = set()
+    for node in (node for term in parsed for factor in term.factors for node in _nodes(factor)):
+        if not isinstance(node, ast.Call):
+            continue
+        function = ast.unparse(node.func).partition(".")[0]
+        if function in names and function in known | {"np"}:
+            raise ValueError(
+                f"covariates has a column {function!r}, which hides {function} of formulas: "
+                f"rename it, {got}"
+            )
+        first = node.args[0] if node.args else None
+        if function == "C" and isinstance(first, ast.Name):
+            grouped.add(quoted.get(first.id, first.id))
+    return parsed, quoted, [name for name in names if name in found], grouped
+
+
+def _nodes(factor: Any) -> list[ast.AST]:
+    """Return the parts of a factor that is Python."""
+    if factor.eval_method.value != "python":
+        return []
+    return list(ast.walk(ast.parse(factor.expr, mode="eval")))
 
 
 def _names(factor: Any) -> list[str]:
     """Return the names in a factor of a formula, of which formulaic's own list lacks some."""
-    if factor.eval_method.value == "literal":
-        return []
     if factor.eval_method.value == "lookup":
         return [factor.expr]
-    tree = ast.walk(ast.parse(factor.expr, mode="eval"))
-    return [node.id for node in tree if isinstance(node, ast.Name)]
+    return [node.id for node in _nodes(factor) if isinstance(node, ast.Name)]
 
 
 def _plain(text: object, quoted: Mapping[str, str]) -> str:
@@ -322,18 +384,26 @@ def _spline() -> Callable[..., Any]:
                 "lower_bound": values[0], "upper_bound": values[-1],
             }  # fmt: skip
             _state["basis"] = {}
+        low, high = (_state["options"][f"{bound}_bound"] for bound in ("lower", "upper"))
+        outside = np.asarray(x, float)
+        outside = outside[(outside < low) | (outside > high)]
+        if outside.size:
+            raise ValueError(
+                f"s() is a curve from {low:g} to {high:g}, where the documents are, not at "
+                f"{outside[0]:g}"
+            )
         return TRANSFORMS["bs"](x, **_state["options"], _state=_state["basis"])
 
     return s
 
 
-def _column(name: str, column: pd.Series) -> Column:
+def _column(name: str, column: pd.Series, grouped: bool) -> Column:
     """Return a covariate as it enters a formula."""
     column = column.reset_index(drop=True)
     if _has_dates(column):
         values, _ = times(f"covariates[{name!r}]", column.astype(object))
         first = float(values.min())
-        return Column(name, pd.Series((values - first) / YEAR), first)
+        return Column(name, pd.Series((values - first) / YEAR), first, grouped)
     if pd.api.types.is_bool_dtype(column) or not pd.api.types.is_numeric_dtype(column):
         levels = _levels(name, column)
         return Column(name, pd.Series(pd.Categorical(column.tolist(), categories=levels)))
@@ -343,8 +413,7 @@ def _column(name: str, column: pd.Series) -> Column:
     if not np.isfinite(values).all():
         wrong = values[~np.isfinite(values)][0]
         raise ValueError(f"covariates must be finite numbers, {name!r} has {wrong}")
-    whole = pd.api.types.is_integer_dtype(column)
-    return Column(name, pd.Series(column.to_numpy(np.int64) if whole else values))
+    return Column(name, pd.Series(values), grouped=grouped)
 
 
 def _has_dates(column: pd.Series) -> bool:

@@ -31,7 +31,7 @@ from bnp_models.results.topic_tables import mean_shares, topic_labels, topic_pre
 
 __all__ = ["INTERCEPT", "effects", "expected_shares", "topics_over_time"]
 
-_CALENDAR = {"month": "M", "quarter": "Q", "year": "Y"}  # pandas' names of periods
+_CALENDAR = {"week": "W", "month": "M", "quarter": "Q", "year": "Y"}  # pandas' names of periods
 _DIFFERENCE = ("difference", "difference_lower", "difference_upper", "probability")
 MOST_YEARS = 100  # periods of one whole number each
 MOST_CURVES = 5  # values of a second number that are taken one by one
@@ -185,8 +185,9 @@ def expected_shares(
         Values by name. Of a covariate in `by`: those that it takes. By default they are the levels;
         whole numbers take each of their values if they have at most `num_points`, and other numbers
         and dates take so many from the smallest to the largest. A second one that is a number takes
-        its quartiles if it has more than 5 values. Of another covariate: one value that all
-        documents get.
+        its quartiles if it has more than 5 values. Where the second one has levels, the points of
+        a number or date are those near documents of each level: from the last one before them to
+        the first one after them. Of another covariate: one value that all documents get.
     num_points
         See `at`; 2 or more.
 
@@ -197,9 +198,10 @@ def expected_shares(
         upper. `difference` is from the share at the first value of the covariate, or of the second
         one where there are two (then the value of the first one is the same): its mean,
         `difference_lower`, `difference_upper`, and `probability`, that the share is larger. These
-        are NaN for the first value itself. Least squares does not know that shares are between 0
-        and 1, so that a line may leave these bounds. `attrs["by"]` has the names in `by`,
-        `attrs["left_out"]`, `attrs["prevalence"]` and `attrs["chains"]` are those of `effects`.
+        are NaN for the first value itself, and where no document of the first level is near. Least
+        squares does not know that shares are between 0 and 1, so a line may leave these bounds.
+        `attrs["by"]` has the names in `by`, `attrs["left_out"]`, `attrs["prevalence"]` and
+        `attrs["chains"]` are those of `effects`.
 
     Raises
     ------
@@ -219,6 +221,7 @@ def expected_shares(
             )
     if len(names) > 2 or len(set(names)) < len(names):
         raise ValueError(f"by must be one column or two different ones, got {names}")
+    has_points = names[0] in at
     own = ["topic", "label", "share", "lower", "upper", *_DIFFERENCE]
     if set(names) & set(own):
         raise ValueError(f"by must be columns of other names than those of the table, {own}")
@@ -234,10 +237,13 @@ def expected_shares(
         name: design.columns[name].enter(f"at[{name!r}]", [value]) for name, value in at.items()
     }
     cells = list(itertools.product(*(range(len(values)) for values in points)))
+    if len(names) == 2 and not has_points:
+        cells = _near_documents(cells, points, *(design.columns[name] for name in names))
     cell = np.array(cells).T
     taken = {n: values.iloc[i] for n, values, i in zip(names, points, cell, strict=True)}
     forms = _averages(design, taken | {n: v.iloc[[0] * len(cells)] for n, v in fixed.items()})
-    first = [cells.index((*each[:-1], 0)) for each in cells]  # of the last column
+    place = {each: i for i, each in enumerate(cells)}
+    first = np.array([place.get((*each[:-1], 0), i) for i, each in enumerate(cells)])
     chosen = _chosen(topics, alignment.num_topics)
     both = np.concatenate([forms, forms - forms[first]])
     found = _mixtures(fit.shown, design, both, chosen, interval, num_draws, seed)
@@ -247,7 +253,7 @@ def expected_shares(
     head = {name: design.columns[name].shown(values) for name, values in taken.items()}
     columns = {"share": share.mean, "lower": share.lower, "upper": share.upper}
     for name, values in zip(_DIFFERENCE, difference, strict=True):
-        columns[name] = np.where((cell[-1] == 0)[:, None], np.nan, values)
+        columns[name] = np.where((first == np.arange(len(first)))[:, None], np.nan, values)
     table = _of_topics(fit, chosen, head, columns, design)
     table.attrs["by"] = names
     return table
@@ -258,12 +264,26 @@ def _points(column: Column, num_points: int, second: bool) -> pd.Series:
     if column.levels is not None:
         return pd.Series(pd.Categorical(column.levels, categories=column.levels))
     values = np.unique(column.values)
+    if column.grouped:
+        return pd.Series(values)
     if second and len(values) > MOST_CURVES:
         return pd.Series(np.unique(np.quantile(column.values, [0.25, 0.5, 0.75])))
-    whole = column.first is None and (values == np.floor(values)).all()
-    if second or (whole and len(values) <= num_points):
+    if second or (column.whole and len(values) <= num_points):
         return pd.Series(values)
     return pd.Series(np.linspace(values[0], values[-1], num_points))
+
+
+def _near_documents(
+    cells: list[tuple[int, ...]], points: Sequence[pd.Series], number: Column, level: Column
+) -> list[tuple[int, ...]]:
+    """Return the pairs of points of a number and a level without those far from its documents."""
+    if number.levels is not None or level.levels is None:
+        return cells
+    ends = number.values.groupby(level.values.tolist()).agg(["min", "max"])
+    least, most = ends.loc[points[1].tolist()].to_numpy().T
+    first = np.searchsorted(points[0], least, side="right") - 1
+    last = np.searchsorted(points[0], most)
+    return [(i, j) for i, j in cells if first[j] <= i <= last[j]]
 
 
 def _averages(design: Design, taken: Mapping[str, pd.Series]) -> Float[np.ndarray, "F P"]:
@@ -371,15 +391,15 @@ def topics_over_time(
         Fit of a topic model.
     time
         When each document is from, in the order of the corpus: numbers (years) or dates; or the
-        name of such a column of `corpus.covariates`.
+        name of such a column of `corpus.covariates`. Documents without one are left out.
     bins
         The periods. By default each whole number is one (a year), up to 100 of them; other times
         have 10 of one length. A number is how many there are, from the first document to the last
-        one; periods of whole numbers have equally many of them, so there may be fewer. "month",
-        "quarter" and "year" are those of the calendar, for dates. A sequence has bounds, which
-        increase: a period begins at its bound and ends before the next one. At the last bound the
-        last period ends and includes it; but if all times and bounds are whole numbers, the last
-        bound is a period of its own. Documents outside are left out.
+        one; periods of whole numbers have equally many of them, so there may be fewer. "week" (from
+        Monday), "month", "quarter" and "year" are those of the calendar, for dates. A sequence has
+        bounds, which increase: a period begins at its bound and ends before the next one. At the
+        last bound the last period ends and includes it; but if all times and bounds are whole
+        numbers, the last bound is a period of its own. Documents outside are left out.
     interval
         Probability that `lower` and `upper` enclose.
 
@@ -390,26 +410,33 @@ def topics_over_time(
         `with_labels`, or the first words), prevalence (mean over states), lower, upper, num_tokens
         of the period. Where times are whole numbers, start and
         end are the first and the last of the period. A period without tokens has NaN.
+        `attrs["left_out"]` has the number of documents whose time is "missing".
 
     Raises
     ------
     ValueError
-        If there is not one time per document, a time is missing, or the bounds do not increase.
+        If there is not one time per document, all are missing, or the bounds do not increase.
     """
     _, corpus, alignment = shown_topics(fit)
     if isinstance(time, str) and not (known := corpus.covariates.columns).empty:
         time = pd.Series(corpus.covariates[arguments.one_of("time", time, list(known))])
-    values, dates = times("time", time)
-    if len(values) != corpus.num_docs:
+    given = pd.Series(arguments.sequence("time", time, "numbers or dates", some=True), dtype=object)
+    if len(given) != corpus.num_docs:
         raise ValueError(
             f"time must have one entry for each of the {corpus.num_docs} documents, got "
-            f"{len(values)}: {arguments.short_repr(time)}"
+            f"{len(given)}: {arguments.short_repr(time)}"
         )
+    there = given.notna().to_numpy()
+    if not there.any():
+        raise ValueError("time must be there for some of the documents, it is missing in all")
+    values, dates = times("time", given[there].tolist())
     edges, whole = _edges(values, dates, bins)
     count = len(edges) - 1
-    place = np.minimum(np.searchsorted(edges, values, side="right") - 1, count)
-    place[values == edges[-1]] = count if whole else count - 1
-    place[place < 0] = count  # one more group, of the documents outside
+    found = np.minimum(np.searchsorted(edges, values, side="right") - 1, count)
+    found[values == edges[-1]] = count if whole else count - 1
+    found[found < 0] = count  # one more group, of the documents outside
+    place = np.full(len(given), count)
+    place[there] = found
     table = topic_prevalence_by_group(
         fit,
         by=place,
@@ -426,7 +453,9 @@ def topics_over_time(
         start, end = start.astype(int), end.astype(int) - 1
     head = {"bin": np.arange(count), "start": start, "end": end}
     periods = pd.DataFrame(head | {"middle": start + (end - start) / 2})
-    return pd.concat([periods.loc[numbers].reset_index(drop=True), table], axis=1)
+    table = pd.concat([periods.loc[numbers].reset_index(drop=True), table], axis=1)
+    table.attrs["left_out"] = {"missing": int((~there).sum())}
+    return table
 
 
 def _edges(

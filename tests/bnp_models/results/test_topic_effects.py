@@ -9,7 +9,7 @@ from matplotlib.colors import to_hex
 import bnp_models as bnp
 from bnp_models.posterior.alignment import align
 from bnp_models.results import topic_effects
-from bnp_models.results.design import Column, make_design
+from bnp_models.results.design import make_design
 from bnp_models.results.document_tables import document_theta
 from bnp_models.results.topic_effects import effects, topics_over_time
 from bnp_models.results.topic_tables import topic_prevalence_by_group
@@ -461,6 +461,17 @@ class TestExpectedShares:
         expected = effect["part[b]"] + effect["part[b]:x"] * middle
         assert table["difference"][3] == pytest.approx(expected, rel=1e-6)
 
+    def test_curves_of_levels_end_where_their_documents_do(self, states, corpus, fit_of):
+        columns = {"x": np.arange(24.0), "part": np.repeat(["a", "b"], 12)}
+        options = {"by": ["x", "part"], "topics": [0], "num_points": 24}
+        table = fit_of(states, corpus).expected_shares("~ x * part", columns, **options)
+        assert table["x"][table["part"] == "a"].tolist() == [0, 1, 2, 3, 4, *range(6, 12)]
+        assert table["x"][table["part"] == "b"].tolist() == list(range(12, 24))
+        assert table["difference"].isna().all()  # there is no x with documents of both
+        at = {"x": [0, 23]}
+        table = fit_of(states, corpus).expected_shares("~ x * part", columns, at=at, **options)
+        assert table["part"].tolist() == ["a", "b"] * 2  # as asked
+
     @pytest.mark.parametrize(
         ("x", "second", "values"),
         [
@@ -511,7 +522,10 @@ class TestExpectedShares:
             ({"by": "x", "at": {"x": ["b"]}}, r"at\['x'\] has 'b', which is no date"),
             ({"by": "x", "at": {"x": ["2020-01-01"]}}, r"at\['x'\] must be numbers, as 'x' has"),
             ({"by": "x", "at": {"x": []}}, r"at\['x'\] must have at least one entry"),
-            ({"by": "x", "at": {"x": [99.0]}}, "can't be computed .*beyond"),
+            (
+                {"by": "x", "at": {"x": [99.0]}},
+                r"can't be computed .* s\(\) is a curve from 0 to 23",
+            ),
             ({"by": "x", "num_points": 1}, "num_points must be an integer of at least 2, got 1"),
         ],
     )
@@ -596,6 +610,7 @@ class TestOverTime:
     @pytest.mark.parametrize(
         ("bins", "starts"),
         [
+            ("week", pd.date_range("2020-11-30", "2021-01-25", freq="7D").astype(str).tolist()),
             ("month", ["2020-11-01", "2020-12-01", "2021-01-01"]),
             ("quarter", ["2020-10-01", "2021-01-01"]),
             ("year", ["2020-01-01", "2021-01-01"]),
@@ -608,6 +623,21 @@ class TestOverTime:
         assert each["start"].tolist() == [pd.Timestamp(day) for day in starts]
         assert each["end"].tolist()[:-1] == each["start"].tolist()[1:]
         assert each["num_tokens"].sum() == corpus.num_tokens
+
+    def test_documents_without_a_time_are_left_out(self, states, corpus, numbered, fit_of):
+        fit = fit_of(states, corpus, numbered)
+        year = 2000.0 + np.arange(24) % 2
+        days = pd.Series(np.where(year == 2000, "2020-01-01", "2021-01-01")).astype(
+            "datetime64[us]"
+        )
+        gone = np.arange(24) < 5
+        expected = topics_over_time(fit, np.where(gone, 1990, year), bins=[2000, 2001])
+        for when in (np.where(gone, np.nan, year), days.mask(pd.Series(gone))):
+            table = topics_over_time(fit, when, bins=2)
+            for name in ("prevalence", "num_tokens"):
+                np.testing.assert_array_equal(table[name], expected[name])
+            assert table.attrs["left_out"] == {"missing": 5}
+        assert expected.attrs["left_out"] == {"missing": 0}
 
     def test_bounds_of_ones_own(self, states, corpus, numbered, fit_of):
         """Documents outside are left out; the last period includes its end; one has no tokens."""
@@ -638,8 +668,8 @@ class TestOverTime:
         [
             (np.arange(3), {}, "time must have one entry for each of the 24 documents, got 3"),
             (np.ones(24), {}, "time must have two values or more, got only 1; give bins"),
-            ([np.nan] * 24, {}, "time must be finite numbers"),
-            ([None] * 24, {}, "time must be numbers or dates, none missing"),
+            ([np.inf] * 24, {}, "time must be finite numbers"),
+            ([None] * 24, {}, "time must be there for some of the documents"),
             (["then"] * 24, {}, "time has 'then', which is no date: write dates as '2024-12-31'"),
             (["January"] * 24, {}, "time has 'January', which is no date"),
             (["2001"] * 24, {}, "time has '2001', which is no date: .* make years numbers"),
@@ -648,7 +678,7 @@ class TestOverTime:
             ("2020", {}, "time must be a sequence of numbers or dates"),
             (np.arange(24), {"bins": 0}, "bins must be an integer of at least 1, got 0"),
             (np.arange(24), {"bins": "year"}, "bins is 'year', which needs dates"),
-            (np.arange(24), {"bins": "week"}, "bins must be one of"),
+            (np.arange(24), {"bins": "weak"}, "bins must be one of .*: did you mean 'week'?"),
             (np.arange(24), {"bins": [1]}, "bins must be two bounds or more that increase"),
             (np.arange(24), {"bins": [2, 1]}, "bins must be two bounds or more that increase"),
             (np.arange(24), {"bins": ["2020-01-01", "2021-01-01"]}, "of the kind of time, got"),
@@ -657,19 +687,3 @@ class TestOverTime:
     def test_bad_arguments(self, states, corpus, time, options, message, fit_of):
         with pytest.raises(ValueError, match=message):
             topics_over_time(fit_of(states, corpus), time, **options)
-
-
-def test_values_equal_to_levels_are_levels():
-    flags = Column("flag", pd.Series(pd.Categorical([False, True, False])))
-    assert flags.enter("at['flag']", [0, 1]).tolist() == [False, True]
-
-
-def test_summaries_of_all_documents_are_no_rows():
-    corpus = bnp.Corpus.from_ids([[0]] * 20, num_words=1)
-    numbers = {"x": np.arange(corpus.num_docs, dtype=float) ** 2}
-    point = pd.DataFrame({"x": [3.0]})
-    for formula in ("~ I(x - x.mean())", "~ I(x / x.max())"):
-        made = make_design(formula, numbers, corpus)
-        with pytest.raises(ValueError, match="formula must give each document its own value"):
-            made.rows(point)
-    assert np.isfinite(make_design("~ center(x)", numbers, corpus).rows(point)).all()
