@@ -134,15 +134,12 @@ class TopicDraws(Fit):
         )
         return f"{self._drawn._chains_text()}\n{textwrap.fill(said, 100)}"
 
-    def _other_chains(self) -> list[tuple[Any, np.ndarray]]:
-        """Leave out partners of merged topics: another chain has none that is merged alike."""
-        found, parts = super()._other_chains(), self._topic_parts
-        if not parts:
+    def _in_other_chains(self, values: Callable[[Any], np.ndarray]) -> np.ndarray | None:
+        """Sum the values of the parts of merged topics; NaN if another chain lacks one."""
+        found, parts = super()._in_other_chains(values), self._topic_parts
+        if found is None or not parts:
             return found
-        return [
-            (fit, np.array([partner[p[0]] if len(p) == 1 else -1 for p in parts]))
-            for fit, partner in found
-        ]
+        return np.stack([found[:, part].sum(axis=1) for part in parts], axis=1)
 
     def _is_stacked(self) -> bool:
         return chain_weights(self.data) is not None

@@ -240,8 +240,20 @@ def test_one_of_several_chains_of_an_hdp(hdp):
     assert "Chain 0: shares and intervals are within this chain. Topics are merged" in " ".join(
         merged.plot_topic_words().flat[0].get_figure().get_supxlabel().split()
     )
-    effects = merged.effects({"x": np.arange(24.0)}).groupby("topic")["other_chains"]
-    assert (effects.min().tolist(), effects.max().tolist()) == ([0, 1], [0, 1])
+
+
+def test_effects_in_other_chains_are_summed(hdp):
+    columns = {"x": np.arange(24.0)}
+    old = hdp.effects(columns)
+    lowest = old.pivot(index="term", columns="topic", values="lowest_effect")
+    (lacking,) = np.flatnonzero(lowest.isna().any()).tolist()
+    first, second = (k for k in range(3) if k != lacking)
+    merged = hdp.merge_topics([[first, second]]).effects(columns)
+    at = merged[merged["topic"] == 0]
+    assert at["other_chains"].tolist() == [1, 1]
+    np.testing.assert_allclose(at["lowest_effect"], lowest[first] + lowest[second])
+    merged = hdp.merge_topics([[first, lacking]]).effects(columns)
+    assert merged["other_chains"][merged["topic"] == 0].tolist() == [0, 0]
 
 
 def test_shares_are_summed_where_documents_switch_topics(corpus, no_sweeps):
