@@ -417,7 +417,7 @@ def _run(
             history.add(sweep, stretch.lp, stretch.used)
             notes = [stretch.note] if stretch.note else []
             if runner.compile_seconds - compiled >= 1:
-                notes.append(f"compiled in {runner.compile_seconds - compiled:.0f} s")
+                notes.append(f"programs ready in {runner.compile_seconds - compiled:.0f} s")
             compiled = runner.compile_seconds
             bar.update(sweep, stretch.used, stretch.lp, ", ".join(notes))
             seconds = max(time.monotonic() - clock, 1e-6)
