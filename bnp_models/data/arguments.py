@@ -474,10 +474,9 @@ def options(
     """
     parameters = inspect.signature(function).parameters.values()
     names = [*known, *(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)]
-    names = [name for name in names if name not in but]
+    names = [name for name in dict.fromkeys(names) if name not in but]
     if unknown := [name for name in given if name not in names]:
         raise ValueError(
             f"{unknown[0]}={short_repr(given[unknown[0]])} is not an option of "
-            f"{function.__name__}; "
-            f"give some of {names}{meant(unknown[0], names)}"
+            f"{function.__name__}; give some of {names}{meant(unknown[0], names)}"
         )

@@ -139,6 +139,8 @@ def test_options_are_those_of_the_function():
     arguments.options(inner, {"top": 2, "other": 1}, "other")
     with pytest.raises(ValueError, match=r"tops=2 is not an option of inner.*'top', 'window'"):
         arguments.options(inner, {"tops": 2})
+    with pytest.raises(ValueError, match=r"give some of \['window', 'top'\]$"):  # each once
+        arguments.options(inner, {"other": 2}, "window")
 
 
 @pytest.mark.parametrize(
