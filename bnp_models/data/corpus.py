@@ -123,8 +123,13 @@ class Corpus(ComparedByDigest):
     All constructors take `covariates`: what else is known of each document, such as its year or its
     party. They are columns by name, as a dictionary or a pandas frame, with one entry for each
     document in the order of the corpus; an index is not used. A column holds numbers, booleans,
-    strings, categories or dates; None, NaN or NaT is missing. No model reads them. Selections of
-    documents keep their rows, and `save` keeps them in the file.
+    strings, categories or dates; None, NaN or NaT is missing. A time zone is left out, and the time
+    stays that of its clocks: convert times of several zones to one before. No model reads them.
+    Selections of documents keep their rows, and `save` keeps them in the file.
+
+    Numbers are floats beside fractions and missing entries. Integers whose digits would be lost
+    then, those above 2**53, are refused. So are strings that are no dates where at least nine of
+    ten are dates ("2024-12-31"); pandas categories may hold them.
 
     Raises
     ------
@@ -434,8 +439,8 @@ class Corpus(ComparedByDigest):
         """What else is known of the documents: a copy, one row for each in order, see the class.
 
         The index is 0, ..., D - 1. Strings are categories with sorted levels, dates are datetime64
-        without time zones, and booleans of which some are missing have pandas' dtype "boolean".
-        Without covariates the frame has no columns.
+        without time zones (see the class), and booleans of which some are missing have pandas'
+        dtype "boolean". Without covariates the frame has no columns.
         """
         frame = self.names.covariates
         return no_covariates(self.num_docs) if frame is None else frame.copy()
