@@ -40,6 +40,7 @@ from bnp_models.data.documents import (
     draw_test,
     encode_documents,
     frozen,
+    html_table,
     is_mapped,
     number_of_tests,
     ranges,
@@ -474,18 +475,25 @@ class Corpus(ComparedByDigest):
         """SHA-256 of arrays, sizes and names, in hex; the same in every process."""
         return content_digest(self._arrays(), self.num_words, self.names)
 
-    def __repr__(self) -> str:
-        parts = [f"{self.num_docs} documents"]
+    def _sizes(self) -> dict[str, str]:
+        """Return how many documents, tokens and so on there are, in the order of the `repr`."""
+        found: dict[str, object] = {"documents": self.num_docs}
         if hasattr(self.word, "shape"):
-            parts.append(f"{self.num_tokens} tokens")
-        parts.append(f"{self.num_words} words")
+            found["tokens"] = self.num_tokens
+        found["words"] = self.num_words
         if self.group is not None:
-            parts.append(f"{self.num_groups} groups")
+            found["groups"] = self.num_groups
         if self.author_idx is not None:
-            parts.append(f"{self.num_authors} authors")
+            found["authors"] = self.num_authors
         if self.label is not None:
-            parts.append(f"{len(self.label_names) or getattr(self.label, 'dtype', '')} labels")
-        return f"Corpus({', '.join(parts)})"
+            found["labels"] = len(self.label_names) or getattr(self.label, "dtype", "")
+        return {name: str(size) for name, size in found.items()}
+
+    def __repr__(self) -> str:
+        return f"Corpus({', '.join(f'{size} {name}' for name, size in self._sizes().items())})"
+
+    def _repr_html_(self) -> str:
+        return html_table("Corpus", self._sizes())
 
     def document(self, d: SupportsIndex) -> Int[np.ndarray, " N"]:
         """Word ids of document `d`, in order."""
