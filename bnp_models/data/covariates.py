@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
-    "ABSENT", "as_covariates", "as_date", "check_number", "is_exact", "no_covariates",
-    "pack_covariates", "take_rows", "unpack_covariates",
+    "ABSENT", "as_covariates", "as_date", "check_dates", "check_number", "is_exact",
+    "no_covariates", "pack_covariates", "take_rows", "unpack_covariates",
 ]  # fmt: skip
 
 ABSENT = frozenset(["", "na", "n/a", "nan", "null", "none"])
@@ -90,7 +90,7 @@ def as_covariates(values: object, num_docs: int, *, mistyped: bool = False) -> p
     for name, (_, column) in zip(names, columns, strict=True):
         was_category = isinstance(getattr(column, "dtype", None), pd.CategoricalDtype)
         if isinstance(found[name], pd.Categorical) and not (was_category or mistyped):
-            _check_dates(f"covariates[{name!r}]", found[name])
+            check_dates(f"covariates[{name!r}]", found[name])
     return pd.DataFrame(found, index=pd.RangeIndex(num_docs)) if found else None
 
 
@@ -220,7 +220,7 @@ def check_number(argument: str, d: int, number: int) -> None:
         )
 
 
-def as_date(value: object) -> datetime.datetime | None:
+def as_date(value: Any) -> datetime.datetime | None:
     """Return a date, or a date with a time, as ISO 8601 writes it; None for anything else."""
     try:
         is_date = isinstance(value, str) and _DATE.fullmatch(value.strip())
@@ -229,7 +229,7 @@ def as_date(value: object) -> datetime.datetime | None:
         return None
 
 
-def _check_dates(argument: str, column: pd.Categorical) -> None:
+def check_dates(argument: str, column: pd.Categorical) -> None:
     """Refuse texts that are no dates where at least nine of ten are."""
     levels, codes = column.categories.tolist(), np.asarray(column.codes)
     is_date = np.array([as_date(level) is not None for level in levels], bool)

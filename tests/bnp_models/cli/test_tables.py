@@ -200,6 +200,9 @@ class TestEffects:
         columns.write_text("a;b\n1;2,3\n")
         assert cli.main([*argv, str(columns)]) == 2
         assert "quote fields that hold ','; divide columns by ','" in capsys.readouterr().err
+        columns.write_text(",\n1,2\n")
+        assert cli.main([*argv, str(columns)]) == 2
+        assert "has no names of columns in its first line" in capsys.readouterr().err
         columns.write_text("")
         assert cli.main([*argv, str(columns)]) == 2
         assert "--covariates must be a CSV file with a row of names" in capsys.readouterr().err

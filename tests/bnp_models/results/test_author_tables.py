@@ -150,7 +150,7 @@ def test_a_misspelt_author(fitted):
 
 def test_a_candidate_twice(fitted):
     with pytest.raises(ValueError, match="candidates has 'ann' at 0 and again at 2; give each one"):
-        author_tables.infer_author(fitted, "cat", iter(["ann", "bob", "ann"]))
+        author_tables.infer_author(fitted, "cat", ["ann", "bob", "ann"])
 
 
 def test_surprising_documents(fitted):
