@@ -66,7 +66,10 @@ INTERNAL = {
 }
 """Modules that users do not call, with the reason."""
 INTERNAL_FUNCTIONS = {
+    "data.text_files.as_written": "of the readers and the command, with a column of a file",
+    "data.text_files.columns_as_covariates": "of the command, with columns of a file",
     "data.text_files.other_delimiter": "of the readers, with the columns of a file",
+    "data.text_files.read_columns": "of the command, whose options give the path",
     "data.sources.check_counts": "of the models, which name their argument data",
     "data.sources.check_sources": "of the models, which name their argument data",
     "data.sources.with_features": "of the scores of rows, which check",

@@ -40,6 +40,7 @@ from bnp_models.cli.reading import (
 )
 from bnp_models.data import arguments
 from bnp_models.data.files import csv_text, replacing
+from bnp_models.data.text_files import as_written, columns_as_covariates, read_columns
 from bnp_models.run.checkpoint import has_checkpoint, read_header
 from bnp_models.run.choose_topics import OWN
 from bnp_models.run.progress import Lines
@@ -667,10 +668,13 @@ def effects(
     num_points
         With --by: values of a number or date, at equal distances (50).
     covariates
-        CSV file with a row for each document, in their order (the covariates of the corpus).
+        CSV file with a row for each document, in their order, read as --read covariates= reads
+        columns (the covariates of the corpus).
     """
     found, how = _load(run, "effects", **_taken(_load, options)), _taken(_print_table, options)
-    options |= {"formula": formula, "covariates": _columns("--covariates", covariates)}
+    options["formula"] = formula
+    if covariates is not None:
+        options["covariates"] = columns_as_covariates(_columns("--covariates", covariates))
     if by:
         points = {} if num_points is None else {"num_points": num_points}
         table = found.expected_shares(by=list(by), **points, **options)
@@ -710,32 +714,33 @@ def time(
     interval
         Probability that lower and upper enclose.
     covariates
-        CSV file with a row for each document, in their order (the covariates of the corpus).
+        CSV file with a row for each document, in their order, read as --read covariates= reads
+        columns (the covariates of the corpus).
     """
     found = _load(run, "topics_over_time", **_taken(_load, options))
     how = _taken(_print_table, options)
-    given = _columns("--covariates", covariates)
-    given = found.dataset.covariates if given is None else given
-    if given.columns.empty:
-        raise ValueError(f"{run} has a corpus without covariates: give --covariates FILE")
-    when = given[arguments.one_of("--column", column, list(given))]
+    if covariates is None:
+        given = found.dataset.covariates
+        if given.columns.empty:
+            raise ValueError(f"{run} has a corpus without covariates: give --covariates FILE")
+        when = given[arguments.one_of("--column", column, list(given))]
+    else:
+        texts = _columns("--covariates", covariates)
+        texts = {column: texts[arguments.one_of("--column", column, list(texts))]}
+        when = columns_as_covariates(texts)[column]
     periods = int(bins) if bins and bins.isdecimal() else bins
     table = found.topics_over_time(when, bins=periods, interval=interval)
     _say_left_out(table)
     return _print_table(table, **how)
 
 
-def _columns(argument: str, path: Path | None) -> pd.DataFrame | None:
+def _columns(argument: str, path: Path) -> dict[str, list[str]]:
     """Read the columns of a CSV file."""
-    if path is None:
-        return None
-    import pandas as pd
-
     try:
-        return pd.read_csv(path)
-    except (ValueError, OSError) as error:  # pandas' errors are ValueErrors
+        return read_columns(path)
+    except (ValueError, OSError) as error:
         raise ValueError(
-            f"{argument} must be a CSV file with a row of names, got {path}: {error}"
+            f"{argument} must be a CSV file with a row of names, in UTF-8, got {path}: {error}"
         ) from None
 
 
@@ -834,7 +839,8 @@ def label(run: Path, labels: Path) -> int:
     run
         Folder of a run: --output of the fit.
     labels
-        CSV file with the columns topic (the number) and label. They replace all earlier labels.
+        CSV file with the columns topic (the number) and label, in which rows without a label are
+        left out. They replace all earlier labels.
     """
     import pandas as pd
 
@@ -842,14 +848,15 @@ def label(run: Path, labels: Path) -> int:
 
     found = _load(run, "with_labels")
     table = _columns("labels", labels)
-    assert table is not None
     if missing := [name for name in ("topic", "label") if name not in table]:
         raise ValueError(
             f"labels: {labels} has no column {missing[0]!r}; give topic, with numbers as in "
-            f"topics.csv, and label; it has {', '.join(map(str, table.columns))}"
+            f"topics.csv, and label; it has {', '.join(table)}"
         )
-    named = table.dropna(subset=["topic", "label"])
-    names = pd.Series(named["label"].astype(str).to_numpy(), named["topic"].tolist())
+    numbers = as_written(table["topic"], True)
+    pairs = zip(numbers, table["label"], strict=True)
+    named = [(k, name) for k, name in pairs if k is not None and name]
+    names = pd.Series([name for _, name in named], [k for k, _ in named], dtype=object)
     if names.index.has_duplicates:
         raise ValueError(
             f"labels: {labels} has topic {names.index[names.index.duplicated()][0]} twice; give "

@@ -306,6 +306,8 @@ def reader_help() -> str:
         if parameters
     ]  # fmt: skip
     about = (
+        "Columns (csv) and fields (jsonl) that are called text, group, authors, label or name are\n"
+        "read without being asked for; authors= with nothing behind it reads no authors.\n"
         "NAME=VALUE by format, with the defaults. A flag is true or false, yes or no, on or off,\n"
         "1 or 0; a list is ['a', 'b']. stop_words are english, none, words with commas between\n"
         "them, or a file with a word on each line."

@@ -40,6 +40,7 @@ from bnp_models.data.documents import (
     draw_test,
     encode_documents,
     frozen,
+    html_table,
     is_mapped,
     number_of_tests,
     ranges,
@@ -123,8 +124,13 @@ class Corpus(ComparedByDigest):
     All constructors take `covariates`: what else is known of each document, such as its year or its
     party. They are columns by name, as a dictionary or a pandas frame, with one entry for each
     document in the order of the corpus; an index is not used. A column holds numbers, booleans,
-    strings, categories or dates; None, NaN or NaT is missing. No model reads them. Selections of
-    documents keep their rows, and `save` keeps them in the file.
+    strings, categories or dates; None, NaN or NaT is missing. A time zone is left out, and the time
+    stays that of its clocks: convert times of several zones to one before. No model reads them.
+    Selections of documents keep their rows, and `save` keeps them in the file.
+
+    Numbers are floats beside fractions and missing entries. Integers whose digits would be lost
+    then, those above 2**53, are refused. So are strings that are no dates where at least nine of
+    ten are dates ("2024-12-31"); pandas categories may hold them.
 
     Raises
     ------
@@ -434,8 +440,8 @@ class Corpus(ComparedByDigest):
         """What else is known of the documents: a copy, one row for each in order, see the class.
 
         The index is 0, ..., D - 1. Strings are categories with sorted levels, dates are datetime64
-        without time zones, and booleans of which some are missing have pandas' dtype "boolean".
-        Without covariates the frame has no columns.
+        without time zones (see the class), and booleans of which some are missing have pandas'
+        dtype "boolean". Without covariates the frame has no columns.
         """
         frame = self.names.covariates
         return no_covariates(self.num_docs) if frame is None else frame.copy()
@@ -469,18 +475,25 @@ class Corpus(ComparedByDigest):
         """SHA-256 of arrays, sizes and names, in hex; the same in every process."""
         return content_digest(self._arrays(), self.num_words, self.names)
 
-    def __repr__(self) -> str:
-        parts = [f"{self.num_docs} documents"]
+    def _sizes(self) -> dict[str, str]:
+        """Return how many documents, tokens and so on there are, in the order of the `repr`."""
+        found: dict[str, object] = {"documents": self.num_docs}
         if hasattr(self.word, "shape"):
-            parts.append(f"{self.num_tokens} tokens")
-        parts.append(f"{self.num_words} words")
+            found["tokens"] = self.num_tokens
+        found["words"] = self.num_words
         if self.group is not None:
-            parts.append(f"{self.num_groups} groups")
+            found["groups"] = self.num_groups
         if self.author_idx is not None:
-            parts.append(f"{self.num_authors} authors")
+            found["authors"] = self.num_authors
         if self.label is not None:
-            parts.append(f"{len(self.label_names) or getattr(self.label, 'dtype', '')} labels")
-        return f"Corpus({', '.join(parts)})"
+            found["labels"] = len(self.label_names) or getattr(self.label, "dtype", "")
+        return {name: str(size) for name, size in found.items()}
+
+    def __repr__(self) -> str:
+        return f"Corpus({', '.join(f'{size} {name}' for name, size in self._sizes().items())})"
+
+    def _repr_html_(self) -> str:
+        return html_table("Corpus", self._sizes())
 
     def document(self, d: SupportsIndex) -> Int[np.ndarray, " N"]:
         """Word ids of document `d`, in order."""

@@ -7,10 +7,12 @@ from collections.abc import Iterable, Mapping, Set
 from types import TracebackType
 from typing import Any, SupportsFloat, SupportsIndex
 
+import numpy as np
+
 from bnp_models.data import arguments
 from bnp_models.data.checks import LIMIT, check_vocabulary, describe, integers, numbered, strings
 from bnp_models.data.corpus import Corpus, make_corpus
-from bnp_models.data.covariates import as_covariates
+from bnp_models.data.covariates import as_covariates, check_number, is_exact
 from bnp_models.data.documents import ARGUMENTS, encode_documents
 from bnp_models.data.storage import TokenStore, open_store
 
@@ -51,6 +53,8 @@ class CorpusWriter:
         self._corpus: Corpus | None = None
         self._columns: dict[str, list[object]] = {role: [] for role in ARGUMENTS}
         self._covariates: dict[str, list[object]] | None = None  # columns, once there is a document
+        self._long: dict[str, tuple[int, int]] = {}  # an integer that no float holds, and where
+        self._floats: set[str] = set()  # covariates with values that are no integers
         self._place: dict[str, int] = {}  # of the names
         self._fitting: set[tuple[object, ...]] = set()  # values that were checked
         self._largest = -1, 0  # word, and its document
@@ -131,7 +135,12 @@ class CorpusWriter:
             if value is not None:
                 self._columns[role].append(value)
         for key, column in beside.items():
-            column.append((covariates or {})[key])
+            value = (covariates or {})[key]
+            column.append(value)
+            if not isinstance(value, int | np.integer):
+                self._floats.add(key)
+            elif not is_exact(int(value)):
+                self._long.setdefault(key, (store.num_docs, int(value)))
         self._covariates = beside
         if name is not None:
             self._place[name] = store.num_docs
@@ -177,7 +186,7 @@ class CorpusWriter:
             group_names=group_names,
             author_names=author_names,
             label_names=label_names,
-            covariates=self._covariates,
+            covariates=as_covariates(self._covariates, store.num_docs, mistyped=True),
         )
         self._corpus = make_corpus(store.finish(words, documents))
         return self._corpus
@@ -234,6 +243,11 @@ class CorpusWriter:
                 f"{arguments.meant(other[0], given if other[0] in columns else columns)}"
             )
         for name, value in given.items():
+            if not isinstance(value, int | np.integer):
+                if name in self._long:
+                    check_number(f"covariates[{name!r}]", *self._long[name])
+            elif name in self._floats or abs(int(value)) >= 2**63:
+                check_number(f"covariates[{name!r}]", d, int(value))
             infinite = isinstance(value, float) and math.isinf(value)
             special = value if infinite or isinstance(value, str) else None
             known = "covariates", name, type(value), special  # other values fit as their types do
@@ -243,9 +257,10 @@ class CorpusWriter:
 
             first = pd.Series(columns[name], dtype=object).dropna().head(1).tolist()
             try:
-                as_covariates({name: [*(first or [None]), value]}, 2)
+                as_covariates({name: [*first, value]}, len(first) + 1, mistyped=True)
             except ValueError as error:
-                raise ValueError(str(error).replace("of document 1", f"of document {d}")) from None
+                here = f"of document {len(first)}"
+                raise ValueError(str(error).replace(here, f"of document {d}")) from None
             self._fitting.add(known)
         return columns
 

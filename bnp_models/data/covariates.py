@@ -6,7 +6,8 @@ Covariates are kept as a pandas frame with one row for each document, in a few k
 - booleans, of dtype bool, or "boolean" where some are missing;
 - categories, of dtype "category" with levels that are strings; texts become such, with sorted
   levels. Missing ones have no level;
-- dates and times, of dtype datetime64 without a time zone; NaT is missing.
+- dates and times, of dtype datetime64; NaT is missing. A time zone is left out, and the time is
+  that of its clocks.
 
 No model reads them. pandas is slow to import, so it is imported where there are covariates.
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import json
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -28,14 +30,22 @@ from bnp_models.data.checks import distinct, one_per_doc
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["as_covariates", "no_covariates", "pack_covariates", "take_rows", "unpack_covariates"]
+__all__ = [
+    "ABSENT", "as_covariates", "as_date", "check_dates", "check_number", "is_exact",
+    "no_covariates", "pack_covariates", "take_rows", "unpack_covariates",
+]  # fmt: skip
+
+ABSENT = frozenset(["", "na", "n/a", "nan", "null", "none"])
+"""How files say that an entry is missing, in lower case."""
 
 _KEY = "covariates"
 _NUMBERS = int | float | np.integer | np.floating | decimal.Decimal
 _DATES = datetime.date | np.datetime64
+_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d.*)?", re.ASCII)
+_EXACT = 2**53  # a float holds every integer up to here
 
 
-def as_covariates(values: object, num_docs: int) -> pd.DataFrame | None:
+def as_covariates(values: object, num_docs: int, *, mistyped: bool = False) -> pd.DataFrame | None:
     """Return covariates as the module says, or None if there is no column.
 
     Parameters
@@ -44,11 +54,15 @@ def as_covariates(values: object, num_docs: int) -> pd.DataFrame | None:
         A pandas frame, or a mapping of names to columns. Rows count by position.
     num_docs
         Number of entries of each column.
+    mistyped
+        Do not refuse texts of which most are dates, and some not.
 
     Raises
     ------
     ValueError
-        If names are not distinct strings, a column has another length, or holds something else.
+        If names are not distinct strings, a column has another length, holds something else,
+        numbers that floats do not hold exactly where it needs floats, or dates of which some are
+        mistyped.
     """
     import pandas as pd
 
@@ -73,6 +87,10 @@ def as_covariates(values: object, num_docs: int) -> pd.DataFrame | None:
         name: _column(f"covariates[{name!r}]", column, num_docs)
         for name, (_, column) in zip(names, columns, strict=True)
     }
+    for name, (_, column) in zip(names, columns, strict=True):
+        was_category = isinstance(getattr(column, "dtype", None), pd.CategoricalDtype)
+        if isinstance(found[name], pd.Categorical) and not (was_category or mistyped):
+            check_dates(f"covariates[{name!r}]", found[name])
     return pd.DataFrame(found, index=pd.RangeIndex(num_docs)) if found else None
 
 
@@ -112,6 +130,10 @@ def _column(argument: str, values: Any, num_docs: int) -> Any:
     if pd.api.types.is_bool_dtype(dtype):
         return _booleans(column)
     if pd.api.types.is_numeric_dtype(dtype) and dtype.kind in "iuf":
+        if dtype.kind == "f":
+            for d, x in enumerate(entries):
+                if isinstance(x, int):
+                    check_number(argument, d, x)
         return _numbers(argument, column)
     return _objects(argument, column)
 
@@ -127,6 +149,11 @@ def _numbers(argument: str, column: pd.Series) -> np.ndarray:
     dtype = getattr(own, "numpy_dtype", getattr(own, "subtype", own))  # nullable, sparse, NumPy's
     if column.isna().any():  # pandas has integers of which some are missing
         wide = dtype if dtype.kind == "f" else np.float64
+        if dtype.kind != "f":
+            there = column.dropna().to_numpy(dtype)
+            large = np.flatnonzero((there > _EXACT) | (there < -_EXACT))
+            for d, x in zip(np.flatnonzero(column.notna())[large], there[large], strict=True):
+                check_number(argument, int(d), int(x))
         numbers = column.to_numpy(wide, na_value=np.nan)
     else:
         numbers = column.to_numpy(dtype)
@@ -144,12 +171,21 @@ def _objects(argument: str, column: pd.Series) -> Any:
     """Return a column of Python's objects of one kind, with None, NaN, NA or NaT where missing."""
     import pandas as pd
 
+    for d, x in enumerate(column):
+        if isinstance(x, decimal.Decimal) and x.is_snan():
+            raise ValueError(
+                f"{argument} of document {d} is {x}; give finite numbers, and NaN where one is "
+                "missing"
+            )
     missing = column.isna().to_numpy()
     entries = [None if gone else x for x, gone in zip(column, missing, strict=True)]
     there = [x for x in entries if x is not None]
     if all(isinstance(x, bool | np.bool_) for x in there) and there:
         return _booleans(pd.Series(entries, dtype="boolean"))
     if all(isinstance(x, _NUMBERS) and not isinstance(x, bool) for x in there):
+        for d, x in enumerate(entries):
+            if isinstance(x, int | np.integer):
+                check_number(argument, d, int(x))
         numbers = [np.nan if x is None else float(x) for x in entries]
         return _numbers(argument, pd.Series(numbers, dtype=np.float64))
     if all(isinstance(x, str) for x in there):
@@ -164,6 +200,52 @@ def _objects(argument: str, column: pd.Series) -> Any:
         f"{argument} holds {shown}; give numbers for all, booleans, strings, categories or dates, "
         "and None where one is missing"
     )
+
+
+def is_exact(number: int) -> bool:
+    """Say whether a float holds an integer exactly."""
+    try:
+        return int(float(number)) == number
+    except OverflowError:
+        return False
+
+
+def check_number(argument: str, d: int, number: int) -> None:
+    """Refuse an integer that a float does not hold exactly."""
+    if not is_exact(number):
+        raise ValueError(
+            f"{argument} of document {d} is {arguments.short_repr(number)}, whose last digits "
+            "would be lost: beside missing entries and fractions, and above 2**63, numbers are "
+            "floats. Make all of them strings; in a CSV file, put a letter before each"
+        )
+
+
+def as_date(value: Any) -> datetime.datetime | None:
+    """Return a date, or a date with a time, as ISO 8601 writes it; None for anything else."""
+    try:
+        is_date = isinstance(value, str) and _DATE.fullmatch(value.strip())
+        return datetime.datetime.fromisoformat(value.strip()) if is_date else None
+    except ValueError:
+        return None
+
+
+def check_dates(argument: str, column: pd.Categorical) -> None:
+    """Refuse texts that are no dates where at least nine of ten are."""
+    levels, codes = column.categories.tolist(), np.asarray(column.codes)
+    is_date = np.array([as_date(level) is not None for level in levels], bool)
+    is_word = np.array([level.strip().lower() in ABSENT for level in levels], bool)
+    there = np.flatnonzero(codes >= 0)
+    wrong = there[~is_date[codes[there]]]
+    others = wrong[~is_word[codes[wrong]]]
+    named = others if len(others) else wrong
+    num_dates = len(there) - len(wrong)
+    if len(named) and num_dates >= 9 * len(named):
+        d = int(named[0])
+        raise ValueError(
+            f"{argument} of document {d} is {levels[codes[d]]!r}, which is no date, but "
+            f"{num_dates} others are: write all as '2024-12-31', and None (nothing in a file) "
+            "where one is missing"
+        )
 
 
 def _levels(argument: str, levels: list[str]) -> pd.Index:

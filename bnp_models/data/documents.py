@@ -7,6 +7,7 @@ and an argument of the constructors of `Corpus`.
 import dataclasses
 import functools
 import hashlib
+import html
 import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
@@ -48,6 +49,7 @@ __all__ = [
     "encode",
     "encode_documents",
     "frozen",
+    "html_table",
     "is_mapped",
     "make_unique",
     "names_of",
@@ -77,6 +79,12 @@ class ComparedByDigest:
 
     def __hash__(self) -> int:
         return hash(self.digest)
+
+
+def html_table(title: str, rows: Mapping[str, str]) -> str:
+    """Return a table with a row for each fact about an object, as notebooks show it."""
+    cells = (f"<tr><th>{name}</th><td>{html.escape(x)}</td></tr>" for name, x in rows.items())
+    return f"<b>{title}</b><table>{''.join(cells)}</table>"
 
 
 class _Strings(ComparedByDigest):

@@ -274,6 +274,11 @@ def guess_format(path: PathLike) -> str:
 def read_corpus(path: PathLike, format: str | None = None, **options: Any) -> Corpus:
     """Read a corpus from a file or folder.
 
+    Columns of a table or fields of records that are called `text`, `group`, `authors`, `label` or
+    `name` are read without being asked for, unless an option names another column; with an empty
+    name (`authors=""`) none is read. Of a `.npz` file the authors are read, and the array `group`
+    unless an option names another. All others are left out unless an option names them.
+
     Parameters
     ----------
     format

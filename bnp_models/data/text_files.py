@@ -11,17 +11,16 @@ The words of each document go to memory or to the `store` when its last entry is
 
 import csv
 import dataclasses
-import datetime
 import itertools
 import json
 import os
 import re
 import sys
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Int
@@ -37,13 +36,20 @@ from bnp_models.data.checks import (
     whole,
 )
 from bnp_models.data.corpus import Corpus, make_corpus
+from bnp_models.data.covariates import ABSENT, as_covariates, as_date
 from bnp_models.data.documents import ARGUMENTS, encode_documents, make_unique
 from bnp_models.data.files import about_file, open_text
 from bnp_models.data.storage import TokenStore, number_words, open_store
 from bnp_models.data.texts import joined
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 __all__ = [
+    "as_written",
+    "columns_as_covariates",
     "other_delimiter",
+    "read_columns",
     "read_csv",
     "read_folder",
     "read_jsonl",
@@ -85,7 +91,7 @@ def read_jsonl(
         An empty name reads nothing.
     covariates
         Names of fields to keep as `covariates`, see `Corpus`. Where all texts of a field are dates
-        ("2024-12-31", also with a time), they become dates; null is missing.
+        ("2024-12-31", also with a time), they become dates, without a time zone; null is missing.
     encoding
         Of the file.
     options
@@ -129,8 +135,8 @@ def read_csv(
     covariates
         Names of columns to keep as `covariates`, see `Corpus`. A column of which all entries are
         numbers, true and false, or dates ("2024-12-31", also with a time), becomes that; any other
-        one holds texts. Empty entries are missing, and NA, NaN and null where others are numbers,
-        booleans or dates.
+        one holds texts. Dates have no time zone, see `Corpus`. Empty entries are missing, and NA,
+        NaN and null where others are numbers, booleans or dates.
     delimiter
         By default a tab for `.tsv` files and a comma for others.
     author_separator
@@ -155,7 +161,7 @@ def read_csv(
     ):
         raise ValueError(f"delimiter must be one character in a line, got {delimiter!r}")
     if delimiter is None:
-        delimiter = "\t" if str(path).removesuffix(".gz").endswith(".tsv") else ","
+        delimiter = _delimiter(path)
     records = _csv_records(path, delimiter, encoding, authors or "authors", author_separator)
     return _corpus_of_records(path, records, text, covariates, fields, options, all_text=True)
 
@@ -295,10 +301,13 @@ def _whole(value: Any) -> Any:
     return value
 
 
-def _csv_records(
-    path: PathLike, delimiter: str, encoding: str, authors: str, separator: str
-) -> Iterator[Record]:
-    """Yield the rows of a table, with a list of authors in the column that has them."""
+def _csv_rows(
+    path: PathLike,
+    delimiter: str,
+    encoding: str,
+    advice: Callable[[Iterable[str]], str] = other_delimiter,
+) -> Iterator[list[str]]:
+    """Yield the names of the columns of a table, [] if it is empty, and then its rows."""
     limit = csv.field_size_limit(sys.maxsize)  # the default limit is shorter than some documents
     try:
         with open_text(path, encoding, newline="") as file:
@@ -306,22 +315,60 @@ def _csv_records(
             header = next(rows, [])
             with about_file(path):
                 distinct("the first line", [column for column in header if column])
+            yield header
             for row in filter(None, rows):
                 if len(row) != len(header):
                     raise ValueError(
                         f"{path} has a row of {len(row)} columns, {arguments.short_repr(row)}, "
                         f"where the first line has {len(header)}; quote fields that hold "
-                        f"{delimiter!r}{other_delimiter(header)}"
+                        f"{delimiter!r}{advice(header)}"
                     )
-                record: Record = dict(zip(header, row, strict=True))
-                if authors in record:
-                    people = map(str.strip, record[authors].split(separator))
-                    record[authors] = list(filter(None, people))
-                yield record
+                yield row
     except csv.Error as error:
         raise ValueError(f"{path}: no CSV ({error}); check quotes and delimiter") from error
     finally:
         csv.field_size_limit(limit)
+
+
+def _csv_records(
+    path: PathLike, delimiter: str, encoding: str, authors: str, separator: str
+) -> Iterator[Record]:
+    """Yield the rows of a table, with a list of authors in the column that has them."""
+    rows = _csv_rows(path, delimiter, encoding)
+    header = next(rows)
+    for row in rows:
+        record: Record = dict(zip(header, row, strict=True))
+        if authors in record:
+            people = map(str.strip, record[authors].split(separator))
+            record[authors] = list(filter(None, people))
+        yield record
+
+
+def read_columns(path: PathLike) -> dict[str, list[str]]:
+    """Read the columns of a table as texts, by name; those without a name are left out."""
+    delimiter = _delimiter(path)
+    rows = _csv_rows(path, delimiter, "utf-8", lambda _: f"; divide columns by {delimiter!r}")
+    header = next(rows)
+    found: dict[str, list[str]] = {name: [] for name in header}
+    if not any(found):
+        raise ValueError(f"{path} has no names of columns in its first line")
+    for row in rows:
+        for name, entry in zip(header, row, strict=True):
+            found[name].append(entry)
+    found.pop("", None)
+    return found
+
+
+def columns_as_covariates(columns: Mapping[str, list[str]]) -> "pd.DataFrame":
+    """Return columns of `read_columns` as the covariates that `read_csv` makes of them."""
+    num_rows = len(next(iter(columns.values())))
+    found = as_covariates({name: as_written(x, True) for name, x in columns.items()}, num_rows)
+    assert found is not None  # there is a column
+    return found
+
+
+def _delimiter(path: PathLike) -> str:
+    return "\t" if str(path).removesuffix(".gz").endswith(".tsv") else ","
 
 
 def _corpus_of_records(
@@ -414,11 +461,10 @@ def _documents(
     if all_text and "label" in columns:
         columns["label"][:] = _as_numbers(columns["label"])
     for values in covariates.values():
-        values[:] = _as_written(values, all_text)
+        values[:] = as_written(values, all_text)
 
 
 _NUMBER = re.compile(r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_MISSING = frozenset(["", "na", "n/a", "nan", "null", "none", "inf", "-inf"])
 
 
 def _as_numbers(values: list[str]) -> list[Any]:
@@ -430,7 +476,7 @@ def _as_numbers(values: list[str]) -> list[Any]:
         whole = all(value.strip().lstrip("+-").isdecimal() for value in values)
         return list(map(int if whole else float, values))
     for d, value in enumerate(values):
-        if not is_number[d] and value.strip().lower() not in _MISSING:
+        if not is_number[d] and value.strip().lower() not in (*ABSENT, "inf", "-inf"):
             return values
     d = is_number.index(False)
     raise ValueError(
@@ -439,15 +485,11 @@ def _as_numbers(values: list[str]) -> list[Any]:
     )
 
 
-_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d.*)?", re.ASCII)
-_ABSENT = _MISSING - {"inf", "-inf"}  # which are refused
-
-
-def _as_written(values: list[Any], all_text: bool) -> list[Any]:
+def as_written(values: list[Any], all_text: bool) -> list[Any]:
     """Return covariates of a file with texts read as what all of them are, None where missing."""
     all_text = all_text and all(isinstance(value, str) for value in values)  # authors are lists
-    absent = [value is None or (all_text and value.strip().lower() in _ABSENT) for value in values]
-    for read in (_number, _boolean, _date) if all_text else (_date,):
+    absent = [value is None or (all_text and value.strip().lower() in ABSENT) for value in values]
+    for read in (_number, _boolean, as_date) if all_text else (as_date,):
         found = [None if gone else read(value) for value, gone in zip(values, absent, strict=True)]
         if found.count(None) == absent.count(True) < len(values):
             return found
@@ -465,15 +507,6 @@ def _number(text: str) -> int | float | None:
 
 def _boolean(text: str) -> bool | None:
     return {"true": True, "false": False}.get(text.strip().lower())
-
-
-def _date(value: Any) -> datetime.datetime | None:
-    """Return a date, or a date with a time, as ISO 8601 writes it."""
-    try:
-        is_date = isinstance(value, str) and _DATE.fullmatch(value.strip())
-        return datetime.datetime.fromisoformat(value.strip()) if is_date else None
-    except ValueError:
-        return None
 
 
 def _corpus_of_words(

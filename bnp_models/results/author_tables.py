@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 
 from bnp_models.base.author_model import AuthorModel
 from bnp_models.data import arguments
-from bnp_models.data.checks import NoTokens
+from bnp_models.data.checks import NoTokens, distinct
 from bnp_models.data.corpus import Corpus
 from bnp_models.posterior.mixtures import AuthorMixture, author_states, check_words
 from bnp_models.posterior.stacking import chain_weights
@@ -162,8 +162,9 @@ def infer_author(
         the fit were; or a `Corpus` over the words of the model. If it has authors, these are
         ignored.
     candidates
-        Names of authors who have documents with tokens in the corpus that was fitted. By default
-        all of them; `attrs["without_documents"]` of the table counts the authors left out then.
+        Names of authors who have documents with tokens in the corpus that was fitted, each once. By
+        default all of them; `attrs["without_documents"]` of the table counts the authors left out
+        then.
 
     Returns
     -------
@@ -173,7 +174,8 @@ def infer_author(
     Raises
     ------
     ValueError
-        As `author_topics`, or if a candidate has no document, or the corpus is over other words.
+        As `author_topics`, or if a candidate has no document or is named twice, or the corpus is
+        over other words.
 
     Notes
     -----
@@ -195,6 +197,7 @@ def infer_author(
     """
     rows = _rows(fit, candidates, "candidates")
     documents, names = _num_documents(fit.dataset), fit.dataset.author_names
+    distinct("candidates", [names[j] for j in rows])
     if absent := [names[j] for j in rows if not documents[j]]:
         raise ValueError(
             f"candidates has {absent[0]!r}, who has no document with tokens in the corpus that was "

@@ -5,7 +5,6 @@ from __future__ import annotations
 import abc
 import dataclasses
 import functools
-import html
 import inspect
 import json
 import operator
@@ -22,6 +21,7 @@ from jaxtyping import Float, Num
 
 from bnp_models.base.model import Model, from_description
 from bnp_models.data import arguments
+from bnp_models.data.documents import html_table
 from bnp_models.data.files import check_seal
 from bnp_models.posterior import arviz_data
 from bnp_models.posterior.intervals import tail_quantiles, weighted_quantiles
@@ -191,8 +191,7 @@ class Fit(abc.ABC):
             "draws": f"{sizes['draw']} of each of {sizes['chain']} chains",
             "next": f"convergence(), report(path); {self.offers}",
         }
-        cells = (f"<tr><th>{n}</th><td>{html.escape(text)}</td></tr>" for n, text in rows.items())
-        return f"<b>{type(self).__name__}</b><table>{''.join(cells)}</table>"
+        return html_table(type(self).__name__, rows)
 
     @property
     def posterior(self) -> Any:

@@ -113,7 +113,7 @@ class TestLabel:
     def test_names_are_in_all_files(self, run, tmp_path, capsys):
         folder = shutil.copytree(run, tmp_path / "run")
         labels = tmp_path / "labels.csv"
-        labels.write_text("topic,label\n1,first name\n0,\n")
+        labels.write_text("topic,label,checked\n,,NA\n1,first name,inf\n0,,\n")
         assert cli.main(["label", str(folder), str(labels)]) == 0
         assert ": 1\n" in capsys.readouterr().err
         assert load_run(folder).topic_labels()[1] == "first name"
@@ -122,6 +122,10 @@ class TestLabel:
         before, after = (arviz_data.load(x / "draws.nc") for x in (run, folder))
         same = (arviz_data.group(x, "posterior") for x in (before, after))
         assert next(same).identical(next(same))
+        for label in ("NA", "007", "2019-01-01", "TRUE"):
+            labels.write_text(f"topic,label\n1,{label}\n")
+            assert cli.main(["label", str(folder), str(labels)]) == 0
+            assert load_run(folder).topic_labels()[1] == label
 
     @pytest.mark.parametrize(
         ("text", "message"),

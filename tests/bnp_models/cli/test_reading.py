@@ -186,8 +186,23 @@ def test_corpora_that_remember_how_they_were_read(texts, write, capsys):
 def test_help_lists_the_options_with_their_defaults():
     text = " ".join(reader_help().split())
     for part in ("csv: text, group, authors", "author_separator=;", "table: source, row, kind",
+                 "called text, group, authors, label or name are read without being asked for",
                  "stop_words=english", "texts (jsonl, csv, lines, folder)"):  # fmt: skip
         assert part in text
+
+
+def test_columns_that_are_read_without_being_asked_for(write):
+    assert "without being asked for" in " ".join(str(bnp.read_corpus.__doc__).split())
+    table = write("a.csv", "text,group,authors,label,name\ncat,g,ann;bob,x,one\ndog,h,ann,y,two\n")
+    found, _ = read_data(MODEL, table)
+    assert found.author_names == ("ann", "bob")
+    assert (found.group_names, found.label_names, found.doc_names) == (
+        ("g", "h"), ("x", "y"), ("one", "two"),
+    )  # fmt: skip
+    none = [f"{role}=" for role in ("group", "authors", "label", "name")]
+    found, _ = read_data(MODEL, table, read=none)
+    assert (found.num_authors, found.num_groups, found.label) == (0, 0, None)
+    assert found.doc_names == ("0", "1")
 
 
 def test_covariates_belong_to_the_run(write, capsys):

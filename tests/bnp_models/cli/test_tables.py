@@ -149,6 +149,25 @@ class TestEffects:
         expected = load_run(run).expected_shares("~ s(day, df=1)", table, **how)
         assert capsys.readouterr().out == expected.to_csv(index=False)
 
+    def test_columns_are_read_as_those_of_a_corpus(self, run, tmp_path, capsys):
+        rows = ["a,007,NA,2020-01-05 10:00", "b,007,EU,", "c,7,NA,2020-02-01 10:00",
+                "d,7,EU,2020-01-07 09:00", "e,007,NA,2021-01-05 10:00"]  # fmt: skip
+        path = tmp_path / "columns.csv"
+        path.write_text("\n".join([",code,region,day", *rows]))
+        texts = tmp_path / "texts.csv"
+        texts.write_text(path.read_text().replace(",code", "text,code", 1))
+        names = ["code", "region", "day"]
+        table = bnp.read_corpus(texts, token_pattern=r"\w+", covariates=names, stop_words=None)
+        for formula in ("~ code + region", "~ day"):
+            argv = ["effects", str(run), "--covariates", str(path), "--csv", "--num-draws", "2"]
+            assert cli.main([*argv, "--formula", formula]) == 0
+            expected = load_run(run).effects(formula, table.covariates, num_draws=2)
+            assert capsys.readouterr().out == expected.to_csv(index=False)
+            if formula != "~ day":
+                assert {"code[7]", "region[NA]"} <= set(expected["term"])
+        assert cli.main(["time", str(run), "--covariates", str(path), "--column", "code"]) == 2
+        assert "'007', which is no date" in capsys.readouterr().err
+
     def test_time(self, run, columns, capsys):
         argv = ["time", str(run), "--covariates", str(columns), "--csv", "--column"]
         fit, table = load_run(run), pd.read_csv(columns)
@@ -178,6 +197,12 @@ class TestEffects:
         argv = ["time", str(run), "--column", "days", "--covariates"]
         assert cli.main([*argv, str(columns)]) == 2
         assert "--column must be one of ['day', 'length'], got 'days'" in capsys.readouterr().err
+        columns.write_text("a;b\n1;2,3\n")
+        assert cli.main([*argv, str(columns)]) == 2
+        assert "quote fields that hold ','; divide columns by ','" in capsys.readouterr().err
+        columns.write_text(",\n1,2\n")
+        assert cli.main([*argv, str(columns)]) == 2
+        assert "has no names of columns in its first line" in capsys.readouterr().err
         columns.write_text("")
         assert cli.main([*argv, str(columns)]) == 2
         assert "--covariates must be a CSV file with a row of names" in capsys.readouterr().err

@@ -90,6 +90,12 @@ def test_repr_is_short(corpus):
     assert repr(corpus) == (
         "Corpus(5 documents, 9 tokens, 7 words, 2 groups, 3 authors, float32 labels)"
     )
+    page = corpus._repr_html_()
+    assert page.startswith("<b>Corpus</b><table><tr><th>documents</th><td>5</td></tr>")
+    assert page.endswith("<tr><th>labels</th><td>float32</td></tr></table>")
+    rows = [row.split("</th><td>")[::-1] for row in page.split("<tr><th>")[1:]]
+    shown = ", ".join(f"{size.split('<')[0]} {name}" for size, name in rows)
+    assert repr(corpus) == f"Corpus({shown})"
     assert repr(Corpus.from_ids([[0]], 1, labels=["x"])) == (
         "Corpus(1 documents, 1 tokens, 1 words, 1 labels)"
     )
@@ -617,6 +623,7 @@ def test_trees_may_hold_anything(corpus):
     assert len(leaves) == 7
     assert jax.tree.unflatten(structure, [object()] * 7).num_docs == 5
     assert "documents" in repr(jax.tree.map(lambda _: 0, corpus))
+    assert "documents" in jax.tree.map(lambda _: 0, corpus)._repr_html_()
     assert jax.eval_shape(lambda corpus: corpus, corpus).word.shape == (9,)
 
 

@@ -2,6 +2,7 @@
 
 import datetime
 import json
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import bnp_models as bnp
 from bnp_models.data.storage import load_npz, save_data, write_sealed
 
 UTC = datetime.UTC
+LONG = 2**60 + 1
 DOCS = [[0, 1], [1], [0], []]
 COLUMNS: dict[str, Any] = {
     "year": [2001, 2002, 2003, 2004],
@@ -105,6 +107,18 @@ def test_values_of_pandas_and_numpy(values, dtype, wanted):
 def test_integers_with_missing_ones_are_floats():
     column = kept(pd.array([1, None, 3, 4], dtype="Int64"))
     assert (str(column.dtype), column.isna().tolist()) == ("float64", [False, True, False, False])
+
+
+def test_digits_that_are_kept():
+    for values in (
+        [LONG, 2, 3, -LONG],
+        pd.array([LONG, 1, 2, 3], dtype="Int64"),
+        [2**64 - 1, 1, 2, 3],
+        [2**60, 1.5, 2, 3],  # a float holds it exactly
+        [str(LONG), None, "2", "3"],
+    ):
+        there = [x for x in list(values) if x is not None]
+        assert kept(values).dropna().tolist() == there
 
 
 def test_a_frame_counts_by_position():
@@ -230,6 +244,31 @@ BAD = {
     "set": ({"x": {1, 2, 3, 4}}, "whose order counts"),
     "masked": ({"x": np.ma.masked_equal([1, 2, 3, 4], 2)}, "has 1 masked entries"),
     "infinite": ({"x": [1, 2, 3, np.inf]}, r"\['x'\] of document 3 is inf; give finite numbers"),
+    "too large": (
+        {"x": [1, 2, 10**400, 3]},
+        r"\['x'\] of document 2 is 10+\.\.\., whose last digits would be lost: .* Make all of them "
+        "strings",
+    ),
+    "signalling": (
+        {"x": [1, Decimal("sNaN"), 2, 3]},
+        r"\['x'\] of document 1 is sNaN; give finite numbers, and NaN where one is missing",
+    ),
+    "digits": ({"x": [1, None, LONG, 3]}, rf"\['x'\] of document 2 is {LONG}, whose last digits"),
+    "digits beside fractions": ({"x": [LONG, 1.5, 2, 3]}, rf"document 0 is {LONG}, whose last"),
+    "digits of objects": (
+        {"x": pd.Series([1, 2, np.nan, -LONG], dtype=object)},
+        rf"document 3 is -{LONG}, whose last digits",
+    ),
+    "digits of Int64": (
+        {"x": pd.array([1, None, 3, LONG], dtype="Int64")},
+        rf"document 3 is {LONG}, whose last digits would be lost: beside missing entries",
+    ),
+    "digits of UInt64": (
+        {"x": pd.array([None, 2**64 - 1, 3, 4], dtype="UInt64")},
+        f"document 1 is {2**64 - 1}, whose last digits",
+    ),
+    "digits of NumPy": ({"x": [np.int64(LONG), None, 2, 3]}, f"document 0 is {LONG}, whose last"),
+    "above 2**63": ({"x": [2**70 + 1, 1, 2, -3]}, "and above 2..63, numbers are floats"),
     "name": ({1: [1, 2, 3, 4]}, r"names of covariates\[0\] is 1; give strings"),
     "no name": ({"": [1, 2, 3, 4]}, "covariates has a column without a name"),
     "twice": (pd.DataFrame([[1, 2]] * 4, columns=["x", "x"]), "'x' at 0 and again at 1"),
@@ -335,6 +374,37 @@ def test_columns_of_a_table_become_what_all_entries_are(tmp_path):
     assert bnp.read_corpus(path, text="body").covariates.shape == (3, 0)
 
 
+def test_a_mistyped_date(tmp_path):
+    days = [f"2020-01-{d:02}" for d in range(1, 20)]
+    path = tmp_path / "a.csv"
+    for wrong in ("2020-13-45", "3 May 2020", "20200-01-01"):
+        column = [*days[:4], wrong, "NA", *days[4:]]
+        path.write_text("\n".join(["text,day", *(f"cat,{day}" for day in column)]))
+        message = (
+            rf"a.csv: covariates\['day'\] of document 4 is '{wrong}', which is no date, but 19 "
+            r"others are: write all as '2024-12-31', and None \(nothing in a file\)"
+        )
+        with pytest.raises(ValueError, match=message):
+            bnp.read_corpus(path, covariates="day")
+        frame = pd.DataFrame({"text": "cat", "day": column})
+        with pytest.raises(ValueError, match=rf"document 4 is '{wrong}', which is no date, but 19"):
+            bnp.Corpus.from_dataframe(frame, covariates="day")
+        frame["day"] = frame["day"].astype("category")  # whose user says what it is
+        assert bnp.Corpus.from_dataframe(frame, covariates="day").covariates["day"][4] == wrong
+    frame["day"] = [None, *days, "none"]
+    with pytest.raises(ValueError, match=r"document 20 is 'none', which is no date, but 19"):
+        bnp.Corpus.from_dataframe(frame, covariates="day")
+    frame["day"] = [*days[:18], "x", "y", "z"]  # 18 of 21
+    assert bnp.Corpus.from_dataframe(frame, covariates="day").covariates["day"][20] == "z"
+
+
+def test_times_are_those_of_their_clocks(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("text,when\ncat,2020-01-01T23:30+05:00\ndog,2020-01-01T08:00Z\n")
+    local = [pd.Timestamp("2020-01-01 23:30"), pd.Timestamp("2020-01-01 08:00")]
+    assert bnp.read_corpus(path, covariates="when").covariates["when"].tolist() == local
+
+
 def test_fields_of_records(tmp_path):
     path = tmp_path / "a.jsonl"
     records = [
@@ -404,6 +474,7 @@ def test_a_writer_keeps_them(tmp_path):
         ({"year": np.inf, "party": "a"}, r"covariates\['year'\] of document 1 is inf"),
         ({"year": [1], "party": "a"}, r"covariates\['year'\] holds 2000 and \[1\]"),
         ({"year": 1, "party": "\0"}, "without NUL characters"),
+        ({"year": 10**400, "party": "a"}, r"\['year'\] of document 1 is 10+\.\.\., whose last"),
         ({"year": pd.NA, "party": np.ones(2)}, r"covariates\['party'\] holds 'a' and array"),
     ],
 )
@@ -416,6 +487,26 @@ def test_a_writer_does_not_add_what_is_wrong(tmp_path, wrong, message):
         writer.add([1], covariates={"year": 2001, "party": "b"})
         corpus = writer.finish(num_words=2)
     assert corpus.covariates["year"].tolist() == [2000, 2001]
+
+
+def test_a_writer_keeps_digits_or_refuses_them(tmp_path):
+    with bnp.CorpusWriter(tmp_path / "w") as writer:
+        writer.add([0], covariates={"x": LONG, "y": None})
+        for wrong, message in (
+            ({"x": None, "y": 1}, rf"\['x'\] of document 0 is {LONG}, whose last digits"),
+            ({"x": 1, "y": LONG}, rf"\['y'\] of document 1 is {LONG}, whose last digits"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                writer.add([0], covariates=wrong)
+        writer.add([0], covariates={"x": -LONG, "y": 1})
+        assert writer.finish(num_words=1).covariates["x"].tolist() == [LONG, -LONG]
+
+
+def test_a_writer_does_not_lose_its_documents_by_a_mistyped_date(tmp_path):
+    with bnp.CorpusWriter(tmp_path / "w") as writer:
+        for day in ["2020-01-01"] * 10 + ["2020-13-01"]:
+            writer.add([0], covariates={"day": day})
+        assert str(writer.finish(num_words=1).covariates["day"].dtype) == "category"
 
 
 def test_a_writer_without_covariates_takes_none_later(tmp_path):

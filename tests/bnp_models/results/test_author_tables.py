@@ -148,6 +148,11 @@ def test_a_misspelt_author(fitted):
         author_tables.infer_author(fitted, "cat", ["cloe"])
 
 
+def test_a_candidate_twice(fitted):
+    with pytest.raises(ValueError, match="candidates has 'ann' at 0 and again at 2; give each one"):
+        author_tables.infer_author(fitted, "cat", ["ann", "bob", "ann"])
+
+
 def test_surprising_documents(fitted):
     table = author_tables.surprising_documents(fitted, "ann")
     assert len(table) == 9
