@@ -255,7 +255,7 @@ class CorpusWriter:
                 continue
             import pandas as pd
 
-            first = pd.Series(columns[name], dtype=object).dropna().head(1).tolist()
+            first = next(([x] for x in columns[name] if not np.all(pd.isna(x))), [])
             try:
                 as_covariates({name: [*first, value]}, len(first) + 1, mistyped=True)
             except ValueError as error:
