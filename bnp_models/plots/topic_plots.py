@@ -134,8 +134,9 @@ def plot_effects(
 ) -> Axes:
     """Draw the effect of one term on each topic, with its interval; the largest effect is on top.
 
-    Effects whose interval does not enclose zero are drawn in colour. Topics below 0.005% of the
-    tokens are not drawn, unless `ax` is given.
+    An effect is drawn in colour if its interval does not enclose zero, and all other chains that
+    have the topic have an effect of the same sign. Topics below 0.005% of the tokens are not drawn,
+    unless `ax` is given.
 
     Parameters
     ----------
@@ -158,7 +159,10 @@ def plot_effects(
     kept, said = large_topics(table, topics, ax)
     part = table.loc[(table["term"] == term) & table["topic"].isin(topics[kept].tolist())]
     part = part.sort_values("effect", ascending=False, kind="stable")
-    clear = (part["lower"] > 0) | (part["upper"] < 0)
+    clear, why = (part["lower"] > 0) | (part["upper"] < 0), "the interval does not enclose zero"
+    if {"same_sign", "other_chains"} <= set(part):
+        clear &= part["same_sign"] == part["other_chains"]
+        why += ", and the effect has the same sign in all other chains that have the topic"
     ax = panels.interval_rows(
         ax, names[part["topic"]].tolist(), part["effect"], part["lower"], part["upper"],
         np.where(clear, panels.COLOURS[0], "0.55").tolist(),
@@ -166,7 +170,7 @@ def plot_effects(
     ax.axvline(0, color="0.7", lw=1, zorder=1)
     panels.round_ticks(ax.xaxis)
     ax.set_xlabel("change of the topic's share")
-    panels.caption(ax, f"In colour: the interval does not enclose zero. {said}".strip())
+    panels.caption(ax, f"In colour: {why}. {said}".strip())
     panels.caption(ax, left_out_text(table))
     against = ""
     for name, level in table.attrs.get("reference", {}).items():
