@@ -103,6 +103,10 @@ class TestFindTopics:
         assert table.attrs["unmatched"] == pytest.approx(0, abs=1e-12)
         first = table["words"][0].split(", ")
         assert {"vote", "law", "party"} < set(first[:4])
+        assert table.columns.tolist() == ["topic", "label", "probability", "words"]
+        assert table["label"].tolist() == [
+            ", ".join(words.split(", ")[:3]) for words in table["words"]
+        ]
 
     def test_words_as_they_are(self, states, corpus, numbered, fit_of):
         one = find_topics(fit_of(states, corpus, numbered), "cell drug", num_topics=1)
