@@ -352,7 +352,7 @@ def _sharing(fit: GroupFit) -> Section:
 
 def _contrast(fit: ContrastFit) -> Section:
     """Put the words of each group for a topic side by side."""
-    table = fit.contrast()
+    table = fit.contrast().sort_values("distance", ascending=False, kind="stable")
     measures = [name for name in ("likeness", "distance") if name in table]
     columns: list[Column] = [
         (name, "measure", name, f"{name}_lower", f"{name}_upper") for name in measures
