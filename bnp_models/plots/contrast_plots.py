@@ -58,8 +58,9 @@ def plot_contrast(
     """Draw the common words of each topic in a box, and below it what each group says more.
 
     Each word of a group has a dot: how many times as probable the word is in the group as in the
-    other groups, on a logarithmic scale. The largest is on top. A line is the interval. A dash means that the group does
-    not have the topic, or that there is no word which it surely says more.
+    other groups, on a logarithmic scale. The largest is on top. A line is the interval. A dash
+    means that the group does not have the topic, or that there is no word which it surely says
+    more.
 
     Parameters
     ----------
