@@ -26,6 +26,7 @@ from bnp_models.results.topic_draws import (
     mean_topics,
     shown_topics,
     state_weights,
+    topic_number,
 )
 from bnp_models.results.topic_tables import (
     first_words,
@@ -229,7 +230,7 @@ def representative_documents(
         If there is no such topic, or an option is out of its domain.
     """
     states, corpus, alignment = shown_topics(fit)
-    topic = arguments.integer("topic", topic, 0, alignment.num_topics - 1)
+    topic = topic_number(topic, alignment.num_topics)
     num_documents = arguments.integer("num_documents", num_documents)
     shares = document_shares(states, corpus, alignment)
     return largest_documents(shares, corpus, topic, num_documents=num_documents, interval=interval)

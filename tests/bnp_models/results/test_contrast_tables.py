@@ -508,7 +508,7 @@ def test_a_report_without_topics_of_two_groups(corpus):
 
 
 def test_other_fits_and_topics_are_refused(fit, corpus):
-    with pytest.raises(ValueError, match="topic must be an integer of at most 2, got 3"):
+    with pytest.raises(ValueError, match="topic must be the number of a topic, from 0 to 2"):
         fit.contrast(3)
     with pytest.raises(ValueError, match="by must be one of"):
         fit.contrast(by="words")

@@ -187,9 +187,8 @@ class TestRepresentativeDocuments:
 
     @pytest.mark.parametrize("topic", [3, -1])
     def test_no_such_topic(self, states, corpus, topic, fit_of):
-        with pytest.raises(
-            ValueError, match=r"topic must be an integer of at (least 0|most 2), got"
-        ):
+        said = r"topic must be the number of a topic, from 0 to 2 as in topics\(\), got"
+        with pytest.raises(ValueError, match=said):
             representative_documents(fit_of(states, corpus), topic)
 
 
