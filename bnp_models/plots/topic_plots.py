@@ -143,7 +143,9 @@ def plot_effects(
     table
         From `topic_effects.effects`; select rows to draw some of the topics.
     term
-        Term to draw; by default the first one after the intercept.
+        Term to draw; by default the first one after the intercept that is no part of a spline, if
+        there is one. (The terms of a spline say little one by one: `plot_expected_shares` draws
+        its curve.)
     labels
         One per topic of the table, from `short_labels` for instance; "topic 0", ... if not given.
     ax
@@ -153,7 +155,11 @@ def plot_effects(
         table, ("topic", "term", "effect", "lower", "upper"), "topic_effects.effects"
     )
     terms = table["term"].unique().tolist()
-    term = str(terms[:2][-1] if term is None else arguments.one_of("term", term, terms))
+    if term is None:
+        plain = [name for name in terms[1:] if not panels.SPLINE.search(str(name))]
+        term = str([*plain, *terms[1:], *terms][0])
+    else:
+        term = str(arguments.one_of("term", term, terms))
     topics = np.asarray(table["topic"].unique())
     names = pd.Series(panels.topic_labels(labels, topics), topics)
     kept, said = large_topics(table, topics, ax)

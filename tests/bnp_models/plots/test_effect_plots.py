@@ -181,6 +181,19 @@ def test_the_caption_says_what_is_in_colour():
     assert said == "In colour: the interval does not enclose zero."
 
 
+def test_terms_of_splines_are_not_drawn_by_default():
+    table = effects()
+    names = {"intercept": "intercept", "year": "s(year, df=3)[1]", "party[left]": "party[left]"}
+    table["term"] = table["term"].map(names)
+    title = topic_plots.plot_effects(table).get_title(loc="left")
+    assert title == "Effect of party[left] against centre"
+    splines = table[table["term"] != "party[left]"]
+    title = topic_plots.plot_effects(splines).get_title(loc="left")
+    assert title == "Effect of s(year, df=3)[1]"
+    of_one = table[table["term"] == "intercept"]
+    assert topic_plots.plot_effects(of_one).get_title(loc="left") == "Effect of intercept"
+
+
 def test_effects_that_other_chains_contradict_are_grey():
     table = effects()
     clear = table["term"].eq("year") & (table["lower"].gt(0) | table["upper"].lt(0))
