@@ -393,8 +393,16 @@ def _print_table(
     elif csv:
         print(csv_text(table, index=index), end="")
     else:
-        print(table.to_string(index=index, float_format="{:.3f}".format))
+        numbers = table.select_dtypes("floating")
+        whole = {name: "{:.0f}".format for name in numbers if _whole(numbers[name])}
+        print(table.to_string(index=index, formatters=whole, float_format="{:.3f}".format))
     return 0
+
+
+def _whole(column: pd.Series) -> bool:
+    """Say whether numbers such as years are whole; those that are missing do not count."""
+    known = column.dropna()
+    return bool((known == known.round()).all())
 
 
 def pictures(result: type[Fit]) -> list[str]:
@@ -534,7 +542,10 @@ def choose(model: type[Model], data: Path, **options: Any) -> int:
     run = {name: value for name, value in run.items() if name not in OWN}
     run["progress"] = _progress(run, model.terms, **how_to_show)
     scores = bnp.choose_num_topics(ready, corpus, numbers, **dealt, **run, **options)
-    return _print_table(scores.table, **how_to_print)
+    status = _print_table(scores.table, **how_to_print)
+    if how_to_print.pop("output", None) is not None:  # the scores took long: show them, too
+        status = _print_table(scores.table, **how_to_print)
+    return status
 
 
 @command("run", _progress)

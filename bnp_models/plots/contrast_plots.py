@@ -58,8 +58,9 @@ def plot_contrast(
     """Draw the common words of each topic in a box, and below it what each group says more.
 
     Each word of a group has a dot: how many times as probable the word is in the group as in the
-    other groups, on a logarithmic scale. A line is the interval. A dash means that the group does
-    not have the topic, or that there is no word which it surely says more.
+    other groups, on a logarithmic scale. The largest is on top. A line is the interval. A dash
+    means that the group does not have the topic, or that there is no word which it surely says
+    more.
 
     Parameters
     ----------
@@ -140,7 +141,7 @@ def _title(topic: Hashable, row: Mapping[Hashable, Any]) -> str:
     """Return number and label of a topic, and how alike its versions are."""
     parts, label, value = [], row.get("label"), row.get("likeness", math.nan)
     if math.isfinite(value):
-        parts.append(f"likeness {value:,.0f}" if value >= 100 else f"likeness {value:.3g}")
+        parts.append(f"likeness {value:,.0f}" if value >= 100 else f"likeness {value:.2f}")
     if math.isfinite(row["distance"]):
         parts.append(f"distance {row['distance']:.2f}")
     if label:
@@ -200,6 +201,7 @@ def _draw_topic(
         write(middle, y, name, ha="center", va="top", fontweight="bold")
         y += LINE * (layout.name_lines + 0.5)
         mine = words.loc[words["group"] == group]
+        mine = mine.sort_values("log_ratio", ascending=False, kind="stable")
         if mine.empty:
             write(middle, y, "\N{EN DASH}", color="0.25")
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ __all__ = [
     "COLOURS",
     "LABEL_WIDTH",
     "SMALL_WIDTH",
+    "SPLINE",
     "Picture",
     "RoundNumbers",
     "as_written",
@@ -54,6 +56,7 @@ LABEL_WIDTH = 0.085  # inches per character at the size of tick labels
 SMALL_WIDTH = 0.073  # inches per character of captions, which are small
 LINE_HEIGHT = 0.14  # inches from one line of a caption to the next
 INK = "0.25"  # of captions
+SPLINE = re.compile(r"(?:^|:)(?:s|bs|cr)\((.*?)\)\[")  # in terms such as "s(day)[2]"
 
 
 class Picture(Figure):

@@ -134,15 +134,18 @@ def plot_effects(
 ) -> Axes:
     """Draw the effect of one term on each topic, with its interval; the largest effect is on top.
 
-    Effects whose interval does not enclose zero are drawn in colour. Topics below 0.005% of the
-    tokens are not drawn, unless `ax` is given.
+    An effect is drawn in colour if its interval does not enclose zero, and all other chains that
+    have the topic have an effect of the same sign. Topics below 0.005% of the tokens are not drawn,
+    unless `ax` is given.
 
     Parameters
     ----------
     table
         From `topic_effects.effects`; select rows to draw some of the topics.
     term
-        Term to draw; by default the first one after the intercept.
+        Term to draw; by default the first one after the intercept that is no part of a spline, if
+        there is one. (The terms of a spline say little one by one: `plot_expected_shares` draws
+        its curve.)
     labels
         One per topic of the table, from `short_labels` for instance; "topic 0", ... if not given.
     ax
@@ -152,13 +155,20 @@ def plot_effects(
         table, ("topic", "term", "effect", "lower", "upper"), "topic_effects.effects"
     )
     terms = table["term"].unique().tolist()
-    term = str(terms[:2][-1] if term is None else arguments.one_of("term", term, terms))
+    if term is None:
+        plain = [name for name in terms[1:] if not panels.SPLINE.search(str(name))]
+        term = str([*plain, *terms[1:], *terms][0])
+    else:
+        term = str(arguments.one_of("term", term, terms))
     topics = np.asarray(table["topic"].unique())
     names = pd.Series(panels.topic_labels(labels, topics), topics)
     kept, said = large_topics(table, topics, ax)
     part = table.loc[(table["term"] == term) & table["topic"].isin(topics[kept].tolist())]
     part = part.sort_values("effect", ascending=False, kind="stable")
-    clear = (part["lower"] > 0) | (part["upper"] < 0)
+    clear, why = (part["lower"] > 0) | (part["upper"] < 0), "the interval does not enclose zero"
+    if {"same_sign", "other_chains"} <= set(part):
+        clear &= part["same_sign"] == part["other_chains"]
+        why += ", and the effect has the same sign in all other chains that have the topic"
     ax = panels.interval_rows(
         ax, names[part["topic"]].tolist(), part["effect"], part["lower"], part["upper"],
         np.where(clear, panels.COLOURS[0], "0.55").tolist(),
@@ -166,7 +176,7 @@ def plot_effects(
     ax.axvline(0, color="0.7", lw=1, zorder=1)
     panels.round_ticks(ax.xaxis)
     ax.set_xlabel("change of the topic's share")
-    panels.caption(ax, f"In colour: the interval does not enclose zero. {said}".strip())
+    panels.caption(ax, f"In colour: {why}. {said}".strip())
     panels.caption(ax, left_out_text(table))
     against = ""
     for name, level in table.attrs.get("reference", {}).items():

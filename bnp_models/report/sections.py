@@ -11,6 +11,7 @@ from bnp_models.data import arguments
 from bnp_models.report.pictures import png, png_figures, topic_map
 from bnp_models.results.author_tables import AuthorFit
 from bnp_models.results.contrast_tables import ContrastFit
+from bnp_models.results.design import make_design
 from bnp_models.results.document_tables import DocumentShares, document_shares
 from bnp_models.results.factor_tables import FactorFit
 from bnp_models.results.group_tables import GroupFit
@@ -241,7 +242,8 @@ def _effects(fit: TopicFit, formula: str) -> Section:
         table = fit.effects(formula)
     except ValueError as error:
         raise ValueError(f"effects {formula!r}: {error}") from None
-    table = table.loc[table["term"] != "intercept"]
+    curves, of_curves = _curves(fit, formula, list(dict.fromkeys(table["term"])))
+    table = table.loc[~table["term"].isin(["intercept", *of_curves])]
     terms = list(dict.fromkeys(table["term"]))
     clear = table.loc[(table["lower"] > 0) | (table["upper"] < 0)]
     order = clear["effect"].abs().sort_values(ascending=False, kind="stable").index
@@ -249,12 +251,53 @@ def _effects(fit: TopicFit, formula: str) -> Section:
     across = bars(listed, "effect", around_zero=True)
     drawn = {f"Effect of {term}": png(fit.plot_effects(table, term=term))
              for term in terms[:MAX_TERMS]}  # fmt: skip
+    listed = listed.assign(bar=across)
+    if compared := "same_sign" in listed:
+        counts = zip(listed["same_sign"], listed["other_chains"], strict=True)
+        listed["same"] = [f"{same}/{others}" for same, others in counts]
     data = {
-        "formula": formula, "table": listed.assign(bar=across), "total": len(clear),
-        "tested": len(table), "terms": terms, "figures": png_figures(drawn),
-        "left_out": table.attrs.get("left_out", {}),
+        "formula": formula, "table": listed, "total": len(clear), "tested": len(table),
+        "terms": terms, "num_drawn": len(drawn), "figures": png_figures(curves | drawn),
+        "curves": len(curves), "compared": compared, "left_out": table.attrs.get("left_out", {}),
     }  # fmt: skip
     return Section("effects", "Effects of covariates", data)
+
+
+def _curves(
+    fit: TopicFit, formula: str, terms: Sequence[str]
+) -> tuple[dict[str, bytes], list[str]]:
+    """Draw the expected shares by the numbers of splines; return them, and the terms of these.
+
+    A covariate in a product with a spline has a curve for each of its values. Terms whose curve
+    can't be drawn are not among those that are returned.
+    """
+    from bnp_models.plots.panels import SPLINE
+
+    columns = make_design(formula, None, fit.dataset).columns
+    wanted: dict[str, list[str]] = {}  # the terms of each curve
+    others: dict[str, str] = {}  # what is in a product with it
+    for term in terms:
+        for inside in SPLINE.findall(term):
+            for name in (x for x in _named(inside, columns) if columns[x].levels is None):
+                wanted.setdefault(name, []).append(term)
+                for other in (x for x in _named(SPLINE.sub(":", term), columns) if x != name):
+                    others.setdefault(name, other)
+    drawn, said = {}, []
+    for name, own in list(wanted.items())[:MAX_TERMS]:
+        by = [name, others[name]] if name in others else [name]
+        try:
+            axes = fit.plot_effects(formula, by=by)
+        except ValueError:  # shares can't be asked for at other values
+            continue
+        drawn[f"Expected shares by {' and '.join(by)}"] = png(axes)
+        said += own
+    return drawn, said
+
+
+def _named(text: str, names: Iterable[str]) -> list[str]:
+    """Return the names that are in a part of a formula; those before `=` are of options."""
+    found = {x: re.search(rf"(?<!\w){re.escape(x)}(?!\w|\s*=[^=])", text) for x in names}
+    return [name for name, there in found.items() if there]
 
 
 def _time(fit: TopicFit, time: str | Sequence[Any] | np.ndarray) -> Section:
@@ -352,7 +395,7 @@ def _sharing(fit: GroupFit) -> Section:
 
 def _contrast(fit: ContrastFit) -> Section:
     """Put the words of each group for a topic side by side."""
-    table = fit.contrast()
+    table = fit.contrast().sort_values("distance", ascending=False, kind="stable")
     measures = [name for name in ("likeness", "distance") if name in table]
     columns: list[Column] = [
         (name, "measure", name, f"{name}_lower", f"{name}_upper") for name in measures

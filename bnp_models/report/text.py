@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from bnp_models.plots.small_topics import small, small_text
+from bnp_models.posterior.alignment import MIN_SIMILARITY as TOPIC_SIMILARITY
+from bnp_models.posterior.factor_states import MIN_SIMILARITY as FACTOR_SIMILARITY
 
 if TYPE_CHECKING:
     from bnp_models.base.model import ModelWords
@@ -20,7 +22,11 @@ __all__ = ["chains_text", "factors_text", "in_others", "topics_text"]
 
 MAX_LABEL = 24  # characters
 MAX_SOURCES = 6  # that have a column in the text; the tables in files have all
-ALIKE = "others: how many of the other chains have such a {}; alike: 1 if it is the same one there"
+ALIKE = (
+    "others: how many of the other chains have such a {}; alike: how nearly it is the same there,\n"
+    "from {} (only roughly; less does not count) to 1 (the same)"
+)
+NEARLY = "at least roughly (alike says how nearly)"  # having a topic and having the same one differ
 
 
 def chains_text(
@@ -48,15 +54,17 @@ def chains_text(
             which = "the one with the higher mean lp" if number == 2 else which
         said = (
             f"Chain {chain}, {which} ({number} in all). {common} are in {terms.parts} that every "
-            "other chain has, too. Shares and intervals are within this chain. fit.of_chain(c) "
-            "shows chain c (on the command line --chain c), fit.pooled() the average over chains."
+            f"other chain has, too, {NEARLY}. Shares and intervals are within this chain. "
+            "fit.of_chain(c) shows chain c (on the command line --chain c), fit.pooled() the "
+            "average over chains."
         )
     elif (alignment.chain == chain).all():
         said = f"Chain {chain} alone, which is no summary of the posterior."
     else:
         said = (
             f"Average over {len(set(alignment.chain.tolist()))} chains. {common} are in "
-            f"{terms.parts} that every chain has. A chain without a {terms.dim} counts as zero."
+            f"{terms.parts} that every chain has, {NEARLY}. A chain without a {terms.dim} counts "
+            "as zero."
         )
     return textwrap.fill(said, 100)
 
@@ -106,8 +114,8 @@ def topics_text(table: pd.DataFrame, *, num_others: int, num_rows: int | None = 
         lines.append(f"and {small_text(len(of_few), float(of_few.sum()))} of the tokens")
     if num_others:
         lines.append(
-            f"{ALIKE.format('topic')},\nnear 0.5 if it is hardly the same; there: its shares in "
-            "them, lowest and highest"
+            f"{ALIKE.format('topic', TOPIC_SIMILARITY)}; there: its shares in them, lowest and "
+            "highest"
         )
     unmatched = table.attrs.get("unmatched", 0.0)
     if unmatched >= 0.0005:
@@ -162,7 +170,7 @@ def factors_text(
         lines.append(f"and {left} factors that fewer rows use")
     lines.append("rows: how many use the factor, then the share of the rows of each source")
     if num_others:
-        lines.append(ALIKE.format("factor"))
+        lines.append(ALIKE.format("factor", FACTOR_SIMILARITY))
     return "\n".join(lines)
 
 

@@ -50,7 +50,7 @@ from bnp_models.posterior.intervals import tail_quantiles
 from bnp_models.posterior.mixtures import MixtureStates, check_words, one_by_one
 from bnp_models.results.group_tables import GroupFit
 from bnp_models.results.result import Summaries, interval_columns
-from bnp_models.results.topic_draws import state_weights
+from bnp_models.results.topic_draws import state_weights, topic_number
 from bnp_models.results.topic_pictures import chosen_topics, rows_of
 from bnp_models.results.topic_tables import counts_by_group, first_words, join_names, mean_shares
 from bnp_models.scores.held_out import log_evidence, word_scores
@@ -508,7 +508,7 @@ def _numbers(fit: ContrastFit, topic: int | None) -> list[int]:
     count = fit.alignment.num_topics
     if topic is None:
         return list(range(count))
-    return [arguments.integer("topic", topic, 0, count - 1)]
+    return [topic_number(topic, count)]
 
 
 def _labels(corpus: Corpus) -> list[str]:

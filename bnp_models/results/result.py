@@ -397,7 +397,8 @@ class Fit(abc.ABC):
             What stands above; by default the name of the model.
         effects
             Formula of a part about the effects of covariates on topics, such as "~ party + s(day)";
-            see `topic_effects.effects`. The covariates are those of the corpus.
+            see `topic_effects.effects`. The covariates are those of the corpus. The terms of the
+            splines `s`, `bs` and `cr` are not listed: their curves are drawn.
         time
             When each document was written, for a part about topics over time: the name of a
             covariate of the corpus, or values as in `topic_effects.topics_over_time`.

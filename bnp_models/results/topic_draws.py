@@ -54,6 +54,7 @@ __all__ = [
     "shown_fit",
     "shown_topics",
     "state_weights",
+    "topic_number",
 ]
 
 LABELS = "topic_labels"  # attribute of the draws, in JSON
@@ -241,6 +242,17 @@ def shown_topics(fit: TopicDraws) -> tuple[TopicStates, Corpus, Alignment]:
     """Return the states of `shown_fit`, its documents and the numbers of the topics."""
     shown = shown_fit(fit)
     return shown.topic_states, shown.dataset, shown.alignment
+
+
+def topic_number(topic: object, num_topics: int) -> int:
+    """Return the number of a topic that a user gave as `topic`, or raise `ValueError`."""
+    whole = isinstance(topic, int | np.integer) and not isinstance(topic, bool | np.timedelta64)
+    if not whole or not 0 <= topic < num_topics:
+        raise ValueError(
+            f"topic must be the number of a topic, from 0 to {num_topics - 1} as in topics(), got "
+            f"{arguments.short_repr(topic)}"
+        )
+    return int(topic)
 
 
 def of_group(states: TopicStates, group: str | None) -> TopicStates:

@@ -366,8 +366,9 @@ class TopicFit(TopicDraws):
         Parameters
         ----------
         groups
-            Numbers of the topics of each merged topic, two or more, as in `topics()`. Topics in no
-            group stay as they are.
+            Numbers of the topics of each merged topic, two or more, as in `topics()`. Their order
+            is that of the labels and numbers in the name of the merged topic. Topics in no group
+            stay as they are.
 
         Raises
         ------
@@ -395,9 +396,11 @@ class TopicFit(TopicDraws):
                 f"{arguments.short_repr(groups)}"
             )
         flat = [k for group in merged for k in group]
-        if len(set(flat)) < len(flat):
+        if twice := [k for k in flat if flat.count(k) > 1]:
             raise ValueError(
-                f"groups must have each topic once at most, got {arguments.short_repr(groups)}"
+                f"groups must have each topic once at most, got topic {twice[0]} twice in "
+                f"{arguments.short_repr(groups)}: write it once, with all topics that it is merged "
+                "with in the same list"
             )
         return self._with_topics(merged + [[k] for k in range(count) if k not in flat])
 
@@ -420,10 +423,15 @@ class TopicFit(TopicDraws):
         """
         count = self.shown.alignment.num_topics
         dropped = arguments.indices("topics", topics, count)
-        if len(set(dropped)) < len(dropped) or len(dropped) == count:
+        if twice := [k for k in dropped if dropped.count(k) > 1]:
             raise ValueError(
-                f"topics must have each number once, and not all {count} of them, got "
-                f"{arguments.short_repr(topics)}"
+                f"topics must have each number once, got {twice[0]} twice in "
+                f"{arguments.short_repr(topics)}: leave one of them out"
+            )
+        if len(dropped) == count:
+            raise ValueError(
+                f"topics must leave at least one of the {count} topics, got all of them in "
+                f"{arguments.short_repr(topics)}: take out those that are to stay"
             )
         return self._with_topics([[k] for k in range(count) if k not in dropped])
 
@@ -435,7 +443,7 @@ class TopicFit(TopicDraws):
         joined = [" + ".join(dict.fromkeys(own[k] for k in g if k in own)) for g in groups]
         parts = shown._topic_parts or [[k] for k in range(len(share))]
         notes: dict[str, Any] = {
-            "parts": [sorted(p for k in group for p in parts[k]) for group in groups]
+            "parts": [[p for k in group for p in parts[k]] for group in groups]
         }
         if own:  # or there may be labels of other chains
             notes["labels"] = {r: label for r, label in enumerate(joined) if label}

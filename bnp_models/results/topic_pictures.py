@@ -264,7 +264,7 @@ def plot_effects(
             f"effects must be those of the topics of chains {ours}, got those of chains {theirs}, "
             "where topics have other numbers: take the fit that made the table"
         )
-    if theirs and effects.attrs.get("parts") != fit._topic_parts:
+    if theirs and not _same_parts(effects.attrs.get("parts"), fit._topic_parts):
         raise ValueError(
             "effects must be those of the topics of this fit, got those of topics that are merged "
             "or left out otherwise: take the fit that made the table"
@@ -287,6 +287,11 @@ def plot_effects(
         part, labels=labels, num_columns=num_columns, axes=axes
     )
     return fit._captioned(drawn)
+
+
+def _same_parts(ours: list[list[int]] | None, theirs: list[list[int]] | None) -> bool:
+    """Say whether topics are merged from the same ones, in whatever order."""
+    return list(map(sorted, ours or [])) == list(map(sorted, theirs or []))
 
 
 def _most_affected(table: pd.DataFrame) -> list[int]:

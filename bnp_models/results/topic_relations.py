@@ -26,8 +26,15 @@ from bnp_models.results.topic_draws import (
     mean_topics,
     shown_topics,
     state_weights,
+    topic_number,
 )
-from bnp_models.results.topic_tables import first_words, join_names, mean_shares, word_scores
+from bnp_models.results.topic_tables import (
+    first_words,
+    join_names,
+    mean_shares,
+    topic_labels,
+    word_scores,
+)
 
 __all__ = [
     "find_topics",
@@ -147,7 +154,8 @@ def find_topics(
     Returns
     -------
     table
-        topic, probability, words (the most probable ones); the most probable topic first.
+        topic, label (of `with_labels`, or the first words), probability, words (the most probable
+        ones); the most probable topic first.
         `attrs["unknown"]` lists the words of the query that are not in the vocabulary and were left
         out, as a warning says, and `attrs["unmatched"]` is the probability of topics that have no
         number.
@@ -181,7 +189,10 @@ def find_topics(
     top = np.argsort(-probability[:-1], kind="stable")[:num_topics]
     first = first_words(word_scores(mean_topics(states, alignment), corpus), num_words)[:, top]
     words = join_names(corpus.vocabulary, first)
-    table = pd.DataFrame({"topic": top, "probability": probability[top], "words": words})
+    labels = topic_labels(fit, by="probability")[top].to_numpy()
+    table = pd.DataFrame(
+        {"topic": top, "label": labels, "probability": probability[top], "words": words}
+    )
     table.attrs["unknown"] = unknown
     table.attrs["unmatched"] = float(probability[-1])
     return table
@@ -219,7 +230,7 @@ def representative_documents(
         If there is no such topic, or an option is out of its domain.
     """
     states, corpus, alignment = shown_topics(fit)
-    topic = arguments.integer("topic", topic, 0, alignment.num_topics - 1)
+    topic = topic_number(topic, alignment.num_topics)
     num_documents = arguments.integer("num_documents", num_documents)
     shares = document_shares(states, corpus, alignment)
     return largest_documents(shares, corpus, topic, num_documents=num_documents, interval=interval)

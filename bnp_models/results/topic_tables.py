@@ -88,7 +88,7 @@ def topics(
     table
         Index: topic. Columns:
         `label`: those of `with_labels`, empty for other topics, if there are some;
-        `words`, `relevant_words`: the most probable and the most relevant words;
+        `words`: the most probable words;
         `prevalence`, `lower`, `upper`: share of all tokens, mean and interval over states;
         `documents`: share of the documents that are not empty, see `min_share`;
         `found`, `other_chains`, `similarity`, `lowest_share`, `highest_share`: see
@@ -97,6 +97,7 @@ def topics(
         be as concentrated;
         `exclusivity`: mean over `words` of $\phi_{kv} / \sum_j \phi_{jv}$, 1 if no other topic
         uses them;
+        `relevant_words`: the most relevant words;
         `representative`: the documents with the highest posterior mean share of the topic.
         `attrs["unmatched"]` is the share of tokens in topics that have no number;
         `attrs["uncommon"]` is the share of tokens in topics that some other chain does not have
@@ -130,12 +131,12 @@ def topics(
     table = pd.DataFrame(
         {
             "words": join_names(corpus.vocabulary, by_probability),
-            "relevant_words": join_names(corpus.vocabulary, first_words(by_relevance, num_words)),
             **interval_columns("prevalence", alignment.shares(), interval, states.weight),
             "documents": held / (weight.sum() * max(num_docs, 1)),
             **table.drop(columns="share"),
             "effective_words": 1 / (phi**2).sum(axis=0),
             "exclusivity": np.take_along_axis(exclusive, by_probability, axis=0).mean(axis=0),
+            "relevant_words": join_names(corpus.vocabulary, first_words(by_relevance, num_words)),
             "representative": join_names(corpus.doc_names, typical),
         },
         index=table.index,

@@ -1,5 +1,6 @@
 """`to_fit`: a fit of what `numpyro.infer.MCMC` has drawn with a kernel of this library."""
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -34,7 +35,8 @@ def to_fit(mcmc: MCMC, data: Corpus | Sources | None = None, *, keep_states: int
     sites of a block are all. Where the kernel is alone, ask for what `fit.states` holds beside
     hyperparameters: `record=("z",)` for `LDA`, `("z", "root_weights", "unused_weight")` for
     `HDPLDA`. Otherwise only the last state of each chain is a full state, and intervals of topics
-    have no width within a chain. Convergence is judged by all draws in either case.
+    have no width within a chain; a warning says so, unless `keep_states` is 1 or 0.
+    Convergence is judged by all draws in either case.
 
     Parameters
     ----------
@@ -87,7 +89,19 @@ def to_fit(mcmc: MCMC, data: Corpus | Sources | None = None, *, keep_states: int
         draws, stats = _completed(model, used, samples, draws, stats, set(state.draws))
     snapshot = kernel.sampler(model.hyperparameters).snapshot
     last = jax.vmap(snapshot, (0, None))(state.chain, state.data)
-    states, at = _full_states(model, draws, last, len(stats["lp"][0]), keep_states)
+    num_kept = len(stats["lp"][0])
+    unknown = [name for name in last if name not in draws and name not in model.hyperparameters]
+    if unknown and min(keep_states, num_kept) > 1:
+        names, parts = " and ".join(map(repr, unknown)), model.terms.parts
+        how = f"collect {names} of the block" if place else f"add {names} to record= of gibbs()"
+        warnings.warn(
+            f"mcmc has no draws of {names}, so only the last state of each chain is known: "
+            f"intervals of {parts} have no width within a chain. To have {keep_states} states of "
+            f"each chain, {how} and run again; keep_states=1 is this fit without the warning",
+            stacklevel=2,
+        )
+        keep_states = 1
+    states, at = _full_states(draws, last, num_kept, keep_states)
     groups = by_group(flatten(draws, stats, model.dims))
     if at:
         groups["states"] = pack(states, model.dims)
@@ -161,7 +175,6 @@ def _completed(
 
 
 def _full_states(
-    model: GibbsModel,
     draws: Mapping[str, ArrayLike],
     last: Mapping[str, ArrayLike],
     num_kept: int,
@@ -172,8 +185,7 @@ def _full_states(
     `last` is the last state of every chain. What it has and the draws lack is constant, if it is a
     hyperparameter.
     """
-    is_known = all(name in draws or name in model.hyperparameters for name in last)
-    at = evenly(keep_states if is_known else min(keep_states, 1), num_kept)
+    at = evenly(keep_states, num_kept)
     return {
         name: np.asarray(draws[name])[:, at]
         if name in draws

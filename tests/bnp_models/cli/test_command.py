@@ -98,6 +98,8 @@ def test_choose(data, tmp_path, capsys):
     options = [*FIT[:6], "--no-progress", "--read", "text=body", "--beta", "0.1", "--folds", "2"]
     options += ["--top", "3", "--num-topics", "1,2"]
     assert cli.main(["choose", "LDA", data, *options, "--output", str(table)]) == 0
+    names, *rows = (line.split() for line in capsys.readouterr().out.splitlines())
+    assert [row[names.index("num_topics")] for row in rows] == ["1", "2"]
     found = pd.read_csv(table)
     assert found["num_topics"].tolist() == [1, 2]
     assert np.isfinite(found).all(axis=None)

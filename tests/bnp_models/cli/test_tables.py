@@ -2,6 +2,7 @@
 
 import html
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -192,6 +193,24 @@ class TestEffects:
         given = ["--covariates", str(columns)] if "--num-points" in argv else []
         assert cli.main([argv[0], str(run), *argv[1:], *given]) == 2
         assert message in capsys.readouterr().err
+
+    def test_whole_numbers_have_no_decimals(self, run, tmp_path, capsys):
+        count = load_run(run).dataset.num_docs
+        columns = pd.DataFrame({"year": 1991.0 + np.arange(count) % 3})
+        columns.to_csv(tmp_path / "years.csv", index=False)
+        argv = ["time", str(run), "--covariates", str(tmp_path / "years.csv"), "--column", "year"]
+        assert cli.main(argv) == 0
+        names, *rows = (line.split() for line in capsys.readouterr().out.splitlines())
+        assert {row[names.index("middle")] for row in rows} == {"1991", "1992", "1993"}
+        assert all(re.fullmatch(r"0\.\d{3}|1\.000", row[-2]) for row in rows)  # shares
+
+    def test_missing_numbers_are_not_written_as_whole(self, capsys):
+        table = pd.DataFrame({"a": [1991.0, np.nan], "b": [0.5, 1], "c": [np.nan, np.nan]})
+        cli._print_table(table)
+        lines = capsys.readouterr().out.splitlines()
+        assert [line.split() for line in lines] == [
+            ["a", "b", "c"], ["1991", "0.500", "NaN"], ["NaN", "1.000", "NaN"]
+        ]  # fmt: skip
 
     def test_other_columns(self, run, columns, capsys):
         argv = ["time", str(run), "--column", "days", "--covariates"]

@@ -225,7 +225,7 @@ def test_associations_are_shares_of_tables(with_transform):
     ("arguments", "match"),
     [
         (("nothing",), "word is 'nothing', which is no global word"),
-        (("x", 2), "topic must be an integer of at most 1, got 2"),
+        (("x", 2), r"topic must be the number of a topic, from 0 to 1 as in topics\(\), got 2"),
     ],
 )
 def test_associations_refuse_what_is_not_there(with_transform, arguments, match):

@@ -103,10 +103,26 @@ def test_dots_and_intervals_are_on_the_scale():
         min(t.get_position()[0] for t in marks if t.get_text() == f"{n}\u00d7") for n in (10, 100)
     )
     lines, dots = ax.collections[0], ax.collections[1]
-    assert dots.get_offsets()[1, 0] == pytest.approx(ten)
-    segment = lines.get_segments()[1][:, 0]
+    assert dots.get_offsets()[2, 0] == pytest.approx(ten)  # two words have larger ratios
+    segment = lines.get_segments()[2][:, 0]
     assert segment[1] == pytest.approx(hundred)
     assert segment[0] == pytest.approx(ten - np.log10(2) * (hundred - ten))
+
+
+def test_the_largest_ratio_of_a_group_is_on_top():
+    """The table has the surest words first, whatever their ratios."""
+    table, words = tables(["left", "right"], num_topics=1)
+    words["log_ratio"] = [1.5, 0.7, 2.5, 0.6, 0.9, 1.9, 0.8, 3.0]
+    (ax,) = plot_contrast(table, words)
+    height = {text.get_text(): text.get_position()[1] for text in ax.texts}
+    for g, expected in enumerate(([2, 0, 1, 3], [3, 1, 0, 2])):
+        names = [f"word0{g}{r}" for r in range(4)]
+        assert sorted(names, key=height.__getitem__) == [names[r] for r in expected]
+        lines, dots = ax.collections[len(ax.collections) // 2 * g :][:2]
+        x, y = dots.get_offsets().T
+        assert (np.diff(x) < 0).all()
+        np.testing.assert_allclose(y, [height[names[r]] for r in expected])
+        np.testing.assert_allclose(lines.get_segments()[0][0, 1], y[0])
 
 
 def test_a_label_is_the_first_line_of_the_title():
@@ -114,7 +130,7 @@ def test_a_label_is_the_first_line_of_the_title():
     table.insert(0, "label", ["costs $5 to $9", ""])
     first, second = plot_contrast(table, words)
     assert first.get_title(loc="left").splitlines() == [
-        r"0: costs \$5 to \$9", "likeness 0.5,  distance 0.20",
+        r"0: costs \$5 to \$9", "likeness 0.50,  distance 0.20",
     ]  # fmt: skip
     assert second.get_title(loc="left").startswith("topic 1,  likeness")
     assert_readable(first.figure)

@@ -181,6 +181,40 @@ def test_the_caption_says_what_is_in_colour():
     assert said == "In colour: the interval does not enclose zero."
 
 
+def test_terms_of_splines_are_not_drawn_by_default():
+    table = effects()
+    names = {"intercept": "intercept", "year": "s(year, df=3)[1]", "party[left]": "party[left]"}
+    table["term"] = table["term"].map(names)
+    title = topic_plots.plot_effects(table).get_title(loc="left")
+    assert title == "Effect of party[left] against centre"
+    splines = table[table["term"] != "party[left]"]
+    title = topic_plots.plot_effects(splines).get_title(loc="left")
+    assert title == "Effect of s(year, df=3)[1]"
+    of_one = table[table["term"] == "intercept"]
+    assert topic_plots.plot_effects(of_one).get_title(loc="left") == "Effect of intercept"
+
+
+def test_effects_that_other_chains_contradict_are_grey():
+    table = effects()
+    clear = table["term"].eq("year") & (table["lower"].gt(0) | table["upper"].lt(0))
+    assert table.loc[clear, "topic"].tolist() == [1, 2, 3]
+    counts = {1: (2, 2), 2: (2, 1), 3: (0, 0)}  # 2 is contradicted, 3 is in no other chain
+    table["other_chains"] = [counts.get(k, (2, 2))[0] for k in table["topic"]]
+    table["same_sign"] = [counts.get(k, (2, 2))[1] for k in table["topic"]]
+    ax = topic_plots.plot_effects(table)
+    shown = [label.get_text() for label in ax.get_yticklabels()]
+    lines, dots = ax.collections
+    for drawn in (lines.get_colors(), dots.get_facecolors()):
+        colours = dict(zip(shown, map(to_hex, drawn), strict=True))
+        assert colours.pop("topic 1") == colours.pop("topic 3") == COLOURS[0].lower()
+        assert set(colours.values()) == {to_hex("0.55")}
+    said = " ".join(ax.figure.get_supxlabel().split())
+    assert said == (
+        "In colour: the interval does not enclose zero, and the effect has the same sign in all "
+        "other chains that have the topic."
+    )
+
+
 def test_effects_on_small_topics_are_left_out():
     table = effects()
     table.attrs["prevalence"] = [0.6, 2e-5, 0.39993, 1e-5]

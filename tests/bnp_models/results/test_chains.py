@@ -146,9 +146,11 @@ def test_the_text_says_which_chain_it_is(fitted):
     head = text.split("\n\n")[0].replace("\n", " ")
     assert head.startswith(
         f"Chain 0, the one with the higher mean lp (2 in all). {common:.1%} of the tokens "
-        "are in topics that every other chain has, too. Shares and intervals are within this chain."
+        "are in topics that every other chain has, too, at least roughly (alike says how nearly). "
+        "Shares and intervals are within this chain."
     )
     assert "others  alike" in text
+    assert "alike: how nearly it is the same there,\nfrom 0.5 (only roughly; less does not" in text
     assert fitted.summaries().text(None).startswith(head[:40])
     assert fitted.of_chain(1).text().startswith("Chain 1, one of the chains (2 in all). 100.0% of")
     assert alone(fitted, 1).text().startswith("Chain 1 alone, which is no summary of the posterior")

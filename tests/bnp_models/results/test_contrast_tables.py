@@ -17,6 +17,7 @@ from bnp_models.base.token_model import DIMS
 from bnp_models.posterior.arviz_data import make_data
 from bnp_models.posterior.mixtures import Mixtures
 from bnp_models.posterior.stacking import with_weights
+from bnp_models.report import sections
 from bnp_models.results import contrast_tables
 from bnp_models.scores.held_out import document_topics, left_to_right
 
@@ -312,6 +313,8 @@ def test_order_of_the_rows(fit, numbers):
     assert fit.contrast().index.tolist() == [0, 1, 2]
     by_distance = fit.contrast(by="distance").index.tolist()
     assert by_distance == [numbers["same"], numbers["contrast"], numbers["only a"]]
+    reported = sections._contrast(fit).data["table"].index.tolist()
+    assert reported == [numbers["contrast"], numbers["same"], numbers["only a"]]
     likeness = fit.contrast(by="likeness")["likeness"]
     assert likeness.is_monotonic_decreasing
     assert likeness.index[-1] == numbers["contrast"]
@@ -505,7 +508,7 @@ def test_a_report_without_topics_of_two_groups(corpus):
 
 
 def test_other_fits_and_topics_are_refused(fit, corpus):
-    with pytest.raises(ValueError, match="topic must be an integer of at most 2, got 3"):
+    with pytest.raises(ValueError, match="topic must be the number of a topic, from 0 to 2"):
         fit.contrast(3)
     with pytest.raises(ValueError, match="by must be one of"):
         fit.contrast(by="words")

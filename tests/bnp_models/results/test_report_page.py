@@ -247,6 +247,48 @@ class TestOptions:
         assert "time" in said.sections
         assert "effects" not in said.sections
 
+    def test_curves_stand_for_the_terms_of_splines(self, z, corpus, tmp_path):
+        day, far = np.arange(24.0), np.random.default_rng(0).permutation(24)
+        known = {"day": day, "far off": far, "party": list("ab") * 12, "df": day % 5}
+        numbered = {word: v for v, word in enumerate(corpus.vocabulary)}
+        again = bnp.Corpus.from_ids(
+            [[numbered[word] for word in corpus.words(d)] for d in range(24)],
+            vocabulary=corpus.vocabulary, covariates=known,
+        )  # fmt: skip
+        one = made_up(z, again)
+        formula = "~ s(day, df=3) + party * bs(`far off`, df=4) + df"
+        found = read(one.report(tmp_path / "page.html", effects=formula))
+        alts = [given["alt"] for name, given in found.tags if name == "img"]
+        assert alts[:4] == [
+            "Expected shares by day", "Expected shares by far off and party",
+            "Effect of party[b]", "Effect of df",
+        ]  # fmt: skip
+        said = "The terms of splines say little one by one, so that they are not in the table"
+        assert said in found.said
+        assert f"of {2 * 3} effects have" in found.said
+        assert "]:bs(" not in found.said.replace(formula, "")
+        assert "s(day, df=3)[" not in found.said
+        only = read(one.report(tmp_path / "page.html", effects="~ s(day, df=3)"))
+        assert said in only.said
+        assert "effects have a 90% interval" not in only.said
+        # a sum over all documents has no curve at other values, so its terms stay
+        summed = read(one.report(tmp_path / "page.html", effects="~ s(day / day.max(), df=2)"))
+        assert "of 6 effects have a 90% interval" in summed.said
+        assert said not in summed.said
+
+    def test_other_chains_are_beside_effects(self, z, corpus, tmp_path, monkeypatch):
+        numbered = {word: v for v, word in enumerate(corpus.vocabulary)}
+        again = bnp.Corpus.from_ids(
+            [[numbered[word] for word in corpus.words(d)] for d in range(24)],
+            vocabulary=corpus.vocabulary, covariates={"x": np.arange(24.0)},
+        )  # fmt: skip
+        one = made_up(z, again)
+        table = one.effects("~ x").assign(lower=0.01, other_chains=2, same_sign=1)
+        monkeypatch.setattr(bnp.TopicFit, "effects", lambda self, formula: table)
+        found = read(one.report(tmp_path / "page.html", effects="~ x"))
+        assert "same sign in other chains" in found.said
+        assert found.said.count("1/2") == 3
+
     def test_refusals(self, fit, factors, tmp_path):
         path = tmp_path / "page.html"
         with pytest.raises(ValueError, match="effects must be None for this fit, got '~ x': only"):

@@ -103,6 +103,10 @@ class TestFindTopics:
         assert table.attrs["unmatched"] == pytest.approx(0, abs=1e-12)
         first = table["words"][0].split(", ")
         assert {"vote", "law", "party"} < set(first[:4])
+        assert table.columns.tolist() == ["topic", "label", "probability", "words"]
+        assert table["label"].tolist() == [
+            ", ".join(words.split(", ")[:3]) for words in table["words"]
+        ]
 
     def test_words_as_they_are(self, states, corpus, numbered, fit_of):
         one = find_topics(fit_of(states, corpus, numbered), "cell drug", num_topics=1)
@@ -183,9 +187,8 @@ class TestRepresentativeDocuments:
 
     @pytest.mark.parametrize("topic", [3, -1])
     def test_no_such_topic(self, states, corpus, topic, fit_of):
-        with pytest.raises(
-            ValueError, match=r"topic must be an integer of at (least 0|most 2), got"
-        ):
+        said = r"topic must be the number of a topic, from 0 to 2 as in topics\(\), got"
+        with pytest.raises(ValueError, match=said):
             representative_documents(fit_of(states, corpus), topic)
 
 

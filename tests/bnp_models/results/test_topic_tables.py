@@ -35,6 +35,8 @@ class TestTopics:
         best = np.argsort(-plain["theta"].mean(0), axis=0)[:3]
         names = [", ".join(f"article {d}" for d in best[:, k]) for k in range(3)]
         assert list(table["representative"]) == names
+        assert table.columns[:4].tolist() == ["words", "prevalence", "lower", "upper"]
+        assert table.columns[-2:].tolist() == ["relevant_words", "representative"]  # wide ones
         assert list(table["other_chains"]) == [2, 2, 2]
         assert table.attrs["unmatched"] == pytest.approx(0, abs=1e-9)
 

@@ -44,7 +44,7 @@ def assert_same_data(found, expected):
 
 
 def test_data_of_the_run(toy, tiny):
-    mcmc = run(toy().gibbs(), tiny)
+    mcmc = run(toy().gibbs(record=("z",)), tiny)
     assert bnp.to_fit(mcmc).dataset is tiny
     other = bnp.Corpus.from_arrays(tiny.doc, tiny.word, num_words=tiny.num_words + 1)
     with pytest.raises(ValueError, match="data are other data than those of the run"):
@@ -56,7 +56,7 @@ def test_data_of_the_run(toy, tiny):
 class TestSameAsFit:
     @pytest.mark.parametrize(
         ("record", "keep_states", "kept"),
-        [(RECORD, 2, 2), (RECORD, 0, 0), ((), 1, 1), ((), 3, 1)],
+        [(RECORD, 2, 2), (RECORD, 0, 0), ((), 1, 1), ((), 0, 0)],
     )
     def test_groups(self, toy, tiny, record, keep_states, kept):
         model = toy()
@@ -71,6 +71,26 @@ class TestSameAsFit:
         named = {"model", "options", "num_warmup", "num_samples", "num_chains", "thinning", "data"}
         for name in {*named, "versions", "inference_library"}:
             assert found.data.attrs[name] == fit.data.attrs[name]
+
+    def test_states_that_were_not_recorded(self, tiny):
+        """Only the last state of each chain is known; a warning says what to do."""
+        model = bnp.LDA(3, alpha=0.5, beta=0.2)
+        said = (
+            r"mcmc has no draws of 'z', so only the last state of each chain is known: intervals "
+            r"of topics have no width within a chain\. To have 2 states of each chain, add 'z' to "
+            r"record= of gibbs\(\) and run again; keep_states=1 is"
+        )
+        mcmc = run(model.gibbs(), tiny)
+        with pytest.warns(UserWarning, match=said) as found:
+            fit = bnp.to_fit(mcmc, keep_states=2)
+        assert found[0].filename == __file__
+        assert arviz_data.group(fit.data, "states").sizes["draw"] == 1
+        assert bnp.to_fit(mcmc, keep_states=1).has_states  # without a warning
+        table = fit.of_chain(0).topics()
+        np.testing.assert_array_equal(table["lower"], table["upper"])
+        recorded = bnp.to_fit(run(model.gibbs(record=("z",)), tiny), keep_states=2)
+        table = recorded.of_chain(0).topics()
+        assert (table["lower"] < table["upper"]).any()
 
     def test_thinning(self, toy, tiny):
         model = toy()
@@ -201,7 +221,10 @@ class TestBlock:
         bare = without(mcmc, "~z.z", *FIELDS, COUNT)
         with pytest.raises(ValueError, match=r"mcmc has no draws of z, and no lp.*block_states\.0"):
             bnp.to_fit(bare)
-        fit = bnp.to_fit(without(mcmc, "~z.z"))
+        with pytest.warns(
+            UserWarning, match=r"no draws of 'z', so only .* collect 'z' of the block"
+        ):
+            fit = bnp.to_fit(without(mcmc, "~z.z"))
         assert fit.states["draw"].to_numpy().tolist() == [19]
         z = mcmc.get_samples(group_by_chain=True)["z"]
         np.testing.assert_array_equal(fit.states["z"][:, 0], z[:, -1])
