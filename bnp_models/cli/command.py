@@ -394,7 +394,7 @@ def _print_table(
         print(csv_text(table, index=index), end="")
     else:
         numbers = table.select_dtypes("floating")
-        whole = {name: "{:.0f}".format for name in numbers if _whole(numbers[name])}
+        whole: dict[Any, Any] = {x: "{:.0f}".format for x, y in numbers.items() if _whole(y)}
         print(table.to_string(index=index, formatters=whole, float_format="{:.3f}".format))
     return 0
 

@@ -86,7 +86,7 @@ class Column(NamedTuple):
         if len(unknown):
             raise ValueError(
                 f"{argument} must be among the values of {self.name!r}, which are levels in the "
-                f"formula, got {self.shown(unknown)[0]}: without C() it is a number"
+                f"formula, got {self.shown(pd.Series(unknown))[0]}: without C() it is a number"
             )
         return entered
 

@@ -244,15 +244,15 @@ def shown_topics(fit: TopicDraws) -> tuple[TopicStates, Corpus, Alignment]:
     return shown.topic_states, shown.dataset, shown.alignment
 
 
-def topic_number(topic: object, num_topics: int) -> int:
+def topic_number(topic: Any, num_topics: int) -> int:
     """Return the number of a topic that a user gave as `topic`, or raise `ValueError`."""
-    whole = isinstance(topic, int | np.integer) and not isinstance(topic, bool | np.timedelta64)
-    if not whole or not 0 <= topic < num_topics:
+    try:
+        return arguments.integer("topic", topic, 0, num_topics - 1)
+    except ValueError:
         raise ValueError(
             f"topic must be the number of a topic, from 0 to {num_topics - 1} as in topics(), got "
             f"{arguments.short_repr(topic)}"
-        )
-    return int(topic)
+        ) from None
 
 
 def of_group(states: TopicStates, group: str | None) -> TopicStates:

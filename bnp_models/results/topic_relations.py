@@ -189,7 +189,7 @@ def find_topics(
     top = np.argsort(-probability[:-1], kind="stable")[:num_topics]
     first = first_words(word_scores(mean_topics(states, alignment), corpus), num_words)[:, top]
     words = join_names(corpus.vocabulary, first)
-    labels = topic_labels(fit, by="probability")[top].to_numpy()
+    labels = np.array(topic_labels(fit, by="probability").tolist(), object)[top]
     table = pd.DataFrame(
         {"topic": top, "label": labels, "probability": probability[top], "words": words}
     )
